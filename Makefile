@@ -1,0 +1,52 @@
+# `make help` lists what there is.
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+BIN := .venv/bin
+PYTEST := $(BIN)/pytest -n $(shell nproc 2>/dev/null || echo 2) --dist worksteal
+
+help: ## Show this help
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.venv/.runtime: setup.cfg pyproject.toml hack/setup.sh
+	@hack/setup.sh .venv
+	@touch $@
+
+.venv/.dev: setup.cfg pyproject.toml hack/setup.sh
+	@hack/setup.sh .venv dev
+	@touch .venv/.runtime $@
+
+venv: .venv/.dev ## Make .venv with everything that tests and checks need
+
+run: .venv/.runtime ## Start a sandbox, the controller-manager in it and a cluster [CLUSTER=file.yaml EXIT_WHEN_READY=1]
+	@$(BIN)/tidb-operator run --sandbox --cluster $(or $(CLUSTER),manifests/samples/basic.yaml) $(if $(EXIT_WHEN_READY),--exit-when-ready)
+
+test: .venv/.dev ## Run all tests; those on the real control plane skip where it was not built
+	@$(PYTEST)
+
+test-fast: .venv/.dev ## Run the tests that need neither seconds nor a control plane
+	@$(PYTEST) -m "not slow and not controlplane"
+
+lint: .venv/.dev ## Check format, style, types, import rules and generated files
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-cache
+	@$(BIN)/python -m apis.crd --check
+
+format: .venv/.dev ## Format the code and regenerate the CRDs
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/python -m apis.crd
+
+check: lint test-fast ## What must pass at every commit
+
+controlplane: ## Build etcd, the Kubernetes control plane and kubectl for tests (needs Go, or KUBEBUILDER_ASSETS)
+	@hack/controlplane/build.sh
+
+bench: .venv/.dev ## Measure beside peers; one JSON line a figure [BENCH=workqueue|watch|informers|bringup]
+	@$(BIN)/python -m bench $(BENCH)
+
+clean: ## Remove what make made
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info hack/controlplane/bin
+
+.PHONY: help venv run test test-fast lint format check bench controlplane clean

@@ -1,0 +1,334 @@
+"""One component as builders see it: cluster level and component level merged (defaults-and-validation.md 6).
+
+`component(tc, "pd")` is the one place where a builder reads what both levels can say. What only one component knows,
+such as `spec.tikv.storeLabels`, it reads from `tc.spec` itself. Trees that are handed out belong to the model: copy
+before changing.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from apis import images
+from apis.config import put_if_absent, tables
+from apis.identity import INSTANCE_LABEL, instance_name
+from apis.shared import ComponentSpec, Config, Json, Quantity, TopologySpreadConstraint
+from apis.tidbcluster import DiscoverySpec, TidbCluster, TidbClusterSpec, TiFlashSpec, Workload
+from apis.toml import Table
+
+COMPONENT_LABEL = "app.kubernetes.io/component"
+PDMS_NAMES = ("tso", "scheduling")
+DEFAULT_HELPER_IMAGE = "busybox:1.26.2"
+"""v1.6's. A newer one would change the pod template of every TiDB that logs slow queries, and roll it at take-over."""
+
+
+T = TypeVar("T")
+
+
+class AbsentComponent(LookupError):
+    """Raised when a cluster's spec does not have the component that is asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """A component of one cluster.
+
+    `name` is the member type, which is also its label and the suffix of its StatefulSet; `field` the path of its spec.
+    """
+
+    name: str
+    field: str
+    tc: TidbCluster
+    spec: ComponentSpec
+
+    @property
+    def cluster(self) -> TidbClusterSpec:
+        """The spec of the cluster."""
+        return self.tc.spec
+
+    @property
+    def workload(self) -> Workload:
+        """The spec, as that of a component with replicas. Raises TypeError for Discovery."""
+        if not isinstance(self.spec, Workload):
+            raise TypeError(f"{self.name} has no replicas of its own")
+        return self.spec
+
+    # The image, and the version it carries
+
+    @property
+    def image(self) -> str:
+        """The image of the main container; empty when the spec names none.
+
+        Discovery has none of its own: it runs the operator's image.
+        """
+        if isinstance(self.spec, DiscoverySpec):
+            return ""
+        base, version = self.workload.base_image, self.spec.version
+        own = images.with_version(base, self.cluster.version if version is None else version) if base else ""
+        return own or self.spec.image or self._image_of_pd()
+
+    def _image_of_pd(self) -> str:
+        """What PD microservices without an image run."""
+        pd = find(self.tc, "pd") if self.name in PDMS_NAMES else None
+        return pd.image if pd else ""
+
+    @property
+    def version(self) -> str:
+        """The version the image carries, for decisions: see `images.order`."""
+        return images.version_of(self.image)
+
+    @property
+    def image_pull_policy(self) -> str:
+        """The pull policy of the main container."""
+        own = self.spec.image_pull_policy
+        return self.cluster.image_pull_policy if own is None else own
+
+    @property
+    def image_pull_secrets(self) -> list[Json]:
+        """The component's list, else the cluster's."""
+        return self.spec.image_pull_secrets or self.cluster.image_pull_secrets
+
+    # Where and as whom the pods run
+
+    @property
+    def host_network(self) -> bool:
+        """Whether pods use the network of their node."""
+        return bool(_own(self.spec.host_network, self.cluster.host_network))
+
+    @property
+    def affinity(self) -> Json | None:
+        """Replaced as a whole, never merged."""
+        return _own(self.spec.affinity, self.cluster.affinity)
+
+    @property
+    def node_selector(self) -> dict[str, str]:
+        """Merged by key."""
+        return {**self.cluster.node_selector, **self.spec.node_selector}
+
+    @property
+    def tolerations(self) -> list[Json]:
+        """The component's list, else the cluster's."""
+        return self.spec.tolerations or self.cluster.tolerations
+
+    @property
+    def topology_spread_constraints(self) -> list[Json]:
+        """As a pod spec wants them: the component's list, else the cluster's, with selectors (objects.md 3.4)."""
+        constraints = self.spec.topology_spread_constraints or self.cluster.topology_spread_constraints
+        return [self._spread(constraint) for constraint in constraints]
+
+    def _spread(self, constraint: TopologySpreadConstraint) -> Json:
+        chosen = constraint.match_labels
+        result: Json = {
+            "maxSkew": max(constraint.max_skew, 1),
+            "topologyKey": constraint.topology_key,
+            "whenUnsatisfiable": "DoNotSchedule",
+            "labelSelector": {
+                "matchLabels": {
+                    "app.kubernetes.io/name": "tidb-cluster",
+                    "app.kubernetes.io/managed-by": "tidb-operator",
+                    COMPONENT_LABEL: chosen.get(COMPONENT_LABEL, self.name),
+                    INSTANCE_LABEL: chosen.get(INSTANCE_LABEL, instance_name(self.tc)),
+                }
+            },
+        }
+        if constraint.min_domains is not None:
+            result["minDomains"] = constraint.min_domains
+        if constraint.node_affinity_policy is not None:
+            result["nodeAffinityPolicy"] = constraint.node_affinity_policy
+        return result
+
+    @property
+    def priority_class_name(self) -> str | None:
+        """None: the API server's default."""
+        return _own(self.spec.priority_class_name, self.cluster.priority_class_name)
+
+    @property
+    def scheduler_name(self) -> str:
+        """Empty: the API server's default."""
+        return _own(self.spec.scheduler_name, self.cluster.scheduler_name)
+
+    @property
+    def pod_security_context(self) -> Json | None:
+        """Replaced as a whole, never merged."""
+        return _own(self.spec.pod_security_context, self.cluster.pod_security_context)
+
+    @property
+    def service_account(self) -> str:
+        """The component's, else the cluster's; PD microservices too. Empty: the namespace's default."""
+        own = "" if isinstance(self.spec, DiscoverySpec) else self.workload.service_account
+        return own or self.cluster.service_account
+
+    @property
+    def automount_service_account_token(self) -> bool | None:
+        """Component only; None is left out."""
+        return self.spec.automount_service_account_token
+
+    @property
+    def dns_config(self) -> Json | None:
+        """Replaced as a whole, never merged."""
+        return _own(self.spec.dns_config, self.cluster.dns_config)
+
+    @property
+    def dns_policy(self) -> str:
+        """Always written."""
+        fallback = "ClusterFirstWithHostNet" if self.host_network else "ClusterFirst"
+        return self.spec.dns_policy or self.cluster.dns_policy or fallback
+
+    @property
+    def termination_grace_period_seconds(self) -> int | None:
+        """Component only; None is left out."""
+        return self.spec.termination_grace_period_seconds
+
+    # Metadata of the pods
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """The user's pod labels, merged by key. The four base labels win over these."""
+        return {**self.cluster.labels, **self.spec.labels}
+
+    @property
+    def annotations(self) -> dict[str, str]:
+        """The user's pod annotations, merged by key. These win over the operator's own."""
+        return {**self.cluster.annotations, **self.spec.annotations}
+
+    # Containers
+
+    @property
+    def security_context(self) -> Json | None:
+        """Of the main container; component only."""
+        return self.spec.security_context
+
+    @property
+    def resources(self) -> Json:
+        """Of the main container: requests, limits and claims without `storage`; empty parts left out."""
+        return container_resources(self.spec.requests, self.spec.limits, self.spec.claims)
+
+    @property
+    def storage_request(self) -> Quantity | None:
+        """The size of the data volume."""
+        return self.spec.requests.get("storage")
+
+    def env(self, builtin: Sequence[Json]) -> list[Json]:
+        """`builtin`, then the user's entries of other names, in their order."""
+        reserved = {entry["name"] for entry in builtin}
+        return [*builtin, *(entry for entry in self.spec.env if entry["name"] not in reserved)]
+
+    @property
+    def env_from(self) -> list[Json]:
+        """Component only."""
+        return self.spec.env_from
+
+    # How pods are replaced
+
+    @property
+    def pod_management_policy(self) -> str:
+        """`OrderedReady` for exactly that word, else `Parallel`; Pump defaults to `OrderedReady`."""
+        fallback = "OrderedReady" if self.name == "pump" else "Parallel"
+        chosen = self.spec.pod_management_policy or self.cluster.pod_management_policy or fallback
+        return "OrderedReady" if chosen == "OrderedReady" else "Parallel"
+
+    @property
+    def stateful_set_update_strategy(self) -> str:
+        """`RollingUpdate` unless the user chose another."""
+        return self.spec.stateful_set_update_strategy or self.cluster.stateful_set_update_strategy or "RollingUpdate"
+
+    @property
+    def config_update_strategy(self) -> str:
+        """`InPlace` or `RollingUpdate`; a component's empty string means InPlace."""
+        own = self.spec.config_update_strategy
+        return (self.cluster.config_update_strategy if own is None else own) or "InPlace"
+
+    @property
+    def suspended(self) -> bool:
+        """Whether the StatefulSet should be gone for now; the component's action replaces the cluster's."""
+        action = _own(self.spec.suspend_action, self.cluster.suspend_action)
+        return action is not None and action.suspend_stateful_set
+
+    # Configuration
+
+    @property
+    def config(self) -> Config | None:
+        """What the user wrote; for TiFlash the server's part. Its proxy's is `tc.spec.tiflash.config.proxy`."""
+        workload = self.workload
+        if isinstance(workload, TiFlashSpec):
+            return workload.config.config if workload.config else None
+        return workload.config
+
+    def config_tables(self) -> Table:
+        """The user's configuration with the operator's defaults, fresh; absent counts as empty (objects.md 1.1).
+
+        Raises InvalidField, which validation finds first.
+        """
+        result = tables(self.config, self.name, self.config_field)
+        if self.name == "tidb":
+            put_if_absent(result, "log.file.max-backups", 3)
+        return result
+
+    @property
+    def config_field(self) -> str:
+        """The path of the configuration."""
+        return f"{self.field}.config.config" if self.name == "tiflash" else f"{self.field}.config"
+
+
+def _own(own: T | None, cluster: T) -> T:
+    return cluster if own is None else own
+
+
+def component(tc: TidbCluster, name: str) -> Component:
+    """The component of a member type: pd, tso, scheduling, tidb, tikv, tiflash, ticdc, pump, tiproxy or discovery.
+
+    Raises AbsentComponent when the spec does not have it.
+    """
+    found = find(tc, name)
+    if found is None:
+        raise AbsentComponent(f"TidbCluster {tc.metadata.namespace}/{tc.metadata.name} has no spec for {name}")
+    return found
+
+
+def find(tc: TidbCluster, name: str) -> Component | None:
+    """The component of a member type, None when the spec does not have it."""
+    return next((found for found in components(tc) if found.name == name), None)
+
+
+def components(tc: TidbCluster) -> list[Component]:
+    """The components the spec has, Discovery always (defaults-and-validation.md 6, in the order given there)."""
+    spec = tc.spec
+    microservices = [(entry.name, f"spec.pdms[{index}]", entry) for index, entry in enumerate(spec.pdms)]
+    listed: list[tuple[str, str, ComponentSpec | None]] = [
+        ("discovery", "spec.discovery", spec.discovery or DiscoverySpec()),
+        ("pd", "spec.pd", spec.pd),
+        *microservices,
+        ("tidb", "spec.tidb", spec.tidb),
+        ("tikv", "spec.tikv", spec.tikv),
+        ("tiflash", "spec.tiflash", spec.tiflash),
+        ("ticdc", "spec.ticdc", spec.ticdc),
+        ("pump", "spec.pump", spec.pump),
+        ("tiproxy", "spec.tiproxy", spec.tiproxy),
+    ]
+    return [Component(name, field, tc, own) for name, field, own in listed if own is not None]
+
+
+def container_resources(
+    requests: Mapping[str, Quantity], limits: Mapping[str, Quantity], claims: Sequence[Json] = ()
+) -> Json:
+    """Resources of a container: `storage` is the size of a volume and goes elsewhere; empty parts are left out."""
+    result: Json = {
+        "requests": {name: quantity for name, quantity in requests.items() if name != "storage"},
+        "limits": {name: quantity for name, quantity in limits.items() if name != "storage"},
+        "claims": list(claims),
+    }
+    return {part: content for part, content in result.items() if content}
+
+
+def helper_image(tc: TidbCluster) -> str:
+    """The image of tailers and init containers (objects.md 3.2)."""
+    tailer = tc.spec.tidb.slow_log_tailer if tc.spec.tidb else None
+    own = tc.spec.helper.image if tc.spec.helper else None
+    return own or (tailer.image if tailer else None) or DEFAULT_HELPER_IMAGE
+
+
+def helper_image_pull_policy(tc: TidbCluster) -> str:
+    """The pull policy of tailers (objects.md 3.2)."""
+    tailer = tc.spec.tidb.slow_log_tailer if tc.spec.tidb else None
+    own = tc.spec.helper.image_pull_policy if tc.spec.helper else None
+    return own or (tailer.image_pull_policy if tailer else None) or tc.spec.image_pull_policy

@@ -1,0 +1,174 @@
+"""A component's `config` as tables (objects.md 6.1, defaults-and-validation.md 7).
+
+A user writes TOML text or an object. Text keeps what it says. An object comes through JSON, which does not know that a
+number is a float, and may use names of v1.6's typed schema that differ from those of the configuration file; both are
+put right here. No key is ever dropped.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from apis import toml
+from apis.problem import InvalidField
+from apis.shared import Config, Json
+from apis.toml import Table
+
+_RENAMED: Mapping[str, Mapping[str, str]] = {
+    "pd": {
+        "auto-compaction-retention-v2": "auto-compaction-retention",
+        "tikv-interval": "tick-interval",
+        "schedule.schedulers-v2": "schedulers",
+    },
+    "ticdc": {"timezone": "tz", "gcTTL": "gc-ttl", "logLevel": "log-level", "logFile": "log-file"},
+}
+"""Path in the object form → its last name in the file."""
+
+_TIKV_FLOATS = (
+    "storage.block-cache.high-pri-pool-ratio",
+    *(f"rocksdb.{family}.titan.discardable-ratio" for family in ("defaultcf", "writecf", "lockcf", "raftcf")),
+    *(f"rocksdb.{family}.titan.sample-ratio" for family in ("defaultcf", "writecf", "lockcf", "raftcf")),
+    "raftdb.defaultcf.titan.discardable-ratio",
+    "raftdb.defaultcf.titan.sample-ratio",
+)
+_FLOATS: Mapping[str, Iterable[str]] = {
+    "pd": ("schedule.tolerant-size-ratio", "schedule.low-space-ratio", "schedule.high-space-ratio"),
+    "tidb": (
+        "performance.feedback-probability",
+        "performance.pseudo-estimate-ratio",
+        "prepared-plan-cache.memory-guard-ratio",
+        "opentracing.sampler.param",
+        "tikv-client.copr-cache.capacity-mb",
+        "tikv-client.copr-cache.admission-max-result-mb",
+    ),
+    "tikv": _TIKV_FLOATS,
+    "tiflash-proxy": _TIKV_FLOATS,
+    "tiflash": ("flash.overlap_threshold",),
+}
+"""Keys whose integers in the object form are floats in the file."""
+
+_SCHEMA_OF = {"tso": "pd", "scheduling": "pd"}
+_FIELD_OF = {
+    "tiflash": "spec.tiflash.config.config",
+    "tiflash-proxy": "spec.tiflash.config.proxy",
+    "tso": "spec.pdms[name=tso].config",
+    "scheduling": "spec.pdms[name=scheduling].config",
+}
+
+
+def field_of(component: str) -> str:
+    """The path of a component's configuration in the spec; `tiflash-proxy` names TiFlash's second one."""
+    return _FIELD_OF.get(component, f"spec.{component}.config")
+
+
+def tables(config: Config | None, component: str, field: str = "") -> Table:
+    """The configuration as fresh tables that the caller may change; empty when absent.
+
+    `component` is a member type, or `tiflash-proxy`. Raises InvalidField, at `field` or the component's own path,
+    when the text is not TOML.
+    """
+    if config is None:
+        return {}
+    if isinstance(config, str):
+        try:
+            return toml.loads(config)
+        except ValueError as error:
+            at = field or field_of(component)
+            raise InvalidField(at, _excerpt(config, error), f"not valid TOML: {error}; correct the text") from None
+    schema = _SCHEMA_OF.get(component, component)
+    result = _copy(config)
+    for path, name in _RENAMED.get(schema, {}).items():
+        _rename(result, path, name)
+    for path in _FLOATS.get(schema, ()):
+        _to_float(result, path)
+    return result
+
+
+def get(table: Mapping[str, Any], path: str) -> Any:
+    """The value at a dotted path; None when it is absent or a table on the way is not a table."""
+    *parents, name = path.split(".")
+    for parent in parents:
+        below = table.get(parent)
+        if not isinstance(below, Mapping):
+            return None
+        table = below
+    return table.get(name)
+
+
+def put(table: Table, path: str, value: object) -> None:
+    """Set the value at a dotted path, making the tables on the way.
+
+    Raises InvalidField when something on the way is not a table; validation finds that first.
+    """
+    *parents, name = path.split(".")
+    walked: list[str] = []
+    for parent in parents:
+        walked.append(parent)
+        table = table.setdefault(parent, {})
+        if not isinstance(table, dict):
+            raise InvalidField(".".join(walked), table, f"must be a table, because {path} is set in it")
+    table[name] = value
+
+
+def put_if_absent(table: Table, path: str, value: object) -> None:
+    """Set the value at a dotted path unless there is one. Raises InvalidField as `put` does."""
+    if get(table, path) is None:
+        put(table, path, value)
+
+
+def delete(table: Table, path: str) -> None:
+    """Remove the value at a dotted path, if there is one. Tables that become empty stay."""
+    parent, name = _holder(table, path)
+    if parent is not None:
+        del parent[name]
+
+
+def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> Table:
+    """Fresh tables: `over` laid onto `base`; tables merge, every other value, lists too, is replaced."""
+    result = _copy(base)
+    for key, value in over.items():
+        below = result.get(key)
+        if isinstance(below, dict) and isinstance(value, Mapping):
+            result[key] = merge(below, value)
+        else:
+            result[key] = _copy_value(value)
+    return result
+
+
+def _holder(table: Table, path: str) -> tuple[Table | None, str]:
+    """The table that holds the value at `path`, None when there is no value, and the path's last name."""
+    parent_path, _, name = path.rpartition(".")
+    parent = get(table, parent_path) if parent_path else table
+    return (parent if isinstance(parent, dict) and name in parent else None), name
+
+
+def _rename(table: Table, path: str, new_name: str) -> None:
+    parent, name = _holder(table, path)
+    if parent is not None:
+        parent[new_name] = parent.pop(name)
+
+
+def _to_float(table: Table, path: str) -> None:
+    parent, name = _holder(table, path)
+    if parent is not None and type(parent[name]) is int:  # a bool is an int to isinstance
+        parent[name] = float(parent[name])
+
+
+def _copy(table: Mapping[str, Any]) -> Json:
+    return {key: _copy_value(value) for key, value in table.items()}
+
+
+def _copy_value(value: object) -> object:
+    if isinstance(value, Mapping):
+        return _copy(value)
+    if isinstance(value, list):
+        return [_copy_value(item) for item in value]
+    return value
+
+
+def _excerpt(text: str, error: ValueError) -> str:
+    """The line the parser stumbled over, or the text's beginning."""
+    words = str(error).partition("(at line ")[2].split(",")
+    lines = text.splitlines()
+    if words[0].isdigit() and 0 < int(words[0]) <= len(lines):
+        return lines[int(words[0]) - 1]
+    return text[:80]

@@ -1,0 +1,232 @@
+"""CustomResourceDefinitions, generated from the models: `python -m apis.crd [--check]`.
+
+The schema is structural and never tighter than v1.6's, so that what v1.6 stored stays valid (api/crds.md 2). There are
+no descriptions, and Kubernetes sub-trees keep unknown fields: a definition stays small enough for a client-side apply,
+and pod fields newer than this code survive. What v1.6 checks beyond its schema is checked by `apis.validation`.
+"""
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import yaml
+from msgspec import inspect
+
+from apis.shared import Json, Metadata, Model
+from apis.tidbcluster import TidbCluster
+
+GROUP = "pingcap.com"
+VERSION = "v1alpha1"
+DIRECTORY = Path(__file__).resolve().parents[1] / "manifests" / "crds"
+
+_HEADER = "# Generated from the models by `python -m apis.crd`. Change apis/, not this file.\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of `kubectl get`; those of a priority above 0 show with `-o wide`."""
+
+    name: str
+    type: str
+    json_path: str
+    priority: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What a definition says besides the schema (api/crds.md 1, 3)."""
+
+    model: type[Model]
+    plural: str
+    short_names: tuple[str, ...]
+    columns: tuple[Column, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The kind, which is the model's name."""
+        return self.model.__name__
+
+    @property
+    def file_name(self) -> str:
+        """The name of the generated file."""
+        return f"{GROUP}_{self.plural}.yaml"
+
+
+TIDB_CLUSTER = Kind(
+    model=TidbCluster,
+    plural="tidbclusters",
+    short_names=("tc",),
+    columns=(
+        Column("Ready", "string", '.status.conditions[?(@.type=="Ready")].status'),
+        Column("PD", "string", ".status.pd.image"),
+        Column("Storage", "string", ".spec.pd.requests.storage"),
+        Column("Ready", "integer", ".status.pd.statefulSet.readyReplicas"),
+        Column("Desire", "integer", ".spec.pd.replicas"),
+        Column("TiKV", "string", ".status.tikv.image"),
+        Column("Storage", "string", ".spec.tikv.requests.storage"),
+        Column("Ready", "integer", ".status.tikv.statefulSet.readyReplicas"),
+        Column("Desire", "integer", ".spec.tikv.replicas"),
+        Column("TiDB", "string", ".status.tidb.image"),
+        Column("Ready", "integer", ".status.tidb.statefulSet.readyReplicas"),
+        Column("Desire", "integer", ".spec.tidb.replicas"),
+        Column("Status", "string", '.status.conditions[?(@.type=="Ready")].message', priority=1),
+        Column("Age", "date", ".metadata.creationTimestamp"),
+    ),
+)
+KINDS: tuple[Kind, ...] = (TIDB_CLUSTER,)
+
+
+def definition(kind: Kind, *, status_subresource: bool = True) -> Json:
+    """The CustomResourceDefinition of a kind, a fresh tree.
+
+    v1.6's definition of most kinds has no status subresource; with `status_subresource` off ours has none either.
+    """
+    version: Json = {
+        "name": VERSION,
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": schema(kind.model)},
+    }
+    if kind.columns:
+        version["additionalPrinterColumns"] = [_column(column) for column in kind.columns]
+    if status_subresource:
+        version["subresources"] = {"status": {}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{kind.plural}.{GROUP}"},
+        "spec": {
+            "group": GROUP,
+            "names": {
+                "kind": kind.name,
+                "listKind": f"{kind.name}List",
+                "plural": kind.plural,
+                "singular": kind.name.lower(),
+                "shortNames": list(kind.short_names),
+            },
+            "scope": "Namespaced",
+            "versions": [version],
+        },
+    }
+
+
+def schema(model: type[Model]) -> Json:
+    """The structural OpenAPI v3 schema of a model, a fresh tree.
+
+    Raises TypeError for a type that has no structural schema.
+    """
+    tree: Json = msgspec.json.decode(msgspec.json.encode(_schema(inspect.type_info(model))))
+    return tree
+
+
+def render(tree: Json) -> str:
+    """A definition as the text of its file."""
+    return _HEADER + yaml.safe_dump(tree, width=120)
+
+
+def _column(column: Column) -> Json:
+    tree: Json = {"name": column.name, "type": column.type, "jsonPath": column.json_path}
+    if column.priority:
+        tree["priority"] = column.priority
+    return tree
+
+
+def _schema(kind: inspect.Type) -> Mapping[str, Any]:  # noqa: PLR0911  (one line per type)
+    match kind:
+        case inspect.Metadata():
+            return _annotated(kind)
+        case inspect.UnionType():
+            return _union(kind)
+        case inspect.StructType():
+            return _struct(kind)
+        case inspect.DictType():
+            return _dict(kind)
+        case inspect.ListType():
+            return {"type": "array", "items": _schema(kind.item_type)}
+        case inspect.IntType():
+            bounds = {"minimum": kind.ge, "maximum": kind.le}
+            return {"type": "integer", **{name: bound for name, bound in bounds.items() if bound is not None}}
+        case inspect.LiteralType():
+            return {"type": "string", "enum": list(kind.values)}
+    return _scalar(kind)
+
+
+_SCALARS: Mapping[type[inspect.Type], str] = {
+    inspect.StrType: "string",
+    inspect.BoolType: "boolean",
+    inspect.FloatType: "number",
+}
+
+
+def _scalar(kind: inspect.Type) -> Mapping[str, Any]:
+    if type(kind) not in _SCALARS:
+        raise TypeError(f"{kind} has no structural schema")
+    return {"type": _SCALARS[type(kind)]}
+
+
+def _annotated(kind: inspect.Metadata) -> Mapping[str, Any]:
+    extra = kind.extra_json_schema or {}
+    if _is_schemaless(extra):
+        return extra
+    return {**_schema(kind.type), **extra}
+
+
+def _is_schemaless(extra: Mapping[str, Any]) -> bool:
+    """Whether the annotation says all there is: a value of more than one type has no `type`."""
+    return bool(extra.get("x-kubernetes-int-or-string") or extra.get("x-kubernetes-preserve-unknown-fields"))
+
+
+def _union(kind: inspect.UnionType) -> Mapping[str, Any]:
+    """Absent is no value of its own: the key is left out."""
+    choices = [choice for choice in kind.types if not isinstance(choice, inspect.NoneType)]
+    if len(choices) != 1:
+        raise TypeError(f"a value of several types needs an annotation that describes it: {kind}")
+    return _schema(choices[0])
+
+
+def _struct(kind: inspect.StructType) -> Mapping[str, Any]:
+    if kind.cls is Metadata:
+        return {"type": "object"}
+    tree: dict[str, Any] = {
+        "type": "object",
+        "properties": {field.encode_name: _schema(field.type) for field in kind.fields},
+    }
+    required = sorted(field.encode_name for field in kind.fields if field.required)
+    if required:
+        tree["required"] = required
+    return tree
+
+
+def _dict(kind: inspect.DictType) -> Mapping[str, Any]:
+    if isinstance(kind.value_type, inspect.AnyType):
+        return {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    return {"type": "object", "additionalProperties": _schema(kind.value_type)}
+
+
+def main(arguments: Sequence[str], directory: Path = DIRECTORY) -> int:
+    """Write the files, or with `--check` compare them; returns the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m apis.crd", description="Generate the CRDs from the models.")
+    parser.add_argument("--check", action="store_true", help="compare the files with the models, write nothing")
+    check = parser.parse_args(arguments).check
+    stale = [kind.file_name for kind in KINDS if _current(directory / kind.file_name) != render(definition(kind))]
+    if check and stale:
+        names = ", ".join(stale)
+        sys.stderr.write(f"{directory}: {names} differs from the models in apis/; run `python -m apis.crd`\n")
+        return 1
+    if not check:
+        directory.mkdir(parents=True, exist_ok=True)
+        for kind in KINDS:
+            (directory / kind.file_name).write_text(render(definition(kind)), encoding="utf-8")
+    return 0
+
+
+def _current(path: Path) -> str:
+    return path.read_text(encoding="utf-8") if path.exists() else ""
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

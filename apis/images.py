@@ -1,0 +1,64 @@
+"""Images and the versions they carry (objects.md 3.2, defaults-and-validation.md 8.1, lifecycle.md F25)."""
+
+import math
+import re
+from dataclasses import dataclass
+from typing import TypeAlias
+
+Order: TypeAlias = tuple[float, float, float]
+"""Compares versions: major, minor, patch."""
+
+NEWEST: Order = (math.inf, math.inf, math.inf)
+"""What a version that is no number counts as: `latest`, `nightly`, a branch, a hash (F25)."""
+
+_VERSION = re.compile(r"v?(\d+)(?:\.(\d+))?(?:\.(\d+))?(?:[-+].*)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """An image reference taken apart: `repository[:tag][@digest]`."""
+
+    repository: str
+    tag: str = ""
+    digest: str = ""
+
+    def __str__(self) -> str:
+        """The reference as a container runtime reads it."""
+        tag = f":{self.tag}" if self.tag else ""
+        digest = f"@{self.digest}" if self.digest else ""
+        return f"{self.repository}{tag}{digest}"
+
+
+def parse(image: str) -> Reference:
+    """Take a reference apart. A colon before the last slash belongs to the registry's port, not to a tag."""
+    name, _, digest = image.partition("@")
+    host, slash, last = name.rpartition("/")
+    last, _, tag = last.partition(":")
+    return Reference(f"{host}{slash}{last}", tag, digest)
+
+
+def with_version(base_image: str, version: str) -> str:
+    """`base_image` at `version`, which replaces a tag it already has; unchanged when `version` is empty."""
+    if not base_image or not version:
+        return base_image
+    reference = parse(base_image)
+    return str(Reference(reference.repository, version, reference.digest))
+
+
+def version_of(image: str) -> str:
+    """The tag of an image, `latest` when it has none."""
+    return parse(image).tag or "latest"
+
+
+def order(version: str) -> Order:
+    """The sort key of a version. Suffixes such as `-alpha` do not count; what is no number is NEWEST."""
+    found = _VERSION.fullmatch(version)
+    if found is None:
+        return NEWEST
+    major, minor, patch = (int(part or 0) for part in found.groups())
+    return (major, minor, patch)
+
+
+def at_least(version: str, minimum: str) -> bool:
+    """Whether `version` is `minimum` or newer, by `order`."""
+    return order(version) >= order(minimum)

@@ -1,0 +1,38 @@
+"""What is wrong with a field, in one sentence: where, with what value, and how to get out."""
+
+import json
+from dataclasses import dataclass
+
+_LONGEST_VALUE = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One field that can't be used: its JSON path such as `spec.pdms[0].replicas`, its value, and the way out."""
+
+    field: str
+    value: object
+    message: str
+
+    def __str__(self) -> str:
+        """`field: value: message`, the value in JSON and shortened; without it where there is none."""
+        if self.value is None:
+            return f"{self.field}: {self.message}"
+        return f"{self.field}: {_shown(self.value)}: {self.message}"
+
+
+class InvalidField(Exception):
+    """Raised when an object can't be read because of one field; carries the problem."""
+
+    def __init__(self, field: str, value: object, message: str) -> None:
+        super().__init__(field, value, message)
+        self.problem = Problem(field, value, message)
+
+    def __str__(self) -> str:
+        """The problem in one line."""
+        return str(self.problem)
+
+
+def _shown(value: object) -> str:
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}…"

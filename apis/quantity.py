@@ -1,0 +1,34 @@
+"""Kubernetes quantities, exact: `10Gi`, `500m`, `1e3`."""
+
+import math
+import re
+from decimal import Decimal
+
+_SUFFIXES = {
+    "n": Decimal("1e-9"),
+    "u": Decimal("1e-6"),
+    "m": Decimal("1e-3"),
+    "": Decimal(1),
+    **{suffix: Decimal(1000) ** power for power, suffix in enumerate("kMGTPE", start=1)},
+    **{f"{suffix}i": Decimal(1024) ** power for power, suffix in enumerate("KMGTPE", start=1)},
+}
+_NUMBER = r"[0-9]+(?:\.[0-9]*)?|\.[0-9]+"
+_QUANTITY = re.compile(
+    rf"(?P<number>[+-]?(?:{_NUMBER}))(?:(?P<suffix>[KMGTPE]i|[numkMGTPE])|[eE](?P<exponent>[+-]?[0-9]+))?"
+)
+
+
+def parse(quantity: str | int) -> Decimal:
+    """The exact value in units, bytes for storage and memory. Raises ValueError when it is not a quantity."""
+    found = _QUANTITY.fullmatch(str(quantity))
+    if found is None:
+        raise ValueError(f"{quantity!r} is not a quantity; write for example 10Gi, 500m or 2")
+    number = Decimal(found["number"])
+    if found["exponent"]:
+        return number.scaleb(int(found["exponent"]))
+    return number * _SUFFIXES[found["suffix"] or ""]
+
+
+def units(quantity: str | int) -> int:
+    """The value in whole units, rounded up as Kubernetes rounds. Raises ValueError when it is not a quantity."""
+    return math.ceil(parse(quantity))

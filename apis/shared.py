@@ -1,0 +1,257 @@
+"""Types shared by the custom resources of pingcap.com/v1alpha1 (api/shared-types.fields).
+
+`X | None` means that absent differs from the zero value; a plain default means that it does not.
+Kubernetes sub-trees stay dict trees, so that pod fields newer than this code survive.
+What the CRD says beyond the type, such as a format or a default, stands in the annotation (`apis.crd`).
+"""
+
+from typing import Annotated, Any, Literal, TypeAlias
+
+import msgspec
+from msgspec import Meta, field
+
+Json: TypeAlias = dict[str, Any]
+"""A Kubernetes sub-tree or object, camelCase."""
+
+Config: TypeAlias = Annotated[str | Json, Meta(extra_json_schema={"x-kubernetes-preserve-unknown-fields": True})]
+"""Configuration of a component: TOML text or an object (objects.md 6.1)."""
+
+Quantity: TypeAlias = Annotated[
+    str | int,
+    Meta(
+        extra_json_schema={
+            "anyOf": [{"type": "integer"}, {"type": "string"}],
+            "pattern": (
+                r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))"
+                r"(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$"
+            ),
+            "x-kubernetes-int-or-string": True,
+        }
+    ),
+]
+"""A Kubernetes quantity such as `10Gi` (`apis.quantity` reads it)."""
+
+Time: TypeAlias = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
+"""RFC 3339, UTC, seconds."""
+
+NullableTime: TypeAlias = Annotated[str | None, Meta(extra_json_schema={"format": "date-time", "nullable": True})]
+"""A time that v1.6 writes as null when it is not known."""
+
+Conditions: TypeAlias = Annotated[list[Json], Meta(extra_json_schema={"nullable": True})]
+"""Kubernetes meta/v1 conditions of a component."""
+
+Int32: TypeAlias = Annotated[int, Meta(extra_json_schema={"format": "int32"})]
+Int64: TypeAlias = Annotated[int, Meta(extra_json_schema={"format": "int64"})]
+Count: TypeAlias = Annotated[int, Meta(ge=0, extra_json_schema={"format": "int32"})]
+"""How many pods, members or attempts."""
+
+
+def crd_default(value: str | int) -> Meta:
+    """The default that the API server fills in when the key is absent and its parent is there."""
+    return Meta(extra_json_schema={"default": value})
+
+
+class Model(msgspec.Struct, rename="camel", omit_defaults=True):
+    """The base of all models: camelCase in JSON, defaults not written."""
+
+
+class Metadata(Model, kw_only=True):
+    """What this project reads of the metadata of a custom resource."""
+
+    name: str
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    generation: int = 0
+    deletion_timestamp: str | None = None
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+
+
+class ResourceRequirements(Model, kw_only=True):
+    """Kubernetes core/v1 ResourceRequirements, inline. `requests.storage` is the size of the data volume."""
+
+    claims: list[Json] = []
+    limits: dict[str, Quantity] = {}
+    requests: dict[str, Quantity] = {}
+
+
+class Probe(Model, kw_only=True):
+    """A probe that the operator completes (readiness of PD, TiKV, TiDB; liveness of Discovery)."""
+
+    type: Literal["tcp", "command"] | None = None
+    initial_delay_seconds: Count | None = None
+    period_seconds: Annotated[Int32, Meta(ge=1)] | None = None
+
+
+class SuspendAction(Model, kw_only=True):
+    """What to suspend (lifecycle.md 12)."""
+
+    suspend_stateful_set: bool = False
+
+
+class TopologySpreadConstraint(Model, kw_only=True):
+    """A spread rule; the operator fills in the selector (objects.md 3.4)."""
+
+    topology_key: str
+    max_skew: Annotated[Int32, crd_default(1)] = 1
+    min_domains: Int32 | None = None
+    node_affinity_policy: str | None = None
+    match_labels: dict[str, str] = {}
+
+
+TopologySpreadConstraints: TypeAlias = Annotated[
+    list[TopologySpreadConstraint],
+    Meta(extra_json_schema={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["topologyKey"]}),
+]
+"""At most one rule per topology key."""
+
+
+class ComponentSpec(ResourceRequirements, kw_only=True):
+    """What every component can set for its pods (objects.md 3.3)."""
+
+    image: str = ""
+    version: str | None = None
+    image_pull_policy: str | None = None
+    image_pull_secrets: list[Json] = []
+    host_network: bool | None = None
+    affinity: Json | None = None
+    priority_class_name: str | None = None
+    scheduler_name: str | None = None
+    node_selector: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    labels: dict[str, str] = {}
+    tolerations: list[Json] = []
+    pod_security_context: Json | None = None
+    config_update_strategy: str | None = None
+    env: list[Json] = []
+    env_from: list[Json] = []
+    init_containers: list[Json] = []
+    additional_containers: list[Json] = []
+    additional_volumes: list[Json] = []
+    additional_volume_mounts: list[Json] = []
+    dns_config: Json | None = None
+    dns_policy: str = ""
+    termination_grace_period_seconds: Int64 | None = None
+    stateful_set_update_strategy: str = ""
+    pod_management_policy: str = ""
+    topology_spread_constraints: TopologySpreadConstraints = []
+    suspend_action: SuspendAction | None = None
+    security_context: Json | None = None
+    readiness_probe: Probe | None = None
+    automount_service_account_token: bool | None = None
+
+
+class ServiceSpec(Model, kw_only=True):
+    """How a Service is exposed (objects.md 2)."""
+
+    type: str = ""
+    annotations: dict[str, str] = {}
+    labels: dict[str, str] = {}
+    load_balancer_ip: str | None = field(name="loadBalancerIP", default=None)
+    cluster_ip: str | None = field(name="clusterIP", default=None)
+    port_name: str | None = None
+    port: Annotated[Int32, Meta(ge=1, le=65535)] | None = None
+    load_balancer_source_ranges: list[str] = []
+    load_balancer_class: str | None = None
+
+
+class StorageVolume(Model, kw_only=True):
+    """A further volume of each pod (objects.md 5)."""
+
+    name: str
+    storage_class_name: str | None = None
+    storage_size: str
+    mount_path: str = ""
+    volume_attributes_class_name: str | None = None
+
+
+class ScalePolicy(Model, kw_only=True):
+    """How many ordinals may be scaled at a time."""
+
+    scale_in_parallelism: Annotated[Int32 | None, crd_default(1)] = 1
+    scale_out_parallelism: Annotated[Int32 | None, crd_default(1)] = 1
+
+
+class Failover(Model, kw_only=True):
+    """How failover records are cleared (lifecycle.md 9)."""
+
+    recover_by_uid: str = field(name="recoverByUID", default="")
+
+
+class LogTailerSpec(ResourceRequirements, kw_only=True):
+    """The sidecars that print log files."""
+
+    security_context: Json | None = None
+
+
+class TLSCluster(Model, kw_only=True):
+    """TLS between components (objects.md 9.2)."""
+
+    enabled: bool = False
+    enable_discovery_mtls: bool = field(name="enableDiscoveryMTLS", default=False)
+
+
+class TidbClusterRef(Model, kw_only=True):
+    """Another TidbCluster (objects.md 8)."""
+
+    namespace: str = ""
+    name: str
+    cluster_domain: str = ""
+
+
+class StorageVolumeStatus(Model, kw_only=True):
+    """Sizes and classes of one volume over all pods (lifecycle.md 5.8)."""
+
+    bound_count: int = 0
+    current_count: int = 0
+    modified_count: int = 0
+    current_capacity: Quantity = "0"
+    modified_capacity: Quantity = "0"
+    current_storage_class: str = ""
+    modified_storage_class: str = ""
+    resized_capacity: Quantity = "0"
+    resized_count: int = 0
+    name: str
+
+
+class PDMember(Model, kw_only=True):
+    """A PD member as PD last reported it."""
+
+    name: str
+    id: str
+    client_url: str = field(name="clientURL")
+    health: bool
+    last_transition_time: NullableTime = None
+
+
+class UnjoinedMember(Model, kw_only=True):
+    """A PD pod that is no member yet."""
+
+    pod_name: str = ""
+    pvc_uid: str = field(name="pvcUID", default="")
+    pvc_uid_set: dict[str, Json] = field(name="pvcUIDSet", default_factory=dict)
+    created_at: NullableTime = None
+
+
+class TiKVStore(Model, kw_only=True):
+    """A store as PD last reported it. `id` is decimal text: 64-bit ids do not survive JSON numbers."""
+
+    id: str
+    pod_name: str
+    ip: str
+    leader_count: Int32
+    state: str
+    last_transition_time: NullableTime = None
+    leader_count_before_upgrade: Int32 | None = None
+
+
+class TiKVFailureStore(Model, kw_only=True):
+    """A store replaced by failover."""
+
+    pod_name: str = ""
+    store_id: str = field(name="storeID", default="")
+    pvc_uid_set: dict[str, Json] = field(name="pvcUIDSet", default_factory=dict)
+    store_deleted: bool = False
+    host_down: bool = False
+    created_at: NullableTime = None

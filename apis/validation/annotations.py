@@ -1,0 +1,42 @@
+"""Annotations of the TidbCluster (defaults-and-validation.md 3.1)."""
+
+import re
+from collections.abc import Iterator
+
+from apis.accessor import PDMS_NAMES
+from apis.ordinals import parse_slots, slots_annotation
+from apis.problem import Problem
+from apis.tidbcluster import TidbCluster
+
+_WITH_SLOTS = ("pd", *PDMS_NAMES, "tidb", "tikv", "tiflash", "ticdc", "tiproxy")
+_MOST_BYTES = 262144
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9_.]{0,61}[a-z0-9])?")
+_PREFIX = re.compile(r"(?=.{1,253}/?$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+
+
+def check(tc: TidbCluster) -> Iterator[Problem]:
+    """Keys are qualified names, the whole is not too large, delete slots are lists of ordinals."""
+    annotations = tc.metadata.annotations
+    for key in annotations:
+        if not _is_qualified(key.lower()):
+            message = "must be a name of at most 63 letters, digits, `-`, `_` and `.`, after an optional `domain/`"
+            yield Problem("metadata.annotations", key, message)
+    size = sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items())
+    if size > _MOST_BYTES:
+        yield Problem("metadata.annotations", None, f"have {size} bytes; at most {_MOST_BYTES} are allowed")
+    for component in _WITH_SLOTS:
+        yield from _check_slots(annotations, slots_annotation(component))
+
+
+def _is_qualified(key: str) -> bool:
+    prefix, slash, name = key.rpartition("/")
+    return _NAME.fullmatch(name) is not None and (not slash or _PREFIX.fullmatch(prefix) is not None)
+
+
+def _check_slots(annotations: dict[str, str], key: str) -> Iterator[Problem]:
+    if key not in annotations:
+        return
+    try:
+        parse_slots(annotations[key])
+    except ValueError as error:
+        yield Problem(f'metadata.annotations["{key}"]', annotations[key], str(error))

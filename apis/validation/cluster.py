@@ -1,0 +1,123 @@
+"""All rules of a TidbCluster's own spec, in one pass (defaults-and-validation.md 3)."""
+
+import ipaddress
+from collections.abc import Iterator, Sequence
+from urllib.parse import urlsplit
+
+from apis import duration
+from apis.accessor import Component, components
+from apis.problem import Problem
+from apis.shared import ScalePolicy
+from apis.tidbcluster import (
+    DiscoverySpec,
+    PDMSSpec,
+    PDSpec,
+    TiCDCSpec,
+    TidbCluster,
+    TiDBSpec,
+    TiFlashSpec,
+    TiKVSpec,
+)
+from apis.validation import annotations, configuration, containers, volumes
+
+START_SCRIPT_FLAGS = ("WaitForDnsNameIpMatch", "PreferPDAddressesOverDiscovery", "BashShebang", "NoWaitDNS")
+
+
+def validate(tc: TidbCluster) -> list[Problem]:
+    """Everything that is wrong with a defaulted cluster's spec; empty when nothing is."""
+    problems = [*annotations.check(tc), *_check_cluster(tc)]
+    for component in components(tc):
+        problems += _check_component(component)
+    return problems
+
+
+def _check_cluster(tc: TidbCluster) -> Iterator[Problem]:
+    for index, address in enumerate(tc.spec.pd_addresses):
+        if not _is_http_url(address):
+            yield Problem(f"spec.pdAddresses[{index}]", address, "must be a URL such as http://pd.example.com:2379")
+    for index, flag in enumerate(tc.spec.start_script_v2_feature_flags):
+        if flag not in START_SCRIPT_FLAGS:
+            message = f"must be one of {', '.join(START_SCRIPT_FLAGS)}"
+            yield Problem(f"spec.startScriptV2FeatureFlags[{index}]", flag, message)
+    names = [entry.name for entry in tc.spec.pdms]
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            yield Problem(f"spec.pdms[{index}].name", name, "is there twice; keep one entry per microservice")
+
+
+def _is_http_url(address: str) -> bool:
+    try:
+        url = urlsplit(address)
+    except ValueError:
+        return False
+    return url.scheme in ("http", "https") and bool(url.hostname)
+
+
+def _check_component(component: Component) -> Iterator[Problem]:
+    yield from containers.check(component)
+    yield from volumes.check(component)
+    yield from configuration.check(component)
+    spec, field = component.spec, component.field
+    if not isinstance(spec, DiscoverySpec):
+        yield from _check_replicas(component)
+    if isinstance(spec, PDSpec | PDMSSpec | TiDBSpec) and spec.service:
+        yield from _check_ranges(spec.service.load_balancer_source_ranges, f"{field}.service.loadBalancerSourceRanges")
+    if isinstance(spec, TiKVSpec | TiDBSpec | TiFlashSpec) and spec.scale_policy:
+        yield from _check_scale_policy(spec.scale_policy, f"{field}.scalePolicy")
+    if isinstance(spec, TiKVSpec):
+        yield from _check_duration(spec.evict_leader_timeout, f"{field}.evictLeaderTimeout", positive=True)
+        yield from _check_duration(spec.wait_leader_transfer_back_timeout, f"{field}.waitLeaderTransferBackTimeout")
+    if isinstance(spec, TiCDCSpec):
+        yield from _check_duration(spec.graceful_shutdown_timeout, f"{field}.gracefulShutdownTimeout")
+
+
+def _check_replicas(component: Component) -> Iterator[Problem]:
+    replicas, field = component.workload.replicas, f"{component.field}.replicas"
+    if replicas < 0:
+        yield Problem(field, replicas, "must be at least 0")
+    if component.name == "tikv" and replicas == 0 and _holds_all_data(component.tc):
+        message = "would delete the only copies of the data; delete the TidbCluster, or suspend it with suspendAction"
+        yield Problem(field, replicas, message)
+
+
+def _holds_all_data(tc: TidbCluster) -> bool:
+    """Whether the stores of this cluster are bootstrapped, in use by its PD, and the only ones (lifecycle.md 2.2)."""
+    tikv = tc.status.tikv
+    return tc.spec.pd is not None and tc.spec.pd.replicas > 0 and bool(tikv.stores) and not tikv.peer_stores
+
+
+def _check_ranges(ranges: Sequence[str], field: str) -> Iterator[Problem]:
+    for index, entry in enumerate(ranges):
+        if not _is_range(entry.strip()):
+            yield Problem(f"{field}[{index}]", entry, "must be a range of addresses such as 10.0.0.0/8")
+
+
+def _is_range(entry: str) -> bool:
+    address, slash, prefix = entry.partition("/")
+    try:
+        ipaddress.ip_network(f"{address}/{int(prefix)}", strict=False)
+    except ValueError:
+        return False
+    return bool(slash)
+
+
+def _check_scale_policy(policy: ScalePolicy, field: str) -> Iterator[Problem]:
+    steps = {
+        "scaleInParallelism": policy.scale_in_parallelism,
+        "scaleOutParallelism": policy.scale_out_parallelism,
+    }
+    for key, count in steps.items():
+        if count is not None and count <= 0:
+            yield Problem(f"{field}.{key}", count, "must be at least 1")
+
+
+def _check_duration(text: str | None, field: str, *, positive: bool = False) -> Iterator[Problem]:
+    if text is None:
+        return
+    try:
+        length = duration.seconds(text)
+    except ValueError:
+        yield Problem(field, text, "must be a duration such as 90s, 10m or 1h30m")
+        return
+    if positive and length <= 0:
+        yield Problem(field, text, "must be longer than 0")

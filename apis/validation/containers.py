@@ -1,0 +1,73 @@
+"""Environment and additional containers of a component (defaults-and-validation.md 3.2)."""
+
+import re
+from collections.abc import Iterator, Mapping
+
+from apis.accessor import Component
+from apis.problem import Problem
+from apis.shared import Json
+
+_ENV_NAME = re.compile(r"(?!\.{1,2}$|\.\.)[-._a-zA-Z][-._a-zA-Z0-9]*")
+_DATA_KEY = re.compile(r"(?!\.{1,2}$|\.\.)[-._a-zA-Z0-9]{1,253}")
+_OBJECT_NAME = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_KEY_REFERENCES = ("configMapKeyRef", "secretKeyRef")
+
+
+def check(component: Component) -> Iterator[Problem]:
+    """Variables have a name and one source; containers that are not merged into a generated one have an image."""
+    for index, entry in enumerate(component.spec.env):
+        yield from _check_variable(entry, f"{component.field}.env[{index}]")
+    generated = generated_containers(component)
+    for index, container in enumerate(component.spec.additional_containers):
+        if not container.get("image") and container.get("name") not in generated:
+            message = (
+                f"is required, since the operator generates no container of this name here ({', '.join(generated)})"
+            )
+            yield Problem(f"{component.field}.additionalContainers[{index}].image", None, message)
+
+
+def generated_containers(component: Component) -> list[str]:
+    """The names of the containers that the operator makes for a component's pod (objects.md 4)."""
+    spec = component.tc.spec
+    sidecars: Mapping[str, bool] = {}
+    if component.name == "tikv" and spec.tikv:
+        sidecars = {"rocksdblog": bool(spec.tikv.separate_rocks_db_log), "raftlog": bool(spec.tikv.separate_raft_log)}
+    elif component.name == "tidb" and spec.tidb:
+        sidecars = {"slowlog": spec.tidb.separate_slow_log is not False}
+    elif component.name == "tiflash":
+        sidecars = dict.fromkeys(("serverlog", "errorlog", "clusterlog"), True)
+    return [component.name, *(name for name, present in sidecars.items() if present)]
+
+
+def _check_variable(entry: Json, field: str) -> Iterator[Problem]:
+    name = entry.get("name")
+    if not name:
+        yield Problem(f"{field}.name", None, "is required")
+    elif not isinstance(name, str) or not _ENV_NAME.fullmatch(name):
+        message = "must consist of letters, digits, `-`, `_` and `.`, and begin neither with a digit nor with `..`"
+        yield Problem(f"{field}.name", name, message)
+    source = entry.get("valueFrom")
+    if source is None:
+        return
+    if entry.get("value"):
+        yield Problem(f"{field}.valueFrom", source, "may not stand beside a value; keep one of the two")
+    yield from _check_source(source, f"{field}.valueFrom")
+
+
+def _check_source(source: object, field: str) -> Iterator[Problem]:
+    if not isinstance(source, dict) or len(source) != 1:
+        yield Problem(field, source, "must have exactly one source, such as configMapKeyRef, secretKeyRef or fieldRef")
+        return
+    kind, reference = next(iter(source.items()))
+    if kind not in _KEY_REFERENCES:
+        return
+    reference = reference if isinstance(reference, dict) else {}
+    name, key = str(reference.get("name") or ""), str(reference.get("key") or "")
+    if not _OBJECT_NAME.fullmatch(name):
+        yield Problem(
+            f"{field}.{kind}.name", name, "must be the name of an object: lower-case letters, digits, `-`, `.`"
+        )
+    if not _DATA_KEY.fullmatch(key):
+        yield Problem(
+            f"{field}.{kind}.key", key, "must be a key: letters, digits, `-`, `_`, `.`, not beginning with `..`"
+        )

@@ -1,0 +1,181 @@
+"""What may not change any more, judged by what runs (defaults-and-validation.md 4).
+
+The last word is not with the previous spec, which nobody keeps, but with the StatefulSets and the ConfigMaps they
+mount: what differs from them without effect, or with a destructive one, is refused with the way back.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from apis import config, images, toml
+from apis.accessor import Component, components, find
+from apis.identity import INSTANCE_LABEL, instance_name
+from apis.problem import InvalidField, Problem
+from apis.shared import Json
+from apis.tidbcluster import TidbCluster
+from apis.toml import Table
+
+_GUARDED = ("tidb", "pd", "tikv")
+_PD_SECTIONS = ("schedule", "replication")
+_BOOTSTRAP_VOLUME = "tidb-bootstrap-sql"
+_SET_BY_OPERATOR = {
+    "pd": (
+        *(f"security.{key}" for key in ("cacert-path", "cert-path", "key-path")),
+        *(f"dashboard.{key}" for key in ("tidb-cacert-path", "tidb-cert-path", "tidb-key-path", "internal-proxy")),
+    ),
+    "tikv": (*(f"security.{key}" for key in ("ca-path", "cert-path", "key-path")), "gc.ratio-threshold"),
+    "tidb": (
+        *(f"security.{key}" for key in ("cluster-ssl-ca", "cluster-ssl-cert", "cluster-ssl-key", "auth-token-jwks")),
+        *(f"security.{key}" for key in ("ssl-ca", "ssl-cert", "ssl-key")),
+        *(f"security.session-token-signing-{key}" for key in ("cert", "key")),
+        "log.file.max-backups",
+        "initialize-sql-file",
+    ),
+}
+"""Keys found in a configuration in use although the user wrote none (objects.md 6.4)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """What runs of a cluster, by member type.
+
+    `images` are those of the main containers, `configs` the configuration files in use, read; `bootstrap_sql` names
+    the ConfigMap that TiDB mounts, empty if none; `instance` is the instance label in the selectors.
+    """
+
+    instance: str = ""
+    images: Mapping[str, str] = field(default_factory=dict)
+    configs: Mapping[str, Table] = field(default_factory=dict)
+    bootstrap_sql: str = ""
+
+
+def observe(stateful_sets: Mapping[str, Json], config_files: Mapping[str, str]) -> Running:
+    """What StatefulSets and the configuration texts they mount tell, both by member type.
+
+    A text that is not TOML is left out: nothing can be compared with it.
+    """
+    images_in_use: dict[str, str] = {}
+    instance = bootstrap_sql = ""
+    for name, stateful_set in stateful_sets.items():
+        instance = instance or _instance_of(stateful_set)
+        pod = stateful_set["spec"]["template"]["spec"]
+        images_in_use[name] = next((entry["image"] for entry in pod["containers"] if entry["name"] == name), "")
+        if name == "tidb":
+            bootstrap_sql = _bootstrap_sql_of(pod)
+    return Running(instance, images_in_use, _parsed(config_files), bootstrap_sql)
+
+
+def _instance_of(stateful_set: Json) -> str:
+    return str(stateful_set["spec"]["selector"].get("matchLabels", {}).get(INSTANCE_LABEL, ""))
+
+
+def _bootstrap_sql_of(pod: Json) -> str:
+    mounted = (volume for volume in pod.get("volumes", ()) if volume["name"] == _BOOTSTRAP_VOLUME)
+    return next((str(volume.get("configMap", {}).get("name", "")) for volume in mounted), "")
+
+
+def _parsed(config_files: Mapping[str, str]) -> dict[str, Table]:
+    result = {}
+    for name, text in config_files.items():
+        try:
+            result[name] = toml.loads(text)
+        except ValueError:
+            continue
+    return result
+
+
+def immutability(tc: TidbCluster, running: Running) -> list[Problem]:
+    """What a defaulted cluster's spec may not say, given what runs; the rules of creation while nothing ever ran."""
+    if not running.images:
+        return [] if tc.status.cluster_id else list(_check_creation(tc))
+    return [
+        *_check_instance(tc, running),
+        *_check_pd(tc, running),
+        *_check_bootstrap_sql(tc, running),
+        *(problem for component in components(tc) for problem in _check_emptied(component, running)),
+    ]
+
+
+def _check_creation(tc: TidbCluster) -> Iterator[Problem]:
+    for component in components(tc):
+        if component.name == "discovery":
+            continue
+        if component.name in _GUARDED:
+            if component.spec.image:
+                message = "is deprecated and not accepted for new clusters; write baseImage and version"
+                yield Problem(f"{component.field}.image", component.spec.image, message)
+            if not component.workload.base_image:
+                yield Problem(f"{component.field}.baseImage", "", "must not be empty")
+        if component.workload.base_image and not _is_versioned(component.image):
+            yield Problem(
+                _version_field(component), "", f"must not be empty: {component.name} would run no known version"
+            )
+
+
+def _is_versioned(image: str) -> bool:
+    reference = images.parse(image)
+    return bool(reference.tag or reference.digest)
+
+
+def _version_field(component: Component) -> str:
+    return "spec.version" if component.spec.version is None else f"{component.field}.version"
+
+
+def _check_instance(tc: TidbCluster, running: Running) -> Iterator[Problem]:
+    if running.instance and running.instance != instance_name(tc):
+        message = f"can't change, since selectors of running StatefulSets can't; set it back to {running.instance}"
+        yield Problem(f'metadata.labels["{INSTANCE_LABEL}"]', instance_name(tc), message)
+
+
+def _check_pd(tc: TidbCluster, running: Running) -> Iterator[Problem]:
+    pd, in_use = find(tc, "pd"), running.configs.get("pd")
+    if pd is None or pd.config is None or in_use is None:
+        return
+    try:
+        wanted = pd.config_tables()
+    except InvalidField:  # `validate` tells
+        return
+    for section in _PD_SECTIONS:
+        now = in_use.get(section) or {}
+        if (wanted.get(section) or {}) != now:
+            message = f"has no effect on a running PD; change it with pd-ctl and set it back to {now} here"
+            yield Problem(f"{pd.config_field}.{section}", wanted.get(section), message)
+    names = config.get(wanted, "security.cert-allowed-cn")
+    if isinstance(names, list) and len(names) > 1 and names != config.get(in_use, "security.cert-allowed-cn"):
+        yield Problem(f"{pd.config_field}.security.cert-allowed-cn", names, "PD accepts one name only; keep one")
+
+
+def _check_bootstrap_sql(tc: TidbCluster, running: Running) -> Iterator[Problem]:
+    if tc.spec.tidb is None or "tidb" not in running.images:
+        return
+    wanted = tc.spec.tidb.bootstrap_sql_config_map_name
+    if wanted and wanted != running.bootstrap_sql:
+        way_out = f"set it back to {running.bootstrap_sql} or remove it" if running.bootstrap_sql else "remove it"
+        message = f"has no effect once TiDB has run for the first time; {way_out}"
+        yield Problem("spec.tidb.bootstrapSQLConfigMapName", wanted, message)
+
+
+def _check_emptied(component: Component, running: Running) -> Iterator[Problem]:
+    image = running.images.get(component.name)
+    if image is None or component.name == "discovery":
+        return
+    if not component.workload.base_image:
+        if component.name in _GUARDED and component.image != image:
+            yield Problem(f"{component.field}.baseImage", "", f"can't be emptied; {image} runs")
+    elif _is_versioned(image) and not _is_versioned(component.image):
+        yield Problem(_version_field(component), "", f"can't be emptied; {component.name} runs {image}")
+    if component.name in _GUARDED and component.config is None and _written_by_user(component.name, running):
+        message = "can't be removed while the running one has settings; write `config: {}` to go back to the defaults"
+        yield Problem(component.config_field, None, message)
+
+
+def _written_by_user(component: str, running: Running) -> bool:
+    """Whether the configuration in use has more than the operator puts there by itself."""
+    left = config.merge(running.configs.get(component, {}), {})
+    for path in _SET_BY_OPERATOR[component]:
+        config.delete(left, path)
+    return _has_values(left)
+
+
+def _has_values(table: Table) -> bool:
+    return any(_has_values(value) if isinstance(value, dict) else True for value in table.values())

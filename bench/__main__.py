@@ -1,0 +1,20 @@
+"""`python -m bench [SUITE …]`: all suites, or those named.."""
+
+import sys
+
+from bench import bringup, informers, watch, workqueue
+from bench.figures import logs_to_stderr
+
+_SUITES = {"workqueue": workqueue.main, "watch": watch.main, "informers": informers.main, "bringup": bringup.main}
+
+
+def main(names: list[str]) -> int:
+    """Run the suites named, in this order."""
+    if unknown := set(names) - _SUITES.keys():
+        print(f"bench: no suite {', '.join(sorted(unknown))}; there are {', '.join(_SUITES)}", file=sys.stderr)  # noqa: T201
+        return 2
+    logs_to_stderr()
+    return max([_SUITES[name]() for name in names or _SUITES], default=0)
+
+
+sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,113 @@
+"""Filling a cache of 10,000 pods, and one of 2,000 TidbClusters, beside client-go and the `kubernetes` package.
+
+Every reading is a process of its own, the readers take turns, and figures are medians of five rounds after one that is
+discarded. The server is etcd and kube-apiserver alone. Pages and streams, as each reader has them by default:
+
+- ours: LIST at resourceVersion 0 with limit 500, which the watch cache answers in one piece; JSON, gzip; no WatchList
+- client-go typed: WatchList, protobuf; client-go dynamic: WatchList, JSON
+- `kubernetes`: one typed LIST at resourceVersion 0, JSON; raw: the same LIST, identity, thrown away
+"""
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from bench import workload
+from bench.figures import note, show
+from bench.rounds import Reader, medians
+from kube.client import Client
+from kube.config import load_kubeconfig
+from kube.http_transport import HttpTransport
+from ports.clock import SystemClock
+from tests.controlplane.processes import ControlPlane, require_or_reason
+
+PODS = 10_000
+CLUSTERS = 2_000
+_ROOT = Path(__file__).parents[1]
+_CLUSTERS = "pingcap.com/v1alpha1/tidbclusters"
+_BUILD_SECONDS = 1200.0
+
+
+def main() -> int:
+    """Run the suite. 1 where no control plane was built."""
+    if reason := require_or_reason():
+        note(reason)
+        return 1
+    peers = _build_peers()
+    with tempfile.TemporaryDirectory() as directory:
+        control_plane = ControlPlane(Path(directory))
+        try:
+            control_plane.start_api()
+            kubeconfig = _filled(control_plane)
+            _pods(kubeconfig, peers)
+            _custom_resources(kubeconfig, peers)
+        finally:
+            control_plane.stop()
+    return 0
+
+
+def _pods(kubeconfig: str, peers: Path | None) -> None:
+    readers = {
+        "ours": _python("ours", kubeconfig, "pods"),
+        "kubernetes": _python("kubernetes", kubeconfig, "pods"),
+        "raw_download": _python("raw", kubeconfig, "pods"),
+    }
+    if peers:
+        readers["client_go_typed"] = [str(peers), "-kubeconfig", kubeconfig, "-informer", "typed"]
+        readers["client_go_dynamic"] = [str(peers), "-kubeconfig", kubeconfig, "-informer", "dynamic"]
+    _compare(f"pods_{PODS}", readers, PODS)
+
+
+def _custom_resources(kubeconfig: str, peers: Path | None) -> None:
+    readers = {
+        "ours": _python("ours", kubeconfig, "tidbclusters"),
+        "raw_download": _python("raw", kubeconfig, "tidbclusters"),
+    }
+    if peers:
+        dynamic = ["-kubeconfig", kubeconfig, "-informer", "dynamic", "-resource", _CLUSTERS]
+        readers["client_go_dynamic"] = [str(peers), *dynamic]
+    _compare(f"tidbclusters_{CLUSTERS}", readers, CLUSTERS)
+
+
+def _compare(name: str, readers: dict[str, Reader], objects: int) -> None:
+    results = medians(readers)
+    ours = results.pop("ours")
+    if ours["objects"] != objects:
+        raise RuntimeError(f"{name}: {ours['objects']:g} objects in the cache instead of {objects}")
+    for peer, theirs in results.items():
+        for figure, unit in (("seconds", "s"), ("cpu_seconds", "s"), ("peak_mb", "MB")):
+            show(f"{name}_{figure}_vs_{peer}", ours[figure], round(theirs[figure], 3), unit, f"{peer}, this run")
+    show(f"{name}_lease_thread_longest_stop_median", ours["longest_stop"] * 1000, 250, "ms", "aim")
+
+
+def _python(kind: str, kubeconfig: str, plural: str) -> Reader:
+    return [sys.executable, "-m", "bench.reader", kind, kubeconfig, plural]
+
+
+def _build_peers() -> Path | None:
+    """The client-go program, None where Go is absent."""
+    go = shutil.which("go")
+    if go is None:
+        note("go was not found: no figures of client-go")
+        return None
+    program = _ROOT / "build" / "bench-peers"
+    note("building bench/peers; the first time takes minutes")
+    command = [go, "build", "-o", str(program), "."]
+    subprocess.run(command, cwd=_ROOT / "bench" / "peers", check=True, timeout=_BUILD_SECONDS)  # noqa: S603
+    return program
+
+
+def _filled(control_plane: ControlPlane) -> str:
+    """Fill the API server; return the path of a kubeconfig."""
+    kubeconfig = str(control_plane.kubeconfig())
+    clock = SystemClock()
+    transport = HttpTransport(load_kubeconfig(kubeconfig, clock), {}, clock)
+    client = Client(transport)
+    note(f"creating {PODS} pods and {CLUSTERS} TidbClusters")
+    workload.namespaces(client)
+    workload.pods(client, PODS)
+    workload.clusters(client, CLUSTERS)
+    transport.close()
+    return kubeconfig

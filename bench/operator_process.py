@@ -1,0 +1,80 @@
+"""The controller-manager as a process of its own, and what it costs (Linux: /proc)."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+
+import urllib3
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+_SAMPLE = re.compile(
+    r'^rest_client_requests_total\{code="[^"]*",host="[^"]*",method="([A-Z]+)"\} ([0-9.e+]+)$', re.MULTILINE
+)
+
+
+class OperatorProcess:
+    """Started at construction; its log is a temporary file."""
+
+    def __init__(self, kubeconfig: Path, port: int, flags: list[str], environ: Mapping[str, str]) -> None:
+        self._port = port
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115  (open as long as the process)
+        self._process = subprocess.Popen(  # noqa: S603  (our own program)
+            [
+                *(sys.executable, "-m", "controller_manager"),
+                f"--kubeconfig={kubeconfig}",
+                f"--metrics-addr=127.0.0.1:{port}",
+                *flags,
+            ],
+            env={**os.environ, **environ},
+            stdout=self._log,
+            stderr=self._log,
+        )
+
+    def cpu_seconds(self) -> float:
+        """User and system time so far."""
+        fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / _TICKS
+
+    def peak_memory(self) -> float:
+        """The largest resident size so far, in MB (VmHWM)."""
+        status = Path(f"/proc/{self._process.pid}/status").read_text()
+        found = re.search(r"^VmHWM:\s+(\d+) kB", status, re.MULTILINE)
+        return int(found[1]) / 1024 if found else 0.0
+
+    def requests(self) -> Counter[str]:
+        """Requests to the API server so far, by HTTP method, watches included."""
+        counts: Counter[str] = Counter()
+        for method, value in _SAMPLE.findall(self._page("/metrics")):
+            counts[method] += int(float(value))
+        return counts
+
+    def leads(self) -> bool:
+        """Whether it is the leader and its caches are full."""
+        try:
+            ready = self._page("/readyz")
+            metrics = self._page("/metrics")
+        except urllib3.exceptions.HTTPError:
+            return False
+        return (
+            "not yet read" not in ready
+            and re.search(r"^leader_election_master_status\{.*\} 1", metrics, re.MULTILINE) is not None
+        )
+
+    def _page(self, path: str) -> str:
+        answer = urllib3.request("GET", f"http://127.0.0.1:{self._port}{path}", retries=False, timeout=2.0)
+        return answer.data.decode()
+
+    def stop(self) -> None:
+        """End it and wait."""
+        self._process.send_signal(signal.SIGTERM)
+        try:
+            self._process.wait(40)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()

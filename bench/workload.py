@@ -1,0 +1,199 @@
+"""What the caches are filled with: pods and clusters of the size they have in production."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from apis.crd import TIDB_CLUSTER, definition
+from kube.client import Client
+from kube.errors import NotFound, TooManyRequests
+from kube.objects import Json
+from kube.resources import CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES, PODS, SERVICE_ACCOUNTS, TIDB_CLUSTERS, Resource
+from ports.clock import SystemClock
+from ports.stopping import Stop
+
+NAMESPACE_COUNT = 10
+_CLUSTER_SIZE = 10
+"""Pods that share an instance label."""
+_WRITERS = 8
+
+
+def namespaces(client: Client) -> None:
+    """Make the namespaces; without controllers nobody else makes the account that pods need."""
+    for number in range(NAMESPACE_COUNT):
+        name = _namespace(number)
+        client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+        client.create(
+            SERVICE_ACCOUNTS, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}}, name
+        )
+
+
+def pods(client: Client, count: int) -> None:
+    """Create `count` pods of about 9 KB, as the server stores them."""
+    _create(client, PODS, pod, count)
+
+
+def clusters(client: Client, count: int) -> None:
+    """Create `count` TidbClusters with the status they have when they run, and their definition first."""
+    client.create(CUSTOM_RESOURCE_DEFINITIONS, definition(TIDB_CLUSTER))
+    clock, stop = SystemClock(), Stop()
+    while not _served(client):
+        stop.wait(clock, 0.1)
+    _create(client, TIDB_CLUSTERS, cluster, count)
+    _for_each(count, lambda number: _run_cluster(client, number))
+
+
+def pod(number: int) -> Json:
+    """A TiKV pod nobody schedules."""
+    instance = f"cluster-{number // _CLUSTER_SIZE}"
+    labels = {
+        "app.kubernetes.io/component": "tikv",
+        "app.kubernetes.io/instance": instance,
+        "app.kubernetes.io/managed-by": "tidb-operator",
+        "app.kubernetes.io/name": "tidb-cluster",
+        "apps.kubernetes.io/pod-index": str(number % _CLUSTER_SIZE),
+        "controller-revision-hash": f"{instance}-tikv-7d4b9c6f5",
+        "tidb.pingcap.com/cluster-id": "7436109283746501928",
+        "tidb.pingcap.com/store-id": str(number),
+    }
+    spec = {
+        "affinity": {
+            "podAntiAffinity": {
+                "preferredDuringSchedulingIgnoredDuringExecution": [
+                    {"weight": 50, "podAffinityTerm": {"labelSelector": {"matchLabels": labels}, "topologyKey": key}}
+                    for key in ("kubernetes.io/hostname", "topology.kubernetes.io/zone")
+                ]
+            }
+        },
+        "containers": [_container("tikv", instance, 20160, 6), _container("raftlog", instance, 20180, 3)],
+        "schedulerName": "nobody",
+        "volumes": [{"name": f"volume-{each}", "configMap": {"name": f"{instance}-{each}"}} for each in range(4)],
+    }
+    metadata = {
+        "name": f"{instance}-tikv-{number}",
+        "namespace": _namespace(number),
+        "labels": labels,
+        "annotations": {f"tidb.pingcap.com/annotation-{each}": "value of some length " * 6 for each in range(6)},
+        "ownerReferences": [
+            {
+                "apiVersion": "apps/v1",
+                "kind": "StatefulSet",
+                "name": f"{instance}-tikv",
+                "uid": f"00000000-0000-4000-8000-{number // _CLUSTER_SIZE:012d}",
+                "controller": True,
+                "blockOwnerDeletion": True,
+            }
+        ],
+    }
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def _container(name: str, instance: str, port: int, variables: int) -> Json:
+    return {
+        "name": name,
+        "image": "registry.example.com/pingcap/tikv:v8.5.2",
+        "command": ["/bin/sh", "/usr/local/bin/tikv_start_script.sh"],
+        "env": [
+            {"name": f"{name.upper()}_VARIABLE_{each}", "value": f"{instance}-{each}"} for each in range(variables)
+        ],
+        "ports": [{"name": name, "containerPort": port}],
+        "resources": {"limits": {"cpu": "16", "memory": "64Gi"}, "requests": {"cpu": "8", "memory": "32Gi"}},
+        "volumeMounts": [{"name": f"volume-{each}", "mountPath": f"/var/lib/volume-{each}"} for each in range(4)],
+    }
+
+
+def cluster(number: int) -> Json:
+    """A TidbCluster as users write it, with components configured."""
+    component = {
+        "replicas": 3,
+        "requests": {"cpu": "8", "memory": "32Gi", "storage": "100Gi"},
+        "limits": {"cpu": "16", "memory": "64Gi"},
+        "storageClassName": "standard",
+        "nodeSelector": {"dedicated": "tidb"},
+        "tolerations": [{"key": "dedicated", "operator": "Equal", "value": "tidb", "effect": "NoSchedule"}],
+        "env": [{"name": f"VARIABLE_{each}", "value": "value"} for each in range(8)],
+        "config": "\n".join(f'[section-{each}]\nsetting = "value"' for each in range(10)),
+    }
+    return {
+        "apiVersion": TIDB_CLUSTERS.api_version,
+        "kind": TIDB_CLUSTERS.kind,
+        "metadata": {
+            "name": f"cluster-{number}",
+            "namespace": _namespace(number),
+            "labels": {"app.kubernetes.io/instance": f"cluster-{number}"},
+        },
+        "spec": {"version": "v8.5.2", "pd": component, "tikv": component, "tidb": component},
+    }
+
+
+def _run_cluster(client: Client, number: int) -> None:
+    name = f"cluster-{number}"
+    client.patch(TIDB_CLUSTERS, name, _namespace(number), {"status": _status(name)}, subresource="status")
+
+
+def _status(name: str) -> Json:
+    """What the operator has observed of three members of each component."""
+    since = "2026-01-01T00:00:00Z"
+    pods = {of: [f"{name}-{of}-{each}" for each in range(3)] for of in ("pd", "tikv", "tidb")}
+    members = {
+        pod: {"name": pod, "id": "1428427862495950874", "health": True, "lastTransitionTime": since}
+        for pod in pods["pd"] + pods["tidb"]
+    }
+    stores = {
+        str(each): {"id": str(each), "podName": pod, "ip": f"{pod}.{name}-tikv-peer.bench.svc", "leaderCount": 100}
+        | {"state": "Up", "lastTransitionTime": since}
+        for each, pod in enumerate(pods["tikv"])
+    }
+    return {
+        "clusterID": "7436109283746501928",
+        "conditions": [
+            {"type": "Ready", "status": "True", "reason": "Ready", "message": "all components are ready"}
+            | {"lastTransitionTime": since, "lastUpdateTime": since}
+        ],
+        "pd": _component("pd", name) | {"members": {pod: _pd_member(members[pod], name) for pod in pods["pd"]}},
+        "tikv": _component("tikv", name) | {"stores": stores},
+        "tidb": _component("tidb", name) | {"members": {pod: _tidb_member(members[pod]) for pod in pods["tidb"]}},
+    }
+
+
+def _component(of: str, name: str) -> Json:
+    revision = f"{name}-{of}-7d4b9c6f5"
+    counts = {"replicas": 3, "readyReplicas": 3, "currentReplicas": 3, "updatedReplicas": 3, "observedGeneration": 1}
+    revisions = {"currentRevision": revision, "updateRevision": revision, "collisionCount": 0}
+    return {
+        "phase": "Normal",
+        "image": f"pingcap/{of}:v8.5.2",
+        "statefulSet": counts | revisions,
+        "volumes": {
+            of: {"name": of, "boundCount": 3, "currentCount": 3, "resizedCount": 3, "currentCapacity": "100Gi"}
+        },
+    }
+
+
+def _pd_member(member: Json, name: str) -> Json:
+    return member | {"clientURL": f"http://{member['name']}.{name}-pd-peer.bench.svc:2379"}
+
+
+def _tidb_member(member: Json) -> Json:
+    return {key: value for key, value in member.items() if key != "id"} | {"node": "node-1"}
+
+
+def _namespace(number: int) -> str:
+    return f"bench-{number % NAMESPACE_COUNT}"
+
+
+def _create(client: Client, resource: Resource, make: Callable[[int], Json], count: int) -> None:
+    _for_each(count, lambda number: client.create(resource, make(number), _namespace(number)))
+
+
+def _for_each(count: int, act: Callable[[int], object]) -> None:
+    with ThreadPoolExecutor(_WRITERS) as writers:
+        for _ in writers.map(act, range(count)):
+            pass
+
+
+def _served(client: Client) -> bool:
+    try:
+        client.list_page(TIDB_CLUSTERS)
+    except (NotFound, TooManyRequests):
+        return False
+    return True

@@ -1,0 +1,1 @@
+"""The `tidb-operator` command."""

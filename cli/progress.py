@@ -1,0 +1,143 @@
+"""What a newcomer sees while a cluster comes up: each component's stage and reason, as it happens.
+
+On a terminal a table that redraws in place; elsewhere one line per change.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Protocol, Self
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from apis.tidbcluster import PDStatus, TidbCluster, TiDBStatus, TiKVStatus
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One component at one moment."""
+
+    component: str
+    ready: int
+    wanted: int
+    state: str
+
+    def __str__(self) -> str:
+        """The line that goes to a pipe or a file."""
+        return f"{self.component:<9} {self.ready}/{self.wanted} ready   {self.state}"
+
+
+def rows(tc: TidbCluster) -> list[Row]:
+    """A cluster as lines: one for each component, the last for the whole."""
+    return [*_components(tc), _cluster(tc)]
+
+
+def _components(tc: TidbCluster) -> Iterator[Row]:
+    spec, status = tc.spec, tc.status
+    if spec.pd:
+        yield _row("pd", status.pd, spec.pd.replicas)
+    if spec.tikv:
+        yield _row("tikv", status.tikv, spec.tikv.replicas)
+    if spec.tidb:
+        yield _row("tidb", status.tidb, spec.tidb.replicas)
+
+
+def _row(component: str, status: PDStatus | TiKVStatus | TiDBStatus, wanted: int) -> Row:
+    ready = int((status.stateful_set or {}).get("readyReplicas", 0))
+    condition = next((c for c in status.conditions if c.get("type") == "Progressing"), None)
+    state = f"{condition['reason']}: {condition['message']}" if condition else "not started"
+    return Row(component, ready, wanted, state)
+
+
+def _cluster(tc: TidbCluster) -> Row:
+    condition = next((c for c in tc.status.conditions if c.type == "Ready"), None)
+    state = f"{condition.reason}: {condition.message}" if condition else "not looked at yet"
+    return Row("cluster", int(is_ready(tc)), 1, state)
+
+
+def is_ready(tc: TidbCluster) -> bool:
+    """Whether the cluster's Ready condition is True."""
+    return any(c.type == "Ready" and c.status == "True" for c in tc.status.conditions)
+
+
+def blocked_by(tc: TidbCluster) -> str | None:
+    """Why the operator can't go on without the user, or None."""
+    condition = next((c for c in tc.status.conditions if c.type == "Progressing"), None)
+    if condition is None or condition.status == "True" or condition.reason == "Done":
+        return None
+    return f"{condition.reason}: {condition.message}"
+
+
+class View(Protocol):
+    """Shows clusters while they change; a context manager."""
+
+    def show(self, cluster: str, tc: TidbCluster) -> None:
+        """Show the newest state of a cluster."""
+
+    def __enter__(self) -> Self:
+        """Begin."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End; what was shown last stays readable."""
+
+
+class PlainView:
+    """One line per change, for pipes, files and CI."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._shown: dict[tuple[str, str], str] = {}
+
+    def show(self, cluster: str, tc: TidbCluster) -> None:
+        """Print the rows that changed."""
+        for row in rows(tc):
+            line = str(row)
+            if self._shown.get((cluster, row.component)) != line:
+                self._shown[cluster, row.component] = line
+                self._console.print(f"{cluster}  {line}", markup=False, highlight=False, soft_wrap=True)
+
+    def __enter__(self) -> Self:
+        """Nothing to prepare."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing to clean up."""
+
+
+class LiveView:
+    """A table that redraws in place, for terminals."""
+
+    def __init__(self, console: Console) -> None:
+        self._clusters: dict[str, list[Row]] = {}
+        self._live = Live(console=console, auto_refresh=False)
+
+    def show(self, cluster: str, tc: TidbCluster) -> None:
+        """Redraw with the newest state."""
+        self._clusters[cluster] = rows(tc)
+        self._live.update(self._table(), refresh=True)
+
+    def _table(self) -> Table:
+        table = Table("cluster", "component", "ready", "stage", box=None, pad_edge=False)
+        for cluster, lines in self._clusters.items():
+            for row in lines:
+                style = "green" if row.ready == row.wanted else "yellow"
+                table.add_row(cluster, row.component, f"[{style}]{row.ready}/{row.wanted}[/]", row.state)
+        return table
+
+    def __enter__(self) -> Self:
+        """Take over the lines below the cursor."""
+        self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Leave the last table on the screen."""
+        self._live.stop()
+
+
+def view(console: Console) -> View:
+    """The view that fits where the output goes."""
+    return LiveView(console) if console.is_terminal else PlainView(console)

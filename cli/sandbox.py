@@ -1,0 +1,28 @@
+"""`tidb-operator sandbox`: a Kubernetes and TiDB world on loopback, for an operator in another terminal."""
+
+from pathlib import Path
+
+from cli.world import new_world
+from controller_manager.shutdown import stopping_on_signals
+from ports.clock import SystemClock
+from ports.randomness import SystemRandomness
+from ports.stopping import Stop
+
+
+def serve(directory: Path) -> int:
+    """Run a sandbox until a signal ends it; what it holds is gone then."""
+    clock = SystemClock()
+    world = new_world(clock, SystemRandomness())
+    with stopping_on_signals(stop := Stop()):
+        world.start()
+        try:
+            world.write_kubeconfig(directory)
+            api, proxy = world.serve_http()
+            print(f"API server    {api}")
+            print(f"data plane    {proxy}, an HTTP proxy in which the names of PD, TiKV and TiDB resolve")
+            print(f"\nIn another terminal:\n\n    source {directory}/env\n    tidb-operator run\n")
+            print("Ctrl-C ends it; nothing is kept.", flush=True)
+            stop.wait(clock)
+        finally:
+            world.stop()
+    return 0

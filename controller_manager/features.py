@@ -1,0 +1,49 @@
+"""Feature gates (scheduler-deployment.md 3.7)."""
+
+from dataclasses import dataclass, replace
+
+from controller_manager.go_values import parse_bool
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureGates:
+    """What is switched on."""
+
+    stable_scheduling: bool = True
+    advanced_stateful_set: bool = False
+    volume_modifying: bool = False
+    volume_replacing: bool = False
+
+
+_FIELDS = {
+    "StableScheduling": "stable_scheduling",
+    "AdvancedStatefulSet": "advanced_stateful_set",
+    "VolumeModifying": "volume_modifying",
+    "VolumeReplacing": "volume_replacing",
+}
+
+
+def parse_features(text: str) -> FeatureGates:
+    """Gates from `Name=bool,Name=bool`; what is not named keeps its default.
+
+    Raises ValueError when a name is unknown, a value is missing or no boolean, or a gate cannot be enabled yet.
+    """
+    gates = FeatureGates()
+    for pair in filter(None, (part.strip() for part in text.split(","))):
+        name, separator, value = pair.partition("=")
+        if name not in _FIELDS:
+            raise ValueError(f"unknown feature {name!r}; known are {', '.join(sorted(_FIELDS))}")
+        if not separator:
+            raise ValueError(f"missing bool value for {name}; write {name}=true or {name}=false")
+        gates = replace(gates, **{_FIELDS[name]: parse_bool(value.strip())})
+    if gates.advanced_stateful_set:
+        raise ValueError(
+            "AdvancedStatefulSet=true is not supported yet: this version manages apps/v1 StatefulSets only; "
+            "remove it, or keep running TiDB Operator v1.6 for clusters that use advanced StatefulSets"
+        )
+    return gates
+
+
+def format_features(gates: FeatureGates) -> str:
+    """The gates as a flag's value, all of them, sorted by name."""
+    return ",".join(f"{name}={str(getattr(gates, field)).lower()}" for name, field in sorted(_FIELDS.items()))

@@ -1,0 +1,92 @@
+"""Logs: to stderr, for people on a terminal and as JSON otherwise, free of secrets.
+
+Our own events and those of libraries (through `logging`) take the same way out. Exceptions are rendered before secrets
+are removed, so that none hides in a stack trace.
+"""
+
+import logging
+import sys
+import threading
+from collections.abc import Callable
+from typing import TextIO
+
+import structlog
+from structlog.typing import EventDict, Processor, WrappedLogger
+
+from controller_manager.redaction import redact
+from ports.clock import Clock
+
+_DEBUG_FROM = 4
+"""The klog verbosity from which v1.6 prints what we call debug."""
+
+_LIBRARIES_FROM = 6
+"""The klog verbosity from which requests are printed."""
+
+_NOISY = ("urllib3", "requests", "kubernetes")
+
+
+def configure_logs(verbosity: int, *, clock: Clock, stream: TextIO | None = None) -> None:
+    """Log to `stream`, or stderr, from now on; `verbosity` is klog's `-v`. May be called again."""
+    stream = stream or sys.stderr
+    level = logging.DEBUG if verbosity >= _DEBUG_FROM else logging.INFO
+    before: list[Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.add_logger_name,
+        _timestamp(clock),
+        structlog.processors.StackInfoRenderer(),
+        structlog.processors.format_exc_info,
+    ]
+    # No caching of bound loggers: tests and the sandbox configure more than once in a process.
+    structlog.configure(
+        processors=[*before, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        cache_logger_on_first_use=False,
+    )
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=before,
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, redact, _renderer(stream)],
+        )
+    )
+    root = logging.getLogger()
+    root.handlers = [handler]
+    root.setLevel(level)
+    for library in _NOISY:
+        logging.getLogger(library).setLevel(logging.DEBUG if verbosity >= _LIBRARIES_FROM else logging.WARNING)
+    # It prints whole answers, Secrets included.
+    logging.getLogger("kubernetes.client.rest").setLevel(logging.WARNING)
+
+
+def log_uncaught_exceptions(on_thread_death: Callable[[str], None] = lambda _thread: None) -> None:
+    """Log what ends a thread or the process by surprise; `on_thread_death` is told the thread's name (TH-19)."""
+    log = structlog.get_logger(__name__)
+
+    def thread_ended(args: threading.ExceptHookArgs) -> None:
+        name = args.thread.name if args.thread else "unknown"
+        log.critical("uncaught exception in thread", thread=name, exc_info=args.exc_value)
+        on_thread_death(name)
+
+    def process_ends(kind: type[BaseException], error: BaseException, _traceback: object) -> None:
+        if issubclass(kind, KeyboardInterrupt):
+            return
+        log.critical("uncaught exception", exc_info=error)
+
+    threading.excepthook = thread_ended
+    sys.excepthook = process_ends
+
+
+def _timestamp(clock: Clock) -> Processor:
+    def add_timestamp(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+        event["timestamp"] = clock.wall().isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        return event
+
+    return add_timestamp
+
+
+def _renderer(stream: TextIO) -> Processor:
+    if stream.isatty():
+        return structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
+    return structlog.processors.JSONRenderer()

@@ -1,0 +1,61 @@
+"""Keeps secrets out of the log: what has a secret's name is left out, what looks like one is cut from texts."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from structlog.typing import EventDict, WrappedLogger
+
+REDACTED = "[redacted]"
+
+_SECRET_NAME = re.compile(r"token|passw|authorization|cookie|private_?key|api_?key|client_?key", re.IGNORECASE)
+
+_SECRET_TEXTS = (
+    # a private key
+    (re.compile(r"(-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(-----END|\Z)", re.DOTALL), rf"\1{REDACTED}\2"),
+    # a JSON web token, such as a service account has
+    (re.compile(r"\beyJ[\w-]+\.[\w-]+\.[\w-]*"), REDACTED),
+    # the Authorization header, and what is sent in it
+    (re.compile(r"(authorization[\"']?\s*[=:]\s*[\"']?\w+)\s+[\w.~+/=-]+", re.IGNORECASE), rf"\1 {REDACTED}"),
+    (re.compile(r"\b(bearer)\s+[\w.~+/=-]{16,}", re.IGNORECASE), rf"\1 {REDACTED}"),
+    # https://user:password@host
+    (re.compile(r"(://[^/\s:@]*:)[^@/\s]+@"), rf"\1{REDACTED}@"),
+    # password=..., "token": "..."
+    (
+        re.compile(r"((?:token|password|passwd)[\"']?\s*[=:]\s*[\"']?)(?!\[redacted)[^\s\"'&,;}]+", re.IGNORECASE),
+        rf"\1{REDACTED}",
+    ),
+)
+
+
+def redact(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    """A structlog processor that returns the event without secrets."""
+    return {name: _redacted_field(name, value) for name, value in event.items()}
+
+
+def _redacted_field(name: object, value: Any) -> Any:
+    if value is not None and isinstance(name, str) and _SECRET_NAME.search(name):
+        return REDACTED
+    return _redacted(value)
+
+
+def _redacted(value: Any) -> Any:
+    match value:
+        case None | bool() | int() | float():
+            return value
+        case str():
+            return redact_text(value)
+        case Mapping():
+            return {name: _redacted_field(name, inner) for name, inner in value.items()}
+        case list() | tuple() | set() | frozenset():
+            return [_redacted(inner) for inner in value]
+        case _:
+            # the renderer would print it like this, and would not look inside
+            return redact_text(repr(value))
+
+
+def redact_text(text: str) -> str:
+    """`text` without what looks like a secret."""
+    for pattern, replacement in _SECRET_TEXTS:
+        text = pattern.sub(replacement, text)
+    return text

@@ -1,0 +1,170 @@
+"""The engine of every controller: workers take keys from a queue, sync them, and decide when to try again.
+
+    get → sync ─┬─ returned            → forget          (→ again after Result.requeue_after)
+                ├─ RequeueError        → add, rate limited; or after its own delay
+                ├─ IgnoreError         → forget
+                └─ any other exception → add, rate limited; logged with its stack
+        → done, always
+
+A key that is put back keeps its priority (PQ-10).
+
+Rules: informers-workqueue.md CW-4..7, CW-10, MET-10..12; lifecycle.md 1.3.
+"""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import structlog
+from structlog.contextvars import bound_contextvars
+
+from controllers.errors import find_requeue, is_ignorable, sentence
+from controllers.metrics import SyncMetrics, SyncOutcome
+from controllers.running import RunningSyncs
+from ports.clock import Clock
+from ports.stopping import Stop
+from workqueue.priority_queue import PriorityQueue
+
+_log = structlog.get_logger(__name__)
+
+_WORKER_PAUSE = 1.0
+"""Seconds before a worker that broke starts again (CW-4)."""
+
+_STUCK_CHECK = 60.0
+"""Seconds between two looks for syncs that take very long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a successful sync asks for: to be called again in `requeue_after` seconds, or None."""
+
+    requeue_after: float | None = None
+
+
+Sync = Callable[[str], Result | None]
+"""Brings the object of one key to what its spec says. Never called twice at a time for one key."""
+
+
+class Controller:
+    """Syncs the keys of one queue, each with one worker at a time."""
+
+    def __init__(
+        self,
+        name: str,
+        queue: PriorityQueue[str],
+        sync: Sync,
+        *,
+        clock: Clock,
+        metrics: SyncMetrics,
+        drain_timeout: float = 30.0,
+    ) -> None:
+        """`drain_timeout` is how many seconds running syncs may take after the stop (CW-10)."""
+        self.name = name
+        self._queue = queue
+        self._sync = sync
+        self._clock = clock
+        self._metrics = metrics
+        self._drain_timeout = drain_timeout
+        self._running = RunningSyncs(clock)
+        self._stop = Stop()
+
+    def run(self, workers: int, stop: Stop) -> bool:
+        """Work with `workers` threads until stopped, then let the running syncs finish; return whether they did.
+
+        Keys still queued then are left: whoever runs next lists all objects anyway. WHEN the answer is False THEN a
+        worker may still act, and the leader lease must not be released (CW-11).
+        """
+        self._stop = stop
+        self._metrics.set_workers(workers)
+        threads = [
+            threading.Thread(target=self.work, args=(stop,), name=f"{self.name}-worker-{number}")
+            for number in range(workers)
+        ]
+        for thread in threads:
+            thread.start()
+        _log.info("controller started", controller=self.name, workers=workers)
+        while not stop.wait(self._clock, _STUCK_CHECK):
+            self._running.report_stuck()
+        return self._drain(threads)
+
+    def work(self, stop: Stop) -> None:
+        """One worker: sync keys until the queue is shut down. Begins again when it breaks (CW-4)."""
+        while not stop.is_set():
+            try:
+                while self.process_next_work_item():
+                    pass
+                return
+            except Exception:
+                # A defect of the engine, not of a sync; the other keys must go on.
+                _log.exception("worker broke, starting it again", controller=self.name)
+                stop.wait(self._clock, _WORKER_PAUSE)
+
+    def process_next_work_item(self) -> bool:
+        """Wait for a key and sync it. Return False when the queue is shut down and empty."""
+        key, _ = self._queue.get()
+        if key is None:
+            return False
+        self._process(key)
+        return True
+
+    def process_ready_item(self) -> bool:
+        """Sync one key if one is ready, without waiting; return whether one was. The step of a simulated worker."""
+        key, _ = self._queue.try_get()
+        if key is None:
+            return False
+        self._process(key)
+        return True
+
+    def _drain(self, threads: list[threading.Thread]) -> bool:
+        drained = self._queue.shut_down_with_drain(self._drain_timeout)
+        if not drained:
+            _log.warning("syncs did not end in time", controller=self.name, keys=self._running.keys())
+            return False
+        for thread in threads:
+            thread.join(self._drain_timeout)
+        _log.info("controller stopped", controller=self.name)
+        return True
+
+    def _process(self, key: str) -> None:
+        try:
+            if not self._stop.is_set():
+                self._sync_measured(key)
+        finally:
+            self._queue.done(key)
+
+    def _sync_measured(self, key: str) -> None:
+        started = self._clock.now()
+        with bound_contextvars(controller=self.name, key=key):
+            with self._metrics.one_active(), self._running.including(key):
+                outcome = self._sync_and_requeue(key)
+            self._metrics.record(outcome, self._clock.now() - started)
+
+    def _sync_and_requeue(self, key: str) -> SyncOutcome:
+        try:
+            result = self._sync(key)
+        except Exception as error:
+            return self._requeue_failed(key, error)
+        self._queue.forget(key)
+        if result is not None and result.requeue_after is not None:
+            self._queue.add_after(key, result.requeue_after)
+        return "success"
+
+    def _requeue_failed(self, key: str, error: Exception) -> SyncOutcome:
+        if requeue := find_requeue(error):
+            self._requeue(key, requeue.after)
+            _log.info("still need sync, requeuing", reason=sentence(error), after=requeue.after)
+            return "requeue"
+        if is_ignorable(error):
+            self._queue.forget(key)
+            _log.debug("sync ended early", reason=sentence(error))
+            return "success"
+        self._requeue(key)
+        _log.error("sync failed, requeuing", failures=self._queue.num_requeues(key), exc_info=error)
+        return "error"
+
+    def _requeue(self, key: str, after: float | None = None) -> None:
+        if after is None:
+            self._queue.add_rate_limited(key)
+            return
+        self._queue.forget(key)
+        self._queue.add_after(key, after)

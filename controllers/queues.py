@@ -1,0 +1,25 @@
+"""The queue that every controller has, with v1.6's patience (scheduler-deployment.md 3.5, RL-7)."""
+
+from collections.abc import Callable
+
+from workqueue.metrics import MetricsProvider
+from workqueue.priority_queue import PriorityQueue
+from workqueue.rate_limiters import RateLimiter, default_controller_rate_limiter
+from workqueue.timers import Timers
+
+
+def controller_queue(
+    name: str,
+    timers: Timers,
+    *,
+    metrics: MetricsProvider | None = None,
+    on_throttled: Callable[[float], None] = lambda _seconds: None,
+) -> PriorityQueue[str]:
+    """A queue of keys: retries after 1 s, doubling to 100 s, and at most 10 per second after a burst of 100.
+
+    `on_throttled` is told, in seconds, each wait for that shared rate (`SyncMetrics.record_throttled`).
+    """
+    limiter: RateLimiter[str] = default_controller_rate_limiter(
+        timers.clock, base=1.0, max_delay=100.0, qps=10.0, burst=100, on_wait=on_throttled
+    )
+    return PriorityQueue(timers, limiter=limiter, name=name, metrics=metrics)

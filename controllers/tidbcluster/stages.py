@@ -1,0 +1,79 @@
+"""What one reconcile of a TidbCluster does, in order.
+
+First every component is observed, with reads alone; then the stages act, each on what was seen in this same round.
+A stage that waits or fails never stops one that does not depend on it: the gates between components are the members'
+own (lifecycle.md 3.1) and are judged on the fresh status.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import structlog
+
+from dataplane.errors import DataPlaneError
+from kube.apply import ForeignOwner
+from kube.errors import ApiError, Conflict
+from member.discovery import sync as discovery
+from member.outcome import Failed, Outcome, Refused, Waiting
+from member.pd import sync as pd
+from member.round import Round
+from member.tidb import sync as tidb
+from member.tikv import sync as tikv
+from member.unsupported import unsupported
+from member.writing import OwnerGone
+from ports.transport import TransportError
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One step of the reconcile; `name` is also the label of its errors in the metrics."""
+
+    name: str
+    run: Callable[[Round], Outcome]
+
+
+OBSERVATIONS = (
+    Stage("pd", pd.observe),
+    Stage("tikv", tikv.observe),
+    Stage("tidb", tidb.observe),
+)
+
+STAGES = (
+    Stage("discovery", discovery.act),
+    Stage("pd", pd.act),
+    Stage("tikv", tikv.act),
+    Stage("tidb", tidb.act),
+)
+
+_EXPECTED = (ApiError, TransportError, DataPlaneError, ForeignOwner)
+
+
+def run(round_: Round) -> None:
+    """Observe, then act; what each stage answered is left in `round_.outcomes`."""
+    for stage in OBSERVATIONS:
+        round_.observations[stage.name] = _attempt(stage, round_)
+    if foreign := pd.foreign_cluster(round_):
+        round_.outcomes["pd"] = foreign
+        return
+    for stage in STAGES:
+        round_.outcomes[stage.name] = _attempt(stage, round_)
+    if parts := unsupported(round_.tc):
+        round_.outcomes["spec"] = Refused(
+            "NotYetSupported", f"{', '.join(parts)}: this version does not manage this yet; the rest is kept in order"
+        )
+
+
+def _attempt(stage: Stage, round_: Round) -> Outcome:
+    """Run a stage; what the outside refused is its answer, what is a mistake of ours goes on to the worker."""
+    try:
+        return stage.run(round_)
+    except Conflict as error:
+        # F3: the decision was made on an outdated object; the next round decides again
+        return Waiting("Conflict", f"something else wrote at the same moment: {error}", retry_after=0.5)
+    except OwnerGone as error:
+        return Waiting("ClusterDeleted", str(error))
+    except _EXPECTED as error:
+        log.warning("stage failed", stage=stage.name, error=str(error))
+        return Failed(type(error).__name__, str(error))

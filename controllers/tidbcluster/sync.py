@@ -1,0 +1,171 @@
+"""One sync of a TidbCluster: from the key to the patched status (lifecycle.md 2).
+
+decode → default in memory → validate → observe and act (`stages`) → conditions → patch the status if it differs.
+The user's spec is never written. What is wrong with a spec is told in a condition and in one event, and nothing else
+is written until it is corrected.
+"""
+
+import hashlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+import structlog
+
+from apis.accessor import components
+from apis.decoding import decode
+from apis.defaulting import with_defaults
+from apis.problem import InvalidField, Problem
+from apis.tidbcluster import TidbCluster, TidbClusterCondition
+from apis.validation import immutability, validate
+from controllers.controller import Result
+from controllers.errors import RequeueError
+from controllers.metrics import ClusterMetrics
+from controllers.tidbcluster import stages
+from controllers.tidbcluster.conditions import PROGRESSING, READY, progressing, ready, with_condition
+from controllers.tidbcluster.own_writes import OwnWrites
+from kube.errors import Conflict, NotFound
+from kube.events import WARNING
+from kube.objects import Json, Object
+from kube.reading import Lister
+from kube.resources import TIDB_CLUSTERS
+from member.outcome import Done, Failed, Refused, Waiting
+from member.round import Doors, Listers, Round, Settings
+from member.running import running
+from member.status import with_progress
+from ports.structs import convert
+
+log = structlog.get_logger(__name__)
+
+INVALID = "InvalidSpec"
+"""The reason of the Progressing condition while the spec is not valid."""
+
+_UNSEEN_WRITE_DELAY = 0.1
+"""Seconds until the next try when the cache does not show our own last write yet (F6)."""
+
+
+class TidbClusterSync:
+    """Brings one TidbCluster a step closer to its spec. Safe for use by many workers, one per key."""
+
+    def __init__(
+        self,
+        clusters: Lister,
+        listers: Listers,
+        *,
+        settings: Settings,
+        doors: Doors,
+        has_status_subresource: Callable[[], bool],
+        metrics: ClusterMetrics,
+    ) -> None:
+        self._clusters = clusters
+        self._listers = listers
+        self._settings = settings
+        self._doors = doors
+        self._has_status_subresource = has_status_subresource
+        self._metrics = metrics
+        self._own_writes = OwnWrites()
+        self._told_specs: dict[str, str] = {}
+
+    def __call__(self, key: str) -> Result | None:
+        """Sync one key. Raises RequeueError for what is retried with back-off."""
+        namespace, _, name = key.rpartition("/")
+        owner = self._clusters.get(namespace, name)
+        if owner is None:
+            log.info("TidbCluster has been deleted", cluster=key)
+        if owner is None or owner.metadata.deletion_timestamp:
+            self._forget(key, namespace, name)
+            return None
+        if self._own_writes.unseen(owner):
+            return Result(requeue_after=_UNSEEN_WRITE_DELAY)
+        try:
+            tc = with_defaults(decode(owner.decode(), TidbCluster))
+        except InvalidField as error:
+            self._refuse(owner, [error.problem])
+            return None
+        if problems := validate(tc) or immutability(tc, running(tc, self._listers)):
+            self._refuse(owner, problems)
+            return None
+        self._told_specs.pop(key, None)
+        return self._reconcile(owner, tc)
+
+    def _reconcile(self, owner: Object, tc: TidbCluster) -> Result | None:
+        for part in components(tc):
+            if part.name != "discovery":
+                self._metrics.set_spec_replicas(
+                    owner.metadata.namespace, tc.metadata.name, part.name, part.workload.replicas
+                )
+        round_ = Round(owner, tc, self._listers, self._settings, self._doors)
+        stages.run(round_)
+        self._set_conditions(round_)
+        self._write_status(owner, msgspec.to_builtins(round_.status))
+        return self._next(round_)
+
+    def _set_conditions(self, round_: Round) -> None:
+        now = self._doors.clock.wall()
+        status, before = round_.status, round_.status.conditions
+        for name, part in (("pd", status.pd), ("tikv", status.tikv), ("tidb", status.tidb)):
+            outcome = round_.outcomes.get(name)
+            if outcome is not None and getattr(round_.tc.spec, name) is not None:
+                holds = isinstance(outcome, Waiting | Failed)
+                reason = "Done" if isinstance(outcome, Done) else outcome.reason
+                part.conditions = with_progress(part.conditions, holds, reason, outcome.message, now)
+        is_under_way, reason, message = news = progressing(round_.outcomes)
+        status.conditions = with_condition(before, PROGRESSING, news, now)
+        if not is_under_way and reason != "Done" and status.conditions != before:
+            self._doors.recorder.event(round_.owner, WARNING, reason, message)
+        status.conditions = with_condition(status.conditions, READY, ready(round_.tc), now)
+
+    def _next(self, round_: Round) -> Result | None:
+        failed = {name: outcome for name, outcome in round_.outcomes.items() if isinstance(outcome, Failed)}
+        for name in failed:
+            self._metrics.count_update_error(round_.namespace, round_.name, name)
+        if failed:
+            raise RequeueError("; ".join(f"{name}: {outcome.message}" for name, outcome in failed.items()))
+        delays = [o.retry_after for o in round_.outcomes.values() if isinstance(o, Waiting | Refused) and o.retry_after]
+        return Result(requeue_after=min(delays)) if delays else None
+
+    def _refuse(self, owner: Object, problems: Sequence[Problem]) -> None:
+        """Tell what is wrong with the spec: a condition, and one event for each distinct spec (I28)."""
+        body = owner.decode()
+        message = "; ".join(str(problem) for problem in problems)
+        status: Json = dict(body.get("status") or {})
+        conditions = [convert(c, TidbClusterCondition) for c in status.get("conditions") or ()]
+        spec, last = _digest([body.get("spec"), message]), self._told_specs.get(owner.key)
+        # after a restart the condition tells whether the one before has told
+        told = last == spec if last else any(c.reason == INVALID and c.message == message for c in conditions)
+        if not told:
+            log.error("TidbCluster is not valid", problems=[str(problem) for problem in problems])
+            self._doors.recorder.event(owner, WARNING, "FailedValidation", message)
+        self._told_specs[owner.key] = spec
+        refusal = (False, INVALID, message)
+        conditions = with_condition(conditions, PROGRESSING, refusal, self._doors.clock.wall())
+        self._write_status(owner, status | {"conditions": msgspec.to_builtins(conditions)})
+
+    def _write_status(self, owner: Object, new: Json) -> None:
+        meta = owner.metadata
+        try:
+            written = self._doors.applier.patch_status(
+                TIDB_CLUSTERS,
+                meta.name,
+                meta.namespace,
+                uid=meta.uid,
+                resource_version=meta.resource_version,
+                old=owner.decode().get("status") or {},
+                new=new,
+                subresource=self._has_status_subresource(),
+            )
+        except (Conflict, NotFound) as error:
+            # F3: somebody was faster, or it is gone; an event brings it back when the cache shows that
+            raise RequeueError(f"the status was not written: {error}") from error
+        if written is not None:
+            self._own_writes.remember(written)
+
+    def _forget(self, key: str, namespace: str, name: str) -> None:
+        self._own_writes.forget(key)
+        self._told_specs.pop(key, None)
+        self._metrics.forget(namespace, name)
+
+
+def _digest(tree: Any) -> str:
+    """What tells one spec from another; never `metadata.generation`, which v1.6's CRDs raise on status writes."""
+    return hashlib.sha256(msgspec.json.encode(tree, order="sorted")).hexdigest()

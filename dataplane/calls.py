@@ -1,0 +1,86 @@
+"""One call to one component: deadline, fence, retry of reads, typed answers (dataplane-apis.md 2)."""
+
+from collections.abc import Mapping
+from typing import TypeVar
+from urllib.parse import urlsplit
+
+import msgspec
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_none
+
+from dataplane.errors import MalformedAnswer, error_from_answer, unavailable
+from ports.clock import Clock
+from ports.fencing import Fence
+from ports.transport import ConnectionLost, ConnectionRefused, Request, Response, Transport, TransportError
+
+TIMEOUT = 5.0
+"""Seconds that any call may take, tries included."""
+
+_TRIES = 2
+"""A kept connection may have died unnoticed, and a Service may send the second try to a member that lives."""
+
+_T = TypeVar("_T")
+
+
+class Caller:
+    """Sends requests to one base URL."""
+
+    def __init__(self, transport: Transport, base_url: str, fence: Fence, clock: Clock) -> None:
+        self._transport = transport
+        self._fence = fence
+        self._clock = clock
+        self.base_url = base_url.rstrip("/")
+        self.host = urlsplit(base_url).hostname or ""
+
+    def get(self, path: str, *, timeout: float = TIMEOUT, also: frozenset[int] = frozenset()) -> Response:
+        """Read; statuses of `also` are answers, not errors. Raises Unavailable, ApiError."""
+        deadline = self._clock.now() + timeout
+        # no pause between tries: a step never waits for time (design.md 3.2)
+        tries = Retrying(
+            stop=stop_after_attempt(_TRIES),
+            retry=retry_if_exception_type((ConnectionLost, ConnectionRefused)),
+            wait=wait_none(),
+            sleep=lambda _: None,
+            reraise=True,
+        )
+        try:
+            answer = tries(self._try, path, deadline)
+        except TransportError as error:
+            raise unavailable(error) from error
+        return self._checked("GET", path, answer, also)
+
+    def get_json(self, path: str, decoder: msgspec.json.Decoder[_T], *, timeout: float = TIMEOUT) -> _T:
+        """Read and decode. Raises Unavailable, ApiError; MalformedAnswer names the field that has a wrong type."""
+        answer = self.get(path, timeout=timeout)
+        try:
+            return decoder.decode(answer.body)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise self.malformed(path, answer, str(error)) from error
+
+    def write(self, method: str, path: str, body: object = None, *, also: frozenset[int] = frozenset()) -> Response:
+        """Change something, once; statuses of `also` are answers, not errors.
+
+        Raises Unavailable, ApiError, LeaseExpired.
+        """
+        headers: Mapping[str, str] = {} if body is None else {"content-type": "application/json"}
+        payload = None if body is None else msgspec.json.encode(body)
+        request = Request(method, self.base_url + path, headers, payload, TIMEOUT)
+        self._fence.check()
+        try:
+            answer = self._transport.request(request)
+        except TransportError as error:
+            raise unavailable(error) from error
+        return self._checked(method, path, answer, also)
+
+    def malformed(self, path: str, answer: Response, reason: str) -> MalformedAnswer:
+        """The error for an answer that cannot be understood."""
+        text = answer.body.decode("utf-8", "replace")
+        return MalformedAnswer("GET", self.base_url + path, answer.status, text, f"malformed answer: {reason}")
+
+    def _try(self, path: str, deadline: float) -> Response:
+        left = max(deadline - self._clock.now(), 0.1)
+        return self._transport.request(Request("GET", self.base_url + path, timeout=left))
+
+    def _checked(self, method: str, path: str, answer: Response, also: frozenset[int]) -> Response:
+        if answer.status >= 400 and answer.status not in also:
+            raise error_from_answer(method, self.base_url + path, answer)
+        return answer

@@ -1,0 +1,77 @@
+"""The one object through which decisions reach the data plane.
+
+Clients are cheap and made when asked for; what is kept is the transport of each TLS identity, with its connections.
+"""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+
+from dataplane.errors import DataPlaneError
+from dataplane.patience import PatientTransport
+from dataplane.pd import PDClient
+from dataplane.tidb import TiDBClient
+from dataplane.tikv import TiKVClient
+from dataplane.tls import TlsMaterial
+from ports.clock import Clock
+from ports.fencing import Fence
+from ports.transport import Transport
+
+MakeTransport = Callable[[TlsMaterial | None], Transport]
+
+_IDENTITIES = 1024
+"""Transports kept; a certificate that was rotated away is forgotten in time."""
+
+
+class DataPlane:
+    """Hands out clients by URL and TLS identity. Safe for use by many threads."""
+
+    def __init__(self, make_transport: MakeTransport, fence: Fence, clock: Clock) -> None:
+        """`make_transport` is called once per TLS identity, with None for plain HTTP; it may raise BadTlsMaterial."""
+        self._make_transport = make_transport
+        self._fence = fence
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._transports: OrderedDict[str, Transport] = OrderedDict()
+
+    def pd(self, url: str, tls: TlsMaterial | None = None) -> PDClient:
+        """The PD at `url`. Raises BadTlsMaterial."""
+        return PDClient(self._transport(tls), url, self._fence, self._clock)
+
+    def answering_pd(self, urls: Iterable[str], tls: TlsMaterial | None = None) -> PDClient:
+        """The PD at the first URL that tells its members' health; at the first of all when none does.
+
+        With a single URL nothing is asked (dataplane-apis.md 2). Raises BadTlsMaterial.
+        """
+        candidates = [self.pd(url, tls) for url in urls]
+        if len(candidates) == 1:
+            return candidates[0]
+        return next(filter(_answers, candidates), candidates[0])
+
+    def tikv(self, url: str, tls: TlsMaterial | None = None) -> TiKVClient:
+        """The TiKV whose status port is at `url`. Raises BadTlsMaterial."""
+        return TiKVClient(self._transport(tls), url, self._clock)
+
+    def tidb(self, url: str, tls: TlsMaterial | None = None) -> TiDBClient:
+        """The TiDB whose status port is at `url`. Raises BadTlsMaterial."""
+        return TiDBClient(self._transport(tls), url, self._clock)
+
+    def _transport(self, tls: TlsMaterial | None) -> Transport:
+        identity = tls.fingerprint if tls else ""
+        with self._lock:
+            transport = self._transports.get(identity)
+            if transport is None:
+                transport = self._transports[identity] = PatientTransport(self._make_transport(tls), self._clock)
+            self._transports.move_to_end(identity)
+            if len(self._transports) > _IDENTITIES:
+                self._transports.popitem(last=False)
+            return transport
+
+
+def _answers(pd: PDClient) -> bool:
+    try:
+        # who waits for the pings of dead members here would not get to the next candidate in time (F53)
+        pd.health(members=1)
+    except DataPlaneError:
+        return False
+    return True

@@ -1,0 +1,92 @@
+"""Sockets that stop reading at a deadline (lifecycle.md F53).
+
+A socket's own timeout starts anew with every read, so a peer that trickles one byte at a time holds its reader for
+ever. These sockets know when the whole answer must be there.
+"""
+
+import socket
+import ssl
+from typing import Any
+
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.response import HTTPResponse
+
+from ports.clock import Clock, SystemClock
+
+
+class _Deadline:
+    """When a socket must have read everything; None: its plain timeout applies."""
+
+    _clock: Clock = SystemClock()
+    """Real sockets wait in real time, whatever clock the rest of the program has."""
+
+    deadline: float | None = None
+
+    def arm(self, seconds: float | None) -> None:
+        self.deadline = None if seconds is None else self._clock.now() + seconds
+
+    def remaining(self) -> float | None:
+        if self.deadline is None:
+            return None
+        left = self.deadline - self._clock.now()
+        if left <= 0:
+            raise TimeoutError("timed out")
+        return left
+
+
+class DeadlineSocket(_Deadline, socket.socket):
+    """A plain socket with a deadline for reading."""
+
+    def recv_into(self, *arguments: Any, **options: Any) -> int:
+        """As `socket.recv_into`. Raises TimeoutError past the deadline."""
+        if left := self.remaining():
+            self.settimeout(left)
+        return super().recv_into(*arguments, **options)
+
+
+class DeadlineTlsSocket(_Deadline, ssl.SSLSocket):
+    """A TLS socket with a deadline for reading."""
+
+    def recv_into(self, *arguments: Any, **options: Any) -> int:
+        """As `SSLSocket.recv_into`. Raises TimeoutError past the deadline."""
+        if left := self.remaining():
+            self.settimeout(left)
+        return super().recv_into(*arguments, **options)
+
+
+class DeadlineConnection(HTTPConnection):
+    """A connection whose answer, headers and body, must be read within its read timeout."""
+
+    reading: socket.socket | None = None
+
+    def _new_conn(self) -> socket.socket:
+        return _with_deadline(super()._new_conn())
+
+    def getresponse(self) -> HTTPResponse:  # type: ignore[override]  # as urllib3's own
+        """The answer; from here on the deadline runs."""
+        self.reading = _armed(self.sock, self.timeout)
+        return super().getresponse()
+
+
+class DeadlineTlsConnection(HTTPSConnection):
+    """The same over TLS; its context must make DeadlineTlsSockets."""
+
+    reading: socket.socket | None = None
+
+    def getresponse(self) -> HTTPResponse:  # type: ignore[override]  # as urllib3's own
+        """The answer; from here on the deadline runs."""
+        self.reading = _armed(self.sock, self.timeout)
+        return super().getresponse()
+
+
+def _with_deadline(plain: socket.socket) -> DeadlineSocket:
+    timeout = plain.gettimeout()
+    wrapped = DeadlineSocket(plain.family, plain.type, plain.proto, plain.detach())
+    wrapped.settimeout(timeout)
+    return wrapped
+
+
+def _armed(sock: Any, timeout: Any) -> socket.socket | None:
+    if isinstance(sock, _Deadline):
+        sock.arm(timeout if isinstance(timeout, int | float) else None)
+    return sock if isinstance(sock, socket.socket) else None

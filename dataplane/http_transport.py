@@ -1,0 +1,225 @@
+"""The data plane over HTTP: `ports.transport.Transport` on `requests` (dataplane-apis.md 2).
+
+One transport is one TLS identity, that is, one cluster or all clusters without TLS. The environment's proxies are
+honoured as `ports.proxies` decides, so that one forward proxy reaches a whole simulated world.
+"""
+
+import contextlib
+import socket
+import ssl
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+import requests
+import urllib3
+from requests.adapters import HTTPAdapter
+from urllib3.exceptions import HTTPError, NewConnectionError, ReadTimeoutError
+
+from dataplane.deadlines import DeadlineConnection, DeadlineTlsConnection, DeadlineTlsSocket
+from dataplane.tls import TlsMaterial, client_context
+from ports.proxies import proxy_for
+from ports.transport import (
+    ByteStream,
+    ConnectionLost,
+    ConnectionRefused,
+    Request,
+    RequestTimeout,
+    Response,
+    TlsError,
+    TransportError,
+)
+
+_CONNECT_TIMEOUT = 3.0
+"""Seconds for TCP; a name that resolves to a dead address must leave time for another try."""
+
+USER_AGENT = "tidb-operator"
+
+_MAX_REDIRECTS = 3
+_POOL_SIZE = 32
+_CHUNK = 1 << 16
+
+
+class HttpTransport:
+    """Sends requests as one TLS identity. Safe for use by many threads."""
+
+    def __init__(self, environ: Mapping[str, str], tls: TlsMaterial | None = None) -> None:
+        """Prepare, without connecting. Without `tls`, https peers are checked against the system's authorities.
+
+        Raises BadTlsMaterial.
+        """
+        self._environ = environ
+        self._session = requests.Session()
+        self._session.trust_env = False
+        self._session.max_redirects = _MAX_REDIRECTS
+        self._session.headers["user-agent"] = USER_AGENT
+        context = client_context(tls) if tls else ssl.create_default_context()
+        context.sslsocket_class = DeadlineTlsSocket
+        for scheme in ("http://", "https://"):
+            self._session.mount(scheme, _Adapter(context))
+
+    def request(self, request: Request) -> Response:
+        """Send, follow redirects, and read the whole answer within `request.timeout`. Raises TransportError."""
+        with _typed_errors(request):
+            answer = self._send(request, read=request.timeout, follow=True)
+            with answer:
+                return Response(answer.status_code, _lower(answer.headers), answer.content)
+
+    def stream(self, request: Request, idle_timeout: float) -> ByteStream:
+        """Send and return once the headers are here; redirects and encodings are the reader's.
+
+        Raises TransportError.
+        """
+        with _typed_errors(request):
+            answer = self._send(request, read=request.timeout, follow=False)
+            return _HttpStream(answer, request, idle_timeout)
+
+    def close(self) -> None:
+        """Release idle connections. Idempotent."""
+        self._session.close()
+
+    def _send(self, request: Request, read: float, follow: bool) -> requests.Response:
+        proxy = proxy_for(request.url, self._environ)
+        timeout = urllib3.Timeout(connect=min(_CONNECT_TIMEOUT, request.timeout), read=read, total=request.timeout)
+        return self._session.request(
+            request.method,
+            request.url,
+            data=request.body,
+            headers=dict(request.headers),
+            timeout=cast("Any", timeout),
+            proxies={"http": proxy, "https": proxy} if proxy else None,
+            allow_redirects=follow,
+            stream=True,
+        )
+
+
+class _Adapter(HTTPAdapter):
+    """Gives `requests` our TLS context, and connections that keep deadlines."""
+
+    def __init__(self, context: ssl.SSLContext) -> None:
+        self._context = context
+        super().__init__(pool_connections=_POOL_SIZE, pool_maxsize=_POOL_SIZE)
+
+    def init_poolmanager(self, *arguments: Any, **options: Any) -> None:
+        super().init_poolmanager(*arguments, ssl_context=self._context, **options)
+        _keep_deadlines(self.poolmanager)
+
+    def proxy_manager_for(self, proxy: Any, **options: Any) -> Any:
+        manager = super().proxy_manager_for(proxy, ssl_context=self._context, **options)
+        _keep_deadlines(manager)
+        return manager
+
+    def cert_verify(self, conn: Any, url: Any, verify: Any, cert: Any) -> None:
+        """Leave the context alone: `requests` would add the public authorities to the cluster's own."""
+
+    def build_connection_pool_key_attributes(self, request: Any, verify: Any, cert: Any = None) -> Any:
+        host, _ = super().build_connection_pool_key_attributes(request, verify, cert)
+        return host, {}
+
+
+class _HttpPool(urllib3.HTTPConnectionPool):
+    ConnectionCls = DeadlineConnection
+
+
+class _HttpsPool(urllib3.HTTPSConnectionPool):
+    ConnectionCls = DeadlineTlsConnection
+
+
+def _keep_deadlines(manager: Any) -> None:
+    manager.pool_classes_by_scheme = {"http": _HttpPool, "https": _HttpsPool}
+
+
+class _HttpStream:
+    """A body as it arrives, undecoded."""
+
+    def __init__(self, answer: requests.Response, request: Request, idle_timeout: float) -> None:
+        self._answer = answer
+        self._request = request
+        self._headers = _lower(answer.headers)
+        self._wire: socket.socket | None = getattr(answer.raw.connection, "reading", None)
+        if self._wire is not None:
+            self._rest(self._wire, idle_timeout)
+
+    @property
+    def status(self) -> int:
+        return self._answer.status_code
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        return self._headers
+
+    def __iter__(self) -> Iterator[bytes]:
+        while chunk := self._next():
+            yield chunk
+
+    def abort(self) -> None:
+        if self._wire is not None:
+            with contextlib.suppress(OSError):
+                self._wire.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        self._answer.close()
+
+    def _next(self) -> bytes:
+        with _typed_errors(self._request):
+            chunk: bytes = self._answer.raw.read1(_CHUNK, decode_content=False)
+            return chunk
+
+    @staticmethod
+    def _rest(wire: socket.socket, idle_timeout: float) -> None:
+        """From headers on, only silence counts."""
+        if arm := getattr(wire, "arm", None):
+            arm(None)
+        # a short answer has been read, and its socket closed, already
+        with contextlib.suppress(OSError):
+            wire.settimeout(idle_timeout)
+
+
+def _lower(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name.lower(): value for name, value in headers.items()}
+
+
+@contextlib.contextmanager
+def _typed_errors(request: Request) -> Iterator[None]:
+    try:
+        yield
+    except (requests.RequestException, HTTPError, OSError, ValueError) as error:
+        kind, cause = _classify(error, request.timeout)
+        raise kind(request.method, request.url, cause) from error
+
+
+_NOT_SENT = (
+    requests.exceptions.InvalidURL,
+    requests.exceptions.InvalidSchema,
+    requests.exceptions.MissingSchema,
+    requests.exceptions.InvalidHeader,
+)
+
+
+def _classify(error: Exception, timeout: float) -> tuple[type[TransportError], str]:
+    root = _root(error)
+    if isinstance(error, requests.exceptions.SSLError) or isinstance(root, ssl.SSLError):
+        return TlsError, str(root)
+    if isinstance(error, requests.Timeout) or isinstance(root, ReadTimeoutError | TimeoutError):
+        return RequestTimeout, f"no complete answer within {timeout:g} s"
+    if isinstance(root, NewConnectionError):
+        return ConnectionRefused, _without_repr(root)
+    if isinstance(error, _NOT_SENT):
+        return ConnectionRefused, str(error)
+    return ConnectionLost, str(root)
+
+
+def _root(error: Exception) -> BaseException:
+    """What happened, below the layers that report it."""
+    current: BaseException = error
+    while True:
+        inner = (
+            getattr(current, "reason", None) or getattr(current, "original_error", None) or next(iter(current.args), 0)
+        )
+        if not isinstance(inner, BaseException):
+            return current
+        current = inner
+
+
+def _without_repr(error: NewConnectionError) -> str:
+    """The message without the connection's address in memory."""
+    return str(error).partition(": ")[2] or str(error)

@@ -1,0 +1,381 @@
+"""PD's HTTP API (dataplane-apis.md 3).
+
+Ids are unsigned 64-bit integers and stay exact. Unknown fields are ignored; what PD leaves out because it is zero is
+filled in; a field of the wrong type raises MalformedAnswer, which names it.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from urllib.parse import quote
+
+import msgspec
+
+from dataplane.calls import TIMEOUT, Caller
+from dataplane.errors import ApiError, Conflict, NotFound, Unavailable
+from ports.clock import Clock, SystemClock
+from ports.fencing import Fence, OpenFence
+from ports.transport import Transport
+
+UP = "Up"
+OFFLINE = "Offline"
+TOMBSTONE = "Tombstone"
+DOWN = "Down"
+DISCONNECTED = "Disconnected"
+
+_STATE_NAMES = {0: UP, 1: OFFLINE, 2: TOMBSTONE}
+_EVICT = "evict-leader-scheduler"
+
+_PING_TIMEOUT = 3.0
+"""Seconds that PD waits for each member that does not answer, one after the other."""
+
+_LONGEST_HEALTH_CALL = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """What one PD member thinks of another. `name` is empty while the member was added but never started."""
+
+    name: str
+    member_id: int
+    client_urls: tuple[str, ...]
+    healthy: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One member of PD. `name` is empty while the member was added but never started."""
+
+    name: str
+    id: int
+    client_urls: tuple[str, ...]
+    peer_urls: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """All members, and who leads. `cluster_id` is 0 when PD does not tell."""
+
+    cluster_id: int
+    members: tuple[Member, ...]
+    leader: Member | None
+    etcd_leader: Member | None
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """One TiKV or TiFlash store.
+
+    `complete` is False when PD left out half of the record: such a store is skipped in status and counts as unstable.
+    `last_heartbeat` is in nanoseconds since 1970, 0 when unknown.
+    """
+
+    id: int
+    address: str
+    state_name: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+    leader_count: int = 0
+    region_count: int = 0
+    version: str = ""
+    status_address: str = ""
+    last_heartbeat: int = 0
+    complete: bool = True
+
+    @property
+    def is_tiflash(self) -> bool:
+        """Whether the store belongs to TiFlash, which says so with a label."""
+        return self.labels.get("engine") == "tiflash"
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicationConfig:
+    """How PD places replicas. `enable_placement_rules` is None when PD does not know the option."""
+
+    max_replicas: int
+    location_labels: tuple[str, ...]
+    enable_placement_rules: bool | None
+
+
+class PDClient:
+    """One PD, or the Service in front of all its members. Safe for use by many threads."""
+
+    def __init__(
+        self, transport: Transport, base_url: str, fence: Fence | None = None, clock: Clock | None = None
+    ) -> None:
+        """A client of the PD at `base_url`, such as `http://demo-pd.ns:2379`. Connects with the first call."""
+        self._call = Caller(transport, base_url, fence or OpenFence(), clock or SystemClock())
+
+    @property
+    def base_url(self) -> str:
+        """Where this client sends its requests."""
+        return self._call.base_url
+
+    def health(self, members: int = 3) -> tuple[Health, ...]:
+        """The health of all members, as seen from one. `members` is how many are expected.
+
+        PD pings dead members one after another, so the call may take longer than others.
+        Raises Unavailable, ApiError.
+        """
+        timeout = min(max(TIMEOUT, members * _PING_TIMEOUT + 2), _LONGEST_HEALTH_CALL)
+        return tuple(
+            Health(entry.name, entry.member_id, tuple(entry.client_urls or ()), entry.health)
+            for entry in self._call.get_json("/pd/api/v1/health", _HEALTH, timeout=timeout) or ()
+        )
+
+    def members(self, timeout: float = TIMEOUT) -> Membership:
+        """All members. Raises Unavailable, ApiError."""
+        found = self._call.get_json("/pd/api/v1/members", _MEMBERS, timeout=timeout)
+        return Membership(
+            found.header.cluster_id if found.header else 0,
+            tuple(_member(entry) for entry in found.members or ()),
+            _named(found.leader),
+            _named(found.etcd_leader),
+        )
+
+    def leader(self) -> Member:
+        """The leader. Raises Unavailable when there is none, also ApiError."""
+        path = "/pd/api/v1/leader"
+        leader = _named(self._call.get_json(path, _LEADER))
+        if leader is None:
+            # a leader that is resigning answers null for itself
+            raise Unavailable("GET", self.base_url + path, "PD has no leader")
+        return leader
+
+    def transfer_leader(self, name: str) -> None:
+        """Ask that `name` becomes the leader; PD moves within about a second after the answer.
+
+        A member that does not exist is not an error. Raises Unavailable, ApiError, LeaseExpired.
+        """
+        self._call.write("POST", f"/pd/api/v1/leader/transfer/{quote(name, safe='')}", also=_NOT_FOUND)
+
+    def delete_member_by_name(self, name: str) -> None:
+        """Remove a member; one that is not listed is gone already. Raises Unavailable, ApiError, LeaseExpired."""
+        if any(member.name == name for member in self.members().members):
+            self._call.write("DELETE", f"/pd/api/v1/members/name/{quote(name, safe='')}", also=_NOT_FOUND)
+
+    def delete_member_by_id(self, member_id: int) -> None:
+        """Remove a member; one that is not listed is gone already. Raises Unavailable, ApiError, LeaseExpired."""
+        if any(member.id == member_id for member in self.members().members):
+            self._call.write("DELETE", f"/pd/api/v1/members/id/{member_id}", also=_NOT_FOUND)
+
+    def cluster_id(self) -> int:
+        """The id that lives as long as PD's data. Raises Unavailable, ApiError."""
+        return self._call.get_json("/pd/api/v1/cluster", _CLUSTER).id
+
+    def config(self) -> ReplicationConfig:
+        """The part of PD's configuration that decides placement. Raises Unavailable, ApiError."""
+        found = self._call.get_json("/pd/api/v1/config", _CONFIG).replication
+        return ReplicationConfig(
+            found.max_replicas,
+            tuple(label for label in found.location_labels.split(",") if label),
+            None if found.enable_placement_rules is None else found.enable_placement_rules == "true",
+        )
+
+    def stores(self) -> tuple[Store, ...]:
+        """The stores that are not Tombstone, by id. Raises NotBootstrapped, Unavailable, ApiError."""
+        return self._stores("/pd/api/v1/stores")
+
+    def tombstone_stores(self) -> tuple[Store, ...]:
+        """The stores that are gone for good, by id. Raises NotBootstrapped, Unavailable, ApiError."""
+        return self._stores("/pd/api/v1/stores?state=2")
+
+    def store(self, store_id: int) -> Store:
+        """One store in any state. Raises NotFound, NotBootstrapped, Unavailable, ApiError."""
+        return _store(self._call.get_json(f"/pd/api/v1/store/{store_id}", _STORE))
+
+    def delete_store(self, store_id: int, *, address: str = "") -> None:
+        """Take a store out of service: its data moves away, then it becomes Tombstone.
+
+        A store that is not listed, or removed already, is no error. When `address` is given, the store must still be
+        there. Raises Conflict when it is not, or when PD has too few stores left; Unavailable, ApiError, LeaseExpired.
+        """
+        path = f"/pd/api/v1/store/{store_id}"
+        found = next((store for store in self.stores() if store.id == store_id), None)
+        if found is None:
+            return
+        if address and found.address != address:
+            reason = f"not sent: store {store_id} is at {found.address} now, not at {address}"
+            raise Conflict("DELETE", self.base_url + path, 0, "", reason)
+        self._call.write("DELETE", path, also=_GONE)
+
+    def set_store_labels(self, store_id: int, labels: Mapping[str, str]) -> None:
+        """Add labels to a store; others stay. Raises Unavailable, ApiError, LeaseExpired."""
+        self._call.write("POST", f"/pd/api/v1/store/{store_id}/label", dict(labels))
+
+    def begin_evict_leaders(self, store_id: int) -> None:
+        """Ask that a store's leaders move away, until `end_evict_leaders`. Idempotent.
+
+        Raises Unavailable, ApiError, LeaseExpired.
+        """
+        try:
+            self._call.write("POST", "/pd/api/v1/schedulers", {"name": _EVICT, "store_id": store_id})
+        except ApiError:
+            # PD refuses in many words what is there already
+            if store_id not in self.evicting_stores():
+                raise
+
+    def end_evict_leaders(self, store_id: int) -> None:
+        """End the eviction of a store, if there is one. Raises Unavailable, ApiError, LeaseExpired."""
+        path = f"/pd/api/v1/schedulers/{_EVICT}-{store_id}"
+        try:
+            answer = self._call.write("DELETE", path)
+        except NotFound:
+            return
+        except ApiError:
+            if store_id in self.evicting_stores():
+                raise
+            return
+        if store_id in self.evicting_stores():
+            body = answer.body.decode("utf-8", "replace")
+            raise ApiError("DELETE", self.base_url + path, answer.status, body, "the scheduler is still there")
+
+    def evicting_stores(self) -> frozenset[int]:
+        """The ids of the stores whose leaders are being moved away. Raises NotBootstrapped, Unavailable, ApiError."""
+        names = self._call.get_json("/pd/api/v1/schedulers", _SCHEDULERS) or ()
+        # PD 3.x has one scheduler per store; later ones have one for all, whose configuration lists them
+        ids = set(_trailing_ids(names))
+        if _EVICT in names:
+            ids |= self._configured_evictions()
+        return frozenset(ids)
+
+    def ready(self) -> bool:
+        """Whether this one member has loaded its regions; members older than v8.5.2 always have.
+
+        Ask a member, not the Service. Raises Unavailable.
+        """
+        try:
+            self._call.get("/pd/api/v2/ready", also=_NOT_FOUND)
+        except ApiError:
+            return False
+        return True
+
+    def _configured_evictions(self) -> set[int]:
+        path = f"/pd/api/v1/scheduler-config/{_EVICT}/list"
+        try:
+            found = self._call.get_json(path, _EVICT_CONFIG)
+        except NotFound:
+            return set()
+        return set(found.ranges or ())
+
+    def _stores(self, path: str) -> tuple[Store, ...]:
+        found = self._call.get_json(path, _STORES).stores or ()
+        return tuple(sorted(map(_store, found), key=lambda store: store.id))
+
+
+_NOT_FOUND = frozenset({404})
+_GONE = frozenset({404, 410})
+
+
+class _Health(msgspec.Struct):
+    name: str = ""
+    member_id: int = 0
+    client_urls: list[str] | None = None
+    health: bool = False
+
+
+class _Member(msgspec.Struct):
+    name: str = ""
+    member_id: int = 0
+    client_urls: list[str] | None = None
+    peer_urls: list[str] | None = None
+
+
+class _Header(msgspec.Struct):
+    cluster_id: int = 0
+
+
+class _Members(msgspec.Struct):
+    header: _Header | None = None
+    members: list[_Member] | None = None
+    leader: _Member | None = None
+    etcd_leader: _Member | None = None
+
+
+class _Cluster(msgspec.Struct):
+    id: int
+
+
+class _Replication(msgspec.Struct, rename="kebab"):
+    max_replicas: int
+    location_labels: str = ""
+    enable_placement_rules: str | None = None
+
+
+class _Config(msgspec.Struct):
+    replication: _Replication
+
+
+class _Label(msgspec.Struct):
+    key: str = ""
+    value: str = ""
+
+
+class _StoreMeta(msgspec.Struct):
+    id: int = 0
+    address: str = ""
+    state: int = 0
+    state_name: str = ""
+    labels: list[_Label] | None = None
+    version: str = ""
+    status_address: str = ""
+    last_heartbeat: int = 0
+
+
+class _StoreStatus(msgspec.Struct):
+    leader_count: int = 0
+    region_count: int = 0
+
+
+class _StoreInfo(msgspec.Struct):
+    store: _StoreMeta | None = None
+    status: _StoreStatus | None = None
+
+
+class _Stores(msgspec.Struct):
+    stores: list[_StoreInfo] | None = None
+
+
+class _EvictConfig(msgspec.Struct):
+    ranges: dict[int, msgspec.Raw] | None = msgspec.field(name="store-id-ranges", default=None)
+
+
+# lists and objects that Go sends as null when they are empty
+_HEALTH = msgspec.json.Decoder(list[_Health] | None)
+_LEADER = msgspec.json.Decoder(_Member | None)
+_SCHEDULERS = msgspec.json.Decoder(list[str] | None)
+_MEMBERS = msgspec.json.Decoder(_Members)
+_CLUSTER = msgspec.json.Decoder(_Cluster)
+_CONFIG = msgspec.json.Decoder(_Config)
+_STORE = msgspec.json.Decoder(_StoreInfo)
+_STORES = msgspec.json.Decoder(_Stores)
+_EVICT_CONFIG = msgspec.json.Decoder(_EvictConfig)
+
+
+def _member(entry: _Member) -> Member:
+    return Member(entry.name, entry.member_id, tuple(entry.client_urls or ()), tuple(entry.peer_urls or ()))
+
+
+def _named(entry: _Member | None) -> Member | None:
+    return _member(entry) if entry is not None and entry.name else None
+
+
+def _store(info: _StoreInfo) -> Store:
+    meta, status = info.store or _StoreMeta(), info.status or _StoreStatus()
+    return Store(
+        id=meta.id,
+        address=meta.address,
+        state_name=meta.state_name or _STATE_NAMES.get(meta.state, str(meta.state)),
+        labels={label.key: label.value for label in meta.labels or ()},
+        leader_count=status.leader_count,
+        region_count=status.region_count,
+        version=meta.version,
+        status_address=meta.status_address,
+        last_heartbeat=meta.last_heartbeat,
+        complete=info.store is not None and info.status is not None,
+    )
+
+
+def _trailing_ids(names: Iterable[str]) -> Iterable[int]:
+    for name in names:
+        tail = name.removeprefix(f"{_EVICT}-")
+        if tail != name and tail.isdecimal():
+            yield int(tail)

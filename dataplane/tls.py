@@ -1,0 +1,63 @@
+"""The certificates of one cluster, as the Secret holds them (objects.md 9.1)."""
+
+import contextlib
+import hashlib
+import os
+import ssl
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from dataplane.errors import BadTlsMaterial
+
+
+@dataclass(frozen=True, slots=True)
+class TlsMaterial:
+    """Whom we trust, and who we are: PEM bytes of `ca.crt`, `tls.crt` and `tls.key`."""
+
+    ca: bytes
+    cert: bytes
+    key: bytes = field(repr=False)
+
+    @classmethod
+    def from_secret(cls, data: Mapping[str, bytes]) -> "TlsMaterial":
+        """The decoded data of a Secret. Raises BadTlsMaterial, which names the missing key."""
+        try:
+            return cls(data["ca.crt"], data["tls.crt"], data["tls.key"])
+        except KeyError as error:
+            raise BadTlsMaterial(f"the Secret has no key {error}; it needs ca.crt, tls.crt and tls.key") from None
+
+    @property
+    def fingerprint(self) -> str:
+        """Differs when any of the three differs; safe to log."""
+        digest = hashlib.sha256()
+        for part in (self.ca, self.cert, self.key):
+            digest.update(hashlib.sha256(part).digest())
+        return digest.hexdigest()
+
+
+def client_context(material: TlsMaterial) -> ssl.SSLContext:
+    """A context that trusts this CA alone, checks host names and presents the certificate. Raises BadTlsMaterial."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        context.load_verify_locations(cadata=material.ca.decode("ascii"))
+    except (ssl.SSLError, ValueError) as error:
+        raise BadTlsMaterial(f"ca.crt holds no usable certificate: {error}") from None
+    with _readable(material.cert) as cert, _readable(material.key) as key:
+        try:
+            # an encrypted key would ask for its password on the terminal
+            context.load_cert_chain(cert, key, password="")
+        except (ssl.SSLError, ValueError) as error:
+            raise BadTlsMaterial(f"tls.crt and tls.key are no usable pair: {error}") from None
+    return context
+
+
+@contextlib.contextmanager
+def _readable(content: bytes) -> Iterator[str]:
+    """A path that OpenSSL can read, without a file on disk where the system allows it."""
+    in_memory = hasattr(os, "memfd_create")
+    with os.fdopen(os.memfd_create("tls"), "wb") if in_memory else tempfile.NamedTemporaryFile("wb") as file:
+        file.write(content)
+        file.flush()
+        yield f"/proc/self/fd/{file.fileno()}" if in_memory else file.name

@@ -1,0 +1,104 @@
+"""Discovery's HTTP API as a function from request to response (objects.md 10.2), for servers and for the sandbox."""
+
+import base64
+import binascii
+from collections.abc import Callable, Mapping
+from urllib.parse import unquote, urlsplit
+
+import structlog
+
+from dataplane.clients import DataPlane
+from discovery.asking import Refused
+from discovery.reading import LiveClusters, LiveMembers
+from discovery.service import Discovery
+from kube.client import Client
+from kube.errors import ApiError
+from ports.clock import Clock
+from ports.fencing import OpenFence
+from ports.transport import Request, Response, Transport, TransportError
+
+_log = structlog.get_logger(__name__)
+
+_API_TIMEOUT = 2.0
+"""Seconds; scripts wait three for their answer, and ask again."""
+
+
+class MissingSetting(Exception):
+    """Raised when the environment lacks what discovery needs to know."""
+
+
+class App:
+    """Answers requests. Safe for use by many threads."""
+
+    def __init__(self, discovery: Discovery) -> None:
+        self._discovery = discovery
+
+    def handle(self, request: Request) -> Response:
+        """The answer to GET `/new/{b64}[/pd]` and `/verify/{b64}`; a refusal is a 500 with its reason."""
+        if request.method != "GET":
+            return _text(405, f"{request.method} is not supported\n")
+        match [unquote(part) for part in urlsplit(request.url).path.split("/")]:
+            case ["", "new", encoded] | ["", "new", encoded, "pd"]:
+                return self._new(encoded)
+            case ["", "new", _, kind]:
+                return _text(500, f"register type {kind} is not supported, only pd is\n")
+            case ["", "verify", encoded]:
+                return self._verify(encoded)
+        return _text(404, "404 page not found\n")
+
+    def _new(self, encoded: str) -> Response:
+        try:
+            asked = _decoded(encoded)
+            answer = self._discovery.new(asked)
+        except (Refused, ApiError, TransportError) as error:
+            _log.info("a PD pod has to wait", question=encoded, reason=str(error))
+            return _text(500, f"{error}\n")
+        _log.info("told a PD pod how to start", pod=asked, answer=answer)
+        return _text(200, answer)
+
+    def _verify(self, encoded: str) -> Response:
+        asked = ""
+        try:
+            asked = _decoded(encoded)
+            answer = self._discovery.verify(asked)
+        except (Refused, ApiError, TransportError) as error:
+            _log.info("cannot verify an address of PD", question=encoded, reason=str(error))
+            return _text(500, f"{error}\n{asked}")
+        return _text(200, answer)
+
+
+def make_handler(
+    environ: Mapping[str, str], kubernetes: Transport, dataplane: Transport, clock: Clock
+) -> Callable[[Request], Response]:
+    """Discovery in process: `kubernetes` speaks for its pod's identity, `dataplane` reaches PD.
+
+    Raises MissingSetting.
+    """
+    client = Client(kubernetes, user_agent="tidb-discovery", timeout=_API_TIMEOUT)
+    return make_app(environ, client, DataPlane(lambda _: dataplane, OpenFence(), clock), clock).handle
+
+
+def make_app(environ: Mapping[str, str], client: Client, dataplane: DataPlane, clock: Clock) -> App:
+    """Discovery for the namespace in MY_POD_NAMESPACE. Raises MissingSetting."""
+    namespace = setting(environ, "MY_POD_NAMESPACE")
+    return App(Discovery(LiveClusters(client), LiveMembers(client, dataplane), clock, namespace))
+
+
+def setting(environ: Mapping[str, str], name: str) -> str:
+    """A variable that must be set. Raises MissingSetting."""
+    if value := environ.get(name, ""):
+        return value
+    raise MissingSetting(f"the environment variable {name} is not set; the operator sets it in discovery's Deployment")
+
+
+def _decoded(encoded: str) -> str:
+    """The text of standard or URL-safe base64, without the newline that scripts add. Raises Refused."""
+    standard = encoded.replace("-", "+").replace("_", "/")
+    try:
+        return base64.b64decode(standard, validate=True).decode().strip()
+    except (binascii.Error, UnicodeDecodeError) as error:
+        raise Refused(f"{encoded!r} is not base64: {error}") from error
+
+
+def _text(status: int, text: str) -> Response:
+    return Response(status, {"content-type": "text/plain; charset=utf-8"}, text.encode())

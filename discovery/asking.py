@@ -1,0 +1,97 @@
+"""Who asks, and where PD may answer: the addresses discovery reads and makes (objects.md 10.3, 10.5)."""
+
+from dataclasses import dataclass
+
+from apis.identity import is_heterogeneous, tls_enabled
+from apis.tidbcluster import TidbCluster
+from dataplane.addresses import PD_CLIENT_PORT, AddressBook
+
+
+class Refused(Exception):
+    """Raised when discovery has no answer: the message is the reason, and the script will ask again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """A PD pod; `address` is the peer address that it advertises."""
+
+    cluster: str
+    namespace: str
+    pod: str
+    host: str
+    address: str
+
+
+def asker(advertised: str, namespace: str) -> Asker:
+    """The pod that advertises the address. Raises Refused unless it is a PD pod of `namespace`."""
+    address = advertised.strip()
+    host = address.rpartition(":")[0]
+    labels = host.split(".")
+    if len(labels) < 4 or labels[3] != "svc":
+        raise Refused(f"{address!r} is no address <pod>.<cluster>-pd-peer.<namespace>.svc[.<domain>]:2380")
+    pod, service, its_namespace = labels[:3]
+    cluster = service.removesuffix("-pd-peer")
+    if cluster == service or not _is_ordinal(pod.removeprefix(f"{cluster}-pd-"), pod):
+        raise Refused(f"{address!r} is not the address of a PD pod")
+    if its_namespace != namespace:
+        raise Refused(f"{address!r} is in namespace {its_namespace}, and this is the discovery service of {namespace}")
+    return Asker(cluster, namespace, pod, host, address)
+
+
+def _is_ordinal(text: str, pod: str) -> bool:
+    return text != pod and text.isdecimal()
+
+
+def address_book(tc: TidbCluster) -> AddressBook:
+    """The addresses of the cluster."""
+    return AddressBook(tc.metadata.name, tc.metadata.namespace, tc.spec.cluster_domain, tls_enabled(tc))
+
+
+def pd_services(tc: TidbCluster) -> list[str]:
+    """The URLs behind which PD members answer: the own Service, the referenced cluster's, known peers (10.3.4)."""
+    urls = [address_book(tc).pd()] if tc.spec.pd else []
+    if is_heterogeneous(tc):
+        urls.append(_referenced_pd(tc))
+    peers = tc.status.pd.peer_members
+    return urls + [peers[name].client_url for name in sorted(peers)]
+
+
+def _referenced_pd(tc: TidbCluster) -> str:
+    reference = tc.spec.cluster
+    assert reference is not None
+    namespace = reference.namespace or tc.metadata.namespace
+    book = AddressBook(reference.name, namespace, reference.cluster_domain, tls_enabled(tc))
+    return book.pd_peers() if tc.spec.across_k8s else book.pd()
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """`[scheme://]<cluster>-pd[:port]`, as TiKV and TiDB know PD. `scheme` holds its `://`, or is empty."""
+
+    scheme: str
+    cluster: str
+    port: str
+
+
+def question(url: str) -> Question:
+    """The parts of a question to verify. Raises Refused."""
+    before, separator, rest = url.rpartition("://")
+    host, _, port = rest.partition(":")
+    cluster = host.removesuffix("-pd")
+    if not cluster or cluster == host:
+        raise Refused(f"{url!r} is no address [scheme://]<cluster>-pd[:port]")
+    return Question(before + separator, cluster, port or str(PD_CLIENT_PORT))
+
+
+def verified(tc: TidbCluster, asked: Question, url: str) -> str:
+    """Where PD can be found from this cluster (10.5)."""
+    reference = tc.spec.cluster
+    if tc.spec.pd is None and is_heterogeneous(tc) and reference is not None:
+        namespace = reference.namespace or tc.metadata.namespace
+        domain = f".{reference.cluster_domain}" if reference.cluster_domain else ""
+        return f"{asked.scheme}{reference.name}-pd-peer.{namespace}.svc{domain}:{asked.port}"
+    peers = tc.status.pd.peer_members
+    healthy = [peers[name].client_url for name in sorted(peers) if peers[name].health]
+    if not asked.scheme:
+        healthy = [peer.rpartition("://")[2] for peer in healthy]
+    return ",".join([url, *healthy])

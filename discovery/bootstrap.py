@@ -1,0 +1,108 @@
+"""May this pod begin the cluster? (objects.md 10.3, lifecycle.md F40)
+
+A TiDB cluster must be begun once. A second beginning makes a second cluster with an id of its own, and behind one
+Service two clusters destroy each other's data. PD has no protection against it; this decision is the protection.
+
+What is known when a pod without data asks, and what can happen at the same time:
+
+- *The cluster exists.* `status.clusterID` is set, or its members in other Kubernetes clusters are known: nobody begins,
+  whatever else is seen. If all volumes are lost, the pods wait until the user restores one or says, by an annotation
+  with the very id, that the data is given up.
+- *Two pods ask at the same time.* Only the pod of the lowest desired ordinal may begin; the others wait until it
+  answers and join it. This needs no memory, so a restart of discovery changes nothing.
+- *The beginner crashes before it has written anything and asks again.* It is told the same again; nobody can have
+  joined what does not exist.
+- *The beginner has begun and does not answer yet,* with or without a restart of discovery meanwhile. It does not ask
+  any more, and no other pod may begin.
+- *The beginner has begun, others have joined or are joining, the id has not reached the status yet, and the beginner's
+  volume is lost.* It asks again, empty. Members that answer are joined. But members that are starting, waiting for
+  their quorum, or crash-looping do not answer, and neither do they ask: they have data. Therefore the beginner is
+  allowed only when every other desired pod has itself asked within the last minute, and has not been told to join
+  since. A pod asks only while its volume is empty, so at that moment no desired pod has data. Discovery remembers who
+  asked in memory only: after a restart it knows nothing, and waits until all have asked again.
+- *The TidbCluster was deleted and created again over its old volumes,* one of which is empty: the same rule.
+- *OrderedReady.* The other pods are created after the beginner is Ready, so they cannot have asked. Here each of them
+  must be absent instead: nobody listens at its address, or its name is unknown. An answer of any kind, a timeout and a
+  broken connection are signs of life. A member that is down at that moment is not seen; so with OrderedReady, a lost
+  first volume together with an absent status and all other members down at once remains a way to a second cluster.
+- *The lowest desired ordinal changes* while the former one is beginning: who was told to begin is remembered, and as
+  long as it has not asked again no other pod may begin.
+- *PD answers with an error* instead of its members: somebody is alive, nobody begins.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from apis.accessor import component
+from apis.identity import FORCE_PD_BOOTSTRAP, is_given_up
+from apis.ordinals import desired_ordinals
+from apis.tidbcluster import TidbCluster
+from discovery.asking import Asker
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What is known about the other pods.
+
+    `empty`: pods that have shown that they hold no data. `present`: pods that show signs of life, with what was seen.
+    `alive`: what was heard from PD in place of its members; empty when there was silence.
+    `begun_by`: the pod that was told to begin and has not asked since; empty when there is none.
+    """
+
+    empty: Collection[str]
+    present: Mapping[str, str]
+    alive: str
+    begun_by: str
+
+
+def desired_pods(tc: TidbCluster, advanced: bool) -> list[str]:
+    """The PD pods the StatefulSet should have, lowest ordinal first."""
+    return [f"{tc.metadata.name}-pd-{ordinal}" for ordinal in desired_ordinals(tc, "pd", advanced=advanced)]
+
+
+def is_ordered(tc: TidbCluster) -> bool:
+    """Whether a PD pod is created only when those before it are Ready."""
+    return component(tc, "pd").pod_management_policy == "OrderedReady"
+
+
+def obstacle(tc: TidbCluster, asker: Asker, pods: list[str], evidence: Evidence) -> str:
+    """Why the asker may not begin the cluster; empty when it may."""
+    return (
+        _cluster_exists(tc) or _not_the_turn(asker, pods, evidence) or _others_may_have_data(tc, asker, pods, evidence)
+    )
+
+
+def _cluster_exists(tc: TidbCluster) -> str:
+    if tc.spec.cluster is not None:
+        return f"the cluster is a part of {tc.spec.cluster.name}, and no member of that answers"
+    cluster_id = tc.status.cluster_id
+    if is_given_up(tc):
+        return ""
+    if cluster_id:
+        return (
+            f"the cluster {cluster_id} exists, and none of its members answers; restore a volume of PD, or give up all "
+            f"data with the annotation {FORCE_PD_BOOTSTRAP}: {cluster_id!r}"
+        )
+    if tc.status.pd.peer_members:
+        return "the cluster has members in other Kubernetes clusters, and none of them answers"
+    return ""
+
+
+def _not_the_turn(asker: Asker, pods: list[str], evidence: Evidence) -> str:
+    if asker.pod not in pods:
+        return f"{asker.pod} is not wanted any more, and no member answers"
+    if asker.pod != pods[0]:
+        return f"{pods[0]} begins the cluster, and does not answer yet"
+    if evidence.begun_by not in ("", asker.pod):
+        return f"{evidence.begun_by} was told to begin the cluster, and does not answer yet"
+    return ""
+
+
+def _others_may_have_data(tc: TidbCluster, asker: Asker, pods: list[str], evidence: Evidence) -> str:
+    if evidence.alive:
+        return f"there may be a PD that cannot name its members: {evidence.alive}"
+    others = [pod for pod in pods if pod != asker.pod and pod not in evidence.empty]
+    if is_ordered(tc):
+        seen = [f"{pod} ({evidence.present[pod]})" for pod in others if pod in evidence.present]
+        return f"there are signs of life of {', '.join(seen)}" if seen else ""
+    return f"{', '.join(others)} may hold data: the cluster begins when all its pods ask" if others else ""

@@ -1,0 +1,136 @@
+"""The command `tidb-discovery` (objects.md 10.1, 10.2)."""
+
+import argparse
+import contextlib
+import logging
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+
+import structlog
+from structlog.typing import EventDict
+
+from dataplane.addresses import DISCOVERY_PORT, DISCOVERY_PROXY_PORT, PD_CLIENT_PORT
+from dataplane.clients import DataPlane
+from dataplane.errors import BadTlsMaterial
+from dataplane.http_transport import HttpTransport
+from dataplane.tls import TlsMaterial
+from discovery.app import MissingSetting, make_app, setting
+from discovery.dashboard import DashboardProxy
+from discovery.server import ListenError, Server, answer_through, answer_with, mutual_tls
+from kube.config import ConfigError, load
+from kube.connecting import connect_directly
+from ports.clock import Clock, SystemClock
+from ports.fencing import OpenFence
+
+_log = structlog.get_logger(__name__)
+
+_DISCOVERY_TLS = Path("/var/lib/discovery-tls")
+_PD_TLS = Path("/var/lib/pd-tls")
+_API_TIMEOUT = 2.0
+"""Seconds; scripts wait three for their answer, and ask again."""
+
+_SIGNALS = {signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGQUIT}
+
+
+def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] | None = None) -> int:
+    """Serve until a signal ends it; the exit code."""
+    environ = os.environ if environ is None else environ
+    options = _parse(sys.argv[1:] if argv is None else argv)
+    if options.version:
+        print(f"tidb-discovery {version('tidb-operator-py')}")  # noqa: T201  (what the flag is for)
+        return 0
+    clock = SystemClock()
+    _configure_logs(clock)
+    with _signals_blocked():
+        try:
+            servers = _servers(options, environ, clock)
+        except (MissingSetting, ConfigError, ListenError, BadTlsMaterial) as error:
+            print(f"tidb-discovery: {error}", file=sys.stderr)  # noqa: T201  (for whoever reads the pod's log)
+            return 1
+        serve(servers, lambda: signal.Signals(signal.sigwait(_SIGNALS)).name)
+    return 0
+
+
+@contextlib.contextmanager
+def _signals_blocked() -> Iterator[None]:
+    """Signals wait to be waited for; threads that start meanwhile inherit that."""
+    previous = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, previous)
+
+
+def serve(servers: Sequence[Server], wait: Callable[[], str]) -> None:
+    """Serve until `wait` returns, and say why that was."""
+    with contextlib.ExitStack() as stack:
+        for server in servers:
+            stack.enter_context(server.serving())
+        _log.info("serving", ports=[server.port for server in servers])
+        _log.info("shutting down", reason=wait())
+
+
+def _parse(argv: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser("tidb-discovery", description="Tells PD pods which members to join.")
+    parser.add_argument("-V", "-version", "--version", action="store_true", help="print the version and exit")
+    parser.add_argument("-port", "--port", type=int, default=DISCOVERY_PORT, help="port of the API")
+    parser.add_argument(
+        "-proxy-port", "--proxy-port", type=int, default=DISCOVERY_PROXY_PORT, help="port of the dashboard proxy"
+    )
+    return parser.parse_args(argv)
+
+
+def _servers(options: argparse.Namespace, environ: Mapping[str, str], clock: Clock) -> list[Server]:
+    """The API and the proxy. Raises MissingSetting, ConfigError, ListenError, BadTlsMaterial."""
+    cluster = setting(environ, "TC_NAME")
+    setting(environ, "MY_POD_NAMESPACE")
+    config = load("", environ, clock)
+    connection = connect_directly(config, environ, clock, timeout=_API_TIMEOUT, user_agent="tidb-discovery")
+    dataplane = DataPlane(lambda tls: HttpTransport(environ, tls), OpenFence(), clock)
+    app = make_app(environ, connection.client, dataplane, clock)
+    tls = mutual_tls(_DISCOVERY_TLS) if environ.get("DISCOVERY_MTLS_ENABLED") == "true" else None
+    proxy = _dashboard(cluster, environ)
+    return [
+        Server("api", ("", options.port), answer_with(app.handle), tls),
+        Server("proxy", ("", options.proxy_port), answer_through(proxy)),
+    ]
+
+
+def _dashboard(cluster: str, environ: Mapping[str, str]) -> DashboardProxy:
+    if environ.get("TC_TLS_ENABLED") != "true":
+        return DashboardProxy(HttpTransport(environ), f"http://{cluster}-pd:{PD_CLIENT_PORT}")
+    return DashboardProxy(HttpTransport(environ, _pd_material(_PD_TLS)), f"https://{cluster}-pd:{PD_CLIENT_PORT}")
+
+
+def _pd_material(directory: Path) -> TlsMaterial:
+    try:
+        return TlsMaterial(*((directory / name).read_bytes() for name in ("ca.crt", "tls.crt", "tls.key")))
+    except OSError as error:
+        raise BadTlsMaterial(
+            f"TC_TLS_ENABLED is true, and {error.filename} cannot be read: {error.strerror}"
+        ) from error
+
+
+def _configure_logs(clock: Clock) -> None:
+    def add_timestamp(_logger: object, _method: str, event: EventDict) -> EventDict:
+        event["timestamp"] = clock.wall().isoformat(timespec="milliseconds")
+        return event
+
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            add_timestamp,
+            structlog.processors.format_exc_info,
+            structlog.processors.JSONRenderer(),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

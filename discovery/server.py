@@ -1,0 +1,166 @@
+"""Discovery's two servers: the API on :10261 and the dashboard proxy on :10262 (objects.md 10.2, 9.4)."""
+
+import socket
+import socketserver
+import ssl
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import ClassVar
+
+import structlog
+
+from discovery.dashboard import DashboardProxy, end_to_end
+from ports.transport import ByteStream, Request, Response, TransportError
+
+_log = structlog.get_logger(__name__)
+
+_PATIENCE = 10.0
+"""Seconds that a client may keep us waiting: for its handshake, its request, or for taking the answer."""
+
+_LONGEST_BODY = 1 << 20
+
+
+class ListenError(Exception):
+    """Raised when a server cannot start; the message names the port, or the file, and the cause."""
+
+
+Answer = Callable[["_Handler", Request], None]
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, address: tuple[str, int], answer: Answer) -> None:
+        self.answer = answer
+        everywhere = not address[0] and socket.has_dualstack_ipv6()
+        self.address_family = socket.AF_INET6 if everywhere else socket.AF_INET
+        super().__init__(address, _Handler)
+
+    def server_bind(self) -> None:
+        """Bind, for IPv4 and IPv6 alike; the base class would look up a name that nobody needs."""
+        if self.address_family == socket.AF_INET6:
+            self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        socketserver.TCPServer.server_bind(self)
+        self.server_name, self.server_port = "discovery", self.server_address[1]
+
+    def handle_error(self, request: object, client_address: object) -> None:  # noqa: ARG002  (the base class's shape)
+        """A client that went away in the middle is no event."""
+        _log.debug("a connection broke", client=str(client_address), exc_info=True)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: _Server
+    timeout = _PATIENCE
+    protocol_version = "HTTP/1.1"
+    server_version = "tidb-discovery"
+    sys_version = ""
+    disable_nagle_algorithm: ClassVar[bool] = True
+
+    def send_response_of(self, response: Response) -> None:
+        """Send a whole answer."""
+        self._start(response.status, dict(response.headers) | {"content-length": str(len(response.body))})
+        if self.command != "HEAD":
+            self.wfile.write(response.body)
+
+    def send_stream(self, stream: ByteStream) -> None:
+        """Send an answer as it comes; its end is the connection's when its length is not known before."""
+        headers = end_to_end(stream.headers)
+        if "content-length" not in headers:
+            self.close_connection = True
+            headers["connection"] = "close"
+        self._start(stream.status, headers)
+        for chunk in stream:
+            self.wfile.write(chunk)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  (the name the base class gives it)
+        """The app logs what matters."""
+
+    def _start(self, status: int, headers: dict[str, str]) -> None:
+        self.send_response_only(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+
+    def _serve(self) -> None:
+        length = self.headers.get("content-length", "0")
+        if "transfer-encoding" in self.headers or not length.isdecimal() or int(length) > _LONGEST_BODY:
+            self.close_connection = True
+            self.send_response_of(Response(413, {"connection": "close"}, b"the request's body is too long\n"))
+            return
+        body = self.rfile.read(int(length)) or None
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        self.server.answer(self, Request(self.command, self.path, headers, body))
+
+    do_GET = do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = do_OPTIONS = _serve  # noqa: N815  (http.server's names)
+
+
+class Server:
+    """One server on a thread of its own, one more thread per connection."""
+
+    def __init__(self, name: str, address: tuple[str, int], answer: Answer, tls: ssl.SSLContext | None = None) -> None:
+        """Listen at once; port 0 is any free one. Raises ListenError."""
+        try:
+            self._server = _Server(address, answer)
+        except OSError as error:
+            raise ListenError(f"{name}: cannot listen on port {address[1]}: {error.strerror or error}") from error
+        if tls is not None:
+            # the handshake is the connection's thread's affair: a silent client must not block the others
+            self._server.socket = tls.wrap_socket(self._server.socket, server_side=True, do_handshake_on_connect=False)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.1,), name=name)
+
+    @property
+    def port(self) -> int:
+        """The port that is listened on."""
+        port: int = self._server.server_address[1]
+        return port
+
+    @contextmanager
+    def serving(self) -> Iterator[None]:
+        """Serve while the block runs."""
+        self._thread.start()
+        try:
+            yield
+        finally:
+            self._server.shutdown()
+            self._server.server_close()
+            self._thread.join(_PATIENCE)
+
+
+def answer_with(handle: Callable[[Request], Response]) -> Answer:
+    """Answers of an app that knows each of them as a whole."""
+
+    def answer(handler: _Handler, request: Request) -> None:
+        handler.send_response_of(handle(request))
+
+    return answer
+
+
+def answer_through(proxy: DashboardProxy) -> Answer:
+    """Answers of PD, passed on as they come; 502 when there is none."""
+
+    def answer(handler: _Handler, request: Request) -> None:
+        try:
+            with proxy.open(request) as stream:
+                handler.send_stream(stream)
+        except TransportError as error:
+            handler.close_connection = True
+            with suppress(OSError):
+                handler.send_response_of(Response(502, {"connection": "close"}, f"{error}\n".encode()))
+
+    return answer
+
+
+def mutual_tls(directory: Path) -> ssl.SSLContext:
+    """A context that demands client certificates of the CA in `directory` (objects.md 9.4). Raises ListenError."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.verify_mode = ssl.CERT_REQUIRED
+    try:
+        context.load_cert_chain(directory / "tls.crt", directory / "tls.key")
+        context.load_verify_locations(directory / "ca.crt")
+    except (OSError, ssl.SSLError) as error:
+        raise ListenError(f"{directory} must hold usable tls.crt, tls.key and ca.crt: {error}") from error
+    return context

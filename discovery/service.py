@@ -1,0 +1,226 @@
+"""What discovery answers (objects.md 10.3, 10.5). The argument why no cluster is begun twice is in `bootstrap`."""
+
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import structlog
+
+from apis.identity import is_given_up, scheme
+from apis.tidbcluster import TidbCluster
+from dataplane.addresses import PD_CLIENT_PORT, PD_PEER_PORT
+from dataplane.errors import DataPlaneError, Unavailable
+from dataplane.pd import Member, Membership
+from discovery.asking import Asker, Refused, address_book, asker, pd_services, question, verified
+from discovery.bootstrap import Evidence, desired_pods, is_ordered, obstacle
+from kube.errors import ApiError, NotFound
+from ports.clock import Clock
+from ports.transport import ConnectionRefused, RequestTimeout, TransportError
+
+_log = structlog.get_logger(__name__)
+
+_ASKED_RECENTLY = 60.0
+"""Seconds for which a question proves that its pod holds no data; scripts ask at least every ten seconds."""
+
+_BUDGET = 2.4
+"""Seconds from the arrival of a question in which members are read; scripts wait three for their answer."""
+
+_LONGEST_READ = 1.0
+
+
+class Clusters(Protocol):
+    """Reads TidbClusters."""
+
+    def get(self, namespace: str, name: str) -> TidbCluster:
+        """The cluster as the API server has it now. Raises kube.errors.ApiError, TransportError."""
+
+
+class Members(Protocol):
+    """Reads PD's members."""
+
+    def members(self, tc: TidbCluster, url: str, timeout: float) -> Membership:
+        """What the PD of `tc` at `url` says within `timeout` seconds. Raises DataPlaneError."""
+
+
+@dataclass(slots=True)
+class _Memory:
+    """What discovery remembers of one TidbCluster, by its UID; losing it costs time only.
+
+    `asked`: when each pod's last question arrived; `told`: when each pod was last told how to start.
+    """
+
+    asked: dict[str, float] = field(default_factory=dict)
+    told: dict[str, float] = field(default_factory=dict)
+    begun_by: str = ""
+
+    def empty(self, now: float) -> set[str]:
+        """The pods that have shown that they hold no data, and have not been told since how to get some."""
+        recently = now - _ASKED_RECENTLY
+        return {pod for pod, at in self.asked.items() if at >= recently and at > self.told.get(pod, float("-inf"))}
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """One look at PD: its members, or why there are none."""
+
+    membership: Membership | None = None
+    alive: str = ""
+    failures: tuple[str, ...] = ()
+
+
+class Discovery:
+    """Answers the start scripts of one namespace. Safe for use by many threads.
+
+    Reads happen outside the lock, so that a slow PD delays nobody else. That is safe: a question proves what was true
+    when it arrived and nothing after its pod was told how to start; an answer that comes too late reaches nobody.
+    """
+
+    def __init__(
+        self, clusters: Clusters, members: Members, clock: Clock, namespace: str, *, advanced: bool = False
+    ) -> None:
+        """`advanced`: whether delete slots are in effect (AdvancedStatefulSet)."""
+        self._clusters = clusters
+        self._members = members
+        self._clock = clock
+        self._namespace = namespace
+        self._advanced = advanced
+        self._lock = threading.Lock()
+        self._memories: dict[str, _Memory] = {}
+
+    def new(self, advertise_peer_url: str) -> str:
+        """The flag with which a PD that advertises the address starts: `--join=...` or `--initial-cluster=...`.
+
+        Raises Refused, kube.errors.ApiError, TransportError.
+        """
+        pod = asker(advertise_peer_url, self._namespace)
+        arrived = self._clock.now()
+        tc = self._clusters.get(pod.namespace, pod.cluster)
+        self._remember_question(tc, pod, arrived)
+        deadline = arrived + _BUDGET
+        view = self._look(tc, pd_services(tc), deadline)
+        if view.membership is not None:
+            return self._join(tc, pod, view.membership)
+        if tc.spec.pd_addresses and tc.spec.cluster is None:
+            return self._join_given(tc, pod)
+        return self._begin(tc, pod, view, deadline)
+
+    def verify(self, pd_url: str) -> str:
+        """The addresses of PD that a TiKV or TiDB of the cluster uses, comma-separated.
+
+        When the cluster cannot be read, what was asked: it is right for all but heterogeneous clusters.
+        Raises Refused; NotFound when there is no such cluster.
+        """
+        url = pd_url.strip()
+        asked = question(url)
+        try:
+            tc = self._clusters.get(self._namespace, asked.cluster)
+        except NotFound:
+            raise
+        except (ApiError, TransportError) as error:
+            _log.warning("cannot read the cluster, answering what was asked", pd_url=url, error=str(error))
+            return url
+        return verified(tc, asked, url)
+
+    def _remember_question(self, tc: TidbCluster, pod: Asker, arrived: float) -> None:
+        with self._lock:
+            memory = self._memories.setdefault(tc.metadata.uid, _Memory())
+            memory.asked[pod.pod] = max(arrived, memory.asked.get(pod.pod, arrived))
+            if memory.begun_by == pod.pod:
+                memory.begun_by = ""
+
+    def _look(self, tc: TidbCluster, urls: Iterable[str], deadline: float) -> _View:
+        """Ask one after another until one names its members."""
+        failures: list[str] = []
+        alive = ""
+        for url in urls:
+            try:
+                return _View(self._read(tc, url, deadline))
+            except DataPlaneError as error:
+                failures.append(str(error))
+                alive = alive or _sign_of_life(error)
+        return _View(alive=alive, failures=tuple(failures))
+
+    def _read(self, tc: TidbCluster, url: str, deadline: float) -> Membership:
+        left = deadline - self._clock.now()
+        if left <= 0:
+            cause = RequestTimeout("GET", url, "not asked, for want of time")
+            raise Unavailable("GET", url, cause.cause, cause)
+        return self._members.members(tc, url, min(left, _LONGEST_READ))
+
+    def _join(self, tc: TidbCluster, pod: Asker, found: Membership) -> str:
+        known = tc.status.cluster_id
+        if known and found.cluster_id and known != str(found.cluster_id) and not is_given_up(tc):
+            raise Refused(f"PD says it is the cluster {found.cluster_id}, and this is the cluster {known}")
+        urls = [_client_url(member) for member in found.members if _can_be_joined_through(member, pod)]
+        if not urls:
+            raise Refused(f"{pod.pod} itself is the only member that PD names")
+        self._remember_answer(tc, pod)
+        return f"--join={','.join(urls)}"
+
+    def _join_given(self, tc: TidbCluster, pod: Asker) -> str:
+        first = desired_pods(tc, self._advanced)[:1]
+        if pod.pod not in first:
+            raise Refused(f"{pod.pod} joins after {' '.join(first) or 'nobody'} has joined spec.pdAddresses")
+        self._remember_answer(tc, pod)
+        return f"--join={','.join(tc.spec.pd_addresses)}"
+
+    def _begin(self, tc: TidbCluster, pod: Asker, view: _View, deadline: float) -> str:
+        pods = desired_pods(tc, self._advanced)
+        present = self._present(tc, pods[1:], deadline) if pod.pod in pods[:1] else {}
+        with self._lock:
+            memory = self._memories[tc.metadata.uid]
+            now = self._clock.now()
+            evidence = Evidence(memory.empty(now), present, view.alive, memory.begun_by)
+            reason = obstacle(tc, pod, pods, evidence)
+            if not reason:
+                memory.told[pod.pod] = now
+                memory.begun_by = pod.pod
+        if reason:
+            raise Refused("; ".join([reason, *view.failures]))
+        long_name = tc.spec.across_k8s or tc.spec.cluster_domain
+        return f"--initial-cluster={pod.host if long_name else pod.pod}={scheme(tc)}://{pod.address}"
+
+    def _present(self, tc: TidbCluster, pods: list[str], deadline: float) -> dict[str, str]:
+        """The pods that show signs of life at their own addresses; looked for only where pods start one by one."""
+        if not is_ordered(tc):
+            return {}
+        book = address_book(tc)
+        present: dict[str, str] = {}
+        for pod in pods:
+            url = book.pd_member(int(pod.rpartition("-")[2]))
+            try:
+                self._read(tc, url, deadline)
+                present[pod] = "it answers"
+            except DataPlaneError as error:
+                if not _is_absence(error):
+                    present[pod] = str(error)
+        return present
+
+    def _remember_answer(self, tc: TidbCluster, pod: Asker) -> None:
+        with self._lock:
+            self._memories[tc.metadata.uid].told[pod.pod] = self._clock.now()
+
+
+def _is_absence(error: DataPlaneError) -> bool:
+    return isinstance(error, Unavailable) and isinstance(error.cause, ConnectionRefused)
+
+
+def _sign_of_life(error: DataPlaneError) -> str:
+    """What a PD said that is there; empty when nobody may be there.
+
+    A Service without endpoints may swallow connections in place of refusing them, so its silence proves nothing.
+    """
+    silent = isinstance(error, Unavailable) and isinstance(error.cause, ConnectionRefused | RequestTimeout)
+    return "" if silent else str(error)
+
+
+def _can_be_joined_through(member: Member, pod: Asker) -> bool:
+    """Whether it has started, and is not the asker, by name or by address."""
+    if not member.name or not member.peer_urls or member.name in (pod.pod, pod.host):
+        return False
+    return member.peer_urls[0].rpartition("://")[2] != pod.address
+
+
+def _client_url(member: Member) -> str:
+    return member.peer_urls[0].replace(f":{PD_PEER_PORT}", f":{PD_CLIENT_PORT}")

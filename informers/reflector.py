@@ -1,0 +1,387 @@
+"""Following one resource of the API server: list, watch, and what to do when either fails (informers-workqueue.md 11).
+
+The reflector is a state machine whose step is one act: a list, the opening of a watch, or one event. Each step returns
+how long to wait before the next; `run` is the loop that waits. A round is a list and the watches after it until one
+fails; rounds and watch retries draw from one backoff.
+
+    list ──ok──▶ open ──ok──▶ event ──▶ event … ──closed by the server──▶ open
+     ▲ any error  │ refused, 429: wait, open again
+     └── wait ◀───┴─ other errors, expired, a very short watch
+
+With `streaming` a round begins with a watch that tells the list first (`informers.streaming`); where that fails, this
+round lists.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+import structlog
+
+from informers.backoff import Backoff, RetryWindow
+from informers.consistency import InconsistentListError, compare_with_server
+from informers.list_watch import ListWatch
+from informers.metrics import (
+    LIST_ERROR,
+    LIST_EXPIRED,
+    LIST_STREAMED,
+    LIST_SUCCESS,
+    WATCH_ERROR,
+    WATCH_EXPIRED,
+    WATCH_STOPPED,
+    WATCH_TIMEOUT,
+    WATCH_VERY_SHORT,
+    InformerMetrics,
+    ResourceMetrics,
+)
+from informers.pager import PAGE_SIZE, PagedList, list_pages
+from informers.refusals import is_too_large, is_too_many_requests
+from informers.streaming import REQUEST, SILENCE, InitialEvents
+from kube.client import Watch, WatchEvent
+from kube.errors import ApiError, BadRequest, Expired, InternalError, Invalid
+from kube.objects import Object
+from kube.resources import Resource
+from ports.clock import Clock
+from ports.randomness import Randomness
+from ports.stopping import Stop
+from ports.transport import ConnectionLost, ConnectionRefused, RequestTimeout, TransportError
+
+log = structlog.get_logger(__name__)
+
+_MIN_WATCH_SECONDS = 300
+_VERY_SHORT = 1.0
+
+
+class Sink(Protocol):
+    """Takes what the reflector learns; in an informer, the delta queue."""
+
+    def add(self, obj: Object) -> None:
+        """An object was created."""
+
+    def update(self, obj: Object) -> None:
+        """An object changed."""
+
+    def delete(self, obj: Object) -> None:
+        """An object is gone; its version is the deletion's."""
+
+    def replace(self, objects: Iterable[Object], resource_version: str) -> None:
+        """A list says what there is."""
+
+    def bookmark(self, resource_version: str) -> None:
+        """Everything up to the version has been told."""
+
+
+@dataclass(slots=True)
+class _OpenWatch:
+    watch: Watch
+    events: Iterator[WatchEvent]
+    opened_at: float
+    unordered: bool = False
+    """Began at version "" or "0": the initial ADDED events are not in order of their versions (REF-23)."""
+    initial: InitialEvents | None = None
+    """What is collected until the initial events have ended; None for a watch without them."""
+    seen: int = 0
+
+
+class Reflector:
+    """Keeps a sink up to date with what the API server has. One thread drives it."""
+
+    def __init__(
+        self,
+        source: ListWatch,
+        sink: Sink,
+        clock: Clock,
+        randomness: Randomness,
+        *,
+        metrics: ResourceMetrics | None = None,
+        page_size: int | None = None,
+        min_watch_seconds: int = _MIN_WATCH_SECONDS,
+        internal_error_window: float = 0.0,
+        streaming: bool = False,
+    ) -> None:
+        """`internal_error_window` is for how many seconds internal errors of a watch are retried without a list.
+
+        `streaming` asks the server to send the list as part of the watch, where it can (REF-40d).
+        """
+        self.resource: Resource = source.resource
+        self.on_error: WatchErrorHandler = log_watch_error
+        """Called after each failed round; must be quick (INF-41)."""
+        self.verify_streams = False
+        """For debugging: compare each streamed list with a list at its version; if wrong, the round fails (REF-40h)."""
+        self._source = source
+        self._sink = sink
+        self._clock = clock
+        self._randomness = randomness
+        self._metrics = metrics or InformerMetrics().claim("", source.resource)
+        self._page_size = page_size
+        self._min_watch_seconds = max(min_watch_seconds, _MIN_WATCH_SECONDS)
+        self._backoff = Backoff(clock, randomness)
+        self._internal_errors = RetryWindow(clock, internal_error_window)
+        self._log = log.bind(resource=str(source.resource))
+        self._streaming = streaming
+        self._act: Callable[[], float] = self._begin
+        self._open_watch: _OpenWatch | None = None
+        self._stopping = False
+        self._version = ""
+        self._version_unavailable = False
+        self._first_list_was_paginated = False
+
+    @property
+    def last_sync_resource_version(self) -> str:
+        """The version up to which the sink has been told, empty before the first list (INF-42)."""
+        return self._version
+
+    def run(self, stop: Stop) -> None:
+        """Step and wait until stopped.
+
+        A watch that blocks in the network is aborted (TH-10, TH-11). A list, or the opening of a watch, ends when the
+        owner of the transport closes it (REF-3, TH-12).
+        """
+        with stop.calling(self._abort):
+            while not stop.is_set():
+                pause = self.step()
+                if pause:
+                    stop.wait(self._clock, pause)
+        self._close_watch(WATCH_STOPPED)
+
+    def step(self) -> float:
+        """List, open a watch or take one event; return the seconds to wait before the next step."""
+        try:
+            return self._act()
+        except Exception as error:
+            # the boundary of a round: whatever went wrong, the next list puts it right
+            if self._stopping:
+                return 0.0
+            self._report(error)
+            return self._end_round(WATCH_ERROR)
+
+    def _report(self, error: Exception) -> None:
+        try:
+            self.on_error(self, error)
+        except Exception:
+            # a reflector that ends here would leave a cache that silently stands still
+            self._log.exception("watch error handler failed", error=str(error))
+
+    def _abort(self) -> None:
+        self._stopping = True
+        if self._open_watch:
+            self._open_watch.watch.abort()
+
+    def _begin(self) -> float:
+        return self._stream() if self._streaming else self._list()
+
+    def _stream(self) -> float:
+        """Ask for the list and the watch in one (REF-40)."""
+        try:
+            watch = self._source.watch(
+                resource_version="" if self._version_unavailable else self._version,
+                timeout_seconds=self._watch_seconds(),
+                options=REQUEST,
+                # once complete, it is given up at the first silence, too, and an ordinary watch follows
+                silence=SILENCE,
+            )
+        except (ApiError, TransportError) as error:
+            return self._stream_failed(error)
+        self._open_watch = _OpenWatch(watch, iter(watch), self._clock.now(), initial=InitialEvents())
+        self._act = self._take
+        return 0.0
+
+    def _stream_failed(self, error: ApiError | TransportError) -> float:
+        """Stream again where that may help, else list in this round (REF-40c, REF-40f)."""
+        if isinstance(error, ConnectionRefused) or is_too_many_requests(error):
+            return self._stream_again()
+        if isinstance(error, Expired) or is_too_large(error):
+            at_once, self._version_unavailable = not self._version_unavailable, True
+            return self._stream_again(at_once=at_once)
+        if isinstance(error, BadRequest | Invalid):
+            self._streaming = False  # for good: this server does not know how (REF-40e)
+        return self._list_instead(error)
+
+    def _stream_again(self, *, at_once: bool = False) -> float:
+        """Begin anew, with nothing of what was told."""
+        self._close_watch(WATCH_ERROR)
+        self._act = self._stream
+        return 0.0 if at_once else self._backoff.next()
+
+    def _list_instead(self, why: Exception | None) -> float:
+        self._log.info("cannot stream the list, listing instead", error=str(why or "closed at once"))
+        self._close_watch(WATCH_ERROR)
+        self._act = self._list
+        return 0.0
+
+    def _streamed(self, stream: _OpenWatch, initial: InitialEvents, version: str) -> None:
+        """All there is has been told: hand it over; what follows are changes."""
+        if self.verify_streams and (difference := compare_with_server(initial.objects, version, self._source)):
+            raise InconsistentListError(version, difference)
+        self._sink.replace(initial.objects, version)
+        self._metrics.list_ended(LIST_STREAMED)
+        self._version_unavailable = False
+        self._version = version
+        stream.initial = None
+
+    def _list(self) -> float:
+        listed = self._list_or_relist()
+        self._sink.replace(listed.items, listed.resource_version)
+        self._version_unavailable = False
+        self._version = listed.resource_version
+        self._act = self._open
+        return 0.0
+
+    def _list_or_relist(self) -> PagedList:
+        """List; once more, at the latest version, when the known one is too old or too new (REF-12)."""
+        try:
+            return self._list_at(self._list_version())
+        except ApiError as error:
+            if not isinstance(error, Expired) and not is_too_large(error):
+                raise
+        self._version_unavailable = True
+        return self._list_at(self._list_version())
+
+    def _list_at(self, version: str) -> PagedList:
+        try:
+            listed = list_pages(self._source, resource_version=version, limit=self._limit(version))
+        except Exception as error:
+            self._metrics.list_ended(LIST_EXPIRED if isinstance(error, Expired) else LIST_ERROR)
+            raise
+        self._metrics.list_ended(LIST_SUCCESS)
+        if version == "0" and listed.paginated:
+            self._first_list_was_paginated = True
+        return listed
+
+    def _list_version(self) -> str:
+        """The version to list at: the latest if told so, else never older than what is known (REF-10)."""
+        if self._version_unavailable:
+            return ""
+        return self._version or "0"
+
+    def _limit(self, version: str) -> int:
+        """The page size: none where the server can answer from its watch cache (REF-11)."""
+        if self._page_size is not None:
+            return self._page_size
+        if self._first_list_was_paginated or version in {"", "0"}:
+            return PAGE_SIZE
+        return 0
+
+    def _open(self) -> float:
+        try:
+            watch = self._source.watch(resource_version=self._version, timeout_seconds=self._watch_seconds())
+        except (ConnectionRefused, ApiError) as error:
+            if not isinstance(error, ConnectionRefused) and not is_too_many_requests(error):
+                raise
+            self._log.info("watch not opened, will try again", error=str(error))
+            return self._backoff.next()
+        self._open_watch = _OpenWatch(watch, iter(watch), self._clock.now(), self._version in {"", "0"})
+        self._act = self._take
+        return 0.0
+
+    def _watch_seconds(self) -> int:
+        return self._randomness.integer(self._min_watch_seconds, 2 * self._min_watch_seconds)
+
+    def _take(self) -> float:
+        stream = self._open_watch
+        assert stream is not None
+        broken: TransportError | None = None
+        try:
+            event = next(stream.events, None)
+        except TransportError as error:
+            event, broken = None, error
+        if self._stopping:
+            return 0.0
+        if event is None:
+            return self._closed(stream, broken)
+        stream.seen += 1
+        self._metrics.event_received(self._clock.wall().timestamp())
+        if event.type == "ERROR" and isinstance(event.object, ApiError):
+            return self._stream_failed(event.object) if stream.initial else self._refused(event.object)
+        self._tell(stream, event)
+        return 0.0
+
+    def _closed(self, stream: _OpenWatch, broken: TransportError | None) -> float:
+        """Watch again from the last version; a watch that was of no use counts as a failure (REF-25, REF-26)."""
+        if broken:
+            self._log.info("watch broke", error=str(broken))
+        of_no_use = not stream.seen and self._clock.now() - stream.opened_at < _VERY_SHORT
+        if stream.initial:
+            # neither a watch that ends at once nor a silent one will ever be complete (REF-40c, REF-40e)
+            hopeless = of_no_use or isinstance(broken, RequestTimeout)
+            return self._list_instead(broken) if hopeless else self._stream_again()
+        if of_no_use:
+            self._log.warning("very short watch: closed within a second without an event")
+            return self._end_round(WATCH_VERY_SHORT)
+        self._close_watch(WATCH_ERROR if broken else WATCH_TIMEOUT)
+        self._act = self._open
+        return 0.0
+
+    def _refused(self, error: ApiError) -> float:
+        """Act on an ERROR event (REF-27 to REF-29)."""
+        if isinstance(error, Expired):
+            self._log.debug("watch expired", error=str(error))
+            return self._end_round(WATCH_EXPIRED)
+        if is_too_many_requests(error):
+            self._close_watch(WATCH_ERROR)
+            self._act = self._open
+            return self._backoff.next()
+        if isinstance(error, InternalError) and self._internal_errors.allows():
+            self._close_watch(WATCH_ERROR)
+            self._act = self._open
+            return 0.0
+        self._log.warning("watch ended with an error", error=str(error), reason=error.reason)
+        return self._end_round(WATCH_ERROR)
+
+    def _tell(self, stream: _OpenWatch, event: WatchEvent) -> None:
+        obj = event.object
+        if isinstance(obj, ApiError) or obj.kind != self._source.kind:
+            self._log.error("watch event without the expected object, skipped", type=event.type, object=str(obj))
+            return
+        if stream.initial:
+            if stream.initial.take(event.type, obj):
+                self._streamed(stream, stream.initial, obj.metadata.resource_version)
+            return
+        try:
+            self._hand_over(event.type, obj)
+        except Exception:
+            self._log.exception("storing a watch event failed", type=event.type, object=repr(obj))
+        stream.unordered = stream.unordered and event.type == "ADDED"
+        if not stream.unordered:
+            self._version = obj.metadata.resource_version
+
+    def _hand_over(self, event_type: str, obj: Object) -> None:
+        match event_type:
+            case "ADDED":
+                self._sink.add(obj)
+            case "MODIFIED":
+                self._sink.update(obj)
+            case "DELETED":
+                self._sink.delete(obj)
+            case "BOOKMARK":
+                self._sink.bookmark(obj.metadata.resource_version)
+            case _:
+                self._log.error("unknown type of watch event", type=event_type, object=repr(obj))
+
+    def _end_round(self, reason: str) -> float:
+        self._close_watch(reason)
+        self._act = self._begin
+        return self._backoff.next()
+
+    def _close_watch(self, reason: str) -> None:
+        if self._open_watch is None:
+            return
+        stream, self._open_watch = self._open_watch, None
+        stream.watch.close()
+        self._metrics.watch_ended(reason)
+
+
+WatchErrorHandler: TypeAlias = Callable[[Reflector, Exception], None]
+
+
+def log_watch_error(reflector: Reflector, error: Exception) -> None:
+    """Log a failed round as loudly as it deserves (REF-4)."""
+    bound = log.bind(resource=str(reflector.resource), error=str(error))
+    if isinstance(error, Expired):
+        bound.debug("list or watch expired")
+    elif isinstance(error, ConnectionLost):
+        bound.info("list or watch lost its connection")
+    elif isinstance(error, ApiError | TransportError):
+        bound.error("list or watch failed")
+    else:
+        bound.error("list or watch failed", exc_info=error)

@@ -1,0 +1,262 @@
+"""One cache of one resource, shared by any number of handlers (informers-workqueue.md 14).
+
+Threads: the caller's applies deltas to the store and fills the handlers' buffers, one reads from the API server, and
+each handler has one of its own. Resyncs are posted into the queue by the caller's thread, so they need no other.
+"""
+
+import threading
+from collections.abc import Callable
+from enum import Enum
+
+import structlog
+
+from informers.applying import apply_delta
+from informers.consistency import Difference, check
+from informers.delta_queue import DeltaFIFO, QueueClosed
+from informers.deltas import Delta
+from informers.handlers import ResourceEventHandler
+from informers.index import DEFAULT_INDEXERS, Indexers
+from informers.latch import Latch
+from informers.list_watch import ListWatch
+from informers.metrics import InformerMetrics
+from informers.notifications import Add, Notification, Update
+from informers.reflector import Reflector, WatchErrorHandler
+from informers.registration import HandlerRegistration
+from informers.resync import ResyncSchedule
+from informers.store import Store
+from informers.threads import join_all, start_thread
+from kube.objects import Object
+from ports.clock import Clock
+from ports.randomness import Randomness
+from ports.stopping import Stop
+
+log = structlog.get_logger(__name__)
+
+
+class InformerStarted(RuntimeError):
+    """Raised when something is set that must be set before the informer starts."""
+
+
+class InformerStopped(RuntimeError):
+    """Raised when something is added to an informer that has stopped already (INF-12)."""
+
+
+class _State(Enum):
+    NOT_STARTED = 1
+    STARTED = 2
+    STOPPING = 3
+    STOPPED = 4
+
+
+class SharedInformer:
+    """A store that follows the API server, and handlers that hear of each change after the store shows it."""
+
+    def __init__(
+        self,
+        source: ListWatch,
+        clock: Clock,
+        randomness: Randomness,
+        *,
+        default_resync: float = 0.0,
+        indexers: Indexers = DEFAULT_INDEXERS,
+        metrics: InformerMetrics | None = None,
+        name: str = "",
+        streaming: bool = False,
+    ) -> None:
+        """`default_resync` in seconds is what handlers get that ask for none of their own; 0: never.
+
+        `name` tells apart informers of one resource in the metrics (MET-21). `streaming` reads the initial list as part
+        of the watch (REF-40).
+        """
+        self.resource = source.resource
+        self._source = source
+        self.synced = Latch()
+        """Set when the initial list is in the store; says nothing about handlers (INF-3)."""
+        self._clock = clock
+        self._metrics = (metrics or InformerMetrics()).claim(name, source.resource)
+        self._log = log.bind(resource=str(source.resource))
+        self._queue = DeltaFIFO(clock)
+        self.store = Store(indexers, self._metrics.index_failed)
+        self.reflector = Reflector(source, self._queue, clock, randomness, metrics=self._metrics, streaming=streaming)
+        # lock order: state, distribution, then the store's own (TH-2)
+        self._state_lock = threading.Lock()
+        self._state = _State.NOT_STARTED
+        self._distribution = threading.Lock()
+        self._registrations: list[HandlerRegistration] = []
+        self._threads: list[threading.Thread] = []
+        self._schedule = ResyncSchedule(clock, default_resync)
+        self._synced_announced = False
+        self._metrics.show_state(self.queued, lambda: self.store.last_resource_version)
+
+    def has_synced(self) -> bool:
+        """Whether the initial list has been applied to the store."""
+        return self.synced.is_set()
+
+    def check_consistency(self) -> Difference:
+        """For debugging: in what the cache differs from a list at its version. Raises ApiError, TransportError."""
+        return check(self.store, self._source)
+
+    def queued(self) -> int:
+        """The number of deltas that wait for the store."""
+        return len(self._queue)
+
+    def is_stopped(self) -> bool:
+        """Whether `run` has returned (INF-2)."""
+        return self._state is _State.STOPPED
+
+    def last_sync_resource_version(self) -> str:
+        """The version up to which the server has been read, empty before the first list."""
+        return self.reflector.last_sync_resource_version
+
+    def set_transform(self, transform: Callable[[Object], Object]) -> None:
+        """Pass objects through `transform` before anyone sees them; it must be quick. Raises InformerStarted."""
+        with self._state_lock:
+            self._must_not_have_started("a transform")
+            self._queue.set_transform(transform)
+
+    def set_watch_error_handler(self, handler: WatchErrorHandler) -> None:
+        """Call `handler` after each failed round; the last one set wins (INF-41). Raises InformerStarted."""
+        with self._state_lock:
+            self._must_not_have_started("a watch error handler")
+            self.reflector.on_error = handler
+
+    def add_indexers(self, indexers: Indexers) -> None:
+        """Add indexes, also while running (ST-7). Raises IndexConflictError, InformerStopped."""
+        with self._state_lock:
+            if self._state in {_State.STOPPING, _State.STOPPED}:
+                raise InformerStopped(f"indexers {sorted(indexers)} were not added: the informer has stopped already")
+            self.store.add_indexers(indexers)
+
+    def add_event_handler(
+        self, handler: ResourceEventHandler, resync_period: float | None = None, name: str = ""
+    ) -> HandlerRegistration:
+        """Tell `handler` of everything stored now and of everything that happens from now on (INF-10, INF-11).
+
+        `resync_period` in seconds replaces the informer's default; 0: never. `name` is for logs, metrics and the
+        thread. Raises InformerStopped.
+        """
+        with self._state_lock, self._distribution:
+            if self._state in {_State.STOPPING, _State.STOPPED}:
+                raise InformerStopped(f"{handler!r} was not added to shared informer because it has stopped already")
+            registration = HandlerRegistration(
+                self._unused_name(name or type(handler).__name__),
+                handler,
+                self._schedule.admit(resync_period),
+                self._clock,
+                self._metrics,
+            )
+            self._registrations.append(registration)
+            if self._state is _State.STARTED:
+                registration.put(Add(obj, True) for obj in self.store.list())
+                if self._synced_announced:
+                    registration.put_synced()
+                self._start_handler(registration)
+        return registration
+
+    def remove_event_handler(self, registration: HandlerRegistration) -> None:
+        """Tell the handler nothing more; a call that runs is not waited for (INF-19).
+
+        Idempotent; a registration of another informer is ignored. Raises TypeError for anything else.
+        """
+        if not isinstance(registration, HandlerRegistration):
+            raise TypeError(f"not a registration: {registration!r}")
+        with self._distribution:
+            if registration not in self._registrations:
+                return
+            self._registrations.remove(registration)
+            self._schedule.remove(registration.turn)
+        registration.cancel()
+
+    def run(self, stop: Stop) -> None:
+        """Follow the API server until stopped, and return when all threads have ended (INF-1, INF-4)."""
+        if not self._start():
+            self._log.warning("the informer runs already or has run")
+            return
+        own_stop = Stop()
+        reflector = start_thread(f"reflector-{self.resource}", lambda: self.reflector.run(own_stop))
+        try:
+            with stop.calling(own_stop.set), own_stop.calling(self._wind_down):
+                while not own_stop.is_set():
+                    self.step(until=self._schedule.next_check)
+        finally:
+            own_stop.set()
+            self._wind_down()
+            join_all([reflector, *self._threads])
+            self._metrics.release()
+            self._state = _State.STOPPED
+
+    def step(self, until: float | None = 0.0) -> None:
+        """Apply the next delta, and post a resync if it is time.
+
+        Waits for a delta until then on the clock, None for ever; by default it does not wait, for those who drive an
+        informer without threads.
+        """
+        self._schedule.start()
+        try:
+            self._queue.pop(self._process, until)
+        except QueueClosed:
+            return
+        if self._queue.has_synced() and not self.synced.is_set():
+            self._announce_synced()
+        if self._schedule.is_check_due():
+            self._check_resync()
+
+    def _start(self) -> bool:
+        with self._state_lock, self._distribution:
+            if self._state is not _State.NOT_STARTED:
+                return False
+            self._state = _State.STARTED
+            self._schedule.start()
+            for registration in self._registrations:
+                self._start_handler(registration)
+            return True
+
+    def _process(self, delta: Delta, is_in_initial_list: bool) -> None:
+        started = self._clock.now()
+        with self._distribution:
+            notifications = apply_delta(self.store, delta, is_in_initial_list)
+            for registration in self._registrations:
+                registration.put(_meant_for(registration, notifications))
+        self._metrics.delta_processed(self._clock.now() - started)
+
+    def _announce_synced(self) -> None:
+        self.synced.set()
+        with self._distribution:
+            self._synced_announced = True
+            for registration in self._registrations:
+                registration.put_synced()
+
+    def _check_resync(self) -> None:
+        with self._distribution:
+            wanted = self._schedule.check()
+        if wanted and self.synced.is_set():
+            self._queue.resync()
+
+    def _start_handler(self, registration: HandlerRegistration) -> None:
+        self._threads = [thread for thread in self._threads if thread.is_alive()]
+        self._threads.append(start_thread(f"handler-{self.resource}-{registration.name}", registration.run))
+
+    def _wind_down(self) -> None:
+        """Let nobody in and tell nobody anything more. Runs in the thread that sets the stop, before `set` returns."""
+        self._queue.close()
+        with self._state_lock, self._distribution:
+            self._state = _State.STOPPING
+            registrations, self._registrations = self._registrations, []
+        for registration in registrations:
+            registration.cancel()
+
+    def _unused_name(self, wanted: str) -> str:
+        taken = {registration.name for registration in self._registrations}
+        names = [wanted, *(f"{wanted}-{number}" for number in range(2, len(taken) + 2))]
+        return next(name for name in names if name not in taken)
+
+    def _must_not_have_started(self, what: str) -> None:
+        if self._state is not _State.NOT_STARTED:
+            raise InformerStarted(f"{what} must be set before the informer of {self.resource} starts")
+
+
+def _meant_for(registration: HandlerRegistration, notifications: list[Notification]) -> list[Notification]:
+    """All notifications for handlers due for a resync, else those in which something changed (INF-25)."""
+    if registration.turn.due:
+        return notifications
+    return [n for n in notifications if not (isinstance(n, Update) and n.is_sync)]

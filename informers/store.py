@@ -1,0 +1,185 @@
+"""The cache: objects by key, and indexes over them (informers-workqueue.md 13).
+
+Every read answers from one consistent state. Results are new lists of the stored, immutable objects.
+"""
+
+import threading
+from collections.abc import Callable, Iterable
+
+import structlog
+
+from informers.index import Index, Indexers, IndexFunc
+from kube.objects import Object
+
+log = structlog.get_logger(__name__)
+
+
+class IndexNotFoundError(LookupError):
+    """Raised when an index is asked for that the store does not have (ST-5)."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"Index with name {name} does not exist")
+
+
+class IndexConflictError(ValueError):
+    """Raised when indexers are added under names that are taken; none of them was added (ST-7)."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        super().__init__(f"indexer conflict: {', '.join(sorted(names))}")
+
+
+class Store:
+    """Objects by key with indexes. Safe for threads.
+
+    Writers take turns; index functions run between them and never under the lock that readers need (TH-1).
+    """
+
+    def __init__(self, indexers: Indexers | None = None, on_index_failure: Callable[[str], None] | None = None) -> None:
+        """`on_index_failure` gets the name of an index whose function raised (ST-8)."""
+        self._turn = threading.Lock()
+        self._lock = threading.Lock()
+        self._objects: dict[str, Object] = {}
+        self._indexers: dict[str, IndexFunc] = dict(indexers or {})
+        self._indexes: dict[str, Index] = {name: Index() for name in self._indexers}
+        self._last_resource_version = ""
+        self._on_index_failure = on_index_failure or (lambda _: None)
+
+    def add(self, obj: Object) -> None:
+        """Store an object under its key, replacing what was there."""
+        self.update(obj)
+
+    def update(self, obj: Object) -> None:
+        """Store an object under its key, replacing what was there."""
+        key = obj.key
+        with self._turn:
+            values = {name: self._values(name, function, obj) for name, function in self._indexers.items()}
+            with self._lock:
+                self._objects[key] = obj
+                for name, index in self._indexes.items():
+                    index.put(key, values[name])
+                self._note_version(obj)
+
+    def delete(self, obj: Object) -> None:
+        """Forget the object with the key of `obj`, whose version is the deletion's (ST-10)."""
+        key = obj.key
+        with self._turn, self._lock:
+            self._objects.pop(key, None)
+            for index in self._indexes.values():
+                index.remove(key)
+            self._note_version(obj)
+
+    def replace(self, objects: Iterable[Object], resource_version: str) -> None:
+        """Hold exactly `objects`, as of `resource_version`, from one moment to the next (ST-11, FIFO-22)."""
+        by_key = {obj.key: obj for obj in objects}
+        with self._turn:
+            indexes = {name: self._build(name, function, by_key) for name, function in self._indexers.items()}
+            with self._lock:
+                self._objects = by_key
+                self._indexes = indexes
+                self._last_resource_version = resource_version
+
+    def bookmark(self, resource_version: str) -> None:
+        """Note that the store is as new as `resource_version`."""
+        with self._lock:
+            self._last_resource_version = resource_version
+
+    def get(self, obj: Object) -> Object | None:
+        """The stored object with the key of `obj`."""
+        return self.get_by_key(obj.key)
+
+    def get_by_key(self, key: str) -> Object | None:
+        """The stored object, or None."""
+        with self._lock:
+            return self._objects.get(key)
+
+    def list_keys(self) -> list[str]:
+        """All keys, in no promised order."""
+        with self._lock:
+            return list(self._objects)
+
+    def index(self, name: str, obj: Object) -> list[Object]:
+        """Objects that share a value of index `name` with `obj` (ST-5). Raises IndexNotFoundError."""
+        function = self.get_indexers().get(name)
+        if function is None:
+            raise IndexNotFoundError(name)
+        values = self._values(name, function, obj)
+        with self._lock:
+            index = self._index(name)
+            keys = {key: None for value in values for key in index.keys(value)}
+            return [self._objects[key] for key in keys]
+
+    def index_keys(self, name: str, value: str) -> list[str]:
+        """Sorted keys of the objects under `value` (ST-6). Raises IndexNotFoundError."""
+        with self._lock:
+            return sorted(self._index(name).keys(value))
+
+    def by_index(self, name: str, value: str) -> list[Object]:
+        """Objects under `value`, in no promised order. Raises IndexNotFoundError."""
+        with self._lock:
+            return [self._objects[key] for key in self._index(name).keys(value)]
+
+    def list_index_values(self, name: str) -> list[str]:
+        """All values of an index that lead to objects. Raises IndexNotFoundError."""
+        with self._lock:
+            return self._index(name).values()
+
+    def get_indexers(self) -> dict[str, IndexFunc]:
+        """The index functions by name."""
+        with self._lock:
+            return dict(self._indexers)
+
+    def add_indexers(self, indexers: Indexers) -> None:
+        """Add indexes over what is stored and what will be (ST-7). Raises IndexConflictError and then adds none."""
+        with self._turn:
+            if taken := self._indexers.keys() & indexers.keys():
+                raise IndexConflictError(taken)
+            indexes = {name: self._build(name, function, self._objects) for name, function in indexers.items()}
+            with self._lock:
+                self._indexers |= indexers
+                self._indexes |= indexes
+
+    @property
+    def last_resource_version(self) -> str:
+        """The version of the last write, not of the newest object (ST-10)."""
+        with self._lock:
+            return self._last_resource_version
+
+    def snapshot(self) -> tuple[str, list[Object]]:
+        """The version of the last write, and all objects as of then."""
+        with self._lock:
+            return self._last_resource_version, list(self._objects.values())
+
+    def __len__(self) -> int:
+        """The number of objects."""
+        with self._lock:
+            return len(self._objects)
+
+    def list(self) -> list[Object]:
+        """All objects, in no promised order."""
+        with self._lock:
+            return list(self._objects.values())
+
+    def _index(self, name: str) -> Index:
+        index = self._indexes.get(name)
+        if index is None:
+            raise IndexNotFoundError(name)
+        return index
+
+    def _build(self, name: str, function: IndexFunc, objects: dict[str, Object]) -> Index:
+        index = Index()
+        for key, obj in objects.items():
+            index.put(key, self._values(name, function, obj))
+        return index
+
+    def _values(self, name: str, function: IndexFunc, obj: Object) -> tuple[str, ...]:
+        try:
+            return tuple(dict.fromkeys(function(obj)))
+        except Exception:
+            # one index that cannot cope with one object must cost neither the object nor the process
+            log.exception("index function failed", index=name, object=repr(obj))
+            self._on_index_failure(name)
+            return ()
+
+    def _note_version(self, obj: Object) -> None:
+        if obj.metadata.resource_version:
+            self._last_resource_version = obj.metadata.resource_version

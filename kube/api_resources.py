@@ -1,0 +1,48 @@
+"""What the server serves: discovery, as far as it changes how we write."""
+
+import threading
+
+import msgspec
+
+from kube.client import Client
+from kube.resources import Resource
+
+
+class _ApiResource(msgspec.Struct):
+    name: str
+
+
+class _ApiResourceList(msgspec.Struct):
+    resources: list[_ApiResource] = []
+
+
+_LIST = msgspec.json.Decoder(_ApiResourceList)
+
+
+class ApiResources:
+    """The resources and subresources of each group and version, asked for once."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._lock = threading.Lock()
+        self._names: dict[str, frozenset[str]] = {}
+
+    def has_subresource(self, resource: Resource, subresource: str) -> bool:
+        """Whether the server has `<resource>/<subresource>`. Raises ApiError, TransportError."""
+        return f"{resource.plural}/{subresource}" in self._served(resource.root)
+
+    def forget(self, resource: Resource) -> None:
+        """Ask again next time."""
+        with self._lock:
+            self._names.pop(resource.root, None)
+
+    def _served(self, root: str) -> frozenset[str]:
+        with self._lock:
+            known = self._names.get(root)
+        if known is not None:
+            return known
+        answer = _LIST.decode(self._client.request("GET", root).body)
+        names = frozenset(each.name for each in answer.resources)
+        with self._lock:
+            self._names[root] = names
+        return names

@@ -1,0 +1,154 @@
+"""The one door for writes (design.md 3.5, objects.md 11, informers-workqueue.md EXP-1).
+
+What is written is the difference, with the version and the identity it was computed from: when the object changed or
+was re-created meanwhile, the server answers Conflict and the decision is taken again on fresh state (F3). Nothing to
+change is no request.
+"""
+
+from typing import Any
+
+from kube.api_resources import ApiResources
+from kube.client import Client
+from kube.errors import AlreadyExists, NotFound
+from kube.objects import Json, Object, OwnerReference
+from kube.resources import Resource
+from kube.semantic import merge_patch
+
+_IDENTITY = "app.kubernetes.io/"
+"""Labels by which an object without an owner says whose it is."""
+
+
+class ForeignOwner(Exception):
+    """Raised when the object to write exists and is somebody else's. `owner` is None when nobody controls it."""
+
+    def __init__(self, resource: Resource, key: str, owner: OwnerReference | None) -> None:
+        whose = f"is controlled by {owner.kind} {owner.name} (uid {owner.uid})" if owner else "is not labelled as ours"
+        super().__init__(f"{resource} {key} exists and {whose}; delete or rename it, or rename the cluster")
+        self.resource = resource
+        self.key = key
+        self.owner = owner
+
+
+class Applier:
+    """Makes the cluster say what is desired, with as little writing as possible."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._api_resources = ApiResources(client)
+
+    def apply(self, resource: Resource, desired: Json, cached: Object | None, *, applied: Json | None = None) -> Object:
+        """Create `desired`, or patch what differs in the `cached` object; return the object as it is now.
+
+        `applied` is what was written last time, in the shape of `desired`: its fields that are not desired any more are
+        removed. Fields that others set survive; an object without a controller whose `app.kubernetes.io/` labels are
+        the desired ones is adopted. What the cache does not hold may only be unseen: creating looks live when the
+        name is taken (F1).
+
+        Raises ForeignOwner, Conflict (decide again) and other ApiErrors, TransportError, LeaseExpired.
+        """
+        meta = desired["metadata"]
+        if cached is None:
+            try:
+                return self.create(resource, desired)
+            except AlreadyExists:
+                cached = self._client.get(resource, meta["name"], meta.get("namespace", ""))
+        require_ours(resource, desired, cached)
+        live = cached.decode()
+        patch = merge_patch(live, _with_shared_lists(desired, live), applied)
+        if patch is None:
+            return cached
+        return self._client.patch(resource, meta["name"], meta.get("namespace", ""), _guarded(patch, cached))
+
+    def create(self, resource: Resource, desired: Json) -> Object:
+        """Create `desired`, for who must know that it was not there. Raises AlreadyExists, and as `apply`."""
+        return self._client.create(resource, desired, desired["metadata"].get("namespace", ""))
+
+    def patch_status(
+        self,
+        resource: Resource,
+        name: str,
+        namespace: str,
+        *,
+        uid: str,
+        resource_version: str,
+        old: Json,
+        new: Json,
+        subresource: bool,
+    ) -> Object | None:
+        """Send what differs between two statuses, exactly; fields that are gone are removed. None: nothing to send.
+
+        `subresource` says whether status has an endpoint of its own (`has_status_subresource`).
+        Raises Conflict when the object is not at `resource_version` any more, other ApiErrors, TransportError.
+        """
+        difference = _difference(old, new)
+        if not difference:
+            return None
+        patch = {"metadata": {"uid": uid, "resourceVersion": resource_version}, "status": difference}
+        try:
+            answer = self._client.patch(resource, name, namespace, patch, subresource="status" if subresource else "")
+        except NotFound:
+            # the object is gone, or the subresource is
+            self._api_resources.forget(resource)
+            raise
+        if not subresource and _difference(answer.decode().get("status") or {}, new):
+            # a server that has come to know the subresource ignores the status in a plain patch
+            self._api_resources.forget(resource)
+        return answer
+
+    def has_status_subresource(self, resource: Resource) -> bool:
+        """Whether the server has `<resource>/status`; asked once. Raises ApiError, TransportError."""
+        return self._api_resources.has_subresource(resource, "status")
+
+
+def require_ours(resource: Resource, desired: Json, live: Object) -> None:
+    """Raise ForeignOwner unless `live` is controlled by who controls `desired`, or is an orphan with our labels."""
+    wanted = next(
+        (owner for owner in desired["metadata"].get("ownerReferences") or () if owner.get("controller")), None
+    )
+    if wanted is None:
+        return
+    owner = live.metadata.controller
+    if owner is not None and owner.uid != wanted["uid"]:
+        raise ForeignOwner(resource, live.key, owner)
+    if owner is None and not _carries_our_labels(desired, live):
+        raise ForeignOwner(resource, live.key, None)
+
+
+def _carries_our_labels(desired: Json, live: Object) -> bool:
+    labels = desired["metadata"].get("labels") or {}
+    return all(live.metadata.labels.get(k) == v for k, v in labels.items() if k.startswith(_IDENTITY))
+
+
+def _with_shared_lists(desired: Json, live: Json) -> Json:
+    """`desired` with the owners and finalizers of others, so that a list that is replaced whole keeps them."""
+    wanted, there = desired["metadata"], live["metadata"]
+    shared: Json = {}
+    if ours := wanted.get("ownerReferences"):
+        shared["ownerReferences"] = _joined(there.get("ownerReferences") or [], ours, "uid")
+    if finalizers := wanted.get("finalizers"):
+        shared["finalizers"] = list(dict.fromkeys([*(there.get("finalizers") or ()), *finalizers]))
+    return desired | {"metadata": wanted | shared}
+
+
+def _joined(there: list[Json], ours: list[Json], key: str) -> list[Json]:
+    """The items that are there, ours in place of those with the same key or behind them."""
+    return list(({item[key]: item for item in there} | {item[key]: item for item in ours}).values())
+
+
+def _guarded(patch: Json, live: Object) -> Json:
+    """`patch`, valid only for the object and the version it was computed from."""
+    preconditions = {"uid": live.metadata.uid, "resourceVersion": live.metadata.resource_version}
+    return patch | {"metadata": patch.get("metadata", {}) | preconditions}
+
+
+def _difference(old: Any, new: Any) -> Json:
+    """The merge patch from one tree to another, null meaning absent."""
+    patch: Json = {}
+    for key in old | new:
+        before, after = old.get(key), new.get(key)
+        if isinstance(before, dict) and isinstance(after, dict):
+            if inner := _difference(before, after):
+                patch[key] = inner
+        elif before != after:
+            patch[key] = after
+    return patch

@@ -1,0 +1,347 @@
+"""The verbs of the Kubernetes API over a transport (informers-workqueue.md 9, 10).
+
+One request is one call: the client turns refusals into typed errors and asks the fence before every request that
+changes something. Throttling and retries are the transport's (`kube.retrying`).
+"""
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+import msgspec
+
+from kube.errors import STATUS, ApiError, Status, error_from_answer, error_from_status
+from kube.list_splitting import ListSplitter
+from kube.objects import Json, Object
+from kube.resources import Resource
+from ports.fencing import Fence, OpenFence
+from ports.transport import ByteStream, Request, Response, Transport
+
+MERGE_PATCH = "application/merge-patch+json"
+JSON_PATCH = "application/json-patch+json"
+STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
+APPLY_PATCH = "application/apply-patch+yaml"
+
+_JSON = "application/json"
+_METADATA_VERSION = "meta.k8s.io/v1"
+METADATA_KIND = "PartialObjectMetadata"
+"""The kind of objects that were asked for without their bodies (INF-50)."""
+
+_OVERTIME = 30.0
+"""Seconds a watch may outlive its own timeout before it counts as dead (TH-13)."""
+
+WATCH_SILENCE = 180.0
+"""Seconds without a line, bookmarks included, after which a watch counts as dead (TH-13)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListPage:
+    """One page of a list: the objects, the version of the whole list, and the token of the next page."""
+
+    items: list[Object]
+    resource_version: str
+    continue_token: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WatchEvent:
+    """One line of a watch. `object` is an Object, or an ApiError for ERROR events and for what is no object (REF-24).
+
+    A BOOKMARK's object carries nothing but its resourceVersion and annotations.
+    """
+
+    type: str
+    object: Object | ApiError
+
+
+class Watch:
+    """An open watch. Iterate in one thread; `abort` from any other ends it."""
+
+    def __init__(self, stream: ByteStream, resource: Resource, *, metadata_only: bool = False) -> None:
+        self._stream = stream
+        self._api_version, self._kind = _kind_of(resource, metadata_only)
+
+    def __iter__(self) -> Iterator[WatchEvent]:
+        """Events in order, until the server ends the watch. Raises TransportError when the stream breaks."""
+        for line in _lines(self._stream):
+            yield self._event(line)
+
+    def _event(self, line: bytes) -> WatchEvent:
+        try:
+            event = _EVENT.decode(line)
+            if event.type == "ERROR":
+                return WatchEvent("ERROR", error_from_status(STATUS.decode(event.object)))
+        except msgspec.DecodeError as error:
+            # REF-30: a line that cannot be read is an internal error of the stream
+            return WatchEvent("ERROR", error_from_status(Status(code=500, message=f"undecodable watch line: {error}")))
+        try:
+            return WatchEvent(event.type, Object(bytes(event.object), self._api_version, self._kind))
+        except msgspec.DecodeError as error:
+            # REF-24: one object without metadata must not end the watch
+            return WatchEvent(event.type, error_from_status(Status(code=500, message=f"no object: {error}")))
+
+    def abort(self) -> None:
+        """End a read that blocks in another thread."""
+        self._stream.abort()
+
+    def close(self) -> None:
+        """Release the connection; by the reading thread."""
+        self._stream.close()
+
+
+class _RawEvent(msgspec.Struct):
+    type: str
+    object: msgspec.Raw
+
+
+_EVENT = msgspec.json.Decoder(_RawEvent)
+
+
+class _ListReading:
+    """A list that is being received: objects are made while the rest is still on its way."""
+
+    def __init__(self, api_version: str, kind: str) -> None:
+        """`api_version` and `kind` are those of the items."""
+        self._api_version = api_version
+        self._kind = kind
+        self._splitter = ListSplitter()
+        self._items: list[Object] = []
+
+    def begin(self) -> Callable[[bytes], None]:
+        """Forget what an attempt that failed has brought."""
+        self._splitter = ListSplitter()
+        self._items = []
+        return self.receive
+
+    def receive(self, chunk: bytes) -> None:
+        self._keep(self._splitter.feed(chunk))
+
+    def end(self) -> tuple[str, ListPage]:
+        """The kind of the list, and the page. Raises msgspec.DecodeError when it is no list."""
+        rest = self._splitter.end()
+        self._keep(bytes(raw) for raw in rest.items or ())
+        return rest.kind, ListPage(self._items, rest.metadata.resource_version, rest.metadata.continue_)
+
+    def _keep(self, raws: Iterable[bytes]) -> None:
+        self._items.extend(Object(raw, self._api_version, self._kind) for raw in raws)
+
+
+class Client:
+    """The API of one cluster, for one identity."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        fence: Fence | None = None,
+        user_agent: str = "tidb-operator",
+        timeout: float = 30.0,
+        watch_silence: float = WATCH_SILENCE,
+    ) -> None:
+        """Speak over `transport`; `timeout` is in seconds, for a request, or for the headers of a watch.
+
+        A watch that is silent for `watch_silence` seconds breaks: servers send a bookmark about once a minute.
+        """
+        self._transport = transport
+        self._timeout = timeout
+        self._watch_silence = watch_silence
+        self._fence = fence or OpenFence()
+        self._headers = {"user-agent": user_agent}
+
+    def get(self, resource: Resource, name: str, namespace: str = "") -> Object:
+        """Read one object live. Raises NotFound and other ApiErrors."""
+        return self._object(resource, self.request("GET", resource.path(namespace, name)))
+
+    def list_page(
+        self,
+        resource: Resource,
+        namespace: str = "",
+        *,
+        label_selector: str = "",
+        field_selector: str = "",
+        resource_version: str | None = None,
+        resource_version_match: str = "",
+        limit: int = 0,
+        continue_token: str = "",
+        metadata_only: bool = False,
+    ) -> ListPage:
+        """One page of a list; items are split without decoding their bodies (TH-6).
+
+        `metadata_only` has the server leave the bodies out (INF-50).
+        """
+        query = _query(
+            labelSelector=label_selector,
+            fieldSelector=field_selector,
+            resourceVersion=resource_version or "",
+            resourceVersionMatch=resource_version_match,
+            limit=str(limit) if limit else "",
+            **{"continue": continue_token},
+        )
+        accept = _accept(f"{METADATA_KIND}List") if metadata_only else _JSON
+        reading = _ListReading(*_kind_of(resource, metadata_only))
+        with _readable(f"LIST {resource}"):
+            answer = self.request("GET", resource.path(namespace) + query, accept=accept, receiver=reading.begin)
+            reading.receive(answer.body)
+            kind, page = reading.end()
+        if kind == "Table":
+            raise ApiError(Status(code=406, message="the server answered a Table instead of a list"), resource.plural)
+        if metadata_only and kind != f"{METADATA_KIND}List":
+            why = f"the server answered a {kind} instead of metadata alone"
+            raise ApiError(Status(code=406, message=why), resource.plural)
+        return page
+
+    def watch(
+        self,
+        resource: Resource,
+        namespace: str = "",
+        *,
+        resource_version: str,
+        timeout_seconds: int,
+        label_selector: str = "",
+        field_selector: str = "",
+        options: Mapping[str, str] | None = None,
+        silence: float | None = None,
+        metadata_only: bool = False,
+    ) -> Watch:
+        """Open a watch with bookmarks. Raises ApiError when the server refuses it, TransportError when unreachable.
+
+        It breaks after `silence` seconds without a byte; by default after those of the client. `metadata_only` has the
+        server leave the bodies out (INF-50).
+        """
+        query = _query(
+            watch="true",
+            allowWatchBookmarks="true",
+            resourceVersion=resource_version,
+            timeoutSeconds=str(timeout_seconds),
+            labelSelector=label_selector,
+            fieldSelector=field_selector,
+            **(options or {}),
+        )
+        path = resource.path(namespace) + query
+        accept = _accept(METADATA_KIND) if metadata_only else _JSON
+        headers = self._headers | {"accept": accept, "accept-encoding": "identity"}
+        request = Request("GET", path, headers, timeout=self._timeout)
+        patience = min(timeout_seconds + _OVERTIME, silence or self._watch_silence)
+        stream = self._transport.stream(request, idle_timeout=patience)
+        if stream.status != 200:
+            with contextlib.closing(stream):
+                body = b"".join(stream)
+            raise error_from_answer(stream.status, body, f"WATCH {path}")
+        return Watch(stream, resource, metadata_only=metadata_only)
+
+    def create(self, resource: Resource, body: Json, namespace: str = "") -> Object:
+        """Create an object. Raises AlreadyExists, Invalid and other ApiErrors."""
+        return self._object(resource, self.request("POST", resource.path(namespace), body=body))
+
+    def patch(
+        self,
+        resource: Resource,
+        name: str,
+        namespace: str,
+        patch: Json | list[Json],
+        *,
+        content_type: str = MERGE_PATCH,
+        subresource: str = "",
+    ) -> Object:
+        """Patch an object or a subresource. Raises Conflict when a resourceVersion in the patch is outdated."""
+        path = resource.path(namespace, name, subresource)
+        return self._object(resource, self.request("PATCH", path, body=patch, content_type=content_type))
+
+    def replace(self, resource: Resource, name: str, namespace: str, body: Json, *, subresource: str = "") -> Object:
+        """Replace an object; the body's resourceVersion is the precondition."""
+        return self._object(resource, self.request("PUT", resource.path(namespace, name, subresource), body=body))
+
+    def delete(
+        self,
+        resource: Resource,
+        name: str,
+        namespace: str = "",
+        *,
+        uid: str = "",
+        resource_version: str = "",
+        propagation: str = "",
+        grace_period_seconds: int | None = None,
+    ) -> None:
+        """Delete an object, if `uid` and `resource_version` still hold. Raises NotFound, Conflict."""
+        options: Json = {"apiVersion": "v1", "kind": "DeleteOptions"}
+        if preconditions := _without_empty(uid=uid, resourceVersion=resource_version):
+            options["preconditions"] = preconditions
+        if propagation:
+            options["propagationPolicy"] = propagation
+        if grace_period_seconds is not None:
+            options["gracePeriodSeconds"] = grace_period_seconds
+        self.request("DELETE", resource.path(namespace, name), body=options)
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: Json | list[Json] | None = None,
+        content_type: str = _JSON,
+        accept: str = _JSON,
+        timeout: float | None = None,
+        receiver: Callable[[], Callable[[bytes], None]] | None = None,
+    ) -> Response:
+        """Send one request and return a successful answer. Raises ApiError, TransportError, LeaseExpired.
+
+        `receiver` is for long bodies, see `ports.transport.Request`.
+        """
+        headers = self._headers | {"accept": accept}
+        if body is not None:
+            headers["content-type"] = content_type
+        payload = None if body is None else msgspec.json.encode(body)
+        if method != "GET":
+            self._fence.check()
+        answer = self._transport.request(Request(method, path, headers, payload, timeout or self._timeout, receiver))
+        if answer.status >= 400:
+            raise error_from_answer(answer.status, answer.body, f"{method} {path}")
+        return answer
+
+    def _object(self, resource: Resource, answer: Response) -> Object:
+        with _readable(str(resource)):
+            return Object(answer.body, resource.api_version, resource.kind)
+
+
+@contextlib.contextmanager
+def _readable(request: str) -> Iterator[None]:
+    """An answer that is no object, such as a proxy's page with status 200, is a failure of the server."""
+    try:
+        yield
+    except msgspec.DecodeError as error:
+        raise error_from_status(Status(code=500, message=f"undecodable answer: {error}"), request) from error
+
+
+def _kind_of(resource: Resource, metadata_only: bool) -> tuple[str, str]:
+    """The apiVersion and kind of what the server sends."""
+    return (_METADATA_VERSION, METADATA_KIND) if metadata_only else (resource.api_version, resource.kind)
+
+
+def _accept(kind: str) -> str:
+    return f"{_JSON};as={kind};g=meta.k8s.io;v=v1"
+
+
+def _query(**parameters: Any) -> str:
+    given = _without_empty(**parameters)
+    return "?" + urlencode(given) if given else ""
+
+
+def _without_empty(**values: str) -> dict[str, str]:
+    return {name: value for name, value in values.items() if value}
+
+
+def _lines(chunks: ByteStream) -> Iterator[bytes]:
+    """Split a stream into lines, looking at each byte once (TH-18)."""
+    pending = bytearray()
+    for chunk in chunks:
+        start = len(pending)
+        pending += chunk
+        while (end := pending.find(b"\n", start)) >= 0:
+            line = bytes(pending[:end])
+            del pending[: end + 1]
+            start = 0
+            if line.strip():
+                yield line
+    if pending.strip():
+        yield bytes(pending)

@@ -1,0 +1,292 @@
+"""How to reach a cluster: from a kubeconfig, or from the service account of the pod we run in.
+
+The file is read here, so that every mistake is named with file, field and way out; what needs code that others maintain
+(exec plugins, auth providers) goes through the `kubernetes` package, imported only then.
+"""
+
+import base64
+import binascii
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+import msgspec
+import yaml
+
+from kube.credentials import (
+    ConfigError,
+    Credentials,
+    ExecCredentials,
+    NoCredentials,
+    ProviderCredentials,
+    StaticCredentials,
+    TokenFile,
+)
+from kube.objects import Json
+from ports.clock import Clock
+from ports.structs import convert
+
+__all__ = ["ClusterConfig", "ConfigError", "Tls", "load", "load_in_cluster", "load_kubeconfig"]
+
+_SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """Whom we trust and who we are; PEM bytes. An empty `ca` means the system's authorities."""
+
+    ca: bytes = b""
+    certificate: bytes = field(default=b"", repr=False)
+    key: bytes = field(default=b"", repr=False)
+    server_name: str = ""
+    insecure: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterConfig:
+    """One cluster and one identity. `source` says where it was read, for messages."""
+
+    server: str
+    source: str
+    namespace: str = "default"
+    tls: Tls = field(default_factory=Tls)
+    credentials: Credentials = field(default_factory=NoCredentials, repr=False)
+    proxy_url: str = field(default="", repr=False)
+
+
+def load(kubeconfig: str, environ: Mapping[str, str], clock: Clock, context: str = "") -> ClusterConfig:
+    """The configuration of --kubeconfig, else of $KUBECONFIG, else of the pod's service account.
+
+    Raises ConfigError.
+    """
+    path = kubeconfig or environ.get("KUBECONFIG", "")
+    if path:
+        return load_kubeconfig(path, clock, context)
+    return load_in_cluster(environ, clock)
+
+
+def load_in_cluster(environ: Mapping[str, str], clock: Clock, directory: Path = _SERVICE_ACCOUNT) -> ClusterConfig:
+    """The configuration every pod finds in its file system and environment. Raises ConfigError."""
+    host, port = environ.get("KUBERNETES_SERVICE_HOST", ""), environ.get("KUBERNETES_SERVICE_PORT", "")
+    if not host or not port:
+        raise ConfigError(
+            "in-cluster configuration",
+            "KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set, so this is no pod; "
+            "name a kubeconfig with --kubeconfig or KUBECONFIG",
+        )
+    credentials = TokenFile(directory / "token", clock)
+    credentials.authorization()
+    namespace = directory / "namespace"
+    return ClusterConfig(
+        server=f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}",
+        source="in-cluster configuration",
+        namespace=namespace.read_text("utf-8").strip() if namespace.is_file() else "default",
+        tls=Tls(ca=_read(directory / "ca.crt", "service account", "ca.crt")),
+        credentials=credentials,
+    )
+
+
+def load_kubeconfig(path: str, clock: Clock, context: str = "") -> ClusterConfig:
+    """The configuration of a context, `current-context` when none is named, of the kubeconfig at `path`.
+
+    Raises ConfigError.
+    """
+    file = Path(path).expanduser()
+    if not file.is_file():
+        raise ConfigError(path, "no such file; name one kubeconfig with --kubeconfig or KUBECONFIG")
+    tree = _parse(file)
+    kubeconfig = _convert(tree, _KubeConfig, path)
+    wanted = context or kubeconfig.current_context
+    if not wanted:
+        raise ConfigError(path, "current-context is empty; set it with `kubectl config use-context <name>`")
+    chosen = _named(kubeconfig.contexts, wanted, path, "contexts").context
+    cluster = _named(kubeconfig.clusters, chosen.cluster, path, "clusters").cluster
+    user = _named(kubeconfig.users, chosen.user, path, "users").user if chosen.user else _User()
+    reader = _Reader(file, tree, wanted, clock)
+    credentials = reader.credentials(user, cluster, chosen.user)
+    return ClusterConfig(
+        server=_server(cluster.server, path, f"clusters[{chosen.cluster}].cluster.server"),
+        source=path,
+        namespace=chosen.namespace or "default",
+        tls=reader.tls(user, cluster, chosen, credentials),
+        credentials=credentials,
+        proxy_url=_proxy(cluster.proxy_url, path, f"clusters[{chosen.cluster}].cluster.proxy-url"),
+    )
+
+
+class _Cluster(msgspec.Struct, rename="kebab"):
+    server: str = ""
+    certificate_authority: str = ""
+    certificate_authority_data: str = ""
+    insecure_skip_tls_verify: bool = False
+    tls_server_name: str = ""
+    proxy_url: str = ""
+    extensions: list[Json] | None = None
+
+
+class _User(msgspec.Struct, rename="kebab"):
+    client_certificate: str = ""
+    client_certificate_data: str = ""
+    client_key: str = ""
+    client_key_data: str = ""
+    token: str = ""
+    token_file: str = msgspec.field(name="tokenFile", default="")
+    username: str = ""
+    password: str = ""
+    exec: Json | None = None
+    auth_provider: Json | None = None
+
+
+class _Context(msgspec.Struct):
+    cluster: str
+    user: str = ""
+    namespace: str = ""
+
+
+class _NamedCluster(msgspec.Struct):
+    name: str
+    cluster: _Cluster
+
+
+class _NamedUser(msgspec.Struct):
+    name: str
+    user: _User
+
+
+class _NamedContext(msgspec.Struct):
+    name: str
+    context: _Context
+
+
+class _KubeConfig(msgspec.Struct, rename="kebab"):
+    clusters: list[_NamedCluster] = []
+    users: list[_NamedUser] = []
+    contexts: list[_NamedContext] = []
+    current_context: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Resolves what a kubeconfig refers to; relative paths start at its directory."""
+
+    file: Path
+    tree: Json
+    context: str
+    clock: Clock
+
+    def tls(self, user: _User, cluster: _Cluster, context: _Context, credentials: Credentials) -> Tls:
+        at_cluster, at_user = f"clusters[{context.cluster}].cluster", f"users[{context.user}].user"
+        ca = self._pem(cluster.certificate_authority, cluster.certificate_authority_data, at_cluster, _CA)
+        certificate = self._pem(user.client_certificate, user.client_certificate_data, at_user, "client-certificate")
+        key = self._pem(user.client_key, user.client_key_data, at_user, "client-key")
+        if bool(certificate) != bool(key):
+            raise ConfigError(str(self.file), f"{at_user}: client-certificate and client-key go together")
+        if isinstance(credentials, ExecCredentials) and (pair := credentials.certificate()):
+            certificate, key = pair[0].encode(), pair[1].encode()
+        return Tls(ca, certificate, key, cluster.tls_server_name, cluster.insecure_skip_tls_verify)
+
+    def credentials(self, user: _User, cluster: _Cluster, name: str) -> Credentials:
+        source = f"{self.file}: users[{name}].user"
+        if user.auth_provider is not None:
+            return ProviderCredentials(f"{source}.auth-provider", self.tree, self.context, self.file.parent)
+        if user.token:
+            return StaticCredentials.token(user.token)
+        if user.token_file:
+            return TokenFile(self._path(user.token_file), self.clock)
+        if user.exec is not None:
+            described = _without_empty(msgspec.to_builtins(cluster))
+            return ExecCredentials(f"{source}.exec", user.exec, described, self.file.parent, self.clock)
+        if user.username:
+            return StaticCredentials.password(user.username, user.password)
+        return NoCredentials()
+
+    def _pem(self, path: str, data: str, at: str, name: str) -> bytes:
+        if data:
+            try:
+                return base64.b64decode(data, validate=True)
+            except binascii.Error as error:
+                raise ConfigError(str(self.file), f"{at}.{name}-data is not base64") from error
+        return _read(self._path(path), str(self.file), f"{at}.{name}") if path else b""
+
+    def _path(self, path: str) -> Path:
+        return self.file.parent / Path(path).expanduser()
+
+
+_CA = "certificate-authority"
+
+
+def _parse(file: Path) -> Json:
+    try:
+        tree = yaml.safe_load(file.read_bytes())
+    except OSError as error:
+        raise ConfigError(str(file), f"cannot read the file: {error.strerror}") from error
+    except yaml.MarkedYAMLError as error:
+        # the error's own text quotes the file, which holds secrets
+        where = f" in line {error.problem_mark.line + 1}" if error.problem_mark else ""
+        raise ConfigError(str(file), f"not YAML{where}: {error.problem}") from None
+    except yaml.YAMLError:
+        raise ConfigError(str(file), "not YAML: it holds characters that YAML does not allow") from None
+    if not isinstance(tree, dict):
+        raise ConfigError(str(file), "not a kubeconfig: the file holds no mapping")
+    return tree
+
+
+def _convert(tree: Json, model: type[_T], path: str) -> _T:
+    try:
+        # an explicit null means absent, as everywhere in Kubernetes
+        return convert(_without_null(tree), model)
+    except msgspec.ValidationError as error:
+        raise ConfigError(path, f"not a kubeconfig: {error}") from None
+
+
+def _named(entries: list[Any], name: str, path: str, field_name: str) -> Any:
+    for entry in entries:
+        if entry.name == name:
+            return entry
+    known = ", ".join(sorted(entry.name for entry in entries)) or "none"
+    raise ConfigError(path, f"{field_name} has no entry named {name!r}; it has: {known}")
+
+
+def _server(server: str, path: str, at: str) -> str:
+    parts = _split(server, path, at)
+    if parts not in ("http", "https"):
+        raise ConfigError(path, f"{at} must be a URL such as https://host:6443, not {server!r}")
+    return server.rstrip("/")
+
+
+def _proxy(url: str, path: str, at: str) -> str:
+    if url and _split(url, path, at) not in ("http", "https"):
+        raise ConfigError(path, f"{at}: only http:// and https:// proxies are supported")
+    return url
+
+
+def _split(url: str, path: str, at: str) -> str:
+    """The scheme of a URL that names a host, else an empty text."""
+    try:
+        parts = urlsplit(url)
+        return parts.scheme if parts.hostname and parts.port != 0 else ""
+    except ValueError as error:
+        raise ConfigError(path, f"{at}: {error}") from None
+
+
+def _read(file: Path, source: str, at: str) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise ConfigError(source, f"{at}: cannot read {file}: {error.strerror}") from error
+
+
+def _without_null(tree: Any) -> Any:
+    if isinstance(tree, dict):
+        return {key: _without_null(value) for key, value in tree.items() if value is not None}
+    if isinstance(tree, list):
+        return [_without_null(value) for value in tree]
+    return tree
+
+
+def _without_empty(tree: Json) -> Json:
+    return {key: value for key, value in tree.items() if value}

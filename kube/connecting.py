@@ -1,0 +1,55 @@
+"""From a configuration to a client: the one place where the layers of a connection are put together."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kube.client import Client
+from kube.config import ClusterConfig
+from kube.http_transport import HttpTransport
+from kube.rest_metrics import RequestObserver
+from kube.retrying import RetryingTransport
+from kube.throttle import Rate, Throttle
+from ports.clock import Clock
+from ports.fencing import Fence
+from ports.stopping import Stop
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """A client and the transport below it, which its owner closes."""
+
+    client: Client
+    transport: HttpTransport
+
+
+def connect(
+    config: ClusterConfig,
+    environ: Mapping[str, str],
+    clock: Clock,
+    stop: Stop,
+    *,
+    rate: Rate | None = None,
+    fence: Fence | None = None,
+    observer: RequestObserver | None = None,
+    user_agent: str = "tidb-operator",
+) -> Connection:
+    """A client that throttles (by default 50 requests per second, 100 at once), retries and obeys `fence`.
+
+    Nothing is sent yet. `stop` ends waits between attempts; `transport.close()` ends requests under way.
+    Raises ConfigError.
+    """
+    http = HttpTransport(config, environ, clock)
+    throttle = Throttle(rate or Rate(), clock)
+    retrying = RetryingTransport(http, clock, throttle, stop, fence=fence, observer=observer)
+    return Connection(Client(retrying, user_agent=user_agent), http)
+
+
+def connect_directly(
+    config: ClusterConfig, environ: Mapping[str, str], clock: Clock, *, timeout: float, user_agent: str
+) -> Connection:
+    """A client without throttle, retries and fence: for the leader elector, which does its own (LE-4).
+
+    `timeout` is in seconds per request. Raises ConfigError.
+    """
+    http = HttpTransport(config, environ, clock)
+    return Connection(Client(http, user_agent=user_agent, timeout=timeout), http)

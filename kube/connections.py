@@ -1,0 +1,72 @@
+"""Sockets within reach of other threads.
+
+Closing a response under a thread that is blocked in it hangs until data comes; shutting the socket down wakes the
+reader at once (informers-workqueue.md TH-10). So every connection of a pool is remembered from the moment it is open,
+before a request is sent over it (TH-12).
+"""
+
+import contextlib
+import socket
+import threading
+from weakref import WeakKeyDictionary
+
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
+
+
+class OpenConnections:
+    """The sockets of all connections of a pool."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._sockets: WeakKeyDictionary[object, socket.socket] = WeakKeyDictionary()
+        self.closed = False
+
+    def opened(self, connection: HTTPConnection) -> None:
+        """Remember a connection that has just been made; end it at once when everything is closed already."""
+        with self._lock:
+            self._sockets[connection] = connection.sock
+            closed = self.closed
+        if closed:
+            shut_down(connection.sock)
+
+    def socket_of(self, connection: object) -> socket.socket:
+        """The socket of an open connection. It stays usable while the answer that came over it is read."""
+        with self._lock:
+            return self._sockets[connection]
+
+    def close(self) -> None:
+        """Wake every thread that reads or writes, and refuse later connections."""
+        with self._lock:
+            self.closed = True
+            sockets = list(self._sockets.values())
+        for each in sockets:
+            shut_down(each)
+
+
+def shut_down(connected: socket.socket) -> None:
+    """End reads and writes that block in other threads. Idempotent."""
+    with contextlib.suppress(OSError):
+        connected.shutdown(socket.SHUT_RDWR)
+
+
+def tracking_pools(connections: OpenConnections) -> dict[str, type[HTTPConnectionPool]]:
+    """urllib3's pool classes by scheme, made to report each connection they open."""
+
+    class Plain(HTTPConnection):
+        def connect(self) -> None:
+            super().connect()
+            connections.opened(self)
+
+    class Encrypted(HTTPSConnection):
+        def connect(self) -> None:
+            super().connect()
+            connections.opened(self)
+
+    class PlainPool(HTTPConnectionPool):
+        ConnectionCls = Plain
+
+    class EncryptedPool(HTTPSConnectionPool):
+        ConnectionCls = Encrypted
+
+    return {"http": PlainPool, "https": EncryptedPool}

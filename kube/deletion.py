@@ -1,0 +1,68 @@
+"""The one door for destruction (design.md 3.6, F1, F5, EXP-1).
+
+Deleting takes Evidence, and only a live read makes Evidence: what a cache holds, or does not hold, proves nothing.
+The evidence names the very object and version that was read; when either changed since, the server refuses.
+"""
+
+from kube.client import Client
+from kube.errors import NotFound
+from kube.objects import Object
+from kube.resources import Resource
+
+_LIVE_READ = object()
+
+
+class Evidence:
+    """An object as the API server showed it in this round. Made by `Destroyer.observe` only."""
+
+    __slots__ = ("object", "resource")
+
+    def __init__(self, maker: object, resource: Resource, live: Object) -> None:
+        """Raise TypeError for any maker but a live read."""
+        if maker is not _LIVE_READ:
+            raise TypeError("evidence comes from Destroyer.observe, which reads the object live")
+        self.resource = resource
+        self.object = live
+
+    def __repr__(self) -> str:
+        """What was seen."""
+        return f"<Evidence of {self.resource} {self.object.key} @{self.object.metadata.resource_version}>"
+
+
+class Destroyer:
+    """Deletes what was seen live."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def observe(self, resource: Resource, name: str, namespace: str = "") -> Evidence | None:
+        """Read an object live; None when the server says that this object does not exist, and only then (F1).
+
+        Raises NotFound when the resource itself is unknown to the server, other ApiErrors, TransportError.
+        """
+        try:
+            return Evidence(_LIVE_READ, resource, self._client.get(resource, name, namespace))
+        except NotFound as error:
+            if error.reason == "NotFound" and error.details.name == name:
+                return None
+            raise
+
+    def delete(self, evidence: Evidence, *, propagation: str = "", grace_period_seconds: int | None = None) -> None:
+        """Delete the object that was seen, in the version that was seen. Already gone is success.
+
+        Raises Conflict when it changed or was re-created since (observe and decide again), other ApiErrors,
+        TransportError, LeaseExpired.
+        """
+        meta = evidence.object.metadata
+        try:
+            self._client.delete(
+                evidence.resource,
+                meta.name,
+                meta.namespace,
+                uid=meta.uid,
+                resource_version=meta.resource_version,
+                propagation=propagation,
+                grace_period_seconds=grace_period_seconds,
+            )
+        except NotFound:
+            return

@@ -1,0 +1,163 @@
+"""What becomes of an event before it is sent: nothing, a new object, or one more of a known one (EV-3).
+
+Pure: time is an argument, state is in the correlator. Used by one thread.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Generic, TypeVar
+
+_AGGREGATE_AT = 10
+"""Different messages about one thing, from which on they share one event."""
+
+_AGGREGATE_WINDOW = 600.0
+"""Seconds after the last of them in which the next one still counts as the same story."""
+
+_SPAM_BURST = 25
+_SPAM_REFILL = 1.0
+"""Events per second and object once the burst is used up; v1.6's value."""
+
+_REMEMBERED = 4096
+
+_T = TypeVar("_T")
+
+COMBINED = "(combined from similar events): "
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectReference:
+    """Which object an event is about."""
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+    uid: str = ""
+    resource_version: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Happening:
+    """One call of the recorder: what is said about which object."""
+
+    about: ObjectReference
+    type: str
+    reason: str
+    message: str
+    at: datetime
+
+    @property
+    def subject(self) -> tuple[str, ...]:
+        """Whom the spam filter counts for."""
+        about = self.about
+        return (about.api_version, about.kind, about.namespace, about.name, about.uid, self.type)
+
+    @property
+    def story(self) -> tuple[str, ...]:
+        """What similar events have in common: all but the message."""
+        return (*self.subject, self.reason)
+
+
+@dataclass(frozen=True, slots=True)
+class NewEvent:
+    """To be created."""
+
+    happening: Happening
+    key: tuple[str, ...]
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatedEvent:
+    """Known to the server by `name`; to be patched."""
+
+    happening: Happening
+    key: tuple[str, ...]
+    message: str
+    name: str
+    first: datetime
+    count: int
+
+
+@dataclass(slots=True)
+class _Story:
+    last: float
+    messages: dict[str, None] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Bucket:
+    at: float
+    tokens: float = float(_SPAM_BURST)
+
+
+@dataclass(slots=True)
+class _Sent:
+    name: str
+    first: datetime
+    count: int
+
+
+class Correlator:
+    """Aggregates, counts, and drops floods, in this order."""
+
+    def __init__(self) -> None:
+        self._stories: _Recent[_Story] = _Recent(_Story)
+        self._buckets: _Recent[_Bucket] = _Recent(_Bucket)
+        self._sent: OrderedDict[tuple[str, ...], _Sent] = OrderedDict()
+
+    def correlate(self, happening: Happening, now: float) -> NewEvent | RepeatedEvent | None:
+        """What to send for a happening at `now`, monotonic seconds; None when it is one too many."""
+        key, message = self._aggregated(happening, now)
+        if not self._admits(happening, now):
+            return None
+        sent = self._sent.get(key)
+        if sent is None:
+            return NewEvent(happening, key, message)
+        return RepeatedEvent(happening, key, message, sent.name, sent.first, sent.count + 1)
+
+    def remember(self, key: tuple[str, ...], name: str, first: datetime, count: int) -> None:
+        """The server holds the event `name` for `key`, counted `count` times."""
+        self._sent[key] = _Sent(name, first, count)
+        self._sent.move_to_end(key)
+        if len(self._sent) > _REMEMBERED:
+            self._sent.popitem(last=False)
+
+    def _aggregated(self, happening: Happening, now: float) -> tuple[tuple[str, ...], str]:
+        story = self._stories.of(happening.story, now)
+        if now - story.last > _AGGREGATE_WINDOW:
+            story.messages.clear()
+        story.last = now
+        story.messages[happening.message] = None
+        if len(story.messages) < _AGGREGATE_AT:
+            return (*happening.story, happening.message), happening.message
+        # dropping one keeps the count at the limit, and the memory bounded
+        story.messages.popitem()
+        return happening.story, COMBINED + happening.message
+
+    def _admits(self, happening: Happening, now: float) -> bool:
+        bucket = self._buckets.of(happening.subject, now)
+        bucket.tokens = min(_SPAM_BURST, bucket.tokens + (now - bucket.at) * _SPAM_REFILL)
+        bucket.at = now
+        if bucket.tokens < 1:
+            return False
+        bucket.tokens -= 1
+        return True
+
+
+class _Recent(Generic[_T]):
+    """A value per key, made when first asked for; the least recently used of 4096 is forgotten."""
+
+    def __init__(self, make: Callable[[float], _T]) -> None:
+        self._make = make
+        self._values: OrderedDict[tuple[str, ...], _T] = OrderedDict()
+
+    def of(self, key: tuple[str, ...], now: float) -> _T:
+        if key not in self._values:
+            self._values[key] = self._make(now)
+            if len(self._values) > _REMEMBERED:
+                self._values.popitem(last=False)
+        self._values.move_to_end(key)
+        return self._values[key]

@@ -1,0 +1,207 @@
+"""Telling users what happened, as Kubernetes Events (informers-workqueue.md 20).
+
+`event` never blocks and never fails; one thread sends. Events are best effort: what the server refuses is dropped.
+"""
+
+import contextlib
+import threading
+from collections import deque
+from datetime import UTC, datetime, timedelta
+
+import structlog
+
+from kube.client import Client
+from kube.errors import AlreadyExists, ApiError, NotFound
+from kube.event_correlation import Correlator, Happening, NewEvent, ObjectReference, RepeatedEvent
+from kube.objects import Json, Object
+from kube.resources import EVENTS
+from ports.clock import Clock
+from ports.randomness import Randomness
+from ports.stopping import Stop
+from ports.transport import TransportError
+
+_log = structlog.get_logger(__name__)
+
+NORMAL = "Normal"
+WARNING = "Warning"
+
+COMPONENT = "tidb-controller-manager"
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+_QUEUED = 1000
+_TRIES = 12
+_TRY_AGAIN = 10.0
+_FLUSH = 2.0
+
+
+class EventRecorder:
+    """Sends events from a thread of its own between `start` and `stop`."""
+
+    def __init__(self, client: Client, clock: Clock, randomness: Randomness, component: str = COMPONENT) -> None:
+        """Send over `client`, which should not be fenced: that a leader has stopped is news, too."""
+        self._client = client
+        self._clock = clock
+        self._randomness = randomness
+        self._component = component
+        self._condition = threading.Condition()
+        self._queue: deque[Happening] = deque()
+        self._stopping = False
+        self._give_up = Stop()
+        self._correlator = Correlator()
+        self._last_name = 0
+        self._thread = threading.Thread(target=self._run, name="events")
+
+    def start(self) -> None:
+        """Begin to send. Once."""
+        self._thread.start()
+
+    def event(self, about: Object | ObjectReference, type: str, reason: str, message: str) -> None:  # noqa: A002
+        """Say that `reason` happened to `about`. Dropped with a log line when 1000 are waiting (EV-1)."""
+        reference = about if isinstance(about, ObjectReference) else reference_to(about)
+        happening = Happening(reference, type, reason, message, self._clock.wall())
+        with self._condition:
+            accepted = len(self._queue) < _QUEUED and not self._stopping
+            if accepted:
+                self._queue.append(happening)
+                self._condition.notify()
+        if not accepted:
+            _log.warning("event dropped", kind=reference.kind, name=reference.name, reason=reason, message=message)
+
+    def stop(self, timeout: float = _FLUSH) -> bool:
+        """Send what is queued, for at most `timeout` seconds, and end; return whether all was sent (EV-5)."""
+        with self._condition:
+            self._stopping = True
+            self._condition.notify()
+            deadline = self._clock.now() + timeout
+            while self._thread.is_alive() and self._queue and (left := deadline - self._clock.now()) > 0:
+                self._clock.wait(self._condition, left)
+            unsent = len(self._queue)
+            self._queue.clear()
+        self._give_up.set()
+        if unsent:
+            _log.warning("events lost at the end", count=unsent)
+        return unsent == 0
+
+    def send_queued(self) -> None:
+        """Send what is queued, in the calling thread: the step of a simulated process, instead of `start`."""
+        while self._queue:
+            self._send_first(self._queue[0])
+
+    def _run(self) -> None:
+        while (happening := self._next()) is not None:
+            self._send_first(happening)
+
+    def _send_first(self, happening: Happening) -> None:
+        self._handle(happening)
+        with self._condition:
+            # taken off only now, so that `stop` waits for the one under way
+            if self._queue:
+                self._queue.popleft()
+            self._condition.notify_all()
+
+    def _next(self) -> Happening | None:
+        with self._condition:
+            while not self._queue and not self._stopping:
+                self._clock.wait(self._condition, None)
+            return self._queue[0] if self._queue else None
+
+    def _handle(self, happening: Happening) -> None:
+        """The step: correlate one happening and carry out the answer."""
+        event = self._correlator.correlate(happening, self._clock.now())
+        if event is None:
+            _log.debug("event dropped as spam", kind=happening.about.kind, name=happening.about.name)
+            return
+        for attempt in range(_TRIES):
+            try:
+                self._send(event)
+            except ApiError as error:
+                self._log_refusal(event, error)
+            except TransportError as error:
+                if self._pause(attempt):
+                    continue
+                _log.warning("event lost", reason=happening.reason, message=happening.message, cause=str(error))
+            return
+
+    def _send(self, event: NewEvent | RepeatedEvent) -> None:
+        if isinstance(event, RepeatedEvent):
+            with contextlib.suppress(NotFound):
+                self._patch(event)
+                return
+        self._create(event)
+
+    def _patch(self, event: RepeatedEvent) -> None:
+        change = {"count": event.count, "lastTimestamp": _seconds(event.happening.at), "message": event.message}
+        self._client.patch(EVENTS, event.name, _namespace(event), change)
+        self._correlator.remember(event.key, event.name, event.first, event.count)
+
+    def _create(self, event: NewEvent | RepeatedEvent) -> None:
+        happening = event.happening
+        name = self._fresh_name(happening)
+        first = event.first if isinstance(event, RepeatedEvent) else happening.at
+        count = event.count if isinstance(event, RepeatedEvent) else 1
+        body: Json = {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"name": name, "namespace": _namespace(event)},
+            "involvedObject": _involved(happening.about),
+            "type": happening.type,
+            "reason": happening.reason,
+            "message": event.message,
+            "count": count,
+            "firstTimestamp": _seconds(first),
+            "lastTimestamp": _seconds(happening.at),
+            "source": {"component": self._component},
+            "reportingComponent": self._component,
+            "reportingInstance": "",
+        }
+        self._client.create(EVENTS, body, _namespace(event))
+        self._correlator.remember(event.key, name, first, count)
+
+    def _fresh_name(self, happening: Happening) -> str:
+        """EV-2; two events of one instant get different names."""
+        nanoseconds = (happening.at - _EPOCH) // _MICROSECOND * 1000
+        self._last_name = max(self._last_name + 1, nanoseconds)
+        return f"{happening.about.name}.{self._last_name:x}"
+
+    def _pause(self, attempt: int) -> bool:
+        """Wait before the next try; False when there is none (EV-4)."""
+        if attempt + 1 == _TRIES:
+            return False
+        seconds = self._randomness.uniform(0, _TRY_AGAIN) if attempt == 0 else _TRY_AGAIN
+        return not self._give_up.wait(self._clock, seconds)
+
+    def _log_refusal(self, event: NewEvent | RepeatedEvent, error: ApiError) -> None:
+        expected = isinstance(error, AlreadyExists) or any(
+            cause.reason == "NamespaceTerminating" for cause in error.details.causes
+        )
+        log = _log.debug if expected else _log.warning
+        log("event refused", reason=event.happening.reason, message=event.message, cause=str(error))
+
+
+def reference_to(about: Object) -> ObjectReference:
+    """The reference by which an event names an object."""
+    meta = about.metadata
+    return ObjectReference(about.api_version, about.kind, meta.namespace, meta.name, meta.uid, meta.resource_version)
+
+
+def _involved(about: ObjectReference) -> Json:
+    fields = {
+        "apiVersion": about.api_version,
+        "kind": about.kind,
+        "namespace": about.namespace,
+        "name": about.name,
+        "uid": about.uid,
+        "resourceVersion": about.resource_version,
+    }
+    return {name: value for name, value in fields.items() if value}
+
+
+def _namespace(event: NewEvent | RepeatedEvent) -> str:
+    """Events about cluster-scoped objects live in `default`."""
+    return event.happening.about.namespace or "default"
+
+
+def _seconds(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")

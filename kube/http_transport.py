@@ -1,0 +1,287 @@
+"""The Kubernetes API over HTTP: `ports.transport.Transport` on urllib3 (informers-workqueue.md 9, 24 PY-4, PY-5, 25.4).
+
+One pool serves short requests; a watch has a connection of its own that another thread can end at any time.
+Nothing is retried here (`kube.retrying`), nothing is decoded here (`kube.client`).
+"""
+
+import contextlib
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+from urllib.parse import unquote
+
+import structlog
+import urllib3
+from urllib3.exceptions import (
+    ConnectTimeoutError,
+    HTTPError,
+    InsecureRequestWarning,
+    NewConnectionError,
+    ProxyError,
+    ReadTimeoutError,
+    SSLError,
+)
+from urllib3.response import BaseHTTPResponse
+
+from kube.config import ClusterConfig, ConfigError
+from kube.connections import OpenConnections, shut_down, tracking_pools
+from kube.tls import ssl_context
+from ports.clock import Clock
+from ports.proxies import proxy_for
+from ports.transport import (
+    ByteStream,
+    ConnectionLost,
+    ConnectionRefused,
+    CredentialMissing,
+    Request,
+    RequestTimeout,
+    Response,
+    TlsError,
+    TransportClosed,
+    TransportError,
+)
+
+_log = structlog.get_logger(__name__)
+
+_CONNECT_TIMEOUT = 10.0
+"""Seconds for TCP and TLS (TH-12)."""
+
+_POOL_SIZE = 100
+"""Idle connections kept; more than all workers together (PY-5)."""
+
+_CHUNK = 1 << 16
+
+
+class HttpTransport:
+    """One API server, one identity. Safe for use by many threads."""
+
+    def __init__(self, config: ClusterConfig, environ: Mapping[str, str], clock: Clock) -> None:
+        """Prepare, without connecting. `environ` names the proxy where the kubeconfig does not.
+
+        Raises ConfigError when certificates or keys cannot be used.
+        """
+        self._config = config
+        self._clock = clock
+        self._connections = OpenConnections()
+        self._pools = _Pools(config, config.proxy_url or proxy_for(config.server, environ), self._connections)
+        self._shared = self._pools.open(_POOL_SIZE)
+        self._warnings = _Warnings()
+
+    def request(self, request: Request) -> Response:
+        """Send and read the whole answer; gzip is undone. Raises TransportError."""
+        deadline = self._clock.now() + request.timeout
+        headers = {"accept-encoding": "gzip", **request.headers}
+        answer = self._send(self._shared, request, headers)
+        pieces: list[bytes] = []
+        receive = request.receiver() if request.receiver and answer.status == 200 else pieces.append
+        try:
+            with _typed_errors(request):
+                size = self._read(answer, request, deadline, receive)
+        except Exception:
+            answer.close()
+            raise
+        body = b"".join(pieces)
+        return Response(answer.status, _lower(answer), body, streamed=size - len(body))
+
+    def stream(self, request: Request, idle_timeout: float) -> ByteStream:
+        """Send and return once the headers are here. Raises TransportError.
+
+        The connection is not shared and not used again, so that ending it can hurt nobody else (TH-17).
+        """
+        headers = {"accept-encoding": "identity", "connection": "close", **request.headers}
+        pool = self._pools.open(size=1)
+        answer = self._send(pool, request, headers)
+        connected = self._connections.socket_of(answer.connection)
+        # a short answer may have been read to its end, and its socket closed, together with the headers
+        with contextlib.suppress(OSError):
+            connected.settimeout(idle_timeout)
+        return _HttpStream(answer, request, pool, connected)
+
+    def close(self) -> None:
+        """End everything that blocks in the network and refuse new requests. Idempotent."""
+        self._connections.close()
+        self._shared.clear()
+
+    def _send(self, pool: urllib3.PoolManager, request: Request, headers: dict[str, str]) -> BaseHTTPResponse:
+        if self._connections.closed:
+            raise TransportClosed(request.method, request.url, "the transport is closed")
+        started = self._clock.now()
+        if authorization := self._authorization(request):
+            headers["authorization"] = authorization
+        with _typed_errors(request):
+            answer = pool.urlopen(
+                request.method,
+                self._config.server + request.url,
+                redirect=False,
+                body=request.body,
+                headers=headers,
+                timeout=urllib3.Timeout(total=request.timeout, connect=min(_CONNECT_TIMEOUT, request.timeout)),
+                retries=False,
+                preload_content=False,
+            )
+        if answer.status == 401:
+            self._config.credentials.rejected(started)
+        self._warnings.log(request, answer)
+        return answer
+
+    def _authorization(self, request: Request) -> str | None:
+        try:
+            return self._config.credentials.authorization()
+        except ConfigError as error:
+            raise CredentialMissing(request.method, request.url, str(error)) from error
+
+    def _read(
+        self, answer: BaseHTTPResponse, request: Request, deadline: float, receive: Callable[[bytes], None]
+    ) -> int:
+        """Hand the body over as it comes; return its size."""
+        size = 0
+        for chunk in answer.stream(_CHUNK, decode_content=True):
+            size += len(chunk)
+            receive(chunk)
+            # the socket's timeout covers one read; an answer that trickles must not outlive its request
+            if self._clock.now() > deadline:
+                raise RequestTimeout(request.method, request.url, f"the answer took longer than {request.timeout:g} s")
+        answer.release_conn()
+        return size
+
+
+class _HttpStream:
+    """The body of a watch as it arrives."""
+
+    def __init__(
+        self, answer: BaseHTTPResponse, request: Request, pool: urllib3.PoolManager, connected: socket.socket
+    ) -> None:
+        self._answer = answer
+        self._request = request
+        self._pool = pool
+        self._connected = connected
+        self._headers = _lower(answer)
+
+    @property
+    def status(self) -> int:
+        return self._answer.status
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        return self._headers
+
+    def __iter__(self) -> Iterator[bytes]:
+        while chunk := self._next():
+            yield chunk
+
+    def _next(self) -> bytes:
+        # read1 returns what is there; read would wait for a full buffer while events grow old
+        with _typed_errors(self._request):
+            return self._answer.read1(_CHUNK, decode_content=False)
+
+    def abort(self) -> None:
+        shut_down(self._connected)
+
+    def close(self) -> None:
+        self._answer.close()
+        self._pool.clear()
+
+
+class _Warnings:
+    """`Warning` headers, logged once per text (REST-13)."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._seen: set[str] = set()
+
+    def log(self, request: Request, answer: BaseHTTPResponse) -> None:
+        for warning in answer.headers.getlist("warning"):
+            code, _, rest = warning.partition(" ")
+            text = rest.partition('"')[2].rpartition('"')[0]
+            if code == "299" and self._is_new(text):
+                _log.warning("the API server warns", text=text, method=request.method, path=request.url)
+
+    def _is_new(self, text: str) -> bool:
+        with self._lock:
+            if text in self._seen:
+                return False
+            self._seen.add(text)
+            return True
+
+
+class _Pools:
+    """Makes connection pools to one server, all with the same trust and the same way there."""
+
+    def __init__(self, config: ClusterConfig, proxy: str | None, connections: OpenConnections) -> None:
+        if config.tls.insecure:
+            _log.warning("the API server's certificate is not checked", server=config.server, source=config.source)
+            urllib3.disable_warnings(InsecureRequestWarning)
+        name = config.tls.server_name or None
+        self._classes = tracking_pools(connections)
+        self._proxy = urllib3.util.parse_url(proxy) if proxy else None
+        self._settings: dict[str, Any] = {
+            "ssl_context": ssl_context(config.tls, config.source) if config.server.startswith("https:") else None,
+            "server_hostname": name,
+            "assert_hostname": name,
+            "socket_options": _socket_options(),
+        }
+
+    def open(self, size: int) -> urllib3.PoolManager:
+        """A pool that keeps `size` idle connections. Connects when used."""
+        manager = self._manager(size)
+        manager.pool_classes_by_scheme = self._classes
+        return manager
+
+    def _manager(self, size: int) -> urllib3.PoolManager:
+        if self._proxy is None:
+            return urllib3.PoolManager(1, maxsize=size, **self._settings)
+        auth = self._proxy.auth
+        return urllib3.ProxyManager(
+            self._proxy._replace(auth=None).url,
+            1,
+            proxy_headers=urllib3.make_headers(proxy_basic_auth=unquote(auth)) if auth else None,
+            maxsize=size,
+            **self._settings,
+        )
+
+
+def _socket_options() -> list[tuple[int, int, int]]:
+    """REST-12: a dead peer on an idle watch is noticed after 30 + 9 * 15 s at worst."""
+    options = [(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1), (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)]
+    for name, value in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 9)):
+        if option := getattr(socket, name, None):  # not on every system
+            options.append((socket.IPPROTO_TCP, option, value))
+    return options
+
+
+def _lower(answer: BaseHTTPResponse) -> dict[str, str]:
+    return {name.lower(): value for name, value in answer.headers.itermerged()}
+
+
+@contextlib.contextmanager
+def _typed_errors(request: Request) -> Iterator[None]:
+    try:
+        yield
+    except (HTTPError, OSError) as error:
+        raise _error_class(error)(request.method, request.url, _text(error)) from error
+
+
+def _error_class(error: BaseException) -> type[TransportError]:
+    if isinstance(error, ProxyError):
+        inner = _error_class(error.original_error)
+        # the proxy could not be reached, or refused: nothing got through
+        return inner if inner in (RequestTimeout, TlsError) else ConnectionRefused
+    if isinstance(error, NewConnectionError):
+        return ConnectionRefused
+    if isinstance(error, (ConnectTimeoutError, ReadTimeoutError, TimeoutError)):
+        return RequestTimeout
+    if isinstance(error, SSLError):
+        # an end in the middle of TLS is a lost connection like any other
+        cut = error.args and isinstance(error.args[0], (ssl.SSLEOFError, ssl.SSLZeroReturnError))
+        return ConnectionLost if cut else TlsError
+    return ConnectionLost
+
+
+def _text(error: BaseException) -> str:
+    """The innermost cause: what urllib3 wraps around it names its own objects."""
+    if isinstance(error, ProxyError):
+        return f"proxy: {_text(error.original_error)}"
+    cause = error.__cause__ or (error.args[0] if error.args and isinstance(error.args[0], Exception) else None)
+    return _text(cause) if isinstance(cause, Exception) else str(error) or type(error).__name__

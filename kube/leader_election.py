@@ -1,0 +1,334 @@
+"""One leader among many processes, by a Lease (informers-workqueue.md 19).
+
+    standby ──tick: the Lease is free or ran out, and is ours now──▶ leader
+    leader  ──tick: renewed──▶ leader ──no renewal for renew_deadline seconds, or stop──▶ over
+
+`tick` is one attempt and says when the next is due; `run` is the loop. Whether the Lease of another holds is judged by
+this process's monotonic clock alone (LE-11): clocks of other machines do not matter.
+"""
+
+import math
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import structlog
+from prometheus_client import CollectorRegistry, Counter, Gauge
+
+from kube.errors import ApiError, NotFound
+from kube.events import NORMAL
+from kube.leases import LeaseLock, LeaseRecord, micro_time
+from kube.local_lease import LocalLease
+from kube.objects import Object
+from ports.clock import Clock
+from ports.randomness import Randomness
+from ports.stopping import Stop
+from ports.transport import TransportError
+
+_log = structlog.get_logger(__name__)
+
+_JITTER = 1.2
+"""A standby waits up to this much longer, in parts of the retry period, so that standbys do not march in step."""
+
+_HEALTH_TOLERANCE = 20.0
+"""Seconds a leader may be past its lease before its health check fails (LE-21)."""
+
+
+class LeaderElectionConfigError(ValueError):
+    """Raised when parameters of the election cannot work: names the parameter and the rule."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Seconds (LE-10). Raises LeaderElectionConfigError at construction when they contradict each other."""
+
+    lease_duration: float = 15.0
+    renew_deadline: float = 10.0
+    retry_period: float = 2.0
+
+    def __post_init__(self) -> None:
+        """Check the rules of LE-10."""
+        if self.retry_period <= 0:
+            raise LeaderElectionConfigError(f"retry period must be positive, not {self.retry_period:g} s")
+        if self.lease_duration < 1:
+            raise LeaderElectionConfigError(f"lease duration must be at least 1 s, not {self.lease_duration:g} s")
+        if self.renew_deadline <= _JITTER * self.retry_period:
+            raise LeaderElectionConfigError(
+                f"renew deadline ({self.renew_deadline:g} s) must be greater than "
+                f"{_JITTER} times the retry period ({self.retry_period:g} s)"
+            )
+        # the Lease holds whole seconds
+        if int(self.lease_duration) <= self.renew_deadline:
+            raise LeaderElectionConfigError(
+                f"lease duration ({self.lease_duration:g} s) must be greater than "
+                f"the renew deadline ({self.renew_deadline:g} s)"
+            )
+
+    @property
+    def request_timeout(self) -> float:
+        """So short that one hung request cannot cost the lease (LE-4)."""
+        return max(1.0, self.renew_deadline / 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Callbacks:
+    """What the process does with the outcome.
+
+    `on_started_leading` and `on_new_leader` run in threads of their own; `on_stopped_leading` runs in the elector's,
+    on every exit (LE-16).
+    """
+
+    on_started_leading: Callable[[], None]
+    on_stopped_leading: Callable[[], None]
+    on_new_leader: Callable[[str], None] = lambda _: None
+
+
+class Recorder(Protocol):
+    """Where events go."""
+
+    def event(self, about: Object, type: str, reason: str, message: str) -> None:  # noqa: A002
+        """Say that `reason` happened to `about`."""
+
+
+class ElectionMetrics:
+    """The `leader_election_*` series (8.4)."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        """Register the series."""
+        self._status = Gauge("leader_election_master_status", "1 while leading.", ["name"], registry=registry)
+        self._slow = Counter(
+            "leader_election_slowpath_total", "Renewals that had to read first.", ["name"], registry=registry
+        )
+
+    def leading(self, name: str, leads: bool) -> None:
+        """Set the gauge."""
+        self._status.labels(name).set(1 if leads else 0)
+
+    def slow_path(self, name: str) -> None:
+        """Count a renewal that had to read first."""
+        self._slow.labels(name).inc()
+
+
+def identity(hostname: str, randomness: Randomness) -> str:
+    """`<hostname>_<uuid>`: a restarted process is somebody else (LE-24)."""
+    return f"{hostname}_{randomness.uuid()}"
+
+
+def require_leases(lock: str) -> None:
+    """Check the value of the lock flag: only Leases are supported. Raises LeaderElectionConfigError (LE-1)."""
+    if lock == "leases":
+        return
+    if lock in ("endpoints", "configmaps", "endpointsleases", "configmapsleases"):
+        raise LeaderElectionConfigError(f"leader election over {lock} is not supported any more; use `leases`")
+    raise LeaderElectionConfigError(f"{lock!r} is no lock for leader election; use `leases`")
+
+
+class LeaderElector:
+    """Takes part in one election, once: when leadership is lost, `run` returns and the process should end (LE-20)."""
+
+    def __init__(
+        self,
+        lock: LeaseLock,
+        identity: str,
+        callbacks: Callbacks,
+        clock: Clock,
+        randomness: Randomness,
+        *,
+        name: str,
+        timing: Timing | None = None,
+        release_on_stop: bool = True,
+        recorder: Recorder | None = None,
+        metrics: ElectionMetrics | None = None,
+    ) -> None:
+        """Prepare. `lock` needs a client of its own, without retries (LE-4); `name` labels metrics and logs.
+
+        `release_on_stop` frees the Lease when `run` is stopped, so stop it only after all workers have ended (CW-11).
+        Raises LeaderElectionConfigError.
+        """
+        if not identity:
+            raise LeaderElectionConfigError("the identity of a candidate must not be empty")
+        self.lease = LocalLease(clock)
+        self._lock = lock
+        self._identity = identity
+        self._callbacks = callbacks
+        self._clock = clock
+        self._randomness = randomness
+        self._name = name
+        self._timing = timing or Timing()
+        self._release_on_stop = release_on_stop
+        self._recorder = recorder
+        self._metrics = metrics
+        self._leading = False
+        self._observed: LeaseRecord | None = None
+        self._observed_at = 0.0
+        self._reported_leader: str | None = None
+        self._renewal_started: float | None = None
+        self._tell_leading(False)
+
+    @property
+    def leader(self) -> str:
+        """The holder last seen; empty when there is none."""
+        return self._observed.holder if self._observed else ""
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether the holder last seen is this process (LE-22). Before acting, ask `lease` as well."""
+        return self.leader == self._identity
+
+    def is_healthy(self) -> bool:
+        """False when this process believes to lead but has not renewed for much too long (LE-21)."""
+        overdue = self._clock.now() - self._observed_at - self._timing.lease_duration
+        return not self.is_leader or overdue <= _HEALTH_TOLERANCE
+
+    def run(self, stop: Stop) -> None:
+        """Take part until `stop` is set or leadership is lost."""
+        try:
+            delay: float | None = 0.0
+            while delay is not None and not stop.wait(self._clock, delay):
+                delay = self.tick()
+        finally:
+            self._end(stop.is_set())
+
+    def tick(self) -> float | None:
+        """One attempt to acquire or renew; the seconds until the next one, or None when leadership is lost."""
+        started = self._clock.now()
+        if self._renewal_started is None:
+            self._renewal_started = started
+        deadline = self._renewal_started + self._timing.renew_deadline if self._leading else math.inf
+        succeeded = self._try(deadline)
+        self._report_new_leader()
+        if succeeded:
+            self._renewal_started = None
+            self._become_leader()
+            return self._timing.retry_period
+        if not self._leading:
+            self._renewal_started = None
+            return self._timing.retry_period * self._randomness.uniform(1.0, 1.0 + _JITTER)
+        left = deadline - self._clock.now()
+        if left <= 0 or not self.is_leader:
+            _log.error("leadership lost", lease=self._name, leader=self.leader, seconds_left=round(left, 3))
+            return None
+        return min(self._timing.retry_period, left)
+
+    def release(self) -> bool:
+        """Free the Lease for others, if it is still ours; return whether it was freed (LE-19).
+
+        Only after all workers have stopped.
+        """
+        self.lease.drop()
+        timeout = self._timing.renew_deadline
+        try:
+            record = self._lock.read(timeout)
+            if record.holder != self._identity:
+                return False
+            now = micro_time(self._clock.wall())
+            freed = replace(record, holder="", duration=1, acquired=now, renewed=now)
+            self._observe(self._lock.update(freed, timeout), self._clock.now())
+        except (ApiError, TransportError) as error:
+            _log.warning("the lease could not be released", lease=self._name, cause=str(error))
+            return False
+        return True
+
+    def _try(self, deadline: float) -> bool:
+        try:
+            return self._acquire_or_renew(deadline)
+        except (ApiError, TransportError) as error:
+            _log.warning("leader election attempt failed", lease=self._name, cause=str(error))
+            return False
+
+    def _acquire_or_renew(self, deadline: float) -> bool:
+        """LE-12."""
+        if self.is_leader and self._observed and self._is_in_force(self._observed):
+            try:
+                return self._write(self._ours(self._observed), deadline)
+            except (ApiError, TransportError) as error:
+                _log.info("renewing by the fast path failed", lease=self._name, cause=str(error))
+        try:
+            record = self._lock.read(self._timeout(deadline))
+        except NotFound:
+            return self._write(self._ours(None), deadline, create=True)
+        if record != self._observed:
+            self._observe(record, self._clock.now())
+        if record.holder not in ("", self._identity) and self._is_in_force(record):
+            return False
+        if self._leading and self._metrics:
+            self._metrics.slow_path(self._name)
+        return self._write(self._ours(record), deadline)
+
+    def _ours(self, record: LeaseRecord | None) -> LeaseRecord:
+        """The record to write: a renewal when `record` is ours, a take-over otherwise."""
+        now = micro_time(self._clock.wall())
+        ours = LeaseRecord(self._identity, int(self._timing.lease_duration), acquired=now, renewed=now)
+        if record is None:
+            return ours
+        if record.holder == self._identity:
+            return replace(ours, acquired=record.acquired, transitions=record.transitions)
+        return replace(ours, transitions=record.transitions + 1)
+
+    def _write(self, record: LeaseRecord, deadline: float, *, create: bool = False) -> bool:
+        sent = self._clock.now()
+        write = self._lock.create if create else self._lock.update
+        self._observe(write(record, self._timeout(deadline)), sent)
+        # the fence must not outlast what others read in the Lease, which holds whole seconds
+        self.lease.extend(sent, record.duration)
+        return True
+
+    def _timeout(self, deadline: float) -> float:
+        """Seconds a request may take; a renewal never outlives its deadline (LE-15). Raises _OutOfTime."""
+        left = deadline - self._clock.now()
+        if left <= 0:
+            raise _OutOfTime("LEASE", self._name, "the renew deadline has passed")
+        return min(self._timing.request_timeout, left)
+
+    def _observe(self, record: LeaseRecord, at: float) -> None:
+        self._observed, self._observed_at = record, at
+        if record.holder != self._identity:
+            self.lease.drop()
+
+    def _is_in_force(self, record: LeaseRecord) -> bool:
+        return self._observed_at + record.duration > self._clock.now()
+
+    def _become_leader(self) -> None:
+        if self._leading:
+            return
+        self._leading = True
+        self._tell_leading(True)
+        self._say("became leader")
+        _in_a_thread(self._callbacks.on_started_leading)
+
+    def _end(self, stopped: bool) -> None:
+        led, self._leading = self._leading, False
+        self.lease.drop()
+        self._tell_leading(False)
+        if led:
+            self._say("stopped leading")
+        if led and stopped and self._release_on_stop:
+            self.release()
+            self._report_new_leader()
+        self._callbacks.on_stopped_leading()
+
+    def _report_new_leader(self) -> None:
+        if self._observed is None or self._observed.holder == self._reported_leader:
+            return
+        leader = self._reported_leader = self._observed.holder
+        _log.info("new leader", lease=self._name, leader=leader)
+        _in_a_thread(lambda: self._callbacks.on_new_leader(leader))
+
+    def _say(self, what: str) -> None:
+        _log.info("leader election", lease=self._name, identity=self._identity, outcome=what)
+        lease = self._lock.object
+        if self._recorder and lease is not None:
+            self._recorder.event(lease, NORMAL, "LeaderElection", f"{self._identity} {what}")
+
+    def _tell_leading(self, leads: bool) -> None:
+        if self._metrics:
+            self._metrics.leading(self._name, leads)
+
+
+class _OutOfTime(TransportError):
+    """Raised when no time is left to send a request."""
+
+
+def _in_a_thread(callback: Callable[[], None]) -> None:
+    threading.Thread(target=callback, name="leader-election-callback").start()

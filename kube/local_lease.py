@@ -1,0 +1,39 @@
+"""What this process knows by itself about being the leader (informers-workqueue.md LE-11, LE-22; design.md 3.5)."""
+
+import threading
+
+from ports.clock import Clock
+from ports.fencing import LeaseExpired
+
+
+class LocalLease:
+    """A fence: writing is allowed while this process leads and its last renewal is younger than the lease.
+
+    Judged by the monotonic clock alone, and from the moment the renewal was *sent*: nobody else can have seen it
+    earlier, so nobody can have taken over before this lease is over here.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._valid_until = float("-inf")
+
+    def extend(self, sent: float, duration: float) -> None:
+        """A renewal for `duration` seconds, sent at `sent`, was accepted."""
+        with self._lock:
+            self._valid_until = sent + duration
+
+    def drop(self) -> None:
+        """This process leads no more."""
+        with self._lock:
+            self._valid_until = float("-inf")
+
+    def is_valid(self) -> bool:
+        """Whether nobody else can be the leader now."""
+        with self._lock:
+            return self._clock.now() < self._valid_until
+
+    def check(self) -> None:
+        """Return when writing is allowed. Raises LeaseExpired."""
+        if not self.is_valid():
+            raise LeaseExpired("this process does not hold a valid leader lease")

@@ -1,0 +1,136 @@
+"""A Kubernetes object: typed metadata, and the server's bytes decoded when asked for (design.md 3.7).
+
+Keeping bytes makes a cache of 10,000 pods cost what the network sent, and makes sharing safe: every `decode` hands out
+a tree of its own, so nobody can change what others see, and no field is ever lost (informers-workqueue.md PY-1, PY-7).
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, TypeAlias, TypeVar, cast
+
+import msgspec
+
+from ports.structs import decoder
+
+Json: TypeAlias = dict[str, Any]
+"""A JSON object as plain containers, camelCase, unknown fields kept."""
+
+_T = TypeVar("_T")
+
+_NOTHING = msgspec.Raw()
+_MANAGED_FIELDS = b',"managedFields":'
+
+
+class OwnerReference(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    """Who owns an object."""
+
+    api_version: str
+    kind: str
+    name: str
+    uid: str
+    controller: bool | None = None
+    block_owner_deletion: bool | None = None
+
+
+class ObjectMeta(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    """The metadata every decision reads. Labels and annotations are reached through read-only views."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    generation: int = 0
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+    finalizers: tuple[str, ...] = ()
+    owner_references: tuple[OwnerReference, ...] = ()
+    labels_: Mapping[str, str] | None = msgspec.field(name="labels", default=None)
+    annotations_: Mapping[str, str] | None = msgspec.field(name="annotations", default=None)
+    managed_fields_: msgspec.Raw = msgspec.field(name="managedFields", default=_NOTHING)
+    """Empty in every Object: here only so that one pass over the bytes finds what is to be cut out of them."""
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """Labels, empty when the object has none. Writing to the view raises TypeError."""
+        return MappingProxyType(cast("dict[str, str]", self.labels_ or {}))
+
+    @property
+    def annotations(self) -> Mapping[str, str]:
+        """Annotations, empty when the object has none. Writing to the view raises TypeError."""
+        return MappingProxyType(cast("dict[str, str]", self.annotations_ or {}))
+
+    @property
+    def controller(self) -> OwnerReference | None:
+        """The owner that controls the object, if any."""
+        return next((owner for owner in self.owner_references if owner.controller), None)
+
+
+class _Envelope(msgspec.Struct, rename="camel", gc=False):
+    metadata: ObjectMeta
+    api_version: str = ""
+    kind: str = ""
+
+
+_envelopes = msgspec.json.Decoder(_Envelope)
+_fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+class Object:
+    """One object as the API server sent it. Immutable and shared by everybody who reads the cache."""
+
+    __slots__ = ("api_version", "kind", "metadata", "raw")
+
+    def __init__(self, raw: bytes, api_version: str = "", kind: str = "") -> None:
+        """Decode the metadata of `raw`; `api_version` and `kind` fill in what items of a list lack (REF-17).
+
+        managedFields are dropped (INF-30). Raises msgspec.ValidationError when `raw` has no metadata (KEY-5).
+        """
+        envelope = _envelopes.decode(raw)
+        self.metadata = envelope.metadata
+        self.api_version = envelope.api_version or api_version
+        self.kind = envelope.kind or kind
+        self.raw = _without_managed_fields(raw, envelope.metadata)
+
+    @property
+    def key(self) -> str:
+        """`namespace/name`, or `name` for a cluster-scoped object (KEY-1)."""
+        meta = self.metadata
+        return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
+
+    def decode(self) -> Json:
+        """The whole object as a fresh tree that the caller may change."""
+        tree: Json = msgspec.json.decode(self.raw)
+        tree.setdefault("apiVersion", self.api_version)
+        tree.setdefault("kind", self.kind)
+        return tree
+
+    def decode_as(self, model: type[_T]) -> _T:
+        """The object as a typed model. Raises msgspec.ValidationError, which names the field."""
+        return decoder(model).decode(self.raw)
+
+    def __repr__(self) -> str:
+        """Kind, key and version, as log lines show it."""
+        return f"<{self.kind or 'Object'} {self.key} @{self.metadata.resource_version}>"
+
+
+def _without_managed_fields(raw: bytes, meta: ObjectMeta) -> bytes:
+    """Forget them in `meta` and cut them out of `raw`; they are up to half of it."""
+    managed = bytes(meta.managed_fields_)
+    if not managed:
+        return raw
+    msgspec.structs.force_setattr(meta, "managed_fields_", _NOTHING)
+    # unescaped quotes are no part of a string: what stands there is a key, and its value tells whether it is the one
+    start = raw.find(_MANAGED_FIELDS)
+    end = start + len(_MANAGED_FIELDS)
+    if start >= 0 and raw.startswith(managed, end):
+        return raw[:start] + raw[end + len(managed) :]
+    return _decoded_without_managed_fields(raw)
+
+
+def _decoded_without_managed_fields(raw: bytes) -> bytes:
+    """The slow way, for JSON that no API server writes: with blanks, or managedFields first."""
+    body = _fields.decode(raw)
+    meta = _fields.decode(body["metadata"])
+    del meta["managedFields"]
+    body["metadata"] = msgspec.Raw(msgspec.json.encode(meta))
+    return msgspec.json.encode(body)

@@ -1,0 +1,16 @@
+"""Reading objects from a cache, as a port: decisions do not know where the cache comes from."""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from kube.objects import Object
+
+
+class Lister(Protocol):
+    """Reads one resource from a cache. Objects are shared and immutable; what is absent may only be unseen (F1)."""
+
+    def get(self, namespace: str, name: str) -> Object | None:
+        """The cached object, or None when the cache does not hold it."""
+
+    def list(self, namespace: str = "", labels: Mapping[str, str] | None = None) -> list[Object]:
+        """Objects of a namespace (empty: all) whose labels contain all of `labels`."""

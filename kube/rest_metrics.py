@@ -1,0 +1,94 @@
+"""What requests cost: a hook for every attempt, and the series of client-go on it (informers-workqueue.md 8.3)."""
+
+from typing import Protocol
+
+from prometheus_client import CollectorRegistry, Counter, Histogram
+
+from ports.transport import Request
+
+_SECONDS = (0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60)
+_BYTES = (64, 256, 512, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216)
+
+
+class RequestObserver(Protocol):
+    """Told about requests as they happen, by the threads that send them. Must be quick and must not raise."""
+
+    def attempted(self, request: Request, status: int | None, received: int) -> None:
+        """One attempt ended: with a status and the size of the answer in bytes, or with None in a transport error."""
+
+    def retried(self, request: Request, status: int | None) -> None:
+        """The attempt just reported was not the first one."""
+
+    def throttled(self, request: Request, seconds: float) -> None:
+        """The request waited for its token."""
+
+    def finished(self, request: Request, seconds: float) -> None:
+        """A request other than a watch ended, throttling and retries included."""
+
+
+class Unobserved:
+    """Looks away."""
+
+    def attempted(self, request: Request, status: int | None, received: int) -> None:
+        """Nothing."""
+
+    def retried(self, request: Request, status: int | None) -> None:
+        """Nothing."""
+
+    def throttled(self, request: Request, seconds: float) -> None:
+        """Nothing."""
+
+    def finished(self, request: Request, seconds: float) -> None:
+        """Nothing."""
+
+
+class PrometheusObserver:
+    """The `rest_client_*` series of one API server."""
+
+    def __init__(self, registry: CollectorRegistry, host: str) -> None:
+        """Register the series; `host` is their label, `none` when empty. One observer per registry."""
+        self._host = host or "none"
+        self._requests = Counter(
+            "rest_client_requests_total", "Attempts by status code.", ["code", "method", "host"], registry=registry
+        )
+        self._retries = Counter(
+            "rest_client_request_retries_total",
+            "Attempts after the first.",
+            ["code", "verb", "host"],
+            registry=registry,
+        )
+        self._duration = _histogram(
+            "rest_client_request_duration_seconds", "Whole requests, retries included.", _SECONDS, registry
+        )
+        self._throttled = _histogram(
+            "rest_client_rate_limiter_duration_seconds", "Waiting for a token.", _SECONDS, registry
+        )
+        self._sent = _histogram("rest_client_request_size_bytes", "Bodies sent.", _BYTES, registry)
+        self._received = _histogram("rest_client_response_size_bytes", "Bodies received.", _BYTES, registry)
+
+    def attempted(self, request: Request, status: int | None, received: int) -> None:
+        """Count the attempt and its bytes."""
+        self._requests.labels(_code(status), request.method, self._host).inc()
+        self._sent.labels(request.method, self._host).observe(len(request.body or b""))
+        if status is not None:
+            self._received.labels(request.method, self._host).observe(received)
+
+    def retried(self, request: Request, status: int | None) -> None:
+        """Count the retry."""
+        self._retries.labels(_code(status), request.method, self._host).inc()
+
+    def throttled(self, request: Request, seconds: float) -> None:
+        """Record the wait."""
+        self._throttled.labels(request.method, self._host).observe(seconds)
+
+    def finished(self, request: Request, seconds: float) -> None:
+        """Record the whole call."""
+        self._duration.labels(request.method, self._host).observe(seconds)
+
+
+def _histogram(name: str, text: str, buckets: tuple[float, ...], registry: CollectorRegistry) -> Histogram:
+    return Histogram(name, text, ["verb", "host"], buckets=buckets, registry=registry)
+
+
+def _code(status: int | None) -> str:
+    return "<error>" if status is None else str(status)

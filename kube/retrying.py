@@ -1,0 +1,166 @@
+"""Throttling and retries around a transport (informers-workqueue.md REST-1 to REST-7).
+
+    Client → RetryingTransport → HttpTransport
+
+What the server asks to be sent again is sent again; what may have been carried out and is not safe to repeat is not.
+"""
+
+from collections.abc import Iterator, Mapping
+
+import structlog
+
+from kube.rest_metrics import RequestObserver, Unobserved
+from kube.throttle import Throttle
+from ports.clock import Clock
+from ports.fencing import Fence, OpenFence
+from ports.stopping import Stop
+from ports.transport import (
+    ByteStream,
+    ConnectionLost,
+    Request,
+    RequestTimeout,
+    Response,
+    Transport,
+    TransportClosed,
+    TransportError,
+)
+
+_log = structlog.get_logger(__name__)
+
+_ATTEMPTS = 11
+"""The first one and ten retries (REST-2)."""
+
+_RETRY_PAUSE = 1.0
+"""Seconds before a request is sent again over a new connection (REST-4)."""
+
+
+class RetryingTransport:
+    """A transport that waits its turn, obeys Retry-After, and repeats reads that a broken connection lost."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        clock: Clock,
+        throttle: Throttle,
+        stop: Stop,
+        *,
+        fence: Fence | None = None,
+        observer: RequestObserver | None = None,
+    ) -> None:
+        """Wrap `transport`. `stop` ends every wait and refuses what comes later: set it after the last sync.
+
+        `fence` is asked before each attempt to write (LE-22).
+        """
+        self._transport = transport
+        self._clock = clock
+        self._throttle = throttle
+        self._stop = stop
+        self._fence = fence or OpenFence()
+        self._observer = observer or Unobserved()
+
+    def request(self, request: Request) -> Response:
+        """Send until answered. Raises TransportError, LeaseExpired; TransportClosed when stopped before sending."""
+        started = self._clock.now()
+        try:
+            return self._request(request)
+        finally:
+            self._observer.finished(request, self._clock.now() - started)
+
+    def stream(self, request: Request, idle_timeout: float) -> ByteStream:
+        """Open a watch. When the connection breaks again and again, the watch is empty instead of an error (REST-5)."""
+        broken: TransportError | None = None
+        for attempt in range(_ATTEMPTS):
+            if attempt > 0:
+                self._take_token(request)
+            try:
+                answer = self._transport.stream(request, idle_timeout)
+            except (ConnectionLost, RequestTimeout) as error:
+                self._observe(request, None, attempt)
+                broken = error
+                if attempt + 1 < _ATTEMPTS and self._pause(_RETRY_PAUSE):
+                    raise
+                continue
+            except TransportError:
+                self._observe(request, None, attempt)
+                raise
+            self._observe(request, answer.status, attempt)
+            delay = _retry_after(answer.status, answer.headers)
+            if delay is None or attempt + 1 == _ATTEMPTS:
+                return answer
+            answer.close()
+            if self._pause(delay):
+                raise TransportClosed(request.method, request.url, "stopping")
+        _log.info("the watch could not be opened, as if it had ended at once", path=request.url, cause=str(broken))
+        return _EmptyStream()
+
+    def _request(self, request: Request) -> Response:
+        earlier: TransportError | None = None
+        for attempt in range(_ATTEMPTS):
+            self._take_token(request)
+            if request.method != "GET":
+                self._fence.check()
+            try:
+                answer = self._transport.request(request)
+            except TransportError as error:
+                self._observe(request, None, attempt)
+                named = _naming(error, earlier)
+                if not _may_repeat(request, error) or attempt + 1 == _ATTEMPTS or self._pause(_RETRY_PAUSE):
+                    raise named from error
+                earlier = earlier or error
+                continue
+            self._observe(request, answer.status, attempt, len(answer.body) + answer.streamed)
+            delay = _retry_after(answer.status, answer.headers)
+            if delay is None or attempt + 1 == _ATTEMPTS or self._pause(delay):
+                return answer
+        raise AssertionError("the last attempt returns or raises")
+
+    def _take_token(self, request: Request) -> None:
+        waited = self._throttle.take(self._stop)
+        if waited is None:
+            raise TransportClosed(request.method, request.url, "stopping")
+        self._observer.throttled(request, waited)
+
+    def _pause(self, seconds: float) -> bool:
+        """Wait; whether a stop ended it."""
+        return self._stop.wait(self._clock, seconds)
+
+    def _observe(self, request: Request, status: int | None, attempt: int, received: int = 0) -> None:
+        self._observer.attempted(request, status, received)
+        if attempt > 0:
+            self._observer.retried(request, status)
+
+
+class _EmptyStream:
+    """A watch that has ended."""
+
+    status = 200
+    headers: Mapping[str, str] = {}
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(())
+
+    def abort(self) -> None:
+        """Nothing to end."""
+
+    def close(self) -> None:
+        """Nothing to release."""
+
+
+def _retry_after(status: int, headers: Mapping[str, str]) -> float | None:
+    """The seconds after which to send again, None for never (REST-3)."""
+    text = headers.get("retry-after", "")
+    if (status != 429 and status < 500) or not text.isascii() or not text.isdigit():
+        return None
+    return float(text)
+
+
+def _may_repeat(request: Request, error: TransportError) -> bool:
+    """REST-4: only reads, and only when a connection that existed broke."""
+    return request.method == "GET" and isinstance(error, ConnectionLost)
+
+
+def _naming(error: TransportError, earlier: TransportError | None) -> TransportError:
+    """REST-6: an error that mentions what went wrong before it."""
+    if earlier is None:
+        return error
+    return type(error)(error.method, error.url, f"{error.cause} (earlier: {earlier.cause})")

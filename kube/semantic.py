@@ -1,0 +1,205 @@
+"""When two objects mean the same, and what must be sent where they do not (objects.md 11.1).
+
+Everywhere here: null, `{}`, `[]`, and zero in a plain field equal absence; zero in an optional field is a statement;
+quantities compare by value; the order of a list matters. Pure functions; the trees given are not changed.
+"""
+
+import enum
+from collections.abc import Mapping
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from kube.objects import Json
+
+_QUANTITIES = frozenset({"resources", "requests", "limits", "capacity", "storage", "sizeLimit", "divisor"})
+"""Fields whose text leaves are quantities, as is everything below them."""
+
+_OPAQUE = frozenset({"labels", "annotations", "matchLabels", "nodeSelector", "data", "stringData", "binaryData"})
+"""Maps with keys of the user's choosing: an empty text is a value in them, and no key has a meaning."""
+
+_OPTIONAL = frozenset(
+    {
+        "activeDeadlineSeconds",
+        "allocateLoadBalancerNodePorts",
+        "allowPrivilegeEscalation",
+        "automountServiceAccountToken",
+        "backoffLimit",
+        "blockOwnerDeletion",
+        "completions",
+        "controller",
+        "defaultMode",
+        "deletionGracePeriodSeconds",
+        "enableServiceLinks",
+        "expirationSeconds",
+        "fsGroup",
+        "gracePeriodSeconds",
+        "hostUsers",
+        "immutable",
+        "ingressClassName",
+        "maxSurge",
+        "maxUnavailable",
+        "minAvailable",
+        "minDomains",
+        "mode",
+        "optional",
+        "parallelism",
+        "partition",
+        "priority",
+        "privileged",
+        "progressDeadlineSeconds",
+        "readOnlyRootFilesystem",
+        "replicas",
+        "revisionHistoryLimit",
+        "runAsGroup",
+        "runAsNonRoot",
+        "runAsUser",
+        "runtimeClassName",
+        "setHostnameAsFQDN",
+        "shareProcessNamespace",
+        "storageClassName",
+        "suspend",
+        "terminationGracePeriodSeconds",
+        "tolerationSeconds",
+        "ttlSecondsAfterFinished",
+    }
+)
+"""Fields that Kubernetes knows to be unset: an explicit zero, false or empty text in them differs from absence."""
+
+_SUFFIXES: Mapping[str, Decimal] = {
+    "n": Decimal("1e-9"),
+    "u": Decimal("1e-6"),
+    "m": Decimal("1e-3"),
+    "k": Decimal(10) ** 3,
+    "M": Decimal(10) ** 6,
+    "G": Decimal(10) ** 9,
+    "T": Decimal(10) ** 12,
+    "P": Decimal(10) ** 15,
+    "E": Decimal(10) ** 18,
+    "Ki": Decimal(2) ** 10,
+    "Mi": Decimal(2) ** 20,
+    "Gi": Decimal(2) ** 30,
+    "Ti": Decimal(2) ** 40,
+    "Pi": Decimal(2) ** 50,
+    "Ei": Decimal(2) ** 60,
+}
+
+
+def semantically_equal(one: Any, other: Any) -> bool:
+    """Whether two trees say the same."""
+    return bool(_normal(one, _Context.FIELDS) == _normal(other, _Context.FIELDS))
+
+
+def covers(live: Json, desired: Json) -> bool:
+    """Whether everything `desired` says already holds in `live`, which may say more (defaults, foreign keys)."""
+    return merge_patch(live, desired, None) is None
+
+
+def merge_patch(live: Json, desired: Json, applied: Json | None) -> Json | None:
+    """The merge patch that makes `live` say what `desired` says, or None when it does.
+
+    `applied` is what we last wrote, None when unknown: what is in it and not desired any more is removed. Fields that
+    none of us set survive. A list that differs is replaced whole.
+    """
+    return _patch(live, desired, applied or {}, _Context.FIELDS) or None
+
+
+def quantity(text: str | int | float) -> Decimal | None:
+    """The value of a Kubernetes quantity such as `1Gi`, `500m` or `2`; None when it is none."""
+    number = str(text).strip()
+    for length in (2, 1):
+        if (factor := _SUFFIXES.get(number[-length:])) is not None:
+            return _product(number[:-length], factor)
+    return _product(number, Decimal(1))
+
+
+def _product(number: str, factor: Decimal) -> Decimal | None:
+    try:
+        value = Decimal(number) * factor
+    except InvalidOperation:
+        return None
+    return value if value.is_finite() else None
+
+
+class _Context(enum.Enum):
+    """How the values below a field are read."""
+
+    FIELDS = enum.auto()
+    QUANTITIES = enum.auto()
+    OPAQUE = enum.auto()
+
+
+def _below(key: str, context: _Context) -> _Context:
+    if context is not _Context.FIELDS:
+        return context
+    if key in _OPAQUE:
+        return _Context.OPAQUE
+    return _Context.QUANTITIES if key in _QUANTITIES else _Context.FIELDS
+
+
+def _patch(live: Json, desired: Json, applied: Json, context: _Context) -> Json:
+    patch: Json = {}
+    for key, wanted in desired.items():
+        if not _says(key, wanted, context):
+            continue
+        there, before, below = live.get(key), applied.get(key), _below(key, context)
+        if isinstance(wanted, dict) and isinstance(there, dict):
+            if inner := _patch(there, wanted, _tree(before), below):
+                patch[key] = inner
+        elif not _holds(there, wanted, before, below):
+            patch[key] = wanted
+    return patch | _removals(live, desired, applied, context)
+
+
+def _removals(live: Json, desired: Json, applied: Json, context: _Context) -> Json:
+    removals: Json = {}
+    for key, before in applied.items():
+        there = live.get(key)
+        ours = _says(key, before, context) and not _says(key, desired.get(key), context)
+        if not ours or not _says(key, there, context):
+            continue
+        if key in _OPAQUE and context is _Context.FIELDS and isinstance(there, dict):
+            # others put keys of their own in here
+            if inner := _removals(there, {}, _tree(before), _Context.OPAQUE):
+                removals[key] = inner
+        else:
+            removals[key] = None
+    return removals
+
+
+def _holds(live: Any, wanted: Any, before: Any, context: _Context) -> bool:
+    if isinstance(wanted, dict) and isinstance(live, dict):
+        return not _patch(live, wanted, _tree(before), context)
+    if isinstance(wanted, list) and isinstance(live, list):
+        if len(wanted) != len(live):
+            return False
+        earlier = before if isinstance(before, list) and len(before) == len(wanted) else [None] * len(wanted)
+        return all(_holds(there, item, old, context) for there, item, old in zip(live, wanted, earlier, strict=True))
+    return bool(_normal(live, context) == _normal(wanted, context))
+
+
+def _tree(value: Any) -> Json:
+    return value if isinstance(value, dict) else {}
+
+
+def _normal(value: Any, context: _Context) -> Any:
+    """`value` without what says nothing, quantities as numbers."""
+    if isinstance(value, dict):
+        return {k: _normal(v, _below(k, context)) for k, v in value.items() if _says(k, v, context)}
+    if isinstance(value, list):
+        return [_normal(item, context) for item in value]
+    if context is _Context.QUANTITIES and isinstance(value, str | int | float):
+        number = quantity(value)
+        return value if number is None else number
+    return value
+
+
+def _says(key: str, value: Any, context: _Context) -> bool:
+    """Whether a field of this value means more than an absent one."""
+    if value is None:
+        return False
+    if isinstance(value, dict):
+        below = _below(key, context)
+        return any(_says(k, v, below) for k, v in value.items())
+    if isinstance(value, list):
+        return bool(value)
+    return bool(value) or context is not _Context.FIELDS or key in _OPTIONAL or key in _QUANTITIES

@@ -1,0 +1,64 @@
+"""Client-side throttling: a token bucket (informers-workqueue.md REST-1, RL-4)."""
+
+import threading
+from dataclasses import dataclass
+
+import structlog
+
+from ports.clock import Clock
+from ports.stopping import Stop
+
+_log = structlog.get_logger(__name__)
+
+_WORTH_A_LOG = 0.05
+_WORTH_A_WARNING = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """Requests per second, and how many may go at once after a pause."""
+
+    qps: float = 50.0
+    burst: int = 100
+
+
+class Throttle:
+    """A token bucket, full at first, refilled at `qps` up to `burst`; callers pass in the order they came."""
+
+    def __init__(self, rate: Rate, clock: Clock) -> None:
+        """Raise ValueError for a rate that lets nothing through."""
+        if rate.qps <= 0 or rate.burst < 1:
+            raise ValueError(f"a rate needs qps > 0 and burst >= 1, not {rate.qps:g} and {rate.burst}")
+        self._rate = rate
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._tokens = float(rate.burst)
+        self._counted_at = clock.now()
+        self._warned_at = float("-inf")
+
+    def take(self, stop: Stop) -> float | None:
+        """Wait for a token; return the seconds waited, or None when `stop` came first."""
+        delay = self._reserve()
+        if delay <= 0:
+            return None if stop.is_set() else 0.0
+        self._log(delay)
+        return None if stop.wait(self._clock, delay) else delay
+
+    def _reserve(self) -> float:
+        """Take one token, which may exist only later; return when, in seconds from now."""
+        with self._lock:
+            now = self._clock.now()
+            refilled = self._tokens + (now - self._counted_at) * self._rate.qps
+            self._tokens = min(refilled, float(self._rate.burst)) - 1.0
+            self._counted_at = now
+            return max(0.0, -self._tokens / self._rate.qps)
+
+    def _log(self, delay: float) -> None:
+        if delay <= _WORTH_A_LOG:
+            return
+        now = self._clock.now()
+        if delay > _WORTH_A_WARNING and now - self._warned_at >= 1.0:
+            self._warned_at = now
+            _log.warning("waiting before a request", reason="client-side throttling", seconds=round(delay, 3))
+        else:
+            _log.debug("waiting before a request", reason="client-side throttling", seconds=round(delay, 3))

@@ -1,0 +1,180 @@
+"""What Discovery should look like (objects.md 10.1). Pure functions of a defaulted TidbCluster."""
+
+import json
+
+from apis.accessor import component
+from apis.identity import tls_enabled
+from apis.tidbcluster import TidbCluster
+from dataplane.addresses import DISCOVERY_PORT, DISCOVERY_PROXY_PORT
+from kube.objects import Json
+from member import labels, pod, probes, volumes
+from member.naming import cluster_client_secret, cluster_secret, discovery_mtls
+from member.services import port
+from member.services import service as make_service
+from member.strategic_merge import with_additional_containers
+
+_COMPONENT = "discovery"
+_RBAC = "rbac.authorization.k8s.io"
+_TOKEN_LIFETIME = 3607
+"""Seconds; the value Kubernetes itself uses, one above an hour so that it shows who asked."""
+
+
+def wanted(tc: TidbCluster) -> bool:
+    """Whether the cluster needs Discovery: for a PD of its own, or to reach PD in another Kubernetes cluster."""
+    return tc.spec.pd is not None or tc.spec.across_k8s
+
+
+def name(tc: TidbCluster) -> str:
+    """The name of all of Discovery's objects."""
+    return f"{tc.metadata.name}-discovery"
+
+
+def role(tc: TidbCluster) -> Json:
+    """What Discovery may read: its cluster, and with TLS the certificate with which it asks PD.
+
+    v1.6 lets it read every Secret of the namespace.
+    """
+    rules = [_may_get("pingcap.com", "tidbclusters", tc.metadata.name)]
+    if tls_enabled(tc):
+        rules.append(_may_get("", "secrets", cluster_client_secret(tc)))
+    return _object(tc, f"{_RBAC}/v1", "Role", rules=rules)
+
+
+def _may_get(group: str, resource: str, object_name: str) -> Json:
+    return {"apiGroups": [group], "resources": [resource], "resourceNames": [object_name], "verbs": ["get"]}
+
+
+def service_account(tc: TidbCluster) -> Json:
+    """The identity of Discovery's pod."""
+    return _object(tc, "v1", "ServiceAccount")
+
+
+def role_binding(tc: TidbCluster) -> Json:
+    """Gives the role to the identity."""
+    return _object(
+        tc,
+        f"{_RBAC}/v1",
+        "RoleBinding",
+        roleRef={"apiGroup": _RBAC, "kind": "Role", "name": name(tc)},
+        subjects=[{"kind": "ServiceAccount", "name": name(tc)}],
+    )
+
+
+def deployment(tc: TidbCluster, image: str) -> Json:
+    """Discovery's one pod; `image` is the operator's (flag --tidb-discovery-image)."""
+    template = _template(tc, image)
+    record = json.dumps(template["spec"], separators=(",", ":"))
+    return _object(
+        tc,
+        "apps/v1",
+        "Deployment",
+        annotations={labels.LAST_APPLIED_POD_TEMPLATE: record},
+        spec={
+            "replicas": 1,
+            "strategy": {"type": "Recreate"},
+            "selector": {"matchLabels": labels.base_labels(tc, _COMPONENT)},
+            "template": template,
+        },
+    )
+
+
+def service(tc: TidbCluster) -> Json:
+    """Where PD's pods ask. Its selector is the whole label set of the pod, the user's labels included."""
+    spec: Json = {
+        "type": "ClusterIP",
+        "ports": [port("discovery", DISCOVERY_PORT), port("proxy", DISCOVERY_PROXY_PORT)],
+        "selector": _pod_labels(tc),
+    }
+    return make_service(tc, name(tc), spec, labels.base_labels(tc, _COMPONENT))
+
+
+def _object(
+    tc: TidbCluster, api_version: str, kind: str, *, annotations: dict[str, str] | None = None, **body: object
+) -> Json:
+    metadata = labels.object_meta(tc, name(tc), labels.base_labels(tc, _COMPONENT), annotations)
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **body}
+
+
+def _pod_labels(tc: TidbCluster) -> dict[str, str]:
+    return component(tc, _COMPONENT).labels | labels.base_labels(tc, _COMPONENT)
+
+
+def _template(tc: TidbCluster, image: str) -> Json:
+    discovery = component(tc, _COMPONENT)
+    spec = discovery.spec
+    containers = with_additional_containers([_container(tc, image)], spec.additional_containers)
+    special = _special_volumes(tc)
+    mounts = [*containers[0].get("volumeMounts", ()), *(mount for mount, _ in special)]
+    containers[0] = pod.without_unset(containers[0] | {"volumeMounts": mounts})
+    pod_spec = pod.pod_spec(discovery) | pod.without_unset(
+        {
+            "initContainers": spec.init_containers,
+            "containers": containers,
+            "volumes": [*spec.additional_volumes, *(volume for _, volume in special)],
+            "serviceAccountName": name(tc),
+        }
+    )
+    metadata = pod.without_unset({"labels": _pod_labels(tc), "annotations": discovery.annotations})
+    return {"metadata": metadata, "spec": pod_spec}
+
+
+def _container(tc: TidbCluster, image: str) -> Json:
+    discovery = component(tc, _COMPONENT)
+    container = pod.main_container(
+        discovery,
+        command=["/usr/local/bin/tidb-discovery"],
+        ports=[
+            pod.container_port("discovery", DISCOVERY_PORT),
+            pod.container_port("proxy", DISCOVERY_PROXY_PORT),
+        ],
+        mounts=discovery.spec.additional_volume_mounts,
+        builtin_env=[
+            pod.env_from_field("MY_POD_NAMESPACE", "metadata.namespace"),
+            pod.env("TZ", tc.spec.timezone or "UTC"),
+            pod.env("TC_NAME", tc.metadata.name),
+        ],
+    )
+    container["image"] = image
+    if _uses_pd_tls(tc):
+        container["env"].append(pod.env("TC_TLS_ENABLED", "true"))
+    if discovery_mtls(tc):
+        container["env"].append(pod.env("DISCOVERY_MTLS_ENABLED", "true"))
+    return container | _probes(tc)
+
+
+def _probes(tc: TidbCluster) -> Json:
+    spec = tc.spec.discovery
+    if spec is None:
+        return {}
+    handler = probes.tcp(DISCOVERY_PORT)
+    given = {"readinessProbe": spec.readiness_probe, "livenessProbe": spec.liveness_probe}
+    return {kind: probes.as_given(handler, probe) for kind, probe in given.items() if probe is not None}
+
+
+def _uses_pd_tls(tc: TidbCluster) -> bool:
+    return tls_enabled(tc) and tc.spec.pd is not None
+
+
+def _special_volumes(tc: TidbCluster) -> list[tuple[Json, Json]]:
+    """Mounts and volumes that come after the user's: certificates, and the token when it is not mounted by itself."""
+    secrets = {}
+    if _uses_pd_tls(tc):
+        secrets["pd-tls"] = cluster_secret(tc, "pd")
+    if discovery_mtls(tc):
+        secrets["discovery-tls"] = cluster_secret(tc, _COMPONENT)
+    special = list(zip(volumes.certificate_mounts(secrets), volumes.certificate_volumes(secrets), strict=True))
+    if component(tc, _COMPONENT).automount_service_account_token is False:
+        path = "/var/run/secrets/kubernetes.io/serviceaccount"
+        special.append((volumes.mount("kube-api-access", path, read_only=True), _token_volume()))
+    return special
+
+
+def _token_volume() -> Json:
+    """What Kubernetes would mount by itself; Discovery needs it to read its cluster."""
+    namespace = {"path": "namespace", "fieldRef": {"fieldPath": "metadata.namespace"}}
+    sources: list[Json] = [
+        {"serviceAccountToken": {"path": "token", "expirationSeconds": _TOKEN_LIFETIME}},
+        {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
+        {"downwardAPI": {"items": [namespace]}},
+    ]
+    return {"name": "kube-api-access", "projected": {"sources": sources}}

@@ -1,0 +1,93 @@
+"""Labels and annotations: every key, and who carries what (objects.md 1.2, 13)."""
+
+from collections.abc import Mapping
+
+from apis.identity import INSTANCE_LABEL, instance_name
+from apis.tidbcluster import TidbCluster
+from kube.objects import Json
+
+# Labels (objects.md 13.1)
+NAME = "app.kubernetes.io/name"
+MANAGED_BY = "app.kubernetes.io/managed-by"
+INSTANCE = INSTANCE_LABEL
+COMPONENT = "app.kubernetes.io/component"
+USED_BY = "app.kubernetes.io/used-by"
+NAMESPACE = "app.kubernetes.io/namespace"
+CLUSTER_ID = "tidb.pingcap.com/cluster-id"
+MEMBER_ID = "tidb.pingcap.com/member-id"
+STORE_ID = "tidb.pingcap.com/store-id"
+POD_NAME = "tidb.pingcap.com/pod-name"
+CONTROLLER_REVISION_HASH = "controller-revision-hash"
+STATEFUL_SET_POD_NAME = "statefulset.kubernetes.io/pod-name"
+
+TIDB_CLUSTER = "tidb-cluster"
+TIDB_OPERATOR = "tidb-operator"
+END_USER = "end-user"
+PEER = "peer"
+
+# Annotations of the TidbCluster (objects.md 13.2)
+FORCE_UPGRADE = "tidb.pingcap.com/force-upgrade"
+SKIP_TLS_WHEN_CONNECT_TIDB = "tidb.tidb.pingcap.com/skip-tls-when-connect-tidb"
+TIKV_VOLUMES_READY = "tidb.pingcap.com/tikv-volumes-ready"
+
+# Annotations of pods, StatefulSets, Services, Deployments (objects.md 13.3)
+LAST_APPLIED = "pingcap.com/last-applied-configuration"
+LAST_APPLIED_POD_TEMPLATE = "pingcap.com/last-applied-podtemplate"
+DELETE_SLOTS = "delete-slots"
+OWNER_GENERATION = "tidb.pingcap.com/owner-generation"
+SYNC_TIMESTAMP = "tidb.pingcap.com/sync-timestamp"
+PROMETHEUS_SCRAPE = "prometheus.io/scrape"
+PROMETHEUS_PATH = "prometheus.io/path"
+PROMETHEUS_PORT = "prometheus.io/port"
+SYSCTL_INIT = "tidb.pingcap.com/sysctl-init"
+RESTARTED_AT = "tidb.pingcap.com/restartedAt"
+SCALE_IN_TIME = "tidb.pingcap.com/scale-in-time"
+PVC_DEFER_DELETING = "tidb.pingcap.com/pvc-defer-deleting"
+POD_SCHEDULING = "tidb.pingcap.com/pod-scheduling"
+START_SCRIPT_OPTIONS = "tidb.pingcap.com/start-script-options"
+"""On a ConfigMap: what the user chose that shows in its start script (`member.configmap`). Not known to v1.6."""
+
+
+def config_map_before_delete(component: str) -> str:
+    """The annotation of the TidbCluster that remembers a ConfigMap while its StatefulSet is re-created (6.5)."""
+    return f"tidb.pingcap.com/configmap-name-before-delete-{component}"
+
+
+def base_labels(tc: TidbCluster, component: str) -> dict[str, str]:
+    """The four labels of everything made for a component; they are also its selector (objects.md 1.2)."""
+    return {
+        NAME: TIDB_CLUSTER,
+        MANAGED_BY: TIDB_OPERATOR,
+        INSTANCE: instance_name(tc),
+        COMPONENT: component,
+    }
+
+
+def owner_reference(tc: TidbCluster) -> Json:
+    """The reference that makes the cluster the controller of an object."""
+    return {
+        "apiVersion": tc.api_version,
+        "kind": tc.kind,
+        "name": tc.metadata.name,
+        "uid": tc.metadata.uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def object_meta(
+    tc: TidbCluster,
+    name: str,
+    labels: Mapping[str, str],
+    annotations: Mapping[str, str] | None = None,
+) -> Json:
+    """Metadata of an object that the cluster owns; without the `annotations` key when there are none."""
+    metadata: Json = {
+        "name": name,
+        "namespace": tc.metadata.namespace,
+        "labels": dict(labels),
+        "ownerReferences": [owner_reference(tc)],
+    }
+    if annotations:
+        metadata["annotations"] = dict(annotations)
+    return metadata

@@ -1,0 +1,103 @@
+"""Names of objects, Secrets and members of a cluster (objects.md 1.1, 8, 9.1; lifecycle.md 4.1).
+
+What is dialled, `dataplane.addresses` knows; here a cluster's spec is turned into that.
+"""
+
+from apis.identity import is_heterogeneous, tls_enabled
+from apis.shared import TidbClusterRef
+from apis.tidbcluster import TidbCluster
+from dataplane.addresses import AddressBook
+
+
+def member_name(tc: TidbCluster, component: str) -> str:
+    """`<tc>-<component>`: the StatefulSet, the Service for clients, and the base of the ConfigMap's name."""
+    return f"{tc.metadata.name}-{component}"
+
+
+def peer_service(tc: TidbCluster, component: str) -> str:
+    """`<tc>-<component>-peer`: the headless Service."""
+    return f"{member_name(tc, component)}-peer"
+
+
+def pod_name(tc: TidbCluster, component: str, ordinal: int) -> str:
+    """`<tc>-<component>-<ordinal>`."""
+    return f"{member_name(tc, component)}-{ordinal}"
+
+
+def pvc_name(volume: str, pod: str) -> str:
+    """`<claim template>-<pod>`, as the StatefulSet controller names claims (objects.md 5)."""
+    return f"{volume}-{pod}"
+
+
+def ordinal_of(pod: str) -> int:
+    """The ordinal at the end of a pod's name. Raises ValueError when there is none."""
+    return int(pod.rpartition("-")[2])
+
+
+def member_host(tc: TidbCluster, component: str, pod: str) -> str:
+    """The host a member advertises: `<pod>.<tc>-<component>-peer.<ns>.svc[.<domain>]` (objects.md 7.4)."""
+    return address_book(tc).advertised_host(component, ordinal_of(pod))
+
+
+def pd_member_name(tc: TidbCluster, pod: str) -> str:
+    """The name a PD member gives itself: its host where clusters span networks, else the pod's name."""
+    if tc.spec.across_k8s or tc.spec.cluster_domain:
+        return member_host(tc, "pd", pod)
+    return pod
+
+
+def discovery_mtls(tc: TidbCluster) -> bool:
+    """Whether Discovery demands client certificates (objects.md 9.4)."""
+    return tls_enabled(tc) and tc.spec.tls_cluster is not None and tc.spec.tls_cluster.enable_discovery_mtls
+
+
+def address_book(tc: TidbCluster) -> AddressBook:
+    """The addresses of the cluster's own members."""
+    return AddressBook(tc.metadata.name, tc.metadata.namespace, tc.spec.cluster_domain, tls_enabled(tc))
+
+
+def referenced_cluster(tc: TidbCluster) -> TidbClusterRef | None:
+    """The cluster whose PD this one uses: set for a heterogeneous cluster without PD of its own (objects.md 8)."""
+    return tc.spec.cluster if tc.spec.pd is None and is_heterogeneous(tc) else None
+
+
+def pd_url(tc: TidbCluster) -> str:
+    """Where the controller reaches PD: the cluster's own, else the referenced cluster's (objects.md 8)."""
+    reference = referenced_cluster(tc)
+    if reference is None:
+        return address_book(tc).pd()
+    namespace = reference.namespace or tc.metadata.namespace
+    book = AddressBook(reference.name, namespace, reference.cluster_domain, tls_enabled(tc))
+    return book.pd_peers() if tc.spec.across_k8s else book.pd()
+
+
+def tidb_status_url(tc: TidbCluster, pod: str) -> str:
+    """Where the controller reaches the status port of one TiDB server."""
+    return address_book(tc).tidb_status(ordinal_of(pod))
+
+
+def cluster_secret(tc: TidbCluster, component: str) -> str:
+    """The Secret with a component's certificate (objects.md 9.1)."""
+    return f"{member_name(tc, component)}-cluster-secret"
+
+
+def cluster_client_secret(tc: TidbCluster) -> str:
+    """The Secret with the certificate of the operator's own clients."""
+    return f"{tc.metadata.name}-cluster-client-secret"
+
+
+def tidb_server_secret(tc: TidbCluster) -> str:
+    """The Secret with the certificate of TiDB's MySQL port."""
+    return f"{tc.metadata.name}-tidb-server-secret"
+
+
+def tidb_client_secret(tc: TidbCluster) -> str:
+    """The Secret with which PD's dashboard connects to TiDB."""
+    if tc.spec.pd is not None and tc.spec.pd.tls_client_secret_name:
+        return tc.spec.pd.tls_client_secret_name
+    return f"{tc.metadata.name}-tidb-client-secret"
+
+
+def tidb_auth_token_secret(tc: TidbCluster) -> str:
+    """The Secret with the key set of TiDB's token authentication."""
+    return f"{tc.metadata.name}-tidb-auth-token-jwks-secret"

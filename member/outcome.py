@@ -1,0 +1,51 @@
+"""What a stage answers: done, or not yet, and why - in one sentence a user can act on (design.md 3.3).
+
+A wait is a value, not an exception: the sync shows it as a condition and goes on with the stages that do not depend
+on it.
+"""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The stage found everything as wanted."""
+
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """The stage can't go on yet, and that is expected.
+
+    `reason` is a condition reason (CamelCase), `message` a sentence that says what for. `retry_after` is in seconds;
+    None means that an event will bring the cluster back.
+    """
+
+    reason: str
+    message: str
+    retry_after: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The stage won't do what the spec asks for; only the user can change that. Nothing was written for it.
+
+    `retry_after`, in seconds, is for what goes on beside it.
+    """
+
+    reason: str
+    message: str
+    retry_after: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """What should have worked did not: an answer was missing, or a request was refused. Retried with back-off."""
+
+    reason: str
+    message: str
+
+
+Outcome: TypeAlias = Done | Waiting | Refused | Failed

@@ -1,0 +1,154 @@
+"""What PD should look like (objects.md 2.1, 4.1, 6.4). Pure functions of a defaulted TidbCluster."""
+
+from apis import config, images, toml
+from apis.accessor import component
+from apis.identity import tls_enabled
+from apis.shared import ServiceSpec
+from apis.tidbcluster import PDSpec, TidbCluster
+from dataplane.addresses import PD_CLIENT_PORT, PD_PEER_PORT
+from kube.objects import Json
+from member import labels, pod, probes, volumes
+from member import statefulset as stateful_sets
+from member.configmap import CONFIG_FILE, STARTUP_SCRIPT, Content
+from member.naming import (
+    cluster_client_secret,
+    cluster_secret,
+    member_name,
+    peer_service,
+    tidb_client_secret,
+)
+from member.script_options import pd_options
+from member.services import end_user, peer, port
+from member.startscript import pd_script
+
+_TLS = "pd-tls"
+_CLIENT_TLS = "cluster-client-tls"
+_TIDB_CLIENT_TLS = "tidb-client-tls"
+
+
+def services(tc: TidbCluster) -> list[Json]:
+    """PD's Services: for clients, and for the members among themselves."""
+    peer_ports = [port("tcp-peer-2380", PD_PEER_PORT), port("tcp-peer-2379", PD_CLIENT_PORT)]
+    return [_end_user_service(tc), peer(tc, "pd", peer_ports)]
+
+
+def _end_user_service(tc: TidbCluster) -> Json:
+    chosen = _spec(tc).service or ServiceSpec()
+    spec = pod.without_unset(
+        {
+            "type": chosen.type or _deprecated_type(tc),
+            "ports": [port(chosen.port_name or "client", PD_CLIENT_PORT)],
+            "clusterIP": chosen.cluster_ip,
+            "loadBalancerIP": chosen.load_balancer_ip,
+        }
+    )
+    return end_user(tc, "pd", spec, chosen.labels, chosen.annotations)
+
+
+def _deprecated_type(tc: TidbCluster) -> str:
+    """The type that the deprecated `spec.services` asks for."""
+    asked = next((entry.type for entry in tc.spec.services if entry.name == "pd"), "")
+    return asked if asked in ("NodePort", "LoadBalancer") else "ClusterIP"
+
+
+def content(tc: TidbCluster) -> Content:
+    """The texts of PD's ConfigMap. Raises InvalidField for a configuration that validation refuses."""
+    pd = component(tc, "pd")
+    tables = pd.config_tables()
+    if tls_enabled(tc):
+        ca, certificate, key = volumes.certificate_files(_TLS)
+        config.put(tables, "security.cacert-path", ca)
+        config.put(tables, "security.cert-path", certificate)
+        config.put(tables, "security.key-path", key)
+    if _dashboard_uses_tls(tc):
+        ca, certificate, key = volumes.certificate_files(_TIDB_CLIENT_TLS)
+        config.put(tables, "dashboard.tidb-cert-path", certificate)
+        config.put(tables, "dashboard.tidb-key-path", key)
+        if not _skips_internal_ca(tc):
+            config.put(tables, "dashboard.tidb-cacert-path", ca)
+    proxy = _spec(tc).enable_dashboard_internal_proxy
+    if proxy is not None:
+        config.put(tables, "dashboard.internal-proxy", proxy)
+    return Content({CONFIG_FILE: toml.dumps(tables), STARTUP_SCRIPT: pd_script(tc)}, pd_options(tc))
+
+
+def stateful_set(tc: TidbCluster, config_map_name: str) -> Json:
+    """PD's StatefulSet, whose pods read the ConfigMap of that name."""
+    pd, spec = component(tc, "pd"), _spec(tc)
+    certificates = _certificates(tc)
+    container = pod.main_container(
+        pd,
+        command=["/bin/sh", volumes.start_script("pd")],
+        ports=[pod.container_port("server", PD_PEER_PORT), pod.container_port("client", PD_CLIENT_PORT)],
+        mounts=[
+            volumes.ANNOTATIONS_MOUNT,
+            *volumes.config_mounts("pd"),
+            volumes.mount("pd", "/var/lib/pd"),
+            *volumes.certificate_mounts(certificates),
+            *volumes.storage_volume_mounts("pd", spec.storage_volumes),
+            *spec.additional_volume_mounts,
+        ],
+        builtin_env=_env(tc),
+    )
+    if spec.readiness_probe is not None:
+        container["readinessProbe"] = probes.readiness(probes.tcp(PD_CLIENT_PORT), spec.readiness_probe)
+    template = pod.pod_template(
+        pd,
+        containers=[container],
+        volumes=[
+            volumes.ANNOTATIONS_VOLUME,
+            *volumes.config_volumes("pd", config_map_name),
+            *volumes.certificate_volumes(certificates),
+        ],
+        metrics_port=PD_CLIENT_PORT,
+    )
+    return stateful_sets.stateful_set(
+        pd,
+        template=template,
+        claims=[volumes.data_claim("pd", pd.storage_request, spec), *volumes.storage_volume_claims("pd", spec)],
+        replacing_volumes=tc.status.pd.vol_replace_in_progress,
+    )
+
+
+def _env(tc: TidbCluster) -> list[Json]:
+    own_pod = [pod.POD_NAME] if component(tc, "pd").host_network else []
+    return [
+        pod.NAMESPACE,
+        pod.env("PEER_SERVICE_NAME", peer_service(tc, "pd")),
+        pod.env("SERVICE_NAME", member_name(tc, "pd")),
+        pod.env("SET_NAME", member_name(tc, "pd")),
+        pod.env("TZ", tc.spec.timezone),
+        *own_pod,
+    ]
+
+
+def _certificates(tc: TidbCluster) -> dict[str, str]:
+    """Certificate volume → Secret, in the order of the mounts."""
+    secrets = {}
+    if tls_enabled(tc):
+        secrets[_TLS] = cluster_secret(tc, "pd")
+        if _spec(tc).mount_cluster_client_secret:
+            secrets[_CLIENT_TLS] = cluster_client_secret(tc)
+    if _dashboard_uses_tls(tc):
+        secrets[_TIDB_CLIENT_TLS] = tidb_client_secret(tc)
+    return secrets
+
+
+def _dashboard_uses_tls(tc: TidbCluster) -> bool:
+    """Whether PD's dashboard connects to TiDB with a client certificate."""
+    tidb = tc.spec.tidb
+    if tidb is None or tidb.tls_client is None or not tidb.tls_client.enabled:
+        return False
+    if labels.SKIP_TLS_WHEN_CONNECT_TIDB in tc.metadata.annotations:
+        return False
+    return images.at_least(component(tc, "pd").version, "v4.0.0")
+
+
+def _skips_internal_ca(tc: TidbCluster) -> bool:
+    tidb = tc.spec.tidb
+    return tidb is not None and tidb.tls_client is not None and tidb.tls_client.skip_internal_client_ca
+
+
+def _spec(tc: TidbCluster) -> PDSpec:
+    assert tc.spec.pd is not None  # `component` has answered
+    return tc.spec.pd

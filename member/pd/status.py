@@ -1,0 +1,109 @@
+"""What PD is like right now (lifecycle.md 5.1). Reads only."""
+
+from datetime import datetime
+
+from apis.identity import is_given_up
+from apis.ordinals import desired_replicas
+from apis.shared import PDMember, UnjoinedMember
+from apis.tidbcluster import PDStatus
+from dataplane.errors import BadTlsMaterial, DataPlaneError, Unavailable
+from dataplane.pd import Health
+from kube.objects import Object
+from member import reach
+from member.claims import claims_of
+from member.naming import address_book, pd_member_name
+from member.outcome import Done, Failed, Outcome, Refused, Waiting
+from member.pods import ready_pods
+from member.polling import next_look
+from member.round import Round
+from member.status import observe_pods, stamp, transition_time
+from ports.transport import RequestTimeout
+
+
+def observe(round_: Round) -> Outcome:
+    """Bring `status.pd` up to date.
+
+    The answer is Waiting while a new PD does not answer yet, Failed when one that served before does not, and Refused
+    when another PD answers.
+    """
+    if round_.tc.spec.pd is None:
+        return Done()
+    status = round_.status.pd
+    status.synced = False
+    pods = observe_pods(round_, "pd", status)
+    if pods is None:
+        return Done()
+    if not ready_pods(pods):
+        return Waiting("PDNotReady", "no PD pod is Ready yet")
+    outcome = _ask(round_, status)
+    if isinstance(outcome, Done):
+        status.unjoined_members = _unjoined(round_, status, pods)
+        status.synced = True
+    return outcome
+
+
+def _ask(round_: Round, status: PDStatus) -> Outcome:
+    known = round_.status.cluster_id
+    try:
+        pd = reach.pd(round_)
+        healths = pd.health(members=desired_replicas(round_.tc, "pd"))
+        cluster_id = str(pd.cluster_id())
+        leader = pd.leader()
+    except BadTlsMaterial as error:
+        return Failed("BadTLS", str(error))
+    except Unavailable as error:
+        if known or isinstance(error.cause, RequestTimeout):
+            return Failed("PDUnreachable", str(error))
+        return Waiting("PDNotAnswering", f"PD does not answer yet: {error}", next_look(round_, "pd"))
+    except DataPlaneError as error:
+        return Failed("PDUnreachable", str(error))
+    if known and known != cluster_id and not is_given_up(round_.tc):
+        return Refused(
+            "ForeignPDCluster",
+            f"PD answers with cluster id {cluster_id}, but this cluster is {known}: nothing is written until the "
+            "volumes of the right PD are back, or the TidbCluster is made anew",
+        )
+    round_.status.cluster_id = cluster_id
+    _set_members(round_, status, healths, leader.name)
+    return Done()
+
+
+def _set_members(round_: Round, status: PDStatus, healths: tuple[Health, ...], leader: str) -> None:
+    book, now = address_book(round_.tc), round_.doors.clock.wall()
+    before = status.members | status.peer_members
+    status.members, status.peer_members, status.leader = {}, {}, None
+    for health in healths:
+        if not health.name:
+            continue  # added to PD but never started
+        member = _member(health, before.get(health.name), now)
+        own = book.ordinal_of("pd", member.client_url) is not None
+        (status.members if own else status.peer_members)[member.name] = member
+        if member.name == leader:
+            status.leader = member
+
+
+def _member(health: Health, old: PDMember | None, now: datetime) -> PDMember:
+    return PDMember(
+        name=health.name,
+        id=str(health.member_id),
+        client_url=health.client_urls[0] if health.client_urls else "",
+        health=health.healthy,
+        last_transition_time=transition_time(old, old is not None and old.health == health.healthy, now),
+    )
+
+
+def _unjoined(round_: Round, status: PDStatus, pods: list[Object]) -> dict[str, UnjoinedMember]:
+    """The pods that PD does not count among its members; the time is that of the first sight."""
+    members = {name.lower() for name in status.members}
+    found = {}
+    for pod in pods:
+        name = pod.metadata.name
+        if pd_member_name(round_.tc, name).lower() in members or name.lower() in members:
+            continue
+        old = status.unjoined_members.get(name)
+        found[name] = UnjoinedMember(
+            pod_name=name,
+            pvc_uid_set={claim.metadata.uid: {} for claim in claims_of(round_, pod)},
+            created_at=old.created_at if old else stamp(round_.doors.clock.wall()),
+        )
+    return found

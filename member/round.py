@@ -1,0 +1,91 @@
+"""One reconcile of one TidbCluster: what the stages see and through what they act.
+
+The spec is defaulted in memory and never written. The status is this round's working copy; the sync patches it at the
+end when it differs from what is stored. Listers are caches: what they lack may only be unseen (F1).
+"""
+
+from dataclasses import dataclass, field
+
+from apis.tidbcluster import TidbCluster, TidbClusterStatus
+from dataplane.clients import DataPlane
+from dataplane.tls import TlsMaterial
+from kube.apply import Applier
+from kube.client import Client
+from kube.events import EventRecorder
+from kube.objects import Object
+from kube.reading import Lister
+from member.naming import member_name
+from member.outcome import Outcome
+from ports.clock import Clock
+
+
+@dataclass(frozen=True, slots=True)
+class Listers:
+    """The caches that stages read."""
+
+    config_maps: Lister
+    deployments: Lister
+    persistent_volume_claims: Lister
+    pods: Lister
+    role_bindings: Lister
+    roles: Lister
+    service_accounts: Lister
+    services: Lister
+    stateful_sets: Lister
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the process was told at its start and the stages need."""
+
+    discovery_image: str
+
+
+@dataclass(frozen=True, slots=True)
+class Doors:
+    """The ways to the outside."""
+
+    client: Client
+    applier: Applier
+    dataplane: DataPlane
+    recorder: EventRecorder
+    clock: Clock
+
+
+@dataclass(slots=True)
+class Round:
+    """One reconcile.
+
+    `owner` is the cached TidbCluster; `tc` its decoded and defaulted form, with the working copy of the status.
+    `observations` holds what looking at each component gave, `outcomes` what the stages answered so far.
+    `owner_lives`: a live read of this round has found the TidbCluster.
+    """
+
+    owner: Object
+    tc: TidbCluster
+    listers: Listers
+    settings: Settings
+    doors: Doors
+    observations: dict[str, Outcome] = field(default_factory=dict)
+    outcomes: dict[str, Outcome] = field(default_factory=dict)
+    owner_lives: bool = False
+    tls: TlsMaterial | None = field(default=None, repr=False)
+
+    @property
+    def status(self) -> TidbClusterStatus:
+        """The working copy of the status."""
+        return self.tc.status
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of the cluster and of all that is made for it."""
+        return self.owner.metadata.namespace
+
+    @property
+    def name(self) -> str:
+        """The name of the cluster."""
+        return self.owner.metadata.name
+
+    def stateful_set(self, component: str) -> Object | None:
+        """The cached StatefulSet of a component."""
+        return self.listers.stateful_sets.get(self.namespace, member_name(self.tc, component))

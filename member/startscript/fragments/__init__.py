@@ -1,0 +1,29 @@
+"""The pieces that start scripts are made of: POSIX sh, one step each, no placeholders.
+
+What depends on the spec is a variable that the script sets before the pieces that use it.
+"""
+
+import functools
+import importlib.resources
+import shlex
+
+
+def assemble(shebang: str, purpose: str, *parts: str) -> str:
+    """A script of the parts that are not empty, with a blank line between them."""
+    return "\n".join([f"{shebang}\n# {purpose}\n", *(part for part in parts if part)])
+
+
+@functools.cache
+def fragment(name: str) -> str:
+    """The text of `<name>.sh`, ending in a newline. Raises FileNotFoundError."""
+    return importlib.resources.files(__name__).joinpath(f"{name}.sh").read_text("utf-8")
+
+
+def settings(**values: str | int) -> str:
+    """Assignments of literal values."""
+    return "".join(f"{name}={shlex.quote(str(value))}\n" for name, value in values.items())
+
+
+def expressions(**values: str) -> str:
+    """Assignments of what the shell works out."""
+    return "".join(f'{name}="{value}"\n' for name, value in values.items())

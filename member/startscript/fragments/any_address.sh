@@ -1,0 +1,3 @@
+resolves() {
+    [ -n "$(addresses)" ]
+}

@@ -1,0 +1,1 @@
+sleep "$INITIAL_WAIT"

@@ -1,0 +1,3 @@
+resolves() {
+    nslookup "$DOMAIN" >/dev/null 2>&1
+}

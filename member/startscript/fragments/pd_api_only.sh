@@ -1,0 +1,2 @@
+# TSO and scheduling are services of their own.
+set -- services api "$@"

@@ -1,0 +1,6 @@
+set -- \
+    --store=tikv \
+    --advertise-address="$DOMAIN" \
+    --host=0.0.0.0 \
+    --path="$PD" \
+    --config=/etc/tidb/tidb.toml

@@ -1,0 +1,3 @@
+if [ "${BINLOG_ENABLED:-}" = true ]; then
+    set -- "$@" --enable-binlog=true
+fi

@@ -1,0 +1,1 @@
+set -- "$@" --plugin-dir=/plugins --plugin-load="$PLUGINS"

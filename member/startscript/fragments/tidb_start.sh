@@ -1,0 +1,2 @@
+echo "/tidb-server $*"
+exec /tidb-server "$@"

@@ -1,0 +1,1 @@
+set -- "$@" --advertise-status-addr="$DOMAIN:20180"

@@ -1,0 +1,1 @@
+PD=$(echo "$PD" | sed 's#https\{0,1\}://##g')

@@ -1,0 +1,71 @@
+"""StatefulSets: the shell around a pod template (objects.md 3.8)."""
+
+from collections.abc import Sequence
+
+from apis.accessor import Component
+from apis.ordinals import desired_replicas, slots_annotation
+from kube.objects import Json
+from member import labels
+from member.naming import member_name, peer_service
+from member.records import read_record
+
+
+def stateful_set(
+    component: Component,
+    *,
+    template: Json,
+    claims: Sequence[Json],
+    replacing_volumes: bool = False,
+) -> Json:
+    """The StatefulSet of a component.
+
+    Its partition equals its replicas: no pod is rolled by Kubernetes until the upgrade lowers the partition. What lists
+    ordinals to skip is copied but, without AdvancedStatefulSet, has no effect (lifecycle.md 4.4 BETTER).
+    """
+    tc = component.tc
+    replicas = desired_replicas(tc, component.name)
+    selector = labels.base_labels(tc, component.name)
+    slots = tc.metadata.annotations.get(slots_annotation(component.name))
+    annotations = {} if slots is None else {labels.DELETE_SLOTS: slots}
+    spec: Json = {
+        "replicas": replicas,
+        "selector": {"matchLabels": selector},
+        "serviceName": peer_service(tc, component.name),
+        "podManagementPolicy": component.pod_management_policy,
+        "updateStrategy": _update_strategy(component, replicas, replacing_volumes),
+        "template": template,
+    }
+    if claims:
+        spec["volumeClaimTemplates"] = list(claims)
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": labels.object_meta(tc, member_name(tc, component.name), selector, annotations),
+        "spec": spec,
+    }
+
+
+def _update_strategy(component: Component, replicas: int, replacing_volumes: bool) -> Json:
+    if replacing_volumes or component.stateful_set_update_strategy == "OnDelete":
+        return {"type": "OnDelete"}
+    return {"type": "RollingUpdate", "rollingUpdate": {"partition": replicas}}
+
+
+def with_replicas(desired: Json, replicas: int) -> Json:
+    """`desired` with another number of replicas, its partition the same: nothing is rolled."""
+    spec = desired["spec"] | {"replicas": replicas}
+    if "rollingUpdate" in spec["updateStrategy"]:
+        spec["updateStrategy"] = {"type": "RollingUpdate", "rollingUpdate": {"partition": replicas}}
+    return desired | {"spec": spec}
+
+
+def with_strategy_of(live: Json, desired: Json) -> Json:
+    """`desired` with the update strategy that `live` has: a partition never rises in the middle of a roll (I14)."""
+    return desired | {"spec": desired["spec"] | {"updateStrategy": live["spec"]["updateStrategy"]}}
+
+
+def with_template_of(live: Json, desired: Json) -> Json:
+    """`desired` with the pod template that `live` was last given."""
+    record = read_record(live)
+    template = (record.spec if record else live["spec"])["template"]
+    return desired | {"spec": desired["spec"] | {"template": template}}

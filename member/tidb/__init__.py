@@ -1,0 +1,1 @@
+"""TiDB: the stateless servers that speak MySQL."""

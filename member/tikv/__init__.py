@@ -1,0 +1,1 @@
+"""TiKV: the stores that hold the data."""

@@ -1,0 +1,138 @@
+"""What TiKV should look like (objects.md 4.3, 6.4). Pure functions of a defaulted TidbCluster."""
+
+from apis import config, quantity, toml
+from apis.accessor import component
+from apis.identity import tls_enabled
+from apis.tidbcluster import TidbCluster, TiKVSpec
+from apis.toml import Table
+from dataplane.addresses import TIKV_SERVER_PORT, TIKV_STATUS_PORT
+from kube.objects import Json
+from member import pod, probes, volumes
+from member import statefulset as stateful_sets
+from member.configmap import CONFIG_FILE, STARTUP_SCRIPT, Content
+from member.naming import cluster_client_secret, cluster_secret, peer_service
+from member.script_options import tikv_options
+from member.services import peer, port
+from member.startscript import tikv_script
+from member.tikv.log_files import log_files
+
+_TLS = "tikv-tls"
+_CLIENT_TLS = "cluster-client-tls"
+_GIB = 1024**3
+_MIB = 1024**2
+_NUMBERS_IN_OLD_VERSIONS = ("pessimistic-txn.wait-for-lock-timeout", "pessimistic-txn.wake-up-delay-duration")
+
+
+def services(tc: TidbCluster) -> list[Json]:
+    """TiKV's Service: for the members among themselves."""
+    return [peer(tc, "tikv", [port("peer", TIKV_SERVER_PORT)])]
+
+
+def content(tc: TidbCluster) -> Content:
+    """The texts of TiKV's ConfigMap. Raises InvalidField for a configuration that validation refuses."""
+    tables = component(tc, "tikv").config_tables()
+    if tls_enabled(tc):
+        ca, certificate, key = volumes.certificate_files(_TLS)
+        config.put(tables, "security.ca-path", ca)
+        config.put(tables, "security.cert-path", certificate)
+        config.put(tables, "security.key-path", key)
+    _digits_as_numbers(tables)
+    return Content({CONFIG_FILE: toml.dumps(tables), STARTUP_SCRIPT: tikv_script(tc)}, tikv_options(tc))
+
+
+def _digits_as_numbers(tables: Table) -> None:
+    """TiKV before 4.0 wants milliseconds here as a number; later versions take both."""
+    for path in _NUMBERS_IN_OLD_VERSIONS:
+        value = config.get(tables, path)
+        if isinstance(value, str) and value.isascii() and value.isdigit():
+            config.put(tables, path, int(value))
+
+
+def stateful_set(tc: TidbCluster, config_map_name: str) -> Json:
+    """TiKV's StatefulSet, whose pods read the ConfigMap of that name.
+
+    Raises InvalidField when a log file is to lie on a volume that does not exist.
+    """
+    tikv, spec = component(tc, "tikv"), _spec(tc)
+    certificates = _certificates(tc)
+    container = pod.main_container(
+        tikv,
+        command=["/bin/sh", volumes.start_script("tikv")],
+        ports=_ports(spec),
+        mounts=[
+            volumes.ANNOTATIONS_MOUNT,
+            volumes.mount("tikv", "/var/lib/tikv"),
+            *volumes.config_mounts("tikv"),
+            *spec.additional_volume_mounts,
+            *volumes.certificate_mounts(certificates),
+            *volumes.storage_volume_mounts("tikv", spec.storage_volumes),
+        ],
+        builtin_env=_env(tc),
+    )
+    container.setdefault("securityContext", {"privileged": bool(spec.privileged)})
+    if spec.readiness_probe is not None:
+        container["readinessProbe"] = probes.readiness(probes.tcp(TIKV_SERVER_PORT), spec.readiness_probe)
+    tailers = [
+        pod.log_tailer(tikv, file.sidecar, file.path, file.mount, spec.log_tailer) for file in log_files(tc, spec)
+    ]
+    template = pod.pod_template(
+        tikv,
+        containers=[*tailers, container],
+        volumes=[
+            volumes.ANNOTATIONS_VOLUME,
+            *volumes.config_volumes("tikv", config_map_name),
+            *volumes.certificate_volumes(certificates),
+        ],
+        metrics_port=TIKV_STATUS_PORT,
+    )
+    return stateful_sets.stateful_set(
+        tikv,
+        template=template,
+        claims=[
+            volumes.data_claim("tikv", tikv.storage_request, spec),
+            *volumes.storage_volume_claims("tikv", spec),
+        ],
+        replacing_volumes=tc.status.tikv.vol_replace_in_progress,
+    )
+
+
+def _ports(spec: TiKVSpec) -> list[Json]:
+    server = pod.container_port("server", TIKV_SERVER_PORT)
+    return [server, pod.container_port("status", TIKV_STATUS_PORT)] if spec.enable_named_status_port else [server]
+
+
+def _env(tc: TidbCluster) -> list[Json]:
+    tikv = component(tc, "tikv")
+    own_pod = [pod.POD_NAME] if tikv.host_network else []
+    return [
+        pod.NAMESPACE,
+        pod.env("CLUSTER_NAME", tc.metadata.name),
+        pod.env("HEADLESS_SERVICE_NAME", peer_service(tc, "tikv")),
+        pod.env("CAPACITY", _capacity(_spec(tc))),
+        pod.env("TZ", tc.spec.timezone),
+        *own_pod,
+    ]
+
+
+def _capacity(spec: TiKVSpec) -> str:
+    """The limit on storage in TiKV's notation, whose GB and MB are binary; `0` is no limit."""
+    limit = quantity.parse(spec.limits.get("storage", 0))
+    if limit != int(limit):
+        return "0"
+    size = int(limit)
+    if size == 0:
+        return "0"
+    return f"{size // _GIB}GB" if size % _GIB == 0 else f"{size // _MIB}MB"
+
+
+def _certificates(tc: TidbCluster) -> dict[str, str]:
+    """Certificate volume → Secret, in the order of the mounts."""
+    if not tls_enabled(tc):
+        return {}
+    own = {_TLS: cluster_secret(tc, "tikv")}
+    return own | {_CLIENT_TLS: cluster_client_secret(tc)} if _spec(tc).mount_cluster_client_secret else own
+
+
+def _spec(tc: TidbCluster) -> TiKVSpec:
+    assert tc.spec.tikv is not None  # `component` has answered
+    return tc.spec.tikv

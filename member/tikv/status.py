@@ -1,0 +1,86 @@
+"""What TiKV is like right now (lifecycle.md 5.3). Reads only; PD is who knows the stores."""
+
+from datetime import datetime
+
+from apis.shared import TiKVStore
+from apis.tidbcluster import TidbCluster, TiKVStatus
+from dataplane.errors import DataPlaneError, NotBootstrapped
+from dataplane.pd import Store
+from member import reach
+from member.naming import address_book
+from member.outcome import Done, Failed, Outcome, Waiting
+from member.round import Round
+from member.status import observe_pods, transition_time
+
+_TOLERANCE = 0.1
+
+
+def observe(round_: Round) -> Outcome:
+    """Bring `status.tikv` up to date. PD is not asked when it did not answer for itself."""
+    if round_.tc.spec.tikv is None:
+        return Done()
+    status = round_.status.tikv
+    status.synced = False
+    if observe_pods(round_, "tikv", status) is None:
+        return Done()
+    if round_.tc.spec.pd is not None and not round_.status.pd.synced:
+        return Waiting("PDNotAnswering", "the stores are unknown while PD does not answer")
+    outcome = _ask(round_, status)
+    status.synced = isinstance(outcome, Done)
+    return outcome
+
+
+def _ask(round_: Round, status: TiKVStatus) -> Outcome:
+    try:
+        pd = reach.pd(round_)
+        stores, tombstones = pd.stores(), pd.tombstone_stores()
+    except NotBootstrapped:
+        status.boot_strapped = False
+        return Done()
+    except DataPlaneError as error:
+        return Failed("PDUnreachable", str(error))
+    _set_stores(round_, status, stores)
+    now = round_.doors.clock.wall()
+    status.tombstone_stores = {
+        str(store.id): _store(store, status.tombstone_stores.get(str(store.id)), now)
+        for store in tombstones
+        if store.complete and _is_own(round_.tc, store)
+    }
+    status.boot_strapped = True
+    return Done()
+
+
+def _set_stores(round_: Round, status: TiKVStatus, stores: tuple[Store, ...]) -> None:
+    """Sort stores into ours and others'; one is ours by its address and by not being TiFlash (F31)."""
+    now = round_.doors.clock.wall()
+    before = status.peer_stores | status.stores
+    status.stores, status.peer_stores = {}, {}
+    for store in stores:
+        if not store.complete or store.is_tiflash:
+            continue
+        record = _store(store, before.get(str(store.id)), now)
+        (status.stores if _is_own(round_.tc, store) else status.peer_stores)[record.id] = record
+
+
+def _is_own(tc: TidbCluster, store: Store) -> bool:
+    return not store.is_tiflash and address_book(tc).ordinal_of("tikv", store.address) is not None
+
+
+def _store(store: Store, old: TiKVStore | None, now: datetime) -> TiKVStore:
+    host = store.address.rpartition(":")[0]
+    return TiKVStore(
+        id=str(store.id),
+        pod_name=host.partition(".")[0],
+        ip=host,
+        leader_count=_leader_count(store.leader_count, old),
+        state=store.state_name,
+        last_transition_time=transition_time(old, old is not None and old.state == store.state_name, now),
+        leader_count_before_upgrade=old.leader_count_before_upgrade if old else None,
+    )
+
+
+def _leader_count(now: int, old: TiKVStore | None) -> int:
+    """The number of leaders, true to a tenth: PD moves leaders all the time, and each would be a write (I29)."""
+    if old is not None and abs(now - old.leader_count) <= _TOLERANCE * max(now, old.leader_count):
+        return old.leader_count
+    return now

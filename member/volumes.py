@@ -1,0 +1,144 @@
+"""Volumes of pods: claims made from templates, and what is mounted where (objects.md 3.7, 5)."""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from apis.problem import InvalidField
+from apis.shared import Quantity, StorageVolume
+from kube.objects import Json
+
+ANNOTATIONS_VOLUME: Json = {
+    "name": "annotations",
+    "downwardAPI": {"items": [{"path": "annotations", "fieldRef": {"fieldPath": "metadata.annotations"}}]},
+}
+
+
+class HasStorage(Protocol):
+    """A component with claims: their classes and its further volumes."""
+
+    storage_class_name: str | None
+    volume_attributes_class_name: str | None
+    storage_volumes: list[StorageVolume]
+
+
+def mount(name: str, path: str, *, read_only: bool = False) -> Json:
+    """A volume mount; `readOnly` only when true, as the API server stores it."""
+    return {"name": name, "mountPath": path, "readOnly": True} if read_only else {"name": name, "mountPath": path}
+
+
+def config_map_volume(name: str, config_map: str, key: str, path: str) -> Json:
+    """One key of a ConfigMap as one file."""
+    return {"name": name, "configMap": {"name": config_map, "items": [{"key": key, "path": path}]}}
+
+
+def secret_volume(name: str, secret: str) -> Json:
+    """A Secret as a directory."""
+    return {"name": name, "secret": {"secretName": secret}}
+
+
+def claim_template(
+    name: str, size: Quantity | None, storage_class: str | None, attributes_class: str | None = None
+) -> Json:
+    """A volume claim template; a null class is the cluster's default, a null size is left out."""
+    spec: Json = {"accessModes": ["ReadWriteOnce"], "resources": {}}
+    if size is not None:
+        spec["resources"] = {"requests": {"storage": size}}
+    if storage_class is not None:
+        spec["storageClassName"] = storage_class
+    if attributes_class is not None:
+        spec["volumeAttributesClassName"] = attributes_class
+    return {"metadata": {"name": name}, "spec": spec}
+
+
+def data_claim(component: str, size: Quantity | None, spec: HasStorage) -> Json:
+    """The claim template of the data volume, named after the component."""
+    return claim_template(component, size, spec.storage_class_name, spec.volume_attributes_class_name)
+
+
+def storage_volume_name(component: str, name: str) -> str:
+    """`<component>-<name>`: the template's name of a storageVolumes entry."""
+    return f"{component}-{name}"
+
+
+def storage_volume_claims(component: str, spec: HasStorage) -> list[Json]:
+    """The claim templates of storageVolumes; classes fall back to the component's."""
+    return [
+        claim_template(
+            storage_volume_name(component, volume.name),
+            volume.storage_size,
+            volume.storage_class_name if volume.storage_class_name is not None else spec.storage_class_name,
+            volume.volume_attributes_class_name
+            if volume.volume_attributes_class_name is not None
+            else spec.volume_attributes_class_name,
+        )
+        for volume in spec.storage_volumes
+    ]
+
+
+def storage_volume_mounts(component: str, volumes: Sequence[StorageVolume]) -> list[Json]:
+    """The mounts of storageVolumes: those with a path."""
+    return [mount(storage_volume_name(component, v.name), v.mount_path) for v in volumes if v.mount_path]
+
+
+def find_mount(
+    component: str, volume: str, storage: Sequence[StorageVolume], additional: Sequence[Json], field: str
+) -> Json:
+    """The mount of a volume that the user names for log files: one of storageVolumes, else an additional mount.
+
+    Raises InvalidField, at `field`, when there is none.
+    """
+    name = storage_volume_name(component, volume)
+    for entry in storage_volume_mounts(component, storage):
+        if entry["name"] == name:
+            return entry
+    for entry in additional:
+        if entry["name"] == volume:
+            return entry
+    message = f"no volume of this name is mounted; add it to spec.{component}.storageVolumes with a mountPath"
+    raise InvalidField(field, volume, message)
+
+
+def start_script(component: str) -> str:
+    """The path of a component's start script in its container."""
+    return f"/usr/local/bin/{component}_start_script.sh"
+
+
+def config_volumes(component: str, config_map: str) -> list[Json]:
+    """Configuration and start script, both from the component's ConfigMap."""
+    return [
+        config_map_volume("config", config_map, "config-file", f"{component}.toml"),
+        config_map_volume("startup-script", config_map, "startup-script", f"{component}_start_script.sh"),
+    ]
+
+
+def config_mounts(component: str) -> list[Json]:
+    """Where `config_volumes` are mounted."""
+    return [
+        mount("config", f"/etc/{component}", read_only=True),
+        mount("startup-script", "/usr/local/bin", read_only=True),
+    ]
+
+
+ANNOTATIONS_MOUNT = mount("annotations", "/etc/podinfo", read_only=True)
+"""Start scripts read the pod's annotation `runmode` there."""
+
+
+def tls_directory(name: str) -> str:
+    """Where the certificate volume `name` is mounted, such as `/var/lib/pd-tls` for `pd-tls`."""
+    return f"/var/lib/{name}"
+
+
+def certificate_files(name: str) -> tuple[str, str, str]:
+    """The CA, certificate and key files of the certificate volume `name`."""
+    directory = tls_directory(name)
+    return f"{directory}/ca.crt", f"{directory}/tls.crt", f"{directory}/tls.key"
+
+
+def certificate_mounts(secrets: Mapping[str, str]) -> list[Json]:
+    """The mounts of certificate volumes: `secrets` is volume name → Secret."""
+    return [mount(name, tls_directory(name), read_only=True) for name in secrets]
+
+
+def certificate_volumes(secrets: Mapping[str, str]) -> list[Json]:
+    """The certificate volumes: `secrets` is volume name → Secret."""
+    return [secret_volume(name, secret) for name, secret in secrets.items()]

@@ -1,0 +1,25 @@
+"""May this process still write? (design.md 3.5, informers-workqueue.md LE-22)
+
+A leader that was paused longer than its lease may wake up in the middle of a sync.
+Both doors, Kubernetes and data plane, ask the fence immediately before they send a request that changes something.
+"""
+
+from typing import Protocol
+
+
+class LeaseExpired(Exception):
+    """Raised when a write is attempted without a locally valid lease."""
+
+
+class Fence(Protocol):
+    """Guards writes."""
+
+    def check(self) -> None:
+        """Return when writing is allowed. Raises LeaseExpired."""
+
+
+class OpenFence:
+    """Lets every write pass: for programs that need no leader, such as tests and the sandbox."""
+
+    def check(self) -> None:
+        """Return."""

@@ -1,0 +1,39 @@
+"""CustomResourceDefinitions: accepting them, and serving what they define."""
+
+from kube.objects import Json
+from kube.resources import CUSTOM_RESOURCE_DEFINITIONS
+from sandbox.apiserver.world import World
+
+
+def refresh(world: World) -> None:
+    """Mark new definitions as established and serve exactly the definitions in storage. The caller holds the lock."""
+    kind = world.registry.of(CUSTOM_RESOURCE_DEFINITIONS)
+    trees = [stored.tree() for stored in world.storage.objects(kind.key)]
+    for tree in trees:
+        if _accept(tree, world.timestamp()):
+            world.write(kind, tree)
+    world.registry.install(trees)
+
+
+def _accept(tree: Json, now: str) -> bool:
+    """Bring the status of a definition up to date; return whether it changed."""
+    spec, status = tree["spec"], tree.setdefault("status", {})
+    stored = list(status.get("storedVersions") or ())
+    storage_version = next(version["name"] for version in spec["versions"] if version.get("storage"))
+    if storage_version not in stored:
+        stored.append(storage_version)
+    conditions = status.get("conditions") or _conditions(now)
+    wanted = {"conditions": conditions, "acceptedNames": dict(spec["names"]), "storedVersions": stored}
+    if status == wanted:
+        return False
+    tree["status"] = wanted
+    return True
+
+
+def _conditions(now: str) -> list[Json]:
+    names = ("NamesAccepted", "NoConflicts", "no conflicts found")
+    established = ("Established", "InitialNamesAccepted", "the initial names have been accepted")
+    return [
+        {"type": type_, "status": "True", "lastTransitionTime": now, "reason": reason, "message": message}
+        for type_, reason, message in (names, established)
+    ]

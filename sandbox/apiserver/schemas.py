@@ -1,0 +1,186 @@
+"""The fields of the built-in kinds, as a real Kubernetes 1.36 publishes them in its OpenAPI v3 documents.
+
+`builtin_schemas.json` holds the definitions of the served kinds without their descriptions, one per line. They say
+which fields exist, which lists merge by which key, and what kubectl is told.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import msgspec
+
+from kube.objects import Json
+from kube.resources import Resource
+from sandbox.apiserver.refusals import bad_request
+
+PRESERVE = "x-kubernetes-preserve-unknown-fields"
+_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+_KIND = "x-kubernetes-group-version-kind"
+
+
+@cache
+def definitions() -> Mapping[str, Json]:
+    """All definitions by their full names."""
+    raw = files(__package__).joinpath("builtin_schemas.json").read_bytes()
+    decoded: dict[str, Json] = msgspec.json.decode(raw)
+    return decoded
+
+
+def resolve(node: Json) -> Json:
+    """The definition that a node refers to, or the node."""
+    name = node.get("$ref")
+    return definitions()[name] if name else node
+
+
+def object_meta() -> Json:
+    """The definition of metadata."""
+    return definitions()[_META]
+
+
+def name_of(resource: Resource) -> str:
+    """The full name of the definition of a built-in kind."""
+    return _names()[(resource.group, resource.version, resource.kind)]
+
+
+def of(resource: Resource) -> Json:
+    """The definition of a built-in kind."""
+    return definitions()[name_of(resource)]
+
+
+def prune(value: Any, node: Json, path: str, unknown: list[str]) -> Any:
+    """The value without nulls and without the fields that the definition does not know, whose paths go to `unknown`."""
+    node = resolve(node)
+    if isinstance(value, list):
+        items = node.get("items") or {PRESERVE: True}
+        return [prune(item, items, f"{path}[{index}]", unknown) for index, item in enumerate(value)]
+    if not isinstance(value, dict) or _is_open(node):
+        return value
+    kept = {}
+    for name, inner in value.items():
+        place = f"{path}.{name}" if path else name
+        if inner is None:
+            continue
+        if (property_ := property_of(node, name)) is not None:
+            kept[name] = prune(inner, property_, place, unknown)
+        else:
+            unknown.append(place)
+    return kept
+
+
+def property_of(node: Json, name: str) -> Json | None:
+    """The schema of a field of an object, None when there is no such field."""
+    found = (node.get("properties") or {}).get(name)
+    if found is None:
+        found = node.get("additionalProperties")
+    if found is True:
+        return {PRESERVE: True}
+    return found or None
+
+
+def check_types(tree: Json, resource: Resource, *, only_metadata: bool = False) -> None:
+    """Raises Refusal (400), in the words of Go's decoder, for the first field of another JSON type."""
+    if only_metadata:
+        errors = _type_errors(tree["metadata"], object_meta(), "ObjectMeta", "")
+    else:
+        errors = _type_errors(tree, of(resource), resource.kind, "")
+    for error in errors:
+        version = resource.version
+        raise bad_request(f'{resource.kind} in version "{version}" cannot be handled as a {resource.kind}: {error}')
+
+
+def _is_open(node: Json) -> bool:
+    return not node.get("properties") and not node.get("additionalProperties")
+
+
+def _type_errors(value: Any, node: Json, owner: str, path: str) -> Iterator[str]:
+    if "$ref" in node:
+        owner, node = node["$ref"].rpartition(".")[2], resolve(node)
+    type_ = node.get("type")
+    if value is None or type_ is None:
+        return
+    if not _has_type(value, type_):
+        yield f"json: cannot unmarshal {_go_value(value)} into Go struct field {owner}.{path} of type {_go_type(node)}"
+        return
+    if node.get("format") == "byte" and (wrong := _not_base64(value)) is not None:
+        yield f"illegal base64 data at input byte {wrong}"
+    if isinstance(value, list):
+        for item in value:
+            yield from _type_errors(item, node.get("items") or {}, owner, path)
+    if isinstance(value, dict):
+        is_map = not node.get("properties")
+        for name, inner in value.items():
+            place = path if is_map else f"{path}.{name}".lstrip(".")
+            yield from _type_errors(inner, property_of(node, name) or {}, owner, place)
+
+
+def _not_base64(text: str) -> int | None:
+    """Where a text stops being base64; None when it is."""
+    text = text.replace("\r", "").replace("\n", "")
+    good = _BASE64.match(text)
+    end = good.end() if good else 0
+    return None if end == len(text) and end % 4 == 0 else end
+
+
+_BASE64 = re.compile(r"[A-Za-z0-9+/]*={0,2}")
+_PYTHON_TYPES: Mapping[str, tuple[type, ...]] = {
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "array": (list,),
+    "object": (dict,),
+}
+
+
+def _has_type(value: Any, type_: str) -> bool:
+    if isinstance(value, bool):
+        return type_ == "boolean"
+    return isinstance(value, _PYTHON_TYPES[type_])
+
+
+def _go_value(value: Any) -> str:
+    match value:
+        case bool():
+            return "bool"
+        case str():
+            return "string"
+        case float():
+            return f"number {value}"
+        case int():
+            return "number"
+        case list():
+            return "array"
+    return "object"
+
+
+def _go_type(node: Json) -> str:
+    match node["type"]:
+        case "integer":
+            return str(node.get("format", "int64"))
+        case "boolean":
+            return "bool"
+        case "number":
+            return "float64"
+        case "array":
+            return f"[]{_go_element(node.get('items') or {})}"
+        case "object" if node.get("additionalProperties"):
+            return f"map[string]{_go_element(node['additionalProperties'])}"
+    return str(node["type"])
+
+
+def _go_element(node: Json) -> str:
+    if "$ref" in node:
+        return "v1." + str(node["$ref"].rpartition(".")[2])
+    return _go_type(node) if "type" in node else "interface {}"
+
+
+@cache
+def _names() -> Mapping[tuple[str, str, str], str]:
+    return {
+        (kind["group"], kind["version"], kind["kind"]): name
+        for name, definition in definitions().items()
+        for kind in definition.get(_KIND, ())
+    }

@@ -1,0 +1,119 @@
+"""Label and field selectors of list, watch and deletecollection."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+
+from kube.objects import Json
+from sandbox.apiserver.refusals import Refusal, bad_request
+from sandbox.apiserver.storage import Stored
+
+Predicate = Callable[[Stored], bool]
+"""Whether an object belongs to the answer."""
+
+_REQUIREMENT = re.compile(
+    r"""\s*(?:
+        (?P<absent>!)\s*(?P<absent_key>[\w./-]+)
+      | (?P<set_key>[\w./-]+)\s+(?P<set_op>in|notin)\s*\((?P<values>[^)]*)\)
+      | (?P<key>[\w./-]+)\s*(?P<op>==|=|!=|>|<)\s*(?P<value>[\w.-]*)
+      | (?P<present>[\w./-]+)
+    )\s*(?:,|$)""",
+    re.VERBOSE,
+)
+
+
+def everything(_: Stored) -> bool:
+    """Select all objects."""
+    return True
+
+
+def parse(labels: str, fields: str, known_fields: tuple[str, ...]) -> Predicate:
+    """The conjunction of a label and a field selector. Raises Refusal (400)."""
+    requirements = [*_label_requirements(labels), *_field_requirements(fields, known_fields)]
+    if not requirements:
+        return everything
+    return lambda stored: all(holds(stored) for holds in requirements)
+
+
+def matches_labels(selector: Json | None, labels: Mapping[str, str]) -> bool:
+    """Whether a LabelSelector object (matchLabels, matchExpressions) selects the labels; an absent one selects none."""
+    if selector is None:
+        return False
+    wanted = selector.get("matchLabels") or {}
+    if any(labels.get(key) != value for key, value in wanted.items()):
+        return False
+    return all(_expression_holds(expression, labels) for expression in selector.get("matchExpressions") or ())
+
+
+def _expression_holds(expression: Json, labels: Mapping[str, str]) -> bool:
+    value = labels.get(expression["key"])
+    values = expression.get("values") or ()
+    match expression["operator"]:
+        case "In":
+            return value in values
+        case "NotIn":
+            return value not in values
+        case "Exists":
+            return value is not None
+    return value is None
+
+
+def _label_requirements(text: str) -> Iterator[Predicate]:
+    position = 0
+    while position < len(text):
+        found = _REQUIREMENT.match(text, position)
+        if not found or found.end() == position:
+            raise bad_request(f"unable to parse requirement: found '{text[position:]}', expected: identifier")
+        position = found.end()
+        yield _label_requirement(found)
+
+
+def _label_requirement(found: re.Match[str]) -> Predicate:
+    if found["absent"]:
+        key = found["absent_key"]
+        return lambda stored: key not in stored.labels
+    if found["present"]:
+        key = found["present"]
+        return lambda stored: key in stored.labels
+    if found["set_key"]:
+        key, values = found["set_key"], {value.strip() for value in found["values"].split(",")}
+        if found["set_op"] == "in":
+            return lambda stored: stored.labels.get(key) in values
+        return lambda stored: stored.labels.get(key) not in values
+    return _comparison(found["key"], found["op"], found["value"])
+
+
+def _comparison(key: str, operator: str, value: str) -> Predicate:
+    if operator == "!=":
+        return lambda stored: stored.labels.get(key) != value
+    if operator in "==":
+        return lambda stored: stored.labels.get(key) == value
+    if not value.isdigit():
+        raise bad_request(f"values[0][{key}]: Invalid value: \"{value}\": for 'Gt', 'Lt' operators, must be an integer")
+    bound, greater = int(value), operator == ">"
+
+    def holds(stored: Stored) -> bool:
+        label = stored.labels.get(key, "")
+        return label.isdigit() and (int(label) > bound if greater else int(label) < bound)
+
+    return holds
+
+
+def _field_requirements(text: str, known: tuple[str, ...]) -> Iterator[Predicate]:
+    for term in filter(None, text.split(",")):
+        found = re.fullmatch(r"(?P<path>[^=!]+?)(?P<op>==|!=|=)(?P<value>.*)", term)
+        if not found:
+            raise bad_request(f"invalid selector: '{text}'; can't understand '{term}'")
+        path, value = found["path"], found["value"]
+        if path not in ("metadata.name", "metadata.namespace", *known):
+            raise _unknown_field(path, known)
+        yield _field_requirement(path, value, equal=found["op"] != "!=")
+
+
+def _field_requirement(path: str, value: str, *, equal: bool) -> Predicate:
+    return lambda stored: (stored.fields.get(path, "") == value) is equal
+
+
+def _unknown_field(path: str, known: tuple[str, ...]) -> Refusal:
+    if known:
+        return bad_request(f"field label not supported: {path}")
+    return bad_request(f'"{path}" is not a known field selector: only "metadata.name", "metadata.namespace"')

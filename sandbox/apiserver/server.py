@@ -1,0 +1,185 @@
+"""A Kubernetes API server in one object.
+
+Every request passes the same gates: what is it about, does a fault strike it, answer it, write it into the audit.
+There is no authorization: everybody may do everything, and the audit says who did.
+"""
+
+import threading
+from collections.abc import Iterator, Mapping
+
+from ports.clock import Clock
+from ports.randomness import Randomness
+from ports.transport import ByteStream, ConnectionLost, Request, Response
+from sandbox.apiserver import discovery, negotiation
+from sandbox.apiserver.answers import in_yaml, refusal_answer
+from sandbox.apiserver.api import Api, Ask
+from sandbox.apiserver.audit import Audit, Call
+from sandbox.apiserver.faults import Fault, Faults, no_faults
+from sandbox.apiserver.refusals import Refusal
+from sandbox.apiserver.registry import Registry
+from sandbox.apiserver.routes import Location, Target, locate, resolve, verb_of
+from sandbox.apiserver.storage import Snapshot, Storage
+from sandbox.apiserver.watching import WatchStream
+from sandbox.apiserver.world import World
+
+ANONYMOUS = "system:anonymous"
+_FIRST_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
+_ROOT = "system:apiserver"
+
+
+class ApiServer:
+    """The server. Safe for use by many threads."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        randomness: Randomness,
+        tokens: Mapping[str, str] | None = None,
+        faults: Faults = no_faults,
+        *,
+        window: int = 5000,
+    ) -> None:
+        """`tokens` maps bearer tokens to user names; `window` is the history kept per resource, in changes."""
+        self.audit = Audit()
+        self.faults = faults
+        self.storage = Storage(window)
+        self._tokens = dict(tokens or {})
+        self._clock = clock
+        self._world = World(self.storage, Registry(), clock, randomness)
+        self._api = Api(self._world)
+        self._lock = threading.Lock()
+        self._streams: set[WatchStream] = set()
+        for name in _FIRST_NAMESPACES:
+            self._create_namespace(name)
+        self.audit.clear()
+
+    def authenticate(self, authorization: str) -> str:
+        """The user of an Authorization header; without one, system:anonymous. Raises Refusal (401)."""
+        if not authorization:
+            return ANONYMOUS
+        scheme, _, token = authorization.partition(" ")
+        user = self._tokens.get(token.strip()) if scheme.lower() == "bearer" else None
+        if user is None:
+            raise Refusal(401, "Unauthorized", "Unauthorized")
+        return user
+
+    def handle(self, user: str, request: Request) -> Response:
+        """Answer a request; a watch is read to its end. Raises ConnectionLost when a fault takes the connection."""
+        answer = self.respond(user, request)
+        if isinstance(answer, Response):
+            return answer
+        return Response(answer.status, answer.headers, b"".join(answer))
+
+    def open_stream(self, user: str, request: Request, idle_timeout: float | None = None) -> ByteStream:
+        """Answer a request as a stream, whether it is a watch or not.
+
+        A watch that is silent for `idle_timeout` seconds raises RequestTimeout to its reader.
+        """
+        answer = self.respond(user, request, idle_timeout)
+        return WholeBody(answer) if isinstance(answer, Response) else answer
+
+    def respond(self, user: str, request: Request, idle_timeout: float | None = None) -> Response | WatchStream:
+        """Answer a request with a whole answer or an open watch. Raises ConnectionLost."""
+        location = locate(request.url)
+        target = resolve(location.path, self._world.registry.kinds)
+        call = _call(user, request, location, target)
+        fault = self.faults(call) or Fault()
+        self._strike(call, fault)
+        try:
+            if fault.refusal:
+                raise fault.refusal
+            answer = self._answer(call, location, target, request, idle_timeout)
+        except Refusal as refusal:
+            answer = refusal_answer(refusal)
+        if isinstance(answer, Response) and negotiation.prefers_yaml(request.headers.get("accept", "")):
+            answer = in_yaml(answer)
+        self.audit.record(call, 0 if fault.lose_answer else answer.status)
+        if fault.lose_answer:
+            raise ConnectionLost(request.method, request.url, "the connection ended before the answer")
+        return answer
+
+    def disconnect(self) -> None:
+        """Break all open watches, as a restart of the server does."""
+        with self._lock:
+            streams = list(self._streams)
+        for stream in streams:
+            stream.disconnect()
+
+    def snapshot(self) -> Snapshot:
+        """The whole state now."""
+        return self.storage.snapshot()
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Go back to the state of a snapshot; open watches expire."""
+        with self.storage.lock:
+            self.storage.restore(snapshot)
+            self._api.reload()
+
+    def _strike(self, call: Call, fault: Fault) -> None:
+        if fault.delay:
+            self._pass_time(fault.delay)
+        if fault.lose_request:
+            self.audit.record(call, 0)
+            raise ConnectionLost(call.request.method, call.request.url, "the connection ended before the request")
+
+    def _pass_time(self, seconds: float) -> None:
+        condition = threading.Condition()
+        end = self._clock.now() + seconds
+        with condition:
+            while (remaining := end - self._clock.now()) > 0:
+                self._clock.wait(condition, remaining)
+
+    def _answer(
+        self, call: Call, location: Location, target: Target | None, request: Request, idle_timeout: float | None
+    ) -> Response | WatchStream:
+        if target is None:
+            return discovery.answer(self._world.registry, location.path, request)
+        ask = Ask(call.verb, target, location.query, request, idle_timeout)
+        if call.verb != "watch":
+            return self._api.answer(ask)
+        stream = self._api.watch(ask, self._forget)
+        with self._lock:
+            self._streams.add(stream)
+        return stream
+
+    def _forget(self, stream: WatchStream) -> None:
+        with self._lock:
+            self._streams.discard(stream)
+
+    def _create_namespace(self, name: str) -> None:
+        body = f'{{"metadata":{{"name":"{name}"}}}}'.encode()
+        self.handle(_ROOT, Request("POST", "/api/v1/namespaces", {}, body))
+
+
+class WholeBody:
+    """An answer that is there already, as a stream."""
+
+    def __init__(self, response: Response) -> None:
+        self._response = response
+
+    @property
+    def status(self) -> int:
+        """The HTTP status."""
+        return self._response.status
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Response headers."""
+        return self._response.headers
+
+    def __iter__(self) -> Iterator[bytes]:
+        """The body in one chunk."""
+        yield self._response.body
+
+    def abort(self) -> None:
+        """Nothing blocks here."""
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def _call(user: str, request: Request, location: Location, target: Target | None) -> Call:
+    if target is None:
+        return Call(user, request.method.lower(), "", "", "", location.path, request)
+    verb = verb_of(request.method, target, location.query)
+    return Call(user, verb, target.kind.key, target.subresource, target.namespace, target.name, request)

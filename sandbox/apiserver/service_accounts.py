@@ -1,0 +1,49 @@
+"""The account of a pod, and the volume through which its containers reach the API (admission of new pods)."""
+
+from kube.objects import Json
+from kube.resources import SERVICE_ACCOUNTS
+from sandbox.apiserver import names
+from sandbox.apiserver.world import World
+
+_DEFAULT = "default"
+_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
+_PREFIX = "kube-api-access-"
+_NAMESPACE = {"apiVersion": "v1", "fieldPath": "metadata.namespace"}
+_SOURCES: tuple[Json, ...] = (
+    {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}},
+    {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
+    {"downwardAPI": {"items": [{"path": "namespace", "fieldRef": _NAMESPACE}]}},
+)
+
+
+def give_account(world: World, pod: Json) -> None:
+    """Name the account of a new pod and mount its token, in place."""
+    spec = pod["spec"]
+    account = spec.get("serviceAccountName") or _DEFAULT
+    spec["serviceAccountName"] = spec["serviceAccount"] = account
+    if not _mounts_token(world, pod["metadata"]["namespace"], account, spec):
+        return
+    volume = names.generated(_PREFIX, world.randomness)
+    unmounted = [container for container in _containers(spec) if not _has_token(container)]
+    for container in unmounted:
+        mount = {"name": volume, "readOnly": True, "mountPath": _PATH}
+        container["volumeMounts"] = [*(container.get("volumeMounts") or ()), mount]
+    if unmounted:
+        projected = {"sources": list(_SOURCES), "defaultMode": 0o644}
+        spec["volumes"] = [*(spec.get("volumes") or ()), {"name": volume, "projected": projected}]
+
+
+def _mounts_token(world: World, namespace: str, account: str, spec: Json) -> bool:
+    """The pod's word counts before its account's."""
+    if spec.get("automountServiceAccountToken") is not None:
+        return bool(spec["automountServiceAccountToken"])
+    stored = world.storage.get(SERVICE_ACCOUNTS.plural, f"{namespace}/{account}")
+    return stored is None or stored.tree().get("automountServiceAccountToken") is not False
+
+
+def _containers(spec: Json) -> list[Json]:
+    return [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
+
+
+def _has_token(container: Json) -> bool:
+    return any(mount.get("mountPath") == _PATH for mount in container.get("volumeMounts") or ())

@@ -1,0 +1,116 @@
+"""The addresses and node ports of Services: taken from the living Services, so that there is no second truth."""
+
+from collections.abc import Iterable, Iterator
+from ipaddress import IPv4Address, IPv4Network
+
+from kube.objects import Json
+from sandbox.apiserver.refusals import FieldError, invalid_value
+
+ADDRESSES = IPv4Network("10.96.0.0/16")
+NODE_PORTS = range(30000, 32768)
+_FIRST_ADDRESS = 10
+"""Addresses below are kept for the cluster's own services, such as the API server at 10.96.0.1."""
+
+
+def keep_allocations(spec: Json, old: Json) -> None:
+    """Take over what the old spec was given and the new one leaves empty."""
+    if spec.get("type") == "ExternalName" or old.get("type") == "ExternalName":
+        return
+    if not spec.get("clusterIP"):
+        for name in ("clusterIP", "clusterIPs"):
+            if name in old:
+                spec[name] = old[name]
+    if not _has_node_ports(spec):
+        _drop_node_ports(spec)
+        return
+    given = {(port.get("protocol", "TCP"), port.get("port")): port.get("nodePort") for port in old.get("ports") or ()}
+    for port in spec.get("ports") or ():
+        number = given.get((port.get("protocol", "TCP"), port.get("port")))
+        if not port.get("nodePort") and number:
+            port["nodePort"] = number
+    if _has_health_check(spec) and not spec.get("healthCheckNodePort") and old.get("healthCheckNodePort"):
+        spec["healthCheckNodePort"] = old["healthCheckNodePort"]
+
+
+def allocate(spec: Json, others: Iterable[Json]) -> list[FieldError]:
+    """Give the Service the addresses and ports it needs, around those of the `others` (their specs)."""
+    if spec.get("type") == "ExternalName":
+        return []
+    taken = list(others)
+    errors = _allocate_address(spec, {other.get("clusterIP") for other in taken})
+    if _has_node_ports(spec):
+        errors += _allocate_ports(spec, {number for other in taken for number in _node_ports(other)})
+    return errors
+
+
+def _drop_node_ports(spec: Json) -> None:
+    """A Service that becomes a ClusterIP gives back what only the other types have."""
+    for port in spec.get("ports") or ():
+        port.pop("nodePort", None)
+    for name in ("externalTrafficPolicy", "healthCheckNodePort", "allocateLoadBalancerNodePorts"):
+        spec.pop(name, None)
+
+
+def _allocate_address(spec: Json, taken: set[str | None]) -> list[FieldError]:
+    address = spec.get("clusterIP")
+    if not address:
+        free = (str(ADDRESSES[number]) for number in range(_FIRST_ADDRESS, ADDRESSES.num_addresses - 1))
+        spec["clusterIP"] = next(candidate for candidate in free if candidate not in taken)
+        spec["clusterIPs"] = [spec["clusterIP"]]
+        return []
+    spec.setdefault("clusterIPs", [address])
+    if address == "None":
+        return []
+    if address in taken:
+        detail = "failed to allocate IP " + address + ": provided IP is already allocated"
+        return [invalid_value("spec.clusterIPs", [address], detail)]
+    if not _is_cluster_address(address):
+        detail = f"failed to allocate IP {address}: the provided network does not match the current range"
+        return [invalid_value("spec.clusterIPs", [address], detail)]
+    return []
+
+
+def _is_cluster_address(address: str) -> bool:
+    try:
+        return IPv4Address(address) in ADDRESSES
+    except ValueError:
+        return False
+
+
+def _allocate_ports(spec: Json, taken: set[int]) -> list[FieldError]:
+    errors: list[FieldError] = []
+    for index, port in enumerate(spec.get("ports") or ()):
+        number = port.get("nodePort")
+        if not number:
+            number = port["nodePort"] = _free_port(taken)
+        elif number in taken:
+            errors.append(invalid_value(f"spec.ports[{index}].nodePort", number, "provided port is already allocated"))
+        elif number not in NODE_PORTS:
+            detail = "provided port is not in the valid range. The range of valid ports is 30000-32767"
+            errors.append(invalid_value(f"spec.ports[{index}].nodePort", number, detail))
+        taken.add(number)
+    if _has_health_check(spec) and not spec.get("healthCheckNodePort"):
+        spec["healthCheckNodePort"] = _free_port(taken)
+    return errors
+
+
+def _free_port(taken: set[int]) -> int:
+    return next(number for number in NODE_PORTS if number not in taken)
+
+
+def _node_ports(spec: Json) -> Iterator[int]:
+    for port in spec.get("ports") or ():
+        if number := port.get("nodePort"):
+            yield number
+    if number := spec.get("healthCheckNodePort"):
+        yield number
+
+
+def _has_node_ports(spec: Json) -> bool:
+    if spec.get("type") == "LoadBalancer":
+        return spec.get("allocateLoadBalancerNodePorts") is not False
+    return spec.get("type") == "NodePort"
+
+
+def _has_health_check(spec: Json) -> bool:
+    return spec.get("type") == "LoadBalancer" and spec.get("externalTrafficPolicy") == "Local"

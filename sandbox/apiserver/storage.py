@@ -1,0 +1,235 @@
+"""What etcd and the watch cache are to a Kubernetes API server: objects, one version counter, a window of history.
+
+Objects are bytes that never change, so that readers need no lock once they hold them. One lock guards the rest;
+it is re-entrant, and a verb holds it from its read to its write.
+"""
+
+import threading
+from bisect import bisect_right
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from operator import attrgetter
+
+import msgspec
+
+from kube.objects import Json
+
+_FIRST_VERSION = 1
+
+
+class TooOld(Exception):
+    """Raised when history does not reach back to the asked-for version; `oldest` is the oldest it knows."""
+
+    def __init__(self, asked: int, oldest: int) -> None:
+        super().__init__(f"too old resource version: {asked} ({oldest})")
+        self.oldest = oldest
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """One object at one version: its JSON, beginning with kind and apiVersion, and what selectors look at."""
+
+    raw: bytes
+    namespace: str
+    name: str
+    uid: str
+    version: int
+    labels: Mapping[str, str]
+    fields: Mapping[str, str]
+
+    @property
+    def key(self) -> str:
+        """`namespace/name`, or `name`."""
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+    def tree(self) -> Json:
+        """The object as a fresh tree."""
+        tree: Json = msgspec.json.decode(self.raw)
+        return tree
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One write: ADDED has no previous state; DELETED carries the last state under the deletion's version."""
+
+    type: str
+    stored: Stored
+    previous: Stored | None
+
+    @property
+    def version(self) -> int:
+        """The version this write made."""
+        return self.stored.version
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The whole state at one version, for `restore`."""
+
+    version: int
+    objects: Mapping[str, Mapping[str, Stored]]
+
+
+@dataclass(slots=True)
+class _Shelf:
+    """One resource: its objects, its recent changes (those up to `floor` are forgotten), and who waits for more."""
+
+    changed: threading.Condition
+    floor: int
+    objects: dict[str, Stored] = field(default_factory=dict)
+    history: list[Change] = field(default_factory=list)
+
+
+class Storage:
+    """All objects of a cluster. `window` is the number of changes per resource that history keeps."""
+
+    def __init__(self, window: int = 5000) -> None:
+        self.lock = threading.RLock()
+        self._window = window
+        self._version = _FIRST_VERSION
+        self._floor = 0
+        self._shelves: dict[str, _Shelf] = {}
+
+    @property
+    def version(self) -> int:
+        """The version of the latest write."""
+        with self.lock:
+            return self._version
+
+    def changed(self, resource: str) -> threading.Condition:
+        """Notified after each change of the resource; its lock is the storage's."""
+        with self.lock:
+            return self._shelf(resource).changed
+
+    def get(self, resource: str, key: str) -> Stored | None:
+        """The object of that key, or None."""
+        with self.lock:
+            return self._shelf(resource).objects.get(key)
+
+    def objects(self, resource: str, namespace: str = "") -> list[Stored]:
+        """The objects of a namespace (empty: all), by key."""
+        with self.lock:
+            return _sorted(self._shelf(resource).objects, namespace)
+
+    def list_at(self, resource: str, namespace: str, version: int) -> list[Stored]:
+        """The objects as they were at an earlier version, by key. Raises TooOld."""
+        with self.lock:
+            objects = dict(self._shelf(resource).objects)
+            for change in reversed(self.changes_after(resource, version)):
+                objects.pop(change.stored.key, None)
+                if change.previous:
+                    objects[change.stored.key] = change.previous
+        return _sorted(objects, namespace)
+
+    def changes_after(self, resource: str, version: int) -> list[Change]:
+        """The changes of the resource newer than `version`, in order. Raises TooOld."""
+        with self.lock:
+            shelf = self._shelf(resource)
+            if version < shelf.floor:
+                raise TooOld(version, shelf.floor)
+            history = shelf.history
+            if not history or history[-1].version <= version:
+                return []
+            return history[bisect_right(history, version, key=attrgetter("version")) :]
+
+    def write(self, resource: str, tree: Json, fields: tuple[str, ...] = ()) -> Stored:
+        """Store the object under a new version and return it; `fields` are the dotted paths selectors may ask for."""
+        with self.lock:
+            self._version += 1
+            stored = _stored(tree, self._version, fields)
+            shelf = self._shelf(resource)
+            previous = shelf.objects.get(stored.key)
+            shelf.objects[stored.key] = stored
+            self._record(shelf, Change("MODIFIED" if previous else "ADDED", stored, previous))
+            return stored
+
+    def preview(self, tree: Json, fields: tuple[str, ...] = (), *, new: bool = False) -> Stored:
+        """The object as `write` would store it, without storing it; a new one has no version yet."""
+        return _stored(tree, 0 if new else self.version, fields)
+
+    def remove(self, resource: str, stored: Stored) -> Stored:
+        """Delete the object and return its last state under the deletion's version."""
+        with self.lock:
+            self._version += 1
+            tree = stored.tree()
+            tree["metadata"]["resourceVersion"] = str(self._version)
+            last = _renumbered(stored, tree, self._version)
+            shelf = self._shelf(resource)
+            del shelf.objects[stored.key]
+            self._record(shelf, Change("DELETED", last, stored))
+            return last
+
+    def compact(self) -> None:
+        """Forget all history: watches from an earlier version and tokens of earlier lists expire."""
+        with self.lock:
+            self._floor = self._version
+            for shelf in self._shelves.values():
+                shelf.floor = self._version
+                shelf.history.clear()
+
+    def snapshot(self) -> Snapshot:
+        """The state now; cheap, because objects are shared."""
+        with self.lock:
+            objects = {resource: dict(shelf.objects) for resource, shelf in self._shelves.items()}
+            return Snapshot(self._version, objects)
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Go back to the state of a snapshot. Versions go on counting, and all earlier versions are expired."""
+        with self.lock:
+            self._version = max(self._version, snapshot.version) + 1
+            for resource in {*self._shelves, *snapshot.objects}:
+                self._shelf(resource).objects = dict(snapshot.objects.get(resource, {}))
+            self.compact()
+            for shelf in self._shelves.values():
+                shelf.changed.notify_all()
+
+    def _shelf(self, resource: str) -> _Shelf:
+        shelf = self._shelves.get(resource)
+        if shelf is None:
+            shelf = self._shelves[resource] = _Shelf(threading.Condition(self.lock), self._floor)
+        return shelf
+
+    def _record(self, shelf: _Shelf, change: Change) -> None:
+        history = shelf.history
+        history.append(change)
+        # Trimmed by halves, so that a write does not move the whole window
+        if len(history) >= 2 * self._window:
+            shelf.floor = history[self._window - 1].version
+            del history[: self._window]
+        shelf.changed.notify_all()
+
+
+def _stored(tree: Json, version: int, fields: tuple[str, ...]) -> Stored:
+    meta = tree["metadata"]
+    meta.pop("resourceVersion", None)
+    if version:
+        meta["resourceVersion"] = str(version)
+    ordered = {"kind": tree["kind"], "apiVersion": tree["apiVersion"]} | tree
+    return Stored(
+        raw=msgspec.json.encode(ordered),
+        namespace=meta.get("namespace", ""),
+        name=meta["name"],
+        uid=meta.get("uid", ""),
+        version=version,
+        labels=dict(meta.get("labels") or {}),
+        fields={path: _field(tree, path) for path in ("metadata.name", "metadata.namespace", *fields)},
+    )
+
+
+def _renumbered(stored: Stored, tree: Json, version: int) -> Stored:
+    raw = msgspec.json.encode(tree)
+    return Stored(raw, stored.namespace, stored.name, stored.uid, version, stored.labels, stored.fields)
+
+
+def _field(tree: Json, path: str) -> str:
+    value: object = tree
+    for part in path.split("."):
+        value = value.get(part) if isinstance(value, dict) else None
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "" if value is None or isinstance(value, dict) else str(value)
+
+
+def _sorted(objects: Mapping[str, Stored], namespace: str) -> list[Stored]:
+    prefix = f"{namespace}/" if namespace else ""
+    return [objects[key] for key in sorted(objects) if key.startswith(prefix)]

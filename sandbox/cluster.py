@@ -1,0 +1,163 @@
+"""How an actor sees the cluster and changes it.
+
+Actors are level-triggered: a write that lost a race is no error, since what won it comes back through the mirror and
+makes the actor look again. Every other refusal is the runner's business.
+"""
+
+import contextlib
+from collections.abc import Mapping, Sequence
+
+from kube.client import Client
+from kube.errors import AlreadyExists, Conflict, NotFound
+from kube.objects import Json
+from kube.resources import EVENTS, Resource
+from ports.clock import Clock
+from ports.randomness import Randomness
+from sandbox.mirror import Mirror
+from sandbox.stamps import micro_stamp, stamp
+
+_SUFFIX = "bcdfghjklmnpqrstvwxz2456789"
+
+
+class Cluster:
+    """The mirror for reading, the client for writing. Trees that are read are shared: copy them before a change."""
+
+    def __init__(self, mirror: Mirror, client: Client, clock: Clock, randomness: Randomness, component: str) -> None:
+        self._mirror = mirror
+        self._client = client
+        self._randomness = randomness
+        self._component = component
+        self.clock = clock
+
+    def get(self, resource: Resource, namespace: str, name: str) -> Json | None:
+        """One object, or None."""
+        return self._mirror.get(resource, namespace, name)
+
+    def list(self, resource: Resource, namespace: str = "") -> list[Json]:
+        """Objects of a namespace (empty: all), in the order of their names."""
+        return self._mirror.list(resource, namespace)
+
+    def mirrors(self, resource: Resource) -> bool:
+        """Whether the resource is mirrored at all."""
+        return resource in self._mirror.resources
+
+    @property
+    def resources(self) -> tuple[Resource, ...]:
+        """The mirrored resources."""
+        return self._mirror.resources
+
+    def create(self, resource: Resource, tree: Json) -> Json | None:
+        """Create an object; None when one of that name is there already or its namespace is gone."""
+        namespace = tree["metadata"].get("namespace", "")
+        try:
+            return self._mirror.observe(resource, self._client.create(resource, tree, namespace))
+        except (AlreadyExists, NotFound):
+            return None
+
+    def put(self, resource: Resource, tree: Json) -> None:
+        """Create an object of a resource that is not mirrored, or merge `tree` into it."""
+        meta = tree["metadata"]
+        namespace = meta.get("namespace", "")
+        try:
+            self._client.patch(resource, meta["name"], namespace, tree)
+        except NotFound:
+            with contextlib.suppress(AlreadyExists, NotFound):
+                self._client.create(resource, tree, namespace)
+
+    def patch(self, resource: Resource, tree: Json, patch: Json, subresource: str = "") -> Json | None:
+        """Merge `patch` into the version that `tree` shows; None when it has moved on."""
+        meta = tree["metadata"]
+        guarded = patch | {"metadata": patch.get("metadata", {}) | {"resourceVersion": meta["resourceVersion"]}}
+        try:
+            answer = self._client.patch(
+                resource, meta["name"], meta.get("namespace", ""), guarded, subresource=subresource
+            )
+        except (Conflict, NotFound):
+            return None
+        return self._mirror.observe(resource, answer)
+
+    def set_status(self, resource: Resource, tree: Json, status: Json) -> Json | None:
+        """Replace the status when it differs; None when nothing was written."""
+        if tree.get("status", {}) == status:
+            return None
+        meta = tree["metadata"]
+        try:
+            answer = self._client.replace(
+                resource, meta["name"], meta.get("namespace", ""), tree | {"status": status}, subresource="status"
+            )
+        except (Conflict, NotFound):
+            return None
+        return self._mirror.observe(resource, answer)
+
+    def delete(self, resource: Resource, tree: Json, grace: int | None = None) -> None:
+        """Delete exactly this object; it may be gone or replaced already."""
+        meta = tree["metadata"]
+        with contextlib.suppress(NotFound, Conflict):
+            self._client.delete(
+                resource, meta["name"], meta.get("namespace", ""), uid=meta["uid"], grace_period_seconds=grace
+            )
+
+    def live_uid(self, resource: Resource, namespace: str, name: str) -> str:
+        """The uid of an object now, past the mirror. Raises NotFound and other ApiErrors."""
+        return self._client.get(resource, name, namespace).metadata.uid
+
+    def bind(self, pod: Json, node: str) -> None:
+        """Give a pod its node."""
+        meta = pod["metadata"]
+        target = {"apiVersion": "v1", "kind": "Node", "name": node}
+        named = {"name": meta["name"], "namespace": meta["namespace"], "uid": meta["uid"]}
+        binding = {"apiVersion": "v1", "kind": "Binding", "metadata": named, "target": target}
+        path = f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}/binding"
+        with contextlib.suppress(NotFound, Conflict):
+            self._client.request("POST", path, body=binding)
+
+    def event(self, regarding: Json, kind: str, reason: str, message: str, action: str = "") -> None:
+        """Record an event about an object. `kind` is Normal or Warning.
+
+        An `action` makes it an event of the newer sort, with one time in microseconds and no count, as schedulers do.
+        """
+        meta = regarding["metadata"]
+        namespace = meta.get("namespace") or "default"
+        now = stamp(self.clock.wall())
+        when: Json = {"source": {"component": self._component}, "firstTimestamp": now, "lastTimestamp": now, "count": 1}
+        if action:
+            when = {"source": {}, "eventTime": micro_stamp(self.clock.wall()), "action": action}
+        involved = {
+            "apiVersion": regarding.get("apiVersion", "v1"),
+            "kind": regarding["kind"],
+            "name": meta["name"],
+            "uid": meta["uid"],
+        }
+        if meta.get("namespace"):
+            involved |= {"namespace": meta["namespace"], "resourceVersion": meta["resourceVersion"]}
+        self.create(
+            EVENTS,
+            {
+                "apiVersion": "v1",
+                "kind": "Event",
+                "metadata": {"name": f"{meta['name']}.{self.suffix(16)}", "namespace": namespace},
+                "involvedObject": involved,
+                "type": kind,
+                "reason": reason,
+                "message": message,
+                "reportingComponent": self._component,
+                "reportingInstance": self._component,
+                **when,
+            },
+        )
+
+    def suffix(self, length: int = 5) -> str:
+        """A random part of a name."""
+        return "".join(_SUFFIX[self._randomness.integer(0, len(_SUFFIX) - 1)] for _ in range(length))
+
+    def selected(self, resource: Resource, namespace: str, labels: Mapping[str, str]) -> Sequence[Json]:
+        """Objects of a namespace that carry all of `labels`; none when `labels` is empty."""
+        if not labels:
+            return []
+        return [tree for tree in self.list(resource, namespace) if labels.items() <= labels_of(tree).items()]
+
+
+def labels_of(tree: Json) -> Mapping[str, str]:
+    """An object's labels, empty when it has none."""
+    labels: Mapping[str, str] = tree["metadata"].get("labels") or {}
+    return labels

@@ -1,0 +1,179 @@
+"""The Deployment and ReplicaSet controllers: Recreate, RollingUpdate, status, conditions."""
+
+from collections.abc import Hashable
+
+from kube.objects import Json
+from kube.resources import DEPLOYMENTS, PODS, REPLICA_SETS
+from sandbox.cluster import Cluster
+from sandbox.conditions import holds, with_condition
+from sandbox.controllers.revisions import template_hash
+from sandbox.owners import controller_reference, controller_uid, is_deleted
+from sandbox.stamps import stamp
+
+_REVISION = "deployment.kubernetes.io/revision"
+_HASH = "pod-template-hash"
+
+
+class Deployments:
+    """Keeps one ReplicaSet per template and shifts replicas between them."""
+
+    name = "deployment"
+    watches: tuple[Hashable, ...] = (DEPLOYMENTS, REPLICA_SETS, PODS)
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    def step(self) -> float | None:
+        """Bring every Deployment one step further."""
+        for deployment in self._cluster.list(DEPLOYMENTS):
+            if not is_deleted(deployment):
+                self._sync(deployment)
+        return None
+
+    def _sync(self, deployment: Json) -> None:
+        meta = deployment["metadata"]
+        owned = [
+            each for each in self._cluster.list(REPLICA_SETS, meta["namespace"]) if controller_uid(each) == meta["uid"]
+        ]
+        name = f"{meta['name']}-{template_hash(deployment['spec']['template'])}"
+        current = next((each for each in owned if each["metadata"]["name"] == name), None)
+        former = [each for each in owned if each is not current]
+        revision = str(1 + max((_number(each) for each in former), default=0))
+        if current is None:
+            fresh = self._drained(deployment, former)
+            replicas = deployment["spec"].get("replicas", 1) if fresh else 0
+            current = self._cluster.create(REPLICA_SETS, _replica_set(deployment, name, revision, replicas))
+            if current is None:
+                return
+        if _number(current) < int(revision) and former:
+            current = self._cluster.patch(REPLICA_SETS, current, {"metadata": {"annotations": {_REVISION: revision}}})
+            if current is None:
+                return
+        self._shift(deployment, current, former)
+        self._annotate(deployment, current)
+        self._report(deployment, current, former)
+
+    def _drained(self, deployment: Json, former: list[Json]) -> bool:
+        """Whether the new ReplicaSet may start pods: under Recreate only when the old ones are gone."""
+        if (deployment["spec"].get("strategy") or {}).get("type") != "Recreate":
+            return True
+        owners = {each["metadata"]["uid"] for each in former}
+        return not any(controller_uid(pod) in owners for pod in self._cluster.list(PODS))
+
+    def _shift(self, deployment: Json, current: Json, former: list[Json]) -> None:
+        wanted = deployment["spec"].get("replicas", 1)
+        recreate = (deployment["spec"].get("strategy") or {}).get("type") == "Recreate"
+        settled = current.get("status", {}).get("readyReplicas", 0) >= wanted
+        for replica_set in former:
+            if replica_set["spec"].get("replicas", 0) and (recreate or settled):
+                self._cluster.patch(REPLICA_SETS, replica_set, {"spec": {"replicas": 0}})
+        if current["spec"].get("replicas") != wanted and self._drained(deployment, former):
+            self._cluster.patch(REPLICA_SETS, current, {"spec": {"replicas": wanted}})
+
+    def _annotate(self, deployment: Json, current: Json) -> None:
+        revision = current["metadata"].get("annotations", {}).get(_REVISION, "1")
+        if (deployment["metadata"].get("annotations") or {}).get(_REVISION) != revision:
+            self._cluster.patch(DEPLOYMENTS, deployment, {"metadata": {"annotations": {_REVISION: revision}}})
+
+    def _report(self, deployment: Json, current: Json, former: list[Json]) -> None:
+        wanted = deployment["spec"].get("replicas", 1)
+        sets = [current, *former]
+        total = sum(each.get("status", {}).get("replicas", 0) for each in sets)
+        ready = sum(each.get("status", {}).get("readyReplicas", 0) for each in sets)
+        updated = current.get("status", {}).get("replicas", 0)
+        now = stamp(self._cluster.clock.wall())
+        available = ready >= wanted
+        complete = available and updated == total == wanted
+        before: Json = deployment.get("status", {})
+        conditions = with_condition(
+            before.get("conditions"),
+            "Available",
+            available,
+            now,
+            reason="MinimumReplicasAvailable" if available else "MinimumReplicasUnavailable",
+        )
+        reason = "NewReplicaSetAvailable" if complete else "ReplicaSetUpdated"
+        conditions = with_condition(conditions, "Progressing", True, now, reason=reason)
+        counts = {
+            "replicas": total,
+            "updatedReplicas": updated,
+            "readyReplicas": ready,
+            "availableReplicas": ready,
+            "unavailableReplicas": max(wanted - ready, 0),
+        }
+        others = {key: value for key, value in before.items() if key not in counts}
+        status = others | {key: count for key, count in counts.items() if count}
+        status |= {"observedGeneration": deployment["metadata"].get("generation", 0), "conditions": conditions}
+        self._cluster.set_status(DEPLOYMENTS, deployment, status)
+
+
+class ReplicaSets:
+    """Keeps as many pods as each ReplicaSet wants."""
+
+    name = "replica-set"
+    watches: tuple[Hashable, ...] = (REPLICA_SETS, PODS)
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    def step(self) -> float | None:
+        """Bring every ReplicaSet to its count."""
+        for replica_set in self._cluster.list(REPLICA_SETS):
+            if not is_deleted(replica_set):
+                self._sync(replica_set)
+        return None
+
+    def _sync(self, replica_set: Json) -> None:
+        meta = replica_set["metadata"]
+        pods = [pod for pod in self._cluster.list(PODS, meta["namespace"]) if controller_uid(pod) == meta["uid"]]
+        pods = [pod for pod in pods if pod.get("status", {}).get("phase") not in ("Failed", "Succeeded")]
+        staying = sorted((pod for pod in pods if not is_deleted(pod)), key=lambda pod: not holds(pod, "Ready"))
+        wanted = replica_set["spec"].get("replicas", 1)
+        for _ in range(wanted - len(staying)):
+            self._cluster.create(PODS, self._pod(replica_set))
+        for pod in staying[wanted:]:
+            self._cluster.delete(PODS, pod)
+        ready = sum(holds(pod, "Ready") for pod in staying)
+        counts = {"replicas": len(staying), "readyReplicas": ready, "availableReplicas": ready}
+        others = {key: value for key, value in replica_set.get("status", {}).items() if key not in counts}
+        status = others | {key: count for key, count in counts.items() if count or key == "replicas"}
+        status["observedGeneration"] = meta.get("generation", 0)
+        self._cluster.set_status(REPLICA_SETS, replica_set, status)
+
+    def _pod(self, replica_set: Json) -> Json:
+        template = replica_set["spec"]["template"]
+        meta = dict(template.get("metadata") or {}) | {
+            "name": f"{replica_set['metadata']['name']}-{self._cluster.suffix()}",
+            "generateName": f"{replica_set['metadata']['name']}-",
+            "namespace": replica_set["metadata"]["namespace"],
+            "ownerReferences": [controller_reference(replica_set)],
+        }
+        return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": template["spec"]}
+
+
+def _replica_set(deployment: Json, name: str, revision: str, replicas: int) -> Json:
+    spec, meta = deployment["spec"], deployment["metadata"]
+    label = {_HASH: name.removeprefix(f"{meta['name']}-")}
+    template_meta = spec["template"].get("metadata") or {}
+    labels = (template_meta.get("labels") or {}) | label
+    selector = spec["selector"] | {"matchLabels": (spec["selector"].get("matchLabels") or {}) | label}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {
+            "name": name,
+            "namespace": meta["namespace"],
+            "labels": labels,
+            "annotations": {_REVISION: revision},
+            "ownerReferences": [controller_reference(deployment)],
+        },
+        "spec": {
+            "replicas": replicas,
+            "selector": selector,
+            "template": spec["template"] | {"metadata": template_meta | {"labels": labels}},
+        },
+    }
+
+
+def _number(replica_set: Json) -> int:
+    return int(replica_set["metadata"].get("annotations", {}).get(_REVISION, "0"))

@@ -1,0 +1,97 @@
+"""The garbage collector: what lost all its owners goes; foreground and orphan deletions are carried out."""
+
+from collections.abc import Hashable, Iterable
+
+from kube.errors import ApiError, NotFound
+from kube.objects import Json
+from kube.resources import EVENTS, Resource
+from sandbox.cluster import Cluster
+from sandbox.owners import is_deleted
+
+_FOREGROUND = "foregroundDeletion"
+_ORPHAN = "orphan"
+
+
+class GarbageCollector:
+    """Follows owner references among the mirrored resources."""
+
+    name = "garbage-collector"
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self.watches: tuple[Hashable, ...] = tuple(each for each in cluster.resources if each != EVENTS)
+        self._by_kind = {(each.api_version, each.kind): each for each in cluster.resources}
+
+    def step(self) -> float | None:
+        """Collect what can be collected now."""
+        dependents: dict[str, list[tuple[Resource, Json]]] = {}
+        owners: list[tuple[Resource, Json]] = []
+        for resource in self._by_kind.values():
+            if resource == EVENTS:
+                continue
+            for tree in self._cluster.list(resource):
+                for reference in tree["metadata"].get("ownerReferences") or ():
+                    dependents.setdefault(reference["uid"], []).append((resource, tree))
+                if is_deleted(tree) and {_FOREGROUND, _ORPHAN} & set(tree["metadata"].get("finalizers") or ()):
+                    owners.append((resource, tree))
+        for resource, owner in owners:
+            self._finish(resource, owner, dependents.get(owner["metadata"]["uid"], []))
+        for resource, tree in _distinct(dependents):
+            self._collect(resource, tree)
+        return None
+
+    def _collect(self, resource: Resource, tree: Json) -> None:
+        """Delete an object whose owners are all gone; forget the gone ones of an object that has others."""
+        if is_deleted(tree):
+            return
+        references = tree["metadata"]["ownerReferences"]
+        left = [each for each in references if not self._is_gone(each, tree["metadata"].get("namespace", ""))]
+        if not left:
+            self._cluster.delete(resource, tree)
+        elif len(left) < len(references):
+            self._cluster.patch(resource, tree, {"metadata": {"ownerReferences": left}})
+
+    def _is_gone(self, reference: Json, namespace: str) -> bool:
+        """Whether an owner does not exist, the mirror's word being checked by a live read."""
+        resource = self._by_kind.get((reference["apiVersion"], reference["kind"]))
+        if resource is None:
+            return False
+        scope = namespace if resource.namespaced else ""
+        known = self._cluster.get(resource, scope, reference["name"])
+        if known is not None and known["metadata"]["uid"] == reference["uid"]:
+            return False
+        try:
+            return bool(self._cluster.live_uid(resource, scope, reference["name"]) != reference["uid"])
+        except NotFound:
+            return True
+        except ApiError:
+            return False
+
+    def _finish(self, resource: Resource, owner: Json, dependents: list[tuple[Resource, Json]]) -> None:
+        finalizers: list[str] = owner["metadata"]["finalizers"]
+        uid = owner["metadata"]["uid"]
+        if _ORPHAN in finalizers:
+            for kind, tree in dependents:
+                left = [each for each in tree["metadata"]["ownerReferences"] if each["uid"] != uid]
+                self._cluster.patch(kind, tree, {"metadata": {"ownerReferences": left}})
+            done = not dependents
+        else:
+            for kind, tree in dependents:
+                if not is_deleted(tree):
+                    self._cluster.delete(kind, tree)
+            done = not any(_blocks(tree, uid) for _, tree in dependents)
+        if done:
+            left_over = [each for each in finalizers if each not in (_FOREGROUND, _ORPHAN)]
+            self._cluster.patch(resource, owner, {"metadata": {"finalizers": left_over}})
+
+
+def _blocks(tree: Json, owner: str) -> bool:
+    return any(
+        bool(reference["uid"] == owner and reference.get("blockOwnerDeletion"))
+        for reference in tree["metadata"]["ownerReferences"]
+    )
+
+
+def _distinct(dependents: dict[str, list[tuple[Resource, Json]]]) -> Iterable[tuple[Resource, Json]]:
+    found = {tree["metadata"]["uid"]: (resource, tree) for entries in dependents.values() for resource, tree in entries}
+    return found.values()

@@ -1,0 +1,47 @@
+"""ControllerRevisions: the history of a StatefulSet's pod templates."""
+
+import hashlib
+
+import msgspec
+
+from kube.objects import Json
+from sandbox.owners import controller_reference
+
+HASH_LABEL = "controller-revision-hash"
+_REVISION_HASH_LABEL = "controller.kubernetes.io/hash"
+_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+_LENGTH = 10
+
+
+def template_hash(template: Json) -> str:
+    """A short name for a pod template, safe in names and labels."""
+    digest = hashlib.blake2b(msgspec.json.encode(template, order="deterministic"), digest_size=_LENGTH).digest()
+    return "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in digest)
+
+
+def revision_of(workload: Json, number: int) -> Json:
+    """The revision object of a workload's current template."""
+    template: Json = workload["spec"]["template"]
+    meta = workload["metadata"]
+    short = template_hash(template)
+    labels = (template["metadata"].get("labels") or {}) | {_REVISION_HASH_LABEL: short}
+    annotations = {"annotations": meta["annotations"]} if meta.get("annotations") else {}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "ControllerRevision",
+        "metadata": {
+            "name": f"{meta['name']}-{short}",
+            "namespace": meta["namespace"],
+            "labels": labels,
+            **annotations,
+            "ownerReferences": [controller_reference(workload)],
+        },
+        "data": {"spec": {"template": template | {"$patch": "replace"}}},
+        "revision": number,
+    }
+
+
+def template_of(revision: Json) -> Json:
+    """The pod template a revision holds."""
+    template: Json = {key: value for key, value in revision["data"]["spec"]["template"].items() if key != "$patch"}
+    return template

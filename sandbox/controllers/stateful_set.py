@@ -1,0 +1,204 @@
+"""The StatefulSet controller: revisions, claims, pods, status."""
+
+import re
+from collections.abc import Hashable
+
+from kube.objects import Json
+from kube.resources import CONTROLLER_REVISIONS, PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, Resource
+from sandbox.cluster import Cluster, labels_of
+from sandbox.controllers.revisions import HASH_LABEL, revision_of, template_of
+from sandbox.controllers.stateful_set_plan import Plan, Snapshot, available_from, plan, status_of
+from sandbox.owners import controller_reference, controller_uid, is_deleted
+from sandbox.selectors import matches
+
+_HISTORY = 10
+
+
+class StatefulSets:
+    """Brings every StatefulSet one step closer to its spec."""
+
+    name = "stateful-set"
+    watches: tuple[Hashable, ...] = (STATEFUL_SETS, PODS, CONTROLLER_REVISIONS, PERSISTENT_VOLUME_CLAIMS)
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    def step(self) -> float | None:
+        """Plan and act for each set; return when a pod becomes available."""
+        due = [self._sync(tree) for tree in self._cluster.list(STATEFUL_SETS) if not is_deleted(tree)]
+        return min((time for time in due if time is not None), default=None)
+
+    def _sync(self, stateful_set: Json) -> float | None:
+        revisions = self._owned(CONTROLLER_REVISIONS, stateful_set)
+        updated = self._revision(stateful_set, revisions)
+        if updated is None:
+            return None
+        named = {each["metadata"]["name"]: each for each in (*revisions, updated)}
+        before: Json = stateful_set.get("status", {})
+        name: str = updated["metadata"]["name"]
+        current = before.get("currentRevision") or name
+        snapshot = Snapshot(
+            stateful_set,
+            self._pods(stateful_set),
+            current if current in named else name,
+            name,
+            self._cluster.clock.wall().timestamp(),
+        )
+        planned = plan(snapshot)
+        self._carry_out(stateful_set, planned, named)
+        self._keep_claims(snapshot, planned)
+        status = status_of(snapshot, before)
+        self._cluster.set_status(STATEFUL_SETS, stateful_set, status)
+        self._truncate(snapshot, revisions, status)
+        return self._next_available(snapshot)
+
+    def _owned(self, resource: Resource, stateful_set: Json) -> list[Json]:
+        """What the set controls; what matches its selector and has no controller is adopted."""
+        owned = []
+        meta = stateful_set["metadata"]
+        for tree in self._cluster.list(resource, meta["namespace"]):
+            owner = controller_uid(tree)
+            if owner == meta["uid"]:
+                owned.append(tree)
+            elif not owner and not is_deleted(tree) and self._may_adopt(stateful_set, tree):
+                references = [*(tree["metadata"].get("ownerReferences") or ()), controller_reference(stateful_set)]
+                adopted = self._cluster.patch(resource, tree, {"metadata": {"ownerReferences": references}})
+                owned += [adopted] if adopted is not None else []
+        return owned
+
+    def _may_adopt(self, stateful_set: Json, tree: Json) -> bool:
+        name = stateful_set["metadata"]["name"]
+        named = tree["metadata"]["name"].startswith(f"{name}-")
+        return named and matches(stateful_set["spec"]["selector"], labels_of(tree))
+
+    def _pods(self, stateful_set: Json) -> dict[int, Json]:
+        pattern = re.compile(rf"{re.escape(stateful_set['metadata']['name'])}-(\d+)")
+        found = {}
+        for pod in self._owned(PODS, stateful_set):
+            match = pattern.fullmatch(pod["metadata"]["name"])
+            if match is not None:
+                found[int(match.group(1))] = pod
+        return found
+
+    def _revision(self, stateful_set: Json, revisions: list[Json]) -> Json | None:
+        """The revision of the template as it is now; an old one that equals it becomes the newest again."""
+        newest = max((each["revision"] for each in revisions), default=0)
+        wanted = revision_of(stateful_set, newest + 1)
+        known = next((each for each in revisions if each["metadata"]["name"] == wanted["metadata"]["name"]), None)
+        if known is None:
+            return self._cluster.create(CONTROLLER_REVISIONS, wanted)
+        if known["revision"] == newest:
+            return known
+        return self._cluster.patch(CONTROLLER_REVISIONS, known, {"revision": newest + 1})
+
+    def _carry_out(self, stateful_set: Json, planned: Plan, revisions: dict[str, Json]) -> None:
+        for pod in planned.delete:
+            self._cluster.delete(PODS, pod)
+            self._tell(stateful_set, "SuccessfulDelete", f"delete Pod {pod['metadata']['name']}")
+        for ordinal, revision in planned.create.items():
+            self._make_claims(stateful_set, ordinal)
+            pod = new_pod(stateful_set, ordinal, revisions[revision])
+            if self._cluster.create(PODS, pod) is not None:
+                self._tell(stateful_set, "SuccessfulCreate", f"create Pod {pod['metadata']['name']}")
+
+    def _tell(self, stateful_set: Json, reason: str, what: str) -> None:
+        message = f"{what} in StatefulSet {stateful_set['metadata']['name']} successful"
+        self._cluster.event(stateful_set, "Normal", reason, message)
+
+    def _make_claims(self, stateful_set: Json, ordinal: int) -> None:
+        namespace = stateful_set["metadata"]["namespace"]
+        for template in stateful_set["spec"].get("volumeClaimTemplates") or ():
+            name = claim_name(template, stateful_set, ordinal)
+            if self._cluster.get(PERSISTENT_VOLUME_CLAIMS, namespace, name) is not None:
+                continue
+            if self._cluster.create(PERSISTENT_VOLUME_CLAIMS, new_claim(stateful_set, template, name)) is not None:
+                pod = f"{stateful_set['metadata']['name']}-{ordinal}"
+                self._tell(stateful_set, "SuccessfulCreate", f"create Claim {name} Pod {pod}")
+
+    def _keep_claims(self, snapshot: Snapshot, planned: Plan) -> None:
+        """Pods that wait for a claim somebody deleted get a new one; retention may remove those of former pods."""
+        stateful_set = snapshot.stateful_set
+        for ordinal, pod in snapshot.pods.items():
+            if ordinal not in planned.create and not is_deleted(pod) and ordinal in snapshot.ordinals:
+                self._make_claims(stateful_set, ordinal)
+        policy = stateful_set["spec"].get("persistentVolumeClaimRetentionPolicy") or {}
+        if policy.get("whenScaled") != "Delete":
+            return
+        for template in stateful_set["spec"].get("volumeClaimTemplates") or ():
+            pattern = re.compile(rf"{re.escape(claim_name(template, stateful_set, 0)[:-1])}(\d+)")
+            for claim in self._cluster.list(PERSISTENT_VOLUME_CLAIMS, stateful_set["metadata"]["namespace"]):
+                match = pattern.fullmatch(claim["metadata"]["name"])
+                if match is None or is_deleted(claim):
+                    continue
+                ordinal = int(match.group(1))
+                if ordinal not in snapshot.ordinals and ordinal not in snapshot.pods:
+                    self._cluster.delete(PERSISTENT_VOLUME_CLAIMS, claim)
+
+    def _truncate(self, snapshot: Snapshot, revisions: list[Json], status: Json) -> None:
+        live = {status["currentRevision"], snapshot.updated}
+        live |= {labels_of(pod).get(HASH_LABEL, "") for pod in snapshot.pods.values()}
+        old = [each for each in revisions if each["metadata"]["name"] not in live]
+        limit: int = snapshot.stateful_set["spec"].get("revisionHistoryLimit", _HISTORY)
+        for revision in sorted(old, key=lambda each: int(each["revision"]))[: max(len(old) - limit, 0)]:
+            self._cluster.delete(CONTROLLER_REVISIONS, revision)
+
+    def _next_available(self, snapshot: Snapshot) -> float | None:
+        if not snapshot.stateful_set["spec"].get("minReadySeconds"):
+            return None
+        times = [available_from(snapshot.stateful_set, pod) - snapshot.now for pod in snapshot.pods.values()]
+        waits = [wait for wait in times if wait > 0]
+        return self._cluster.clock.now() + min(waits) if waits else None
+
+
+def claim_name(template: Json, stateful_set: Json, ordinal: int) -> str:
+    """`<template>-<set>-<ordinal>`."""
+    return f"{template['metadata']['name']}-{stateful_set['metadata']['name']}-{ordinal}"
+
+
+def new_claim(stateful_set: Json, template: Json, name: str) -> Json:
+    """A claim of a template, with the set's selector as labels."""
+    given = template["metadata"]
+    labels = (given.get("labels") or {}) | (stateful_set["spec"]["selector"].get("matchLabels") or {})
+    meta: Json = {"name": name, "namespace": stateful_set["metadata"]["namespace"], "labels": labels}
+    if given.get("annotations"):
+        meta["annotations"] = given["annotations"]
+    policy = stateful_set["spec"].get("persistentVolumeClaimRetentionPolicy") or {}
+    if policy.get("whenDeleted") == "Delete":
+        meta["ownerReferences"] = [controller_reference(stateful_set)]
+    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": meta, "spec": template["spec"]}
+
+
+def new_pod(stateful_set: Json, ordinal: int, revision: Json) -> Json:
+    """A pod of a revision, with the identity of its ordinal."""
+    template = template_of(revision)
+    name = f"{stateful_set['metadata']['name']}-{ordinal}"
+    given = template.get("metadata", {})
+    labels = (given.get("labels") or {}) | {
+        "statefulset.kubernetes.io/pod-name": name,
+        "apps.kubernetes.io/pod-index": str(ordinal),
+        HASH_LABEL: revision["metadata"]["name"],
+    }
+    meta: Json = {
+        "name": name,
+        "generateName": f"{stateful_set['metadata']['name']}-",
+        "namespace": stateful_set["metadata"]["namespace"],
+        "labels": labels,
+        "ownerReferences": [controller_reference(stateful_set)],
+    }
+    if given.get("annotations"):
+        meta["annotations"] = given["annotations"]
+    claims = [
+        {
+            "name": each["metadata"]["name"],
+            "persistentVolumeClaim": {"claimName": claim_name(each, stateful_set, ordinal)},
+        }
+        for each in stateful_set["spec"].get("volumeClaimTemplates") or ()
+    ]
+    claimed = {each["name"] for each in claims}
+    volumes = [each for each in template["spec"].get("volumes") or () if each["name"] not in claimed]
+    spec = template["spec"] | {
+        "hostname": name,
+        "subdomain": stateful_set["spec"].get("serviceName", ""),
+        "volumes": [*claims, *volumes],
+    }
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}

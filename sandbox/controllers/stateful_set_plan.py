@@ -1,0 +1,158 @@
+"""What a StatefulSet does next: a snapshot in, one plan out, no I/O."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from kube.objects import Json
+from sandbox.conditions import condition, holds
+from sandbox.controllers.revisions import HASH_LABEL
+from sandbox.owners import is_deleted
+from sandbox.stamps import parse
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A StatefulSet and its pods by ordinal; revisions by their names."""
+
+    stateful_set: Json
+    pods: Mapping[int, Json]
+    current: str
+    updated: str
+    now: float
+    """Wall seconds."""
+
+    @property
+    def ordinals(self) -> range:
+        """The ordinals there should be."""
+        start: int = (self.stateful_set["spec"].get("ordinals") or {}).get("start", 0)
+        return range(start, start + self.replicas)
+
+    @property
+    def replicas(self) -> int:
+        """How many pods there should be."""
+        count: int = self.stateful_set["spec"].get("replicas", 1)
+        return count
+
+    @property
+    def parallel(self) -> bool:
+        """Whether pods come and go side by side."""
+        return bool(self.stateful_set["spec"].get("podManagementPolicy") == "Parallel")
+
+    @property
+    def rolling(self) -> bool:
+        """Whether the controller replaces outdated pods on its own."""
+        strategy = self.stateful_set["spec"].get("updateStrategy") or {}
+        return bool(strategy.get("type", "RollingUpdate") == "RollingUpdate")
+
+    @property
+    def partition(self) -> int:
+        """Ordinals below it stay on the current revision."""
+        strategy = self.stateful_set["spec"].get("updateStrategy") or {}
+        partition: int = (strategy.get("rollingUpdate") or {}).get("partition", 0)
+        return partition
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to do now. `create` maps ordinals to the name of the revision to create them from."""
+
+    create: Mapping[int, str]
+    delete: Sequence[Json]
+
+
+def plan(snapshot: Snapshot) -> Plan:
+    """Missing pods first, then superfluous ones, then one outdated one."""
+    create: dict[int, str] = {}
+    for ordinal in snapshot.ordinals:
+        pod = snapshot.pods.get(ordinal)
+        if pod is not None and _finished(pod) and not is_deleted(pod):
+            return Plan(create, [pod])
+        if pod is None:
+            create[ordinal] = _revision_for(snapshot, ordinal)
+        if not snapshot.parallel and (pod is None or not healthy(pod)):
+            return Plan(create, [])
+    condemned = [snapshot.pods[each] for each in sorted(snapshot.pods, reverse=True) if each not in snapshot.ordinals]
+    if condemned and not snapshot.parallel:
+        return Plan(create, [] if is_deleted(condemned[0]) else condemned[:1])
+    leaving = [pod for pod in condemned if not is_deleted(pod)]
+    if create or leaving:
+        return Plan(create, leaving)
+    return Plan({}, _outdated(snapshot))
+
+
+def healthy(pod: Json) -> bool:
+    """Whether a pod runs, is Ready and stays."""
+    return pod.get("status", {}).get("phase") == "Running" and holds(pod, "Ready") and not is_deleted(pod)
+
+
+def status_of(snapshot: Snapshot, before: Json) -> Json:
+    """The status of the set as its pods are now."""
+    pods = [pod for pod in snapshot.pods.values() if not _finished(pod)]
+    staying = [pod for pod in pods if not is_deleted(pod)]
+    ready = [pod for pod in pods if holds(pod, "Ready")]
+    updated = sum(_revision(pod) == snapshot.updated for pod in staying)
+    current, current_count = snapshot.current, sum(_revision(pod) == snapshot.current for pod in staying)
+    complete = updated == len(ready) == len(pods) == snapshot.replicas
+    if snapshot.rolling and complete:
+        current, current_count = snapshot.updated, updated
+    status = before | {
+        "observedGeneration": snapshot.stateful_set["metadata"].get("generation", 0),
+        "replicas": len(pods),
+        "readyReplicas": len(ready),
+        "availableReplicas": sum(is_available(snapshot, pod) for pod in pods),
+        "currentReplicas": current_count,
+        "updatedReplicas": updated,
+        "currentRevision": current,
+        "updateRevision": snapshot.updated,
+        "collisionCount": before.get("collisionCount", 0),
+    }
+    # counts of zero are left out of Kubernetes' answers, except these two
+    return {key: value for key, value in status.items() if value != 0 or key in _ALWAYS}
+
+
+_ALWAYS = ("replicas", "availableReplicas", "collisionCount")
+
+
+def is_available(snapshot: Snapshot, pod: Json) -> bool:
+    """Whether a pod has been Ready for minReadySeconds."""
+    if not holds(pod, "Ready"):
+        return False
+    return snapshot.now >= available_from(snapshot.stateful_set, pod)
+
+
+def available_from(stateful_set: Json, pod: Json) -> float:
+    """When a Ready pod counts as available, in wall seconds."""
+    ready = condition(pod["status"].get("conditions"), "Ready")
+    since = parse(ready["lastTransitionTime"]).timestamp() if ready is not None else 0.0
+    wait: int = stateful_set["spec"].get("minReadySeconds", 0)
+    return since + wait
+
+
+def _outdated(snapshot: Snapshot) -> list[Json]:
+    """The next pod to replace, once all above it are healthy."""
+    if not snapshot.rolling:
+        return []
+    start = snapshot.ordinals.start
+    for ordinal in sorted(snapshot.pods, reverse=True):
+        if ordinal < start + snapshot.partition:
+            return []
+        pod = snapshot.pods[ordinal]
+        if _revision(pod) != snapshot.updated and not is_deleted(pod):
+            return [pod]
+        if not healthy(pod) or not is_available(snapshot, pod):
+            return []
+    return []
+
+
+def _revision_for(snapshot: Snapshot, ordinal: int) -> str:
+    below = ordinal < snapshot.ordinals.start + snapshot.partition
+    return snapshot.current if snapshot.rolling and below else snapshot.updated
+
+
+def _revision(pod: Json) -> str:
+    revision: str = (pod["metadata"].get("labels") or {}).get(HASH_LABEL, "")
+    return revision
+
+
+def _finished(pod: Json) -> bool:
+    return pod.get("status", {}).get("phase") in ("Failed", "Succeeded")

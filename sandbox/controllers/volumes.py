@@ -1,0 +1,241 @@
+"""Claims get volumes: binding, provisioning, expansion, reclaiming.
+
+In front of a real control plane only the provisioning half runs; binding is then the real controller's business.
+"""
+
+from collections.abc import Hashable
+
+from kube.objects import Json
+from kube.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, STORAGE_CLASSES
+from sandbox.cluster import Cluster
+from sandbox.owners import is_deleted
+from sandbox.quantities import quantity
+from sandbox.timings import Timings
+
+PROVISIONER = "sandbox.local/disks"
+_SELECTED_NODE = "volume.kubernetes.io/selected-node"
+_PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
+_BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
+_BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
+_PROVISIONER_NAMES = ("volume.beta.kubernetes.io/storage-provisioner", "volume.kubernetes.io/storage-provisioner")
+_PROTECTION = "kubernetes.io/pvc-protection"
+_VOLUME_PROTECTION = "kubernetes.io/pv-protection"
+_WAITING_FOR = "Waiting for a volume to be created by the external provisioner"
+_DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
+
+
+def standard_storage_class() -> Json:
+    """The default class: provisioned on the pod's node when the pod is scheduled, can grow."""
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": "standard", "annotations": {_DEFAULT_CLASS: "true"}},
+        "provisioner": PROVISIONER,
+        "reclaimPolicy": "Delete",
+        "volumeBindingMode": "WaitForFirstConsumer",
+        "allowVolumeExpansion": True,
+    }
+
+
+class Provisioner:
+    """Makes a volume for each claim whose class is ours, once its node is chosen, and lets volumes grow."""
+
+    name = "provisioner"
+    watches: tuple[Hashable, ...] = (PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES)
+
+    def __init__(self, cluster: Cluster, timings: Timings) -> None:
+        self._cluster = cluster
+        self._timings = timings
+        self._seen: dict[str, float] = {}
+
+    def step(self) -> float | None:
+        """Provision and expand what is due; return when the next volume is."""
+        due = [self._sync(claim) for claim in self._cluster.list(PERSISTENT_VOLUME_CLAIMS) if not is_deleted(claim)]
+        for volume in self._cluster.list(PERSISTENT_VOLUMES):
+            self._reclaim(volume)
+        return min((time for time in due if time is not None), default=None)
+
+    def _sync(self, claim: Json) -> float | None:
+        storage_class = self._class(claim)
+        if storage_class is None or storage_class.get("provisioner") != PROVISIONER:
+            return None
+        if claim["spec"].get("volumeName"):
+            self._expand(claim)
+            return None
+        meta = claim["metadata"]
+        node = (meta.get("annotations") or {}).get(_SELECTED_NODE, "")
+        if not node and storage_class.get("volumeBindingMode") == "WaitForFirstConsumer":
+            return None
+        due = self._seen.setdefault(meta["uid"], self._cluster.clock.now() + self._timings.volume_provision)
+        if self._cluster.clock.now() < due:
+            return due
+        if self._cluster.get(PERSISTENT_VOLUMES, "", f"pvc-{meta['uid']}") is None:
+            self._cluster.create(PERSISTENT_VOLUMES, _volume(claim, storage_class, node))
+        return None
+
+    def _class(self, claim: Json) -> Json | None:
+        name = claim["spec"].get("storageClassName")
+        return self._cluster.get(STORAGE_CLASSES, "", name) if name else None
+
+    def _expand(self, claim: Json) -> None:
+        """The capacities of volume and claim follow the request, upwards only."""
+        volume = self._cluster.get(PERSISTENT_VOLUMES, "", claim["spec"]["volumeName"])
+        if volume is None or claim.get("status", {}).get("phase") != "Bound":
+            return
+        wanted = (claim["spec"].get("resources", {}).get("requests") or {}).get("storage", "0")
+        if quantity(volume["spec"]["capacity"]["storage"]) < quantity(wanted):
+            self._cluster.patch(PERSISTENT_VOLUMES, volume, {"spec": {"capacity": {"storage": wanted}}})
+        before: Json = claim.get("status", {})
+        if quantity((before.get("capacity") or {}).get("storage", "0")) < quantity(wanted):
+            self._cluster.set_status(PERSISTENT_VOLUME_CLAIMS, claim, before | {"capacity": {"storage": wanted}})
+
+    def _reclaim(self, volume: Json) -> None:
+        """A released volume goes when its policy says so."""
+        if (volume["metadata"].get("annotations") or {}).get(_PROVISIONED_BY) != PROVISIONER or is_deleted(volume):
+            return
+        released = volume.get("status", {}).get("phase") == "Released"
+        if released and volume["spec"].get("persistentVolumeReclaimPolicy") == "Delete":
+            self._cluster.delete(PERSISTENT_VOLUMES, volume)
+
+
+class VolumeBinder:
+    """Binds claims and volumes, gives claims the default class, releases volumes (the real controller's half)."""
+
+    name = "volume-binder"
+    watches: tuple[Hashable, ...] = (PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES, PODS)
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    def step(self) -> float | None:
+        """Bind what can be bound."""
+        for claim in self._cluster.list(PERSISTENT_VOLUME_CLAIMS):
+            if is_deleted(claim):
+                self._unprotect(claim)
+            else:
+                self._sync(claim)
+        for volume in self._cluster.list(PERSISTENT_VOLUMES):
+            self._sync_volume(volume)
+            self._unprotect_volume(volume)
+        return None
+
+    def _sync(self, claim: Json) -> None:
+        if claim["spec"].get("storageClassName") is None:
+            default = self._default_class()
+            if default is not None:
+                named = {"spec": {"storageClassName": default}}
+                self._cluster.patch(PERSISTENT_VOLUME_CLAIMS, claim, named)
+            return
+        name = claim["spec"].get("volumeName")
+        if not name:
+            volume = self._volume_for(claim)
+            if volume is not None:
+                marks = {_BIND_COMPLETED: "yes", _BOUND_BY_CONTROLLER: "yes"}
+                named = {"volumeName": volume["metadata"]["name"]}
+                bound = {"metadata": {"annotations": marks}, "spec": named}
+                self._cluster.patch(PERSISTENT_VOLUME_CLAIMS, claim, bound)
+            else:
+                self._ask_provisioner(claim)
+            return
+        volume = self._cluster.get(PERSISTENT_VOLUMES, "", name)
+        before: Json = claim.get("status", {})
+        if volume is None or before.get("phase") == "Bound":
+            return
+        status = {"phase": "Bound", "accessModes": claim["spec"]["accessModes"], "capacity": volume["spec"]["capacity"]}
+        self._cluster.set_status(PERSISTENT_VOLUME_CLAIMS, claim, before | status)
+
+    def _ask_provisioner(self, claim: Json) -> None:
+        """Name the provisioner on a claim that needs a volume now, once."""
+        storage_class = self._cluster.get(STORAGE_CLASSES, "", claim["spec"]["storageClassName"])
+        annotations = claim["metadata"].get("annotations") or {}
+        if storage_class is None or _PROVISIONER_NAMES[0] in annotations:
+            return
+        if storage_class.get("volumeBindingMode") == "WaitForFirstConsumer" and not annotations.get(_SELECTED_NODE):
+            return
+        provisioner = storage_class["provisioner"]
+        named = {"metadata": {"annotations": dict.fromkeys(_PROVISIONER_NAMES, provisioner)}}
+        if self._cluster.patch(PERSISTENT_VOLUME_CLAIMS, claim, named) is not None:
+            self._cluster.event(claim, "Normal", "ExternalProvisioning", f"{_WAITING_FOR} '{provisioner}'")
+
+    def _default_class(self) -> str | None:
+        for storage_class in self._cluster.list(STORAGE_CLASSES):
+            if (storage_class["metadata"].get("annotations") or {}).get(_DEFAULT_CLASS) == "true":
+                name: str = storage_class["metadata"]["name"]
+                return name
+        return None
+
+    def _volume_for(self, claim: Json) -> Json | None:
+        """The volume that names this claim."""
+        meta = claim["metadata"]
+        for volume in self._cluster.list(PERSISTENT_VOLUMES):
+            reference = volume["spec"].get("claimRef") or {}
+            if (reference.get("namespace"), reference.get("name")) != (meta["namespace"], meta["name"]):
+                continue
+            if reference.get("uid", meta["uid"]) == meta["uid"]:
+                return volume
+        return None
+
+    def _sync_volume(self, volume: Json) -> None:
+        reference = volume["spec"].get("claimRef")
+        before: Json = volume.get("status", {})
+        phase = "Available"
+        if reference:
+            claim = self._cluster.get(PERSISTENT_VOLUME_CLAIMS, reference["namespace"], reference["name"])
+            there = claim is not None and reference.get("uid", claim["metadata"]["uid"]) == claim["metadata"]["uid"]
+            gone = not there and before.get("phase") in ("Bound", "Released")
+            phase = "Released" if gone else "Bound" if there else before.get("phase", "Available")
+        if before.get("phase") != phase:
+            self._cluster.set_status(PERSISTENT_VOLUMES, volume, before | {"phase": phase})
+
+    def _unprotect_volume(self, volume: Json) -> None:
+        """A deleted volume goes when no claim holds it any more."""
+        finalizers = volume["metadata"].get("finalizers") or []
+        if is_deleted(volume) and _VOLUME_PROTECTION in finalizers and volume["status"]["phase"] != "Bound":
+            left = [each for each in finalizers if each != _VOLUME_PROTECTION]
+            self._cluster.patch(PERSISTENT_VOLUMES, volume, {"metadata": {"finalizers": left}})
+
+    def _unprotect(self, claim: Json) -> None:
+        """A deleted claim goes when no pod uses it any more."""
+        finalizers = claim["metadata"].get("finalizers") or []
+        if _PROTECTION not in finalizers:
+            return
+        namespace, name = claim["metadata"]["namespace"], claim["metadata"]["name"]
+        used = any(
+            volume.get("persistentVolumeClaim", {}).get("claimName") == name
+            for pod in self._cluster.list(PODS, namespace)
+            if pod["spec"].get("nodeName")
+            for volume in pod["spec"].get("volumes") or ()
+        )
+        if not used:
+            left = [each for each in finalizers if each != _PROTECTION]
+            self._cluster.patch(PERSISTENT_VOLUME_CLAIMS, claim, {"metadata": {"finalizers": left}})
+
+
+def _volume(claim: Json, storage_class: Json, node: str) -> Json:
+    meta = claim["metadata"]
+    wanted = (claim["spec"].get("resources", {}).get("requests") or {}).get("storage", "1Gi")
+    spec: Json = {
+        "capacity": {"storage": wanted},
+        "accessModes": claim["spec"]["accessModes"],
+        "persistentVolumeReclaimPolicy": storage_class.get("reclaimPolicy", "Delete"),
+        "storageClassName": storage_class["metadata"]["name"],
+        "volumeMode": claim["spec"].get("volumeMode", "Filesystem"),
+        "hostPath": {"path": f"/sandbox/{meta['uid']}"},
+        "claimRef": {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "namespace": meta["namespace"],
+            "name": meta["name"],
+            "uid": meta["uid"],
+        },
+    }
+    if node:
+        on_node = {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}
+        spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": [{"matchExpressions": [on_node]}]}}
+    annotations = {_PROVISIONED_BY: PROVISIONER}
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": f"pvc-{meta['uid']}", "annotations": annotations},
+        "spec": spec,
+    }

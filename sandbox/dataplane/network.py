@@ -1,0 +1,251 @@
+"""From names to running processes, with every fault on the way (dataplane-apis.md 1, 14)."""
+
+from collections import Counter
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Protocol
+from urllib.parse import urlsplit
+
+from ports.randomness import Randomness
+from ports.transport import ConnectionRefused, Request, RequestTimeout, Response, TransportError
+from sandbox.dataplane.faults import Fault, Trouble
+from sandbox.dataplane.paths import path_class
+from sandbox.dataplane.processes import Answer, Launch, Process
+
+_STEP = 0.1
+"""Seconds between two looks at a provisional answer."""
+_PEERS = "(peers)"
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where a name leads: a pod and one of its ports."""
+
+    pod_uid: str
+    port: int
+
+
+class Directory(Protocol):
+    """What the cluster's DNS and its service proxies know."""
+
+    def resolve(self, host: str, port: int, namespace: str) -> list[Target]:
+        """Where `host:port` leads, asked from a pod of `namespace`; empty when the name or the port is unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Who asks. An empty pod is somebody outside the cluster's pods, such as the operator."""
+
+    namespace: str = ""
+    pod: str = ""
+
+    def __str__(self) -> str:
+        """`namespace/pod`, as faults match it."""
+        return f"{self.namespace}/{self.pod}"
+
+
+@dataclass(slots=True, eq=False)
+class Running:
+    """One process with the launch it came from."""
+
+    launch: Launch
+    process: Process
+    hung: bool = False
+
+    @property
+    def pod(self) -> str:
+        """`namespace/pod`."""
+        return f"{self.launch.namespace}/{self.launch.pod}"
+
+    @property
+    def concurrent(self) -> bool:
+        """Whether requests are handled outside the data plane's lock, because the handler itself uses the network."""
+        return bool(getattr(self.process, "concurrent", False))
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """What requests are counted by."""
+
+    cluster: str
+    method: str
+    path_class: str
+    user_agent: str
+
+
+class Network:
+    """The data plane's network. Safe for use by many threads.
+
+    `pause` lets the asking thread wait on the clock; `touched` is told when a request may have changed a process.
+    """
+
+    def __init__(
+        self,
+        directory: Directory,
+        randomness: Randomness,
+        lock: AbstractContextManager[object],
+        *,
+        pause: Callable[[float], None],
+        touched: Callable[[], None],
+    ) -> None:
+        self._directory = directory
+        self._randomness = randomness
+        self._lock = lock
+        self._pause = pause
+        self._touched = touched
+        self._running: dict[str, list[Running]] = {}
+        self._faults: list[Fault] = []
+        self._counts: Counter[Count] = Counter()
+
+    def attach(self, running: Running) -> None:
+        """A process can be reached from now on."""
+        with self._lock:
+            self._running.setdefault(running.launch.pod_uid, []).append(running)
+
+    def detach(self, running: Running) -> None:
+        """A process is gone. Idempotent."""
+        with self._lock:
+            left = [each for each in self._running.get(running.launch.pod_uid, []) if each is not running]
+            if left:
+                self._running[running.launch.pod_uid] = left
+            else:
+                self._running.pop(running.launch.pod_uid, None)
+
+    def inject(self, fault: Fault) -> None:
+        """Put a fault in; it stays until healed."""
+        with self._lock:
+            self._faults.append(fault)
+        self._touched()
+
+    def heal(self, fault: Fault | None = None) -> None:
+        """Take a fault out, or all of them."""
+        with self._lock:
+            self._faults = [] if fault is None else [each for each in self._faults if each is not fault]
+        self._touched()
+
+    def counts(self) -> dict[Count, int]:
+        """HTTP requests so far, those included that a fault answered or swallowed."""
+        with self._lock:
+            return dict(self._counts)
+
+    def reset_counts(self) -> None:
+        """Count from zero."""
+        with self._lock:
+            self._counts.clear()
+
+    def connected(self, origin: Origin, running: Running, port: int) -> bool:
+        """Whether a process would answer a ping from `origin`."""
+        return (
+            not running.hung
+            and running.process.exit is None
+            and running.process.listens(port)
+            and self._severed(origin, running, port) is None
+        )
+
+    def reachable(self, launch: Launch, process: Process, port: int) -> bool:
+        """Whether the pods of its namespace can talk to a process."""
+        with self._lock:
+            running = next((each for each in self._running.get(launch.pod_uid, []) if each.process is process), None)
+            return running is not None and self.connected(Origin(launch.namespace, _PEERS), running, port)
+
+    def find(self, url: str, origin: Origin) -> Running | None:
+        """The process behind a URL when it can be reached from `origin`: how data-plane peers find each other."""
+        with self._lock:
+            host, port = _address(url)
+            found = self._connect(host, port, origin)
+            if found is None or not self.connected(origin, *found):
+                return None
+            return found[0]
+
+    def reach(self, running: Running, port: int, request: Request) -> Answer | None:
+        """A request from the process's own pod, as probes send it; None when it hangs or nobody listens."""
+        with self._lock:
+            if running.hung or running.process.exit is not None or not running.process.listens(port):
+                return None
+            if not running.concurrent:
+                return running.process.handle(port, request)
+        return running.process.handle(port, request)
+
+    def deliver(self, request: Request, origin: Origin) -> Response:
+        """Carry a request to the process its URL names. Raises ConnectionRefused, RequestTimeout."""
+        parts = urlsplit(request.url)
+        host, port = _address(request.url)
+        with self._lock:
+            found = self._connect(host, port, origin)
+            if found is None:
+                raise ConnectionRefused(request.method, request.url, f"no endpoint for {host}:{port}")
+            running, port = found
+            self._count(running.launch.cluster, request, parts.path)
+            fault = self._struck(origin, running, port, request, parts.path)
+            answer = self._answer(request, running, port, fault)
+        if answer is None:
+            answer = running.process.handle(port, request)
+        if request.method != "GET":
+            self._touched()
+        if answer.provisional:
+            answer = self._wait_for_better(answer, running, port, request)
+        delay = answer.delay + (fault.seconds if fault is not None else 0.0)
+        if delay > request.timeout:
+            self._time_out(request)
+        if delay > 0:
+            self._pause(delay)
+        return answer.response
+
+    def _answer(self, request: Request, running: Running, port: int, fault: Fault | None) -> Answer | None:
+        """The answer, or None when the process is to be asked outside the lock. Raises ConnectionRefused."""
+        trouble = fault.trouble if fault is not None else None
+        if trouble is Trouble.BLACK_HOLE or running.hung:
+            return Answer(Response(504, {}, b""), delay=float("inf"))
+        if trouble is Trouble.REFUSE or running.process.exit is not None or not running.process.listens(port):
+            raise ConnectionRefused(request.method, request.url, f"{running.pod} does not listen on {port}")
+        if fault is not None and trouble is Trouble.ANSWER:
+            return Answer(Response(fault.status, {"content-type": "application/json; charset=UTF-8"}, fault.body))
+        return None if running.concurrent else running.process.handle(port, request)
+
+    def _wait_for_better(self, answer: Answer, running: Running, port: int, request: Request) -> Answer:
+        """Ask again, little by little, while the answer is provisional; what is left to wait stays its delay."""
+        waited = 0.0
+        while answer.provisional and waited < min(answer.delay, request.timeout):
+            self._pause(_STEP)
+            waited += _STEP
+            again = self.reach(running, port, request)
+            if again is None:
+                raise ConnectionRefused(request.method, request.url, f"{running.pod} went away")
+            answer = again
+        return Answer(answer.response, max(answer.delay - waited, 0.0) if answer.provisional else answer.delay)
+
+    def _time_out(self, request: Request) -> TransportError:
+        self._pause(request.timeout)
+        raise RequestTimeout(request.method, request.url, f"no answer within {request.timeout} s")
+
+    def _connect(self, host: str, port: int, origin: Origin) -> tuple[Running, int] | None:
+        targets = self._directory.resolve(host, port, origin.namespace)
+        if not targets:
+            return None
+        target = targets[self._randomness.integer(0, len(targets) - 1)] if len(targets) > 1 else targets[0]
+        processes = self._running.get(target.pod_uid, [])
+        listening = [each for each in processes if each.process.listens(target.port)]
+        if not listening:
+            return (processes[0], target.port) if processes else None
+        return listening[0], target.port
+
+    def _severed(self, origin: Origin, running: Running, port: int) -> Fault | None:
+        if str(origin) == running.pod:
+            return None
+        return next((each for each in self._faults if each.strikes_connection(str(origin), running.pod, port)), None)
+
+    def _struck(self, origin: Origin, running: Running, port: int, request: Request, path: str) -> Fault | None:
+        return next(
+            (each for each in self._faults if each.strikes_request(str(origin), running.pod, port, request, path)), None
+        )
+
+    def _count(self, cluster: str, request: Request, path: str) -> None:
+        agent = next((value for name, value in request.headers.items() if name.lower() == "user-agent"), "")
+        self._counts[Count(cluster, request.method, path_class(path), agent)] += 1
+
+
+def _address(url: str) -> tuple[str, int]:
+    parts = urlsplit(url if "//" in url else f"//{url}")
+    return parts.hostname or "", parts.port or _DEFAULT_PORTS.get(parts.scheme, 80)

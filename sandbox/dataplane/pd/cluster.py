@@ -1,0 +1,141 @@
+"""What the members of one PD cluster share: membership, leadership, stores, keys (dataplane-apis.md 15.1).
+
+Replication itself is not modelled. The shared state stands for the log that a quorum agrees on, and only a leader with
+a quorum behind it reads or changes it.
+
+    JoinRefused       a new member may not join; its process exits
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from ports.clock import Clock
+from ports.randomness import Randomness
+from sandbox.dataplane.pd.config import Config
+from sandbox.dataplane.pd.etcd import Etcd
+from sandbox.dataplane.pd.stores import Stores
+from sandbox.timings import Timings
+
+
+class JoinRefused(Exception):
+    """Raised when a member may not join now. The message is PD's."""
+
+
+class Voter(Protocol):
+    """A member's process, as far as voting goes."""
+
+    def reachable(self) -> bool:
+        """Whether it serves and the network leads to it."""
+
+
+@dataclass(slots=True)
+class Member:
+    """A member of the cluster; its name is empty until it has started for the first time."""
+
+    id: int
+    name: str
+    peer_url: str
+    client_url: str = ""
+    version: str = ""
+    voter: Voter | None = None
+
+    @property
+    def healthy(self) -> bool:
+        """Whether its process votes."""
+        return bool(self.name) and self.voter is not None and self.voter.reachable()
+
+
+class PdCluster:
+    """One PD cluster. The callers hold the data plane's lock."""
+
+    def __init__(self, clock: Clock, randomness: Randomness, timings: Timings, config: Config) -> None:
+        self._clock = clock
+        self._randomness = randomness
+        self._timings = timings
+        self.config = config
+        self.id = (int(clock.wall().timestamp()) << 32) + randomness.integer(0, 2**32 - 1)
+        self.members: dict[int, Member] = {}
+        self.removed: set[int] = set()
+        self.stores = Stores(timings, config)
+        self.etcd = Etcd()
+        self.recovering = False
+        self.no_leader = False
+        """A fault: nobody is elected."""
+        self._leader: int | None = None
+        self._next_leader: int | None = None
+        self._election_at: float | None = None
+
+    @property
+    def leader(self) -> Member | None:
+        """The leader, or None."""
+        member = self.members.get(self._leader) if self._leader is not None else None
+        return member if member is not None and member.healthy and self.has_quorum() and not self.no_leader else None
+
+    def has_quorum(self) -> bool:
+        """Whether more than half of all members vote, those that never started included in the whole."""
+        return sum(member.healthy for member in self.members.values()) >= len(self.members) // 2 + 1
+
+    def add(self, name: str, peer_url: str, client_url: str, version: str) -> Member:
+        """The first member, which is started from the beginning."""
+        member = Member(self._randomness.integer(1, 2**64 - 1), name, peer_url, client_url, version)
+        self.members[member.id] = member
+        return member
+
+    def join(self, name: str, peer_url: str) -> Member:
+        """A new member that has yet to start. Raises JoinRefused."""
+        if self.leader is None:
+            raise JoinRefused("etcdserver: no leader")
+        for member in self.members.values():
+            if not member.name and member.peer_url != peer_url:
+                raise JoinRefused(f"there is a member {member.id} that has not joined successfully")
+            if member.name == name:
+                raise JoinRefused("missing data or join a duplicated pd")
+        return next((each for each in self.members.values() if not each.name), None) or self.add("", peer_url, "", "")
+
+    def remove(self, member: int) -> None:
+        """Take a member out; its process exits when it notices."""
+        del self.members[member]
+        self.removed.add(member)
+        if member == self._leader:
+            self._lose_leader(self._timings.pd_election)
+
+    def transfer(self, member: Member | None) -> None:
+        """The leader hands over to a member, or to any other one."""
+        if member is not None and member.id == self._leader:
+            return
+        others = [each for each in self.members.values() if each.healthy and each.id != self._leader]
+        target = member or next(iter(others), None)
+        if target is None:
+            return
+        self._next_leader = target.id
+        self._lose_leader(self._timings.pd_election)
+
+    def tick(self) -> float | None:
+        """Elect, move regions; return the clock time of the next due work, or None."""
+        now = self._clock.now()
+        if self.leader is None:
+            election = self._elect(now)
+            if self.leader is None:
+                return election
+        return self.stores.tick(now)
+
+    def _elect(self, now: float) -> float | None:
+        if self.no_leader or not self.has_quorum():
+            self._election_at = None
+            return None
+        if self._election_at is None:
+            # a cluster that had a leader notices its loss late; a fresh one elects at once
+            self._lose_leader(self._timings.pd_leader_loss if self._leader is not None else self._timings.pd_election)
+        if self._election_at is None or now < self._election_at:
+            return self._election_at
+        candidates = [member.id for member in self.members.values() if member.healthy]
+        chosen = self._next_leader if self._next_leader in candidates else None
+        self._leader = chosen or candidates[self._randomness.integer(0, len(candidates) - 1)]
+        self._next_leader = None
+        self._election_at = None
+        self.stores.new_term()
+        return None
+
+    def _lose_leader(self, pause: float) -> None:
+        self._leader = None
+        self._election_at = self._clock.now() + pause

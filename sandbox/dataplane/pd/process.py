@@ -1,0 +1,242 @@
+"""One PD member: start, discovery, join, serve (dataplane-apis.md 15.1, objects.md 7.4)."""
+
+import base64
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+
+from ports.transport import Request, Response
+from sandbox.dataplane.addresses import domain, peer_host, speaks_tls
+from sandbox.dataplane.network import Origin
+from sandbox.dataplane.pd.cluster import JoinRefused, Member, PdCluster
+from sandbox.dataplane.pd.config import Config
+from sandbox.dataplane.processes import Answer, Disk, Exit, Launch
+from sandbox.dataplane.surroundings import Surroundings
+
+DATA = "/var/lib/pd"
+CLIENT_PORT = 2379
+PEER_PORT = 2380
+_CONFIG = "/etc/pd/pd.toml"
+_DISCOVERY_TIMEOUT = 3.0
+
+
+Api = Callable[["PdProcess", Request, Surroundings], Answer]
+"""Answers a request to a serving member."""
+
+
+class Phase(Enum):
+    """Where a starting member is."""
+
+    STARTING = "starting"
+    ASKING = "asking discovery"
+    JOINING = "joining"
+    SERVING = "serving"
+
+
+@dataclass(slots=True)
+class PdData:
+    """What a member keeps on its disk."""
+
+    cluster: PdCluster
+    member: int
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """A member's name and addresses, as its start script makes them."""
+
+    name: str
+    host: str
+    scheme: str
+
+    @property
+    def peer_url(self) -> str:
+        """Where other members reach it."""
+        return f"{self.scheme}://{self.host}:{PEER_PORT}"
+
+    @property
+    def client_url(self) -> str:
+        """Where clients reach it."""
+        return f"{self.scheme}://{self.host}:{CLIENT_PORT}"
+
+
+def identity(launch: Launch) -> Identity:
+    """The identity a PD pod starts with (objects.md 7.4)."""
+    host = peer_host(launch, "PEER_SERVICE_NAME")
+    return Identity(host if domain(launch) else launch.pod, host, "https" if speaks_tls(launch) else "http")
+
+
+class PdProcess:
+    """A pd-server behind its start script."""
+
+    def __init__(self, launch: Launch, around: Surroundings, api: Api) -> None:
+        """`api` answers the HTTP requests of a serving member."""
+        self._launch = launch
+        self._around = around
+        self._api = api
+        self._identity = identity(launch)
+        self._disk = launch.disks.get(DATA) or Disk("")
+        self._phase = Phase.STARTING
+        self._due = around.clock.now() + around.timings.pd_start
+        self._stopping_at: float | None = None
+        self.served_at: float | None = None
+        self.exit: Exit | None = None
+
+    @property
+    def name(self) -> str:
+        """The member's name."""
+        return self._identity.name
+
+    @property
+    def launch(self) -> Launch:
+        """What the process was started with."""
+        return self._launch
+
+    @property
+    def origin(self) -> Origin:
+        """Who it is when it asks others."""
+        return Origin(self._launch.namespace, self._launch.pod)
+
+    @property
+    def cluster(self) -> PdCluster | None:
+        """The cluster it is a member of, once it has joined one."""
+        data = self._disk.data
+        return data.cluster if isinstance(data, PdData) else None
+
+    @property
+    def member(self) -> Member | None:
+        """Its membership, or None before it joined and after it was removed."""
+        data = self._disk.data
+        return data.cluster.members.get(data.member) if isinstance(data, PdData) else None
+
+    def reachable(self) -> bool:
+        """Whether it serves and others can talk to it."""
+        if self._phase is not Phase.SERVING or self.exit is not None:
+            return False
+        return self._around.network.reachable(self._launch, self, CLIENT_PORT)
+
+    def step(self) -> float | None:
+        """Advance the start, notice a removal, tick the cluster; return the next due time."""
+        now = self._around.clock.now()
+        if self.exit is not None:
+            return None
+        if self._stopping_at is not None and now >= self._stopping_at:
+            self._end(Exit(0))
+            return None
+        if self._phase in (Phase.STARTING, Phase.JOINING) and now >= self._due:
+            self._advance()
+        due = self._serve() if self._phase is Phase.SERVING else self._start_due(now)
+        if self._stopping_at is None or self.exit is not None:
+            return due
+        return self._stopping_at if due is None else min(due, self._stopping_at)
+
+    def question(self) -> Request | None:
+        """Ask discovery how to start, when it is time to."""
+        if self.exit is not None or self._phase is not Phase.ASKING or self._around.clock.now() < self._due:
+            return None
+        launch = self._launch
+        cluster = launch.env.get("PEER_SERVICE_NAME", "").removesuffix("-pd-peer")
+        own = f"{self._identity.host}:{PEER_PORT}\n".encode()
+        path = f"/new/{base64.b64encode(own).decode()}"
+        url = f"http://{cluster}-discovery.{launch.namespace}.svc:10261{path}"
+        return Request("GET", url, {"user-agent": "Wget"}, timeout=_DISCOVERY_TIMEOUT)
+
+    def answered(self, response: Response | None) -> None:
+        """Start as discovery says, or ask again after a while."""
+        if self.exit is not None or self._phase is not Phase.ASKING:
+            return
+        arguments = response.body.decode().strip() if response is not None and response.status == 200 else ""
+        retry = self._around.timings.discovery_retry
+        self._due = self._around.clock.now() + self._around.randomness.uniform(retry / 10, retry)
+        if arguments.startswith("--initial-cluster="):
+            self._bootstrap(arguments.removeprefix("--initial-cluster="))
+        elif arguments.startswith("--join="):
+            self._join(arguments.removeprefix("--join=").split(","))
+
+    def listens(self, port: int) -> bool:
+        """Clients and peers, once it serves."""
+        return self._phase is Phase.SERVING and port in (CLIENT_PORT, PEER_PORT)
+
+    def handle(self, port: int, request: Request) -> Answer:  # noqa: ARG002
+        """PD's HTTP API."""
+        return self._api(self, request, self._around)
+
+    def stop(self) -> None:
+        """SIGTERM: hand over and end."""
+        if self._stopping_at is not None:
+            return
+        self._stopping_at = self._around.clock.now() + self._around.timings.graceful_stop
+        cluster, member = self.cluster, self.member
+        if cluster is not None and member is not None and cluster.leader is member:
+            cluster.transfer(None)
+
+    def kill(self, code: int = 137) -> None:
+        """End at once."""
+        self._end(Exit(code))
+
+    def _start_due(self, now: float) -> float | None:
+        """The next due time of a start; None while the answer to a question is awaited."""
+        return None if self._phase is Phase.ASKING and now >= self._due else self._due
+
+    def _advance(self) -> None:
+        """The start script has run, or the join is through."""
+        data = self._disk.data
+        if not isinstance(data, PdData):
+            self._phase = Phase.ASKING
+            return
+        if data.member in data.cluster.removed:
+            self._end(Exit(1, "the member has been permanently removed from the cluster"))
+            return
+        member = data.cluster.members[data.member]
+        member.name, member.client_url = self._identity.name, self._identity.client_url
+        member.version, member.voter = self._launch.version, self
+        self._phase = Phase.SERVING
+        self.served_at = self._around.clock.now()
+
+    def _serve(self) -> float | None:
+        cluster, member = self.cluster, self.member
+        if cluster is None or member is None:
+            self._end(Exit(1, "the member has been permanently removed from the cluster"))
+            return None
+        return cluster.tick()
+
+    def _bootstrap(self, initial_cluster: str) -> None:
+        if initial_cluster.count("=") != 1:
+            self._end(Exit(1, f"the sandbox bootstraps single members only, not {initial_cluster!r}"))
+            return
+        around = self._around
+        try:
+            config = Config(self._launch.files.get(_CONFIG, ""))
+        except ValueError as error:
+            self._end(Exit(1, f"parse {_CONFIG}: {error}"))
+            return
+        cluster = PdCluster(around.clock, around.randomness, around.timings, config)
+        own = self._identity
+        member = cluster.add(own.name, own.peer_url, own.client_url, self._launch.version)
+        self._settle(PdData(cluster, member.id))
+
+    def _join(self, urls: list[str]) -> None:
+        for url in urls:
+            found = self._around.network.find(url, self.origin)
+            peer = found.process if found is not None else None
+            if not isinstance(peer, PdProcess) or peer.cluster is None or peer.cluster.leader is None:
+                continue
+            try:
+                member = peer.cluster.join(self._identity.name, self._identity.peer_url)
+            except JoinRefused as refused:
+                self._end(Exit(1, f"join meet error: {refused}"))
+                return
+            self._settle(PdData(peer.cluster, member.id))
+            return
+        # nobody leads: joining blocks until somebody does, which here is to ask discovery again
+
+    def _settle(self, data: PdData) -> None:
+        self._disk.data = data
+        self._phase = Phase.JOINING
+        self._due = self._around.clock.now() + self._around.timings.pd_join
+
+    def _end(self, how: Exit) -> None:
+        member = self.member
+        if member is not None and member.voter is self:
+            member.voter = None
+        self.exit = how

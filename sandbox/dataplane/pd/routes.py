@@ -1,0 +1,440 @@
+"""PD's HTTP API, answer by answer (dataplane-apis.md 3)."""
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from kube.objects import Json
+from ports.transport import Request, Response
+from sandbox.dataplane.pd.cluster import Member, PdCluster
+from sandbox.dataplane.pd.durations import duration, size
+from sandbox.dataplane.pd.etcd import gateway
+from sandbox.dataplane.pd.process import PdProcess
+from sandbox.dataplane.pd.stores import Store, StoreRefused, is_reserved, store_labels
+from sandbox.dataplane.processes import Answer, not_found, text
+from sandbox.dataplane.surroundings import Surroundings
+
+NOT_BOOTSTRAPPED = "[PD:cluster:ErrNotBootstrapped]TiKV cluster not bootstrapped, please start TiKV first"
+_NO_LEADER = "[PD:apiutil:ErrRedirectNoLeader]redirect finds no leader"
+_PING_TIMEOUT = 3.0
+_EVICT = "evict-leader-scheduler"
+_SCHEDULERS = ["balance-hot-region-scheduler", "balance-leader-scheduler", "balance-region-scheduler"]
+_SCHEDULERS += ["evict-slow-store-scheduler"]
+_REGION_BYTES = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """One request at one member of a cluster."""
+
+    process: PdProcess
+    cluster: PdCluster
+    around: Surroundings
+    names: tuple[str, ...]
+    query: dict[str, list[str]]
+    body: bytes
+
+    @property
+    def now(self) -> float:
+        return self.around.clock.now()
+
+    def json(self) -> Any:
+        return json.loads(self.body or b"null")
+
+
+def answer(process: PdProcess, request: Request, around: Surroundings) -> Answer:
+    """What a serving member answers."""
+    cluster = process.cluster
+    parts = urlsplit(request.url)
+    if cluster is None:
+        return Answer(text(503, "server not started\n"))
+    if parts.path.startswith("/v3/"):
+        return _etcd(cluster, parts.path, request.body, around)
+    found = _route(request.method, parts.path)
+    if found is None:
+        return Answer(not_found())
+    route, names = found
+    call = _Call(process, cluster, around, names, parse_qs(parts.query), request.body or b"")
+    if not route.local and cluster.leader is None:
+        # the follower waits for a leader before it gives up
+        return Answer(text(503, _NO_LEADER + "\n"), delay=around.timings.pd_leader_wait, provisional=True)
+    if route.clustered and not cluster.stores.bootstrapped:
+        return Answer(_json(500, NOT_BOOTSTRAPPED))
+    given = _carry_out(route, call)
+    return given if isinstance(given, Answer) else Answer(given)
+
+
+def _carry_out(route: "_Route", call: _Call) -> Response | Answer:
+    try:
+        return route.handler(call)
+    except StoreRefused as refused:
+        return _json(refused.status, refused.message)
+    except (ValueError, TypeError) as error:
+        return _json(400, {"code": "input", "msg": str(error), "data": None})
+
+
+def _etcd(cluster: PdCluster, path: str, body: bytes | None, around: Surroundings) -> Answer:
+    if cluster.leader is None:
+        # a linearizable read hangs without a quorum; clients give up first
+        return Answer(text(503, ""), delay=float("inf"))
+    return Answer(gateway(cluster.etcd, cluster.id, path, body, around.clock.now()) or not_found())
+
+
+def _json(status: int, body: object) -> Response:
+    payload = json.dumps(body, indent=2, ensure_ascii=False) + "\n"
+    return Response(status, {"content-type": "application/json; charset=UTF-8"}, payload.encode())
+
+
+# members
+
+
+def _health(call: _Call) -> Answer:
+    entries = []
+    delay = 0.0
+    for member in call.cluster.members.values():
+        healthy = member.healthy
+        if not healthy and isinstance(member.voter, PdProcess) and member.voter is not call.process:
+            delay += _PING_TIMEOUT
+        entries.append(
+            {
+                "name": member.name,
+                "member_id": member.id,
+                "client_urls": [member.client_url] if member.client_url else None,
+                "health": healthy,
+            }
+        )
+    return Answer(_json(200, entries), delay)
+
+
+def _member(member: Member) -> Json:
+    tree: Json = {"name": member.name, "member_id": member.id, "peer_urls": [member.peer_url]}
+    if member.client_url:
+        tree["client_urls"] = [member.client_url]
+    if member.version:
+        tree |= {"deploy_path": "/", "binary_version": f"v{member.version}", "git_hash": "0" * 40}
+    return tree
+
+
+def _members(call: _Call) -> Response:
+    body: Json = {
+        "header": {"cluster_id": call.cluster.id},
+        "members": [_member(member) for member in call.cluster.members.values()],
+    }
+    leader = call.cluster.leader
+    if leader is not None:
+        body |= {"leader": _member(leader), "etcd_leader": _member(leader)}
+    return _json(200, body)
+
+
+def _leader(call: _Call) -> Response:
+    leader = call.cluster.leader
+    return _json(200, _member(leader) if leader is not None else None)
+
+
+def _named(call: _Call, name: str) -> Member | None:
+    return next((member for member in call.cluster.members.values() if member.name == name), None)
+
+
+def _transfer(call: _Call) -> Response:
+    member = _named(call, call.names[0])
+    if member is None or not member.healthy:
+        return _json(500, "no valid pd to transfer etcd leader")
+    call.cluster.transfer(member)
+    return _json(200, "The transfer command is submitted.")
+
+
+def _resign(call: _Call) -> Response:
+    call.cluster.transfer(None)
+    return _json(200, "The resign command is submitted.")
+
+
+def _delete_by_name(call: _Call) -> Response:
+    member = _named(call, call.names[0])
+    if member is None:
+        return _json(404, f"not found, pd: {call.names[0]}")
+    return _delete_member(call, member, member.name)
+
+
+def _delete_by_id(call: _Call) -> Response:
+    member = call.cluster.members.get(int(call.names[0]))
+    if member is None:
+        return _json(500, "[PD:etcd:ErrEtcdMemberRemove]etcd remove member failed: etcdserver: member not found")
+    return _delete_member(call, member, call.names[0])
+
+
+def _delete_member(call: _Call, member: Member, called: str) -> Response:
+    others = [each for each in call.cluster.members.values() if each is not member]
+    if sum(each.healthy for each in others) < len(others) // 2 + 1:
+        reason = "etcdserver: re-configuration failed due to not enough started members"
+        return _json(500, f"[PD:etcd:ErrEtcdMemberRemove]etcd remove member failed: {reason}")
+    call.cluster.remove(member.id)
+    return _json(200, f"removed, pd: {called}")
+
+
+# cluster and configuration
+
+
+def _cluster(call: _Call) -> Response:
+    return _json(200, {"id": call.cluster.id, "max_peer_count": call.cluster.config.max_replicas})
+
+
+def _get_config(call: _Call) -> Response:
+    log_file = {"filename": "", "max-size": 0, "max-days": 0, "max-backups": 0}
+    body: Json = {
+        "name": call.process.name,
+        "client-urls": "http://0.0.0.0:2379",
+        "data-dir": "/var/lib/pd",
+        "lease": 5,
+        "log": {"level": "info", "format": "text", "file": log_file},
+    }
+    return _json(200, body | call.cluster.config.sections | {"cluster-version": _cluster_version(call)})
+
+
+def _cluster_version(call: _Call) -> str:
+    versions = [store.version for store in call.cluster.stores.all() if store.proto_state != 2]
+    return min(versions, key=lambda version: [int(part) for part in re.findall(r"\d+", version)], default="0.0.0")
+
+
+def _get_replication(call: _Call) -> Response:
+    return _json(200, call.cluster.config.sections["replication"])
+
+
+def _set_config(call: _Call) -> Response:
+    return _update(call, call.json())
+
+
+def _set_replication(call: _Call) -> Response:
+    return _update(call, {f"replication.{key}": value for key, value in call.json().items()})
+
+
+def _update(call: _Call, items: Json) -> Response:
+    try:
+        call.cluster.config.update(items)
+    except KeyError as unknown:
+        return _json(400, f"config item {unknown.args[0]} not found")
+    return _json(200, "The config is updated.")
+
+
+def _version(call: _Call) -> Response:
+    return _json(200, {"version": f"v{call.process.launch.version}"})
+
+
+def _status(call: _Call) -> Response:
+    return _json(200, {"build_ts": "", "version": f"v{call.process.launch.version}", "git_hash": "0" * 40})
+
+
+def _ping(call: _Call) -> Response:  # noqa: ARG001
+    return text(200, "")
+
+
+def _ready(call: _Call) -> Response:
+    served_at = call.process.served_at or 0.0
+    loaded = not call.cluster.stores.bootstrapped or call.now >= served_at + call.around.timings.pd_regions_loaded
+    if "verbose" in call.query:
+        body = {"region_loaded": loaded, "is_bootstrapped": call.cluster.stores.bootstrapped}
+        return _json(200 if loaded else 500, body)
+    return text(200 if loaded else 500, "" if loaded else "regions not loaded yet")
+
+
+def _recovering(call: _Call) -> Response:
+    return _json(200, {"marked": call.cluster.recovering})
+
+
+def _no_microservice(call: _Call) -> Response:  # noqa: ARG001
+    return text(404, "not support microservice")
+
+
+# stores
+
+
+def _stores(call: _Call) -> Response:
+    states = {int(state) for state in call.query.get("state", [])} or {0, 1}
+    found = [_store(call, store) for store in call.cluster.stores.all() if store.proto_state in states]
+    return _json(200, {"count": len(found), "stores": found})
+
+
+def _get_store(call: _Call) -> Response:
+    return _json(200, _store(call, call.cluster.stores.get(int(call.names[0]))))
+
+
+def _store(call: _Call, store: Store) -> Json:
+    tree: Json = {"id": store.id, "address": store.address}
+    if store.labels:
+        tree["labels"] = store_labels(store)
+    if store.proto_state:
+        tree["state"] = store.proto_state
+    tree |= {
+        "version": store.version,
+        "status_address": store.status_address,
+        "git_hash": "0" * 40,
+        "start_timestamp": int(store.started),
+        "deploy_path": "/",
+        "last_heartbeat": int(store.last_heartbeat * 1e9),
+    }
+    if store.node_state:
+        tree["node_state"] = int(store.node_state)
+    tree["state_name"] = call.cluster.stores.state_name(store, call.now)
+    used = store.peers * _REGION_BYTES
+    available = store.capacity // 10 if store.low_space else store.capacity - used
+    status = {
+        "capacity": size(store.capacity),
+        "available": size(available),
+        "used_size": size(used),
+        "leader_count": store.leaders,
+        "leader_weight": 1,
+        "leader_score": store.leaders,
+        "leader_size": store.leaders,
+        "region_count": store.peers,
+        "region_weight": 1,
+        "region_score": store.peers,
+        "region_size": store.peers,
+        "slow_score": 1,
+        "start_ts": _rfc3339(store.started),
+        "last_heartbeat_ts": _rfc3339(store.last_heartbeat),
+        "uptime": duration(max(store.last_heartbeat - store.started, 0.0)),
+    }
+    return {"store": tree, "status": status}
+
+
+def _rfc3339(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat().replace("+00:00", "Z")
+
+
+def _delete_store(call: _Call) -> Response:
+    call.cluster.stores.remove(int(call.names[0]), call.now)
+    return _json(200, "The store is set as Offline.")
+
+
+def _set_state(call: _Call) -> Response:
+    store = int(call.names[0])
+    match call.query.get("state", [""])[0]:
+        case "Up":
+            call.cluster.stores.restore(store, call.now)
+        case "Offline":
+            call.cluster.stores.remove(store, call.now)
+        case other:
+            return _json(400, f"invalid state {other}")
+    return _json(200, "The store's state is updated.")
+
+
+def _set_labels(call: _Call) -> Response:
+    labels = call.json()
+    if not isinstance(labels, dict):
+        raise TypeError("labels are not an object")
+    reserved = [key for key in labels if is_reserved(key)]
+    if reserved:
+        raise ValueError(f"label {reserved[0]} is reserved")
+    try:
+        store = call.cluster.stores.get(int(call.names[0]))
+    except StoreRefused as refused:
+        return _json(500, refused.message)
+    store.labels |= {str(key): str(value) for key, value in labels.items()}
+    return _json(200, "The store's label is updated.")
+
+
+# schedulers
+
+
+def _list_schedulers(call: _Call) -> Response:
+    evicting = [_EVICT] if call.cluster.stores.evicting else []
+    return _json(200, [*_SCHEDULERS, *evicting])
+
+
+def _add_scheduler(call: _Call) -> Response:
+    asked = call.json()
+    if asked.get("name") != _EVICT:
+        return _json(400, f"unknown scheduler {asked.get('name')}")
+    store = asked.get("store_id")
+    if store is None:
+        return _json(400, "missing store id")
+    if not isinstance(store, int):
+        return _json(400, "please input a right store id")
+    exists = bool(call.cluster.stores.evicting)
+    call.cluster.stores.evict(store, call.now)
+    done = "The scheduler has been applied to the store." if exists else "The scheduler is created."
+    return _json(200, done)
+
+
+def _remove_scheduler(call: _Call) -> Response:
+    name, stores = call.names[0], call.cluster.stores
+    gone = "[PD:scheduler:ErrScheduleConfigNotExist]the config does not exist"
+    if name == _EVICT:
+        if not stores.evicting:
+            return _json(404, "[PD:scheduler:ErrSchedulerNotFound]scheduler not found")
+        for store in tuple(stores.evicting):
+            stores.stop_evicting(store, call.now)
+        return _json(200, "The scheduler is removed.")
+    if not stores.stop_evicting(int(name.removeprefix(f"{_EVICT}-")), call.now):
+        return _json(404, gone)
+    return _json(200, None)
+
+
+def _evict_config(call: _Call) -> Response:
+    if not call.cluster.stores.evicting:
+        return text(404, "scheduler not found\n")
+    ranges = {str(store): [{"start-key": "", "end-key": ""}] for store in sorted(call.cluster.stores.evicting)}
+    return _json(200, {"store-id-ranges": ranges, "batch": 3})
+
+
+_Handler = Callable[[_Call], Response | Answer]
+
+
+@dataclass(frozen=True, slots=True)
+class _Route:
+    method: str
+    pattern: re.Pattern[str]
+    handler: _Handler
+    local: bool = False
+    """Answered by whichever member is asked, leader or not."""
+    clustered: bool = False
+    """Refused until the first TiKV has bootstrapped the cluster."""
+
+
+def _to(method: str, path: str, handler: _Handler, *, local: bool = False, clustered: bool = False) -> _Route:
+    pattern = re.sub(r"\{\w+\}", "([^/]+)", path)
+    return _Route(method, re.compile(pattern), handler, local, clustered)
+
+
+_V1 = "/pd/api/v1"
+_ROUTES = (
+    _to("GET", f"{_V1}/health", _health, local=True),
+    _to("GET", f"{_V1}/ping", _ping, local=True),
+    _to("GET", f"{_V1}/version", _version, local=True),
+    _to("GET", f"{_V1}/status", _status, local=True),
+    _to("GET", f"{_V1}/config", _get_config, local=True),
+    _to("GET", "/pd/api/v2/ready", _ready, local=True),
+    _to("GET", f"{_V1}/members", _members),
+    _to("DELETE", f"{_V1}/members/name/{{name}}", _delete_by_name),
+    _to("DELETE", f"{_V1}/members/id/{{id}}", _delete_by_id),
+    _to("GET", f"{_V1}/leader", _leader),
+    _to("POST", f"{_V1}/leader/transfer/{{name}}", _transfer),
+    _to("POST", f"{_V1}/leader/resign", _resign),
+    _to("GET", f"{_V1}/cluster", _cluster),
+    _to("POST", f"{_V1}/config", _set_config),
+    _to("GET", f"{_V1}/config/replicate", _get_replication),
+    _to("POST", f"{_V1}/config/replicate", _set_replication),
+    _to("GET", f"{_V1}/admin/cluster/markers/snapshot-recovering", _recovering),
+    _to("GET", "/pd/api/v2/ms/members/{service}", _no_microservice),
+    _to("GET", "/pd/api/v2/ms/primary/{service}", _no_microservice),
+    _to("GET", f"{_V1}/stores", _stores, clustered=True),
+    _to("GET", f"{_V1}/store/{{id}}", _get_store, clustered=True),
+    _to("DELETE", f"{_V1}/store/{{id}}", _delete_store, clustered=True),
+    _to("POST", f"{_V1}/store/{{id}}/state", _set_state, clustered=True),
+    _to("POST", f"{_V1}/store/{{id}}/label", _set_labels, clustered=True),
+    _to("GET", f"{_V1}/schedulers", _list_schedulers, clustered=True),
+    _to("POST", f"{_V1}/schedulers", _add_scheduler, clustered=True),
+    _to("DELETE", f"{_V1}/schedulers/{{name}}", _remove_scheduler, clustered=True),
+    _to("GET", f"{_V1}/scheduler-config/evict-leader-scheduler/list", _evict_config, clustered=True),
+)
+
+
+def _route(method: str, path: str) -> tuple[_Route, tuple[str, ...]] | None:
+    for route in _ROUTES:
+        match = route.pattern.fullmatch(path)
+        if match is not None and route.method == method:
+            return route, match.groups()
+    return None

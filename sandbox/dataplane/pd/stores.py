@@ -1,0 +1,285 @@
+"""The stores PD knows: registration, states, placement (dataplane-apis.md 3.3, 15.2).
+
+StoreRefused      a TiKV may not register or PD will not carry out what was asked
+"""
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from kube.objects import Json
+from sandbox.dataplane.pd.config import Config
+from sandbox.dataplane.pd.regions import Place, Rules, schedule
+from sandbox.timings import Timings
+
+FIRST_STORE = 1
+_GIB = 2**30
+_REGIONS_AT_FIRST = 1
+_REGIONS_WITH_TIDB = 30
+_SERVING_AT_ONCE_BELOW = 100
+_LEADER_MOVES_PER_SECOND = 50
+_PEER_MOVES_PER_SECOND = 25
+
+
+class StoreRefused(Exception):
+    """Raised when PD refuses. `status` is the HTTP status, the message PD's."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+
+
+class NodeState(IntEnum):
+    """Where a store is in its life."""
+
+    PREPARING = 0
+    SERVING = 1
+    REMOVING = 2
+    REMOVED = 3
+
+
+@dataclass(slots=True)
+class Store:
+    """One store. Clock times are `*_at`; `started` and `last_heartbeat` are wall seconds."""
+
+    id: int
+    address: str
+    version: str
+    started: float
+    heartbeat_at: float
+    last_heartbeat: float
+    node_state: NodeState = NodeState.SERVING
+    status_address: str = "0.0.0.0:20180"
+    labels: dict[str, str] = field(default_factory=dict)
+    capacity: int = 100 * _GIB
+    peers: int = 0
+    leaders: int = 0
+    died_at: float | None = None
+    """When its process ended; PD does not know, the regions do."""
+    low_space: bool = False
+
+    @property
+    def proto_state(self) -> int:
+        """Up 0, Offline 1, Tombstone 2."""
+        return {NodeState.REMOVING: 1, NodeState.REMOVED: 2}.get(self.node_state, 0)
+
+
+class Stores:
+    """All stores of one cluster and its regions."""
+
+    def __init__(self, timings: Timings, config: Config) -> None:
+        self._timings = timings
+        self._config = config
+        self._by_id: dict[int, Store] = {}
+        self._next_id = FIRST_STORE
+        self._scheduled_at = 0.0
+        self._checked_at = 0.0
+        self.regions = 0
+        self.evicting: set[int] = set()
+        self.frozen = False
+        """A fault: regions stay where they are."""
+
+    @property
+    def bootstrapped(self) -> bool:
+        """Whether a TiKV has ever registered."""
+        return self.regions > 0
+
+    def all(self) -> list[Store]:
+        """Every store PD remembers, by id."""
+        return [self._by_id[each] for each in sorted(self._by_id)]
+
+    def get(self, store: int) -> Store:
+        """One store. Raises StoreRefused 404."""
+        if store not in self._by_id:
+            raise StoreRefused(404, f"[PD:core:ErrStoreNotFound]store {store} not found")
+        return self._by_id[store]
+
+    def allocate(self) -> int:
+        """A new id; the first store bootstraps the cluster and its region takes the next two ids."""
+        allocated = self._next_id
+        self._next_id += 1 if self._by_id or allocated != FIRST_STORE else 3
+        return allocated
+
+    def new_term(self) -> None:
+        """After a change of leader ids go on at the next thousand."""
+        if self._by_id:
+            self._next_id = (self._next_id // 1000 + 1) * 1000 + 1
+
+    def register(self, store: Store, now: float) -> Store:
+        """Put a store, new or restarted. Raises StoreRefused on a taken address or a removed store."""
+        known = self._by_id.get(store.id)
+        if known is not None and known.node_state is NodeState.REMOVED:
+            raise StoreRefused(400, f"[PD:core:ErrStoreRemoved]store {store.id} is tombstone")
+        for other in self._by_id.values():
+            if other.id != store.id and other.address == store.address and other.node_state is not NodeState.REMOVED:
+                raise StoreRefused(
+                    400,
+                    f"duplicated store address: id:{store.id} address:{store.address}, already registered by "
+                    f"id:{other.id}",
+                )
+        if known is None:
+            if not self.bootstrapped:
+                self.regions = _REGIONS_AT_FIRST
+            store.node_state = NodeState.SERVING if self.regions < _SERVING_AT_ONCE_BELOW else NodeState.PREPARING
+            self._by_id[store.id] = store
+            known = store
+        known.version, known.started, known.labels = store.version, store.started, known.labels | store.labels
+        known.died_at = None
+        self._beat(known, now, store.last_heartbeat)
+        self._schedule_soon(now)
+        return known
+
+    def heartbeat(self, store: int, now: float, wall: float) -> None:
+        """A live store reports. Raises StoreRefused when it was removed."""
+        known = self.get(store)
+        if known.node_state is NodeState.REMOVED:
+            raise StoreRefused(400, f"store {store} is tombstone")
+        self._beat(known, now, wall)
+
+    def died(self, store: int, now: float) -> None:
+        """The store's process ended."""
+        if store in self._by_id:
+            self._by_id[store].died_at = now
+            self._schedule_soon(now)
+
+    def grow(self, now: float) -> None:
+        """TiDB has created its tables."""
+        self.regions = max(self.regions, _REGIONS_WITH_TIDB)
+        self._schedule_soon(now)
+
+    def remove(self, store: int, now: float) -> None:
+        """Take a store offline (DELETE). Raises StoreRefused."""
+        target = self.get(store)
+        if target.node_state is NodeState.REMOVED:
+            raise StoreRefused(410, f"[PD:core:ErrStoreRemoved]store {store} has been removed")
+        if target.node_state is NodeState.REMOVING:
+            return
+        up = sum(each.proto_state == 0 for each in self._by_id.values())
+        need = self._config.max_replicas
+        if up - 1 < need:
+            raise StoreRefused(
+                400,
+                f"[PD:core:ErrStoresNotEnough]can not remove store {store} since the number of up stores would be "
+                f"{up - 1} while need {need}",
+            )
+        target.node_state = NodeState.REMOVING
+        self._schedule_soon(now)
+
+    def restore(self, store: int, now: float) -> None:
+        """Take the removal back (state=Up). Raises StoreRefused."""
+        target = self.get(store)
+        if target.node_state is NodeState.REMOVED:
+            raise StoreRefused(410, f"[PD:core:ErrStoreRemoved]store {store} has been removed")
+        if target.node_state is NodeState.REMOVING:
+            target.node_state = NodeState.SERVING
+        self._schedule_soon(now)
+
+    def evict(self, store: int, now: float) -> None:
+        """Begin to move the store's leaders away. Raises StoreRefused when it is unknown."""
+        self.get(store)
+        self.evicting.add(store)
+        self._schedule_soon(now)
+
+    def stop_evicting(self, store: int, now: float) -> bool:
+        """Let leaders come back; return whether the store was being evicted."""
+        found = store in self.evicting
+        self.evicting.discard(store)
+        self._schedule_soon(now)
+        return found
+
+    def state_name(self, store: Store, now: float) -> str:
+        """Up, Disconnected, Down, Offline or Tombstone."""
+        if store.node_state is NodeState.REMOVED:
+            return "Tombstone"
+        if store.node_state is NodeState.REMOVING:
+            return "Offline"
+        silence = now - store.heartbeat_at
+        if silence > self._config.max_store_down_time:
+            return "Down"
+        return "Disconnected" if silence > self._timings.store_disconnected else "Up"
+
+    def majority_alive(self) -> bool:
+        """Whether regions can be written: enough stores that hold peers have a live process."""
+        holding = [store for store in self._by_id.values() if store.peers > 0]
+        dead = sum(store.died_at is not None for store in holding)
+        return bool(holding) and dead <= (min(self._config.max_replicas, len(holding)) - 1) // 2
+
+    def tick(self, now: float) -> float | None:
+        """Move regions and finish removals; return when to come again, or None while nothing moves."""
+        if not self.bootstrapped or self.frozen:
+            return None
+        if now >= self._scheduled_at:
+            self._schedule(now)
+        if now >= self._checked_at:
+            self._check(now)
+        due = [time for time in (self._scheduled_at, self._checked_at) if time != float("inf")]
+        return min(due, default=None)
+
+    def _schedule(self, now: float) -> None:
+        tick = self._timings.region_tick
+        places = [self._place(store, now) for store in self._by_id.values() if store.node_state != NodeState.REMOVED]
+        rules = Rules(
+            regions=self.regions,
+            max_replicas=self._config.max_replicas,
+            peer_moves=max(1, int(_PEER_MOVES_PER_SECOND * tick)),
+            leader_moves=max(1, int(_LEADER_MOVES_PER_SECOND * tick)),
+            election=self._timings.raft_election,
+        )
+        after = schedule(places, rules)
+        for place in after:
+            store = self._by_id[place.id]
+            store.peers, store.leaders = place.peers, place.leaders
+        if after != places:
+            self._scheduled_at = now + tick
+            self._checked_at = min(self._checked_at, now + self._timings.store_check)
+            return
+        self._scheduled_at = min((time for time in self._future() if time > now), default=float("inf"))
+
+    def _future(self) -> list[float]:
+        """When the silence of a dead store begins to mean something."""
+        dead = [store for store in self._by_id.values() if store.died_at is not None]
+        elections = [store.died_at + self._timings.raft_election for store in dead if store.died_at is not None]
+        # strictly later: a store is Down when it was silent for longer than max-store-down-time
+        downs = [store.heartbeat_at + self._config.max_store_down_time + self._timings.region_tick for store in dead]
+        return [*elections, *downs]
+
+    def _check(self, now: float) -> None:
+        waiting = False
+        for store in self._by_id.values():
+            if store.node_state is NodeState.REMOVING:
+                if store.peers == 0:
+                    store.node_state = NodeState.REMOVED
+                else:
+                    waiting = True
+            if store.node_state is NodeState.PREPARING:
+                store.node_state = NodeState.SERVING
+        self._checked_at = now + self._timings.store_check if waiting else float("inf")
+
+    def _place(self, store: Store, now: float) -> Place:
+        return Place(
+            id=store.id,
+            peers=store.peers,
+            leaders=store.leaders,
+            dead_for=None if store.died_at is None else now - store.died_at,
+            removing=store.node_state is NodeState.REMOVING,
+            evicting=store.id in self.evicting,
+            lost=self.state_name(store, now) == "Down",
+            low_space=store.low_space,
+        )
+
+    def _beat(self, store: Store, now: float, wall: float) -> None:
+        store.heartbeat_at, store.last_heartbeat = now, wall
+
+    def _schedule_soon(self, now: float) -> None:
+        self._scheduled_at = now
+        self._checked_at = min(self._checked_at, now + self._timings.store_check)
+
+
+def is_reserved(label: str) -> bool:
+    """Whether the label's key is PD's own."""
+    return label == "engine"
+
+
+def store_labels(store: Store) -> list[Json]:
+    """Labels as PD writes them."""
+    return [{"key": key, "value": value} for key, value in sorted(store.labels.items())]

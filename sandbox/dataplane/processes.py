@@ -1,0 +1,102 @@
+"""What a container's main process is to the rest of the world."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from ports.transport import Request, Response
+
+_CONTENT = "content-type"
+
+
+@dataclass(slots=True)
+class Disk:
+    """A volume. Its identity is the claim's UID: a new claim is an empty disk."""
+
+    uid: str
+    data: object | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """What the kubelet knows when it starts a container. `files` are texts by path, `disks` volumes by mount path."""
+
+    namespace: str
+    pod: str
+    pod_uid: str
+    image: str
+    command: tuple[str, ...]
+    env: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
+    disks: Mapping[str, Disk] = field(default_factory=dict)
+    ports: frozenset[int] = frozenset()
+    labels: Mapping[str, str] = field(default_factory=dict)
+    container: str = ""
+    service_account: str = "default"
+
+    @property
+    def version(self) -> str:
+        """The image's tag without a leading v, such as `8.5.0`."""
+        tag = self.image.rsplit("/", 1)[-1].partition(":")[2].partition("@")[0]
+        return tag.removeprefix("v") or "0.0.0"
+
+    @property
+    def cluster(self) -> str:
+        """`namespace/instance` of the cluster the pod belongs to."""
+        return f"{self.namespace}/{self.labels.get('app.kubernetes.io/instance', self.pod)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """How a process ended."""
+
+    code: int
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An HTTP answer that takes `delay` seconds. One that is `provisional` may turn out better before they are over."""
+
+    response: Response
+    delay: float = 0.0
+    provisional: bool = False
+
+
+class Process(Protocol):
+    """One running program. The data plane calls it under its lock, programs excepted."""
+
+    @property
+    def exit(self) -> Exit | None:
+        """How it ended, or None while it runs."""
+
+    def step(self) -> float | None:
+        """Do what is due; return the clock time of the next due work, or None."""
+
+    def question(self) -> Request | None:
+        """What it wants to ask the network now, or None."""
+
+    def answered(self, response: Response | None) -> None:
+        """The answer to the question; None when there was none."""
+
+    def listens(self, port: int) -> bool:
+        """Whether a connection to the port succeeds."""
+
+    def handle(self, port: int, request: Request) -> Answer:
+        """Answer a request to a port it listens on."""
+
+    def stop(self) -> None:
+        """SIGTERM: end in good order, soon."""
+
+    def kill(self, code: int) -> None:
+        """End now, without a word to anybody."""
+
+
+def text(status: int, body: str) -> Response:
+    """A plain-text answer."""
+    return Response(status, {_CONTENT: "text/plain; charset=utf-8"}, body.encode())
+
+
+def not_found() -> Response:
+    """What Go's router answers for a route it does not know."""
+    return text(404, "404 page not found\n")

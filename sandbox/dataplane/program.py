@@ -1,0 +1,63 @@
+"""Programs the world is given by name, such as discovery, and programs it knows nothing of, which just run."""
+
+from collections.abc import Callable, Mapping
+
+import structlog
+
+from ports.clock import Clock
+from ports.transport import Request, Response, Transport
+from sandbox.dataplane.processes import Answer, Exit, Launch
+
+_log = structlog.get_logger(__name__)
+
+Handler = Callable[[Request], Response]
+
+Factory = Callable[[Mapping[str, str], Transport, Transport, Clock], Handler]
+"""Makes a program of: environment, the Kubernetes API for its pod's identity, the data plane's network, the clock."""
+
+_KILLED = 143
+
+
+class Program:
+    """A process that only answers requests, on the ports its container declares."""
+
+    concurrent = True
+
+    def __init__(self, launch: Launch, handler: Handler | None) -> None:
+        self._ports = launch.ports
+        self._handler = handler
+        self.exit: Exit | None = None
+
+    def step(self) -> float | None:
+        """Nothing is ever due."""
+        return None
+
+    def question(self) -> Request | None:
+        """It asks on its own, inside its handler."""
+        return None
+
+    def answered(self, response: Response | None) -> None:
+        """Nothing was asked."""
+
+    def listens(self, port: int) -> bool:
+        """Whether the container declares the port."""
+        return port in self._ports
+
+    def handle(self, port: int, request: Request) -> Answer:  # noqa: ARG002
+        """The handler's answer; a program without one accepts connections and says nothing useful."""
+        if self._handler is None:
+            return Answer(Response(404, {"content-type": "text/plain"}, b""))
+        try:
+            return Answer(self._handler(request))
+        except Exception as error:
+            # the boundary of a foreign program: its servers answer 500 too
+            _log.exception("a program failed", url=request.url)
+            return Answer(Response(500, {"content-type": "text/plain"}, str(error).encode()))
+
+    def stop(self) -> None:
+        """End at once."""
+        self.exit = Exit(0)
+
+    def kill(self, code: int = _KILLED) -> None:
+        """End at once."""
+        self.exit = Exit(code)

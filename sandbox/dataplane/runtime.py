@@ -1,0 +1,221 @@
+"""The data plane as an actor: which program a container's command is, and the round that advances all of them."""
+
+import threading
+from collections.abc import Callable, Hashable, Mapping
+
+import structlog
+
+from ports.clock import Clock
+from ports.randomness import Randomness
+from ports.transport import Request, Response, Transport, TransportError
+from sandbox.bell import Bell
+from sandbox.dataplane.network import Directory, Network, Origin, Running
+from sandbox.dataplane.pd.process import PdProcess
+from sandbox.dataplane.pd.routes import answer
+from sandbox.dataplane.processes import Disk, Exit, Launch, Process
+from sandbox.dataplane.program import Factory, Program
+from sandbox.dataplane.surroundings import Surroundings
+from sandbox.dataplane.tidb import TidbProcess
+from sandbox.dataplane.tikv import TikvProcess
+from sandbox.dataplane.transport import DataPlaneTransport
+from sandbox.timings import Timings
+
+_log = structlog.get_logger(__name__)
+
+CHANGED: Hashable = "data plane"
+"""The bell topic that rings when a process may have changed."""
+
+ASKING: Hashable = "data plane questions"
+"""The bell topic that rings when a process has a question."""
+
+_SHELLS = ("/bin/sh", "/bin/bash", "sh", "bash")
+_COMMAND_NOT_FOUND = 127
+
+Identity = Callable[[str, str], Transport]
+"""The Kubernetes API as seen by a service account: namespace, name."""
+
+
+class DataPlane:
+    """All running programs of the world. Safe for use by many threads."""
+
+    name = "data-plane"
+    watches = (CHANGED,)
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        randomness: Randomness,
+        timings: Timings,
+        bell: Bell,
+        directory: Directory,
+        identity: Identity,
+        programs: Mapping[str, Factory],
+        pause: Callable[[float], None],
+    ) -> None:
+        self._clock = clock
+        self._bell = bell
+        self._identity = identity
+        self._programs = programs
+        self._lock = threading.RLock()
+        self._processes: list[Running] = []
+        self._disks: dict[str, Disk] = {}
+        self.network = Network(directory, randomness, self._lock, pause=pause, touched=self.changed)
+        self._around = Surroundings(clock, randomness, timings, self.network)
+
+    def disk(self, uid: str) -> Disk:
+        """The volume of that identity, empty when it is new."""
+        with self._lock:
+            return self._disks.setdefault(uid, Disk(uid))
+
+    def start(self, launch: Launch) -> Running:
+        """Start a container's main process."""
+        with self._lock:
+            running = Running(launch, self._make(launch))
+            self._processes.append(running)
+            self.network.attach(running)
+        self.changed()
+        return running
+
+    def stop(self, running: Running) -> None:
+        """SIGTERM."""
+        with self._lock:
+            if running.process.exit is None:
+                running.process.stop()
+        self.changed()
+
+    def kill(self, running: Running, code: int = 137) -> None:
+        """SIGKILL."""
+        with self._lock:
+            if running.process.exit is None:
+                running.process.kill(code)
+            self.network.detach(running)
+        self.changed()
+
+    def probe(self, running: Running, port: int, path: str | None) -> bool:
+        """Whether a TCP probe (`path` None) or an HTTP probe of the container succeeds."""
+        with self._lock:
+            if running.hung or running.process.exit is not None or not running.process.listens(port):
+                return False
+        if path is None:
+            return True
+        found = self.network.reach(running, port, Request("GET", f"http://127.0.0.1:{port}{path}"))
+        return found is not None and 200 <= found.response.status < 400
+
+    def running(self, namespace: str, pod: str) -> list[Running]:
+        """The live processes of a pod."""
+        with self._lock:
+            launches = [each for each in self._processes if each.process.exit is None]
+            return [each for each in launches if (each.launch.namespace, each.launch.pod) == (namespace, pod)]
+
+    def crash(self, namespace: str, pod: str, code: int = 1) -> None:
+        """A fault: the pod's processes end."""
+        for running in self.running(namespace, pod):
+            self.kill(running, code)
+
+    def hang(self, namespace: str, pod: str, hung: bool = True) -> None:
+        """A fault: the pod's processes stand still and answer nobody, until told otherwise."""
+        for running in self.running(namespace, pod):
+            running.hung = hung
+        self.changed()
+
+    def transport(self, origin: Origin | None = None) -> DataPlaneTransport:
+        """The network as seen from a pod, or from outside."""
+        return DataPlaneTransport(self.network, origin)
+
+    def changed(self) -> None:
+        """Wake the data plane and who depends on it."""
+        self._bell.ring(CHANGED)
+
+    def step(self) -> float | None:
+        """Advance every process; return when to come again."""
+        before = self._visible()
+        due = self._advance()
+        if self.questions():
+            self._bell.ring(ASKING)
+        with self._lock:
+            for running in [each for each in self._processes if each.process.exit is not None]:
+                self.network.detach(running)
+                self._processes.remove(running)
+        if self._visible() != before:
+            self.changed()
+        return due
+
+    def _advance(self) -> float | None:
+        with self._lock:
+            times = [running.process.step() for running in self._processes if not running.hung]
+        return min((time for time in times if time is not None), default=None)
+
+    def questions(self) -> list[tuple[Running, Request]]:
+        """The processes that want to ask the network something now, with what they ask."""
+        with self._lock:
+            asking = [(running, running.process.question()) for running in self._processes if not running.hung]
+        return [(running, question) for running, question in asking if question is not None]
+
+    def answer(self, running: Running, response: Response | None) -> None:
+        """Give a process the answer to its question; None when there was none."""
+        with self._lock:
+            running.process.answered(response)
+        self.changed()
+
+    def _visible(self) -> list[tuple[int, bool, bool]]:
+        """What the kubelet can see of the processes."""
+        with self._lock:
+            return [
+                (id(running), running.process.exit is None, any(map(running.process.listens, running.launch.ports)))
+                for running in self._processes
+            ]
+
+    def _make(self, launch: Launch) -> Process:
+        name = launch.command[0] if launch.command else ""
+        if name in _SHELLS and len(launch.command) > 1 and launch.command[1].startswith("/"):
+            name = launch.command[1]
+            if name not in launch.files:
+                program = Program(launch, None)
+                program.exit = Exit(_COMMAND_NOT_FOUND, f"{launch.command[0]}: can't open {name!r}")
+                return program
+        match name.rpartition("/")[2]:
+            case "pd_start_script.sh" | "pd-server":
+                return PdProcess(launch, self._around, answer)
+            case "tikv_start_script.sh" | "tikv-server":
+                return TikvProcess(launch, self._around)
+            case "tidb_start_script.sh" | "tidb-server":
+                return TidbProcess(launch, self._around)
+        return self._make_program(launch, self._programs.get(name))
+
+    def _make_program(self, launch: Launch, factory: Factory | None) -> Process:
+        if factory is None:
+            return Program(launch, None)
+        identity = self._identity(launch.namespace, launch.service_account)
+        network = self.transport(Origin(launch.namespace, launch.pod))
+        try:
+            return Program(launch, factory(launch.env, identity, network, self._clock))
+        except Exception as error:
+            # a program that can't start is a crashing container, whatever its reason
+            program = Program(launch, None)
+            program.exit = Exit(1, f"{type(error).__name__}: {error}")
+            return program
+
+
+class Questions:
+    """Carries out what processes ask the network: an actor of its own, so that a slow answer delays nobody else."""
+
+    name = "data-plane-questions"
+    watches = (ASKING,)
+
+    def __init__(self, data_plane: DataPlane) -> None:
+        self._data_plane = data_plane
+
+    def step(self) -> float | None:
+        """Ask what is to be asked now, one after another."""
+        for running, question in self._data_plane.questions():
+            self._data_plane.answer(running, self._ask(running, question))
+        return None
+
+    def _ask(self, running: Running, question: Request) -> Response | None:
+        origin = Origin(running.launch.namespace, running.launch.pod)
+        try:
+            return self._data_plane.network.deliver(question, origin)
+        except TransportError as error:
+            _log.debug("no answer", pod=running.pod, error=str(error))
+            return None

@@ -1,0 +1,147 @@
+"""A tidb-server: status, topology keys, labels, upgrade state (dataplane-apis.md 4, 6, 15.3)."""
+
+import json
+from urllib.parse import urlsplit
+
+from ports.transport import Request, Response
+from sandbox.dataplane.addresses import peer_host
+from sandbox.dataplane.pd.clients import find_pd
+from sandbox.dataplane.pd.cluster import PdCluster
+from sandbox.dataplane.processes import Answer, Exit, Launch, not_found, text
+from sandbox.dataplane.surroundings import Surroundings
+
+SERVER_PORT = 4000
+STATUS_PORT = 10080
+_DUPLICATED = "It's a duplicated operation and the cluster is already in {} state."
+_UPGRADING = b"/tidb/server/global_state"
+
+
+class TidbProcess:
+    """A tidb-server behind its start script."""
+
+    def __init__(self, launch: Launch, around: Surroundings) -> None:
+        self._launch = launch
+        self._around = around
+        self._due = around.clock.now() + around.timings.tidb_start
+        self._started = around.clock.wall().timestamp()
+        self._cluster: PdCluster | None = None
+        self._lease = 0
+        self._labels: dict[str, str] = {}
+        self._stopping_at: float | None = None
+        self.exit: Exit | None = None
+
+    def step(self) -> float | None:
+        """Start once PD and a majority of TiKV are there, keep the topology alive; return the next due time."""
+        now = self._around.clock.now()
+        if self.exit is not None:
+            return None
+        if self._stopping_at is not None and now >= self._stopping_at:
+            self._leave(now)
+            self.exit = Exit(0)
+            return None
+        if now >= self._due:
+            self._due = now + (self._refresh(now) if self._cluster is not None else self._serve(now))
+        return self._due if self._stopping_at is None else min(self._due, self._stopping_at)
+
+    def question(self) -> Request | None:
+        """It talks to PD in PD's own protocol, which is not HTTP."""
+        return None
+
+    def answered(self, response: Response | None) -> None:
+        """Nothing was asked."""
+
+    def listens(self, port: int) -> bool:
+        """SQL and status, once it serves."""
+        return self._cluster is not None and port in (SERVER_PORT, STATUS_PORT)
+
+    def handle(self, port: int, request: Request) -> Answer:
+        """The status server."""
+        if port != STATUS_PORT:
+            return Answer(not_found())
+        if self._stopping_at is not None:
+            return Answer(text(500, ""))
+        path = urlsplit(request.url).path
+        if path.startswith("/upgrade/"):
+            return self._upgrade(start=path == "/upgrade/start")
+        if (request.method, path) == ("POST", "/labels"):
+            self._labels |= json.loads(request.body or b"{}")
+            return _json(self._labels)
+        if path not in ("/status", "/info"):
+            return Answer(not_found())
+        body = {"connections": 0, "version": self._version, "git_hash": "0" * 40, "is_owner": self._owns_ddl()}
+        return _json(body | {"status": {"init_stats_percentage": 100}})
+
+    def stop(self) -> None:
+        """SIGTERM."""
+        self._stopping_at = self._stopping_at or self._around.clock.now() + self._around.timings.graceful_stop
+
+    def kill(self, code: int = 137) -> None:
+        """End at once; the topology's ttl runs out, its info stays behind."""
+        self.exit = Exit(code)
+
+    @property
+    def _version(self) -> str:
+        return f"8.0.11-TiDB-v{self._launch.version}"
+
+    @property
+    def _topology(self) -> bytes:
+        return f"/topology/tidb/{peer_host(self._launch, 'HEADLESS_SERVICE_NAME')}:{SERVER_PORT}".encode()
+
+    def _serve(self, now: float) -> float:
+        """Try to start; return the seconds until the next try or the first refresh."""
+        cluster = find_pd(self._launch, self._around)
+        if cluster is None or not cluster.stores.majority_alive():
+            return self._around.timings.probe_period
+        self._cluster = cluster
+        cluster.stores.grow(now)
+        info = {
+            "version": self._version,
+            "git_hash": "0" * 40,
+            "listening_port": SERVER_PORT,
+            "status_port": STATUS_PORT,
+            "deploy_path": "/",
+            "start_timestamp": int(self._started),
+            "labels": self._labels,
+        }
+        cluster.etcd.put(self._topology + b"/info", json.dumps(info, separators=(",", ":")).encode())
+        return self._refresh(now)
+
+    def _refresh(self, now: float) -> float:
+        cluster, timings = self._cluster, self._around.timings
+        if cluster is None or cluster.leader is None:
+            return timings.probe_period
+        if not cluster.etcd.keep_alive(self._lease, now):
+            self._lease = cluster.etcd.grant(timings.topology_lease, now)
+        written = str(int(self._around.clock.wall().timestamp() * 1e9)).encode()
+        cluster.etcd.put(self._topology + b"/ttl", written, self._lease)
+        return timings.topology_refresh
+
+    def _leave(self, now: float) -> None:
+        if self._cluster is not None and self._cluster.leader is not None:
+            self._cluster.etcd.delete(self._topology + b"/info", b"", now)
+            self._cluster.etcd.delete(self._topology + b"/ttl", b"", now)
+
+    def _owns_ddl(self) -> bool:
+        """The first server in the topology stands for the DDL owner."""
+        if self._cluster is None:
+            return False
+        alive = self._cluster.etcd.range(b"/topology/tidb/", b"/topology/tidb0", self._around.clock.now())
+        first = next((key for key, _ in alive if key.endswith(b"/ttl")), b"")
+        return first == self._topology + b"/ttl"
+
+    def _upgrade(self, start: bool) -> Answer:
+        if self._cluster is None:
+            return Answer(text(500, ""))
+        now = self._around.clock.now()
+        upgrading = bool(self._cluster.etcd.range(_UPGRADING, b"", now))
+        if upgrading == start:
+            return _json(_DUPLICATED.format("upgrading" if start else "normal"))
+        if start:
+            self._cluster.etcd.put(_UPGRADING, b"upgrading")
+        else:
+            self._cluster.etcd.delete(_UPGRADING, b"", now)
+        return _json("success!")
+
+
+def _json(body: object) -> Answer:
+    return Answer(Response(200, {"content-type": "application/json"}, json.dumps(body).encode()))

@@ -1,0 +1,132 @@
+"""A tikv-server: bootstrap, register, heartbeat, metrics (dataplane-apis.md 5, 15.2)."""
+
+from dataclasses import dataclass
+
+from ports.transport import Request, Response
+from sandbox.dataplane.addresses import peer_host
+from sandbox.dataplane.pd.clients import find_pd
+from sandbox.dataplane.pd.cluster import PdCluster
+from sandbox.dataplane.pd.stores import NodeState, Store, StoreRefused
+from sandbox.dataplane.processes import Answer, Disk, Exit, Launch, not_found
+from sandbox.dataplane.surroundings import Surroundings
+
+DATA = "/var/lib/tikv"
+SERVER_PORT = 20160
+STATUS_PORT = 20180
+
+
+@dataclass(slots=True)
+class TikvData:
+    """What a store keeps on its disk."""
+
+    cluster_id: int
+    store: int
+
+
+class TikvProcess:
+    """A tikv-server behind its start script."""
+
+    def __init__(self, launch: Launch, around: Surroundings) -> None:
+        self._launch = launch
+        self._around = around
+        self._disk = launch.disks.get(DATA) or Disk("")
+        self._due = around.clock.now() + around.timings.tikv_start
+        self._started = around.clock.wall().timestamp()
+        self._cluster: PdCluster | None = None
+        self._stopping_at: float | None = None
+        self.exit: Exit | None = None
+
+    @property
+    def address(self) -> str:
+        """Where the store says it is."""
+        return f"{peer_host(self._launch, 'HEADLESS_SERVICE_NAME')}:{SERVER_PORT}"
+
+    def step(self) -> float | None:
+        """Register, then report every heartbeat; return the next due time."""
+        now = self._around.clock.now()
+        if self.exit is not None:
+            return None
+        if self._stopping_at is not None and now >= self._stopping_at:
+            self._end(Exit(0))
+            return None
+        if now >= self._due:
+            self._due = now + (self._report(now) if self._cluster is not None else self._register(now))
+        return self._due if self._stopping_at is None else min(self._due, self._stopping_at)
+
+    def question(self) -> Request | None:
+        """It talks to PD in PD's own protocol, which is not HTTP."""
+        return None
+
+    def answered(self, response: Response | None) -> None:
+        """Nothing was asked."""
+
+    def listens(self, port: int) -> bool:
+        """Both ports, once it is registered."""
+        return self._cluster is not None and port in (SERVER_PORT, STATUS_PORT)
+
+    def handle(self, port: int, request: Request) -> Answer:
+        """`/metrics` on the status port."""
+        store = self._store()
+        if port != STATUS_PORT or store is None or not request.url.partition("?")[0].endswith("/metrics"):
+            return Answer(not_found())
+        lines = (
+            "# HELP tikv_raftstore_region_count Number of regions collected in region_collector",
+            "# TYPE tikv_raftstore_region_count gauge",
+            f'tikv_raftstore_region_count{{type="leader"}} {store.leaders}',
+            f'tikv_raftstore_region_count{{type="region"}} {store.peers}',
+        )
+        headers = {"content-type": "text/plain; version=0.0.4"}
+        return Answer(Response(200, headers, "\n".join((*lines, "")).encode()))
+
+    def stop(self) -> None:
+        """SIGTERM."""
+        self._stopping_at = self._stopping_at or self._around.clock.now() + self._around.timings.graceful_stop
+
+    def kill(self, code: int = 137) -> None:
+        """End at once."""
+        self._end(Exit(code))
+
+    def _register(self, now: float) -> float:
+        """Find PD and put the store; return the seconds until the next try or the first heartbeat."""
+        timings = self._around.timings
+        cluster = find_pd(self._launch, self._around)
+        if cluster is None:
+            return timings.probe_period
+        data = self._disk.data
+        if isinstance(data, TikvData) and data.cluster_id != cluster.id:
+            self._end(Exit(1, f"cluster ID mismatch, local {data.cluster_id} != remote {cluster.id}"))
+            return timings.store_heartbeat
+        if not isinstance(data, TikvData):
+            data = TikvData(cluster.id, cluster.stores.allocate())
+            self._disk.data = data
+        store = Store(
+            data.store, self.address, self._launch.version, self._started, now, self._around.clock.wall().timestamp()
+        )
+        try:
+            cluster.stores.register(store, now)
+        except StoreRefused as refused:
+            self._end(Exit(1, refused.message))
+            return timings.store_heartbeat
+        self._cluster = cluster
+        return timings.store_heartbeat
+
+    def _report(self, now: float) -> float:
+        cluster = find_pd(self._launch, self._around)
+        data = self._disk.data
+        if cluster is not None and isinstance(data, TikvData) and cluster is self._cluster:
+            store = self._store()
+            if store is not None and store.node_state is not NodeState.REMOVED:
+                cluster.stores.heartbeat(data.store, now, self._around.clock.wall().timestamp())
+        return self._around.timings.store_heartbeat
+
+    def _store(self) -> Store | None:
+        data = self._disk.data
+        if self._cluster is None or not isinstance(data, TikvData):
+            return None
+        return next((store for store in self._cluster.stores.all() if store.id == data.store), None)
+
+    def _end(self, how: Exit) -> None:
+        data = self._disk.data
+        if self._cluster is not None and isinstance(data, TikvData):
+            self._cluster.stores.died(data.store, self._around.clock.now())
+        self.exit = how

@@ -1,0 +1,90 @@
+"""The cluster's DNS and its service proxies, read from the mirrored Services and Pods (dataplane-apis.md 1, 14.1)."""
+
+from collections.abc import Iterable
+
+from kube.objects import Json
+from kube.resources import PODS, SERVICES
+from sandbox.cluster import Cluster
+from sandbox.conditions import holds
+from sandbox.dataplane.network import Target
+from sandbox.owners import is_deleted
+
+
+class ClusterDirectory:
+    """Resolves pod names under headless services, service names and addresses, short and full forms alike."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    def resolve(self, host: str, port: int, namespace: str) -> list[Target]:
+        """Where `host:port` leads, asked from a pod of `namespace` (empty: from outside)."""
+        if host.replace(".", "").isdigit():
+            return self._by_address(host, port)
+        labels = host.rstrip(".").split(".")
+        if "svc" in labels:
+            labels = labels[: labels.index("svc")]
+        match labels:
+            case [service]:
+                return self._service(namespace, service, port)
+            case [first, second]:
+                return self._service(second, first, port) or self._pod(namespace, second, first, port)
+            case [pod, service, other]:
+                return self._pod(other, service, pod, port)
+        return []
+
+    def _by_address(self, address: str, port: int) -> list[Target]:
+        for pod in self._cluster.list(PODS):
+            if pod.get("status", {}).get("podIP") == address:
+                return [Target(pod["metadata"]["uid"], port)]
+        for service in self._cluster.list(SERVICES):
+            if service["spec"].get("clusterIP") == address:
+                return self._behind(service, port)
+        return []
+
+    def _service(self, namespace: str, name: str, port: int) -> list[Target]:
+        service = self._cluster.get(SERVICES, namespace, name)
+        return [] if service is None else self._behind(service, port)
+
+    def _pod(self, namespace: str, service_name: str, name: str, port: int) -> list[Target]:
+        service = self._cluster.get(SERVICES, namespace, service_name)
+        pod = self._cluster.get(PODS, namespace, name)
+        if service is None or pod is None or not reached_through(service, pod):
+            return []
+        spec = pod["spec"]
+        if (spec.get("hostname"), spec.get("subdomain")) != (name, service_name):
+            return []
+        return [Target(pod["metadata"]["uid"], port)]
+
+    def _behind(self, service: Json, port: int) -> list[Target]:
+        namespace = service["metadata"]["namespace"]
+        pods = self._cluster.selected(PODS, namespace, service["spec"].get("selector") or {})
+        reached = [pod for pod in pods if reached_through(service, pod)]
+        if service["spec"].get("clusterIP") == "None":
+            return [Target(pod["metadata"]["uid"], port) for pod in reached]
+        entry = next((each for each in service["spec"].get("ports", ()) if each["port"] == port), None)
+        if entry is None:
+            return []
+        targets = [(pod, target_port(entry, pod)) for pod in reached]
+        return [Target(pod["metadata"]["uid"], number) for pod, number in targets if number is not None]
+
+
+def reached_through(service: Json, pod: Json) -> bool:
+    """Whether a pod is among a Service's addresses: it has one, and is Ready unless the Service does not care."""
+    if not pod.get("status", {}).get("podIP") or pod["status"].get("phase") in ("Succeeded", "Failed"):
+        return False
+    if service["spec"].get("publishNotReadyAddresses"):
+        return True
+    return holds(pod, "Ready") and not is_deleted(pod)
+
+
+def target_port(entry: Json, pod: Json) -> int | None:
+    """The pod's port behind one port of a Service; None when it is a name the pod does not have."""
+    target = entry.get("targetPort") or entry["port"]
+    if isinstance(target, int):
+        return target
+    return next((port["containerPort"] for port in _ports(pod) if port.get("name") == target), None)
+
+
+def _ports(pod: Json) -> Iterable[Json]:
+    for container in pod["spec"]["containers"]:
+        yield from container.get("ports") or ()

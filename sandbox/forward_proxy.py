@@ -1,0 +1,109 @@
+"""An HTTP forward proxy on loopback, through which other processes reach the data plane (dataplane-apis.md 14.1).
+
+Absolute-form requests and plain HTTP inside a CONNECT tunnel both work. When nobody answers, the proxy hangs up without
+a word: a status of its own would look like the backend's.
+"""
+
+import contextlib
+import socket
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from ports.transport import Request, Transport, TransportError
+
+_POLL = 0.05
+_HOP_BY_HOP = ("connection", "proxy-connection", "keep-alive", "transfer-encoding", "te", "upgrade", "content-length")
+_TIMEOUT = 60.0
+"""Clients bring their own, shorter timeouts."""
+
+
+class ForwardProxy:
+    """Serves between `start` and `stop`, on a free port of 127.0.0.1 unless told otherwise."""
+
+    def __init__(self, transport: Transport, port: int = 0) -> None:
+        self._server = _Server(("127.0.0.1", port), transport)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(_POLL,), name="forward-proxy")
+
+    @property
+    def port(self) -> int:
+        """The port it listens on."""
+        return int(self._server.server_address[1])
+
+    def start(self) -> None:
+        """Accept connections."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Close all connections; no thread is left."""
+        self._server.shutdown()
+        self._thread.join()
+        self._server.hang_up()
+        self._server.server_close()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = False
+    block_on_close = True
+
+    def __init__(self, address: tuple[str, int], transport: Transport) -> None:
+        super().__init__(address, _Connection)
+        self.transport = transport
+        self._open: set[socket.socket] = set()
+        self._lock = threading.Lock()
+
+    def get_request(self) -> tuple[socket.socket, Any]:
+        accepted, address = super().get_request()
+        with self._lock:
+            self._open.add(accepted)
+        return accepted, address
+
+    def shutdown_request(self, request: Any) -> None:
+        with self._lock:
+            self._open.discard(request)
+        super().shutdown_request(request)
+
+    def hang_up(self) -> None:
+        with self._lock:
+            for each in self._open:
+                with contextlib.suppress(OSError):
+                    each.shutdown(socket.SHUT_RDWR)
+
+
+class _Connection(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: _Server
+    _tunnel = ""
+
+    def do_CONNECT(self) -> None:
+        self._tunnel = self.path
+        # some clients ask in HTTP/1.0, but a tunnel outlives the answer
+        self.close_connection = False
+        self.send_response_only(200, "Connection Established")
+        self.end_headers()
+
+    def _forward(self) -> None:
+        url = f"http://{self._tunnel}{self.path}" if self._tunnel else self.path
+        request = Request(self.command, url, dict(self.headers.items()), self._body(), _TIMEOUT)
+        try:
+            response = self.server.transport.request(request)
+        except TransportError:
+            self.close_connection = True
+            return
+        self.send_response_only(response.status)
+        for name, value in response.headers.items():
+            if name.lower() not in _HOP_BY_HOP:
+                self.send_header(name, value)
+        self.send_header("content-length", str(len(response.body)))
+        self.end_headers()
+        with contextlib.suppress(OSError):
+            self.wfile.write(response.body)
+
+    do_GET = do_POST = do_PUT = do_DELETE = do_PATCH = do_HEAD = _forward  # noqa: N815
+
+    def _body(self) -> bytes | None:
+        length = int(self.headers.get("content-length", "0"))
+        return self.rfile.read(length) if length else None
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+        """The network counts requests; nothing is logged."""

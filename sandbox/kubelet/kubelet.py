@@ -1,0 +1,262 @@
+"""One actor for the kubelets of all simulated nodes."""
+
+import re
+from collections.abc import Hashable
+
+from kube.objects import Json
+from kube.resources import CONFIG_MAPS, NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, SECRETS
+from sandbox.cluster import Cluster, labels_of
+from sandbox.dataplane.processes import Launch
+from sandbox.dataplane.program import Program
+from sandbox.dataplane.runtime import CHANGED, DataPlane
+from sandbox.kubelet.mounts import Mounts, NotMountable
+from sandbox.kubelet.nodes import Nodes
+from sandbox.kubelet.runs import ContainerRun, PodRun
+from sandbox.kubelet.statuses import pod_status
+from sandbox.owners import is_deleted
+from sandbox.stamps import stamp
+from sandbox.timings import Timings
+
+_URL = re.compile(r"https?://(?:127\.0\.0\.1|localhost):(\d+)(/\S*)?")
+_DEFAULT_GRACE = 30
+
+
+class Kubelet:
+    """Runs the pods that are bound to its nodes (dataplane-apis.md 14.3)."""
+
+    name = "kubelet"
+    watches: tuple[Hashable, ...] = (
+        PODS,
+        NODES,
+        CONFIG_MAPS,
+        SECRETS,
+        PERSISTENT_VOLUME_CLAIMS,
+        PERSISTENT_VOLUMES,
+        CHANGED,
+    )
+
+    def __init__(self, cluster: Cluster, data_plane: DataPlane, nodes: Nodes, timings: Timings) -> None:
+        self._cluster = cluster
+        self._data_plane = data_plane
+        self._nodes = nodes
+        self._timings = timings
+        self._runs: dict[str, PodRun] = {}
+        self._images: set[tuple[str, str]] = set()
+        self._addresses = 0
+        self.missing_images: set[str] = set()
+        """A fault: images that can't be pulled."""
+
+    def fail_node(self, name: str) -> None:
+        """A fault: the machine is gone with all it runs; nobody reports its pods any more."""
+        self._nodes.failed.add(name)
+        self._data_plane.changed()
+
+    def recover_node(self, name: str) -> None:
+        """The machine is back, empty; its pods start again."""
+        self._nodes.failed.discard(name)
+        self._data_plane.changed()
+
+    def step(self) -> float | None:
+        """Bring every pod one step further; return when the next one is due."""
+        due: list[float | None] = [self._nodes.step()]
+        seen = set()
+        for pod in self._cluster.list(PODS):
+            node = pod["spec"].get("nodeName", "")
+            if node not in self._nodes.specs:
+                continue
+            uid = pod["metadata"]["uid"]
+            if node in self._nodes.failed:
+                self._forget(uid)
+                continue
+            seen.add(uid)
+            due.append(self._terminate(pod) if is_deleted(pod) else self._run(pod))
+        for uid in self._runs.keys() - seen:
+            self._forget(uid)
+        return min((time for time in due if time is not None), default=None)
+
+    def _forget(self, uid: str) -> None:
+        run = self._runs.pop(uid, None)
+        for container in run.containers.values() if run is not None else ():
+            if container.running is not None:
+                self._data_plane.kill(container.running)
+
+    def _run(self, pod: Json) -> float | None:
+        if pod.get("status", {}).get("phase") in ("Succeeded", "Failed"):
+            return None
+        run = self._runs.get(pod["metadata"]["uid"]) or self._accept(pod)
+        due = self._advance(pod, run)
+        self._report(pod, run)
+        return due
+
+    def _accept(self, pod: Json) -> PodRun:
+        self._addresses += 1
+        containers = {each["name"]: ContainerRun(each["name"], each["image"]) for each in pod["spec"]["containers"]}
+        host = self._nodes.specs[pod["spec"]["nodeName"]].address
+        address = f"10.244.{self._addresses // 250 % 250}.{self._addresses % 250 + 1}"
+        run = PodRun(host if pod["spec"].get("hostNetwork") else address, containers)
+        run.started_stamp = stamp(self._cluster.clock.wall())
+        self._runs[pod["metadata"]["uid"]] = run
+        return run
+
+    def _advance(self, pod: Json, run: PodRun) -> float | None:
+        """Volumes, images, init containers, containers, readiness: as far as it goes now."""
+        now = self._cluster.clock.now()
+        try:
+            mounts = Mounts(self._cluster, pod, self._data_plane.disk)
+        except NotMountable as missing:
+            if not run.started:
+                run.waiting, run.message = "ContainerCreating", ""
+                self._warn(pod, run, "FailedMount", f"MountVolume.SetUp failed: {missing}")
+                return None
+            mounts = None
+        if not run.started:
+            if mounts is None or not self._pull(pod, run, now):
+                return run.pulled_at
+            if not self._initialize(pod, run, now):
+                return run.init_until
+            if run.start_at is None:
+                run.start_at = now + self._timings.container_start
+            if now < run.start_at:
+                return run.start_at
+        due = [self._keep(pod, run, spec, mounts, now) for spec in pod["spec"]["containers"]]
+        return min((time for time in due if time is not None), default=None)
+
+    def _pull(self, pod: Json, run: PodRun, now: float) -> bool:
+        node = pod["spec"]["nodeName"]
+        images = {each["image"] for each in (*pod["spec"].get("initContainers", ()), *pod["spec"]["containers"])}
+        broken = sorted(images & self.missing_images)
+        if broken:
+            run.waiting, run.message = "ImagePullBackOff", f'Back-off pulling image "{broken[0]}"'
+            run.pulled_at = now + self._timings.crash_back_off
+            self._warn(pod, run, "Failed", f'Failed to pull image "{broken[0]}": not found')
+            return False
+        if run.waiting != "ContainerCreating":
+            run.waiting, run.message, run.pulled_at = "ContainerCreating", "", None
+        if run.pulled_at is None:
+            cached = all((node, image) in self._images for image in images)
+            run.pulled_at = now if cached else now + self._timings.image_pull
+        if now < run.pulled_at:
+            return False
+        self._images |= {(node, image) for image in images}
+        return True
+
+    def _initialize(self, pod: Json, run: PodRun, now: float) -> bool:
+        for container in pod["spec"].get("initContainers") or ():
+            if container["name"] in run.initialized:
+                continue
+            run.waiting = "PodInitializing"
+            if run.init_until is None:
+                run.init_until = now + self._timings.init_container
+            if now < run.init_until:
+                return False
+            run.initialized[container["name"]] = stamp(self._cluster.clock.wall())
+            run.init_until = None
+        return True
+
+    def _keep(self, pod: Json, run: PodRun, spec: Json, mounts: Mounts | None, now: float) -> float | None:
+        """Keep one container running and know whether it is ready; return when to look again."""
+        container = run.containers[spec["name"]]
+        if container.running is not None and container.running.process.exit is not None:
+            how = container.running.process.exit
+            container.crashed(how, now, stamp(self._cluster.clock.wall()), self._timings)
+            self._cluster.event(pod, "Warning", "BackOff", f"Back-off restarting failed container {spec['name']}")
+        if container.running is None:
+            if container.restart_at is not None and now < container.restart_at:
+                return container.restart_at
+            if mounts is None:
+                return None
+            try:
+                launch = _launch(pod, spec, mounts)
+            except NotMountable as missing:
+                run.waiting, run.message = "CreateContainerConfigError", str(missing)
+                self._warn(pod, run, "Failed", f"Error: {missing}")
+                return None
+            container.restarts += container.restart_at is not None
+            container.restart_at = None
+            container.running = self._data_plane.start(launch)
+            container.started_at, container.started_stamp = now, stamp(self._cluster.clock.wall())
+        return self._look(spec, container, now)
+
+    def _look(self, spec: Json, container: ContainerRun, now: float) -> float | None:
+        running = container.running
+        assert running is not None
+        probe: Json = spec.get("readinessProbe") or {}
+        first: float = container.started_at + probe.get("initialDelaySeconds", 0) * self._timings.probe_delay
+        if now < first:
+            return first
+        target = _probe_target(probe, spec)
+        if target is not None:
+            container.ready = self._data_plane.probe(running, *target)
+        elif isinstance(running.process, Program) or not running.launch.ports:
+            container.ready = running.process.exit is None
+        else:
+            # real containers without a probe are Ready at once; here Ready tells whether the program serves
+            container.ready = any(self._data_plane.probe(running, port, None) for port in running.launch.ports)
+        return None
+
+    def _terminate(self, pod: Json) -> float | None:
+        run = self._runs.get(pod["metadata"]["uid"])
+        if run is None:
+            self._cluster.delete(PODS, pod, grace=0)
+            return None
+        now = self._cluster.clock.now()
+        live = [each.running for each in run.containers.values() if each.running is not None]
+        if run.kill_at is None:
+            grace = pod["metadata"].get("deletionGracePeriodSeconds", _DEFAULT_GRACE)
+            run.kill_at = now + grace * self._timings.grace_second
+            for running in live:
+                self._data_plane.stop(running)
+        if now < run.kill_at and any(running.process.exit is None for running in live):
+            return run.kill_at
+        self._forget(pod["metadata"]["uid"])
+        self._cluster.delete(PODS, pod, grace=0)
+        return None
+
+    def _report(self, pod: Json, run: PodRun) -> None:
+        host = self._nodes.specs[pod["spec"]["nodeName"]].address
+        status = pod_status(pod, run, host, stamp(self._cluster.clock.wall()))
+        if status != run.written and self._cluster.set_status(PODS, pod, status) is not None:
+            run.written = status
+
+    def _warn(self, pod: Json, run: PodRun, reason: str, message: str) -> None:
+        if message not in run.reported:
+            run.reported.add(message)
+            self._cluster.event(pod, "Warning", reason, message)
+
+
+def _launch(pod: Json, container: Json, mounts: Mounts) -> Launch:
+    meta = pod["metadata"]
+    return Launch(
+        namespace=meta["namespace"],
+        pod=meta["name"],
+        pod_uid=meta["uid"],
+        image=container["image"],
+        command=(*container.get("command", ()), *container.get("args", ())),
+        env=mounts.environment(container),
+        files=mounts.files(container),
+        disks=mounts.disks(container),
+        ports=frozenset(port["containerPort"] for port in container.get("ports") or ()),
+        labels=labels_of(pod),
+        container=container["name"],
+        service_account=pod["spec"].get("serviceAccountName", "default"),
+    )
+
+
+def _probe_target(probe: Json, container: Json) -> tuple[int, str | None] | None:
+    """The port and, for HTTP, the path that a probe asks; None when it asks nothing the sandbox knows."""
+    if "tcpSocket" in probe:
+        return _port(probe["tcpSocket"]["port"], container), None
+    if "httpGet" in probe:
+        return _port(probe["httpGet"]["port"], container), probe["httpGet"].get("path", "/")
+    for word in probe.get("exec", {}).get("command", ()):
+        url = _URL.search(word)
+        if url is not None:
+            return int(url.group(1)), url.group(2) or "/"
+    return None
+
+
+def _port(port: int | str, container: Json) -> int:
+    if isinstance(port, int):
+        return port
+    named = {each.get("name"): each["containerPort"] for each in container.get("ports") or ()}
+    return int(named.get(port, 0))

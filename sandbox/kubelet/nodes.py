@@ -1,0 +1,118 @@
+"""The nodes of the world: what they are, and their heartbeats."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from kube.objects import Json
+from kube.resources import LEASES, NODES
+from sandbox.cluster import Cluster
+from sandbox.conditions import with_condition
+from sandbox.stamps import micro_stamp, stamp
+
+LEASE_NAMESPACE = "kube-node-lease"
+_LEASE_SECONDS = 40
+_TTL = "node.alpha.kubernetes.io/ttl"
+_SYSTEM: Json = {
+    "architecture": "amd64",
+    "operatingSystem": "linux",
+    "osImage": "sandbox",
+    "kernelVersion": "0.0.0",
+    "containerRuntimeVersion": "sandbox://0.0.0",
+    "kubeletVersion": "v1.36.3",
+    "kubeProxyVersion": "",
+}
+"""What a simulated machine says it runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSpec:
+    """A simulated machine."""
+
+    name: str
+    address: str
+    zone: str
+    region: str = "sandbox"
+    cpu: str = "64"
+    memory: str = "256Gi"
+    pods: int = 250
+    labels: dict[str, str] = field(default_factory=dict)
+
+    def tree(self) -> Json:
+        """The Node object."""
+        labels = {
+            "kubernetes.io/hostname": self.name,
+            "kubernetes.io/os": "linux",
+            "kubernetes.io/arch": "amd64",
+            "beta.kubernetes.io/os": "linux",
+            "beta.kubernetes.io/arch": "amd64",
+            "topology.kubernetes.io/zone": self.zone,
+            "topology.kubernetes.io/region": self.region,
+        }
+        return {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": self.name, "labels": labels | self.labels, "annotations": {_TTL: "0"}},
+            "spec": {},
+        }
+
+
+def three_nodes() -> tuple[NodeSpec, ...]:
+    """Three machines in three zones."""
+    return tuple(NodeSpec(f"node-{index}", f"192.168.0.{index + 10}", f"zone-{index}") for index in range(3))
+
+
+class Nodes:
+    """Registers the machines and keeps them alive in the eyes of the control plane."""
+
+    def __init__(self, cluster: Cluster, specs: Iterable[NodeSpec], heartbeat: float) -> None:
+        self._cluster = cluster
+        self._heartbeat = heartbeat
+        self._due = 0.0
+        self.specs = {spec.name: spec for spec in specs}
+        self.failed: set[str] = set()
+
+    def step(self) -> float:
+        """Register, and beat when it is time; return when to come again."""
+        now = self._cluster.clock.now()
+        for spec in self.specs.values():
+            node = self._cluster.get(NODES, "", spec.name)
+            if node is None:
+                self._cluster.create(NODES, spec.tree())
+            else:
+                self._report(spec, node)
+        if now >= self._due:
+            self._beat()
+            self._due = now + self._heartbeat
+        return self._due
+
+    def _report(self, spec: NodeSpec, node: Json) -> None:
+        before: Json = node.get("status", {})
+        capacity = {"cpu": spec.cpu, "memory": spec.memory, "pods": str(spec.pods)}
+        alive = spec.name not in self.failed
+        reason = "KubeletReady" if alive else "NodeStatusUnknown"
+        now = stamp(self._cluster.clock.wall())
+        conditions = with_condition(before.get("conditions"), "Ready", alive, now, reason=reason)
+        wanted = {
+            "capacity": capacity,
+            "allocatable": capacity,
+            "conditions": conditions,
+            "nodeInfo": _SYSTEM | {"machineID": spec.name, "systemUUID": spec.name, "bootID": spec.name},
+            "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}},
+            "addresses": [{"type": "InternalIP", "address": spec.address}, {"type": "Hostname", "address": spec.name}],
+        }
+        if any(before.get(key) != value for key, value in wanted.items()):
+            self._cluster.set_status(NODES, node, before | wanted)
+
+    def _beat(self) -> None:
+        for name in self.specs.keys() - self.failed:
+            renewed = micro_stamp(self._cluster.clock.wall())
+            spec = {"holderIdentity": name, "leaseDurationSeconds": _LEASE_SECONDS, "renewTime": renewed}
+            self._cluster.put(
+                LEASES,
+                {
+                    "apiVersion": "coordination.k8s.io/v1",
+                    "kind": "Lease",
+                    "metadata": {"name": name, "namespace": LEASE_NAMESPACE},
+                    "spec": spec,
+                },
+            )

@@ -1,0 +1,61 @@
+"""What the kubelet remembers of a pod it runs."""
+
+from dataclasses import dataclass, field
+
+from kube.objects import Json
+from sandbox.dataplane.network import Running
+from sandbox.dataplane.processes import Exit
+from sandbox.timings import Timings
+
+
+@dataclass(slots=True)
+class ContainerRun:
+    """One container. Clock times are `*_at`; stamps are wall time as texts."""
+
+    name: str
+    image: str
+    running: Running | None = None
+    started_at: float = 0.0
+    started_stamp: str = ""
+    ready: bool = False
+    restarts: int = 0
+    crashes: int = 0
+    ended: Exit | None = None
+    ended_stamp: str = ""
+    ended_started_stamp: str = ""
+    restart_at: float | None = None
+    back_off: float = 0.0
+
+    def crashed(self, how: Exit, now: float, stamp: str, timings: Timings) -> None:
+        """The process ended on its own: start it again after a while, longer each time."""
+        if now - self.started_at > timings.crash_back_off_cap:
+            self.crashes = 0
+        self.back_off = min(timings.crash_back_off * 2.0**self.crashes, timings.crash_back_off_cap)
+        self.crashes += 1
+        self.running, self.ready = None, False
+        self.ended, self.ended_stamp, self.ended_started_stamp = how, stamp, self.started_stamp
+        self.restart_at = now + self.back_off
+
+
+@dataclass(slots=True)
+class PodRun:
+    """One pod on its way up, running, or on its way down."""
+
+    address: str
+    containers: dict[str, ContainerRun]
+    initialized: dict[str, str] = field(default_factory=dict)
+    """Finished init containers and when."""
+    pulled_at: float | None = None
+    start_at: float | None = None
+    init_until: float | None = None
+    waiting: str = "ContainerCreating"
+    message: str = ""
+    started_stamp: str = ""
+    kill_at: float | None = None
+    written: Json | None = None
+    reported: set[str] = field(default_factory=set)
+
+    @property
+    def started(self) -> bool:
+        """Whether its containers were started once."""
+        return any(container.started_stamp for container in self.containers.values())

@@ -1,0 +1,90 @@
+"""A pod's status, rendered from what the kubelet remembers."""
+
+from kube.objects import Json
+from sandbox.conditions import with_condition
+from sandbox.kubelet.runs import ContainerRun, PodRun
+
+
+def pod_status(pod: Json, run: PodRun, node_address: str, now: str) -> Json:
+    """The status to write; what others have written into it stays."""
+    before: Json = pod.get("status", {})
+    init = [each["name"] for each in pod["spec"].get("initContainers") or ()]
+    initialized = all(name in run.initialized for name in init)
+    ready = run.started and all(container.ready for container in run.containers.values())
+    waiting_for = [container.name for container in run.containers.values() if not container.ready]
+    message = f"containers with unready status: [{' '.join(waiting_for)}]" if not ready else ""
+    reason = "" if ready else "ContainersNotReady"
+    conditions = before.get("conditions")
+    conditions = with_condition(conditions, "PodScheduled", True, now)
+    conditions = with_condition(conditions, "Initialized", initialized, now)
+    conditions = with_condition(conditions, "ContainersReady", ready, now, reason=reason, message=message)
+    conditions = with_condition(conditions, "Ready", ready, now, reason=reason, message=message)
+    status = before | {
+        "phase": "Running" if run.started else "Pending",
+        "conditions": conditions,
+        "hostIP": node_address,
+        "startTime": run.started_stamp,
+        "containerStatuses": [_container(container, run) for container in run.containers.values()],
+    }
+    if init:
+        status["initContainerStatuses"] = [_init_container(each, run) for each in pod["spec"]["initContainers"]]
+    if run.started:
+        status |= {"podIP": run.address, "podIPs": [{"ip": run.address}]}
+    return status
+
+
+def _container(container: ContainerRun, run: PodRun) -> Json:
+    status: Json = {
+        "name": container.name,
+        "image": container.image,
+        "imageID": container.image if container.started_stamp else "",
+        "ready": container.ready,
+        "started": container.running is not None,
+        "restartCount": container.restarts,
+        "state": _state(container, run),
+        "lastState": {},
+    }
+    if container.ended is not None:
+        status["lastState"] = {"terminated": _terminated(container)}
+    return status
+
+
+def _state(container: ContainerRun, run: PodRun) -> Json:
+    if container.running is not None:
+        return {"running": {"startedAt": container.started_stamp}}
+    if container.restart_at is not None:
+        message = f"back-off {container.back_off:g}s restarting failed container={container.name}"
+        return {"waiting": {"reason": "CrashLoopBackOff", "message": message}}
+    if container.ended is not None:
+        return {"terminated": _terminated(container)}
+    waiting = {"reason": run.waiting}
+    return {"waiting": waiting | ({"message": run.message} if run.message else {})}
+
+
+def _terminated(container: ContainerRun) -> Json:
+    assert container.ended is not None
+    ended: Json = {
+        "exitCode": container.ended.code,
+        "reason": "Completed" if container.ended.code == 0 else "Error",
+        "startedAt": container.ended_started_stamp,
+        "finishedAt": container.ended_stamp,
+    }
+    return ended | ({"message": container.ended.message} if container.ended.message else {})
+
+
+def _init_container(container: Json, run: PodRun) -> Json:
+    name = container["name"]
+    finished = run.initialized.get(name)
+    state: Json = {"waiting": {"reason": "PodInitializing"}}
+    if finished is not None:
+        ended = {"exitCode": 0, "reason": "Completed", "startedAt": finished, "finishedAt": finished}
+        state = {"terminated": ended}
+    return {
+        "name": name,
+        "image": container["image"],
+        "imageID": container["image"] if finished is not None else "",
+        "ready": finished is not None,
+        "restartCount": 0,
+        "state": state,
+        "lastState": {},
+    }

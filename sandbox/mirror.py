@@ -1,0 +1,193 @@
+"""A copy of the objects the actors read, kept by list and watch.
+
+Two ways to drive it: `start` runs a thread per resource; `poll` lists once in the calling thread, so that a world in
+one thread is deterministic. An actor's own writes are shown at once (`observe`), so it never acts twice on what it did.
+"""
+
+import threading
+from collections import deque
+
+import structlog
+
+from kube.client import Client, Watch
+from kube.errors import ApiError, Expired
+from kube.objects import Json, Object
+from kube.resources import Resource
+from ports.clock import Clock
+from ports.stopping import Stop
+from ports.transport import TransportError
+from sandbox.bell import Bell
+
+_log = structlog.get_logger(__name__)
+
+_PAGE = 500
+_WATCH_SECONDS = 300
+_PAUSE = 0.5
+"""Seconds between two attempts after a failure."""
+_REMEMBERED_DELETIONS = 10_000
+
+
+class Mirror:
+    """The objects of some resources as decoded trees, which are shared: readers do not change them."""
+
+    def __init__(self, client: Client, resources: tuple[Resource, ...], clock: Clock, bell: Bell) -> None:
+        self._client = client
+        self._clock = clock
+        self._bell = bell
+        self._lock = threading.Lock()
+        self._objects: dict[Resource, dict[str, Json]] = {resource: {} for resource in resources}
+        self._deleted: deque[str] = deque(maxlen=_REMEMBERED_DELETIONS)
+        self._listed: set[Resource] = set()
+        self._synced = threading.Condition()
+        self._threads: list[threading.Thread] = []
+
+    @property
+    def resources(self) -> tuple[Resource, ...]:
+        """What is mirrored."""
+        return tuple(self._objects)
+
+    def get(self, resource: Resource, namespace: str, name: str) -> Json | None:
+        """One object, or None when it is not there or not seen yet."""
+        with self._lock:
+            return self._objects[resource].get(f"{namespace}/{name}")
+
+    def list(self, resource: Resource, namespace: str = "") -> list[Json]:
+        """The objects of a namespace (empty: all), by namespace and name."""
+        with self._lock:
+            objects = self._objects[resource]
+            return [objects[key] for key in sorted(objects) if not namespace or key.startswith(f"{namespace}/")]
+
+    def start(self, stop: Stop) -> None:
+        """Follow every resource, each in its own thread, until `stop` is set."""
+        for resource in self._objects:
+            name = f"mirror-{resource}"
+            thread = threading.Thread(target=self._follow, args=(resource, stop), name=name, daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def join(self) -> None:
+        """Wait for the threads to end, after the stop was set."""
+        for thread in self._threads:
+            thread.join()
+        self._threads.clear()
+
+    def wait_for_sync(self, timeout: float) -> None:
+        """Wait until every resource was listed once. Raises TimeoutError after `timeout` seconds of the clock."""
+        deadline = self._clock.now() + timeout
+        with self._synced:
+            while len(self._listed) < len(self._objects):
+                remaining = deadline - self._clock.now()
+                if remaining <= 0:
+                    missing = sorted(str(resource) for resource in set(self._objects) - self._listed)
+                    raise TimeoutError(f"not listed within {timeout} s: {', '.join(missing)}")
+                self._clock.wait(self._synced, remaining)
+
+    def poll(self) -> None:
+        """List every resource now. Raises ApiError, TransportError."""
+        for resource in self._objects:
+            self._list(resource)
+
+    def observe(self, resource: Resource, seen: Object) -> Json:
+        """Show an object that a write has just returned, unless the mirror already knows better; return its tree."""
+        tree = seen.decode()
+        if resource not in self._objects:
+            return tree
+        with self._lock:
+            known = self._objects[resource].get(_key(tree))
+            if seen.metadata.uid in self._deleted or (known is not None and not _newer(tree, known)):
+                return tree
+            self._objects[resource][_key(tree)] = tree
+        self._bell.ring(resource)
+        return tree
+
+    def _follow(self, resource: Resource, stop: Stop) -> None:
+        version = ""
+        while not stop.is_set():
+            try:
+                version = version or self._list(resource)
+                version = self._watch(resource, version, stop)
+                continue
+            except Expired:
+                version = ""
+            except (ApiError, TransportError) as error:
+                # after a broken connection the watch goes on where it was
+                version = version if isinstance(error, TransportError) else ""
+                if not stop.is_set():
+                    _log.debug("mirror interrupted", resource=str(resource), error=str(error))
+            stop.wait(self._clock, _PAUSE)
+
+    def _list(self, resource: Resource) -> str:
+        found: dict[str, Json] = {}
+        token = ""
+        while True:
+            page = self._client.list_page(resource, limit=_PAGE, continue_token=token)
+            for item in page.items:
+                tree = self._unchanged(resource, item) or item.decode()
+                found[_key(tree)] = tree
+            token = page.continue_token
+            if not token:
+                break
+        with self._lock:
+            before = self._objects[resource]
+            gone = [tree for key, tree in before.items() if key not in found or _uid(found[key]) != _uid(tree)]
+            self._deleted.extend(_uid(tree) for tree in gone)
+            changed = found.keys() != before.keys() or any(before[key] is not tree for key, tree in found.items())
+            self._objects[resource] = found
+        with self._synced:
+            self._listed.add(resource)
+            self._synced.notify_all()
+        if changed:
+            self._bell.ring(resource)
+        return page.resource_version
+
+    def _unchanged(self, resource: Resource, item: Object) -> Json | None:
+        with self._lock:
+            known = self._objects[resource].get(f"{item.metadata.namespace}/{item.metadata.name}")
+        if known is None or known["metadata"]["resourceVersion"] != item.metadata.resource_version:
+            return None
+        return known
+
+    def _watch(self, resource: Resource, version: str, stop: Stop) -> str:
+        watch: Watch = self._client.watch(resource, resource_version=version, timeout_seconds=_WATCH_SECONDS)
+        try:
+            with stop.calling(watch.abort):
+                for event in watch:
+                    if isinstance(event.object, ApiError):
+                        raise event.object
+                    version = event.object.metadata.resource_version
+                    self._apply(resource, event.type, event.object)
+        finally:
+            watch.close()
+        return version
+
+    def _apply(self, resource: Resource, kind: str, changed: Object) -> None:
+        if kind == "BOOKMARK":
+            return
+        tree = changed.decode()
+        with self._lock:
+            objects = self._objects[resource]
+            known = objects.get(_key(tree))
+            if kind == "DELETED":
+                self._deleted.append(changed.metadata.uid)
+                if known is not None and _uid(known) == changed.metadata.uid:
+                    del objects[_key(tree)]
+            elif known is None or _newer(tree, known):
+                objects[_key(tree)] = tree
+            else:
+                return
+        self._bell.ring(resource)
+
+
+def _key(tree: Json) -> str:
+    metadata = tree["metadata"]
+    return f"{metadata.get('namespace', '')}/{metadata['name']}"
+
+
+def _uid(tree: Json) -> str:
+    uid: str = tree["metadata"]["uid"]
+    return uid
+
+
+def _newer(tree: Json, known: Json) -> bool:
+    """Versions are numbers of one counter, in the sandbox and in etcd."""
+    return int(tree["metadata"]["resourceVersion"]) > int(known["metadata"]["resourceVersion"])

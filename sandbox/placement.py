@@ -1,0 +1,182 @@
+"""Where a pod may run: pure predicates over one snapshot of nodes and pods."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from kube.objects import Json
+from sandbox.cluster import labels_of
+from sandbox.conditions import holds
+from sandbox.quantities import quantity
+from sandbox.selectors import matches, requirement_holds
+
+_RESOURCES = ("cpu", "memory")
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """Nodes, and the pods that are bound and not finished."""
+
+    nodes: Sequence[Json]
+    pods: Sequence[Json]
+
+    def on(self, node: Json) -> list[Json]:
+        """The pods of a node."""
+        name = node["metadata"]["name"]
+        return [pod for pod in self.pods if pod["spec"].get("nodeName") == name]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The chosen node, or why there is none, in the scheduler's words."""
+
+    node: str = ""
+    reason: str = ""
+
+
+def place(pod: Json, volumes: Iterable[Json], situation: Situation) -> Verdict:
+    """Choose a node for a pod whose bound volumes are `volumes`: the emptiest one of those that fit."""
+    reasons: Counter[str] = Counter()
+    fitting = []
+    affinities = [each["spec"].get("nodeAffinity") for each in volumes]
+    for node in situation.nodes:
+        reason = _refusal(pod, affinities, node, situation)
+        if reason:
+            reasons[reason] += 1
+        else:
+            fitting.append(node)
+    if not fitting:
+        listed = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
+        return Verdict(reason=f"0/{len(situation.nodes)} nodes are available: {listed or 'no nodes'}.")
+    chosen = min(fitting, key=lambda node: (_crowding(pod, node, situation), node["metadata"]["name"]))
+    return Verdict(node=chosen["metadata"]["name"])
+
+
+def _refusal(pod: Json, volumes: Sequence[Json | None], node: Json, situation: Situation) -> str:
+    """Why a node does not fit; empty when it does."""
+    labels, spec = labels_of(node), pod["spec"]
+    selector: Mapping[str, str] = spec.get("nodeSelector") or {}
+    wanted = selector.items() <= labels.items() and _terms_match(_required(spec, "nodeAffinity"), labels)
+    reachable = all(_terms_match((affinity or {}).get("required"), labels) for affinity in volumes)
+    spread = spec.get("topologySpreadConstraints") or ()
+    checks = (
+        (holds(node, "Ready"), "node(s) were not ready"),
+        (_tolerates(spec, node), "node(s) had untolerated taint"),
+        (wanted, "node(s) didn't match Pod's node affinity/selector"),
+        (reachable, "node(s) had volume node affinity conflict"),
+        (not _repelled(pod, node, situation), "node(s) didn't match pod anti-affinity rules"),
+        (
+            all(_spreads(rule, pod, node, situation) for rule in spread),
+            "node(s) didn't match pod topology spread constraints",
+        ),
+    )
+    return next((reason for fits, reason in checks if not fits), "") or _insufficient(spec, node, situation)
+
+
+def _tolerates(spec: Json, node: Json) -> bool:
+    taints = [each for each in node["spec"].get("taints") or () if each["effect"] != "PreferNoSchedule"]
+    if node["spec"].get("unschedulable"):
+        taints.append({"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"})
+    tolerations: list[Json] = spec.get("tolerations") or []
+    return all(any(_covers(toleration, taint) for toleration in tolerations) for taint in taints)
+
+
+def _covers(toleration: Json, taint: Json) -> bool:
+    if toleration.get("effect") not in (None, "", taint["effect"]):
+        return False
+    if toleration.get("operator") == "Exists":
+        return bool(toleration.get("key") in (None, "", taint["key"]))
+    return bool(toleration.get("key") == taint["key"] and toleration.get("value", "") == taint.get("value", ""))
+
+
+def _required(spec: Json, kind: str) -> Json | None:
+    rules: Json = (spec.get("affinity") or {}).get(kind) or {}
+    required: Json | None = rules.get("requiredDuringSchedulingIgnoredDuringExecution")
+    return required
+
+
+def _terms_match(selector: Json | None, labels: Mapping[str, str]) -> bool:
+    """Whether one of a node selector's terms holds; an absent selector holds."""
+    if selector is None:
+        return True
+    return any(
+        all(requirement_holds(each, labels) for each in term.get("matchExpressions") or ())
+        for term in selector["nodeSelectorTerms"]
+    )
+
+
+def _insufficient(spec: Json, node: Json, situation: Situation) -> str:
+    free: Json = node.get("status", {}).get("allocatable") or {}
+    there = situation.on(node)
+    if "pods" in free and len(there) >= int(free["pods"]):
+        return "Too many pods"
+    for resource in _RESOURCES:
+        if resource not in free:
+            continue
+        used = sum((requested(each["spec"], resource) for each in there), Decimal())
+        if used + requested(spec, resource) > quantity(free[resource]):
+            return f"Insufficient {resource}"
+    return ""
+
+
+def requested(spec: Json, resource: str) -> Decimal:
+    """What a pod asks for of a resource: the sum of its containers, or the greediest init container."""
+
+    def of(container: Json) -> Decimal:
+        resources = container.get("resources") or {}
+        asked = (resources.get("requests") or {}).get(resource, (resources.get("limits") or {}).get(resource, "0"))
+        return quantity(asked)
+
+    running = sum((of(each) for each in spec["containers"]), Decimal())
+    return max([running, *(of(each) for each in spec.get("initContainers") or ())])
+
+
+def _repelled(pod: Json, node: Json, situation: Situation) -> bool:
+    """Whether required pod anti-affinity keeps the pod off the node's domain."""
+    rules: Json = (pod["spec"].get("affinity") or {}).get("podAntiAffinity") or {}
+    for term in rules.get("requiredDuringSchedulingIgnoredDuringExecution") or ():
+        neighbours = _in_domain(term["topologyKey"], node, situation)
+        if any(_selects(term, pod, other) for other in neighbours):
+            return True
+    return False
+
+
+def _selects(term: Json, pod: Json, other: Json) -> bool:
+    namespaces = term.get("namespaces") or [pod["metadata"]["namespace"]]
+    return other["metadata"]["namespace"] in namespaces and matches(term.get("labelSelector"), labels_of(other))
+
+
+def _in_domain(key: str, node: Json, situation: Situation) -> list[Json]:
+    value = labels_of(node).get(key)
+    names = {each["metadata"]["name"] for each in situation.nodes if labels_of(each).get(key) == value}
+    return [pod for pod in situation.pods if pod["spec"].get("nodeName") in names]
+
+
+def _spreads(rule: Json, pod: Json, node: Json, situation: Situation) -> bool:
+    """Whether a DoNotSchedule constraint still holds with the pod on the node."""
+    if rule.get("whenUnsatisfiable") == "ScheduleAnyway":
+        return True
+    key = rule["topologyKey"]
+    if key not in labels_of(node):
+        return False
+    counts: Counter[str] = Counter()
+    zones = {each["metadata"]["name"]: labels_of(each)[key] for each in situation.nodes if key in labels_of(each)}
+    counts.update(dict.fromkeys(zones.values(), 0))
+    for other in situation.pods:
+        domain = zones.get(other["spec"].get("nodeName", ""))
+        same = other["metadata"]["namespace"] == pod["metadata"]["namespace"]
+        if domain is not None and same and matches(rule.get("labelSelector"), labels_of(other)):
+            counts[domain] += 1
+    own = int(matches(rule.get("labelSelector"), labels_of(pod)))
+    return bool(counts[labels_of(node)[key]] + own - min(counts.values()) <= rule.get("maxSkew", 1))
+
+
+def _crowding(pod: Json, node: Json, situation: Situation) -> tuple[int, int]:
+    """Siblings first, so that one workload spreads over the nodes even when nobody asks for it."""
+    there = situation.on(node)
+    mine = {each["uid"] for each in pod["metadata"].get("ownerReferences") or ()}
+    siblings = sum(
+        any(each["uid"] in mine for each in other["metadata"].get("ownerReferences") or ()) for other in there
+    )
+    return siblings, len(there)

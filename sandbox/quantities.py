@@ -1,0 +1,37 @@
+"""Quantities of Kubernetes: `100m`, `1Gi`, `2e3`."""
+
+from decimal import Decimal, InvalidOperation
+
+_SUFFIXES = {
+    "Ki": Decimal(2**10),
+    "Mi": Decimal(2**20),
+    "Gi": Decimal(2**30),
+    "Ti": Decimal(2**40),
+    "Pi": Decimal(2**50),
+    "Ei": Decimal(2**60),
+    "n": Decimal("1e-9"),
+    "u": Decimal("1e-6"),
+    "m": Decimal("1e-3"),
+    "k": Decimal(10**3),
+    "M": Decimal(10**6),
+    "G": Decimal(10**9),
+    "T": Decimal(10**12),
+    "P": Decimal(10**15),
+    "E": Decimal(10**18),
+}
+
+
+def quantity(text: str | int | float) -> Decimal:
+    """The number a quantity means. Raises ValueError naming the text."""
+    written = str(text).strip()
+    for suffix in (written[-2:], written[-1:]):
+        if suffix in _SUFFIXES:
+            return _number(written[: -len(suffix)], written) * _SUFFIXES[suffix]
+    return _number(written, written)
+
+
+def _number(digits: str, written: str) -> Decimal:
+    try:
+        return Decimal(digits)
+    except InvalidOperation as error:
+        raise ValueError(f"not a quantity: {written!r}") from error

@@ -1,0 +1,125 @@
+"""The scheduler: gives pending pods a node, or says why not."""
+
+from collections.abc import Hashable
+
+from kube.objects import Json
+from kube.resources import NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, STORAGE_CLASSES
+from sandbox.cluster import Cluster
+from sandbox.conditions import condition, with_condition
+from sandbox.owners import is_deleted
+from sandbox.placement import Situation, place
+from sandbox.stamps import stamp
+
+_SELECTED_NODE = "volume.kubernetes.io/selected-node"
+
+
+class Scheduler:
+    """Binds pods; claims that wait for their first consumer get the chosen node first."""
+
+    name = "scheduler"
+    watches: tuple[Hashable, ...] = (PODS, NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES)
+
+    def __init__(self, cluster: Cluster, scheduler_name: str = "default-scheduler") -> None:
+        self._cluster = cluster
+        self._scheduler_name = scheduler_name
+
+    def step(self) -> float | None:
+        """Try every pending pod once, each one seeing where the ones before it went."""
+        pods = self._cluster.list(PODS)
+        bound = [pod for pod in pods if pod["spec"].get("nodeName") and not _finished(pod)]
+        for pod in pods:
+            if pod["spec"].get("nodeName") or is_deleted(pod):
+                continue
+            if pod["spec"].get("schedulerName", self._scheduler_name) != self._scheduler_name:
+                continue
+            node = self._schedule(pod, Situation(self._cluster.list(NODES), bound))
+            if node:
+                bound.append(pod | {"spec": pod["spec"] | {"nodeName": node}})
+        return None
+
+    def _schedule(self, pod: Json, situation: Situation) -> str:
+        """The node the pod belongs to, or an empty string; it is bound once its claims are."""
+        claims = self._claims(pod)
+        if claims is None:
+            return ""
+        bound = [claim for claim in claims if claim["spec"].get("volumeName")]
+        volumes = [self._cluster.get(PERSISTENT_VOLUMES, "", claim["spec"]["volumeName"]) for claim in bound]
+        chosen = self._chosen(claims)
+        nodes = [each for each in situation.nodes if not chosen or each["metadata"]["name"] == chosen]
+        verdict = place(pod, [each for each in volumes if each is not None], Situation(nodes, situation.pods))
+        if not verdict.node:
+            if chosen:
+                # the node no longer fits: choose again before the volume is made
+                self._select(claims, None)
+            self._refuse(pod, verdict.reason)
+            return ""
+        if len(bound) < len(claims):
+            self._select(claims, verdict.node)
+            return verdict.node
+        if all(claim.get("status", {}).get("phase") == "Bound" for claim in claims):
+            self._cluster.bind(pod, verdict.node)
+            meta = pod["metadata"]
+            message = f"Successfully assigned {meta['namespace']}/{meta['name']} to {verdict.node}"
+            self._cluster.event(pod, "Normal", "Scheduled", message, "Binding")
+        return verdict.node
+
+    def _claims(self, pod: Json) -> list[Json] | None:
+        """The pod's claims; None, and the reason on the pod, when one is missing or must be bound first."""
+        found = []
+        for volume in pod["spec"].get("volumes") or ():
+            if "persistentVolumeClaim" not in volume:
+                continue
+            name = volume["persistentVolumeClaim"]["claimName"]
+            claim = self._cluster.get(PERSISTENT_VOLUME_CLAIMS, pod["metadata"]["namespace"], name)
+            if claim is None:
+                self._refuse(pod, f'persistentvolumeclaim "{name}" not found')
+                return None
+            if is_deleted(claim):
+                self._refuse(pod, f'persistentvolumeclaim "{name}" is being deleted')
+                return None
+            if not claim["spec"].get("volumeName") and not self._waits(claim):
+                self._refuse(pod, "pod has unbound immediate PersistentVolumeClaims")
+                return None
+            found.append(claim)
+        return found
+
+    def _waits(self, claim: Json) -> bool:
+        """Whether the claim's class waits for its first consumer."""
+        name = claim["spec"].get("storageClassName")
+        found = self._cluster.get(STORAGE_CLASSES, "", name) if name else None
+        return found is not None and found.get("volumeBindingMode") == "WaitForFirstConsumer"
+
+    def _chosen(self, claims: list[Json]) -> str:
+        for claim in claims:
+            if not claim["spec"].get("volumeName"):
+                node: str = (claim["metadata"].get("annotations") or {}).get(_SELECTED_NODE, "")
+                if node:
+                    return node
+        return ""
+
+    def _select(self, claims: list[Json], node: str | None) -> None:
+        for claim in claims:
+            current = (claim["metadata"].get("annotations") or {}).get(_SELECTED_NODE)
+            if not claim["spec"].get("volumeName") and current != node:
+                chosen = {"metadata": {"annotations": {_SELECTED_NODE: node}}}
+                self._cluster.patch(PERSISTENT_VOLUME_CLAIMS, claim, chosen)
+
+    def _refuse(self, pod: Json, message: str) -> None:
+        before: Json = pod.get("status", {})
+        known = condition(before.get("conditions"), "PodScheduled")
+        if known is not None and known.get("message") == message:
+            return
+        conditions = with_condition(
+            before.get("conditions"),
+            "PodScheduled",
+            False,
+            stamp(self._cluster.clock.wall()),
+            reason="Unschedulable",
+            message=message,
+        )
+        if self._cluster.set_status(PODS, pod, before | {"conditions": conditions}) is not None:
+            self._cluster.event(pod, "Warning", "FailedScheduling", message, "Scheduling")
+
+
+def _finished(pod: Json) -> bool:
+    return pod.get("status", {}).get("phase") in ("Failed", "Succeeded")

@@ -1,0 +1,81 @@
+"""Actors on one mirror, either each in a thread of its own or turn by turn in the caller's."""
+
+from collections.abc import Callable, Iterable
+
+from ports.clock import Clock, FakeClock
+from ports.stopping import Stop
+from sandbox.actor import Actor, Runner
+from sandbox.bell import Bell
+from sandbox.mirror import Mirror
+
+_SYNC = 30.0
+_LEAP = 1e-6
+"""The shortest step of the clock, in seconds: differences of floats may vanish."""
+_TURNS = 1000
+"""Rounds at one instant after which actors that never come to rest are a defect."""
+
+
+class Restless(Exception):
+    """Raised when the actors do not come to rest, or a condition does not come true in time."""
+
+
+class Stage:
+    """Runs actors. `version` tells, cheaply, whether anything may have changed since the last poll."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        bell: Bell,
+        mirror: Mirror,
+        actors: Iterable[Actor],
+        version: Callable[[], object] | None = None,
+    ) -> None:
+        self._clock = clock
+        self._bell = bell
+        self._mirror = mirror
+        self._runners = [Runner(actor, clock, bell) for actor in actors]
+        self._version = version
+        self._polled: object = None
+
+    def start(self, stop: Stop) -> None:
+        """Threads for the mirror and for every actor. Raises TimeoutError when the API cannot be listed."""
+        self._mirror.start(stop)
+        self._mirror.wait_for_sync(_SYNC)
+        for runner in self._runners:
+            runner.start(stop)
+
+    def join(self) -> None:
+        """Wait for all threads, after the stop was set."""
+        for runner in self._runners:
+            runner.join()
+        self._mirror.join()
+
+    def settle(self) -> None:
+        """Let everybody do what is due at this instant. Raises Restless."""
+        for _ in range(_TURNS):
+            self._poll()
+            # every runner gets its turn in every round
+            turned = [runner.turn() for runner in self._runners]
+            if not any(turned):
+                return
+        raise Restless(f"the actors do not come to rest at {self._clock.now()} s")
+
+    def advance(self, clock: FakeClock, seconds: float, until: Callable[[], bool] | None = None) -> bool:
+        """Move time forward, event by event; stop early when `until` holds, and return whether it does."""
+        end = clock.now() + seconds
+        while True:
+            self.settle()
+            if until is not None and until():
+                return True
+            due = min((runner.due for runner in self._runners if runner.due is not None), default=end)
+            if min(due, end) > clock.now():
+                clock.step(max(min(due, end) - clock.now(), _LEAP))
+            if clock.now() >= end:
+                self.settle()
+                return until is not None and until()
+
+    def _poll(self) -> None:
+        version = self._version() if self._version is not None else None
+        if version is None or version != self._polled:
+            self._polled = version
+            self._mirror.poll()

@@ -1,0 +1,402 @@
+"""The whole world in one process: API server, controllers, scheduler, kubelet, data plane (design.md 4).
+
+`World` has its own control plane. `DataPlaneWorld` puts kubelet, data plane and provisioner in front of a real one.
+Both run in threads (`start`, `stop`); a World with a FakeClock can instead be driven step by step in one thread
+(`settle`, `advance`, `run_until`), and then one seed is one run.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+
+import yaml
+
+from kube.client import Client
+from kube.errors import AlreadyExists
+from kube.objects import Json
+from kube.resources import (
+    CONFIG_MAPS,
+    CONTROLLER_REVISIONS,
+    CUSTOM_RESOURCE_DEFINITIONS,
+    DEPLOYMENTS,
+    ENDPOINTS,
+    NAMESPACES,
+    NODES,
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
+    PODS,
+    REPLICA_SETS,
+    ROLE_BINDINGS,
+    ROLES,
+    SECRETS,
+    SERVICE_ACCOUNTS,
+    SERVICES,
+    STATEFUL_SETS,
+    STORAGE_CLASSES,
+    Resource,
+)
+from ports.clock import Clock, FakeClock, SystemClock
+from ports.randomness import Randomness, SystemRandomness
+from ports.stopping import Stop
+from ports.transport import Transport
+from sandbox.actor import Actor
+from sandbox.apiserver import ApiServer, Faults, InProcessTransport
+from sandbox.apiserver.faults import no_faults
+from sandbox.apiserver.http_server import HttpServer
+from sandbox.bell import Bell
+from sandbox.cluster import Cluster
+from sandbox.controllers.deployment import Deployments, ReplicaSets
+from sandbox.controllers.endpoints import ENDPOINT_SLICES, EndpointControllers
+from sandbox.controllers.garbage_collector import GarbageCollector
+from sandbox.controllers.namespaces import Namespaces
+from sandbox.controllers.node_lifecycle import NodeLifecycle
+from sandbox.controllers.stateful_set import StatefulSets
+from sandbox.controllers.volumes import Provisioner, VolumeBinder, standard_storage_class
+from sandbox.dataplane.network import Origin
+from sandbox.dataplane.program import Factory
+from sandbox.dataplane.runtime import DataPlane, Identity, Questions
+from sandbox.dataplane.transport import DataPlaneTransport
+from sandbox.directory import ClusterDirectory
+from sandbox.forward_proxy import ForwardProxy
+from sandbox.kubelet.kubelet import Kubelet
+from sandbox.kubelet.nodes import Nodes, NodeSpec, three_nodes
+from sandbox.mirror import Mirror
+from sandbox.scheduler import Scheduler
+from sandbox.stage import Restless, Stage
+from sandbox.timings import Timings
+
+ADMIN = "system:admin"
+
+_NODE_SIDE = (
+    PODS,
+    NODES,
+    SERVICES,
+    CONFIG_MAPS,
+    SECRETS,
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
+    STORAGE_CLASSES,
+)
+_CONTROLLED = (
+    NAMESPACES,
+    ENDPOINTS,
+    ENDPOINT_SLICES,
+    SERVICE_ACCOUNTS,
+    ROLES,
+    ROLE_BINDINGS,
+    STATEFUL_SETS,
+    CONTROLLER_REVISIONS,
+    DEPLOYMENTS,
+    REPLICA_SETS,
+)
+
+
+class NodeSide:
+    """Kubelet, data plane and provisioner as clients of some control plane."""
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        randomness: Randomness,
+        timings: Timings,
+        bell: Bell,
+        mirror: Mirror,
+        transport: Callable[[str], Transport],
+        identity: Identity,
+        programs: Mapping[str, Factory],
+        nodes: Iterable[NodeSpec],
+        pause: Callable[[float], None],
+    ) -> None:
+        """`transport` gives the API as seen by one component; `identity` as seen by a service account."""
+
+        def seen_by(component: str) -> Cluster:
+            client = Client(transport(component), user_agent=f"sandbox/{component}")
+            return Cluster(mirror, client, clock, randomness, component)
+
+        self.seen_by = seen_by
+        self.data_plane = DataPlane(
+            clock=clock,
+            randomness=randomness,
+            timings=timings,
+            bell=bell,
+            directory=ClusterDirectory(seen_by("dns")),
+            identity=identity,
+            programs=programs,
+            pause=pause,
+        )
+        own_nodes = Nodes(seen_by("kubelet"), nodes, timings.node_heartbeat)
+        self.kubelet = Kubelet(seen_by("kubelet"), self.data_plane, own_nodes, timings)
+        questions = Questions(self.data_plane)
+        self.actors: list[Actor] = [
+            self.data_plane,
+            questions,
+            self.kubelet,
+            Provisioner(seen_by("provisioner"), timings),
+        ]
+
+
+class World:
+    """A Kubernetes cluster of its own with simulated nodes and data plane."""
+
+    def __init__(
+        self,
+        clock: Clock | None = None,
+        randomness: Randomness | None = None,
+        timings: Timings | None = None,
+        programs: Mapping[str, Factory] | None = None,
+        *,
+        crds: Sequence[Json] = (),
+        nodes: Iterable[NodeSpec] | None = None,
+        faults: Faults = no_faults,
+        pause: Callable[[float], None] | None = None,
+    ) -> None:
+        """`pause` lets whoever asks the data plane wait; by default the rest of the world goes on meanwhile."""
+        self.clock = clock or SystemClock()
+        self._randomness = randomness or SystemRandomness()
+        self._token = self._randomness.uuid()
+        self._threaded = False
+        self._stop = Stop()
+        self.server = ApiServer(self.clock, self._randomness, {self._token: ADMIN}, faults)
+        self._http: HttpServer | None = None
+        self._proxy: ForwardProxy | None = None
+        custom = self._install(crds)
+        bell = Bell(self.clock)
+        mirror = Mirror(self._client("mirror"), (*_NODE_SIDE, *_CONTROLLED, *custom), self.clock, bell)
+        self._mirror = mirror
+        side = NodeSide(
+            clock=self.clock,
+            randomness=self._randomness,
+            timings=timings or Timings(),
+            bell=bell,
+            mirror=mirror,
+            transport=lambda component: self.transport(f"system:{component}"),
+            identity=lambda namespace, name: self.transport(f"system:serviceaccount:{namespace}:{name}"),
+            programs=programs or {},
+            nodes=nodes or three_nodes(),
+            pause=pause or (self._pause),
+        )
+        self.data_plane = side.data_plane
+        self.kubelet = side.kubelet
+        actors: list[Actor] = [
+            Namespaces(side.seen_by("namespace-controller")),
+            NodeLifecycle(side.seen_by("node-lifecycle-controller")),
+            StatefulSets(side.seen_by("statefulset-controller")),
+            Deployments(side.seen_by("deployment-controller")),
+            ReplicaSets(side.seen_by("replicaset-controller")),
+            VolumeBinder(side.seen_by("persistent-volume-binder")),
+            Scheduler(side.seen_by("scheduler")),
+            *side.actors,
+            EndpointControllers(side.seen_by("endpoints-controller")),
+            GarbageCollector(side.seen_by("garbage-collector")),
+        ]
+        self._stage = Stage(self.clock, bell, mirror, actors, lambda: self.server.storage.version)
+
+    @property
+    def mirror(self) -> Mirror:
+        """The objects as the built-in actors see them."""
+        return self._mirror
+
+    def start(self) -> None:
+        """Run in threads until `stop`."""
+        self._threaded = True
+        self._stage.start(self._stop)
+
+    def stop(self) -> None:
+        """End everything; no thread is left. Idempotent."""
+        self._stop.set()
+        if self._proxy is not None:
+            self._proxy.stop()
+            self._proxy = None
+        if self._http is not None:
+            self._http.stop()
+            self._http = None
+        self.server.disconnect()
+        self._stage.join()
+
+    def settle(self) -> None:
+        """Single-threaded: let everybody do what is due now. Raises Restless."""
+        self._stage.settle()
+
+    def advance(self, seconds: float, until: Callable[[], bool] | None = None) -> bool:
+        """Single-threaded: let the time pass, event by event; stop early when `until` holds. Needs a FakeClock.
+
+        Returns whether `until` holds.
+        """
+        return self._stage.advance(self._fake_clock(), seconds, until)
+
+    def run_until(self, condition: Callable[[], bool], within: float) -> None:
+        """Single-threaded: let the time pass until `condition` holds. Raises Restless after `within` seconds."""
+        if not self._stage.advance(self._fake_clock(), within, condition):
+            raise Restless(f"the condition did not hold within {within} s")
+
+    def run_until_settled(self, quiet: float = 3.0, within: float = 300.0) -> None:
+        """Single-threaded: let the time pass until no object changed for `quiet` seconds. Raises Restless."""
+        clock = self._fake_clock()
+        end = clock.now() + within
+        while clock.now() < end:
+            before = self._versions()
+            self.advance(quiet)
+            if self._versions() == before:
+                return
+        raise Restless(f"objects still change after {within} s")
+
+    def transport(self, user: str = ADMIN) -> Transport:
+        """The Kubernetes API in process, as a user."""
+        return InProcessTransport(self.server, user)
+
+    def client(self, user: str = ADMIN) -> Client:
+        """The Kubernetes API as a user."""
+        return Client(self.transport(user), user_agent="sandbox")
+
+    def data_plane_transport(self, origin: Origin | None = None) -> DataPlaneTransport:
+        """PD, TiKV and TiDB in process, as seen from outside or from a pod."""
+        return self.data_plane.transport(origin)
+
+    def serve_http(self, port: int = 0, proxy_port: int = 0) -> tuple[str, str]:
+        """Serve both doors on 127.0.0.1; return the URLs of the API server and of the data plane's proxy."""
+        if self._http is None or self._proxy is None:
+            self._http = HttpServer(self.server, port=port)
+            self._proxy = ForwardProxy(self.data_plane_transport(), proxy_port)
+            self._http.start()
+            self._proxy.start()
+        return self._http.url, f"http://127.0.0.1:{self._proxy.port}"
+
+    def write_kubeconfig(self, directory: Path) -> Path:
+        """Write `kubeconfig`, and `env` for a shell to source, into a directory; return the kubeconfig's path."""
+        api, proxy = self.serve_http()
+        directory.mkdir(parents=True, exist_ok=True)
+        path = directory / "kubeconfig"
+        path.write_text(yaml.safe_dump(_kubeconfig(api, self._token), sort_keys=False))
+        path.chmod(0o600)
+        variables = {"KUBECONFIG": str(path)} | _proxy_variables(proxy)
+        lines = [f"export {name}='{value}'" for name, value in variables.items()]
+        (directory / "env").write_text("\n".join([*lines, ""]))
+        return path
+
+    def _client(self, component: str) -> Client:
+        return Client(self.transport(f"system:{component}"), user_agent=f"sandbox/{component}")
+
+    def _install(self, crds: Sequence[Json]) -> tuple[Resource, ...]:
+        admin = self._client("installer")
+        admin.create(STORAGE_CLASSES, standard_storage_class())
+        for crd in crds:
+            admin.create(CUSTOM_RESOURCE_DEFINITIONS, crd)
+        return tuple(custom_resource(crd) for crd in crds)
+
+    def _pause(self, seconds: float) -> None:
+        if self._threaded or not isinstance(self.clock, FakeClock):
+            self._stop.wait(self.clock, seconds)
+        else:
+            self._stage.advance(self.clock, seconds)
+
+    def _fake_clock(self) -> FakeClock:
+        if not isinstance(self.clock, FakeClock):
+            raise TypeError("only a world with a FakeClock can be driven step by step")
+        return self.clock
+
+    def _versions(self) -> list[str]:
+        return [
+            tree["metadata"]["resourceVersion"]
+            for resource in self._mirror.resources
+            for tree in self._mirror.list(resource)
+        ]
+
+
+class DataPlaneWorld:
+    """Simulated nodes and data plane in front of a real control plane, in threads."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        clock: Clock | None = None,
+        randomness: Randomness | None = None,
+        timings: Timings | None = None,
+        programs: Mapping[str, Factory] | None = None,
+        nodes: Iterable[NodeSpec] | None = None,
+        identity: Identity | None = None,
+        with_scheduler: bool = False,
+    ) -> None:
+        """`transport` reaches the API with all rights; pods' programs get `identity`, or else the same transport."""
+        self.clock = clock or SystemClock()
+        self._stop = Stop()
+        self._client = Client(transport, user_agent="sandbox")
+        bell = Bell(self.clock)
+        mirror = Mirror(self._client, _NODE_SIDE, self.clock, bell)
+        side = NodeSide(
+            clock=self.clock,
+            randomness=randomness or SystemRandomness(),
+            timings=timings or Timings(),
+            bell=bell,
+            mirror=mirror,
+            transport=lambda _: transport,
+            identity=identity or (lambda _, __: transport),
+            programs=programs or {},
+            nodes=nodes or three_nodes(),
+            pause=self._pause,
+        )
+        self.data_plane = side.data_plane
+        self.kubelet = side.kubelet
+        actors = [*side.actors, *([Scheduler(side.seen_by("scheduler"))] if with_scheduler else [])]
+        self._stage = Stage(self.clock, bell, mirror, actors)
+        self._proxy: ForwardProxy | None = None
+
+    def start(self) -> None:
+        """Install the StorageClass and run in threads until `stop`."""
+        with contextlib.suppress(AlreadyExists):
+            self._client.create(STORAGE_CLASSES, standard_storage_class())
+        self._stage.start(self._stop)
+
+    def stop(self) -> None:
+        """End everything; no thread is left. Idempotent."""
+        self._stop.set()
+        if self._proxy is not None:
+            self._proxy.stop()
+            self._proxy = None
+        self._stage.join()
+
+    def data_plane_transport(self, origin: Origin | None = None) -> DataPlaneTransport:
+        """PD, TiKV and TiDB in process."""
+        return self.data_plane.transport(origin)
+
+    def serve_proxy(self, port: int = 0) -> str:
+        """Serve the data plane on 127.0.0.1; return the proxy's URL."""
+        if self._proxy is None:
+            self._proxy = ForwardProxy(self.data_plane_transport(), port)
+            self._proxy.start()
+        return f"http://127.0.0.1:{self._proxy.port}"
+
+    def _pause(self, seconds: float) -> None:
+        self._stop.wait(self.clock, seconds)
+
+
+def load_crds(path: Path) -> list[Json]:
+    """The CustomResourceDefinitions of a YAML or JSON file."""
+    documents = yaml.safe_load_all(path.read_text())
+    return [each for each in documents if each and each.get("kind") == "CustomResourceDefinition"]
+
+
+def custom_resource(crd: Json) -> Resource:
+    """Where the stored version of a CustomResourceDefinition lives."""
+    spec = crd["spec"]
+    version = next(each["name"] for each in spec["versions"] if each.get("storage"))
+    names = spec["names"]
+    return Resource(spec["group"], version, names["plural"], names["kind"], spec.get("scope") == "Namespaced")
+
+
+def _kubeconfig(server: str, token: str) -> Json:
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "sandbox", "cluster": {"server": server}}],
+        "users": [{"name": "admin", "user": {"token": token}}],
+        "contexts": [{"name": "sandbox", "context": {"cluster": "sandbox", "user": "admin"}}],
+        "current-context": "sandbox",
+    }
+
+
+def _proxy_variables(proxy: str) -> dict[str, str]:
+    direct = "127.0.0.1,localhost"
+    variables = {"HTTP_PROXY": proxy, "HTTPS_PROXY": proxy, "NO_PROXY": direct}
+    return variables | {name.lower(): value for name, value in variables.items()}

@@ -1,0 +1,110 @@
+"""A component's configuration as tables (objects.md 6.1, defaults-and-validation.md 7)."""
+
+import pytest
+
+from apis import config
+from apis.accessor import component
+from apis.problem import InvalidField
+from apis.shared import Json
+from tests.apis.clusters import cluster, minimal
+
+
+def test_text_is_read_and_keeps_every_key_and_type() -> None:
+    text = '[schedule]\nschedulers-v2 = "x"\nlow-space-ratio = 1\n'
+    assert {"schedule": {"schedulers-v2": "x", "low-space-ratio": 1}} == config.tables(text, "pd")
+
+
+def test_absent_and_empty_are_empty() -> None:
+    assert {} == config.tables(None, "pd") == config.tables("", "pd") == config.tables({}, "pd")
+
+
+def test_object_keeps_keys_that_no_schema_knows() -> None:
+    given = {"no-such-key": 1, "security": {"also-unknown": [1, 2]}}
+    assert given == config.tables(given, "tikv")
+
+
+@pytest.mark.parametrize(
+    ("component_name", "written", "expected"),
+    [
+        ("pd", {"tikv-interval": "1s"}, {"tick-interval": "1s"}),
+        ("tso", {"auto-compaction-retention-v2": "1h"}, {"auto-compaction-retention": "1h"}),
+        ("pd", {"schedule": {"schedulers-v2": [{"type": "a"}]}}, {"schedule": {"schedulers": [{"type": "a"}]}}),
+        ("ticdc", {"timezone": "UTC", "gcTTL": 1}, {"tz": "UTC", "gc-ttl": 1}),
+        ("ticdc", {"logLevel": "info", "logFile": "f"}, {"log-level": "info", "log-file": "f"}),
+        ("tidb", {"performance": {"agg-push-down-join": True}}, {"performance": {"agg-push-down-join": True}}),
+    ],
+)
+def test_object_form_names_become_those_of_the_file(component_name: str, written: Json, expected: Json) -> None:
+    assert expected == config.tables(written, component_name)
+
+
+@pytest.mark.parametrize(
+    ("component_name", "path"),
+    [
+        ("pd", "schedule.low-space-ratio"),
+        ("tidb", "performance.pseudo-estimate-ratio"),
+        ("tikv", "rocksdb.lockcf.titan.sample-ratio"),
+        ("tiflash-proxy", "storage.block-cache.high-pri-pool-ratio"),
+        ("tiflash", "flash.overlap_threshold"),
+    ],
+)
+def test_integers_of_float_keys_become_floats_in_the_object_form(component_name: str, path: str) -> None:
+    written: Json = {}
+    config.put(written, path, 1)
+    value = config.get(config.tables(written, component_name), path)
+    assert (1.0, float) == (value, type(value))
+
+
+def test_tables_are_fresh() -> None:
+    written = {"log": {"level": "info"}, "list": [{"a": 1}]}
+    read = config.tables(written, "tikv")
+    read["log"]["level"] = "debug"
+    read["list"][0]["a"] = 2
+    assert {"log": {"level": "info"}, "list": [{"a": 1}]} == written
+
+
+def test_text_that_is_not_TOML_names_field_line_and_way_out() -> None:
+    with pytest.raises(InvalidField) as caught:
+        config.tables("a = 1\nb = = 2\n", "tikv")
+    assert "spec.tikv.config" == caught.value.problem.field
+    assert "b = = 2" == caught.value.problem.value
+    assert "line 2" in caught.value.problem.message
+
+
+def test_dotted_access_makes_tables_and_looks_through_none() -> None:
+    table: Json = {"a": 1}
+    config.put(table, "log.file.max-backups", 3)
+    config.put_if_absent(table, "log.file.max-backups", 4)
+    config.put_if_absent(table, "log.level", "info")
+    assert {"a": 1, "log": {"file": {"max-backups": 3}, "level": "info"}} == table
+    assert config.get(table, "a.b") is None
+    assert config.get(table, "log.file.none") is None
+
+
+def test_setting_below_a_value_that_is_no_table_names_it() -> None:
+    with pytest.raises(InvalidField, match=r'log.file: "x": must be a table, because log.file.max-backups is set'):
+        config.put({"log": {"file": "x"}}, "log.file.max-backups", 3)
+
+
+def test_deleting_leaves_the_rest() -> None:
+    table: Json = {"a": {"b": 1, "c": 2}}
+    config.delete(table, "a.b")
+    config.delete(table, "a.none")
+    config.delete(table, "none.b")
+    assert {"a": {"c": 2}} == table
+
+
+def test_merge_lays_tables_together_and_replaces_all_else() -> None:
+    base: Json = {"a": {"x": 1, "y": [1]}, "b": 1}
+    over: Json = {"a": {"y": [2], "z": 3}, "b": {"c": 1}}
+    assert {"a": {"x": 1, "y": [2], "z": 3}, "b": {"c": 1}} == config.merge(base, over)
+    assert {"a": {"x": 1, "y": [1]}, "b": 1} == base
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [({}, 3), (None, 3), ("[log.file]\nmax-backups = 30\n", 30), ({"log": {"file": {"max-backups": 0}}}, 0)],
+)
+def test_TiDB_keeps_three_log_files_unless_told_otherwise(written: Json | str | None, expected: int) -> None:
+    tc = cluster(minimal(tidb={"config": written}))
+    assert {"log": {"file": {"max-backups": expected}}} == component(tc, "tidb").config_tables()

@@ -1,0 +1,111 @@
+"""JSON trees become models; what does not fit is told in the user's words."""
+
+import msgspec
+import pytest
+
+from apis.decoding import UnknownField, decode, encode, unknown_fields, without_nulls
+from apis.problem import InvalidField
+from apis.shared import Json
+from apis.tidbcluster import TidbCluster
+from tests.apis.clusters import golden_clusters, minimal, tree
+
+
+@pytest.mark.parametrize(("name", "item"), golden_clusters())
+def test_clusters_recorded_from_v1_6_decode_completely(name: str, item: Json) -> None:
+    tc = decode(item, TidbCluster)
+    assert name.endswith(f"/{tc.metadata.name}")
+    assert [] == unknown_fields(item, TidbCluster)
+
+
+@pytest.mark.parametrize(("name", "item"), golden_clusters())
+def test_status_survives_decoding_and_encoding(name: str, item: Json) -> None:
+    status = decode(item, TidbCluster).status
+    assert encode(status) == encode(decode({**item, "status": encode(status)}, TidbCluster).status), name
+
+
+def test_null_is_absent_at_any_depth() -> None:
+    spec = minimal(pd={"affinity": None, "config": None, "env": [{"name": "A", "value": None}]})
+    tc = decode(tree({**spec, "tlsCluster": None, "pvReclaimPolicy": None}), TidbCluster)
+    assert tc.spec.pd is not None
+    assert (None, None, [{"name": "A"}]) == (tc.spec.pd.affinity, tc.spec.pd.config, tc.spec.pd.env)
+    assert (None, "Retain") == (tc.spec.tls_cluster, tc.spec.pv_reclaim_policy)
+
+
+def test_given_tree_stays_as_it_is() -> None:
+    given: Json = {"a": None, "b": [{"c": None}]}
+    assert {"b": [{}]} == without_nulls(given)
+    assert {"a": None, "b": [{"c": None}]} == given
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ({"pd": {"replicas": "3"}}, 'spec.pd.replicas: "3": must be an integer of at least 0'),
+        ({"pd": {"replicas": -1}}, "spec.pd.replicas: -1: must be an integer of at least 0"),
+        ({"pd": {"replicas": True}}, "spec.pd.replicas: true: must be an integer of at least 0"),
+        ({"pd": {}}, "spec.pd.replicas: is required; give an integer of at least 0"),
+        ({"pd": []}, "spec.pd: []: must be an object"),
+        ({"pd": {"replicas": 1, "config": [1]}}, "spec.pd.config: [1]: must be a string or an object"),
+        (
+            {"pd": {"replicas": 1, "service": {"port": 0}}},
+            "spec.pd.service.port: 0: must be an integer from 1 to 65535",
+        ),
+        ({"pdms": [{"name": "x", "replicas": 1}]}, 'spec.pdms[0].name: "x": must be one of "scheduling", "tso"'),
+        ({"labels": {"a/b": 1}}, 'spec.labels["a/b"]: 1: must be a string'),
+        ({"tolerations": {}}, "spec.tolerations: {}: must be a list"),
+        ({"paused": "yes"}, 'spec.paused: "yes": must be true or false'),
+    ],
+)
+def test_misfit_names_field_value_and_way_out(spec: Json, message: str) -> None:
+    with pytest.raises(InvalidField) as caught:
+        decode(tree(spec), TidbCluster)
+    assert message == str(caught.value)
+
+
+def test_every_misfit_is_found_as_msgspec_finds_it() -> None:
+    for path, value in [
+        ("spec.pd.env", [1]),
+        ("spec.pd.affinity", "x"),
+        ("metadata.name", 1),
+        ("spec.tikv.storeLabels", [1]),
+    ]:
+        body = tree(minimal())
+        *parents, last = path.split(".")
+        node = body
+        for parent in parents:
+            node = node[parent]
+        node[last] = value
+        with pytest.raises(msgspec.ValidationError):
+            msgspec.convert(body, TidbCluster)
+        with pytest.raises(InvalidField) as caught:
+            decode(body, TidbCluster)
+        assert caught.value.problem.field.startswith(path)
+
+
+def test_long_values_are_shortened_in_messages() -> None:
+    with pytest.raises(InvalidField) as caught:
+        decode(tree({"pd": ["x" * 1000]}), TidbCluster)
+    assert len(str(caught.value)) < 200
+
+
+def test_unknown_fields_are_told_with_the_nearest_known_name() -> None:
+    body = tree(
+        {
+            "pvreclaimpolicy": "Retain",
+            "tikv": {"replicas": 1, "storageVolumes": [{"nmae": "x"}], "requests": {"any-resource": 1}},
+            "pd": {"replica": 3, "qqq": 1},
+        },
+        labels={"any": "x"},
+        finalizers=[],
+    )
+    assert [
+        UnknownField("spec.pvreclaimpolicy", "pvReclaimPolicy"),
+        UnknownField("spec.pd.replica", "replicas"),
+        UnknownField("spec.pd.qqq", ""),
+        UnknownField("spec.tikv.storageVolumes[0].nmae", "name"),
+    ] == unknown_fields(body, TidbCluster)
+
+
+def test_kubernetes_sub_trees_and_configurations_are_not_looked_into() -> None:
+    parts = {"affinity": {"new": 1}, "config": {"any": {"key": 1}}, "env": [{"name": "A", "newField": 1}]}
+    assert [] == unknown_fields(tree(minimal(pd=parts, tikv=parts)), TidbCluster)

@@ -1,0 +1,173 @@
+"""What may not change any more, judged by what runs (defaults-and-validation.md 4)."""
+
+from collections import defaultdict
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from apis.decoding import decode
+from apis.defaulting import with_defaults
+from apis.shared import Json
+from apis.tidbcluster import TidbCluster
+from apis.validation import Running, immutability, observe
+from tests.apis.clusters import cluster, golden, golden_clusters, minimal
+
+RUNNING = Running(
+    instance="basic",
+    images={name: f"pingcap/{name}:v8.5.2" for name in ("pd", "tikv", "tidb")},
+    configs={"pd": {"schedule": {"leader-schedule-limit": 4}}, "tikv": {"log": {"level": "warn"}}, "tidb": {}},
+)
+KEPT: Json = {"pd": {"config": {"schedule": {"leader-schedule-limit": 4}}}, "tikv": {"config": "[log]\nlevel='warn'"}}
+
+
+def fields(spec: Json, running: Running = RUNNING, **metadata: Any) -> list[str]:
+    return [problem.field for problem in immutability(cluster(spec, **metadata), running)]
+
+
+def observed(cluster_name: str, namespace: str, file: str) -> Running:
+    """What the StatefulSets and ConfigMaps of one recorded cluster tell."""
+    objects: dict[str, dict[str, Json]] = defaultdict(dict)
+    for name, item in golden():
+        if name == file and item["metadata"].get("namespace") == namespace:
+            objects[item["kind"]][item["metadata"]["name"]] = item
+    sets = {
+        component: objects["StatefulSet"][f"{cluster_name}-{component}"]
+        for component in ("pd", "tikv", "tidb", "tiflash")
+        if f"{cluster_name}-{component}" in objects["StatefulSet"]
+    }
+    texts = {}
+    for component, stateful_set in sets.items():
+        for volume in stateful_set["spec"]["template"]["spec"]["volumes"]:
+            data = objects["ConfigMap"].get(volume.get("configMap", {}).get("name"), {}).get("data", {})
+            if "config-file" in data:
+                texts[component] = data["config-file"]
+    return observe(sets, texts)
+
+
+@pytest.mark.parametrize(("name", "item"), golden_clusters())
+def test_clusters_recorded_from_v1_6_are_taken_over_without_a_complaint(name: str, item: Json) -> None:
+    file, cluster_name = name.split("/")
+    running = observed(cluster_name, item["metadata"]["namespace"], file)
+    assert cluster_name == running.instance
+    assert running.images["tidb"].startswith("pingcap/tidb:")
+    assert set(running.configs) >= {"tikv", "tidb"}
+    assert [] == immutability(with_defaults(decode(item, TidbCluster)), running)
+
+
+def test_what_runs_unchanged_is_no_problem() -> None:
+    assert [] == fields(minimal(**KEPT))
+
+
+def test_instance_label_is_that_of_the_running_selectors() -> None:
+    label = {"app.kubernetes.io/instance": "other"}
+    field = 'metadata.labels["app.kubernetes.io/instance"]'
+    assert [field] == fields(minimal(**KEPT), labels=label)
+    assert [field] == fields(minimal(**KEPT), replace(RUNNING, instance="other"))
+    assert [] == fields(minimal(**KEPT), replace(RUNNING, instance="other"), labels=label)
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ({"schedule": {"leader-schedule-limit": 8}}, ["schedule"]),
+        ({}, ["schedule"]),
+        ({"schedule": {"leader-schedule-limit": 4}, "replication": {"max-replicas": 5}}, ["replication"]),
+        ({"schedule": {"leader-schedule-limit": 4}, "replication": {}, "log": {"level": "info"}}, []),
+        ("[schedule]\nleader-schedule-limit = 4 # the same\n", []),
+        ("not toml", []),
+    ],
+)
+def test_scheduling_of_a_running_pd_is_changed_through_pd(written: Json | str, expected: list[str]) -> None:
+    found = fields(minimal(**{**KEPT, "pd": {"config": written}}))
+    assert [f"spec.pd.config.{section}" for section in expected] == found
+
+
+@pytest.mark.parametrize(("names", "expected"), [(["a"], 0), (["a", "b"], 1), (["x", "y"], 0)])
+def test_pd_gets_one_allowed_name_unless_it_runs_with_more(names: list[str], expected: int) -> None:
+    running = replace(RUNNING, configs={"pd": {"security": {"cert-allowed-cn": ["x", "y"]}}})
+    found = fields(minimal(pd={"config": {"security": {"cert-allowed-cn": names}}}), running)
+    assert ["spec.pd.config.security.cert-allowed-cn"] * expected == found
+
+
+@pytest.mark.parametrize(
+    ("in_use", "wanted", "refused"), [("", "b", True), ("a", "b", True), ("a", "a", False), ("a", None, False)]
+)
+def test_bootstrap_sql_may_only_go_away(in_use: str, wanted: str | None, refused: bool) -> None:
+    spec = minimal(**KEPT, tidb={"bootstrapSQLConfigMapName": wanted})
+    expected = ["spec.tidb.bootstrapSQLConfigMapName"] if refused else []
+    assert expected == fields(spec, replace(RUNNING, bootstrap_sql=in_use))
+
+
+def test_bootstrap_sql_is_free_before_tidb_runs() -> None:
+    spec = minimal(**KEPT, tidb={"bootstrapSQLConfigMapName": "a"})
+    images = {name: image for name, image in RUNNING.images.items() if name != "tidb"}
+    assert [] == fields(spec, replace(RUNNING, images=images))
+
+
+def test_version_can_not_be_emptied_but_may_move_to_the_components() -> None:
+    assert ["spec.version"] * 3 == fields({**minimal(**KEPT), "version": ""})
+    moved = {name: {**KEPT.get(name, {}), "version": "v8.5.2"} for name in ("pd", "tikv", "tidb")}
+    assert [] == fields({**minimal(**moved), "version": ""})
+    assert ["spec.tidb.version"] == fields(minimal(**KEPT, tidb={"version": ""}))
+
+
+def test_base_image_can_not_be_emptied_but_the_deprecated_image_may_keep_running() -> None:
+    emptied = {"baseImage": "", "image": "pingcap/pd:v8.5.2"}
+    spec = minimal(**{**KEPT, "pd": {**KEPT["pd"], **emptied}})
+    versioned = {name: {**part, "version": "v8.5.2"} for name, part in spec.items() if name in ("tikv", "tidb")}
+    assert [] == fields({**spec, **versioned, "version": ""})
+    spec["pd"]["image"] = "pingcap/pd:v9"
+    assert ["spec.pd.baseImage"] == fields({**spec, **versioned, "version": ""})
+
+
+def test_configuration_can_not_vanish_while_it_says_something() -> None:
+    spec = minimal(**KEPT, tidb={"config": None})
+    assert [] == fields(spec)
+    by_the_operator = {"log": {"file": {"max-backups": 3}}, "security": {"cluster-ssl-ca": "x"}}
+    assert [] == fields(spec, replace(RUNNING, configs={**RUNNING.configs, "tidb": by_the_operator}))
+    by_the_user = {**by_the_operator, "performance": {"max-procs": 2}}
+    running = replace(RUNNING, configs={**RUNNING.configs, "tidb": by_the_user})
+    assert ["spec.tidb.config"] == fields(spec, running)
+    assert [] == fields(minimal(**KEPT, tidb={"config": {}}), running)
+
+
+def test_running_text_that_is_not_toml_is_not_compared() -> None:
+    assert {"tikv": {}} == observe({}, {"pd": "= 1", "tikv": ""}).configs
+
+
+def test_observation_finds_instance_images_and_bootstrap_sql() -> None:
+    pod = {
+        "containers": [{"name": "slowlog", "image": "helper"}, {"name": "tidb", "image": "tidb:v1"}],
+        "volumes": [{"name": "config"}, {"name": "tidb-bootstrap-sql", "configMap": {"name": "first"}}],
+    }
+    selector = {"matchLabels": {"app.kubernetes.io/instance": "legacy"}}
+    found = observe({"tidb": {"spec": {"selector": selector, "template": {"spec": pod}}}}, {})
+    assert Running("legacy", {"tidb": "tidb:v1"}, {}, "first") == found
+
+
+NOTHING = Running()
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        (minimal(), []),
+        ({**minimal(), "version": ""}, ["spec.version"] * 3),
+        (minimal(tikv={"image": "pingcap/tikv:v1"}), ["spec.tikv.image"]),
+        (
+            {**minimal(pd={"baseImage": ""}, tikv={"version": "v1"}, tidb={"version": "v1"}), "version": ""},
+            ["spec.pd.baseImage"],
+        ),
+        (minimal(pd={"version": ""}), ["spec.pd.version"]),
+        ({**minimal(pd={"baseImage": "r:5/pd:v1"}, tikv={"version": "v1"}, tidb={"version": "v1"}), "version": ""}, []),
+        ({"tiflash": {"replicas": 1, "storageClaims": [], "image": "x"}}, ["spec.version"]),
+    ],
+)
+def test_new_clusters_name_version_and_image_properly(spec: Json, expected: list[str]) -> None:
+    assert expected == fields(spec, NOTHING)
+
+
+def test_rules_of_creation_end_with_the_creation() -> None:
+    spec = {**minimal(), "version": ""}
+    assert [] == immutability(cluster(spec, status={"clusterID": "7"}), NOTHING)

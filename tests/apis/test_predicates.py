@@ -1,0 +1,195 @@
+"""What a status tells (defaults-and-validation.md 8.5, lifecycle.md 3.1, 4.3, F7)."""
+
+from typing import Any
+
+import pytest
+
+from apis import predicates
+from apis.decoding import decode
+from apis.defaulting import with_defaults
+from apis.shared import Json
+from apis.tidbcluster import TidbCluster
+from tests.apis.clusters import cluster, golden_clusters, minimal
+
+
+def pd_status(*health: bool, ready: int | None = None, **more: Any) -> Json:
+    members = {f"pd-{index}": member(f"pd-{index}", health=well) for index, well in enumerate(health)}
+    ready = sum(health) if ready is None else ready
+    return {
+        "synced": True,
+        "members": members,
+        "statefulSet": {"replicas": len(health), "readyReplicas": ready},
+        **more,
+    }
+
+
+def member(name: str, *, health: bool) -> Json:
+    return {"name": name, "id": "1", "clientURL": "http://x", "health": health}
+
+
+def store(number: int, state: str = "Up") -> Json:
+    return {"id": str(number), "podName": f"tikv-{number}", "ip": "x", "leaderCount": 0, "state": state}
+
+
+def tikv_status(*states: str, **more: Any) -> Json:
+    stores = {str(number): store(number, state) for number, state in enumerate(states)}
+    ready = sum(state == "Up" for state in states)
+    return {"synced": True, "stores": stores, "statefulSet": {"replicas": len(states), "readyReplicas": ready}, **more}
+
+
+def with_status(**status: Json) -> TidbCluster:
+    return cluster(minimal(), status=status)
+
+
+@pytest.mark.parametrize(
+    ("status", "available"),
+    [
+        (pd_status(True, True, True), True),
+        (pd_status(True, True, False), True),
+        (pd_status(True, False, False), False),
+        (pd_status(True), False),
+        (pd_status(True, True, True, ready=1), False),
+        (pd_status(True, True, True, statefulSet=None), False),
+        (pd_status(True, True, True, phase="Suspend"), False),
+        ({}, False),
+    ],
+)
+def test_pd_is_available_with_a_quorum(status: Json, available: bool) -> None:
+    assert available == predicates.pd_is_available(with_status(pd=status))
+
+
+def test_peers_count_towards_the_quorum_of_pd() -> None:
+    peers = {name: member(name, health=True) for name in ("a", "b")}
+    tc = with_status(pd=pd_status(True, False, False, peerMembers=peers))
+    assert predicates.pd_is_available(tc)
+    unwell = {name: member(name, health=False) for name in ("a", "b")}
+    assert not predicates.pd_is_available(with_status(pd=pd_status(True, True, False, peerMembers=unwell)))
+
+
+def test_pd_elsewhere_counts_as_available_and_pd_without_replicas_does_not() -> None:
+    assert predicates.pd_is_available(cluster({"version": "v1"}))
+    assert not predicates.pd_is_available(cluster(minimal(pd={"replicas": 0}), status={"pd": pd_status()}))
+
+
+@pytest.mark.parametrize(
+    ("status", "available"),
+    [
+        (tikv_status("Up", "Down", "Offline"), True),
+        (tikv_status("Down"), False),
+        (tikv_status("Down", peerStores={"9": store(9)}), True),
+        (tikv_status("Up", statefulSet={"replicas": 1}), False),
+        (tikv_status("Up", phase="Suspend"), False),
+        (tikv_status(), False),
+        ({}, False),
+    ],
+)
+def test_tikv_is_available_with_one_store(status: Json, available: bool) -> None:
+    assert available == predicates.tikv_is_available(with_status(tikv=status))
+
+
+@pytest.mark.parametrize(
+    ("members", "phase", "available"),
+    [(["online", "paused"], "", True), (["offline"], "", False), ([], "", False), (["online"], "Suspend", False)],
+)
+def test_pump_is_available_with_one_online(members: list[str], phase: str, available: bool) -> None:
+    listed = [{"nodeId": "1", "host": "h", "state": state} for state in members]
+    assert available == predicates.pump_is_available(with_status(pump={"members": listed, "phase": phase}))
+
+
+def test_ready_needs_every_member_that_is_wanted() -> None:
+    assert predicates.pd_all_members_ready(with_status(pd=pd_status(True, True, True)))
+    assert not predicates.pd_all_members_ready(with_status(pd=pd_status(True, True)))
+    assert not predicates.pd_all_members_ready(with_status(pd=pd_status(True, True, False)))
+    assert predicates.tikv_all_stores_ready(with_status(tikv=tikv_status("Up", "Up", "Up")))
+    assert not predicates.tikv_all_stores_ready(with_status(tikv=tikv_status("Up", "Up", "Down")))
+    failed = tikv_status("Up", "Up", "Up", failureStores={"1": {}})
+    assert not predicates.tikv_all_stores_ready(with_status(tikv=failed))
+    tidb = {"members": {name: {"name": name, "health": True} for name in "ab"}}
+    assert predicates.tidb_all_members_ready(with_status(tidb=tidb))
+
+
+def test_ready_of_the_other_components() -> None:
+    spec = minimal(tiflash={"replicas": 1, "storageClaims": []}, ticdc={"replicas": 1}, tiproxy={"replicas": 1})
+    status = {
+        "tiflash": tikv_status("Up"),
+        "ticdc": {"synced": True, "captures": {"a": {"ready": True}}},
+        "tiproxy": {"synced": True, "members": {"a": {"name": "a", "health": True}}},
+    }
+    for ready in (
+        predicates.tiflash_all_stores_ready,
+        predicates.ticdc_all_captures_ready,
+        predicates.tiproxy_all_members_ready,
+    ):
+        assert ready(cluster(spec, status=status))
+        assert not ready(cluster(spec))
+        assert not ready(cluster(minimal(), status=status))
+
+
+def test_F7_a_status_that_could_not_be_renewed_is_unknown() -> None:
+    stale = with_status(pd=pd_status(True, True, True, synced=False), tikv=tikv_status("Up", "Up", "Up", synced=False))
+    assert not predicates.pd_is_available(stale)
+    assert not predicates.tikv_is_available(stale)
+    assert not predicates.pd_all_members_ready(stale)
+    assert not predicates.tikv_all_stores_ready(stale)
+    assert not predicates.all_tikv_stores_available(stale)
+    assert ["pd"] == [name for name in ("pd", "tidb", "pump") if not predicates.is_synced(stale, name)]
+
+
+@pytest.mark.parametrize(
+    ("states", "tolerate_one", "expected"),
+    [
+        (("Up", "Up", "Up"), False, True),
+        (("Up", "Up"), False, False),
+        (("Up", "Up"), True, True),
+        (("Up", "Down"), True, False),
+        (("Up",), True, False),
+    ],
+)
+def test_all_stores_available_may_tolerate_one_missing(
+    states: tuple[str, ...], tolerate_one: bool, expected: bool
+) -> None:
+    tc = with_status(tikv=tikv_status(*states))
+    assert expected == predicates.all_tikv_stores_available(tc, tolerate_one=tolerate_one)
+
+
+def test_phases_replicas_and_failover() -> None:
+    status = {
+        "pd": pd_status(True, True, True, phase="Upgrade", failureMembers={"a": {"memberDeleted": False}}),
+        "pdms": {"tso": {"phase": "Scale"}},
+    }
+    tc = with_status(**status)
+    assert predicates.in_phase(tc, "pd", "Scale", "Upgrade")
+    assert predicates.in_phase(tc, "tso", "Scale")
+    assert not predicates.in_phase(tc, "scheduling", "Scale")
+    assert not predicates.in_phase(tc, "tikv", "Normal")
+    assert (3, 0) == (predicates.actual_replicas(tc, "pd"), predicates.actual_replicas(tc, "tikv"))
+    assert predicates.all_pods_started(tc, "pd")
+    assert not predicates.all_pods_started(tc, "tikv")
+    assert not predicates.all_pods_started(tc, "tiproxy")
+    assert predicates.pd_auto_failovering(tc)
+
+
+@pytest.mark.parametrize(
+    ("phase", "stateful_set", "suspend", "expected"),
+    [
+        ("Suspend", None, True, True),
+        ("Suspend", {"replicas": 1}, True, False),
+        ("Suspend", {"replicas": 1}, False, True),
+        ("Normal", None, True, False),
+    ],
+)
+def test_suspended_is_when_the_stateful_set_is_gone(
+    phase: str, stateful_set: Json | None, suspend: bool, expected: bool
+) -> None:
+    spec = minimal(tikv={"suspendAction": {"suspendStatefulSet": suspend}})
+    tc = cluster(spec, status={"tikv": {"phase": phase, "statefulSet": stateful_set}})
+    assert expected == predicates.is_suspended(tc, "tikv")
+
+
+@pytest.mark.parametrize(("name", "item"), golden_clusters())
+def test_recorded_clusters_of_v1_6_serve(name: str, item: Json) -> None:
+    tc = with_defaults(decode(item, TidbCluster))
+    assert predicates.pd_is_available(tc), name
+    assert predicates.tikv_is_available(tc)
+    assert predicates.tikv_all_stores_ready(tc)
+    assert predicates.tidb_all_members_ready(tc)

@@ -1,0 +1,46 @@
+"""What every test gets: proof that it left no thread behind (informers-workqueue.md TEST-6); and what many ask for."""
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+import structlog
+
+from ports.clock import FakeClock
+from tests.controlplane.processes import ControlPlane, require_or_reason, running
+
+_GRACE = 2.0
+"""Seconds that threads told to stop may take to end."""
+
+
+@pytest.fixture(autouse=True)
+def _no_thread_left_behind() -> Iterator[None]:
+    before = set(threading.enumerate())
+    yield
+    for thread in set(threading.enumerate()) - before:
+        thread.join(_GRACE)
+    left = sorted(thread.name for thread in set(threading.enumerate()) - before if thread.is_alive())
+    assert left == [], f"threads left behind: {left}"
+
+
+@pytest.fixture(autouse=True)
+def _logs_as_they_were() -> Iterator[None]:
+    """A test that configures logging does so for itself alone."""
+    yield
+    structlog.reset_defaults()
+    structlog.contextvars.clear_contextvars()
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    """A clock that stands still until stepped."""
+    return FakeClock()
+
+
+@pytest.fixture(scope="session")
+def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """A running real control plane, booted once per worker; skips with the reason where its binaries are missing."""
+    if reason := require_or_reason():
+        pytest.skip(reason)
+    with running(tmp_path_factory.mktemp("controlplane")) as started:
+        yield started

@@ -1,0 +1,47 @@
+"""Every test of the contract runs in both worlds, each booted once.
+
+The worlds end with the package: other tests bring nodes of their own to the same control plane.
+"""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.contract import worlds
+from tests.contract.worlds import Side, eventually, is_serving
+
+
+@pytest.fixture(scope="package")
+def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Side]:
+    """The world of our own."""
+    with worlds.sandbox(tmp_path_factory.mktemp("sandbox")) as side:
+        eventually(lambda: is_serving(side))
+        yield side
+
+
+@pytest.fixture(scope="package")
+def real(request: pytest.FixtureRequest) -> Iterator[Side]:
+    """The world to live up to; skips where it was not built."""
+    with worlds.real(request.getfixturevalue("control_plane")) as side:
+        eventually(lambda: is_serving(side))
+        yield side
+
+
+@pytest.fixture(scope="package", params=["sandbox", pytest.param("real", marks=pytest.mark.controlplane)])
+def world(request: pytest.FixtureRequest) -> Side:
+    """One of the two worlds."""
+    side: Side = request.getfixturevalue(request.param)
+    return side
+
+
+@pytest.fixture
+def namespace(world: Side) -> Iterator[str]:
+    """A namespace of the test's own, deleted behind it."""
+    name = world.new_namespace()
+    yield name
+    world.send("DELETE", f"/api/v1/namespaces/{name}")
+
+
+@pytest.fixture(autouse=True)
+def _no_thread_left_behind() -> None:
+    """The worlds outlive each test, and so do the threads that serve it."""

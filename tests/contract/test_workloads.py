@@ -1,0 +1,401 @@
+"""What the controllers make of StatefulSets, Deployments and claims, with the sandbox's nodes under both worlds."""
+
+from typing import Any
+
+import pytest
+
+from kube.client import STRATEGIC_MERGE_PATCH
+from kube.errors import Invalid
+from kube.objects import Json
+from kube.resources import (
+    CONTROLLER_REVISIONS,
+    DEPLOYMENTS,
+    NODES,
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
+    PODS,
+    REPLICA_SETS,
+    STATEFUL_SETS,
+    Resource,
+)
+from sandbox.conditions import holds
+from tests.contract.objects import IMAGE, claim, claim_template, deployment, pod, stateful_set
+from tests.contract.worlds import Side, eventually, throughout
+
+NEXT_IMAGE = "registry.example/idle:v2"
+NEVER_READY = {"readinessProbe": {"tcpSocket": {"port": 9999}, "periodSeconds": 1}}
+"""A container that never becomes Ready: nothing listens there."""
+
+
+class Namespaced:
+    """A namespace and what happens in it, in short words."""
+
+    def __init__(self, world: Side, namespace: str) -> None:
+        self.client = world.client
+        self.world = world
+        self.name = namespace
+
+    def create(self, resource: Resource, body: Json) -> Json:
+        return self.client.create(resource, body, self.name).decode()
+
+    def get(self, resource: Resource, name: str) -> Json:
+        return self.client.get(resource, name, self.name).decode()
+
+    def patch(self, resource: Resource, name: str, spec: Json) -> None:
+        self.client.patch(resource, name, self.name, {"spec": spec})
+
+    def delete(self, resource: Resource, name: str, propagation: str = "") -> None:
+        self.client.delete(resource, name, self.name, propagation=propagation)
+
+    def names(self, resource: Resource) -> list[str]:
+        return sorted(item.metadata.name for item in self.client.list_page(resource, self.name).items)
+
+    def images(self) -> dict[str, str]:
+        """The image of each pod that is not going."""
+        pods = [item.decode() for item in self.client.list_page(PODS, self.name).items]
+        return {
+            each["metadata"]["name"]: each["spec"]["containers"][0]["image"].rpartition(":")[2]
+            for each in pods
+            if "deletionTimestamp" not in each["metadata"]
+        }
+
+    def status(self, resource: Resource, name: str) -> Json:
+        status: Json = self.get(resource, name).get("status", {})
+        return status
+
+    def wait_for_ready(self, resource: Resource, name: str, count: int) -> None:
+        eventually(lambda: self.status(resource, name).get("readyReplicas", 0) == count)
+
+    def wait_for(self, resource: Resource, name: str, **expected: Any) -> None:
+        eventually(lambda: expected.items() <= self.status(resource, name).items())
+
+
+@pytest.fixture
+def here(world: Side, namespace: str) -> Namespaced:
+    """The namespace of the test."""
+    return Namespaced(world, namespace)
+
+
+def with_image(image: str) -> Json:
+    """A patch of a workload's spec. The list is replaced as a whole."""
+    return {"template": {"spec": {"containers": [{"name": "main", "image": image}]}}}
+
+
+def test_pods_of_a_stateful_set_have_an_identity(here: Namespaced) -> None:
+    here.create(STATEFUL_SETS, stateful_set("db", 2))
+    here.wait_for_ready(STATEFUL_SETS, "db", 2)
+
+    second = here.get(PODS, "db-1")
+    node = here.client.get(NODES, second["spec"]["nodeName"]).metadata.labels
+    revision = here.status(STATEFUL_SETS, "db")["updateRevision"]
+
+    assert ["db-0", "db-1"] == here.names(PODS)
+    assert {
+        "app": "db",
+        "apps.kubernetes.io/pod-index": "1",
+        "statefulset.kubernetes.io/pod-name": "db-1",
+        "controller-revision-hash": revision,
+        "topology.kubernetes.io/region": node["topology.kubernetes.io/region"],
+        "topology.kubernetes.io/zone": node["topology.kubernetes.io/zone"],
+    } == second["metadata"]["labels"]
+    assert ("db-1", "db") == (second["spec"]["hostname"], second["spec"]["subdomain"])
+    owner = second["metadata"]["ownerReferences"][0]
+    assert ("StatefulSet", "db", True, True) == (
+        owner["kind"],
+        owner["name"],
+        owner["controller"],
+        owner["blockOwnerDeletion"],
+    )
+    assert [revision] == here.names(CONTROLLER_REVISIONS)
+
+
+def test_a_settled_stateful_set_says_so(here: Namespaced) -> None:
+    here.create(STATEFUL_SETS, stateful_set("db", 2))
+    here.wait_for(STATEFUL_SETS, "db", readyReplicas=2, availableReplicas=2, updatedReplicas=2)
+
+    status = here.status(STATEFUL_SETS, "db")
+
+    counts = ("replicas", "readyReplicas", "availableReplicas", "currentReplicas", "updatedReplicas")
+    assert {
+        *counts,
+        "observedGeneration",
+        "collisionCount",
+        "currentRevision",
+        "updateRevision",
+    } == status.keys()
+    assert {2} == {status[name] for name in counts}
+    assert status["currentRevision"] == status["updateRevision"]
+
+
+def test_ordered_pods_wait_for_the_one_before(here: Namespaced) -> None:
+    body = stateful_set("db", 2)
+    body["spec"]["template"]["spec"]["containers"][0] |= NEVER_READY
+    here.create(STATEFUL_SETS, body)
+
+    eventually(lambda: here.names(PODS) == ["db-0"])
+
+    assert throughout(0.5, lambda: here.names(PODS) == ["db-0"])
+
+
+def test_parallel_pods_do_not_wait(here: Namespaced) -> None:
+    body = stateful_set("db", 3, podManagementPolicy="Parallel")
+    body["spec"]["template"]["spec"]["containers"][0] |= NEVER_READY
+    here.create(STATEFUL_SETS, body)
+
+    eventually(lambda: here.names(PODS) == ["db-0", "db-1", "db-2"])
+
+
+def test_a_set_shrinks_from_the_top(here: Namespaced) -> None:
+    here.create(STATEFUL_SETS, stateful_set("db", 3, podManagementPolicy="Parallel"))
+    here.wait_for_ready(STATEFUL_SETS, "db", 3)
+
+    here.patch(STATEFUL_SETS, "db", {"replicas": 1})
+
+    eventually(lambda: here.names(PODS) == ["db-0"])
+    here.wait_for(STATEFUL_SETS, "db", replicas=1, readyReplicas=1)
+
+
+def test_ordinals_may_start_later(here: Namespaced) -> None:
+    here.create(STATEFUL_SETS, stateful_set("db", 2, ordinals={"start": 3}))
+
+    eventually(lambda: here.names(PODS) == ["db-3", "db-4"])
+
+
+def test_a_deleted_pod_comes_back_on_its_claim(here: Namespaced) -> None:
+    here.create(STATEFUL_SETS, stateful_set("db", 1, volumeClaimTemplates=[claim_template("data")]))
+    here.wait_for_ready(STATEFUL_SETS, "db", 1)
+    before, volume = here.get(PODS, "db-0")["metadata"]["uid"], here.get(PERSISTENT_VOLUME_CLAIMS, "data-db-0")
+
+    here.delete(PODS, "db-0")
+
+    eventually(lambda: "db-0" in here.images() and here.get(PODS, "db-0")["metadata"]["uid"] != before)
+    here.wait_for_ready(STATEFUL_SETS, "db", 1)
+    after = here.get(PERSISTENT_VOLUME_CLAIMS, "data-db-0")
+    assert (volume["metadata"]["uid"], volume["spec"]["volumeName"]) == (
+        after["metadata"]["uid"],
+        after["spec"]["volumeName"],
+    )
+
+
+def test_a_rolling_update_stops_at_the_partition(here: Namespaced) -> None:
+    strategy = {"type": "RollingUpdate", "rollingUpdate": {"partition": 2}}
+    here.create(STATEFUL_SETS, stateful_set("db", 3, podManagementPolicy="Parallel", updateStrategy=strategy))
+    here.wait_for_ready(STATEFUL_SETS, "db", 3)
+
+    here.patch(STATEFUL_SETS, "db", with_image(NEXT_IMAGE))
+    eventually(lambda: here.images() == {"db-0": "v1", "db-1": "v1", "db-2": "v2"})
+    here.wait_for(STATEFUL_SETS, "db", readyReplicas=3, currentReplicas=2, updatedReplicas=1)
+    status = here.status(STATEFUL_SETS, "db")
+    assert status["currentRevision"] != status["updateRevision"]
+    assert 2 == len(here.names(CONTROLLER_REVISIONS))
+
+    here.patch(STATEFUL_SETS, "db", {"updateStrategy": {"rollingUpdate": {"partition": 0}}})
+    eventually(lambda: set(here.images().values()) == {"v2"} and len(here.images()) == 3)
+    here.wait_for(STATEFUL_SETS, "db", readyReplicas=3, currentReplicas=3, updatedReplicas=3)
+    status = here.status(STATEFUL_SETS, "db")
+    assert status["currentRevision"] == status["updateRevision"]
+
+
+def test_a_pod_below_the_partition_comes_back_as_it_was(here: Namespaced) -> None:
+    strategy = {"type": "RollingUpdate", "rollingUpdate": {"partition": 2}}
+    here.create(STATEFUL_SETS, stateful_set("db", 2, updateStrategy=strategy))
+    here.wait_for_ready(STATEFUL_SETS, "db", 2)
+    here.patch(STATEFUL_SETS, "db", with_image(NEXT_IMAGE))
+    uid = here.get(PODS, "db-0")["metadata"]["uid"]
+
+    here.delete(PODS, "db-0")
+
+    eventually(lambda: "db-0" in here.images() and here.get(PODS, "db-0")["metadata"]["uid"] != uid)
+    assert {"db-0": "v1", "db-1": "v1"} == here.images()
+
+
+def test_the_old_template_is_the_old_revision(here: Namespaced) -> None:
+    here.create(STATEFUL_SETS, stateful_set("db", 1))
+    here.wait_for_ready(STATEFUL_SETS, "db", 1)
+    first = here.status(STATEFUL_SETS, "db")["updateRevision"]
+
+    here.patch(STATEFUL_SETS, "db", with_image(NEXT_IMAGE))
+    eventually(lambda: here.status(STATEFUL_SETS, "db")["updateRevision"] != first)
+    here.patch(STATEFUL_SETS, "db", with_image(IMAGE))
+
+    here.wait_for(STATEFUL_SETS, "db", updateRevision=first)
+    assert 2 == len(here.names(CONTROLLER_REVISIONS))
+
+
+def test_pods_are_not_replaced_on_delete_only(here: Namespaced) -> None:
+    here.create(STATEFUL_SETS, stateful_set("db", 1, updateStrategy={"type": "OnDelete"}))
+    here.wait_for_ready(STATEFUL_SETS, "db", 1)
+
+    here.patch(STATEFUL_SETS, "db", with_image(NEXT_IMAGE))
+    eventually(lambda: here.status(STATEFUL_SETS, "db")["observedGeneration"] == 2)
+    assert throughout(0.5, lambda: here.images() == {"db-0": "v1"})
+    here.delete(PODS, "db-0")
+
+    eventually(lambda: here.images() == {"db-0": "v2"})
+
+
+def test_claims_outlive_pods_by_default(here: Namespaced) -> None:
+    here.create(STATEFUL_SETS, stateful_set("db", 2, volumeClaimTemplates=[claim_template("data")]))
+    here.wait_for_ready(STATEFUL_SETS, "db", 2)
+
+    here.patch(STATEFUL_SETS, "db", {"replicas": 1})
+    eventually(lambda: here.names(PODS) == ["db-0"])
+    here.delete(STATEFUL_SETS, "db", "Foreground")
+    eventually(lambda: here.names(PODS) == [] == here.names(STATEFUL_SETS))
+
+    assert ["data-db-0", "data-db-1"] == here.names(PERSISTENT_VOLUME_CLAIMS)
+
+
+def test_claims_may_go_with_scale_and_set(here: Namespaced) -> None:
+    policy = {"whenDeleted": "Delete", "whenScaled": "Delete"}
+    templates = [claim_template("data")]
+    body = stateful_set("db", 2, volumeClaimTemplates=templates, persistentVolumeClaimRetentionPolicy=policy)
+    here.create(STATEFUL_SETS, body)
+    here.wait_for_ready(STATEFUL_SETS, "db", 2)
+
+    here.patch(STATEFUL_SETS, "db", {"replicas": 1})
+    eventually(lambda: here.names(PERSISTENT_VOLUME_CLAIMS) == ["data-db-0"])
+    here.delete(STATEFUL_SETS, "db", "Background")
+
+    eventually(lambda: here.names(PERSISTENT_VOLUME_CLAIMS) == [])
+
+
+def test_orphaned_pods_are_adopted_again(here: Namespaced) -> None:
+    here.create(STATEFUL_SETS, stateful_set("db", 1))
+    here.wait_for_ready(STATEFUL_SETS, "db", 1)
+    uid = here.get(PODS, "db-0")["metadata"]["uid"]
+
+    here.delete(STATEFUL_SETS, "db", "Orphan")
+    eventually(lambda: here.names(STATEFUL_SETS) == [])
+    again = here.create(STATEFUL_SETS, stateful_set("db", 1))["metadata"]["uid"]
+
+    here.wait_for_ready(STATEFUL_SETS, "db", 1)
+    adopted = here.get(PODS, "db-0")["metadata"]
+    assert (uid, [again]) == (adopted["uid"], [each["uid"] for each in adopted["ownerReferences"]])
+
+
+def test_most_of_a_stateful_set_is_immutable(here: Namespaced) -> None:
+    here.create(STATEFUL_SETS, stateful_set("db", 0))
+
+    with pytest.raises(Invalid, match="updates to statefulset spec for fields other than"):
+        here.patch(STATEFUL_SETS, "db", {"serviceName": "other"})
+
+
+def test_scale_is_a_small_door(here: Namespaced) -> None:
+    here.create(STATEFUL_SETS, stateful_set("db", 0))
+    here.wait_for(STATEFUL_SETS, "db", observedGeneration=1)
+    path = STATEFUL_SETS.path(here.name, "db", "scale")
+
+    scale = here.world.send("GET", path).tree
+    scaled = here.world.send("PUT", path, scale | {"spec": {"replicas": 1}})
+
+    assert ("Scale", "autoscaling/v1", "app=db") == (scale["kind"], scale["apiVersion"], scale["status"]["selector"])
+    assert (200, {"replicas": 1}) == (scaled.status, scaled.tree["spec"])
+    here.wait_for_ready(STATEFUL_SETS, "db", 1)
+
+
+def test_a_deployment_rolls_through_replica_sets(here: Namespaced) -> None:
+    here.create(DEPLOYMENTS, deployment("web", 2))
+    here.wait_for(DEPLOYMENTS, "web", readyReplicas=2, updatedReplicas=2, availableReplicas=2)
+    first = here.names(REPLICA_SETS)
+
+    here.patch(DEPLOYMENTS, "web", with_image(NEXT_IMAGE))
+
+    eventually(lambda: sorted(here.images().values()) == ["v2", "v2"])
+    here.wait_for(DEPLOYMENTS, "web", replicas=2, readyReplicas=2, updatedReplicas=2, observedGeneration=2)
+    assert 1 == len(first)
+    assert 2 == len(here.names(REPLICA_SETS))
+    assert "2" == here.get(DEPLOYMENTS, "web")["metadata"]["annotations"]["deployment.kubernetes.io/revision"]
+    conditions = {each["type"]: each["status"] for each in here.status(DEPLOYMENTS, "web")["conditions"]}
+    assert {"Available": "True", "Progressing": "True"} == conditions
+
+
+def test_a_deployment_takes_its_pods_with_it(here: Namespaced) -> None:
+    here.create(DEPLOYMENTS, deployment("web", 1))
+    here.wait_for_ready(DEPLOYMENTS, "web", 1)
+    replica_set = here.names(REPLICA_SETS)[0]
+    assert here.names(PODS)[0].startswith(f"{replica_set}-")
+
+    here.delete(DEPLOYMENTS, "web", "Background")
+
+    eventually(lambda: here.names(REPLICA_SETS) == [] == here.names(PODS))
+
+
+def test_a_claim_waits_for_its_first_pod_and_binds_on_its_node(here: Namespaced) -> None:
+    here.create(PERSISTENT_VOLUME_CLAIMS, claim("data"))
+    assert throughout(0.3, lambda: here.status(PERSISTENT_VOLUME_CLAIMS, "data")["phase"] == "Pending")
+
+    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+    here.create(PODS, pod("user", volumes=volumes))
+
+    here.wait_for(PERSISTENT_VOLUME_CLAIMS, "data", phase="Bound")
+    bound = here.get(PERSISTENT_VOLUME_CLAIMS, "data")
+    volume = here.client.get(PERSISTENT_VOLUMES, bound["spec"]["volumeName"]).decode()
+    assert ("Bound", "data", bound["metadata"]["uid"]) == (
+        volume["status"]["phase"],
+        volume["spec"]["claimRef"]["name"],
+        volume["spec"]["claimRef"]["uid"],
+    )
+    assert {"storage": "1Gi"} == bound["status"]["capacity"]
+    eventually(lambda: holds(here.get(PODS, "user"), "Ready"))
+    node = here.client.get(NODES, here.get(PODS, "user")["spec"]["nodeName"]).metadata
+    terms = volume["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"]
+    values = [value for term in terms for each in term["matchExpressions"] for value in each["values"]]
+    assert set(values) <= set(node.labels.values())
+
+
+def test_a_claim_in_use_is_protected(here: Namespaced) -> None:
+    here.create(STATEFUL_SETS, stateful_set("db", 1, volumeClaimTemplates=[claim_template("data")]))
+    here.wait_for_ready(STATEFUL_SETS, "db", 1)
+
+    here.delete(PERSISTENT_VOLUME_CLAIMS, "data-db-0")
+
+    assert ["kubernetes.io/pvc-protection"] == here.get(PERSISTENT_VOLUME_CLAIMS, "data-db-0")["metadata"]["finalizers"]
+    here.patch(STATEFUL_SETS, "db", {"replicas": 0})
+    eventually(lambda: here.names(PERSISTENT_VOLUME_CLAIMS) == [])
+
+
+def test_a_bound_claim_may_grow_but_not_shrink(here: Namespaced) -> None:
+    here.create(STATEFUL_SETS, stateful_set("db", 1, volumeClaimTemplates=[claim_template("data")]))
+    here.wait_for_ready(STATEFUL_SETS, "db", 1)
+
+    here.patch(PERSISTENT_VOLUME_CLAIMS, "data-db-0", {"resources": {"requests": {"storage": "2Gi"}}})
+
+    with pytest.raises(Invalid, match="field can not be less than"):
+        here.patch(PERSISTENT_VOLUME_CLAIMS, "data-db-0", {"resources": {"requests": {"storage": "512Mi"}}})
+    with pytest.raises(Invalid, match="spec is immutable after creation"):
+        here.patch(PERSISTENT_VOLUME_CLAIMS, "data-db-0", {"accessModes": ["ReadWriteMany"]})
+
+
+def test_a_pod_nobody_can_hold_stays_pending_and_says_why(here: Namespaced) -> None:
+    here.create(PODS, pod("lost", nodeSelector={"nowhere": "here"}))
+
+    eventually(lambda: here.get(PODS, "lost")["status"].get("conditions"))
+
+    scheduled = next(each for each in here.status(PODS, "lost")["conditions"] if each["type"] == "PodScheduled")
+    assert ("Pending", "False", "Unschedulable") == (
+        here.status(PODS, "lost")["phase"],
+        scheduled["status"],
+        scheduled["reason"],
+    )
+
+
+def test_an_image_can_be_changed_in_a_pod_and_nothing_else(here: Namespaced) -> None:
+    here.create(PODS, pod("one"))
+
+    container = {"name": "main", "image": NEXT_IMAGE}
+    patch = {"spec": {"containers": [container]}}
+    here.client.patch(PODS, "one", here.name, patch, content_type=STRATEGIC_MERGE_PATCH)
+
+    with pytest.raises(Invalid, match="pod updates may not change fields other than"):
+        here.patch(PODS, "one", {"hostname": "other"})
+
+
+def test_a_pod_gets_time_to_end(here: Namespaced) -> None:
+    here.create(PODS, pod("one", terminationGracePeriodSeconds=5))
+    eventually(lambda: holds(here.get(PODS, "one"), "Ready"))
+
+    going = here.world.send("DELETE", PODS.path(here.name, "one")).tree
+
+    assert 5 == going["metadata"]["deletionGracePeriodSeconds"]
+    eventually(lambda: here.names(PODS) == [])

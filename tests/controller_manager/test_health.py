@@ -1,0 +1,131 @@
+"""Metrics and checks over HTTP, on a real socket."""
+
+import gc
+import socket
+import threading
+from collections.abc import Iterator
+from http.client import HTTPConnection
+
+import pytest
+from prometheus_client import CollectorRegistry, Counter
+from prometheus_client.core import Metric
+from prometheus_client.registry import Collector
+
+from controller_manager.addresses import parse_address
+from controller_manager.health import HealthServer, ListenError
+
+
+@pytest.fixture
+def registry() -> CollectorRegistry:
+    return CollectorRegistry()
+
+
+@pytest.fixture
+def server(registry: CollectorRegistry) -> Iterator[HealthServer]:
+    server = HealthServer("127.0.0.1:0", registry)
+    server.start()
+    yield server
+    server.stop()
+    gc.collect()  # an unclosed socket warns here, and fails the test that left it
+
+
+def get(server: HealthServer, path: str, method: str = "GET") -> tuple[int, str]:
+    connection = HTTPConnection("127.0.0.1", server.port, timeout=5)
+    try:
+        connection.request(method, path)
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode()
+    finally:
+        connection.close()
+
+
+def test_5_metrics_of_the_registry_are_served(server: HealthServer, registry: CollectorRegistry) -> None:
+    Counter("syncs", "Syncs.", registry=registry).inc()
+
+    status, text = get(server, "/metrics")
+
+    assert 200 == status
+    assert "syncs_total 1.0" in text.splitlines()
+
+
+def test_3_3_checks_decide_each_page_by_itself(server: HealthServer) -> None:
+    server.live.add("lease", lambda: None)
+    server.ready.add("api", lambda: None)
+    server.ready.add("caches", lambda: "2 caches are not synced: pods, services")
+
+    assert (200, "[+] lease\nok\n") == get(server, "/healthz")
+    assert (503, "[+] api\n[-] caches: 2 caches are not synced: pods, services\nfailed\n") == get(server, "/readyz")
+
+
+def test_a_check_can_be_replaced_while_serving(server: HealthServer) -> None:
+    server.ready.add("caches", lambda: "not yet")
+    assert 503 == get(server, "/readyz")[0]
+    server.ready.add("caches", lambda: None)
+    assert 200 == get(server, "/readyz?verbose")[0]
+
+
+def test_a_check_that_raises_has_failed(server: HealthServer) -> None:
+    def broken() -> str | None:
+        raise RuntimeError("boom")
+
+    server.live.add("broken", broken)
+
+    assert (503, "[-] broken: the check itself failed: RuntimeError('boom')\nfailed\n") == get(server, "/healthz")
+
+
+class BrokenCollector(Collector):
+    def collect(self) -> Iterator[Metric]:
+        raise RuntimeError("boom")
+
+
+def test_a_broken_collector_is_a_server_error(server: HealthServer, registry: CollectorRegistry) -> None:
+    registry.register(BrokenCollector())
+    assert (500, "failed, see the log\n") == get(server, "/metrics")
+
+
+def test_an_unknown_path_names_the_known_ones(server: HealthServer) -> None:
+    assert (404, "try one of /metrics, /healthz, /readyz\n") == get(server, "/")
+
+
+def test_head_has_no_body(server: HealthServer) -> None:
+    assert (200, "") == get(server, "/healthz", "HEAD")
+
+
+def test_a_port_in_use_is_named_with_its_flag(server: HealthServer, registry: CollectorRegistry) -> None:
+    second = HealthServer(f"127.0.0.1:{server.port}", registry)
+    expected = rf"cannot listen on 127.0.0.1:{server.port}: Address already in use; .*--metrics-addr"
+    with pytest.raises(ListenError, match=expected):
+        second.start()
+
+
+def test_an_idle_connection_does_not_hold_up_the_stop(registry: CollectorRegistry) -> None:
+    server = HealthServer("127.0.0.1:0", registry)
+    server.start()
+    with socket.create_connection(("127.0.0.1", server.port)):
+        assert 200 == get(server, "/healthz")[0]  # by now the idle connection is accepted, too
+        assert {"health-server", "health-request"} <= {thread.name for thread in threading.enumerate()}
+
+        stopping = threading.Thread(target=server.stop)
+        stopping.start()
+        stopping.join(2)
+        assert not stopping.is_alive()
+    server.stop()
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        (":6060", ("", 6060)),
+        ("127.0.0.1:0", ("127.0.0.1", 0)),
+        ("[::1]:6060", ("::1", 6060)),
+        ("localhost:80", ("localhost", 80)),
+    ],
+)
+def test_addresses(text: str, address: tuple[str, int]) -> None:
+    assert address == parse_address(text)
+
+
+@pytest.mark.parametrize("text", ["", "6060", "host", ":port", ":65536", "::1:6060"])
+def test_what_is_no_address_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="not an address to listen on"):
+        parse_address(text)

@@ -1,0 +1,142 @@
+"""What the log looks like, and what never gets there."""
+
+import io
+import json
+import logging
+import sys
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import structlog
+
+from controller_manager.logs import configure_logs, log_uncaught_exceptions
+from ports.clock import FakeClock
+
+
+@pytest.fixture(autouse=True)
+def _restored() -> Iterator[None]:
+    root = logging.getLogger()
+    handlers, level = root.handlers, root.level
+    yield
+    structlog.reset_defaults()
+    root.handlers, root.level = handlers, level
+    for name in ("urllib3", "requests", "kubernetes", "kubernetes.client.rest"):
+        logging.getLogger(name).setLevel(logging.NOTSET)
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def entries(stream: io.StringIO) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in stream.getvalue().splitlines()]
+
+
+def test_an_event_is_one_line_of_json(clock: FakeClock) -> None:
+    stream = io.StringIO()
+    configure_logs(0, clock=clock, stream=stream)
+
+    with structlog.contextvars.bound_contextvars(controller="tidbcluster", key="ns/basic"):
+        structlog.get_logger("room.module").info("updated", replicas=3)
+
+    assert [
+        {
+            "timestamp": "2026-01-01T00:00:00.000Z",
+            "level": "info",
+            "logger": "room.module",
+            "event": "updated",
+            "controller": "tidbcluster",
+            "key": "ns/basic",
+            "replicas": 3,
+        }
+    ] == entries(stream)
+
+
+def test_a_terminal_gets_text_for_people(clock: FakeClock) -> None:
+    stream = Terminal()
+    configure_logs(0, clock=clock, stream=stream)
+
+    try:
+        raise ValueError("bad password=hunter2")
+    except ValueError:
+        structlog.get_logger("room").exception("sync failed")
+
+    assert "sync failed" in stream.getvalue()
+    assert "Traceback" in stream.getvalue()
+    assert "hunter2" not in stream.getvalue()
+    assert not stream.getvalue().startswith("{")
+
+
+@pytest.mark.parametrize(("verbosity", "levels"), [(0, ["info"]), (3, ["info"]), (4, ["debug", "info"])])
+def test_3_1_v_4_is_debug(clock: FakeClock, verbosity: int, levels: list[str]) -> None:
+    stream = io.StringIO()
+    configure_logs(verbosity, clock=clock, stream=stream)
+
+    log = structlog.get_logger("room")
+    log.debug("fine")
+    log.info("coarse")
+
+    assert levels == [entry["level"] for entry in entries(stream)]
+
+
+def test_libraries_take_the_same_way_out(clock: FakeClock) -> None:
+    stream = io.StringIO()
+    configure_logs(4, clock=clock, stream=stream)
+
+    logging.getLogger("urllib3.connectionpool").debug("GET /")
+    logging.getLogger("urllib3.connectionpool").warning("Retrying %s", "https://root:hunter2@pd")
+
+    assert [("warning", "urllib3.connectionpool", "Retrying https://root:[redacted]@pd")] == [
+        (entry["level"], entry["logger"], entry["event"]) for entry in entries(stream)
+    ]
+
+
+def test_exceptions_are_rendered_without_their_secrets(clock: FakeClock) -> None:
+    stream = io.StringIO()
+    configure_logs(0, clock=clock, stream=stream)
+
+    try:
+        raise ValueError("Authorization: Bearer abcdef123456")
+    except ValueError:
+        logging.getLogger("kubernetes").exception("request failed")
+        structlog.get_logger("room").exception("sync failed")
+
+    texts = [entry["exception"] for entry in entries(stream)]
+    assert [True, True] == ["ValueError" in text and "Traceback" in text for text in texts]
+    assert "abcdef123456" not in stream.getvalue()
+
+
+def test_TH_19_the_end_of_a_thread_is_logged_and_told(clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threading, "excepthook", threading.excepthook)
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
+    stream = io.StringIO()
+    configure_logs(0, clock=clock, stream=stream)
+    dead: list[str] = []
+    log_uncaught_exceptions(dead.append)
+
+    def fail() -> None:
+        raise RuntimeError("boom")
+
+    thread = threading.Thread(target=fail, name="dispatcher-pods")
+    thread.start()
+    thread.join()
+
+    assert ["dispatcher-pods"] == dead
+    assert [("critical", "dispatcher-pods")] == [(entry["level"], entry["thread"]) for entry in entries(stream)]
+    assert "RuntimeError: boom" in entries(stream)[0]["exception"]
+
+
+def test_the_end_of_the_process_is_logged(clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threading, "excepthook", threading.excepthook)
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
+    stream = io.StringIO()
+    configure_logs(0, clock=clock, stream=stream)
+    log_uncaught_exceptions()
+
+    sys.excepthook(KeyboardInterrupt, KeyboardInterrupt(), None)
+    sys.excepthook(RuntimeError, RuntimeError("boom"), None)
+
+    assert ["uncaught exception"] == [entry["event"] for entry in entries(stream)]

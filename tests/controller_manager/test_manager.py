@@ -1,0 +1,50 @@
+"""The process put together, not started."""
+
+import socket
+import threading
+
+import pytest
+
+from controller_manager.flags import parse
+from controller_manager.manager import Manager
+from kube.config import ClusterConfig
+from ports.clock import FakeClock
+from ports.randomness import SeededRandomness
+from tests.controller_manager.test_health import get
+
+
+def manager(clock: FakeClock, *argv: str, **environ: str) -> Manager:
+    config = ClusterConfig(server="http://127.0.0.1:9", source="test", namespace="of-the-context")
+    return Manager(parse(argv, environ, "v0"), config, environ, clock, SeededRandomness(1))
+
+
+@pytest.mark.parametrize(
+    ("environ", "expected"),
+    [({"NAMESPACE": "tidb-admin"}, "tidb-admin"), ({"NAMESPACE": ""}, "of-the-context"), ({}, "of-the-context")],
+)
+def test_3_1_the_namespace_is_the_environments_else_the_connections(
+    clock: FakeClock, environ: dict[str, str], expected: str
+) -> None:
+    assert expected == manager(clock, **environ).namespace
+
+
+def test_5_metrics_tell_of_the_process_itself(clock: FakeClock) -> None:
+    made = manager(clock, "-metrics-addr=127.0.0.1:0")
+    made.health.start()
+    try:
+        status, text = get(made.health, "/metrics")
+    finally:
+        made.health.stop()
+    assert 200 == status
+    for series in ("process_cpu_seconds_total", "python_info", "python_gc_collections_total"):
+        assert series in text
+
+
+def test_CW_1_putting_it_together_starts_and_sends_nothing(clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    def connect(*_: object) -> None:
+        raise AssertionError("a connection was opened")
+
+    monkeypatch.setattr(socket.socket, "connect", connect)
+    before = set(threading.enumerate())
+    manager(clock, NAMESPACE="tidb-admin")
+    assert before == set(threading.enumerate())

@@ -1,0 +1,63 @@
+"""No secret reaches the log."""
+
+import pytest
+
+from controller_manager.redaction import REDACTED, redact, redact_text
+
+TOKEN = "eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJrdWJlIn0.c2lnbmF0dXJl"
+
+
+@pytest.mark.parametrize("name", ["token", "password", "rootPassword", "Authorization", "set-cookie", "private_key"])
+def test_a_field_with_the_name_of_a_secret_is_left_out(name: str) -> None:
+    assert {"event": "x", name: REDACTED} == redact(None, "info", {"event": "x", name: "hunter2"})
+
+
+def test_fields_are_looked_into() -> None:
+    event = {"headers": {"authorization": "Bearer abc", "accept": "json"}, "tried": [{"token": "abc"}], "count": 3}
+
+    assert {
+        "headers": {"authorization": REDACTED, "accept": "json"},
+        "tried": [{"token": REDACTED}],
+        "count": 3,
+    } == redact(None, "info", event)
+
+
+def test_objects_are_cleaned_as_they_print() -> None:
+    event = {"error": ValueError("password=hunter2")}
+    assert {"error": f"ValueError('password={REDACTED}')"} == redact(None, "info", event)
+
+
+def test_an_absent_secret_shows_as_absent() -> None:
+    assert {"token": None} == redact(None, "info", {"token": None})
+
+
+@pytest.mark.parametrize(
+    ("text", "clean"),
+    [
+        (f"sent {TOKEN} to", f"sent {REDACTED} to"),
+        ("Authorization: Basic cm9vdA==", f"Authorization: Basic {REDACTED}"),
+        ("sent bearer abcdef.0123456789abcdef", f"sent bearer {REDACTED}"),
+        ("https://root:hunter2@tidb:4000/x", f"https://root:{REDACTED}@tidb:4000/x"),
+        ("user=root&password=hunter2&x=1", f"user=root&password={REDACTED}&x=1"),
+        ('{"token": "hunter2", "a": 1}', f'{{"token": "{REDACTED}", "a": 1}}'),
+        (
+            "-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----",
+            f"-----BEGIN RSA PRIVATE KEY-----{REDACTED}-----END RSA PRIVATE KEY-----",
+        ),
+    ],
+)
+def test_what_looks_like_a_secret_is_cut_from_texts(text: str, clean: str) -> None:
+    assert clean == redact_text(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "http://basic-pd.ns:2379/pd/api/v1/members",
+        "basic TiDB cluster",
+        "Secret ns/basic-tls is missing",
+        "12:30 at noon",
+    ],
+)
+def test_ordinary_texts_stay_as_they_are(text: str) -> None:
+    assert text == redact_text(text)

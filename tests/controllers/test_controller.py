@@ -1,0 +1,324 @@
+"""The engine: workers, retries, the end."""
+
+import threading
+from concurrent.futures import wait
+
+import pytest
+from prometheus_client import CollectorRegistry
+from structlog.contextvars import get_contextvars
+from structlog.testing import capture_logs
+from structlog.typing import EventDict
+
+from controllers.controller import Controller, Result, Sync
+from controllers.errors import IgnoreError, RequeueError
+from controllers.metrics import ControllerMetrics
+from controllers.queues import controller_queue
+from ports.clock import FakeClock
+from ports.stopping import Stop
+from tests.workqueue.background import DEADLINE, in_background
+from workqueue.priority_queue import PriorityQueue
+from workqueue.timers import Timers
+
+KEY = "ns/basic"
+
+
+class World:
+    """A controller whose sync a test scripts, and what it leaves behind."""
+
+    def __init__(self, clock: FakeClock, sync: Sync) -> None:
+        self.clock = clock
+        self.timers = Timers(clock)
+        self.registry = CollectorRegistry()
+        self.queue: PriorityQueue[str] = controller_queue("tidbcluster", self.timers)
+        self.controller = Controller(
+            "tidbcluster",
+            self.queue,
+            sync,
+            clock=clock,
+            metrics=ControllerMetrics(self.registry).of("tidbcluster"),
+            drain_timeout=30,
+        )
+        self.logs: list[EventDict] = []
+
+    def sync(self, key: str = KEY) -> None:
+        """Add a key and process it."""
+        self.queue.add(key)
+        with capture_logs() as logs:
+            assert self.controller.process_ready_item()
+        self.logs = logs
+
+    def metric(self, name: str, **labels: str) -> float | None:
+        return self.registry.get_sample_value(name, {"controller": "tidbcluster"} | labels)
+
+    def results(self) -> dict[str, float | None]:
+        names = ("success", "requeue", "error")
+        return {name: self.metric("controller_runtime_reconcile_total", result=name) for name in names}
+
+    def due_in(self) -> float | None:
+        """Seconds until the next retry."""
+        due = self.timers.next_due()
+        return None if due is None else due - self.clock.now()
+
+
+def raising(*errors: Exception | None) -> Sync:
+    """A sync that fails with one error after the other; None succeeds."""
+    script = iter(errors)
+
+    def sync(_key: str) -> None:
+        if error := next(script):
+            raise error
+
+    return sync
+
+
+def test_CW_5_success_forgets_the_failures(clock: FakeClock) -> None:
+    world = World(clock, raising(ValueError("bad"), None))
+    world.sync()
+    assert 1 == world.queue.num_requeues(KEY)
+
+    world.sync()
+    assert 0 == world.queue.num_requeues(KEY)
+    assert {"success": 1, "requeue": 0, "error": 1} == world.results()
+
+
+def test_CW_5_a_failure_is_retried_ever_later_and_logged_with_its_stack(clock: FakeClock) -> None:
+    world = World(clock, raising(ValueError("bad"), ValueError("bad")))
+
+    world.sync()
+    assert 1.0 == world.due_in()
+    assert [("error", "sync failed, requeuing")] == [(log["log_level"], log["event"]) for log in world.logs]
+    assert "bad" == str(world.logs[0]["exc_info"])
+
+    clock.step(1)
+    world.timers.fire_due()
+    assert world.controller.process_ready_item()
+    assert 2.0 == world.due_in()
+    assert 2 == world.metric("controller_runtime_reconcile_errors_total")
+
+
+def test_CW_5_an_expected_wait_is_retried_quietly(clock: FakeClock) -> None:
+    world = World(clock, raising(RequeueError("waiting for PD cluster running")))
+
+    world.sync()
+
+    assert 1.0 == world.due_in()
+    assert [("info", "waiting for PD cluster running")] == [(log["log_level"], log["reason"]) for log in world.logs]
+    assert {"success": 0, "requeue": 1, "error": 0} == world.results()
+    assert 0 == world.metric("controller_runtime_reconcile_errors_total")
+
+
+def test_1_3_a_wait_with_its_own_delay_resets_the_failures(clock: FakeClock) -> None:
+    world = World(clock, raising(ValueError("bad"), RequeueError("evicting leaders", after=0.5)))
+    world.sync()
+
+    world.sync()
+
+    assert 0.5 == world.due_in()
+    assert 0 == world.queue.num_requeues(KEY)
+
+
+def test_CW_5_an_ignored_key_is_forgotten_and_not_retried(clock: FakeClock) -> None:
+    world = World(clock, raising(IgnoreError("on purpose")))
+
+    world.sync()
+
+    assert world.due_in() is None
+    assert 0 == world.queue.num_requeues(KEY)
+    assert ["debug"] == [log["log_level"] for log in world.logs]
+    assert {"success": 1, "requeue": 0, "error": 0} == world.results()
+
+
+def test_CW_5_a_result_asks_to_come_back(clock: FakeClock) -> None:
+    world = World(clock, lambda _key: Result(requeue_after=12))
+
+    world.sync()
+
+    assert 12 == world.due_in()
+    assert {"success": 1, "requeue": 0, "error": 0} == world.results()
+
+
+def test_PQ_10_a_key_that_is_put_back_keeps_its_priority(clock: FakeClock) -> None:
+    world = World(clock, raising(ValueError("bad"), RequeueError("wait", after=1), None))
+    world.queue.add(KEY, -100)
+    for _ in range(2):
+        with capture_logs():
+            assert world.controller.process_ready_item()
+        clock.step(1)
+        world.timers.fire_due()
+
+    assert (KEY, -100, False) == world.queue.get_with_priority()
+
+
+def test_CW_5_an_interrupt_passes_but_the_key_is_given_back(clock: FakeClock) -> None:
+    def interrupted(_key: str) -> None:
+        raise KeyboardInterrupt
+
+    world = World(clock, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        world.sync()
+
+    world.queue.add(KEY)
+    assert (KEY, False) == world.queue.try_get()
+
+
+def test_CW_5_shutdown_ends_the_worker(clock: FakeClock) -> None:
+    world = World(clock, raising())
+    world.queue.shut_down()
+
+    assert not world.controller.process_next_work_item()
+    assert not world.controller.process_ready_item()
+
+
+def test_CW_7_a_failing_key_does_not_disturb_others(clock: FakeClock) -> None:
+    world = World(clock, raising(ValueError("bad"), None))
+
+    world.sync("ns/bad")
+    world.sync("ns/good")
+
+    assert {"success": 1, "requeue": 0, "error": 1} == world.results()
+
+
+def test_CW_14_the_controller_and_the_key_are_bound_to_every_log_line_of_a_sync(clock: FakeClock) -> None:
+    seen: list[dict[str, object]] = []
+    world = World(clock, lambda _key: seen.append(get_contextvars()))
+
+    world.sync()
+
+    assert [{"controller": "tidbcluster", "key": KEY}] == seen
+    assert {} == get_contextvars()
+
+
+def test_MET_10_every_series_is_zero_before_the_first_sync(clock: FakeClock) -> None:
+    world = World(clock, raising())
+
+    assert {"success": 0, "requeue": 0, "error": 0} == world.results()
+    assert 0 == world.metric("controller_runtime_reconcile_errors_total")
+    assert 0 == world.metric("controller_runtime_active_workers")
+    assert 0 == world.metric("controller_runtime_max_concurrent_reconciles")
+    assert 0 == world.metric("controller_runtime_reconcile_time_seconds_count")
+
+
+def test_MET_12_a_worker_is_active_inside_a_sync_only(clock: FakeClock) -> None:
+    seen: list[float | None] = []
+
+    def sync(_key: str) -> None:
+        seen.append(world.metric("controller_runtime_active_workers"))
+        clock.step(0.3)
+
+    world = World(clock, sync)
+    world.sync()
+
+    assert [1] == seen
+    assert 0 == world.metric("controller_runtime_active_workers")
+    assert 0.3 == world.metric("controller_runtime_reconcile_time_seconds_sum")
+
+
+class Gate:
+    """A sync that reports its keys and stays inside until opened."""
+
+    def __init__(self) -> None:
+        self.entered: list[str] = []
+        self._inside = threading.Semaphore(0)
+        self._opened = threading.Event()
+
+    def sync(self, key: str) -> None:
+        self.entered.append(key)
+        self._inside.release()
+        assert self._opened.wait(DEADLINE)
+
+    def wait_until_entered(self) -> None:
+        assert self._inside.acquire(timeout=DEADLINE)
+
+    def open(self) -> None:
+        self._opened.set()
+
+
+def test_CW_4_run_starts_workers_and_ends_them(clock: FakeClock) -> None:
+    gate = Gate()
+    world = World(clock, gate.sync)
+    gate.open()
+    stop = Stop()
+    ended = in_background(lambda: world.controller.run(3, stop))
+    world.queue.add(KEY)
+    gate.wait_until_entered()
+    clock.wait_for_waiters(4)
+    assert 3 == world.metric("controller_runtime_max_concurrent_reconciles")
+    names = {thread.name for thread in threading.enumerate()}
+    assert {"tidbcluster-worker-0", "tidbcluster-worker-1", "tidbcluster-worker-2"} <= names
+
+    stop.set()
+
+    assert ended.result(DEADLINE)
+    assert [KEY] == gate.entered
+
+
+class DefectiveClock:
+    """Fails the first time it is read."""
+
+    def __init__(self, clock: FakeClock) -> None:
+        self._clock = clock
+        self._defects = [RuntimeError("defect")]
+        self.wall = clock.wall
+        self.wait = clock.wait
+
+    def now(self) -> float:
+        if self._defects:
+            raise self._defects.pop()
+        return self._clock.now()
+
+
+def test_CW_4_a_broken_worker_starts_again_after_a_second(clock: FakeClock) -> None:
+    gate = Gate()
+    gate.open()
+    stop = Stop()
+    queue = controller_queue("tidbcluster", Timers(clock))
+    metrics = ControllerMetrics(CollectorRegistry()).of("tidbcluster")
+    controller = Controller("tidbcluster", queue, gate.sync, clock=DefectiveClock(clock), metrics=metrics)
+    queue.add("ns/breaks")
+    queue.add("ns/next")
+    worker = in_background(lambda: controller.work(stop))
+    clock.wait_for_waiters()
+    assert [] == gate.entered
+
+    clock.step(1)
+    gate.wait_until_entered()
+
+    stop.set()
+    queue.shut_down()
+    worker.result(DEADLINE)
+    assert ["ns/next"] == gate.entered
+
+
+def test_CW_10_the_running_sync_ends_and_queued_keys_are_left(clock: FakeClock) -> None:
+    gate = Gate()
+    world = World(clock, gate.sync)
+    stop = Stop()
+    ended = in_background(lambda: world.controller.run(1, stop))
+    world.queue.add("ns/running")
+    world.queue.add("ns/queued")
+    gate.wait_until_entered()
+
+    stop.set()
+    assert not ended.done()
+    gate.open()
+
+    assert ended.result(DEADLINE)
+    assert ["ns/running"] == gate.entered
+
+
+def test_CW_11_a_sync_that_does_not_end_is_told(clock: FakeClock) -> None:
+    gate = Gate()
+    world = World(clock, gate.sync)
+    stop = Stop()
+    world.queue.add(KEY)
+    ended = in_background(lambda: world.controller.run(1, stop))
+    gate.wait_until_entered()
+    stop.set()
+
+    with capture_logs() as logs:
+        while wait([ended], timeout=0.01).not_done:  # the drain may not have begun yet
+            clock.step(31)
+    gate.open()
+
+    assert not ended.result(DEADLINE)
+    assert [[KEY]] == [log["keys"] for log in logs if log["event"] == "syncs did not end in time"]

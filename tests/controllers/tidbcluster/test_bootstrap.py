@@ -1,0 +1,67 @@
+"""PD's first start and its worst day; Discovery is the real one (objects.md 10.3, F40)."""
+
+import pytest
+
+from kube.objects import Json
+from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS
+from member.labels import COMPONENT
+from ports.transport import Request, TransportError
+from tests.operator_world import NAMESPACE, OperatorWorld, sample
+
+
+@pytest.fixture
+def three(world: OperatorWorld) -> OperatorWorld:
+    """A cluster with three PD members, Ready."""
+    cluster = sample("basic")
+    cluster["spec"]["pd"]["replicas"] = 3
+    world.apply(cluster)
+    world.run_until_ready()
+    return world
+
+
+def members(world: OperatorWorld) -> Json:
+    """PD's members as the status shows them."""
+    found: Json = world.cluster()["status"]["pd"]["members"]
+    return found
+
+
+def test_10_3_three_members_bootstrap_one_cluster(three: OperatorWorld) -> None:
+    assert ["basic-pd-0", "basic-pd-1", "basic-pd-2"] == sorted(members(three))
+    assert all(member["health"] for member in members(three).values())
+
+
+def test_10_3_a_fourth_member_joins(three: OperatorWorld) -> None:
+    cluster_id = three.cluster()["status"]["clusterID"]
+    three.change(pd={"replicas": 4})
+    three.run_until_ready()
+    assert 4 == len(members(three))
+    assert cluster_id == three.cluster()["status"]["clusterID"]
+
+
+def test_F40_nothing_bootstraps_when_every_volume_of_a_known_cluster_is_lost(three: OperatorWorld) -> None:
+    cluster_id = three.cluster()["status"]["clusterID"]
+    lose_every_volume_of_pd(three)
+    three.run(120.0)
+
+    pods = [pod for pod in three.every(PODS) if pod["metadata"]["labels"][COMPONENT] == "pd"]
+    assert 3 == len(pods), "the pods are there again, on empty volumes"
+    with pytest.raises(TransportError):
+        ask_pd(three)
+    assert cluster_id == three.cluster()["status"]["clusterID"]
+    assert "False" == three.condition("Ready")["status"]
+
+
+def lose_every_volume_of_pd(world: OperatorWorld) -> None:
+    """Delete the claims with the data, and the pods, which holds the claims."""
+    for claim in world.every(PERSISTENT_VOLUME_CLAIMS):
+        if claim["metadata"]["labels"][COMPONENT] == "pd":
+            world.admin.delete(PERSISTENT_VOLUME_CLAIMS, claim["metadata"]["name"], NAMESPACE)
+    for pod in world.every(PODS):
+        if pod["metadata"]["labels"][COMPONENT] == "pd":
+            world.admin.delete(PODS, pod["metadata"]["name"], NAMESPACE)
+
+
+def ask_pd(world: OperatorWorld) -> None:
+    """Ask PD's Service for its members."""
+    url = f"http://basic-pd.{NAMESPACE}:2379/pd/api/v1/members"
+    world.world.data_plane_transport().request(Request("GET", url, timeout=5.0))

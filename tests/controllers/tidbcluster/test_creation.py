@@ -1,0 +1,91 @@
+"""From a manifest to a cluster that serves."""
+
+import itertools
+
+import msgspec
+import pytest
+
+from kube.resources import TIDB_CLUSTERS
+from ports.clock import FakeClock
+from tests.operator_world import OPERATOR, OperatorWorld, sample
+
+STORY = [
+    ("True", "PodsNotReady", "pd: ", "PDUnhealthy"),
+    ("True", "PodsNotReady", "tikv: ", "TiKVStoreNotUp"),
+    ("True", "PodsNotReady", "tidb: ", "TiDBUnhealthy"),
+    ("False", "Done", "everything is as the spec wants it", "Ready"),
+]
+"""Progressing (status, reason, beginning of the message) and the reason of Ready, one after another."""
+
+
+def told(world: OperatorWorld, name: str) -> tuple[str, str, str, str]:
+    now = world.condition("Progressing", name)
+    stage, colon, _ = now["message"].partition(": ")
+    return now["status"], now["reason"], stage + colon, world.condition("Ready", name)["reason"]
+
+
+@pytest.mark.parametrize("name", ["basic", "advanced"])
+def test_2_3_a_sample_becomes_ready_and_its_conditions_tell_the_story(world: OperatorWorld, name: str) -> None:
+    world.apply(sample(name))
+    story = []
+
+    def is_done() -> bool:
+        story.append(told(world, name))
+        return story[-1] == STORY[-1]
+
+    world.run_until(is_done)
+
+    assert STORY == [each for each, _ in itertools.groupby(story)]
+    status = world.cluster(name)["status"]
+    assert status["clusterID"]
+    assert ["Normal"] * 3 == [status[part]["phase"] for part in ("pd", "tikv", "tidb")]
+    assert ["Done"] * 3 == [status[part]["conditions"][0]["reason"] for part in ("pd", "tikv", "tidb")]
+
+
+def test_15_every_object_is_told_once(world: OperatorWorld) -> None:
+    world.apply(sample("basic"))
+    world.run_until_ready()
+
+    created = [write for write in world.writes() if write.startswith("create") and "events" not in write]
+    assert 16 == len(created) == sum(event["count"] for event in world.events("SuccessfulCreate"))
+    assert "create Role basic-discovery in TidbCluster basic successful" == world.events()[0]["message"]
+    assert {"SuccessfulCreate"} == {event["reason"] for event in world.events()}
+
+
+def test_I30_the_spec_that_is_stored_stays_the_users(world: OperatorWorld) -> None:
+    world.apply(sample("advanced"))
+    before = world.cluster("advanced")["spec"]
+    world.run_until_ready("advanced")
+    assert before == world.cluster("advanced")["spec"]
+
+
+def test_2_4_without_a_status_subresource_the_status_alone_is_patched(clock: FakeClock) -> None:
+    """As under v1.6's definition, where every status write also moves metadata.generation."""
+    world = OperatorWorld(clock=clock, status_subresource=False)
+    world.apply(sample("basic"))
+    before = world.cluster()
+    world.run_until_ready()
+
+    after = world.cluster()
+    assert before["spec"] == after["spec"]
+    assert after["metadata"]["generation"] > before["metadata"]["generation"]
+    patches = [
+        msgspec.json.decode(entry.call.request.body or b"")
+        for entry in world.world.server.audit.recent()
+        if (entry.call.user, entry.call.resource) == (OPERATOR, str(TIDB_CLUSTERS)) and entry.call.is_write
+    ]
+    assert {("metadata", "status")} == {tuple(sorted(patch)) for patch in patches}
+    assert {("resourceVersion", "uid")} == {tuple(sorted(patch["metadata"])) for patch in patches}
+    world.stop()
+
+
+def test_one_seed_is_one_run() -> None:
+    def run() -> list[str]:
+        world = OperatorWorld(seed=7)
+        world.apply(sample("basic"))
+        world.run_until_ready()
+        calls = [str(entry.call) for entry in world.world.server.audit.recent()]
+        world.stop()
+        return calls
+
+    assert run() == run()

@@ -1,0 +1,140 @@
+"""Which events bring which TidbCluster back (lifecycle.md 1.1)."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+import pytest
+
+from controllers.tidbcluster import events
+from informers.tombstones import DeletedFinalStateUnknown
+from kube.objects import Json, Object
+
+OWNER = {"apiVersion": "pingcap.com/v1alpha1", "kind": "TidbCluster", "name": "basic", "uid": "tc", "controller": True}
+LABELS = {"app.kubernetes.io/managed-by": "tidb-operator", "app.kubernetes.io/instance": "basic"}
+
+
+def made(name: str, version: str = "1", **meta: Any) -> Object:
+    body: Json = meta.pop("body", {})
+    named = {"name": name, "namespace": "ns", "uid": name, "resourceVersion": version}
+    return Object(msgspec.json.encode(body | {"metadata": named | meta}))
+
+
+class Clusters:
+    """`basic`, and one whose instance label is not its name."""
+
+    def __init__(self) -> None:
+        named = made("named", labels={"app.kubernetes.io/instance": "other"})
+        self.items = {"basic": made("basic", uid="tc"), "named": named}
+
+    def get(self, namespace: str, name: str) -> Object | None:
+        return self.items.get(name) if namespace == "ns" else None
+
+    def list(self, namespace: str = "", labels: Mapping[str, str] | None = None) -> list[Object]:
+        wanted = (labels or {}).items()
+        return [item for item in self.items.values() if namespace == "ns" and wanted <= item.metadata.labels.items()]
+
+
+class Keys:
+    """What was enqueued, and with which priorities."""
+
+    def __init__(self) -> None:
+        self.all: list[str] = []
+        self.priorities: list[int] = []
+
+    def add(self, key: str, priority: int = 0) -> None:
+        self.all.append(key)
+        self.priorities.append(priority)
+
+
+@pytest.fixture
+def keys() -> Keys:
+    return Keys()
+
+
+def test_OP_1_every_event_of_a_cluster_counts_resyncs_too(keys: Keys) -> None:
+    handler, basic = events.of_clusters(keys.add), made("basic")
+    handler.on_add(basic, True)
+    handler.on_update(basic, basic)
+    handler.on_delete(basic)
+    handler.on_delete(DeletedFinalStateUnknown("ns/gone", None))
+    assert ["ns/basic"] * 3 + ["ns/gone"] == keys.all
+
+
+def test_CW_3_a_change_of_what_a_cluster_owns_counts(keys: Keys) -> None:
+    handler, owned = events.of_owned(Clusters(), keys.add), made("sts", ownerReferences=[OWNER])
+    handler.on_add(owned, False)
+    handler.on_update(owned, owned)  # a resync
+    handler.on_update(owned, made("sts", "2", ownerReferences=[OWNER]))
+    handler.on_update(owned, made("sts", "3"))  # it was ours
+    handler.on_delete(DeletedFinalStateUnknown("ns/sts", owned))
+    handler.on_delete(DeletedFinalStateUnknown("ns/sts", None))
+    assert ["ns/basic"] * 4 == keys.all
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"kind": "StatefulSet"}, {"uid": "former"}, {"name": "unknown"}, {"controller": False}, {"apiVersion": "v1"}],
+)
+def test_CW_3_a_change_of_what_others_own_does_not(keys: Keys, other: Json) -> None:
+    handler = events.of_owned(Clusters(), keys.add)
+    handler.on_add(made("sts", ownerReferences=[OWNER | other]), False)
+    assert [] == keys.all
+
+
+def pod(version: str = "1", *, ready: bool = False, node: str = "n", **meta: Any) -> Object:
+    conditions = [{"type": "Ready", "status": str(ready)}]
+    body = {"spec": {"nodeName": node}, "status": {"phase": "Running", "conditions": conditions}}
+    return made("pod", version, body=body, **({"labels": LABELS} | meta))
+
+
+@pytest.mark.parametrize(
+    ("new", "counts"),
+    [
+        (pod("1", ready=True), False),
+        (pod("2"), False),
+        (pod("2", annotations={"a": "b"}), False),
+        (pod("2", ready=True), True),
+        (pod("2", node="m"), True),
+        (pod("2", uid="another"), True),
+        (pod("2", labels=LABELS | {"controller-revision-hash": "2"}), True),
+    ],
+    ids=["resync", "other status", "annotation", "ready", "node", "new pod", "revision"],
+)
+def test_1_1_a_pod_counts_when_what_decisions_read_has_changed(keys: Keys, new: Object, counts: bool) -> None:
+    events.of_pods(Clusters(), keys.add).on_update(pod(), new)
+    assert ["ns/basic"] * counts == keys.all
+
+
+def test_1_1_a_pod_that_comes_or_goes_counts(keys: Keys) -> None:
+    handler = events.of_pods(Clusters(), keys.add)
+    handler.on_add(pod(), False)
+    handler.on_delete(pod())
+    handler.on_add(pod(labels={"app.kubernetes.io/instance": "basic"}), False)  # not managed by us
+    handler.on_add(pod(labels=LABELS | {"app.kubernetes.io/instance": "nobody"}), False)
+    assert ["ns/basic"] * 2 == keys.all
+
+
+def test_1_2_a_cluster_with_an_instance_label_of_its_own_is_found(keys: Keys) -> None:
+    events.of_pods(Clusters(), keys.add).on_add(pod(labels=LABELS | {"app.kubernetes.io/instance": "other"}), False)
+    assert ["ns/named"] == keys.all
+
+
+def test_PQ_10_a_cluster_that_was_there_or_is_told_again_is_no_news(keys: Keys) -> None:
+    handler, basic = events.of_clusters(keys.add), made("basic")
+    handler.on_add(basic, True)
+    handler.on_add(basic, False)
+    handler.on_update(basic, basic)
+    handler.on_update(basic, made("basic", "2"))
+    handler.on_delete(basic)
+    assert [-100, 0, -100, 0, 0] == keys.priorities
+
+
+def test_PQ_10_what_was_there_of_a_cluster_is_no_news(keys: Keys) -> None:
+    owned = made("sts", ownerReferences=[OWNER])
+    for handler, obj in ((events.of_owned(Clusters(), keys.add), owned), (events.of_pods(Clusters(), keys.add), pod())):
+        handler.on_add(obj, True)
+        handler.on_add(obj, False)
+    events.of_owned(Clusters(), keys.add).on_update(owned, made("sts", "2", ownerReferences=[OWNER]))
+    events.of_pods(Clusters(), keys.add).on_update(pod(), pod("2", ready=True))
+    assert [-100, 0, -100, 0, 0, 0] == keys.priorities

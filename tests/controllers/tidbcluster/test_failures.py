@@ -1,0 +1,240 @@
+"""What is told and done when something outside does not work; nothing ever ends in a stack trace."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from kube.resources import CONFIG_MAPS, SECRETS, SERVICES, STATEFUL_SETS, TIDB_CLUSTERS
+from ports.clock import FakeClock
+from sandbox.apiserver import Fault as ApiFault
+from sandbox.apiserver import Refusal
+from sandbox.apiserver.audit import Call
+from sandbox.dataplane.faults import Fault, Trouble
+from tests.operator_world import NAMESPACE, OPERATOR, OperatorWorld, sample
+
+PD = "*/basic-pd-*"
+
+
+class Refusing:
+    """An API server that refuses the operator some writes."""
+
+    def __init__(self) -> None:
+        self.resource = ""
+        self.verb = "create"
+        self.code, self.reason = 403, "Forbidden"
+        self.times = 1_000
+
+    def __call__(self, call: Call) -> ApiFault | None:
+        hit = (call.user, call.verb, call.resource) == (OPERATOR, self.verb, self.resource)
+        if not hit or self.times == 0:
+            return None
+        self.times -= 1
+        return ApiFault(refusal=Refusal(self.code, self.reason, f"{self.reason}: {call.verb} {call.resource}"))
+
+
+@pytest.fixture
+def refusing() -> Refusing:
+    return Refusing()
+
+
+@pytest.fixture
+def world(clock: FakeClock, refusing: Refusing) -> Iterator[OperatorWorld]:
+    made = OperatorWorld(clock=clock, faults=refusing)
+    yield made
+    made.stop()
+
+
+def component_reason(world: OperatorWorld, component: str) -> str:
+    return str(world.cluster()["status"][component]["conditions"][0]["reason"])
+
+
+def test_3_1_tikv_waits_for_pd_and_tidb_for_tikv(world: OperatorWorld) -> None:
+    world.apply(sample("basic"))
+    world.run_until(lambda: world.exists(STATEFUL_SETS, "basic-pd"))
+    assert ("WaitingForPD", "WaitingForTiKV") == (component_reason(world, "tikv"), component_reason(world, "tidb"))
+    assert not world.exists(STATEFUL_SETS, "basic-tikv")
+
+    world.run_until(lambda: world.exists(STATEFUL_SETS, "basic-tikv"))
+    members = world.cluster()["status"]["pd"]["members"]
+    assert [True] == [member["health"] for member in members.values()]
+    assert not world.exists(STATEFUL_SETS, "basic-tidb")
+
+    world.run_until(lambda: world.exists(STATEFUL_SETS, "basic-tidb"))
+    assert ["Up"] == [store["state"] for store in world.cluster()["status"]["tikv"]["stores"].values()]
+
+
+def test_F43_a_silent_pd_is_a_failure_that_is_asked_less_and_less(basic: OperatorWorld) -> None:
+    basic.world.data_plane.network.inject(Fault(Trouble.BLACK_HOLE, PD))
+    basic.run_until(lambda: basic.reason() == "PDUnreachable", 120)
+    basic.forget()
+    basic.run(300.0)
+
+    assert "PDUnhealthy" == basic.condition("Ready")["reason"]
+    asked = [request for request in basic.operator.dataplane.requests if request.url.endswith("/health")]
+    assert 2 <= len(asked) <= 30  # ten resyncs, and retries with growing pauses
+    assert [] == [request for request in basic.operator.dataplane.requests if "/stores" in request.url]
+    assert [] == [write for write in basic.writes() if "tidbclusters" not in write]
+
+    basic.world.data_plane.network.heal()
+    basic.run_until_ready(within=120)
+
+
+def test_3_1_a_silent_pd_does_not_stop_what_needs_no_pd(basic: OperatorWorld) -> None:
+    basic.world.data_plane.network.inject(Fault(Trouble.BLACK_HOLE, PD))
+    basic.run_until(lambda: basic.reason() == "PDUnreachable", 120)
+    labels = {"owner": "me"}
+    basic.change(discovery={"labels": labels}, pd={"service": {"labels": labels}})
+    basic.run(60.0)
+
+    assert "me" == basic.get(SERVICES, "basic-pd")["metadata"]["labels"]["owner"]
+    assert "me" == basic.get(SERVICES, "basic-discovery")["spec"]["selector"]["owner"]
+    assert basic.cluster()["status"]["tidb"]["members"]["basic-tidb-0"]["health"]
+
+
+@pytest.mark.parametrize("body", [b"<html>", b'{"error": "no"}', b"[1]"])
+def test_F7_what_pd_says_in_riddles_counts_as_unknown(basic: OperatorWorld, body: bytes) -> None:
+    fault = Fault(Trouble.ANSWER, PD, path="/pd/api/v1/health", status=200, body=body)
+    basic.world.data_plane.network.inject(fault)
+    basic.run_until(lambda: basic.reason() == "PDUnreachable", 60)
+    assert "synced" not in basic.cluster()["status"]["pd"]
+
+
+def test_F40_nothing_is_written_while_another_pd_answers(basic: OperatorWorld) -> None:
+    known = basic.cluster()["status"]["clusterID"]
+    foreign = Fault(Trouble.ANSWER, PD, path="/pd/api/v1/cluster", status=200, body=b'{"id": 42}')
+    basic.world.data_plane.network.inject(foreign)
+    basic.change(pd={"replicas": 3}, tidb={"replicas": 2, "service": {"labels": {"owner": "me"}}})
+    basic.run_until(lambda: basic.reason() == "ForeignPDCluster")
+    basic.run(90.0)
+
+    assert known == basic.cluster()["status"]["clusterID"]
+    assert {"patch tidbclusters.pingcap.com/status basic", "create events "} == set(basic.writes())
+    assert [] == basic.operator.dataplane.writes()
+    assert (1, 1) == (basic.replicas("pd"), basic.replicas("tidb"))
+    (event,) = basic.events("ForeignPDCluster")
+    assert ("Warning", 1) == (event["type"], event["count"])
+
+    basic.world.data_plane.network.heal()
+    basic.run_until(lambda: basic.replicas("pd") == 3)
+
+
+@pytest.mark.parametrize(("resource", "stage"), [("services", "discovery"), ("statefulsets.apps", "pd")])
+def test_5_a_missing_permission_is_told_and_recovered_from(
+    world: OperatorWorld, refusing: Refusing, resource: str, stage: str
+) -> None:
+    refusing.resource = resource
+    world.apply(sample("basic"))
+    world.run_until(lambda: world.reason() == "Forbidden")
+
+    assert world.condition("Progressing")["message"].startswith(f"{stage}: POST ")
+    assert "failed error: Forbidden" in world.events("FailedCreate")[0]["message"]
+    errors = world.operator.registry.get_sample_value(
+        "tidb_operator_cluster_update_errors", {"namespace": "default", "name": "basic", "component": stage}
+    )
+    assert errors is not None
+    assert errors >= 1
+    refusing.resource = ""
+    world.run_until_ready()
+
+
+@pytest.mark.parametrize("resource", ["services", "tidbclusters.pingcap.com"])
+def test_F3_a_conflict_is_decided_again(world: OperatorWorld, refusing: Refusing, resource: str) -> None:
+    world.apply(sample("basic"))
+    world.run_until_ready()
+    refusing.verb, refusing.resource, refusing.times = "patch", resource, 2
+    refusing.code, refusing.reason = 409, "Conflict"
+    world.change(pd={"service": {"labels": {"owner": "me"}}}, tidb={"replicas": 2})
+    world.run_until_ready()
+
+    assert 0 == refusing.times
+    assert "me" == world.get(SERVICES, "basic-pd")["metadata"]["labels"]["owner"]
+
+
+def test_F4_somebody_elses_object_is_named_and_left_alone(world: OperatorWorld) -> None:
+    theirs = {"metadata": {"name": "basic-pd"}, "spec": {"ports": [{"port": 80}]}}
+    world.admin.create(SERVICES, theirs, NAMESPACE)
+    world.apply(sample("basic"))
+    world.run_until(lambda: world.reason() == "ForeignOwner")
+
+    assert "pd: services default/basic-pd exists" in world.condition("Progressing")["message"]
+    assert 80 == world.get(SERVICES, "basic-pd")["spec"]["ports"][0]["port"]
+    assert not world.exists(STATEFUL_SETS, "basic-pd")
+    world.admin.delete(SERVICES, "basic-pd", NAMESPACE)
+    world.run_until_ready()
+
+
+def test_F1_a_stateful_set_that_the_cache_lacks_is_not_decided_upon_as_new(basic: OperatorWorld) -> None:
+    """A new process with an empty cache and a smaller spec must not scale in by creating."""
+    basic.change(tidb={"replicas": 2})
+    basic.run_until_ready()
+    basic.restart()
+    basic.operator.caches[STATEFUL_SETS].blind = True
+    basic.forget()
+    basic.change(tidb={"replicas": 1}, version="v8.5.3")
+    basic.run(5.0)
+
+    assert 2 == basic.replicas("tidb")
+    assert [] == [write for write in basic.writes() if "statefulsets" in write]
+
+
+def test_F6_the_own_last_write_is_waited_for(basic: OperatorWorld) -> None:
+    cache = basic.operator.caches[TIDB_CLUSTERS]
+    basic.change(tidb={"replicas": 2})
+    basic.operator.look()
+    cache.blind = True
+    basic.operator.work()
+    assert "patch tidbclusters.pingcap.com/status basic" in basic.writes()
+    basic.forget()
+    basic.run(20.0)
+    assert ([], []) == (basic.writes(), basic.operator.dataplane.requests)
+
+    cache.blind = False
+    cache.look()
+    basic.run_until_ready()
+
+
+def test_F27_a_config_map_that_is_gone_comes_back_under_its_name(basic: OperatorWorld) -> None:
+    (before,) = [each for each in basic.every(CONFIG_MAPS) if each["metadata"]["name"].startswith("basic-tikv")]
+    basic.admin.delete(CONFIG_MAPS, before["metadata"]["name"], NAMESPACE)
+    basic.run(5.0)
+
+    assert before["data"] == basic.get(CONFIG_MAPS, before["metadata"]["name"])["data"]
+    assert "Done" == basic.reason()
+
+
+def test_F53_servers_that_hang_do_not_hold_a_worker(basic: OperatorWorld) -> None:
+    basic.change(tidb={"replicas": 4})
+    basic.run_until_ready()
+    for ordinal in (0, 1, 2):
+        basic.world.data_plane.hang(NAMESPACE, f"basic-tidb-{ordinal}")
+    started = basic.clock.now()
+    basic.operator.sync("default/basic")
+
+    assert basic.clock.now() - started <= 11.0
+    health = {name: each.get("health") for name, each in basic.cluster()["status"]["tidb"]["members"].items()}
+    assert {f"basic-tidb-{ordinal}": ordinal == 3 for ordinal in range(4)} == health
+
+
+def test_3_1_tidb_waits_for_the_certificate_of_its_clients(world: OperatorWorld) -> None:
+    cluster = sample("basic")
+    cluster["spec"]["tidb"]["tlsClient"] = {"enabled": True}
+    data = {"tls.crt": "Yw==", "tls.key": "aw=="}
+    world.admin.create(SECRETS, {"metadata": {"name": "basic-tidb-client-secret"}, "data": data}, NAMESPACE)
+    world.apply(cluster)
+    world.run_until(lambda: world.reason() == "MissingSecret")
+    message = world.condition("Progressing")["message"]
+    assert message.endswith("needs Secret basic-tidb-server-secret with tls.crt and tls.key")
+
+    world.admin.create(SECRETS, {"metadata": {"name": "basic-tidb-server-secret"}, "data": data}, NAMESPACE)
+    world.run_until(lambda: world.exists(STATEFUL_SETS, "basic-tidb"))
+
+
+def test_a_pod_that_can_not_start_is_named_with_its_reason(world: OperatorWorld) -> None:
+    cluster = sample("basic")
+    cluster["spec"]["pd"]["nodeSelector"] = {"no": "such-node"}
+    world.apply(cluster)
+    world.run(10.0)
+    message = world.condition("Progressing")["message"]
+    assert message.startswith(
+        "pd: 0 of 1 pods are Ready; waiting for basic-pd-0 (Unschedulable: 0/3 nodes are available"
+    )

@@ -1,0 +1,38 @@
+"""A healthy, unchanged cluster costs next to nothing (design.md 3.8, I29, I40)."""
+
+from kube.objects import Json
+from tests.operator_world import OperatorWorld, sample
+
+
+def count_five_resyncs(world: OperatorWorld) -> None:
+    world.run(30.0)  # PD moves leaders until they are balanced
+    world.forget()
+    world.run(150.0)
+
+
+def test_I29_five_resyncs_of_a_ready_cluster_write_nothing(basic: OperatorWorld) -> None:
+    count_five_resyncs(basic)
+
+    assert [] == basic.writes()
+    assert [] == basic.operator.dataplane.writes()
+    assert [] == basic.reads()
+
+
+def test_I40_an_idle_round_asks_the_data_plane_a_bounded_number_of_times(world: OperatorWorld) -> None:
+    world.apply(sample("advanced"))
+    world.run_until_ready("advanced")
+    world.forget()
+    world.operator.resync()
+    world.operator.work()
+
+    servers: Json = sample("advanced")["spec"]["tidb"]
+    asked = [request.url.partition("/pd/api/v1/")[2] or "status" for request in world.operator.dataplane.requests]
+    assert ["health", "cluster", "leader", "stores", "stores?state=2"] + ["status"] * servers["replicas"] == asked
+
+
+def test_I31_a_new_process_finds_nothing_to_do(basic: OperatorWorld) -> None:
+    basic.restart()
+    count_five_resyncs(basic)
+
+    assert [] == basic.writes()
+    assert [] == basic.operator.dataplane.writes()

@@ -1,0 +1,78 @@
+"""A spec that is not valid is told once, and nothing else is done until it is corrected (lifecycle.md 2.2, I28)."""
+
+from typing import Any
+
+import pytest
+
+from tests.operator_world import OperatorWorld, sample
+
+
+def refused(world: OperatorWorld) -> str:
+    world.run_until(lambda: world.reason() == "InvalidSpec")
+    condition = world.condition("Progressing")
+    assert "False" == condition["status"]
+    return str(condition["message"])
+
+
+def told(world: OperatorWorld) -> list[int]:
+    """How often each validation event was recorded."""
+    return [event["count"] for event in world.events("FailedValidation")]
+
+
+@pytest.mark.parametrize(
+    ("spec", "named"),
+    [
+        ({"tikv": {"requests": {"storage": None}}}, "spec.tikv.requests.storage"),
+        ({"tikv": {"evictLeaderTimeout": "soon"}}, "spec.tikv.evictLeaderTimeout"),
+        ({"pd": {"config": "a = "}}, "spec.pd.config"),
+        ({"pd": {"config": {"replication": {"max-replicas": 5}}}}, "spec.pd.config.replication"),
+        ({"tikv": {"config": None}}, "spec.tikv.config"),
+    ],
+    ids=["storage", "duration", "toml", "immutable", "emptied"],
+)
+def test_I28_nothing_but_the_condition_is_written_and_one_event_told(
+    basic: OperatorWorld, spec: dict[str, Any], named: str
+) -> None:
+    basic.change(discovery={"labels": {"owner": "me"}}, **spec)
+    assert named in refused(basic)
+    basic.run(100.0)
+
+    assert ["create events ", "patch tidbclusters.pingcap.com/status basic"] == sorted(basic.writes())
+    assert [] == basic.operator.dataplane.requests
+    assert [1] == told(basic)
+    assert named in basic.events("FailedValidation")[0]["message"]
+
+
+def test_I28_a_new_process_does_not_tell_again(basic: OperatorWorld) -> None:
+    basic.change(tikv={"evictLeaderTimeout": "soon"})
+    refused(basic)
+    basic.restart()
+    basic.forget()
+    basic.run(40.0)
+    assert ([], [1]) == (basic.writes(), told(basic))
+
+
+def test_I28_another_invalid_spec_is_told_anew(basic: OperatorWorld) -> None:
+    basic.change(tikv={"evictLeaderTimeout": "soon"})
+    refused(basic)
+    basic.change(tikv={"evictLeaderTimeout": "later"})
+    basic.run_until(lambda: len(told(basic)) == 2)
+    basic.run(40.0)
+    assert [1, 1] == told(basic)
+
+
+def test_2_2_a_corrected_spec_goes_on(basic: OperatorWorld) -> None:
+    basic.change(tikv={"evictLeaderTimeout": "soon"})
+    refused(basic)
+    basic.change(tikv={"evictLeaderTimeout": "1m"}, tidb={"replicas": 2})
+    basic.run_until_ready()
+    assert 2 == basic.replicas("tidb")
+
+
+def test_2_2_an_invalid_cluster_is_not_begun(world: OperatorWorld) -> None:
+    cluster = sample("basic")
+    cluster["spec"]["pd"]["image"] = "pingcap/pd:v8.5.2"
+    world.apply(cluster)
+    assert "spec.pd.image" in refused(world)
+    world.run(40.0)
+    assert ["create events ", "patch tidbclusters.pingcap.com/status basic"] == sorted(world.writes())

@@ -1,0 +1,125 @@
+"""Growing, and what stands in the way of it (lifecycle.md 8.1 to 8.4)."""
+
+import pytest
+
+from kube.objects import Json
+from kube.resources import PERSISTENT_VOLUME_CLAIMS, STATEFUL_SETS
+from member.labels import PVC_DEFER_DELETING
+from tests.operator_world import NAMESPACE, OperatorWorld
+
+
+def leave_a_claim_behind(world: OperatorWorld, name: str, **annotations: str) -> None:
+    """As a member that was removed earlier leaves it."""
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    claim = {"metadata": {"name": name, "annotations": annotations}, "spec": spec}
+    world.admin.create(PERSISTENT_VOLUME_CLAIMS, claim, NAMESPACE)
+
+
+def test_8_3_pd_grows_one_by_one_and_only_while_all_its_members_are_healthy(basic: OperatorWorld) -> None:
+    def healthy() -> int:
+        members = basic.cluster()["status"]["pd"]["members"].values()
+        assert all(member["health"] for member in members)
+        return len(members)
+
+    basic.change(pd={"replicas": 3})
+    basic.run_until(lambda: basic.replicas("pd") == 2)
+    assert 1 == healthy()
+    basic.run_until(lambda: basic.replicas("pd") == 3)
+    assert 2 == healthy()
+    basic.run_until_ready()
+    assert 3 == healthy()
+
+    assert [2, 3] == basic.asked_replicas("pd")
+    assert "Normal" == basic.cluster()["status"]["pd"]["phase"]
+
+
+def test_8_3_pd_does_not_grow_while_a_member_is_ill(basic: OperatorWorld) -> None:
+    basic.change(pd={"replicas": 3})
+    basic.run_until_ready()
+    basic.world.data_plane.hang(NAMESPACE, "basic-pd-2")
+    basic.change(pd={"replicas": 4})
+    basic.run(90.0)
+    assert 3 == basic.replicas("pd")
+
+    basic.world.data_plane.hang(NAMESPACE, "basic-pd-2", hung=False)
+    basic.run_until_ready()
+    assert 4 == basic.replicas("pd")
+
+
+@pytest.mark.parametrize(("parallelism", "steps"), [(1, [2, 3, 4, 5]), (3, [4, 5])])
+def test_8_1_tikv_grows_by_its_parallelism(basic: OperatorWorld, parallelism: int, steps: list[int]) -> None:
+    basic.change(tikv={"replicas": 5, "scalePolicy": {"scaleOutParallelism": parallelism}})
+    basic.run_until_ready()
+
+    assert steps == basic.asked_replicas("tikv")
+    stores = basic.cluster()["status"]["tikv"]["stores"]
+    assert {f"basic-tikv-{ordinal}" for ordinal in range(5)} == {store["podName"] for store in stores.values()}
+
+
+def test_8_1_tidb_grows_and_no_pod_is_restarted(basic: OperatorWorld) -> None:
+    basic.change(tidb={"replicas": 3})
+    basic.run_until_ready()
+    stateful_set: Json = basic.get(STATEFUL_SETS, "basic-tidb")
+    assert (3, {"partition": 3}) == (
+        stateful_set["spec"]["replicas"],
+        stateful_set["spec"]["updateStrategy"]["rollingUpdate"],
+    )
+    assert stateful_set["status"]["currentRevision"] == stateful_set["status"]["updateRevision"]
+
+
+def test_8_1_three_components_grow_side_by_side(basic: OperatorWorld) -> None:
+    basic.change(pd={"replicas": 3}, tikv={"replicas": 3}, tidb={"replicas": 2})
+    basic.run_until_ready()
+    assert (3, 3, 2) == (basic.replicas("pd"), basic.replicas("tikv"), basic.replicas("tidb"))
+
+
+def test_F32_a_claim_of_a_removed_member_is_never_started_upon(basic: OperatorWorld) -> None:
+    leave_a_claim_behind(basic, "tikv-basic-tikv-2", **{PVC_DEFER_DELETING: "2026-01-01T00:00:00Z"})
+    basic.change(tikv={"replicas": 4, "scalePolicy": {"scaleOutParallelism": 3}})
+    basic.run(60.0)
+
+    assert 2 == basic.replicas("tikv"), "the pod before it may start"
+    progressing = basic.condition("Progressing")
+    assert ("False", "NotYetSupported") == (progressing["status"], progressing["reason"])
+    assert "PersistentVolumeClaim tikv-basic-tikv-2 holds the data of a removed" in progressing["message"]
+    (event,) = basic.events("NotYetSupported")
+    assert progressing["message"] == event["message"]
+
+    basic.admin.delete(PERSISTENT_VOLUME_CLAIMS, "tikv-basic-tikv-2", NAMESPACE)
+    basic.run_until_ready()
+    assert 4 == basic.replicas("tikv")
+
+
+@pytest.mark.parametrize(("component", "claim"), [("tikv", "tikv-basic-tikv-1"), ("pd", "pd-basic-pd-1")])
+def test_8_4_a_claim_of_nobody_is_waited_for_and_named(basic: OperatorWorld, component: str, claim: str) -> None:
+    leave_a_claim_behind(basic, claim)
+    basic.change(**{component: {"replicas": 2}})
+    basic.run(60.0)
+
+    assert 1 == basic.replicas(component)
+    progressing = basic.condition("Progressing")
+    assert ("True", "VolumeInTheWay") == (progressing["status"], progressing["reason"])
+    assert claim in progressing["message"]
+
+    basic.admin.delete(PERSISTENT_VOLUME_CLAIMS, claim, NAMESPACE)
+    basic.run_until_ready()
+
+
+def test_8_4_a_claim_that_is_going_is_waited_for(basic: OperatorWorld) -> None:
+    leave_a_claim_behind(basic, "tikv-basic-tikv-1")
+    finalizers = {"metadata": {"finalizers": ["example.com/copying"]}}
+    basic.admin.patch(PERSISTENT_VOLUME_CLAIMS, "tikv-basic-tikv-1", NAMESPACE, finalizers)
+    basic.admin.delete(PERSISTENT_VOLUME_CLAIMS, "tikv-basic-tikv-1", NAMESPACE)
+    basic.change(tikv={"replicas": 2})
+    basic.run_until(lambda: "is gone" in basic.condition("Progressing")["message"])
+    assert 1 == basic.replicas("tikv")
+
+
+def test_8_4_the_claim_of_a_member_belongs_to_it(basic: OperatorWorld) -> None:
+    """As after replicas were lowered by hand: store and claim are still there."""
+    basic.change(tikv={"replicas": 2})
+    basic.run_until_ready()
+    basic.admin.patch(STATEFUL_SETS, "basic-tikv", NAMESPACE, {"spec": {"replicas": 1}})
+    basic.run_until(lambda: basic.replicas("tikv") == 2)
+    basic.run_until_ready()
+    assert 2 == len(basic.cluster()["status"]["tikv"]["stores"])

@@ -1,0 +1,125 @@
+"""Taking over a cluster that TiDB Operator v1.6 made: nothing rolls, and next to nothing is written (design.md 3.5)."""
+
+import json
+
+import pytest
+
+from kube.objects import Json
+from kube.resources import (
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    NAMESPACES,
+    PODS,
+    ROLE_BINDINGS,
+    ROLES,
+    SERVICE_ACCOUNTS,
+    SERVICES,
+    STATEFUL_SETS,
+    STORAGE_CLASSES,
+    TIDB_CLUSTERS,
+)
+from member.labels import LAST_APPLIED, LAST_APPLIED_POD_TEMPLATE
+from ports.clock import FakeClock
+from sandbox.controllers.volumes import standard_storage_class
+from sandbox.dataplane.network import Origin
+from sandbox.kubelet.nodes import NodeSpec
+from tests.member.recordings import Recording, as_applied, identity
+from tests.operator_world import OperatorWorld
+from tests.sandbox.clusters import get
+
+RESOURCES = {
+    each.kind: each
+    for each in (ROLES, SERVICE_ACCOUNTS, ROLE_BINDINGS, DEPLOYMENTS, SERVICES, CONFIG_MAPS, STATEFUL_SETS)
+}
+NODES = [
+    NodeSpec(f"{part}-{zone}", f"192.168.{row}.{zone}", f"zone-{zone}", labels={"dedicated": part})
+    for row, part in enumerate(("pd", "tikv", "tidb"))
+    for zone in range(3)
+]
+"""Machines that the production-like recording asks for."""
+
+
+class TakenOver:
+    """A world with one recorded cluster, running, and an operator that has not looked yet."""
+
+    def __init__(self, recording: str, clock: FakeClock) -> None:
+        recorded = Recording(recording)
+        (cluster,) = recorded.raw_clusters
+        self.world = OperatorWorld(clock=clock, nodes=NODES)
+        self.name: str = cluster["metadata"]["name"]
+        self.namespace: str = cluster["metadata"]["namespace"]
+        self._put(cluster, recorded)
+
+    def _put(self, cluster: Json, recording: Recording) -> None:
+        admin, ours = self.world.admin, recording.built()
+        if self.namespace != "default":
+            admin.create(NAMESPACES, {"metadata": {"name": self.namespace}})
+        owner = admin.create(TIDB_CLUSTERS, cluster | {"status": {}}, self.namespace).metadata
+        for recorded in recording.items:
+            made = as_v16_left_it(recorded, ours[identity(recorded)], owner.uid)
+            admin.create(RESOURCES[recorded["kind"]], made, self.namespace)
+        for name in storage_classes(recording.items):
+            admin.create(STORAGE_CLASSES, standard_storage_class() | {"metadata": {"name": name}})
+        self.world.world.run_until_settled()
+        status = cluster["status"] | {"clusterID": self._cluster_id()}
+        admin.patch(TIDB_CLUSTERS, self.name, self.namespace, {"status": status}, subresource="status")
+        self.world.forget()
+
+    def _cluster_id(self) -> str:
+        transport = self.world.world.data_plane_transport(Origin(self.namespace))
+        return str(get(transport, f"http://{self.name}-pd:2379/pd/api/v1/cluster")["id"])
+
+    def pods(self) -> dict[str, str]:
+        """UIDs by name."""
+        pods = self.world.admin.list_page(PODS, self.namespace).items
+        return {pod.metadata.name: pod.metadata.uid for pod in pods if "discovery" not in pod.metadata.name}
+
+
+def storage_classes(items: list[Json]) -> set[str]:
+    """The classes that volumes ask for by name."""
+    claims = (claim for item in items for claim in item.get("spec", {}).get("volumeClaimTemplates") or ())
+    return {claim["spec"]["storageClassName"] for claim in claims if "storageClassName" in claim["spec"]}
+
+
+def as_v16_left_it(recorded: Json, ours: Json, uid: str) -> Json:
+    """A recorded object with what the recording leaves out: the owner's UID and v1.6's record of what it applied."""
+    tree: Json = json.loads(json.dumps(recorded))
+    meta = tree["metadata"]
+    for reference in meta["ownerReferences"]:
+        reference["uid"] = uid
+    annotations: dict[str, str] = meta.setdefault("annotations", {})
+    if tree["kind"] in ("StatefulSet", "Service"):
+        annotations[LAST_APPLIED] = json.dumps(as_applied(recorded, ours))
+    if tree["kind"] == "Deployment":
+        annotations[LAST_APPLIED_POD_TEMPLATE] = json.dumps(as_applied(recorded, ours)["template"]["spec"])
+    return tree
+
+
+@pytest.mark.parametrize(
+    ("recording", "beside"),
+    [
+        ("basic", []),
+        # v1.6's record does not tell that the Service's annotation is the user's; ours does, to end with the wish
+        ("gcp", ["patch services basic-tidb"]),
+        ("basic-storagevolumes", []),
+    ],
+)
+def test_3_5_taking_over_writes_discovery_and_the_status_only(
+    recording: str, beside: list[str], clock: FakeClock
+) -> None:
+    taken = TakenOver(recording, clock)
+    pods, world, name = taken.pods(), taken.world, taken.name
+    world.run(45.0)
+    world.stop()
+
+    assert [
+        # ours may read less, and runs our own image
+        f"patch roles.rbac.authorization.k8s.io {name}-discovery",
+        f"patch deployments.apps {name}-discovery",
+        *beside,
+        f"patch tidbclusters.pingcap.com/status {name}",
+    ] == world.writes()
+    assert [] == world.operator.dataplane.writes()
+    assert pods == taken.pods()
+    conditions = world.admin.get(TIDB_CLUSTERS, name, taken.namespace).decode()["status"]["conditions"]
+    assert [("Ready", "Ready"), ("Progressing", "Done")] == [(each["type"], each["reason"]) for each in conditions]

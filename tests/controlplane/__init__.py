@@ -1,0 +1,1 @@
+"""Boots a real Kubernetes control plane for tests and benchmarks, on loopback."""

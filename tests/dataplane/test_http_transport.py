@@ -1,0 +1,238 @@
+"""Real sockets: what a peer can do to us, and what we make of it (dataplane-apis.md 2, lifecycle.md F53)."""
+
+import contextlib
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from dataplane.http_transport import HttpTransport
+from ports.transport import (
+    ConnectionLost,
+    ConnectionRefused,
+    Request,
+    RequestTimeout,
+    TlsError,
+    TransportError,
+)
+from tests.dataplane.certificates import Authority
+
+Peer = Callable[[socket.socket], None]
+
+
+@contextlib.contextmanager
+def serving(peer: Peer, context: ssl.SSLContext | None = None) -> Iterator[int]:
+    """A listener that hands each connection to `peer`; the port."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    ended = threading.Event()
+
+    def accept() -> None:
+        while not ended.is_set():
+            with contextlib.suppress(OSError):
+                connection, _ = listener.accept()
+                connection.settimeout(5)
+                with contextlib.ExitStack() as stack:
+                    stack.enter_context(connection)
+                    wrapped = context.wrap_socket(connection, server_side=True) if context else connection
+                    stack.enter_context(wrapped)
+                    peer(wrapped)
+
+    thread = threading.Thread(target=accept, name="peer")
+    thread.start()
+    try:
+        yield listener.getsockname()[1]
+    finally:
+        ended.set()
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+        thread.join(5)
+
+
+def answers(text: str) -> Peer:
+    def peer(connection: socket.socket) -> None:
+        _read_request(connection)
+        connection.sendall(text.encode())
+
+    return peer
+
+
+def trickles(before: str) -> Peer:
+    """Sends `before`, then one byte each 50 ms, for ever."""
+
+    def peer(connection: socket.socket) -> None:
+        _read_request(connection)
+        connection.sendall(before.encode())
+        pause = threading.Event()
+        while True:
+            connection.sendall(b"x")
+            pause.wait(0.05)
+
+    return peer
+
+
+def _read_request(connection: socket.socket) -> bytes:
+    received = b""
+    while b"\r\n\r\n" not in received:
+        received += connection.recv(4096)
+    return received
+
+
+@pytest.fixture
+def transport() -> Iterator[HttpTransport]:
+    made = HttpTransport({})
+    yield made
+    made.close()
+
+
+def get(port: int, timeout: float = 5, scheme: str = "http") -> Request:
+    return Request("GET", f"{scheme}://127.0.0.1:{port}/x", timeout=timeout)
+
+
+def test_any_status_is_an_answer_and_header_names_are_lower_case(transport: HttpTransport) -> None:
+    with serving(answers("HTTP/1.1 503 Busy\r\nContent-Length: 2\r\nX-Y: Z\r\n\r\nno")) as port:
+        answer = transport.request(get(port))
+    assert (503, b"no", "Z") == (answer.status, answer.body, answer.headers["x-y"])
+
+
+def test_nobody_listens(transport: HttpTransport) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as reserved:
+        port = reserved.getsockname()[1]
+    with pytest.raises(ConnectionRefused, match=rf"GET http://127\.0\.0\.1:{port}/x: .*refused"):
+        transport.request(get(port))
+
+
+@pytest.mark.parametrize("url", ["http://nowhere.invalid/x", "http:///x", "ftp://a/x", "http://a:99999/x"])
+def test_what_cannot_be_dialled_was_not_sent(transport: HttpTransport, url: str) -> None:
+    with pytest.raises(ConnectionRefused):
+        transport.request(Request("GET", url))
+
+
+@pytest.mark.parametrize("text", ["", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort", "garbage\r\n\r\n"])
+def test_an_answer_that_breaks_off_is_lost(transport: HttpTransport, text: str) -> None:
+    with serving(answers(text)) as port, pytest.raises(ConnectionLost):
+        transport.request(get(port))
+
+
+@pytest.mark.parametrize(
+    "before",
+    ["", "HTTP/1.1 200 OK\r\nX: ", "HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\n"],
+    ids=["status line", "headers", "body"],
+)
+def test_F53_a_trickling_answer_ends_at_the_deadline(transport: HttpTransport, before: str) -> None:
+    with serving(trickles(before)) as port, pytest.raises(RequestTimeout, match=r"within 0\.3 s"):
+        transport.request(get(port, timeout=0.3))
+
+
+def test_F53_silence_ends_at_the_deadline(transport: HttpTransport) -> None:
+    def silent(connection: socket.socket) -> None:
+        connection.recv(4096)
+        connection.recv(4096)
+
+    with serving(silent) as port, pytest.raises(RequestTimeout):
+        transport.request(get(port, timeout=0.2))
+
+
+def test_connections_are_kept_and_a_dead_one_is_noticed(transport: HttpTransport) -> None:
+    ports: list[int] = []
+
+    def twice(connection: socket.socket) -> None:
+        for _ in range(2):
+            _read_request(connection)
+            ports.append(connection.getpeername()[1])
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+
+    with serving(twice) as port:
+        for _ in range(4):
+            transport.request(get(port))
+    assert ports[0] == ports[1] != ports[2] == ports[3]
+
+
+def test_proxies_come_from_the_environment_alone() -> None:
+    seen: list[bytes] = []
+
+    def proxy(connection: socket.socket) -> None:
+        seen.append(_read_request(connection))
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+
+    with serving(proxy) as port:
+        transport = HttpTransport({"http_proxy": f"http://127.0.0.1:{port}"})
+        transport.request(Request("GET", "http://demo-pd.ns:2379/pd/api/v1/health"))
+        transport.close()
+    assert seen[0].startswith(b"GET http://demo-pd.ns:2379/pd/api/v1/health HTTP/1.1\r\n")
+
+
+def test_a_proxy_that_is_not_there_was_sent_nothing() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as reserved:
+        port = reserved.getsockname()[1]
+    transport = HttpTransport({"HTTP_PROXY": f"127.0.0.1:{port}"})
+    with pytest.raises(ConnectionRefused):
+        transport.request(Request("GET", "http://demo-pd.ns:2379/x"))
+
+
+def test_a_stream_ends_only_by_silence(transport: HttpTransport) -> None:
+    def slow(connection: socket.socket) -> None:
+        _read_request(connection)
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n")
+        pause = threading.Event()
+        for part in (b"abc", b"def"):
+            pause.wait(0.15)
+            connection.sendall(part)
+        connection.recv(1)
+
+    with serving(slow) as port:
+        stream = transport.stream(get(port, timeout=0.2), idle_timeout=0.4)
+        received: list[bytes] = []
+        with pytest.raises(RequestTimeout):
+            received.extend(stream)
+        stream.close()
+    assert b"abcdef" == b"".join(received)
+
+
+def test_TH_10_a_stream_can_be_ended_by_another_thread(transport: HttpTransport) -> None:
+    def silent(connection: socket.socket) -> None:
+        _read_request(connection)
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc")
+        connection.recv(1)
+
+    with serving(silent) as port:
+        stream = transport.stream(get(port), idle_timeout=5)
+        chunks = iter(stream)
+        assert next(chunks) == b"abc"
+        threading.Timer(0.05, stream.abort).start()
+        with pytest.raises(TransportError):
+            next(chunks)
+        stream.close()
+
+
+@pytest.fixture(scope="module")
+def authorities(tmp_path_factory: pytest.TempPathFactory) -> tuple[Authority, Authority]:
+    return Authority(tmp_path_factory.mktemp("ours")), Authority(tmp_path_factory.mktemp("theirs"))
+
+
+OK = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+
+
+def test_tls_presents_the_certificate_and_trusts_the_clusters_ca(authorities: tuple[Authority, Authority]) -> None:
+    ours, _ = authorities
+    transport = HttpTransport({}, ours.material("client"))
+    with serving(answers(OK), ours.server()) as port:
+        assert transport.request(get(port, scheme="https")).body == b"ok"
+    transport.close()
+
+
+def test_tls_refuses_a_server_of_another_ca(authorities: tuple[Authority, Authority]) -> None:
+    ours, theirs = authorities
+    transport = HttpTransport({}, ours.material("client"))
+    with serving(answers(OK), theirs.server()) as port, pytest.raises(TlsError, match="certificate verify failed"):
+        transport.request(get(port, scheme="https"))
+    transport.close()
+
+
+def test_F53_a_trickling_tls_answer_ends_at_the_deadline(authorities: tuple[Authority, Authority]) -> None:
+    ours, _ = authorities
+    transport = HttpTransport({}, ours.material("client"))
+    with serving(trickles("HTTP/1.1 200 OK\r\nX: "), ours.server()) as port, pytest.raises(RequestTimeout):
+        transport.request(get(port, timeout=0.3, scheme="https"))
+    transport.close()

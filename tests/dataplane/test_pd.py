@@ -1,0 +1,317 @@
+"""PD's API as the operator reads and refuses it (dataplane-apis.md 3, 18)."""
+
+from collections.abc import Callable
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dataplane.errors import ApiError, Conflict, MalformedAnswer, NotBootstrapped, NotFound, Unavailable
+from dataplane.pd import Health, Member, PDClient, ReplicationConfig, Store
+from ports.clock import FakeClock
+from ports.fencing import LeaseExpired
+from ports.transport import ConnectionLost, ConnectionRefused, Request, RequestTimeout
+from tests.dataplane.scripted import Answer, ScriptedTransport
+
+NOT_BOOTSTRAPPED = (
+    500,
+    '"[PD:cluster:ErrNotBootstrapped]TiKV cluster not bootstrapped, please start TiKV first"\n',
+)
+BIGGEST = 2**64 - 1
+ONE_STORE = '{"count":1,"stores":[{"store":{"id":4,"address":"demo-tikv-0:20160","state_name":"Up"},"status":{}}]}'
+TWO_MEMBERS = (
+    '{"header":{"cluster_id":7437856392018345678},"members":['
+    '{"name":"demo-pd-0","member_id":18446744073709551615,'
+    '"client_urls":["http://demo-pd-0:2379"],"peer_urls":["http://demo-pd-0:2380"],"git_hash":"x"},'
+    '{"member_id":7,"peer_urls":["http://demo-pd-1:2380"]}],'
+    '"leader":{"name":"demo-pd-0","member_id":18446744073709551615}}'
+)
+
+
+def client(transport: ScriptedTransport) -> PDClient:
+    return PDClient(transport, "http://demo-pd.ns:2379", clock=FakeClock())
+
+
+def pd(call: str, *answers: Answer) -> PDClient:
+    return client(ScriptedTransport().on(call, *answers))
+
+
+def test_health_names_each_member() -> None:
+    answer = '[{"name":"demo-pd-0","member_id":5,"client_urls":["http://a:2379"],"health":true},{"member_id":6}]\n'
+    expected = (Health("demo-pd-0", 5, ("http://a:2379",), True), Health("", 6, (), False))
+    assert expected == pd("GET /pd/api/v1/health", (200, answer)).health()
+
+
+@pytest.mark.parametrize(("members", "seconds"), [(1, 5.0), (3, 11.0), (5, 17.0), (9, 20.0)])
+def test_health_waits_for_the_pings_of_dead_members(members: int, seconds: float) -> None:
+    transport = ScriptedTransport().on("GET /pd/api/v1/health", (200, "null"))
+    assert client(transport).health(members) == ()
+    assert [seconds] == [request.timeout for request in transport.requests]
+
+
+def test_18_2_members_keep_64_bit_ids_exact() -> None:
+    found = pd("GET /pd/api/v1/members", (200, TWO_MEMBERS)).members()
+    first = Member("demo-pd-0", BIGGEST, ("http://demo-pd-0:2379",), ("http://demo-pd-0:2380",))
+    assert (first, Member("", 7, (), ("http://demo-pd-1:2380",))) == found.members
+    assert found.cluster_id == 7437856392018345678
+    assert found.leader == Member("demo-pd-0", BIGGEST, (), ())
+    assert found.etcd_leader is None
+
+
+@given(st.integers(0, BIGGEST))
+def test_18_2_any_id_survives(cluster_id: int) -> None:
+    body = msgspec.json.encode({"id": cluster_id, "max_peer_count": 3}).decode()
+    assert cluster_id == pd("GET /pd/api/v1/cluster", (200, body)).cluster_id()
+
+
+@pytest.mark.parametrize("answer", [(503, "redirect finds no leader"), (200, "null"), (200, '{"member_id":0}')])
+def test_18_11_no_leader_is_unavailable(answer: tuple[int, str]) -> None:
+    with pytest.raises(Unavailable):
+        pd("GET /pd/api/v1/leader", answer).leader()
+
+
+def test_leader_is_a_member() -> None:
+    answer = (200, '{"name":"demo-pd-1","member_id":9}')
+    assert Member("demo-pd-1", 9, (), ()) == pd("GET /pd/api/v1/leader", answer).leader()
+
+
+@pytest.mark.parametrize("status", [200, 404])
+def test_transferring_to_a_member_that_is_gone_is_no_error(status: int) -> None:
+    transport = ScriptedTransport().on("POST /pd/api/v1/leader/transfer/demo-pd-1", (status, '""'))
+    client(transport).transfer_leader("demo-pd-1")
+    assert transport.requests[0].body is None
+
+
+def test_18_4_deleting_an_absent_member_sends_no_delete() -> None:
+    transport = ScriptedTransport().on("GET /pd/api/v1/members", (200, TWO_MEMBERS))
+    client(transport).delete_member_by_name("demo-pd-9")
+    client(transport).delete_member_by_id(9)
+    assert ["GET /pd/api/v1/members"] * 2 == transport.calls
+
+
+@pytest.mark.parametrize("status", [200, 404])
+def test_18_4_deleting_a_member_that_just_went_is_no_error(status: int) -> None:
+    path = f"DELETE /pd/api/v1/members/id/{BIGGEST}"
+    transport = ScriptedTransport().on("GET /pd/api/v1/members", (200, TWO_MEMBERS)).on(path, (status, "x"))
+    client(transport).delete_member_by_id(BIGGEST)
+    assert path == transport.calls[-1]
+
+
+def test_18_4_a_refused_member_removal_is_a_conflict() -> None:
+    transport = ScriptedTransport().on("GET /pd/api/v1/members", (200, TWO_MEMBERS))
+    transport.on("DELETE /pd/api/v1/members/name/demo-pd-0", (500, '"[PD:etcd:ErrEtcdMemberRemove]unhealthy cluster"'))
+    with pytest.raises(Conflict, match="unhealthy cluster"):
+        client(transport).delete_member_by_name("demo-pd-0")
+
+
+@pytest.mark.parametrize(
+    ("replication", "expected"),
+    [
+        (
+            '{"max-replicas":3,"location-labels":"","enable-placement-rules":"true"}',
+            ReplicationConfig(3, (), True),
+        ),
+        (
+            '{"max-replicas":5,"location-labels":"zone,host","enable-placement-rules":"false"}',
+            ReplicationConfig(5, ("zone", "host"), False),
+        ),
+        ('{"max-replicas":3}', ReplicationConfig(3, (), None)),
+    ],
+)
+def test_18_3_config_reads_joined_labels_and_booleans_in_text(replication: str, expected: ReplicationConfig) -> None:
+    answer = f'{{"name":"demo-pd-0","schedule":{{}},"replication":{replication}}}'
+    assert expected == pd("GET /pd/api/v1/config", (200, answer)).config()
+
+
+@pytest.mark.parametrize(
+    ("body", "names"),
+    [
+        ('{"replication":{"max-replicas":"3"}}', r"\$\.replication\.max-replicas"),
+        ('{"replication":{"max-replicas":3,"enable-placement-rules":1}}', "enable-placement-rules"),
+        ("{}", "replication"),
+        ('{"replication":{"max-rep', "truncated"),
+    ],
+)
+def test_R19_a_field_of_the_wrong_type_is_named(body: str, names: str) -> None:
+    with pytest.raises(MalformedAnswer, match=names):
+        pd("GET /pd/api/v1/config", (200, body)).config()
+
+
+def test_18_3_stores_fill_in_what_pd_leaves_out_and_sort_by_id() -> None:
+    answer = (
+        '{"count":3,"stores":['
+        '{"store":{"id":1001,"address":"b:20160","state_name":"Disconnected","last_heartbeat":1732000010123456789,'
+        '"labels":[{"key":"engine","value":"tiflash"}]},"status":{"leader_count":12,"region_count":36}},'
+        '{"store":{"id":4,"address":"a:20160","version":"8.5.0","status_address":"a:20180","labels":null},'
+        '"status":{"capacity":"1GiB"}},'
+        '{"store":{"id":1002,"state":1}}]}'
+    )
+    disconnected = Store(
+        1001, "b:20160", "Disconnected", {"engine": "tiflash"}, 12, 36, last_heartbeat=1732000010123456789
+    )
+    up = Store(4, "a:20160", "Up", version="8.5.0", status_address="a:20180")
+    incomplete = Store(1002, "", "Offline", complete=False)
+    stores = pd("GET /pd/api/v1/stores", (200, answer)).stores()
+    assert (up, disconnected, incomplete) == stores
+    assert [False, True, False] == [store.is_tiflash for store in stores]
+
+
+def test_no_stores_may_be_null() -> None:
+    assert pd("GET /pd/api/v1/stores?state=2", (200, '{"count":0,"stores":null}')).tombstone_stores() == ()
+
+
+def test_18_1_stores_before_bootstrap() -> None:
+    with pytest.raises(NotBootstrapped):
+        pd("GET /pd/api/v1/stores", NOT_BOOTSTRAPPED).stores()
+
+
+def test_an_unknown_store_is_not_found() -> None:
+    answer = (404, '"[PD:core:ErrStoreNotFound]store 9 not found"\n')
+    with pytest.raises(NotFound, match=r"GET http://demo-pd\.ns:2379/pd/api/v1/store/9: .*404.*store 9 not found"):
+        pd("GET /pd/api/v1/store/9", answer).store(9)
+
+
+def test_18_5_deleting_an_absent_store_sends_no_delete() -> None:
+    transport = ScriptedTransport().on("GET /pd/api/v1/stores", (200, ONE_STORE))
+    client(transport).delete_store(5)
+    assert ["GET /pd/api/v1/stores"] == transport.calls
+
+
+@pytest.mark.parametrize("status", [200, 404, 410])
+def test_18_5_deleting_a_store_that_is_gone_already_is_no_error(status: int) -> None:
+    transport = ScriptedTransport().on("GET /pd/api/v1/stores", (200, ONE_STORE))
+    transport.on("DELETE /pd/api/v1/store/4", (status, '"x"'))
+    client(transport).delete_store(4, address="demo-tikv-0:20160")
+    assert transport.calls[-1] == "DELETE /pd/api/v1/store/4"
+
+
+def test_18_5_too_few_stores_left_is_a_conflict_with_pds_words() -> None:
+    transport = ScriptedTransport().on("GET /pd/api/v1/stores", (200, ONE_STORE))
+    transport.on("DELETE /pd/api/v1/store/4", (400, '"[PD:core:ErrStoresNotEnough]can not remove store 4"'))
+    with pytest.raises(Conflict, match="can not remove store 4"):
+        client(transport).delete_store(4)
+
+
+def test_F2_a_store_that_moved_is_not_deleted() -> None:
+    transport = ScriptedTransport().on("GET /pd/api/v1/stores", (200, ONE_STORE))
+    with pytest.raises(Conflict, match="demo-tikv-0:20160 now, not at demo-tikv-7:20160"):
+        client(transport).delete_store(4, address="demo-tikv-7:20160")
+    assert ["GET /pd/api/v1/stores"] == transport.calls
+
+
+def test_labels_are_sent_as_an_object() -> None:
+    transport = ScriptedTransport().on("POST /pd/api/v1/store/4/label", (200, '"ok"'))
+    client(transport).set_store_labels(4, {"zone": "a"})
+    assert transport.requests[0].body == b'{"zone":"a"}'
+
+
+SCHEDULERS = "GET /pd/api/v1/schedulers"
+BEGIN = "POST /pd/api/v1/schedulers"
+END = "DELETE /pd/api/v1/schedulers/evict-leader-scheduler-4"
+EVICTIONS = "GET /pd/api/v1/scheduler-config/evict-leader-scheduler/list"
+BARE = (200, '["balance-leader-scheduler","evict-leader-scheduler"]')
+EVICTING_4 = (200, '{"store-id-ranges":{"4":[{"start-key":"","end-key":""}]},"batch":3}')
+
+
+def test_18_6_one_scheduler_for_all_stores_lists_them_in_its_configuration() -> None:
+    transport = ScriptedTransport().on(SCHEDULERS, BARE).on(EVICTIONS, EVICTING_4)
+    assert frozenset({4}) == client(transport).evicting_stores()
+
+
+def test_18_6_old_pd_has_a_scheduler_per_store() -> None:
+    answer = (200, '["evict-leader-scheduler-4","evict-leader-scheduler-1001","evict-slow-store-scheduler"]')
+    assert frozenset({4, 1001}) == pd(SCHEDULERS, answer).evicting_stores()
+
+
+def test_18_6_a_scheduler_that_went_between_the_two_reads_evicts_nothing() -> None:
+    transport = ScriptedTransport().on(SCHEDULERS, BARE).on(EVICTIONS, (404, "scheduler not found"))
+    assert frozenset() == client(transport).evicting_stores()
+
+
+def test_18_6_beginning_twice_is_no_error() -> None:
+    transport = ScriptedTransport().on(BEGIN, (200, '"ok"'), (500, '"scheduler existed"'))
+    transport.on(SCHEDULERS, BARE).on(EVICTIONS, EVICTING_4)
+    client(transport).begin_evict_leaders(4)
+    client(transport).begin_evict_leaders(4)
+    assert transport.requests[0].body == b'{"name":"evict-leader-scheduler","store_id":4}'
+
+
+def test_18_6_a_refused_begin_raises() -> None:
+    transport = ScriptedTransport().on(BEGIN, (400, '"unknown store"')).on(SCHEDULERS, (200, "[]"))
+    with pytest.raises(ApiError, match="unknown store"):
+        client(transport).begin_evict_leaders(4)
+
+
+@pytest.mark.parametrize(
+    ("ended", "listed"),
+    [((404, "not found"), BARE), ((200, "null"), (200, "[]")), ((500, '"x"'), (200, "[]"))],
+)
+def test_18_6_an_eviction_that_is_gone_has_ended(ended: tuple[int, str], listed: tuple[int, str]) -> None:
+    transport = ScriptedTransport().on(END, ended).on(SCHEDULERS, listed).on(EVICTIONS, EVICTING_4)
+    client(transport).end_evict_leaders(4)
+    assert transport.calls[0] == END
+
+
+@pytest.mark.parametrize("ended", [(200, "null"), (500, '"x"')])
+def test_18_6_an_eviction_that_stays_raises(ended: tuple[int, str]) -> None:
+    transport = ScriptedTransport().on(END, ended).on(SCHEDULERS, BARE).on(EVICTIONS, EVICTING_4)
+    with pytest.raises(ApiError):
+        client(transport).end_evict_leaders(4)
+
+
+@pytest.mark.parametrize(("status", "expected"), [(200, True), (404, True), (500, False)])
+def test_18_7_ready(status: int, expected: bool) -> None:
+    assert expected is pd("GET /pd/api/v2/ready", (status, "")).ready()
+
+
+def test_18_7_no_answer_is_neither_ready_nor_not() -> None:
+    with pytest.raises(Unavailable):
+        pd("GET /pd/api/v2/ready", RequestTimeout).ready()
+
+
+@pytest.mark.parametrize("first", [ConnectionLost, ConnectionRefused])
+def test_a_read_whose_connection_failed_is_tried_once_more(first: Answer) -> None:
+    transport = ScriptedTransport().on("GET /pd/api/v1/cluster", first, (200, '{"id":1}'))
+    assert client(transport).cluster_id() == 1
+
+
+def test_F53_the_second_try_has_what_is_left_of_the_budget() -> None:
+    clock = FakeClock()
+    transport = ScriptedTransport(before=lambda _: clock.step(2))
+    transport.on("GET /pd/api/v1/cluster", ConnectionLost)
+    with pytest.raises(Unavailable):
+        PDClient(transport, "http://demo-pd.ns:2379", clock=clock).cluster_id()
+    assert [5.0, 3.0] == [request.timeout for request in transport.requests]
+
+
+@pytest.mark.parametrize(
+    ("failure", "sent"), [(ConnectionLost, True), (RequestTimeout, True), (ConnectionRefused, False)]
+)
+def test_a_write_is_tried_once_and_tells_whether_it_was_sent(failure: Answer, sent: bool) -> None:
+    transport = ScriptedTransport().on("POST /pd/api/v1/leader/transfer/a", failure)
+    with pytest.raises(Unavailable) as raised:
+        client(transport).transfer_leader("a")
+    assert (1, sent) == (len(transport.requests), raised.value.sent)
+
+
+def test_writes_ask_the_fence_first_and_reads_do_not() -> None:
+    class Expired:
+        def check(self) -> None:
+            raise LeaseExpired
+
+    def never_a_write(request: Request) -> None:
+        assert request.method == "GET"
+
+    transport = ScriptedTransport(before=never_a_write).on("GET /pd/api/v1/members", (200, TWO_MEMBERS))
+    fenced = PDClient(transport, "http://demo-pd.ns:2379", Expired(), FakeClock())
+    writes: list[Callable[[], None]] = [
+        lambda: fenced.transfer_leader("demo-pd-0"),
+        lambda: fenced.delete_member_by_name("demo-pd-0"),
+        lambda: fenced.set_store_labels(4, {}),
+        lambda: fenced.begin_evict_leaders(4),
+        lambda: fenced.end_evict_leaders(4),
+    ]
+    for write in writes:
+        with pytest.raises(LeaseExpired):
+            write()

@@ -1,0 +1,135 @@
+"""Discovery's HTTP API (objects.md 10.2)."""
+
+import base64
+from typing import Any
+
+import pytest
+
+from discovery.app import App, MissingSetting, make_handler
+from ports.clock import FakeClock
+from ports.transport import ConnectionRefused, Request, Response
+from tests.dataplane.scripted import ScriptedTransport
+from tests.discovery.worlds import SERVICE, World, address, cluster, membership
+
+JOIN = "--join=http://demo-pd-0.demo-pd-peer.default.svc:2379"
+
+
+def b64(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+def get(path: str, **world: Any) -> Response:
+    tc = world.pop("tc", cluster())
+    return App(World(tc, {SERVICE: membership(0)}).discovery()).handle(Request("GET", path))
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        f"/new/{b64(address(1))}",
+        f"/new/{b64(address(1))}/pd",
+        f"/new/{b64(address(1)).replace('=', '%3D')}",
+        f"http://demo-discovery.default.svc:10261/new/{b64(address(1))}",
+    ],
+)
+def test_10_2_new(path: str) -> None:
+    answer = get(path)
+    assert (200, JOIN) == (answer.status, answer.body.decode())
+    assert answer.headers["content-type"].startswith("text/plain")
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "body"),
+    [
+        (f"/new/{b64(address(1))}/dm", 500, "register type dm is not supported, only pd is\n"),
+        (f"/new/{b64('x')}", 500, "'x' is no address <pod>.<cluster>-pd-peer.<namespace>.svc[.<domain>]:2380\n"),
+        ("/", 404, "404 page not found\n"),
+        ("/verify", 404, "404 page not found\n"),
+    ],
+)
+def test_10_2_refusals_carry_their_reason(path: str, status: int, body: str) -> None:
+    answer = get(path)
+    assert (status, body) == (answer.status, answer.body.decode())
+
+
+@pytest.mark.parametrize("encoded", ["%21", "YQ", b64("a")[:-1] + "*", base64.b64encode(b"a\xff").decode()])
+def test_10_2_what_is_no_base64_is_refused(encoded: str) -> None:
+    answer = get(f"/new/{encoded}")
+    assert 500 == answer.status
+    assert b"is not base64" in answer.body
+
+
+def test_10_2_url_safe_base64_is_understood() -> None:
+    url = "http://demo-pd:2379/?>"
+    assert (
+        "-" in base64.urlsafe_b64encode(url.encode()).decode() or "_" in base64.urlsafe_b64encode(url.encode()).decode()
+    )
+    answer = get(f"/verify/{base64.urlsafe_b64encode(url.encode()).decode()}")
+    assert (200, url) == (answer.status, answer.body.decode())
+
+
+def test_10_2_verify() -> None:
+    answer = get(f"/verify/{b64('demo-pd:2379')}")
+    assert (200, b"demo-pd:2379") == (answer.status, answer.body)
+
+
+def test_10_2_a_failed_verification_ends_with_the_original() -> None:
+    answer = get(f"/verify/{b64('other:2379')}")
+    assert 500 == answer.status
+    assert answer.body.endswith(b"\nother:2379")
+
+
+def test_10_2_only_get() -> None:
+    assert 405 == App(World(cluster()).discovery()).handle(Request("POST", "/new/x")).status
+
+
+TC = '{"metadata":{"name":"demo","namespace":"default","uid":"u"},"spec":{"pd":{"replicas":1},"tikv":null%s}}'
+GET_TC = "GET /apis/pingcap.com/v1alpha1/namespaces/default/tidbclusters/demo"
+SECRET = '{"metadata":{"name":"x"},"data":{"ca.crt":"Yw==","tls.crt":"Yw==","tls.key":"Yw=="}}'
+GET_SECRET = "GET /api/v1/namespaces/default/secrets/demo-cluster-client-secret"
+MEMBERS = "GET /pd/api/v1/members"
+
+
+class Kubernetes(ScriptedTransport):
+    """The API server, whose requests are paths."""
+
+    def request(self, request: Request) -> Response:
+        return super().request(Request(request.method, f"https://api{request.url}", request.headers, request.body))
+
+
+def in_process(kubernetes: ScriptedTransport, dataplane: ScriptedTransport) -> Response:
+    handle = make_handler({"MY_POD_NAMESPACE": "default"}, kubernetes, dataplane, FakeClock())
+    return handle(Request("GET", f"/new/{b64(address(0))}"))
+
+
+def test_12_discovery_in_process_reads_the_cluster_and_pd() -> None:
+    pd = ScriptedTransport().on(MEMBERS, ConnectionRefused)
+    answer = in_process(Kubernetes().on(GET_TC, (200, TC % "")), pd)
+    assert b"--initial-cluster=demo-pd-0=http://demo-pd-0.demo-pd-peer.default.svc:2380" == answer.body
+    assert {"http://demo-pd.default:2379/pd/api/v1/members"} == {request.url for request in pd.requests}
+
+
+def test_9_1_with_tls_pd_is_asked_with_the_client_certificate() -> None:
+    kubernetes = Kubernetes().on(GET_TC, (200, TC % ',"tlsCluster":{"enabled":true}')).on(GET_SECRET, (200, SECRET))
+    answer = in_process(kubernetes, ScriptedTransport().on(MEMBERS, ConnectionRefused))
+    assert b"--initial-cluster=demo-pd-0=https://demo-pd-0.demo-pd-peer.default.svc:2380" == answer.body
+    assert [GET_TC, GET_SECRET] == kubernetes.calls
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        ((403, '{"kind":"Status","code":403,"reason":"Forbidden","message":"not for you"}'), b"not for you"),
+        ((200, TC % ',"paused":"yes"'), b"spec.paused"),
+        (ConnectionRefused, b"as scripted"),
+    ],
+)
+def test_10_3_a_cluster_that_cannot_be_read_is_a_500_with_the_reason(answer: Any, reason: bytes) -> None:
+    response = in_process(Kubernetes().on(GET_TC, answer), ScriptedTransport())
+    assert 500 == response.status
+    assert reason in response.body
+
+
+def test_10_1_a_missing_setting_is_named() -> None:
+    with pytest.raises(MissingSetting, match="MY_POD_NAMESPACE"):
+        make_handler({}, ScriptedTransport(), ScriptedTransport(), FakeClock())

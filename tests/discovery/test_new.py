@@ -1,0 +1,249 @@
+"""How PD pods are told to start (objects.md 10.3, dataplane-apis.md 12, 18.17)."""
+
+from typing import Any
+
+import pytest
+
+from apis.identity import FORCE_PD_BOOTSTRAP
+from dataplane.errors import ApiError as PdError
+from dataplane.errors import BadTlsMaterial, DataPlaneError, Unavailable
+from dataplane.pd import Member, Membership
+from discovery.asking import Refused
+from discovery.service import Discovery
+from ports.transport import ConnectionLost, RequestTimeout
+from tests.discovery.worlds import SERVICE, World, address, cluster, member, membership
+
+BEGIN = "--initial-cluster=demo-pd-0=http://demo-pd-0.demo-pd-peer.default.svc:2380"
+
+
+def told(discovery: Discovery, ordinal: int) -> str:
+    """What a pod is told: the answer, or why there is none."""
+    try:
+        return discovery.new(address(ordinal))
+    except Refused as refused:
+        return str(refused)
+
+
+def join(*ordinals: int) -> str:
+    return "--join=" + ",".join(f"http://demo-pd-{n}.demo-pd-peer.default.svc:2379" for n in ordinals)
+
+
+def test_10_3_the_lowest_ordinal_begins_when_all_have_asked() -> None:
+    discovery = World(cluster()).discovery()
+    assert "demo-pd-1, demo-pd-2 may hold data" in told(discovery, 0)
+    assert "demo-pd-0 begins the cluster" in told(discovery, 1)
+    assert "demo-pd-0 begins the cluster" in told(discovery, 2)
+    assert BEGIN == told(discovery, 0)
+
+
+def test_10_3_a_single_replica_begins_at_once() -> None:
+    assert BEGIN == told(World(cluster(pd={"replicas": 1})).discovery(), 0)
+
+
+def test_10_3_with_OrderedReady_the_first_pod_begins_alone() -> None:
+    discovery = World(cluster(podManagementPolicy="OrderedReady")).discovery()
+    assert "demo-pd-0 begins the cluster" in told(discovery, 1)
+    assert BEGIN == told(discovery, 0)
+
+
+def test_10_3_others_join_all_members_but_themselves() -> None:
+    world = World(cluster(), {SERVICE: membership(0, 1, 2)})
+    assert join(0, 2) == told(world.discovery(), 1)
+
+
+def test_10_3_a_member_is_itself_by_name_by_host_and_by_address() -> None:
+    host = "demo-pd-1.demo-pd-peer.default.svc"
+    members = (member(0), member(1, host), member(1, "another name"), Member("unreachable", 9, (), ()))
+    unstarted = Member("", 8, (), ("http://demo-pd-2.demo-pd-peer.default.svc:2380",))
+    world = World(cluster(), {SERVICE: Membership(7, (*members, unstarted), None, None)})
+    assert join(0) == told(world.discovery(), 1)
+
+
+def test_10_3_an_empty_list_is_no_answer() -> None:
+    world = World(cluster(), {SERVICE: membership(1)})
+    assert "demo-pd-1 itself is the only member" in told(world.discovery(), 1)
+
+
+@pytest.mark.parametrize(
+    ("spec", "domain", "expected"),
+    [
+        ({"acrossK8s": True}, "", "demo-pd-0.demo-pd-peer.default.svc=http://demo-pd-0.demo-pd-peer.default.svc:2380"),
+        (
+            {"clusterDomain": "c.local", "tlsCluster": {"enabled": True}},
+            ".c.local",
+            "demo-pd-0.demo-pd-peer.default.svc.c.local=https://demo-pd-0.demo-pd-peer.default.svc.c.local:2380",
+        ),
+    ],
+)
+def test_10_3_members_have_long_names_where_clusters_span_networks(
+    spec: dict[str, Any], domain: str, expected: str
+) -> None:
+    discovery = World(cluster(pd={"replicas": 1}, **spec)).discovery()
+    assert f"--initial-cluster={expected}" == discovery.new(address(0, domain))
+
+
+PEER = {"name": "p", "id": "1", "clientURL": "http://peer:2379", "health": True}
+
+
+def test_10_3_members_are_asked_of_the_own_pd_then_the_referenced_then_peers() -> None:
+    tc = cluster(
+        cluster={"name": "main", "namespace": "base"}, acrossK8s=True, status={"pd": {"peerMembers": {"p": PEER}}}
+    )
+    world = World(tc, {"http://peer:2379": membership(0)})
+    assert join(0) == told(world.discovery(), 1)
+    assert [SERVICE, "http://main-pd-peer.base:2379", "http://peer:2379"] == [url for url, _ in world.asked]
+
+
+def test_10_3_a_heterogeneous_cluster_never_begins() -> None:
+    world = World(cluster(pd={"replicas": 1}, cluster={"name": "main"}))
+    assert "the cluster is a part of main" in told(world.discovery(), 0)
+    assert [SERVICE, "http://main-pd.default:2379"] == [url for url, _ in world.asked]
+
+
+def test_10_3_given_addresses_are_joined_by_the_first_pod_before_the_others() -> None:
+    discovery = World(cluster(pdAddresses=["http://a:2379", "http://b:2379"])).discovery()
+    assert "demo-pd-1 joins after demo-pd-0" in told(discovery, 1)
+    assert told(discovery, 0) == "--join=http://a:2379,http://b:2379"
+
+
+@pytest.mark.parametrize(
+    ("advertised", "reason"),
+    [
+        ("", "is no address"),
+        ("demo-pd-0.demo-pd-peer.default:2380", "is no address"),
+        ("demo-pd-0.demo-pd-peer.default.cluster:2380", "is no address"),
+        ("demo-pd-0.demo-pd-peer.other.svc:2380", "is in namespace other"),
+        ("demo-tikv-0.demo-tikv-peer.default.svc:2380", "is not the address of a PD pod"),
+        ("demo-pd-x.demo-pd-peer.default.svc:2380", "is not the address of a PD pod"),
+    ],
+)
+def test_10_3_strangers_are_refused(advertised: str, reason: str) -> None:
+    with pytest.raises(Refused, match=reason):
+        World(cluster()).discovery().new(advertised)
+
+
+def test_F40_nothing_begins_once_the_cluster_has_an_id() -> None:
+    discovery = World(cluster(pd={"replicas": 1}, status={"clusterID": "7"})).discovery()
+    assert "the cluster 7 exists, and none of its members answers" in told(discovery, 0)
+
+
+@pytest.mark.parametrize(("value", "begins"), [("7", True), ("8", False), ("true", False)])
+def test_F40_unless_the_user_gives_up_that_very_cluster(value: str, begins: bool) -> None:
+    tc = cluster(pd={"replicas": 1}, status={"clusterID": "7"}, annotations={FORCE_PD_BOOTSTRAP: value})
+    assert begins is (told(World(tc).discovery(), 0) == BEGIN)
+
+
+def test_F40_a_given_up_cluster_is_replaced_by_all_its_pods() -> None:
+    tc = cluster(status={"clusterID": "7"}, annotations={FORCE_PD_BOOTSTRAP: "7"})
+    world = World(tc, {SERVICE: membership(0, cluster_id=8)})
+    assert join(0) == told(world.discovery(), 1)
+
+
+def test_I7_members_of_another_cluster_are_not_joined() -> None:
+    world = World(cluster(status={"clusterID": "7"}), {SERVICE: membership(0, cluster_id=8)})
+    assert "PD says it is the cluster 8, and this is the cluster 7" in told(world.discovery(), 1)
+
+
+def test_members_elsewhere_prove_that_the_cluster_exists() -> None:
+    tc = cluster(pd={"replicas": 1}, acrossK8s=True, status={"pd": {"peerMembers": {"p": PEER}}})
+    assert "members in other Kubernetes clusters" in told(World(tc).discovery(), 0)
+
+
+def lost(url: str = SERVICE) -> Unavailable:
+    return Unavailable("GET", url, "reset", ConnectionLost("GET", url, "reset"))
+
+
+def silent(url: str = SERVICE) -> Unavailable:
+    return Unavailable("GET", url, "timeout", RequestTimeout("GET", url, "timeout"))
+
+
+@pytest.mark.parametrize(
+    "sign",
+    [
+        lost(),
+        Unavailable("GET", SERVICE, "error response 503"),
+        PdError("GET", SERVICE, 500, "no leader"),
+        BadTlsMaterial("no Secret"),
+    ],
+)
+def test_a_pd_that_answers_with_an_error_is_alive(sign: DataPlaneError) -> None:
+    world = World(cluster(pd={"replicas": 1}), {SERVICE: sign})
+    assert "there may be a PD that cannot name its members" in told(world.discovery(), 0)
+
+
+def test_a_service_that_swallows_connections_proves_nothing() -> None:
+    assert BEGIN == told(World(cluster(pd={"replicas": 1}), {SERVICE: silent()}).discovery(), 0)
+
+
+@pytest.mark.parametrize("sign", [lost(), silent(), PdError("GET", "x", 500, "x"), membership(1)])
+def test_with_OrderedReady_signs_of_life_of_another_pod_forbid_to_begin(sign: Membership | DataPlaneError) -> None:
+    own_address = "http://demo-pd-1.demo-pd-peer.default.svc:2379"
+    world = World(cluster(podManagementPolicy="OrderedReady"), {own_address: sign})
+    assert "there are signs of life of demo-pd-1" in told(world.discovery(), 0)
+
+
+def test_the_beginner_that_crashed_before_it_wrote_is_told_the_same_again() -> None:
+    discovery = World(cluster()).discovery()
+    for ordinal in (1, 2):
+        told(discovery, ordinal)
+    assert [BEGIN, BEGIN] == [told(discovery, 0), told(discovery, 0)]
+
+
+def test_a_question_proves_nothing_after_a_minute() -> None:
+    world = World(cluster())
+    discovery = world.discovery()
+    told(discovery, 1)
+    world.clock.step(40)
+    told(discovery, 2)
+    world.clock.step(21)
+    assert "demo-pd-1 may hold data" in told(discovery, 0)
+
+
+def test_a_pod_that_was_told_to_join_may_hold_data() -> None:
+    world = World(cluster())
+    discovery = world.discovery()
+    for ordinal in (2, 1):
+        told(discovery, ordinal)
+    world.answers[SERVICE] = membership(0)
+    assert join(0) == told(discovery, 1)
+    world.answers.clear()
+    assert "demo-pd-1 may hold data" in told(discovery, 0)
+
+
+def test_after_a_restart_all_must_ask_again() -> None:
+    world = World(cluster())
+    for ordinal in (1, 2, 0):
+        told(world.discovery(), ordinal)
+    assert "demo-pd-1, demo-pd-2 may hold data" in told(world.discovery(), 0)
+
+
+def test_a_cluster_of_the_same_name_is_another_one() -> None:
+    world = World(cluster())
+    discovery = world.discovery()
+    told(discovery, 1)
+    told(discovery, 2)
+    again = cluster()
+    again.metadata.uid = "u2"
+    world.tc = again
+    assert "demo-pd-1, demo-pd-2 may hold data" in told(discovery, 0)
+
+
+def test_who_was_told_to_begin_stays_the_beginner() -> None:
+    world = World(cluster(pd={"replicas": 1}))
+    discovery = Discovery(world, world, world.clock, "default", advanced=True)
+    assert BEGIN == told(discovery, 0)
+    world.tc = cluster(pd={"replicas": 1}, annotations={"pd.tidb.pingcap.com/delete-slots": "[0]"})
+    assert "demo-pd-0 was told to begin" in told(discovery, 1)
+    assert "demo-pd-0 is not wanted any more" in told(discovery, 0)
+    assert "--initial-cluster=demo-pd-1=" in told(discovery, 1)
+
+
+def test_scripts_are_answered_within_their_patience() -> None:
+    black_hole: dict[str, Membership | DataPlaneError] = {
+        f"http://demo-pd-{pod}.demo-pd-peer.default.svc:2379": silent() for pod in range(5)
+    }
+    tc = cluster(podManagementPolicy="OrderedReady", pd={"replicas": 5})
+    black_hole[SERVICE] = silent()
+    world = World(tc, black_hole, each_read_takes=5)
+    assert "signs of life of demo-pd-1" in told(world.discovery(), 0)
+    assert 2.4 == pytest.approx(world.clock.now())

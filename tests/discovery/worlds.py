@@ -1,0 +1,80 @@
+"""A TidbCluster and its PD, as discovery reads them."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from apis.tidbcluster import TidbCluster
+from dataplane.errors import DataPlaneError, Unavailable
+from dataplane.pd import Member, Membership
+from discovery.service import Discovery
+from ports.clock import FakeClock
+from ports.transport import ConnectionRefused
+
+SERVICE = "http://demo-pd.default:2379"
+
+
+def cluster(
+    *, status: dict[str, Any] | None = None, annotations: dict[str, str] | None = None, **spec: Any
+) -> TidbCluster:
+    """The cluster `demo` in `default` with three PD replicas, unless told otherwise."""
+    tree = {
+        "metadata": {"name": "demo", "namespace": "default", "uid": "u1", "annotations": annotations or {}},
+        "spec": {"pd": {"replicas": 3}} | spec,
+        "status": status or {},
+    }
+    return msgspec.convert(tree, TidbCluster)
+
+
+def address(ordinal: int, domain: str = "") -> str:
+    """The peer address that a PD pod of `demo` advertises, as the start script sends it: with a newline."""
+    return f"demo-pd-{ordinal}.demo-pd-peer.default.svc{domain}:2380\n"
+
+
+def member(ordinal: int, name: str = "") -> Member:
+    """A member that advertises the addresses of a pod of `demo`."""
+    host = f"demo-pd-{ordinal}.demo-pd-peer.default.svc"
+    return Member(name or f"demo-pd-{ordinal}", ordinal + 1, (f"http://{host}:2379",), (f"http://{host}:2380",))
+
+
+def membership(*ordinals: int, cluster_id: int = 7) -> Membership:
+    """A PD of these pods of `demo`."""
+    return Membership(cluster_id, tuple(map(member, ordinals)), None, None)
+
+
+def refused(url: str) -> Unavailable:
+    """What one hears where nobody listens."""
+    cause = ConnectionRefused("GET", url, "connection refused")
+    return Unavailable("GET", url, cause.cause, cause)
+
+
+@dataclass
+class World:
+    """Answers discovery's reads; `answers` are PD's by URL, and nobody listens elsewhere."""
+
+    tc: TidbCluster | Exception
+    answers: dict[str, Membership | DataPlaneError] = field(default_factory=dict)
+    asked: list[tuple[str, float]] = field(default_factory=list)
+    clock: FakeClock = field(default_factory=FakeClock)
+    each_read_takes: float = 0.0
+
+    def get(self, namespace: str, name: str) -> TidbCluster:
+        """The cluster. Raises it, when it is an error."""
+        if isinstance(self.tc, Exception):
+            raise self.tc
+        assert (namespace, name) == (self.tc.metadata.namespace, self.tc.metadata.name)
+        return self.tc
+
+    def members(self, tc: TidbCluster, url: str, timeout: float) -> Membership:
+        """What the PD at `url` says."""
+        self.asked.append((url, timeout))
+        self.clock.step(min(self.each_read_takes, timeout))
+        answer = self.answers.get(url) or refused(url)
+        if isinstance(answer, DataPlaneError):
+            raise answer
+        return answer
+
+    def discovery(self) -> Discovery:
+        """A discovery service of `default` that has just started."""
+        return Discovery(self, self, self.clock, "default")

@@ -1,0 +1,129 @@
+"""The controller-manager as a user runs it: a process of its own."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import urllib3
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.e2e.waiting import eventually
+
+ROOT = Path(__file__).parents[2]
+
+QUICK_LEASE = ("--leader-lease-duration=2s", "--leader-renew-deadline=1500ms", "--leader-retry-period=300ms")
+"""For operators that are killed: the next one takes over in seconds."""
+
+_PROGRAM = (sys.executable, "-m", "controller_manager")
+_CLEAN = ("KUBECONFIG", "HTTP_PROXY", "http_proxy", "NO_PROXY", "no_proxy", "NAMESPACE", "HELM_RELEASE")
+
+
+class Operator:
+    """One process. What it says on stderr and stdout is in `said`."""
+
+    def __init__(self, log: Path, environ: Mapping[str, str], *flags: str, program: tuple[str, ...] = _PROGRAM) -> None:
+        """Start it, with `environ` in place of what this process has of its kind."""
+        self._log = log
+        clean = {name: value for name, value in os.environ.items() if name not in _CLEAN}
+        with log.open("ab") as output:
+            self._process = subprocess.Popen(
+                [*program, *flags],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                cwd=ROOT,
+                env=clean | dict(environ),
+            )
+
+    @property
+    def said(self) -> str:
+        """Everything printed so far."""
+        return self._log.read_text(errors="replace")
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        """The lines of the log, decoded."""
+        lines = [line for line in self.said.splitlines() if line.startswith("{") and line.endswith("}")]
+        return [msgspec.json.decode(line) for line in lines]
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it has not ended."""
+        return self._process.poll() is None
+
+    @property
+    def exit_code(self) -> int | None:
+        """How it ended; negative for a signal."""
+        return self._process.poll()
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal."""
+        self._process.send_signal(number)
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        self._process.kill()
+
+    def wait(self, timeout: float = 20.0) -> int:
+        """The exit code, once it has ended. Raises AssertionError with its log when it does not."""
+        try:
+            return self._process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"still running after {timeout} s:\n{self.said[-3000:]}") from None
+
+    def stop(self) -> int:
+        """SIGTERM, and the exit code."""
+        self.signal(signal.SIGTERM)
+        return self.wait()
+
+    def has_said(self, **fields: object) -> bool:
+        """Whether a line of the log has these fields."""
+        return any(all(event.get(name) == value for name, value in fields.items()) for event in self.events)
+
+    def page(self, path: str) -> tuple[int, str]:
+        """Status and text of a page of its health server, once that listens."""
+        port = eventually(lambda: next((e["port"] for e in self.events if "serving metrics" in e["event"]), 0))
+        with urllib3.PoolManager(retries=False, timeout=5.0) as pool:
+            answer = pool.request("GET", f"http://127.0.0.1:{port}{path}")
+            return answer.status, answer.data.decode()
+
+
+@contextlib.contextmanager
+def running(
+    log: Path, environ: Mapping[str, str], *flags: str, program: tuple[str, ...] = _PROGRAM
+) -> Iterator[Operator]:
+    """An operator for as long as the block runs, on a free port."""
+    operator = Operator(log, environ, "--metrics-addr=127.0.0.1:0", *flags, program=program)
+    try:
+        yield operator
+    finally:
+        if operator.is_running:
+            operator.signal(signal.SIGTERM)
+            with contextlib.suppress(AssertionError):
+                operator.wait(10.0)
+        if operator.is_running:
+            operator.kill()
+            operator.wait()
+
+
+def reaching(kubeconfig: Path, proxy: str, namespace: str = "", **more: str) -> Mapping[str, str]:
+    """The environment that leads an operator into a world."""
+    variables = {"KUBECONFIG": str(kubeconfig), "HTTP_PROXY": proxy, "NO_PROXY": "127.0.0.1,localhost", **more}
+    return variables | ({"NAMESPACE": namespace} if namespace else {})
+
+
+def lease_name(environment: Mapping[str, str]) -> str:
+    """The Lease of the operators with this environment."""
+    return f"tidb-controller-manager-{environment['HELM_RELEASE']}"
+
+
+def sample_value(page: str, name: str, labels: Mapping[str, str]) -> float:
+    """The value of a series of a metrics page, 0 when it is not there."""
+    samples = [sample for family in text_string_to_metric_families(page) for sample in family.samples]
+    return next((each.value for each in samples if each.name == name and each.labels == labels), 0.0)

@@ -1,0 +1,150 @@
+"""The command `tidb-operator` as a newcomer types it."""
+
+import contextlib
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from kube.client import Client
+from kube.config import load_kubeconfig
+from kube.http_transport import HttpTransport
+from tests.e2e import operators
+from tests.e2e.operators import ROOT, Operator
+from tests.e2e.waiting import CLOCK, eventually
+from tests.e2e.worlds import SAMPLES, create_cluster, is_ready, sample
+
+pytestmark = pytest.mark.slow
+
+COMMAND = (sys.executable, "-m", "cli.main")
+DEMO = (*COMMAND, "run", "--sandbox", "--exit-when-ready", "--cluster")
+
+
+def _demo(manifest: Path | str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*DEMO, str(manifest)], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_a_sample_gets_ready_in_a_sandbox_of_its_own() -> None:
+    done = _demo(SAMPLES / "basic.yaml")
+    assert (0, "") == (done.returncode, done.stderr)
+    for component in ("pd", "tikv", "tidb"):
+        assert re.search(rf"^basic  {component} +1/1 ready +Done: ", done.stdout, re.MULTILINE)
+    assert re.search(r"^basic  cluster +1/1 ready +Ready: ", done.stdout, re.MULTILINE)
+    assert re.search(r"^Ready after \d+\.\d s\.$", done.stdout, re.MULTILINE)
+
+
+def test_all_documents_of_a_file_are_applied(tmp_path: Path) -> None:
+    one, other = sample("basic"), sample("basic")
+    one["metadata"] = {"name": "one", "namespace": "team-a"}
+    other["metadata"] = {"name": "other", "namespace": "team-b"}
+    file = tmp_path / "two.yaml"
+    file.write_text(yaml.safe_dump_all([one, other]))
+    done = _demo(file)
+    assert (0, "") == (done.returncode, done.stderr)
+    for name in ("team-a/one", "team-b/other"):
+        assert re.search(rf"^{name}  cluster +1/1 ready +Ready: ", done.stdout, re.MULTILINE)
+
+
+def test_on_a_terminal_the_view_is_live() -> None:
+    primary, secondary = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "160", "LINES": "40"}
+    with subprocess.Popen(
+        [*DEMO, str(SAMPLES / "basic.yaml")],
+        cwd=ROOT,
+        stdin=secondary,
+        stdout=secondary,
+        stderr=secondary,
+        env=environment,
+    ) as process:
+        os.close(secondary)
+        shown = b""
+        # the other side's end is an error here
+        with contextlib.suppress(OSError):
+            while chunk := os.read(primary, 65536):
+                shown += chunk
+        os.close(primary)
+        assert 0 == process.wait(10)
+    text = shown.decode()
+    assert "\x1b[" in text
+    assert "\x1b[?25h" in text
+    assert "Ready after" in text
+    assert "TiDB cluster is fully up and running" in text
+    assert "Traceback" not in text
+
+
+_BAD = {
+    "not-yaml": ("a: [", "not valid YAML"),
+    "no-object": ("", "holds no object"),
+    "unknown-field": (
+        "{apiVersion: pingcap.com/v1alpha1, kind: TidbCluster, metadata: {name: a}, spec: {tikv: {replica: 3}}}",
+        "spec.tikv.replica: unknown field; did you mean replicas?",
+    ),
+    "invalid-value": (
+        "{apiVersion: pingcap.com/v1alpha1, kind: TidbCluster, metadata: {name: a}, spec: {version: v8.5.2, "
+        "pd: {replicas: -1, requests: {storage: 1Gi}}}}",
+        "spec.pd.replicas",
+    ),
+    "unknown-kind": (
+        "{apiVersion: pingcap.com/v1alpha1, kind: TiDBCluster, metadata: {name: a}}",
+        "kind TiDBCluster is not part of pingcap.com/v1alpha1 here; did you mean TidbCluster?",
+    ),
+    "unknown-group": ("{apiVersion: acme.io/v1, kind: Gadget, metadata: {name: a}}", "acme.io/v1 is not served"),
+}
+
+
+@pytest.mark.parametrize("mistake", [*_BAD, "missing-file"])
+def test_a_mistake_in_a_manifest_is_told_in_the_words_of_the_file(tmp_path: Path, mistake: str) -> None:
+    file = tmp_path / "tc.yaml"
+    text, told = _BAD.get(mistake, ("", "No such file"))
+    if mistake != "missing-file":
+        file.write_text(text)
+    done = _demo(file)
+    assert 1 == done.returncode
+    assert done.stderr.startswith(str(file))
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_an_unknown_flag_is_named() -> None:
+    done = subprocess.run(
+        [*COMMAND, "run", "--sandbox", "--worker=3"], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert 2 == done.returncode
+    assert "--worker=3" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@contextlib.contextmanager
+def _sandbox(directory: Path) -> Iterator[Operator]:
+    process = Operator(directory / "sandbox.log", {}, "sandbox", "--dir", str(directory / "world"), program=COMMAND)
+    try:
+        eventually(lambda: "Ctrl-C" in process.said, told=lambda: process.said)
+        yield process
+    finally:
+        if process.is_running:
+            process.kill()
+            process.wait()
+
+
+def test_an_operator_in_another_terminal_finds_the_sandbox_by_its_env_file(tmp_path: Path) -> None:
+    env = tmp_path / "world" / "env"
+    with _sandbox(tmp_path) as sandbox:
+        script = f'. {env} && exec {sys.executable} -m cli.main run "$@"'
+        shell = ("/bin/sh", "-c", script, "sh")
+        with operators.running(tmp_path / "operator.log", {}, program=shell) as operator:
+            transport = HttpTransport(load_kubeconfig(str(tmp_path / "world" / "kubeconfig"), CLOCK), {}, CLOCK)
+            with contextlib.closing(transport):
+                client = Client(transport)
+                create_cluster(client, sample("basic"), "default")
+                eventually(lambda: is_ready(client, "basic", "default"), told=lambda: operator.said[-3000:])
+            assert 0 == operator.stop()
+        sandbox.signal(signal.SIGINT)
+        assert 0 == sandbox.wait()
+    assert "Traceback" not in sandbox.said

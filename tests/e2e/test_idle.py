@@ -1,0 +1,40 @@
+"""A healthy, unchanged cluster costs no write, neither to Kubernetes nor to PD (design.md 3.8)."""
+
+import pytest
+
+from dataplane.http_transport import USER_AGENT
+from tests.e2e import operators
+from tests.e2e.operators import Operator, sample_value
+from tests.e2e.waiting import eventually
+from tests.e2e.worlds import Place, await_ready, create_cluster, sample
+
+pytestmark = pytest.mark.slow
+
+_RESYNCS = 5
+_NAMES = ("basic", "advanced")
+
+
+def test_five_resyncs_of_ready_clusters_write_nothing(place: Place, namespace: str) -> None:
+    with (
+        place.gate() as gate,
+        operators.running(place.new_log(), place.environment(gate), "--resync-duration=1s") as operator,
+    ):
+        for name in _NAMES:
+            create_cluster(place.client, sample(name), namespace)
+        for name in _NAMES:
+            await_ready(place, operator, name, namespace)
+        gate.await_quiet()
+        gate.forget()
+        place.data_plane.network.reset_counts()
+        before = _reconciles(operator)
+
+        eventually(lambda: _reconciles(operator) >= before + _RESYNCS * len(_NAMES))
+
+        assert [] == gate.writes
+        counts = place.data_plane.network.counts()
+        assert {"GET"} == {count.method for count in counts if count.user_agent == USER_AGENT}
+
+
+def _reconciles(operator: Operator) -> float:
+    labels = {"controller": "tidbcluster", "result": "success"}
+    return sample_value(operator.page("/metrics")[1], "controller_runtime_reconcile_total", labels)

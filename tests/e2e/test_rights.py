@@ -1,0 +1,129 @@
+"""What our RBAC manifests grant is what the operator uses, and it says what it lacks (scheduler-deployment.md 8)."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from cli import manifests
+from kube.client import Client
+from kube.objects import Json
+from kube.resources import SERVICE_ACCOUNTS, SERVICES, STATEFUL_SETS, TIDB_CLUSTERS
+from tests.e2e import operators
+from tests.e2e.gate import Gate
+from tests.e2e.waiting import eventually
+from tests.e2e.worlds import (
+    MANIFESTS,
+    OPERATOR_NAMESPACE,
+    SERVICE_ACCOUNT,
+    Place,
+    await_ready,
+    create_cluster,
+    sample,
+)
+
+pytestmark = [pytest.mark.slow, pytest.mark.controlplane]
+
+Grant = tuple[str, str, str]
+"""Verb, API group, resource."""
+
+
+@pytest.fixture
+def place(real: Place) -> Place:
+    """Only the real control plane asks for rights."""
+    return real
+
+
+def _granted(file: str) -> set[Grant]:
+    documents = yaml.safe_load_all((MANIFESTS / "operator" / file).read_text())
+    rules: list[Json] = [rule for document in documents if document for rule in document.get("rules", ())]
+    return {
+        (verb, group, resource)
+        for rule in rules
+        for verb in rule["verbs"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+    }
+
+
+_MADE = (
+    ("", "services"),
+    ("", "configmaps"),
+    ("", "serviceaccounts"),
+    ("apps", "statefulsets"),
+    ("apps", "deployments"),
+    ("rbac.authorization.k8s.io", "roles"),
+    ("rbac.authorization.k8s.io", "rolebindings"),
+)
+_SELDOM: set[Grant] = {
+    # where the CRD has no status subresource (test_status.py)
+    ("patch", "pingcap.com", "tidbclusters"),
+    # asked for by the admission of owner references, not by a request of ours
+    ("update", "pingcap.com", "tidbclusters/finalizers"),
+    # a repeated event
+    ("patch", "", "events"),
+    # clusters with TLS
+    ("get", "", "secrets"),
+    # a name that was taken while the cache did not show it (F1)
+    *(("get", *made) for made in _MADE),
+    # put right when somebody changed them
+    *(("patch", *made) for made in _MADE),
+}
+
+
+def _used(gate: Gate) -> set[Grant]:
+    return {(call.verb, call.group, call.resource) for call in gate.calls if call.resource}
+
+
+def test_the_grants_are_what_is_used_and_no_more(place: Place, namespace: str) -> None:
+    with place.gate() as gate, operators.running(place.new_log(), place.environment(gate)) as operator:
+        create_cluster(place.client, sample("basic"), namespace)
+        await_ready(place, operator, "basic", namespace)
+        change = {"spec": {"tikv": {"replicas": 2}, "discovery": {"limits": {"memory": "128Mi"}}}}
+        place.client.patch(TIDB_CLUSTERS, "basic", namespace, change)
+        spoilt = {"metadata": {"labels": {"app.kubernetes.io/component": "nobody"}}}
+        place.client.patch(SERVICES, "basic-pd", namespace, spoilt)
+        eventually(lambda: _ready_replicas(place.client, namespace) == 2, told=lambda: operator.said[-3000:])
+        gate.await_quiet()
+        assert 0 == operator.stop()
+    granted, used = _granted("rbac-cluster.yaml"), _used(gate)
+    assert set() == used - granted
+    assert set() == granted - used - _SELDOM
+    assert set() == _SELDOM - granted
+    assert [] == [call for call in gate.calls if call.status == 403]
+
+
+def _ready_replicas(client: Client, namespace: str) -> int:
+    found: int = client.get(STATEFUL_SETS, "basic-tikv", namespace).decode()["status"].get("readyReplicas", 0)
+    return found
+
+
+def test_both_manifests_grant_the_same_in_their_scope() -> None:
+    assert _granted("rbac-cluster.yaml") == _granted("rbac-namespaced.yaml")
+
+
+def test_it_works_with_the_rights_of_its_namespace_alone(place: Place, namespace: str, tmp_path: Path) -> None:
+    file = tmp_path / "rbac.yaml"
+    text = (MANIFESTS / "operator" / "rbac-namespaced.yaml").read_text()
+    file.write_text(text.replace(OPERATOR_NAMESPACE, namespace))
+    manifests.apply(place.client, manifests.read(file))
+    with (
+        place.gate(namespace) as gate,
+        operators.running(place.new_log(), place.environment(gate, namespace), "--cluster-scoped=false") as operator,
+    ):
+        create_cluster(place.client, sample("basic"), namespace)
+        await_ready(place, operator, "basic", namespace)
+    assert [] == [call for call in gate.calls if call.status == 403]
+    assert {namespace} == {call.namespace for call in gate.calls if call.resource}
+
+
+def test_what_it_may_not_do_is_named(place: Place, namespace: str) -> None:
+    body: Json = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": SERVICE_ACCOUNT}}
+    place.client.create(SERVICE_ACCOUNTS, body, namespace)
+    with operators.running(place.new_log(), place.environment(None, namespace)) as operator:
+        refused = eventually(lambda: [e for e in operator.events if "forbidden" in str(e)])
+        eventually(lambda: 'cannot list resource \\"tidbclusters\\" in API group \\"pingcap.com\\"' in operator.said)
+        eventually(lambda: 'cannot get resource \\"leases\\"' in operator.said)
+        assert refused
+        assert 503 == operator.page("/readyz")[0]
+        assert operator.is_running

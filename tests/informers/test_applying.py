@@ -1,0 +1,53 @@
+import pytest
+
+from informers.applying import apply_delta
+from informers.deltas import Added, Bookmark, Deleted, ReplacedAll, SyncAll, Updated
+from informers.notifications import Add, Delete, Update
+from informers.store import Store
+from informers.tombstones import DeletedFinalStateUnknown
+from tests.informers.support import pod_object
+
+OLD, NEW = pod_object("a", "1"), pod_object("a", "2")
+OTHER = pod_object("b", "1")
+
+
+@pytest.fixture
+def store() -> Store:
+    store = Store()
+    store.add(OLD)
+    return store
+
+
+def test_FIFO_20_whether_it_is_an_addition_is_for_the_store_to_say(store: Store) -> None:
+    assert [Update(OLD, NEW)] == apply_delta(store, Added(NEW), False)
+    assert [Add(OTHER, True)] == apply_delta(store, Updated(OTHER), True)
+    assert (NEW, OTHER) == (store.get(OLD), store.get(OTHER))
+
+
+def test_FIFO_21_a_deletion_brings_the_last_state(store: Store) -> None:
+    assert [Delete(NEW)] == apply_delta(store, Deleted(NEW), False)
+    assert [] == store.list()
+    assert store.last_resource_version == "2"
+
+
+def test_FIFO_7_nobody_is_told_of_the_end_of_what_nobody_knew(store: Store) -> None:
+    assert [] == apply_delta(store, Deleted(OTHER), False)
+
+
+def test_FIFO_8_and_FIFO_22_a_list_deletes_first_and_then_goes_in_order(store: Store) -> None:
+    store.add(OTHER)
+    third = pod_object("c", "3")
+    told = apply_delta(store, ReplacedAll((third, NEW), "9"), False)
+    assert [Delete(DeletedFinalStateUnknown("ns/b", OTHER)), Add(third, False), Update(OLD, NEW)] == told
+    assert ["ns/c", "ns/a"] == store.list_keys()
+    assert store.last_resource_version == "9"
+
+
+def test_FIFO_9_a_resync_tells_of_everything_stored(store: Store) -> None:
+    store.add(OTHER)
+    assert [Update(OLD, OLD), Update(OTHER, OTHER)] == apply_delta(store, SyncAll(), False)
+
+
+def test_FIFO_23_a_bookmark_moves_the_version_only(store: Store) -> None:
+    assert [] == apply_delta(store, Bookmark("5"), False)
+    assert ([OLD], "5") == (store.list(), store.last_resource_version)

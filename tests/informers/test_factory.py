@@ -1,0 +1,152 @@
+import threading
+
+from informers.factory import SharedInformerFactory
+from informers.list_watch import Selectors
+from informers.threads import start_thread
+from kube.resources import CONFIG_MAPS, NODES, PODS, Resource
+from ports.clock import FakeClock
+from ports.randomness import SeededRandomness
+from ports.stopping import Stop
+from tests.informers.fake_source import FakeSource, pod, refusal
+from tests.informers.support import DEADLINE, Recorder, eventually, pod_object
+
+
+def factory_of(source: FakeSource, clock: FakeClock, **options: object) -> SharedInformerFactory:
+    return SharedInformerFactory(source.client(), clock, SeededRandomness(1), **options)  # type: ignore[arg-type]  # named by the tests
+
+
+def test_FAC_2_one_informer_per_resource_also_when_asked_for_by_its_lister(clock: FakeClock) -> None:
+    source = FakeSource()
+    source.add(pod("a"))
+    factory = factory_of(source, clock)
+    stop = Stop()
+    lister = factory.lister_for(PODS)
+    assert factory.informer_for(PODS) is factory.informer_for(PODS)
+    factory.start(stop)
+    assert {PODS: True} == factory.wait_for_cache_sync(stop)
+    assert ["ns/a"] == [obj.key for obj in lister.list("ns")]
+    stop.set()
+    assert factory.shutdown()
+
+
+def test_FAC_2_resync_is_the_resources_own_or_the_default(clock: FakeClock) -> None:
+    factory = factory_of(FakeSource(), clock, default_resync=30.0, resyncs={CONFIG_MAPS: 600.0})
+    periods = [factory.informer_for(each).add_event_handler(Recorder()).turn.period for each in (PODS, CONFIG_MAPS)]
+    assert [30.0, 600.0] == periods
+
+
+def test_FAC_1_namespace_tweak_and_transform_reach_the_informers(clock: FakeClock) -> None:
+    source = FakeSource()
+    source.add(pod("a", namespace="ns", color="red"))
+    factory = factory_of(
+        source,
+        clock,
+        namespace="ns",
+        tweak=lambda selectors: selectors.and_labels("color=red"),
+        transform=lambda obj: pod_object(f"{obj.metadata.name}-transformed"),
+    )
+    stop = Stop()
+    lister = factory.lister_for(PODS)
+    factory.start(stop)
+    factory.wait_for_cache_sync(stop)
+    stop.set()
+    assert factory.shutdown()
+    assert ["a-transformed"] == [obj.metadata.name for obj in lister.list()]
+    assert {"/api/v1/namespaces/ns/pods"} == {request.path for request in source.requests}
+    assert {"color=red"} == {request.params["labelSelector"] for request in source.requests}
+
+
+def test_FAC_1_a_cluster_scoped_resource_is_not_limited_to_a_namespace(clock: FakeClock) -> None:
+    source = FakeSource(NODES)
+    factory = factory_of(source, clock, namespace="ns")
+    stop = Stop()
+    factory.informer_for(NODES)
+    factory.start(stop)
+    factory.wait_for_cache_sync(stop)
+    stop.set()
+    assert factory.shutdown()
+    assert source.requests[0].path == "/api/v1/nodes"
+
+
+def test_FAC_3_start_runs_what_was_asked_for_since_and_nothing_twice(clock: FakeClock) -> None:
+    source = FakeSource()
+    factory = factory_of(source, clock)
+    stop = Stop()
+    factory.start(stop)
+    assert {} == factory.wait_for_cache_sync(stop), "FAC-4"
+    factory.informer_for(PODS)
+    factory.start(stop)
+    factory.start(stop)
+    factory.wait_for_cache_sync(stop)
+    source.wait_for_open_watches()
+    stop.set()
+    assert factory.shutdown()
+    assert (1, 1) == (source.count("LIST"), source.count("WATCH"))
+
+
+def test_FAC_3_nothing_starts_after_the_shutdown(clock: FakeClock) -> None:
+    source = FakeSource()
+    factory = factory_of(source, clock)
+    factory.informer_for(PODS)
+    assert factory.shutdown()
+    factory.start(Stop())
+    assert {} == factory.wait_for_cache_sync(Stop())
+    assert [] == source.requests
+
+
+def test_FAC_4_waiting_says_who_is_missing_when_time_is_up(clock: FakeClock) -> None:
+    source = FakeSource()
+    source.fail("LIST", refusal(403, "Forbidden"))
+    factory = factory_of(source, clock)
+    factory.informer_for(PODS)
+    stop = Stop()
+    factory.start(stop)
+    answers: list[dict[Resource, bool]] = []
+    waiter = start_thread("waiter", lambda: answers.append(factory.wait_for_cache_sync(stop, timeout=0.1)))
+    # the informer, its reflector in its backoff, and the waiter
+    clock.wait_for_waiters(3)
+    clock.step(0.1)
+    waiter.join(DEADLINE)
+    assert [{PODS: False}] == answers
+    assert [PODS] == factory.unsynced()
+    stop.set()
+    assert factory.shutdown()
+
+
+def test_FAC_5_a_shutdown_has_a_deadline_and_can_be_repeated(clock: FakeClock) -> None:
+    source = FakeSource()
+    release = threading.Event()
+    source.before_list(lambda: release.wait(DEADLINE))
+    factory = factory_of(source, clock)
+    factory.informer_for(PODS)
+    stop = Stop()
+    factory.start(stop)
+    stop.set()
+    assert not factory.shutdown(timeout=0.02)
+    release.set()
+    assert factory.shutdown()
+    assert factory.shutdown()
+
+
+def test_FAC_6_a_filtered_factory_sees_its_part_only(clock: FakeClock) -> None:
+    source = FakeSource()
+    source.add(pod("a", managed="yes"))
+    source.add(pod("b"))
+    everything = factory_of(source, clock)
+    managed = factory_of(source, clock, tweak=lambda selectors: selectors.and_labels("managed=yes"))
+    listers = [factory.lister_for(PODS) for factory in (everything, managed)]
+    stop = Stop()
+    for factory in (everything, managed):
+        factory.start(stop)
+        factory.wait_for_cache_sync(stop)
+    source.wait_for_open_watches(2)
+    source.add(pod("c"))
+    source.add(pod("d", managed="yes"))
+    eventually(lambda: [4, 2] == [len(lister.list()) for lister in listers])
+    stop.set()
+    assert [True, True] == [factory.shutdown() for factory in (everything, managed)]
+
+
+def test_FAC_7_a_tweak_appends_to_selectors_that_are_there() -> None:
+    assert Selectors("a=b").and_labels("c=d") == Selectors("a=b,c=d")
+    assert Selectors().and_labels("c=d") == Selectors("c=d")

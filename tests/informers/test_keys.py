@@ -1,0 +1,47 @@
+import pytest
+
+from informers.keys import (
+    ExplicitKey,
+    MalformedKeyError,
+    ObjectKeyError,
+    deletion_handling_meta_namespace_key_func,
+    meta_namespace_key_func,
+    split_meta_namespace_key,
+)
+from informers.tombstones import DeletedFinalStateUnknown
+from tests.informers.support import pod_object
+
+
+@pytest.mark.parametrize(("namespace", "key"), [("ns", "ns/a"), ("", "a")])
+def test_KEY_1_the_key_is_namespace_and_name(namespace: str, key: str) -> None:
+    assert key == meta_namespace_key_func(pod_object("a", namespace=namespace))
+
+
+def test_KEY_2_an_explicit_key_passes_and_a_text_does_not() -> None:
+    assert meta_namespace_key_func(ExplicitKey("ns/a")) == "ns/a"
+    with pytest.raises(ObjectKeyError, match="'ns/a'"):
+        meta_namespace_key_func("ns/a")
+
+
+def test_KEY_3_a_tombstone_brings_its_own_key() -> None:
+    assert deletion_handling_meta_namespace_key_func(DeletedFinalStateUnknown("ns/gone", None)) == "ns/gone"
+    assert deletion_handling_meta_namespace_key_func(pod_object("a")) == "ns/a"
+
+
+@pytest.mark.parametrize(
+    ("key", "parts"),
+    [("n", ("", "n")), ("ns/n", ("ns", "n")), ("", ("", "")), ("/n", ("", "n")), ("n/", ("n", ""))],
+)
+def test_KEY_4_a_key_splits_at_its_slash(key: str, parts: tuple[str, str]) -> None:
+    assert parts == split_meta_namespace_key(key)
+
+
+def test_KEY_4_two_slashes_are_no_key() -> None:
+    with pytest.raises(MalformedKeyError, match="'a/b/c'"):
+        split_meta_namespace_key("a/b/c")
+
+
+def test_KEY_5_what_has_no_metadata_is_named_and_the_cause_kept() -> None:
+    with pytest.raises(ObjectKeyError, match="has no metadata: 42") as caught:
+        meta_namespace_key_func(42)
+    assert isinstance(caught.value.__cause__, AttributeError)

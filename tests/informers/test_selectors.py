@@ -1,0 +1,63 @@
+import pytest
+
+from informers.selectors import EVERYTHING, NOTHING, SelectorError, equal_to, parse_selector
+
+LABELS = {"app": "tikv", "size": "5", "example.com/tier": "gold", "empty": ""}
+
+
+@pytest.mark.parametrize(
+    "selector",
+    [
+        "",
+        "app=tikv",
+        "app==tikv",
+        "app!=pd",
+        "absent!=pd",
+        "app in (pd, tikv)",
+        "app notin (pd,tidb)",
+        "absent notin (pd)",
+        "app",
+        "!absent",
+        "size>4",
+        "size<6",
+        "empty=",
+        "example.com/tier=gold",
+        "app in (pd,tikv),size>4,!absent",
+    ],
+)
+def test_LST_4_selectors_that_match(selector: str) -> None:
+    assert parse_selector(selector).matches(LABELS)
+
+
+@pytest.mark.parametrize(
+    "selector",
+    [
+        "app=pd",
+        "absent=tikv",
+        "app!=tikv",
+        "app in (pd)",
+        "app notin (tikv)",
+        "absent",
+        "!app",
+        "size>5",
+        "size<5",
+        "app>1",
+        "absent<1",
+        "app=tikv,size>5",
+    ],
+)
+def test_LST_4_selectors_that_do_not_match(selector: str) -> None:
+    assert not parse_selector(selector).matches(LABELS)
+
+
+@pytest.mark.parametrize("selector", ["app=tikv,", "=tikv", "app in pd", "app in (p d)", "size>big", "a b", "app=a=b"])
+def test_LST_4_what_cannot_be_read_is_quoted(selector: str) -> None:
+    with pytest.raises(SelectorError, match="unable to parse label selector requirement '"):
+        parse_selector(selector)
+
+
+def test_LST_1_everything_and_nothing() -> None:
+    assert EVERYTHING.matches({})
+    assert not NOTHING.matches(LABELS)
+    assert equal_to({}) == EVERYTHING
+    assert equal_to({"app": "tikv"}) == parse_selector("app=tikv")

@@ -1,0 +1,370 @@
+"""The informer with its threads, in front of a fake API server."""
+
+import threading
+
+import pytest
+
+from informers.handlers import ResourceEventHandlerFuncs
+from informers.reflector import Reflector
+from informers.shared_informer import InformerStarted, InformerStopped, SharedInformer
+from informers.threads import start_thread
+from kube.objects import Json, Object
+from ports.clock import FakeClock
+from ports.stopping import Stop
+from tests.informers.fake_source import FakeSource, pod, refusal
+from tests.informers.support import DEADLINE, Recorder, eventually, informer_of, pod_object, running, starting
+
+
+@pytest.fixture
+def source() -> FakeSource:
+    return FakeSource()
+
+
+@pytest.fixture
+def informer(source: FakeSource, clock: FakeClock) -> SharedInformer:
+    return informer_of(source, clock)
+
+
+def test_INF_1_and_INF_2_an_informer_runs_once(informer: SharedInformer) -> None:
+    with running(informer):
+        informer.run(Stop())
+        assert not informer.is_stopped()
+    assert informer.is_stopped()
+    informer.run(Stop())
+    assert informer.is_stopped()
+
+
+def test_INF_3_and_INF_42_synced_means_that_the_store_has_the_list(
+    source: FakeSource, informer: SharedInformer
+) -> None:
+    source.add(pod("a"))
+    assert informer.last_sync_resource_version() == ""
+    with running(informer):
+        assert ["ns/a"] == informer.store.list_keys()
+        assert informer.last_sync_resource_version() == "11"
+        assert informer.store.last_resource_version == "11"
+
+
+def test_INF_4_a_stop_ends_a_failing_informer_and_drops_what_is_pending(
+    source: FakeSource, informer: SharedInformer, clock: FakeClock
+) -> None:
+    source.fail("LIST", refusal(403, "Forbidden"))
+    with starting(informer):
+        source.wait_for("LIST", 1)
+    assert not informer.has_synced()
+
+
+def test_INF_4_handlers_are_told_nothing_after_the_stop(source: FakeSource, informer: SharedInformer) -> None:
+    release, entered = threading.Event(), threading.Event()
+    told: list[str] = []
+
+    def on_add(obj: Object) -> None:
+        told.append(obj.metadata.name)
+        entered.set()
+        release.wait(DEADLINE)
+
+    source.add(pod("a"))
+    source.add(pod("b"))
+    informer.add_event_handler(ResourceEventHandlerFuncs(on_add=on_add))
+    with running(informer) as stop:
+        assert entered.wait(DEADLINE)
+        stop.set()
+        release.set()
+    assert ["a"] == told
+
+
+def test_INF_5_an_informer_that_never_ran_can_be_left_alone(informer: SharedInformer) -> None:
+    informer.remove_event_handler(informer.add_event_handler(Recorder()))
+    assert not informer.is_stopped()
+
+
+def test_INF_10_a_handler_registered_twice_is_told_twice(source: FakeSource, informer: SharedInformer) -> None:
+    recorder = Recorder()
+    first, second = informer.add_event_handler(recorder), informer.add_event_handler(recorder)
+    assert first.name != second.name
+    source.add(pod("a"))
+    with running(informer):
+        assert ["add a@11", "add a@11"] == recorder.wait_for(2)
+        informer.remove_event_handler(first)
+        source.modify(pod("a"))
+        assert ["update a@11 a@12"] == recorder.wait_for(3)[2:]
+        eventually(lambda: second.pending() == 0)
+    assert len(recorder.told) == 3
+
+
+def test_INF_11_a_late_handler_gets_what_is_stored_and_what_follows(
+    source: FakeSource, informer: SharedInformer
+) -> None:
+    source.add(pod("a"))
+    with running(informer):
+        recorder = Recorder()
+        registration = informer.add_event_handler(recorder)
+        source.add(pod("b"))
+        assert ["add a@11", "add b@12"] == recorder.wait_for(2)
+        assert [True, False] == recorder.initial
+        eventually(registration.has_synced)
+
+
+def test_INF_12_a_stopped_informer_takes_no_handlers_and_no_indexers(informer: SharedInformer) -> None:
+    with running(informer):
+        pass
+    with pytest.raises(InformerStopped, match=r"was not added to shared informer because it has stopped already$"):
+        informer.add_event_handler(Recorder())
+    with pytest.raises(InformerStopped, match="shape"):
+        informer.add_indexers({"shape": lambda _: []})
+
+
+def test_INF_13_handlers_sync_also_when_there_is_nothing(informer: SharedInformer) -> None:
+    registration = informer.add_event_handler(Recorder())
+    assert not registration.has_synced()
+    with running(informer):
+        eventually(registration.has_synced)
+        late = informer.add_event_handler(Recorder())
+        eventually(late.has_synced)
+
+
+def test_INF_14_a_blocked_handler_holds_up_nobody(source: FakeSource, informer: SharedInformer) -> None:
+    release = threading.Event()
+
+    def block(_: Object) -> None:
+        release.wait(DEADLINE)
+
+    informer.add_event_handler(ResourceEventHandlerFuncs(on_add=block))
+    recorder = Recorder()
+    informer.add_event_handler(recorder)
+    source.add(pod("a"))
+    with running(informer):
+        for _ in range(10):
+            source.modify(pod("a"))
+        assert recorder.wait_for(11)[-1] == "update a@20 a@21"
+        stored = informer.store.get_by_key("ns/a")
+        release.set()
+    assert stored is not None
+    assert stored.metadata.resource_version == "21"
+
+
+def test_INF_15_and_FIFO_22_the_store_shows_what_a_handler_is_told(
+    source: FakeSource, informer: SharedInformer
+) -> None:
+    seen: list[tuple[str, list[str]]] = []
+
+    def look(obj: Object) -> None:
+        seen.append((obj.metadata.name, sorted(informer.store.list_keys())))
+
+    informer.add_event_handler(ResourceEventHandlerFuncs(on_add=look))
+    source.add(pod("a"))
+    source.add(pod("b"))
+    with running(informer):
+        eventually(lambda: len(seen) == 2)
+    assert [("a", ["ns/a", "ns/b"]), ("b", ["ns/a", "ns/b"])] == seen
+
+
+def test_INF_16_a_failing_handler_hurts_nobody_else(source: FakeSource, informer: SharedInformer) -> None:
+    def fail(_: Object) -> None:
+        raise RuntimeError("no")
+
+    failing = informer.add_event_handler(ResourceEventHandlerFuncs(on_add=fail))
+    recorder = Recorder()
+    informer.add_event_handler(recorder)
+    source.add(pod("a"))
+    with running(informer):
+        recorder.wait_for(1)
+        eventually(lambda: failing.pending() == 1)
+
+
+def test_INF_19_removing_is_idempotent_and_only_for_ones_own(
+    source: FakeSource, informer: SharedInformer, clock: FakeClock
+) -> None:
+    recorder = Recorder()
+    foreign = informer_of(source, clock).add_event_handler(Recorder())
+    with running(informer):
+        registration = informer.add_event_handler(recorder)
+        informer.remove_event_handler(foreign)
+        for _ in range(2):
+            informer.remove_event_handler(registration)
+        other = Recorder()
+        informer.add_event_handler(other)
+        source.add(pod("a"))
+        other.wait_for(1)
+    informer.remove_event_handler(registration)
+    assert [] == recorder.told
+    with pytest.raises(TypeError, match="not a registration"):
+        informer.remove_event_handler(recorder)  # type: ignore[arg-type]  # what the test is about
+
+
+def test_INF_23_a_deletion_nobody_saw_arrives_as_a_tombstone(
+    source: FakeSource, informer: SharedInformer, clock: FakeClock
+) -> None:
+    recorder = Recorder()
+    informer.add_event_handler(recorder)
+    for name in ("a", "b", "c"):
+        source.add(pod(name))
+    with running(informer):
+        source.wait_for_open_watches()
+        source.delete("ns/a")
+        source.delete_drop_watch("ns/b")
+        recorder.wait_for(4)
+        _relist(source, clock)
+        assert ["delete a@14", "tombstone b@12", "update c@13 c@13"] == recorder.wait_for(6)[3:]
+        assert [True, True, True] == recorder.initial
+
+
+def _relist(source: FakeSource, clock: FakeClock) -> None:
+    """End the watch in a way that leads to a list, and wait until that list is followed by a watch."""
+    lists = source.count("LIST")
+    source.wait_for_open_watches()
+    source.send_error(410, "Expired")
+    # delivery thread, handler thread(s) and the reflector wait; the latter with a deadline
+    eventually(lambda: _stepped(clock) and source.count("LIST") > lists)
+    source.wait_for_open_watches()
+
+
+def _stepped(clock: FakeClock) -> bool:
+    clock.step(2)
+    return True
+
+
+def test_KEY_6_and_INF_24_a_recreation_may_be_seen_as_an_update_with_another_uid(
+    source: FakeSource, informer: SharedInformer, clock: FakeClock
+) -> None:
+    uids: list[tuple[str, str]] = []
+    informer.add_event_handler(
+        ResourceEventHandlerFuncs(on_update=lambda old, new: uids.append((old.metadata.uid, new.metadata.uid)))
+    )
+    source.add(pod("a"))
+    with running(informer):
+        source.delete_drop_watch("ns/a")
+        source.add_drop_watch(_with_uid(pod("a"), "another"))
+        _relist(source, clock)
+        eventually(lambda: len(uids) == 1)
+    assert [("uid-a", "another")] == uids
+
+
+def _with_uid(tree: Json, uid: str) -> Json:
+    return tree | {"metadata": tree["metadata"] | {"uid": uid}}
+
+
+def test_INF_25_and_INF_29_a_relist_tells_only_what_changed_to_those_not_due(
+    source: FakeSource, clock: FakeClock
+) -> None:
+    informer = informer_of(source, clock, resync=3600)
+    without, due = Recorder(), Recorder()
+    first = informer.add_event_handler(without, resync_period=0)
+    second = informer.add_event_handler(due)
+    source.add(pod("same"))
+    source.add(pod("changed"))
+    with running(informer):
+        eventually(lambda: first.has_synced() and second.has_synced())
+        clock.step(3600)
+        due.wait_for(4)
+        assert ["update same@11 same@11", "update changed@12 changed@12"] == due.told[2:]
+        source.modify_drop_watch(pod("changed"))
+        source.add_drop_watch(pod("new"))
+        _relist(source, clock)
+        changes = ["update changed@12 changed@13", "add new@14"]
+        assert changes == without.wait_for(4)[2:]
+        assert ["update same@11 same@11", *changes] == due.wait_for(7)[4:]
+        assert [True, True, False] == without.initial
+
+
+def test_INF_22_and_INF_28_a_resync_talks_to_nobody_but_the_handlers(source: FakeSource, clock: FakeClock) -> None:
+    informer = informer_of(source, clock, resync=30)
+    recorder = Recorder()
+    informer.add_event_handler(recorder)
+    source.add(pod("a"))
+    with running(informer):
+        recorder.wait_for(1)
+        source.wait_for_open_watches()
+        requests = len(source.requests)
+        for count in (2, 3):
+            clock.step(30)
+            assert ["update a@11 a@11"] == recorder.wait_for(count)[-1:]
+        assert requests == len(source.requests)
+
+
+def test_INF_30_a_transform_comes_before_store_and_handlers(source: FakeSource, informer: SharedInformer) -> None:
+    informer.set_transform(lambda obj: pod_object(f"{obj.metadata.name}-transformed"))
+    recorder = Recorder()
+    informer.add_event_handler(recorder)
+    source.add(pod("a"))
+    with running(informer):
+        assert ["add a-transformed@1"] == recorder.wait_for(1)
+        assert ["ns/a-transformed"] == informer.store.list_keys()
+
+
+def test_INF_30_managed_fields_are_never_kept(source: FakeSource, informer: SharedInformer) -> None:
+    tree = pod("a")
+    tree["metadata"]["managedFields"] = [{"manager": "kubectl"}]
+    source.add(tree)
+    with running(informer):
+        stored = informer.store.get_by_key("ns/a")
+    assert stored is not None
+    assert b"managedFields" not in stored.raw
+
+
+def test_INF_41_the_last_watch_error_handler_hears_of_failed_rounds(
+    source: FakeSource, informer: SharedInformer, clock: FakeClock
+) -> None:
+    heard: list[tuple[Reflector, Exception]] = []
+    informer.set_watch_error_handler(lambda *_: pytest.fail("replaced"))
+    informer.set_watch_error_handler(lambda reflector, error: heard.append((reflector, error)))
+    source.fail("LIST", refusal(403, "Forbidden", "no pods for you"))
+    with starting(informer):
+        eventually(lambda: _stepped(clock) and informer.has_synced())
+    ((reflector, error),) = heard
+    assert (source.resource, "no pods for you") == (reflector.resource, getattr(error, "message", ""))
+
+
+def test_INF_30_and_INF_41_settings_come_before_the_start(informer: SharedInformer) -> None:
+    with running(informer):
+        with pytest.raises(InformerStarted, match="a transform must be set before the informer of pods starts"):
+            informer.set_transform(lambda obj: obj)
+        with pytest.raises(InformerStarted, match="a watch error handler"):
+            informer.set_watch_error_handler(lambda *_: None)
+        informer.add_indexers({"name": lambda obj: [obj.metadata.name]})
+
+
+def test_TH_10_a_blocked_watch_ends_with_the_stop(source: FakeSource, informer: SharedInformer) -> None:
+    stop = Stop()
+    thread = start_thread("informer", lambda: informer.run(stop))
+    source.wait_for_open_watches()
+    stop.set()
+    thread.join(1)
+    assert not thread.is_alive()
+    assert source.streams[0].closed
+
+
+def test_INF_44_many_threads_join_and_leave_while_events_flow(source: FakeSource, informer: SharedInformer) -> None:
+    errors: list[Exception] = []
+
+    def join_and_leave() -> None:
+        try:
+            for _ in range(10):
+                informer.remove_event_handler(informer.add_event_handler(Recorder()))
+        except InformerStopped:
+            pass
+        except Exception as error:
+            errors.append(error)
+
+    with running(informer) as stop:
+        threads = [start_thread(f"joiner-{number}", join_and_leave) for number in range(20)]
+        for number in range(500):
+            source.add(pod(f"p{number % 50}"))
+        threads[0].join(DEADLINE)
+        stop.set()
+        for thread in threads:
+            thread.join(DEADLINE)
+    assert [] == errors
+    assert not any(thread.is_alive() for thread in threads)
+
+
+def test_INF_31_a_transform_that_drops_the_version_leaves_the_stores_alone(
+    source: FakeSource, informer: SharedInformer
+) -> None:
+    informer.set_transform(lambda obj: pod_object(obj.metadata.name, version=""))
+    source.add(pod("a"))
+    with running(informer):
+        source.wait_for_open_watches()
+        source.add(pod("b"))
+        eventually(lambda: len(informer.store) == 2)
+        assert "11" == informer.store.last_resource_version

@@ -1,0 +1,184 @@
+"""The initial list as the first part of a watch (REF-40), one step of the reflector at a time."""
+
+import pytest
+
+from kube.objects import Object
+from ports.clock import FakeClock
+from ports.transport import ConnectionLost, ConnectionRefused, RequestTimeout, Response, TransportError
+from tests.informers.fake_source import FakeSource, pod, refusal
+from tests.informers.support import Recorder, informer_of, running
+from tests.informers.test_reflector import World
+
+
+@pytest.fixture
+def world(clock: FakeClock) -> World:
+    world = World(clock, streaming=True)
+    world.source.add(pod("a"))
+    world.source.add(pod("b"))
+    return world
+
+
+def _is_backoff(pause: float) -> bool:
+    return pause >= 0.8
+
+
+def _told(world: World) -> list[str]:
+    """Go on until the next step would wait."""
+    while not ((stream := world.source.last_stream) and not stream.closed and stream.would_block()):
+        world.step()
+    return world.sink.told
+
+
+def test_REF_40_one_watch_brings_the_list_and_the_changes(world: World) -> None:
+    assert ["replace a,b @12"] == _told(world)
+    world.source.add(pod("c"))
+    assert ["add c@13"] == _told(world)[1:]
+    (asked,) = world.source.requests
+    assert ("WATCH", "/api/v1/pods") == (asked.verb, asked.path)
+    del asked.params["timeoutSeconds"]  # type: ignore[attr-defined]  # drawn, and tested elsewhere
+    assert {
+        "watch": "true",
+        "allowWatchBookmarks": "true",
+        "sendInitialEvents": "true",
+        "resourceVersionMatch": "NotOlderThan",
+    } == asked.params
+
+
+def test_REF_40_a_known_version_is_never_gone_back_from(world: World) -> None:
+    _told(world)
+    world.source.send_error(500, "StorageReadError")
+    assert _is_backoff(world.step())
+    assert ["replace a,b @12"] * 2 == _told(world)
+    assert ["", "12"] == world.source.params("WATCH", "resourceVersion")
+
+
+def test_REF_40a_and_REF_40b_changes_before_the_end_are_part_of_the_list(world: World) -> None:
+    world.source.completes_streams = False
+    assert [] == _told(world)
+    world.source.modify(pod("a"))
+    world.source.delete("ns/b")
+    world.source.send_event("BOOKMARK", world.source.end_of_initial_events("false"))
+    world.source.bookmark()
+    assert ([], "") == (_told(world), world.reflector.last_sync_resource_version)
+    world.source.send_event("BOOKMARK", world.source.end_of_initial_events())
+    assert ["replace a @15"] == _told(world)
+    assert "15" == world.reflector.last_sync_resource_version
+
+
+@pytest.mark.parametrize("cut", [None, ConnectionLost("GET", "/", "reset")])
+def test_REF_40c_a_stream_that_ends_early_starts_over(world: World, cut: TransportError | None) -> None:
+    world.source.completes_streams = False
+    _told(world)
+    world.source.delete_drop_watch("ns/b")
+    world.source.send(cut)
+    assert _is_backoff(world.step())
+    world.source.completes_streams = True
+    assert ["replace a @13"] == _told(world)
+    assert (0, 2) == (world.source.count("LIST"), world.source.count("WATCH"))
+
+
+@pytest.mark.parametrize("fault", [ConnectionRefused("GET", "/", "refused"), refusal(429, "TooManyRequests")])
+def test_REF_40c_a_server_that_is_down_or_busy_is_asked_again(world: World, fault: TransportError | Response) -> None:
+    world.source.fail("WATCH", fault)
+    assert _is_backoff(world.step())
+    assert ["replace a,b @12"] == _told(world)
+    assert 0 == world.source.count("LIST")
+
+
+@pytest.mark.parametrize(
+    "fault", [refusal(403, "Forbidden"), refusal(500, "InternalError"), RequestTimeout("GET", "/", "slow")]
+)
+def test_REF_40c_other_failures_list_in_this_round_only(world: World, fault: TransportError | Response) -> None:
+    world.source.fail("WATCH", fault)
+    assert 0.0 == world.step()
+    assert ["replace a,b @12"] == _told(world)
+    world.source.send_error(410, "Expired")
+    assert _is_backoff(world.step())
+    _told(world)
+    assert ["true", "", "true"] == world.source.params("WATCH", "sendInitialEvents")
+    assert (1, []) == (world.source.count("LIST"), world.errors)
+
+
+def test_REF_40c_a_stream_that_is_closed_at_once_is_followed_by_a_list(world: World) -> None:
+    world.source.fail("WATCH", Response(200, {}, b""))
+    world.step()
+    assert 0.0 == world.step()
+    assert ["replace a,b @12"] == _told(world)
+    assert 1 == world.source.count("LIST")
+
+
+def test_REF_40d_streaming_has_to_be_asked_for(clock: FakeClock) -> None:
+    world = World(clock)
+    assert ["replace  @10"] == _told(world)
+    assert [""] == world.source.params("WATCH", "sendInitialEvents")
+
+
+@pytest.mark.parametrize(
+    "answer", [refusal(422, "Invalid", "sendInitialEvents is forbidden"), refusal(400, "BadRequest")]
+)
+def test_REF_40e_a_server_that_cannot_is_not_asked_again(world: World, answer: Response) -> None:
+    world.source.fail("WATCH", answer)
+    _told(world)
+    world.source.send_error(410, "Expired")
+    world.step()
+    _told(world)
+    assert ["true", "", ""] == world.source.params("WATCH", "sendInitialEvents")
+    assert 2 == world.source.count("LIST")
+
+
+def test_REF_40e_a_silent_stream_is_given_up_and_a_list_follows(world: World) -> None:
+    world.source.completes_streams = False
+    _told(world)
+    silent = world.source.last_stream
+    assert silent is not None
+    assert 30.0 == silent.idle_timeout
+    world.source.send(RequestTimeout("GET", "/", "silent for 30 s"))
+    assert 0.0 == world.step()
+    assert silent.closed
+    assert ["replace a,b @12"] == _told(world)
+    assert 1 == world.source.count("LIST")
+
+
+def test_REF_40e_silence_after_the_end_costs_another_watch_only(world: World) -> None:
+    _told(world)
+    world.clock.step(30)
+    world.source.send(RequestTimeout("GET", "/", "silent for 30 s"))
+    assert ["replace a,b @12"] == _told(world)
+    assert ["true", ""] == world.source.params("WATCH", "sendInitialEvents")
+    assert 0 == world.source.count("LIST")
+
+
+@pytest.mark.parametrize(
+    "too_old", [refusal(410, "Expired"), refusal(504, "Timeout", "Too large resource version: 99")]
+)
+def test_REF_40f_a_version_that_is_gone_is_left_out_at_once_and_then_waited_for(
+    world: World, too_old: Response
+) -> None:
+    _told(world)
+    world.source.send_error(410, "Expired")
+    world.step()
+    world.source.fail("WATCH", too_old, too_old)
+    assert 0.0 == world.step()
+    assert _is_backoff(world.step())
+    _told(world)
+    assert ["", "12", "", ""] == world.source.params("WATCH", "resourceVersion")
+    assert 0 == world.source.count("LIST")
+
+
+def test_REF_40g_each_object_is_transformed_once(clock: FakeClock) -> None:
+    source, seen = FakeSource(), []
+
+    def transform(obj: Object) -> Object:
+        seen.append(obj.key)
+        return obj
+
+    informer = informer_of(source, clock, streaming=True)
+    informer.set_transform(transform)
+    recorder = Recorder()
+    informer.add_event_handler(recorder)
+    source.add(pod("a"))
+    source.add(pod("b"))
+    with running(informer):
+        source.add(pod("c"))
+        recorder.wait_for(3)
+    assert ["ns/a", "ns/b", "ns/c"] == seen

@@ -1,0 +1,184 @@
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kube.client import Client, Watch, WatchEvent, _lines
+from kube.errors import ApiError, Expired, InternalError, NotFound
+from kube.objects import Object
+from kube.resources import NODES, PODS
+from ports.transport import Request, Response
+from tests.kube.fakes import Answer, FakeStream, ScriptedTransport, answer, status
+
+POD = {"metadata": {"name": "a", "namespace": "ns", "resourceVersion": "5"}}
+
+
+class Chunks(FakeStream):
+    """A stream of given chunks."""
+
+    def __init__(self, chunks: list[bytes]) -> None:
+        super().__init__(Response(200, {}, b""))
+        self.chunks = chunks
+
+    def __iter__(self) -> Any:
+        return iter(self.chunks)
+
+
+def client(*script: Answer) -> tuple[Client, list[Request]]:
+    transport = ScriptedTransport(script)
+    return Client(transport, timeout=7), transport.requests
+
+
+def test_a_list_is_split_into_objects_that_know_their_kind() -> None:
+    listed = answer(200, {"kind": "PodList", "metadata": {"resourceVersion": "9", "continue": "next"}, "items": [POD]})
+    kube, requests = client(listed)
+
+    page = kube.list_page(PODS, "ns", label_selector="a=b", limit=500, continue_token="token", resource_version="0")
+
+    assert ("9", "next") == (page.resource_version, page.continue_token)
+    assert [("v1", "Pod", "ns/a")] == [(item.api_version, item.kind, item.key) for item in page.items]
+    url = urlsplit(requests[0].url)
+    assert "/api/v1/namespaces/ns/pods" == url.path
+    expected = {"labelSelector": ["a=b"], "limit": ["500"], "continue": ["token"], "resourceVersion": ["0"]}
+    assert expected == parse_qs(url.query)
+
+
+def test_REST_4_a_list_that_broke_and_is_sent_again_has_each_object_once() -> None:
+    body = msgspec.json.encode({"kind": "PodList", "metadata": {}, "items": [POD, POD | {"spec": {}}, POD]})
+
+    class Repeating(ScriptedTransport):
+        def request(self, request: Request) -> Response:
+            assert request.receiver is not None
+            request.receiver()(body[:-20])
+            request.receiver()(body)
+            return Response(200, {}, b"", len(body))
+
+    assert ["ns/a"] * 3 == [item.key for item in Client(Repeating([])).list_page(PODS).items]
+
+
+def test_REF_16_a_table_is_refused() -> None:
+    kube, _ = client(answer(200, {"kind": "Table", "metadata": {}}))
+
+    with pytest.raises(ApiError, match="a Table instead of a list"):
+        kube.list_page(PODS)
+
+
+@pytest.mark.parametrize("body", [b"<html>", b"{}", b'{"kind":"PodList","metadata":{},"items":[{}]}', b""])
+def test_a_list_that_cannot_be_read_is_a_failure_of_the_server(body: bytes) -> None:
+    kube, _ = client(Response(200, {}, body))
+
+    with pytest.raises(InternalError, match="undecodable"):
+        kube.list_page(PODS)
+
+
+@pytest.mark.parametrize("body", [b"<html>", b"{}", b""])
+def test_an_object_that_cannot_be_read_is_a_failure_of_the_server(body: bytes) -> None:
+    kube, _ = client(Response(200, {}, body))
+
+    with pytest.raises(InternalError, match="undecodable"):
+        kube.get(PODS, "a", "ns")
+
+
+def test_REF_20_a_watch_asks_for_bookmarks() -> None:
+    transport = ScriptedTransport([answer(200)])
+    Client(transport).watch(NODES, resource_version="5", timeout_seconds=300, options={"sendInitialEvents": "true"})
+
+    query = parse_qs(urlsplit(transport.requests[0].url).query)
+    assert {
+        "watch": ["true"],
+        "allowWatchBookmarks": ["true"],
+        "resourceVersion": ["5"],
+        "timeoutSeconds": ["300"],
+        "sendInitialEvents": ["true"],
+    } == query
+
+
+@pytest.mark.parametrize(("timeout", "patience"), [(100, 130.0), (300, 180.0)])
+def test_TH_13_a_watch_may_outlive_its_timeout_by_30_seconds_and_be_silent_for_three_minutes(
+    timeout: int, patience: float
+) -> None:
+    idle: list[float] = []
+
+    class Transport(ScriptedTransport):
+        def stream(self, request: Request, idle_timeout: float) -> Any:
+            idle.append(idle_timeout)
+            return super().stream(request, idle_timeout)
+
+    Client(Transport([answer(200)])).watch(NODES, resource_version="5", timeout_seconds=timeout)
+
+    assert [patience] == idle
+
+
+def events(*lines: bytes) -> list[WatchEvent]:
+    return list(Watch(Chunks([line + b"\n" for line in lines]), PODS))
+
+
+def test_REF_30_a_line_that_cannot_be_read_is_an_internal_error() -> None:
+    (event,) = events(b'{"type":')
+
+    assert ("ERROR", InternalError) == (event.type, type(event.object))
+
+
+def test_REF_24_an_object_without_metadata_does_not_end_the_watch() -> None:
+    odd, good = events(b'{"type":"ADDED","object":{}}', b'{"type":"ADDED","object":%s}' % msgspec.json.encode(POD))
+
+    assert isinstance(odd.object, ApiError)
+    assert isinstance(good.object, Object)
+
+
+def test_REF_27_an_error_event_carries_its_class() -> None:
+    (event,) = events(b'{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Gone"}}')
+
+    assert isinstance(event.object, Expired)
+
+
+def test_a_refused_watch_is_closed() -> None:
+    transport = ScriptedTransport([status(404, "NotFound")])
+    with pytest.raises(NotFound, match="WATCH /api/v1/pods"):
+        Client(transport).watch(PODS, resource_version="", timeout_seconds=1)
+
+
+@given(st.lists(st.binary(max_size=6).map(lambda b: b.replace(b"\n", b"")), max_size=5), st.data())
+def test_TH_18_lines_do_not_depend_on_chunk_borders(lines: list[bytes], data: st.DataObject) -> None:
+    text = b"\n".join(lines)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=4)))
+    chunks = [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
+
+    assert [line for line in lines if line.strip()] == list(_lines(Chunks(chunks)))
+
+
+def test_a_deletion_names_what_may_be_deleted_and_how() -> None:
+    kube, requests = client(answer(200), answer(200))
+
+    kube.delete(PODS, "a", "ns", uid="u", resource_version="5", propagation="Orphan", grace_period_seconds=0)
+    kube.delete(NODES, "n")
+
+    bodies = [msgspec.json.decode(request.body or b"") for request in requests]
+    assert {
+        "apiVersion": "v1",
+        "kind": "DeleteOptions",
+        "preconditions": {"uid": "u", "resourceVersion": "5"},
+        "propagationPolicy": "Orphan",
+        "gracePeriodSeconds": 0,
+    } == bodies[0]
+    assert {"apiVersion": "v1", "kind": "DeleteOptions"} == bodies[1]
+
+
+def test_each_verb_has_its_method_path_and_type() -> None:
+    kube, requests = client(*[answer(200, POD)] * 4)
+
+    kube.create(PODS, POD, "ns")
+    kube.patch(PODS, "a", "ns", {}, subresource="status")
+    kube.replace(PODS, "a", "ns", POD, subresource="status")
+    kube.get(NODES, "n")
+
+    asked = [(r.method, r.url, r.headers.get("content-type"), r.timeout) for r in requests]
+    assert [
+        ("POST", "/api/v1/namespaces/ns/pods", "application/json", 7),
+        ("PATCH", "/api/v1/namespaces/ns/pods/a/status", "application/merge-patch+json", 7),
+        ("PUT", "/api/v1/namespaces/ns/pods/a/status", "application/json", 7),
+        ("GET", "/api/v1/nodes/n", None, 7),
+    ] == asked

@@ -1,0 +1,73 @@
+import pytest
+
+from kube.client import Client
+from kube.deletion import Destroyer, Evidence
+from kube.errors import Conflict, Forbidden, NotFound
+from kube.objects import Object
+from kube.resources import PODS
+from ports.transport import RequestTimeout, Response
+from tests.kube.fakes import Answer, FakeApi, ScriptedTransport, status
+
+PATH = "/api/v1/namespaces/ns/pods/a"
+POD = {"metadata": {"name": "a", "namespace": "ns"}}
+
+
+def test_F5_evidence_comes_only_from_a_live_read() -> None:
+    with pytest.raises(TypeError, match="observe"):
+        Evidence(object(), PODS, Object(b'{"metadata":{}}'))
+
+
+def test_F5_what_was_seen_live_is_deleted_in_the_version_that_was_seen() -> None:
+    api = FakeApi()
+    api.put(PATH, POD)
+    destroyer = Destroyer(Client(api))
+
+    evidence = destroyer.observe(PODS, "a", "ns")
+    assert evidence is not None
+    destroyer.delete(evidence)
+
+    assert {} == api.objects
+    assert ["GET a", "DELETE a"] == api.calls
+    assert api.requests[1].body is not None
+    assert b'"uid":"uid-%s","resourceVersion":"1"' % PATH.encode() in api.requests[1].body
+
+
+def test_F3_a_pod_that_changed_since_is_not_deleted() -> None:
+    api = FakeApi()
+    api.put(PATH, POD)
+    destroyer = Destroyer(Client(api))
+    evidence = destroyer.observe(PODS, "a", "ns")
+    api.put(PATH, POD)
+
+    assert evidence is not None
+    with pytest.raises(Conflict):
+        destroyer.delete(evidence)
+
+
+def test_EXP_1_what_is_gone_already_was_deleted() -> None:
+    api = FakeApi()
+    api.put(PATH, POD)
+    destroyer = Destroyer(Client(api))
+    evidence = destroyer.observe(PODS, "a", "ns")
+    api.objects.clear()
+
+    assert evidence is not None
+    destroyer.delete(evidence)
+
+
+def test_F1_absence_is_an_explicit_not_found_of_this_object() -> None:
+    assert Destroyer(Client(FakeApi())).observe(PODS, "a", "ns") is None
+
+
+@pytest.mark.parametrize(
+    ("answered", "raised"),
+    [
+        (Response(404, {}, b"404 page not found"), NotFound),
+        (status(404, "NotFound"), NotFound),
+        (status(403, "Forbidden", name="a"), Forbidden),
+        (RequestTimeout("GET", PATH, "no answer"), RequestTimeout),
+    ],
+)
+def test_F1_nothing_else_counts_as_absence(answered: Answer, raised: type[Exception]) -> None:
+    with pytest.raises(raised):
+        Destroyer(Client(ScriptedTransport([answered]))).observe(PODS, "a", "ns")

@@ -1,0 +1,64 @@
+import pytest
+
+from kube.errors import (
+    AlreadyExists,
+    ApiError,
+    Conflict,
+    Expired,
+    Forbidden,
+    InternalError,
+    NotFound,
+    Status,
+    TooManyRequests,
+    error_from_answer,
+    error_from_status,
+)
+
+
+@pytest.mark.parametrize(
+    ("reason", "code", "expected"),
+    [
+        ("Expired", 410, Expired),
+        ("Gone", 410, Expired),
+        ("SomethingNew", 410, Expired),
+        ("AlreadyExists", 409, AlreadyExists),
+        ("Conflict", 409, Conflict),
+        ("SomethingNew", 500, InternalError),
+        ("InternalError", 503, InternalError),
+        ("", 429, TooManyRequests),
+        ("NotFound", 200, NotFound),
+        ("StorageReadError", 418, ApiError),
+    ],
+)
+def test_REST_10_the_reason_decides_and_the_code_when_it_is_unknown(
+    reason: str, code: int, expected: type[ApiError]
+) -> None:
+    assert expected is type(error_from_status(Status(reason=reason, code=code)))
+
+
+def test_REST_9_a_status_gives_its_causes_and_its_pause() -> None:
+    body = (
+        b'{"kind":"Status","code":429,"reason":"TooManyRequests","message":"busy","details":'
+        b'{"name":"x","retryAfterSeconds":3,"causes":[{"reason":"FieldValueInvalid","field":"spec.a","message":"m"}]}}'
+    )
+
+    error = error_from_answer(429, body, "GET /x")
+
+    assert ("GET /x: busy", 3, "spec.a") == (
+        str(error),
+        error.details.retry_after_seconds,
+        error.details.causes[0].field,
+    )
+
+
+@pytest.mark.parametrize("body", [b"<html>denied</html>", b'{"error":"denied"}', b'"denied"'])
+def test_REST_9_a_page_that_is_no_status_is_the_message(body: bytes) -> None:
+    error = error_from_answer(403, body, "GET /x")
+
+    assert isinstance(error, Forbidden)
+    assert "denied" in str(error)
+
+
+def test_REST_9_a_long_page_is_cut_and_an_empty_one_named() -> None:
+    assert 2048 == len(error_from_answer(502, b"x" * 5000).message)
+    assert "the server answered 502 without a body" == error_from_answer(502, b"").message

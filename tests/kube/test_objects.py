@@ -1,0 +1,89 @@
+import json
+
+import msgspec
+import pytest
+
+from kube.objects import Object
+from kube.resources import LEASES, NODES, PODS
+
+POD = (
+    b'{"metadata":{"name":"a","namespace":"ns","uid":"u","labels":{"x":"1"},"futureField":1,'
+    b'"managedFields":[{"manager":"kubectl"}],"ownerReferences":['
+    b'{"apiVersion":"v1","kind":"A","name":"by","uid":"1"},'
+    b'{"apiVersion":"apps/v1","kind":"StatefulSet","name":"s","uid":"2","controller":true}]},"spec":{"unknown":[1]}}'
+)
+
+
+def test_KEY_1_the_key_has_the_namespace_where_there_is_one() -> None:
+    assert ("ns/a", "n") == (Object(POD).key, Object(b'{"metadata":{"name":"n"}}').key)
+
+
+def test_KEY_5_an_object_without_metadata_is_an_error() -> None:
+    with pytest.raises(msgspec.ValidationError, match="metadata"):
+        Object(b"{}")
+
+
+def test_PY_7_no_field_is_lost_but_managed_fields() -> None:
+    tree = Object(POD, "v1", "Pod").decode()
+
+    assert ({"unknown": [1]}, 1, "v1", "Pod") == (
+        tree["spec"],
+        tree["metadata"]["futureField"],
+        tree["apiVersion"],
+        tree["kind"],
+    )
+    assert "managedFields" not in tree["metadata"]
+
+
+@pytest.mark.parametrize(
+    "meta",
+    [
+        '{"name":"a","managedFields":[{"x":[1]}]}',
+        '{"managedFields":[{"x":[1]}],"name":"a"}',
+        '{"name": "a", "managedFields": [{"x": [1]}]}',
+        '{"annotations":{"x":"\\",\\"managedFields\\":[1]"},"managedFields":[{"x":[1]}],"name":"a"}',
+    ],
+)
+def test_INF_30_managed_fields_go_wherever_and_however_they_are_written(meta: str) -> None:
+    inner = json.dumps([{"managedFields": 1}, {"a": 1, "managedFields": [2]}], separators=(",", ":"))
+    for text in (f'{{"metadata":{meta},"spec":{inner}}}', f'{{"before":{inner},"metadata":{meta}}}'):
+        expected = json.loads(text)
+        del expected["metadata"]["managedFields"]
+        obj = Object(text.encode())
+
+        assert expected == json.loads(obj.raw)
+        assert b"" == bytes(obj.metadata.managed_fields_)
+
+
+def test_a_text_that_only_mentions_managed_fields_is_kept_as_it_is() -> None:
+    raw = b'{"metadata":{"name":"a"},"data":{"x":"\\"managedFields\\" and \\"more\\""},"managedFields":1}'
+
+    assert raw == Object(raw).raw
+
+
+def test_F2_nobody_can_change_what_others_see() -> None:
+    pod = Object(POD)
+    pod.decode()["metadata"]["labels"]["x"] = "2"
+
+    assert {"x": "1"} == dict(pod.metadata.labels)
+    for view in (pod.metadata.labels, pod.metadata.annotations):
+        with pytest.raises(TypeError):
+            view["x"] = "2"  # type: ignore[index]
+    with pytest.raises(AttributeError):
+        pod.metadata.name = "b"  # type: ignore[misc]
+
+
+def test_the_controller_is_the_owner_that_controls() -> None:
+    controller = Object(POD).metadata.controller
+
+    assert controller is not None
+    assert ("StatefulSet", "2") == (controller.kind, controller.uid)
+    assert Object(b'{"metadata":{}}').metadata.controller is None
+
+
+def test_resources_know_their_paths() -> None:
+    assert "/api/v1/namespaces/ns/pods/a/status" == PODS.path("ns", "a", "status")
+    assert "/api/v1/pods" == PODS.path()
+    assert "/api/v1/nodes/n" == NODES.path("ignored", "n")
+    assert "/apis/coordination.k8s.io/v1/namespaces/ns/leases" == LEASES.path("ns")
+    assert "leases.coordination.k8s.io" == str(LEASES)

@@ -1,0 +1,142 @@
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kube.semantic import covers, merge_patch, quantity, semantically_equal
+from tests.kube.fakes import merged
+
+_KEYS = st.sampled_from(["replicas", "name", "labels", "storage", "ports", "spec", "optional"])
+_SCALARS = st.one_of(st.none(), st.booleans(), st.integers(-2, 2), st.sampled_from(["", "a", "1Gi", "1024Mi"]))
+_TREES = st.dictionaries(
+    _KEYS,
+    st.recursive(
+        _SCALARS, lambda inner: st.one_of(st.lists(inner, max_size=2), st.dictionaries(_KEYS, inner, max_size=3))
+    ),
+    max_size=4,
+)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"a": None}, {}),
+        ({"metadata": {"creationTimestamp": None}, "status": {}, "env": []}, {}),
+        ({"a": {"b": {"c": None}}}, {}),
+        ({"hostNetwork": False, "nodePort": 0, "name": ""}, {}),
+        ({"resources": {"requests": {"storage": "1Gi"}}}, {"resources": {"requests": {"storage": "1024Mi"}}}),
+        ({"limits": {"cpu": "1"}}, {"limits": {"cpu": 1}}),
+        ({"limits": {"cpu": "0.5"}}, {"limits": {"cpu": "500m"}}),
+        ({"volumes": [{"name": "x", "emptyDir": {}}]}, {"volumes": [{"name": "x"}]}),
+    ],
+)
+def test_objects_11_1_what_says_nothing_is_equal_to_absence(one: Any, other: Any) -> None:
+    assert semantically_equal(one, other)
+    assert semantically_equal(other, one)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"replicas": 0}, {}),
+        ({"partition": 0}, {}),
+        ({"privileged": False}, {}),
+        ({"optional": False}, {}),
+        ({"storageClassName": ""}, {}),
+        ({"args": ["a", "b"]}, {"args": ["b", "a"]}),
+        ({"labels": {"a": ""}}, {"labels": {}}),
+        ({"data": {"storage": "1Gi"}}, {"data": {"storage": "1024Mi"}}),
+        ({"image": "1Gi"}, {"image": "1024Mi"}),
+        ({"limits": {"cpu": "0"}}, {}),
+        ({"rules": [{"resources": ["pods"]}]}, {"rules": [{"resources": ["nodes"]}]}),
+    ],
+)
+def test_objects_11_1_statements_differ(one: Any, other: Any) -> None:
+    assert not semantically_equal(one, other)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1Ki", Decimal(1024)),
+        ("1k", Decimal(1000)),
+        ("250m", Decimal("0.25")),
+        ("1e3", Decimal(1000)),
+        (2, Decimal(2)),
+        ("pods", None),
+        ("Infinity", None),
+        ("", None),
+    ],
+)
+def test_quantities_have_values(text: str | int, value: Decimal | None) -> None:
+    assert value == quantity(text)
+
+
+def test_objects_11_7_what_the_server_adds_is_no_difference() -> None:
+    desired = {"spec": {"template": {"containers": [{"name": "pd", "ports": [{"containerPort": 2379}]}]}}}
+    defaulted = {
+        "name": "pd",
+        "terminationMessagePath": "/dev/termination-log",
+        "ports": [{"containerPort": 2379, "protocol": "TCP"}],
+    }
+    live = {"spec": {"revisionHistoryLimit": 10, "template": {"containers": [defaulted]}}}
+
+    assert covers(live, desired)
+
+
+def test_a_patch_holds_only_what_differs() -> None:
+    live = {"spec": {"replicas": 3, "paused": True}, "metadata": {"labels": {"a": "1", "foreign": "x"}}}
+    desired = {"spec": {"replicas": 5, "paused": True}, "metadata": {"labels": {"a": "1"}}}
+
+    assert {"spec": {"replicas": 5}} == merge_patch(live, desired, None)
+
+
+def test_what_we_wrote_and_do_not_want_any_more_is_removed_and_the_rest_survives() -> None:
+    live = {"spec": {"a": 1, "b": 2, "c": 3}, "metadata": {"name": "x", "annotations": {"ours": "1", "foreign": "2"}}}
+    desired = {"spec": {"a": 1}, "metadata": {"name": "x"}}
+    applied = {"spec": {"a": 1, "b": 2, "gone": 4}, "metadata": {"annotations": {"ours": "1"}}}
+
+    patch = merge_patch(live, desired, applied)
+
+    assert {"spec": {"b": None}, "metadata": {"annotations": {"ours": None}}} == patch
+
+
+def test_a_structure_of_ours_is_removed_whole_because_its_defaults_make_no_sense_alone() -> None:
+    live = {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 3, "maxUnavailable": 1}}}
+    applied = {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 3}}}
+    desired = {"updateStrategy": {"type": "OnDelete"}}
+
+    assert {"updateStrategy": {"type": "OnDelete", "rollingUpdate": None}} == merge_patch(live, desired, applied)
+
+
+def test_a_list_that_differs_is_replaced_whole_as_it_is_written() -> None:
+    desired = {"volumes": [{"name": "a", "emptyDir": {}}, {"name": "b"}]}
+
+    assert desired == merge_patch({"volumes": [{"name": "a", "emptyDir": {}}]}, desired, None)
+
+
+def test_a_field_that_left_an_item_of_a_list_is_a_difference_only_when_it_was_ours() -> None:
+    live = {"containers": [{"name": "pd", "env": [{"name": "A"}], "tty": True}]}
+    desired = {"containers": [{"name": "pd", "tty": True}]}
+
+    assert merge_patch(live, desired, None) is None
+    assert desired == merge_patch(live, desired, live)
+
+
+@given(_TREES, _TREES, st.one_of(st.none(), _TREES))
+def test_after_a_patch_there_is_nothing_to_patch(live: Any, desired: Any, applied: Any) -> None:
+    patch = merge_patch(live, desired, applied)
+
+    after = live if patch is None else merged(live, patch)
+
+    assert covers(after, desired)
+    assert merge_patch(after, desired, applied) is None
+
+
+@given(_TREES, _TREES)
+def test_equal_trees_cover_each_other(one: Any, other: Any) -> None:
+    if semantically_equal(one, other):
+        assert covers(one, other)
+        assert covers(other, one)

@@ -1,0 +1,39 @@
+"""How soon something is looked at again."""
+
+from datetime import timedelta
+from typing import cast
+
+import pytest
+
+from kube.objects import Json
+from member.polling import next_look
+from member.round import Doors, Listers, Round, Settings
+from ports.clock import FakeClock
+from tests.member.clusters import cluster
+
+
+class _Doors:
+    def __init__(self, clock: FakeClock) -> None:
+        self.clock = clock
+
+
+def look(clock: FakeClock, *conditions: Json) -> float:
+    tc = cluster(status={"tikv": {"conditions": list(conditions)}})
+    doors = cast("Doors", _Doors(clock))
+    return next_look(Round(cast("object", None), tc, cast("Listers", None), Settings(""), doors), "tikv")  # type: ignore[arg-type]
+
+
+def progressing(clock: FakeClock, seconds: float, status: str = "True") -> Json:
+    since = clock.wall() - timedelta(seconds=seconds)
+    return {"type": "Progressing", "status": status, "lastTransitionTime": since.strftime("%Y-%m-%dT%H:%M:%SZ")}
+
+
+@pytest.mark.parametrize(("age", "expected"), [(0, 0.5), (3, 0.5), (20, 2.0), (60, 6.0), (86400, 10.0), (-60, 0.5)])
+def test_the_longer_it_has_lasted_the_later_the_next_look(clock: FakeClock, age: float, expected: float) -> None:
+    assert expected == look(clock, progressing(clock, age))
+
+
+def test_what_has_just_begun_is_looked_at_soon(clock: FakeClock) -> None:
+    assert 0.5 == look(clock)
+    assert 0.5 == look(clock, progressing(clock, 600, "False"))
+    assert 0.5 == look(clock, {"type": "Progressing", "status": "True", "lastTransitionTime": "yesterday"})

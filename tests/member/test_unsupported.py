@@ -1,0 +1,30 @@
+"""A spec with parts that nothing is made for is noticed."""
+
+import pytest
+
+from apis.tidbcluster import TidbCluster
+from member.unsupported import unsupported
+from tests.member.clusters import cluster
+
+STORED = {"replicas": 1, "requests": {"storage": "1Gi"}}
+
+
+@pytest.mark.parametrize(
+    ("tc", "expected"),
+    [
+        (cluster(), []),
+        (cluster(pdms=[{"name": "tso", "replicas": 1}]), []),
+        (cluster(pdms=[{"name": "tso", "replicas": 1}], pd={"mode": "ms"}), ["pdms"]),
+        (
+            cluster(
+                ticdc={"replicas": 1},
+                pump=STORED,
+                tiproxy={"replicas": 0},
+                tiflash=STORED | {"storageClaims": [{"resources": {"requests": {"storage": "1Gi"}}}]},
+            ),
+            ["tiproxy", "tiflash", "pump", "ticdc"],
+        ),
+    ],
+)
+def test_parts_without_a_manager_are_named(tc: TidbCluster, expected: list[str]) -> None:
+    assert expected == unsupported(tc)

@@ -1,0 +1,50 @@
+"""What a machine lacks is named, with the package that has it (`hack/setup.sh`)."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def set_up(directory: Path, **environ: str) -> subprocess.CompletedProcess[str]:
+    """Run the script with nothing else in its environment."""
+    return subprocess.run(
+        [str(ROOT / "hack" / "setup.sh"), str(directory / "venv")],
+        env={"PATH": str(directory), **environ},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+
+
+def make_python(directory: Path, body: str) -> Path:
+    """Something that is called as Python is, and does what `body` says."""
+    python = directory / "python3.11"
+    python.write_text(f"#!/bin/sh\n{body}\n")
+    python.chmod(0o755)
+    return python
+
+
+def test_a_missing_python_is_named(tmp_path: Path) -> None:
+    done = set_up(tmp_path)
+    assert 1 == done.returncode
+    assert "Python 3.11 or newer is needed" in done.stderr
+    assert "apt-get install python3" in done.stderr
+
+
+def test_a_missing_venv_or_pip_is_named_with_its_packages(tmp_path: Path) -> None:
+    make_python(tmp_path, 'case "$2" in *ensurepip*) exit 1;; esac')
+    done = set_up(tmp_path)
+    assert 1 == done.returncode
+    assert "apt-get install python3-venv python3-pip" in done.stderr
+
+
+@pytest.mark.parametrize("version", ["old", "new"])
+def test_the_first_python_that_is_new_enough_is_taken(tmp_path: Path, version: str) -> None:
+    make_python(tmp_path, f'echo "$0 {version} $*" >> {tmp_path}/calls; test {version} = new')
+    done = set_up(tmp_path)
+    assert 1 == done.returncode  # this stand-in makes no virtual environment
+    assert ("-m venv" in (tmp_path / "calls").read_text()) is (version == "new")

@@ -1,0 +1,50 @@
+import threading
+from datetime import UTC, timedelta
+
+import pytest
+
+from ports.clock import FakeClock, SystemClock
+from ports.stopping import Stop
+
+
+def test_TH_20_a_fake_clock_moves_only_when_stepped(clock: FakeClock) -> None:
+    before = clock.wall()
+    clock.step(1.5)
+
+    assert (1.5, before + timedelta(seconds=1.5)) == (clock.now(), clock.wall())
+
+
+def test_TH_20_a_step_wakes_who_is_due_and_only_them(clock: FakeClock) -> None:
+    stop = Stop()
+    woken: list[bool] = []
+    threads = [
+        threading.Thread(target=lambda s=seconds: woken.append(stop.wait(clock, s)), name="sleeper")
+        for seconds in (1, 9)
+    ]
+    for thread in threads:
+        thread.start()
+    clock.wait_for_waiters(2)
+    clock.step(1)
+
+    assert not clock.has_waiters(2)
+    threads[0].join(5)
+    assert [False] == woken
+    stop.set()
+    threads[1].join(5)
+    assert [False, True] == woken
+
+
+def test_waiting_for_waiters_that_do_not_come_is_an_error(clock: FakeClock) -> None:
+    with pytest.raises(TimeoutError, match="0 threads wait on the clock, expected 1"):
+        clock.wait_for_waiters(timeout=0.01)
+
+
+def test_the_system_clock_tells_utc_and_waits_at_most_as_told() -> None:
+    clock = SystemClock()
+    condition = threading.Condition()
+    before = clock.now()
+    with condition:
+        clock.wait(condition, 0.001)
+
+    assert clock.now() > before
+    assert UTC == clock.wall().tzinfo

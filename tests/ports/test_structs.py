@@ -1,0 +1,70 @@
+"""Types that threads share are prepared first (docs/adr/0006)."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from ports.structs import convert, decoder
+
+ROOT = Path(__file__).resolve().parents[2]
+ROOMS = (
+    "apis",
+    "cli",
+    "controller_manager",
+    "controllers",
+    "dataplane",
+    "discovery",
+    "informers",
+    "kube",
+    "member",
+    "sandbox",
+)
+UNPREPARED = re.compile(r"msgspec\.(json\.decode\([^#\n]*type=|convert\()")
+
+RACE = """
+import sys, threading
+from apis.decoding import decode
+from apis.tidbcluster import TidbCluster
+sys.setswitchinterval(1e-6)
+start = threading.Barrier(8)
+tree = {"metadata": {"name": "x"}, "spec": {"pd": {"replicas": 1}, "tikv": {"replicas": 1}, "tidb": {"replicas": 1}}}
+def first() -> None:
+    start.wait()
+    decode(tree, TidbCluster)
+threads = [threading.Thread(target=first) for _ in range(8)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+"""
+
+
+class Point(msgspec.Struct):
+    """A type of this test's own."""
+
+    x: int
+
+
+def test_a_decoder_is_made_once() -> None:
+    assert decoder(Point) is decoder(Point)
+    assert Point(1) == decoder(Point).decode(b'{"x": 1}') == convert({"x": 1}, Point)
+
+
+@pytest.mark.slow
+def test_workers_may_decode_their_first_cluster_at_the_same_moment() -> None:
+    for _ in range(5):
+        done = subprocess.run([sys.executable, "-c", RACE], cwd=ROOT, capture_output=True, timeout=60, check=False)
+        assert (0, b"") == (done.returncode, done.stderr)
+
+
+def test_nobody_decodes_with_a_type_that_was_not_prepared() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}: {line.strip()}"
+        for room in ROOMS
+        for path in sorted((ROOT / room).rglob("*.py"))
+        for line in path.read_text().splitlines()
+        if UNPREPARED.search(line)
+    ]
+    assert [] == found

@@ -1,0 +1,52 @@
+"""The definitions of the built-in kinds."""
+
+import pytest
+
+from kube.objects import Json
+from kube.resources import Resource
+from sandbox.apiserver import schemas
+from sandbox.apiserver.import_schemas import extracted
+from sandbox.apiserver.kinds import BUILT_IN, Kind
+
+_THINGS = Resource("example.com", "v1", "things", "Thing")
+
+
+@pytest.mark.parametrize("kind", BUILT_IN, ids=lambda kind: kind.key)
+def test_every_built_in_kind_has_one(kind: Kind) -> None:
+    assert {"apiVersion", "kind", "metadata"} <= set(schemas.of(kind.resource)["properties"])
+
+
+def test_definitions_are_extracted_with_all_they_refer_to() -> None:
+    kind = {"group": "example.com", "version": "v1", "kind": "Thing"}
+    prefix = "#/components/schemas/"
+    parts: Json = {"type": "array", "items": {"allOf": [{"$ref": f"{prefix}a.Part"}], "default": {}}}
+    published = {
+        "a.Thing": {
+            "description": "long text",
+            "type": "object",
+            "properties": {"parts": parts | {"x-kubernetes-patch-merge-key": "name"}},
+            "x-kubernetes-group-version-kind": [kind],
+        },
+        "a.Part": {"type": "object", "properties": {"self": {"$ref": f"{prefix}a.Part"}}},
+        "a.Unused": {"type": "object"},
+    }
+    found = extracted([{"components": {"schemas": published}}], [_THINGS])
+    assert {
+        "a.Thing": {
+            "type": "object",
+            "properties": {
+                "parts": {
+                    "type": "array",
+                    "items": {"$ref": "a.Part"},
+                    "x-kubernetes-patch-merge-key": "name",
+                }
+            },
+            "x-kubernetes-group-version-kind": [kind],
+        },
+        "a.Part": {"type": "object", "properties": {"self": {"$ref": "a.Part"}}},
+    } == found
+
+
+def test_a_resource_that_no_document_has_is_an_error() -> None:
+    with pytest.raises(KeyError):
+        extracted([{"components": {"schemas": {}}}], [_THINGS])

@@ -1,0 +1,97 @@
+"""The mirror survives what happens to watches."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from kube.client import Client
+from kube.resources import CONFIG_MAPS
+from ports.clock import SystemClock
+from ports.randomness import SeededRandomness
+from ports.stopping import Stop
+from sandbox.apiserver import ApiServer, InProcessTransport
+from sandbox.bell import Bell
+from sandbox.mirror import Mirror
+
+_DEADLINE = 5.0
+
+
+@pytest.fixture
+def server() -> ApiServer:
+    return ApiServer(SystemClock(), SeededRandomness(1), window=5)
+
+
+@pytest.fixture
+def client(server: ApiServer) -> Client:
+    return Client(InProcessTransport(server))
+
+
+@pytest.fixture
+def bell() -> Bell:
+    return Bell(SystemClock())
+
+
+@pytest.fixture
+def mirror(server: ApiServer, client: Client, bell: Bell) -> Iterator[Mirror]:
+    """A mirror in threads."""
+    made, stop = Mirror(client, (CONFIG_MAPS,), SystemClock(), bell), Stop()
+    made.start(stop)
+    made.wait_for_sync(_DEADLINE)
+    yield made
+    stop.set()
+    server.disconnect()
+    made.join()
+
+
+def config_map(name: str, value: str = "1") -> dict[str, object]:
+    return {"metadata": {"name": name, "namespace": "default"}, "data": {"key": value}}
+
+
+def wait_until(bell: Bell, holds: Callable[[], bool]) -> None:
+    clock, stop = SystemClock(), Stop()
+    end = clock.now() + _DEADLINE
+    while not holds():
+        heard = bell.count((CONFIG_MAPS,))
+        if holds():
+            return
+        assert clock.now() < end, "not seen in time"
+        bell.wait((CONFIG_MAPS,), heard, end, stop)
+
+
+def names(mirror: Mirror) -> list[str]:
+    return [tree["metadata"]["name"] for tree in mirror.list(CONFIG_MAPS, "default")]
+
+
+def test_a_mirror_follows_changes_and_deletions(client: Client, mirror: Mirror, bell: Bell) -> None:
+    client.create(CONFIG_MAPS, config_map("a"), "default")
+    client.create(CONFIG_MAPS, config_map("b"), "default")
+    client.patch(CONFIG_MAPS, "a", "default", {"data": {"key": "2"}})
+    client.delete(CONFIG_MAPS, "b", "default")
+
+    wait_until(bell, lambda: names(mirror) == ["a"])
+    found = mirror.get(CONFIG_MAPS, "default", "a")
+    assert found is not None
+    wait_until(bell, lambda: (mirror.get(CONFIG_MAPS, "default", "a") or {})["data"] == {"key": "2"})
+
+
+@pytest.mark.slow
+def test_a_mirror_comes_back_after_disconnects_and_lost_history(
+    server: ApiServer, client: Client, mirror: Mirror, bell: Bell
+) -> None:
+    server.disconnect()
+    for index in range(20):
+        client.create(CONFIG_MAPS, config_map(f"c-{index:02}"), "default")
+
+    wait_until(bell, lambda: len(names(mirror)) == 20)
+
+
+def test_an_own_write_never_brings_a_deleted_object_back(client: Client, bell: Bell) -> None:
+    mirror = Mirror(client, (CONFIG_MAPS,), SystemClock(), bell)
+    created = client.create(CONFIG_MAPS, config_map("a"), "default")
+    mirror.poll()
+    client.delete(CONFIG_MAPS, "a", "default")
+    mirror.poll()
+
+    mirror.observe(CONFIG_MAPS, created)
+
+    assert [] == names(mirror)

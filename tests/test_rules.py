@@ -1,0 +1,75 @@
+"""Every rule of the contract has a test named by its id, or a reason in rules.toml why not."""
+
+import ast
+import re
+import tomllib
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).resolve().parent
+SPEC = TESTS.parents[1] / "shared" / "spec" / "informers-workqueue.md"
+REASONED = re.compile(r"(elsewhere|later): \S")
+
+
+def _rules() -> Mapping[str, str]:
+    with (TESTS / "rules.toml").open("rb") as file:
+        rules: dict[str, str] = tomllib.load(file)["rules"]
+    return rules
+
+
+RULES = _rules()
+PREFIXES = "|".join(sorted({rule.split("-")[0] for rule in RULES}))
+NAMED = re.compile(rf"(?:test|and)_({PREFIXES})_(\d+[a-z]?)(?=_)")
+WRITTEN = re.compile(rf"\b(?:{PREFIXES})-\d+[a-z]?\b")
+
+
+def rules_in(name: str) -> list[str]:
+    """The ids that the name of a test begins with: `test_WQ_2_and_WQ_4_…`."""
+    found, at = [], 0
+    while match := NAMED.match(name, at):
+        found.append(f"{match[1]}-{match[2]}")
+        at = match.end() + 1
+    return found
+
+
+def _test_names() -> Iterator[str]:
+    for path in sorted(TESTS.rglob("test_*.py")):
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+                yield node.name
+
+
+@pytest.fixture(scope="module")
+def tested() -> Mapping[str, list[str]]:
+    """The names of the tests of each rule."""
+    names = defaultdict(list)
+    for name in _test_names():
+        for rule in rules_in(name):
+            names[rule].append(name)
+    return names
+
+
+def test_a_name_tells_the_rules_it_tests() -> None:
+    assert ["WQ-2", "REF-40a"] == rules_in("test_WQ_2_and_REF_40a_an_item_and_WQ_9_more")
+    assert [] == rules_in("test_an_item_of_WQ_2")
+
+
+def test_every_rule_that_should_have_a_test_has_one(tested: Mapping[str, list[str]]) -> None:
+    assert [] == [rule for rule, state in RULES.items() if state == "test" and rule not in tested]
+
+
+def test_every_other_rule_has_a_reason() -> None:
+    assert [] == [rule for rule, state in RULES.items() if state != "test" and not REASONED.match(state)]
+
+
+def test_every_rule_that_a_test_names_is_known(tested: Mapping[str, list[str]]) -> None:
+    assert {} == {rule: names for rule, names in tested.items() if rule not in RULES}
+
+
+def test_the_list_is_the_specifications() -> None:
+    if not SPEC.exists():
+        pytest.skip("the specification is not beside the repository")
+    assert set(WRITTEN.findall(SPEC.read_text())) == set(RULES)

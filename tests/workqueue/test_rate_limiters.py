@@ -1,0 +1,120 @@
+"""How long items wait before they are tried again."""
+
+import pytest
+
+from ports.clock import FakeClock
+from workqueue.rate_limiters import (
+    BucketRateLimiter,
+    ItemExponentialFailureRateLimiter,
+    ItemFastSlowRateLimiter,
+    MaxOfRateLimiter,
+    RateLimiter,
+    WithMaxWaitRateLimiter,
+    default_controller_rate_limiter,
+    default_item_based_rate_limiter,
+)
+
+
+def delays(limiter: RateLimiter[str], item: str, count: int) -> list[float]:
+    return [limiter.when(item) for _ in range(count)]
+
+
+def test_RL_1_the_delay_doubles_per_item(clock: FakeClock) -> None:
+    limiter: RateLimiter[str] = ItemExponentialFailureRateLimiter(clock, 0.001, 1)
+
+    assert [0.001, 0.002, 0.004, 0.008, 0.016] == delays(limiter, "one", 5)
+    assert (5, 0) == (limiter.num_requeues("one"), limiter.num_requeues("two"))
+    assert 0.001 == limiter.when("two")
+
+    limiter.forget("one")
+    assert 0 == limiter.num_requeues("one")
+    assert 0.001 == limiter.when("one")
+
+
+@pytest.mark.parametrize(("base", "cap", "third"), [(0.001, 1000.0, 0.004), (60.0, 3600000.0, 240.0)])
+def test_RL_2_the_delay_is_capped(clock: FakeClock, base: float, cap: float, third: float) -> None:
+    limiter: RateLimiter[str] = ItemExponentialFailureRateLimiter(clock, base, cap)
+
+    seen = delays(limiter, "one", 1001)
+
+    assert (third, cap) == (seen[2], seen[1000])
+
+
+def test_RL_3_fast_attempts_come_first(clock: FakeClock) -> None:
+    limiter: RateLimiter[str] = ItemFastSlowRateLimiter(clock, 0.005, 10, 3)
+
+    assert [0.005, 0.005, 0.005, 10, 10] == delays(limiter, "one", 5)
+    assert 5 == limiter.num_requeues("one")
+    limiter.forget("one")
+    assert 0.005 == limiter.when("one")
+
+
+def test_RL_4_a_bucket_lets_a_burst_pass_and_then_a_rate(clock: FakeClock) -> None:
+    limiter: RateLimiter[str] = BucketRateLimiter(clock, qps=10, burst=100)
+
+    seen = delays(limiter, "one", 102)
+
+    assert [0.0] * 100 == seen[:100]
+    assert pytest.approx([0.1, 0.2]) == seen[100:]
+    limiter.forget("one")
+    assert 0 == limiter.num_requeues("one")
+
+
+def test_RL_4_a_bucket_refills_up_to_its_burst(clock: FakeClock) -> None:
+    limiter: RateLimiter[str] = BucketRateLimiter(clock, qps=10, burst=2)
+    delays(limiter, "one", 4)
+
+    clock.step(0.25)
+    assert pytest.approx(0.05) == limiter.when("one")
+    clock.step(3600)
+    assert [0.0, 0.0, 0.1] == pytest.approx(delays(limiter, "one", 3))
+
+
+def test_RL_5_the_longest_delay_holds_and_every_limiter_counts(clock: FakeClock) -> None:
+    exponential: RateLimiter[str] = ItemExponentialFailureRateLimiter(clock, 1, 100)
+    fast_slow: RateLimiter[str] = ItemFastSlowRateLimiter(clock, 3, 5, 1)
+    limiter: RateLimiter[str] = MaxOfRateLimiter(exponential, fast_slow)
+
+    assert [3, 5, 5, 8] == delays(limiter, "one", 4)
+    assert 4 == limiter.num_requeues("one")
+    limiter.forget("one")
+    assert (0, 0) == (exponential.num_requeues("one"), fast_slow.num_requeues("one"))
+
+
+def test_RL_6_a_maximum_wait_caps_another_limiter(clock: FakeClock) -> None:
+    limiter: RateLimiter[str] = WithMaxWaitRateLimiter(ItemExponentialFailureRateLimiter(clock, 1, 100), 3)
+
+    assert [1, 2, 3, 3] == delays(limiter, "one", 4)
+    assert 4 == limiter.num_requeues("one")
+    limiter.forget("one")
+    assert 0 == limiter.num_requeues("one")
+
+
+def test_RL_7_defaults(clock: FakeClock) -> None:
+    controller: RateLimiter[str] = default_controller_rate_limiter(clock)
+    item_based: RateLimiter[str] = default_item_based_rate_limiter(clock)
+
+    assert [0.005, 0.01, 0.02] == delays(controller, "one", 3)
+    assert [0.001, 0.002] == delays(item_based, "one", 2)
+    assert 1000 == delays(item_based, "one", 30)[-1]
+
+
+def test_RL_8_an_idle_item_is_dropped(clock: FakeClock) -> None:
+    limiter: RateLimiter[str] = ItemExponentialFailureRateLimiter(clock, 1, 100)
+    delays(limiter, "idle", 3)
+    clock.step(150)
+    delays(limiter, "busy", 2)
+
+    clock.step(51)
+
+    assert (0, 2) == (limiter.num_requeues("idle"), limiter.num_requeues("busy"))
+
+
+def test_RL_9_waits_for_the_shared_bucket_are_told(clock: FakeClock) -> None:
+    waits: list[float] = []
+    limiter: RateLimiter[str] = default_controller_rate_limiter(clock, qps=10, burst=2, on_wait=waits.append)
+
+    for item in "abcd":
+        limiter.when(item)
+
+    assert [0.1, 0.2] == pytest.approx(waits)

@@ -1,0 +1,99 @@
+"""When: a queue whose items may be added later (informers-workqueue.md DQ-1..10)."""
+
+import threading
+from collections.abc import Hashable
+from dataclasses import replace
+from functools import partial
+from typing import Generic, TypeVar
+
+from workqueue.metrics import MetricsProvider
+from workqueue.queue import Queue
+from workqueue.statistics import QueueStatistics
+from workqueue.timers import Timers
+
+T = TypeVar("T", bound=Hashable)
+
+
+class DelayingQueue(Generic[T]):
+    """A `Queue` with `add_after`. Waiting items are no part of `len` (DQ-6)."""
+
+    def __init__(self, timers: Timers, *, name: str = "", metrics: MetricsProvider | None = None) -> None:
+        """`timers` tells the time and is shared by all queues; somebody must run it."""
+        self._queue: Queue[T] = Queue(timers.clock)
+        self._timers = timers
+        self._lock = threading.Lock()
+        self._due: dict[T, float] = {}
+        self._stopped = False
+        self._retries = 0
+        if name and metrics:
+            metrics.track(name, self.statistics)
+
+    def add_after(self, item: T, seconds: float) -> None:
+        """Add `item` in `seconds`, at once when that is not positive. Of two due times the earlier one holds (DQ-2).
+
+        A direct `add` meanwhile does not cancel it (DQ-4). Does nothing after shutdown.
+        """
+        with self._lock:
+            if self._stopped:
+                return
+            self._retries += 1
+            due = self._timers.clock.now() + seconds
+            if seconds > 0:
+                if item in self._due and self._due[item] <= due:
+                    return
+                self._due[item] = due
+        if seconds > 0:
+            self._timers.call_at(due, partial(self._fire, item, due))
+        else:
+            self._queue.add(item)
+
+    def _fire(self, item: T, due: float) -> None:
+        with self._lock:
+            if self._due.get(item) != due:
+                return  # an earlier due time took its place, or the queue is shut down
+            del self._due[item]
+        self._queue.add(item)
+
+    def add(self, item: T) -> None:
+        """See `Queue.add`."""
+        self._queue.add(item)
+
+    def get(self) -> tuple[T | None, bool]:
+        """See `Queue.get`."""
+        return self._queue.get()
+
+    def try_get(self) -> tuple[T | None, bool]:
+        """See `Queue.try_get`."""
+        return self._queue.try_get()
+
+    def done(self, item: T) -> None:
+        """See `Queue.done`."""
+        self._queue.done(item)
+
+    def shut_down(self) -> None:
+        """See `Queue.shut_down`. Waiting items are dropped."""
+        self._drop_waiting()
+        self._queue.shut_down()
+
+    def shut_down_with_drain(self, timeout: float | None = None) -> bool:
+        """See `Queue.shut_down_with_drain`. Waiting items are dropped (DQ-8)."""
+        self._drop_waiting()
+        return self._queue.shut_down_with_drain(timeout)
+
+    def _drop_waiting(self) -> None:
+        with self._lock:
+            self._stopped = True
+            self._due.clear()
+
+    @property
+    def shutting_down(self) -> bool:
+        """Whether a shutdown has begun."""
+        return self._queue.shutting_down
+
+    def __len__(self) -> int:
+        """How many items are queued."""
+        return len(self._queue)
+
+    def statistics(self) -> QueueStatistics:
+        """What happened so far; every `add_after` counts as a retry (PQ-8)."""
+        return replace(self._queue.statistics(), retries=self._retries)

@@ -1,0 +1,264 @@
+"""What first: a rate limiting queue whose urgent items overtake (informers-workqueue.md PQ-1..11).
+
+An item is *waiting* until its due time, or *ready*, never both: unlike in the plain ladder, adding it now takes it out
+of the wait. It may be either while it is *processing*; a ready one then keeps its place and is passed over until its
+worker is done.
+"""
+
+import threading
+from collections.abc import Hashable
+from functools import partial
+from typing import Generic, NamedTuple, TypeVar
+
+from workqueue.drain import Drain
+from workqueue.metrics import MetricsProvider
+from workqueue.ordering import ByPriority
+from workqueue.rate_limiters import ItemExponentialFailureRateLimiter, RateLimiter
+from workqueue.statistics import Depths, DurationRecorder, QueueStatistics, ages
+from workqueue.timers import Timers
+
+T = TypeVar("T", bound=Hashable)
+
+
+class _Place(NamedTuple):
+    """Where an item stands: its priority, and a time of the clock."""
+
+    priority: int
+    time: float
+
+
+class PriorityQueue(Generic[T]):
+    """A `RateLimitingQueue` that hands out higher numbers first; 0 is what nothing else was said of."""
+
+    def __init__(
+        self,
+        timers: Timers,
+        *,
+        limiter: RateLimiter[T] | None = None,
+        name: str = "",
+        metrics: MetricsProvider | None = None,
+        strict: bool = __debug__,
+    ) -> None:
+        """`timers` as in DelayingQueue, `strict` as in Queue. Without a limiter: 5 ms, doubling to 1000 s (PQ-11)."""
+        self._timers = timers
+        self._clock = timers.clock
+        self._limiter = limiter or ItemExponentialFailureRateLimiter[T](timers.clock, 0.005, 1000.0)
+        self._lock = threading.Lock()
+        self._available = threading.Condition(self._lock)
+        self._drain = Drain(timers.clock, self._lock, self._is_drained)
+        self._order: ByPriority[T] = ByPriority()
+        self._waiting: dict[T, _Place] = {}
+        """Until when."""
+        self._ready: dict[T, _Place] = {}
+        """Since when; the same items as in the order."""
+        self._processing: dict[T, _Place] = {}
+        """Since when, and with which priority handed out."""
+        self._getters = 0
+        self._shutting_down = False
+        self._strict = strict
+        self._adds = 0
+        self._retries = 0
+        self._depths = Depths()
+        self._queue_durations = DurationRecorder()
+        self._work_durations = DurationRecorder()
+        self._ages_at_shutdown: tuple[float, float] | None = None
+        if name and metrics:
+            metrics.track(name, self.statistics)
+
+    def add(self, item: T, priority: int = 0) -> None:
+        """Mark `item` as needing work now; a higher priority that it has stays. Does nothing after shutdown."""
+        self._add(item, 0.0, priority)
+
+    def add_after(self, item: T, seconds: float) -> None:
+        """Add `item` in `seconds`. Put back by its worker, before `done`, it keeps its priority (PQ-10)."""
+        self._add(item, seconds, self._priority_of_turn(item))
+
+    def add_rate_limited(self, item: T) -> None:
+        """Count a failure of `item` and add it when the limiter allows; as to its priority see `add_after`."""
+        self._add(item, self._limiter.when(item), self._priority_of_turn(item))
+
+    def add_with_opts(self, *items: T, after: float = 0.0, rate_limited: bool = False, priority: int = 0) -> None:
+        """Add items in `after` seconds, or when the limiter allows, whichever is sooner when both are given (PQ-6).
+
+        A known item takes the higher priority, at the end of that level, and the earlier due time; one that is ready
+        stays so (PQ-2, PQ-3).
+        """
+        for item in items:
+            delay = after
+            if rate_limited:
+                limit = self._limiter.when(item)
+                delay = min(after, limit) if after > 0 else limit
+            self._add(item, delay, priority)
+
+    def forget(self, item: T) -> None:
+        """Count no more failures of `item`. `done` is still owed."""
+        self._limiter.forget(item)
+
+    def num_requeues(self, item: T) -> int:
+        """How many failures of `item` are counted."""
+        return self._limiter.num_requeues(item)
+
+    def get_with_priority(self) -> tuple[T | None, int, bool]:
+        """Wait for an item and take it: `(item, priority, False)`, or `(None, 0, True)` when shut down and empty.
+
+        Queued items are still handed out after shutdown, as by `Queue`. Who takes an item owes a `done`.
+        """
+        with self._lock:
+            while (item := self._order.first(self._processing)) is None and not self._shutting_down:
+                self._getters += 1
+                try:
+                    self._clock.wait(self._available, None)
+                finally:
+                    self._getters -= 1
+            if item is None:
+                return None, 0, True
+            return item, self._take(item), False
+
+    def get(self) -> tuple[T | None, bool]:
+        """See `Queue.get`."""
+        item, _, shutdown = self.get_with_priority()
+        return item, shutdown
+
+    def try_get(self) -> tuple[T | None, bool]:
+        """See `Queue.try_get`."""
+        with self._lock:
+            item = self._order.first(self._processing)
+            if item is None:
+                return None, self._shutting_down
+            self._take(item)
+            return item, False
+
+    def done(self, item: T) -> None:
+        """Give `item` back. If it became ready meanwhile, it is handed out again. Raises ValueError as `Queue.done`."""
+        with self._lock:
+            started = self._processing.pop(item, None)
+            if started is None:
+                if self._strict:
+                    raise ValueError(f"done({item!r}) without get")
+                return
+            self._work_durations.observe(self._clock.now() - started.time)
+            if item in self._ready:
+                self._wake_one()
+            else:
+                self._drain.notice()
+
+    def shut_down(self) -> None:
+        """See `DelayingQueue.shut_down`: waiting items are dropped, ready ones are not (better than PQ-9)."""
+        with self._lock:
+            self._end()
+            self._drain.give_up()
+
+    def shut_down_with_drain(self, timeout: float | None = None) -> bool:
+        """See `DelayingQueue.shut_down_with_drain`."""
+        with self._lock:
+            self._end()
+            return self._drain.wait(timeout)
+
+    @property
+    def shutting_down(self) -> bool:
+        """Whether a shutdown has begun."""
+        return self._shutting_down
+
+    def __len__(self) -> int:
+        """How many items are ready, those among them that are still processed included (PQ-5, PQ-7)."""
+        with self._lock:
+            return len(self._ready)
+
+    def statistics(self) -> QueueStatistics:
+        """What happened so far, read in one piece. An add with a delay is a retry, whatever came of it (PQ-8)."""
+        with self._lock:
+            unfinished, longest = self._ages_at_shutdown or self._ages()
+            return QueueStatistics(
+                depth=len(self._ready),
+                adds=self._adds,
+                retries=self._retries,
+                queue_durations=self._queue_durations.snapshot(),
+                work_durations=self._work_durations.snapshot(),
+                unfinished_seconds=unfinished,
+                longest_running_seconds=longest,
+                depth_by_priority=self._depths.snapshot(),
+            )
+
+    def _priority_of_turn(self, item: T) -> int:
+        with self._lock:
+            turn = self._processing.get(item)
+            return turn.priority if turn else 0
+
+    def _add(self, item: T, delay: float, priority: int) -> None:
+        with self._lock:
+            if self._shutting_down:
+                return
+            self._retries += delay > 0
+            if item in self._ready:
+                self._raise_priority(item, priority)
+                return
+            if delay <= 0:
+                self._make_ready(item, priority)
+                return
+            due = self._wait(item, delay, priority)
+        if due is not None:
+            self._timers.call_at(due, partial(self._fire, item, due))
+
+    def _wait(self, item: T, delay: float, priority: int) -> float | None:
+        """Let `item` wait; return until when, or None when that brings its due time no nearer."""
+        due = self._clock.now() + delay
+        known = self._waiting.get(item)
+        if known is None:
+            self._waiting[item] = _Place(priority, due)
+            return due
+        self._waiting[item] = _Place(max(priority, known.priority), min(due, known.time))
+        return due if due < known.time else None
+
+    def _fire(self, item: T, due: float) -> None:
+        with self._lock:
+            place = self._waiting.get(item)
+            if place is None or place.time != due:
+                return  # it came earlier, or the queue is shut down
+            self._make_ready(item, place.priority)
+
+    def _make_ready(self, item: T, priority: int) -> None:
+        waited = self._waiting.pop(item, None)
+        if waited is not None:
+            priority = max(priority, waited.priority)
+        self._ready[item] = _Place(priority, self._clock.now())
+        self._order.push(item, priority)
+        self._adds += 1
+        self._depths.change(priority, +1)
+        if item not in self._processing:
+            self._wake_one()
+
+    def _raise_priority(self, item: T, priority: int) -> None:
+        former, since = self._ready[item]
+        if priority <= former:
+            return
+        self._ready[item] = _Place(priority, since)
+        self._order.remove(item, former)
+        self._order.push(item, priority)
+        self._depths.change(former, -1)
+        self._depths.change(priority, +1)
+
+    def _take(self, item: T) -> int:
+        priority, since = self._ready.pop(item)
+        now = self._clock.now()
+        self._order.remove(item, priority)
+        self._depths.change(priority, -1)
+        self._queue_durations.observe(now - since)
+        self._processing[item] = _Place(priority, now)
+        return priority
+
+    def _wake_one(self) -> None:
+        if self._getters:
+            self._available.notify()
+
+    def _end(self) -> None:
+        if not self._shutting_down:
+            self._ages_at_shutdown = self._ages()
+        self._shutting_down = True
+        self._waiting.clear()
+        self._available.notify_all()
+
+    def _is_drained(self) -> bool:
+        return not self._processing and not self._ready
+
+    def _ages(self) -> tuple[float, float]:
+        return ages([place.time for place in self._processing.values()], self._clock.now())

@@ -1,0 +1,157 @@
+"""What to do next: a queue of distinct items, each with at most one worker at a time.
+
+An item that needs work is *dirty*; one that is handed out is *processing*. It may be both: then it was added while a
+worker had it, and it is queued again when that worker is done. Invariant: the order holds exactly the dirty items that
+nobody processes, each once.
+"""
+
+import threading
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
+from ports.clock import Clock
+from workqueue.drain import Drain
+from workqueue.metrics import MetricsProvider
+from workqueue.ordering import Fifo, Order
+from workqueue.statistics import DurationRecorder, QueueStatistics, ages
+
+T = TypeVar("T", bound=Hashable)
+
+
+class Queue(Generic[T]):
+    """Fair, free of duplicates, for many producers and many consumers (informers-workqueue.md WQ-1..18)."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        *,
+        name: str = "",
+        metrics: MetricsProvider | None = None,
+        order: Order[T] | None = None,
+        strict: bool = __debug__,
+    ) -> None:
+        """A queue with a `name` reports to `metrics`. A `strict` one raises ValueError on a stray `done` (WQ-14)."""
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._ready = threading.Condition(self._lock)
+        self._drain = Drain(clock, self._lock, self._is_drained)
+        self._order: Order[T] = Fifo() if order is None else order
+        self._dirty: dict[T, float] = {}
+        self._processing: dict[T, float] = {}
+        self._getters = 0
+        self._shutting_down = False
+        self._strict = strict
+        self._adds = 0
+        self._queue_durations = DurationRecorder()
+        self._work_durations = DurationRecorder()
+        self._ages_at_shutdown: tuple[float, float] | None = None
+        if name and metrics:
+            metrics.track(name, self.statistics)
+
+    def add(self, item: T) -> None:
+        """Mark `item` as needing work. Does nothing when it is marked already, or after shutdown."""
+        with self._lock:
+            if self._shutting_down:
+                return
+            if item in self._dirty:
+                if item not in self._processing:
+                    self._order.touch(item)
+                return
+            self._adds += 1
+            self._dirty[item] = self._clock.now()
+            if item not in self._processing:
+                self._push(item)
+
+    def get(self) -> tuple[T | None, bool]:
+        """Wait for an item and take it: `(item, False)`, or `(None, True)` when shut down and empty.
+
+        Who takes an item owes a `done`.
+        """
+        with self._lock:
+            while not self._order and not self._shutting_down:
+                self._getters += 1
+                try:
+                    self._clock.wait(self._ready, None)
+                finally:
+                    self._getters -= 1
+            return self._take()
+
+    def try_get(self) -> tuple[T | None, bool]:
+        """As `get`, without waiting: `(None, False)` when there is nothing to do now."""
+        with self._lock:
+            return self._take()
+
+    def done(self, item: T) -> None:
+        """Give `item` back. If it was added meanwhile, it is queued again."""
+        with self._lock:
+            started = self._processing.pop(item, None)
+            if started is None:
+                if self._strict:
+                    raise ValueError(f"done({item!r}) without get")
+                return
+            self._work_durations.observe(self._clock.now() - started)
+            if item in self._dirty:
+                self._push(item)
+            else:
+                self._drain.notice()
+
+    def shut_down(self) -> None:
+        """Take no more items. Queued ones are still handed out. Ends a drain that waits (WQ-11). Idempotent."""
+        with self._lock:
+            self._end()
+            self._drain.give_up()
+
+    def shut_down_with_drain(self, timeout: float | None = None) -> bool:
+        """Take no more items and wait until all are done, at most `timeout` seconds; return whether they are (WQ-12).
+
+        The workers must go on: queued items count, too.
+        """
+        with self._lock:
+            self._end()
+            return self._drain.wait(timeout)
+
+    @property
+    def shutting_down(self) -> bool:
+        """Whether a shutdown has begun."""
+        return self._shutting_down
+
+    def __len__(self) -> int:
+        """How many items are queued; those being processed do not count, added again or not (WQ-7)."""
+        with self._lock:
+            return len(self._order)
+
+    def statistics(self) -> QueueStatistics:
+        """What happened so far, read in one piece."""
+        with self._lock:
+            unfinished, longest = self._ages_at_shutdown or ages(self._processing.values(), self._clock.now())
+            return QueueStatistics(
+                depth=len(self._dirty),
+                adds=self._adds,
+                queue_durations=self._queue_durations.snapshot(),
+                work_durations=self._work_durations.snapshot(),
+                unfinished_seconds=unfinished,
+                longest_running_seconds=longest,
+            )
+
+    def _push(self, item: T) -> None:
+        self._order.push(item)
+        if self._getters:
+            self._ready.notify()
+
+    def _take(self) -> tuple[T | None, bool]:
+        if not self._order:
+            return None, self._shutting_down
+        item = self._order.pop()
+        now = self._clock.now()
+        self._queue_durations.observe(now - self._dirty.pop(item))
+        self._processing[item] = now
+        return item, False
+
+    def _end(self) -> None:
+        if not self._shutting_down:
+            self._ages_at_shutdown = ages(self._processing.values(), self._clock.now())
+        self._shutting_down = True
+        self._ready.notify_all()
+
+    def _is_drained(self) -> bool:
+        return not self._processing and not self._order

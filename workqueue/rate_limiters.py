@@ -1,0 +1,207 @@
+"""How long to wait before an item is tried again (informers-workqueue.md RL-1..9)."""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Generic, Protocol, TypeVar
+
+from ports.clock import Clock
+
+T = TypeVar("T", bound=Hashable)
+T_contra = TypeVar("T_contra", bound=Hashable, contravariant=True)
+
+_MAX_EXPONENT = 62
+"""Beyond it every delay is capped anyway, and a float would overflow (RL-2)."""
+
+
+class RateLimiter(Protocol[T_contra]):
+    """Decides how long an item waits. Safe for use by many threads."""
+
+    def when(self, item: T_contra) -> float:
+        """Count a failure of `item` and return how many seconds it should wait."""
+
+    def forget(self, item: T_contra) -> None:
+        """The item succeeded, or will not be tried again."""
+
+    def num_requeues(self, item: T_contra) -> int:
+        """How many failures of `item` are counted."""
+
+
+class ItemExponentialFailureRateLimiter(Generic[T]):
+    """Doubles the delay with each failure of an item: base, 2*base, 4*base, ... up to `max_delay` seconds.
+
+    An item that did not fail for twice the longest delay starts anew (RL-8).
+    """
+
+    def __init__(self, clock: Clock, base: float, max_delay: float) -> None:
+        self._base = base
+        self._max_delay = max_delay
+        self._failures = _Failures[T](clock, idle_limit=2 * max_delay)
+
+    def when(self, item: T) -> float:
+        """Seconds: base * 2^failures, capped."""
+        failures = self._failures.count_one(item) - 1
+        return min(self._base * 2.0 ** min(failures, _MAX_EXPONENT), self._max_delay)
+
+    def forget(self, item: T) -> None:
+        """Start again at base."""
+        self._failures.forget(item)
+
+    def num_requeues(self, item: T) -> int:
+        """Failures since the last `forget`."""
+        return self._failures.of(item)
+
+
+class ItemFastSlowRateLimiter(Generic[T]):
+    """Gives the first `max_fast_attempts` failures of an item a fast delay and later ones a slow one, in seconds."""
+
+    def __init__(self, clock: Clock, fast: float, slow: float, max_fast_attempts: int) -> None:
+        self._fast = fast
+        self._slow = slow
+        self._max_fast_attempts = max_fast_attempts
+        self._failures = _Failures[T](clock, idle_limit=2 * slow)
+
+    def when(self, item: T) -> float:
+        """Seconds: fast or slow."""
+        return self._fast if self._failures.count_one(item) <= self._max_fast_attempts else self._slow
+
+    def forget(self, item: T) -> None:
+        """Start again with the fast attempts."""
+        self._failures.forget(item)
+
+    def num_requeues(self, item: T) -> int:
+        """Failures since the last `forget`."""
+        return self._failures.of(item)
+
+
+class BucketRateLimiter(Generic[T]):
+    """Lets `qps` items per second pass, and `burst` at once after a quiet time; all items share the bucket (RL-4).
+
+    A token once taken is never given back. `on_wait` is told each delay above zero (RL-9).
+    """
+
+    def __init__(
+        self, clock: Clock, qps: float, burst: int, on_wait: Callable[[float], None] = lambda _seconds: None
+    ) -> None:
+        self._clock = clock
+        self._qps = qps
+        self._burst = float(burst)
+        self._on_wait = on_wait
+        self._lock = threading.Lock()
+        self._tokens = self._burst
+        self._filled_at = clock.now()
+
+    def when(self, item: T) -> float:  # noqa: ARG002  (all items share the bucket)
+        """Seconds until the token that was taken exists."""
+        with self._lock:
+            now = self._clock.now()
+            filled = self._tokens + (now - self._filled_at) * self._qps
+            self._tokens = min(self._burst, filled) - 1
+            self._filled_at = now
+            delay = max(0.0, -self._tokens / self._qps)
+        if delay > 0:
+            self._on_wait(delay)
+        return delay
+
+    def forget(self, item: T) -> None:
+        """Nothing: items are not told apart."""
+
+    def num_requeues(self, item: T) -> int:  # noqa: ARG002  (items are not told apart)
+        """Always 0."""
+        return 0
+
+
+class MaxOfRateLimiter(Generic[T]):
+    """The longest delay of several limiters, each of which counts every failure."""
+
+    def __init__(self, *limiters: RateLimiter[T]) -> None:
+        self._limiters = limiters
+
+    def when(self, item: T) -> float:
+        """The longest delay, in seconds."""
+        return max(limiter.when(item) for limiter in self._limiters)
+
+    def forget(self, item: T) -> None:
+        """All limiters forget."""
+        for limiter in self._limiters:
+            limiter.forget(item)
+
+    def num_requeues(self, item: T) -> int:
+        """The largest count."""
+        return max(limiter.num_requeues(item) for limiter in self._limiters)
+
+
+class WithMaxWaitRateLimiter(Generic[T]):
+    """Another limiter's delay, at most `max_delay` seconds."""
+
+    def __init__(self, limiter: RateLimiter[T], max_delay: float) -> None:
+        self._limiter = limiter
+        self._max_delay = max_delay
+
+    def when(self, item: T) -> float:
+        """The capped delay, in seconds."""
+        return min(self._limiter.when(item), self._max_delay)
+
+    def forget(self, item: T) -> None:
+        """The limiter forgets."""
+        self._limiter.forget(item)
+
+    def num_requeues(self, item: T) -> int:
+        """The limiter's count."""
+        return self._limiter.num_requeues(item)
+
+
+def default_controller_rate_limiter(
+    clock: Clock,
+    *,
+    base: float = 0.005,
+    max_delay: float = 1000.0,
+    qps: float = 10.0,
+    burst: int = 100,
+    on_wait: Callable[[float], None] = lambda _seconds: None,
+) -> RateLimiter[T]:
+    """Per item exponential, overall a bucket: the longer wait holds (RL-7). `on_wait` is told the bucket's waits."""
+    return MaxOfRateLimiter(
+        ItemExponentialFailureRateLimiter[T](clock, base, max_delay),
+        BucketRateLimiter[T](clock, qps, burst, on_wait),
+    )
+
+
+def default_item_based_rate_limiter(clock: Clock) -> RateLimiter[T]:
+    """Exponential per item, 1 ms to 1000 s (RL-7)."""
+    return ItemExponentialFailureRateLimiter[T](clock, 0.001, 1000.0)
+
+
+class _Failures(Generic[T]):
+    """Counts failures per item and drops items that have been idle, so that nothing lives for ever (RL-8)."""
+
+    def __init__(self, clock: Clock, idle_limit: float) -> None:
+        self._clock = clock
+        self._idle_limit = idle_limit
+        self._lock = threading.Lock()
+        self._entries: OrderedDict[T, tuple[int, float]] = OrderedDict()
+        """Count and time of the last failure, the item that has been idle longest first."""
+
+    def count_one(self, item: T) -> int:
+        with self._lock:
+            now = self._clock.now()
+            self._drop_idle(now)
+            count = self._entries.pop(item, (0, now))[0] + 1
+            self._entries[item] = (count, now)
+            return count
+
+    def forget(self, item: T) -> None:
+        with self._lock:
+            self._entries.pop(item, None)
+
+    def of(self, item: T) -> int:
+        with self._lock:
+            self._drop_idle(self._clock.now())
+            return self._entries.get(item, (0, 0.0))[0]
+
+    def _drop_idle(self, now: float) -> None:
+        while self._entries:
+            item = next(iter(self._entries))
+            if now - self._entries[item][1] <= self._idle_limit:
+                return
+            del self._entries[item]
