@@ -29,9 +29,9 @@ export CGO_ENABLED=0
 component=k8s.io/component-base/version
 stamp="-X $component.gitVersion=$version -X $component.gitMajor=1 -X $component.gitMinor=36"
 
-build() { # DIRECTORY PACKAGE
+build() { # DIRECTORY PACKAGE [NAME]
     target=$bin/${3:-$(basename "$2")}
-    [ -x "$target" ] && [ "$target" -nt "$here/$1/go.sum" ] && return
+    [ -z "$(find "$target" -newer "$here/$1/go.sum" 2>/dev/null)" ] || return 0
     echo "controlplane: building $(basename "$target")"
     (cd "$here/$1" && go build -trimpath -ldflags "-s -w $stamp" -o "$target" "$2")
 }

@@ -1,5 +1,7 @@
 """What a machine lacks is named, with the package that has it (`hack/setup.sh`)."""
 
+import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -48,3 +50,14 @@ def test_the_first_python_that_is_new_enough_is_taken(tmp_path: Path, version: s
     done = set_up(tmp_path)
     assert 1 == done.returncode  # this stand-in makes no virtual environment
     assert ("-m venv" in (tmp_path / "calls").read_text()) is (version == "new")
+
+
+def test_shellcheck_finds_nothing_in_our_scripts() -> None:
+    shellcheck = shutil.which("shellcheck")
+    if shellcheck is None and not os.environ.get("REQUIRE_EVERYTHING"):
+        pytest.skip("shellcheck is not installed")
+    scripts = [*sorted((ROOT / "hack").rglob("*.sh")), ROOT / ".ci" / "run"]
+    done = subprocess.run(
+        [str(shellcheck), *map(str, scripts)], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (0, "") == (done.returncode, done.stdout)
