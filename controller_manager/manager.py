@@ -40,6 +40,7 @@ from member.labels import MANAGED_BY, TIDB_OPERATOR
 from member.round import Doors, Settings
 from ports.clock import Clock
 from ports.fencing import Fence
+from ports.latch import Latch
 from ports.randomness import Randomness
 from ports.stopping import Stop
 from workqueue.metrics import PrometheusQueueMetrics
@@ -72,7 +73,8 @@ class Manager:
         self.namespace = options.namespace or config.namespace
         self._registry = _registry()
         self._requests_stop, self._informers_stop = Stop(), Stop()
-        self._work_stop, self._election_stop, self._leading = Stop(), Stop(), Stop()
+        self._work_stop, self._election_stop = Stop(), Stop()
+        self._leading = Latch()
         self._connections: list[Connection] = []
         self._exit_code = 0
         self._drained = True

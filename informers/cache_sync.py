@@ -7,8 +7,8 @@ from typing import Protocol
 
 import structlog
 
-from informers.latch import Latch
 from ports.clock import Clock
+from ports.latch import Latch
 from ports.stopping import Stop
 
 log = structlog.get_logger(__name__)

@@ -8,11 +8,11 @@ from enum import Enum
 import structlog
 
 from informers.handlers import ResourceEventHandler
-from informers.latch import Latch
 from informers.metrics import ResourceMetrics
 from informers.notifications import Add, Delete, Notification, Update
 from informers.resync import Turn
 from ports.clock import Clock
+from ports.latch import Latch
 from ports.stopping import Stop
 
 log = structlog.get_logger(__name__)

@@ -16,7 +16,6 @@ from informers.delta_queue import DeltaFIFO, QueueClosed
 from informers.deltas import Delta
 from informers.handlers import ResourceEventHandler
 from informers.index import DEFAULT_INDEXERS, Indexers
-from informers.latch import Latch
 from informers.list_watch import ListWatch
 from informers.metrics import InformerMetrics
 from informers.notifications import Add, Notification, Update
@@ -27,6 +26,7 @@ from informers.store import Store
 from informers.threads import join_all, start_thread
 from kube.objects import Object
 from ports.clock import Clock
+from ports.latch import Latch
 from ports.randomness import Randomness
 from ports.stopping import Stop
 

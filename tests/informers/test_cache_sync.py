@@ -1,9 +1,9 @@
 import pytest
 
 from informers.cache_sync import CacheSyncTimeout, wait_for_cache_sync
-from informers.latch import Latch
 from informers.threads import start_thread
 from ports.clock import FakeClock
+from ports.latch import Latch
 from ports.stopping import Stop
 from tests.informers.support import DEADLINE
 
