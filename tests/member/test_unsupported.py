@@ -15,6 +15,8 @@ STORED = {"replicas": 1, "requests": {"storage": "1Gi"}}
         (cluster(), []),
         (cluster(pdms=[{"name": "tso", "replicas": 1}]), []),
         (cluster(pdms=[{"name": "tso", "replicas": 1}], pd={"mode": "ms"}), ["pdms"]),
+        (cluster(tidb={"initializer": {"createPassword": False}}), []),
+        (cluster(tidb={"initializer": {"createPassword": True}}), ["tidb.initializer"]),
         (
             cluster(
                 ticdc={"replicas": 1},
