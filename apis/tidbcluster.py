@@ -241,7 +241,7 @@ class TiProxySpec(ComponentSpec, kw_only=True):
 
     service_account: str = ""
     replicas: Count
-    ssl_enable_ti_db: bool = field(name="sslEnableTiDB", default=False)
+    ssl_enable_tidb: bool = field(name="sslEnableTiDB", default=False)
     tls_client_secret_name: str | None = None
     cert_layout: str = ""
     base_image: Annotated[str, crd_default("pingcap/tiproxy")] = "pingcap/tiproxy"
