@@ -32,21 +32,30 @@ lint: .venv/.dev ## Check format, style, types, import rules and generated files
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-cache
 	@$(BIN)/python -m apis.crd --check
+	@$(BIN)/python -m member.reasons --check
 
-format: .venv/.dev ## Format the code and regenerate the CRDs
+format: .venv/.dev ## Format the code, regenerate the CRDs and the pages of reasons
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/python -m apis.crd
+	@$(BIN)/python -m member.reasons
 
 check: lint test-fast ## What must pass at every commit
 
 controlplane: ## Build etcd, the Kubernetes control plane and kubectl for tests (needs Go, or KUBEBUILDER_ASSETS)
 	@hack/controlplane/build.sh
 
-bench: .venv/.dev ## Measure beside peers; one JSON line a figure [BENCH=workqueue|watch|informers|bringup]
+bench: .venv/.dev ## Measure beside peers; one JSON line a figure [BENCH=workqueue|watch|informers|bringup|take_over|isolation]
 	@$(BIN)/python -m bench $(BENCH)
+
+soak: .venv/.dev ## Informers under events, broken connections and restarts for half an hour [SOAK_SECONDS=1800]
+	@$(BIN)/python -m bench.soak
+
+simulate: .venv/.dev ## Run a fault at every write of every workload, and 2000 random plans
+	@$(BIN)/python -m simulate sweep
+	@$(BIN)/python -m simulate seeds 0 2000
 
 clean: ## Remove what make made
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info hack/controlplane/bin
 
-.PHONY: help venv run test test-fast lint format check bench controlplane clean
+.PHONY: help venv run test test-fast lint format check bench soak controlplane simulate clean

@@ -75,6 +75,8 @@ TIDB_CLUSTER = Kind(
         Column("Desire", "integer", ".spec.tidb.replicas"),
         Column("Status", "string", '.status.conditions[?(@.type=="Ready")].message', priority=1),
         Column("Age", "date", ".metadata.creationTimestamp"),
+        # ours come after v1.6's: the name of the page in docs/reasons/
+        Column("Reason", "string", '.status.conditions[?(@.type=="Progressing")].reason', priority=1),
     ),
 )
 KINDS: tuple[Kind, ...] = (TIDB_CLUSTER,)

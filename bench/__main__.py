@@ -1,11 +1,18 @@
-"""`python -m bench [SUITE …]`: all suites, or those named.."""
+"""`python -m bench [SUITE …]`: all suites, or those named."""
 
 import sys
 
-from bench import bringup, informers, watch, workqueue
+from bench import bringup, informers, isolation, take_over, watch, workqueue
 from bench.figures import logs_to_stderr
 
-_SUITES = {"workqueue": workqueue.main, "watch": watch.main, "informers": informers.main, "bringup": bringup.main}
+_SUITES = {
+    "workqueue": workqueue.main,
+    "watch": watch.main,
+    "informers": informers.main,
+    "bringup": bringup.main,
+    "isolation": isolation.main,
+    "take_over": take_over.main,
+}
 
 
 def main(names: list[str]) -> int:

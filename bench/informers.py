@@ -8,13 +8,11 @@ discarded. The server is etcd and kube-apiserver alone. Pages and streams, as ea
 - `kubernetes`: one typed LIST at resourceVersion 0, JSON; raw: the same LIST, identity, thrown away
 """
 
-import shutil
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-from bench import workload
+from bench import client_go, workload
 from bench.figures import note, show
 from bench.rounds import Reader, medians
 from kube.client import Client
@@ -25,9 +23,7 @@ from tests.controlplane.processes import ControlPlane, require_or_reason
 
 PODS = 10_000
 CLUSTERS = 2_000
-_ROOT = Path(__file__).parents[1]
 _CLUSTERS = "pingcap.com/v1alpha1/tidbclusters"
-_BUILD_SECONDS = 1200.0
 
 
 def main() -> int:
@@ -55,8 +51,8 @@ def _pods(kubeconfig: str, peers: Path | None) -> None:
         "raw_download": _python("raw", kubeconfig, "pods"),
     }
     if peers:
-        readers["client_go_typed"] = [str(peers), "-kubeconfig", kubeconfig, "-informer", "typed"]
-        readers["client_go_dynamic"] = [str(peers), "-kubeconfig", kubeconfig, "-informer", "dynamic"]
+        readers["client_go_typed"] = [str(peers), "-kubeconfig", kubeconfig, "-mode", "typed"]
+        readers["client_go_dynamic"] = [str(peers), "-kubeconfig", kubeconfig, "-mode", "dynamic"]
     _compare(f"pods_{PODS}", readers, PODS)
 
 
@@ -66,7 +62,7 @@ def _custom_resources(kubeconfig: str, peers: Path | None) -> None:
         "raw_download": _python("raw", kubeconfig, "tidbclusters"),
     }
     if peers:
-        dynamic = ["-kubeconfig", kubeconfig, "-informer", "dynamic", "-resource", _CLUSTERS]
+        dynamic = ["-kubeconfig", kubeconfig, "-mode", "dynamic", "-resource", _CLUSTERS]
         readers["client_go_dynamic"] = [str(peers), *dynamic]
     _compare(f"tidbclusters_{CLUSTERS}", readers, CLUSTERS)
 
@@ -87,16 +83,13 @@ def _python(kind: str, kubeconfig: str, plural: str) -> Reader:
 
 
 def _build_peers() -> Path | None:
-    """The client-go program, None where Go is absent."""
-    go = shutil.which("go")
-    if go is None:
-        note("go was not found: no figures of client-go")
-        return None
-    program = _ROOT / "build" / "bench-peers"
+    """The client-go program, None where it cannot be built."""
     note("building bench/peers; the first time takes minutes")
-    command = [go, "build", "-o", str(program), "."]
-    subprocess.run(command, cwd=_ROOT / "bench" / "peers", check=True, timeout=_BUILD_SECONDS)  # noqa: S603
-    return program
+    try:
+        return client_go.build()
+    except client_go.ClientGoMissing as missing:
+        note(f"{missing}: no figures of client-go")
+        return None
 
 
 def _filled(control_plane: ControlPlane) -> str:

@@ -13,6 +13,7 @@ from typing import TypeVar
 from controller_manager.addresses import parse_address
 from controller_manager.features import FeatureGates, format_features, parse_features
 from controller_manager.go_values import format_duration, parse_bool, parse_duration
+from kube.resources import NODES, PERSISTENT_VOLUMES, STORAGE_CLASSES, Resource
 
 _T = TypeVar("_T")
 
@@ -92,6 +93,16 @@ class Options:
     def lease_name(self) -> str:
         """The Lease that operators of one release compete for (informers-workqueue.md 23)."""
         return "-".join(filter(None, ("tidb-controller-manager", self.helm_release)))
+
+    @property
+    def permitted(self) -> frozenset[Resource]:
+        """The cluster-scoped resources that the process may read (scheduler-deployment.md 3.2)."""
+        granted = {
+            NODES: self.cluster_permission_node,
+            PERSISTENT_VOLUMES: self.cluster_permission_pv,
+            STORAGE_CLASSES: self.cluster_permission_sc,
+        }
+        return frozenset(resource for resource, flag in granted.items() if self.cluster_scoped or flag)
 
 
 def parse(argv: Sequence[str], environ: Mapping[str, str], version: str) -> Options:

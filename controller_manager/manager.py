@@ -20,8 +20,11 @@ from controller_manager.health import HealthServer
 from controllers.controller import Controller
 from controllers.metrics import ClusterMetrics, ControllerMetrics
 from controllers.tidbcluster.controller import tidb_cluster_controller
+from controllers.tidbcluster_pod.controller import tidb_cluster_pod_controller
+from controllers.turns import Turns
 from dataplane.clients import DataPlane
 from dataplane.http_transport import HttpTransport
+from informers.detector import InconsistencyDetector, is_switched_on
 from informers.factory import SharedInformerFactory
 from informers.list_watch import Selectors
 from informers.metrics import InformerMetrics
@@ -32,12 +35,13 @@ from kube.connecting import Connection, connect, connect_directly
 from kube.errors import NotFound
 from kube.events import EventRecorder
 from kube.leader_election import Callbacks, ElectionMetrics, LeaderElector, Timing, identity
+from kube.lease_watch import LeaseWatch
 from kube.leases import LeaseLock
-from kube.resources import TIDB_CLUSTERS
+from kube.resources import TIDB_CLUSTERS, Resource
 from kube.rest_metrics import PrometheusObserver, RequestObserver
 from kube.throttle import Rate
 from member.labels import MANAGED_BY, TIDB_OPERATOR
-from member.round import Doors, Settings
+from member.round import Doors, FailoverSettings, Settings
 from ports.clock import Clock
 from ports.fencing import Fence
 from ports.latch import Latch
@@ -83,8 +87,8 @@ class Manager:
         self._elector = self._make_elector()
         observer = PrometheusObserver(self._registry, config.server)
         self._client = self._connect("", self._elector.lease, observer)
-        self._clusters, self._owned = self._factories()
-        self._controller = self._make_controller()
+        self._clusters, self._owned, self._infrastructure = self._caches = self._factories()
+        self._controllers = self._make_controllers()
         self.health = HealthServer(options.metrics_addr, self._registry)
         self.health.live.add("leader-election", self._election_trouble)
         self.health.ready.add("shutdown", lambda: "stopping" if self._work_stop.is_set() else None)
@@ -103,13 +107,18 @@ class Manager:
 
     def _start(self) -> list[threading.Thread]:
         self._recorder.start()
-        self._clusters.start(self._informers_stop)
-        self._owned.start(self._informers_stop)
+        for factory in self._caches:
+            factory.start(self._informers_stop)
         threads = [
             threading.Thread(target=self._timers.run, args=(self._informers_stop,), name="timers"),
             threading.Thread(target=self._elector.run, args=(self._election_stop,), name="leader-election"),
             threading.Thread(target=self._work, name="workers"),
         ]
+        if is_switched_on(self._environ):
+            detector = InconsistencyDetector(self._caches, self._clock, self._fail)
+            threads.append(
+                threading.Thread(target=detector.run, args=(self._informers_stop,), name="inconsistency-detector")
+            )
         for thread in threads:
             thread.start()
         return threads
@@ -120,32 +129,42 @@ class Manager:
             self._leading.wait(self._clock)
         if self._work_stop.is_set():
             return
-        synced = {
-            **self._clusters.wait_for_cache_sync(self._work_stop),
-            **self._owned.wait_for_cache_sync(self._work_stop),
-        }
+        synced: dict[Resource, bool] = {}
+        for factory in self._caches:
+            synced |= factory.wait_for_cache_sync(self._work_stop)
         if self._work_stop.is_set():
             return
         if missing := sorted(str(resource) for resource, filled in synced.items() if not filled):
             log.error("caches did not fill in time", resources=missing)
             self._fail()
             return
-        self._drained = self._controller.run(self._options.workers, self._work_stop)
+        threads = [
+            threading.Thread(target=self._run_controller, args=(each,), name=each.name) for each in self._controllers
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    def _run_controller(self, controller: Controller) -> None:
+        if not controller.run(self._options.workers, self._work_stop):
+            self._drained = False
 
     def _fail(self) -> None:
         self._exit_code = 1
         self._work_stop.set()
 
     def _end(self, threads: list[threading.Thread]) -> int:
-        timers, election, workers = threads
+        timers, election, workers, *debugging = threads
         log.info("stopping")
         self._work_stop.set()
         workers.join()
         self._informers_stop.set()
         self._client.transport.close()  # ends a list or the opening of a watch that blocks (TH-12)
-        self._clusters.shutdown()
-        self._owned.shutdown()
-        timers.join()
+        for factory in self._caches:
+            factory.shutdown()
+        for thread in (timers, *debugging):
+            thread.join()
         if not self._drained:
             self._recorder.stop()
             # CW-11: a worker may still act, so the lease must run out by itself
@@ -179,25 +198,27 @@ class Manager:
     def _make_elector(self) -> LeaderElector:
         options = self._options
         timing = Timing(options.leader_lease_duration, options.leader_renew_deadline, options.leader_retry_period)
-        connection = connect_directly(
-            self._config,
-            self._environ,
-            self._clock,
-            timeout=timing.request_timeout,
-            user_agent=f"{USER_AGENT}/leader-election",
-        )
-        self._connections.append(connection)
+        requests, watch = (self._connect_directly(timing.request_timeout) for _ in range(2))
         return LeaderElector(
-            LeaseLock(connection.client, self.namespace, options.lease_name),
+            LeaseLock(requests.client, self.namespace, options.lease_name),
             identity(socket.gethostname(), self._randomness),
             Callbacks(self._leading.set, self._stopped_leading, _log_leader),
             self._clock,
             self._randomness,
             name=options.lease_name,
             timing=timing,
+            watch=LeaseWatch(watch.client, watch.transport.close, self.namespace, options.lease_name, self._clock),
             recorder=self._recorder,
             metrics=ElectionMetrics(self._registry),
         )
+
+    def _connect_directly(self, timeout: float) -> Connection:
+        """A connection for leader election: nothing of what others send may hold it up (LE-4)."""
+        connection = connect_directly(
+            self._config, self._environ, self._clock, timeout=timeout, user_agent=f"{USER_AGENT}/leader-election"
+        )
+        self._connections.append(connection)
+        return connection
 
     def _stopped_leading(self) -> None:
         if self._election_stop.is_set():
@@ -208,8 +229,8 @@ class Manager:
     def _election_trouble(self) -> str | None:
         return None if self._elector.is_healthy() else "leading, but the lease was not renewed for too long"
 
-    def _factories(self) -> tuple[SharedInformerFactory, SharedInformerFactory]:
-        """Caches of the custom resources (filtered by --selector), and of what the operator makes."""
+    def _factories(self) -> tuple[SharedInformerFactory, SharedInformerFactory, SharedInformerFactory]:
+        """Caches of the custom resources (filtered by --selector), of what is labelled as ours, and of the rest."""
         options, metrics = self._options, InformerMetrics(self._registry)
         namespace = "" if options.cluster_scoped else self.namespace
 
@@ -229,28 +250,62 @@ class Manager:
 
         clusters, owned = factory(options.selector), factory(f"{MANAGED_BY}={TIDB_OPERATOR}")
         clusters.informer_for(TIDB_CLUSTERS).set_watch_error_handler(_explain_watch_error)
-        return clusters, owned
+        return clusters, owned, factory("")
 
     def _unsynced(self) -> str | None:
-        waiting = [*self._clusters.unsynced(), *self._owned.unsynced()]
+        waiting = [resource for factory in self._caches for resource in factory.unsynced()]
         return f"not yet read: {', '.join(sorted(map(str, waiting)))}" if waiting else None
 
-    def _make_controller(self) -> Controller:
+    def _make_controllers(self) -> tuple[Controller, ...]:
         client, clock = self._client.client, self._clock
         applier = Applier(client)
         dataplane = DataPlane(lambda tls: HttpTransport(self._environ, tls), self._elector.lease, clock)
-        return tidb_cluster_controller(
+        doors, settings = Doors(client, applier, dataplane, self._recorder, clock), settings_of(self._options)
+        controller_metrics, queue_metrics = ControllerMetrics(self._registry), PrometheusQueueMetrics(self._registry)
+        turns = Turns()
+        clusters = tidb_cluster_controller(
             self._clusters,
             self._owned,
-            Settings(discovery_image=self._options.tidb_discovery_image),
-            Doors(client, applier, dataplane, self._recorder, clock),
-            lambda: applier.has_status_subresource(TIDB_CLUSTERS),
+            self._infrastructure,
+            settings,
+            doors,
+            has_status_subresource=lambda: applier.has_status_subresource(TIDB_CLUSTERS),
+            permitted=self._options.permitted,
+            turns=turns,
             timers=self._timers,
-            controller_metrics=ControllerMetrics(self._registry),
+            controller_metrics=controller_metrics,
             cluster_metrics=ClusterMetrics(self._registry),
-            queue_metrics=PrometheusQueueMetrics(self._registry),
+            queue_metrics=queue_metrics,
             drain_timeout=self._options.drain_timeout,
         )
+        pods = tidb_cluster_pod_controller(
+            self._clusters,
+            self._owned,
+            self._infrastructure,
+            settings,
+            doors,
+            has_status_subresource=lambda: applier.has_status_subresource(TIDB_CLUSTERS),
+            permitted=self._options.permitted,
+            turns=turns,
+            timers=self._timers,
+            controller_metrics=controller_metrics,
+            queue_metrics=queue_metrics,
+            drain_timeout=self._options.drain_timeout,
+        )
+        return clusters, pods
+
+
+def settings_of(options: Options) -> Settings:
+    """What the stages need of the command line."""
+    failover = FailoverSettings(
+        auto=options.auto_failover,
+        pd_period=options.pd_failover_period,
+        tikv_period=options.tikv_failover_period,
+        tidb_period=options.tidb_failover_period,
+        detect_node_failure=options.detect_node_failure,
+        pod_hard_recovery_period=options.pod_hard_recovery_period,
+    )
+    return Settings(options.tidb_discovery_image, failover)
 
 
 def _registry() -> CollectorRegistry:

@@ -8,12 +8,16 @@
 
 A key that is put back keeps its priority (PQ-10).
 
+Keys whose syncs may wait in vain, for a data plane that is silent, go over to a slow lane with few workers of its own:
+however many they are, the other keys do not wait for them (reliability.md R31).
+
 Rules: informers-workqueue.md CW-4..7, CW-10, MET-10..12; lifecycle.md 1.3.
 """
 
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from queue import SimpleQueue
 
 import structlog
 from structlog.contextvars import bound_contextvars
@@ -29,6 +33,8 @@ _log = structlog.get_logger(__name__)
 
 _WORKER_PAUSE = 1.0
 """Seconds before a worker that broke starts again (CW-4)."""
+
+_SLOW_WORKERS = 2
 
 _STUCK_CHECK = 60.0
 """Seconds between two looks for syncs that take very long."""
@@ -57,14 +63,20 @@ class Controller:
         clock: Clock,
         metrics: SyncMetrics,
         drain_timeout: float = 30.0,
+        is_slow: Callable[[str], bool] = lambda _: False,
     ) -> None:
-        """`drain_timeout` is how many seconds running syncs may take after the stop (CW-10)."""
+        """`drain_timeout` is how many seconds running syncs may take after the stop (CW-10).
+
+        `is_slow` tells whether the next sync of a key may wait in vain.
+        """
         self.name = name
+        self.sync = sync
         self._queue = queue
-        self._sync = sync
         self._clock = clock
         self._metrics = metrics
         self._drain_timeout = drain_timeout
+        self._is_slow = is_slow
+        self._slow_lane: SimpleQueue[str | None] = SimpleQueue()
         self._running = RunningSyncs(clock)
         self._stop = Stop()
 
@@ -79,6 +91,10 @@ class Controller:
         threads = [
             threading.Thread(target=self.work, args=(stop,), name=f"{self.name}-worker-{number}")
             for number in range(workers)
+        ]
+        threads += [
+            threading.Thread(target=self._work_slowly, name=f"{self.name}-slow-worker-{number}")
+            for number in range(_SLOW_WORKERS)
         ]
         for thread in threads:
             thread.start()
@@ -104,7 +120,11 @@ class Controller:
         key, _ = self._queue.get()
         if key is None:
             return False
-        self._process(key)
+        if self._is_slow(key):
+            # still being processed as far as the queue is concerned, so nobody else gets it meanwhile
+            self._slow_lane.put(key)
+        else:
+            self._process(key)
         return True
 
     def process_ready_item(self) -> bool:
@@ -115,8 +135,18 @@ class Controller:
         self._process(key)
         return True
 
+    def _work_slowly(self) -> None:
+        """One worker of the slow lane, until it is closed."""
+        while (key := self._slow_lane.get()) is not None:
+            try:
+                self._process(key)
+            except Exception:
+                _log.exception("worker broke, starting it again", controller=self.name)
+
     def _drain(self, threads: list[threading.Thread]) -> bool:
         drained = self._queue.shut_down_with_drain(self._drain_timeout)
+        for _ in range(_SLOW_WORKERS):
+            self._slow_lane.put(None)
         if not drained:
             _log.warning("syncs did not end in time", controller=self.name, keys=self._running.keys())
             return False
@@ -141,7 +171,7 @@ class Controller:
 
     def _sync_and_requeue(self, key: str) -> SyncOutcome:
         try:
-            result = self._sync(key)
+            result = self.sync(key)
         except Exception as error:
             return self._requeue_failed(key, error)
         self._queue.forget(key)

@@ -56,14 +56,22 @@ class Caller:
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise self.malformed(path, answer, str(error)) from error
 
-    def write(self, method: str, path: str, body: object = None, *, also: frozenset[int] = frozenset()) -> Response:
+    def write(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        also: frozenset[int] = frozenset(),
+        timeout: float = TIMEOUT,
+    ) -> Response:
         """Change something, once; statuses of `also` are answers, not errors.
 
         Raises Unavailable, ApiError, LeaseExpired.
         """
         headers: Mapping[str, str] = {} if body is None else {"content-type": "application/json"}
         payload = None if body is None else msgspec.json.encode(body)
-        request = Request(method, self.base_url + path, headers, payload, TIMEOUT)
+        request = Request(method, self.base_url + path, headers, payload, timeout)
         self._fence.check()
         try:
             answer = self._transport.request(request)

@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable
 
 from dataplane.errors import DataPlaneError
-from dataplane.patience import PatientTransport
+from dataplane.patience import OneWaitTransport, PatientTransport
 from dataplane.pd import PDClient
 from dataplane.tidb import TiDBClient
 from dataplane.tikv import TiKVClient
@@ -28,11 +28,23 @@ class DataPlane:
 
     def __init__(self, make_transport: MakeTransport, fence: Fence, clock: Clock) -> None:
         """`make_transport` is called once per TLS identity, with None for plain HTTP; it may raise BadTlsMaterial."""
-        self._make_transport = make_transport
+        self._make_transport: MakeTransport = lambda tls: PatientTransport(make_transport(tls), clock)
         self._fence = fence
         self._clock = clock
         self._lock = threading.Lock()
         self._transports: OrderedDict[str, Transport] = OrderedDict()
+        self._silent: set[str] = set()
+
+    def for_one_round(self) -> "DataPlane":
+        """The same data plane, but each endpoint that times out is asked no more: for one round of one cluster."""
+        of_round = DataPlane(self._make_transport, self._fence, self._clock)
+        of_round._make_transport = lambda tls: OneWaitTransport(self._transport(tls), of_round._silent)
+        return of_round
+
+    @property
+    def silent(self) -> frozenset[str]:
+        """The endpoints, `host:port`, that timed out in this round."""
+        return frozenset(self._silent)
 
     def pd(self, url: str, tls: TlsMaterial | None = None) -> PDClient:
         """The PD at `url`. Raises BadTlsMaterial."""
@@ -54,14 +66,14 @@ class DataPlane:
 
     def tidb(self, url: str, tls: TlsMaterial | None = None) -> TiDBClient:
         """The TiDB whose status port is at `url`. Raises BadTlsMaterial."""
-        return TiDBClient(self._transport(tls), url, self._clock)
+        return TiDBClient(self._transport(tls), url, self._clock, self._fence)
 
     def _transport(self, tls: TlsMaterial | None) -> Transport:
         identity = tls.fingerprint if tls else ""
         with self._lock:
             transport = self._transports.get(identity)
             if transport is None:
-                transport = self._transports[identity] = PatientTransport(self._make_transport(tls), self._clock)
+                transport = self._transports[identity] = self._make_transport(tls)
             self._transports.move_to_end(identity)
             if len(self._transports) > _IDENTITIES:
                 self._transports.popitem(last=False)

@@ -13,7 +13,7 @@ Messages name method, URL, status and body. A write that failed with Unavailable
 unless `sent` is False.
 """
 
-from ports.transport import ConnectionRefused, Response, TlsError, TransportClosed, TransportError
+from ports.transport import ConnectionRefused, RequestTimeout, Response, TlsError, TransportClosed, TransportError
 
 _NOT_BOOTSTRAPPED = "TiKV cluster not bootstrapped"
 _REFUSALS = ("ErrStoresNotEnough", "ErrEtcdMemberRemove", "ErrStoreDestroyed")
@@ -74,8 +74,12 @@ _BY_STATUS = {404: NotFound, 409: Conflict, 410: Conflict, 412: Conflict}
 
 
 def unavailable(error: TransportError) -> Unavailable:
-    """The error for a request that got no answer."""
-    return Unavailable(error.method, error.url, error.cause, error)
+    """The error for a request that got no answer.
+
+    How long it was waited for is left out: that differs from one time to the next, and the text ends up in a condition.
+    """
+    reason = "no answer in time" if isinstance(error, RequestTimeout) else error.cause
+    return Unavailable(error.method, error.url, reason, error)
 
 
 def error_from_answer(method: str, url: str, answer: Response) -> DataPlaneError:

@@ -69,3 +69,30 @@ class PatientTransport:
     def _answered(self, endpoint: str) -> None:
         with self._lock:
             self._full_try_due.pop(endpoint, None)
+
+
+class OneWaitTransport:
+    """Gives up an endpoint once it has let a request time out: whoever asks again in the same round waits no more.
+
+    For one round of one cluster, so for one thread.
+    """
+
+    def __init__(self, transport: Transport, silent: set[str]) -> None:
+        """`silent` collects the endpoints, `host:port`; several transports of a round may share it."""
+        self._transport = transport
+        self._silent = silent
+
+    def request(self, request: Request) -> Response:
+        """Send and read the whole answer. Raises TransportError, at once for an endpoint that was silent."""
+        endpoint = urlsplit(request.url).netloc
+        if endpoint in self._silent:
+            raise RequestTimeout(request.method, request.url, "not asked: it did not answer earlier in this round")
+        try:
+            return self._transport.request(request)
+        except RequestTimeout:
+            self._silent.add(endpoint)
+            raise
+
+    def stream(self, request: Request, idle_timeout: float) -> ByteStream:
+        """Send and return once the headers are here. Raises TransportError."""
+        return self._transport.stream(request, idle_timeout)

@@ -147,6 +147,10 @@ class PDClient:
         """
         self._call.write("POST", f"/pd/api/v1/leader/transfer/{quote(name, safe='')}", also=_NOT_FOUND)
 
+    def resign_leader(self) -> None:
+        """Ask the leader to hand over to any other member. Raises Unavailable, ApiError, LeaseExpired."""
+        self._call.write("POST", "/pd/api/v1/leader/resign")
+
     def delete_member_by_name(self, name: str) -> None:
         """Remove a member; one that is not listed is gone already. Raises Unavailable, ApiError, LeaseExpired."""
         if any(member.name == name for member in self.members().members):
@@ -169,6 +173,17 @@ class PDClient:
             tuple(label for label in found.location_labels.split(",") if label),
             None if found.enable_placement_rules is None else found.enable_placement_rules == "true",
         )
+
+    def replica_counts(self, group: str) -> tuple[int, ...]:
+        """How many replicas each placement rule of a group asks for, such as those of `tiflash`.
+
+        Empty when there is no rule, or when placement rules are off. Raises NotBootstrapped, Unavailable, ApiError.
+        """
+        path = f"/pd/api/v1/config/rules/group/{quote(group, safe='')}"
+        try:
+            return tuple(rule.count for rule in self._call.get_json(path, _RULES) or ())
+        except Conflict:
+            return ()
 
     def stores(self) -> tuple[Store, ...]:
         """The stores that are not Tombstone, by id. Raises NotBootstrapped, Unavailable, ApiError."""
@@ -196,6 +211,18 @@ class PDClient:
             reason = f"not sent: store {store_id} is at {found.address} now, not at {address}"
             raise Conflict("DELETE", self.base_url + path, 0, "", reason)
         self._call.write("DELETE", path, also=_GONE)
+
+    def restore_store(self, store_id: int, *, address: str = "") -> None:
+        """Take back what `delete_store` began, while the store is not Tombstone yet; one that is Up stays so.
+
+        Raises Conflict when the store is Tombstone, or no longer at `address` if that is given; NotFound, Unavailable,
+        ApiError, LeaseExpired.
+        """
+        path = f"/pd/api/v1/store/{store_id}/state?state={UP}"
+        if address and (found := self.store(store_id)).address != address:
+            reason = f"not sent: store {store_id} is at {found.address} now, not at {address}"
+            raise Conflict("POST", self.base_url + path, 0, "", reason)
+        self._call.write("POST", path)
 
     def set_store_labels(self, store_id: int, labels: Mapping[str, str]) -> None:
         """Add labels to a store; others stay. Raises Unavailable, ApiError, LeaseExpired."""
@@ -334,6 +361,10 @@ class _Stores(msgspec.Struct):
     stores: list[_StoreInfo] | None = None
 
 
+class _Rule(msgspec.Struct):
+    count: int = 0
+
+
 class _EvictConfig(msgspec.Struct):
     ranges: dict[int, msgspec.Raw] | None = msgspec.field(name="store-id-ranges", default=None)
 
@@ -346,6 +377,7 @@ _MEMBERS = msgspec.json.Decoder(_Members)
 _CLUSTER = msgspec.json.Decoder(_Cluster)
 _CONFIG = msgspec.json.Decoder(_Config)
 _STORE = msgspec.json.Decoder(_StoreInfo)
+_RULES = msgspec.json.Decoder(list[_Rule] | None)
 _STORES = msgspec.json.Decoder(_Stores)
 _EVICT_CONFIG = msgspec.json.Decoder(_EvictConfig)
 

@@ -1,18 +1,31 @@
 """TiDB's status port (dataplane-apis.md 6)."""
 
+from collections.abc import Mapping
+
+import msgspec
+
 from dataplane.calls import TIMEOUT, Caller
-from dataplane.errors import DataPlaneError
+from dataplane.errors import ApiError, DataPlaneError
 from ports.clock import Clock, SystemClock
-from ports.fencing import OpenFence
-from ports.transport import Transport
+from ports.fencing import Fence, OpenFence
+from ports.structs import decoder
+from ports.transport import Response, Transport
+
+_START_TIMEOUT = 30.0
+"""TiDB itself waits up to 10 s for the state to change."""
+
+_DONE = "success!"
+_DUPLICATED = "It's a duplicated operation and the cluster is already in {} state."
 
 
 class TiDBClient:
     """One TiDB. Safe for use by many threads."""
 
-    def __init__(self, transport: Transport, base_url: str, clock: Clock | None = None) -> None:
+    def __init__(
+        self, transport: Transport, base_url: str, clock: Clock | None = None, fence: Fence | None = None
+    ) -> None:
         """A client of the TiDB whose status port is at `base_url`."""
-        self._call = Caller(transport, base_url, OpenFence(), clock or SystemClock())
+        self._call = Caller(transport, base_url, fence or OpenFence(), clock or SystemClock())
 
     def healthy(self, timeout: float = TIMEOUT) -> bool:
         """Whether TiDB says within `timeout` seconds that it serves. No answer means no; raises no DataPlaneError."""
@@ -21,3 +34,34 @@ class TiDBClient:
         except DataPlaneError:
             return False
         return True
+
+    def set_labels(self, labels: Mapping[str, str]) -> None:
+        """Add labels to the server; others stay. Raises Unavailable, ApiError, LeaseExpired."""
+        self._call.write("POST", "/labels", dict(labels))
+
+    def start_upgrade(self) -> None:
+        """Pause the users' DDL in the whole cluster, until `finish_upgrade`. Idempotent.
+
+        May take up to 30 s. Raises Unavailable, ApiError, LeaseExpired.
+        """
+        self._switch("start", "upgrading", _START_TIMEOUT)
+
+    def finish_upgrade(self) -> None:
+        """Let DDL go on. Idempotent. Raises Unavailable, ApiError, LeaseExpired."""
+        self._switch("finish", "normal", TIMEOUT)
+
+    def _switch(self, verb: str, state: str, timeout: float) -> None:
+        path = f"/upgrade/{verb}"
+        answer = self._call.write("POST", path, timeout=timeout)
+        if _text(answer) not in (_DONE, _DUPLICATED.format(state)):
+            body = answer.body.decode("utf-8", "replace")
+            raise ApiError("POST", self._call.base_url + path, answer.status, body, "TiDB did not agree")
+
+
+def _text(answer: Response) -> str:
+    """The answer, whether TiDB wrote it as JSON or bare."""
+    bare = answer.body.decode("utf-8", "replace").strip()
+    try:
+        return decoder(str).decode(answer.body)
+    except msgspec.DecodeError:
+        return bare

@@ -1,6 +1,6 @@
 """Applying a delta to the store, and what handlers are to be told of it (informers-workqueue.md FIFO-20 to FIFO-24)."""
 
-from informers.deltas import Added, Bookmark, Deleted, Delta, ReplacedAll, SyncAll, Updated
+from informers.deltas import Added, Batch, Bookmark, Deleted, Delta, Event, ReplacedAll, SyncAll, Updated
 from informers.notifications import Add, Delete, Notification, Update
 from informers.store import Store
 from informers.tombstones import DeletedFinalStateUnknown
@@ -10,14 +10,10 @@ from kube.objects import Object
 def apply_delta(store: Store, delta: Delta, is_in_initial_list: bool) -> list[Notification]:
     """Bring `store` up to date and return the notifications, in order. Only one thread may write to the store."""
     match delta:
-        case Added(obj) | Updated(obj):
-            notification = _stored(store.get(obj), obj, is_in_initial_list)
-            store.update(obj)
-            return [notification]
-        case Deleted(obj):
-            known = store.get(obj) is not None
-            store.delete(obj)
-            return [Delete(obj)] if known else []
+        case Added() | Updated() | Deleted():
+            return _change(store, (delta,), is_in_initial_list)
+        case Batch(events):
+            return _change(store, events, is_in_initial_list)
         case ReplacedAll(objects, resource_version):
             return _replace(store, objects, resource_version, is_in_initial_list)
         case SyncAll():
@@ -25,6 +21,20 @@ def apply_delta(store: Store, delta: Delta, is_in_initial_list: bool) -> list[No
         case Bookmark(resource_version):
             store.bookmark(resource_version)
             return []
+
+
+def _change(store: Store, events: tuple[Event, ...], initial: bool) -> list[Notification]:
+    """Apply events of different objects in one step."""
+    before = [store.get(event.obj) for event in events]
+    store.change((event.obj, isinstance(event, Deleted)) for event in events)
+    told = (_told(old, event, initial) for old, event in zip(before, events, strict=True))
+    return [notification for notification in told if notification]
+
+
+def _told(old: Object | None, event: Event, initial: bool) -> Notification | None:
+    if not isinstance(event, Deleted):
+        return _stored(old, event.obj, initial)
+    return Delete(event.obj) if old else None
 
 
 def _replace(store: Store, objects: tuple[Object, ...], version: str, initial: bool) -> list[Notification]:

@@ -11,13 +11,15 @@ from collections.abc import Callable, Iterable
 
 import structlog
 
-from informers.deltas import Added, Bookmark, Deleted, Delta, ReplacedAll, SyncAll, Updated
+from informers.deltas import Added, Batch, Bookmark, Deleted, Delta, Event, ReplacedAll, SyncAll, Updated
 from kube.objects import Object
 from ports.clock import Clock
 
 log = structlog.get_logger(__name__)
 
-_HIGH_WATER = 2000
+_BATCH = 1000
+"""Events that are applied in one step at most (FIFO-11)."""
+_HIGH_WATER = 2 * _BATCH
 """Queued deltas from which on a producer waits for the consumer (FIFO-12)."""
 _SLOW_SECONDS = 0.1
 _SLOW_QUEUED = 10
@@ -33,8 +35,10 @@ class QueueClosed(Exception):
 class DeltaFIFO:
     """Deltas in order of arrival. Safe for threads; one consumer at a time makes sense."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, *, batch: int = _BATCH) -> None:
+        """`batch` is how many events of different objects are processed together at most."""
         self._clock = clock
+        self._batch = batch
         self._condition = threading.Condition()
         self._deltas: deque[Delta] = deque()
         self._closed = False
@@ -74,6 +78,7 @@ class DeltaFIFO:
     def pop(self, process: Process, until: float | None = None) -> Delta | None:
         """Wait for the oldest delta, process it and return it; None when the clock reaches `until` without one.
 
+        Once synced, events of different objects that are queued one after another come as one Batch (FIFO-11).
         The lock is free while `process` runs. Its exceptions are logged and the delta counts as processed (FIFO-5).
         Raises QueueClosed when the queue is closed and empty (FIFO-2).
         """
@@ -85,7 +90,7 @@ class DeltaFIFO:
                 if remaining is not None and remaining <= 0:
                     return None
                 self._clock.wait(self._condition, remaining)
-            delta = self._deltas.popleft()
+            delta = self._take()
             initial = not self._synced
             self._processing += 1
         self._process(process, delta, initial)
@@ -120,6 +125,20 @@ class DeltaFIFO:
             return
         self._first = delta
         self._synced = not (isinstance(delta, ReplacedAll) and delta.objects)
+
+    def _take(self) -> Delta:
+        """The oldest delta; once synced, with the events after it, up to the second one of an object (FIFO-11)."""
+        first = self._deltas.popleft()
+        if not self._synced or not isinstance(first, Event) or self._batch == 1:
+            return first
+        events = {first.obj.key: first}
+        while self._deltas and len(events) < self._batch:
+            event = self._deltas[0]
+            if not isinstance(event, Event) or event.obj.key in events:
+                break
+            events[event.obj.key] = event
+            self._deltas.popleft()
+        return Batch(tuple(events.values())) if len(events) > 1 else first
 
     def _process(self, process: Process, delta: Delta, initial: bool) -> None:
         started = self._clock.now()

@@ -47,4 +47,15 @@ class Bookmark:
     resource_version: str
 
 
-Delta: TypeAlias = Added | Updated | Deleted | ReplacedAll | SyncAll | Bookmark
+Event: TypeAlias = Added | Updated | Deleted
+"""What happened to one object."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Events of different objects, in the order in which they came, to be applied in one step (FIFO-11)."""
+
+    events: tuple[Event, ...]
+
+
+Delta: TypeAlias = Event | Batch | ReplacedAll | SyncAll | Bookmark

@@ -50,23 +50,19 @@ class Store:
 
     def update(self, obj: Object) -> None:
         """Store an object under its key, replacing what was there."""
-        key = obj.key
-        with self._turn:
-            values = {name: self._values(name, function, obj) for name, function in self._indexers.items()}
-            with self._lock:
-                self._objects[key] = obj
-                for name, index in self._indexes.items():
-                    index.put(key, values[name])
-                self._note_version(obj)
+        self.change([(obj, False)])
 
     def delete(self, obj: Object) -> None:
         """Forget the object with the key of `obj`, whose version is the deletion's (ST-10)."""
-        key = obj.key
-        with self._turn, self._lock:
-            self._objects.pop(key, None)
-            for index in self._indexes.values():
-                index.remove(key)
-            self._note_version(obj)
+        self.change([(obj, True)])
+
+    def change(self, changes: Iterable[tuple[Object, bool]]) -> None:
+        """Store each object, or forget it where it comes with True, all from one moment to the next (FIFO-11)."""
+        with self._turn:
+            prepared = [(obj.key, obj, None if gone else self._all_values(obj)) for obj, gone in changes]
+            with self._lock:
+                for key, obj, values in prepared:
+                    self._change(key, obj, values)
 
     def replace(self, objects: Iterable[Object], resource_version: str) -> None:
         """Hold exactly `objects`, as of `resource_version`, from one moment to the next (ST-11, FIFO-22)."""
@@ -158,6 +154,21 @@ class Store:
         """All objects, in no promised order."""
         with self._lock:
             return list(self._objects.values())
+
+    def _change(self, key: str, obj: Object, values: dict[str, tuple[str, ...]] | None) -> None:
+        """Store `obj` under the values of the indexes, or forget it where there are none."""
+        if values is None:
+            self._objects.pop(key, None)
+            for index in self._indexes.values():
+                index.remove(key)
+        else:
+            self._objects[key] = obj
+            for name, index in self._indexes.items():
+                index.put(key, values[name])
+        self._note_version(obj)
+
+    def _all_values(self, obj: Object) -> dict[str, tuple[str, ...]]:
+        return {name: self._values(name, function, obj) for name, function in self._indexers.items()}
 
     def _index(self, name: str) -> Index:
         index = self._indexes.get(name)

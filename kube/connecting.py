@@ -9,6 +9,7 @@ from kube.http_transport import HttpTransport
 from kube.rest_metrics import RequestObserver
 from kube.retrying import RetryingTransport
 from kube.throttle import Rate, Throttle
+from kube.url_backoff import from_environment
 from ports.clock import Clock
 from ports.fencing import Fence
 from ports.stopping import Stop
@@ -40,7 +41,8 @@ def connect(
     """
     http = HttpTransport(config, environ, clock)
     throttle = Throttle(rate or Rate(), clock)
-    retrying = RetryingTransport(http, clock, throttle, stop, fence=fence, observer=observer)
+    backoff = from_environment(environ, clock)
+    retrying = RetryingTransport(http, clock, throttle, stop, fence=fence, observer=observer, backoff=backoff)
     return Connection(Client(retrying, user_agent=user_agent), http)
 
 

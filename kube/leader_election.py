@@ -3,8 +3,9 @@
     standby ──tick: the Lease is free or ran out, and is ours now──▶ leader
     leader  ──tick: renewed──▶ leader ──no renewal for renew_deadline seconds, or stop──▶ over
 
-`tick` is one attempt and says when the next is due; `run` is the loop. Whether the Lease of another holds is judged by
-this process's monotonic clock alone (LE-11): clocks of other machines do not matter.
+`tick` is one attempt and says when the next is due; `run` is the loop. A standby also watches the Lease, so that it
+takes at once what is freed (`kube.lease_watch`). Whether the Lease of another holds is judged by this process's
+monotonic clock alone (LE-11): clocks of other machines do not matter.
 """
 
 import math
@@ -18,10 +19,12 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from kube.errors import ApiError, NotFound
 from kube.events import NORMAL
+from kube.lease_watch import LeaseWatch
 from kube.leases import LeaseLock, LeaseRecord, micro_time
 from kube.local_lease import LocalLease
 from kube.objects import Object
 from ports.clock import Clock
+from ports.latch import Latch
 from ports.randomness import Randomness
 from ports.stopping import Stop
 from ports.transport import TransportError
@@ -137,12 +140,14 @@ class LeaderElector:
         *,
         name: str,
         timing: Timing | None = None,
+        watch: LeaseWatch | None = None,
         release_on_stop: bool = True,
         recorder: Recorder | None = None,
         metrics: ElectionMetrics | None = None,
     ) -> None:
         """Prepare. `lock` needs a client of its own, without retries (LE-4); `name` labels metrics and logs.
 
+        `watch` spares a standby the rest of its wait when the Lease is freed; without one it polls (LE-14).
         `release_on_stop` frees the Lease when `run` is stopped, so stop it only after all workers have ended (CW-11).
         Raises LeaderElectionConfigError.
         """
@@ -156,6 +161,8 @@ class LeaderElector:
         self._randomness = randomness
         self._name = name
         self._timing = timing or Timing()
+        self._watch = watch
+        self._nap = Latch()
         self._release_on_stop = release_on_stop
         self._recorder = recorder
         self._metrics = metrics
@@ -185,8 +192,9 @@ class LeaderElector:
         """Take part until `stop` is set or leadership is lost."""
         try:
             delay: float | None = 0.0
-            while delay is not None and not stop.wait(self._clock, delay):
+            while delay is not None and not self._rest(stop, delay):
                 delay = self.tick()
+                self._listen()
         finally:
             self._end(stop.is_set())
 
@@ -229,6 +237,26 @@ class LeaderElector:
             _log.warning("the lease could not be released", lease=self._name, cause=str(error))
             return False
         return True
+
+    def _rest(self, stop: Stop, delay: float) -> bool:
+        """Wait until the next attempt is due, or the Lease is free; whether to stop."""
+        with stop.calling(self._wake):
+            self._nap.wait(self._clock, delay)
+        # renewed before the attempt, so that what is heard during it cuts the next wait short
+        self._nap = Latch()
+        return stop.is_set()
+
+    def _wake(self) -> None:
+        self._nap.set()
+
+    def _listen(self) -> None:
+        """Watch the Lease as long as somebody else may hold it."""
+        if self._watch is None:
+            return
+        if self._leading:
+            self._watch.stop()
+        else:
+            self._watch.start(self._wake)
 
     def _try(self, deadline: float) -> bool:
         try:
@@ -300,6 +328,8 @@ class LeaderElector:
     def _end(self, stopped: bool) -> None:
         led, self._leading = self._leading, False
         self.lease.drop()
+        if self._watch:
+            self._watch.stop()
         self._tell_leading(False)
         if led:
             self._say("stopped leading")
@@ -307,6 +337,8 @@ class LeaderElector:
             self.release()
             self._report_new_leader()
         self._callbacks.on_stopped_leading()
+        if self._watch:
+            self._watch.join()
 
     def _report_new_leader(self) -> None:
         if self._observed is None or self._observed.holder == self._reported_leader:

@@ -65,14 +65,19 @@ class LeaseLock:
 
     def _remember(self, raw: bytes) -> LeaseRecord:
         self._last = Object(raw, LEASES.api_version, LEASES.kind)
-        spec = self._last.decode().get("spec") or {}
-        return LeaseRecord(
-            holder=spec.get("holderIdentity") or "",
-            duration=spec.get("leaseDurationSeconds") or 0,
-            acquired=spec.get("acquireTime") or "",
-            renewed=spec.get("renewTime") or "",
-            transitions=spec.get("leaseTransitions") or 0,
-        )
+        return record_of(self._last)
+
+
+def record_of(lease: Object) -> LeaseRecord:
+    """What a Lease says."""
+    spec = lease.decode().get("spec") or {}
+    return LeaseRecord(
+        holder=spec.get("holderIdentity") or "",
+        duration=spec.get("leaseDurationSeconds") or 0,
+        acquired=spec.get("acquireTime") or "",
+        renewed=spec.get("renewTime") or "",
+        transitions=spec.get("leaseTransitions") or 0,
+    )
 
 
 def micro_time(moment: datetime) -> str:

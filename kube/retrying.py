@@ -11,6 +11,7 @@ import structlog
 
 from kube.rest_metrics import RequestObserver, Unobserved
 from kube.throttle import Throttle
+from kube.url_backoff import UrlBackoff
 from ports.clock import Clock
 from ports.fencing import Fence, OpenFence
 from ports.stopping import Stop
@@ -46,10 +47,11 @@ class RetryingTransport:
         *,
         fence: Fence | None = None,
         observer: RequestObserver | None = None,
+        backoff: UrlBackoff | None = None,
     ) -> None:
         """Wrap `transport`. `stop` ends every wait and refuses what comes later: set it after the last sync.
 
-        `fence` is asked before each attempt to write (LE-22).
+        `fence` is asked before each attempt to write (LE-22). `backoff` slows down what is sent to a server that fails.
         """
         self._transport = transport
         self._clock = clock
@@ -57,6 +59,7 @@ class RetryingTransport:
         self._stop = stop
         self._fence = fence or OpenFence()
         self._observer = observer or Unobserved()
+        self._backoff = backoff
 
     def request(self, request: Request) -> Response:
         """Send until answered. Raises TransportError, LeaseExpired; TransportClosed when stopped before sending."""
@@ -119,6 +122,8 @@ class RetryingTransport:
         if waited is None:
             raise TransportClosed(request.method, request.url, "stopping")
         self._observer.throttled(request, waited)
+        if self._backoff and (wait := self._backoff.remaining()) and self._pause(wait):
+            raise TransportClosed(request.method, request.url, "stopping")
 
     def _pause(self, seconds: float) -> bool:
         """Wait; whether a stop ended it."""
@@ -126,6 +131,8 @@ class RetryingTransport:
 
     def _observe(self, request: Request, status: int | None, attempt: int, received: int = 0) -> None:
         self._observer.attempted(request, status, received)
+        if self._backoff and status is not None:
+            self._backoff.answered(status)
         if attempt > 0:
             self._observer.retried(request, status)
 

@@ -86,7 +86,8 @@ _SUFFIXES: Mapping[str, Decimal] = {
 
 def semantically_equal(one: Any, other: Any) -> bool:
     """Whether two trees say the same."""
-    return bool(_normal(one, _Context.FIELDS) == _normal(other, _Context.FIELDS))
+    # what is the same says the same, and mostly is the same
+    return bool(one == other or _normal(one, _Context.FIELDS) == _normal(other, _Context.FIELDS))
 
 
 def covers(live: Json, desired: Json) -> bool:
@@ -167,6 +168,8 @@ def _removals(live: Json, desired: Json, applied: Json, context: _Context) -> Js
 
 
 def _holds(live: Any, wanted: Any, before: Any, context: _Context) -> bool:
+    if live == wanted:
+        return True
     if isinstance(wanted, dict) and isinstance(live, dict):
         return not _patch(live, wanted, _tree(before), context)
     if isinstance(wanted, list) and isinstance(live, list):

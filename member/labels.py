@@ -27,8 +27,26 @@ PEER = "peer"
 
 # Annotations of the TidbCluster (objects.md 13.2)
 FORCE_UPGRADE = "tidb.pingcap.com/force-upgrade"
+PD_CHECK_QUORUM_BEFORE_UPGRADE = "tidb.pingcap.com/pd-check-quorum-before-upgrade"
+TIKV_CHECK_ALL_STORES_UP_BEFORE_UPGRADE = "tidb.pingcap.com/tikv-check-all-stores-up-before-upgrade"
 SKIP_TLS_WHEN_CONNECT_TIDB = "tidb.tidb.pingcap.com/skip-tls-when-connect-tidb"
 TIKV_VOLUMES_READY = "tidb.pingcap.com/tikv-volumes-ready"
+SMOOTH_UPGRADE_DDL_PAUSED = "tidb.pingcap.com/smooth-upgrade-ddl-paused"
+SMOOTH_UPGRADE_SOURCE_VERSION = "tidb.pingcap.com/smooth-upgrade-source-version"
+SMOOTH_UPGRADE_TARGET_VERSION = "tidb.pingcap.com/smooth-upgrade-target-version"
+SMOOTH_UPGRADE_STARTED_AT = "tidb.pingcap.com/smooth-upgrade-started-at"
+AUTO_FAILURE_RECOVERY = "app.kubernetes.io/auto-failure-recovery"
+CLEAR_FAILURE_RECORDS = "tidb.pingcap.com/clear-failure-records"
+"""The user's command to drop the failure records of the component that it names. Not known to v1.6."""
+
+# Annotations of pods by which users command them (lifecycle.md 13)
+EVICT_LEADER = "tidb.pingcap.com/evict-leader"
+EVICT_LEADER_FOR_RESIZE = "tidb.pingcap.com/evict-leader-for-resize"
+TIKV_EVICT_LEADER_EXPIRATION_TIME = "tidb.pingcap.com/tikv-evict-leader-expiration-time"
+PD_TRANSFER_LEADER = "tidb.pingcap.com/pd-transfer-leader"
+PD_EVICT_LEADER_EXPIRATION_TIME = "tidb.pingcap.com/pd-evict-leader-expiration-time"
+TIDB_GRACEFUL_SHUTDOWN = "tidb.pingcap.com/tidb-graceful-shutdown"
+REPLACE_VOLUME = "tidb.pingcap.com/replace-volume"
 
 # Annotations of pods, StatefulSets, Services, Deployments (objects.md 13.3)
 LAST_APPLIED = "pingcap.com/last-applied-configuration"
@@ -44,8 +62,25 @@ RESTARTED_AT = "tidb.pingcap.com/restartedAt"
 SCALE_IN_TIME = "tidb.pingcap.com/scale-in-time"
 PVC_DEFER_DELETING = "tidb.pingcap.com/pvc-defer-deleting"
 POD_SCHEDULING = "tidb.pingcap.com/pod-scheduling"
+EVICT_LEADER_BEGIN_TIME = "evictLeaderBeginTime"
+TIKV_EVICT_LEADER_END_AT = "tidb.pingcap.com/tikv-evict-leader-end-at"
+TIKV_NO_ACTIVE_STORE_SINCE = "tidb.pingcap.com/tikv-no-active-store-since"
 START_SCRIPT_OPTIONS = "tidb.pingcap.com/start-script-options"
 """On a ConfigMap: what the user chose that shows in its start script (`member.configmap`). Not known to v1.6."""
+
+# Annotations of volume claims: the change under way, and what the last one came to (objects.md 13.3)
+SPEC_REVISION = "spec.tidb.pingcap.com/revision"
+SPEC_STORAGE_CLASS = "spec.tidb.pingcap.com/storage-class"
+SPEC_STORAGE_SIZE = "spec.tidb.pingcap.com/storage-size"
+STATUS_REVISION = "status.tidb.pingcap.com/revision"
+STATUS_STORAGE_CLASS = "status.tidb.pingcap.com/storage-class"
+STATUS_STORAGE_SIZE = "status.tidb.pingcap.com/storage-size"
+STATUS_LAST_TRANSITION = "status.tidb.pingcap.com/last-transition-timestamp"
+
+
+def min_ready_seconds(component: str) -> str:
+    """The annotation of the TidbCluster that says how long a pod must be Ready before the next is restarted (14)."""
+    return f"tidb.pingcap.com/{component}-min-ready-seconds"
 
 
 def config_map_before_delete(component: str) -> str:

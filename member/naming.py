@@ -76,6 +76,11 @@ def tidb_status_url(tc: TidbCluster, pod: str) -> str:
     return address_book(tc).tidb_status(ordinal_of(pod))
 
 
+def tikv_status_url(tc: TidbCluster, pod: str) -> str:
+    """Where the controller reaches the status port of one TiKV."""
+    return address_book(tc).tikv_status(ordinal_of(pod))
+
+
 def cluster_secret(tc: TidbCluster, component: str) -> str:
     """The Secret with a component's certificate (objects.md 9.1)."""
     return f"{member_name(tc, component)}-cluster-secret"

@@ -7,12 +7,16 @@ on it.
 from dataclasses import dataclass
 from typing import TypeAlias
 
+DONE = "Done"
+"""The condition reason when there is nothing to do."""
+
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The stage found everything as wanted."""
+    """The stage found everything as wanted; `reason` says so in another way where that is not all."""
 
     message: str = ""
+    reason: str = DONE
 
 
 @dataclass(frozen=True, slots=True)

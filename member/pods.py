@@ -20,6 +20,7 @@ class PodCondition(msgspec.Struct, rename="camel"):
     status: str
     reason: str = ""
     message: str = ""
+    last_transition_time: str | None = None
 
 
 class ContainerWaiting(msgspec.Struct):
@@ -65,6 +66,11 @@ class Pod(msgspec.Struct):
     def is_ready(self) -> bool:
         """Whether the pod's Ready condition is True."""
         return any(c.type == "Ready" and c.status == "True" for c in self.status.conditions)
+
+    @property
+    def ready_since(self) -> str:
+        """When the Ready condition last moved; empty when there is none."""
+        return next((c.last_transition_time or "" for c in self.status.conditions if c.type == "Ready"), "")
 
     @property
     def trouble(self) -> str:

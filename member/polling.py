@@ -16,16 +16,36 @@ _PART = 0.1
 
 
 def next_look(round_: Round, component: str) -> float:
-    """Seconds until the next look at a component, from how long it has been progressing."""
+    """Seconds until the next look at a component, from how long its Progressing condition has been as it is."""
     status = predicates.status_of(round_.tc, component)
     conditions = status.conditions if status else []
-    since = next(
-        (c["lastTransitionTime"] for c in conditions if (c["type"], c["status"]) == ("Progressing", "True")), ""
-    )
-    return max(_SOONEST, min(_PART * _age(since, round_.doors.clock.wall()), _LATEST))
+    progressing = next((c for c in conditions if c["type"] == "Progressing" and c.get("reason") != "Done"), None)
+    return look_again(round_, progressing["lastTransitionTime"] if progressing else "")
 
 
-def _age(since: str, now: datetime) -> float:
+def look_again(round_: Round, since: str) -> float:
+    """Seconds until the next look at what began at a time (RFC 3339)."""
+    return look_after(seconds_since(since, round_.doors.clock.wall()))
+
+
+def look_after(age: float) -> float:
+    """Seconds until the next look at what has lasted for `age` seconds."""
+    return max(_SOONEST, min(_PART * age, _LATEST))
+
+
+def look_on_progress(begun: int, left: int, age: float) -> float:
+    """Seconds until the next look at what goes down from `begun` to `left` in `age` seconds: half of what it will take.
+
+    So the end is seen soon however long it lasts; what does not move is looked at as rarely as anything else.
+    """
+    done = begun - left
+    if done <= 0 or left <= 0:
+        return look_after(age)
+    return max(_SOONEST, min(age * left / done / 2, _LATEST))
+
+
+def seconds_since(since: str, now: datetime) -> float:
+    """The age of an RFC 3339 time; 0 for what is none."""
     try:
         return (now - datetime.fromisoformat(since)).total_seconds()
     except ValueError:

@@ -16,12 +16,17 @@ from kube.objects import Object
 from kube.reading import Lister
 from member.naming import member_name
 from member.outcome import Outcome
+from member.sightings import Sightings
 from ports.clock import Clock
 
 
 @dataclass(frozen=True, slots=True)
 class Listers:
-    """The caches that stages read."""
+    """The caches that stages read.
+
+    Those of cluster-scoped resources are None when the operator has no access to them: what needs them is skipped
+    (lifecycle.md 1.4). Of volumes, only those labelled as ours are cached.
+    """
 
     config_maps: Lister
     deployments: Lister
@@ -32,6 +37,21 @@ class Listers:
     service_accounts: Lister
     services: Lister
     stateful_sets: Lister
+    persistent_volumes: Lister | None = None
+    nodes: Lister | None = None
+    storage_classes: Lister | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FailoverSettings:
+    """Whether and when lost members are replaced (lifecycle.md 9.1). Periods are seconds."""
+
+    auto: bool = True
+    pd_period: float = 300.0
+    tikv_period: float = 300.0
+    tidb_period: float = 300.0
+    detect_node_failure: bool = False
+    pod_hard_recovery_period: float = 86400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +59,7 @@ class Settings:
     """What the process was told at its start and the stages need."""
 
     discovery_image: str
+    failover: FailoverSettings = FailoverSettings()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +79,8 @@ class Round:
 
     `owner` is the cached TidbCluster; `tc` its decoded and defaulted form, with the working copy of the status.
     `observations` holds what looking at each component gave, `outcomes` what the stages answered so far.
-    `owner_lives`: a live read of this round has found the TidbCluster.
+    `pd_url`: a member of PD to ask instead of the Service, which may lead to one that is ill.
+    `owner_lives`: a live read of this round has found the TidbCluster. `sightings` outlive the round.
     """
 
     owner: Object
@@ -69,7 +91,9 @@ class Round:
     observations: dict[str, Outcome] = field(default_factory=dict)
     outcomes: dict[str, Outcome] = field(default_factory=dict)
     owner_lives: bool = False
+    sightings: Sightings = field(default_factory=Sightings)
     tls: TlsMaterial | None = field(default=None, repr=False)
+    pd_url: str = ""
 
     @property
     def status(self) -> TidbClusterStatus:

@@ -1,6 +1,7 @@
-"""Growing a component, pod by pod (lifecycle.md 8.1, 8.3, 8.4).
+"""Growing a component, pod by pod (lifecycle.md 8.1, 8.3, 8.4, 8.9).
 
-A further pod starts only when the ones before it exist, and never on the data of a member that was removed (F32).
+A further pod starts only when the ones before it exist, and never on the data of a member that was removed: the claims
+that such a member left are deleted first, and waited for until they are gone (F32).
 """
 
 from collections.abc import Callable, Sequence
@@ -8,16 +9,20 @@ from dataclasses import dataclass
 
 from apis.ordinals import ordinals
 from apis.tidbcluster import TidbCluster
-from kube.errors import NotFound
-from kube.objects import Json, Object
+from kube.deletion import Destroyer, Evidence
+from kube.events import NORMAL
+from kube.objects import Json
 from kube.resources import PERSISTENT_VOLUME_CLAIMS
+from member.departure import claims_of_templates
 from member.labels import PVC_DEFER_DELETING
-from member.naming import pod_name, pvc_name
+from member.naming import pod_name
 from member.outcome import Refused, Waiting
+from member.polling import next_look
+from member.proofs import Proof, spec_confirmed
 from member.round import Round
 
 _LOOK_AGAIN = 10.0
-"""Seconds until the next look at a volume claim in the way: no event tells that it is gone."""
+"""Seconds until the next look at a volume claim that the user has to judge: no event tells that it is gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +30,13 @@ class ScaleOut:
     """How a component grows.
 
     `limit` pods at a time; `allowed` says what must be well first; `is_member` whether a pod name is known to PD, so
-    that its old volumes belong to it.
+    that its old volumes belong to it; `unused` proves that nothing in the data plane needs the volumes of a pod.
     """
 
     limit: Callable[[TidbCluster], int]
     allowed: Callable[[Round], Waiting | None]
     is_member: Callable[[Round, str], bool]
+    unused: Callable[[Round, str], Proof | None]
 
 
 def next_replicas(
@@ -38,7 +44,7 @@ def next_replicas(
 ) -> tuple[int, Waiting | Refused | None]:
     """How many replicas the StatefulSet gets in this round, and what it waits for to get more.
 
-    Raises ApiError, TransportError.
+    Raises ApiError, TransportError, DataPlaneError.
     """
     there, wanted = body["spec"]["replicas"], desired["spec"]["replicas"]
     if wanted <= there:
@@ -48,41 +54,60 @@ def next_replicas(
     if waiting := scale_out.allowed(round_):
         return there, waiting
     step = min(wanted, there + scale_out.limit(round_.tc))
-    for ordinal in ordinals(step)[there:]:
-        if blocked := _leftover(round_, component, scale_out, body, pod_name(round_.tc, component, ordinal)):
-            return ordinal, blocked
+    pods = [(ordinal, pod_name(round_.tc, component, ordinal)) for ordinal in ordinals(step)[there:]]
+    # all are looked at, so that their claims go side by side
+    in_the_way = [_in_the_way(round_, component, scale_out, body, pod) for _, pod in pods]
+    for (ordinal, _), obstacle in zip(pods, in_the_way, strict=True):
+        if obstacle:
+            return ordinal, obstacle
     return step, Waiting("ScalingOut", f"growing from {there} to {wanted} pods")
 
 
-def _leftover(round_: Round, component: str, scale_out: ScaleOut, body: Json, pod: str) -> Waiting | Refused | None:
-    """Why a pod must not start: a live volume claim of its name holds the data of a removed member."""
-    for claim in _existing_claims(round_, body["spec"].get("volumeClaimTemplates") or (), pod):
-        name = claim.metadata.name
-        if claim.metadata.deletion_timestamp:
-            return Waiting("VolumeInTheWay", f"waiting until PersistentVolumeClaim {name} is gone", _LOOK_AGAIN)
-        if PVC_DEFER_DELETING in claim.metadata.annotations:
-            return Refused(
-                "NotYetSupported",
-                f"PersistentVolumeClaim {name} holds the data of a removed {component} member and this version can't "
-                f"delete it; delete it yourself to let {pod} start",
-            )
-        if not scale_out.is_member(round_, pod):
-            return Waiting(
-                "VolumeInTheWay",
-                f"PersistentVolumeClaim {name} exists though {pod} is no {component} member; look at its data, then "
-                f"delete it to let {pod} start",
-                _LOOK_AGAIN,
-            )
+def _in_the_way(round_: Round, component: str, scale_out: ScaleOut, body: Json, pod: str) -> Waiting | Refused | None:
+    """Why a pod must not start: a claim of its name, read live, holds the data of a removed member (F1)."""
+    destroyer = Destroyer(round_.doors.client)
+    names = claims_of_templates(body, pod)
+    claims = [claim for name in names if (claim := destroyer.observe(PERSISTENT_VOLUME_CLAIMS, name, round_.namespace))]
+    staying = [claim for claim in claims if not claim.object.metadata.deletion_timestamp]
+    marked = [claim for claim in staying if PVC_DEFER_DELETING in claim.object.metadata.annotations]
+    if len(marked) < len(staying) and not scale_out.is_member(round_, pod):
+        return _of_nobody(component, pod, [claim for claim in staying if claim not in marked])
+    if marked and (waiting := _delete(round_, component, scale_out, marked, pod)):
+        return waiting
+    if len(staying) < len(claims):
+        return _going(round_, component, [claim for claim in claims if claim not in staying], pod)
     return None
 
 
-def _existing_claims(round_: Round, templates: Sequence[Json], pod: str) -> list[Object]:
-    """The claims of a pod, read live: what the cache lacks may only be unseen (F1)."""
-    found = []
-    for template in templates:
-        name = pvc_name(template["metadata"]["name"], pod)
-        try:
-            found.append(round_.doors.client.get(PERSISTENT_VOLUME_CLAIMS, name, round_.namespace))
-        except NotFound:
-            continue
-    return found
+def _of_nobody(component: str, pod: str, claims: Sequence[Evidence]) -> Refused:
+    """The refusal of data that is nobody's, and that nobody has given up either (8.4, 8.9)."""
+    what = (
+        f"{_named(claims)} exists though {pod} is no {component} member; look at its data, then delete it to let {pod} "
+        "start"
+    )
+    return Refused("VolumeInTheWay", what, _LOOK_AGAIN)
+
+
+def _going(round_: Round, component: str, claims: Sequence[Evidence], pod: str) -> Waiting:
+    what = f"waiting until {_named(claims)} is gone before {pod} starts"
+    return Waiting("VolumeInTheWay", what, next_look(round_, component))
+
+
+def _delete(round_: Round, component: str, scale_out: ScaleOut, claims: Sequence[Evidence], pod: str) -> Waiting | None:
+    """Delete what a removed member left, if nothing needs it (I1, I2); None when its member is still there."""
+    again = next_look(round_, component)
+    if scale_out.unused(round_, pod) is None:
+        if scale_out.is_member(round_, pod):
+            return None
+        return Waiting("VolumeInTheWay", f"waiting until PD tells whether {pod} still is a member", again)
+    if spec_confirmed(round_) is None:
+        return Waiting("SpecChanged", "waiting until the cache shows the TidbCluster as it is", again)
+    for claim in claims:
+        Destroyer(round_.doors.client).delete(claim)
+        what = f"delete PersistentVolumeClaim {claim.object.metadata.name} in TidbCluster {round_.name} successful"
+        round_.doors.recorder.event(round_.owner, NORMAL, "SuccessfulDelete", what)
+    return _going(round_, component, claims, pod)
+
+
+def _named(claims: Sequence[Evidence]) -> str:
+    return f"PersistentVolumeClaim {', '.join(claim.object.metadata.name for claim in claims)}"

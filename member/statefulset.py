@@ -52,16 +52,21 @@ def _update_strategy(component: Component, replicas: int, replacing_volumes: boo
 
 
 def with_replicas(desired: Json, replicas: int) -> Json:
-    """`desired` with another number of replicas, its partition the same: nothing is rolled."""
-    spec = desired["spec"] | {"replicas": replicas}
-    if "rollingUpdate" in spec["updateStrategy"]:
-        spec["updateStrategy"] = {"type": "RollingUpdate", "rollingUpdate": {"partition": replicas}}
-    return desired | {"spec": spec}
+    """`desired` with another number of replicas."""
+    return desired | {"spec": desired["spec"] | {"replicas": replicas}}
 
 
-def with_strategy_of(live: Json, desired: Json) -> Json:
-    """`desired` with the update strategy that `live` has: a partition never rises in the middle of a roll (I14)."""
-    return desired | {"spec": desired["spec"] | {"updateStrategy": live["spec"]["updateStrategy"]}}
+def with_size(desired: Json, replicas: int) -> Json:
+    """`desired` with another number of replicas for now, and a partition above them all."""
+    sized = with_replicas(desired, replicas)
+    if "rollingUpdate" not in sized["spec"]["updateStrategy"]:
+        return sized
+    return with_strategy(sized, {"type": "RollingUpdate", "rollingUpdate": {"partition": replicas}})
+
+
+def with_strategy(desired: Json, strategy: Json) -> Json:
+    """`desired` with another update strategy."""
+    return desired | {"spec": desired["spec"] | {"updateStrategy": strategy}}
 
 
 def with_template_of(live: Json, desired: Json) -> Json:

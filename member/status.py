@@ -3,9 +3,11 @@
 Everything here is a reading: StatefulSet, pods and volumes in, status out. Times move only when what they date moved.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
+from typing import Final
 
+from apis import predicates
 from apis.ordinals import desired_replicas
 from apis.shared import Json
 from apis.tidbcluster import PDStatus, TiDBStatus, TiKVStatus
@@ -13,22 +15,46 @@ from kube.objects import Object
 from member import labels
 from member.pods import pods_of
 from member.round import Round
+from member.volume_status import observe_volumes
 
-NORMAL = "Normal"
-SCALE = "Scale"
-UPGRADE = "Upgrade"
+NORMAL: Final = "Normal"
+SCALE: Final = "Scale"
+UPGRADE: Final = "Upgrade"
+SUSPEND: Final = "Suspend"
+
+_FIRST = {"tikv": ("pd",), "tidb": ("pd", "tikv")}
+"""Whose upgrade keeps a component from being called upgrading (4.7)."""
 
 
-def phase(wanted: int, live: Json, pods: Sequence[Object], previous: str) -> str:
+def phase(
+    wanted: int, live: Json, pods: Sequence[Object], previous: str, excused: Collection[str] = frozenset()
+) -> str:
     """The phase of a component from its StatefulSet and pods (4.7).
 
-    An empty updateRevision, as after a re-creation, says nothing: the previous phase stays (F10).
+    An empty updateRevision, as after a re-creation, says nothing: the previous phase stays (F10). Suspend begins and
+    ends with `member.suspend` alone. An upgrade that all pods have come to is ended by `member.rolling`, when the last
+    one serves and nothing is left to tidy up (F16, F20).
     """
+    if previous == SUSPEND:
+        return SUSPEND
     if not (live.get("status") or {}).get("updateRevision"):
         return previous or NORMAL
     if wanted != live["spec"].get("replicas"):
         return SCALE
-    return UPGRADE if is_upgrading(live, pods) else NORMAL
+    return UPGRADE if previous == UPGRADE or is_upgrading(live, pods, excused) else NORMAL
+
+
+def phase_while_upgrading(round_: Round, kind: str) -> predicates.Phase:
+    """The phase of a component whose pods are to be restarted: not Upgrade before its turn (4.7)."""
+    first = _FIRST.get(kind, ())
+    return NORMAL if any(predicates.in_phase(round_.tc, other, UPGRADE) for other in first) else UPGRADE
+
+
+def set_phase(round_: Round, component: str, phase: str) -> None:
+    """Put a phase into the working copy of the status."""
+    status = predicates.status_of(round_.tc, component)
+    if status is not None:
+        status.phase = phase
 
 
 def is_rolling(live: Json) -> bool:
@@ -37,15 +63,18 @@ def is_rolling(live: Json) -> bool:
     return bool(status.get("updateRevision")) and status.get("currentRevision") != status["updateRevision"]
 
 
-def is_upgrading(live: Json, pods: Sequence[Object]) -> bool:
-    """Whether some pod runs, or is about to run, another revision than the newest (4.7)."""
+def is_upgrading(live: Json, pods: Sequence[Object], excused: Collection[str] = frozenset()) -> bool:
+    """Whether some pod runs, or is about to run, another revision than the newest (4.7); not counting `excused`."""
     status = live.get("status") or {}
-    if is_rolling(live):
+    # the newest revision becomes the current one when all pods are there, and under OnDelete never
+    by_itself = not excused and (live["spec"].get("updateStrategy") or {}).get("type") != "OnDelete"
+    if by_itself and is_rolling(live):
         return True
     replicas_settled = live["spec"].get("replicas") == status.get("replicas")
     if live["metadata"].get("generation", 0) > status.get("observedGeneration", 0) and replicas_settled:
         return True
-    revisions = [pod.metadata.labels.get(labels.CONTROLLER_REVISION_HASH) for pod in pods]
+    counted = [pod for pod in pods if pod.metadata.name not in excused]
+    revisions = [pod.metadata.labels.get(labels.CONTROLLER_REVISION_HASH) for pod in counted]
     return all(revisions) and any(revision != status.get("updateRevision") for revision in revisions)
 
 
@@ -66,30 +95,37 @@ def transition_time(old: object, same: bool, now: datetime) -> str:
     return recorded if same and recorded else stamp(now)
 
 
-def with_progress(conditions: Sequence[Json], holds: bool, reason: str, message: str, now: datetime) -> list[Json]:
-    """A component's conditions with `Progressing` set (meta/v1 Condition); its time moves when its status moves."""
+def with_component_condition(
+    conditions: Sequence[Json], kind: str, value: tuple[bool, str, str], now: datetime
+) -> list[Json]:
+    """A component's conditions with one of them set (meta/v1 Condition); its time moves when its status moves.
+
+    `value`: whether it holds, the reason, the message.
+    """
+    holds, reason, message = value
     status = "True" if holds else "False"
-    old = next((c for c in conditions if c.get("type") == "Progressing"), None)
+    old = next((c for c in conditions if c.get("type") == kind), None)
     if old and (old["status"], old["reason"], old["message"]) == (status, reason, message):
         return list(conditions)
     since = old["lastTransitionTime"] if old and old["status"] == status else stamp(now)
-    new = {
-        "type": "Progressing",
-        "status": status,
-        "reason": reason,
-        "message": message,
-        "lastTransitionTime": since,
-    }
-    return [*(c for c in conditions if c.get("type") != "Progressing"), new]
+    new = {"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": since}
+    if old is None:
+        return [*conditions, new]
+    return [new if c is old else c for c in conditions]
 
 
-def observe_pods(round_: Round, kind: str, status: PDStatus | TiKVStatus | TiDBStatus) -> list[Object] | None:
+def observe_pods(
+    round_: Round, kind: str, status: PDStatus | TiKVStatus | TiDBStatus, excused: Collection[str] = frozenset()
+) -> list[Object] | None:
     """Bring up to date what Kubernetes knows of a component; its pods, or None when it has no StatefulSet."""
     live = round_.stateful_set(kind)
     if live is None:
         return None
     body, pods = live.decode(), pods_of(round_, kind)
     status.stateful_set = body.get("status")
-    status.phase = phase(desired_replicas(round_.tc, kind), body, pods, status.phase)
+    status.phase = phase(desired_replicas(round_.tc, kind), body, pods, status.phase, excused)
+    if status.phase == UPGRADE:
+        status.phase = phase_while_upgrading(round_, kind)
     status.image = image_of(body, kind)
+    status.volumes = observe_volumes(round_, kind, pods)
     return pods

@@ -1,5 +1,7 @@
 """Writing the objects of a cluster, and telling the user about it (objects.md 2.3, 6.5, 11)."""
 
+from collections.abc import Mapping
+
 from kube.errors import AlreadyExists, ApiError, NotFound
 from kube.events import NORMAL, WARNING
 from kube.objects import Json, Object
@@ -10,7 +12,7 @@ from member.services import keep_allocated
 
 
 class OwnerGone(Exception):
-    """Raised instead of creating an object for a TidbCluster that, read live, is deleted or another one (F4)."""
+    """Raised instead of acting for a TidbCluster that, read live, is deleted or another one (F4)."""
 
 
 def apply(
@@ -43,7 +45,7 @@ def apply_service(round_: Round, desired: Json) -> None:
 
 
 def _create(round_: Round, resource: Resource, desired: Json) -> None:
-    _require_owner(round_)
+    require_owner(round_)
     what = f"create {resource.kind} {desired['metadata']['name']} in TidbCluster {round_.name}"
     tell = round_.doors.recorder.event
     try:
@@ -56,8 +58,37 @@ def _create(round_: Round, resource: Resource, desired: Json) -> None:
     tell(round_.owner, NORMAL, "SuccessfulCreate", f"{what} successful")
 
 
-def _require_owner(round_: Round) -> None:
-    """Look live, once in a round, whether there still is a cluster to create something for (F4)."""
+def annotate_owner(round_: Round, annotations: Mapping[str, str | None]) -> None:
+    """Bring annotations of the TidbCluster to what is given, None removes; nothing else of it is written.
+
+    The rest of the round goes on with the TidbCluster as it is then. Raises Conflict, other ApiErrors, TransportError.
+    """
+    there = round_.owner.metadata.annotations
+    removed = {key: there[key] for key, value in annotations.items() if value is None and key in there}
+    wanted = {key: value for key, value in annotations.items() if value is not None}
+    if not removed and wanted.items() <= there.items():
+        return
+    meta = {"name": round_.name, "namespace": round_.namespace}
+    round_.owner = round_.doors.applier.apply(
+        TIDB_CLUSTERS,
+        {"metadata": meta | {"annotations": wanted}},
+        round_.owner,
+        applied={"metadata": {"annotations": removed}},
+    )
+    round_.tc.metadata.annotations = dict(round_.owner.metadata.annotations)
+
+
+def told_deletion(round_: Round, resource: Resource, name: str) -> None:
+    """Tell as an event that an object was deleted (lifecycle.md 15)."""
+    what = f"delete {resource.kind} {name} in TidbCluster {round_.name} successful"
+    round_.doors.recorder.event(round_.owner, NORMAL, "SuccessfulDelete", what)
+
+
+def require_owner(round_: Round) -> None:
+    """Look live, once in a round, whether there still is a cluster to create or delete something for (F4).
+
+    Raises OwnerGone, ApiError, TransportError.
+    """
     if round_.owner_lives:
         return
     meta = round_.owner.metadata

@@ -91,6 +91,11 @@ class FakeClock:
             with condition:
                 condition.notify_all()
 
+    def jump(self, time: timedelta) -> None:
+        """Move the time of day forward or back, as an administrator may; monotonic time does not notice."""
+        with self._lock:
+            self._wall += time
+
     def has_waiters(self, count: int = 1) -> bool:
         """Whether at least `count` threads are waiting."""
         with self._lock:

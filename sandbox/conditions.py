@@ -17,12 +17,18 @@ def holds(tree: Json, kind: str) -> bool:
 
 
 def with_condition(
-    conditions: Iterable[Json] | None, kind: str, status: bool, now: str, *, reason: str = "", message: str = ""
+    conditions: Iterable[Json] | None,
+    kind: str,
+    status: bool | None,
+    now: str,
+    *,
+    reason: str = "",
+    message: str = "",
 ) -> list[Json]:
-    """The conditions with one of them set."""
+    """The conditions with one of them set; a status of None is Unknown."""
     entries = list(conditions or ())
     before = condition(entries, kind)
-    text = "True" if status else "False"
+    text = "Unknown" if status is None else str(status)
     if before is not None and (before["status"], before.get("reason", ""), before.get("message", "")) == (
         text,
         reason,

@@ -6,6 +6,7 @@ one thread is deterministic. An actor's own writes are shown at once (`observe`)
 
 import threading
 from collections import deque
+from collections.abc import Callable
 
 import structlog
 
@@ -38,6 +39,7 @@ class Mirror:
         self._objects: dict[Resource, dict[str, Json]] = {resource: {} for resource in resources}
         self._deleted: deque[str] = deque(maxlen=_REMEMBERED_DELETIONS)
         self._listed: set[Resource] = set()
+        self._polled: dict[Resource, int] = {}
         self._synced = threading.Condition()
         self._threads: list[threading.Thread] = []
 
@@ -82,10 +84,14 @@ class Mirror:
                     raise TimeoutError(f"not listed within {timeout} s: {', '.join(missing)}")
                 self._clock.wait(self._synced, remaining)
 
-    def poll(self) -> None:
-        """List every resource now. Raises ApiError, TransportError."""
+    def poll(self, version_of: Callable[[Resource], int] | None = None) -> None:
+        """List every resource now, or those whose version has moved on since. Raises ApiError, TransportError."""
         for resource in self._objects:
-            self._list(resource)
+            version = version_of(resource) if version_of is not None else None
+            if version is None or self._polled.get(resource) != version:
+                self._list(resource)
+            if version is not None:
+                self._polled[resource] = version
 
     def observe(self, resource: Resource, seen: Object) -> Json:
         """Show an object that a write has just returned, unless the mirror already knows better; return its tree."""

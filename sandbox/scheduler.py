@@ -6,6 +6,7 @@ from kube.objects import Json
 from kube.resources import NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, STORAGE_CLASSES
 from sandbox.cluster import Cluster
 from sandbox.conditions import condition, with_condition
+from sandbox.kubelet.faults import strikes
 from sandbox.owners import is_deleted
 from sandbox.placement import Situation, place
 from sandbox.stamps import stamp
@@ -22,6 +23,8 @@ class Scheduler:
     def __init__(self, cluster: Cluster, scheduler_name: str = "default-scheduler") -> None:
         self._cluster = cluster
         self._scheduler_name = scheduler_name
+        self.held: set[str] = set()
+        """A fault: globs on `namespace/name` of pods that find no node."""
 
     def step(self) -> float | None:
         """Try every pending pod once, each one seeing where the ones before it went."""
@@ -31,6 +34,9 @@ class Scheduler:
             if pod["spec"].get("nodeName") or is_deleted(pod):
                 continue
             if pod["spec"].get("schedulerName", self._scheduler_name) != self._scheduler_name:
+                continue
+            if strikes(self.held, pod):
+                self._refuse(pod, f"0/{len(self._cluster.list(NODES))} nodes are available: held back by a fault.")
                 continue
             node = self._schedule(pod, Situation(self._cluster.list(NODES), bound))
             if node:

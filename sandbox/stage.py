@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 
+from kube.resources import Resource
 from ports.clock import Clock, FakeClock
 from ports.stopping import Stop
 from sandbox.actor import Actor, Runner
@@ -20,7 +21,7 @@ class Restless(Exception):
 
 
 class Stage:
-    """Runs actors. `version` tells, cheaply, whether anything may have changed since the last poll."""
+    """Runs actors. `version_of` tells, cheaply, whether a resource may have changed since the last poll."""
 
     def __init__(
         self,
@@ -28,14 +29,13 @@ class Stage:
         bell: Bell,
         mirror: Mirror,
         actors: Iterable[Actor],
-        version: Callable[[], object] | None = None,
+        version_of: Callable[[Resource], int] | None = None,
     ) -> None:
         self._clock = clock
         self._bell = bell
         self._mirror = mirror
         self._runners = [Runner(actor, clock, bell) for actor in actors]
-        self._version = version
-        self._polled: object = None
+        self._version_of = version_of
 
     def start(self, stop: Stop) -> None:
         """Threads for the mirror and for every actor. Raises TimeoutError when the API cannot be listed."""
@@ -53,7 +53,7 @@ class Stage:
     def settle(self) -> None:
         """Let everybody do what is due at this instant. Raises Restless."""
         for _ in range(_TURNS):
-            self._poll()
+            self._mirror.poll(self._version_of)
             # every runner gets its turn in every round
             turned = [runner.turn() for runner in self._runners]
             if not any(turned):
@@ -73,9 +73,3 @@ class Stage:
             if clock.now() >= end:
                 self.settle()
                 return until is not None and until()
-
-    def _poll(self) -> None:
-        version = self._version() if self._version is not None else None
-        if version is None or version != self._polled:
-            self._polled = version
-            self._mirror.poll()

@@ -12,15 +12,20 @@ class Timings:
     container_start: float = 0.05
     probe_delay: float = 0.02
     """What one second of a probe's initialDelaySeconds lasts."""
-    probe_period: float = 0.1
-    """What one second of a probe's periodSeconds lasts, and how often a dependency is looked for again."""
+    probe_period: float = 0.0
+    """What one second of a probe's periodSeconds lasts; with 0 readiness follows the process at once."""
+    dependency_retry: float = 0.1
+    """How often TiKV and TiDB look for what they need to start."""
     crash_back_off: float = 0.2
+    """The pause after a second crash, doubled with each further one; after the first there is none."""
     crash_back_off_cap: float = 15.0
     graceful_stop: float = 0.1
     grace_second: float = 0.1
     """What one second of terminationGracePeriodSeconds lasts."""
     volume_provision: float = 0.05
     node_heartbeat: float = 10.0
+    node_monitor_grace: float = 0.0
+    """How long a node may be silent before it is NotReady."""
 
     discovery_retry: float = 0.3
     """The longest pause between two questions to discovery; each pause is drawn between a tenth of it and it."""
@@ -41,10 +46,45 @@ class Timings:
     raft_election: float = 1.0
     """How long a region whose leader's process died goes without one."""
     region_tick: float = 0.2
+    leader_moves: float = 50.0
+    """Leaders that move in a second."""
+    peer_moves: float = 25.0
+    """Peers that a store receives in a second."""
 
     tidb_start: float = 0.2
     topology_refresh: float = 30.0
     topology_lease: float = 45.0
+
+    @classmethod
+    def real(cls) -> "Timings":
+        """Durations of real clusters (dataplane-apis.md 15)."""
+        return cls(
+            image_pull=5.0,
+            init_container=1.0,
+            container_start=1.0,
+            probe_delay=1.0,
+            probe_period=1.0,
+            dependency_retry=1.0,
+            crash_back_off=10.0,
+            crash_back_off_cap=300.0,
+            graceful_stop=2.0,
+            grace_second=1.0,
+            volume_provision=3.0,
+            node_monitor_grace=50.0,
+            discovery_retry=4.0,
+            pd_start=2.0,
+            pd_join=1.0,
+            pd_election=1.0,
+            pd_leader_loss=5.0,
+            pd_regions_loaded=3.0,
+            tikv_start=5.0,
+            store_check=10.0,
+            raft_election=15.0,
+            region_tick=1.0,
+            leader_moves=3.0,
+            peer_moves=0.25,
+            tidb_start=5.0,
+        )
 
     def scaled(self, factor: float) -> "Timings":
         """The same world, `factor` times as slow."""

@@ -57,6 +57,7 @@ from sandbox.dataplane.program import Factory
 from sandbox.dataplane.runtime import DataPlane, Identity, Questions
 from sandbox.dataplane.transport import DataPlaneTransport
 from sandbox.directory import ClusterDirectory
+from sandbox.faults import WorldFaults
 from sandbox.forward_proxy import ForwardProxy
 from sandbox.kubelet.kubelet import Kubelet
 from sandbox.kubelet.nodes import Nodes, NodeSpec, three_nodes
@@ -125,12 +126,13 @@ class NodeSide:
             programs=programs,
             pause=pause,
         )
-        own_nodes = Nodes(seen_by("kubelet"), nodes, timings.node_heartbeat)
+        own_nodes = Nodes(seen_by("kubelet"), nodes, timings)
         self.kubelet = Kubelet(seen_by("kubelet"), self.data_plane, own_nodes, timings)
         questions = Questions(self.data_plane)
         self.actors: list[Actor] = [
             self.data_plane,
             questions,
+            own_nodes,
             self.kubelet,
             Provisioner(seen_by("provisioner"), timings),
         ]
@@ -156,8 +158,10 @@ class World:
         self._randomness = randomness or SystemRandomness()
         self._token = self._randomness.uuid()
         self._threaded = False
+        self._components: set[str] = set()
         self._stop = Stop()
-        self.server = ApiServer(self.clock, self._randomness, {self._token: ADMIN}, faults)
+        tokens = {self._token: ADMIN}
+        self.server = ApiServer(self.clock, self._randomness, tokens, faults, pause=pause or self._pause)
         self._http: HttpServer | None = None
         self._proxy: ForwardProxy | None = None
         custom = self._install(crds)
@@ -170,7 +174,7 @@ class World:
             timings=timings or Timings(),
             bell=bell,
             mirror=mirror,
-            transport=lambda component: self.transport(f"system:{component}"),
+            transport=self._component_transport,
             identity=lambda namespace, name: self.transport(f"system:serviceaccount:{namespace}:{name}"),
             programs=programs or {},
             nodes=nodes or three_nodes(),
@@ -178,6 +182,7 @@ class World:
         )
         self.data_plane = side.data_plane
         self.kubelet = side.kubelet
+        scheduler = Scheduler(side.seen_by("scheduler"))
         actors: list[Actor] = [
             Namespaces(side.seen_by("namespace-controller")),
             NodeLifecycle(side.seen_by("node-lifecycle-controller")),
@@ -185,12 +190,20 @@ class World:
             Deployments(side.seen_by("deployment-controller")),
             ReplicaSets(side.seen_by("replicaset-controller")),
             VolumeBinder(side.seen_by("persistent-volume-binder")),
-            Scheduler(side.seen_by("scheduler")),
+            scheduler,
             *side.actors,
             EndpointControllers(side.seen_by("endpoints-controller")),
             GarbageCollector(side.seen_by("garbage-collector")),
         ]
-        self._stage = Stage(self.clock, bell, mirror, actors, lambda: self.server.storage.version)
+        self._stage = Stage(self.clock, bell, mirror, actors, lambda each: self.server.storage.version_of(str(each)))
+        self.faults = WorldFaults(
+            server=self.server,
+            bell=bell,
+            kubelet=self.kubelet,
+            scheduler=scheduler,
+            data_plane=self.data_plane,
+            components=self._components,
+        )
 
     @property
     def mirror(self) -> Mirror:
@@ -275,7 +288,12 @@ class World:
         return path
 
     def _client(self, component: str) -> Client:
-        return Client(self.transport(f"system:{component}"), user_agent=f"sandbox/{component}")
+        return Client(self._component_transport(component), user_agent=f"sandbox/{component}")
+
+    def _component_transport(self, component: str) -> Transport:
+        user = f"system:{component}"
+        self._components.add(user)
+        return self.transport(user)
 
     def _install(self, crds: Sequence[Json]) -> tuple[Resource, ...]:
         admin = self._client("installer")

@@ -1,234 +1,36 @@
 """The operator in the sandbox, both in one thread on a clock that is stepped: one seed, one run.
 
-What is real: the sync with all its stages, the queue with its back-off, the event handlers, the recorder, the
-doors, Discovery, and the whole sandbox. What stands in is the informers: a `Cache` that looks when it is told to.
+The operator is `simulate.operator`; here is what tests ask of it and of the world around it.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import yaml
-from prometheus_client import CollectorRegistry
 
 from apis.crd import TIDB_CLUSTER, definition
-from controllers.controller import Controller
-from controllers.metrics import ClusterMetrics, ControllerMetrics
-from controllers.queues import controller_queue
-from controllers.tidbcluster import events
-from controllers.tidbcluster.sync import TidbClusterSync
-from dataplane.clients import DataPlane
-from dataplane.tls import TlsMaterial, client_context
 from discovery.app import make_handler
-from informers.handlers import ResourceEventHandler
-from kube.apply import Applier
-from kube.client import Client
 from kube.errors import NotFound
-from kube.events import COMPONENT, EventRecorder
+from kube.events import COMPONENT
 from kube.objects import Json, Object
-from kube.resources import (
-    CONFIG_MAPS,
-    DEPLOYMENTS,
-    EVENTS,
-    PERSISTENT_VOLUME_CLAIMS,
-    PODS,
-    ROLE_BINDINGS,
-    ROLES,
-    SERVICE_ACCOUNTS,
-    SERVICES,
-    STATEFUL_SETS,
-    TIDB_CLUSTERS,
-    Resource,
-)
-from member.labels import MANAGED_BY, TIDB_OPERATOR
-from member.round import Doors, Listers, Settings
+from kube.resources import EVENTS, STATEFUL_SETS, TIDB_CLUSTERS, Resource
+from member.round import Settings
 from ports.clock import FakeClock
-from ports.fencing import OpenFence
 from ports.randomness import SeededRandomness
-from ports.transport import ByteStream, Request, Response, Transport
 from sandbox.apiserver import Faults
 from sandbox.apiserver.faults import no_faults
 from sandbox.kubelet.nodes import NodeSpec
 from sandbox.stage import Restless
 from sandbox.world import World
-from workqueue.timers import Timers
+from simulate.operator import SETTINGS, Operator
+from simulate.operator import USER as OPERATOR
+
+__all__ = ["NAMESPACE", "OPERATOR", "SAMPLES", "OperatorWorld", "sample"]
 
 NAMESPACE = "default"
-OPERATOR = "system:serviceaccount:tidb-admin:tidb-controller-manager"
 SAMPLES = Path(__file__).resolve().parents[1] / "manifests" / "samples"
-
-_CACHE = "system:cache"
-_RESYNC = 30.0
-_SYNCS_AT_ONCE = 100
-_OWNED = (STATEFUL_SETS, SERVICES, CONFIG_MAPS, DEPLOYMENTS, SERVICE_ACCOUNTS, ROLES, ROLE_BINDINGS)
-_CACHED = (TIDB_CLUSTERS, PODS, PERSISTENT_VOLUME_CLAIMS, *_OWNED)
-
-
-class Cache:
-    """What the informers would hold of one resource, as of the last `look`."""
-
-    def __init__(self, client: Client, resource: Resource) -> None:
-        self._client = client
-        self._resource = resource
-        self._selector = "" if resource is TIDB_CLUSTERS else f"{MANAGED_BY}={TIDB_OPERATOR}"
-        self._objects: dict[str, Object] = {}
-        self.handler: ResourceEventHandler | None = None
-        self._looked = False
-        self.blind = False
-        """While set, looking shows nothing new: the watch lags behind."""
-
-    def look(self) -> None:
-        """List, and tell the handler what is new, changed and gone."""
-        if self.blind:
-            return
-        page = self._client.list_page(self._resource, label_selector=self._selector)
-        before, self._objects = self._objects, {item.key: item for item in page.items}
-        is_initial, self._looked = not self._looked, True
-        if self.handler is None:
-            return
-        for key, new in self._objects.items():
-            old = before.get(key)
-            if old is None:
-                self.handler.on_add(new, is_initial)
-            elif old.metadata.resource_version != new.metadata.resource_version:
-                self.handler.on_update(old, new)
-        for key in before.keys() - self._objects.keys():
-            self.handler.on_delete(before[key])
-
-    def resync(self) -> None:
-        """Tell the handler of every object again."""
-        for item in self._objects.values():
-            if self.handler is not None:
-                self.handler.on_update(item, item)
-
-    def get(self, namespace: str, name: str) -> Object | None:
-        """See `Lister`."""
-        return self._objects.get(f"{namespace}/{name}")
-
-    def list(self, namespace: str = "", labels: Mapping[str, str] | None = None) -> list[Object]:
-        """See `Lister`."""
-        wanted = (labels or {}).items()
-        return [
-            item
-            for item in self._objects.values()
-            if namespace in ("", item.metadata.namespace) and wanted <= item.metadata.labels.items()
-        ]
-
-
-class Listening:
-    """A transport that notes what passes through it."""
-
-    def __init__(self, transport: Transport) -> None:
-        self._transport = transport
-        self.requests: list[Request] = []
-
-    def request(self, request: Request) -> Response:
-        """See `Transport`."""
-        self.requests.append(request)
-        return self._transport.request(request)
-
-    def stream(self, request: Request, idle_timeout: float) -> ByteStream:
-        """See `Transport`."""
-        return self._transport.stream(request, idle_timeout)
-
-    def writes(self) -> list[Request]:
-        """Those that may have changed something."""
-        return [request for request in self.requests if request.method != "GET"]
-
-
-class Operator:
-    """One process of the operator, without its threads."""
-
-    def __init__(self, world: World, clock: FakeClock, seed: int) -> None:
-        self._world = world
-        self.clock = clock
-        self.client = world.client(OPERATOR)
-        self.dataplane = Listening(world.data_plane_transport())
-        self.caches = {resource: Cache(world.client(_CACHE), resource) for resource in _CACHED}
-        self.recorder = EventRecorder(self.client, clock, SeededRandomness(seed))
-        self.registry = CollectorRegistry()
-        self.timers = Timers(clock)
-        self._queue = controller_queue("tidbcluster", self.timers)
-        applier = Applier(self.client)
-        self.doors = Doors(
-            self.client,
-            applier,
-            DataPlane(self._dataplane_with, OpenFence(), clock),
-            self.recorder,
-            clock,
-        )
-        self.listers = self._listers()
-        self.sync = TidbClusterSync(
-            self.caches[TIDB_CLUSTERS],
-            self.listers,
-            settings=Settings(discovery_image="tidb-operator-py:test"),
-            doors=self.doors,
-            has_status_subresource=lambda: applier.has_status_subresource(TIDB_CLUSTERS),
-            metrics=ClusterMetrics(self.registry),
-        )
-        metrics = ControllerMetrics(self.registry).of("tidbcluster")
-        self._controller = Controller("tidbcluster", self._queue, self.sync, clock=clock, metrics=metrics)
-        self._listen()
-        self._seen = -1
-        self.timers.call_at(clock.now() + _RESYNC, self._resync)
-
-    def work(self) -> None:
-        """Do all that is due at this instant. Raises Restless when that has no end."""
-        for _ in range(_SYNCS_AT_ONCE):
-            self._world.settle()
-            self.look()
-            self.timers.fire_due()
-            if not self._controller.process_ready_item():
-                return
-            self.recorder.send_queued()
-        raise Restless(f"still syncing after {_SYNCS_AT_ONCE} syncs at {self.clock.now()} s")
-
-    def look(self) -> None:
-        """Bring the caches up to date."""
-        version = self._world.server.storage.version
-        if version != self._seen:
-            self._seen = version
-            for cache in self.caches.values():
-                cache.look()
-
-    def has_news(self) -> bool:
-        """Whether the API server holds something that the caches have not seen."""
-        return self._world.server.storage.version != self._seen
-
-    def resync(self) -> None:
-        """Bring every cluster back, as informers do from time to time."""
-        self.caches[TIDB_CLUSTERS].resync()
-
-    def _dataplane_with(self, tls: TlsMaterial | None) -> Transport:
-        """The sandbox speaks no TLS, but certificates that could not be used are refused as over HTTP."""
-        if tls is not None:
-            client_context(tls)
-        return self.dataplane
-
-    def _resync(self) -> None:
-        self.resync()
-        self.timers.call_at(self.clock.now() + _RESYNC, self._resync)
-
-    def _listen(self) -> None:
-        clusters = self.caches[TIDB_CLUSTERS]
-        clusters.handler = events.of_clusters(self._queue.add)
-        self.caches[PODS].handler = events.of_pods(clusters, self._queue.add)
-        for resource in _OWNED:
-            self.caches[resource].handler = events.of_owned(clusters, self._queue.add)
-
-    def _listers(self) -> Listers:
-        return Listers(
-            config_maps=self.caches[CONFIG_MAPS],
-            deployments=self.caches[DEPLOYMENTS],
-            persistent_volume_claims=self.caches[PERSISTENT_VOLUME_CLAIMS],
-            pods=self.caches[PODS],
-            role_bindings=self.caches[ROLE_BINDINGS],
-            roles=self.caches[ROLES],
-            service_accounts=self.caches[SERVICE_ACCOUNTS],
-            services=self.caches[SERVICES],
-            stateful_sets=self.caches[STATEFUL_SETS],
-        )
 
 
 class OperatorWorld:
@@ -242,6 +44,7 @@ class OperatorWorld:
         faults: Faults = no_faults,
         clock: FakeClock | None = None,
         nodes: Iterable[NodeSpec] | None = None,
+        settings: Settings = SETTINGS,
     ) -> None:
         self.clock = clock or FakeClock()
         self.world = World(
@@ -253,11 +56,12 @@ class OperatorWorld:
             faults=faults,
         )
         self.admin = self.world.client()
-        self.operator = Operator(self.world, self.clock, seed)
+        self._settings = settings
+        self.operator = Operator(self.world, self.clock, seed, settings=settings)
 
     def restart(self) -> None:
         """Replace the process of the operator by a new one, which remembers nothing."""
-        self.operator = Operator(self.world, self.clock, 2)
+        self.operator = Operator(self.world, self.clock, 2, settings=self._settings)
 
     def stop(self) -> None:
         """End the world."""

@@ -1,6 +1,9 @@
-// Fills one client-go shared informer and says what it cost, as one line of JSON:
+// Speaks to an API server as client-go does, and says in one line of JSON what it saw and cost:
 //
-//	peers -kubeconfig FILE -informer typed|dynamic [-resource group/version/plural]
+//	peers -kubeconfig FILE -mode discovery
+//	peers -kubeconfig FILE -mode typed                                      (an informer of pods)
+//	peers -kubeconfig FILE -mode dynamic [-resource group/version/plural]   (an informer of anything)
+//	peers -kubeconfig FILE -mode lease -lease NAMESPACE/NAME [-hold 5s]     (leads, and releases)
 package main
 
 import (
@@ -9,123 +12,63 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"strconv"
-	"strings"
-	"syscall"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/dynamic/dynamicinformer"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
 )
 
 const patience = 5 * time.Minute
 
+type options struct {
+	mode     string
+	resource string
+	lease    string
+	hold     time.Duration
+}
+
 func main() {
+	var asked options
 	kubeconfig := flag.String("kubeconfig", "", "how to reach the API server")
-	kind := flag.String("informer", "typed", "typed (pods only) or dynamic")
-	resource := flag.String("resource", "/v1/pods", "group/version/plural")
+	flag.StringVar(&asked.mode, "mode", "typed", "discovery, typed, dynamic or lease")
+	flag.StringVar(&asked.resource, "resource", "/v1/pods", "group/version/plural of a dynamic informer")
+	flag.StringVar(&asked.lease, "lease", "default/peers", "namespace/name of the Lease")
+	flag.DurationVar(&asked.hold, "hold", 5*time.Second, "for how long to lead")
 	flag.Parse()
-	if err := run(*kubeconfig, *kind, *resource); err != nil {
+	if err := run(*kubeconfig, asked); err != nil {
 		fmt.Fprintln(os.Stderr, "peers:", err)
 		os.Exit(1)
 	}
 }
 
-func run(kubeconfig, kind, resource string) error {
+func run(kubeconfig string, asked options) error {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return err
 	}
-	started := time.Now()
-	informer, err := newInformer(config, kind, resource)
-	if err != nil {
-		return err
-	}
-	if err := informer.AddIndexers(cache.Indexers{"instance": byInstance}); err != nil {
-		return err
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	go informer.Run(ctx.Done())
-	// WaitForCacheSync looks every 100 ms only, which would be counted against client-go
-	for !informer.HasSynced() {
-		if ctx.Err() != nil {
-			return fmt.Errorf("%s not synced after %s", resource, patience)
-		}
-		time.Sleep(time.Millisecond)
+	started := time.Now()
+	seen, err := carryOut(ctx, config, asked)
+	if err != nil {
+		return err
 	}
-	return report(time.Since(started), len(informer.GetStore().ListKeys()))
+	seen["seconds"] = time.Since(started).Seconds()
+	if err := addCost(seen); err != nil {
+		return err
+	}
+	return json.NewEncoder(os.Stdout).Encode(seen)
 }
 
-func newInformer(config *rest.Config, kind, resource string) (cache.SharedIndexInformer, error) {
-	switch kind {
-	case "typed":
-		client, err := kubernetes.NewForConfig(config)
-		if err != nil {
-			return nil, err
-		}
-		return informers.NewSharedInformerFactory(client, 0).Core().V1().Pods().Informer(), nil
-	case "dynamic":
-		client, err := dynamic.NewForConfig(config)
-		if err != nil {
-			return nil, err
-		}
-		parts := strings.SplitN(resource, "/", 3)
-		if len(parts) != 3 {
-			return nil, fmt.Errorf("-resource must be group/version/plural, not %q", resource)
-		}
-		what := schema.GroupVersionResource{Group: parts[0], Version: parts[1], Resource: parts[2]}
-		return dynamicinformer.NewDynamicSharedInformerFactory(client, 0).ForResource(what).Informer(), nil
+func carryOut(ctx context.Context, config *rest.Config, asked options) (map[string]any, error) {
+	switch asked.mode {
+	case "discovery":
+		return discover(config)
+	case "typed", "dynamic":
+		return fillInformer(ctx, config, asked.mode, asked.resource)
+	case "lease":
+		return lead(ctx, config, asked.lease, asked.hold)
 	default:
-		return nil, fmt.Errorf("-informer must be typed or dynamic, not %q", kind)
+		return nil, fmt.Errorf("-mode must be discovery, typed, dynamic or lease, not %q", asked.mode)
 	}
-}
-
-func byInstance(obj any) ([]string, error) {
-	object, err := meta.Accessor(obj)
-	if err != nil {
-		return nil, err
-	}
-	if instance := object.GetLabels()["app.kubernetes.io/instance"]; instance != "" {
-		return []string{object.GetNamespace() + "/" + instance}, nil
-	}
-	return nil, nil
-}
-
-func report(wall time.Duration, objects int) error {
-	var usage syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-		return err
-	}
-	peak, err := peakMegabytes()
-	if err != nil {
-		return err
-	}
-	return json.NewEncoder(os.Stdout).Encode(map[string]any{
-		"seconds":     wall.Seconds(),
-		"cpu_seconds": float64(usage.Utime.Nano()+usage.Stime.Nano()) / 1e9,
-		"peak_mb":     peak,
-		"objects":     objects,
-	})
-}
-
-func peakMegabytes() (float64, error) {
-	status, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		return 0, err
-	}
-	for _, line := range strings.Split(string(status), "\n") {
-		if fields := strings.Fields(line); len(fields) > 1 && fields[0] == "VmHWM:" {
-			kilobytes, err := strconv.ParseFloat(fields[1], 64)
-			return kilobytes / 1024, err
-		}
-	}
-	return 0, fmt.Errorf("/proc/self/status has no VmHWM")
 }

@@ -1,7 +1,8 @@
 """The conditions of a TidbCluster: Ready tells whether it serves, Progressing what the operator waits for.
 
-Ready is v1.6's, reason by reason (lifecycle.md 2.3), and better in one point: a status left from a failed
-observation is unknown, not good (F7). Progressing is ours:
+Ready is v1.6's, reason by reason (lifecycle.md 2.3), and better in two points: a status left from a failed
+observation is unknown, not good (F7), and the message goes on with Progressing's, since `kubectl get tc -o wide`
+shows it as Status. Progressing is ours:
 
     True     the operator is at work or waits for something that is under way
     False    the cluster is as its spec wants it (reason `Done`), or the operator can't go on without the user
@@ -12,7 +13,7 @@ from datetime import datetime
 
 from apis import predicates
 from apis.tidbcluster import TidbCluster, TidbClusterCondition
-from member.outcome import Done, Failed, Outcome, Refused, Waiting
+from member.outcome import DONE, Done, Failed, Outcome, Refused, Waiting
 
 READY = "Ready"
 PROGRESSING = "Progressing"
@@ -40,13 +41,28 @@ def ready(tc: TidbCluster) -> tuple[bool, str, str]:
     return True, READY, "TiDB cluster is fully up and running"
 
 
+def component_ready(tc: TidbCluster, component: str) -> tuple[bool, str, str]:
+    """Whether a component that the spec has serves, with reason and message."""
+    is_ready, reason, message = next(row[1:] for row in _READINESS if row[0] == component)
+    return (True, READY, "all that is wanted serves") if is_ready(tc) else (False, reason, message)
+
+
+def with_story(value: tuple[bool, str, str], news: tuple[bool, str, str]) -> tuple[bool, str, str]:
+    """A readiness whose message goes on with what is being done, where something is."""
+    holds, reason, message = value
+    return value if news[1] == DONE else (holds, reason, f"{message}; {news[2]}")
+
+
 def progressing(outcomes: Mapping[str, Outcome]) -> tuple[bool, str, str]:
     """What the operator is doing: the first stage that needs the user, else the first that is not done."""
     for kind in (Refused, Failed, Waiting):
         for stage, outcome in outcomes.items():
             if not isinstance(outcome, Done) and isinstance(outcome, kind):
                 return kind is not Refused, outcome.reason, f"{stage}: {outcome.message}"
-    return False, "Done", "everything is as the spec wants it"
+    if resting := {stage: outcome for stage, outcome in outcomes.items() if outcome.reason != DONE}:
+        first = next(iter(resting.values()))
+        return False, first.reason, f"{', '.join(resting)}: {first.message}"
+    return False, DONE, "everything is as the spec wants it"
 
 
 def with_condition(

@@ -1,24 +1,30 @@
 """The controller of TidbCluster, put together: informers, handlers, queue, sync (CW-1)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from controllers.controller import Controller
+from controllers.informing import Informers
 from controllers.metrics import ClusterMetrics, ControllerMetrics
 from controllers.queues import controller_queue
 from controllers.tidbcluster import events
 from controllers.tidbcluster.sync import TidbClusterSync
-from informers.factory import SharedInformerFactory
+from controllers.turns import Turns
+from kube.reading import Lister
 from kube.resources import (
     CONFIG_MAPS,
     DEPLOYMENTS,
+    NODES,
     PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
     PODS,
     ROLE_BINDINGS,
     ROLES,
     SERVICE_ACCOUNTS,
     SERVICES,
     STATEFUL_SETS,
+    STORAGE_CLASSES,
     TIDB_CLUSTERS,
+    Resource,
 )
 from member.round import Doors, Listers, Settings
 from workqueue.metrics import MetricsProvider
@@ -30,12 +36,15 @@ _OWNED = (STATEFUL_SETS, SERVICES, CONFIG_MAPS, DEPLOYMENTS, SERVICE_ACCOUNTS, R
 
 
 def tidb_cluster_controller(
-    clusters: SharedInformerFactory,
-    owned: SharedInformerFactory,
+    clusters: Informers,
+    owned: Informers,
+    infrastructure: Informers,
     settings: Settings,
     doors: Doors,
-    has_status_subresource: Callable[[], bool],
     *,
+    has_status_subresource: Callable[[], bool],
+    permitted: Collection[Resource],
+    turns: Turns,
     timers: Timers,
     controller_metrics: ControllerMetrics,
     cluster_metrics: ClusterMetrics,
@@ -44,7 +53,9 @@ def tidb_cluster_controller(
 ) -> Controller:
     """Register handlers and return the controller; nothing is started.
 
-    `clusters` is the factory of the custom resources, `owned` that of the objects made for them.
+    `clusters` is the factory of the custom resources, `owned` that of the objects made for them, by label,
+    `infrastructure` that of what is the Kubernetes cluster's. Of cluster-scoped resources, only those that are
+    `permitted` are asked for (lifecycle.md 1.4). `turns` is shared with the controller of the pods.
     """
     metrics = controller_metrics.of(NAME)
     queue = controller_queue(NAME, timers, metrics=queue_metrics, on_throttled=metrics.record_throttled)
@@ -53,26 +64,40 @@ def tidb_cluster_controller(
     for resource in _OWNED:
         owned.informer_for(resource).add_event_handler(events.of_owned(cluster_lister, queue.add))
     owned.informer_for(PODS).add_event_handler(events.of_pods(cluster_lister, queue.add))
+    claims = owned.informer_for(PERSISTENT_VOLUME_CLAIMS)
+    claims.add_event_handler(events.of_claims(cluster_lister, queue.add))
     sync = TidbClusterSync(
         cluster_lister,
-        _listers(owned),
+        listers(owned, infrastructure, permitted),
         settings=settings,
         doors=doors,
         has_status_subresource=has_status_subresource,
         metrics=cluster_metrics,
+        turns=turns,
     )
-    return Controller(NAME, queue, sync, clock=doors.clock, metrics=metrics, drain_timeout=drain_timeout)
+    return Controller(
+        NAME, queue, sync, clock=doors.clock, metrics=metrics, drain_timeout=drain_timeout, is_slow=sync.is_slow
+    )
 
 
-def _listers(factory: SharedInformerFactory) -> Listers:
+def listers(owned: Informers, infrastructure: Informers, permitted: Collection[Resource]) -> Listers:
+    """The caches that stages read; asking for one creates its informer."""
+
+    def optional(factory: Informers, resource: Resource) -> Lister | None:
+        return factory.lister_for(resource) if resource in permitted else None
+
     return Listers(
-        config_maps=factory.lister_for(CONFIG_MAPS),
-        deployments=factory.lister_for(DEPLOYMENTS),
-        persistent_volume_claims=factory.lister_for(PERSISTENT_VOLUME_CLAIMS),
-        pods=factory.lister_for(PODS),
-        role_bindings=factory.lister_for(ROLE_BINDINGS),
-        roles=factory.lister_for(ROLES),
-        service_accounts=factory.lister_for(SERVICE_ACCOUNTS),
-        services=factory.lister_for(SERVICES),
-        stateful_sets=factory.lister_for(STATEFUL_SETS),
+        config_maps=owned.lister_for(CONFIG_MAPS),
+        deployments=owned.lister_for(DEPLOYMENTS),
+        persistent_volume_claims=owned.lister_for(PERSISTENT_VOLUME_CLAIMS),
+        pods=owned.lister_for(PODS),
+        role_bindings=owned.lister_for(ROLE_BINDINGS),
+        roles=owned.lister_for(ROLES),
+        service_accounts=owned.lister_for(SERVICE_ACCOUNTS),
+        services=owned.lister_for(SERVICES),
+        stateful_sets=owned.lister_for(STATEFUL_SETS),
+        # a cluster may hold ten thousand volumes of others: ours carry our label from the first look at them on
+        persistent_volumes=optional(owned, PERSISTENT_VOLUMES),
+        nodes=optional(infrastructure, NODES),
+        storage_classes=optional(infrastructure, STORAGE_CLASSES),
     )

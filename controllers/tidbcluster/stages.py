@@ -9,10 +9,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import structlog
+from structlog.contextvars import bound_contextvars
 
 from dataplane.errors import DataPlaneError
 from kube.apply import ForeignOwner
 from kube.errors import ApiError, Conflict
+from member import volume_changes
 from member.discovery import sync as discovery
 from member.outcome import Failed, Outcome, Refused, Waiting
 from member.pd import sync as pd
@@ -21,6 +23,7 @@ from member.tidb import sync as tidb
 from member.tikv import sync as tikv
 from member.unsupported import unsupported
 from member.writing import OwnerGone
+from meta import labelling, orphan_pods, pvc_cleaner, reclaim_policy
 from ports.transport import TransportError
 
 log = structlog.get_logger(__name__)
@@ -41,39 +44,46 @@ OBSERVATIONS = (
 )
 
 STAGES = (
+    Stage("pv_reclaim_policy", reclaim_policy.act),
+    Stage("orphan_pods_cleaner", orphan_pods.act),
     Stage("discovery", discovery.act),
     Stage("pd", pd.act),
     Stage("tikv", tikv.act),
     Stage("tidb", tidb.act),
+    Stage("meta", labelling.act),
+    Stage("pvc_cleaner", pvc_cleaner.act),
+    Stage("pvc_modifier", volume_changes.act),
 )
 
-_EXPECTED = (ApiError, TransportError, DataPlaneError, ForeignOwner)
+EXPECTED = (ApiError, TransportError, DataPlaneError, ForeignOwner)
+"""What the outside may refuse a stage with; the class is the reason then."""
 
 
 def run(round_: Round) -> None:
     """Observe, then act; what each stage answered is left in `round_.outcomes`."""
     for stage in OBSERVATIONS:
-        round_.observations[stage.name] = _attempt(stage, round_)
+        round_.observations[stage.name] = attempt(stage, round_)
     if foreign := pd.foreign_cluster(round_):
         round_.outcomes["pd"] = foreign
         return
     for stage in STAGES:
-        round_.outcomes[stage.name] = _attempt(stage, round_)
+        round_.outcomes[stage.name] = attempt(stage, round_)
     if parts := unsupported(round_.tc):
         round_.outcomes["spec"] = Refused(
             "NotYetSupported", f"{', '.join(parts)}: this version does not manage this yet; the rest is kept in order"
         )
 
 
-def _attempt(stage: Stage, round_: Round) -> Outcome:
+def attempt(stage: Stage, round_: Round) -> Outcome:
     """Run a stage; what the outside refused is its answer, what is a mistake of ours goes on to the worker."""
     try:
-        return stage.run(round_)
+        with bound_contextvars(stage=stage.name):
+            return stage.run(round_)
     except Conflict as error:
         # F3: the decision was made on an outdated object; the next round decides again
         return Waiting("Conflict", f"something else wrote at the same moment: {error}", retry_after=0.5)
     except OwnerGone as error:
         return Waiting("ClusterDeleted", str(error))
-    except _EXPECTED as error:
+    except EXPECTED as error:
         log.warning("stage failed", stage=stage.name, error=str(error))
         return Failed(type(error).__name__, str(error))

@@ -6,7 +6,8 @@ is written until it is corrected.
 """
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -22,17 +23,28 @@ from controllers.controller import Result
 from controllers.errors import RequeueError
 from controllers.metrics import ClusterMetrics
 from controllers.tidbcluster import stages
-from controllers.tidbcluster.conditions import PROGRESSING, READY, progressing, ready, with_condition
+from controllers.tidbcluster.conditions import (
+    PROGRESSING,
+    READY,
+    component_ready,
+    progressing,
+    ready,
+    with_condition,
+    with_story,
+)
 from controllers.tidbcluster.own_writes import OwnWrites
+from controllers.tidbcluster.rivals import Rivals
+from controllers.turns import COME_BACK, Turns
 from kube.errors import Conflict, NotFound
 from kube.events import WARNING
 from kube.objects import Json, Object
 from kube.reading import Lister
 from kube.resources import TIDB_CLUSTERS
-from member.outcome import Done, Failed, Refused, Waiting
+from member.outcome import Failed, Refused, Waiting
 from member.round import Doors, Listers, Round, Settings
 from member.running import running
-from member.status import with_progress
+from member.sightings import Sightings
+from member.status import with_component_condition
 from ports.structs import convert
 
 log = structlog.get_logger(__name__)
@@ -56,18 +68,32 @@ class TidbClusterSync:
         doors: Doors,
         has_status_subresource: Callable[[], bool],
         metrics: ClusterMetrics,
+        turns: Turns,
     ) -> None:
+        """`turns` is shared with whoever else acts for the same clusters."""
         self._clusters = clusters
         self._listers = listers
         self._settings = settings
         self._doors = doors
         self._has_status_subresource = has_status_subresource
         self._metrics = metrics
+        self._turns = turns
         self._own_writes = OwnWrites()
+        self._rivals = Rivals(doors.clock)
         self._told_specs: dict[str, str] = {}
+        self._silent: set[str] = set()
+        self._sightings: dict[str, Sightings] = {}
+
+    def is_slow(self, key: str) -> bool:
+        """Whether the data plane of this cluster was silent when last asked, so that a sync of it may wait in vain."""
+        return key in self._silent
 
     def __call__(self, key: str) -> Result | None:
         """Sync one key. Raises RequeueError for what is retried with back-off."""
+        with self._turns.taking(key) as mine:
+            return self._sync(key) if mine else Result(requeue_after=COME_BACK)
+
+    def _sync(self, key: str) -> Result | None:
         namespace, _, name = key.rpartition("/")
         owner = self._clusters.get(namespace, name)
         if owner is None:
@@ -77,6 +103,8 @@ class TidbClusterSync:
             return None
         if self._own_writes.unseen(owner):
             return Result(requeue_after=_UNSEEN_WRITE_DELAY)
+        if pause := self._rivals.pause(owner):
+            return Result(requeue_after=pause)
         try:
             tc = with_defaults(decode(owner.decode(), TidbCluster))
         except InvalidField as error:
@@ -94,26 +122,40 @@ class TidbClusterSync:
                 self._metrics.set_spec_replicas(
                     owner.metadata.namespace, tc.metadata.name, part.name, part.workload.replicas
                 )
-        round_ = Round(owner, tc, self._listers, self._settings, self._doors)
+        dataplane = self._doors.dataplane.for_one_round()
+        doors, sightings = replace(self._doors, dataplane=dataplane), self._sightings.setdefault(owner.key, Sightings())
+        round_ = Round(owner, tc, self._listers, self._settings, doors, sightings=sightings)
         stages.run(round_)
+        self._note_silence(owner.key, dataplane.silent)
+        if round_.owner is not owner:
+            self._own_writes.remember(round_.owner)
         self._set_conditions(round_)
-        self._write_status(owner, msgspec.to_builtins(round_.status))
+        self._write_status(round_.owner, msgspec.to_builtins(round_.status))
         return self._next(round_)
+
+    def _note_silence(self, key: str, silent: Collection[str]) -> None:
+        if silent:
+            log.warning("the data plane of a cluster is silent", endpoints=sorted(silent))
+            self._silent.add(key)
+        else:
+            self._silent.discard(key)
 
     def _set_conditions(self, round_: Round) -> None:
         now = self._doors.clock.wall()
         status, before = round_.status, round_.status.conditions
         for name, part in (("pd", status.pd), ("tikv", status.tikv), ("tidb", status.tidb)):
             outcome = round_.outcomes.get(name)
-            if outcome is not None and getattr(round_.tc.spec, name) is not None:
-                holds = isinstance(outcome, Waiting | Failed)
-                reason = "Done" if isinstance(outcome, Done) else outcome.reason
-                part.conditions = with_progress(part.conditions, holds, reason, outcome.message, now)
-        is_under_way, reason, message = news = progressing(round_.outcomes)
+            if outcome is None or getattr(round_.tc.spec, name) is None:
+                continue
+            news = (isinstance(outcome, Waiting | Failed), outcome.reason, outcome.message)
+            conditions = with_component_condition(part.conditions, PROGRESSING, news, now)
+            part.conditions = with_component_condition(conditions, READY, component_ready(round_.tc, name), now)
+        _, reason, message = news = progressing(round_.outcomes)
         status.conditions = with_condition(before, PROGRESSING, news, now)
-        if not is_under_way and reason != "Done" and status.conditions != before:
+        refused = any(isinstance(outcome, Refused) for outcome in round_.outcomes.values())
+        if refused and status.conditions != before:
             self._doors.recorder.event(round_.owner, WARNING, reason, message)
-        status.conditions = with_condition(status.conditions, READY, ready(round_.tc), now)
+        status.conditions = with_condition(status.conditions, READY, with_story(ready(round_.tc), news), now)
 
     def _next(self, round_: Round) -> Result | None:
         failed = {name: outcome for name, outcome in round_.outcomes.items() if isinstance(outcome, Failed)}
@@ -159,9 +201,13 @@ class TidbClusterSync:
             raise RequeueError(f"the status was not written: {error}") from error
         if written is not None:
             self._own_writes.remember(written)
+            self._rivals.wrote(written)
 
     def _forget(self, key: str, namespace: str, name: str) -> None:
         self._own_writes.forget(key)
+        self._rivals.forget(key)
+        self._silent.discard(key)
+        self._sightings.pop(key, None)
         self._told_specs.pop(key, None)
         self._metrics.forget(namespace, name)
 

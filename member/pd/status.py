@@ -1,5 +1,6 @@
 """What PD is like right now (lifecycle.md 5.1). Reads only."""
 
+from dataclasses import dataclass
 from datetime import datetime
 
 from apis.identity import is_given_up
@@ -7,12 +8,13 @@ from apis.ordinals import desired_replicas
 from apis.shared import PDMember, UnjoinedMember
 from apis.tidbcluster import PDStatus
 from dataplane.errors import BadTlsMaterial, DataPlaneError, Unavailable
-from dataplane.pd import Health
+from dataplane.pd import Health, PDClient
 from kube.objects import Object
 from member import reach
 from member.claims import claims_of
 from member.naming import address_book, pd_member_name
 from member.outcome import Done, Failed, Outcome, Refused, Waiting
+from member.pd.failover import excused
 from member.pods import ready_pods
 from member.polling import next_look
 from member.round import Round
@@ -30,7 +32,7 @@ def observe(round_: Round) -> Outcome:
         return Done()
     status = round_.status.pd
     status.synced = False
-    pods = observe_pods(round_, "pd", status)
+    pods = observe_pods(round_, "pd", status, excused(round_))
     if pods is None:
         return Done()
     if not ready_pods(pods):
@@ -42,13 +44,17 @@ def observe(round_: Round) -> Outcome:
     return outcome
 
 
+@dataclass(frozen=True, slots=True)
+class _Answers:
+    leader: str
+    cluster_id: str
+    healths: tuple[Health, ...]
+
+
 def _ask(round_: Round, status: PDStatus) -> Outcome:
     known = round_.status.cluster_id
     try:
-        pd = reach.pd(round_)
-        healths = pd.health(members=desired_replicas(round_.tc, "pd"))
-        cluster_id = str(pd.cluster_id())
-        leader = pd.leader()
+        answers = _answers_of_any(round_)
     except BadTlsMaterial as error:
         return Failed("BadTLS", str(error))
     except Unavailable as error:
@@ -57,6 +63,7 @@ def _ask(round_: Round, status: PDStatus) -> Outcome:
         return Waiting("PDNotAnswering", f"PD does not answer yet: {error}", next_look(round_, "pd"))
     except DataPlaneError as error:
         return Failed("PDUnreachable", str(error))
+    cluster_id = answers.cluster_id
     if known and known != cluster_id and not is_given_up(round_.tc):
         return Refused(
             "ForeignPDCluster",
@@ -64,8 +71,32 @@ def _ask(round_: Round, status: PDStatus) -> Outcome:
             "volumes of the right PD are back, or the TidbCluster is made anew",
         )
     round_.status.cluster_id = cluster_id
-    _set_members(round_, status, healths, leader.name)
+    _set_members(round_, status, answers.healths, answers.leader)
+    if status.leader and not all(health.healthy for health in answers.healths):
+        # the Service may lead to the one that is ill
+        round_.pd_url = status.leader.client_url
     return Done()
+
+
+def _answers_of_any(round_: Round) -> _Answers:
+    """What PD's Service answers, or a single member when the Service lets us wait. Raises DataPlaneError."""
+    try:
+        return _answers(round_, reach.pd(round_))
+    except Unavailable as error:
+        another = reach.pd_beside(round_) if isinstance(error.cause, RequestTimeout) else None
+        if another is None:
+            raise
+        return _answers(round_, another)
+
+
+def _answers(round_: Round, pd: PDClient) -> _Answers:
+    """The cheap questions come first: a PD that was silent gets little time for the next one (`dataplane.patience`).
+
+    Asking for health takes seconds when a member is dead.
+    """
+    leader = pd.leader().name
+    cluster_id = str(pd.cluster_id())
+    return _Answers(leader, cluster_id, pd.health(members=desired_replicas(round_.tc, "pd")))
 
 
 def _set_members(round_: Round, status: PDStatus, healths: tuple[Health, ...], leader: str) -> None:

@@ -4,11 +4,13 @@ from apis import predicates
 from member import sync
 from member.naming import pd_member_name
 from member.outcome import Done, Outcome, Refused, Waiting
-from member.pd import desired
+from member.pd import desired, failover, scale_in, upgrade
 from member.pd.status import observe
 from member.polling import next_look
+from member.proofs import member_gone
 from member.round import Round
 from member.scale_out import ScaleOut
+from member.scaling import Scaling
 
 __all__ = ["act", "foreign_cluster", "observe"]
 
@@ -34,10 +36,10 @@ def _serving(round_: Round) -> Outcome:
 
 
 def _all_well(round_: Round) -> Waiting | None:
-    """A further member joins only when every present pod is a healthy member (8.3 BETTER)."""
-    pd, present = round_.status.pd, predicates.actual_replicas(round_.tc, "pd")
-    joined = len(pd.members) >= present and not pd.unjoined_members
-    if pd.synced and joined and all(member.health for member in pd.members.values()):
+    """A further member joins only when every present pod is a healthy member (8.3 BETTER), but for the lost ones."""
+    pd, lost = round_.status.pd, failover.replaced(round_)
+    joined = len(pd.members) >= predicates.actual_replicas(round_.tc, "pd") - len(lost)
+    if pd.synced and joined and pd.unjoined_members.keys() <= lost and all(m.health for m in pd.members.values()):
         return None
     return Waiting("PDUnhealthy", "PD grows when all its present members are healthy", next_look(round_, "pd"))
 
@@ -47,6 +49,8 @@ def _is_member(round_: Round, pod: str) -> bool:
     return pod in members or pd_member_name(round_.tc, pod) in members
 
 
+_OUT = ScaleOut(limit=lambda _: 1, allowed=_all_well, is_member=_is_member, unused=member_gone)
+
 _PD = sync.Member(
     name="pd",
     gate=lambda _: None,
@@ -54,5 +58,7 @@ _PD = sync.Member(
     content=desired.content,
     stateful_set=desired.stateful_set,
     serving=_serving,
-    scale_out=ScaleOut(limit=lambda _: 1, allowed=_all_well, is_member=_is_member),
+    scaling=Scaling(_OUT, scale_in.SCALE_IN),
+    rolling=upgrade.ROLLING,
+    failover=failover.failover,
 )

@@ -14,6 +14,7 @@ from member.outcome import Done, Failed, Outcome
 from member.pods import Pod
 from member.round import Round
 from member.status import observe_pods, transition_time
+from member.tidb.failover import excused
 
 _BUDGET = 10.0
 """Seconds for asking all servers in a round, shared by those still to be asked (F53)."""
@@ -26,7 +27,7 @@ def observe(round_: Round) -> Outcome:
     if round_.tc.spec.tidb is None:
         return Done()
     status = round_.status.tidb
-    pods = observe_pods(round_, "tidb", status)
+    pods = observe_pods(round_, "tidb", status, excused(round_))
     if pods is None:
         status.members = {}
         return Done()

@@ -8,9 +8,11 @@ from member import sync
 from member.naming import tidb_server_secret
 from member.outcome import Done, Outcome, Waiting
 from member.polling import next_look
+from member.proofs import spec_confirmed
 from member.round import Round
 from member.scale_out import ScaleOut
-from member.tidb import desired
+from member.scaling import Scaling
+from member.tidb import desired, failover, scale_in, upgrade
 from member.tidb.status import observe
 
 __all__ = ["act", "observe"]
@@ -59,6 +61,14 @@ def _limit(tc: TidbCluster) -> int:
     return (policy.scale_out_parallelism if policy else None) or 1
 
 
+# TiDB keeps no data: a volume that is there holds logs at most
+_OUT = ScaleOut(
+    limit=_limit,
+    allowed=lambda _: None,
+    is_member=lambda _round, _pod: True,
+    unused=lambda round_, _: spec_confirmed(round_),
+)
+
 _TIDB = sync.Member(
     name="tidb",
     gate=_gate,
@@ -66,6 +76,7 @@ _TIDB = sync.Member(
     content=desired.content,
     stateful_set=desired.stateful_set,
     serving=_serving,
-    # TiDB keeps no data: a volume that is there holds logs at most
-    scale_out=ScaleOut(limit=_limit, allowed=lambda _: None, is_member=lambda _round, _pod: True),
+    scaling=Scaling(_OUT, scale_in.SCALE_IN),
+    rolling=upgrade.ROLLING,
+    failover=failover.failover,
 )

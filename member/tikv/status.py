@@ -11,6 +11,7 @@ from member.naming import address_book
 from member.outcome import Done, Failed, Outcome, Waiting
 from member.round import Round
 from member.status import observe_pods, transition_time
+from member.tikv.failover import excused
 
 _TOLERANCE = 0.1
 
@@ -21,7 +22,7 @@ def observe(round_: Round) -> Outcome:
         return Done()
     status = round_.status.tikv
     status.synced = False
-    if observe_pods(round_, "tikv", status) is None:
+    if observe_pods(round_, "tikv", status, excused(round_)) is None:
         return Done()
     if round_.tc.spec.pd is not None and not round_.status.pd.synced:
         return Waiting("PDNotAnswering", "the stores are unknown while PD does not answer")
@@ -39,6 +40,10 @@ def _ask(round_: Round, status: TiKVStatus) -> Outcome:
         return Done()
     except DataPlaneError as error:
         return Failed("PDUnreachable", str(error))
+    gone = {str(store.id) for store in tombstones}
+    if not stores and (lost := [each for each in status.stores if each not in gone]):
+        # absence is no evidence (R19): what is remembered of them, such as an eviction, must not go with it
+        return Failed("StoresUnknown", f"PD lists no store, not even {', '.join(lost)}: nothing is decided on that")
     _set_stores(round_, status, stores)
     now = round_.doors.clock.wall()
     status.tombstone_stores = {

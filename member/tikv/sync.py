@@ -6,9 +6,11 @@ from member import sync
 from member.labels import TIKV_VOLUMES_READY
 from member.outcome import Done, Outcome, Waiting
 from member.polling import next_look
+from member.proofs import no_store
 from member.round import Round
 from member.scale_out import ScaleOut
-from member.tikv import desired
+from member.scaling import Scaling
+from member.tikv import desired, failover, scale_in, upgrade
 from member.tikv.status import observe
 
 __all__ = ["act", "observe"]
@@ -55,6 +57,13 @@ def _is_member(round_: Round, pod: str) -> bool:
     return any(store.pod_name == pod for store in round_.status.tikv.stores.values())
 
 
+_OUT = ScaleOut(
+    limit=_limit,
+    allowed=_stores_known,
+    is_member=_is_member,
+    unused=lambda round_, pod: no_store(round_, "tikv", pod),
+)
+
 _TIKV = sync.Member(
     name="tikv",
     gate=_gate,
@@ -62,5 +71,7 @@ _TIKV = sync.Member(
     content=desired.content,
     stateful_set=desired.stateful_set,
     serving=_serving,
-    scale_out=ScaleOut(limit=_limit, allowed=_stores_known, is_member=_is_member),
+    scaling=Scaling(_OUT, scale_in.SCALE_IN),
+    rolling=upgrade.ROLLING,
+    failover=failover.failover,
 )

@@ -16,7 +16,7 @@ from kube.resources import (
 )
 from sandbox.apiserver import defaults, schemas, service_accounts, services, structural, validation
 from sandbox.apiserver.kinds import Custom, Kind
-from sandbox.apiserver.refusals import FieldError, bad_request, invalid, invalid_value
+from sandbox.apiserver.refusals import FieldError, bad_request, forbidden, invalid, invalid_value
 from sandbox.apiserver.world import World
 
 _NOTHING = Resource("", "", "", "")
@@ -28,6 +28,9 @@ _PROTECTIONS = {
 }
 """The finalizers that keep storage while it is in use."""
 
+_CANNOT_GROW = (
+    "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize"
+)
 _DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 
 
@@ -106,6 +109,8 @@ def _built_in(world: World, kind: Kind, tree: Json, old: Json | None) -> list[Fi
     errors = validation.built_in_errors(kind, tree, old)
     if errors:
         return errors
+    if kind.resource == PERSISTENT_VOLUME_CLAIMS and old is not None:
+        _check_growth(world, kind, tree, old)
     if kind.resource == SERVICES:
         return services.allocate(tree["spec"], _other_services(world, tree))
     if kind.resource == CUSTOM_RESOURCE_DEFINITIONS:
@@ -117,6 +122,18 @@ def _other_services(world: World, tree: Json) -> list[Json]:
     uid = tree["metadata"].get("uid")
     stored = world.storage.objects(SERVICES.plural)
     return [service.tree().get("spec") or {} for service in stored if service.uid != uid]
+
+
+def _check_growth(world: World, kind: Kind, claim: Json, old: Json) -> None:
+    """A claim grows only when it is bound and its class allows it. Raises Refusal (403)."""
+    if validation.claimed_size(claim["spec"]) <= validation.claimed_size(old["spec"]):
+        return
+    name = claim["metadata"]["name"]
+    if (old.get("status") or {}).get("phase") != "Bound":
+        raise forbidden(kind.resource, name, "Only bound persistent volume claims can be expanded")
+    stored = world.storage.get(str(STORAGE_CLASSES), claim["spec"].get("storageClassName") or "")
+    if stored is None or not stored.tree().get("allowVolumeExpansion"):
+        raise forbidden(kind.resource, name, _CANNOT_GROW)
 
 
 def _default_storage_class(world: World, claim: Json) -> None:

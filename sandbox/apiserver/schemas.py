@@ -51,7 +51,7 @@ def of(resource: Resource) -> Json:
 
 
 def prune(value: Any, node: Json, path: str, unknown: list[str]) -> Any:
-    """The value without nulls and without the fields that the definition does not know, whose paths go to `unknown`."""
+    """The value without nulls, empty maps and fields that the definition does not know, whose paths go to `unknown`."""
     node = resolve(node)
     if isinstance(value, list):
         items = node.get("items") or {PRESERVE: True}
@@ -63,10 +63,11 @@ def prune(value: Any, node: Json, path: str, unknown: list[str]) -> Any:
         place = f"{path}.{name}" if path else name
         if inner is None:
             continue
-        if (property_ := property_of(node, name)) is not None:
-            kept[name] = prune(inner, property_, place, unknown)
-        else:
+        property_ = property_of(node, name)
+        if property_ is None:
             unknown.append(place)
+        elif inner or not _is_map(property_):
+            kept[name] = prune(inner, property_, place, unknown)
     return kept
 
 
@@ -93,6 +94,11 @@ def check_types(tree: Json, resource: Resource, *, only_metadata: bool = False) 
 
 def _is_open(node: Json) -> bool:
     return not node.get("properties") and not node.get("additionalProperties")
+
+
+def _is_map(node: Json) -> bool:
+    """Whether it holds keys of the user's: Go leaves such out when they are empty, but not an empty struct."""
+    return bool(node.get("additionalProperties"))
 
 
 def _type_errors(value: Any, node: Json, owner: str, path: str) -> Iterator[str]:

@@ -5,7 +5,7 @@ There is no authorization: everybody may do everything, and the audit says who d
 """
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from ports.clock import Clock
 from ports.randomness import Randomness
@@ -38,13 +38,18 @@ class ApiServer:
         faults: Faults = no_faults,
         *,
         window: int = 5000,
+        pause: Callable[[float], None] | None = None,
     ) -> None:
-        """`tokens` maps bearer tokens to user names; `window` is the history kept per resource, in changes."""
+        """`tokens` maps bearer tokens to user names; `window` is the history kept per resource, in changes.
+
+        `pause` lets time pass for a delayed answer; by default the asking thread waits on the clock.
+        """
         self.audit = Audit()
         self.faults = faults
         self.storage = Storage(window)
         self._tokens = dict(tokens or {})
         self._clock = clock
+        self._pause = pause or self._pass_time
         self._world = World(self.storage, Registry(), clock, randomness)
         self._api = Api(self._world)
         self._lock = threading.Lock()
@@ -117,7 +122,7 @@ class ApiServer:
 
     def _strike(self, call: Call, fault: Fault) -> None:
         if fault.delay:
-            self._pass_time(fault.delay)
+            self._pause(fault.delay)
         if fault.lose_request:
             self.audit.record(call, 0)
             raise ConnectionLost(call.request.method, call.request.url, "the connection ended before the request")

@@ -96,6 +96,12 @@ class Storage:
         with self.lock:
             return self._version
 
+    def version_of(self, resource: str) -> int:
+        """The version of the resource's latest write, or a later one."""
+        with self.lock:
+            shelf = self._shelf(resource)
+            return shelf.history[-1].version if shelf.history else shelf.floor
+
     def changed(self, resource: str) -> threading.Condition:
         """Notified after each change of the resource; its lock is the storage's."""
         with self.lock:

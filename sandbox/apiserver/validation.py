@@ -230,14 +230,15 @@ def _claim_changes(tree: Json, old: Json) -> Iterator[FieldError]:
     sizes_may_change = bound or now.get("resources") == before.get("resources")
     if not (same_class and same_volume and rest_is_same and sizes_may_change):
         yield forbidden_field("spec", _CLAIM_HELP)
-    asked, has = _size(now.get("resources")), _size(before.get("resources"))
+    asked, has = claimed_size(now), claimed_size(before)
     holds = quantity(((old.get("status") or {}).get("capacity") or {}).get("storage", "0"))
     if asked < has and asked <= holds:
         yield forbidden_field("spec.resources.requests.storage", "field can not be less than status.capacity")
 
 
-def _size(resources: Json | None) -> Decimal:
-    return quantity(((resources or {}).get("requests") or {}).get("storage", "0"))
+def claimed_size(spec: Json) -> Decimal:
+    """The bytes a claim asks for."""
+    return quantity(((spec.get("resources") or {}).get("requests") or {}).get("storage", "0"))
 
 
 def _pod_changes(tree: Json, old: Json) -> Iterator[FieldError]:

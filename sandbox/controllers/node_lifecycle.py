@@ -1,6 +1,6 @@
 """What the control plane does about nodes that are not ready: taint them, mark their pods, evict after a while."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Set
 
 from kube.objects import Json
 from kube.resources import NODES, PODS
@@ -11,6 +11,9 @@ from sandbox.stamps import parse, stamp
 
 UNREACHABLE = "node.kubernetes.io/unreachable"
 _EFFECTS = ("NoSchedule", "NoExecute")
+_QUARANTINE = 40.0
+"""Seconds that the pods of a node without an object are left alone."""
+
 _TOLERATED = 300.0
 """Seconds that pods stay bound to an unreachable node, the default toleration of Kubernetes."""
 
@@ -24,11 +27,26 @@ class NodeLifecycle:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._registered: set[str] = set()
+        self._missing_since: dict[str, float] = {}
 
     def step(self) -> float | None:
         """Look at every node; return when the next eviction is due."""
-        due = [self._sync(node) for node in self._cluster.list(NODES) if node.get("status", {}).get("conditions")]
+        nodes = self._cluster.list(NODES)
+        due = [self._sync(node) for node in nodes if node.get("status", {}).get("conditions")]
+        due.append(self._collect({node["metadata"]["name"] for node in nodes}))
         return min((time for time in due if time is not None), default=None)
+
+    def _collect(self, known: Set[str]) -> float | None:
+        """Pods of nodes that no longer exist are deleted by force after a quarantine."""
+        now = self._cluster.clock.now()
+        lost = [pod for pod in self._cluster.list(PODS) if pod["spec"].get("nodeName", "") not in ("", *known)]
+        names = [pod["spec"]["nodeName"] for pod in lost]
+        self._missing_since = {name: self._missing_since.get(name, now) for name in names}
+        for pod in lost:
+            if now >= self._missing_since[pod["spec"]["nodeName"]] + _QUARANTINE:
+                self._cluster.delete(PODS, pod, grace=0)
+        waiting = [since + _QUARANTINE for since in self._missing_since.values() if since + _QUARANTINE > now]
+        return min(waiting, default=None)
 
     def _sync(self, node: Json) -> float | None:
         self._register(node)

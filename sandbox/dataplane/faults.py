@@ -14,14 +14,19 @@ class Trouble(Enum):
     BLACK_HOLE = "black-hole"
     SLOW = "slow"
     ANSWER = "answer"
+    TRUNCATE = "truncate"
+    OLD = "old"
+    LOSE_ANSWER = "lose-answer"
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
     """One trouble for the connections it matches. Globs: `target` and `origin` on `namespace/pod`, `path` on the path.
 
-    SLOW adds `seconds`; ANSWER gives `status` and `body` without asking the process. A fault with a `method` or a
-    `path` strikes HTTP requests only, any other strikes every connection.
+    SLOW adds `seconds`; ANSWER gives `status` and `body` without asking the process; TRUNCATE ends the body half-way;
+    OLD repeats the first answer that the same GET got under the fault; LOSE_ANSWER breaks the connection after the
+    request was carried out. `every` strikes each n-th matching request only. A fault with a `method` or a `path`
+    strikes HTTP requests only, any other strikes every connection.
     """
 
     trouble: Trouble
@@ -33,6 +38,7 @@ class Fault:
     seconds: float = 0.0
     status: int = 500
     body: bytes = b""
+    every: int = 1
 
     def strikes_connection(self, origin: str, target: str, port: int) -> bool:
         """Whether it keeps two ends apart, whatever is asked."""

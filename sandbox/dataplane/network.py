@@ -3,12 +3,12 @@
 from collections import Counter
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 from urllib.parse import urlsplit
 
 from ports.randomness import Randomness
-from ports.transport import ConnectionRefused, Request, RequestTimeout, Response, TransportError
+from ports.transport import ConnectionLost, ConnectionRefused, Request, RequestTimeout, Response, TransportError
 from sandbox.dataplane.faults import Fault, Trouble
 from sandbox.dataplane.paths import path_class
 from sandbox.dataplane.processes import Answer, Launch, Process
@@ -75,6 +75,15 @@ class Count:
     user_agent: str
 
 
+@dataclass(slots=True, eq=False)
+class _Injected:
+    """A fault and what it has seen: how many requests, and the answers that OLD repeats."""
+
+    fault: Fault
+    struck: int = 0
+    answers: dict[str, Response] = field(default_factory=dict)
+
+
 class Network:
     """The data plane's network. Safe for use by many threads.
 
@@ -96,7 +105,7 @@ class Network:
         self._pause = pause
         self._touched = touched
         self._running: dict[str, list[Running]] = {}
-        self._faults: list[Fault] = []
+        self._faults: list[_Injected] = []
         self._counts: Counter[Count] = Counter()
 
     def attach(self, running: Running) -> None:
@@ -116,13 +125,13 @@ class Network:
     def inject(self, fault: Fault) -> None:
         """Put a fault in; it stays until healed."""
         with self._lock:
-            self._faults.append(fault)
+            self._faults.append(_Injected(fault))
         self._touched()
 
     def heal(self, fault: Fault | None = None) -> None:
         """Take a fault out, or all of them."""
         with self._lock:
-            self._faults = [] if fault is None else [each for each in self._faults if each is not fault]
+            self._faults = [] if fault is None else [each for each in self._faults if each.fault is not fault]
         self._touched()
 
     def counts(self) -> dict[Count, int]:
@@ -178,7 +187,8 @@ class Network:
                 raise ConnectionRefused(request.method, request.url, f"no endpoint for {host}:{port}")
             running, port = found
             self._count(running.launch.cluster, request, parts.path)
-            fault = self._struck(origin, running, port, request, parts.path)
+            injected = self._struck(origin, running, port, request, parts.path)
+            fault = injected.fault if injected is not None else None
             answer = self._answer(request, running, port, fault)
         if answer is None:
             answer = running.process.handle(port, request)
@@ -191,7 +201,7 @@ class Network:
             self._time_out(request)
         if delay > 0:
             self._pause(delay)
-        return answer.response
+        return answer.response if injected is None else _spoiled(answer.response, injected, request)
 
     def _answer(self, request: Request, running: Running, port: int, fault: Fault | None) -> Answer | None:
         """The answer, or None when the process is to be asked outside the lock. Raises ConnectionRefused."""
@@ -234,16 +244,33 @@ class Network:
     def _severed(self, origin: Origin, running: Running, port: int) -> Fault | None:
         if str(origin) == running.pod:
             return None
-        return next((each for each in self._faults if each.strikes_connection(str(origin), running.pod, port)), None)
+        faults = (each.fault for each in self._faults)
+        return next((each for each in faults if each.strikes_connection(str(origin), running.pod, port)), None)
 
-    def _struck(self, origin: Origin, running: Running, port: int, request: Request, path: str) -> Fault | None:
-        return next(
-            (each for each in self._faults if each.strikes_request(str(origin), running.pod, port, request, path)), None
-        )
+    def _struck(self, origin: Origin, running: Running, port: int, request: Request, path: str) -> _Injected | None:
+        for each in self._faults:
+            if each.fault.strikes_request(str(origin), running.pod, port, request, path):
+                each.struck += 1
+                if each.struck % each.fault.every == 0:
+                    return each
+        return None
 
     def _count(self, cluster: str, request: Request, path: str) -> None:
         agent = next((value for name, value in request.headers.items() if name.lower() == "user-agent"), "")
         self._counts[Count(cluster, request.method, path_class(path), agent)] += 1
+
+
+def _spoiled(response: Response, injected: _Injected, request: Request) -> Response:
+    """What arrives of an answer. Raises ConnectionLost."""
+    match injected.fault.trouble:
+        case Trouble.TRUNCATE:
+            return Response(response.status, response.headers, response.body[: len(response.body) // 2])
+        case Trouble.OLD if request.method == "GET":
+            parts = urlsplit(request.url)
+            return injected.answers.setdefault(f"{parts.path}?{parts.query}", response)
+        case Trouble.LOSE_ANSWER:
+            raise ConnectionLost(request.method, request.url, "the connection ended before the answer")
+    return response
 
 
 def _address(url: str) -> tuple[str, int]:

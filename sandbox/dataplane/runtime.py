@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Hashable, Mapping
+from fnmatch import fnmatchcase
 
 import structlog
 
@@ -10,10 +11,12 @@ from ports.randomness import Randomness
 from ports.transport import Request, Response, Transport, TransportError
 from sandbox.bell import Bell
 from sandbox.dataplane.network import Directory, Network, Origin, Running
+from sandbox.dataplane.pd.cluster import PdCluster
 from sandbox.dataplane.pd.process import PdProcess
 from sandbox.dataplane.pd.routes import answer
 from sandbox.dataplane.processes import Disk, Exit, Launch, Process
 from sandbox.dataplane.program import Factory, Program
+from sandbox.dataplane.startup import refusal
 from sandbox.dataplane.surroundings import Surroundings
 from sandbox.dataplane.tidb import TidbProcess
 from sandbox.dataplane.tikv import TikvProcess
@@ -30,6 +33,9 @@ ASKING: Hashable = "data plane questions"
 
 _SHELLS = ("/bin/sh", "/bin/bash", "sh", "bash")
 _COMMAND_NOT_FOUND = 127
+_SERVERS = {
+    f"{component}{kind}": component for component in ("pd", "tikv", "tidb") for kind in ("_start_script.sh", "-server")
+}
 
 Identity = Callable[[str, str], Transport]
 """The Kubernetes API as seen by a service account: namespace, name."""
@@ -108,6 +114,28 @@ class DataPlane:
             launches = [each for each in self._processes if each.process.exit is None]
             return [each for each in launches if (each.launch.namespace, each.launch.pod) == (namespace, pod)]
 
+    def pods(self, glob: str) -> list[tuple[str, str]]:
+        """Namespace and name of the pods with live processes whose `namespace/name` matches, in order."""
+        with self._lock:
+            found = {
+                (each.launch.namespace, each.launch.pod)
+                for each in self._processes
+                if each.process.exit is None and fnmatchcase(each.pod, glob)
+            }
+        return sorted(found)
+
+    def pd_cluster(self, namespace: str, name: str) -> PdCluster | None:
+        """What the running PD members of a cluster share, or None while there are none."""
+        with self._lock:
+            members = [each.process for each in self._processes if each.launch.cluster == f"{namespace}/{name}"]
+        clusters = (each.cluster for each in members if isinstance(each, PdProcess))
+        return next((each for each in clusters if each is not None), None)
+
+    def lose_disk(self, uid: str) -> None:
+        """A fault: the data of a volume is gone."""
+        with self._lock:
+            self._disks.pop(uid, None)
+
     def crash(self, namespace: str, pod: str, code: int = 1) -> None:
         """A fault: the pod's processes end."""
         for running in self.running(namespace, pod):
@@ -174,14 +202,16 @@ class DataPlane:
                 program = Program(launch, None)
                 program.exit = Exit(_COMMAND_NOT_FOUND, f"{launch.command[0]}: can't open {name!r}")
                 return program
-        match name.rpartition("/")[2]:
-            case "pd_start_script.sh" | "pd-server":
-                return PdProcess(launch, self._around, answer)
-            case "tikv_start_script.sh" | "tikv-server":
-                return TikvProcess(launch, self._around)
-            case "tidb_start_script.sh" | "tidb-server":
-                return TidbProcess(launch, self._around)
-        return self._make_program(launch, self._programs.get(name))
+        component = _SERVERS.get(name.rpartition("/")[2])
+        if component is None:
+            return self._make_program(launch, self._programs.get(name))
+        if refused := refusal(launch, component):
+            program = Program(launch, None)
+            program.exit = Exit(1, refused)
+            return program
+        if component == "pd":
+            return PdProcess(launch, self._around, answer)
+        return TikvProcess(launch, self._around) if component == "tikv" else TidbProcess(launch, self._around)
 
     def _make_program(self, launch: Launch, factory: Factory | None) -> Process:
         if factory is None:

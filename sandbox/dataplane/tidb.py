@@ -91,7 +91,7 @@ class TidbProcess:
         """Try to start; return the seconds until the next try or the first refresh."""
         cluster = find_pd(self._launch, self._around)
         if cluster is None or not cluster.stores.majority_alive():
-            return self._around.timings.probe_period
+            return self._around.timings.dependency_retry
         self._cluster = cluster
         cluster.stores.grow(now)
         info = {
@@ -109,7 +109,7 @@ class TidbProcess:
     def _refresh(self, now: float) -> float:
         cluster, timings = self._cluster, self._around.timings
         if cluster is None or cluster.leader is None:
-            return timings.probe_period
+            return timings.dependency_retry
         if not cluster.etcd.keep_alive(self._lease, now):
             self._lease = cluster.etcd.grant(timings.topology_lease, now)
         written = str(int(self._around.clock.wall().timestamp() * 1e9)).encode()

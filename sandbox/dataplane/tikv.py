@@ -91,7 +91,7 @@ class TikvProcess:
         timings = self._around.timings
         cluster = find_pd(self._launch, self._around)
         if cluster is None:
-            return timings.probe_period
+            return timings.dependency_retry
         data = self._disk.data
         if isinstance(data, TikvData) and data.cluster_id != cluster.id:
             self._end(Exit(1, f"cluster ID mismatch, local {data.cluster_id} != remote {cluster.id}"))

@@ -1,14 +1,18 @@
 """One actor for the kubelets of all simulated nodes."""
 
+import math
 import re
 from collections.abc import Hashable
+from fnmatch import fnmatchcase
 
 from kube.objects import Json
 from kube.resources import CONFIG_MAPS, NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, SECRETS
 from sandbox.cluster import Cluster, labels_of
+from sandbox.dataplane.network import Running
 from sandbox.dataplane.processes import Launch
 from sandbox.dataplane.program import Program
 from sandbox.dataplane.runtime import CHANGED, DataPlane
+from sandbox.kubelet.faults import KubeletFaults, strikes
 from sandbox.kubelet.mounts import Mounts, NotMountable
 from sandbox.kubelet.nodes import Nodes
 from sandbox.kubelet.runs import ContainerRun, PodRun
@@ -18,7 +22,12 @@ from sandbox.stamps import stamp
 from sandbox.timings import Timings
 
 _URL = re.compile(r"https?://(?:127\.0\.0\.1|localhost):(\d+)(/\S*)?")
+_SLEEP = re.compile(r"\bsleep (\d+)")
+_PULL_FAILED = "ErrImagePull"
+_PULL_BACK_OFF = "ImagePullBackOff"
 _DEFAULT_GRACE = 30
+_PROBE_PERIOD = 10
+_PROBE_FAILURES = 3
 
 
 class Kubelet:
@@ -43,35 +52,42 @@ class Kubelet:
         self._runs: dict[str, PodRun] = {}
         self._images: set[tuple[str, str]] = set()
         self._addresses = 0
-        self.missing_images: set[str] = set()
-        """A fault: images that can't be pulled."""
 
-    def fail_node(self, name: str) -> None:
-        """A fault: the machine is gone with all it runs; nobody reports its pods any more."""
-        self._nodes.failed.add(name)
-        self._data_plane.changed()
+    @property
+    def faults(self) -> KubeletFaults:
+        """What is wrong; ring nodes and data plane after a change."""
+        return self._nodes.faults
 
-    def recover_node(self, name: str) -> None:
-        """The machine is back, empty; its pods start again."""
-        self._nodes.failed.discard(name)
-        self._data_plane.changed()
+    def claim_uid(self, namespace: str, name: str) -> str:
+        """The identity of a claim's disk. Raises LookupError."""
+        claim = self._cluster.get(PERSISTENT_VOLUME_CLAIMS, namespace, name)
+        if claim is None:
+            raise LookupError(f"no persistentvolumeclaim {namespace}/{name}")
+        uid: str = claim["metadata"]["uid"]
+        return uid
+
+    def claims_on(self, node: str) -> list[str]:
+        """The identities of the claims whose volumes can be reached from that node alone."""
+        return [
+            volume["spec"]["claimRef"]["uid"]
+            for volume in self._cluster.list(PERSISTENT_VOLUMES)
+            if volume["spec"].get("claimRef") and _is_on(volume, node)
+        ]
 
     def step(self) -> float | None:
         """Bring every pod one step further; return when the next one is due."""
-        due: list[float | None] = [self._nodes.step()]
+        due: list[float | None] = []
         seen = set()
         for pod in self._cluster.list(PODS):
             node = pod["spec"].get("nodeName", "")
-            if node not in self._nodes.specs:
+            if node not in self._nodes.specs or self.faults.is_silent(node):
                 continue
-            uid = pod["metadata"]["uid"]
-            if node in self._nodes.failed:
-                self._forget(uid)
-                continue
-            seen.add(uid)
+            seen.add(pod["metadata"]["uid"])
             due.append(self._terminate(pod) if is_deleted(pod) else self._run(pod))
-        for uid in self._runs.keys() - seen:
-            self._forget(uid)
+        for uid in [uid for uid in self._runs if uid not in seen]:
+            # what a node that is cut off runs, it runs on, whatever became of the pods
+            if self._runs[uid].node not in self.faults.cut_off:
+                self._forget(uid)
         return min((time for time in due if time is not None), default=None)
 
     def _forget(self, uid: str) -> None:
@@ -93,7 +109,7 @@ class Kubelet:
         containers = {each["name"]: ContainerRun(each["name"], each["image"]) for each in pod["spec"]["containers"]}
         host = self._nodes.specs[pod["spec"]["nodeName"]].address
         address = f"10.244.{self._addresses // 250 % 250}.{self._addresses % 250 + 1}"
-        run = PodRun(host if pod["spec"].get("hostNetwork") else address, containers)
+        run = PodRun(pod["spec"]["nodeName"], host if pod["spec"].get("hostNetwork") else address, containers)
         run.started_stamp = stamp(self._cluster.clock.wall())
         self._runs[pod["metadata"]["uid"]] = run
         return run
@@ -124,13 +140,12 @@ class Kubelet:
     def _pull(self, pod: Json, run: PodRun, now: float) -> bool:
         node = pod["spec"]["nodeName"]
         images = {each["image"] for each in (*pod["spec"].get("initContainers", ()), *pod["spec"]["containers"])}
-        broken = sorted(images & self.missing_images)
+        missing = self.faults.missing_images
+        broken = sorted(image for image in images if any(fnmatchcase(image, glob) for glob in missing))
         if broken:
-            run.waiting, run.message = "ImagePullBackOff", f'Back-off pulling image "{broken[0]}"'
-            run.pulled_at = now + self._timings.crash_back_off
-            self._warn(pod, run, "Failed", f'Failed to pull image "{broken[0]}": not found')
+            self._refuse_image(pod, run, broken[0], now)
             return False
-        if run.waiting != "ContainerCreating":
+        if run.waiting in (_PULL_FAILED, _PULL_BACK_OFF):
             run.waiting, run.message, run.pulled_at = "ContainerCreating", "", None
         if run.pulled_at is None:
             cached = all((node, image) in self._images for image in images)
@@ -139,6 +154,17 @@ class Kubelet:
             return False
         self._images |= {(node, image) for image in images}
         return True
+
+    def _refuse_image(self, pod: Json, run: PodRun, image: str, now: float) -> None:
+        """One attempt fails after the time it takes; then come pauses, as after crashes."""
+        if run.waiting not in (_PULL_FAILED, _PULL_BACK_OFF):
+            run.waiting, run.message = _PULL_FAILED, f'Failed to pull image "{image}": not found'
+            run.pulled_at = now + self._timings.image_pull
+            self._warn(pod, run, "Failed", run.message)
+        elif run.pulled_at is None or now >= run.pulled_at:
+            run.waiting, run.message = _PULL_BACK_OFF, f'Back-off pulling image "{image}"'
+            run.pulled_at = now + self._timings.crash_back_off
+            self._warn(pod, run, "BackOff", run.message)
 
     def _initialize(self, pod: Json, run: PodRun, now: float) -> bool:
         for container in pod["spec"].get("initContainers") or ():
@@ -159,7 +185,8 @@ class Kubelet:
         if container.running is not None and container.running.process.exit is not None:
             how = container.running.process.exit
             container.crashed(how, now, stamp(self._cluster.clock.wall()), self._timings)
-            self._cluster.event(pod, "Warning", "BackOff", f"Back-off restarting failed container {spec['name']}")
+            if container.back_off:
+                self._cluster.event(pod, "Warning", "BackOff", f"Back-off restarting failed container {spec['name']}")
         if container.running is None:
             if container.restart_at is not None and now < container.restart_at:
                 return container.restart_at
@@ -175,24 +202,48 @@ class Kubelet:
             container.restart_at = None
             container.running = self._data_plane.start(launch)
             container.started_at, container.started_stamp = now, stamp(self._cluster.clock.wall())
-        return self._look(spec, container, now)
+            if strikes(self.faults.crashing, pod):
+                self._data_plane.kill(container.running, 1)
+        return self._look(pod, spec, container, now)
 
-    def _look(self, spec: Json, container: ContainerRun, now: float) -> float | None:
+    def _look(self, pod: Json, spec: Json, container: ContainerRun, now: float) -> float | None:
         running = container.running
         assert running is not None
         probe: Json = spec.get("readinessProbe") or {}
         first: float = container.started_at + probe.get("initialDelaySeconds", 0) * self._timings.probe_delay
         if now < first:
             return first
-        target = _probe_target(probe, spec)
-        if target is not None:
-            container.ready = self._data_plane.probe(running, *target)
-        elif isinstance(running.process, Program) or not running.launch.ports:
-            container.ready = running.process.exit is None
-        else:
-            # real containers without a probe are Ready at once; here Ready tells whether the program serves
-            container.ready = any(self._data_plane.probe(running, port, None) for port in running.launch.ports)
+        found = self._is_serving(pod, spec, running)
+        if found == container.ready:
+            container.turns_at = None
+            return None
+        if container.turns_at is None:
+            container.turns_at = self._believed_at(probe, container.ready, first, now)
+        if now < container.turns_at:
+            return container.turns_at
+        container.ready, container.turns_at = found, None
         return None
+
+    def _is_serving(self, pod: Json, spec: Json, running: Running) -> bool:
+        """What a readiness probe would find now."""
+        if strikes(self.faults.unready, pod):
+            return False
+        target = _probe_target(spec.get("readinessProbe") or {}, spec)
+        if target is not None:
+            return self._data_plane.probe(running, *target)
+        if isinstance(running.process, Program) or not running.launch.ports:
+            return running.process.exit is None
+        # real containers without a probe are Ready at once; here Ready tells whether the program serves
+        return any(self._data_plane.probe(running, port, None) for port in running.launch.ports)
+
+    def _believed_at(self, probe: Json, ready: bool, first: float, now: float) -> float:
+        """When enough probes in a row will have found what is so now: no probe needs to run where nothing changes."""
+        period: float = probe.get("periodSeconds", _PROBE_PERIOD) * self._timings.probe_period
+        if not probe or period <= 0:
+            return now
+        times = probe.get("failureThreshold", _PROBE_FAILURES) if ready else probe.get("successThreshold", 1)
+        following = math.ceil((now - first) / period)
+        return float(first + (following + times - 1) * period)
 
     def _terminate(self, pod: Json) -> float | None:
         run = self._runs.get(pod["metadata"]["uid"])
@@ -204,10 +255,15 @@ class Kubelet:
         if run.kill_at is None:
             grace = pod["metadata"].get("deletionGracePeriodSeconds", _DEFAULT_GRACE)
             run.kill_at = now + grace * self._timings.grace_second
+            run.stop_at = now + _pre_stop(pod) * self._timings.grace_second
+        if run.stop_at is not None and now >= run.stop_at:
+            run.stop_at = None
             for running in live:
                 self._data_plane.stop(running)
         if now < run.kill_at and any(running.process.exit is None for running in live):
-            return run.kill_at
+            return min(run.kill_at, run.stop_at or run.kill_at)
+        if strikes(self.faults.stuck, pod):
+            return None
         self._forget(pod["metadata"]["uid"])
         self._cluster.delete(PODS, pod, grace=0)
         return None
@@ -222,6 +278,12 @@ class Kubelet:
         if message not in run.reported:
             run.reported.add(message)
             self._cluster.event(pod, "Warning", reason, message)
+
+
+def _is_on(volume: Json, node: str) -> bool:
+    required = (volume["spec"].get("nodeAffinity") or {}).get("required") or {}
+    expressions = [each for term in required.get("nodeSelectorTerms") or () for each in term["matchExpressions"]]
+    return any(each["key"] == "kubernetes.io/hostname" and each["values"] == [node] for each in expressions)
 
 
 def _launch(pod: Json, container: Json, mounts: Mounts) -> Launch:
@@ -240,6 +302,17 @@ def _launch(pod: Json, container: Json, mounts: Mounts) -> Launch:
         container=container["name"],
         service_account=pod["spec"].get("serviceAccountName", "default"),
     )
+
+
+def _pre_stop(pod: Json) -> float:
+    """Seconds that the longest preStop hook sleeps; what else a hook does takes no time."""
+    longest = 0.0
+    for container in pod["spec"]["containers"]:
+        hook = (container.get("lifecycle") or {}).get("preStop") or {}
+        longest = max(longest, (hook.get("sleep") or {}).get("seconds", 0))
+        found = _SLEEP.search(" ".join((hook.get("exec") or {}).get("command") or ()))
+        longest = max(longest, float(found.group(1)) if found is not None else 0.0)
+    return longest
 
 
 def _probe_target(probe: Json, container: Json) -> tuple[int, str | None] | None:

@@ -1,13 +1,15 @@
 """The nodes of the world: what they are, and their heartbeats."""
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 
 from kube.objects import Json
 from kube.resources import LEASES, NODES
 from sandbox.cluster import Cluster
 from sandbox.conditions import with_condition
+from sandbox.kubelet.faults import KubeletFaults
 from sandbox.stamps import micro_stamp, stamp
+from sandbox.timings import Timings
 
 LEASE_NAMESPACE = "kube-node-lease"
 _LEASE_SECONDS = 40
@@ -62,36 +64,53 @@ def three_nodes() -> tuple[NodeSpec, ...]:
 
 
 class Nodes:
-    """Registers the machines and keeps them alive in the eyes of the control plane."""
+    """Registers the machines and keeps them alive in the eyes of the control plane: an actor of its own."""
 
-    def __init__(self, cluster: Cluster, specs: Iterable[NodeSpec], heartbeat: float) -> None:
+    name = "nodes"
+    watches: tuple[Hashable, ...] = (NODES,)
+
+    def __init__(self, cluster: Cluster, specs: Iterable[NodeSpec], timings: Timings) -> None:
         self._cluster = cluster
-        self._heartbeat = heartbeat
+        self._heartbeat = timings.node_heartbeat
+        self._grace = timings.node_monitor_grace
+        self._silent_since: dict[str, float] = {}
         self._due = 0.0
         self.specs = {spec.name: spec for spec in specs}
-        self.failed: set[str] = set()
+        self.faults = KubeletFaults()
 
     def step(self) -> float:
         """Register, and beat when it is time; return when to come again."""
         now = self._cluster.clock.now()
+        self._silent_since = {
+            name: self._silent_since.get(name, now) for name in self.specs if self.faults.is_silent(name)
+        }
         for spec in self.specs.values():
             node = self._cluster.get(NODES, "", spec.name)
-            if node is None:
+            if node is not None:
+                self._report(spec, node, now)
+            elif not self.faults.is_silent(spec.name):
                 self._cluster.create(NODES, spec.tree())
-            else:
-                self._report(spec, node)
         if now >= self._due:
             self._beat()
             self._due = now + self._heartbeat
-        return self._due
+        missed = (since + self._grace for since in self._silent_since.values())
+        return min([self._due, *(time for time in missed if time > now)])
 
-    def _report(self, spec: NodeSpec, node: Json) -> None:
+    def _report(self, spec: NodeSpec, node: Json, now: float) -> None:
         before: Json = node.get("status", {})
         capacity = {"cpu": spec.cpu, "memory": spec.memory, "pods": str(spec.pods)}
-        alive = spec.name not in self.failed
-        reason = "KubeletReady" if alive else "NodeStatusUnknown"
-        now = stamp(self._cluster.clock.wall())
-        conditions = with_condition(before.get("conditions"), "Ready", alive, now, reason=reason)
+        silent_since = self._silent_since.get(spec.name)
+        if silent_since is not None and now < silent_since + self._grace:
+            return
+        alive = silent_since is None
+        conditions = with_condition(
+            before.get("conditions"),
+            "Ready",
+            alive or None,
+            stamp(self._cluster.clock.wall()),
+            reason="KubeletReady" if alive else "NodeStatusUnknown",
+            message="kubelet is posting ready status" if alive else "Kubelet stopped posting node status.",
+        )
         wanted = {
             "capacity": capacity,
             "allocatable": capacity,
@@ -104,7 +123,9 @@ class Nodes:
             self._cluster.set_status(NODES, node, before | wanted)
 
     def _beat(self) -> None:
-        for name in self.specs.keys() - self.failed:
+        for name in self.specs:
+            if self.faults.is_silent(name):
+                continue
             renewed = micro_stamp(self._cluster.clock.wall())
             spec = {"holderIdentity": name, "leaseDurationSeconds": _LEASE_SECONDS, "renewTime": renewed}
             self._cluster.put(

@@ -18,6 +18,8 @@ class ContainerRun:
     started_at: float = 0.0
     started_stamp: str = ""
     ready: bool = False
+    turns_at: float | None = None
+    """When enough probes in a row will have said the opposite of `ready`."""
     restarts: int = 0
     crashes: int = 0
     ended: Exit | None = None
@@ -27,12 +29,13 @@ class ContainerRun:
     back_off: float = 0.0
 
     def crashed(self, how: Exit, now: float, stamp: str, timings: Timings) -> None:
-        """The process ended on its own: start it again after a while, longer each time."""
-        if now - self.started_at > timings.crash_back_off_cap:
+        """The process ended on its own: start it again, at once the first time, later and later after that."""
+        if now - self.started_at > 2 * timings.crash_back_off_cap:
             self.crashes = 0
-        self.back_off = min(timings.crash_back_off * 2.0**self.crashes, timings.crash_back_off_cap)
+        doubled = timings.crash_back_off * 2.0 ** (self.crashes - 1)
+        self.back_off = min(doubled, timings.crash_back_off_cap) if self.crashes else 0.0
         self.crashes += 1
-        self.running, self.ready = None, False
+        self.running, self.ready, self.turns_at = None, False, None
         self.ended, self.ended_stamp, self.ended_started_stamp = how, stamp, self.started_stamp
         self.restart_at = now + self.back_off
 
@@ -41,6 +44,7 @@ class ContainerRun:
 class PodRun:
     """One pod on its way up, running, or on its way down."""
 
+    node: str
     address: str
     containers: dict[str, ContainerRun]
     initialized: dict[str, str] = field(default_factory=dict)
@@ -51,6 +55,8 @@ class PodRun:
     waiting: str = "ContainerCreating"
     message: str = ""
     started_stamp: str = ""
+    stop_at: float | None = None
+    """When the preStop hooks of a pod that is deleted have run."""
     kill_at: float | None = None
     written: Json | None = None
     reported: set[str] = field(default_factory=set)

@@ -29,12 +29,14 @@ def test_top_level_demands_metadata_and_spec() -> None:
     assert {"type": "object"} == schema["properties"]["metadata"]
 
 
-def test_names_and_columns_are_those_of_v1_6() -> None:
+def test_names_and_columns_are_those_of_v1_6_and_ours_come_after_them() -> None:
     table = shared_file("spec", "api", "crds.md").read_text(encoding="utf-8")
     rows = table.partition("### TidbCluster\n")[2].partition("\n### ")[0].splitlines()[2:]
     expected = [[cell.strip(" `") for cell in row.strip("|").split("|")][1:] for row in rows if row]
     columns = crd.definition(crd.TIDB_CLUSTER)["spec"]["versions"][0]["additionalPrinterColumns"]
-    assert expected == [[c["name"], c["type"], str(c.get("priority", 0)), c["jsonPath"]] for c in columns]
+    shown = [[c["name"], c["type"], str(c.get("priority", 0)), c["jsonPath"]] for c in columns]
+    assert expected == shown[: len(expected)]
+    assert [["Reason", "1"]] == [[name, priority] for name, _, priority, _ in shown[len(expected) :]]
 
 
 def test_definition_is_namespaced_with_one_version_and_short_name() -> None:

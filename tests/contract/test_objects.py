@@ -255,6 +255,16 @@ def test_unknown_fields_are_dropped_with_a_warning_or_refused(world: Side, names
     assert "unheard" not in dropped.tree
 
 
+def test_a_map_that_becomes_empty_is_gone(world: Side, namespace: str) -> None:
+    body = pod("a") | {"metadata": {"name": "a", "annotations": {"only": "one"}, "labels": {}}}
+    created = world.client.create(PODS, body, namespace).decode()
+    patch = {"metadata": {"annotations": {"only": None}}}
+    patched = world.client.patch(PODS, "a", namespace, patch).decode()
+
+    assert "labels" not in created["metadata"]
+    assert "annotations" not in patched["metadata"]
+
+
 def test_a_version_from_the_future_is_a_timeout(world: Side, namespace: str) -> None:
     answer = world.send("GET", f"{CONFIG_MAPS.path(namespace)}?resourceVersion=99999999999")
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kube.client import STRATEGIC_MERGE_PATCH
-from kube.errors import Invalid
+from kube.errors import Forbidden, Invalid
 from kube.objects import Json
 from kube.resources import (
     CONTROLLER_REVISIONS,
@@ -16,13 +16,16 @@ from kube.resources import (
     PODS,
     REPLICA_SETS,
     STATEFUL_SETS,
+    STORAGE_CLASSES,
     Resource,
 )
 from sandbox.conditions import holds
+from sandbox.controllers.volumes import standard_storage_class
 from tests.contract.objects import IMAGE, claim, claim_template, deployment, pod, stateful_set
 from tests.contract.worlds import Side, eventually, throughout
 
 NEXT_IMAGE = "registry.example/idle:v2"
+LAST_IMAGE = "registry.example/idle:v3"
 NEVER_READY = {"readinessProbe": {"tcpSocket": {"port": 9999}, "periodSeconds": 1}}
 """A container that never becomes Ready: nothing listens there."""
 
@@ -222,6 +225,70 @@ def test_the_old_template_is_the_old_revision(here: Namespaced) -> None:
     assert 2 == len(here.names(CONTROLLER_REVISIONS))
 
 
+def test_a_new_template_in_the_middle_of_a_roll_supersedes_the_one_before(here: Namespaced) -> None:
+    strategy = {"type": "RollingUpdate", "rollingUpdate": {"partition": 1}}
+    here.create(STATEFUL_SETS, stateful_set("db", 3, podManagementPolicy="Parallel", updateStrategy=strategy))
+    here.wait_for_ready(STATEFUL_SETS, "db", 3)
+    first = here.status(STATEFUL_SETS, "db")["currentRevision"]
+    here.patch(STATEFUL_SETS, "db", with_image(NEXT_IMAGE))
+    here.wait_for(STATEFUL_SETS, "db", readyReplicas=3, updatedReplicas=2)
+    uid = here.get(PODS, "db-0")["metadata"]["uid"]
+
+    here.patch(STATEFUL_SETS, "db", with_image(LAST_IMAGE))
+    eventually(lambda: here.images() == {"db-0": "v1", "db-1": "v3", "db-2": "v3"})
+    here.wait_for(STATEFUL_SETS, "db", currentRevision=first, currentReplicas=1, updatedReplicas=2, readyReplicas=3)
+    assert 3 == len(here.names(CONTROLLER_REVISIONS))
+
+    here.delete(PODS, "db-0")
+    eventually(lambda: "db-0" in here.images() and here.get(PODS, "db-0")["metadata"]["uid"] != uid)
+    # what lies below the partition comes back as it was before both changes
+    assert "v1" == here.images()["db-0"]
+    here.patch(STATEFUL_SETS, "db", {"updateStrategy": {"rollingUpdate": {"partition": 0}}})
+    eventually(lambda: set(here.images().values()) == {"v3"} and len(here.images()) == 3)
+
+
+def test_a_broken_revision_is_left_by_going_back(here: Namespaced) -> None:
+    strategy = {"type": "RollingUpdate", "rollingUpdate": {"partition": 1}}
+    here.create(STATEFUL_SETS, stateful_set("db", 2, podManagementPolicy="Parallel", updateStrategy=strategy))
+    here.wait_for_ready(STATEFUL_SETS, "db", 2)
+    first = here.status(STATEFUL_SETS, "db")["currentRevision"]
+    broken = {"name": "main", "image": NEXT_IMAGE, **NEVER_READY}
+    here.patch(STATEFUL_SETS, "db", {"template": {"spec": {"containers": [broken]}}})
+    eventually(lambda: here.images() == {"db-0": "v1", "db-1": "v2"})
+    assert throughout(0.5, lambda: here.status(STATEFUL_SETS, "db").get("readyReplicas") == 1)
+
+    here.patch(STATEFUL_SETS, "db", {"template": {"spec": {"containers": [{"name": "main", "image": IMAGE}]}}})
+
+    # the pod that never got Ready is replaced all the same, and the old revision serves again
+    eventually(lambda: here.images() == {"db-0": "v1", "db-1": "v1"})
+    here.wait_for(STATEFUL_SETS, "db", readyReplicas=2, currentReplicas=2, updatedReplicas=2)
+    status = here.status(STATEFUL_SETS, "db")
+    assert (first, first) == (status["currentRevision"], status["updateRevision"])
+
+
+def test_a_set_made_again_around_orphans_knows_no_revision_but_its_own(here: Namespaced) -> None:
+    strategy = {"type": "RollingUpdate", "rollingUpdate": {"partition": 2}}
+    before = stateful_set("db", 2, podManagementPolicy="Parallel", updateStrategy=strategy)
+    here.create(STATEFUL_SETS, before)
+    here.wait_for_ready(STATEFUL_SETS, "db", 2)
+    uid = here.get(PODS, "db-0")["metadata"]["uid"]
+    here.delete(STATEFUL_SETS, "db", "Orphan")
+    eventually(lambda: here.names(STATEFUL_SETS) == [])
+
+    after = stateful_set("db", 2, podManagementPolicy="Parallel", updateStrategy=strategy)
+    after["spec"]["template"]["spec"]["containers"][0]["image"] = NEXT_IMAGE
+    here.create(STATEFUL_SETS, after)
+
+    eventually(lambda: here.status(STATEFUL_SETS, "db").get("replicas") == 2)
+    status = here.status(STATEFUL_SETS, "db")
+    assert status["currentRevision"] == status["updateRevision"]
+    assert {"db-0": "v1", "db-1": "v1"} == here.images()
+    here.delete(PODS, "db-0")
+    eventually(lambda: "db-0" in here.images() and here.get(PODS, "db-0")["metadata"]["uid"] != uid)
+    # the partition protects nothing here
+    assert "v2" == here.images()["db-0"]
+
+
 def test_pods_are_not_replaced_on_delete_only(here: Namespaced) -> None:
     here.create(STATEFUL_SETS, stateful_set("db", 1, updateStrategy={"type": "OnDelete"}))
     here.wait_for_ready(STATEFUL_SETS, "db", 1)
@@ -365,6 +432,40 @@ def test_a_bound_claim_may_grow_but_not_shrink(here: Namespaced) -> None:
         here.patch(PERSISTENT_VOLUME_CLAIMS, "data-db-0", {"resources": {"requests": {"storage": "512Mi"}}})
     with pytest.raises(Invalid, match="spec is immutable after creation"):
         here.patch(PERSISTENT_VOLUME_CLAIMS, "data-db-0", {"accessModes": ["ReadWriteMany"]})
+
+
+def test_a_claim_grows_only_when_it_is_bound_and_its_class_allows_it(here: Namespaced) -> None:
+    name = f"{here.name}-fixed"
+    fixed = standard_storage_class() | {"metadata": {"name": name}, "allowVolumeExpansion": False}
+    here.client.create(STORAGE_CLASSES, fixed)
+    template = claim_template("data")
+    template["spec"]["storageClassName"] = name
+    here.create(STATEFUL_SETS, stateful_set("db", 1, volumeClaimTemplates=[template]))
+    here.create(PERSISTENT_VOLUME_CLAIMS, claim("free"))
+    here.wait_for_ready(STATEFUL_SETS, "db", 1)
+    grown = {"resources": {"requests": {"storage": "2Gi"}}}
+
+    with pytest.raises(Forbidden, match="the storageclass that provisions the pvc must support resize"):
+        here.patch(PERSISTENT_VOLUME_CLAIMS, "data-db-0", grown)
+    with pytest.raises(Invalid, match="for bound claims"):
+        here.patch(PERSISTENT_VOLUME_CLAIMS, "free", grown)
+
+
+def test_a_volume_goes_with_its_claim_unless_it_is_retained(here: Namespaced) -> None:
+    body = stateful_set("db", 2, podManagementPolicy="Parallel", volumeClaimTemplates=[claim_template("data")])
+    here.create(STATEFUL_SETS, body)
+    here.wait_for_ready(STATEFUL_SETS, "db", 2)
+    claims = ("data-db-0", "data-db-1")
+    kept, gone = (here.get(PERSISTENT_VOLUME_CLAIMS, each)["spec"]["volumeName"] for each in claims)
+    here.client.patch(PERSISTENT_VOLUMES, kept, "", {"spec": {"persistentVolumeReclaimPolicy": "Retain"}})
+    here.patch(STATEFUL_SETS, "db", {"replicas": 0})
+
+    for each in claims:
+        here.delete(PERSISTENT_VOLUME_CLAIMS, each)
+
+    eventually(lambda: not here.world.exists(PERSISTENT_VOLUMES, gone))
+    eventually(lambda: here.client.get(PERSISTENT_VOLUMES, kept).decode().get("status", {}).get("phase") == "Released")
+    here.client.delete(PERSISTENT_VOLUMES, kept)
 
 
 def test_a_pod_nobody_can_hold_stays_pending_and_says_why(here: Namespaced) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from controller_manager.features import FeatureGates
 from controller_manager.flags import Options, flag_lines, parse
+from kube.resources import NODES, PERSISTENT_VOLUMES, STORAGE_CLASSES, Resource
 
 ENVIRON = {"NAMESPACE": "tidb-admin"}
 
@@ -191,3 +192,18 @@ def test_5_flags_are_logged_in_the_form_that_users_search_for() -> None:
     } <= set(lines)
     features = next(line for line in lines if "--features=" in line)
     assert ",VolumeModifying=true,VolumeReplacing=false" in features
+
+
+@pytest.mark.parametrize(
+    ("flag", "resource"),
+    [
+        ("-cluster-permission-node", NODES),
+        ("-cluster-permission-pv", PERSISTENT_VOLUMES),
+        ("-cluster-permission-sc", STORAGE_CLASSES),
+    ],
+)
+def test_1_4_confined_to_a_namespace_each_cluster_scoped_resource_is_a_matter_of_its_flag(
+    flag: str, resource: Resource
+) -> None:
+    assert {resource} == options("-cluster-scoped=false", flag).permitted
+    assert resource in options(f"{flag}=false").permitted

@@ -4,7 +4,7 @@ import contextlib
 
 import pytest
 
-from dataplane.patience import FULL_TRY_EVERY, PROBE_TIMEOUT, PatientTransport
+from dataplane.patience import FULL_TRY_EVERY, PROBE_TIMEOUT, OneWaitTransport, PatientTransport
 from ports.clock import FakeClock
 from ports.transport import ConnectionRefused, Request, RequestTimeout, TransportError
 from tests.dataplane.scripted import Answer, ScriptedTransport
@@ -52,3 +52,15 @@ def test_the_error_is_the_transports(clock: FakeClock) -> None:
     patient = PatientTransport(ScriptedTransport().on(CALL, RequestTimeout), clock)
     with pytest.raises(RequestTimeout, match="as scripted"):
         patient.request(Request("GET", "http://pd:2379/status"))
+
+
+def test_R31_an_endpoint_that_timed_out_is_not_asked_again_in_the_same_round() -> None:
+    scripted = ScriptedTransport().on(CALL, RequestTimeout, (200, ""))
+    silent: set[str] = set()
+    of_round = OneWaitTransport(scripted, silent)
+    for _ in range(3):
+        with pytest.raises(RequestTimeout):
+            of_round.request(Request("GET", "http://a:2379/status"))
+    assert 1 == len(scripted.requests)
+    assert {"a:2379"} == silent
+    assert 200 == of_round.request(Request("GET", "http://b:2379/status")).status

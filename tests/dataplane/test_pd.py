@@ -20,6 +20,7 @@ NOT_BOOTSTRAPPED = (
 )
 BIGGEST = 2**64 - 1
 ONE_STORE = '{"count":1,"stores":[{"store":{"id":4,"address":"demo-tikv-0:20160","state_name":"Up"},"status":{}}]}'
+STORE_4 = '{"store":{"id":4,"address":"demo-tikv-0:20160","state_name":"Offline"},"status":{}}'
 TWO_MEMBERS = (
     '{"header":{"cluster_id":7437856392018345678},"members":['
     '{"name":"demo-pd-0","member_id":18446744073709551615,'
@@ -198,6 +199,41 @@ def test_F2_a_store_that_moved_is_not_deleted() -> None:
     with pytest.raises(Conflict, match="demo-tikv-0:20160 now, not at demo-tikv-7:20160"):
         client(transport).delete_store(4, address="demo-tikv-7:20160")
     assert ["GET /pd/api/v1/stores"] == transport.calls
+
+
+RESTORE = "POST /pd/api/v1/store/4/state?state=Up"
+
+
+def test_a_store_that_is_leaving_may_be_called_back() -> None:
+    transport = ScriptedTransport().on(RESTORE, (200, '"ok"')).on("GET /pd/api/v1/store/4", (200, STORE_4))
+    client(transport).restore_store(4, address="demo-tikv-0:20160")
+    assert transport.calls[-1] == RESTORE
+
+
+def test_a_store_that_moved_or_is_gone_is_not_called_back() -> None:
+    transport = ScriptedTransport().on(RESTORE, (410, '"gone"')).on("GET /pd/api/v1/store/4", (200, STORE_4))
+    with pytest.raises(Conflict, match="not at demo-tikv-7:20160"):
+        client(transport).restore_store(4, address="demo-tikv-7:20160")
+    assert RESTORE not in transport.calls
+    with pytest.raises(Conflict):
+        client(transport).restore_store(4)
+
+
+def test_the_leader_may_be_asked_to_resign() -> None:
+    transport = ScriptedTransport().on("POST /pd/api/v1/leader/resign", (200, '"ok"'))
+    client(transport).resign_leader()
+    assert ["POST /pd/api/v1/leader/resign"] == transport.calls
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [((200, '[{"count":2},{"count":1}]'), (2, 1)), ((200, "null"), ()), ((412, '"placement rules off"'), ())],
+)
+def test_placement_rules_tell_how_many_replicas_a_group_asks_for(
+    answer: tuple[int, str], expected: tuple[int, ...]
+) -> None:
+    transport = ScriptedTransport().on("GET /pd/api/v1/config/rules/group/tiflash", answer)
+    assert expected == client(transport).replica_counts("tiflash")
 
 
 def test_labels_are_sent_as_an_object() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dataplane.errors import MalformedAnswer
+from dataplane.errors import ApiError, MalformedAnswer
 from dataplane.tidb import TiDBClient
 from dataplane.tikv import TiKVClient
 from ports.clock import FakeClock
@@ -47,3 +47,33 @@ def test_no_count_is_an_error_and_not_zero(body: str) -> None:
 def test_18_15_tidb_is_healthy_when_it_says_so(answer: Answer, expected: bool) -> None:
     transport = ScriptedTransport().on("GET /status", answer)
     assert expected is TiDBClient(transport, "http://demo-tidb-0:10080", FakeClock()).healthy()
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["success!", '"success!"', "It's a duplicated operation and the cluster is already in upgrading state."],
+)
+def test_an_upgrade_has_begun_when_tidb_says_so_now_or_before(body: str) -> None:
+    transport = ScriptedTransport().on("POST /upgrade/start", (200, body))
+
+    TiDBClient(transport, "http://demo-tidb-0:10080", FakeClock()).start_upgrade()
+
+    assert [30.0] == [request.timeout for request in transport.requests]
+
+
+@pytest.mark.parametrize(
+    "answer", [(200, "It's a duplicated operation and the cluster is already in upgrading state."), (500, "")]
+)
+def test_an_upgrade_has_not_ended_when_tidb_says_anything_else(answer: Answer) -> None:
+    transport = ScriptedTransport().on("POST /upgrade/finish", answer)
+
+    with pytest.raises(ApiError):
+        TiDBClient(transport, "http://demo-tidb-0:10080", FakeClock()).finish_upgrade()
+
+
+def test_tidb_labels_are_sent_as_an_object() -> None:
+    transport = ScriptedTransport().on("POST /labels", (200, "{}"))
+
+    TiDBClient(transport, "http://demo-tidb-0:10080", FakeClock()).set_labels({"zone": "a"})
+
+    assert [b'{"zone":"a"}'] == [request.body for request in transport.requests]

@@ -1,7 +1,7 @@
 import pytest
 
 from informers.applying import apply_delta
-from informers.deltas import Added, Bookmark, Deleted, ReplacedAll, SyncAll, Updated
+from informers.deltas import Added, Batch, Bookmark, Deleted, ReplacedAll, SyncAll, Updated
 from informers.notifications import Add, Delete, Update
 from informers.store import Store
 from informers.tombstones import DeletedFinalStateUnknown
@@ -51,3 +51,11 @@ def test_FIFO_9_a_resync_tells_of_everything_stored(store: Store) -> None:
 def test_FIFO_23_a_bookmark_moves_the_version_only(store: Store) -> None:
     assert [] == apply_delta(store, Bookmark("5"), False)
     assert ([OLD], "5") == (store.list(), store.last_resource_version)
+
+
+def test_FIFO_11_a_batch_is_told_in_the_order_in_which_it_came(store: Store) -> None:
+    unknown = pod_object("c", "5")
+    told = apply_delta(store, Batch((Added(OTHER), Updated(NEW), Deleted(unknown))), False)
+    assert [Add(OTHER, False), Update(OLD, NEW)] == told
+    assert {"ns/a", "ns/b"} == set(store.list_keys())
+    assert store.last_resource_version == "5"

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from informers.delta_queue import DeltaFIFO, QueueClosed
-from informers.deltas import Added, Bookmark, Deleted, Delta, ReplacedAll, SyncAll, Updated
+from informers.deltas import Added, Batch, Bookmark, Deleted, Delta, ReplacedAll, SyncAll, Updated
 from informers.threads import start_thread
 from kube.objects import Object
 from ports.clock import FakeClock, SystemClock
@@ -14,7 +14,7 @@ from tests.informers.support import DEADLINE, eventually, pod_object
 
 @pytest.fixture
 def queue(clock: FakeClock) -> DeltaFIFO:
-    return DeltaFIFO(clock)
+    return DeltaFIFO(clock, batch=1)
 
 
 class Taken:
@@ -172,3 +172,39 @@ def test_FIFO_13_a_slow_delta_with_many_behind_it_is_logged(
     for seconds in (0.05, 0.2, 0.2):
         queue.pop(lambda *_, slowly=seconds: clock.step(slowly))
     assert [11] == [entry["queued"] for entry in logs]
+
+
+C = pod_object("c")
+
+
+def test_FIFO_11_events_of_different_objects_are_processed_together(clock: FakeClock) -> None:
+    queue = DeltaFIFO(clock)
+    queue.add(A)
+    queue.update(B)
+    queue.delete(C)
+    queue.update(A)
+    queue.bookmark("8")
+    queue.add(B)
+    assert [
+        Batch((Added(A), Updated(B), Deleted(C))),
+        Updated(A),
+        Bookmark("8"),
+        Added(B),
+    ] == Taken(queue).pop(4)
+
+
+def test_FIFO_11_a_batch_has_an_end(clock: FakeClock) -> None:
+    queue = DeltaFIFO(clock, batch=2)
+    for obj in (A, B, C):
+        queue.add(obj)
+    assert [Batch((Added(A), Added(B))), Added(C)] == Taken(queue).pop(2)
+
+
+def test_FIFO_11_the_initial_population_is_not_mixed_with_what_follows(clock: FakeClock) -> None:
+    queue = DeltaFIFO(clock)
+    queue.replace([A], "7")
+    queue.add(B)
+    queue.update(A)
+    taken = Taken(queue)
+    assert [ReplacedAll((A,), "7"), Batch((Added(B), Updated(A)))] == taken.pop(2)
+    assert [True, False] == taken.initial

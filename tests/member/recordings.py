@@ -78,6 +78,7 @@ class Recording:
             pytest.skip("the recordings of v1.6 are not beside the repository")
         items: list[Json] = json.loads(path.read_text())["items"]
         self.items = [item for item in items if item["kind"] in KINDS]
+        self.claims = [item for item in items if item["kind"] == "PersistentVolumeClaim"]
         self.raw_clusters = [item for item in items if item["kind"] == "TidbCluster"]
         self.clusters = [with_defaults(msgspec.convert(item, TidbCluster)) for item in self.raw_clusters]
         self.objects = {identity(item): item for item in self.items}

@@ -6,7 +6,7 @@ from typing import cast
 import pytest
 
 from kube.objects import Json
-from member.polling import next_look
+from member.polling import look_on_progress, next_look
 from member.round import Doors, Listers, Round, Settings
 from ports.clock import FakeClock
 from tests.member.clusters import cluster
@@ -33,7 +33,31 @@ def test_the_longer_it_has_lasted_the_later_the_next_look(clock: FakeClock, age:
     assert expected == look(clock, progressing(clock, age))
 
 
+def test_what_is_refused_is_looked_at_as_rarely_as_what_goes_on(clock: FakeClock) -> None:
+    assert 10.0 == look(clock, progressing(clock, 600, "False") | {"reason": "PDQuorum"})
+
+
 def test_what_has_just_begun_is_looked_at_soon(clock: FakeClock) -> None:
     assert 0.5 == look(clock)
-    assert 0.5 == look(clock, progressing(clock, 600, "False"))
+    assert 0.5 == look(clock, progressing(clock, 600, "False") | {"reason": "Done"})
     assert 0.5 == look(clock, {"type": "Progressing", "status": "True", "lastTransitionTime": "yesterday"})
+
+
+@pytest.mark.parametrize(
+    ("begun", "left", "age", "expected"),
+    [
+        # 100 in 10 s: another 20 s to go
+        (300, 200, 10.0, 10.0),
+        (300, 100, 20.0, 5.0),
+        (300, 10, 29.0, 0.5),
+        (3000, 10, 3000.0, 5.0),
+        # no progress, or none that can be told
+        (300, 300, 60.0, 6.0),
+        (300, 310, 600.0, 10.0),
+        (300, 0, 10.0, 1.0),
+    ],
+)
+def test_what_goes_down_is_looked_at_when_half_of_the_rest_is_done(
+    begun: int, left: int, age: float, expected: float
+) -> None:
+    assert expected == pytest.approx(look_on_progress(begun, left, age), rel=0.01)

@@ -1,6 +1,6 @@
 """Region placement: numbers in, numbers out (dataplane-apis.md 15.2)."""
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sandbox.dataplane.pd.regions import Place, Rules, schedule
@@ -18,6 +18,7 @@ def settled(places: list[Place], rules: Rules = RULES) -> list[Place]:
     raise AssertionError("regions move for ever")
 
 
+@settings(deadline=None)
 @given(
     st.lists(
         st.builds(

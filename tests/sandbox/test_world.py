@@ -204,13 +204,13 @@ def test_a_removed_member_crashes_until_its_disk_is_new(world: World) -> None:
 
 def test_a_lost_node_takes_its_pods_out_and_brings_them_back(world: World) -> None:
     node = pod(world, "basic-tikv-1")["spec"]["nodeName"]
-    world.kubelet.fail_node(node)
+    back = world.faults.node_gone(node)
     world.advance(5)
     assert not holds(pod(world, "basic-tikv-1"), "Ready")
     world.advance(310)
     assert "deletionTimestamp" in pod(world, "basic-tikv-1")["metadata"]
 
-    world.kubelet.recover_node(node)
+    back()
     world.run_until(lambda: holds(pod(world, "basic-tikv-1"), "Ready"), 60)
     assert 3 == len(stores(world))
 

@@ -133,7 +133,7 @@ class PdCluster:
         self._leader = chosen or candidates[self._randomness.integer(0, len(candidates) - 1)]
         self._next_leader = None
         self._election_at = None
-        self.stores.new_term()
+        self.stores.new_term(now)
         return None
 
     def _lose_leader(self, pause: float) -> None:

@@ -191,12 +191,7 @@ def _get_config(call: _Call) -> Response:
         "lease": 5,
         "log": {"level": "info", "format": "text", "file": log_file},
     }
-    return _json(200, body | call.cluster.config.sections | {"cluster-version": _cluster_version(call)})
-
-
-def _cluster_version(call: _Call) -> str:
-    versions = [store.version for store in call.cluster.stores.all() if store.proto_state != 2]
-    return min(versions, key=lambda version: [int(part) for part in re.findall(r"\d+", version)], default="0.0.0")
+    return _json(200, body | call.cluster.config.sections | {"cluster-version": call.cluster.stores.cluster_version})
 
 
 def _get_replication(call: _Call) -> Response:
@@ -307,6 +302,19 @@ def _rfc3339(seconds: float) -> str:
 def _delete_store(call: _Call) -> Response:
     call.cluster.stores.remove(int(call.names[0]), call.now)
     return _json(200, "The store is set as Offline.")
+
+
+def _remove_tombstones(call: _Call) -> Response:
+    call.cluster.stores.remove_tombstones()
+    return _json(200, "Remove tombstone successfully.")
+
+
+def _rules_of_group(call: _Call) -> Response:
+    replication = call.cluster.config.sections["replication"]
+    if replication["enable-placement-rules"] != "true":
+        return _json(412, "placement rules feature is disabled")
+    voters = {"group_id": "pd", "id": "default", "start_key": "", "end_key": "", "role": "voter", "is_witness": False}
+    return _json(200, [voters | {"count": replication["max-replicas"]}] if call.names[0] == "pd" else [])
 
 
 def _set_state(call: _Call) -> Response:
@@ -421,6 +429,8 @@ _ROUTES = (
     _to("GET", "/pd/api/v2/ms/members/{service}", _no_microservice),
     _to("GET", "/pd/api/v2/ms/primary/{service}", _no_microservice),
     _to("GET", f"{_V1}/stores", _stores, clustered=True),
+    _to("DELETE", f"{_V1}/stores/remove-tombstone", _remove_tombstones, clustered=True),
+    _to("GET", f"{_V1}/config/rules/group/{{group}}", _rules_of_group, clustered=True),
     _to("GET", f"{_V1}/store/{{id}}", _get_store, clustered=True),
     _to("DELETE", f"{_V1}/store/{{id}}", _delete_store, clustered=True),
     _to("POST", f"{_V1}/store/{{id}}/state", _set_state, clustered=True),

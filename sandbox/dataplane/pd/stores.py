@@ -3,7 +3,8 @@
 StoreRefused      a TiKV may not register or PD will not carry out what was asked
 """
 
-from dataclasses import dataclass, field
+import re
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
 from kube.objects import Json
@@ -16,8 +17,8 @@ _GIB = 2**30
 _REGIONS_AT_FIRST = 1
 _REGIONS_WITH_TIDB = 30
 _SERVING_AT_ONCE_BELOW = 100
-_LEADER_MOVES_PER_SECOND = 50
-_PEER_MOVES_PER_SECOND = 25
+_MISSED = 1.5
+"""Heartbeat intervals after which a store counts as silent."""
 
 
 class StoreRefused(Exception):
@@ -56,7 +57,16 @@ class Store:
     leaders: int = 0
     died_at: float | None = None
     """When its process ended; PD does not know, the regions do."""
+    silent: bool = False
+    """Whether a heartbeat is overdue: nobody hears of the store, so its process counts as dead."""
     low_space: bool = False
+
+    @property
+    def dead_since(self) -> float | None:
+        """Since when its peers do not vote, None while they do."""
+        if self.died_at is not None:
+            return self.died_at
+        return self.heartbeat_at if self.silent else None
 
     @property
     def proto_state(self) -> int:
@@ -74,6 +84,10 @@ class Stores:
         self._next_id = FIRST_STORE
         self._scheduled_at = 0.0
         self._checked_at = 0.0
+        self._credit = 0.0
+        self._heard_from = 0.0
+        self.cluster_version = "0.0.0"
+        """The lowest version of a store that is not removed; it never falls."""
         self.regions = 0
         self.evicting: set[int] = set()
         self.frozen = False
@@ -100,8 +114,9 @@ class Stores:
         self._next_id += 1 if self._by_id or allocated != FIRST_STORE else 3
         return allocated
 
-    def new_term(self) -> None:
-        """After a change of leader ids go on at the next thousand."""
+    def new_term(self, now: float) -> None:
+        """After a change of leader ids go on at the next thousand, and nobody is silent before it could be heard."""
+        self._heard_from = now
         if self._by_id:
             self._next_id = (self._next_id // 1000 + 1) * 1000 + 1
 
@@ -117,6 +132,9 @@ class Stores:
                     f"duplicated store address: id:{store.id} address:{store.address}, already registered by "
                     f"id:{other.id}",
                 )
+        if _release(store.version) < _release(self.cluster_version):
+            message = f"version should compatible with version  {self.cluster_version}, got {store.version}"
+            raise StoreRefused(400, message)
         if known is None:
             if not self.bootstrapped:
                 self.regions = _REGIONS_AT_FIRST
@@ -125,6 +143,7 @@ class Stores:
             known = store
         known.version, known.started, known.labels = store.version, store.started, known.labels | store.labels
         known.died_at = None
+        self._raise_version()
         self._beat(known, now, store.last_heartbeat)
         self._schedule_soon(now)
         return known
@@ -162,6 +181,13 @@ class Stores:
                 f"[PD:core:ErrStoresNotEnough]can not remove store {store} since the number of up stores would be "
                 f"{up - 1} while need {need}",
             )
+        left = [each for each in self._by_id.values() if each is not target and each.proto_state == 0]
+        if all(each.id in self.evicting for each in left):
+            raise StoreRefused(
+                400,
+                f"[PD:core:ErrNoStoreForRegionLeader]cannot remove store {store} since there are no extra up store to "
+                "store the leader",
+            )
         target.node_state = NodeState.REMOVING
         self._schedule_soon(now)
 
@@ -173,6 +199,10 @@ class Stores:
         if target.node_state is NodeState.REMOVING:
             target.node_state = NodeState.SERVING
         self._schedule_soon(now)
+
+    def remove_tombstones(self) -> None:
+        """Forget the removed stores."""
+        self._by_id = {each.id: each for each in self._by_id.values() if each.node_state is not NodeState.REMOVED}
 
     def evict(self, store: int, now: float) -> None:
         """Begin to move the store's leaders away. Raises StoreRefused when it is unknown."""
@@ -201,13 +231,14 @@ class Stores:
     def majority_alive(self) -> bool:
         """Whether regions can be written: enough stores that hold peers have a live process."""
         holding = [store for store in self._by_id.values() if store.peers > 0]
-        dead = sum(store.died_at is not None for store in holding)
+        dead = sum(store.dead_since is not None for store in holding)
         return bool(holding) and dead <= (min(self._config.max_replicas, len(holding)) - 1) // 2
 
     def tick(self, now: float) -> float | None:
         """Move regions and finish removals; return when to come again, or None while nothing moves."""
         if not self.bootstrapped or self.frozen:
             return None
+        self._listen(now)
         if now >= self._scheduled_at:
             self._schedule(now)
         if now >= self._checked_at:
@@ -215,21 +246,33 @@ class Stores:
         due = [time for time in (self._scheduled_at, self._checked_at) if time != float("inf")]
         return min(due, default=None)
 
+    def _listen(self, now: float) -> None:
+        """Notice who has fallen silent and who is back."""
+        for store in self._by_id.values():
+            silent = now - max(store.heartbeat_at, self._heard_from) > _MISSED * self._timings.store_heartbeat
+            if silent != store.silent:
+                store.silent = silent
+                self._schedule_soon(now)
+
     def _schedule(self, now: float) -> None:
         tick = self._timings.region_tick
         places = [self._place(store, now) for store in self._by_id.values() if store.node_state != NodeState.REMOVED]
+        self._credit += self._timings.peer_moves * tick * sum(place.takes_peers for place in places)
         rules = Rules(
             regions=self.regions,
             max_replicas=self._config.max_replicas,
-            peer_moves=max(1, int(_PEER_MOVES_PER_SECOND * tick)),
-            leader_moves=max(1, int(_LEADER_MOVES_PER_SECOND * tick)),
+            peer_moves=int(self._credit),
+            leader_moves=max(1, int(self._timings.leader_moves * tick)),
             election=self._timings.raft_election,
         )
         after = schedule(places, rules)
+        # moves that have to be saved up for are moves to come
+        waiting = after == places and schedule(places, replace(rules, peer_moves=1)) != places
+        self._credit = min(self._credit, 1.0) if waiting else self._credit % 1.0
         for place in after:
             store = self._by_id[place.id]
             store.peers, store.leaders = place.peers, place.leaders
-        if after != places:
+        if after != places or waiting:
             self._scheduled_at = now + tick
             self._checked_at = min(self._checked_at, now + self._timings.store_check)
             return
@@ -237,8 +280,8 @@ class Stores:
 
     def _future(self) -> list[float]:
         """When the silence of a dead store begins to mean something."""
-        dead = [store for store in self._by_id.values() if store.died_at is not None]
-        elections = [store.died_at + self._timings.raft_election for store in dead if store.died_at is not None]
+        dead = [store for store in self._by_id.values() if store.dead_since is not None]
+        elections = [store.dead_since + self._timings.raft_election for store in dead if store.dead_since is not None]
         # strictly later: a store is Down when it was silent for longer than max-store-down-time
         downs = [store.heartbeat_at + self._config.max_store_down_time + self._timings.region_tick for store in dead]
         return [*elections, *downs]
@@ -255,12 +298,17 @@ class Stores:
                 store.node_state = NodeState.SERVING
         self._checked_at = now + self._timings.store_check if waiting else float("inf")
 
+    def _raise_version(self) -> None:
+        versions = [each.version for each in self._by_id.values() if each.node_state is not NodeState.REMOVED]
+        lowest = min(versions, key=_parts, default=self.cluster_version)
+        self.cluster_version = max(self.cluster_version, lowest, key=_parts)
+
     def _place(self, store: Store, now: float) -> Place:
         return Place(
             id=store.id,
             peers=store.peers,
             leaders=store.leaders,
-            dead_for=None if store.died_at is None else now - store.died_at,
+            dead_for=None if store.dead_since is None else now - store.dead_since,
             removing=store.node_state is NodeState.REMOVING,
             evicting=store.id in self.evicting,
             lost=self.state_name(store, now) == "Down",
@@ -273,6 +321,15 @@ class Stores:
     def _schedule_soon(self, now: float) -> None:
         self._scheduled_at = now
         self._checked_at = min(self._checked_at, now + self._timings.store_check)
+
+
+def _parts(version: str) -> list[int]:
+    """The numbers of a version; one without any, such as `nightly`, is newer than all."""
+    return [int(part) for part in re.findall(r"\d+", version)] or [2**31]
+
+
+def _release(version: str) -> list[int]:
+    return _parts(version)[:2]
 
 
 def is_reserved(label: str) -> bool:

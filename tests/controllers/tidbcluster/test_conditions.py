@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from apis.tidbcluster import TidbClusterCondition
-from controllers.tidbcluster.conditions import progressing, ready, with_condition
+from controllers.tidbcluster.conditions import component_ready, progressing, ready, with_condition, with_story
 from kube.objects import Json
 from member.outcome import Done, Failed, Outcome, Refused, Waiting
 from tests.member.clusters import cluster
@@ -99,3 +99,18 @@ def test_2_3_times_move_with_what_they_date(
     assert other is found[0]
     assert new == (found[1].status == "True", found[1].reason, found[1].message)
     assert times == (found[1].last_update_time, found[1].last_transition_time)
+
+
+def test_the_message_of_ready_goes_on_with_what_is_being_done() -> None:
+    """`kubectl get tc -o wide` shows it as Status."""
+    rolling = (False, "StatefulSetNotUpToDate", "Statefulset(s) are in progress")
+    news = (True, "RollingUpdate", "tikv: waiting until basic-tikv-2 is Ready")
+    told = "Statefulset(s) are in progress; tikv: waiting until basic-tikv-2 is Ready"
+    assert (False, "StatefulSetNotUpToDate", told) == with_story(rolling, news)
+    assert rolling == with_story(rolling, progressing({}))
+
+
+def test_each_component_tells_whether_it_serves() -> None:
+    tc = cluster(status=status(tikv={"synced": False}))
+    assert [True, False, True] == [component_ready(tc, name)[0] for name in ("pd", "tikv", "tidb")]
+    assert "TiKVStoreNotUp" == component_ready(tc, "tikv")[1]

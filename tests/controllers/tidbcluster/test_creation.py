@@ -48,8 +48,11 @@ def test_15_every_object_is_told_once(world: OperatorWorld) -> None:
 
     created = [write for write in world.writes() if write.startswith("create") and "events" not in write]
     assert 16 == len(created) == sum(event["count"] for event in world.events("SuccessfulCreate"))
-    assert "create Role basic-discovery in TidbCluster basic successful" == world.events()[0]["message"]
-    assert {"SuccessfulCreate"} == {event["reason"] for event in world.events()}
+    assert (
+        "create Role basic-discovery in TidbCluster basic successful" == world.events("SuccessfulCreate")[0]["message"]
+    )
+    # of the volumes, the reclaim policy
+    assert {"SuccessfulCreate", "SuccessfulPatch"} == {event["reason"] for event in world.events()}
 
 
 def test_I30_the_spec_that_is_stored_stays_the_users(world: OperatorWorld) -> None:

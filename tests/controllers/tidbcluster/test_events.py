@@ -1,6 +1,7 @@
 """Which events bring which TidbCluster back (lifecycle.md 1.1)."""
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -138,3 +139,26 @@ def test_PQ_10_what_was_there_of_a_cluster_is_no_news(keys: Keys) -> None:
     events.of_owned(Clusters(), keys.add).on_update(owned, made("sts", "2", ownerReferences=[OWNER]))
     events.of_pods(Clusters(), keys.add).on_update(pod(), pod("2", ready=True))
     assert [-100, 0, -100, 0, 0, 0] == keys.priorities
+
+
+def test_a_change_of_a_volume_claim_that_decisions_read_counts(keys: Keys) -> None:
+    handler = events.of_claims(Clusters(), keys.add)
+    pending: Json = {"spec": {}, "status": {"phase": "Pending"}}
+    bound: Json = {"spec": {"volumeName": "pv"}, "status": {"phase": "Bound", "capacity": {"storage": "1Gi"}}}
+    grown: Json = {"spec": {"volumeName": "pv"}, "status": {"phase": "Bound", "capacity": {"storage": "2Gi"}}}
+    marked = {"tidb.pingcap.com/pvc-defer-deleting": "2026-01-01T00:00:00Z"}
+    told = [
+        made("pvc", "1", labels=LABELS, body=pending),
+        made("pvc", "2", labels=LABELS, body=bound),
+        made("pvc", "3", labels=LABELS | {"tidb.pingcap.com/store-id": "4"}, body=bound),
+        made("pvc", "4", labels=LABELS, body=grown),
+        made("pvc", "5", labels=LABELS, body=grown, annotations=marked),
+        made("pvc", "6", labels=LABELS, body=grown, annotations=marked, deletionTimestamp="2026-01-01T00:00:00Z"),
+    ]
+    counts = []
+    for old, new in pairwise(told):
+        handler.on_update(old, new)
+        counts.append(len(keys.all))
+    assert [1, 1, 2, 3, 4] == counts
+    handler.on_delete(told[-1])
+    assert ["ns/basic"] * 5 == keys.all

@@ -5,7 +5,7 @@ import pytest
 from kube.objects import Json
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, STATEFUL_SETS
 from member.labels import PVC_DEFER_DELETING
-from tests.operator_world import NAMESPACE, OperatorWorld
+from tests.operator_world import NAMESPACE, OperatorWorld, sample
 
 
 def leave_a_claim_behind(world: OperatorWorld, name: str, **annotations: str) -> None:
@@ -73,33 +73,45 @@ def test_8_1_three_components_grow_side_by_side(basic: OperatorWorld) -> None:
     assert (3, 3, 2) == (basic.replicas("pd"), basic.replicas("tikv"), basic.replicas("tidb"))
 
 
-def test_F32_a_claim_of_a_removed_member_is_never_started_upon(basic: OperatorWorld) -> None:
-    leave_a_claim_behind(basic, "tikv-basic-tikv-2", **{PVC_DEFER_DELETING: "2026-01-01T00:00:00Z"})
-    basic.change(tikv={"replicas": 4, "scalePolicy": {"scaleOutParallelism": 3}})
-    basic.run(60.0)
+@pytest.mark.parametrize(
+    ("component", "claim"), [("tikv", "tikv-basic-tikv-2"), ("pd", "pd-basic-pd-2"), ("tidb", "tidb-log-basic-tidb-2")]
+)
+def test_F32_a_marked_claim_is_deleted_and_gone_before_its_pod_starts(
+    world: OperatorWorld, component: str, claim: str
+) -> None:
+    cluster = sample("basic")
+    if component == "tidb":
+        cluster["spec"]["tidb"]["storageVolumes"] = [{"name": "log", "storageSize": "1Gi", "mountPath": "/log"}]
+    world.apply(cluster)
+    world.run_until_ready()
+    leave_a_claim_behind(world, claim, **{PVC_DEFER_DELETING: "2026-01-01T00:00:00Z"})
+    finalizers = {"metadata": {"finalizers": ["example.com/copying"]}}
+    world.admin.patch(PERSISTENT_VOLUME_CLAIMS, claim, NAMESPACE, finalizers)
+    world.change(**{component: {"replicas": 3}})
+    world.run(20.0)
+    assert 2 == world.replicas(component), "the pod before it may start"
+    assert f"{component}: waiting until PersistentVolumeClaim {claim} is gone" in world.progressing
+    (event,) = world.events("SuccessfulDelete")
+    assert f"delete PersistentVolumeClaim {claim} in TidbCluster basic successful" == event["message"]
 
-    assert 2 == basic.replicas("tikv"), "the pod before it may start"
-    progressing = basic.condition("Progressing")
-    assert ("False", "NotYetSupported") == (progressing["status"], progressing["reason"])
-    assert "PersistentVolumeClaim tikv-basic-tikv-2 holds the data of a removed" in progressing["message"]
-    (event,) = basic.events("NotYetSupported")
-    assert progressing["message"] == event["message"]
-
-    basic.admin.delete(PERSISTENT_VOLUME_CLAIMS, "tikv-basic-tikv-2", NAMESPACE)
-    basic.run_until_ready()
-    assert 4 == basic.replicas("tikv")
+    world.admin.patch(PERSISTENT_VOLUME_CLAIMS, claim, NAMESPACE, {"metadata": {"finalizers": None}})
+    world.run_until_ready()
+    assert 3 == world.replicas(component)
+    assert PVC_DEFER_DELETING not in (world.get(PERSISTENT_VOLUME_CLAIMS, claim)["metadata"].get("annotations") or {})
 
 
 @pytest.mark.parametrize(("component", "claim"), [("tikv", "tikv-basic-tikv-1"), ("pd", "pd-basic-pd-1")])
-def test_8_4_a_claim_of_nobody_is_waited_for_and_named(basic: OperatorWorld, component: str, claim: str) -> None:
+def test_8_4_a_claim_of_nobody_is_left_to_the_user(basic: OperatorWorld, component: str, claim: str) -> None:
     leave_a_claim_behind(basic, claim)
     basic.change(**{component: {"replicas": 2}})
     basic.run(60.0)
 
     assert 1 == basic.replicas(component)
     progressing = basic.condition("Progressing")
-    assert ("True", "VolumeInTheWay") == (progressing["status"], progressing["reason"])
-    assert claim in progressing["message"]
+    assert ("False", "VolumeInTheWay") == (progressing["status"], progressing["reason"])
+    assert f"PersistentVolumeClaim {claim} exists though basic-{component}-1 is no" in progressing["message"]
+    (event,) = basic.events("VolumeInTheWay")
+    assert progressing["message"] == event["message"]
 
     basic.admin.delete(PERSISTENT_VOLUME_CLAIMS, claim, NAMESPACE)
     basic.run_until_ready()

@@ -9,6 +9,8 @@ from kube.resources import (
     CONFIG_MAPS,
     DEPLOYMENTS,
     NAMESPACES,
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
     PODS,
     ROLE_BINDINGS,
     ROLES,
@@ -18,7 +20,7 @@ from kube.resources import (
     STORAGE_CLASSES,
     TIDB_CLUSTERS,
 )
-from member.labels import LAST_APPLIED, LAST_APPLIED_POD_TEMPLATE
+from member.labels import CLUSTER_ID, LAST_APPLIED, LAST_APPLIED_POD_TEMPLATE, MEMBER_ID, POD_NAME, STORE_ID
 from ports.clock import FakeClock
 from sandbox.controllers.volumes import standard_storage_class
 from sandbox.dataplane.network import Origin
@@ -61,13 +63,43 @@ class TakenOver:
         for name in storage_classes(recording.items):
             admin.create(STORAGE_CLASSES, standard_storage_class() | {"metadata": {"name": name}})
         self.world.world.run_until_settled()
-        status = cluster["status"] | {"clusterID": self._cluster_id()}
+        cluster_id = str(self._pd("cluster")["id"])
+        status = cluster["status"] | {"clusterID": cluster_id}
         admin.patch(TIDB_CLUSTERS, self.name, self.namespace, {"status": status}, subresource="status")
+        self._label(cluster_id)
         self.world.forget()
 
-    def _cluster_id(self) -> str:
+    def _label(self, cluster_id: str) -> None:
+        """Pods, claims and volumes as v1.6 leaves them (objects.md 12)."""
+        ids = {member["name"]: {MEMBER_ID: str(member["member_id"])} for member in self._pd("members")["members"]}
+        for store in (each["store"] for each in self._pd("stores")["stores"]):
+            ids[store["address"].partition(".")[0]] = {STORE_ID: str(store["id"])}
+        for pod in self.world.admin.list_page(PODS, self.namespace).items:
+            name = pod.metadata.name
+            labels = {CLUSTER_ID: cluster_id} | ids.get(name, {})
+            self.world.admin.patch(PODS, name, self.namespace, {"metadata": {"labels": labels}})
+            for volume in pod.decode()["spec"]["volumes"]:
+                if claim := volume.get("persistentVolumeClaim"):
+                    self._label_claim(claim["claimName"], name, labels)
+
+    def _label_claim(self, name: str, pod: str, labels: dict[str, str]) -> None:
+        mark = {POD_NAME: pod}
+        marks = {"labels": labels | mark, "annotations": mark}
+        claim = self.world.admin.patch(PERSISTENT_VOLUME_CLAIMS, name, self.namespace, {"metadata": marks}).decode()
+        carried = {key: value for key, value in claim["metadata"]["labels"].items() if key != POD_NAME}
+        volume_marks = {"labels": carried | {"app.kubernetes.io/namespace": self.namespace}, "annotations": mark}
+        patch = {"metadata": volume_marks, "spec": {"persistentVolumeReclaimPolicy": "Retain"}}
+        self.world.admin.patch(PERSISTENT_VOLUMES, claim["spec"]["volumeName"], "", patch)
+
+    def _pd(self, path: str) -> Json:
         transport = self.world.world.data_plane_transport(Origin(self.namespace))
-        return str(get(transport, f"http://{self.name}-pd:2379/pd/api/v1/cluster")["id"])
+        answer: Json = get(transport, f"http://{self.name}-pd:2379/pd/api/v1/{path}")
+        return answer
+
+    def discovery_pod(self) -> str:
+        """The name of the pod that the operator's own image runs in."""
+        pods = self.world.admin.list_page(PODS, self.namespace).items
+        return next(pod.metadata.name for pod in pods if "discovery" in pod.metadata.name)
 
     def pods(self) -> dict[str, str]:
         """UIDs by name."""
@@ -118,6 +150,8 @@ def test_3_5_taking_over_writes_discovery_and_the_status_only(
         f"patch deployments.apps {name}-discovery",
         *beside,
         f"patch tidbclusters.pingcap.com/status {name}",
+        # the new pod of Discovery, labelled as all pods are
+        f"patch pods {taken.discovery_pod()}",
     ] == world.writes()
     assert [] == world.operator.dataplane.writes()
     assert pods == taken.pods()

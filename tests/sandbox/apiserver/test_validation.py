@@ -80,7 +80,8 @@ def test_claims_grow_only_when_bound(call: Calls) -> None:
     larger = {"spec": {"resources": {"requests": {"storage": "2Gi"}}}}
     assert 422 == call.merged(f"{path}/c", larger).code
     assert 200 == call.merged(f"{path}/c", {"spec": {"volumeName": "v"}}).code
-    assert 200 == call.merged(f"{path}/c", larger).code
+    # its phase is not Bound
+    assert 403 == call.merged(f"{path}/c", larger).code
     assert 422 == call.merged(f"{path}/c", {"spec": {"volumeName": "other"}}).code
 
 

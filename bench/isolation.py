@@ -1,0 +1,81 @@
+"""A hundred clusters, the PD of five of them black-holed: how long the others wait for a change (reliability.md R31).
+
+Measured from the answer to the user's patch to the operator's first write for it, one change after another while five
+workers also have the silent clusters to do.
+"""
+
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+from bench.figures import note, show
+from bench.place import Place, awaited, cluster, place
+from kube.resources import SERVICES, TIDB_CLUSTERS
+from sandbox.dataplane.faults import Fault, Trouble
+from tests.controlplane.processes import require_or_reason, running
+
+_CLUSTERS = 100
+_SILENT = 5
+_CHANGES = 300
+_PAUSE = 0.2
+"""Seconds between two changes."""
+
+
+def main() -> int:
+    """Run it. 1 where no control plane was built."""
+    if reason := require_or_reason():
+        note(reason)
+        return 1
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        running(Path(directory)) as control_plane,
+        place(control_plane) as here,
+    ):
+        _measure(here)
+    return 0
+
+
+def _measure(here: Place) -> None:
+    operator = here.operator("--workers=5")
+    try:
+        awaited(operator.leads, "the operator to lead")
+        for number in range(_CLUSTERS):
+            here.client.create(TIDB_CLUSTERS, cluster(f"c{number}", 1, 1, 1), "default")
+        awaited(lambda: here.ready() == _CLUSTERS, f"{_CLUSTERS} clusters to be Ready", within=600.0, every=1.0)
+        before = _waits(here)
+        for number in range(_SILENT):
+            target = f"default/c{number}-pd-*"
+            here.nodes.data_plane.network.inject(Fault(Trouble.BLACK_HOLE, target=target, origin="/"))
+        during = _waits(here)
+    finally:
+        operator.stop()
+    note(f"{_CHANGES} changes each; without silent clusters p50 {_percentile(before, 50):.3f} s")
+    show("isolation_p50", _percentile(during, 50), _percentile(before, 50), "s", "the same without silent clusters")
+    show("isolation_p99", _percentile(during, 99), 1.0, "s", "aim")
+    show("isolation_longest", max(during), max(before), "s", "the same without silent clusters")
+
+
+def _waits(here: Place) -> list[float]:
+    """The wait after each change, in seconds."""
+    return [_change(here, f"c{_SILENT + number % (_CLUSTERS - _SILENT)}", number) for number in range(_CHANGES)]
+
+
+def _change(here: Place, name: str, number: int) -> float:
+    value = str(time.monotonic_ns())
+    patch = {"spec": {"pd": {"service": {"labels": {"change": value}}}}}
+    here.client.patch(TIDB_CLUSTERS, name, "default", patch)
+    started = time.monotonic()  # noqa: TID251
+
+    def arrived() -> bool:
+        labels = here.client.get(SERVICES, f"{name}-pd", "default").metadata.labels
+        return labels.get("change") == value
+
+    awaited(arrived, f"change {number} of {name}", every=0.005)
+    wait = time.monotonic() - started  # noqa: TID251
+    time.sleep(_PAUSE)  # noqa: TID251
+    return wait
+
+
+def _percentile(waits: list[float], percent: int) -> float:
+    return statistics.quantiles(waits, n=100)[percent - 1]

@@ -1,0 +1,109 @@
+"""Clusters on a real control plane, with nodes and data plane of the sandbox: what several suites measure on."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from apis.crd import TIDB_CLUSTER, definition
+from bench.operator_process import OperatorProcess
+from cli.world import DISCOVERY
+from discovery.app import make_handler
+from kube.client import Client
+from kube.config import load_kubeconfig
+from kube.errors import NotFound, TooManyRequests
+from kube.http_transport import HttpTransport
+from kube.objects import Json
+from kube.resources import CUSTOM_RESOURCE_DEFINITIONS, TIDB_CLUSTERS
+from ports.clock import SystemClock
+from sandbox.timings import Timings
+from sandbox.world import DataPlaneWorld
+from tests.controlplane.processes import ControlPlane, free_port
+
+_QPS = ["--kube-client-qps=1000", "--kube-client-burst=2000"]
+_PATIENCE = 300.0
+_QUICK = Timings(
+    image_pull=0.0,
+    container_start=0.0,
+    probe_delay=0.0,
+    pd_start=0.0,
+    pd_election=0.05,
+    tikv_start=0.0,
+    tidb_start=0.0,
+    volume_provision=0.0,
+)
+"""Pods as instant as the sandbox can make them; heartbeats at their real pace."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where clusters live: the API, the node side, and the proxy to its network."""
+
+    control_plane: ControlPlane
+    client: Client
+    nodes: DataPlaneWorld
+    proxy: str
+
+    def operator(self, *flags: str) -> OperatorProcess:
+        """A controller-manager that reaches the data plane."""
+        proxies = {"HTTP_PROXY": self.proxy, "http_proxy": self.proxy, "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"}
+        environ = {"NAMESPACE": "default", **proxies}
+        return OperatorProcess(self.control_plane.kubeconfig(), free_port(), [*_QPS, *flags], environ)
+
+    def ready(self) -> int:
+        """How many clusters are Ready."""
+
+        def is_ready(tree: Json) -> bool:
+            conditions = (tree.get("status") or {}).get("conditions") or ()
+            return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
+
+        return sum(is_ready(item.decode()) for item in self.client.list_page(TIDB_CLUSTERS, "default").items)
+
+
+@contextmanager
+def place(control_plane: ControlPlane) -> Iterator[Place]:
+    """Nodes and a data plane for a control plane that runs, and the CRD in it."""
+    clock = SystemClock()
+    transport = HttpTransport(load_kubeconfig(str(control_plane.kubeconfig()), clock), {}, clock)
+    client = Client(transport)
+    client.create(CUSTOM_RESOURCE_DEFINITIONS, definition(TIDB_CLUSTER))
+    awaited(lambda: _served(client), "the CRD to be served")
+    world = DataPlaneWorld(transport, timings=_QUICK, programs={DISCOVERY: make_handler})
+    world.start()
+    try:
+        yield Place(control_plane, client, world, world.serve_proxy())
+    finally:
+        world.stop()
+        transport.close()
+
+
+def cluster(name: str, pd: int = 3, tikv: int = 3, tidb: int = 2) -> Json:
+    """A TidbCluster of so many pods."""
+    return {
+        "apiVersion": "pingcap.com/v1alpha1",
+        "kind": "TidbCluster",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "version": "v8.5.2",
+            "pd": {"replicas": pd, "requests": {"storage": "1Gi"}, "config": {}},
+            "tikv": {"replicas": tikv, "requests": {"storage": "1Gi"}, "config": {}},
+            "tidb": {"replicas": tidb, "service": {"type": "ClusterIP"}, "config": {}},
+        },
+    }
+
+
+def awaited(condition: Callable[[], bool], what: str, within: float = _PATIENCE, every: float = 0.1) -> None:
+    """Wait until `condition` holds. Raises TimeoutError."""
+    deadline = time.monotonic() + within  # noqa: TID251  (another process is timed)
+    while not condition():
+        if time.monotonic() > deadline:  # noqa: TID251
+            raise TimeoutError(f"waited {within:g} s for {what}")
+        time.sleep(every)  # noqa: TID251
+
+
+def _served(client: Client) -> bool:
+    try:
+        client.list_page(TIDB_CLUSTERS)
+    except (NotFound, TooManyRequests):
+        return False
+    return True

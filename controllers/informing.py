@@ -1,0 +1,24 @@
+"""Where controllers get events and caches from, as a port: informers in the process, stand-ins in simulation."""
+
+from typing import Protocol
+
+from informers.handlers import ResourceEventHandler
+from kube.reading import Lister
+from kube.resources import Resource
+
+
+class Informer(Protocol):
+    """Tells handlers what happens to one resource."""
+
+    def add_event_handler(self, handler: ResourceEventHandler) -> object:
+        """Tell `handler` of everything there is and of everything that happens from now on."""
+
+
+class Informers(Protocol):
+    """One informer per resource, made when first asked for; `SharedInformerFactory` is one."""
+
+    def informer_for(self, resource: Resource) -> Informer:
+        """The informer of a resource, the same at each call."""
+
+    def lister_for(self, resource: Resource) -> Lister:
+        """A lister of a resource; asking for it creates the informer."""

@@ -1,0 +1,1 @@
+"""What the operator does for single pods of a TidbCluster, as users command them by annotation (lifecycle.md 1.2)."""

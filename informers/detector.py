@@ -1,0 +1,55 @@
+"""For debugging: caches are compared with the server again and again, and a difference ends the process (REF-40h)."""
+
+from collections.abc import Callable, Iterable, Mapping
+
+import structlog
+
+from informers.factory import SharedInformerFactory
+from kube.errors import ApiError
+from ports.clock import Clock
+from ports.stopping import Stop
+from ports.transport import TransportError
+
+log = structlog.get_logger(__name__)
+
+SWITCH = "KUBE_WATCHLIST_INCONSISTENCY_DETECTOR"
+"""The environment variable, as client-go names it; `true` turns it on."""
+
+PERIOD = 60.0
+"""Seconds between two comparisons, each of which lists everything that is cached."""
+
+
+def is_switched_on(environ: Mapping[str, str]) -> bool:
+    """Whether the environment asks for comparisons."""
+    return environ.get(SWITCH, "").lower() in ("1", "t", "true")
+
+
+class InconsistencyDetector:
+    """Compares what the informers of some factories hold with lists at the versions of their caches."""
+
+    def __init__(
+        self, factories: Iterable[SharedInformerFactory], clock: Clock, on_difference: Callable[[], None]
+    ) -> None:
+        """`on_difference` is called after the difference was logged."""
+        self._factories = tuple(factories)
+        self._clock = clock
+        self._on_difference = on_difference
+
+    def run(self, stop: Stop) -> None:
+        """Compare every now and then, until stopped."""
+        while not stop.wait(self._clock, PERIOD):
+            self.step()
+
+    def step(self) -> None:
+        """Compare everything that has synced once."""
+        for factory in self._factories:
+            try:
+                differences = factory.check_consistency()
+            except (ApiError, TransportError) as error:
+                # such as a version that the server has compacted away: the next comparison has a newer one
+                log.info("caches could not be compared", cause=str(error))
+                continue
+            for resource, difference in differences.items():
+                if difference:
+                    log.error("a cache is not what the server has", resource=str(resource), difference=str(difference))
+                    self._on_difference()

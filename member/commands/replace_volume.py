@@ -1,0 +1,140 @@
+"""`replace-volume` on a pod: its member or store leaves PD, then its volumes are made anew, and it with them.
+
+A claim is deleted only on proof that what it holds is given up (I1, I2).
+"""
+
+from collections.abc import Sequence
+
+from apis import predicates
+from apis.ordinals import desired_replicas
+from dataplane.errors import Conflict
+from dataplane.pd import OFFLINE, UP, PDClient, Store
+from kube.objects import Object
+from member import labels, reach
+from member.commands.asking import BUSY, LETTING_GO, SOON, Command
+from member.commands.evict_leader import not_up, own_stores
+from member.commands.restarting import others_not_ready, restart_without_volumes, still_told
+from member.naming import ordinal_of
+from member.outcome import Failed, Outcome, Refused, Waiting
+from member.pd.scale_in import Remove, Transfer, Voter, Wait, next_step, voters
+from member.proofs import member_gone, no_store, spec_confirmed, store_gone
+from member.round import Round
+
+REPLACING = "ReplacingVolume"
+
+
+def act(round_: Round, pod: Object, command: Command) -> Outcome:
+    """One step of a replacement. Raises DataPlaneError, ApiError, TransportError, LeaseExpired."""
+    match pod.metadata.labels[labels.COMPONENT]:
+        case "pd":
+            return _pd(round_, pod, command)
+        case "tikv":
+            return _tikv(round_, pod, command)
+    return _tidb(round_, pod, command)
+
+
+def _pd(round_: Round, pod: Object, command: Command) -> Outcome:
+    if waiting := _leave_pd(round_, pod, command):
+        return waiting
+    gone = member_gone(round_, pod.metadata.name)
+    if gone is None:
+        return Waiting(REPLACING, f"waiting until PD has no member of {pod.metadata.name}", SOON)
+    return restart_without_volumes(round_, pod, command, gone)
+
+
+def _leave_pd(round_: Round, pod: Object, command: Command) -> Waiting | None:
+    """Take the member of a pod out of PD, as a scale-in does; None when that is done."""
+    pd, name = reach.pd(round_), pod.metadata.name
+    members = pd.members()
+    match next_step(voters(round_, members, pd.health(members=len(members.members))), ordinal_of(name)):
+        case Wait(what):
+            return Waiting("PDUnhealthy", what, BUSY)
+        case Transfer(to):
+            pd.transfer_leader(to.name)
+            return Waiting(REPLACING, f"{name} leads PD; waiting until {to.name} does", SOON)
+        case Remove() if len(members.members) < desired_replicas(round_.tc, "pd"):
+            return Waiting("PDUnhealthy", f"{name} leaves PD when every PD pod is a member", BUSY)
+        case Remove(voter):
+            return _remove(round_, pd, pod, command, voter)
+    return None
+
+
+def _remove(round_: Round, pd: PDClient, pod: Object, command: Command, voter: Voter) -> Waiting | None:
+    evidence = still_told(round_, pod, command)
+    if isinstance(evidence, Waiting):
+        return evidence
+    try:
+        pd.delete_member_by_id(voter.id)
+    except Conflict as error:
+        return Waiting(REPLACING, f"PD does not let {pod.metadata.name} go yet: {error}", BUSY)
+    return None
+
+
+def _tikv(round_: Round, pod: Object, command: Command) -> Outcome:
+    name = pod.metadata.name
+    if busy := _busy(round_, name, "pd"):
+        return busy
+    pd = reach.pd(round_)
+    stores = pd.stores()
+    own = own_stores(round_, stores, name)
+    if len(own) > 1 or any(not store.complete for store in own):
+        return Failed("StoreUnknown", f"PD tells no single store of {name}")
+    if own:
+        return _may_leave(round_, pd, name, own[0], stores) or _take_offline(round_, pd, pod, command, own[0])
+    label = pod.metadata.labels.get(labels.STORE_ID, "")
+    if not label.isdecimal():
+        return Refused("StoreUnknown", f"{name} has no store, and no label {labels.STORE_ID} that names one")
+    gone = store_gone(round_, int(label), "") and no_store(round_, "tikv", name)
+    if gone is None:
+        return Waiting(REPLACING, f"waiting until PD knows store {label} of {name} as Tombstone", LETTING_GO)
+    if int(label) in pd.evicting_stores():
+        pd.end_evict_leaders(int(label))
+    return restart_without_volumes(round_, pod, command, gone)
+
+
+def _may_leave(round_: Round, pd: PDClient, pod: str, store: Store, stores: Sequence[Store]) -> Outcome | None:
+    """What keeps a store from being taken offline, if it is not already (I5); None when nothing does."""
+    if store.state_name == OFFLINE:
+        what = f"store {store.id} of {pod} is Offline: {store.region_count} regions left to move"
+        return Waiting(REPLACING, what, LETTING_GO)
+    if store.state_name != UP:
+        return Failed("StoreNotUp", f"store {store.id} of {pod} is {store.state_name}: it is replaced when it is Up")
+    if ill := not_up(stores, {store.id}):
+        return Waiting("StoresNotUp", f"store {store.id} of {pod} goes when all stores are Up: {ill}", BUSY)
+    if not predicates.tikv_all_stores_ready(round_.tc):
+        return Waiting("StoresNotUp", f"store {store.id} of {pod} goes when every TiKV pod has its store", BUSY)
+    others, wanted = sum(not each.is_tiflash for each in stores) - 1, pd.config().max_replicas
+    if others >= wanted:
+        return None
+    what = f"without store {store.id} of {pod}, {others} TiKV stores would be Up, and PD keeps {wanted} replicas"
+    return Refused("TooFewStores", f"{what}: raise spec.tikv.replicas first", BUSY)
+
+
+def _take_offline(round_: Round, pd: PDClient, pod: Object, command: Command, store: Store) -> Outcome:
+    evidence = still_told(round_, pod, command)
+    if isinstance(evidence, Waiting):
+        return evidence
+    name = pod.metadata.name
+    try:
+        pd.delete_store(store.id, address=store.address)
+    except Conflict as error:
+        return Refused("TooFewStores", f"PD keeps store {store.id} of {name}: {error}", BUSY)
+    return Waiting(REPLACING, f"store {store.id} of {name} goes Offline, its regions move away", LETTING_GO)
+
+
+def _tidb(round_: Round, pod: Object, command: Command) -> Outcome:
+    name = pod.metadata.name
+    if busy := _busy(round_, name, "pd") or _busy(round_, name, "tikv") or _busy(round_, name, "tidb", "Scale"):
+        return busy
+    if waiting := others_not_ready(round_, pod):
+        return waiting
+    wanted = spec_confirmed(round_)
+    if wanted is None:
+        return Waiting("SpecChanged", "waiting until the cache shows the TidbCluster as it is", SOON)
+    return restart_without_volumes(round_, pod, command, wanted)
+
+
+def _busy(round_: Round, pod: str, component: str, *phases: predicates.Phase) -> Waiting | None:
+    if not predicates.in_phase(round_.tc, component, *(phases or ("Upgrade", "Scale"))):
+        return None
+    return Waiting("ComponentBusy", f"the volumes of {pod} are replaced when {component} is at rest", BUSY)

@@ -1,0 +1,127 @@
+"""Deleting the pod that was told to go, and its volumes: each on a live look at what is decided upon (F5, O5, I10)."""
+
+from apis.ordinals import desired_ordinals
+from kube.deletion import Destroyer, Evidence
+from kube.errors import NotFound
+from kube.objects import Json, Object
+from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS
+from member import labels
+from member.claims import claim_names
+from member.commands.asking import BUSY, SOON, Command
+from member.naming import member_name, ordinal_of, pod_name, pvc_name
+from member.outcome import Done, Outcome, Waiting
+from member.pd.upgrade import ROLLING as PD
+from member.pods import Pod
+from member.proofs import Proof, pods_live, spec_confirmed
+from member.rolling import ON_DELETE
+from member.round import Round
+from member.tidb.upgrade import ROLLING as TIDB
+from member.tikv.upgrade import ROLLING as TIKV
+from member.writing import told_deletion
+
+RESTARTED = "PodRestarted"
+
+_ROLLINGS = {"pd": PD, "tikv": TIKV, "tidb": TIDB}
+
+
+def restart(round_: Round, pod: Object, command: Command, because: str) -> Outcome:
+    """Delete a pod that has let go of what it does, when all others serve.
+
+    Raises Conflict when it changed meanwhile, other ApiErrors, TransportError, LeaseExpired.
+    """
+    if waiting := others_not_ready(round_, pod):
+        return waiting
+    evidence = still_told(round_, pod, command)
+    if isinstance(evidence, Waiting):
+        return evidence
+    return _delete_pod(round_, evidence, because)
+
+
+def restart_without_volumes(round_: Round, pod: Object, command: Command, gone: Proof) -> Outcome:
+    """Delete the volume claims of a pod, then, when none is left that stays, the pod; `gone` is what they held.
+
+    Raises as `restart`.
+    """
+    evidence = still_told(round_, pod, command)
+    if isinstance(evidence, Waiting):
+        return evidence
+    destroyer = Destroyer(round_.doors.client)
+    deleted = []
+    for name in _own_claims(pod):
+        claim = destroyer.observe(PERSISTENT_VOLUME_CLAIMS, name, round_.namespace)
+        if claim is not None and claim.object.metadata.deletion_timestamp is None:
+            destroyer.delete(claim)
+            told_deletion(round_, PERSISTENT_VOLUME_CLAIMS, name)
+            deleted.append(name)
+    if deleted:
+        return Waiting("ReplacingVolume", f"{', '.join(deleted)} goes together with {pod.metadata.name}", SOON)
+    return _delete_pod(round_, evidence, f"its volumes are made anew: {gone.what}")
+
+
+def still_told(round_: Round, pod: Object, command: Command) -> Evidence | Waiting:
+    """The pod as it is now, if it is the one that was decided on, still told the same, of a cluster that still is so.
+
+    Raises ApiError, TransportError.
+    """
+    evidence = Destroyer(round_.doors.client).observe(PODS, pod.metadata.name, round_.namespace)
+    if evidence is None or evidence.object.metadata.uid != pod.metadata.uid:
+        return Waiting("PodChanged", f"waiting until the cache shows that {pod.metadata.name} is another one", SOON)
+    if evidence.object.metadata.deletion_timestamp or not command.is_on(evidence.object):
+        return Waiting("PodChanged", f"waiting until the cache shows {pod.metadata.name} as it is", SOON)
+    if spec_confirmed(round_) is None:
+        return Waiting("SpecChanged", "waiting until the cache shows the TidbCluster as it is", SOON)
+    return evidence
+
+
+def others_not_ready(round_: Round, pod: Object) -> Waiting | None:
+    """What keeps a pod that serves from going: another one does not, or is about to go (I10).
+
+    Raises ApiError, TransportError.
+    """
+    kind, name = pod.metadata.labels[labels.COMPONENT], pod.metadata.name
+    pods, _ = pods_live(round_, kind)
+    ready = {each.metadata.name for each in pods if _serves(each)}
+    wanted = {pod_name(round_.tc, kind, ordinal) for ordinal in desired_ordinals(round_.tc, kind)}
+    missing = sorted(wanted - ready - {name} - set(_ROLLINGS[kind].excused(round_)))
+    if missing:
+        return Waiting("PodsNotReady", f"{name} is restarted when {', '.join(missing)} is Ready", BUSY)
+    try:
+        body = round_.doors.client.get(STATEFUL_SETS, member_name(round_.tc, kind), round_.namespace).decode()
+    except NotFound:
+        return Waiting("PodsNotReady", f"{name} is restarted when there is a StatefulSet that brings it back", BUSY)
+    if going := _about_to_go(body, pods):
+        return Waiting("RollingUpdate", f"{name} is restarted when {', '.join(going)} has been", BUSY)
+    return None
+
+
+def _about_to_go(body: Json, pods: list[Object]) -> list[str]:
+    """The pods that the StatefulSet controller restarts by itself any moment."""
+    spec, status = body["spec"], body.get("status") or {}
+    strategy = spec["updateStrategy"]
+    if strategy["type"] == ON_DELETE:
+        return []
+    partition = (strategy.get("rollingUpdate") or {}).get("partition", 0)
+    observed = status.get("observedGeneration", 0) >= body["metadata"].get("generation", 0)
+    return [
+        each.metadata.name
+        for each in pods
+        if ordinal_of(each.metadata.name) >= partition
+        and not (observed and each.metadata.labels.get(labels.CONTROLLER_REVISION_HASH) == status.get("updateRevision"))
+    ]
+
+
+def _serves(pod: Object) -> bool:
+    return not pod.metadata.deletion_timestamp and pod.decode_as(Pod).is_ready
+
+
+def _own_claims(pod: Object) -> list[str]:
+    """The claims that were made for this pod alone; others that it mounts are the user's."""
+    name = pod.metadata.name
+    return [claim for volume, claim in claim_names(pod).items() if claim == pvc_name(volume, name)]
+
+
+def _delete_pod(round_: Round, evidence: Evidence, because: str) -> Done:
+    name = evidence.object.metadata.name
+    Destroyer(round_.doors.client).delete(evidence)
+    told_deletion(round_, PODS, name)
+    return Done(f"{name} is restarted: {because}", RESTARTED)

@@ -1,0 +1,123 @@
+"""The way of one pod out of its component, and back (lifecycle.md 8.3, 8.5, 8.9, F32, F36).
+
+That a pod leaves is noted before anything is undone in the data plane, on the pod and on its volume claims. The claims
+outlive the pod: so whoever comes after, a restarted operator or a user who changed their mind, finds what was begun.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from kube.errors import NotFound
+from kube.objects import Json, Object
+from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, Resource
+from member.labels import PVC_DEFER_DELETING, SCALE_IN_TIME, STORE_ID
+from member.naming import pod_name, pvc_name
+from member.round import Round
+from member.status import stamp
+
+
+@dataclass(frozen=True, slots=True)
+class Departure:
+    """A pod that leaves, or that was about to; what is known of it may come from the cache."""
+
+    round_: Round
+    component: str
+    ordinal: int
+    pod: Object | None
+    claims: tuple[Object, ...]
+
+    @property
+    def name(self) -> str:
+        """The name of the pod."""
+        return pod_name(self.round_.tc, self.component, self.ordinal)
+
+    @property
+    def begun(self) -> bool:
+        """Whether something says that the pod leaves."""
+        marks = (PVC_DEFER_DELETING, SCALE_IN_TIME)
+        return any(mark in carrier.metadata.annotations for _, carrier in self._carriers() for mark in marks)
+
+    @property
+    def since(self) -> datetime | None:
+        """When it was noted that the pod leaves."""
+        texts = (carrier.metadata.annotations.get(SCALE_IN_TIME, "") for _, carrier in self._carriers())
+        return min((time for time in map(_time, texts) if time), default=None)
+
+    @property
+    def store_id(self) -> int | None:
+        """The store that the pod is labelled with."""
+        texts = (carrier.metadata.labels.get(STORE_ID, "") for _, carrier in self._carriers())
+        return next((int(text) for text in texts if text.isdecimal()), None)
+
+    def note(self, store_id: int | None = None) -> None:
+        """Write down that the pod leaves, and which store is its own. Raises ApiError, TransportError."""
+        since = stamp(self.since or self.round_.doors.clock.wall())
+        labels = {} if store_id is None else {STORE_ID: str(store_id)}
+        for resource, carrier in self._carriers():
+            self._write(resource, carrier, {SCALE_IN_TIME: since}, labels)
+
+    def defer_deleting(self) -> None:
+        """Mark the claims: nobody needs their data any more (8.9). Raises ApiError, TransportError."""
+        now = stamp(self.round_.doors.clock.wall())
+        for claim in self.claims:
+            if PVC_DEFER_DELETING not in claim.metadata.annotations:
+                self._write(PERSISTENT_VOLUME_CLAIMS, claim, {PVC_DEFER_DELETING: now})
+
+    def clear(self) -> None:
+        """Take back notes and marks: the pod stays. Raises ApiError, TransportError."""
+        for resource, carrier in self._carriers():
+            self._write(resource, carrier, {})
+
+    def _carriers(self) -> Iterator[tuple[Resource, Object]]:
+        for claim in self.claims:
+            yield PERSISTENT_VOLUME_CLAIMS, claim
+        if self.pod is not None:
+            yield PODS, self.pod
+
+    def _write(
+        self, resource: Resource, carrier: Object, annotations: dict[str, str], labels: dict[str, str] | None = None
+    ) -> None:
+        """Set some of our annotations and labels; without annotations, remove them."""
+        meta = carrier.metadata
+        desired: Json = {"metadata": {"name": meta.name, "namespace": meta.namespace, "annotations": annotations}}
+        if labels:
+            desired["metadata"]["labels"] = labels
+        before = {} if annotations else {"metadata": {"annotations": {SCALE_IN_TIME: "", PVC_DEFER_DELETING: ""}}}
+        self.round_.doors.applier.apply(resource, desired, carrier, applied=before)
+
+
+def cached(round_: Round, component: str, body: Json, ordinal: int) -> Departure:
+    """A pod and its claims as the caches have them; `body` is the StatefulSet."""
+    pod = pod_name(round_.tc, component, ordinal)
+    lister, namespace = round_.listers.persistent_volume_claims, round_.namespace
+    claims = (lister.get(namespace, name) for name in claims_of_templates(body, pod))
+    found = tuple(claim for claim in claims if claim is not None)
+    return Departure(round_, component, ordinal, round_.listers.pods.get(namespace, pod), found)
+
+
+def live(round_: Round, component: str, body: Json, ordinal: int) -> Departure:
+    """A pod and its claims as the API server has them now. Raises ApiError, TransportError."""
+    pod = pod_name(round_.tc, component, ordinal)
+    claims = (_get(round_, PERSISTENT_VOLUME_CLAIMS, name) for name in claims_of_templates(body, pod))
+    found = tuple(claim for claim in claims if claim is not None)
+    return Departure(round_, component, ordinal, _get(round_, PODS, pod), found)
+
+
+def claims_of_templates(body: Json, pod: str) -> list[str]:
+    """The names of the claims that a StatefulSet makes for a pod."""
+    return [pvc_name(each["metadata"]["name"], pod) for each in body["spec"].get("volumeClaimTemplates") or ()]
+
+
+def _get(round_: Round, resource: Resource, name: str) -> Object | None:
+    try:
+        return round_.doors.client.get(resource, name, round_.namespace)
+    except NotFound:
+        return None
+
+
+def _time(text: str) -> datetime | None:
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        return None

@@ -1,0 +1,336 @@
+"""Replacing PD members that are lost (lifecycle.md 9.2).
+
+recorded → its member is removed from PD, then its pod and volumes → one more pod is wanted → when all that the spec
+asks for are well again, the records go, and with them the extra pods.
+
+One at a time, and only where PD has a majority of healthy members before and after.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from apis import predicates
+from apis.shared import PDMember
+from apis.tidbcluster import PDFailureMember, PDStatus
+from dataplane.pd import Health
+from member import reach
+from member.failover import (
+    RECOVERY,
+    all_ready,
+    claim_uids,
+    clean_up,
+    limit,
+    limit_reached,
+    live_status,
+    named,
+    serving_instead,
+    still_waiting,
+    stored_status,
+    substitutes,
+    tell,
+    to_record,
+    told_to_clear,
+    uncounted,
+)
+from member.host_down import give_up_hosts, successor_has_time
+from member.naming import pd_member_name
+from member.outcome import Done, Outcome, Refused, Waiting
+from member.pods import Pod, pods_of
+from member.polling import next_look
+from member.proofs import member_gone
+from member.round import Round
+from member.status import stamp
+from member.witnesses import Failing, desired_pods, failing, is_cut_off
+
+_QUORUM = "pd-quorum"
+"""The kind of sighting that there is no majority."""
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What a decision is made on.
+
+    `lost` are all lost members, `failing` those without a record; `open_` is the record whose member may still be in
+    PD, and `open_is_over` whether nothing must be done for it any more. `at_rest`: PD is neither upgraded nor scaled.
+    """
+
+    lost: Sequence[Failing]
+    failing: Sequence[Failing]
+    records: int
+    open_: PDFailureMember | None
+    open_is_over: bool
+    all_well: bool
+    substitutes_well: bool
+    has_majority: bool
+    at_rest: bool
+    limit: int
+    period: float
+
+
+@dataclass(frozen=True, slots=True)
+class Nothing:
+    """There is nothing to do, or nothing may be done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recover:
+    """Drop all records: what the spec asks for is well."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forget:
+    """Drop the open record: its member is back, or was never removed by us."""
+
+    record: PDFailureMember
+
+
+@dataclass(frozen=True, slots=True)
+class Replace:
+    """Remove the member of the open record, its pod and its volumes."""
+
+    record: PDFailureMember
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Record this member as failed."""
+
+    failing: Failing
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Give it time to come back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Its time is up, but something comes first."""
+
+    failing: Failing
+    until: str
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """Its time is up, but as many were replaced as may be."""
+
+    failing: Failing
+
+
+@dataclass(frozen=True, slots=True)
+class Despair:
+    """PD can't decide any more: a human must help."""
+
+
+Step: TypeAlias = Nothing | Recover | Forget | Replace | Mark | Wait | Hold | Limit | Despair
+
+
+def next_step(pd: Situation) -> Step:
+    """The next step of a failover, and why (9.2, F12, F39, I8, I21, I24, I25)."""
+    if pd.records and pd.all_well:
+        return Recover()
+    if pd.open_ and pd.open_is_over:
+        return Forget(pd.open_)
+    if not pd.has_majority:
+        return Despair()
+    if not pd.limit or not pd.at_rest:
+        return Nothing()
+    return Replace(pd.open_) if pd.open_ else _of_new_loss(pd)
+
+
+def _of_new_loss(pd: Situation) -> Step:
+    due = to_record(pd.failing, 0, 1, pd.period)
+    if not due:
+        return Wait() if pd.failing else Nothing()
+    if pd.records >= pd.limit:
+        return Limit(due[0])
+    if not pd.substitutes_well:
+        return Hold(due[0], "the members that replace earlier losses are healthy")
+    return Mark(due[0])
+
+
+def may_remove(healths: Sequence[Health], member_id: int) -> bool:
+    """Whether a majority is healthy without this member, which is not healthy itself (I9, I24)."""
+    lost = any(each.member_id == member_id and not each.healthy for each in healths)
+    healthy = sum(each.healthy for each in healths)
+    return lost and healthy > len(healths) // 2
+
+
+def failover(round_: Round) -> Outcome:
+    """Replace what is lost, a step a round. Raises ApiError, TransportError, DataPlaneError, OwnerGone."""
+    pd = round_.status.pd
+    if told_to_clear(round_, "pd", bool(pd.failure_members)):
+        pd.failure_members = {}
+    if not pd.synced:
+        round_.sightings.forget("pd")
+        return _despair(round_, {pod for pod in _own(round_) if not _is_ready(round_, pod)})
+    _tell_transitions(round_, pd)
+    situation = _situation(round_, pd)
+    if situation.has_majority:
+        round_.sightings.forget(_QUORUM)
+    return _carry_out(round_, next_step(situation), situation)
+
+
+def replaced(round_: Round) -> set[str]:
+    """The pods that have no member any more because it was removed as lost: another pod is to take their place."""
+    own = _own(round_)
+    records = round_.status.pd.failure_members.values()
+    return {record.pod_name for record in records if record.member_deleted and record.pod_name not in own}
+
+
+def excused(round_: Round) -> set[str]:
+    """The pods that nobody counts on: lost ones that are recorded and replaced, and substitutes that never joined."""
+    if not round_.status.pd.failure_members:
+        return set()
+    own = _own(round_)
+    lost = {record.pod_name for record in round_.status.pd.failure_members.values()}
+    ill = {pod for pod in lost if pod not in own or not own[pod].health}
+    return uncounted(round_, "pd", ill, own)
+
+
+def _situation(round_: Round, pd: PDStatus) -> Situation:
+    own, settings = _own(round_), round_.settings.failover
+    spec = round_.tc.spec.pd
+    ill = {pod: member for pod, member in own.items() if not member.health}
+    lost = failing(round_, "pd", {member.id: pod for pod, member in ill.items()})
+    recorded = {record.pod_name for record in pd.failure_members.values()}
+    open_ = next((record for record in pd.failure_members.values() if not record.member_deleted), None)
+    return Situation(
+        lost=lost,
+        failing=[each for each in lost if each.pod not in recorded and not is_cut_off(round_)],
+        records=len(pd.failure_members),
+        open_=open_,
+        open_is_over=open_ is not None and _is_over(open_, own, lost),
+        all_well=not lost and bool(recorded) and _all_well(round_, own),
+        substitutes_well=all(pod in own and own[pod].health for pod in substitutes(round_, "pd")),
+        has_majority=sum(member.health for member in _all(pd).values()) * 2 > len(_all(pd)),
+        at_rest=not predicates.in_phase(round_.tc, "pd", "Upgrade", "Scale"),
+        limit=limit(round_, spec.max_failover_count if spec else 0),
+        period=settings.pd_period,
+    )
+
+
+def _all_well(round_: Round, own: dict[str, PDMember]) -> bool:
+    """Whether all that the spec asks for serve, so that no substitute is needed any more (F41)."""
+    return all_ready(round_, "pd") and all(pod in own and own[pod].health for pod in desired_pods(round_, "pd"))
+
+
+def _is_over(record: PDFailureMember, own: dict[str, PDMember], lost: Sequence[Failing]) -> bool:
+    """Whether a member whose removal was intended is no longer lost; one that PD lists no more is removed half-way."""
+    member = own.get(record.pod_name)
+    return member is not None and all(each.key != record.member_id for each in lost)
+
+
+def _carry_out(round_: Round, step: Step, situation: Situation) -> Outcome:
+    records = round_.status.pd.failure_members
+    outcome: Outcome = Done()
+    match step:
+        case Nothing() if situation.substitutes_well and not situation.open_:
+            way_back = "the extra pod goes when it is a healthy member again"
+            outcome = serving_instead(round_, "pd", "PDFailedOver", replaced(round_), way_back)
+        case Recover():
+            names = ", ".join(record.pod_name for record in records.values())
+            round_.status.pd.failure_members = {}
+            what = f"all PD members that the spec asks for are healthy again, {names} too"
+            tell(round_, RECOVERY, what, is_warning=False)
+        case Forget(record):
+            round_.status.pd.failure_members = {name: each for name, each in records.items() if each != record}
+        case Replace(record):
+            outcome = _replace(round_, record, situation.lost)
+        case Mark(lost):
+            outcome = _mark(round_, lost)
+        case Wait():
+            outcome = still_waiting(round_, "pd", "PDMemberUnhealthy", situation.failing, situation.period)
+        case Hold(lost, until):
+            what = f"{lost.pod} has been lost since {stamp(lost.since)}; it is replaced when {until}"
+            outcome = Waiting("PDMemberUnhealthy", what, next_look(round_, "pd"))
+        case Limit(lost):
+            outcome = limit_reached(round_, "pd", situation.records, lost)
+        case Despair():
+            outcome = _despair(round_, {pod for pod, member in _own(round_).items() if not member.health})
+    return outcome
+
+
+def _mark(round_: Round, lost: Failing) -> Outcome:
+    """Write down what is going to be removed; nothing is until that is stored (I23, F45)."""
+    member = _own(round_)[lost.pod]
+    round_.status.pd.failure_members = round_.status.pd.failure_members | {
+        member.name: PDFailureMember(
+            pod_name=lost.pod,
+            member_id=lost.key,
+            pvc_uid_set=claim_uids(round_, "pd", lost.pod),
+            created_at=stamp(round_.doors.clock.wall()),
+        )
+    }
+    return Waiting("PDFailover", f"{lost.pod} has been lost since {stamp(lost.since)} and is going to be replaced")
+
+
+def _replace(round_: Round, record: PDFailureMember, lost: Sequence[Failing]) -> Outcome:
+    """Remove member, pod and volumes of a record; each was done already or is done again (R04)."""
+    name = next(name for name, each in round_.status.pd.failure_members.items() if each == record)
+    if live_status(round_).pd.failure_members.get(name) != record:
+        return Waiting("PDFailover", f"waiting until the cache shows what is recorded of {record.pod_name}", 0.5)
+    if waiting := give_up_hosts(round_, "pd", {name: record}, lost) or successor_has_time(round_, "pd", record):
+        return waiting
+    pd = reach.pd(round_)
+    if any(each.id == int(record.member_id) for each in pd.members().members):
+        healths = pd.health(members=len(_all(round_.status.pd)))
+        if not may_remove(healths, int(record.member_id)):
+            what = f"{record.pod_name} is removed when a majority of PD members is healthy and it is not"
+            return Waiting("PDFailover", what, next_look(round_, "pd"))
+        pd.delete_member_by_id(int(record.member_id))
+        tell(round_, "PDMemberDeleted", f"{record.pod_name} (member {record.member_id}) was removed from PD")
+    gone = member_gone(round_, record.pod_name)
+    if gone is None:
+        what = f"waiting until PD has no member of {record.pod_name} any more"
+        return Waiting("PDFailover", what, next_look(round_, "pd"))
+    clean_up(round_, "pd", record.pod_name, record.pvc_uid_set.keys() | {record.pvc_uid}, gone)
+    record.member_deleted = True
+    return Waiting("PDFailover", f"{record.pod_name} was removed from PD; one more member is started in its place")
+
+
+def _despair(round_: Round, lost: set[str]) -> Outcome:
+    """What is said when PD can't decide any more: nothing is done about that, for a human must (R29, I24)."""
+    total = len(_all(round_.status.pd))
+    if not lost or (total - len(lost)) * 2 > total:
+        round_.sightings.forget(_QUORUM)
+        return Done()
+    (seen,) = round_.sightings.look(_QUORUM, [_QUORUM], round_.doors.clock).values()
+    if seen.lasted < round_.settings.failover.pd_period:
+        return Done()
+    names = ", ".join(named(round_, "pd", pod) for pod in sorted(lost))
+    what = (
+        f"{len(lost)} of {total} PD members are lost: {names}. PD has no quorum, so nothing is replaced: a human must "
+        "bring back a majority, or recover PD"
+    )
+    return Refused("PDQuorumLost", what)
+
+
+def _tell_transitions(round_: Round, pd: PDStatus) -> None:
+    """Tell of each member that was healthy when last looked at and is not now (15)."""
+    ill = [member for member in _all(pd).values() if not member.health]
+    if not ill:
+        return
+    before = _all(stored_status(round_).pd)
+    for member in ill:
+        if member.name in before and before[member.name].health:
+            reason = "PDMemberUnhealthy" if member.name in pd.members else "PDPeerMemberUnhealthy"
+            tell(round_, reason, f"PD member {member.name} (id {member.id}) is not healthy")
+
+
+def _own(round_: Round) -> dict[str, PDMember]:
+    """The members of the pods that the spec and failover ask for, by pod."""
+    members = round_.status.pd.members
+    pods = [*desired_pods(round_, "pd"), *substitutes(round_, "pd")]
+    found = {pod: members.get(pd_member_name(round_.tc, pod)) or members.get(pod) for pod in pods}
+    return {pod: member for pod, member in found.items() if member is not None}
+
+
+def _all(pd: PDStatus) -> dict[str, PDMember]:
+    return pd.members | pd.peer_members
+
+
+def _is_ready(round_: Round, name: str) -> bool:
+    return any(pod.metadata.name == name and pod.decode_as(Pod).is_ready for pod in pods_of(round_, "pd"))

@@ -1,0 +1,185 @@
+"""How PD gives up a pod: its member hands over, and is removed from the quorum (lifecycle.md 8.3).
+
+One at a time, each with all others healthy, so that every removal is made by a quorum that survives it (I8, I9).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from apis import predicates
+from apis.ordinals import desired_replicas
+from dataplane.errors import Conflict
+from dataplane.pd import Health, Membership
+from dataplane.pd import Member as PDMember
+from member import reach
+from member.departure import Departure
+from member.naming import address_book, ordinal_of, pd_member_name, pod_name
+from member.outcome import Refused, Waiting
+from member.pods import pods_of
+from member.polling import next_look
+from member.proofs import Proof, member_gone, spec_confirmed
+from member.round import Round
+from member.scale_in import ScaleIn
+
+
+@dataclass(frozen=True, slots=True)
+class Voter:
+    """A member of PD; `ordinal` is that of our pod, None for a peer in another cluster."""
+
+    id: int
+    name: str
+    ordinal: int | None
+    healthy: bool
+    leads: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """PD has no such member."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Removing it now could hurt; for what to wait."""
+
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """Let another one lead first."""
+
+    to: Voter
+
+
+@dataclass(frozen=True, slots=True)
+class Remove:
+    """Take the member out of PD."""
+
+    voter: Voter
+
+
+Step: TypeAlias = Gone | Wait | Transfer | Remove
+
+
+def next_step(voters: Sequence[Voter], ordinal: int) -> Step:
+    """The next step to remove the member of a pod (F28, I8, I9, I12)."""
+    leaving = next((voter for voter in voters if voter.ordinal == ordinal), None)
+    if leaving is None:
+        return Gone()
+    rest = [voter for voter in voters if voter is not leaving]
+    ill = [voter for voter in rest if not voter.healthy]
+    healthy = len(rest) - len(ill)
+    if healthy <= len(rest) // 2:
+        return Wait(f"{healthy} of the {len(rest)} PD members that would remain are healthy, which is no quorum")
+    if ill and leaving.healthy:
+        names = ", ".join(voter.name or "the one that joins" for voter in ill)
+        return Wait(f"{leaving.name} leaves PD when all others are healthy; waiting for {names}")
+    return Transfer(_successor(rest, ordinal)) if leaving.leads else Remove(leaving)
+
+
+def _successor(rest: Sequence[Voter], ordinal: int) -> Voter:
+    """Who leads next: the healthy one of the lowest ordinal; of the highest, if the lowest leaves; else a peer."""
+    healthy = [voter for voter in rest if voter.healthy]
+    own = sorted((voter.ordinal, voter.name, voter) for voter in healthy if voter.ordinal is not None)
+    if not own:
+        return min(healthy, key=lambda voter: voter.name)
+    return own[0][2] if own[0][0] < ordinal else own[-1][2]
+
+
+def _leave(leaving: Departure) -> Proof | Waiting | Refused:
+    round_ = leaving.round_
+    if obstacle := _nothing_left_to_lead(round_) or _too_early(leaving):
+        return obstacle
+    soon, pd = next_look(round_, "pd"), reach.pd(round_)
+    members = pd.members()
+    step = next_step(voters(round_, members, pd.health(members=len(members.members))), leaving.ordinal)
+    match step:
+        case Wait(what):
+            return Waiting("ScalingIn", what, soon)
+        case Transfer(to):
+            pd.transfer_leader(to.name)
+            return Waiting("ScalingIn", f"{leaving.name} leads PD; waiting until {to.name} does", soon)
+        case Remove(voter):
+            if not spec_confirmed(round_):
+                return Waiting("SpecChanged", "waiting until the cache shows the TidbCluster as it is", soon)
+            leaving.note()
+            try:
+                pd.delete_member_by_id(voter.id)
+            except Conflict as error:
+                return Waiting("ScalingIn", f"PD does not let {leaving.name} go yet: {error}", soon)
+    waiting = Waiting("ScalingIn", f"waiting until PD has no member of {leaving.name}", soon)
+    return member_gone(round_, leaving.name) or waiting
+
+
+def _nothing_left_to_lead(round_: Round) -> Refused | None:
+    """The refusal to give up the last member, on which everything depends (F34)."""
+    if desired_replicas(round_.tc, "pd") > 0:
+        return None
+    status, spec = round_.status, round_.tc.spec
+    dependents = {
+        "TiKV stores": len(status.tikv.stores),
+        "TiFlash stores": len(status.tiflash.stores),
+        "TiDB members": len(status.tidb.members),
+        "TiCDC replicas": spec.ticdc.replicas if spec.ticdc else 0,
+        "Pump replicas": spec.pump.replicas if spec.pump else 0,
+    }
+    if there := ", ".join(f"{count} {what}" for what, count in dependents.items() if count):
+        return Refused("FailedScaleIn", f"spec.pd.replicas can't be 0 while there are {there}, which need PD")
+    if not any(peer.health for peer in status.pd.peer_members.values()):
+        what = "spec.pd.replicas can't be 0 without a healthy PD elsewhere; suspend PD to keep its data"
+        return Refused("FailedScaleIn", what)
+    return None
+
+
+def _too_early(leaving: Departure) -> Waiting | None:
+    round_ = leaving.round_
+    soon = next_look(round_, "pd")
+    if not predicates.is_synced(round_.tc, "pd"):
+        return Waiting("PDUnknown", "PD shrinks when it tells its members", soon)
+    above = [pod.metadata.name for pod in pods_of(round_, "pd") if ordinal_of(pod.metadata.name) > leaving.ordinal]
+    if above:
+        return Waiting("ScalingIn", f"waiting until pod {', '.join(above)} is gone")
+    return None
+
+
+def voters(round_: Round, found: Membership, healths: Sequence[Health]) -> list[Voter]:
+    """PD's members, as they are told now."""
+    healthy = {health.member_id for health in healths if health.healthy}
+    leader = found.leader.id if found.leader else 0
+    return [
+        Voter(each.id, each.name, _ordinal(round_, each), each.id in healthy, each.id == leader)
+        for each in found.members
+    ]
+
+
+def _ordinal(round_: Round, member: PDMember) -> int | None:
+    """The pod of a member, by its URLs or by either of its names (8.3 BETTER, F24)."""
+    book = address_book(round_.tc)
+    urls = (*member.client_urls, *member.peer_urls)
+    by_url = next((found for url in urls if (found := book.ordinal_of("pd", url)) is not None), None)
+    if by_url is not None:
+        return by_url
+    tail = member.name.partition(".")[0].rpartition("-")[2]
+    if not tail.isdecimal():
+        return None
+    pod = pod_name(round_.tc, "pd", int(tail))
+    names = {pod.lower(), pd_member_name(round_.tc, pod).lower()}
+    return int(tail) if member.name.lower() in names else None
+
+
+def _stay(staying: Departure) -> Proof | Waiting | None:
+    """Keep a member that was about to leave, unless PD has removed it: its data can't join again."""
+    round_ = staying.round_
+    soon = next_look(round_, "pd")
+    if not predicates.is_synced(round_.tc, "pd"):
+        return Waiting("PDUnknown", f"whether {staying.name} can stay is seen when PD tells its members", soon)
+    members = reach.pd(round_).members().members
+    if any(_ordinal(round_, member) == staying.ordinal for member in members):
+        staying.clear()
+        return None
+    return member_gone(round_, staying.name) or Waiting("PDUnknown", "PD tells no members", soon)
+
+
+SCALE_IN = ScaleIn(limit=lambda _: 1, leave=_leave, stay=_stay)

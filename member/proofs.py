@@ -1,0 +1,127 @@
+"""What only a live read of this round can show (F1, F5, O5, design.md 3.6).
+
+Making a StatefulSet smaller and lowering its partition take a Proof, and nothing but the functions here makes one. For
+the deletion of objects of Kubernetes there is `kube.deletion.Evidence`.
+"""
+
+from collections.abc import Sequence
+
+import kube.errors
+from apis.identity import instance_name
+from dataplane.errors import NotBootstrapped, NotFound
+from dataplane.pd import Store
+from kube.objects import Object
+from kube.resources import PODS, TIDB_CLUSTERS
+from member import labels, reach
+from member.naming import address_book, ordinal_of, pd_member_name
+from member.round import Round
+
+_LIVE_READ = object()
+
+_TOMBSTONE = "Tombstone"
+
+
+class Proof:
+    """Something that was seen live in this round; `what` says it in words."""
+
+    __slots__ = ("what",)
+
+    def __init__(self, maker: object, what: str) -> None:
+        """Raise TypeError for any maker but a live read."""
+        if maker is not _LIVE_READ:
+            raise TypeError("a proof comes from a live read in member.proofs")
+        self.what = what
+
+    def __repr__(self) -> str:
+        """What was seen."""
+        return f"<Proof: {self.what}>"
+
+
+def pods_live(round_: Round, component: str) -> tuple[list[Object], Proof]:
+    """The pods of a component as the API server has them now, by name. Raises ApiError, TransportError."""
+    selector = (
+        f"{labels.NAME}={labels.TIDB_CLUSTER},{labels.MANAGED_BY}={labels.TIDB_OPERATOR},"
+        f"{labels.INSTANCE}={instance_name(round_.tc)},{labels.COMPONENT}={component}"
+    )
+    page = round_.doors.client.list_page(PODS, round_.namespace, label_selector=selector)
+    pods = sorted(page.items, key=lambda pod: pod.metadata.name)
+    return pods, Proof(_LIVE_READ, f"the pods of {component} as they are now")
+
+
+def member_gone(round_: Round, pod: str) -> Proof | None:
+    """Whether PD, asked now, has no member of this pod: by neither of its names, by none of its URLs (I4).
+
+    Raises DataPlaneError.
+    """
+    answer = reach.pd(round_).members()
+    names = {pd_member_name(round_.tc, pod).lower(), pod.lower()}
+    book, ordinal = address_book(round_.tc), ordinal_of(pod)
+    for member in answer.members:
+        urls = (*member.client_urls, *member.peer_urls)
+        if member.name.lower() in names or any(book.ordinal_of("pd", url) == ordinal for url in urls):
+            return None
+    if not answer.members or not _is_ours(round_, answer.cluster_id):
+        return None
+    return Proof(_LIVE_READ, f"PD has no member of {pod}")
+
+
+def store_gone(round_: Round, store_id: int, address: str) -> Proof | None:
+    """Whether PD, asked now, knows a store as Tombstone, or, being this cluster's PD, not at all any more (I3).
+
+    A store at another address than `address`, when that is known, proves nothing. Raises DataPlaneError.
+    """
+    pd = reach.pd(round_)
+    try:
+        store = pd.store(store_id)
+    except NotFound:
+        gone = _is_ours(round_, pd.cluster_id())
+        return Proof(_LIVE_READ, f"PD does not know store {store_id} any more") if gone else None
+    if store.state_name != _TOMBSTONE or (address and store.address != address):
+        return None
+    return Proof(_LIVE_READ, f"store {store_id} is Tombstone")
+
+
+def no_store(round_: Round, component: str, pod: str) -> Proof | None:
+    """Whether PD, asked now, has no store at the address of this pod, unless it is Tombstone (I3).
+
+    That holds for a pod that never registered as well. A PD that knows of no store at all, though it is bootstrapped,
+    proves nothing. Raises DataPlaneError.
+    """
+    pd, book = reach.pd(round_), address_book(round_.tc)
+    try:
+        stores: Sequence[Store] = pd.stores()
+        believable = bool(stores)
+    except NotBootstrapped:
+        stores, believable = (), not round_.status.tikv.stores
+    there = any(book.ordinal_of(component, store.address) == ordinal_of(pod) for store in stores)
+    if there or not believable or not _is_ours(round_, pd.cluster_id()):
+        return None
+    return Proof(_LIVE_READ, f"PD has no store of {pod}")
+
+
+def spec_confirmed(round_: Round) -> Proof | None:
+    """Whether the TidbCluster, read live, is the one, and has the spec, that this round decides upon (F4, F5).
+
+    Raises ApiError, TransportError.
+    """
+    decided_on = round_.owner
+    try:
+        live = round_.doors.client.get(TIDB_CLUSTERS, round_.name, round_.namespace)
+    except kube.errors.NotFound:
+        return None
+    if live.metadata.uid != decided_on.metadata.uid or live.metadata.deletion_timestamp:
+        return None
+    if live.decode().get("spec") != decided_on.decode().get("spec"):
+        return None
+    return Proof(_LIVE_READ, "the TidbCluster wants what this round decides upon")
+
+
+def same_cluster(round_: Round) -> Proof | None:
+    """Whether PD, asked now, is that of this cluster (F40, I7). Raises DataPlaneError."""
+    if not _is_ours(round_, reach.pd(round_).cluster_id()):
+        return None
+    return Proof(_LIVE_READ, "PD is that of this cluster")
+
+
+def _is_ours(round_: Round, cluster_id: int) -> bool:
+    return bool(cluster_id) and round_.status.cluster_id in ("", str(cluster_id))

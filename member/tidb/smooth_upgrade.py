@@ -1,0 +1,107 @@
+"""Pausing the users' DDL while TiDB's servers are upgraded one by one (lifecycle.md 7.6).
+
+What is owed to the cluster, `finish`, is written down on the TidbCluster before TiDB is asked to `start`, and that TiDB
+agreed is written down after it (F26): annotations that are there mean that DDL may be paused, and one of them, the
+time, that it is. They go when TiDB has agreed to the end.
+"""
+
+from collections.abc import Mapping
+
+from apis import predicates
+from apis.images import NEWEST, order, version_of
+from apis.ordinals import desired_ordinals
+from apis.tidbcluster import TidbCluster
+from dataplane.tidb import TiDBClient
+from kube.objects import Json
+from kube.resources import TIDB_CLUSTERS
+from member import labels, reach
+from member.naming import pod_name
+from member.outcome import Waiting
+from member.polling import next_look
+from member.round import Round
+from member.status import image_of, is_rolling, stamp
+
+_ANNOTATIONS = (
+    labels.SMOOTH_UPGRADE_DDL_PAUSED,
+    labels.SMOOTH_UPGRADE_SOURCE_VERSION,
+    labels.SMOOTH_UPGRADE_TARGET_VERSION,
+    labels.SMOOTH_UPGRADE_STARTED_AT,
+)
+
+_FIRST_LTS, _BEYOND_LTS, _FIRST = (7, 1, 2), (7, 2, 0), (7, 4, 0)
+
+
+def can_pause(source: str, target: str) -> bool:
+    """Whether TiDB's servers can be told to pause DDL between two versions, both with a leading v."""
+    if not (source.startswith("v") and target.startswith("v")):
+        return False
+    old, new = order(source), order(target)
+    if NEWEST in (old, new) or new <= old:
+        return False
+    from_lts = _FIRST_LTS <= old < _BEYOND_LTS
+    within_lts = from_lts and _FIRST_LTS <= new < _BEYOND_LTS
+    return within_lts or ((from_lts or old >= _FIRST) and new >= _FIRST)
+
+
+def begin(round_: Round, body: Json, desired: Json) -> Waiting | None:
+    """Pause DDL before a template with another version goes in. Raises DataPlaneError, ApiError, TransportError."""
+    source, target = (version_of(image_of(tree, "tidb")) for tree in (body, desired))
+    marks, server = _marks(round_.tc), _server(round_)
+    wanted = {
+        labels.SMOOTH_UPGRADE_DDL_PAUSED: "true",
+        labels.SMOOTH_UPGRADE_SOURCE_VERSION: source,
+        labels.SMOOTH_UPGRADE_TARGET_VERSION: target,
+    }
+    is_this = wanted.items() <= marks.items()
+    if server is None or source == target:
+        # where none serves, nobody runs DDL, and none must wait to be healed (F11)
+        return None
+    if marks and not is_this:
+        _end(round_, server)
+        return Waiting("ResumingDDL", "another upgrade begins: DDL goes on before it is paused again")
+    if labels.SMOOTH_UPGRADE_STARTED_AT in marks or not can_pause(source, target):
+        return None
+    if not is_this:
+        _write(round_, wanted)
+    server.start_upgrade()
+    _write(round_, {**wanted, labels.SMOOTH_UPGRADE_STARTED_AT: stamp(round_.doors.clock.wall())})
+    return None
+
+
+def finish(round_: Round) -> Waiting | None:
+    """Let DDL go on when all servers run the newest template and are healthy (I39). Raises as `begin`."""
+    if not _marks(round_.tc):
+        return None
+    live, server = round_.stateful_set("tidb"), _server(round_)
+    settled = live is not None and not is_rolling(live.decode()) and predicates.tidb_all_members_ready(round_.tc)
+    if server is None or not settled:
+        what = "DDL is paused until all servers are upgraded and healthy"
+        return Waiting("DDLPaused", what, next_look(round_, "tidb"))
+    _end(round_, server)
+    return None
+
+
+def _end(round_: Round, server: TiDBClient) -> None:
+    server.finish_upgrade()
+    _write(round_, {})
+
+
+def _server(round_: Round) -> TiDBClient | None:
+    """The healthy server of the lowest ordinal."""
+    members, tc = round_.status.tidb.members, round_.tc
+    names = (pod_name(tc, "tidb", ordinal) for ordinal in desired_ordinals(tc, "tidb"))
+    healthy = (name for name in names if name in members and members[name].health)
+    return next((reach.tidb(round_, name) for name in healthy), None)
+
+
+def _marks(tc: TidbCluster) -> Mapping[str, str]:
+    return {key: value for key, value in tc.metadata.annotations.items() if key in _ANNOTATIONS}
+
+
+def _write(round_: Round, marks: Mapping[str, str]) -> None:
+    """Put these annotations on the TidbCluster in place of those that are there; the spec is not touched (I30)."""
+    meta = round_.owner.metadata
+    identity = {"uid": meta.uid, "resourceVersion": meta.resource_version}
+    annotations = {key: marks.get(key) for key in _ANNOTATIONS if key in marks or key in meta.annotations}
+    body = {"metadata": identity | {"annotations": annotations}}
+    round_.owner = round_.doors.client.patch(TIDB_CLUSTERS, meta.name, meta.namespace, body)

@@ -1,0 +1,157 @@
+"""Moving region leaders off a store before its pod is restarted, and letting them come back (lifecycle.md 7.4).
+
+Three marks tell what we owe, whatever becomes of this process. In the status of the store: how many leaders it had,
+written before anything else happens, kept until they are back. On the pod: since when it is being evicted, or since
+when it is not any more. In PD: the scheduler itself, which is the truth about whether leaders move (F17).
+A scheduler without a mark of ours is somebody else's (F16).
+"""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+
+from apis import duration, predicates
+from apis.ordinals import desired_replicas
+from apis.shared import TiKVStore
+from dataplane.errors import DataPlaneError
+from kube.events import WARNING
+from kube.objects import Object
+from kube.resources import PODS
+from member import labels, reach
+from member.naming import ordinal_of
+from member.outcome import Waiting
+from member.pods import Pod, pods_of
+from member.polling import look_after, look_on_progress
+from member.round import Round
+from member.status import stamp
+
+_WORTH_WAITING_FOR = 200
+"""Leaders; a store that had fewer is not waited for."""
+
+_COMMANDS = (labels.EVICT_LEADER, labels.EVICT_LEADER_FOR_RESIZE)
+"""What users, and the resizer, ask for on a pod: their schedulers are theirs (13)."""
+
+
+def store_of(round_: Round, pod: str) -> TiKVStore | None:
+    """The store of a pod, as PD last told."""
+    return next((store for store in round_.status.tikv.stores.values() if store.pod_name == pod), None)
+
+
+def evict(round_: Round, pod: Object, store: TiKVStore) -> Waiting | None:
+    """Move the leaders away, a step in each round; None when none is left, or when it took too long.
+
+    Raises DataPlaneError, ApiError, TransportError.
+    """
+    clock, tikv = round_.doors.clock, round_.tc.spec.tikv
+    limit = duration.seconds((tikv and tikv.evict_leader_timeout) or "0s")
+    if store.leader_count_before_upgrade is None:
+        # this mark outlives the pod, so it must be stored before there is a scheduler
+        store.leader_count_before_upgrade = store.leader_count
+        return Waiting("EvictingLeaders", _sentence(pod, store, ""), look_after(0.0))
+    begun = _time(pod.metadata.annotations.get(labels.EVICT_LEADER_BEGIN_TIME, ""))
+    if begun is not None and begun + timedelta(seconds=limit) < clock.wall():
+        # before anything is read that may not be readable (F18)
+        what = f"{_sentence(pod, store, '')}: {limit:.0f} s are over, it is restarted nevertheless"
+        round_.doors.recorder.event(round_.owner, WARNING, "EvictLeaderTimeout", what)
+        return None
+    pd = reach.pd(round_)
+    if begun is None or begun > clock.wall() or int(store.id) not in pd.evicting_stores():
+        begun = clock.wall()
+        _mark(round_, pod, {labels.EVICT_LEADER_BEGIN_TIME: stamp(begun)})
+        pd.begin_evict_leaders(int(store.id))
+    until = f", timeout at {stamp(begun + timedelta(seconds=limit))}"
+    age = (clock.wall() - begun).total_seconds()
+    try:
+        left = reach.tikv(round_, pod.metadata.name).leader_count()
+    except DataPlaneError as error:
+        return Waiting("EvictingLeaders", f"{_sentence(pod, store, until)}; it does not tell: {error}", look_after(age))
+    if left == 0:
+        return None
+    again = look_on_progress(store.leader_count_before_upgrade, left, age)
+    return Waiting("EvictingLeaders", _sentence(pod, store, until), again)
+
+
+def resume(round_: Round, selected: str) -> Waiting | None:
+    """End the evictions that we began and that are not wanted any more: of every pod that serves, but `selected`.
+
+    A pod that is not Ready, or whose store is not Up, keeps its scheduler until it is (F15). Raises as `evict`.
+    """
+    waits = [
+        wait for pod, store in _owed(round_) if pod.metadata.name != selected and (wait := _end(round_, pod, store))
+    ]
+    return waits[0] if waits else None
+
+
+def coming_back(store: TiKVStore) -> str:
+    """What a store still lacks after an eviction; empty when nothing, or so little that nobody waits for it."""
+    before = store.leader_count_before_upgrade or 0
+    if before < _WORTH_WAITING_FOR:
+        return ""
+    return f"leads regions again: {store.leader_count} now, {before} before"
+
+
+def _owed(round_: Round) -> Iterator[tuple[Object, TiKVStore]]:
+    """The pods that serve, are to stay, and bear a mark of ours."""
+    tikv, wanted = round_.status.tikv, desired_replicas(round_.tc, "tikv")
+    if not tikv.synced:
+        return
+    for pod in pods_of(round_, "tikv"):
+        name, annotations = pod.metadata.name, pod.metadata.annotations
+        store = store_of(round_, name)
+        if store is None or store.state != predicates.STORE_UP or ordinal_of(name) >= wanted:
+            continue
+        if store.leader_count_before_upgrade is None and labels.EVICT_LEADER_BEGIN_TIME not in annotations:
+            continue
+        if name in tikv.evict_leader or any(command in annotations for command in _COMMANDS):
+            continue
+        if not pod.metadata.deletion_timestamp and pod.decode_as(Pod).is_ready:
+            yield pod, store
+
+
+def _end(round_: Round, pod: Object, store: TiKVStore) -> Waiting | None:
+    """Let the leaders come back, and forget that they were away when enough of them are there."""
+    annotations, now = pod.metadata.annotations, round_.doors.clock.wall()
+    ended = _time(annotations.get(labels.TIKV_EVICT_LEADER_END_AT, ""))
+    if ended is None or labels.EVICT_LEADER_BEGIN_TIME in annotations:
+        reach.pd(round_).end_evict_leaders(int(store.id))
+        ended = now
+    age = (now - ended).total_seconds()
+    if _are_back(store) or age >= _patience(round_):
+        _mark(round_, pod, {})
+        store.leader_count_before_upgrade = None
+        return None
+    _mark(round_, pod, {labels.TIKV_EVICT_LEADER_END_AT: stamp(ended)})
+    return Waiting("LeadersComingBack", f"waiting until {pod.metadata.name} {coming_back(store)}", look_after(age))
+
+
+def _are_back(store: TiKVStore) -> bool:
+    before = store.leader_count_before_upgrade or 0
+    return before < _WORTH_WAITING_FOR or store.leader_count >= before * 2 // 3
+
+
+def _patience(round_: Round) -> float:
+    tikv = round_.tc.spec.tikv
+    return duration.seconds((tikv and tikv.wait_leader_transfer_back_timeout) or "0s")
+
+
+def _mark(round_: Round, pod: Object, marks: Mapping[str, str]) -> None:
+    """Give a pod these marks of an eviction and no other."""
+    ours = (labels.EVICT_LEADER_BEGIN_TIME, labels.TIKV_EVICT_LEADER_END_AT)
+    meta = pod.metadata
+    before = {key: value for key, value in meta.annotations.items() if key in ours}
+    identity = {"name": meta.name, "namespace": meta.namespace}
+    desired = {"apiVersion": "v1", "kind": "Pod", "metadata": identity | {"annotations": dict(marks)}}
+    round_.doors.applier.apply(PODS, desired, pod, applied={"metadata": {"annotations": before}})
+
+
+def _time(text: str) -> datetime | None:
+    """The time that an annotation holds; None when it holds none that can be read."""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return found if found.tzinfo else None
+
+
+def _sentence(pod: Object, store: TiKVStore, end: str) -> str:
+    """What is going on. The count is the status's, which does not move with every single leader."""
+    return f"evicting leaders from {pod.metadata.name} (store {store.id}): {store.leader_count} left{end}"

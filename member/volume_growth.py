@@ -1,0 +1,148 @@
+"""The next step of one volume claim towards the size that its spec wants (lifecycle.md 10.2). Pure.
+
+A claim carries, in v1.6's annotations, what it is on the way to (`spec.`) and where it has arrived (`status.`); while
+their revisions differ, it is on the way. Kubernetes and its storage drivers do the growing.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TypeAlias
+
+from apis.quantity import parse
+
+_MINIMUM_WAIT = 60.0
+"""Seconds between two changes of one claim; storage providers limit how often a volume may change."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the spec wants of a volume: `field` is the path of its size. An empty class leaves the choice open."""
+
+    field: str
+    size: str
+    storage_class: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeClaim:
+    """A bound claim as it is. The class is the one it got; `can_grow` is that class's word, None when unknown.
+
+    `spec_` and `status_` are the annotations; `changed_at` (RFC 3339) tells when the last change began or ended.
+    """
+
+    name: str
+    requested: str
+    capacity: str
+    storage_class: str
+    can_grow: bool | None = None
+    spec_revision: str = ""
+    spec_size: str = ""
+    status_revision: str = ""
+    status_size: str = ""
+    changed_at: str = ""
+
+    @property
+    def is_changing(self) -> bool:
+        """Whether a change that was begun has not ended yet."""
+        return self.spec_revision != self.status_revision
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """The claim is as wanted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """The claim can't become what is wanted; `why` is a sentence for the user."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """Note the new size in the claim and ask for it."""
+
+    revision: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Ask for the size that is noted already."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """Note that the claim has arrived."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Nothing to do but wait, for what; `seconds` when it is known for how long."""
+
+    what: str
+    seconds: float | None = None
+
+
+Step: TypeAlias = Settled | Refuse | Begin | Ask | Finish | Wait
+
+
+def next_step(claim: VolumeClaim, wanted: Wanted, now: datetime) -> Step:
+    """What to do about a claim, and why. Raises ValueError when a size is not a quantity."""
+    if impossible := _impossible(claim, wanted):
+        return Refuse(impossible)
+    size = parse(wanted.size)
+    if claim.is_changing and claim.spec_size and parse(claim.spec_size) == size:
+        return _go_on(claim, wanted)
+    if not claim.is_changing and parse(claim.status_size or claim.requested) == size:
+        return Settled()
+    wait = _MINIMUM_WAIT - _age(claim.changed_at, now)
+    if not claim.is_changing and wait > 0:
+        return Wait(f"PersistentVolumeClaim {claim.name} has just changed; it changes again in {wait:.0f} s", wait)
+    return Begin(_number(claim.spec_revision) + 1)
+
+
+def _impossible(claim: VolumeClaim, wanted: Wanted) -> str:
+    """Why the claim can never be as wanted, and what to do; empty when it can."""
+    of = f"{wanted.field}: PersistentVolumeClaim {claim.name} has"
+    if wanted.storage_class not in ("", claim.storage_class):
+        return (
+            f"{of} storage class {claim.storage_class}, which can't become {wanted.storage_class} while it holds data; "
+            "set the class back"
+        )
+    size, capacity = parse(wanted.size), parse(claim.capacity)
+    if size < capacity:
+        return f"{of} {claim.capacity} and can't shrink to {wanted.size}; set {claim.capacity} or more"
+    if size == capacity < parse(claim.requested):
+        return (
+            f"{of} {claim.capacity}, asks for {claim.requested}, and Kubernetes lets it ask for no less than "
+            f"it has; set more than {claim.capacity}"
+        )
+    if size > capacity and claim.can_grow is False:
+        return (
+            f"{of} storage class {claim.storage_class}, which does not exist or lacks allowVolumeExpansion; "
+            f"allow it there, or set {claim.capacity}"
+        )
+    return ""
+
+
+def _go_on(claim: VolumeClaim, wanted: Wanted) -> Step:
+    size = parse(wanted.size)
+    if parse(claim.requested) != size:
+        return Ask()
+    if parse(claim.capacity) < size:
+        return Wait(
+            f"waiting until PersistentVolumeClaim {claim.name} has grown from {claim.capacity} to {wanted.size}"
+        )
+    return Finish()
+
+
+def _number(revision: str) -> int:
+    return int(revision) if revision.isdecimal() else 0
+
+
+def _age(since: str, now: datetime) -> float:
+    try:
+        return (now - datetime.fromisoformat(since)).total_seconds()
+    except ValueError:
+        return _MINIMUM_WAIT

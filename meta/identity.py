@@ -1,0 +1,105 @@
+"""Which cluster, member and store a pod is, and with it its claims and their volumes (lifecycle.md 11.4). Pure.
+
+What PD said in this round wins over a label; where PD did not answer, labels stay as they are (F7, F50).
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from apis import predicates
+from apis.shared import TiKVStore
+from apis.tidbcluster import TidbCluster, TiFlashStatus, TiKVStatus
+from kube.objects import Object
+from member import labels
+from member.labels import base_labels
+from member.status import stamp
+from meta.marking import Marks
+
+IDS = (labels.CLUSTER_ID, labels.MEMBER_ID, labels.STORE_ID)
+
+_OWN_ID = {"pd": labels.MEMBER_ID, "tikv": labels.STORE_ID, "tiflash": labels.STORE_ID}
+
+_JOINING = 60.0
+"""Seconds that a pod may take to be known to PD before it is labelled without that."""
+
+_FROM_CLAIM = (labels.COMPONENT, labels.NAME, labels.MANAGED_BY, labels.INSTANCE, *IDS)
+
+
+def of_pod(tc: TidbCluster, cluster_id: str, pod: Object, now: datetime) -> Marks:
+    """The marks of a pod, from the status; `cluster_id` is empty while it is unknown."""
+    kind = pod.metadata.labels.get(labels.COMPONENT, "")
+    ids = {labels.CLUSTER_ID: cluster_id}
+    if kind == "pd":
+        ids[labels.MEMBER_ID] = _member_id(tc, pod.metadata.name)
+    stores = _stores(tc, kind)
+    if stores is None:
+        return Marks(_given(ids))
+    labelled = pod.metadata.labels.get(labels.STORE_ID, "")
+    store = store_of(stores, pod.metadata.name, labelled)
+    ids[labels.STORE_ID] = store
+    if kind != "tikv":
+        return Marks(_given(ids))
+    if store or not labelled:
+        return Marks(_given(ids), without=(labels.TIKV_NO_ACTIVE_STORE_SINCE,))
+    since = pod.metadata.annotations.get(labels.TIKV_NO_ACTIVE_STORE_SINCE) or stamp(now)
+    return Marks(_given(ids), {labels.TIKV_NO_ACTIVE_STORE_SINCE: since})
+
+
+def is_about_to_join(pod: Object, marks: Marks, now: datetime) -> bool:
+    """Whether a new pod gets its ids soon: then it is labelled once, with all of them."""
+    meta = pod.metadata
+    own = _OWN_ID.get(meta.labels.get(labels.COMPONENT, ""), labels.CLUSTER_ID)
+    if own in marks.labels or any(key in meta.labels for key in IDS) or not meta.creation_timestamp:
+        return False
+    return (now - datetime.fromisoformat(meta.creation_timestamp)).total_seconds() < _JOINING
+
+
+def of_claim(tc: TidbCluster, pod: Object) -> Marks:
+    """The marks of a claim: those of its pod.
+
+    A claim that was there before its pod, such as a restored one, also gets what claims made from templates carry.
+    """
+    name, carried = pod.metadata.name, pod.metadata.labels
+    base = base_labels(tc, carried[labels.COMPONENT])
+    return Marks(base | _picked(carried, IDS) | {labels.POD_NAME: name}, {labels.POD_NAME: name})
+
+
+def of_volume(claim: Object) -> Marks:
+    """The marks of a volume: those of its claim."""
+    meta = claim.metadata
+    own = {labels.NAMESPACE: meta.namespace}
+    return Marks(own | _picked(meta.labels, _FROM_CLAIM), _picked(meta.annotations, (labels.POD_NAME,)))
+
+
+def store_of(stores: Mapping[str, TiKVStore], pod: str, labelled: str) -> str:
+    """The id of a pod's store, empty when it has none.
+
+    Of several stores at one address the one that is Up, else the newest; the labelled one as long as it is Up.
+    """
+    own = [store for store in stores.values() if store.pod_name == pod]
+    if any(store.id == labelled and store.state == predicates.STORE_UP for store in own):
+        return labelled
+    newest = max(own, key=lambda store: (store.state == predicates.STORE_UP, int(store.id)), default=None)
+    return newest.id if newest else ""
+
+
+def _member_id(tc: TidbCluster, pod: str) -> str:
+    if not tc.status.pd.synced:
+        return ""
+    return next((m.id for m in tc.status.pd.members.values() if m.name.partition(".")[0] == pod), "")
+
+
+def _stores(tc: TidbCluster, kind: str) -> Mapping[str, TiKVStore] | None:
+    """The stores of a component as PD named them in this round; None when it did not, or there are none to name."""
+    status = predicates.status_of(tc, kind)
+    if not isinstance(status, TiKVStatus | TiFlashStatus) or not status.synced:
+        return None
+    return status.stores
+
+
+def _given(ids: Mapping[str, str]) -> dict[str, str]:
+    return {key: value for key, value in ids.items() if value}
+
+
+def _picked(there: Mapping[str, str], keys: tuple[str, ...]) -> dict[str, str]:
+    return {key: there[key] for key in keys if there.get(key)}

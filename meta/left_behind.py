@@ -1,0 +1,128 @@
+"""What becomes of a claim that a scale-in left behind, or that a scheduler has locked (lifecycle.md 8.5, 11.2). Pure.
+
+Everything here is decided on what is cached; what destroys data is confirmed live by `meta.pvc_cleaner`.
+"""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from apis import predicates
+from apis.ordinals import desired_ordinals
+from apis.tidbcluster import PDStatus, TidbCluster, TiFlashStatus, TiKVStatus
+from kube.objects import Object
+from member import labels
+from member.claims import Claim
+from member.naming import member_name
+from member.pods import Pod
+from meta.looking import own_claims
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """The claim stays as it is, because of this."""
+
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unlock:
+    """The scheduler's lock has served its purpose."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reprieve:
+    """The claim is in use again: it is not to be deleted any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reclaim:
+    """The claim and its volume may go, once that is confirmed live."""
+
+
+def lock_step(claim: Object, pod: Object | None) -> Unlock | Keep:
+    """Whether the scheduler still needs its lock on a claim; `pod` is the one that the claim names."""
+    annotations = claim.metadata.annotations
+    if labels.POD_SCHEDULING not in annotations:
+        return Keep("it is not locked")
+    if labels.PVC_DEFER_DELETING in annotations:
+        return Unlock()
+    if not annotations.get(labels.POD_NAME):
+        return Keep("it names no pod")
+    if pod is None:
+        return Keep("its pod does not exist")
+    if not claim.decode_as(Claim).is_bound or not pod.decode_as(Pod).spec.node_name:
+        return Keep("its pod is being scheduled")
+    return Unlock()
+
+
+Step: TypeAlias = Reprieve | Reclaim | Keep
+
+
+def deferred_step(tc: TidbCluster, claim: Object, pod: Object | None) -> Step:
+    """The next step for a claim that may be left behind; `pod` is the one that the claim names."""
+    meta = claim.metadata
+    kind = meta.labels.get(labels.COMPONENT, "")
+    ordinal = _ordinal(tc, kind, meta.annotations.get(labels.POD_NAME, ""))
+    if labels.PVC_DEFER_DELETING not in meta.annotations:
+        return Keep("it is not left behind")
+    if meta.deletion_timestamp:
+        return Keep("it is being deleted")
+    if ordinal is None:
+        return Keep("it names no pod of this cluster")
+    if ordinal in desired_ordinals(tc, kind):
+        in_use = pod is not None and meta.name in own_claims(pod) and _serves(tc, kind, pod)
+        return Reprieve() if in_use else Keep("its pod is wanted again")
+    because = _why_kept(tc, claim, kind, pod)
+    return Keep(because) if because else Reclaim()
+
+
+def _ordinal(tc: TidbCluster, kind: str, pod: str) -> int | None:
+    """The ordinal of a pod of a component; None for any other name."""
+    prefix, _, number = pod.rpartition("-")
+    return int(number) if prefix == member_name(tc, kind) and number.isdecimal() else None
+
+
+def _why_kept(tc: TidbCluster, claim: Object, kind: str, pod: Object | None) -> str:
+    """What keeps a claim whose ordinal is not wanted, empty when nothing does."""
+    if not tc.spec.enable_pv_reclaim:
+        return "spec.enablePVReclaim is false"
+    if not claim.decode_as(Claim).is_bound:
+        return "it is not bound"
+    if pod is not None:
+        return "its pod still exists"
+    if _is_known(tc, claim, kind):
+        return "its member may still be in PD"
+    return ""
+
+
+def _serves(tc: TidbCluster, kind: str, pod: Object) -> bool:
+    """Whether a pod works with its data: marked data of a removed member must not lose its mark."""
+    if pod.metadata.deletion_timestamp or not pod.decode_as(Pod).is_ready:
+        return False
+    name, status = pod.metadata.name, predicates.status_of(tc, kind)
+    if isinstance(status, PDStatus):
+        return status.synced and name in _members(status)
+    if isinstance(status, TiKVStatus | TiFlashStatus):
+        up = (store for store in status.stores.values() if store.state == predicates.STORE_UP)
+        return status.synced and any(store.pod_name == name for store in up)
+    return True
+
+
+def _is_known(tc: TidbCluster, claim: Object, kind: str) -> bool:
+    """Whether PD has a member or store with the data of this claim, or could not be asked (I1)."""
+    carried, status = claim.metadata.labels, predicates.status_of(tc, kind)
+    pod = claim.metadata.annotations[labels.POD_NAME]
+    if isinstance(status, PDStatus):
+        ids = {member.id for member in (*status.members.values(), *status.peer_members.values())}
+        return not status.synced or pod in _members(status) or carried.get(labels.MEMBER_ID) in ids
+    if isinstance(status, TiKVStatus | TiFlashStatus):
+        stores = (*status.stores.values(), *status.peer_stores.values())
+        ids = {store.id for store in stores}
+        on_it = any(store.pod_name == pod for store in status.stores.values())
+        return not status.synced or on_it or carried.get(labels.STORE_ID) in ids
+    return True
+
+
+def _members(status: PDStatus) -> set[str]:
+    """The pods that are members of PD."""
+    return {member.name.partition(".")[0] for member in status.members.values()}

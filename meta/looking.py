@@ -1,0 +1,97 @@
+"""What the stages look at: claims and volumes of one cluster, and an object once more when it changed meanwhile."""
+
+from collections.abc import Callable, Collection
+
+import msgspec
+
+from apis.identity import instance_name
+from kube.errors import Conflict, NotFound
+from kube.objects import Object
+from kube.resources import PERSISTENT_VOLUMES, Resource
+from member import labels
+from member.claims import Claim, claim_names
+from member.naming import pvc_name
+from member.round import Round
+
+
+class ClaimReference(msgspec.Struct):
+    """The claim that a volume is for."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+
+
+class VolumeSpec(msgspec.Struct, rename="camel"):
+    """What the stages read of a volume's spec."""
+
+    claim_ref: ClaimReference | None = None
+    persistent_volume_reclaim_policy: str = ""
+
+
+class Volume(msgspec.Struct):
+    """A PersistentVolume, as far as the stages read it."""
+
+    spec: VolumeSpec
+
+
+def claims_of_cluster(round_: Round, components: Collection[str]) -> list[Object]:
+    """The cached claims of some components, by name."""
+    selector = {
+        labels.NAME: labels.TIDB_CLUSTER,
+        labels.MANAGED_BY: labels.TIDB_OPERATOR,
+        labels.INSTANCE: instance_name(round_.tc),
+    }
+    found = round_.listers.persistent_volume_claims.list(round_.namespace, selector)
+    return sorted(
+        (claim for claim in found if claim.metadata.labels.get(labels.COMPONENT) in components),
+        key=lambda claim: claim.metadata.name,
+    )
+
+
+def own_claims(pod: Object) -> list[str]:
+    """The names of the claims that were made for a pod from its templates; what else it mounts is the user's."""
+    name = pod.metadata.name
+    return [claim for volume, claim in claim_names(pod).items() if claim == pvc_name(volume, name)]
+
+
+def volume_of(round_: Round, claim: Object) -> Object | None:
+    """The volume of a bound claim; None when the API server has none of that name, or it is another claim's.
+
+    Only volumes that carry our labels are cached, so one that does not yet is read live: once, since it is labelled
+    then. Raises ApiError, TransportError.
+    """
+    name = claim.decode_as(Claim).spec.volume_name
+    lister = round_.listers.persistent_volumes
+    cached = lister.get("", name) if lister else None
+    volume = cached or live(round_, PERSISTENT_VOLUMES, name)
+    return volume if volume is not None and _is_for(volume, claim) else None
+
+
+def _is_for(volume: Object, claim: Object) -> bool:
+    reference = volume.decode_as(Volume).spec.claim_ref
+    return reference is not None and reference.uid == claim.metadata.uid
+
+
+def live(round_: Round, resource: Resource, name: str, namespace: str = "") -> Object | None:
+    """An object as the API server has it now; None when it has none. Raises ApiError, TransportError."""
+    try:
+        return round_.doors.client.get(resource, name, namespace)
+    except NotFound:
+        return None
+
+
+def on_current(
+    round_: Round, resource: Resource, cached: Object, write: Callable[[Object], Object | None]
+) -> Object | None:
+    """Decide and write; when the object has changed since it was cached, do so once more on a live read (F3).
+
+    What `write` gives, or None when the object is gone or is another one by now. Raises Conflict when it changes all
+    the time, other ApiErrors, TransportError.
+    """
+    meta = cached.metadata
+    try:
+        return write(cached)
+    except (Conflict, NotFound):
+        fresh = live(round_, resource, meta.name, meta.namespace)
+        return write(fresh) if fresh is not None and fresh.metadata.uid == meta.uid else None

@@ -1,0 +1,64 @@
+"""The stage `orphan_pods_cleaner`: pods that wait for ever for a claim that is gone (lifecycle.md 11.1, I38).
+
+A StatefulSet makes claims only together with the pod. When the claim of a pod that is not scheduled yet was deleted,
+the pod must go, so that both are made anew.
+"""
+
+from kube.deletion import Destroyer, Evidence
+from kube.events import NORMAL
+from kube.objects import Object
+from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS
+from member.outcome import Done, Outcome, Waiting
+from member.pods import Pod, pods_of
+from member.round import Round
+from meta.looking import own_claims
+
+_COMPONENTS = ("pd", "tikv", "tiflash")
+
+
+def act(round_: Round) -> Outcome:
+    """Delete the orphans. Raises Conflict, other ApiErrors and TransportError: nothing is deleted without an answer."""
+    if round_.tc.spec.paused:
+        return Done("paused")
+    destroyer = Destroyer(round_.doors.client)
+    deleted = [
+        f"{pod.metadata.name} ({', '.join(missing)})"
+        for component in _COMPONENTS
+        for pod in pods_of(round_, component)
+        if may_be_orphan(pod)
+        if (missing := _missing_claims(round_, destroyer, pod)) and _delete(round_, destroyer, pod, missing)
+    ]
+    if not deleted:
+        return Done()
+    return Waiting("OrphanPod", f"pods whose PersistentVolumeClaims were gone are made anew: {', '.join(deleted)}")
+
+
+def may_be_orphan(pod: Object) -> bool:
+    """Whether the pod has claims and no node yet: one that ran has its claims, Kubernetes protects them."""
+    return not pod.metadata.deletion_timestamp and not pod.decode_as(Pod).spec.node_name and bool(own_claims(pod))
+
+
+def _missing_claims(round_: Round, destroyer: Destroyer, pod: Object) -> list[str]:
+    """The claims of which the API server says now that they do not exist (F1)."""
+    cached, namespace = round_.listers.persistent_volume_claims, round_.namespace
+    return [
+        name
+        for name in own_claims(pod)
+        if cached.get(namespace, name) is None and destroyer.observe(PERSISTENT_VOLUME_CLAIMS, name, namespace) is None
+    ]
+
+
+def _delete(round_: Round, destroyer: Destroyer, pod: Object, missing: list[str]) -> bool:
+    name = pod.metadata.name
+    evidence = destroyer.observe(PODS, name, round_.namespace)
+    if evidence is None or not _is_still(evidence, pod):
+        return False
+    destroyer.delete(evidence)
+    what = f"delete Pod {name} in TidbCluster {round_.name} successful: {', '.join(missing)} does not exist"
+    round_.doors.recorder.event(round_.owner, NORMAL, "SuccessfulDelete", what)
+    return True
+
+
+def _is_still(evidence: Evidence, pod: Object) -> bool:
+    """Whether it is the pod that was decided on, and still an orphan."""
+    return evidence.object.metadata.uid == pod.metadata.uid and may_be_orphan(evidence.object)

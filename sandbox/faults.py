@@ -1,0 +1,301 @@
+"""What can go wrong in a World, as verbs (reliability.md FP1-FP12, dataplane-apis.md 15.4).
+
+Each verb puts one fault in and returns what takes it out again; `heal` takes all out. Names are globs: pods are
+`namespace/name`, nodes, images and users stand for themselves, a PD cluster is `namespace/cluster`.
+"""
+
+from collections.abc import Callable, Iterable, MutableSet
+from fnmatch import fnmatchcase
+
+from kube.resources import NODES, PODS
+from sandbox.apiserver import ApiServer
+from sandbox.apiserver.audit import Call
+from sandbox.apiserver.faults import Fault as ApiFault
+from sandbox.apiserver.faults import Faults
+from sandbox.apiserver.refusals import Refusal
+from sandbox.bell import Bell
+from sandbox.dataplane.faults import Fault, Trouble
+from sandbox.dataplane.network import Origin
+from sandbox.dataplane.pd.cluster import PdCluster
+from sandbox.dataplane.runtime import CHANGED, DataPlane
+from sandbox.kubelet.kubelet import Kubelet
+from sandbox.scheduler import Scheduler
+
+OUTSIDE = str(Origin())
+"""Who is no pod, such as the operator."""
+
+Heal = Callable[[], None]
+"""Takes one fault out. Idempotent."""
+
+_STORES = "/pd/api/v1/stores"
+_NO_STORES = b'{\n  "count": 0,\n  "stores": []\n}\n'
+
+
+class WorldFaults:
+    """Breaks one World and mends it. For use in the thread that drives the world."""
+
+    def __init__(
+        self,
+        *,
+        server: ApiServer,
+        bell: Bell,
+        kubelet: Kubelet,
+        scheduler: Scheduler,
+        data_plane: DataPlane,
+        components: Iterable[str],
+    ) -> None:
+        """`components` are the users the world itself is to the API server; API faults spare them."""
+        self._server = server
+        self._bell = bell
+        self._kubelet = kubelet
+        self._scheduler = scheduler
+        self._data_plane = data_plane
+        self._components = frozenset(components)
+        self._asked_first: Faults = server.faults
+        self._api: list[Faults] = []
+        self._refused: set[str] = set()
+        self._active: dict[int, Heal] = {}
+        self._count = 0
+        server.faults = self._judge
+
+    def heal(self) -> None:
+        """Take out every fault that a verb put in."""
+        for each in list(self._active.values()):
+            each()
+
+    # nodes
+
+    def node_gone(self, node: str) -> Heal:
+        """The machine stops with all it runs; healed, it starts again and so do its pods."""
+        return self._hold(self._kubelet.faults.gone, node)
+
+    def node_cut_off(self, node: str) -> Heal:
+        """The node's kubelet reaches no API server: pods turn Unknown and stick, their processes serve on."""
+        return self._hold(self._kubelet.faults.cut_off, node)
+
+    def node_emptied(self, node: str) -> None:
+        """The data on the node's own disks is gone, as when a new machine comes under the old name."""
+        for uid in self._kubelet.claims_on(node):
+            self._data_plane.lose_disk(uid)
+
+    # pods
+
+    def pod_pending(self, pod: str) -> Heal:
+        """The scheduler finds no node for such pods; those that have one keep it."""
+        return self._hold(self._scheduler.held, pod)
+
+    def pod_crash(self, pod: str) -> None:
+        """The processes of running pods end once, with exit code 1."""
+        for namespace, name in self._data_plane.pods(pod):
+            self._data_plane.crash(namespace, name)
+
+    def pod_crash_loop(self, pod: str) -> Heal:
+        """The processes end now, and again each time they are started."""
+        healed = self._hold(self._kubelet.faults.crashing, pod)
+        self.pod_crash(pod)
+        return healed
+
+    def pod_hang(self, pod: str) -> Heal:
+        """The processes of pods that run now stand still and answer nobody."""
+        struck = self._data_plane.pods(pod)
+        for namespace, name in struck:
+            self._data_plane.hang(namespace, name)
+
+        def resume() -> None:
+            for namespace, name in struck:
+                self._data_plane.hang(namespace, name, False)
+
+        return self._remember(resume)
+
+    def pod_unready(self, pod: str) -> Heal:
+        """The readiness probe fails, whatever the process says."""
+        return self._hold(self._kubelet.faults.unready, pod)
+
+    def pod_terminating(self, pod: str) -> Heal:
+        """A deleted pod stays Terminating after its processes ended; deletion by force works."""
+        return self._hold(self._kubelet.faults.stuck, pod)
+
+    def image_missing(self, image: str) -> Heal:
+        """Such images can't be pulled, not even on a node that has them."""
+        return self._hold(self._kubelet.faults.missing_images, image)
+
+    def disk_lost(self, namespace: str, claim: str) -> None:
+        """The data of a claim is gone; a process that runs on it notices at its next start. Raises LookupError."""
+        uid = self._kubelet.claim_uid(namespace, claim)
+        self._data_plane.lose_disk(uid)
+
+    # the network between operator, pods and PD
+
+    def network_cut(self, target: str = "*", origin: str = OUTSIDE, *, refuse: bool = False) -> Heal:
+        """Nothing from `origin` (by default the operator) arrives at the pods: time-outs, or refused at once."""
+        return self._inject(Fault(Trouble.REFUSE if refuse else Trouble.BLACK_HOLE, target, origin))
+
+    def network_slow(self, seconds: float, target: str = "*", origin: str = OUTSIDE) -> Heal:
+        """Every answer takes `seconds` longer."""
+        return self._inject(Fault(Trouble.SLOW, target, origin, seconds=seconds))
+
+    def requests_struck(self, fault: Fault) -> Heal:
+        """Any fault of the data plane's network, for what has no verb."""
+        return self._inject(fault)
+
+    # PD
+
+    def pd_no_leader(self, cluster: str) -> Heal:
+        """Nobody is elected. Raises LookupError when no member of the cluster runs."""
+        pd = self._pd(cluster)
+        pd.no_leader = True
+        self._data_plane.changed()
+
+        def elect() -> None:
+            pd.no_leader = False
+            self._data_plane.changed()
+
+        return self._remember(elect)
+
+    def pd_answers(
+        self, cluster: str, status: int, body: bytes = b"", *, path: str = "*", method: str = "*", every: int = 1
+    ) -> Heal:
+        """PD gives this answer and does nothing: to all requests, or each n-th one."""
+        target = f"{cluster}-pd-*"
+        return self._inject(
+            Fault(Trouble.ANSWER, target, path=path, method=method, status=status, body=body, every=every)
+        )
+
+    def pd_truncated(self, cluster: str, path: str = "*") -> Heal:
+        """PD's answers end half-way."""
+        return self._inject(Fault(Trouble.TRUNCATE, f"{cluster}-pd-*", path=path))
+
+    def pd_no_stores(self, cluster: str) -> Heal:
+        """PD lists no store at all."""
+        return self.pd_answers(cluster, 200, _NO_STORES, path=_STORES, method="GET")
+
+    def pd_old(self, cluster: str, path: str = "*") -> Heal:
+        """PD repeats what it answered to the first such GET from now on."""
+        return self._inject(Fault(Trouble.OLD, f"{cluster}-pd-*", path=path))
+
+    def pd_fickle(self, cluster: str, path: str = "*") -> Heal:
+        """Every other call reaches a member that has fallen behind: it answers as at the first call."""
+        return self._inject(Fault(Trouble.OLD, f"{cluster}-pd-*", path=path, every=2))
+
+    def pd_answer_lost(self, cluster: str, *, path: str = "*", method: str = "*", every: int = 1) -> Heal:
+        """PD does what it is asked, but the connection breaks before the answer."""
+        return self._inject(Fault(Trouble.LOSE_ANSWER, f"{cluster}-pd-*", path=path, method=method, every=every))
+
+    def etcd_down(self, cluster: str) -> Heal:
+        """PD's keys can't be read or written."""
+        return self._inject(Fault(Trouble.BLACK_HOLE, f"{cluster}-pd-*", path="/v3/*"))
+
+    def regions_frozen(self, cluster: str) -> Heal:
+        """Regions and leaders stay where they are. Raises LookupError when no member of the cluster runs."""
+        stores = self._pd(cluster).stores
+        stores.frozen = True
+
+        def thaw() -> None:
+            stores.frozen = False
+            self._data_plane.changed()
+
+        return self._remember(thaw)
+
+    def store_low_space(self, cluster: str, store: int) -> Heal:
+        """A store takes no more regions. Raises LookupError when no member of the cluster runs."""
+        found = self._pd(cluster).stores.get(store)
+        found.low_space = True
+
+        def free() -> None:
+            found.low_space = False
+            self._data_plane.changed()
+
+        self._data_plane.changed()
+        return self._remember(free)
+
+    # the API server
+
+    def api_struck(
+        self, fault: ApiFault, user: str = "*", verb: str = "*", resource: str = "*", name: str = "*"
+    ) -> Heal:
+        """Requests fail so. `resource` is `plural.group`, `name` is `namespace/name`; the world's own are spared."""
+
+        def judge(call: Call) -> ApiFault | None:
+            asked = ((call.user, user), (call.verb, verb), (call.resource, resource), (_name(call), name))
+            return fault if all(fnmatchcase(*each) for each in asked) else None
+
+        self._api.append(judge)
+        return self._remember(lambda: _discard(self._api, judge))
+
+    def creation_refused(self, resource: str) -> Heal:
+        """Nobody can make such objects (`plural.group`), as when a quota is used up; controllers are not spared."""
+        return self._hold(self._refused, resource)
+
+    def api_down(self, user: str = "*") -> Heal:
+        """No connection to the API server lasts, watches included."""
+        self._server.disconnect()
+        return self.api_struck(ApiFault(lose_request=True), user)
+
+    def api_restart(self, *, expired: bool = False) -> None:
+        """All watches break; with `expired` their versions are too old to go on from (410)."""
+        if expired:
+            self._server.storage.compact()
+        self._server.disconnect()
+
+    def _judge(self, call: Call) -> ApiFault | None:
+        if (
+            call.verb == "create"
+            and not call.subresource
+            and any(fnmatchcase(call.resource, glob) for glob in self._refused)
+        ):
+            return _over_quota(call)
+        given = self._asked_first(call)
+        if given is not None or call.user in self._components:
+            return given
+        return next((found for found in (judge(call) for judge in self._api) if found is not None), None)
+
+    def _hold(self, where: MutableSet[str], glob: str) -> Heal:
+        where.add(glob)
+        self._wake()
+
+        def release() -> None:
+            where.discard(glob)
+            self._wake()
+
+        return self._remember(release)
+
+    def _inject(self, fault: Fault) -> Heal:
+        network = self._data_plane.network
+        network.inject(fault)
+        return self._remember(lambda: network.heal(fault))
+
+    def _remember(self, heal: Heal) -> Heal:
+        self._count += 1
+        number = self._count
+
+        def once() -> None:
+            if self._active.pop(number, None) is not None:
+                heal()
+
+        self._active[number] = once
+        return once
+
+    def _wake(self) -> None:
+        for topic in (CHANGED, PODS, NODES):
+            self._bell.ring(topic)
+
+    def _pd(self, cluster: str) -> PdCluster:
+        namespace, _, name = cluster.partition("/")
+        found = self._data_plane.pd_cluster(namespace, name)
+        if found is None:
+            raise LookupError(f"no member of PD of {cluster} runs")
+        return found
+
+
+def _over_quota(call: Call) -> ApiFault:
+    what = f'{call.resource} "{call.name}" is forbidden: exceeded quota: sandbox'
+    return ApiFault(refusal=Refusal(403, "Forbidden", what))
+
+
+def _name(call: Call) -> str:
+    return f"{call.namespace}/{call.name}" if call.namespace else call.name
+
+
+def _discard(judges: list[Faults], judge: Faults) -> None:
+    if judge in judges:
+        judges.remove(judge)

@@ -1,0 +1,37 @@
+"""What can be wrong with nodes and pods, as far as a kubelet is concerned (reliability.md FP6, FP7)."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+
+from kube.objects import Json
+
+
+@dataclass(slots=True)
+class KubeletFaults:
+    """Globs: pods as `namespace/name`, images as they are written, nodes by name alone. What is in is wrong."""
+
+    gone: set[str] = field(default_factory=set)
+    """Nodes whose machine stands still, with all it ran."""
+    cut_off: set[str] = field(default_factory=set)
+    """Nodes whose kubelet reaches no API server; what it ran runs on."""
+    missing_images: set[str] = field(default_factory=set)
+    crashing: set[str] = field(default_factory=set)
+    """Pods whose containers end as soon as they start."""
+    unready: set[str] = field(default_factory=set)
+    """Pods whose readiness probe fails, whatever their processes say."""
+    stuck: set[str] = field(default_factory=set)
+    """Pods whose deletion never ends."""
+
+    def is_silent(self, node: str) -> bool:
+        """Whether nobody reports for the node."""
+        return node in self.gone or node in self.cut_off
+
+
+def strikes(globs: Iterable[str], pod: Json) -> bool:
+    """Whether one of the globs is meant for the pod."""
+    if not globs:
+        return False
+    meta = pod["metadata"]
+    name = f"{meta['namespace']}/{meta['name']}"
+    return any(fnmatchcase(name, glob) for glob in globs)

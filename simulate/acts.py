@@ -1,0 +1,130 @@
+"""A write of the operator as invariants see it: what it does to the state that stands before it."""
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from urllib.parse import urlsplit
+
+from kube.objects import Json
+from kube.resources import PODS, STATEFUL_SETS, TIDB_CLUSTERS, Resource
+from member.round import FailoverSettings
+from simulate.calls import Call, Port
+from simulate.state import PARTS, State, is_outdated, partition, replicas
+from simulate.worlds import NAME
+
+_MEMBER = re.compile(r"/pd/api/v1/members/(name|id)/([^/]+)$")
+_STORE = re.compile(r"/pd/api/v1/store/(\d+)$")
+
+
+@dataclass(frozen=True)
+class Act:
+    """`before` is the state as it is when the write is sent. `seen` is the cluster that its sync began with."""
+
+    call: Call
+    before: State
+    seen: Json | None
+    failover: FailoverSettings
+    earlier: tuple[Call, ...] = ()
+    """The calls of the same sync so far, reads included."""
+
+    @cached_property
+    def body(self) -> Json:
+        """What is sent."""
+        return self.call.body()
+
+    def patches(self, resource: Resource) -> bool:
+        """Whether it changes an object that exists."""
+        return self._is("PATCH", resource) or self._is("PUT", resource)
+
+    def creates(self, resource: Resource) -> bool:
+        """Whether it creates an object."""
+        return self._is("POST", resource)
+
+    def deletes(self, resource: Resource) -> bool:
+        """Whether it deletes an object."""
+        return self._is("DELETE", resource)
+
+    def _is(self, method: str, resource: Resource) -> bool:
+        call = self.call
+        return call.port is Port.KUBERNETES and (call.method, call.target.resource) == (method, str(resource))
+
+    @property
+    def part(self) -> str:
+        """The component whose StatefulSet or pod it is about, else empty."""
+        name = self.call.target.name
+        if self.call.target.resource == str(STATEFUL_SETS):
+            return next((part for part in PARTS if name == f"{NAME}-{part}"), "")
+        return next((part for part in PARTS if re.fullmatch(rf"{NAME}-{part}-\d+", name)), "")
+
+    @cached_property
+    def live(self) -> Json | None:
+        """The StatefulSet that it changes, as it is."""
+        changes = self.patches(STATEFUL_SETS) and bool(self.part)
+        return self.before.stateful_set(self.part) if changes else None
+
+    @property
+    def replicas(self) -> tuple[int, int]:
+        """The replicas of the StatefulSet before and after."""
+        before = replicas(self.live) if self.live else 0
+        return before, int((self.body.get("spec") or {}).get("replicas", before))
+
+    @property
+    def partition(self) -> tuple[int, int]:
+        """The partition of the StatefulSet before and after."""
+        there = (self.live or {}).get("spec", {}).get("updateStrategy") or {}
+        sent = (self.body.get("spec") or {}).get("updateStrategy") or {}
+        merged = {key: value for key, value in (there | sent).items() if value is not None}
+        return partition(there), partition(merged)
+
+    @property
+    def changes_template(self) -> bool:
+        """Whether the pods' template changes."""
+        return "template" in (self.body.get("spec") or {})
+
+    @cached_property
+    def restarts(self) -> tuple[str, list[int]]:
+        """The component and the ordinals of the pods that this restarts, sooner or later."""
+        if self.deletes(PODS) and self.part:
+            return self.part, [int(self.call.target.name.rpartition("-")[2])]
+        if self.live is None:
+            return "", []
+        before, after = self.partition
+        live, hit = self.live, []
+        for ordinal, pod in sorted(self.before.pods(self.part).items()):
+            was = ordinal >= before and is_outdated(live, pod)
+            will = ordinal >= after and (self.changes_template or is_outdated(live, pod))
+            if will and not was and ordinal < self.replicas[1]:
+                hit.append(ordinal)
+        return self.part, hit
+
+    @property
+    def leaving(self) -> tuple[str, list[int]]:
+        """The component and the ordinals that a smaller number of replicas takes away."""
+        before, after = self.replicas
+        return (self.part, list(range(after, before))) if self.live else ("", [])
+
+    @property
+    def removed_member(self) -> str:
+        """The name of the PD member that it removes, else empty."""
+        found = _MEMBER.search(urlsplit(self.call.request.url).path)
+        if self.call.method != "DELETE" or found is None:
+            return ""
+        kind, value = found.groups()
+        if kind == "name":
+            return value
+        return next((each.name or value for each in self.before.members if str(each.id) == value), "")
+
+    @property
+    def removed_store(self) -> int:
+        """The id of the store that it takes offline, else 0."""
+        found = _STORE.search(urlsplit(self.call.request.url).path)
+        return int(found.group(1)) if found and self.call.method == "DELETE" else 0
+
+    @property
+    def status(self) -> Json:
+        """The status that it writes, as far as it differs; empty for anything else."""
+        return (self.body.get("status") or {}) if self.patches(TIDB_CLUSTERS) else {}
+
+    def read_before(self, target: str) -> bool:
+        """Whether the same sync has read `plural.group name` live."""
+        return any(str(each) == f"GET {target}" for each in self.earlier)

@@ -1,0 +1,164 @@
+"""What stands in for the informers: caches that follow the API server's history when they are told to look.
+
+live      every change is told, in order, as a watch would
+held      nothing is told: the watch lags (FP2); `release` tells what was missed, one change after another
+cut       as held, but `release` lists anew: what came and went meanwhile is never seen (FP3, FP12)
+"""
+
+from collections.abc import Iterable, Mapping
+
+from informers.handlers import ResourceEventHandler
+from informers.tombstones import DeletedFinalStateUnknown
+from kube.objects import Object
+from kube.resources import Resource
+from ports.transport import Request
+from sandbox.apiserver import ApiServer
+from sandbox.apiserver.audit import Call
+from sandbox.apiserver.storage import Change, Stored, TooOld
+
+USER = "system:cache"
+"""Who the caches are to the API server's faults."""
+
+
+class Cache:
+    """One resource as of the last `look`; a `Lister` and what handlers are added to."""
+
+    def __init__(self, server: ApiServer, resource: Resource, labels: Mapping[str, str], at: int | None) -> None:
+        """`labels` select; `at` is the version that the first list shows, None for the newest (FP2)."""
+        self._server = server
+        self._storage = server.storage
+        self._resource = resource
+        self._labels = labels.items()
+        self._handlers: list[ResourceEventHandler] = []
+        self._objects: dict[str, Object] = {}
+        self._first = at
+        self._seen: int | None = None
+        self._must_list = True
+        self.blind = False
+        """While set, looking shows nothing new."""
+
+    def add_event_handler(self, handler: ResourceEventHandler) -> None:
+        """Tell `handler` what happens from now on; to be called before the first look."""
+        self._handlers.append(handler)
+
+    def look(self) -> None:
+        """Tell the handlers what is new, changed and gone."""
+        if self.blind or not self._reaches_the_server():
+            return
+        if self._must_list:
+            self._list()
+            return
+        assert self._seen is not None
+        try:
+            changes = self._storage.changes_after(str(self._resource), self._seen)
+        except TooOld:
+            self._list()
+            return
+        for change in changes:
+            self._seen = change.version
+            self._follow(change)
+
+    def cut(self) -> None:
+        """The watch is lost: the next look lists anew, which shows the last state of each object only."""
+        self._must_list = True
+
+    def resync(self) -> None:
+        """Tell the handlers of every object again."""
+        for item in list(self._objects.values()):
+            self._tell_update(item, item)
+
+    def get(self, namespace: str, name: str) -> Object | None:
+        """See `Lister`."""
+        return self._objects.get(f"{namespace}/{name}" if namespace else name)
+
+    def list(self, namespace: str = "", labels: Mapping[str, str] | None = None) -> list[Object]:
+        """See `Lister`."""
+        wanted = (labels or {}).items()
+        return [
+            item
+            for item in self._objects.values()
+            if namespace in ("", item.metadata.namespace) and wanted <= item.metadata.labels.items()
+        ]
+
+    def _reaches_the_server(self) -> bool:
+        request = Request("GET", self._resource.path())
+        fault = self._server.faults(Call(USER, "watch", str(self._resource), "", "", "", request))
+        return fault is None
+
+    def _list(self) -> None:
+        found, is_initial = self._listed(), self._seen is None
+        before, self._objects = self._objects, {item.key: item for item in found}
+        self._must_list = False
+        for key, new in self._objects.items():
+            old = before.get(key)
+            if old is None:
+                self._tell_add(new, is_initial)
+            elif old.metadata.resource_version != new.metadata.resource_version:
+                self._tell_update(old, new)
+        for key, gone in before.items():
+            if key not in self._objects:
+                for handler in self._handlers:
+                    handler.on_delete(DeletedFinalStateUnknown(key, gone))
+        self._seen, self._first = self._listed_at(), None
+
+    def _listed(self) -> Iterable[Object]:
+        stored = self._storage.list_at(str(self._resource), "", self._listed_at())
+        return [self._object(each) for each in stored if self._selects(each)]
+
+    def _listed_at(self) -> int:
+        return self._storage.version if self._first is None else self._first
+
+    def _follow(self, change: Change) -> None:
+        key, stored = change.stored.key, change.stored
+        old = self._objects.get(key)
+        if change.type == "DELETED" or not self._selects(stored):
+            if old is not None:
+                del self._objects[key]
+                for handler in self._handlers:
+                    handler.on_delete(self._object(stored))
+            return
+        new = self._objects[key] = self._object(stored)
+        if old is None:
+            self._tell_add(new, False)
+        else:
+            self._tell_update(old, new)
+
+    def _tell_add(self, new: Object, is_initial: bool) -> None:
+        for handler in self._handlers:
+            handler.on_add(new, is_initial)
+
+    def _tell_update(self, old: Object, new: Object) -> None:
+        for handler in self._handlers:
+            handler.on_update(old, new)
+
+    def _selects(self, stored: Stored) -> bool:
+        return self._labels <= stored.labels.items()
+
+    def _object(self, stored: Stored) -> Object:
+        return Object(stored.raw, self._resource.api_version, self._resource.kind)
+
+
+class Caches:
+    """The caches of one selection, made when first asked for; shaped as a `SharedInformerFactory`."""
+
+    def __init__(self, server: ApiServer, labels: Mapping[str, str], at: int | None = None) -> None:
+        """See `Cache`."""
+        self._server = server
+        self._labels = labels
+        self._at = at
+        self._caches: dict[Resource, Cache] = {}
+
+    def informer_for(self, resource: Resource) -> Cache:
+        """The cache of a resource, the same at each call."""
+        cache = self._caches.get(resource)
+        if cache is None:
+            cache = self._caches[resource] = Cache(self._server, resource, self._labels, self._at)
+        return cache
+
+    def lister_for(self, resource: Resource) -> Cache:
+        """The same as a lister."""
+        return self.informer_for(resource)
+
+    def all(self) -> dict[Resource, Cache]:
+        """Those that were asked for."""
+        return dict(self._caches)

@@ -1,0 +1,112 @@
+"""What passes between the operator and the outside, as the simulator counts, strikes and judges it."""
+
+from dataclasses import dataclass
+from enum import Enum
+from urllib.parse import urlsplit
+
+import msgspec
+from structlog.contextvars import get_contextvars
+
+from kube.objects import Json
+from ports.transport import Request
+
+
+class Port(Enum):
+    """A way to the outside."""
+
+    KUBERNETES = "kubernetes"
+    DATA_PLANE = "data plane"
+
+
+class Crash(BaseException):
+    """The operator's process ends here; nothing of it may catch this."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a Kubernetes request is about; `resource` is `plural.group`, empty for a path that is no resource."""
+
+    resource: str
+    namespace: str
+    name: str
+    subresource: str
+
+    @property
+    def key(self) -> str:
+        """`namespace/name`, or `name`."""
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+    def __str__(self) -> str:
+        """`plural.group[/subresource] name`."""
+        return f"{self.resource}{'/' if self.subresource else ''}{self.subresource} {self.name}".rstrip()
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request of one operator process, with the sync and the stage that sent it (empty outside of syncs)."""
+
+    actor: str
+    sync: int
+    key: str
+    stage: str
+    port: Port
+    request: Request
+    target: Target
+
+    @property
+    def method(self) -> str:
+        """The HTTP method."""
+        return self.request.method
+
+    @property
+    def path(self) -> str:
+        """The path with its query."""
+        parts = urlsplit(self.request.url)
+        return f"{parts.path}?{parts.query}" if parts.query else parts.path
+
+    @property
+    def is_write(self) -> bool:
+        """Whether it may change something."""
+        return self.method != "GET"
+
+    @property
+    def counts(self) -> bool:
+        """Whether plans number it: events are best effort, and nothing depends on them."""
+        return self.is_write and self.target.resource != "events"
+
+    def body(self) -> Json:
+        """The body as a tree, empty when there is none or it is no object."""
+        tree = msgspec.json.decode(self.request.body) if self.request.body else {}
+        return tree if isinstance(tree, dict) else {}
+
+    def __str__(self) -> str:
+        """Method and target, as traces and write summaries show it."""
+        if self.port is Port.DATA_PLANE:
+            host = urlsplit(self.request.url).hostname or ""
+            return f"{self.method} {host}{self.path}"
+        return f"{self.method} {self.target}"
+
+
+def call(actor: str, sync: int, port: Port, request: Request) -> Call:
+    """The call that a request is, sent from the sync and stage that run in this thread."""
+    bound = get_contextvars()
+    target = _target(request) if port is Port.KUBERNETES else Target("", "", "", "")
+    return Call(actor, sync, str(bound.get("key", "")), str(bound.get("stage", "")), port, request, target)
+
+
+def _target(request: Request) -> Target:
+    parts = urlsplit(request.url).path.strip("/").split("/")
+    match parts:
+        case ["api", _, *rest]:
+            group = ""
+        case ["apis", group, _, *rest]:
+            pass
+        case _:
+            return Target("", "", "", "")
+    namespace = ""
+    if len(rest) > 2 and rest[0] == "namespaces":
+        namespace, rest = rest[1], rest[2:]
+    plural, name, subresource = (*rest, "", "", "")[:3]
+    if not name and request.body:
+        name = str(msgspec.json.decode(request.body).get("metadata", {}).get("name", ""))
+    return Target(f"{plural}.{group}" if group else plural, namespace, name, subresource)

@@ -1,0 +1,312 @@
+"""Runs one plan: the world, one or two operators in it, edits and faults at their time, all in one thread.
+
+Time moves only when nobody has anything to do. A port call of the operator is a step: strikes hit it, the judge sees it
+before and after, and when the data plane lets it wait, the rest of the world goes on meanwhile.
+"""
+
+import heapq
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Protocol
+
+from controllers.controller import Result, Sync
+from controllers.errors import IgnoreError, RequeueError
+from dataplane.errors import DataPlaneError
+from kube.errors import ApiError
+from kube.objects import Json, Object
+from kube.resources import TIDB_CLUSTERS
+from member.round import Settings
+from ports.clock import FakeClock
+from ports.fencing import LeaseExpired
+from ports.transport import ConnectionLost, Request, Response, Transport, TransportError
+from sandbox.stage import Restless
+from sandbox.world import World
+from simulate import plan as plans
+from simulate.calls import Call, Crash, Port, call
+from simulate.events import Events
+from simulate.operator import SETTINGS, Operator
+from simulate.strikes import Strikes, refusal
+from simulate.trace import Show, Trace
+from simulate.wire import Wire
+from simulate.worlds import NAME, NAMESPACE, Reseedable, empty_world
+
+_ROUNDS = 300
+"""Rounds at one instant after which an operator that never comes to rest is a defect."""
+
+_EXPECTED = (RequeueError, IgnoreError, ApiError, TransportError, DataPlaneError, LeaseExpired)
+"""What a sync may raise."""
+
+
+class Judge(Protocol):
+    """Looks at every step."""
+
+    def before(self, call: Call) -> None:
+        """A write is about to be sent."""
+
+    def after(self, call: Call, answer: Response | None) -> None:
+        """It was answered; None when the answer was lost."""
+
+    def step(self) -> None:
+        """Something may have changed."""
+
+    def blame(self, rule: str, what: str) -> None:
+        """Something is wrong."""
+
+
+class Nobody:
+    """A judge who looks away."""
+
+    def before(self, call: Call) -> None:
+        """See `Judge`."""
+
+    def after(self, call: Call, answer: Response | None) -> None:
+        """See `Judge`."""
+
+    def step(self) -> None:
+        """See `Judge`."""
+
+    def blame(self, rule: str, what: str) -> None:
+        """See `Judge`."""
+
+
+@dataclass(slots=True)
+class Round:
+    """One sync: the cluster that it began with, and the calls it has made so far."""
+
+    cached: Object | None
+    calls: list[Call] = field(default_factory=list)
+
+
+class Engine:
+    """One world and what drives it."""
+
+    def __init__(self, show: Show | None = None, settings: Settings = SETTINGS) -> None:
+        self.settings = settings
+        self.clock = FakeClock()
+        self.randomness = Reseedable(1)
+        self.world: World = empty_world(self.clock, self.randomness)
+        self.admin = self.world.client()
+        self.trace = Trace(show)
+        self.judge: Judge = Nobody()
+        self.operators: dict[str, Operator] = {}
+        self.calls: list[Call] = []
+        """The numbered writes so far, in order."""
+        self.done: list[Call] = []
+        """Those that were carried out, whether or not the answer arrived."""
+        self.versions: list[int] = []
+        """The API server's version before each of them."""
+        self.rounds: dict[str, Round] = {}
+        """The sync that each operator is in, or was in last."""
+        self.reads = 0
+        self._began = 0.0
+        self._seeds = count(1)
+        self._timed: list[tuple[float, int, Callable[[], None]]] = []
+        self._order = count()
+        self._strikes = Strikes((), self.randomness)
+        self._events = Events(self)
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the plan began."""
+        return self.clock.now() - self._began
+
+    def begin(self, plan: plans.Plan) -> None:
+        """Forget what was, and have the plan's edits and faults happen in their time."""
+        self.randomness.reseed(plan.seed)
+        self.calls.clear()
+        self.done.clear()
+        self.versions.clear()
+        self._began = self.clock.now()
+        self._strikes = Strikes(plan.faults, self.randomness)
+        self._events = Events(self, plan.events)
+
+    def trouble(self, trouble: plans.Trouble) -> None:
+        """Let a share of the requests fail for some time."""
+        self._strikes.troubles.append(trouble)
+        self.later(trouble.seconds, lambda: self._strikes.troubles.remove(trouble))
+
+    def later(self, seconds: float, action: Callable[[], None]) -> None:
+        """Have something happen in some time."""
+        heapq.heappush(self._timed, (self.clock.now() + seconds, next(self._order), action))
+
+    def note(self, who: str, what: str) -> None:
+        """Write what happened into the trace."""
+        self.trace.happened(self.elapsed, who, what)
+
+    # Operators
+
+    def start_operator(self, name: str = "operator", at: int | None = None) -> None:
+        """Start a process; one of the same name is gone. `at`: see `Operator`."""
+
+        def exchange(port: Port, transport: Transport, request: Request) -> Response:
+            return self._exchange(name, port, transport, request)
+
+        self.note(name, "starts")
+        self.operators[name] = Operator(
+            self.world,
+            self.clock,
+            next(self._seeds),
+            kubernetes=lambda transport: Wire(Port.KUBERNETES, transport, exchange),
+            dataplane=lambda transport: Wire(Port.DATA_PLANE, transport, exchange),
+            watched=lambda sync: self._watched(name, sync),
+            at=at,
+            settings=self.settings,
+        )
+
+    def stop_operator(self, name: str = "operator") -> None:
+        """End a process, if it runs, without a word."""
+        if self.operators.pop(name, None) is not None:
+            self.note(name, "ends")
+
+    def look_again(self) -> None:
+        """Have every operator look, whether or not something changed."""
+        for operator in self.operators.values():
+            operator.look_again()
+
+    # Time
+
+    def run(self, seconds: float) -> None:
+        """Let everybody work for some time. Raises Restless."""
+        end = self.clock.now() + seconds
+        self.run_until(lambda: self.clock.now() >= end, seconds)
+
+    def run_until(self, condition: Callable[[], bool], within: float) -> bool:
+        """Let everybody work until `condition` holds, or for `within` seconds; return whether it does."""
+        end = self.clock.now() + within
+        while True:
+            self._work()
+            if condition():
+                return True
+            if self.clock.now() >= end:
+                return False
+            self._advance(end)
+
+    def _work(self) -> None:
+        """Do all that is due at this instant."""
+        for _ in range(_ROUNDS):
+            self._happen()
+            self.world.settle()
+            worked = [self._step(name) for name in list(self.operators)]
+            self.judge.step()
+            if not any(worked):
+                return
+        raise Restless(f"the operator still syncs after {_ROUNDS} rounds at {self.elapsed} s")
+
+    def _step(self, name: str) -> bool:
+        operator = self.operators.get(name)
+        if operator is None:
+            return False
+        try:
+            return operator.step()
+        except Crash as crash:
+            self.stop_operator(name)
+            self.note(name, str(crash))
+            return True
+
+    def _happen(self) -> None:
+        while self._timed and self._timed[0][0] <= self.clock.now():
+            heapq.heappop(self._timed)[2]()
+
+    def _advance(self, end: float) -> None:
+        dues = [due for each in self.operators.values() if (due := each.timers.next_due()) is not None]
+        until = min([end, *dues, *(due for due, _, _ in self._timed[:1])])
+        self.world.advance(max(until - self.clock.now(), 0.0), self._has_news)
+
+    def _has_news(self) -> bool:
+        self.judge.step()
+        return any(each.has_news() for each in self.operators.values())
+
+    # Requests of the operators
+
+    def _exchange(self, name: str, port: Port, transport: Transport, request: Request) -> Response:
+        operator = self.operators.get(name)
+        made = call(name, operator.syncs if operator else 0, port, request)
+        if made.key and name in self.rounds:
+            self.rounds[name].calls.append(made)
+        if not made.counts:
+            self.reads += not made.is_write
+            return self._carry(made, 0, transport)
+        self.calls.append(made)
+        self.versions.append(self.world.server.storage.version)
+        number = len(self.calls)
+        self._events.on_write(number, "before")
+        answer = self._carry(made, number, transport)
+        self._events.on_write(number, "after")
+        return answer
+
+    def _carry(self, made: Call, number: int, transport: Transport) -> Response:
+        strike = self._strikes.of(number, made)
+        if strike is not None and not isinstance(strike, plans.Refused) and strike.when == "before":
+            self.trace.exchange(self.elapsed, made, None, number, "struck before")
+            self._strike(strike, made, number)
+        if isinstance(strike, plans.Refused):
+            answer = refusal(strike, made)
+            self.trace.exchange(self.elapsed, made, answer, number, "struck")
+            return answer
+        if made.is_write:
+            self.judge.before(made)
+        try:
+            answer = transport.request(made.request)
+        except TransportError:
+            self.trace.exchange(self.elapsed, made, None, number)
+            if made.is_write:
+                self.judge.after(made, None)
+            raise
+        if number and answer.status < 400:
+            self.done.append(made)
+        if strike is None:
+            self.trace.exchange(self.elapsed, made, answer, number)
+        if made.is_write:
+            self.judge.after(made, answer)
+        if strike is not None:
+            self.trace.exchange(self.elapsed, made, answer, number, "struck after")
+            self._strike(strike, made, number)
+        return answer
+
+    def _strike(self, strike: plans.Crash | plans.Lost | plans.Refused, made: Call, number: int) -> None:
+        """Raise what a strike does. Raises Crash, ConnectionLost."""
+        if isinstance(strike, plans.Crash):
+            self.later(strike.seconds, lambda: self._start_again(made.actor))
+            raise Crash(f"crashes {strike.when} write {number}: {made}")
+        raise ConnectionLost(made.method, made.request.url, "simulated: no answer")
+
+    def _start_again(self, name: str) -> None:
+        if name not in self.operators:
+            self.start_operator(name)
+
+    def _watched(self, name: str, sync: Sync) -> Sync:
+        """A sync whose beginning is noted, and whose defects are told to the judge (O7)."""
+
+        def watched(key: str) -> Result | None:
+            cached = self.operators[name].caches[TIDB_CLUSTERS].get(NAMESPACE, NAME)
+            self.rounds[name] = Round(cached)
+            try:
+                return sync(key)
+            except _EXPECTED:
+                raise
+            except Exception as error:
+                self.judge.blame("O7", f"sync of {key} raised {type(error).__name__}: {error}")
+                raise
+
+        return watched
+
+    # Users
+
+    def apply(self, cluster: Json) -> None:
+        """Create a TidbCluster."""
+        self.note("user", f"creates {cluster['metadata']['name']}")
+        self.admin.create(TIDB_CLUSTERS, cluster, NAMESPACE)
+
+    def cluster(self) -> Json:
+        """The TidbCluster. Raises NotFound."""
+        return self.admin.get(TIDB_CLUSTERS, NAME, NAMESPACE).decode()
+
+    def condition(self, kind: str) -> Json:
+        """A condition of the TidbCluster, empty when it has none of that type."""
+        conditions = (self.cluster().get("status") or {}).get("conditions") or ()
+        return next((each for each in conditions if each["type"] == kind), {})
+
+    def at_rest(self) -> bool:
+        """Whether the cluster is Ready and the operator has nothing left to do."""
+        return self.condition("Ready").get("status") == "True" and self.condition("Progressing").get("reason") == "Done"

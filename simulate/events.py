@@ -1,0 +1,182 @@
+"""Carries out the edits and faults of a plan, each at its time."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from kube.errors import ApiError, NotFound
+from kube.resources import (
+    CONFIG_MAPS,
+    NODES,
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
+    PODS,
+    SERVICES,
+    STATEFUL_SETS,
+    TIDB_CLUSTERS,
+    Resource,
+)
+from ports.transport import TransportError
+from simulate import plan
+from simulate.caches import Cache
+from simulate.worlds import NAME, NAMESPACE
+
+if TYPE_CHECKING:
+    from simulate.engine import Engine
+
+_NAMED = {
+    str(resource): resource
+    for resource in (
+        CONFIG_MAPS,
+        NODES,
+        PERSISTENT_VOLUMES,
+        PERSISTENT_VOLUME_CLAIMS,
+        PODS,
+        SERVICES,
+        STATEFUL_SETS,
+        TIDB_CLUSTERS,
+    )
+}
+
+_PATIENCE = 5.0
+"""Seconds after which a refused edit is tried again."""
+
+_SECOND = "operator-2"
+
+
+class Events:
+    """Those of one plan."""
+
+    def __init__(self, engine: Engine, events: Iterable[plan.Edit | plan.Fault] = ()) -> None:
+        """Schedules what has a time; `on_write` does the rest."""
+        self._engine = engine
+        self._on_write: dict[tuple[int, str], list[plan.Edit | plan.Fault]] = defaultdict(list)
+        for event in events:
+            if event.write is None:
+                engine.later(event.at or 0.0, lambda event=event: self._happen(event))  # type: ignore[misc]
+            elif not isinstance(event, plan.Crash | plan.Refused | plan.Lost):
+                self._on_write[event.write, event.when].append(event)
+
+    def on_write(self, number: int, when: str) -> None:
+        """A write is about to be sent, or was."""
+        for event in self._on_write.get((number, when), ()):
+            self._happen(event)
+
+    def _happen(self, event: plan.Edit | plan.Fault) -> None:
+        who = "user" if isinstance(event, plan.Edit) else "fault"
+        self._engine.note(who, _told(event))
+        match event:
+            case plan.Edit():
+                self._patiently(lambda: self._edit(event))
+            case plan.Crash():
+                self._restart(event.seconds, None)
+            case plan.Trouble():
+                self._engine.trouble(event)
+            case plan.Stale() | plan.Hidden():
+                self._blind(event.caches, event.seconds, isinstance(event, plan.Hidden))
+            case plan.TimeTravel():
+                self._travel(event)
+            case plan.Second():
+                self._engine.start_operator(_SECOND)
+                self._engine.later(event.seconds, lambda: self._engine.stop_operator(_SECOND))
+            case plan.Jump():
+                self._engine.clock.jump(timedelta(seconds=event.seconds))
+            case plan.Foreign():
+                self._patiently(lambda: self._foreign(event))
+            case plan.World():
+                self._strike_world(event)
+            case _:
+                raise plan.InvalidPlan(f"{_told(event)}: strikes one request and needs `write`")
+
+    def _patiently(self, act: Callable[[], None]) -> None:
+        """Users and other controllers try again when the API server does not answer."""
+        try:
+            act()
+        except (ApiError, TransportError) as error:
+            self._engine.note("user", f"tries again later: {error}")
+            self._engine.later(_PATIENCE, lambda: self._patiently(act))
+
+    def _foreign(self, event: plan.Foreign) -> None:
+        resource, name = _object(event.target)
+        self._engine.admin.patch(resource, name, _namespace(resource), event.patch)
+
+    def _edit(self, edit: plan.Edit) -> None:
+        patch = ({"spec": edit.spec} if edit.spec else {}) | (
+            {"metadata": {"annotations": edit.annotations}} if edit.annotations else {}
+        )
+        if patch:
+            self._engine.admin.patch(TIDB_CLUSTERS, NAME, NAMESPACE, patch)
+        if edit.delete:
+            resource, name = _object(edit.delete)
+            try:
+                self._engine.admin.delete(resource, name, _namespace(resource))
+            except NotFound:
+                self._engine.note("user", f"finds no {edit.delete}")
+
+    def _restart(self, after: float, at: int | None) -> None:
+        self._engine.stop_operator()
+        self._engine.later(after, lambda: self._engine.start_operator(at=at))
+
+    def _blind(self, names: tuple[str, ...], seconds: float, cut: bool) -> None:
+        caches = [cache for cache in self._caches(names) if not cache.blind]
+        for cache in caches:
+            cache.blind = True
+
+        def see() -> None:
+            self._engine.note("fault", f"caches see again: {', '.join(names) or 'all'}")
+            for cache in caches:
+                cache.blind = False
+                if cut:
+                    cache.cut()
+            self._engine.look_again()
+
+        self._engine.later(seconds, see)
+
+    def _caches(self, names: tuple[str, ...]) -> list[Cache]:
+        operator = self._engine.operators.get("operator")
+        if operator is None:
+            return []
+        return [cache for resource, cache in operator.caches.items() if not names or str(resource) in names]
+
+    def _travel(self, event: plan.TimeTravel) -> None:
+        versions = self._engine.versions
+        if not versions:
+            return
+        self._engine.stop_operator()
+        self._engine.start_operator(at=versions[-min(event.back, len(versions))])
+        self._engine.operators["operator"].look()
+        self._blind((), event.seconds, False)
+
+    def _strike_world(self, event: plan.World) -> None:
+        verb = getattr(self._engine.world.faults, event.verb, None)
+        if verb is None or event.verb.startswith("_"):
+            raise plan.InvalidPlan(f"verb: {event.verb!r} is no verb of WorldFaults")
+        heal: Callable[[], None] | None = verb(**event.arguments)
+        if heal is None or not event.seconds:
+            return
+
+        def mend() -> None:
+            self._engine.note("fault", f"{event.verb} ends")
+            heal()
+            self._engine.look_again()
+
+        self._engine.later(event.seconds, mend)
+
+
+def _told(event: plan.Edit | plan.Fault) -> str:
+    fields = {name: value for name in event.__struct_fields__ if (value := getattr(event, name)) not in (None, "", {})}
+    return f"{type(event).__name__} {fields}"
+
+
+def _object(text: str) -> tuple[Resource, str]:
+    plural, _, name = text.partition("/")
+    if plural not in _NAMED or not name:
+        raise plan.InvalidPlan(f"{text!r} is no `plural.group/name` of {', '.join(sorted(_NAMED))}")
+    return _NAMED[plural], name
+
+
+def _namespace(resource: Resource) -> str:
+    return NAMESPACE if resource.namespaced else ""

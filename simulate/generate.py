@@ -1,0 +1,56 @@
+"""Plans made from a recorded run, as Sieve does: the same workload with one fault at one write.
+
+A generated plan is called `workload/kind-number`; the name alone says what it is.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+
+from msgspec.structs import replace
+
+from simulate import plan as plans
+from simulate.plan import InvalidPlan, Plan
+from simulate.workloads import WORKLOADS
+
+_STALE = 20.0
+_AFTERWARDS = 120.0
+"""Seconds that a plan with a fault gets on top of what its workload gets."""
+
+KINDS: Mapping[str, Callable[[int], plans.Fault]] = {
+    "crash-before": lambda k: plans.Crash(write=k, when="before"),
+    "crash-after": lambda k: plans.Crash(write=k, when="after"),
+    "lost": lambda k: plans.Lost(write=k, when="after"),
+    "unsent": lambda k: plans.Lost(write=k, when="before"),
+    "refused": lambda k: plans.Refused(write=k, code=500),
+    "conflict": lambda k: plans.Refused(write=k, code=409),
+    "stale": lambda k: plans.Stale(write=k, when="before", seconds=_STALE),
+    "hidden": lambda k: plans.Hidden(write=k, when="after", seconds=_STALE),
+    "time-travel": lambda k: plans.TimeTravel(at=0.5 + k, back=k, seconds=_STALE),
+    "second": lambda k: plans.Second(write=k, when="after", seconds=60.0),
+    "restart": lambda k: plans.Crash(at=float(k), seconds=5.0),
+}
+"""What can happen at the k-th write; for `time-travel` after k seconds and k writes back, for `restart` after k s."""
+
+
+def generated(name: str) -> Plan:
+    """The plan of a name. Raises InvalidPlan."""
+    workload, _, rest = name.partition("/")
+    kind, _, number = rest.rpartition("-")
+    if workload not in WORKLOADS or (rest and (kind not in KINDS or not number.isdigit())):
+        kinds = ", ".join(KINDS)
+        raise InvalidPlan(f"{name!r} is no file, no `seed/N`, and no `workload/kind-N` with kind one of {kinds}")
+    base = WORKLOADS[workload]
+    if not rest:
+        return base
+    return replace(base, name=name, faults=(*base.faults, KINDS[kind](int(number))), budget=base.budget + _AFTERWARDS)
+
+
+def sweep(workload: str, writes: int, kinds: tuple[str, ...]) -> Iterator[Plan]:
+    """One plan for each kind of fault and each of the workload's writes."""
+    for kind in kinds:
+        for number in range(1, writes + 1):
+            yield generated(f"{workload}/{kind}-{number}")
+
+
+def fault_free(plan: Plan) -> Plan:
+    """The reference of a plan: the same edits, the same time, nothing broken."""
+    return plan.without_faults()

@@ -1,0 +1,170 @@
+"""`python -m simulate`: run plans, and say of each that fails what was wrong and how to see it again.
+
+run PLAN...        plans by file, by generated name (`tikv-out/crash-after-3`), or by seed (`seed/17`)
+seeds FIRST COUNT  random plans
+sweep [WORKLOAD]   every kind of fault at every write of workloads
+record WORKLOAD    the numbered writes of a run without faults
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from simulate.engine import Engine
+from simulate.farm import Broken, Farm, Report
+from simulate.generate import KINDS, generated, sweep
+from simulate.logs import silence
+from simulate.oracles import Reference, compare, reference
+from simulate.plan import InvalidPlan, Plan, dump, load
+from simulate.run import Outcome, prepare, run
+from simulate.seeds import random_plan
+from simulate.trace import Show
+from simulate.workloads import WORKLOADS
+
+_REFERENCE_SEEDS = (1, 2)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run; the exit code is 1 when a plan failed, 2 when one is no plan."""
+    options = _parser().parse_args(arguments)
+    silence()
+    try:
+        match options.command:
+            case "run":
+                return _run(options)
+            case "seeds":
+                plans: Iterable[Plan] = map(random_plan, range(options.first, options.first + options.count))
+                return _Campaign(options).judge(plans)
+            case "sweep":
+                return _sweep(options)
+            case _:
+                return _record(options.workload)
+    except InvalidPlan as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+
+
+def find(name: str) -> Plan:
+    """The plan of a file or of a name. Raises InvalidPlan, OSError."""
+    if name.endswith((".yaml", ".yml")):
+        return load(Path(name))
+    kind, _, number = name.partition("/")
+    if kind == "seed" and number.isdigit():
+        return random_plan(int(number))
+    return generated(name)
+
+
+def _run(options: argparse.Namespace) -> int:
+    plans = [find(name) for name in options.plans]
+    return _Campaign(options, print if options.trace else None).judge(plans)
+
+
+def _sweep(options: argparse.Namespace) -> int:
+    campaign = _Campaign(options)
+    kinds = tuple(options.kinds.split(",")) if options.kinds else tuple(KINDS)
+    names = options.workloads or list(WORKLOADS)
+    found = [each for name in names for each in sweep(name, campaign.writes(generated(name)), kinds)]
+    return campaign.judge(found[:: options.every])
+
+
+def _record(workload: str) -> int:
+    plan = generated(workload)
+    outcome = run(prepare(plan), plan)
+    for number, write in enumerate(outcome.writes, 1):
+        print(f"{number:4} {write}")
+    return 0 if outcome.passed else 1
+
+
+class _Campaign:
+    """Many plans, the references they are compared with, and what is told at the end."""
+
+    def __init__(self, options: argparse.Namespace, show: Show | None = None) -> None:
+        self._always = options.check_always
+        self._show = show
+        self._farm = Farm(self._work, options.jobs)
+        self._recorded: dict[str, list[Outcome]] = {}
+
+    def judge(self, plans: Iterable[Plan]) -> int:
+        """Run them; 1 when one failed."""
+        count = failed = 0
+        for report in self._reports(list(plans)):
+            count += 1
+            if isinstance(report, Outcome) and report.passed:
+                if self._show is not None:
+                    print(f"passed  {report.plan.name}  trace {report.digest}")
+                continue
+            failed += 1
+            _tell(report)
+        print(f"{count} plans, {failed} failed")
+        return 1 if failed else 0
+
+    def writes(self, plan: Plan) -> int:
+        """How many writes the plan has when nothing is broken."""
+        self._record([plan])
+        return len(self._recorded[plan.workload][0].writes)
+
+    def _reports(self, plans: list[Plan]) -> Iterator[Report]:
+        self._record([plan for plan in plans if plan.reference and plan.faults])
+        known = {key: reference(runs) for key, runs in self._recorded.items()}
+        for report in self._farm.run(plans):
+            yield report if isinstance(report, Broken) else _compared(report, known)
+
+    def _record(self, plans: Iterable[Plan]) -> None:
+        """Run what is needed as a reference and is not yet known. Raises InvalidPlan when that fails."""
+        missing = {plan.workload: plan.without_faults() for plan in plans if plan.workload not in self._recorded}
+        seeded = [replace(plan, seed=seed) for plan in missing.values() for seed in _REFERENCE_SEEDS]
+        show, self._show = self._show, None
+        for report in self._farm.run(seeded):
+            if isinstance(report, Broken) or not report.passed:
+                _tell(report)
+                raise InvalidPlan(f"{report.plan.name} fails without any fault")
+            self._recorded.setdefault(report.plan.workload, []).append(report)
+        self._show = show
+
+    def _work(self, engine: Engine, plan: Plan) -> Outcome:
+        engine.trace.show(self._show)
+        return run(engine, plan, always=self._always)
+
+
+def _compared(outcome: Outcome, known: dict[str, Reference]) -> Outcome:
+    """The outcome with what O1 and O2 find."""
+    reference_ = known.get(outcome.plan.workload)
+    if reference_ is None or not outcome.plan.reference:
+        return outcome
+    return replace(outcome, violations=(*outcome.violations, *compare(outcome, reference_)))
+
+
+def _tell(report: Report) -> None:
+    plan = report.plan
+    print(f"FAILED  {plan.name}")
+    print("".join(f"    {line}\n" for line in dump(plan).splitlines()), end="")
+    if isinstance(report, Broken):
+        print(report.why)
+    else:
+        for violation in report.violations:
+            print(f"  {violation}")
+    print(f"  see it again: python -m simulate run --trace {plan.name}", flush=True)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m simulate", description=__doc__.partition("\n")[0])
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes at a time")
+    parser.add_argument("--check-always", action="store_true", help="judge every invariant at every step")
+    commands = parser.add_subparsers(dest="command", required=True)
+    one = commands.add_parser("run", help="run plans")
+    one.add_argument("plans", nargs="+", metavar="PLAN", help="a file, `workload/kind-N`, or `seed/N`")
+    one.add_argument("--trace", action="store_true", help="show who wrote what, and why")
+    seeds = commands.add_parser("seeds", help="run random plans")
+    seeds.add_argument("first", type=int)
+    seeds.add_argument("count", type=int)
+    swept = commands.add_parser("sweep", help="run a fault at every write")
+    swept.add_argument("workloads", nargs="*", metavar="WORKLOAD", help=f"of {', '.join(WORKLOADS)}; default: all")
+    swept.add_argument("--kinds", default="", help=f"of {','.join(KINDS)}; default: all")
+    swept.add_argument("--every", type=int, default=1, help="take each n-th plan only")
+    recorded = commands.add_parser("record", help="show the numbered writes of a workload")
+    recorded.add_argument("workload", choices=list(WORKLOADS))
+    return parser

@@ -1,0 +1,189 @@
+"""One process of the operator without its threads: production wiring, driven by whoever moves the clock.
+
+What is real: the controllers with all their stages, the queues with their back-off, the event handlers, the recorder,
+the doors. What stands in is the informers (`caches`) and the thread of each loop.
+"""
+
+from collections.abc import Callable
+
+from prometheus_client import CollectorRegistry
+
+from controllers.controller import Sync
+from controllers.metrics import ClusterMetrics, ControllerMetrics
+from controllers.tidbcluster.controller import tidb_cluster_controller
+from controllers.tidbcluster_pod.controller import tidb_cluster_pod_controller
+from controllers.turns import Turns
+from dataplane.clients import DataPlane
+from dataplane.tls import TlsMaterial, client_context
+from kube.apply import Applier
+from kube.client import Client
+from kube.events import EventRecorder
+from kube.resources import NODES, PERSISTENT_VOLUMES, STORAGE_CLASSES, TIDB_CLUSTERS
+from member.labels import MANAGED_BY, TIDB_OPERATOR
+from member.round import Doors, Settings
+from ports.clock import FakeClock
+from ports.fencing import OpenFence
+from ports.randomness import SeededRandomness
+from ports.transport import ByteStream, Request, Response, Transport
+from sandbox.stage import Restless
+from sandbox.world import World
+from simulate.caches import Caches
+from workqueue.metrics import PrometheusQueueMetrics
+from workqueue.timers import Timers
+
+USER = "system:serviceaccount:tidb-admin:tidb-controller-manager"
+"""Who the operator is to the API server."""
+
+RESYNC = 30.0
+"""Seconds between two resyncs."""
+
+SETTINGS = Settings(discovery_image="tidb-operator-py:test")
+"""What it was told at its start, unless a plan or a test wants otherwise."""
+
+_SYNCS_AT_ONCE = 100
+
+Wire = Callable[[Transport], Transport]
+"""Puts something between the operator and the outside."""
+
+
+class Listening:
+    """A transport that notes what passes through it."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self.requests: list[Request] = []
+
+    def request(self, request: Request) -> Response:
+        """See `Transport`."""
+        self.requests.append(request)
+        return self._transport.request(request)
+
+    def stream(self, request: Request, idle_timeout: float) -> ByteStream:
+        """See `Transport`."""
+        return self._transport.stream(request, idle_timeout)
+
+    def writes(self) -> list[Request]:
+        """Those that may have changed something."""
+        return [request for request in self.requests if request.method != "GET"]
+
+
+def _as_it_is(sync: Sync) -> Sync:
+    return sync
+
+
+def _directly(transport: Transport) -> Transport:
+    return transport
+
+
+class Operator:
+    """One process of the operator. `syncs` counts what it has begun."""
+
+    def __init__(
+        self,
+        world: World,
+        clock: FakeClock,
+        seed: int,
+        *,
+        kubernetes: Wire = _directly,
+        dataplane: Wire = _directly,
+        watched: Callable[[Sync], Sync] = _as_it_is,
+        at: int | None = None,
+        settings: Settings = SETTINGS,
+    ) -> None:
+        """`watched` is put around every sync; `at` is the version that the caches begin with, None for the newest."""
+        self._world = world
+        self.clock = clock
+        self.syncs = 0
+        self.dataplane = Listening(dataplane(world.data_plane_transport()))
+        client = Client(kubernetes(world.transport(USER)))
+        self.recorder = EventRecorder(client, clock, SeededRandomness(seed))
+        self.registry = CollectorRegistry()
+        self.timers = Timers(clock)
+        clusters = Caches(world.server, {}, at)
+        owned = Caches(world.server, {MANAGED_BY: TIDB_OPERATOR}, at)
+        infrastructure = Caches(world.server, {}, at)
+        applier, turns = Applier(client), Turns()
+        doors = Doors(client, applier, DataPlane(self._dataplane_with, OpenFence(), clock), self.recorder, clock)
+        controller_metrics, queue_metrics = ControllerMetrics(self.registry), PrometheusQueueMetrics(self.registry)
+        self._controller = tidb_cluster_controller(
+            clusters,
+            owned,
+            infrastructure,
+            settings,
+            doors,
+            has_status_subresource=lambda: applier.has_status_subresource(TIDB_CLUSTERS),
+            permitted=(PERSISTENT_VOLUMES, NODES, STORAGE_CLASSES),
+            turns=turns,
+            timers=self.timers,
+            controller_metrics=controller_metrics,
+            cluster_metrics=ClusterMetrics(self.registry),
+            queue_metrics=queue_metrics,
+            drain_timeout=0.0,
+        )
+        self._pods_controller = tidb_cluster_pod_controller(
+            clusters,
+            owned,
+            infrastructure,
+            settings,
+            doors,
+            has_status_subresource=lambda: applier.has_status_subresource(TIDB_CLUSTERS),
+            permitted=(PERSISTENT_VOLUMES, NODES, STORAGE_CLASSES),
+            turns=turns,
+            timers=self.timers,
+            controller_metrics=controller_metrics,
+            queue_metrics=queue_metrics,
+            drain_timeout=0.0,
+        )
+        self.sync = self._controller.sync = watched(self._controller.sync)
+        self._pods_controller.sync = watched(self._pods_controller.sync)
+        self._caches = [*clusters.all().values(), *owned.all().values(), *infrastructure.all().values()]
+        self.caches = infrastructure.all() | owned.all() | clusters.all()
+        self._seen = -1
+        self.timers.call_at(clock.now() + RESYNC, self._resync)
+
+    def work(self) -> None:
+        """Do all that is due at this instant. Raises Restless when that has no end."""
+        for _ in range(_SYNCS_AT_ONCE):
+            self._world.settle()
+            if not self.step():
+                return
+        raise Restless(f"still syncing after {_SYNCS_AT_ONCE} syncs at {self.clock.now()} s")
+
+    def step(self) -> bool:
+        """Look, and sync one key if one is ready; return whether one was."""
+        self.look()
+        self.timers.fire_due()
+        self.syncs += 1
+        worked = self._controller.process_ready_item() or self._pods_controller.process_ready_item()
+        self.recorder.send_queued()
+        return worked
+
+    def look(self) -> None:
+        """Bring the caches up to date."""
+        version = self._world.server.storage.version
+        if version != self._seen:
+            self._seen = version
+            for cache in self._caches:
+                cache.look()
+
+    def look_again(self) -> None:
+        """Have the next look look, even if nothing changed meanwhile: a cache sees again."""
+        self._seen = -1
+
+    def has_news(self) -> bool:
+        """Whether the API server holds something that the caches have not seen."""
+        return self._world.server.storage.version != self._seen
+
+    def resync(self) -> None:
+        """Bring every cluster back, as informers do from time to time."""
+        self.caches[TIDB_CLUSTERS].resync()
+
+    def _dataplane_with(self, tls: TlsMaterial | None) -> Transport:
+        """The sandbox speaks no TLS, but certificates that could not be used are refused as over HTTP."""
+        if tls is not None:
+            client_context(tls)
+        return self.dataplane
+
+    def _resync(self) -> None:
+        self.resync()
+        self.timers.call_at(self.clock.now() + RESYNC, self._resync)

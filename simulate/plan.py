@@ -1,0 +1,198 @@
+"""A plan: what users do and what breaks, when, and for how long it is watched. One YAML file (reliability.md 2).
+
+    name: tikv-scale-out/crash-after-3
+    world: steady                 # a saved Ready world, or `empty`: then `cluster` is created at second 0
+    cluster: small                # see `simulate.worlds`
+    seed: 1
+    budget: 300                   # seconds after which the cluster must be at rest
+    edits:
+      - {at: 1, spec: {tikv: {replicas: 4}}}
+    faults:
+      - {fault: crash, write: 3, when: after}
+
+Every edit and fault has a trigger: `at`, seconds from the start, or `write`, the k-th mutating request of the operator
+(to Kubernetes or PD, events not counted), `when: before` or `after` it.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+import yaml
+
+from kube.objects import Json
+
+
+class InvalidPlan(Exception):
+    """Raised when a plan cannot be carried out; the message names the field and its value."""
+
+
+class _Triggered(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    at: float | None = None
+    write: int | None = None
+    when: Literal["before", "after"] = "after"
+
+    def __post_init__(self) -> None:
+        if (self.at is None) == (self.write is None):
+            raise ValueError(f"exactly one of `at` and `write` says when, not at={self.at} and write={self.write}")
+
+
+class Edit(_Triggered, frozen=True, kw_only=True):
+    """What a user does (FP10): merge into the spec or the annotations of the cluster, or delete an object.
+
+    `delete` is `plural.group/name`, such as `pods/basic-tikv-0`.
+    """
+
+    spec: Json = msgspec.field(default_factory=dict)
+    annotations: Json = msgspec.field(default_factory=dict)
+    delete: str = ""
+
+
+class Crash(_Triggered, frozen=True, kw_only=True, tag="crash", tag_field="fault"):
+    """The operator's process ends; a new one starts `seconds` later (FP1)."""
+
+    seconds: float = 1.0
+
+
+class Refused(_Triggered, frozen=True, kw_only=True, tag="refused", tag_field="fault"):
+    """One write is answered with an error instead of being carried out (FP4)."""
+
+    code: int = 500
+    retry_after: int | None = None
+
+
+class Lost(_Triggered, frozen=True, kw_only=True, tag="lost", tag_field="fault"):
+    """One write gets no answer: `after` it was carried out, or `before` it arrived (FP4)."""
+
+
+class Trouble(_Triggered, frozen=True, kw_only=True, tag="trouble", tag_field="fault"):
+    """For some time a share of the operator's requests fails (FP4, FP5). `code` 0: no answer, after the request."""
+
+    percent: int = 30
+    code: int = 500
+    port: Literal["kubernetes", "data plane"] = "kubernetes"
+    seconds: float = 60.0
+
+
+class Stale(_Triggered, frozen=True, kw_only=True, tag="stale", tag_field="fault"):
+    """Caches show nothing new for some time, then what they missed, change by change (FP2). Empty: all caches."""
+
+    caches: tuple[str, ...] = ()
+    seconds: float = 30.0
+
+
+class Hidden(_Triggered, frozen=True, kw_only=True, tag="hidden", tag_field="fault"):
+    """Caches lose their watch for some time and then list anew: what came and went is never seen (FP3, FP12)."""
+
+    caches: tuple[str, ...] = ()
+    seconds: float = 30.0
+
+
+class TimeTravel(_Triggered, frozen=True, kw_only=True, tag="time-travel", tag_field="fault"):
+    """The operator restarts and its caches begin with the view before its `back`-th last write (FP2)."""
+
+    back: int = 1
+    seconds: float = 30.0
+
+
+class Second(_Triggered, frozen=True, kw_only=True, tag="second", tag_field="fault"):
+    """A second operator works at the same time (FP9)."""
+
+    seconds: float = 60.0
+
+
+class Jump(_Triggered, frozen=True, kw_only=True, tag="jump", tag_field="fault"):
+    """The time of day jumps by `seconds`, forward or back (FP8)."""
+
+    seconds: float = 3600.0
+
+
+class Foreign(_Triggered, frozen=True, kw_only=True, tag="foreign", tag_field="fault"):
+    """Another controller merges something into an object, `plural.group/name` (FP11)."""
+
+    target: str
+    patch: Json
+
+
+class World(_Triggered, frozen=True, kw_only=True, tag="world", tag_field="fault"):
+    """A verb of `sandbox.faults.WorldFaults` with its arguments (FP5-FP7, FP12), taken back after `seconds`.
+
+    `seconds` 0 never takes it back.
+    """
+
+    verb: str
+    arguments: dict[str, Any] = msgspec.field(default_factory=dict)
+    seconds: float = 60.0
+
+
+Fault: TypeAlias = Crash | Refused | Lost | Trouble | Stale | Hidden | TimeTravel | Second | Jump | Foreign | World
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """See the module. `given` is what breaks in the reference run, too: it is what the plan is about.
+
+    `reference`: whether the end must equal that of the same plan without faults (O1, O2). `ends`: the reason of the
+    Progressing condition in which the cluster is at rest; another than Done tells what a human must do.
+    """
+
+    name: str
+    world: Literal["steady", "empty"] = "steady"
+    cluster: str = "small"
+    seed: int = 1
+    budget: float = 300.0
+    edits: tuple[Edit, ...] = ()
+    given: tuple[Fault, ...] = ()
+    faults: tuple[Fault, ...] = ()
+    reference: bool = True
+    ends: str = "Done"
+
+    def without_faults(self) -> "Plan":
+        """The plan of the reference run."""
+        return msgspec.structs.replace(self, name=f"{self.name} (reference)", faults=(), seed=1, ends="Done")
+
+    @property
+    def workload(self) -> str:
+        """What plans with the same reference have in common."""
+        return msgspec.json.encode([self.world, self.cluster, self.budget, self.edits, self.given]).decode()
+
+    @property
+    def events(self) -> Iterator[Edit | Fault]:
+        """Edits, then what is given, then faults."""
+        yield from self.edits
+        yield from self.given
+        yield from self.faults
+
+
+def parse(text: str) -> Plan:
+    """Read a plan. Raises InvalidPlan."""
+    try:
+        tree = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise InvalidPlan(f"not YAML: {error}") from error
+    try:
+        return msgspec.convert(tree, Plan)
+    except msgspec.ValidationError as error:
+        raise InvalidPlan(f"{error}{_value_at(tree, str(error))}") from error
+
+
+def load(path: Path) -> Plan:
+    """Read a plan from a file. Raises InvalidPlan, OSError."""
+    return parse(path.read_text(encoding="utf-8"))
+
+
+def dump(plan: Plan) -> str:
+    """The plan as YAML."""
+    return yaml.safe_dump(msgspec.to_builtins(plan), sort_keys=False, allow_unicode=True)
+
+
+def _value_at(tree: Any, message: str) -> str:
+    """What stands at the path that msgspec names behind a `$`."""
+    _, found, path = message.rpartition("`$")
+    value = tree
+    for step in path.rstrip("`").replace("[", ".").replace("]", "").split("."):
+        if step and isinstance(value, list):
+            value = value[int(step)]
+        elif step and isinstance(value, dict):
+            value = value.get(step)
+    return f": {value!r}" if found else f": {tree!r}"

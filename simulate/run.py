@@ -1,0 +1,113 @@
+"""One plan from its beginning to its verdict."""
+
+import re
+from collections import Counter
+
+import msgspec
+
+from kube.resources import TIDB_CLUSTERS
+from sandbox.stage import Restless
+from simulate.calls import Call
+from simulate.end_state import Leaves, end_state
+from simulate.engine import Engine
+from simulate.judge import Invariants, Violation
+from simulate.operator import RESYNC
+from simulate.operator import SETTINGS as DEFAULTS
+from simulate.plan import Plan
+from simulate.trace import Show
+from simulate.worlds import CLUSTERS, SETTINGS
+
+_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?<=/)\d+(?=$)")
+"""UIDs in names, and the ids of members and stores."""
+_RESYNCS = 10
+_UNTIL_READY = 120.0
+_SETTLED = 45.0
+"""Seconds a fresh world goes on after it became Ready, until nothing is left to do."""
+
+
+class NotReady(Exception):
+    """Raised when a world cannot be brought to where plans begin."""
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What came of a plan. `writes` are the numbered writes as `method target`; `end` the end state."""
+
+    plan: Plan
+    violations: tuple[Violation, ...]
+    digest: str
+    writes: tuple[str, ...]
+    summary: dict[str, int]
+    end: Leaves
+    rested_at: float | None
+    reads_per_hour: float
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing was wrong."""
+        return not self.violations
+
+
+def prepare(plan: Plan, show: Show | None = None) -> Engine:
+    """The world in which a plan begins. Raises NotReady."""
+    engine = Engine(show, SETTINGS.get(plan.cluster, DEFAULTS))
+    if plan.world == "empty":
+        return engine
+    engine.start_operator()
+    engine.apply(CLUSTERS[plan.cluster]())
+    if not engine.run_until(engine.at_rest, _UNTIL_READY):
+        raise NotReady(f"cluster {plan.cluster!r} is not Ready: {engine.condition('Progressing')}")
+    engine.run(_SETTLED)
+    return engine
+
+
+def run(engine: Engine, plan: Plan, *, always: bool = False) -> Outcome:
+    """Carry a plan out in a world that `prepare` made for it, and judge."""
+    judge = engine.judge = Invariants(engine, always=always)
+    engine.begin(plan)
+    if plan.world == "empty":
+        engine.start_operator()
+        engine.apply(CLUSTERS[plan.cluster]())
+    rested_at = None
+    reads_per_hour = 0.0
+    try:
+        engine.run(plan.budget)
+        if not _at_rest(engine, plan):
+            judge.blame("O10", f"not at rest after {plan.budget} s: {engine.condition('Progressing')}")
+        else:
+            rested_at = engine.elapsed
+        reads_per_hour = _resync(engine, judge)
+    except Restless as error:
+        judge.blame("O7", f"no rest: {error}")
+    engine.trace.mix(engine.world.server.storage.version)
+    return Outcome(
+        plan=plan,
+        violations=tuple(judge.violations),
+        digest=engine.trace.digest,
+        writes=tuple(str(each) for each in engine.calls),
+        summary=dict(Counter(map(_summed, engine.done))),
+        end=end_state(judge.state),
+        rested_at=rested_at,
+        reads_per_hour=reads_per_hour,
+    )
+
+
+def _at_rest(engine: Engine, plan: Plan) -> bool:
+    if plan.ends == "Done":
+        return engine.at_rest()
+    return bool(engine.condition("Progressing").get("reason") == plan.ends)
+
+
+def _resync(engine: Engine, judge: Invariants) -> float:
+    """Ten more resyncs, in which nothing may be written (O3); live reads in an hour."""
+    before, reads = len(engine.calls), engine.reads
+    engine.run(_RESYNCS * RESYNC)
+    for each in engine.calls[before:]:
+        judge.blame("O3", f"{each} in a round that had nothing to do (stage {each.stage or '-'})")
+    return (engine.reads - reads) * 3600 / (_RESYNCS * RESYNC)
+
+
+def _summed(call: Call) -> str:
+    """What O2 counts: the status of the cluster is left out, since it tells of times."""
+    if call.target.resource == str(TIDB_CLUSTERS):
+        return "status"
+    return _ID.sub("<id>", str(call))

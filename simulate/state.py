@@ -1,0 +1,180 @@
+"""The truth at one instant, past every cache and every fault: what invariants are judged on."""
+
+from collections.abc import Hashable
+
+from kube.objects import Json
+from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, TIDB_CLUSTERS, Resource
+from sandbox.conditions import holds
+from sandbox.dataplane.pd.cluster import Member, PdCluster
+from sandbox.dataplane.pd.process import PdData
+from sandbox.dataplane.pd.stores import NodeState, Store
+from sandbox.dataplane.tikv import TikvData
+from sandbox.world import World
+from simulate.worlds import NAME, NAMESPACE
+
+NEVER = 10_000
+"""A partition above all ordinals."""
+
+PARTS = ("pd", "tikv", "tidb")
+"""The components that are judged, in the order of their dependence."""
+
+
+class State:
+    """Reads the world. Trees are shared: readers do not change them."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._trees: dict[tuple[str, str], tuple[int, Json]] = {}
+        self._pd: PdCluster | None = None
+        self.unready: dict[str, float] = {}
+        """Since when pods that were seen once are not Ready, as `watch` saw it."""
+
+    def watch(self) -> None:
+        """Note which pods are Ready now."""
+        for part in PARTS:
+            pods = self.pods(part)
+            live = self.stateful_set(part)
+            for ordinal in {*pods, *range(replicas(live) if live else 0)}:
+                name = f"{NAME}-{part}-{ordinal}"
+                if ordinal in pods and is_ready(pods[ordinal]):
+                    self.unready.pop(name, None)
+                else:
+                    self.unready.setdefault(name, self.now)
+
+    @property
+    def now(self) -> float:
+        """Monotonic seconds."""
+        return self._world.clock.now()
+
+    @property
+    def wall(self) -> float:
+        """The time of day, in seconds since 1970."""
+        return self._world.clock.wall().timestamp()
+
+    def version(self) -> Hashable:
+        """Changes with whatever can be seen here."""
+        pd = self.pd
+        if pd is None:
+            return self._world.server.storage.version
+        members = tuple((each.id, each.healthy) for each in pd.members.values())
+        stores = tuple((each.id, each.node_state, each.died_at, each.leaders) for each in pd.stores.all())
+        return self._world.server.storage.version, members, pd.leader and pd.leader.id, stores
+
+    def all(self, resource: Resource) -> list[Json]:
+        """The objects of the namespace, or of the cluster, by name."""
+        namespace = NAMESPACE if resource.namespaced else ""
+        return [
+            self._tree(resource, stored.key) for stored in self._world.server.storage.objects(str(resource), namespace)
+        ]
+
+    def get(self, resource: Resource, name: str) -> Json | None:
+        """One object, or None."""
+        key = f"{NAMESPACE}/{name}" if resource.namespaced else name
+        return self._tree(resource, key) if self._world.server.storage.get(str(resource), key) else None
+
+    def _tree(self, resource: Resource, key: str) -> Json:
+        stored = self._world.server.storage.get(str(resource), key)
+        assert stored is not None
+        known = self._trees.get((str(resource), key))
+        if known is not None and known[0] == stored.version:
+            return known[1]
+        tree = stored.tree()
+        self._trees[str(resource), key] = stored.version, tree
+        return tree
+
+    # Kubernetes
+
+    @property
+    def cluster(self) -> Json | None:
+        """The TidbCluster."""
+        return self.get(TIDB_CLUSTERS, NAME)
+
+    def stateful_set(self, part: str) -> Json | None:
+        """That of a component."""
+        return self.get(STATEFUL_SETS, f"{NAME}-{part}")
+
+    def pods(self, part: str) -> dict[int, Json]:
+        """The pods of a component by ordinal."""
+        prefix = f"{NAME}-{part}-"
+        found = ((pod["metadata"]["name"].removeprefix(prefix), pod) for pod in self.all(PODS))
+        return {int(ordinal): pod for ordinal, pod in found if ordinal.isdigit()}
+
+    def claims(self) -> list[Json]:
+        """The PVCs."""
+        return self.all(PERSISTENT_VOLUME_CLAIMS)
+
+    # PD and its stores
+
+    @property
+    def pd(self) -> PdCluster | None:
+        """The PD cluster, also while no member runs; None before the first."""
+        self._pd = self._world.data_plane.pd_cluster(NAMESPACE, NAME) or self._pd
+        return self._pd
+
+    @property
+    def members(self) -> list[Member]:
+        """PD's members."""
+        return list(self.pd.members.values()) if self.pd else []
+
+    @property
+    def leader(self) -> str:
+        """The name of PD's leader, empty without one."""
+        found = self.pd.leader if self.pd else None
+        return found.name if found else ""
+
+    @property
+    def stores(self) -> list[Store]:
+        """The stores that are not Tombstone."""
+        return [each for each in self.all_stores if each.node_state is not NodeState.REMOVED]
+
+    @property
+    def all_stores(self) -> list[Store]:
+        """The stores, Tombstones included."""
+        return self.pd.stores.all() if self.pd else []
+
+    def store_state(self, store: Store) -> str:
+        """Up, Disconnected, Down, Offline or Tombstone."""
+        return self.pd.stores.state_name(store, self.now) if self.pd else ""
+
+    def stores_of(self, pod: str) -> list[Store]:
+        """The stores at a pod's address that are not Tombstone."""
+        return [each for each in self.stores if pod_of(each) == pod]
+
+    def holds_live_data(self, claim: Json) -> str:
+        """Whose data a claim's volume holds, when PD still counts on them; else empty."""
+        data = self._world.data_plane.disk(claim["metadata"]["uid"]).data
+        if isinstance(data, PdData) and data.member in data.cluster.members:
+            return f"PD member {data.cluster.members[data.member].name}"
+        if isinstance(data, TikvData):
+            found = next((each for each in self.stores if each.id == data.store), None)
+            if found is not None:
+                return f"store {found.id} ({self.store_state(found)})"
+        return ""
+
+
+def pod_of(store: Store) -> str:
+    """The pod whose address a store has."""
+    return store.address.partition(".")[0]
+
+
+def is_ready(pod: Json) -> bool:
+    """Whether a pod is Ready."""
+    return holds(pod, "Ready")
+
+
+def is_outdated(stateful_set: Json, pod: Json) -> bool:
+    """Whether a pod is not of the newest revision."""
+    newest = stateful_set.get("status", {}).get("updateRevision", "")
+    return bool(newest) and pod["metadata"].get("labels", {}).get("controller-revision-hash") != newest
+
+
+def partition(strategy: Json) -> int:
+    """Ordinals below it are not updated: none are while pods are left to whoever deletes them."""
+    if strategy.get("type") == "OnDelete":
+        return NEVER
+    return int((strategy.get("rollingUpdate") or {}).get("partition") or 0)
+
+
+def replicas(stateful_set: Json) -> int:
+    """The pods that are asked for."""
+    return int(stateful_set["spec"].get("replicas", 1))

@@ -1,0 +1,55 @@
+"""What users do, by name; each is recorded once without faults and then run with a fault at every write."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from simulate.plan import Edit, Plan, World
+
+
+def _change(at: float = 1.0, /, **spec: Any) -> Edit:
+    return Edit(at=at, spec=spec)
+
+
+def _loop(pod: str, seconds: float) -> World:
+    """A pod whose process ends again and again."""
+    return World(at=1.0, verb="pod_crash_loop", arguments={"pod": f"default/basic-{pod}"}, seconds=seconds)
+
+
+_PLANS = (
+    Plan(name="bring-up", world="empty", budget=120.0),
+    Plan(name="bring-up-tiny", world="empty", cluster="tiny", budget=60.0),
+    Plan(name="tikv-out", budget=120.0, edits=(_change(tikv={"replicas": 4}),)),
+    Plan(name="tikv-out-2", budget=150.0, edits=(_change(tikv={"replicas": 5}),)),
+    Plan(name="tidb-out", budget=120.0, edits=(_change(tidb={"replicas": 4}),)),
+    Plan(name="pd-out", budget=150.0, edits=(_change(pd={"replicas": 5}),)),
+    Plan(name="tikv-upgrade", budget=300.0, edits=(_change(tikv={"version": "v8.5.3"}),)),
+    Plan(name="pd-upgrade", budget=300.0, edits=(_change(pd={"version": "v8.5.3"}),)),
+    Plan(name="tidb-upgrade", budget=300.0, edits=(_change(tidb={"version": "v8.5.3"}),)),
+    Plan(name="upgrade", budget=600.0, edits=(_change(version="v8.5.3"),)),
+    Plan(name="tikv-config", budget=300.0, edits=(_change(tikv={"config": {"log": {"level": "warn"}}}),)),
+    Plan(name="pd-config", budget=300.0, edits=(_change(pd={"config": {"log": {"level": "warn"}}}),)),
+    Plan(name="tidb-config", budget=300.0, edits=(_change(tidb={"config": {"log": {"level": "warn"}}}),)),
+    Plan(name="tikv-in", cluster="wide", budget=300.0, edits=(_change(tikv={"replicas": 3}),)),
+    Plan(name="pd-in", cluster="big", budget=300.0, edits=(_change(pd={"replicas": 3}),)),
+    Plan(name="tidb-in", cluster="big", budget=120.0, edits=(_change(tidb={"replicas": 2}),)),
+    Plan(name="pause", budget=120.0, edits=(_change(paused=True), _change(30.0, paused=False))),
+    Plan(
+        name="suspend-resume",
+        budget=300.0,
+        edits=(
+            _change(suspendAction={"suspendStatefulSet": True}),
+            _change(90.0, suspendAction={"suspendStatefulSet": False}),
+        ),
+    ),
+    Plan(name="tikv-failover", cluster="brittle", budget=600.0, given=(_loop("tikv-1", 240.0),)),
+    Plan(name="pd-failover", cluster="brittle", budget=600.0, given=(_loop("pd-1", 240.0),)),
+    Plan(name="tidb-failover", cluster="brittle", budget=600.0, given=(_loop("tidb-1", 240.0),)),
+    Plan(
+        name="volume-growth",
+        budget=300.0,
+        edits=(_change(tikv={"requests": {"storage": "2Gi"}}),),
+    ),
+    Plan(name="service-label", budget=60.0, edits=(_change(tidb={"service": {"labels": {"team": "a"}}}),)),
+)
+
+WORKLOADS: Mapping[str, Plan] = {plan.name: plan for plan in _PLANS}

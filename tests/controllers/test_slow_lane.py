@@ -1,0 +1,80 @@
+"""Keys that may wait in vain do not hold up the others (reliability.md R31)."""
+
+import threading
+
+from prometheus_client import CollectorRegistry
+
+from controllers.controller import Controller
+from controllers.metrics import ControllerMetrics
+from controllers.queues import controller_queue
+from ports.clock import FakeClock
+from ports.stopping import Stop
+from tests.workqueue.background import DEADLINE, in_background
+from workqueue.timers import Timers
+
+SLOW = [f"ns/slow-{number}" for number in range(8)]
+
+
+class Syncs:
+    """Slow keys wait for a gate; what is inside and what came out is counted."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.gate = threading.Event()
+        self.inside: list[str] = []
+        self.most_at_once = 0
+        self.entered = threading.Semaphore(0)
+        self.quick_done = threading.Event()
+        self.finished: list[str] = []
+
+    def __call__(self, key: str) -> None:
+        if key not in SLOW:
+            self.quick_done.set()
+            return
+        with self.lock:
+            self.inside.append(key)
+            self.most_at_once = max(self.most_at_once, len(self.inside))
+        self.entered.release()
+        assert self.gate.wait(DEADLINE)
+        with self.lock:
+            self.inside.remove(key)
+            self.finished.append(key)
+
+
+def test_R31_slow_keys_take_two_workers_at_most_and_all_get_their_turn() -> None:
+    clock = FakeClock()
+    syncs, queue, stop = Syncs(), controller_queue("c", Timers(clock)), Stop()
+    metrics = ControllerMetrics(CollectorRegistry()).of("c")
+    controller = Controller("c", queue, syncs, clock=clock, metrics=metrics, is_slow=lambda key: key in SLOW)
+    running = in_background(lambda: controller.run(3, stop))
+    for key in SLOW:
+        queue.add(key)
+    for _ in range(2):
+        assert syncs.entered.acquire(timeout=DEADLINE)
+    queue.add(SLOW[0])
+    queue.add("ns/quick")
+    assert syncs.quick_done.wait(DEADLINE)
+
+    syncs.gate.set()
+    for _ in range(len(SLOW) - 1):
+        assert syncs.entered.acquire(timeout=DEADLINE)
+    stop.set()
+    assert running.result(DEADLINE)
+    assert 2 == syncs.most_at_once
+    assert set(SLOW) == set(syncs.finished)
+
+
+def test_CW_10_keys_that_wait_in_the_slow_lane_are_left_at_the_stop() -> None:
+    clock = FakeClock()
+    syncs, queue, stop = Syncs(), controller_queue("c", Timers(clock)), Stop()
+    metrics = ControllerMetrics(CollectorRegistry()).of("c")
+    controller = Controller("c", queue, syncs, clock=clock, metrics=metrics, is_slow=lambda key: key in SLOW)
+    running = in_background(lambda: controller.run(1, stop))
+    for key in SLOW:
+        queue.add(key)
+    for _ in range(2):
+        assert syncs.entered.acquire(timeout=DEADLINE)
+    stop.set()
+    syncs.gate.set()
+    assert running.result(DEADLINE)
+    assert 2 == len(syncs.finished)

@@ -1,0 +1,370 @@
+"""Losing members, whole and in a world: what is replaced, what is not, and what is said (lifecycle.md 9, 16.4)."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from kube.objects import Json
+from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, TIDB_CLUSTERS
+from member.labels import CLEAR_FAILURE_RECORDS
+from member.round import FailoverSettings
+from ports.clock import FakeClock
+from sandbox.apiserver.faults import Fault
+from sandbox.apiserver.refusals import Refusal
+from sandbox.kubelet.nodes import NodeSpec
+from simulate.operator import SETTINGS
+from tests.operator_world import NAMESPACE, OperatorWorld, sample
+
+pytestmark = pytest.mark.slow
+
+PERIOD = 60.0
+QUICKLY = FailoverSettings(pd_period=PERIOD, tikv_period=PERIOD, tidb_period=PERIOD)
+REFUSED = Fault(refusal=Refusal(409, "Conflict", "somebody was faster"))
+NODES = tuple(NodeSpec(f"node-{index}", f"192.168.0.{index + 10}", f"zone-{index}") for index in range(6))
+
+
+def cluster(pd: int = 3, tikv: int = 3, tidb: int = 2, most: int = 3) -> Json:
+    """`basic`, with as many members."""
+    body = sample("basic")
+    for component, replicas in (("pd", pd), ("tikv", tikv), ("tidb", tidb)):
+        body["spec"][component] |= {"replicas": replicas, "maxFailoverCount": most}
+    # PD gives a store up after a minute instead of half an hour
+    body["spec"]["pd"]["config"] = '[schedule]\nmax-store-down-time = "1m"\n'
+    return body
+
+
+def failing_over(clock: FakeClock, body: Json, failover: FailoverSettings = QUICKLY) -> Iterator[OperatorWorld]:
+    """A Ready cluster on six nodes."""
+    settings = replace(SETTINGS, failover=failover)
+    world = OperatorWorld(clock=clock, nodes=NODES, settings=settings)
+    world.apply(body)
+    world.run_until_ready()
+    world.forget()
+    yield world
+    world.stop()
+
+
+@pytest.fixture
+def world(clock: FakeClock) -> Iterator[OperatorWorld]:
+    """A cluster of three PD, three TiKV and two TiDB, Ready."""
+    yield from failing_over(clock, cluster())
+
+
+def node_of(world: OperatorWorld, pod: str) -> str:
+    return str(world.get(PODS, pod)["spec"]["nodeName"])
+
+
+def uid_of(world: OperatorWorld, claim: str) -> str:
+    return str(world.get(PERSISTENT_VOLUME_CLAIMS, claim)["metadata"]["uid"])
+
+
+def status(world: OperatorWorld, component: str) -> Json:
+    found: Json = world.cluster()["status"][component]
+    return found
+
+
+def records(world: OperatorWorld, component: str) -> list[str]:
+    """The pods that are recorded as failed."""
+    field = "failureStores" if component == "tikv" else "failureMembers"
+    return sorted(record["podName"] for record in (status(world, component).get(field) or {}).values())
+
+
+def said(world: OperatorWorld, component: str) -> tuple[str, str]:
+    """Reason and message of a component's Progressing condition."""
+    (found,) = [each for each in status(world, component)["conditions"] if each["type"] == "Progressing"]
+    return found["reason"], found["message"]
+
+
+def deletions(world: OperatorWorld) -> list[str]:
+    return [write for write in world.writes() if write.startswith("delete")]
+
+
+def members(world: OperatorWorld) -> list[str]:
+    """What PD itself lists."""
+    pd = world.world.data_plane.pd_cluster(NAMESPACE, "basic")
+    assert pd is not None
+    return sorted(member.name for member in pd.members.values())
+
+
+# PD
+
+
+def test_9_2_a_pd_member_on_a_lost_node_is_replaced_and_given_back(world: OperatorWorld) -> None:
+    claim, member = uid_of(world, "pd-basic-pd-2"), status(world, "pd")["members"]["basic-pd-2"]["id"]
+    heal = world.world.faults.node_gone(node_of(world, "basic-pd-2"))
+
+    world.run(PERIOD / 2)
+    reason, message = said(world, "pd")
+    assert "PDMemberUnhealthy" == reason
+    assert "basic-pd-2 has been lost since 2026-01-01T00:00:0" in message
+    assert "it is replaced at 2026-01-01T00:01:0" in message
+    assert ([], []) == (records(world, "pd"), deletions(world))
+
+    world.run_until(lambda: world.replicas("pd") == 4, PERIOD)
+    record = status(world, "pd")["failureMembers"]["basic-pd-2"]
+    assert (member, {claim: {}}) == (record["memberID"], record["pvcUIDSet"])
+    assert ["basic-pd-0", "basic-pd-1"] == members(world)
+    assert ["delete pods basic-pd-2", "delete persistentvolumeclaims pd-basic-pd-2"] == deletions(world)
+    world.run_until(lambda: said(world, "pd")[0] == "PDFailedOver")
+    assert ["basic-pd-0", "basic-pd-1", "basic-pd-3"] == members(world)
+
+    heal()
+    world.run_until_ready(within=120.0)
+    assert ["basic-pd-0", "basic-pd-1", "basic-pd-2"] == members(world)
+    assert ([], 3) == (records(world, "pd"), world.replicas("pd"))
+    assert claim != uid_of(world, "pd-basic-pd-2")
+    for once in ("PDMemberUnhealthy", "PDMemberDeleted"):
+        (event,) = world.events(once)
+        assert "basic-pd-2" in event["message"]
+        assert 1 == event["count"]
+
+
+def test_I23_nothing_is_removed_that_is_not_written_down(world: OperatorWorld) -> None:
+    heal = world.world.faults.api_struck(REFUSED, verb="patch", resource="tidbclusters.pingcap.com")
+    world.world.faults.node_gone(node_of(world, "basic-pd-2"))
+    world.run(3 * PERIOD)
+    assert ([], []) == (deletions(world), [each.url for each in world.operator.dataplane.writes()])
+    heal()
+    world.run(120.0)
+    assert ["basic-pd-0", "basic-pd-1", "basic-pd-3"] == members(world)
+
+
+def test_F45_what_is_written_down_is_done_by_whoever_comes_next(world: OperatorWorld) -> None:
+    heal = world.world.faults.pd_answers(f"{NAMESPACE}/basic", 500, method="DELETE")
+    world.world.faults.node_gone(node_of(world, "basic-pd-2"))
+    world.run(2 * PERIOD)
+    assert (["basic-pd-2"], 3, []) == (records(world, "pd"), world.replicas("pd"), deletions(world))
+    world.restart()
+    heal()
+    world.run(60.0)
+    assert (["basic-pd-2"], 4) == (records(world, "pd"), world.replicas("pd"))
+    assert ["basic-pd-0", "basic-pd-1", "basic-pd-3"] == members(world)
+
+
+def test_9_2_a_record_of_who_came_back_before_anything_was_done_is_dropped(world: OperatorWorld) -> None:
+    world.world.faults.pd_answers(f"{NAMESPACE}/basic", 500, method="DELETE")
+    heal = world.world.faults.node_gone(node_of(world, "basic-pd-2"))
+    world.run(2 * PERIOD)
+    assert ["basic-pd-2"] == records(world, "pd")
+    heal()
+    world.run_until_ready()
+    assert ([], [], 3) == (records(world, "pd"), deletions(world), world.replicas("pd"))
+
+
+def test_9_2_a_member_that_lost_its_disk_joins_anew_without_a_hand(world: OperatorWorld) -> None:
+    claim = uid_of(world, "pd-basic-pd-1")
+    world.world.faults.disk_lost(NAMESPACE, "pd-basic-pd-1")
+    world.world.faults.pod_crash(f"{NAMESPACE}/basic-pd-1")
+    world.run(PERIOD / 2)
+    assert "PDMemberUnhealthy" == said(world, "pd")[0]
+    world.run(PERIOD)
+    world.run_until_ready(within=180.0)
+    assert (["basic-pd-0", "basic-pd-1", "basic-pd-2"], 3) == (members(world), world.replicas("pd"))
+    assert claim != uid_of(world, "pd-basic-pd-1")
+
+
+def test_I29_nothing_is_written_and_nothing_read_while_substitutes_serve(world: OperatorWorld) -> None:
+    world.world.faults.node_gone(node_of(world, "basic-pd-2"))
+    world.run(2 * PERIOD)
+    assert "PDFailedOver" == said(world, "pd")[0]
+    world.forget()
+    world.run(PERIOD)
+    assert ([], []) == (world.writes(), world.reads())
+
+
+def test_9_1_one_witness_is_not_enough(world: OperatorWorld) -> None:
+    """The processes stand still, their pods stay Ready; other pods are not Ready, their processes serve."""
+    world.world.faults.pod_hang(f"{NAMESPACE}/basic-pd-2")
+    world.world.faults.pod_unready(f"{NAMESPACE}/basic-tidb-1")
+    world.world.faults.pod_unready(f"{NAMESPACE}/basic-tikv-1")
+    world.run(3 * PERIOD)
+    assert [[], [], []] == [records(world, component) for component in ("pd", "tikv", "tidb")]
+
+
+def test_F43_R17_an_operator_that_is_cut_off_replaces_nobody(world: OperatorWorld) -> None:
+    world.world.faults.network_cut()
+    world.world.faults.pod_unready(f"{NAMESPACE}/basic-*")
+    world.run(3 * PERIOD)
+    assert [[], [], []] == [records(world, component) for component in ("pd", "tikv", "tidb")]
+    assert [] == deletions(world)
+
+
+def test_F43_when_most_of_what_is_asked_fails_it_may_be_us(clock: FakeClock) -> None:
+    for world in failing_over(clock, cluster(tidb=3)):
+        world.world.faults.network_cut(f"{NAMESPACE}/basic-tidb-*")
+        world.world.faults.pod_unready(f"{NAMESPACE}/basic-tidb-*")
+        world.run(3 * PERIOD)
+        assert [] == records(world, "tidb")
+
+
+def test_R10_who_is_back_in_time_is_not_replaced(world: OperatorWorld) -> None:
+    for _ in range(3):
+        heal = world.world.faults.node_gone(node_of(world, "basic-pd-2"))
+        world.run(PERIOD - 10.0)
+        heal()
+        world.run(30.0)
+    assert ([], []) == (records(world, "pd"), records(world, "tidb"))
+
+
+def test_F44_a_new_process_gives_everybody_a_whole_period(world: OperatorWorld) -> None:
+    world.world.faults.node_gone(node_of(world, "basic-pd-2"))
+    world.run(PERIOD - 10.0)
+    world.restart()
+    world.run(PERIOD - 10.0)
+    assert [] == records(world, "pd")
+    world.run(60.0)
+    assert ["basic-pd-2"] == records(world, "pd")
+
+
+def test_R29_a_lost_majority_is_left_to_a_human(world: OperatorWorld) -> None:
+    for ordinal in (1, 2):
+        world.world.faults.node_gone(node_of(world, f"basic-pd-{ordinal}"))
+    world.run(4 * PERIOD)
+    reason, message = said(world, "pd")
+    assert "PDQuorumLost" == reason
+    assert "2 of 3 PD members are lost: basic-pd-1, basic-pd-2" in message
+    assert "a human must" in message
+    assert (3, [], []) == (world.replicas("pd"), records(world, "pd"), deletions(world))
+    assert 1 == len(world.events("PDQuorumLost"))
+
+
+def test_R29_a_single_pd_that_crashes_for_hours_is_left_to_a_human(clock: FakeClock) -> None:
+    for world in failing_over(clock, cluster(pd=1)):
+        world.world.faults.pod_crash_loop(f"{NAMESPACE}/basic-pd-0")
+        world.run(4 * PERIOD)
+        reason, message = said(world, "pd")
+        assert "PDQuorumLost" == reason
+        assert "1 of 1 PD members are lost: basic-pd-0 (container pd: CrashLoopBackOff)" in message
+        assert (1, 3, 2) == (world.replicas("pd"), world.replicas("tikv"), world.replicas("tidb"))
+
+
+def test_F12_pods_that_our_own_roll_made_are_not_replaced(world: OperatorWorld) -> None:
+    world.world.faults.image_missing("*:v9.9.9")
+    world.change(version="v9.9.9")
+    world.run(3 * PERIOD)
+    assert [[], [], []] == [records(world, component) for component in ("pd", "tikv", "tidb")]
+    assert (3, 3, 2) == (world.replicas("pd"), world.replicas("tikv"), world.replicas("tidb"))
+
+
+@pytest.mark.parametrize(("most", "failover"), [(0, QUICKLY), (3, replace(QUICKLY, auto=False))], ids=["max 0", "off"])
+def test_I25_who_wants_no_failover_gets_none(clock: FakeClock, most: int, failover: FailoverSettings) -> None:
+    for world in failing_over(clock, cluster(most=most), failover):
+        for pod in ("basic-pd-2", "basic-tikv-2", "basic-tidb-1"):
+            world.world.faults.node_gone(node_of(world, pod))
+        world.run(3 * PERIOD)
+        assert [[], [], []] == [records(world, component) for component in ("pd", "tikv", "tidb")]
+        assert [] == deletions(world)
+
+
+def test_F39_no_more_than_the_limit_is_replaced(clock: FakeClock) -> None:
+    for world in failing_over(clock, cluster(tidb=4, most=1)):
+        world.world.faults.pod_crash_loop(f"{NAMESPACE}/basic-tidb-0")
+        world.world.faults.pod_crash_loop(f"{NAMESPACE}/basic-tidb-1")
+        world.run(2 * PERIOD)
+        assert (["basic-tidb-0"], 5) == (records(world, "tidb"), world.replicas("tidb"))
+        reason, message = said(world, "tidb")
+        assert "FailoverLimit" == reason
+        assert "spec.tidb.maxFailoverCount" in message
+
+
+# TiKV
+
+
+def lose_a_store(world: OperatorWorld) -> None:
+    """The node of basic-tikv-1 is gone until its substitute serves, and for as long as the test wants."""
+    world.world.faults.node_gone(node_of(world, "basic-tikv-1"))
+    world.run_until(lambda: said(world, "tikv")[0] == "TiKVFailedOver", 5 * PERIOD)
+
+
+def test_9_3_a_lost_store_is_replaced_and_given_back_on_command(world: OperatorWorld) -> None:
+    claim = uid_of(world, "tikv-basic-tikv-1")
+    lose_a_store(world)
+    assert (["basic-tikv-1"], 4) == (records(world, "tikv"), world.replicas("tikv"))
+    (record,) = status(world, "tikv")["failureStores"].values()
+    assert {claim: {}} == record["pvcUIDSet"]
+    (event,) = world.events("Unhealthy")
+    assert "basic-tikv-1 has been Down" in event["message"]
+    assert not [each for each in deletions(world) if "tikv" in each]
+    uid = status(world, "tikv")["failoverUID"]
+    assert f"spec.tikv.failover.recoverByUID: {uid}" in said(world, "tikv")[1]
+
+    world.change(tikv={"failover": {"recoverByUID": uid}})
+    world.run(60.0)
+    assert ["basic-tikv-1"] == records(world, "tikv"), "not while it is lost"
+    world.world.faults.heal()
+    world.run_until_ready(within=120.0)
+    assert ([], 3) == (records(world, "tikv"), world.replicas("tikv"))
+    assert "failoverUID" not in status(world, "tikv")
+    assert claim == uid_of(world, "tikv-basic-tikv-1")
+
+
+def test_F33_the_record_of_a_pod_that_nobody_wants_any_more_goes(clock: FakeClock) -> None:
+    for world in failing_over(clock, cluster(tikv=5)):
+        world.world.faults.node_gone(node_of(world, "basic-tikv-4"))
+        world.run(4 * PERIOD)
+        assert ["basic-tikv-4"] == records(world, "tikv")
+        world.change(tikv={"replicas": 4})
+        world.run(5.0)
+        assert [] == records(world, "tikv")
+        assert "failoverUID" not in status(world, "tikv")
+
+
+def test_14_the_user_drops_the_records_of_a_component_once(world: OperatorWorld) -> None:
+    lose_a_store(world)
+    annotations = {CLEAR_FAILURE_RECORDS: "tikv"}
+    world.admin.patch(TIDB_CLUSTERS, "basic", NAMESPACE, {"metadata": {"annotations": annotations}})
+    world.run(10.0)
+    assert [] == records(world, "tikv")
+    assert CLEAR_FAILURE_RECORDS not in world.cluster()["metadata"].get("annotations", {})
+    world.run(2 * PERIOD)
+    assert ["basic-tikv-1"] == records(world, "tikv"), "it is still lost, and gets another period"
+
+
+def test_14_a_command_for_nobody_is_told_and_dropped(world: OperatorWorld) -> None:
+    annotations = {CLEAR_FAILURE_RECORDS: "tikvs"}
+    world.admin.patch(TIDB_CLUSTERS, "basic", NAMESPACE, {"metadata": {"annotations": annotations}})
+    world.run(10.0)
+    assert CLEAR_FAILURE_RECORDS not in world.cluster()["metadata"].get("annotations", {})
+    (event,) = world.events("UnknownComponent")
+    assert "'tikvs' is none of pd, tikv, tidb, tiflash" in event["message"]
+
+
+# TiDB
+
+
+def test_9_4_a_lost_server_is_replaced_and_given_back(world: OperatorWorld) -> None:
+    heal = world.world.faults.pod_crash_loop(f"{NAMESPACE}/basic-tidb-0")
+    world.run(PERIOD / 2)
+    assert "TiDBMemberUnhealthy" == said(world, "tidb")[0]
+    world.run_until(lambda: said(world, "tidb")[0] == "TiDBFailedOver", PERIOD)
+    assert (["basic-tidb-0"], 3) == (records(world, "tidb"), world.replicas("tidb"))
+    heal()
+    world.run_until_ready(within=60.0)
+    assert ([], 2) == (records(world, "tidb"), world.replicas("tidb"))
+
+
+def test_9_4_a_server_that_can_not_be_scheduled_is_not_replaced(world: OperatorWorld) -> None:
+    world.world.faults.pod_pending(f"{NAMESPACE}/basic-tidb-*")
+    world.admin.delete(PODS, "basic-tidb-1", NAMESPACE)
+    world.run(2 * PERIOD)
+    assert [] == records(world, "tidb")
+
+
+# Hosts
+
+
+@pytest.mark.parametrize("automatic", [True, False])
+def test_9_5_R28_what_a_lost_host_held_is_given_up_on_demand(clock: FakeClock, automatic: bool) -> None:
+    """Its disks are gone with it: the pods come back elsewhere, on new volumes."""
+    body = cluster()
+    if automatic:
+        body["metadata"]["annotations"] = {"app.kubernetes.io/auto-failure-recovery": "true"}
+    for world in failing_over(clock, body, replace(QUICKLY, detect_node_failure=True)):
+        claim = uid_of(world, "tikv-basic-tikv-1")
+        world.world.faults.node_gone(node_of(world, "basic-tikv-1"))
+        world.run(4 * PERIOD + 600.0)
+        (record,) = status(world, "tikv")["failureStores"].values()
+        assert (True, automatic) == (record["hostDown"], record.get("storeDeleted", False))
+        assert automatic is (claim != uid_of(world, "tikv-basic-tikv-1"))
+        assert automatic is bool(world.events("NodeFailure"))

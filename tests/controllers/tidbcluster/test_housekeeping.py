@@ -1,0 +1,318 @@
+"""Labels, reclaim policies, orphaned pods and claims left behind, in a cluster that works (lifecycle.md 11)."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from kube.objects import Json
+from kube.resources import NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, STATEFUL_SETS, Resource
+from member.labels import (
+    CLUSTER_ID,
+    MEMBER_ID,
+    NAMESPACE,
+    POD_NAME,
+    POD_SCHEDULING,
+    PVC_DEFER_DELETING,
+    STORE_ID,
+)
+from ports.clock import FakeClock
+from sandbox.apiserver import Fault as ApiFault
+from sandbox.apiserver import Refusal
+from sandbox.apiserver.audit import Call
+from sandbox.dataplane.faults import Fault, Trouble
+from sandbox.world import ADMIN
+from tests import operator_world
+from tests.operator_world import OPERATOR, OperatorWorld, sample
+
+CLAIM = "tikv-basic-tikv-0"
+SELECTED_NODE = "volume.kubernetes.io/selected-node"
+MARKED = {PVC_DEFER_DELETING: "2026-01-01T00:00:00Z"}
+
+
+def ids(world: OperatorWorld) -> tuple[str, str, str]:
+    """Of the cluster, of the first member, of the first store."""
+    status = world.cluster()["status"]
+    (member,), (store,) = status["pd"]["members"].values(), status["tikv"]["stores"].values()
+    return status["clusterID"], member["id"], store["id"]
+
+
+def labels(world: OperatorWorld, resource: Resource, name: str) -> dict[str, str]:
+    found: dict[str, str] = world.get(resource, name)["metadata"]["labels"]
+    return found
+
+
+def volume_of(world: OperatorWorld, claim: str) -> Json:
+    name = world.get(PERSISTENT_VOLUME_CLAIMS, claim)["spec"]["volumeName"]
+    return world.admin.get(PERSISTENT_VOLUMES, name).decode()
+
+
+def annotate(world: OperatorWorld, claim: str, annotations: dict[str, str]) -> None:
+    patch = {"metadata": {"annotations": annotations}}
+    world.admin.patch(PERSISTENT_VOLUME_CLAIMS, claim, operator_world.NAMESPACE, patch)
+
+
+def annotations(world: OperatorWorld, claim: str) -> dict[str, str]:
+    found: dict[str, str] = world.get(PERSISTENT_VOLUME_CLAIMS, claim)["metadata"]["annotations"]
+    return found
+
+
+def test_11_4_pods_claims_and_volumes_say_which_member_they_are(basic: OperatorWorld) -> None:
+    cluster, member, store = ids(basic)
+    for kind, own in (("pd", {MEMBER_ID: member}), ("tikv", {STORE_ID: store})):
+        pod, wanted = f"basic-{kind}-0", ({CLUSTER_ID: cluster} | own).items()
+        claim = basic.get(PERSISTENT_VOLUME_CLAIMS, f"{kind}-{pod}")["metadata"]
+        volume = volume_of(basic, f"{kind}-{pod}")["metadata"]
+        assert wanted <= labels(basic, PODS, pod).items()
+        assert wanted | {(POD_NAME, pod)} <= claim["labels"].items()
+        assert wanted | {(NAMESPACE, "default"), ("app.kubernetes.io/component", kind)} <= volume["labels"].items()
+        assert [pod, pod] == [each["annotations"][POD_NAME] for each in (claim, volume)]
+    assert cluster == labels(basic, PODS, "basic-tidb-0")[CLUSTER_ID]
+
+
+def test_F50_labels_that_somebody_changed_are_put_right_and_others_are_kept(basic: OperatorWorld) -> None:
+    _, member, _ = ids(basic)
+    spoilt = {"metadata": {"labels": {MEMBER_ID: "1", CLUSTER_ID: None, "mine": "kept"}}}
+    basic.admin.patch(PODS, "basic-pd-0", operator_world.NAMESPACE, spoilt)
+    basic.run(35.0)
+    found = labels(basic, PODS, "basic-pd-0")
+    assert (member, "kept") == (found[MEMBER_ID], found["mine"])
+    assert CLUSTER_ID in found
+
+
+def test_F3_a_pod_that_changed_meanwhile_is_looked_at_and_decided_on_once_more(basic: OperatorWorld) -> None:
+    basic.admin.patch(PODS, "basic-pd-0", operator_world.NAMESPACE, {"metadata": {"labels": {CLUSTER_ID: None}}})
+    basic.operator.look()
+    basic.operator.caches[PODS].blind = True
+    basic.admin.patch(PODS, "basic-pd-0", operator_world.NAMESPACE, {"metadata": {"labels": {"mine": "new"}}})
+    basic.operator.resync()
+    basic.operator.work()
+    found = labels(basic, PODS, "basic-pd-0")
+    assert (ids(basic)[0], "new") == (found[CLUSTER_ID], found["mine"])
+    assert "Done" == basic.reason()
+
+
+def test_11_4_a_new_pod_is_labelled_like_the_one_before(basic: OperatorWorld) -> None:
+    before = labels(basic, PODS, "basic-tikv-0")
+    basic.admin.delete(PODS, "basic-tikv-0", operator_world.NAMESPACE)
+    basic.run(35.0)
+    basic.run_until_ready()
+    assert before == labels(basic, PODS, "basic-tikv-0")
+
+
+def test_3_2_while_paused_nothing_but_labels_is_written(basic: OperatorWorld) -> None:
+    basic.change(paused=True, pvReclaimPolicy="Delete")
+    basic.admin.patch(PODS, "basic-pd-0", operator_world.NAMESPACE, {"metadata": {"labels": {CLUSTER_ID: None}}})
+    annotate(basic, CLAIM, MARKED)
+    basic.run(35.0)
+    assert {"patch pods basic-pd-0", "patch tidbclusters.pingcap.com/status basic"} == {
+        write for write in basic.writes() if "events" not in write
+    }
+
+
+def test_11_3_volumes_get_the_reclaim_policy_of_the_spec(basic: OperatorWorld) -> None:
+    assert "Retain" == volume_of(basic, CLAIM)["spec"]["persistentVolumeReclaimPolicy"]
+    basic.change(pvReclaimPolicy="Delete")
+    basic.run(5.0)
+    volume = volume_of(basic, CLAIM)
+    assert "Delete" == volume["spec"]["persistentVolumeReclaimPolicy"]
+    messages = [event["message"] for event in basic.events("SuccessfulPatch")]
+    name = volume["metadata"]["name"]
+    assert f"patch PersistentVolume {name} in TidbCluster basic successful: reclaim policy Delete" in messages
+
+
+def test_11_3_a_missing_volume_is_told_and_stops_nothing(basic: OperatorWorld) -> None:
+    volume = volume_of(basic, CLAIM)["metadata"]["name"]
+    basic.admin.patch(PERSISTENT_VOLUMES, volume, "", {"metadata": {"finalizers": None}})
+    basic.admin.delete(PERSISTENT_VOLUMES, volume)
+    basic.change(tidb={"replicas": 2})
+    basic.run_until(lambda: basic.replicas("tidb") == 2)
+    basic.run(5.0)
+    (event,) = basic.events("VolumeMissing")
+    assert volume in event["message"]
+
+
+def test_5_8_the_status_tells_of_volumes(basic: OperatorWorld) -> None:
+    status = basic.cluster()["status"]
+    assert [("pd", 1, "1Gi", "standard"), ("tikv", 1, "1Gi", "standard")] == [
+        (each["name"], each["boundCount"], each["currentCapacity"], each["modifiedStorageClass"])
+        for part in ("pd", "tikv")
+        for each in status[part]["volumes"].values()
+    ]
+    assert "volumes" not in status["tidb"]
+
+
+class Away:
+    """An API server that refuses the operator's questions about claims, or new pods and claims to controllers."""
+
+    def __init__(self) -> None:
+        self.refusal: Refusal | None = None
+        self.full = False
+
+    def __call__(self, call: Call) -> ApiFault | None:
+        made = call.verb == "create" and call.resource in ("persistentvolumeclaims", "pods")
+        if self.full and made and call.user != ADMIN:
+            return ApiFault(refusal=Refusal(403, "Forbidden", "exceeded quota"))
+        asked = (call.user, call.verb, call.resource) == (OPERATOR, "get", "persistentvolumeclaims")
+        return ApiFault(refusal=self.refusal) if asked and self.refusal else None
+
+
+@pytest.fixture
+def away() -> Away:
+    return Away()
+
+
+@pytest.fixture
+def world(clock: FakeClock, away: Away) -> Iterator[OperatorWorld]:
+    made = OperatorWorld(clock=clock, faults=away)
+    yield made
+    made.stop()
+
+
+def lose_the_claim(world: OperatorWorld, away: Away) -> str:
+    """A TiKV pod comes back while no node takes it, and then its claim is deleted; the UID of that pod.
+
+    A newer Kubernetes makes such a claim anew, if it may; here it may not.
+    """
+    for node in world.admin.list_page(NODES).items:
+        world.admin.patch(NODES, node.metadata.name, "", {"spec": {"unschedulable": True}})
+    former = world.get(PODS, "basic-tikv-0")["metadata"]["uid"]
+    world.admin.delete(PODS, "basic-tikv-0", operator_world.NAMESPACE)
+    world.run_until(lambda: world.exists(PODS, "basic-tikv-0") and pod_uid(world) != former)
+    lost = pod_uid(world)
+    away.full = True
+    world.admin.delete(PERSISTENT_VOLUME_CLAIMS, CLAIM, operator_world.NAMESPACE)
+    return lost
+
+
+def pod_uid(world: OperatorWorld) -> str:
+    return str(world.get(PODS, "basic-tikv-0")["metadata"]["uid"])
+
+
+def test_I38_a_pod_whose_claim_is_gone_is_made_anew_with_a_new_claim(basic: OperatorWorld, away: Away) -> None:
+    former = basic.get(PERSISTENT_VOLUME_CLAIMS, CLAIM)["metadata"]["uid"]
+    lost = lose_the_claim(basic, away)
+    basic.run_until(lambda: not basic.exists(PODS, "basic-tikv-0"))
+    away.full = False
+    basic.run_until(lambda: basic.exists(PODS, "basic-tikv-0") and pod_uid(basic) != lost)
+
+    assert former != basic.get(PERSISTENT_VOLUME_CLAIMS, CLAIM)["metadata"]["uid"]
+    (event,) = basic.events("SuccessfulDelete")
+    assert f"delete Pod basic-tikv-0 in TidbCluster basic successful: {CLAIM} does not exist" == event["message"]
+    assert ["delete pods basic-tikv-0"] == [write for write in basic.writes() if write.startswith("delete")]
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        Refusal(403, "Forbidden", "no"),
+        Refusal(503, "ServiceUnavailable", "no"),
+        Refusal(404, "NotFound", "the server could not find the requested resource"),
+    ],
+    ids=["forbidden", "away", "another NotFound"],
+)
+def test_F1_without_an_answer_about_its_claim_no_pod_is_deleted(
+    basic: OperatorWorld, away: Away, refusal: Refusal
+) -> None:
+    away.refusal = refusal
+    lose_the_claim(basic, away)
+    basic.run(60.0)
+    assert [] == [write for write in basic.writes() if write.startswith("delete")]
+
+    away.refusal = None
+    basic.run_until(lambda: "delete pods basic-tikv-0" in basic.writes(), 120.0)
+
+
+def test_F1_a_claim_that_only_the_cache_lacks_costs_no_pod(basic: OperatorWorld, away: Away) -> None:
+    """As one that somebody made in advance: without our labels the cache never shows it."""
+    lost = lose_the_claim(basic, away)
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    claim = {"metadata": {"name": CLAIM}, "spec": spec}
+    basic.world.settle()
+    basic.admin.create(PERSISTENT_VOLUME_CLAIMS, claim, operator_world.NAMESPACE)
+    basic.run(60.0)
+
+    assert lost == pod_uid(basic)
+    assert "tikv" == labels(basic, PERSISTENT_VOLUME_CLAIMS, CLAIM)["app.kubernetes.io/component"]
+    basic.forget()
+    basic.run(60.0)
+    assert [] == [read for read in basic.reads() if CLAIM in read]
+
+
+def leave_behind(world: OperatorWorld) -> str:
+    """A second TiKV pod that is gone with its store, as after a scale-in; its claim."""
+    claim = "tikv-basic-tikv-1"
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    own = labels(world, STATEFUL_SETS, "basic-tikv")
+    meta = {"name": claim, "labels": own, "annotations": {POD_NAME: "basic-tikv-1", SELECTED_NODE: node_of(world)}}
+    world.admin.create(PERSISTENT_VOLUME_CLAIMS, {"metadata": meta, "spec": spec}, operator_world.NAMESPACE)
+    world.run_until(lambda: "volumeName" in world.get(PERSISTENT_VOLUME_CLAIMS, claim)["spec"])
+    annotate(world, claim, MARKED)
+    return claim
+
+
+def node_of(world: OperatorWorld) -> str:
+    return str(world.get(PODS, "basic-tikv-0")["spec"]["nodeName"])
+
+
+def test_11_2_a_claim_left_behind_goes_with_its_volume_if_the_user_wants_it(basic: OperatorWorld) -> None:
+    claim = leave_behind(basic)
+    volume = volume_of(basic, claim)["metadata"]["name"]
+    basic.run(35.0)
+    assert basic.exists(PERSISTENT_VOLUME_CLAIMS, claim)
+    assert "Retain" == volume_of(basic, claim)["spec"]["persistentVolumeReclaimPolicy"]
+
+    basic.forget()
+    basic.change(enablePVReclaim=True)
+    basic.run(35.0)
+    assert not basic.exists(PERSISTENT_VOLUME_CLAIMS, claim)
+    assert [volume] == [write.split()[2] for write in basic.writes() if write.startswith("patch persistentvolumes ")]
+    left = basic.admin.list_page(PERSISTENT_VOLUMES).items
+    assert volume not in [each.metadata.name for each in left]
+    assert basic.exists(PERSISTENT_VOLUME_CLAIMS, CLAIM)
+
+
+def test_F5_a_claim_of_an_ordinal_that_the_stateful_set_has_again_is_kept(basic: OperatorWorld, away: Away) -> None:
+    """Replicas were raised by hand, the cache does not show it yet, and the pod can't be made."""
+    claim = leave_behind(basic)
+    away.full = True
+    basic.operator.caches[STATEFUL_SETS].blind = True
+    basic.admin.patch(STATEFUL_SETS, "basic-tikv", operator_world.NAMESPACE, {"spec": {"replicas": 2}})
+    basic.change(enablePVReclaim=True)
+    basic.run(20.0)
+    assert {"get pods basic-tikv-1", "get statefulsets.apps basic-tikv"} <= set(basic.reads())
+    assert basic.exists(PERSISTENT_VOLUME_CLAIMS, claim)
+
+
+def test_8_5_the_mark_of_a_claim_in_use_is_taken_off(basic: OperatorWorld) -> None:
+    annotate(basic, CLAIM, MARKED)
+    basic.run(5.0)
+    assert PVC_DEFER_DELETING not in annotations(basic, CLAIM)
+
+
+def test_11_2_a_schedulers_lock_goes_when_the_pod_is_placed(basic: OperatorWorld) -> None:
+    annotate(basic, CLAIM, {POD_SCHEDULING: "2026-01-01T00:00:00Z"})
+    basic.run(5.0)
+    assert POD_SCHEDULING not in annotations(basic, CLAIM)
+
+
+def test_I29_the_ids_of_a_cluster_without_its_own_pd_are_asked_for_once(basic: OperatorWorld) -> None:
+    joined = sample("basic")
+    joined["metadata"]["name"] = "joined"
+    spec = joined["spec"]
+    joined["spec"] = {"version": spec["version"], "cluster": {"name": "basic"}, "tikv": spec["tikv"]}
+    basic.apply(joined)
+    basic.run(95.0)
+    assert ids(basic)[0] == labels(basic, PERSISTENT_VOLUME_CLAIMS, "tikv-joined-tikv-0")[CLUSTER_ID]
+
+    basic.forget()
+    basic.run(35.0)
+    assert [] == basic.reads()
+    asked = [request for request in basic.operator.dataplane.requests if request.url.endswith("/cluster")]
+    assert 1 <= len(asked) <= 2, "those of the cluster that has a PD"
+
+
+def test_F7_a_pd_that_is_silent_costs_no_label(basic: OperatorWorld) -> None:
+    before = labels(basic, PODS, "basic-tikv-0")
+    basic.world.data_plane.network.inject(Fault(Trouble.BLACK_HOLE, "*/basic-pd-*"))
+    basic.run(60.0)
+    assert before == labels(basic, PODS, "basic-tikv-0")

@@ -1,0 +1,114 @@
+"""A bad spec and the way back: it heals by itself when it is put right (reliability.md R23, O6; lifecycle.md F11).
+
+Eight mistakes in each component, made in steady state and in the middle of a roll. None costs more than one pod at a
+time, and none needs a hand on a pod.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from kube.objects import Json
+from kube.resources import PODS, STATEFUL_SETS
+from tests.operator_world import OperatorWorld, sample
+
+pytestmark = pytest.mark.slow
+
+REPLICAS = {"pd": 3, "tikv": 3, "tidb": 2}
+MISSING = "v0.0.0-missing"
+WITHIN = 600.0
+"""Virtual seconds from the correction to a cluster that is Ready and has nothing left to do."""
+
+_NOWHERE = {"matchExpressions": [{"key": "no-such-label", "operator": "Exists"}]}
+_AFFINITY = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [_NOWHERE]}}}
+_SECRET = {"name": "PASSWORD", "valueFrom": {"secretKeyRef": {"name": "no-such-secret", "key": "password"}}}
+_VOLUME = {"name": "more", "storageSize": "1Gi", "mountPath": "/more", "storageClassName": "no-such-class"}
+
+MISTAKES: Mapping[str, Mapping[str, Any]] = {
+    "unsatisfiable affinity": {"affinity": _AFFINITY},
+    "unsatisfiable nodeSelector": {"nodeSelector": {"no-such": "label"}},
+    "10,000 CPU": {"requests": {"cpu": "10000"}},
+    "missing image": {"version": MISSING},
+    "bad TOML": {"config": "log = ["},
+    "missing Secret": {"env": [_SECRET]},
+    "missing storage class": {"storageVolumes": [_VOLUME]},
+    "missing TLS Secret": {},
+}
+
+
+def spec_of(component: str, mistake: Mapping[str, Any]) -> Json:
+    """A part of the spec with the mistake in it."""
+    return {component: dict(mistake)} if mistake else {"tlsCluster": {"enabled": True}}
+
+
+def undone(component: str, mistake: Mapping[str, Any], good: Json) -> Json:
+    """What takes the mistake out again."""
+    if not mistake:
+        return {"tlsCluster": None}
+    return {component: {field: good[component].get(field) for field in mistake} | _without_cpu(mistake)}
+
+
+def _without_cpu(mistake: Mapping[str, Any]) -> Json:
+    return {"requests": {"cpu": None}} if "requests" in mistake else {}
+
+
+def run_watched(world: OperatorWorld, component: str, until: Any, within: float) -> None:
+    """Let time pass until a condition holds; at no time may two pods of the component be down (I10)."""
+
+    def watched() -> bool:
+        down = [name for name, ready in readiness(world, component).items() if not ready]
+        assert len(down) <= 1, f"{down} are down at the same time"
+        return bool(until())
+
+    world.run_until(watched, within)
+
+
+def readiness(world: OperatorWorld, component: str) -> dict[str, bool]:
+    """Whether each pod that there should be is Ready."""
+    found = {f"basic-{component}-{ordinal}": False for ordinal in range(REPLICAS[component])}
+    for pod in world.every(PODS):
+        conditions = (pod.get("status") or {}).get("conditions") or ()
+        if pod["metadata"]["name"] in found and "deletionTimestamp" not in pod["metadata"]:
+            ready = any((c["type"], c["status"]) == ("Ready", "True") for c in conditions)
+            found[pod["metadata"]["name"]] = ready
+    return found
+
+
+def one_is_updated(world: OperatorWorld, component: str) -> bool:
+    """Whether a roll is half-way."""
+    status = world.get(STATEFUL_SETS, f"basic-{component}")["status"]
+    return bool(status["currentRevision"] != status["updateRevision"] and status.get("updatedReplicas"))
+
+
+@pytest.mark.parametrize("situation", ["steady", "rolling"])
+@pytest.mark.parametrize("component", ["pd", "tikv", "tidb"])
+def test_R23_F11_O6_a_mistake_heals_when_it_is_put_right(world: OperatorWorld, component: str, situation: str) -> None:
+    cluster = sample("basic")
+    for name, replicas in REPLICAS.items():
+        cluster["spec"][name]["replicas"] = replicas
+    world.apply(cluster)
+    world.run_until_ready()
+    world.world.faults.image_missing(f"*:{MISSING}")
+
+    healed = 0
+    for number, mistake in enumerate(MISTAKES.values()):
+        if situation == "rolling":
+            world.change(**{component: {"annotations": {"roll": str(number)}}})
+            run_watched(world, component, lambda: one_is_updated(world, component), 60.0)
+        world.change(**spec_of(component, mistake))
+        end = world.clock.now() + 30.0
+        run_watched(world, component, lambda end=end: world.clock.now() >= end, 30.0)
+        assert "Done" != world.reason()
+        world.change(**undone(component, mistake, cluster["spec"]))
+        run_watched(world, component, lambda: world.is_ready() and world.reason() == "Done", WITHIN)
+        healed += 1
+
+    print(f"{healed} of {len(MISTAKES)} mistakes in {component} healed ({situation})")  # noqa: T201 - the count is asked for
+    revisions = {
+        pod["metadata"]["labels"].get("controller-revision-hash")
+        for pod in world.every(PODS)
+        if pod["metadata"]["labels"].get("app.kubernetes.io/component") == component
+    }
+    status = world.get(STATEFUL_SETS, f"basic-{component}")["status"]
+    assert {status["updateRevision"]} == {status["currentRevision"]} == revisions

@@ -1,0 +1,424 @@
+"""Shrinking, and shrinking that is taken back half-way (lifecycle.md 8.3, 8.5, 8.7)."""
+
+from collections.abc import Callable
+
+import pytest
+
+from apis.ordinals import slots_annotation
+from dataplane.pd import PDClient, Store
+from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, TIDB_CLUSTERS
+from member.labels import PVC_DEFER_DELETING, SCALE_IN_TIME
+from ports.transport import Request
+from sandbox.apiserver.faults import Fault as ApiFault
+from sandbox.apiserver.refusals import Refusal
+from tests.operator_world import NAMESPACE, OPERATOR, OperatorWorld, sample
+
+
+def pd_of(world: OperatorWorld) -> PDClient:
+    return PDClient(world.world.data_plane_transport(), "http://basic-pd.default:2379")
+
+
+def member_names(world: OperatorWorld) -> list[str]:
+    return sorted(member.name for member in pd_of(world).members().members)
+
+
+def stores_of(world: OperatorWorld) -> dict[str, Store]:
+    """The stores that are not Tombstone, by pod."""
+    return {store.address.partition(".")[0]: store for store in pd_of(world).stores()}
+
+
+def claim_marks(world: OperatorWorld) -> dict[str, set[str]]:
+    """Our marks on every claim that carries one, and on pods that stay."""
+    found = {}
+    pods = [pod for pod in world.every(PODS) if "deletionTimestamp" not in pod["metadata"]]
+    for item in [*world.every(PERSISTENT_VOLUME_CLAIMS), *pods]:
+        marks = {PVC_DEFER_DELETING, SCALE_IN_TIME} & (item["metadata"].get("annotations") or {}).keys()
+        if marks:
+            found[item["metadata"]["name"]] = marks
+    return found
+
+
+def dataplane_writes(world: OperatorWorld) -> list[str]:
+    return [f"{call.method} {call.url.rpartition('/pd/api/v1/')[2]}" for call in world.operator.dataplane.writes()]
+
+
+def ready_with(world: OperatorWorld, component: str, replicas: int) -> OperatorWorld:
+    cluster = sample("basic")
+    cluster["spec"][component]["replicas"] = replicas
+    world.apply(cluster)
+    world.run_until_ready()
+    world.forget()
+    return world
+
+
+@pytest.fixture
+def wide_pd(world: OperatorWorld) -> OperatorWorld:
+    """`basic` with five of PD."""
+    return ready_with(world, "pd", 5)
+
+
+@pytest.fixture
+def wide_tikv(world: OperatorWorld) -> OperatorWorld:
+    """`basic` with five of TiKV."""
+    return ready_with(world, "tikv", 5)
+
+
+def test_8_3_pd_shrinks_one_by_one_and_grows_on_fresh_volumes(wide_pd: OperatorWorld) -> None:
+    claims = {name: wide_pd.get(PERSISTENT_VOLUME_CLAIMS, name)["metadata"]["uid"] for name in _pd_claims(5)}
+    wide_pd.change(pd={"replicas": 3})
+    wide_pd.run_until_ready()
+    assert [4, 3] == wide_pd.asked_replicas("pd")
+    assert [f"basic-pd-{ordinal}" for ordinal in range(3)] == member_names(wide_pd)
+    marks = {PVC_DEFER_DELETING, SCALE_IN_TIME}
+    assert {"pd-basic-pd-3": marks, "pd-basic-pd-4": marks} == claim_marks(wide_pd)
+
+    wide_pd.change(pd={"replicas": 5})
+    wide_pd.run_until_ready()
+    assert [f"basic-pd-{ordinal}" for ordinal in range(5)] == member_names(wide_pd)
+    now = {name: wide_pd.get(PERSISTENT_VOLUME_CLAIMS, name)["metadata"]["uid"] for name in _pd_claims(5)}
+    assert ["pd-basic-pd-3", "pd-basic-pd-4"] == [name for name in claims if claims[name] != now[name]]
+    assert {} == claim_marks(wide_pd)
+
+
+def _pd_claims(count: int) -> list[str]:
+    return [f"pd-basic-pd-{ordinal}" for ordinal in range(count)]
+
+
+def test_F28_I12_the_leader_leaves_pd_after_another_one_leads(wide_pd: OperatorWorld) -> None:
+    pd_of(wide_pd).transfer_leader("basic-pd-4")
+    wide_pd.run_until(lambda: pd_of(wide_pd).leader().name == "basic-pd-4")
+    wide_pd.forget()
+    wide_pd.change(pd={"replicas": 4})
+    wide_pd.run_until_ready()
+    assert 4 == wide_pd.replicas("pd")
+    transfer, delete = dataplane_writes(wide_pd)
+    assert ("POST leader/transfer/basic-pd-0", True) == (transfer, delete.startswith("DELETE members/id/"))
+
+
+def test_I8_I9_no_member_leaves_pd_while_another_one_is_ill(wide_pd: OperatorWorld) -> None:
+    wide_pd.world.data_plane.hang(NAMESPACE, "basic-pd-1")
+    wide_pd.change(pd={"replicas": 4})
+    wide_pd.run(60.0)
+    assert "basic-pd-4 leaves PD when all others are healthy; waiting for basic-pd-1" in wide_pd.progressing
+    assert (5, [], {}) == (wide_pd.replicas("pd"), dataplane_writes(wide_pd), claim_marks(wide_pd))
+
+    wide_pd.world.data_plane.hang(NAMESPACE, "basic-pd-1", hung=False)
+    wide_pd.run_until_ready()
+    assert 4 == wide_pd.replicas("pd")
+
+
+def test_F12_a_pd_pod_that_never_joined_can_leave(wide_pd: OperatorWorld) -> None:
+    wide_pd.world.faults.pod_pending("*/basic-pd-5")
+    wide_pd.change(pd={"replicas": 6})
+    wide_pd.run_until(lambda: wide_pd.replicas("pd") == 6)
+    wide_pd.run(5.0)
+    wide_pd.change(pd={"replicas": 5})
+    wide_pd.run_until_ready()
+    assert (5, 5) == (wide_pd.replicas("pd"), len(member_names(wide_pd)))
+
+
+def test_F38_a_member_leaves_though_its_pod_is_lost(wide_pd: OperatorWorld) -> None:
+    wide_pd.world.faults.pod_pending("*/basic-pd-4")
+    wide_pd.admin.delete(PODS, "basic-pd-4", NAMESPACE)
+    wide_pd.run(5.0)
+    wide_pd.change(pd={"replicas": 4})
+    wide_pd.run_until_ready()
+    assert [f"basic-pd-{ordinal}" for ordinal in range(4)] == member_names(wide_pd)
+
+
+def test_F34_the_last_pd_stays_while_something_needs_it(basic: OperatorWorld) -> None:
+    basic.change(pd={"replicas": 0})
+    basic.run(60.0)
+    assert (1, [], []) == (basic.replicas("pd"), dataplane_writes(basic), basic.asked_replicas("pd"))
+    (event,) = basic.events("FailedScaleIn")
+    assert "pd: spec.pd.replicas can't be 0 while there are 1 TiKV stores, 1 TiDB members" in event["message"]
+
+
+@pytest.mark.parametrize("parallelism", [1, 2])
+def test_8_5_I3_tikv_shrinks_as_its_stores_become_tombstone(wide_tikv: OperatorWorld, parallelism: int) -> None:
+    gone = [store.id for pod, store in stores_of(wide_tikv).items() if pod in {"basic-tikv-3", "basic-tikv-4"}]
+    wide_tikv.change(tikv={"replicas": 3, "scalePolicy": {"scaleInParallelism": parallelism}})
+    shrunk_before_tombstone = []
+
+    def look() -> bool:
+        if wide_tikv.replicas("tikv") < 5 and len(stores_of(wide_tikv)) > wide_tikv.replicas("tikv"):
+            shrunk_before_tombstone.append(wide_tikv.replicas("tikv"))
+        return wide_tikv.is_ready() and wide_tikv.reason() == "Done" and wide_tikv.replicas("tikv") == 3
+
+    wide_tikv.run_until(look)
+    assert [] == shrunk_before_tombstone
+    assert sorted(gone) == [store.id for store in pd_of(wide_tikv).tombstone_stores()]
+    assert frozenset() == pd_of(wide_tikv).evicting_stores()
+    marks = {PVC_DEFER_DELETING, SCALE_IN_TIME}
+    assert {"tikv-basic-tikv-3": marks, "tikv-basic-tikv-4": marks} == claim_marks(wide_tikv)
+
+    wide_tikv.change(tikv={"replicas": 5})
+    wide_tikv.run_until_ready()
+    assert {} == claim_marks(wide_tikv)
+    assert [] == [store for store in stores_of(wide_tikv).values() if store.id in gone]
+
+
+@pytest.mark.slow
+def test_8_5_a_wait_for_a_store_tells_what_is_left(wide_tikv: OperatorWorld) -> None:
+    wide_tikv.world.faults.regions_frozen("default/basic")
+    store = stores_of(wide_tikv)["basic-tikv-4"]
+    wide_tikv.change(tikv={"replicas": 4})
+    wide_tikv.run(20.0)
+    what = f"tikv: store {store.id} of basic-tikv-4 has {store.leader_count} region leaders left to move away"
+    assert what in wide_tikv.progressing
+    assert "Scale" == wide_tikv.cluster()["status"]["tikv"]["phase"]
+    assert frozenset({store.id}) == pd_of(wide_tikv).evicting_stores()
+    wide_tikv.run(300.0)
+    what = f"tikv: store {store.id} of basic-tikv-4 is Offline: {store.region_count} regions left to move"
+    assert what in wide_tikv.progressing
+
+
+def test_I5_tikv_keeps_as_many_stores_as_regions_have_replicas(wide_tikv: OperatorWorld) -> None:
+    wide_tikv.change(tikv={"replicas": 2, "scalePolicy": {"scaleInParallelism": 5}})
+    wide_tikv.run(60.0)
+    assert ({"Up"}, 3) == ({store.state_name for store in stores_of(wide_tikv).values()}, wide_tikv.replicas("tikv"))
+    (event,) = wide_tikv.events("FailedScaleIn")
+    assert "2 TiKV stores would be Up, and PD keeps 3 replicas of each region" in event["message"]
+    assert frozenset() == pd_of(wide_tikv).evicting_stores()
+
+
+def _leaders_leave(world: OperatorWorld) -> bool:
+    return bool(pd_of(world).evicting_stores())
+
+
+def _both_go_offline(world: OperatorWorld) -> bool:
+    return 2 == sum(store.state_name == "Offline" for store in stores_of(world).values())
+
+
+def _one_is_tombstone(world: OperatorWorld) -> bool:
+    return bool(pd_of(world).tombstone_stores())
+
+
+def _one_pod_is_gone(world: OperatorWorld) -> bool:
+    return world.replicas("tikv") == 4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("restarted", [False, True], ids=["same operator", "restarted operator"])
+@pytest.mark.parametrize("when", [_leaders_leave, _both_go_offline, _one_is_tombstone, _one_pod_is_gone])
+def test_F36_I32_a_tikv_scale_in_is_taken_back(
+    wide_tikv: OperatorWorld, when: Callable[[OperatorWorld], bool], restarted: bool
+) -> None:
+    before = {pod: store.id for pod, store in stores_of(wide_tikv).items()}
+    if when is _leaders_leave:
+        wide_tikv.world.faults.regions_frozen("default/basic")
+    wide_tikv.change(tikv={"replicas": 3, "scalePolicy": {"scaleInParallelism": 1 if when is _one_pod_is_gone else 2}})
+    wide_tikv.run_until(lambda: when(wide_tikv))
+    if restarted:
+        wide_tikv.restart()
+    wide_tikv.change(tikv={"replicas": 5})
+    wide_tikv.world.faults.heal()
+    wide_tikv.run_until_ready(within=120.0)
+
+    assert ({}, frozenset()) == (claim_marks(wide_tikv), pd_of(wide_tikv).evicting_stores())
+    assert ([f"basic-tikv-{ordinal}" for ordinal in range(5)], {"Up"}) == (
+        sorted(stores_of(wide_tikv)),
+        {store.state_name for store in stores_of(wide_tikv).values()},
+    )
+    if when in {_leaders_leave, _both_go_offline}:
+        assert before == {pod: store.id for pod, store in stores_of(wide_tikv).items()}
+        assert 5 == wide_tikv.replicas("tikv")
+    _is_at_rest(wide_tikv)
+
+
+def _is_at_rest(world: OperatorWorld) -> None:
+    # leaders spread until then
+    world.run(60.0)
+    world.forget()
+    world.run(300.0)
+    assert ([], []) == (world.writes(), dataplane_writes(world))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("restarted", [False, True], ids=["same operator", "restarted operator"])
+def test_F36_F32_a_member_that_pd_removed_comes_back_empty(wide_pd: OperatorWorld, restarted: bool) -> None:
+    """Crashed between the removal of the member and that of its pod."""
+    uid = wide_pd.get(PERSISTENT_VOLUME_CLAIMS, "pd-basic-pd-4")["metadata"]["uid"]
+    refused = ApiFault(refusal=Refusal(503, "ServiceUnavailable", "not now"))
+    heal = wide_pd.world.faults.api_struck(refused, OPERATOR, "patch", "statefulsets.apps")
+    wide_pd.change(pd={"replicas": 4})
+    wide_pd.run_until(lambda: "basic-pd-4" not in member_names(wide_pd))
+    assert 5 == wide_pd.replicas("pd")
+    if restarted:
+        wide_pd.restart()
+    wide_pd.change(pd={"replicas": 5})
+    heal()
+    wide_pd.run_until_ready()
+    assert [4, 5] == wide_pd.asked_replicas("pd")[-2:]
+    assert [f"basic-pd-{ordinal}" for ordinal in range(5)] == member_names(wide_pd)
+    assert uid != wide_pd.get(PERSISTENT_VOLUME_CLAIMS, "pd-basic-pd-4")["metadata"]["uid"]
+    assert {} == claim_marks(wide_pd)
+    _is_at_rest(wide_pd)
+
+
+def test_F36_a_member_that_pd_kept_stays(wide_pd: OperatorWorld) -> None:
+    """Crashed after the intent was noted."""
+    heal = wide_pd.world.faults.pd_answers("default/basic", 500, b'"no"', path="/pd/api/v1/members/*", method="DELETE")
+    wide_pd.change(pd={"replicas": 4})
+    wide_pd.run_until(lambda: "pd-basic-pd-4" in claim_marks(wide_pd))
+    wide_pd.change(pd={"replicas": 5})
+    heal()
+    wide_pd.run_until_ready()
+    assert ({}, []) == (claim_marks(wide_pd), wide_pd.asked_replicas("pd"))
+
+
+def test_8_7_tidb_shrinks_by_its_parallelism(world: OperatorWorld) -> None:
+    tidb = ready_with(world, "tidb", 4)
+    tidb.change(tidb={"replicas": 1, "scalePolicy": {"scaleInParallelism": 2}})
+    tidb.run_until_ready()
+    assert [2, 1] == tidb.asked_replicas("tidb")
+
+
+def test_F5_R08_nothing_leaves_for_a_spec_that_only_the_cache_still_has(wide_pd: OperatorWorld) -> None:
+    wide_pd.change(pd={"replicas": 4}, tidb={"replicas": 0})
+    wide_pd.operator.look()
+    wide_pd.operator.caches[TIDB_CLUSTERS].blind = True
+    wide_pd.change(pd={"replicas": 5}, tidb={"replicas": 1})
+    wide_pd.run(5.0)
+    assert ([], []) == (wide_pd.asked_replicas("pd"), wide_pd.asked_replicas("tidb"))
+    assert (5, {}) == (len(member_names(wide_pd)), claim_marks(wide_pd))
+
+
+def test_4_4_slots_without_effect_are_told_once(basic: OperatorWorld) -> None:
+    annotation = {slots_annotation("tikv"): "[0]"}
+    basic.admin.patch(TIDB_CLUSTERS, "basic", NAMESPACE, {"metadata": {"annotations": annotation}})
+    basic.run_until(lambda: bool(basic.events("DeleteSlotsIgnored")))
+    basic.run(300.0)
+    (event,) = basic.events("DeleteSlotsIgnored")
+    assert "tikv.tidb.pingcap.com/delete-slots=[0] has no effect" in event["message"]
+    assert (1, 1) == (event.get("count", 1), basic.replicas("tikv"))
+
+
+def test_F37_a_pod_that_is_done_goes_while_another_one_fails(wide_tikv: OperatorWorld) -> None:
+    stuck = stores_of(wide_tikv)["basic-tikv-3"].id
+    path = f"/pd/api/v1/store/{stuck}"
+    heal = wide_tikv.world.faults.pd_answers("default/basic", 500, b'"not now"', path=path, method="DELETE")
+    wide_tikv.change(tikv={"replicas": 3, "scalePolicy": {"scaleInParallelism": 2}})
+    wide_tikv.run_until(lambda: wide_tikv.replicas("tikv") == 4)
+    wide_tikv.run(10.0)
+    assert "not now" in wide_tikv.progressing
+    assert "Up" == stores_of(wide_tikv)["basic-tikv-3"].state_name
+    heal()
+    wide_tikv.run_until_ready(within=200.0)
+    assert [4, 3] == wide_tikv.asked_replicas("tikv")
+
+
+def test_F12_F41_a_tikv_pod_that_never_registered_leaves_at_once(wide_tikv: OperatorWorld) -> None:
+    wide_tikv.world.faults.pod_pending("*/basic-tikv-5")
+    wide_tikv.change(tikv={"replicas": 6})
+    wide_tikv.run(10.0)
+    wide_tikv.change(tikv={"replicas": 5})
+    wide_tikv.run_until_ready(within=5.0)
+    assert (5, 5) == (wide_tikv.replicas("tikv"), len(stores_of(wide_tikv)))
+
+
+def test_F38_a_store_leaves_though_its_pod_is_lost(wide_tikv: OperatorWorld) -> None:
+    wide_tikv.world.faults.pod_pending("*/basic-tikv-4")
+    wide_tikv.admin.delete(PODS, "basic-tikv-4", NAMESPACE)
+    wide_tikv.run(30.0)
+    wide_tikv.change(tikv={"replicas": 4})
+    wide_tikv.run_until_ready()
+    assert [f"basic-tikv-{ordinal}" for ordinal in range(4)] == sorted(stores_of(wide_tikv))
+
+
+@pytest.mark.slow
+def test_R19_a_pd_without_any_store_proves_nothing(wide_tikv: OperatorWorld) -> None:
+    heal = wide_tikv.world.faults.pd_no_stores("default/basic")
+    wide_tikv.change(tikv={"replicas": 4})
+    wide_tikv.run(400.0)
+    assert (5, "tikv: TiKV is scaled in when PD tells its stores" in wide_tikv.progressing) == (
+        wide_tikv.replicas("tikv"),
+        True,
+    )
+    heal()
+    wide_tikv.run_until_ready(within=200.0)
+    assert 4 == wide_tikv.replicas("tikv")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("component", ["pd", "tikv"])
+def test_I31_restarts_in_the_middle_lead_to_the_same_end(world: OperatorWorld, component: str) -> None:
+    three = ready_with(world, component, 3)
+    for replicas in (5, 3):
+        three.change(**{component: {"replicas": replicas}})
+        for _ in range(15):
+            three.run(0.3)
+            three.restart()
+        three.run_until_ready(within=120.0)
+        assert replicas == three.replicas(component)
+    found = member_names(three) if component == "pd" else sorted(stores_of(three))
+    assert [f"basic-{component}-{ordinal}" for ordinal in range(3)] == found
+    assert frozenset() == pd_of(three).evicting_stores()
+    marks = {PVC_DEFER_DELETING, SCALE_IN_TIME}
+    assert {f"{component}-basic-{component}-{ordinal}": marks for ordinal in (3, 4)} == claim_marks(three)
+
+
+_REFUSED = ApiFault(refusal=Refusal(500, "InternalError", "not now"))
+
+
+@pytest.mark.parametrize(
+    ("verb", "resource"),
+    [("get", "tidbclusters.pingcap.com"), ("patch", "persistentvolumeclaims"), ("patch", "statefulsets.apps")],
+)
+@pytest.mark.parametrize("component", ["pd", "tikv"])
+def test_18_a_scale_in_goes_on_when_the_api_server_lets_it(
+    world: OperatorWorld, component: str, verb: str, resource: str
+) -> None:
+    four = ready_with(world, component, 4)
+    heal = four.world.faults.api_struck(_REFUSED, OPERATOR, verb, resource)
+    four.change(**{component: {"replicas": 3}})
+    four.run(20.0)
+    assert (4, True) == (four.replicas(component), "not now" in four.progressing)
+    heal()
+    four.run_until_ready(within=200.0)
+    assert 3 == four.replicas(component)
+
+
+@pytest.mark.parametrize("component", ["pd", "tikv"])
+def test_18_a_scale_in_goes_on_when_pd_lets_it(world: OperatorWorld, component: str) -> None:
+    four = ready_with(world, component, 4)
+    heal = four.world.faults.pd_answers("default/basic", 500, b'"not now"', method="DELETE")
+    four.change(**{component: {"replicas": 3}})
+    four.run(60.0)
+    assert (4, True) == (four.replicas(component), "not now" in four.progressing)
+    heal()
+    four.run_until_ready(within=200.0)
+    assert 3 == four.replicas(component)
+
+
+def test_8_5_I3_a_tombstone_that_pd_has_forgotten_is_gone(wide_tikv: OperatorWorld) -> None:
+    heal = wide_tikv.world.faults.api_struck(_REFUSED, OPERATOR, "patch", "statefulsets.apps")
+    wide_tikv.change(tikv={"replicas": 4})
+    wide_tikv.run_until(lambda: _one_is_tombstone(wide_tikv))
+    url = "http://basic-pd.default:2379/pd/api/v1/stores/remove-tombstone"
+    wide_tikv.world.data_plane_transport().request(Request("DELETE", url, {}, timeout=5.0))
+    assert () == pd_of(wide_tikv).tombstone_stores()
+    heal()
+    wide_tikv.run_until_ready()
+    assert 4 == wide_tikv.replicas("tikv")
+
+
+@pytest.mark.slow
+def test_8_5_a_tikv_pod_that_runs_gets_time_to_register(wide_tikv: OperatorWorld) -> None:
+    wide_tikv.world.faults.pod_crash_loop("*/basic-tikv-5")
+    wide_tikv.change(tikv={"replicas": 6})
+    wide_tikv.run(10.0)
+    wide_tikv.change(tikv={"replicas": 5})
+    wide_tikv.run(100.0)
+    assert "basic-tikv-5 runs but has no store; it goes unless one registers within" in wide_tikv.progressing
+    wide_tikv.run_until_ready(within=60.0)
+    assert 5 == wide_tikv.replicas("tikv")
+
+
+def test_F6_marks_that_only_the_cache_still_has_take_nothing_away(wide_pd: OperatorWorld) -> None:
+    wide_pd.change(pd={"replicas": 4})
+    wide_pd.run_until_ready()
+    wide_pd.operator.caches[PERSISTENT_VOLUME_CLAIMS].blind = True
+    wide_pd.change(pd={"replicas": 5})
+    wide_pd.run(30.0)
+    assert ([4, 5], 5) == (wide_pd.asked_replicas("pd"), len(member_names(wide_pd)))

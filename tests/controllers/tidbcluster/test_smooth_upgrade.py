@@ -1,0 +1,70 @@
+"""DDL is paused while TiDB is upgraded, and never forgotten to be resumed (lifecycle.md 7.6, F26, I39)."""
+
+import pytest
+
+from tests.operator_world import OperatorWorld, sample
+
+ANNOTATION = "tidb.pingcap.com/smooth-upgrade-"
+
+
+def annotations(world: OperatorWorld) -> dict[str, str]:
+    """What is written down about it."""
+    found = world.cluster()["metadata"].get("annotations") or {}
+    return {key.removeprefix(ANNOTATION): value for key, value in found.items() if key.startswith(ANNOTATION)}
+
+
+def told(world: OperatorWorld) -> list[str]:
+    """What TiDB was told since `forget`, in order."""
+    urls = (call.url for call in world.operator.dataplane.writes())
+    return [url.rpartition("/")[2] for url in urls if "/upgrade/" in url]
+
+
+def is_paused(world: OperatorWorld) -> bool:
+    cluster = world.world.data_plane.pd_cluster("default", "basic")
+    assert cluster is not None
+    return bool(cluster.etcd.range(b"/tidb/server/global_state", b"", world.clock.now()))
+
+
+def test_7_6_ddl_is_paused_for_the_roll_of_tidb_and_goes_on_after_it(basic: OperatorWorld) -> None:
+    basic.change(tidb={"version": "v8.5.9"})
+    basic.run_until(lambda: "started-at" in annotations(basic))
+    assert is_paused(basic)
+    assert ("true", "v8.5.2", "v8.5.9") == tuple(
+        annotations(basic)[key] for key in ("ddl-paused", "source-version", "target-version")
+    )
+    basic.run_until_ready()
+    assert ({}, False, ["start", "finish"]) == (annotations(basic), is_paused(basic), told(basic))
+
+
+def test_7_6_a_change_that_is_no_upgrade_pauses_nothing(basic: OperatorWorld) -> None:
+    basic.change(tidb={"annotations": {"a": "b"}})
+    basic.run_until(lambda: basic.reason() == "RollingUpdate")
+    basic.run_until_ready()
+    assert ({}, []) == (annotations(basic), told(basic))
+
+
+def test_I39_an_upgrade_that_is_taken_back_lets_ddl_go_on(basic: OperatorWorld) -> None:
+    basic.world.faults.image_missing("pingcap/tidb:v8.5.9")
+    basic.change(tidb={"version": "v8.5.9"})
+    basic.run_until(lambda: "basic-tidb-0 is Ready" in str(basic.condition("Progressing")))
+    basic.change(tidb={"version": None})
+    basic.run_until_ready()
+    assert ({}, False) == (annotations(basic), is_paused(basic))
+
+
+@pytest.mark.slow
+def test_F26_a_process_that_ends_at_any_moment_forgets_nothing(world: OperatorWorld) -> None:
+    cluster = sample("basic")
+    cluster["spec"]["tidb"]["replicas"] = 2
+    world.apply(cluster)
+    world.run_until_ready()
+    world.change(tidb={"version": "v8.5.9"})
+    was_paused = False
+    for _ in range(20):
+        world.forget()
+        world.run_until(lambda: bool(world.writes()) or world.reason() == "Done")
+        was_paused = was_paused or is_paused(world)
+        assert annotations(world) or not is_paused(world)
+        world.restart()
+    world.run_until_ready()
+    assert (True, {}, False) == (was_paused, annotations(world), is_paused(world))

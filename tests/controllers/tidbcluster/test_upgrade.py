@@ -1,0 +1,446 @@
+"""Rolling upgrades and restarts, as a whole operator does them (lifecycle.md 7)."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from dataplane.pd import PDClient
+from kube.objects import Json
+from kube.resources import PODS, STATEFUL_SETS, TIDB_CLUSTERS
+from ports.clock import FakeClock
+from tests.operator_world import NAMESPACE, OperatorWorld, sample
+
+COMPONENTS = ("pd", "tikv", "tidb")
+
+
+def uids(world: OperatorWorld, component: str = "") -> dict[str, str]:
+    """The identity of each pod of the cluster, or of a component."""
+    return {
+        pod["metadata"]["name"]: pod["metadata"]["uid"]
+        for pod in world.every(PODS)
+        if pod["metadata"]["labels"]["app.kubernetes.io/component"] in ((component,) if component else COMPONENTS)
+    }
+
+
+def strategy(world: OperatorWorld, component: str) -> Json:
+    found: Json = world.get(STATEFUL_SETS, f"basic-{component}")["spec"]["updateStrategy"]
+    return found
+
+
+def status(world: OperatorWorld, component: str) -> Json:
+    found: Json = world.cluster()["status"][component]
+    return found
+
+
+def image(world: OperatorWorld, component: str) -> str:
+    """What the pods of a component are to run."""
+    found: str = world.get(STATEFUL_SETS, f"basic-{component}")["spec"]["template"]["spec"]["containers"][-1]["image"]
+    return found
+
+
+def message(world: OperatorWorld) -> str:
+    return str(world.condition("Progressing").get("message", ""))
+
+
+def says(world: OperatorWorld, text: str) -> Callable[[], bool]:
+    """Whether the operator says that it waits for this."""
+    return lambda: text in message(world)
+
+
+def annotate(world: OperatorWorld, **annotations: str | None) -> None:
+    body = {f"tidb.pingcap.com/{key.replace('_', '-')}": value for key, value in annotations.items()}
+    world.admin.patch(TIDB_CLUSTERS, "basic", NAMESPACE, {"metadata": {"annotations": body}})
+
+
+def evicting(world: OperatorWorld) -> set[int]:
+    """The stores that PD moves leaders away from."""
+    cluster = world.world.data_plane.pd_cluster(NAMESPACE, "basic")
+    assert cluster is not None
+    return set(cluster.stores.evicting)
+
+
+def marks(world: OperatorWorld) -> list[str]:
+    """What evictions leave on pods and in the status."""
+    ours = ("evictLeaderBeginTime", "tidb.pingcap.com/tikv-evict-leader-end-at")
+    pods = [name for pod in world.every(PODS) for name in pod["metadata"].get("annotations") or {} if name in ours]
+    return pods + [
+        store["podName"] for store in status(world, "tikv")["stores"].values() if "leaderCountBeforeUpgrade" in store
+    ]
+
+
+@pytest.fixture
+def wide(clock: FakeClock) -> Iterator[OperatorWorld]:
+    """Three PD, three TiKV, two TiDB, Ready; nothing is counted yet."""
+    made = OperatorWorld(clock=clock)
+    cluster = sample("basic")
+    for name, replicas in (("pd", 3), ("tikv", 3), ("tidb", 2)):
+        cluster["spec"][name]["replicas"] = replicas
+    cluster["spec"]["tikv"]["evictLeaderTimeout"] = "10m"
+    made.apply(cluster)
+    made.run_until_ready()
+    made.forget()
+    yield made
+    made.stop()
+
+
+class Watch:
+    """Notes in which order pods are replaced, and that never two of a component are away (I10)."""
+
+    def __init__(self, world: OperatorWorld) -> None:
+        self._world = world
+        self._known = uids(world)
+        self.replaced: list[str] = []
+
+    def __call__(self) -> bool:
+        """Look; always True, to stand in a condition."""
+        now = uids(self._world)
+        self.replaced += [name for name, uid in now.items() if self._known.get(name, uid) != uid]
+        self._known |= now
+        for component, replicas in (("pd", 3), ("tikv", 3), ("tidb", 2)):
+            ready = self._world.get(STATEFUL_SETS, f"basic-{component}")["status"].get("readyReplicas", 0)
+            assert ready >= replicas - 1, f"only {ready} of {component} are Ready"
+        return True
+
+
+def finish(world: OperatorWorld, within: float = 60.0) -> list[str]:
+    """Let the operator work until all is done; which pods were replaced, in order."""
+    watch = Watch(world)
+    begun = world.clock.now()
+    world.run_until(
+        lambda: watch() and world.clock.now() > begun and world.is_ready() and world.reason() == "Done", within
+    )
+    return watch.replaced
+
+
+# All components
+
+
+@pytest.mark.slow
+def test_7_2_I15_a_new_version_rolls_pd_then_tikv_then_tidb_each_pod_once(wide: OperatorWorld) -> None:
+    begun = wide.clock.now()
+    wide.change(version="v8.5.9")
+    replaced = finish(wide)
+
+    order = ("pd-2", "pd-1", "pd-0", "tikv-2", "tikv-1", "tikv-0", "tidb-1", "tidb-0")
+    assert [f"basic-{name}" for name in order] == replaced
+    assert wide.clock.now() - begun <= 6.6
+    assert {"Normal"} == {status(wide, component)["phase"] for component in COMPONENTS}
+    assert (set(), []) == (evicting(wide), marks(wide))
+    # who leads PD moves once, to the first that was restarted
+    moves = [call.url for call in wide.operator.dataplane.writes() if "/leader/transfer/" in call.url]
+    assert len(moves) <= 1
+    assert all(url.endswith("basic-pd-2") for url in moves)
+    wide.forget()
+    wide.run(120.0)
+    assert ([], []) == (wide.writes(), wide.operator.dataplane.writes())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("second", "replaced_after"),
+    [
+        ({"tikv": {"replicas": 4}}, "tikv-1 tikv-0 tidb-1 tidb-0"),
+        ({"version": "v8.6.0"}, "pd-2 pd-1 pd-0 tikv-2 tikv-1 tikv-0 tidb-1 tidb-0"),
+        # what was not reached is not touched
+        ({"version": "v8.5.2"}, "pd-2 pd-1 pd-0 tikv-2"),
+    ],
+    ids=["scale out", "another version", "back"],
+)
+def test_R24_I32_a_second_change_in_the_middle_restarts_each_pod_once_more_at_most(
+    wide: OperatorWorld, second: Json, replaced_after: str
+) -> None:
+    watch = Watch(wide)
+    wide.change(version="v8.5.9")
+    wide.run_until(lambda: watch() and watch.replaced[-1:] == ["basic-tikv-2"])
+    watch.replaced.clear()
+    wide.change(**second)
+    begun = wide.clock.now()
+    wide.run_until(lambda: watch() and wide.clock.now() > begun + 1 and wide.is_ready() and wide.reason() == "Done")
+
+    assert [f"basic-{name}" for name in replaced_after.split()] == watch.replaced
+    assert {"Normal"} == {status(wide, component)["phase"] for component in COMPONENTS}
+    assert (set(), []) == (evicting(wide), marks(wide))
+
+
+def test_14_restarted_at_restarts_the_pods_and_a_configuration_does(basic: OperatorWorld) -> None:
+    before = uids(basic)
+    basic.change(tidb={"annotations": {"tidb.pingcap.com/restartedAt": "now"}})
+    basic.run_until(lambda: basic.reason() == "RollingUpdate")
+    basic.run_until_ready()
+    basic.change(tikv={"config": {"log": {"level": "warn"}}})
+    basic.run_until(lambda: basic.reason() == "RollingUpdate")
+    basic.run_until_ready()
+
+    after = uids(basic)
+    assert {"basic-tidb-0", "basic-tikv-0"} == {name for name in before if before[name] != after[name]}
+
+
+def test_4_7_phase_upgrade_lasts_until_the_last_pod_serves(basic: OperatorWorld) -> None:
+    """F20: the last pod is looked at like any other, and those that come after wait for it."""
+    annotate(basic, tikv_min_ready_seconds="20")
+    basic.change(version="v8.5.9")
+    basic.run_until(says(basic, "tikv: waiting until basic-tikv-0 has been Ready for 20 s"))
+    tidb = uids(basic, "tidb")
+    basic.run(15.0)
+    assert ("Upgrade", tidb) == (status(basic, "tikv")["phase"], uids(basic, "tidb"))
+    basic.run_until_ready()
+    assert tidb != uids(basic, "tidb")
+
+
+def test_7_1_on_delete_leaves_the_restart_to_the_user(basic: OperatorWorld) -> None:
+    basic.change(statefulSetUpdateStrategy="OnDelete")
+    basic.run_until(lambda: {"type": "OnDelete"} == strategy(basic, "tidb"))
+    before = uids(basic)
+    basic.change(tidb={"annotations": {"a": "b"}})
+    basic.run_until(says(basic, "tidb has the update strategy OnDelete"))
+    basic.run(40.0)
+    assert before == uids(basic)
+
+    basic.admin.delete(PODS, "basic-tidb-0", NAMESPACE)
+    basic.run_until(lambda: basic.reason() == "Done" and before != uids(basic))
+    assert "Normal" == status(basic, "tidb")["phase"]
+
+
+@pytest.mark.slow
+def test_F11_pods_in_order_come_back_from_a_bad_revision(world: OperatorWorld) -> None:
+    """A StatefulSet with OrderedReady never replaces a pod that is not Ready (Kubernetes 67250)."""
+    cluster = sample("basic")
+    cluster["spec"] |= {"podManagementPolicy": "OrderedReady"}
+    cluster["spec"]["tidb"]["replicas"] = 2
+    world.apply(cluster)
+    world.run_until_ready()
+    world.change(tidb={"nodeSelector": {"no-such": "label"}})
+    world.run_until(says(world, "waiting until basic-tidb-1 is Ready"))
+    world.change(tidb={"nodeSelector": None})
+    world.run_until_ready()
+
+
+def test_3_2_a_paused_roll_stands_still(basic: OperatorWorld) -> None:
+    basic.world.faults.pod_pending(f"{NAMESPACE}/basic-tikv-0")
+    basic.change(version="v8.5.9")
+    basic.run_until(says(basic, "basic-tikv-0 is Ready"))
+    basic.change(paused=True)
+    basic.run_until(lambda: basic.reason() == "Paused")
+    basic.world.faults.heal()
+    before = uids(basic, "tidb")
+    basic.run(20.0)
+    assert before == uids(basic, "tidb")
+    basic.change(paused=False)
+    basic.run_until_ready()
+
+
+@pytest.mark.slow
+def test_I16_a_pod_that_is_on_its_way_does_not_bring_a_new_version_forward(wide: OperatorWorld) -> None:
+    wide.world.faults.image_missing("pingcap/pd:v8.5.9")
+    wide.change(version="v8.5.9")
+    wide.run_until(says(wide, "pd: waiting until basic-pd-2 is Ready"))
+    wide.admin.delete(PODS, "basic-tidb-0", NAMESPACE)
+    wide.run(20.0)
+    assert "pingcap/tidb:v8.5.2" == image(wide, "tidb")
+
+    # but one that can't come back is helped at once (F11)
+    wide.world.faults.image_missing("pingcap/tidb:v8.5.2")
+    wide.admin.delete(PODS, "basic-tidb-0", NAMESPACE)
+    wide.run_until(lambda: image(wide, "tidb") == "pingcap/tidb:v8.5.9")
+    wide.change(version="v8.5.3")
+    wide.run_until_ready(within=120.0)
+
+
+# PD
+
+
+@pytest.mark.slow
+def test_I12_F13_a_pd_pod_goes_when_the_others_are_a_quorum_and_another_leads(wide: OperatorWorld) -> None:
+    wide.world.faults.network_cut(f"{NAMESPACE}/basic-pd-0", "*", refuse=True)
+    wide.run_until(lambda: not status(wide, "pd")["members"]["basic-pd-0"].get("health"))
+    pods = uids(wide, "pd")
+    wide.change(pd={"annotations": {"a": "b"}})
+    quorum = "without basic-pd-2, 1 of PD's 3 members are healthy, and a quorum is 2: waiting for basic-pd-0"
+    wide.run_until(says(wide, quorum))
+    wide.run(60.0)
+    assert pods == uids(wide, "pd")
+
+    wide.world.faults.heal()
+    finish(wide, 120.0)
+    assert not set(pods.values()) & set(uids(wide, "pd").values())
+
+
+def test_F13_with_two_pds_the_user_decides(world: OperatorWorld) -> None:
+    cluster = sample("basic")
+    cluster["spec"]["pd"]["replicas"] = 2
+    world.apply(cluster)
+    world.run_until_ready()
+    before = uids(world, "pd")
+    world.change(pd={"annotations": {"a": "b"}})
+    world.run_until(says(world, "scale PD to 3, or set the annotation tidb.pingcap.com/pd-check-quorum-before-upgrade"))
+    assert before == uids(world, "pd")
+    annotate(world, pd_check_quorum_before_upgrade="false")
+    world.run_until(lambda: not set(before.values()) & set(uids(world, "pd").values()))
+    world.run_until_ready()
+
+
+def test_6_1_a_single_pd_that_does_not_answer_is_restarted_all_the_same(basic: OperatorWorld) -> None:
+    before = uids(basic, "pd")
+    basic.world.faults.pd_answers(f"{NAMESPACE}/basic", 500)
+    basic.run_until(lambda: not status(basic, "pd").get("synced"))
+    basic.change(pd={"annotations": {"a": "b"}})
+    basic.run_until(lambda: before != uids(basic, "pd"))
+    basic.world.faults.heal()
+    basic.run_until_ready(within=120.0)
+
+
+@pytest.mark.slow
+def test_6_1_force_upgrade_restarts_a_pd_that_does_not_answer(wide: OperatorWorld) -> None:
+    before = uids(wide, "pd")
+    wide.world.faults.pd_answers(f"{NAMESPACE}/basic", 500)
+    wide.run_until(lambda: not status(wide, "pd").get("synced"))
+    wide.change(pd={"annotations": {"a": "b"}})
+    wide.run(20.0)
+    assert before == uids(wide, "pd")
+    annotate(wide, force_upgrade="true")
+    wide.run_until(lambda: not set(before.values()) & set(uids(wide, "pd").values()))
+
+
+# TiKV
+
+
+@pytest.mark.slow
+def test_7_4_I11_leaders_leave_first_and_the_condition_says_how_many_are_left(wide: OperatorWorld) -> None:
+    thaw = wide.world.faults.regions_frozen(f"{NAMESPACE}/basic")
+    before = uids(wide, "tikv")
+    wide.change(tikv={"annotations": {"a": "b"}})
+    left = status(wide, "tikv")["stores"]["5"]["leaderCount"]
+    wide.run_until(says(wide, f"evicting leaders from basic-tikv-2 (store 5): {left} left, timeout at 20"))
+    wide.run(100.0)
+    assert (before, {5}, ["evictLeaderBeginTime", "basic-tikv-2"]) == (uids(wide, "tikv"), evicting(wide), marks(wide))
+    thaw()
+    assert ["basic-tikv-2", "basic-tikv-1", "basic-tikv-0"] == finish(wide)
+    assert (set(), []) == (evicting(wide), marks(wide))
+
+
+@pytest.mark.slow
+def test_R20_F14_F18_an_eviction_that_never_ends_times_out_with_an_event(wide: OperatorWorld) -> None:
+    wide.world.faults.regions_frozen(f"{NAMESPACE}/basic")
+    wide.change(tikv={"evictLeaderTimeout": "60s", "annotations": {"a": "b"}})
+    begun = wide.clock.now()
+    wide.run_until(lambda: bool(wide.events("EvictLeaderTimeout")), 120.0)
+    assert 60.0 <= wide.clock.now() - begun <= 75.0
+    assert "evicting leaders from basic-tikv-2 (store 5): " in wide.events("EvictLeaderTimeout")[0]["message"]
+    wide.world.faults.heal()
+    finish(wide, 120.0)
+    assert (set(), []) == (evicting(wide), marks(wide))
+
+
+@pytest.mark.slow
+def test_R20_I32_a_cancelled_upgrade_leaves_nothing_behind(wide: OperatorWorld) -> None:
+    wide.world.faults.regions_frozen(f"{NAMESPACE}/basic")
+    before = uids(wide)
+    wide.change(tikv={"annotations": {"a": "b"}})
+    wide.run_until(lambda: evicting(wide) == {5})
+    wide.change(tikv={"annotations": {"a": None}})
+    finish(wide)
+    assert (before, set(), []) == (uids(wide), evicting(wide), marks(wide))
+
+
+@pytest.mark.slow
+def test_F17_F16_the_scheduler_in_pd_is_the_truth_and_those_of_others_stay(wide: OperatorWorld) -> None:
+    wide.world.faults.regions_frozen(f"{NAMESPACE}/basic")
+    pd = PDClient(wide.world.data_plane_transport(), "http://basic-pd.default:2379")
+    pd.begin_evict_leaders(1)
+    wide.change(tikv={"annotations": {"a": "b"}})
+    wide.run_until(lambda: evicting(wide) == {1, 5})
+    pd.end_evict_leaders(5)
+    wide.run(20.0)
+    assert {1, 5} == evicting(wide)
+    wide.change(tikv={"annotations": {"a": None}})
+    finish(wide)
+    assert {1} == evicting(wide)
+
+
+def test_F19_a_single_tikv_is_restarted_without_an_eviction(basic: OperatorWorld) -> None:
+    before = uids(basic, "tikv")
+    basic.change(tikv={"annotations": {"a": "b"}})
+    basic.run_until(lambda: before != uids(basic, "tikv"))
+    basic.run_until_ready()
+    assert [] == basic.operator.dataplane.writes()
+
+
+@pytest.mark.slow
+def test_R17_nothing_is_restarted_while_pd_has_no_leader(wide: OperatorWorld) -> None:
+    wide.change(tikv={"annotations": {"a": "b"}})
+    wide.run_until(lambda: strategy(wide, "tikv")["rollingUpdate"]["partition"] == 2)
+    wide.run_until(lambda: status(wide, "tikv")["statefulSet"].get("readyReplicas") == 2)
+    elect = wide.world.faults.pd_no_leader(f"{NAMESPACE}/basic")
+    wide.run(30.0)
+    before = uids(wide)
+    wide.run(570.0)
+    assert before == uids(wide)
+    elect()
+    finish(wide, 200.0)
+    assert (set(), []) == (evicting(wide), marks(wide))
+
+
+@pytest.mark.slow
+def test_R02_F15_a_process_that_ends_at_any_moment_leaves_no_scheduler(wide: OperatorWorld) -> None:
+    before = uids(wide, "tikv")
+    wide.change(tikv={"annotations": {"a": "b"}})
+    watch = Watch(wide)
+    for _ in range(40):
+        if wide.is_ready() and wide.reason() == "Done" and before != uids(wide, "tikv"):
+            break
+        wide.forget()
+        wide.run_until(lambda: watch() and bool(wide.writes()))
+        wide.restart()
+    wide.run_until_ready(within=120.0)
+    assert ["basic-tikv-2", "basic-tikv-1", "basic-tikv-0"] == watch.replaced
+    assert (set(), []) == (evicting(wide), marks(wide))
+
+
+@pytest.mark.slow
+def test_7_4_a_store_gets_two_thirds_of_its_leaders_back_before_the_next_one_goes(wide: OperatorWorld) -> None:
+    cluster = wide.world.data_plane.pd_cluster(NAMESPACE, "basic")
+    assert cluster is not None
+    cluster.stores.regions = 900
+    wide.run_until(lambda: min(s["leaderCount"] for s in status(wide, "tikv")["stores"].values()) >= 250, 300.0)
+    wide.change(tikv={"annotations": {"a": "b"}})
+    wide.run_until(says(wide, "waiting until basic-tikv-2 leads regions again: "), 120.0)
+    before = status(wide, "tikv")["stores"]["5"]["leaderCountBeforeUpgrade"]
+    wide.run_until(lambda: evicting(wide) == {4}, 120.0)
+    assert status(wide, "tikv")["stores"]["5"]["leaderCount"] >= before * 2 // 3
+    wide.world.faults.regions_frozen(f"{NAMESPACE}/basic")
+    wide.change(tikv={"evictLeaderTimeout": "30s", "waitLeaderTransferBackTimeout": "40s"})
+    wide.run_until_ready(within=600.0)
+    assert (set(), []) == (evicting(wide), marks(wide))
+
+
+@pytest.mark.slow
+def test_F12_a_lost_pod_and_its_substitute_do_not_keep_a_roll_from_its_end(wide: OperatorWorld) -> None:
+    wide.world.faults.pod_pending(f"{NAMESPACE}/basic-tikv-2")
+    wide.admin.delete(PODS, "basic-tikv-2", NAMESPACE)
+    wide.run_until(lambda: status(wide, "tikv")["stores"]["5"]["state"] == "Down", 2400.0)
+    record = {"failureStores": {"5": {"podName": "basic-tikv-2", "storeID": "5"}}}
+    wide.admin.patch(TIDB_CLUSTERS, "basic", NAMESPACE, {"status": {"tikv": record}}, subresource="status")
+    wide.run_until(lambda: status(wide, "tikv")["statefulSet"].get("readyReplicas") == 3)
+    before = uids(wide, "tikv")
+    wide.change(tikv={"annotations": {"a": "b"}})
+    watch = Watch(wide)
+    wide.run_until(lambda: watch() and len(set(watch.replaced)) == 4, 120.0)
+    wide.run_until(lambda: status(wide, "tikv")["phase"] == "Normal", 120.0)
+
+    assert not set(before.values()) & set(uids(wide, "tikv").values())
+    assert ["basic-tikv-3", "basic-tikv-1", "basic-tikv-0"] == [name for name in watch.replaced if name[-1] != "2"]
+    assert "RollingUpdate" == strategy(wide, "tikv")["type"]
+    assert (set(), []) == (evicting(wide), marks(wide))
+
+
+@pytest.mark.slow
+def test_R19_what_is_owed_to_a_store_outlives_an_empty_answer(wide: OperatorWorld) -> None:
+    wide.change(tikv={"annotations": {"a": "b"}})
+    wide.run_until(lambda: strategy(wide, "tikv")["rollingUpdate"]["partition"] == 2)
+    heal = wide.world.faults.pd_no_stores(f"{NAMESPACE}/basic")
+    wide.run_until(says(wide, "PD lists no store, not even 1, 4, 5"))
+    wide.run(20.0)
+    assert (["basic-tikv-2"], {5}) == (marks(wide), evicting(wide))
+    heal()
+    assert ["basic-tikv-2", "basic-tikv-1", "basic-tikv-0"] == sorted({"basic-tikv-2", *finish(wide)}, reverse=True)
+    assert (set(), []) == (evicting(wide), marks(wide))

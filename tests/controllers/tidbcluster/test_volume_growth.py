@@ -1,0 +1,226 @@
+"""Larger volumes for a running cluster, with no pod restarted (lifecycle.md 10.2, R05, R26, F47)."""
+
+import pytest
+
+from kube.objects import Json
+from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, STORAGE_CLASSES
+from tests.operator_world import NAMESPACE, OperatorWorld, sample
+
+REMEMBERED = "tidb.pingcap.com/configmap-name-before-delete-tikv"
+
+
+@pytest.fixture
+def three(basic: OperatorWorld) -> OperatorWorld:
+    """The cluster with three TiKV, Ready."""
+    basic.change(tikv={"replicas": 3})
+    basic.run_until_ready()
+    basic.forget()
+    return basic
+
+
+def grow(world: OperatorWorld, size: str = "2Gi") -> None:
+    world.change(tikv={"requests": {"storage": size}})
+
+
+def pods(world: OperatorWorld) -> dict[str, str]:
+    return {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in world.every(PODS)}
+
+
+def claims(world: OperatorWorld, component: str = "tikv") -> dict[str, Json]:
+    found = {claim["metadata"]["name"]: claim for claim in world.every(PERSISTENT_VOLUME_CLAIMS)}
+    return {name: claim for name, claim in found.items() if f"-{component}-" in name}
+
+
+def sizes(world: OperatorWorld, component: str = "tikv") -> set[tuple[str, str]]:
+    """Requests and capacities."""
+    return {
+        (claim["spec"]["resources"]["requests"]["storage"], claim["status"]["capacity"]["storage"])
+        for claim in claims(world, component).values()
+    }
+
+
+def template_size(world: OperatorWorld) -> str:
+    template = world.get(STATEFUL_SETS, "basic-tikv")["spec"]["volumeClaimTemplates"][0]
+    return str(template["spec"]["resources"]["requests"]["storage"])
+
+
+def revisions(world: OperatorWorld) -> set[str]:
+    status = world.get(STATEFUL_SETS, "basic-tikv")["status"]
+    labels = [p["metadata"]["labels"] for p in world.every(PODS) if "-tikv-" in p["metadata"]["name"]]
+    return {status["updateRevision"], *(each["controller-revision-hash"] for each in labels)}
+
+
+def assert_grown(world: OperatorWorld, before: dict[str, str], size: str = "2Gi") -> None:
+    assert before == pods(world)
+    assert {(size, size)} == sizes(world)
+    assert size == template_size(world)
+    assert 1 == len(revisions(world))
+    assert 3 == world.replicas("tikv")
+    assert REMEMBERED not in world.cluster()["metadata"].get("annotations", {})
+
+
+def refusal(world: OperatorWorld) -> str:
+    world.run_until(lambda: world.condition("Progressing")["status"] == "False" and world.reason() != "Done")
+    return str(world.condition("Progressing")["message"])
+
+
+def test_R05_volumes_and_stateful_set_grow_and_no_pod_is_restarted(three: OperatorWorld) -> None:
+    before, old = pods(three), three.get(STATEFUL_SETS, "basic-tikv")
+    grow(three)
+    three.run_until(lambda: template_size_or_none(three) == "2Gi")
+    three.run_until_ready()
+
+    assert_grown(three, before)
+    new = three.get(STATEFUL_SETS, "basic-tikv")
+    assert old["metadata"]["uid"] != new["metadata"]["uid"]
+    assert old["spec"]["template"] == new["spec"]["template"]
+    assert ["basic-tikv"] == [event["message"].split()[2] for event in three.events("SuccessfulDelete")]
+    noted = next(iter(claims(three).values()))["metadata"]["annotations"]
+    for key in ("revision", "storage-size", "storage-class"):
+        assert noted[f"spec.tidb.pingcap.com/{key}"] == noted[f"status.tidb.pingcap.com/{key}"]
+
+    three.run(5.0)
+    three.forget()
+    three.run(100.0)
+    assert [] == three.writes()
+    assert [] == three.reads()
+
+
+def test_10_1_the_volumes_of_all_components_grow_at_once(world: OperatorWorld) -> None:
+    volume = {"name": "log", "storageSize": "1Gi", "mountPath": "/log"}
+    cluster = sample("basic")
+    cluster["spec"]["tidb"]["storageVolumes"] = [volume]
+    world.apply(cluster)
+    world.run_until_ready()
+    before = pods(world)
+    larger = {"requests": {"storage": "2Gi"}}
+    world.change(pd=larger, tikv=larger, tidb={"storageVolumes": [volume | {"storageSize": "2Gi"}]})
+    world.run(10.0)
+    world.run_until_ready()
+    assert before == pods(world)
+    for component in ("pd", "tikv", "tidb"):
+        assert {("2Gi", "2Gi")} == sizes(world, component)
+    assert 3 == len(world.events("SuccessfulDelete"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("strategy", ["RollingUpdate", "InPlace"])
+def test_I31_R05_a_new_process_after_every_write_ends_the_same(three: OperatorWorld, strategy: str) -> None:
+    three.change(configUpdateStrategy=strategy)
+    three.run_until_ready()
+    before = pods(three)
+    grow(three)
+    three.forget()
+    for _ in range(20):
+        three.run_until(lambda: bool(three.writes()) or (template_size_or_none(three) == "2Gi" and three.is_ready()))
+        three.restart()
+        three.forget()
+    three.run_until_ready()
+    assert_grown(three, before)
+
+
+def template_size_or_none(world: OperatorWorld) -> str:
+    return template_size(world) if world.exists(STATEFUL_SETS, "basic-tikv") else ""
+
+
+def test_8_5_scaling_in_at_the_same_time_does_not_forget_a_store(three: OperatorWorld) -> None:
+    """A StatefulSet that came back smaller would take a store away without PD knowing (I3)."""
+    before = pods(three)
+    three.admin.delete(STATEFUL_SETS, "basic-tikv", NAMESPACE, propagation="Orphan")
+    three.change(tikv={"replicas": 1, "requests": {"storage": "2Gi"}})
+    three.run_until(lambda: three.exists(STATEFUL_SETS, "basic-tikv"))
+    three.run(0.5)
+    assert before.items() <= pods(three).items()
+
+
+def test_a_stateful_set_that_a_user_deleted_takes_its_pods_back_as_they_are(three: OperatorWorld) -> None:
+    before = pods(three)
+    three.admin.delete(STATEFUL_SETS, "basic-tikv", NAMESPACE, propagation="Orphan")
+    three.run_until(lambda: three.exists(STATEFUL_SETS, "basic-tikv"))
+    three.run_until_ready()
+    three.run(10.0)
+    assert before == pods(three)
+    assert 1 == len(revisions(three))
+
+
+def test_12_resuming_with_other_replicas_starts_what_had_data_and_scales_then(three: OperatorWorld) -> None:
+    three.change(suspendAction={"suspendStatefulSet": True})
+    three.run_until(lambda: three.reason() == "Suspended")
+    three.change(suspendAction=None, tikv={"replicas": 4})
+    three.run_until_ready()
+    # it was made with three
+    assert [4] == three.asked_replicas("tikv")
+
+
+@pytest.mark.parametrize(
+    ("spec", "told"),
+    [
+        (
+            {"requests": {"storage": "512Mi"}},
+            "spec.tikv.requests.storage: PersistentVolumeClaim tikv-basic-tikv-0",
+        ),
+        ({"storageClassName": "other"}, "has storage class standard, which can't become other"),
+        ({"requests": {"storage": "2Gi"}, "storageClassName": "fixed"}, "standard, which can't become fixed"),
+    ],
+)
+def test_10_2_what_can_not_be_is_refused_by_field_and_claim(basic: OperatorWorld, spec: Json, told: str) -> None:
+    before = pods(basic)
+    basic.change(tikv=spec)
+    assert told in refusal(basic)
+    assert "VolumeCantChange" == basic.reason()
+    basic.run(40.0)
+    assert before == pods(basic)
+    assert [] == [w for w in basic.writes() if "tidbclusters" not in w and "events" not in w]
+
+
+def test_10_4_replacing_volumes_is_refused_by_name(basic: OperatorWorld) -> None:
+    basic.change(enablePVCReplace=True)
+    basic.run_until_ready()
+    basic.change(tikv={"storageClassName": "other"})
+    assert refusal(basic).endswith("spec.enablePVCReplace has no effect: this version can't replace volumes")
+
+
+def test_10_2_a_class_that_forbids_growing_is_told_and_growing_goes_on_when_it_allows(basic: OperatorWorld) -> None:
+    basic.admin.patch(STORAGE_CLASSES, "standard", "", {"allowVolumeExpansion": False})
+    grow(basic)
+    assert "lacks allowVolumeExpansion" in refusal(basic)
+    basic.admin.patch(STORAGE_CLASSES, "standard", "", {"allowVolumeExpansion": True})
+    basic.run_until(lambda: basic.exists(STATEFUL_SETS, "basic-tikv") and template_size(basic) == "2Gi", 120.0)
+
+
+def test_F47_claims_grow_while_the_component_is_not_at_rest(basic: OperatorWorld) -> None:
+    basic.change(
+        tikv={"statefulSetUpdateStrategy": "OnDelete", "annotations": {"a": "b"}, "requests": {"storage": "2Gi"}}
+    )
+    basic.run_until(lambda: sizes(basic) == {("2Gi", "2Gi")})
+    basic.run(10.0)
+    assert "1Gi" == template_size(basic)
+
+
+def test_R26_volumes_that_come_or_go_are_refused_before_any_pod_notices(world: OperatorWorld) -> None:
+    volume = {"name": "wal", "storageSize": "1Gi", "mountPath": "/wal"}
+    cluster = sample("basic")
+    cluster["spec"]["tikv"]["storageVolumes"] = [volume]
+    world.apply(cluster)
+    world.run_until_ready()
+    before = pods(world)
+    for volumes, told in (
+        ([], "spec.tikv.storageVolumes lacks tikv-wal, which the pods mount"),
+        ([volume | {"name": "raft"}], "spec.tikv mounts tikv-raft"),
+        ([volume, volume | {"name": "raft", "mountPath": "/raft"}], "this version can't add volumes to running pods"),
+    ):
+        world.change(tikv={"storageVolumes": volumes})
+        world.run_until(lambda told=told: told in world.condition("Progressing")["message"])  # type: ignore[misc]
+        assert "FailedUpdateTiKVSTS" == world.reason()
+        assert before == pods(world)
+    world.change(tikv={"storageVolumes": [volume | {"storageSize": "3Gi"}]})
+    world.run_until_ready()
+    assert before == pods(world)
+    assert {("1Gi", "1Gi"), ("3Gi", "3Gi")} == sizes(world)
+
+
+def test_3_2_a_paused_cluster_keeps_its_volumes(basic: OperatorWorld) -> None:
+    basic.change(paused=True)
+    grow(basic)
+    basic.run(60.0)
+    assert {("1Gi", "1Gi")} == sizes(basic)

@@ -1,0 +1,87 @@
+"""`replace-volume`: what a pod holds is given up first, then its volumes are made anew (lifecycle.md 13)."""
+
+import pytest
+
+from ports.transport import Request
+from tests.controllers.tidbcluster_pod.commanding import Commanded
+
+pytestmark = pytest.mark.slow
+
+
+def replaced(world: Commanded, pod: str, *claims: str) -> None:
+    """Have the volumes of a pod replaced, and see that each is another one."""
+    uid, before = world.uid(pod), [world.claim(claim) for claim in claims]
+    world.tell(pod, replace_volume="true")
+    world.run_until(lambda: world.is_back(pod, uid), within=600.0)
+    world.run_until_ready(within=300.0)
+    assert set() == {world.claim(claim) for claim in claims} & set(before)
+    assert [*(f"persistentvolumeclaims {claim}" for claim in claims), f"pods {pod}"] == world.deletions()
+
+
+def test_I2_a_tikv_pod_gets_a_new_volume_when_its_store_is_tombstone(world: Commanded) -> None:
+    pod = "basic-tikv-1"
+    store = world.store(pod)
+    replaced(world, pod, f"tikv-{pod}")
+    assert ("Tombstone", [f"DELETE store/{store.id}"]) == (
+        world.pd.store(store.id).state_name,
+        world.asked_of_pd(),
+    )
+    assert ("Up", True) == (world.store(pod).state_name, world.store(pod).id != store.id)
+
+
+def test_I5_a_store_without_which_there_are_too_few_stays(world: Commanded) -> None:
+    world.change(tikv={"replicas": 3})
+    world.run_until(lambda: world.replicas("tikv") == 3 and world.reason() == "Done", within=300.0)
+    world.forget()
+    world.tell("basic-tikv-1", replace_volume="true")
+    world.run(100.0)
+    assert ([], []) == (world.asked_of_pd(), world.deletions())
+    (event,) = world.events("TooFewStores")
+    assert "2 TiKV stores would be Up, and PD keeps 3 replicas: raise spec.tikv.replicas first" in event["message"]
+
+
+def test_I2_I12_the_pd_leader_leaves_before_it_gets_a_new_volume(world: Commanded) -> None:
+    pod = world.pd.leader().name
+    member = next(each for each in world.pd.members().members if each.name == pod)
+    replaced(world, pod, f"pd-{pod}")
+    transfer, delete = world.asked_of_pd()
+    assert (True, f"DELETE members/id/{member.id}") == (transfer.startswith("POST leader/transfer/"), delete)
+    now = {each.name: each.id for each in world.pd.members().members}
+    assert (3, True) == (len(now), now[pod] != member.id)
+
+
+def test_13_a_tidb_server_gets_new_volumes(world: Commanded) -> None:
+    replaced(world, "basic-tidb-1", "tidb-tmp-basic-tidb-1")
+
+
+def test_I31_a_new_process_ends_a_replacement_at_every_stage(world: Commanded) -> None:
+    pod = "basic-tikv-1"
+    uid = world.uid(pod)
+    world.tell(pod, replace_volume="true")
+    for reached in (world.asked_of_pd, world.deletions):
+        world.run_until(lambda reached=reached: bool(reached()), within=600.0)  # type: ignore[misc]
+        world.restart()
+    world.run_until(lambda: world.is_back(pod, uid), within=600.0)
+    world.run_until_ready(within=300.0)
+    assert [f"persistentvolumeclaims tikv-{pod}", f"pods {pod}"] == world.deletions()
+
+
+def test_13_a_store_that_pd_has_forgotten_is_gone(world: Commanded) -> None:
+    pod = "basic-tikv-1"
+    store, uid = world.store(pod), world.uid(pod)
+    world.tell(pod, replace_volume="true")
+    world.run_until(lambda: world.asked_of_pd() == [f"DELETE store/{store.id}"])
+    world.change(paused=True)
+    world.run_until(lambda: world.pd.store(store.id).state_name == "Tombstone", within=300.0)
+    gone = Request("DELETE", "http://basic-pd.default:2379/pd/api/v1/stores/remove-tombstone")
+    assert 200 == world.world.data_plane_transport().request(gone).status
+    world.change(paused=None)
+    world.run_until(lambda: world.is_back(pod, uid), within=120.0)
+    world.run_until_ready(within=300.0)
+    assert [f"persistentvolumeclaims tikv-{pod}", f"pods {pod}"] == world.deletions()
+
+
+def test_13_another_value_than_true_replaces_nothing(world: Commanded) -> None:
+    world.tell("basic-tikv-1", replace_volume="yes")
+    world.run(40.0)
+    assert ([], ["UnknownCommand"], []) == (world.asked_of_pd(), world.reasons(), world.deletions())

@@ -1,0 +1,104 @@
+"""`pd-transfer-leader` and `tidb-graceful-shutdown` (lifecycle.md 13)."""
+
+import pytest
+
+from sandbox.dataplane.faults import Fault, Trouble
+from tests.controllers.tidbcluster_pod.commanding import Commanded
+from tests.operator_world import NAMESPACE
+
+pytestmark = pytest.mark.slow
+
+
+def leader(world: Commanded) -> str:
+    return world.pd.leader().name
+
+
+def test_I12_the_pd_leader_is_restarted_after_another_one_leads(world: Commanded) -> None:
+    pod = leader(world)
+    before = world.uid(pod)
+    world.tell(pod, pd_transfer_leader="delete-pod")
+    world.run_until(lambda: bool(world.deletions()))
+    assert ([f"pods {pod}"], False) == (world.deletions(), leader(world) == pod)
+    world.run_until(lambda: world.is_back(pod, before))
+    world.run_until_ready()
+    assert (1, [f"pods {pod}"]) == (len(world.asked_of_pd()), world.deletions())
+    assert ["TransferringPDLeader", "PodRestarted"] == world.reasons()[:2]
+
+
+def test_13_the_leader_stays_away_while_the_pod_says_so(world: Commanded) -> None:
+    pod = leader(world)
+    world.tell(pod, pd_transfer_leader="none")
+    world.run_until(lambda: leader(world) != pod)
+    world.run(5.0)
+    world.pd.transfer_leader(pod)
+    world.run(40.0)
+    assert (False, []) == (leader(world) == pod, world.deletions())
+    assert "LeaderTransferred" in world.reasons()
+
+
+def test_13_a_transfer_that_fails_is_told_and_tried_again(world: Commanded) -> None:
+    pod = leader(world)
+    refused = Fault(Trouble.ANSWER, method="POST", path="/pd/api/v1/leader/transfer/*", body=b'"no"')
+    heal = world.world.faults.requests_struck(refused)
+    world.tell(pod, pd_transfer_leader="delete-pod")
+    world.run(60.0)
+    (event,) = world.events("ApiError")
+    assert (True, [], "Warning") == (pod == leader(world), world.deletions(), event["type"])
+
+    heal()
+    world.run_until(lambda: world.deletions() == [f"pods {pod}"], within=120.0)
+    assert pod != leader(world)
+
+
+def test_I12_pods_that_are_all_told_do_not_hand_over_to_each_other(world: Commanded) -> None:
+    before = {pod: world.uid(pod) for pod in world.ready("pd")}
+    for pod in before:
+        world.tell(pod, pd_transfer_leader="delete-pod")
+    world.run_until(lambda: all(world.is_back(pod, uid) for pod, uid in before.items()), within=300.0)
+    world.run_until_ready()
+    assert ([f"pods {pod}" for pod in sorted(before)], True) == (world.deletions(), len(world.asked_of_pd()) <= 3)
+
+    world.forget()
+    for pod in before:
+        world.tell(pod, pd_transfer_leader="none")
+    world.run(100.0)
+    assert ([], True) == (world.asked_of_pd(), "NoSuccessor" in world.reasons())
+
+
+def test_I9_no_pd_is_restarted_while_another_one_is_ill(world: Commanded) -> None:
+    pod = leader(world)
+    ill = next(name for name in ("basic-pd-0", "basic-pd-1") if name != pod)
+    world.world.data_plane.hang(NAMESPACE, ill)
+    world.tell(pod, pd_transfer_leader="delete-pod")
+    world.run(60.0)
+    assert ([], True) == (world.deletions(), "PDQuorum" in world.reasons())
+
+
+@pytest.mark.parametrize("time", ["2020-01-01T00:00:00Z", "soon"])
+def test_13_a_transfer_whose_time_is_over_is_not_made(world: Commanded, time: str) -> None:
+    pod = leader(world)
+    world.tell(pod, pd_transfer_leader="none", pd_evict_leader_expiration_time=time)
+    world.run_until(lambda: not world.told(pod))
+    world.run(5.0)
+    assert pod == leader(world)
+
+
+def test_13_a_tidb_server_is_restarted_when_all_others_serve(world: Commanded) -> None:
+    before = {pod: world.uid(pod) for pod in ("basic-tidb-0", "basic-tidb-1")}
+    for pod in before:
+        world.tell(pod, tidb_graceful_shutdown="delete-pod")
+    fewest = 2
+
+    def all_back() -> bool:
+        nonlocal fewest
+        fewest = min(fewest, len(world.ready("tidb")))
+        return all(world.is_back(pod, uid) for pod, uid in before.items())
+
+    world.run_until(all_back, within=180.0)
+    assert (1, {f"pods {pod}" for pod in before}) == (fewest, set(world.deletions()))
+
+
+def test_13_a_tidb_server_that_is_to_stay_stays(world: Commanded) -> None:
+    world.tell("basic-tidb-0", tidb_graceful_shutdown="none")
+    world.run(40.0)
+    assert ([], []) == (world.deletions(), world.reasons())

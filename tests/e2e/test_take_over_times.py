@@ -1,0 +1,42 @@
+"""Leadership passes to a standby at once when it is handed over, and when the lease has run out when it is not."""
+
+import signal
+from statistics import median
+
+import pytest
+
+from kube.leader_election import Timing
+from tests.e2e.operators import QUICK_LEASE
+from tests.e2e.taking_over import take_over_times
+from tests.e2e.worlds import Place
+
+pytestmark = pytest.mark.slow
+
+_QUICK = Timing(2.0, 1.5, 0.3)
+"""As QUICK_LEASE says."""
+_LOOKING = 0.5
+"""Seconds by which a loaded machine may see an event late."""
+
+
+def _show(times: list[float]) -> None:
+    print(f"take-over: {[round(each, 2) for each in times]}, median {median(times):.2f} s")  # noqa: T201
+
+
+def test_LE_13_and_LE_19_after_SIGTERM_an_idle_leader_is_replaced_within_two_seconds(place: Place) -> None:
+    # without a release, because the rights of the manifests name that Lease; polling would take up to 4.4 s
+    environment = dict(place.environment(), HELM_RELEASE="")
+
+    times = take_over_times(place, environment, signal.SIGTERM, rounds=3, within=10.0)
+
+    _show(times)
+    assert max(times) <= 2.0
+
+
+def test_LE_13_after_SIGKILL_a_leader_is_replaced_when_its_lease_has_run_out(place: Place) -> None:
+    latest = _QUICK.lease_duration + 2 * 2.2 * _QUICK.retry_period
+
+    times = take_over_times(place, place.environment(), signal.SIGKILL, *QUICK_LEASE, rounds=3, within=latest + 5.0)
+
+    _show(times)
+    assert _QUICK.lease_duration - _QUICK.retry_period - _LOOKING < min(times)
+    assert max(times) <= latest + _LOOKING

@@ -1,0 +1,66 @@
+"""What counts as a command on a pod (lifecycle.md 13)."""
+
+from datetime import UTC, datetime
+
+import msgspec
+import pytest
+
+from kube.objects import Object
+from member.commands.asking import Command, commands_of, expired, is_commanded, unknown_values
+
+PREFIX = "tidb.pingcap.com/"
+EXPIRATION = f"{PREFIX}tikv-evict-leader-expiration-time"
+NOW = datetime(2030, 1, 1, tzinfo=UTC)
+
+
+def pod(component: str, **annotations: str) -> Object:
+    keys = {f"{PREFIX}{key.replace('_', '-')}": value for key, value in annotations.items()}
+    labels = {"app.kubernetes.io/component": component}
+    body = {"metadata": {"name": f"demo-{component}-0", "labels": labels, "annotations": keys}, "spec": {}}
+    return Object(msgspec.json.encode(body), "v1", "Pod")
+
+
+@pytest.mark.parametrize(
+    ("component", "key", "values"),
+    [
+        ("pd", "pd_transfer_leader", ["none", "delete-pod"]),
+        ("tikv", "evict_leader", ["none", "delete-pod"]),
+        ("tikv", "evict_leader_for_resize", ["none", "delete-pod"]),
+        ("tidb", "tidb_graceful_shutdown", ["none", "delete-pod"]),
+        *((component, "replace_volume", ["true"]) for component in ("pd", "tikv", "tidb")),
+    ],
+)
+def test_13_each_component_knows_its_commands_and_their_values(component: str, key: str, values: list[str]) -> None:
+    name = f"{PREFIX}{key.replace('_', '-')}"
+    assert [[Command(name, value)] for value in values] == [
+        commands_of(pod(component, **{key: value})) for value in values
+    ]
+    assert ([], True) == (commands_of(pod(component, **{key: "True"})), is_commanded(pod(component, **{key: "True"})))
+
+
+def test_13_commands_of_other_components_are_no_commands() -> None:
+    for component in ("pd", "tidb", "tiflash", "discovery"):
+        assert not is_commanded(pod(component, evict_leader="none"))
+
+
+def test_13_an_unknown_value_is_named_with_those_that_are_known() -> None:
+    wanted = f"annotation {PREFIX}evict-leader of demo-tikv-0: 'now' is none of delete-pod, none; it is ignored"
+    assert [wanted] == unknown_values(pod("tikv", evict_leader="now", replace_volume="true"))
+
+
+@pytest.mark.parametrize(
+    ("time", "over"),
+    [
+        ("2029-12-31T23:59:59Z", True),
+        ("2030-01-01T00:00:01Z", False),
+        ("2030-01-01T02:00:00+03:00", True),
+        ("2031-01-01T00:00:00", True),
+        ("tomorrow", True),
+    ],
+)
+def test_13_a_time_that_is_over_or_unreadable_ends_a_command(time: str, over: bool) -> None:
+    assert over == expired(pod("tikv", tikv_evict_leader_expiration_time=time), EXPIRATION, NOW)
+
+
+def test_13_without_a_time_a_command_does_not_end() -> None:
+    assert not expired(pod("tikv"), EXPIRATION, NOW)

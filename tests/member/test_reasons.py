@@ -1,0 +1,182 @@
+"""Each reason that the code can give has a page, and each page a reason."""
+
+import ast
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from controllers.tidbcluster.stages import EXPECTED
+from member.reasons.__main__ import DIRECTORY, outdated, write
+from member.reasons.registry import REASONS
+
+ROOT = Path(__file__).parents[2]
+_ROOMS = ("member", "meta", "controllers")
+_OUTCOMES = {"Waiting": 0, "Refused": 0, "Failed": 0, "Done": 1}
+_CONDITIONS = ROOT / "controllers" / "tidbcluster"
+
+
+@dataclass(frozen=True, slots=True)
+class _Module:
+    path: Path
+    tree: ast.Module
+
+    @property
+    def name(self) -> str:
+        return ".".join(self.path.relative_to(ROOT).with_suffix("").parts)
+
+    def constants(self) -> Mapping[str, ast.expr]:
+        """What is assigned to names at the top of the module."""
+        return {
+            target.id: node.value
+            for node in self.tree.body
+            if isinstance(node, ast.Assign)
+            for target in node.targets
+            if isinstance(target, ast.Name)
+        }
+
+    def imported(self) -> Mapping[str, tuple[str, str]]:
+        """Name → the module that it is from, and its name there."""
+        return {
+            alias.asname or alias.name: (node.module, alias.name)
+            for node in self.tree.body
+            if isinstance(node, ast.ImportFrom) and node.module
+            for alias in node.names
+        }
+
+
+def _modules() -> dict[str, _Module]:
+    paths = [path for room in _ROOMS for path in sorted((ROOT / room).rglob("*.py"))]
+    modules = [_Module(path, ast.parse(path.read_text(), str(path))) for path in paths]
+    return {module.name: module for module in modules}
+
+
+def _givers(modules: Mapping[str, _Module]) -> dict[str, int]:
+    """What takes a reason, and as which argument: outcomes, and functions that make outcomes of a reason."""
+    found = dict(_OUTCOMES)
+    for module in modules.values():
+        for node in ast.walk(module.tree):
+            if (
+                isinstance(node, ast.FunctionDef)
+                and node.returns
+                and ast.unparse(node.returns) in (*_OUTCOMES, "Outcome")
+            ):
+                names = [argument.arg for argument in node.args.args]
+                if "reason" in names:
+                    found[node.name] = names.index("reason")
+    return found
+
+
+def _given(module: _Module, givers: Mapping[str, int]) -> Iterator[ast.expr]:
+    """The expressions that stand for a reason in a module."""
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in givers:
+            at = givers[node.func.id]
+            by_name = [keyword.value for keyword in node.keywords if keyword.arg == "reason"]
+            yield from by_name or node.args[at : at + 1]
+
+
+def _values(modules: Mapping[str, _Module], module: _Module, node: ast.expr) -> set[str]:
+    """What an expression can be. Raises AssertionError for one that can't be read off the code."""
+    where = f"{module.path.relative_to(ROOT)}:{node.lineno}"
+    match node:
+        case ast.Constant(value=str(text)):
+            return {text}
+        case ast.Attribute(attr="reason"):
+            return set()  # handed on from an outcome that was counted where it was made
+        case ast.Attribute(attr="__name__") if ast.unparse(node) == "type(error).__name__":
+            return _errors()
+        case ast.Subscript(value=ast.Name(id=name)):
+            table = module.constants().get(name)
+            assert isinstance(table, ast.Dict), f"{where}: {name} is no constant dict"
+            return set().union(*(_values(modules, module, value) for value in table.values))
+        case ast.Name(id=name):
+            return _named(modules, module, node, name)
+    raise AssertionError(f"{where}: a reason must be a literal or a constant, not {ast.unparse(node)}")
+
+
+def _named(modules: Mapping[str, _Module], module: _Module, node: ast.expr, name: str) -> set[str]:
+    if name in module.constants():
+        return _values(modules, module, module.constants()[name])
+    if name in module.imported():
+        origin, original = module.imported()[name]
+        return _values(modules, modules[origin], modules[origin].constants()[original])
+    for function in ast.walk(module.tree):
+        if isinstance(function, ast.FunctionDef) and any(each is node for each in ast.walk(function)):
+            if name in [argument.arg for argument in function.args.args]:
+                return set()  # the function is a giver itself
+            assigned = [
+                each.value
+                for each in ast.walk(function)
+                if isinstance(each, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in each.targets)
+            ]
+            if assigned:
+                return set().union(*(_values(modules, module, value) for value in assigned))
+    raise AssertionError(f"{module.path.relative_to(ROOT)}:{node.lineno}: what is {name}?")
+
+
+def _errors() -> set[str]:
+    """The names of the errors that a stage may end with."""
+    found, open_ = set(), list(EXPECTED)
+    while open_:
+        error = open_.pop()
+        open_ += error.__subclasses__()
+        if not error.__name__.startswith("_"):
+            found.add(error.__name__)
+    return found
+
+
+def _of_conditions(modules: Mapping[str, _Module]) -> set[str]:
+    """The reasons that conditions get directly: in tuples of status, reason and message."""
+    found: set[str] = set()
+    for module in modules.values():
+        if module.path.parent != _CONDITIONS:
+            continue
+        for node in ast.walk(module.tree):
+            if isinstance(node, ast.Tuple):
+                parts = [part for part in node.elts if isinstance(part, ast.Constant | ast.Name)]
+                texts = [_text(modules, module, part) for part in parts]
+                found |= {text for text in texts if text.isidentifier() and text[0].isupper()}
+    return found
+
+
+def _text(modules: Mapping[str, _Module], module: _Module, part: ast.expr) -> str:
+    try:
+        values = _values(modules, module, part)
+    except (AssertionError, KeyError):
+        return ""
+    return values.pop() if len(values) == 1 else ""
+
+
+def test_every_reason_has_a_page_and_every_page_a_reason() -> None:
+    modules = _modules()
+    givers = _givers(modules)
+    given = _of_conditions(modules)
+    for module in modules.values():
+        for expression in _given(module, givers):
+            given |= _values(modules, module, expression)
+    assert {"without a page": [], "without a use": []} == {
+        "without a page": sorted(given - REASONS.keys()),
+        "without a use": sorted(REASONS.keys() - given - {"Done"}),
+    }
+
+
+def test_pages_are_short_and_complete() -> None:
+    for name, reason in REASONS.items():
+        for text in (reason.means, reason.meanwhile, reason.you):
+            assert text.endswith((".", "`")), (name, text)
+            assert len(text) < 500, (name, text)
+
+
+def test_the_pages_are_those_of_the_registry() -> None:
+    assert [] == outdated(DIRECTORY)
+
+
+def test_writing_makes_removes_and_corrects_pages(tmp_path: Path) -> None:
+    directory = tmp_path / "reasons"
+    write(directory)
+    (directory / "Ready.md").write_text("old")
+    (directory / "Gone.md").write_text("old")
+    (directory / "Done.md").unlink()
+    assert ["Done.md", "Gone.md", "Ready.md"] == outdated(directory)
+    write(directory)
+    assert [] == outdated(directory)

@@ -1,0 +1,78 @@
+"""The decisions of a scale-in, case by case (lifecycle.md 8.3, 8.5, 18)."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from dataplane.pd import Store
+from member.pd import scale_in as pd
+from member.pd.scale_in import Gone, Remove, Step, Transfer, Voter, Wait
+from member.tikv import scale_in as tikv
+from member.tikv.scale_in import Evict, Refuse, TakeOffline
+
+
+def voters(pattern: str, leader: int = 0, peers: str = "") -> list[Voter]:
+    """One member per letter, `h`ealthy or `i`ll; then the peers."""
+    own = [Voter(n, f"pd-{n}", n, each == "h", n == leader) for n, each in enumerate(pattern)]
+    return own + [Voter(100 + n, f"peer-{n}", None, each == "h", 100 + n == leader) for n, each in enumerate(peers)]
+
+
+@pytest.mark.parametrize(
+    ("members", "leaving", "leads_next"),
+    [
+        (voters("hhhhh", leader=4), 4, "pd-0"),
+        (voters("hhhhh", leader=2), 2, "pd-0"),
+        (voters("hhhhh", leader=0), 0, "pd-4"),
+        (voters("h", leader=0, peers="hh"), 0, "peer-0"),
+    ],
+    ids=["highest", "middle", "lowest", "only own"],
+)
+def test_F28_who_leads_when_the_leader_leaves(members: Sequence[Voter], leaving: int, leads_next: str) -> None:
+    step = pd.next_step(members, leaving)
+    assert isinstance(step, Transfer)
+    assert leads_next == step.to.name
+
+
+_LEAVES = voters("hhhhh")[4]
+
+
+@pytest.mark.parametrize(
+    ("members", "step"),
+    [
+        (voters("hhhhh"), Remove(_LEAVES)),
+        (voters("hhhh"), Gone()),
+        (voters("hhhih"), Wait("pd-4 leaves PD when all others are healthy; waiting for pd-3")),
+        (voters("hhhii"), Remove(voters("hhhii")[4])),
+        (voters("hhiii"), Wait("2 of the 4 PD members that would remain are healthy, which is no quorum")),
+        (voters("hiiih"), Wait("1 of the 4 PD members that would remain are healthy, which is no quorum")),
+        ([*voters("hhhhh"), Voter(9, "", None, healthy=False)], None),
+        ([_LEAVES], Wait("0 of the 0 PD members that would remain are healthy, which is no quorum")),
+    ],
+    ids=["well", "gone", "other ill", "itself ill", "no quorum", "loses quorum", "other joins", "last"],
+)
+def test_I8_I9_when_a_member_may_leave(members: Sequence[Voter], step: Step | None) -> None:
+    if step is None:
+        step = Wait("pd-4 leaves PD when all others are healthy; waiting for the one that joins")
+    assert step == pd.next_step(members, 4)
+
+
+@pytest.mark.parametrize(
+    ("state", "leaders", "others_up", "waited", "step"),
+    [
+        ("Up", 12, 3, 0.0, Evict()),
+        ("Up", 12, 3, 299.0, Evict()),
+        ("Up", 12, 3, 300.0, TakeOffline()),
+        ("Up", 0, 3, 0.0, TakeOffline()),
+        ("Disconnected", 12, 3, 0.0, Evict()),
+        ("Down", 12, 3, 0.0, TakeOffline()),
+        ("Up", 0, 2, 0.0, Refuse),
+        ("Down", 0, 2, 0.0, Refuse),
+        ("Offline", 12, 2, 400.0, tikv.Wait("store 7 of tikv-3 is Offline: 30 regions left to move")),
+    ],
+)
+def test_8_5_F35_I5_the_next_step_of_a_store(
+    state: str, leaders: int, others_up: int, waited: float, step: tikv.Step | type[Refuse]
+) -> None:
+    store = Store(7, "tikv-3:20160", state, leader_count=leaders, region_count=30)
+    found = tikv.next_step(store, "tikv-3", others_up, 3, waited)
+    assert (step == found) or (step is Refuse and isinstance(found, Refuse))

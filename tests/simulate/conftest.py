@@ -1,0 +1,16 @@
+"""Logs of simulated runs are for nobody."""
+
+from collections.abc import Iterator
+
+import pytest
+import structlog
+
+from simulate.logs import silence
+
+
+@pytest.fixture(autouse=True)
+def _silence() -> Iterator[None]:
+    before = structlog.get_config()
+    silence()
+    yield
+    structlog.configure(**before)

@@ -1,0 +1,96 @@
+"""What stands in for the informers shows what a watch would, or what a fault lets through."""
+
+import pytest
+
+from informers.handlers import ResourceEventHandlerFuncs
+from kube.client import Client
+from kube.objects import Json
+from kube.resources import CONFIG_MAPS
+from ports.clock import FakeClock
+from ports.randomness import SeededRandomness
+from sandbox.apiserver import ApiServer, InProcessTransport
+from simulate.caches import Cache
+
+
+class _Watched:
+    """A server, somebody who writes, and what a handler was told."""
+
+    def __init__(self, at: int | None = None) -> None:
+        self.server = ApiServer(FakeClock(), SeededRandomness(1))
+        self.client = Client(InProcessTransport(self.server))
+        self.told: list[str] = []
+
+    def cache(self, at: int | None = None) -> Cache:
+        """One whose handler tells."""
+        cache = Cache(self.server, CONFIG_MAPS, {}, at)
+        cache.add_event_handler(
+            ResourceEventHandlerFuncs(
+                on_add=lambda new: self.told.append(f"add {new.metadata.name}"),
+                on_update=lambda _, new: self.told.append(f"update {new.metadata.name}"),
+                on_delete=lambda _: self.told.append("delete"),
+            )
+        )
+        cache.look()
+        self.told.clear()
+        return cache
+
+    def write(self, name: str) -> None:
+        """Create, change and delete."""
+        body: Json = {"metadata": {"name": name}}
+        self.client.create(CONFIG_MAPS, body, "default")
+        self.client.patch(CONFIG_MAPS, name, "default", {"data": {"a": "b"}})
+        self.client.delete(CONFIG_MAPS, name, "default")
+
+
+@pytest.fixture
+def watched() -> _Watched:
+    return _Watched()
+
+
+def test_every_change_is_told(watched: _Watched) -> None:
+    cache = watched.cache()
+    watched.write("a")
+    cache.look()
+
+    assert ["add a", "update a", "delete"] == watched.told
+
+
+def test_FP2_a_stale_view_catches_up_change_by_change(watched: _Watched) -> None:
+    cache = watched.cache()
+    cache.blind = True
+    watched.write("a")
+    cache.look()
+    assert [] == watched.told
+
+    cache.blind = False
+    cache.look()
+    assert ["add a", "update a", "delete"] == watched.told
+
+
+def test_FP3_what_came_and_went_while_the_watch_was_lost_is_never_seen(watched: _Watched) -> None:
+    cache = watched.cache()
+    watched.write("a")
+    watched.client.create(CONFIG_MAPS, {"metadata": {"name": "b"}}, "default")
+    cache.cut()
+    cache.look()
+
+    assert ["add b"] == watched.told
+
+
+def test_FP2_a_restart_may_begin_with_an_older_view(watched: _Watched) -> None:
+    before = watched.server.storage.version
+    watched.client.create(CONFIG_MAPS, {"metadata": {"name": "a"}}, "default")
+    cache = watched.cache(at=before)
+    assert cache.get("default", "a") is None
+
+    cache.look()
+    assert ["add a"] == watched.told
+
+
+def test_FP12_history_that_is_gone_is_listed_anew(watched: _Watched) -> None:
+    cache = watched.cache()
+    watched.client.create(CONFIG_MAPS, {"metadata": {"name": "a"}}, "default")
+    watched.server.storage.compact()
+    cache.look()
+
+    assert ["add a"] == watched.told

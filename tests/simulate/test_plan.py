@@ -1,0 +1,46 @@
+"""Plans as YAML files: what they say, and what is said of one that is none."""
+
+import pytest
+
+from simulate.generate import generated
+from simulate.plan import Crash, Edit, InvalidPlan, Plan, dump, parse
+from simulate.seeds import random_plan
+
+
+def test_a_plan_survives_being_written_and_read() -> None:
+    for plan in (generated("tikv-out/crash-before-2"), random_plan(1), random_plan(2)):
+        assert plan == parse(dump(plan))
+
+
+def test_a_plan_says_when_what_happens() -> None:
+    text = "{name: x, edits: [{at: 1, spec: {paused: true}}], faults: [{fault: crash, write: 3, when: before}]}"
+    edits, faults = (Edit(at=1, spec={"paused": True}),), (Crash(write=3, when="before"),)
+
+    assert Plan(name="x", edits=edits, faults=faults) == parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "{name: x, faults: [{fault: crash, write: a}]}",
+            "Expected `int | null`, got `str` - at `$.faults[0].write`: 'a'",
+        ),
+        ("{name: x, faults: [{fault: crush, write: 1}]}", "Invalid value 'crush' - at `$.faults[0].fault`: 'crush'"),
+        ("{name: x, buget: 3}", "Object contains unknown field `buget`: {'name': 'x', 'buget': 3}"),
+        (
+            "{name: x, edits: [{spec: {}}]}",
+            "exactly one of `at` and `write` says when, not at=None and write=None - at `$.edits[0]`: {'spec': {}}",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_plan_is_named_with_its_value(text: str, message: str) -> None:
+    with pytest.raises(InvalidPlan) as caught:
+        parse(text)
+
+    assert message == str(caught.value)
+
+
+def test_a_name_that_means_no_plan_is_refused() -> None:
+    with pytest.raises(InvalidPlan, match="'tikv-out/crush-3' is no file"):
+        generated("tikv-out/crush-3")
