@@ -5,7 +5,7 @@ such as `spec.tikv.storeLabels`, it reads from `tc.spec` itself. Trees that are 
 before changing.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -287,25 +287,28 @@ def component(tc: TidbCluster, name: str) -> Component:
 
 def find(tc: TidbCluster, name: str) -> Component | None:
     """The component of a member type, None when the spec does not have it."""
-    return next((found for found in components(tc) if found.name == name), None)
+    found = ((field, own) for listed, field, own in _sections(tc) if listed == name and own is not None)
+    return next((Component(name, field, tc, own) for field, own in found), None)
 
 
 def components(tc: TidbCluster) -> list[Component]:
     """The components the spec has, Discovery always (defaults-and-validation.md 6, in the order given there)."""
+    return [Component(name, field, tc, own) for name, field, own in _sections(tc) if own is not None]
+
+
+def _sections(tc: TidbCluster) -> Iterator[tuple[str, str, ComponentSpec | None]]:
+    """The member types with their fields and what these hold, in order."""
     spec = tc.spec
-    microservices = [(entry.name, f"spec.pdms[{index}]", entry) for index, entry in enumerate(spec.pdms)]
-    listed: list[tuple[str, str, ComponentSpec | None]] = [
-        ("discovery", "spec.discovery", spec.discovery or DiscoverySpec()),
-        ("pd", "spec.pd", spec.pd),
-        *microservices,
-        ("tidb", "spec.tidb", spec.tidb),
-        ("tikv", "spec.tikv", spec.tikv),
-        ("tiflash", "spec.tiflash", spec.tiflash),
-        ("ticdc", "spec.ticdc", spec.ticdc),
-        ("pump", "spec.pump", spec.pump),
-        ("tiproxy", "spec.tiproxy", spec.tiproxy),
-    ]
-    return [Component(name, field, tc, own) for name, field, own in listed if own is not None]
+    yield "discovery", "spec.discovery", spec.discovery or DiscoverySpec()
+    yield "pd", "spec.pd", spec.pd
+    for index, entry in enumerate(spec.pdms):
+        yield entry.name, f"spec.pdms[{index}]", entry
+    yield "tidb", "spec.tidb", spec.tidb
+    yield "tikv", "spec.tikv", spec.tikv
+    yield "tiflash", "spec.tiflash", spec.tiflash
+    yield "ticdc", "spec.ticdc", spec.ticdc
+    yield "pump", "spec.pump", spec.pump
+    yield "tiproxy", "spec.tiproxy", spec.tiproxy
 
 
 def container_resources(

@@ -2,7 +2,7 @@
 
 import sys
 
-from bench import bringup, informers, isolation, take_over, watch, workqueue
+from bench import bringup, informers, isolation, lifecycle, take_over, watch, workqueue
 from bench.figures import logs_to_stderr
 
 _SUITES = {
@@ -11,6 +11,7 @@ _SUITES = {
     "informers": informers.main,
     "bringup": bringup.main,
     "isolation": isolation.main,
+    "lifecycle": lifecycle.main,
     "take_over": take_over.main,
 }
 

@@ -22,12 +22,18 @@ from tests.controlplane.processes import ControlPlane, free_port
 
 _QPS = ["--kube-client-qps=1000", "--kube-client-burst=2000"]
 _PATIENCE = 300.0
-_QUICK = Timings(
+QUICK = Timings(
     image_pull=0.0,
+    init_container=0.0,
     container_start=0.0,
     probe_delay=0.0,
+    graceful_stop=0.0,
+    grace_second=0.0,
+    dependency_retry=0.05,
     pd_start=0.0,
+    pd_join=0.0,
     pd_election=0.05,
+    pd_regions_loaded=0.0,
     tikv_start=0.0,
     tidb_start=0.0,
     volume_provision=0.0,
@@ -61,14 +67,14 @@ class Place:
 
 
 @contextmanager
-def place(control_plane: ControlPlane) -> Iterator[Place]:
+def place(control_plane: ControlPlane, timings: Timings = QUICK) -> Iterator[Place]:
     """Nodes and a data plane for a control plane that runs, and the CRD in it."""
     clock = SystemClock()
     transport = HttpTransport(load_kubeconfig(str(control_plane.kubeconfig()), clock), {}, clock)
     client = Client(transport)
     client.create(CUSTOM_RESOURCE_DEFINITIONS, definition(TIDB_CLUSTER))
     awaited(lambda: _served(client), "the CRD to be served")
-    world = DataPlaneWorld(transport, timings=_QUICK, programs={DISCOVERY: make_handler})
+    world = DataPlaneWorld(transport, timings=timings, programs={DISCOVERY: make_handler})
     world.start()
     try:
         yield Place(control_plane, client, world, world.serve_proxy())

@@ -1,6 +1,6 @@
 """The resources this project speaks of: where each lives in the API."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,6 +12,15 @@ class Resource:
     plural: str
     kind: str
     namespaced: bool = True
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # the key of most dictionaries: hashing four texts at each look-up is what one would see in a profile
+        object.__setattr__(self, "_hash", hash((self.group, self.version, self.plural)))
+
+    def __hash__(self) -> int:
+        """Equal resources hash alike."""
+        return self._hash
 
     @property
     def api_version(self) -> str:

@@ -35,10 +35,11 @@ class ContainerState(msgspec.Struct):
     waiting: ContainerWaiting | None = None
 
 
-class ContainerStatus(msgspec.Struct):
+class ContainerStatus(msgspec.Struct, rename="camel"):
     """One container of a pod."""
 
     name: str
+    restart_count: int = 0
     state: ContainerState = msgspec.field(default_factory=ContainerState)
 
 

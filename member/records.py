@@ -12,6 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+import msgspec
+
 from kube.objects import Json
 from kube.semantic import covers, semantically_equal
 from member import labels
@@ -91,8 +93,8 @@ def read_record(live: Json) -> Record | None:
     """What a StatefulSet or Service was last given; None when it does not say, or not readably."""
     text = _annotations(live).get(labels.LAST_APPLIED)
     try:
-        spec = json.loads(text or "null")
-    except ValueError:
+        spec = msgspec.json.decode(text or "null")
+    except msgspec.DecodeError:
         return None
     if not isinstance(spec, dict):
         return None

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from apis.tidbcluster import TidbCluster, TidbClusterStatus
 from dataplane.clients import DataPlane
+from dataplane.pd import Store
 from dataplane.tls import TlsMaterial
 from kube.apply import Applier
 from kube.client import Client
@@ -17,6 +18,7 @@ from kube.reading import Lister
 from member.naming import member_name
 from member.outcome import Outcome
 from member.sightings import Sightings
+from member.told import Told
 from ports.clock import Clock
 
 
@@ -80,7 +82,8 @@ class Round:
     `owner` is the cached TidbCluster; `tc` its decoded and defaulted form, with the working copy of the status.
     `observations` holds what looking at each component gave, `outcomes` what the stages answered so far.
     `pd_url`: a member of PD to ask instead of the Service, which may lead to one that is ill.
-    `owner_lives`: a live read of this round has found the TidbCluster. `sightings` outlive the round.
+    `stores` are those that PD lists, once it was asked. `owner_lives`: a live read of this round has found the
+    TidbCluster. `sightings` and `told` outlive the round.
     """
 
     owner: Object
@@ -92,6 +95,8 @@ class Round:
     outcomes: dict[str, Outcome] = field(default_factory=dict)
     owner_lives: bool = False
     sightings: Sightings = field(default_factory=Sightings)
+    told: Told = field(default_factory=Told)
+    stores: tuple[Store, ...] = ()
     tls: TlsMaterial | None = field(default=None, repr=False)
     pd_url: str = ""
 

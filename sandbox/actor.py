@@ -49,6 +49,8 @@ class Runner:
         self._bell = bell
         self._topics = tuple(actor.watches)
         self._heard = -1
+        self._total = -1
+        """What the bell's total was when `_heard` was counted."""
         self._due: float | None = None
         self._turning = False
         self._thread: threading.Thread | None = None
@@ -62,8 +64,13 @@ class Runner:
         """Step the actor if something changed or is due; return whether it was stepped."""
         if self._turning:
             return False
+        is_due = self._due is not None and self._due <= self._clock.now()
+        total = self._bell.total
+        if total == self._total and not is_due:
+            return False
         heard = self._bell.count(self._topics)
-        if heard == self._heard and (self._due is None or self._due > self._clock.now()):
+        self._total = total
+        if heard == self._heard and not is_due:
             return False
         self._heard = heard
         self._turning = True

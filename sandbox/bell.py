@@ -21,11 +21,18 @@ class Bell:
         self._clock = clock
         self._condition = threading.Condition()
         self._rings: Counter[Hashable] = Counter()
+        self._total = 0
+
+    @property
+    def total(self) -> int:
+        """How often all topics have rung altogether: while it stays, no topic has rung."""
+        return self._total
 
     def ring(self, topic: Hashable) -> None:
         """Something about `topic` changed."""
         with self._condition:
             self._rings[topic] += 1
+            self._total += 1
             self._condition.notify_all()
 
     def count(self, topics: Iterable[Hashable]) -> int:

@@ -29,6 +29,11 @@ class Cluster:
         self._component = component
         self.clock = clock
 
+    @property
+    def changes(self) -> int:
+        """Grows whenever a mirrored object has changed, and now and then besides."""
+        return self._mirror.changes
+
     def get(self, resource: Resource, namespace: str, name: str) -> Json | None:
         """One object, or None."""
         return self._mirror.get(resource, namespace, name)

@@ -15,9 +15,21 @@ class ClusterDirectory:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
+        self._resolved: dict[tuple[str, int, str], list[Target]] = {}
+        self._resolved_at = -1
 
     def resolve(self, host: str, port: int, namespace: str) -> list[Target]:
-        """Where `host:port` leads, asked from a pod of `namespace` (empty: from outside)."""
+        """Where `host:port` leads, asked from a pod of `namespace` (empty: from outside). One thread at a time."""
+        changes = self._cluster.changes
+        if changes != self._resolved_at:
+            self._resolved, self._resolved_at = {}, changes
+        asked = (host, port, namespace)
+        found = self._resolved.get(asked)
+        if found is None:
+            found = self._resolved[asked] = self._resolve(host, port, namespace)
+        return found
+
+    def _resolve(self, host: str, port: int, namespace: str) -> list[Target]:
         if host.replace(".", "").isdigit():
             return self._by_address(host, port)
         labels = host.rstrip(".").split(".")

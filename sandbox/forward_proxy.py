@@ -72,6 +72,7 @@ class _Server(ThreadingHTTPServer):
 
 class _Connection(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # as Go's servers do: a body must not wait for the acknowledgement of its head
     server: _Server
     _tunnel = ""
 

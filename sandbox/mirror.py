@@ -6,7 +6,7 @@ one thread is deterministic. An actor's own writes are shown at once (`observe`)
 
 import threading
 from collections import deque
-from collections.abc import Callable
+from typing import Protocol
 
 import structlog
 
@@ -28,6 +28,17 @@ _PAUSE = 0.5
 _REMEMBERED_DELETIONS = 10_000
 
 
+class Versions(Protocol):
+    """Tells cheaply whether something has changed."""
+
+    @property
+    def version(self) -> int:
+        """The version of the latest write of all."""
+
+    def version_of(self, resource: str) -> int:
+        """The version of a resource's latest write."""
+
+
 class Mirror:
     """The objects of some resources as decoded trees, which are shared: readers do not change them."""
 
@@ -40,6 +51,7 @@ class Mirror:
         self._deleted: deque[str] = deque(maxlen=_REMEMBERED_DELETIONS)
         self._listed: set[Resource] = set()
         self._polled: dict[Resource, int] = {}
+        self._polled_at = -1
         self._synced = threading.Condition()
         self._threads: list[threading.Thread] = []
 
@@ -47,6 +59,11 @@ class Mirror:
     def resources(self) -> tuple[Resource, ...]:
         """What is mirrored."""
         return tuple(self._objects)
+
+    @property
+    def changes(self) -> int:
+        """Grows whenever an object has changed, and now and then besides."""
+        return self._bell.total
 
     def get(self, resource: Resource, namespace: str, name: str) -> Json | None:
         """One object, or None when it is not there or not seen yet."""
@@ -84,14 +101,21 @@ class Mirror:
                     raise TimeoutError(f"not listed within {timeout} s: {', '.join(missing)}")
                 self._clock.wait(self._synced, remaining)
 
-    def poll(self, version_of: Callable[[Resource], int] | None = None) -> None:
+    def poll(self, versions: Versions | None = None) -> None:
         """List every resource now, or those whose version has moved on since. Raises ApiError, TransportError."""
-        for resource in self._objects:
-            version = version_of(resource) if version_of is not None else None
-            if version is None or self._polled.get(resource) != version:
+        if versions is None:
+            for resource in self._objects:
                 self._list(resource)
-            if version is not None:
-                self._polled[resource] = version
+            return
+        version = versions.version
+        if version == self._polled_at:
+            return
+        for resource in self._objects:
+            latest = versions.version_of(str(resource))
+            if self._polled.get(resource) != latest:
+                self._list(resource)
+                self._polled[resource] = latest
+        self._polled_at = version
 
     def observe(self, resource: Resource, seen: Object) -> Json:
         """Show an object that a write has just returned, unless the mirror already knows better; return its tree."""

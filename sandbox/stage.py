@@ -2,12 +2,11 @@
 
 from collections.abc import Callable, Iterable
 
-from kube.resources import Resource
 from ports.clock import Clock, FakeClock
 from ports.stopping import Stop
 from sandbox.actor import Actor, Runner
 from sandbox.bell import Bell
-from sandbox.mirror import Mirror
+from sandbox.mirror import Mirror, Versions
 
 _SYNC = 30.0
 _LEAP = 1e-6
@@ -21,7 +20,7 @@ class Restless(Exception):
 
 
 class Stage:
-    """Runs actors. `version_of` tells, cheaply, whether a resource may have changed since the last poll."""
+    """Runs actors. `versions` tells, cheaply, whether a resource may have changed since the last poll."""
 
     def __init__(
         self,
@@ -29,13 +28,13 @@ class Stage:
         bell: Bell,
         mirror: Mirror,
         actors: Iterable[Actor],
-        version_of: Callable[[Resource], int] | None = None,
+        versions: Versions | None = None,
     ) -> None:
         self._clock = clock
         self._bell = bell
         self._mirror = mirror
         self._runners = [Runner(actor, clock, bell) for actor in actors]
-        self._version_of = version_of
+        self._versions = versions
 
     def start(self, stop: Stop) -> None:
         """Threads for the mirror and for every actor. Raises TimeoutError when the API cannot be listed."""
@@ -53,7 +52,7 @@ class Stage:
     def settle(self) -> None:
         """Let everybody do what is due at this instant. Raises Restless."""
         for _ in range(_TURNS):
-            self._mirror.poll(self._version_of)
+            self._mirror.poll(self._versions)
             # every runner gets its turn in every round
             turned = [runner.turn() for runner in self._runners]
             if not any(turned):

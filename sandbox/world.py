@@ -195,7 +195,7 @@ class World:
             EndpointControllers(side.seen_by("endpoints-controller")),
             GarbageCollector(side.seen_by("garbage-collector")),
         ]
-        self._stage = Stage(self.clock, bell, mirror, actors, lambda each: self.server.storage.version_of(str(each)))
+        self._stage = Stage(self.clock, bell, mirror, actors, self.server.storage)
         self.faults = WorldFaults(
             server=self.server,
             bell=bell,

@@ -10,6 +10,7 @@ from kube.resources import PODS, STATEFUL_SETS, TIDB_CLUSTERS, Resource
 from member.round import FailoverSettings
 from simulate.calls import Call, Port
 from simulate.state import PARTS, State, is_outdated, partition, replicas
+from simulate.trees import merged
 from simulate.worlds import NAME
 
 _MEMBER = re.compile(r"/pd/api/v1/members/(name|id)/([^/]+)$")
@@ -124,6 +125,11 @@ class Act:
     def status(self) -> Json:
         """The status that it writes, as far as it differs; empty for anything else."""
         return (self.body.get("status") or {}) if self.patches(TIDB_CLUSTERS) else {}
+
+    @cached_property
+    def status_after(self) -> Json:
+        """The status of the cluster as it will be."""
+        return merged((self.before.cluster or {}).get("status") or {}, self.status)
 
     def read_before(self, target: str) -> bool:
         """Whether the same sync has read `plural.group name` live."""

@@ -54,6 +54,8 @@ class Events:
         """Schedules what has a time; `on_write` does the rest."""
         self._engine = engine
         self._on_write: dict[tuple[int, str], list[plan.Edit | plan.Fault]] = defaultdict(list)
+        self._waiting: list[plan.Edit] = []
+        """Edits that the API server has not taken yet."""
         for event in events:
             if event.write is None:
                 engine.later(event.at or 0.0, lambda event=event: self._happen(event))  # type: ignore[misc]
@@ -70,7 +72,9 @@ class Events:
         self._engine.note(who, _told(event))
         match event:
             case plan.Edit():
-                self._patiently(lambda: self._edit(event))
+                self._waiting.append(event)
+                if len(self._waiting) == 1:
+                    self._edit_in_order()
             case plan.Crash():
                 self._restart(event.seconds, None)
             case plan.Trouble():
@@ -92,12 +96,23 @@ class Events:
                 raise plan.InvalidPlan(f"{_told(event)}: strikes one request and needs `write`")
 
     def _patiently(self, act: Callable[[], None]) -> None:
-        """Users and other controllers try again when the API server does not answer."""
+        """Other controllers try again when the API server does not answer."""
         try:
             act()
         except (ApiError, TransportError) as error:
-            self._engine.note("user", f"tries again later: {error}")
+            self._engine.note("fault", f"tries again later: {error}")
             self._engine.later(_PATIENCE, lambda: self._patiently(act))
+
+    def _edit_in_order(self) -> None:
+        """Users do the next thing only when the last one is done."""
+        while self._waiting:
+            try:
+                self._edit(self._waiting[0])
+            except (ApiError, TransportError) as error:
+                self._engine.note("user", f"tries again later: {error}")
+                self._engine.later(_PATIENCE, self._edit_in_order)
+                return
+            del self._waiting[0]
 
     def _foreign(self, event: plan.Foreign) -> None:
         resource, name = _object(event.target)
@@ -107,14 +122,15 @@ class Events:
         patch = ({"spec": edit.spec} if edit.spec else {}) | (
             {"metadata": {"annotations": edit.annotations}} if edit.annotations else {}
         )
-        if patch:
-            self._engine.admin.patch(TIDB_CLUSTERS, NAME, NAMESPACE, patch)
-        if edit.delete:
-            resource, name = _object(edit.delete)
-            try:
+        resource, name = _object(edit.target) if edit.target else (TIDB_CLUSTERS, NAME)
+        try:
+            if patch:
+                self._engine.admin.patch(resource, name, _namespace(resource), patch)
+            if edit.delete:
+                resource, name = _object(edit.delete)
                 self._engine.admin.delete(resource, name, _namespace(resource))
-            except NotFound:
-                self._engine.note("user", f"finds no {edit.delete}")
+        except NotFound:
+            self._engine.note("user", f"finds no {resource} {name}")
 
     def _restart(self, after: float, at: int | None) -> None:
         self._engine.stop_operator()

@@ -1,12 +1,13 @@
 """Plans made from a recorded run, as Sieve does: the same workload with one fault at one write.
 
-A generated plan is called `workload/kind-number`; the name alone says what it is.
+A generated plan is called `workload/kind-number`, or `family/...`; the name alone says what it is.
 """
 
 from collections.abc import Callable, Iterator, Mapping
 
 from msgspec.structs import replace
 
+from simulate import mistakes, pairs
 from simulate import plan as plans
 from simulate.plan import InvalidPlan, Plan
 from simulate.workloads import WORKLOADS
@@ -31,9 +32,15 @@ KINDS: Mapping[str, Callable[[int], plans.Fault]] = {
 """What can happen at the k-th write; for `time-travel` after k seconds and k writes back, for `restart` after k s."""
 
 
+FAMILIES: Mapping[str, Callable[[str], Plan]] = {mistakes.FAMILY: mistakes.mistake, pairs.FAMILY: pairs.pair}
+"""Plans with names of their own, by the part of the name before the slash."""
+
+
 def generated(name: str) -> Plan:
     """The plan of a name. Raises InvalidPlan."""
     workload, _, rest = name.partition("/")
+    if workload in FAMILIES:
+        return FAMILIES[workload](rest)
     kind, _, number = rest.rpartition("-")
     if workload not in WORKLOADS or (rest and (kind not in KINDS or not number.isdigit())):
         kinds = ", ".join(KINDS)
@@ -51,6 +58,6 @@ def sweep(workload: str, writes: int, kinds: tuple[str, ...]) -> Iterator[Plan]:
             yield generated(f"{workload}/{kind}-{number}")
 
 
-def fault_free(plan: Plan) -> Plan:
-    """The reference of a plan: the same edits, the same time, nothing broken."""
-    return plan.without_faults()
+def family(name: str, writes: Callable[[Plan], int]) -> Iterator[Plan]:
+    """All plans of a family; `writes` tells how many writes a plan has."""
+    return pairs.pairs(writes) if name == pairs.FAMILY else mistakes.mistakes()

@@ -1,16 +1,21 @@
 """Judges every step by the invariants, and remembers what was wrong, once each."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable, Iterator
 
 import msgspec
 
 from kube.objects import Json
 from ports.transport import Response
+from simulate import plan
 from simulate.acts import Act
 from simulate.calls import Call
-from simulate.engine import Engine
-from simulate.invariants import ON_STATE, ON_WRITE
-from simulate.state import State
+from simulate.calm import Calm
+from simulate.engine import Engine, Round
+from simulate.invariants import LASTING, ON_STATE, ON_WRITE
+from simulate.state import PARTS, State
+
+_CALLS_OF_A_SYNC = 17
+"""What a sync asks and tells at most, beside one call for each pod, as recorded (O9)."""
 
 
 class Violation(msgspec.Struct, frozen=True):
@@ -26,26 +31,38 @@ class Violation(msgspec.Struct, frozen=True):
 
 
 class Invariants:
-    """The judge of a run. `always`: what depends on the state is judged at every step, changed or not."""
+    """The judge of a run in which `faults` happen.
 
-    def __init__(self, engine: Engine, *, always: bool = False) -> None:
+    `always`: what depends on the state is judged at every step, changed or not.
+    """
+
+    def __init__(self, engine: Engine, faults: Iterable[plan.Fault] = (), *, always: bool = False) -> None:
         self._engine = engine
         self._always = always
+        self._calm = Calm(faults)
         self._looked: Hashable = None
         self._charges: list[tuple[str, str]] = []
         """What is wrong with the write that is under way."""
+        self._since: dict[tuple[str, str], float] = {}
+        """Since when something is that may not last."""
         self._told: set[tuple[str, str]] = set()
         self.state = State(engine.world)
+        self.state.look()
         self.violations: list[Violation] = []
 
     def before(self, call: Call) -> None:
         """See `Judge`."""
-        round_ = self._engine.rounds.get(call.actor)
-        in_sync = bool(call.key) and round_ is not None
-        seen: Json | None = round_.cached.decode() if in_sync and round_ and round_.cached else None
-        earlier = tuple(round_.calls[:-1]) if in_sync and round_ else ()
-        act = Act(call, self.state, seen, self._engine.settings.failover, earlier)
+        if call.counts:
+            self._calm.wrote(len(self._engine.calls), self._engine.elapsed)
+        act = self._act(call)
         self._charges = [(rule, what) for rule, wrong in ON_WRITE.items() if (what := wrong(act))]
+
+    def _act(self, call: Call) -> Act:
+        failover, round_ = self._engine.settings.failover, self._engine.rounds.get(call.actor)
+        if round_ is None or not call.key:
+            return Act(call, self.state, None, failover)
+        seen: Json | None = round_.cached.decode() if round_.cached else None
+        return Act(call, self.state, seen, failover, tuple(round_.calls[:-1]))
 
     def after(self, call: Call, answer: Response | None) -> None:  # noqa: ARG002
         """See `Judge`. What the server refused has done no harm: that is what preconditions are for."""
@@ -57,14 +74,39 @@ class Invariants:
 
     def step(self) -> None:
         """See `Judge`."""
-        version = self.state.version()
-        if version == self._looked and not self._always:
+        version = self.state.look()
+        if version != self._looked or self._always:
+            self._looked = version
+            self.state.watch()
+            for rule, wrong in ON_STATE.items():
+                if what := wrong(self.state):
+                    self.blame(rule, what)
+            now = self._engine.elapsed
+            self._since = {each: self._since.get(each, now) for each in self._lasting()}
+        if self._since:
+            self._judge_lasting()
+        for round_ in self._engine.rounds.values():
+            if len(round_.calls) > _CALLS_OF_A_SYNC:
+                self._judge_budget(round_)
+
+    def _lasting(self) -> Iterator[tuple[str, str]]:
+        for rule, lasting in LASTING.items():
+            for what in lasting.found(self.state):
+                yield rule, what
+
+    def _judge_lasting(self) -> None:
+        now = self._engine.elapsed
+        calm = self._calm.since(now)
+        if calm is None:
             return
-        self._looked = version
-        self.state.watch()
-        for rule, wrong in ON_STATE.items():
-            if what := wrong(self.state):
+        for (rule, what), since in self._since.items():
+            if now - max(since, calm) > LASTING[rule].seconds:
                 self.blame(rule, what)
+
+    def _judge_budget(self, round_: Round) -> None:
+        budget = _CALLS_OF_A_SYNC + sum(len(self.state.pods(part)) for part in PARTS)
+        if len(round_.calls) > budget:
+            self.blame("O9", f"a sync of {round_.calls[0].key} makes more than {budget} calls")
 
     def blame(self, rule: str, what: str) -> None:
         """See `Judge`."""

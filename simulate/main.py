@@ -2,7 +2,7 @@
 
 run PLAN...        plans by file, by generated name (`tikv-out/crash-after-3`), or by seed (`seed/17`)
 seeds FIRST COUNT  random plans
-sweep [WORKLOAD]   every kind of fault at every write of workloads
+sweep [WORKLOAD]   every kind of fault at every write of workloads; all plans of a family (`pair`, `mistake`)
 record WORKLOAD    the numbered writes of a run without faults
 """
 
@@ -16,9 +16,9 @@ from msgspec.structs import replace
 
 from simulate.engine import Engine
 from simulate.farm import Broken, Farm, Report
-from simulate.generate import KINDS, generated, sweep
+from simulate.generate import FAMILIES, KINDS, family, generated, sweep
 from simulate.logs import silence
-from simulate.oracles import Reference, compare, reference
+from simulate.oracles import Reference, compare, compare_ends, reference, straight
 from simulate.plan import InvalidPlan, Plan, dump, load
 from simulate.run import Outcome, prepare, run
 from simulate.seeds import random_plan
@@ -67,7 +67,12 @@ def _sweep(options: argparse.Namespace) -> int:
     campaign = _Campaign(options)
     kinds = tuple(options.kinds.split(",")) if options.kinds else tuple(KINDS)
     names = options.workloads or list(WORKLOADS)
-    found = [each for name in names for each in sweep(name, campaign.writes(generated(name)), kinds)]
+    found: list[Plan] = []
+    for name in names:
+        if name in FAMILIES:
+            found += family(name, campaign.writes)
+        else:
+            found += sweep(name, campaign.writes(generated(name)), kinds)
     return campaign.judge(found[:: options.every])
 
 
@@ -109,6 +114,7 @@ class _Campaign:
 
     def _reports(self, plans: list[Plan]) -> Iterator[Report]:
         self._record([plan for plan in plans if plan.reference and plan.faults])
+        self._record(filter(None, map(straight, plans)))
         known = {key: reference(runs) for key, runs in self._recorded.items()}
         for report in self._farm.run(plans):
             yield report if isinstance(report, Broken) else _compared(report, known)
@@ -131,11 +137,13 @@ class _Campaign:
 
 
 def _compared(outcome: Outcome, known: dict[str, Reference]) -> Outcome:
-    """The outcome with what O1 and O2 find."""
-    reference_ = known.get(outcome.plan.workload)
-    if reference_ is None or not outcome.plan.reference:
-        return outcome
-    return replace(outcome, violations=(*outcome.violations, *compare(outcome, reference_)))
+    """The outcome with what O1, O2 and O6 find."""
+    plan, found = outcome.plan, list(outcome.violations)
+    if plan.reference and plan.workload in known:
+        found += compare(outcome, known[plan.workload])
+    if way := straight(plan):
+        found += compare_ends(outcome, known[way.workload], "O6")
+    return replace(outcome, violations=tuple(found))
 
 
 def _tell(report: Report) -> None:
@@ -150,6 +158,10 @@ def _tell(report: Report) -> None:
     print(f"  see it again: python -m simulate run --trace {plan.name}", flush=True)
 
 
+def _names() -> str:
+    return f"{', '.join(WORKLOADS)}, or a family of {', '.join(FAMILIES)}"
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m simulate", description=__doc__.partition("\n")[0])
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes at a time")
@@ -162,7 +174,7 @@ def _parser() -> argparse.ArgumentParser:
     seeds.add_argument("first", type=int)
     seeds.add_argument("count", type=int)
     swept = commands.add_parser("sweep", help="run a fault at every write")
-    swept.add_argument("workloads", nargs="*", metavar="WORKLOAD", help=f"of {', '.join(WORKLOADS)}; default: all")
+    swept.add_argument("workloads", nargs="*", metavar="WORKLOAD", help=f"of {_names()}; default: all workloads")
     swept.add_argument("--kinds", default="", help=f"of {','.join(KINDS)}; default: all")
     swept.add_argument("--every", type=int, default=1, help="take each n-th plan only")
     recorded = commands.add_parser("record", help="show the numbered writes of a workload")

@@ -1,14 +1,26 @@
-"""What is judged by comparison with runs of the same plan without faults (reliability.md 3)."""
+"""What is judged by comparison with other runs (reliability.md 3).
+
+With runs of the same plan without faults: O1, which with crashes stands for I31 too, and O2. With runs that went there
+on a straight way, where the plan's did not: O6, which stands for I32.
+"""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from msgspec.structs import replace
+
 from simulate.end_state import Leaves, differing
 from simulate.judge import Violation
+from simulate.plan import Edit, Plan
 from simulate.run import Outcome
+from simulate.trees import difference, leaves, merged
+from simulate.worlds import CLUSTERS
 
 _SHOWN = 5
+
+_LEFT_BEHIND = frozenset({"replicas", "storage", "storageVolumes"})
+"""What is taken back in part: volumes stay when pods go, and never get smaller."""
 
 _MAKES_OR_ENDS = re.compile(r"(POST|DELETE) [a-z]+[.a-z0-9]* |DELETE .*/pd/api/v1/(store|members)/")
 """Creations and deletions of objects, of stores and of members; what else is posted to a component is idempotent."""
@@ -32,18 +44,44 @@ def reference(runs: Sequence[Outcome]) -> Reference:
     return Reference(first.end, frozenset(masked), summary)
 
 
+def straight(plan: Plan) -> Plan | None:
+    """The plan of a cluster that goes directly where another goes with mistakes; None when that makes none (O6)."""
+    if plan.ends != "Done" or not (plan.reference or not plan.faults) or any(map(_does_more, plan.edits)):
+        return None
+    first = last = CLUSTERS[plan.cluster]()["spec"]
+    touched = set()
+    for edit in plan.edits:
+        there, last = last, merged(last, edit.spec)
+        touched |= set(leaves(difference(there, last)))
+    net = difference(first, last)
+    if any(_LEFT_BEHIND.intersection(path) for path in touched) or touched == set(leaves(net)):
+        return None
+    edits = (Edit(at=1.0, spec=net),) if net else ()
+    return replace(plan, name=f"{plan.name} (straight)", seed=1, edits=edits, faults=())
+
+
 def compare(outcome: Outcome, known: Reference) -> Iterator[Violation]:
     """What the end has that the reference has not (O1), and what was created and deleted more often (O2)."""
-    at = outcome.plan.budget
-    paths = sorted(differing(outcome.end, known.end) - known.masked)
-    for path in paths[:_SHOWN]:
-        yield Violation("O1", at, f"{path} is {outcome.end.get(path)!r} and not {known.end.get(path)!r}")
-    if len(paths) > _SHOWN:
-        yield Violation("O1", at, f"and {len(paths) - _SHOWN} more differences")
+    yield from compare_ends(outcome, known, "O1")
     for key, count in sorted(outcome.summary.items()):
         usual = known.summary.get(key, 0)
         if usual and key.startswith("DELETE pods "):
             # while we were away, the StatefulSet may have brought back what was deleted only half-way
             usual += len(outcome.plan.faults)
         if _MAKES_OR_ENDS.match(key) and count > usual:
-            yield Violation("O2", at, f"{key}: {count} times instead of {usual}")
+            yield Violation("O2", outcome.plan.budget, f"{key}: {count} times instead of {usual}")
+
+
+def compare_ends(outcome: Outcome, known: Reference, rule: str) -> Iterator[Violation]:
+    """What the end has that that of the reference has not, and the other way round."""
+    at = outcome.plan.budget
+    paths = sorted(differing(outcome.end, known.end) - known.masked)
+    for path in paths[:_SHOWN]:
+        yield Violation(rule, at, f"{path} is {outcome.end.get(path)!r} and not {known.end.get(path)!r}")
+    if len(paths) > _SHOWN:
+        yield Violation(rule, at, f"and {len(paths) - _SHOWN} more differences")
+
+
+def _does_more(edit: Edit) -> bool:
+    """Whether an edit does anything but change the spec."""
+    return bool(edit.annotations or edit.target or edit.delete)

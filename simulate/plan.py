@@ -28,10 +28,13 @@ class InvalidPlan(Exception):
     """Raised when a plan cannot be carried out; the message names the field and its value."""
 
 
+When: TypeAlias = Literal["before", "after"]
+
+
 class _Triggered(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     at: float | None = None
     write: int | None = None
-    when: Literal["before", "after"] = "after"
+    when: When = "after"
 
     def __post_init__(self) -> None:
         if (self.at is None) == (self.write is None):
@@ -41,11 +44,13 @@ class _Triggered(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 class Edit(_Triggered, frozen=True, kw_only=True):
     """What a user does (FP10): merge into the spec or the annotations of the cluster, or delete an object.
 
-    `delete` is `plural.group/name`, such as `pods/basic-tikv-0`.
+    `target` is whose annotations are meant where it is not the cluster; it and `delete` are `plural.group/name`, such
+    as `pods/basic-tikv-0`.
     """
 
     spec: Json = msgspec.field(default_factory=dict)
     annotations: Json = msgspec.field(default_factory=dict)
+    target: str = ""
     delete: str = ""
 
 

@@ -14,6 +14,7 @@ from simulate.judge import Invariants, Violation
 from simulate.operator import RESYNC
 from simulate.operator import SETTINGS as DEFAULTS
 from simulate.plan import Plan
+from simulate.state import PARTS
 from simulate.trace import Show
 from simulate.worlds import CLUSTERS, SETTINGS
 
@@ -23,6 +24,12 @@ _RESYNCS = 10
 _UNTIL_READY = 120.0
 _SETTLED = 45.0
 """Seconds a fresh world goes on after it became Ready, until nothing is left to do."""
+
+_READS_OF_A_ROUND = 6
+"""What an idle round asks PD, as recorded; of each TiDB server it asks one thing (O9)."""
+_READS_AT_MOST = 5
+"""What it may ask beside one thing of each member (I40)."""
+_MARGIN = 1.1
 
 
 class NotReady(Exception):
@@ -62,7 +69,7 @@ def prepare(plan: Plan, show: Show | None = None) -> Engine:
 
 def run(engine: Engine, plan: Plan, *, always: bool = False) -> Outcome:
     """Carry a plan out in a world that `prepare` made for it, and judge."""
-    judge = engine.judge = Invariants(engine, always=always)
+    judge = engine.judge = Invariants(engine, (*plan.given, *plan.faults), always=always)
     engine.begin(plan)
     if plan.world == "empty":
         engine.start_operator()
@@ -75,7 +82,7 @@ def run(engine: Engine, plan: Plan, *, always: bool = False) -> Outcome:
             judge.blame("O10", f"not at rest after {plan.budget} s: {engine.condition('Progressing')}")
         else:
             rested_at = engine.elapsed
-        reads_per_hour = _resync(engine, judge)
+        reads_per_hour = _resync(engine, judge, plan)
     except Restless as error:
         judge.blame("O7", f"no rest: {error}")
     engine.trace.mix(engine.world.server.storage.version)
@@ -97,13 +104,21 @@ def _at_rest(engine: Engine, plan: Plan) -> bool:
     return bool(engine.condition("Progressing").get("reason") == plan.ends)
 
 
-def _resync(engine: Engine, judge: Invariants) -> float:
-    """Ten more resyncs, in which nothing may be written (O3); live reads in an hour."""
-    before, reads = len(engine.calls), engine.reads
-    engine.run(_RESYNCS * RESYNC)
-    for each in engine.calls[before:]:
+def _resync(engine: Engine, judge: Invariants, plan: Plan) -> float:
+    """Ten more resyncs, in which nothing may be written (O3), and little read (O9, I40); live reads in an hour."""
+    written, read = len(engine.calls), engine.reads
+    for _ in range(_RESYNCS):
+        before = engine.reads
+        engine.run(RESYNC)
+        most = _READS_AT_MOST + sum(len(judge.state.pods(part)) for part in PARTS)
+        if plan.ends == "Done" and engine.reads - before > most:
+            judge.blame("I40", f"{engine.reads - before} live reads in an idle round, {most} are allowed")
+    for each in engine.calls[written:]:
         judge.blame("O3", f"{each} in a round that had nothing to do (stage {each.stage or '-'})")
-    return (engine.reads - reads) * 3600 / (_RESYNCS * RESYNC)
+    read, budget = engine.reads - read, _RESYNCS * (_READS_OF_A_ROUND + len(judge.state.pods("tidb")))
+    if plan.ends == "Done" and read > budget * _MARGIN:
+        judge.blame("O9", f"{read} live reads in {_RESYNCS} idle rounds, the budget is {budget}")
+    return read * 3600 / (_RESYNCS * RESYNC)
 
 
 def _summed(call: Call) -> str:

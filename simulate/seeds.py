@@ -1,83 +1,127 @@
-"""Random plans: a few edits and a few faults, all drawn from one seed."""
+"""Random plans: a few things that users do and a few faults, all drawn from one seed."""
 
-from collections.abc import Callable, Sequence
-from typing import TypeVar
+from collections.abc import Callable
 
 from ports.randomness import Randomness, SeededRandomness
 from simulate import plan as plans
+from simulate.draws import between, pick
+from simulate.mistakes import NO_IMAGE
 from simulate.plan import Edit, Plan
+from simulate.stories import some_pod, story
+from simulate.worlds import NAME, NAMESPACE
 
-_LAST_EDIT = 120.0
-_REST = 300.0
-_T = TypeVar("_T")
+_CLUSTER = f"{NAMESPACE}/{NAME}"
+_LAST = 120.0
+"""Seconds in which everything begins; what users take back they take back within two minutes more."""
+_REST = 600.0
+"""Seconds after the last edit until the cluster must be at rest."""
 
-_Make = Callable[[Randomness, float], plans.Fault]
+_LONGEST = {"brittle": 200.0}
+"""Seconds for which a fault lasts at most, where it is not a minute: brittle clusters fail over meanwhile."""
+
+_CLUSTERS = ("small", "small", "small", "brittle", "brittle", "wide")
+
+_Make = Callable[[Randomness, float, float], plans.Fault]
 
 
 def random_plan(seed: int) -> Plan:
     """The plan of a seed."""
     draw = SeededRandomness(f"plan {seed}")
-    edits = [_edit(draw, _time(draw)) for _ in range(draw.integer(1, 3))]
-    faults = [_pick(draw, _FAULTS)(draw, _time(draw)) for _ in range(draw.integer(0, 4))]
+    cluster = pick(draw, _CLUSTERS)
+    edits = [edit for _ in range(draw.integer(1, 3)) for edit in story(draw, _time(draw))]
+    longest = _LONGEST.get(cluster, 60.0)
+    faults = [pick(draw, _FAULTS)(draw, _time(draw), between(draw, 1.0, longest)) for _ in range(draw.integer(0, 4))]
     return Plan(
         name=f"seed/{seed}",
+        cluster=cluster,
         seed=seed,
-        budget=_LAST_EDIT + _REST,
-        edits=tuple(sorted(edits, key=lambda edit: edit.at or 0.0)),
+        budget=max(_LAST, *map(_moment, edits)) + _REST,
+        edits=tuple(sorted(edits, key=_moment)),
+        given=(NO_IMAGE,),
         faults=tuple(faults),
         reference=False,
     )
 
 
-def _edit(draw: Randomness, at: float) -> Edit:
-    part = _pick(draw, ("tikv", "tidb"))
-    return Edit(at=at, spec={part: {"replicas": draw.integer(3, 6)}})
+def _moment(edit: Edit) -> float:
+    return edit.at or 0.0
 
 
 def _time(draw: Randomness) -> float:
-    return round(draw.uniform(0.0, _LAST_EDIT), 2)
-
-
-def _pick(draw: Randomness, options: Sequence[_T]) -> _T:
-    return options[draw.integer(0, len(options) - 1)]
+    return between(draw, 0.0, _LAST)
 
 
 def _pod(draw: Randomness) -> str:
-    part, count = _pick(draw, (("pd", 3), ("tikv", 3), ("tidb", 2)))
-    return f"default/basic-{part}-{draw.integer(0, count - 1)}"
+    return f"{NAMESPACE}/{some_pod(draw)}"
 
 
-def _short(draw: Randomness) -> float:
-    return round(draw.uniform(1.0, 60.0), 1)
+def _world(verb: str, at: float, seconds: float, /, **arguments: object) -> plans.Fault:
+    return plans.World(at=at, verb=verb, arguments=dict(arguments), seconds=seconds)
 
 
-def _world(draw: Randomness, at: float, verb: str, **arguments: object) -> plans.Fault:
-    return plans.World(at=at, verb=verb, arguments=dict(arguments), seconds=_short(draw))
+def _pd(verb: str, **arguments: object) -> _Make:
+    """A fault of PD as a whole."""
+    return lambda _, at, seconds: _world(verb, at, seconds, cluster=_CLUSTER, **arguments)
+
+
+def _of_a_pod(verb: str) -> _Make:
+    return lambda draw, at, seconds: _world(verb, at, seconds, pod=_pod(draw))
+
+
+def _of_a_node(verb: str) -> _Make:
+    return lambda draw, at, seconds: _world(verb, at, seconds, node=f"node-{draw.integer(0, 2)}")
+
+
+def _foreign(draw: Randomness, at: float, _: float) -> plans.Fault:
+    """Another controller's mark on something of ours (FP11)."""
+    kind, name = pick(
+        draw, (("pods", some_pod(draw)), ("statefulsets.apps", f"{NAME}-tikv"), ("services", f"{NAME}-pd"))
+    )
+    meta = {"labels": {"example.com/mark": "a"}, "annotations": {"example.com/mark": f"{at}"}}
+    return plans.Foreign(at=at, target=f"{kind}/{name}", patch={"metadata": meta})
+
+
+def _before_or_after(draw: Randomness) -> plans.When:
+    return pick(draw, ("before", "after"))
 
 
 _FAULTS: tuple[_Make, ...] = (
-    lambda draw, _: plans.Crash(write=draw.integer(1, 20), when=_pick(draw, ("before", "after"))),
-    lambda draw, at: plans.Crash(at=at, seconds=_short(draw)),
-    lambda draw, _: plans.Lost(write=draw.integer(1, 20), when=_pick(draw, ("before", "after"))),
-    lambda draw, _: plans.Refused(write=draw.integer(1, 20), code=_pick(draw, (403, 409, 429, 500, 503))),
-    lambda draw, at: plans.Trouble(at=at, code=_pick(draw, (0, 409, 500)), seconds=_short(draw)),
-    lambda draw, at: plans.Stale(at=at, seconds=_short(draw)),
-    lambda draw, at: plans.Hidden(at=at, seconds=_short(draw)),
-    lambda draw, at: plans.TimeTravel(at=at, back=draw.integer(1, 10), seconds=_short(draw)),
-    lambda draw, at: plans.Second(at=at, seconds=_short(draw)),
-    lambda draw, at: plans.Jump(at=at, seconds=_pick(draw, (-3600.0, 3600.0, 86400.0))),
-    lambda draw, at: _world(draw, at, "pod_crash", pod=_pod(draw)),
-    lambda draw, at: _world(draw, at, "pod_crash_loop", pod=_pod(draw)),
-    lambda draw, at: _world(draw, at, "pod_hang", pod=_pod(draw)),
-    lambda draw, at: _world(draw, at, "pod_unready", pod=_pod(draw)),
-    lambda draw, at: _world(draw, at, "network_cut", target="*"),
-    lambda draw, at: _world(draw, at, "network_cut", target="default/basic-pd-*"),
-    lambda draw, at: _world(draw, at, "pd_no_leader", cluster="default/basic"),
-    lambda draw, at: _world(draw, at, "pd_answers", cluster="default/basic", status=500),
-    lambda draw, at: _world(draw, at, "pd_truncated", cluster="default/basic"),
-    lambda draw, at: _world(draw, at, "pd_no_stores", cluster="default/basic"),
-    lambda draw, at: _world(draw, at, "pd_old", cluster="default/basic"),
-    lambda draw, at: _world(draw, at, "node_gone", node=f"node-{draw.integer(0, 2)}"),
-    lambda draw, at: _world(draw, at, "api_down", user="system:*"),
-    lambda draw, at: _world(draw, at, "api_restart", expired=True),
+    lambda draw, *_: plans.Crash(write=draw.integer(1, 40), when=_before_or_after(draw)),
+    lambda _, at, seconds: plans.Crash(at=at, seconds=seconds),
+    lambda draw, *_: plans.Lost(write=draw.integer(1, 40), when=_before_or_after(draw)),
+    lambda draw, *_: plans.Refused(write=draw.integer(1, 40), code=pick(draw, (403, 409, 429, 500, 503))),
+    lambda draw, at, seconds: plans.Trouble(at=at, code=pick(draw, (0, 409, 500)), seconds=seconds),
+    lambda _, at, seconds: plans.Trouble(at=at, code=500, port="data plane", seconds=seconds),
+    lambda _, at, seconds: plans.Stale(at=at, seconds=seconds),
+    lambda _, at, seconds: plans.Hidden(at=at, seconds=seconds),
+    lambda draw, at, seconds: plans.TimeTravel(at=at, back=draw.integer(1, 10), seconds=seconds),
+    lambda _, at, seconds: plans.Second(at=at, seconds=seconds),
+    lambda draw, at, _: plans.Jump(at=at, seconds=pick(draw, (-3600.0, 3600.0, 86400.0))),
+    _foreign,
+    _of_a_pod("pod_crash"),
+    _of_a_pod("pod_crash_loop"),
+    _of_a_pod("pod_hang"),
+    _of_a_pod("pod_unready"),
+    _of_a_pod("pod_pending"),
+    _of_a_pod("pod_terminating"),
+    _of_a_node("node_gone"),
+    _of_a_node("node_cut_off"),
+    lambda _, at, seconds: _world("network_cut", at, seconds, target="*"),
+    lambda _, at, seconds: _world("network_cut", at, seconds, target=f"{_CLUSTER}-pd-*"),
+    lambda draw, at, seconds: _world("network_cut", at, seconds, target=_pod(draw)),
+    lambda draw, at, seconds: _world("network_slow", at, seconds, seconds=pick(draw, (1.0, 4.0, 30.0))),
+    _pd("pd_no_leader"),
+    _pd("pd_answers", status=500),
+    _pd("pd_truncated"),
+    _pd("pd_no_stores"),
+    _pd("pd_old"),
+    _pd("pd_fickle"),
+    _pd("pd_answer_lost", method="DELETE"),
+    _pd("pd_answer_lost", every=3),
+    _pd("regions_frozen"),
+    lambda draw, at, seconds: _world(
+        "creation_refused", at, seconds, resource=pick(draw, ("pods", "services", "persistentvolumeclaims"))
+    ),
+    lambda _, at, seconds: _world("api_down", at, seconds, user="system:*"),
+    lambda _, at, seconds: _world("api_restart", at, seconds, expired=True),
 )

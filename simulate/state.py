@@ -18,6 +18,9 @@ NEVER = 10_000
 PARTS = ("pd", "tikv", "tidb")
 """The components that are judged, in the order of their dependence."""
 
+_UPGRADING = b"/tidb/server/global_state"
+"""The key under which TiDB remembers that DDL is paused."""
+
 
 class State:
     """Reads the world. Trees are shared: readers do not change them."""
@@ -25,12 +28,17 @@ class State:
     def __init__(self, world: World) -> None:
         self._world = world
         self._trees: dict[tuple[str, str], tuple[int, Json]] = {}
-        self._pd: PdCluster | None = None
+        self._members: dict[int, str] = {}
+        self.pd: PdCluster | None = None
+        """The PD cluster as `look` found it, also while no member runs; None before the first."""
         self.unready: dict[str, float] = {}
         """Since when pods that were seen once are not Ready, as `watch` saw it."""
+        self.unsettled = ""
+        """The PD member that went last, until all others were healthy at one time, as `watch` saw it."""
 
     def watch(self) -> None:
-        """Note which pods are Ready now."""
+        """Note which pods are Ready now, and which PD members there are."""
+        self._watch_members()
         for part in PARTS:
             pods = self.pods(part)
             live = self.stateful_set(part)
@@ -40,6 +48,15 @@ class State:
                     self.unready.pop(name, None)
                 else:
                     self.unready.setdefault(name, self.now)
+
+    def _watch_members(self) -> None:
+        there = {each.id: each.name for each in self.members}
+        gone = [name or str(id_) for id_, name in self._members.items() if id_ not in there]
+        self._members = there
+        if all(each.healthy for each in self.members):
+            self.unsettled = ""
+        elif gone:
+            self.unsettled = gone[-1]
 
     @property
     def now(self) -> float:
@@ -51,14 +68,15 @@ class State:
         """The time of day, in seconds since 1970."""
         return self._world.clock.wall().timestamp()
 
-    def version(self) -> Hashable:
-        """Changes with whatever can be seen here."""
-        pd = self.pd
+    def look(self) -> Hashable:
+        """Find PD; what is answered changes with whatever can be seen here."""
+        self.pd = pd = self._world.data_plane.pd_cluster(NAMESPACE, NAME) or self.pd
         if pd is None:
             return self._world.server.storage.version
         members = tuple((each.id, each.healthy) for each in pd.members.values())
         stores = tuple((each.id, each.node_state, each.died_at, each.leaders) for each in pd.stores.all())
-        return self._world.server.storage.version, members, pd.leader and pd.leader.id, stores
+        leader, evicting = pd.leader and pd.leader.id, frozenset(pd.stores.evicting)
+        return self._world.server.storage.version, members, leader, stores, evicting, self.ddl_paused
 
     def all(self, resource: Resource) -> list[Json]:
         """The objects of the namespace, or of the cluster, by name."""
@@ -106,12 +124,6 @@ class State:
     # PD and its stores
 
     @property
-    def pd(self) -> PdCluster | None:
-        """The PD cluster, also while no member runs; None before the first."""
-        self._pd = self._world.data_plane.pd_cluster(NAMESPACE, NAME) or self._pd
-        return self._pd
-
-    @property
     def members(self) -> list[Member]:
         """PD's members."""
         return list(self.pd.members.values()) if self.pd else []
@@ -139,6 +151,11 @@ class State:
     def stores_of(self, pod: str) -> list[Store]:
         """The stores at a pod's address that are not Tombstone."""
         return [each for each in self.stores if pod_of(each) == pod]
+
+    @property
+    def ddl_paused(self) -> bool:
+        """Whether TiDB lets users' DDL wait for the end of an upgrade."""
+        return self.pd is not None and _UPGRADING in self.pd.etcd.keys
 
     def holds_live_data(self, claim: Json) -> str:
         """Whose data a claim's volume holds, when PD still counts on them; else empty."""

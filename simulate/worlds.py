@@ -34,6 +34,22 @@ def _cluster(pd: int, tikv: int, tidb: int) -> Json:
     }
 
 
+def storage_volume(size: str) -> Json:
+    """One that TiDB, which has no data of its own, keeps its logs on."""
+    return {"name": "logs", "storageSize": size, "mountPath": "/var/log/tidb"}
+
+
+ROOMY: Mapping[str, int] = {"pd": 4, "tikv": 4, "tidb": 3}
+"""The replicas of the cluster of that name."""
+
+
+def _roomy() -> Json:
+    """Every component can get larger and smaller, and has a volume."""
+    cluster = _cluster(**ROOMY)
+    cluster["spec"]["tidb"]["storageVolumes"] = [storage_volume("1Gi")]
+    return cluster
+
+
 def _brittle() -> Json:
     """3/3/2 whose stores are Down after a minute, and whose lost members come back when they are well again."""
     cluster = _cluster(3, 3, 2)
@@ -54,12 +70,13 @@ CLUSTERS: Mapping[str, Callable[[], Json]] = {
     "small": lambda: _cluster(3, 3, 2),
     "wide": lambda: _cluster(3, 5, 2),
     "big": lambda: _cluster(5, 3, 4),
+    "roomy": _roomy,
     "brittle": _brittle,
     "guarded": _guarded,
     "lone": lambda: _cluster(1, 3, 2),
 }
-"""3/3/2 and the like; `wide` has stores to spare, `big` PD members and TiDBs; `brittle` and `guarded` fail
-over within minutes; `lone` has a single PD."""
+"""3/3/2 and the like; `wide` has stores to spare, `big` PD members and TiDBs, `roomy` one of each; `brittle` and
+`guarded` fail over within minutes; `lone` has a single PD."""
 
 _BRITTLE = FailoverSettings(pd_period=60.0, tikv_period=60.0, tidb_period=60.0)
 

@@ -23,7 +23,7 @@ from member.tidb import sync as tidb
 from member.tikv import sync as tikv
 from member.unsupported import unsupported
 from member.writing import OwnerGone
-from meta import labelling, orphan_pods, pvc_cleaner, reclaim_policy
+from meta import labelling, locations, orphan_pods, pvc_cleaner, reclaim_policy
 from ports.transport import TransportError
 
 log = structlog.get_logger(__name__)
@@ -51,6 +51,7 @@ STAGES = (
     Stage("tikv", tikv.act),
     Stage("tidb", tidb.act),
     Stage("meta", labelling.act),
+    Stage("locations", locations.act),
     Stage("pvc_cleaner", pvc_cleaner.act),
     Stage("pvc_modifier", volume_changes.act),
 )

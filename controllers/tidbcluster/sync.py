@@ -33,6 +33,7 @@ from controllers.tidbcluster.conditions import (
     with_story,
 )
 from controllers.tidbcluster.own_writes import OwnWrites
+from controllers.tidbcluster.pace import Pace
 from controllers.tidbcluster.rivals import Rivals
 from controllers.turns import COME_BACK, Turns
 from kube.errors import Conflict, NotFound
@@ -45,6 +46,7 @@ from member.round import Doors, Listers, Round, Settings
 from member.running import running
 from member.sightings import Sightings
 from member.status import with_component_condition
+from member.told import Told
 from ports.structs import convert
 
 log = structlog.get_logger(__name__)
@@ -80,9 +82,11 @@ class TidbClusterSync:
         self._turns = turns
         self._own_writes = OwnWrites()
         self._rivals = Rivals(doors.clock)
+        self._pace = Pace(doors.clock)
         self._told_specs: dict[str, str] = {}
         self._silent: set[str] = set()
         self._sightings: dict[str, Sightings] = {}
+        self._told: dict[str, Told] = {}
 
     def is_slow(self, key: str) -> bool:
         """Whether the data plane of this cluster was silent when last asked, so that a sync of it may wait in vain."""
@@ -103,7 +107,7 @@ class TidbClusterSync:
             return None
         if self._own_writes.unseen(owner):
             return Result(requeue_after=_UNSEEN_WRITE_DELAY)
-        if pause := self._rivals.pause(owner):
+        if pause := max(self._rivals.pause(owner), self._pace.pause(key)):
             return Result(requeue_after=pause)
         try:
             tc = with_defaults(decode(owner.decode(), TidbCluster))
@@ -123,8 +127,9 @@ class TidbClusterSync:
                     owner.metadata.namespace, tc.metadata.name, part.name, part.workload.replicas
                 )
         dataplane = self._doors.dataplane.for_one_round()
-        doors, sightings = replace(self._doors, dataplane=dataplane), self._sightings.setdefault(owner.key, Sightings())
-        round_ = Round(owner, tc, self._listers, self._settings, doors, sightings=sightings)
+        doors = replace(self._doors, dataplane=dataplane)
+        sightings, told = self._sightings.setdefault(owner.key, Sightings()), self._told.setdefault(owner.key, Told())
+        round_ = Round(owner, tc, self._listers, self._settings, doors, sightings=sightings, told=told)
         stages.run(round_)
         self._note_silence(owner.key, dataplane.silent)
         if round_.owner is not owner:
@@ -202,12 +207,15 @@ class TidbClusterSync:
         if written is not None:
             self._own_writes.remember(written)
             self._rivals.wrote(written)
+            self._pace.wrote(owner.key)
 
     def _forget(self, key: str, namespace: str, name: str) -> None:
         self._own_writes.forget(key)
         self._rivals.forget(key)
+        self._pace.forget(key)
         self._silent.discard(key)
         self._sightings.pop(key, None)
+        self._told.pop(key, None)
         self._told_specs.pop(key, None)
         self._metrics.forget(namespace, name)
 

@@ -44,6 +44,7 @@ def _ask(round_: Round, status: TiKVStatus) -> Outcome:
     if not stores and (lost := [each for each in status.stores if each not in gone]):
         # absence is no evidence (R19): what is remembered of them, such as an eviction, must not go with it
         return Failed("StoresUnknown", f"PD lists no store, not even {', '.join(lost)}: nothing is decided on that")
+    round_.stores = stores
     _set_stores(round_, status, stores)
     now = round_.doors.clock.wall()
     status.tombstone_stores = {

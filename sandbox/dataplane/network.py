@@ -242,7 +242,7 @@ class Network:
         return listening[0], target.port
 
     def _severed(self, origin: Origin, running: Running, port: int) -> Fault | None:
-        if str(origin) == running.pod:
+        if not self._faults or str(origin) == running.pod:
             return None
         faults = (each.fault for each in self._faults)
         return next((each for each in faults if each.strikes_connection(str(origin), running.pod, port)), None)

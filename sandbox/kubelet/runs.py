@@ -32,7 +32,7 @@ class ContainerRun:
         """The process ended on its own: start it again, at once the first time, later and later after that."""
         if now - self.started_at > 2 * timings.crash_back_off_cap:
             self.crashes = 0
-        doubled = timings.crash_back_off * 2.0 ** (self.crashes - 1)
+        doubled = 2 * self.back_off or timings.crash_back_off
         self.back_off = min(doubled, timings.crash_back_off_cap) if self.crashes else 0.0
         self.crashes += 1
         self.running, self.ready, self.turns_at = None, False, None

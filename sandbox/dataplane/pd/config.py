@@ -4,7 +4,7 @@ It is read from pd.toml once, when the cluster is bootstrapped; afterwards PD ke
 """
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -41,6 +41,13 @@ class Config:
     def max_store_down_time(self) -> float:
         """Seconds of silence after which a store is Down."""
         return seconds(self.sections["schedule"]["max-store-down-time"])
+
+    def refused_label(self, labels: Iterable[str]) -> str | None:
+        """The first of the labels of a store that PD does not take, because it is strict and places by others."""
+        replication = self.sections["replication"]
+        if replication["strictly-match-label"] != "true":
+            return None
+        return next((key for key in labels if key not in replication["location-labels"].split(",")), None)
 
     def update(self, items: Mapping[str, object]) -> None:
         """Set items by `section.key` or by key alone. Raises KeyError naming an unknown item, ValueError."""

@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+import msgspec
+
 from kube.objects import Json
 from ports.transport import Request, Response
 from sandbox.dataplane.pd.cluster import Member, PdCluster
@@ -85,8 +87,8 @@ def _etcd(cluster: PdCluster, path: str, body: bytes | None, around: Surrounding
 
 
 def _json(status: int, body: object) -> Response:
-    payload = json.dumps(body, indent=2, ensure_ascii=False) + "\n"
-    return Response(status, {"content-type": "application/json; charset=UTF-8"}, payload.encode())
+    payload = msgspec.json.format(msgspec.json.encode(body), indent=2) + b"\n"
+    return Response(status, {"content-type": "application/json; charset=UTF-8"}, payload)
 
 
 # members
@@ -336,6 +338,8 @@ def _set_labels(call: _Call) -> Response:
     reserved = [key for key in labels if is_reserved(key)]
     if reserved:
         raise ValueError(f"label {reserved[0]} is reserved")
+    if (other := call.cluster.config.refused_label(labels)) is not None:
+        return _json(500, f"key matching the label was not found in the PD, store label key: {other}")
     try:
         store = call.cluster.stores.get(int(call.names[0]))
     except StoreRefused as refused:

@@ -27,7 +27,11 @@ def test_I40_an_idle_round_asks_the_data_plane_a_bounded_number_of_times(world: 
 
     servers: Json = sample("advanced")["spec"]["tidb"]
     asked = [request.url.partition("/pd/api/v1/")[2] or "status" for request in world.operator.dataplane.requests]
-    assert ["leader", "cluster", "health", "stores", "stores?state=2"] + ["status"] * servers["replicas"] == asked
+    assert [
+        *("leader", "cluster", "health", "stores", "stores?state=2"),
+        *["status"] * servers["replicas"],
+        "config",
+    ] == asked
 
 
 def test_I31_a_new_process_finds_nothing_to_do(basic: OperatorWorld) -> None:

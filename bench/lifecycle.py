@@ -1,0 +1,160 @@
+"""How long the operations of one cluster take: upgrade, configuration, scaling, growth of volumes, suspension.
+
+The control plane is real; nodes and data plane are the sandbox's, with pods that start at once and a store that is
+Tombstone three seconds after it went Offline. The peer is v1.6.6, as recorded on a like machine with the same; it does
+not run here. A figure is the median of three rounds.
+"""
+
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from statistics import median, quantiles
+
+from bench.figures import note, show
+from bench.place import QUICK, Place, awaited, cluster, place
+from bench.timeline import recorded
+from kube.errors import NotFound
+from kube.objects import Json
+from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, TIDB_CLUSTERS
+from tests.controlplane.processes import require_or_reason, running
+
+_NAME = "lifecycle"
+_ROUNDS = 3
+_PAUSE = 1.0
+"""Seconds between two operations, in which the last events arrive."""
+_LOOK = 0.02
+_COMPONENTS = ("pd", "tikv", "tidb")
+_TIMINGS = replace(QUICK, store_check=3.0, region_tick=0.05)
+"""`store_check` is the time from Offline to Tombstone, as the few regions have moved by then."""
+_PEERS = {"upgrade_3_3_2": 6.6, "tikv_3_to_4": 2.2, "tikv_4_to_3": 10.6, "pd_3_to_4": 2.0, "pd_4_to_3": 1.4}
+_PEER = "v1.6.6, recorded on a like machine, not measured in this run"
+
+Pods = Mapping[str, str]
+"""Names of pods and their UIDs."""
+
+
+def main() -> int:
+    """Run it. 1 where no control plane was built."""
+    if reason := require_or_reason():
+        note(reason)
+        return 1
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        running(Path(directory)) as control_plane,
+        place(control_plane, _TIMINGS) as here,
+    ):
+        _measure(here)
+    return 0
+
+
+def _measure(here: Place) -> None:
+    operator = here.operator("--workers=5")
+    try:
+        awaited(operator.leads, "the operator to lead")
+        here.client.create(TIDB_CLUSTERS, _cluster(), "default")
+        awaited(lambda: _is_settled(here), "the cluster to be Ready")
+        waits: list[float] = []
+        measured = _Measured(here)
+        for number in range(_ROUNDS):
+            with recorded(here, _NAME) as timeline:
+                measured.upgrade(number)
+            waits += timeline.waits()
+            measured.others(number)
+    finally:
+        operator.stop()
+    for name, times in measured.times.items():
+        note(f"{name}: {', '.join(f'{each:.2f}' for each in times)} s")
+        show(f"lifecycle_{name}", median(times), _PEERS.get(name), "s", _PEER)
+    note(f"next steps: {len(waits)}, 90 % within {quantiles(waits, n=10)[-1]:.2f} s, longest {max(waits):.2f} s")
+    show("lifecycle_ready_and_safe_to_next_step_median", median(waits), 2.0, "s", "aim")
+
+
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """The times of each operation so far, in seconds."""
+
+    here: Place
+    times: dict[str, list[float]] = field(default_factory=dict)
+
+    def upgrade(self, number: int) -> None:
+        """Another version: each pod is another one."""
+        before = {name: uid for component in _COMPONENTS for name, uid in _pods(self.here, component).items()}
+
+        def all_replaced() -> bool:
+            after = {name: uid for component in _COMPONENTS for name, uid in _pods(self.here, component).items()}
+            return _replaced(before, after)
+
+        self._change("upgrade_3_3_2", {"version": f"v8.5.{3 + number}"}, all_replaced)
+
+    def others(self, number: int) -> None:
+        """All but the upgrade."""
+        before = _pods(self.here, "tikv")
+        config = {"tikv": {"config": f"[log.file]\nmax-days = {number + 1}\n"}}
+        self._change("configuration_roll_tikv", config, lambda: _replaced(before, _pods(self.here, "tikv")))
+        for component in ("tikv", "pd"):
+            for old, new in ((3, 4), (4, 3)):
+                name, spec = f"{component}_{old}_to_{new}", {component: {"replicas": new}}
+                self._change(name, spec, lambda of=component, wanted=new: len(_pods(self.here, of)) == wanted)  # type: ignore[misc]
+        size = f"{2 + number}Gi"
+        self._change(
+            "volume_growth_tikv", {"tikv": {"requests": {"storage": size}}}, lambda: _sizes(self.here) == {size}
+        )
+        suspended = {"suspendAction": {"suspendStatefulSet": True}}
+        self._change(
+            "suspend_3_3_2", suspended, lambda: not any(_pods(self.here, each) for each in _COMPONENTS), rest=False
+        )
+        self._change("resume_3_3_2", {"suspendAction": None}, lambda: True)
+
+    def _change(self, name: str, spec: Json, done: Callable[[], bool], rest: bool = True) -> None:
+        """Change the spec and wait until it is `done` and, if asked for, everything is at rest again."""
+        time.sleep(_PAUSE)  # noqa: TID251
+        started = time.monotonic()  # noqa: TID251  (another process is timed)
+        self.here.client.patch(TIDB_CLUSTERS, _NAME, "default", {"spec": spec})
+        awaited(lambda: (not rest or _is_settled(self.here)) and done(), name, every=_LOOK)
+        self.times.setdefault(name, []).append(time.monotonic() - started)  # noqa: TID251
+
+
+def _cluster() -> Json:
+    tree = cluster(_NAME)
+    tree["spec"]["configUpdateStrategy"] = "RollingUpdate"
+    return tree
+
+
+def _is_settled(here: Place) -> bool:
+    """Whether the cluster is Ready, nothing is left to do, and the StatefulSets are as the spec that is stored says."""
+    tree = here.client.get(TIDB_CLUSTERS, _NAME, "default").decode()
+    found = {each["type"]: each for each in (tree.get("status") or {}).get("conditions") or ()}
+    if found.get("Progressing", {}).get("reason") != "Done" or found.get("Ready", {}).get("status") != "True":
+        return False
+    return all(_is_at_rest(here, component, tree["spec"]) for component in _COMPONENTS)
+
+
+def _is_at_rest(here: Place, component: str, wanted: Json) -> bool:
+    with suppress(NotFound):
+        live = here.client.get(STATEFUL_SETS, f"{_NAME}-{component}", "default").decode()
+        spec, status = live["spec"], live.get("status") or {}
+        return (
+            wanted[component]["replicas"] == spec["replicas"] == status.get("replicas") == status.get("readyReplicas")
+            and status.get("observedGeneration") == live["metadata"]["generation"]
+            and status.get("currentRevision") == status.get("updateRevision")
+            and any(each["image"].endswith(f":{wanted['version']}") for each in spec["template"]["spec"]["containers"])
+        )
+    return False
+
+
+def _replaced(before: Pods, after: Pods) -> bool:
+    return before.keys() == after.keys() and not set(before.values()) & set(after.values())
+
+
+def _pods(here: Place, component: str) -> Pods:
+    found = here.client.list_page(PODS, "default", label_selector=f"app.kubernetes.io/component={component}").items
+    return {pod.metadata.name: pod.metadata.uid for pod in found}
+
+
+def _sizes(here: Place) -> set[str]:
+    selector = "app.kubernetes.io/component=tikv"
+    claims = here.client.list_page(PERSISTENT_VOLUME_CLAIMS, "default", label_selector=selector).items
+    return {claim.decode()["status"]["capacity"]["storage"] for claim in claims}

@@ -1,0 +1,115 @@
+"""What happens while pods are restarted: when the operator could have gone on, and when it did.
+
+It could when a pod became Ready, and when the last region leader had left a store. It did with its next write that is
+more than telling: to a StatefulSet, to the annotations of a pod, to PD or TiDB.
+"""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from bench.place import Place
+from dataplane.http_transport import USER_AGENT
+from informers.factory import SharedInformerFactory
+from informers.handlers import ResourceEventHandlerDetailedFuncs
+from kube.objects import Object
+from kube.resources import PODS, STATEFUL_SETS
+from member.pods import Pod
+from ports.clock import SystemClock
+from ports.randomness import SystemRandomness
+from ports.stopping import Stop
+
+_LOOK = 0.01
+"""Seconds between two looks at the data plane."""
+
+
+class Timeline:
+    """Moments as seen from outside, in seconds of the monotonic clock. Written by several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._free: list[float] = []
+        self._steps: list[float] = []
+
+    def waits(self) -> list[float]:
+        """Seconds from each moment when the operator could go on until it did; not of the last, which has no next."""
+        with self._lock:
+            nexts = [(free, next((step for step in sorted(self._steps) if step > free), None)) for free in self._free]
+        return [step - free for free, step in nexts if step is not None]
+
+    def could_go_on(self) -> None:
+        """What the operator waited for is there."""
+        with self._lock:
+            self._free.append(_now())
+
+    def went_on(self) -> None:
+        """The operator wrote."""
+        with self._lock:
+            self._steps.append(_now())
+
+
+@contextmanager
+def recorded(here: Place, cluster: str) -> Iterator[Timeline]:
+    """The timeline of the only cluster of a place, for as long as the block runs."""
+    timeline, stop, clock = Timeline(), Stop(), SystemClock()
+    factory = SharedInformerFactory(here.client, clock, SystemRandomness(), namespace="default")
+    factory.informer_for(PODS).add_event_handler(_of_pods(timeline))
+    factory.informer_for(STATEFUL_SETS).add_event_handler(_of_stateful_sets(timeline))
+    factory.start(stop)
+    factory.wait_for_cache_sync(stop)
+    looking = threading.Thread(target=_look, args=(here, cluster, timeline, stop), name="look at the data plane")
+    looking.start()
+    try:
+        yield timeline
+    finally:
+        stop.set()
+        looking.join()
+        factory.shutdown()
+
+
+def _of_pods(timeline: Timeline) -> ResourceEventHandlerDetailedFuncs:
+    def on_update(old: Object, new: Object) -> None:
+        if new.decode_as(Pod).is_ready and not old.decode_as(Pod).is_ready:
+            timeline.could_go_on()
+        if new.metadata.annotations != old.metadata.annotations:
+            timeline.went_on()
+
+    return ResourceEventHandlerDetailedFuncs(_nothing, on_update, _nothing)
+
+
+def _of_stateful_sets(timeline: Timeline) -> ResourceEventHandlerDetailedFuncs:
+    def on_update(old: Object, new: Object) -> None:
+        if new.decode()["metadata"]["generation"] != old.decode()["metadata"]["generation"]:
+            timeline.went_on()
+
+    return ResourceEventHandlerDetailedFuncs(_nothing, on_update, _nothing)
+
+
+def _nothing(*_: object) -> None:
+    """What comes and goes is not of the operator."""
+
+
+def _look(here: Place, cluster: str, timeline: Timeline, stop: Stop) -> None:
+    data_plane, clock = here.nodes.data_plane, SystemClock()
+    asked, left = _asked(here), 0
+    while not stop.wait(clock, _LOOK):
+        found = data_plane.pd_cluster("default", cluster)
+        leaders = (
+            sum(store.leaders for store in found.stores.all() if store.id in found.stores.evicting) if found else 0
+        )
+        if left and not leaders:
+            timeline.could_go_on()
+        if (now := _asked(here)) != asked:
+            timeline.went_on()
+        asked, left = now, leaders
+
+
+def _asked(here: Place) -> int:
+    """How often the operator has asked the data plane to change something."""
+    counts = here.nodes.data_plane.network.counts()
+    return sum(times for each, times in counts.items() if each.user_agent == USER_AGENT and each.method != "GET")
+
+
+def _now() -> float:
+    return time.monotonic()  # noqa: TID251  (another process is timed)

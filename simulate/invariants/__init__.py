@@ -1,0 +1,91 @@
+"""The invariants of lifecycle.md 17, each a function with its id that answers what is wrong, or None.
+
+`ON_WRITE` are judged when the operator is about to write; what the API server then refuses has done no harm.
+`ON_STATE` are judged whenever what they look at has changed. `LASTING` tell what may be for a while, but not for long;
+time counts when the faults of the plan are over. Where an invariant is about a whole run, an oracle stands for it:
+
+| Invariant | Stood for by |
+|---|---|
+| I29 idempotence | O3: ten resyncs without a write (`simulate.run`) |
+| I31 a killed process | O1: plans with a crash at each write end as without (`simulate.oracles`) |
+| I32 A -> B -> A | O6: a plan that takes an edit back ends like one that never made it (`simulate.oracles`) |
+| I33 a way out of each wait | O10: every plan is at rest within its budget (`simulate.run`) |
+| I34 caches are not changed | the type: `kube.objects.Object` is bytes, each decode a fresh tree (tests/kube) |
+| I35 one at a time | `controllers.turns` and the queue with real threads (tests/controllers); here all is one thread |
+| I40 reads of idle rounds | counted over the ten resyncs, together with O9 (`simulate.run`) |
+
+I28's single event for each spec is tests/controllers'. Of the oracles, O4 is I1, I9-I12 and `o4`; O5 is `o5`; O8 is I36
+and `o8`; O7 is what the engine sees a sync raise.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from simulate.acts import Act
+from simulate.invariants import availability, control, data, failover, order, upkeep
+from simulate.operator import RESYNC
+from simulate.state import State
+
+OnWrite = Callable[[Act], str | None]
+OnState = Callable[[State], str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Lasting:
+    """What may be for so many seconds, and no longer."""
+
+    seconds: float
+    found: Callable[[State], Iterator[str]]
+
+
+ON_WRITE: Mapping[str, OnWrite] = {
+    "I1": data.i1,
+    "I2": data.i2,
+    "I3": data.i3,
+    "I4": data.i4,
+    "I5": data.i5,
+    "I6": data.i6,
+    "I7": data.i7,
+    "I8": availability.i8,
+    "I9": availability.i9,
+    "I10": availability.i10,
+    "I11": availability.i11,
+    "I12": availability.i12,
+    "I14": order.i14,
+    "I15": order.i15,
+    "I16": order.i16,
+    "I17": order.i17,
+    "I18": order.i18,
+    "I19": order.i19,
+    "I20": order.i20,
+    "I21": failover.i21,
+    "I22": failover.i22,
+    "I23": failover.i23,
+    "I24": availability.i24,
+    "I26": control.i26,
+    "I27": control.i27,
+    "I28": control.i28,
+    "I30": control.i30,
+    "I36": control.i36,
+    "I37": order.i37,
+    "I38": upkeep.i38,
+    "I39": upkeep.i39,
+    "O4": control.o4,
+    "O5": control.o5,
+}
+
+ON_STATE: Mapping[str, OnState] = {
+    "I7": data.one_pd,
+    "I21": failover.bounded,
+    "I36": control.honest,
+    "I39": upkeep.remembered,
+    "O8": control.o8,
+}
+
+_TWO_RESYNCS = 2 * RESYNC + 1.0
+
+LASTING: Mapping[str, Lasting] = {
+    "I13": Lasting(_TWO_RESYNCS, availability.i13),
+    "I36": Lasting(_TWO_RESYNCS, control.boasted),
+    "I39": Lasting(_TWO_RESYNCS, upkeep.owed),
+}

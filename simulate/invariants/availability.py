@@ -1,0 +1,139 @@
+"""Quorum and availability: what is restarted or removed, and what must serve meanwhile (I8-I13, I24)."""
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from kube.objects import Json
+from simulate.acts import Act
+from simulate.invariants.facts import (
+    COMMANDS,
+    annotations,
+    asked_for,
+    is_held,
+    is_suspended,
+    records,
+    spec_of,
+    status_of,
+)
+from simulate.state import State, is_outdated, is_ready, pod_of, replicas
+from simulate.worlds import NAME
+
+_EVICT_TIMEOUT = 1500 * 60.0
+
+
+def i8(act: Act) -> str | None:
+    """One PD member is removed in a round; the next one when all that remain were healthy in between."""
+    if not act.removed_member:
+        return None
+    before = [each for each in act.earlier if each.method == "DELETE" and "/pd/api/v1/members/" in each.path]
+    if before:
+        return f"{act.call} after {before[0]} in the same round"
+    ill = [each.name for each in act.before.members if not each.healthy and each.name != act.removed_member]
+    if ill and act.before.unsettled:
+        return f"{act.call} though {', '.join(ill)} was not healthy since {act.before.unsettled} was removed"
+    return None
+
+
+def i9(act: Act) -> str | None:
+    """What we remove or restart never costs PD its majority."""
+    part, ordinals = act.restarts
+    names = {f"{NAME}-pd-{ordinal}" for ordinal in ordinals} if part == "pd" else set()
+    removed = act.removed_member
+    if not names and not removed:
+        return None
+    members = act.before.members
+    healthy = sum(each.healthy for each in members)
+    if healthy <= len(members) // 2:
+        return None
+    total = len(members) - any(each.name == removed for each in members)
+    # a partition restarts its pods one after another
+    lost = any(each.healthy and each.name in {*names, removed} for each in members)
+    if healthy - lost > total // 2:
+        return None
+    return f"{act.call} leaves {healthy - lost} healthy of {total} PD members"
+
+
+def i10(act: Act) -> str | None:
+    """No Ready pod is restarted while another one of its component is not Ready."""
+    part, ordinals = act.restarts
+    pods = act.before.pods(part) if part else {}
+    if part == "tidb" and len(pods) < 2:
+        return None
+    live = act.before.stateful_set(part) if part else None
+    for ordinal in ordinals:
+        if ordinal not in pods or not is_ready(pods[ordinal]):
+            continue
+        # a missing pod is as bad as one that is not Ready
+        wanted = range(replicas(live)) if live else ()
+        others = [each for each in wanted if each != ordinal and not (each in pods and is_ready(pods[each]))]
+        if others and not _stood_in_for(act, part, len(wanted), len(others)):
+            return f"{act.call} restarts {NAME}-{part}-{ordinal} while {NAME}-{part}-{others[0]} is not Ready"
+    return None
+
+
+def i11(act: Act) -> str | None:
+    """A TiKV pod is restarted only without leaders, or when its eviction timed out, or alone, or not Ready."""
+    part, ordinals = act.restarts
+    if part != "tikv" or len(act.before.stores) <= 1:
+        return None
+    pods = act.before.pods("tikv")
+    for ordinal in ordinals:
+        stores = act.before.stores_of(f"{NAME}-tikv-{ordinal}")
+        leaders = sum(store.leaders for store in stores)
+        if leaders and is_ready(pods[ordinal]) and not _eviction_expired(act, pods[ordinal]):
+            return f"{act.call} restarts {NAME}-tikv-{ordinal}, whose store leads {leaders} regions"
+    return None
+
+
+def i12(act: Act) -> str | None:
+    """The PD leader is neither restarted nor removed while another healthy member could lead."""
+    part, ordinals = act.restarts
+    names = {f"{NAME}-pd-{ordinal}" for ordinal in ordinals} if part == "pd" else set()
+    leader = act.before.leader
+    others = any(each.healthy and each.name != leader for each in act.before.members)
+    if leader and others and leader in {*names, act.removed_member}:
+        return f"{act.call} hits the leader {leader}"
+    return None
+
+
+def i13(state: State) -> Iterator[str]:
+    """An evict-leader scheduler of a store that is to lead again: its pod is wanted, Ready, and as it should be."""
+    cluster, live = state.cluster, state.stateful_set("tikv")
+    if state.pd is None or not state.pd.stores.evicting or live is None or is_held(cluster):
+        return
+    pods, told = state.pods("tikv"), status_of(cluster, "tikv").get("evictLeader") or {}
+    wanted = min(asked_for(cluster, "tikv") + len(records(cluster, "tikv")), replicas(live))
+    if is_suspended(cluster, "tikv"):
+        return
+    for store in state.stores:
+        name = pod_of(store)
+        pod = pods.get(int(name.rpartition("-")[2])) if name.startswith(f"{NAME}-tikv-") else None
+        if store.id not in state.pd.stores.evicting or pod is None or int(name.rpartition("-")[2]) >= wanted:
+            continue
+        if name in told or any(command in annotations(pod) for command in COMMANDS):
+            continue
+        if is_ready(pod) and not is_outdated(live, pod) and state.store_state(store) == "Up":
+            yield f"{name} serves as it should, and its store {store.id} still has an evict-leader scheduler"
+
+
+def i24(act: Act) -> str | None:
+    """A PD member is removed only by a majority of healthy members."""
+    members = act.before.members
+    if act.removed_member and sum(each.healthy for each in members) <= len(members) // 2:
+        return f"{act.call} without a majority of healthy members"
+    return None
+
+
+def _stood_in_for(act: Act, part: str, wanted: int, unready: int) -> bool:
+    """Whether substitutes serve in the place of all that are not Ready."""
+    cluster = act.before.cluster
+    return unready <= len(records(cluster, part)) and wanted - unready >= asked_for(cluster, part)
+
+
+def _eviction_expired(act: Act, pod: Json) -> bool:
+    begun = next((value for key, value in annotations(pod).items() if "evictLeaderBeginTime" in key), "")
+    if not begun:
+        return False
+    if spec_of(act.seen, "tikv").get("evictLeaderTimeout"):
+        return True
+    return datetime.fromisoformat(begun).timestamp() + _EVICT_TIMEOUT < act.before.wall

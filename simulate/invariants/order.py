@@ -1,0 +1,115 @@
+"""Order: what comes first, how much at a time (I14-I20, I37)."""
+
+from kube.resources import CONFIG_MAPS, STATEFUL_SETS
+from simulate.acts import Act
+from simulate.invariants.facts import asked_for, is_suspended, parallelism
+from simulate.state import NEVER, PARTS, is_outdated, is_ready
+from simulate.worlds import NAME
+
+
+def i14(act: Act) -> str | None:
+    """The partition never rises during one revision, and passes only pods that are done."""
+    if act.live is None or act.changes_template:
+        return None
+    before, after = act.partition
+    status = act.live.get("status", {})
+    rolling = status.get("currentRevision") != status.get("updateRevision")
+    # OnDelete holds all pods back
+    if rolling and before < after < NEVER and act.replicas[0] == act.replicas[1]:
+        return f"the partition of {act.part} rises from {before} to {after} in the middle of a roll"
+    if after >= before:
+        return None
+    pods = act.before.pods(act.part)
+    hit = [ordinal for ordinal in act.restarts[1] if is_ready(pods[ordinal])]
+    undone = [o for o, pod in pods.items() if o >= before and (is_outdated(act.live, pod) or not is_ready(pod))]
+    if hit and undone:
+        return f"the partition of {act.part} drops to {after} while {NAME}-{act.part}-{undone[0]} is not done"
+    return None
+
+
+def i15(act: Act) -> str | None:
+    """The partition drops by one pod at a time; TiKV's pods without a store do not count."""
+    if act.live is None:
+        return None
+    part, ordinals = act.restarts
+    if part == "tikv":
+        ordinals = [each for each in ordinals if act.before.stores_of(f"{NAME}-tikv-{each}")]
+    if len(ordinals) <= 1:
+        return None
+    return f"{act.call} restarts {len(ordinals)} pods of {part} at once: {ordinals}"
+
+
+def i16(act: Act) -> str | None:
+    """No Ready pod is rolled while a component that goes first is being rolled."""
+    part, ordinals = act.restarts
+    if act.live is None or part not in PARTS:
+        return None
+    pods = act.before.pods(part)
+    if not any(is_ready(pods[each]) for each in ordinals):
+        return None
+    for earlier in PARTS[: PARTS.index(part)]:
+        other = act.before.stateful_set(earlier)
+        if other and any(is_outdated(other, pod) for pod in act.before.pods(earlier).values()):
+            return f"{act.call} rolls {part} while {earlier} is being upgraded"
+    return None
+
+
+def i17(act: Act) -> str | None:
+    """Replicas change by one in a round, or by the configured parallelism."""
+    if act.live is None:
+        return None
+    before, after = act.replicas
+    limit = parallelism(act.seen, act.part, out=after > before)
+    if abs(after - before) <= limit or after == 0:
+        return None
+    return f"replicas of {act.part} go from {before} to {after}, more than {limit} at once"
+
+
+def i18(act: Act) -> str | None:
+    """Nothing shrinks below what is asked for, but by the parallelism, nor costs Ready pods that are needed."""
+    part, ordinals = act.leaving
+    if not ordinals or is_suspended(act.before.cluster, part):
+        return None
+    least = min(asked_for(act.before.cluster, part), act.replicas[0]) - parallelism(act.seen, part, out=False)
+    if act.replicas[1] < least:
+        return f"replicas of {part} go from {act.replicas[0]} to {act.replicas[1]}, {least} are needed"
+    ready = {ordinal for ordinal, pod in act.before.pods(part).items() if is_ready(pod)}
+    if part == "tidb" and ready.intersection(ordinals) and len(ready.difference(ordinals)) < least:
+        return f"{act.call} leaves {len(ready.difference(ordinals))} Ready pods of {part}, {least} are needed"
+    return None
+
+
+def i19(act: Act) -> str | None:
+    """A component is not scaled and rolled by one write."""
+    if act.live is None or act.changes_template:
+        return None
+    if act.replicas[0] != act.replicas[1] and act.restarts[1]:
+        return f"{act.call} scales and restarts {act.part}"
+    return None
+
+
+def i20(act: Act) -> str | None:
+    """A component is created only when what it needs serves."""
+    if not act.creates(STATEFUL_SETS):
+        return None
+    members = act.before.members
+    if act.part == "tikv" and sum(each.healthy for each in members) <= len(members) // 2:
+        return "TiKV is created while PD has no majority of healthy members"
+    if act.part == "tidb" and not any(act.before.store_state(each) == "Up" for each in act.before.stores):
+        return "TiDB is created while no TiKV store is Up"
+    return None
+
+
+def i37(act: Act) -> str | None:
+    """A component goes only when the user suspends it, and after those it serves; its configuration stays."""
+    if act.deletes(CONFIG_MAPS):
+        return f"{act.call}: configuration outlives everything but the cluster"
+    if not act.deletes(STATEFUL_SETS) or act.body.get("propagationPolicy") == "Orphan" or act.part not in PARTS:
+        return None
+    cluster = act.before.cluster
+    if not is_suspended(cluster, act.part):
+        return f"{act.call} though {act.part} is not to be suspended"
+    for served in PARTS[PARTS.index(act.part) + 1 :]:
+        if is_suspended(cluster, served) and (act.before.stateful_set(served) or act.before.pods(served)):
+            return f"{act.call} while {served}, which needs {act.part}, is not suspended yet"
+    return None

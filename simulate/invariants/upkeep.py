@@ -1,0 +1,69 @@
+"""Upkeep: pods that are deleted because nothing else helps, and what is owed after an upgrade (I38, I39)."""
+
+from collections.abc import Iterator
+
+from kube.objects import Json
+from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS
+from simulate.acts import Act
+from simulate.invariants.facts import COMMANDS, DDL_PAUSED, annotations, is_held, is_suspended, records
+from simulate.state import State, is_outdated, is_ready, replicas
+
+
+def i38(act: Act) -> str | None:
+    """A pod is deleted for a roll, a command or a failure; else only when it waits for a PVC that is known to be gone.
+
+    That it is this very pod is O5's, which asks for the UID.
+    """
+    pod = act.before.get(PODS, act.call.target.name) if act.deletes(PODS) and act.part else None
+    if pod is None or _is_told_to_go(act, pod):
+        return None
+    name = pod["metadata"]["name"]
+    if pod["spec"].get("nodeName"):
+        return f"pod {name} runs on {pod['spec']['nodeName']}, and nobody wants it to go"
+    gone = [each for each in _claims(pod) if act.before.get(PERSISTENT_VOLUME_CLAIMS, each) is None]
+    if not any(act.read_before(f"{PERSISTENT_VOLUME_CLAIMS} {each}") for each in gone):
+        return f"pod {name} is deleted, and no PVC of it is known to be gone"
+    return None
+
+
+def i39(act: Act) -> str | None:
+    """DDL is paused only when the annotation that says so is stored already."""
+    starts = act.call.method == "POST" and act.call.path.endswith("/upgrade/start")
+    if starts and annotations(act.before.cluster).get(DDL_PAUSED) != "true":
+        return f"{act.call} before the annotation {DDL_PAUSED} is stored"
+    return None
+
+
+def remembered(state: State) -> str | None:
+    """I39: while DDL is paused, the annotation says that it may be."""
+    if not state.ddl_paused or DDL_PAUSED in annotations(state.cluster) or state.cluster is None:
+        return None
+    return f"DDL is paused, and no annotation {DDL_PAUSED} says so"
+
+
+def owed(state: State) -> Iterator[str]:
+    """I39: DDL that is still paused after all servers were upgraded and are healthy."""
+    cluster, live = state.cluster, state.stateful_set("tidb")
+    if DDL_PAUSED not in annotations(cluster) or live is None or is_held(cluster) or is_suspended(cluster, "tidb"):
+        return
+    pods, status = state.pods("tidb"), live.get("status") or {}
+    observed = status.get("observedGeneration") == live["metadata"].get("generation")
+    if not observed or len(pods) != replicas(live):
+        return
+    if all(is_ready(pod) and not is_outdated(live, pod) for pod in pods.values()):
+        yield f"all TiDB servers are upgraded, and the annotation {DDL_PAUSED} is still there"
+
+
+def _is_told_to_go(act: Act, pod: Json) -> bool:
+    live = act.before.stateful_set(act.part)
+    outdated = live is not None and is_outdated(live, pod)
+    told = any(command in annotations(pod) for command in COMMANDS)
+    recorded = any(
+        record.get("podName") == pod["metadata"]["name"] for record in records(act.before.cluster, act.part).values()
+    )
+    return outdated or told or recorded
+
+
+def _claims(pod: Json) -> list[str]:
+    volumes = pod["spec"].get("volumes") or ()
+    return [each["persistentVolumeClaim"]["claimName"] for each in volumes if "persistentVolumeClaim" in each]

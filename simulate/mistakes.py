@@ -1,0 +1,90 @@
+"""Mistakes in a spec and the way back (reliability.md R22, R23): eight kinds in each component, steady and rolling.
+
+`mistake/tikv-no-image` makes one in steady state and puts it right half a minute later, `mistake/tikv-no-image@rolling`
+in the middle of a roll.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from kube.objects import Json
+from simulate.plan import Edit, InvalidPlan, Plan, World
+from simulate.state import PARTS
+
+MISSING = "v0.0.0-missing"
+"""A version that no registry has."""
+
+NO_IMAGE = World(at=0.0, verb="image_missing", arguments={"image": f"*:{MISSING}"}, seconds=0.0)
+"""What a plan with that mistake must be given."""
+
+FAMILY = "mistake"
+
+_NOWHERE = {"matchExpressions": [{"key": "no-such-label", "operator": "Exists"}]}
+_NO_SECRET = {"name": "PASSWORD", "valueFrom": {"secretKeyRef": {"name": "no-such-secret", "key": "password"}}}
+_NO_CLASS = {"name": "more", "storageSize": "1Gi", "mountPath": "/more", "storageClassName": "no-such-class"}
+
+_ROLLING = "rolling"
+_HALFWAY = 5.0
+"""Seconds after which a roll is under way."""
+_UNNOTICED = 30.0
+"""Seconds until the user sees what is wrong."""
+_HEALED = 600.0
+"""Seconds in which it must heal (R23)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """`wrong` and `right` are merged into the spec of a component; `whole` ones into that of the cluster."""
+
+    wrong: Json
+    right: Json
+    whole: bool = False
+
+    def edits(self, part: str, at: float, right_at: float) -> tuple[Edit, Edit]:
+        """Making it and putting it right."""
+        if self.whole:
+            return Edit(at=at, spec=self.wrong), Edit(at=right_at, spec=self.right)
+        return Edit(at=at, spec={part: self.wrong}), Edit(at=right_at, spec={part: self.right})
+
+
+def _affinity(terms: Json) -> Json:
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [terms]}}}
+
+
+MISTAKES: Mapping[str, Mistake] = {
+    "affinity": Mistake({"affinity": _affinity(_NOWHERE)}, {"affinity": None}),
+    "node-selector": Mistake({"nodeSelector": {"no-such": "label"}}, {"nodeSelector": None}),
+    "cpu": Mistake({"requests": {"cpu": "10000"}}, {"requests": {"cpu": None}}),
+    "no-image": Mistake({"version": MISSING}, {"version": None}),
+    "toml": Mistake({"config": "log = ["}, {"config": {}}),
+    "no-secret": Mistake({"env": [_NO_SECRET]}, {"env": None}),
+    "no-class": Mistake({"storageVolumes": [_NO_CLASS]}, {"storageVolumes": None}),
+    "no-tls": Mistake({"tlsCluster": {"enabled": True}}, {"tlsCluster": None}, whole=True),
+}
+
+
+def mistake(rest: str) -> Plan:
+    """The plan called `mistake/<rest>`. Raises InvalidPlan."""
+    what, _, situation = rest.partition("@")
+    part, _, kind = what.partition("-")
+    if part not in PARTS or kind not in MISTAKES or situation not in ("", _ROLLING):
+        raise InvalidPlan(
+            f"{rest!r} is no `PART-KIND` or `PART-KIND@{_ROLLING}` with kind one of {', '.join(MISTAKES)}"
+        )
+    at = _HALFWAY if situation else 1.0
+    roll = (Edit(at=1.0, spec={part: {"annotations": {"roll": "1"}}}),) if situation else ()
+    return Plan(
+        name=f"{FAMILY}/{rest}",
+        budget=at + _UNNOTICED + _HEALED,
+        edits=(*roll, *MISTAKES[kind].edits(part, at, at + _UNNOTICED)),
+        given=(NO_IMAGE,),
+        reference=False,
+    )
+
+
+def mistakes() -> Iterator[Plan]:
+    """All of them."""
+    for part in PARTS:
+        for kind in MISTAKES:
+            yield mistake(f"{part}-{kind}")
+            yield mistake(f"{part}-{kind}@{_ROLLING}")

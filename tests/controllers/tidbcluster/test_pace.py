@@ -1,0 +1,19 @@
+"""No cluster is synced as fast as the API server answers."""
+
+from controllers.tidbcluster.pace import BURST, RATE, Pace
+from ports.clock import FakeClock
+
+
+def test_R19_a_status_that_changes_without_end_is_written_at_a_pace() -> None:
+    clock = FakeClock()
+    pace = Pace(clock)
+    for _ in range(BURST):
+        assert 0 == pace.pause("default/basic")
+        pace.wrote("default/basic")
+    assert (1 / RATE, 0) == (pace.pause("default/basic"), pace.pause("default/other"))
+    clock.step(1 / RATE)
+    assert 0 == pace.pause("default/basic")
+    pace.wrote("default/basic")
+    assert 1 / RATE == pace.pause("default/basic")
+    pace.forget("default/basic")
+    assert 0 == pace.pause("default/basic")

@@ -1,0 +1,112 @@
+"""PD learns where its stores run, TiDB where its servers are (lifecycle.md 7.9)."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from kube.objects import Json
+from kube.resources import PODS
+from member.location import location, with_zone
+from sandbox.kubelet.nodes import NodeSpec
+from tests.operator_world import NAMESPACE, OperatorWorld, sample
+
+_NODE = {"kubernetes.io/hostname": "n1", "topology.kubernetes.io/zone": "a", "rack": "r7", "host": ""}
+
+
+def test_7_9_short_names_stand_for_the_labels_that_kubernetes_gives() -> None:
+    assert {"zone": "a", "rack": "r7", "host": "n1"} == location(_NODE, ("region", "zone", "rack", "host"))
+    assert {"topology.kubernetes.io/zone": "a"} == location(_NODE, ("topology.kubernetes.io/zone",))
+    assert {"zone": "mine"} == location(_NODE | {"zone": "mine"}, ("zone",))
+
+
+def test_7_9_a_server_is_told_its_zone_under_the_short_name() -> None:
+    wanted = {"topology.kubernetes.io/zone": "a", "host": "n1", "zone": "a"}
+    assert wanted == with_zone(_NODE, ("topology.kubernetes.io/zone", "host"))
+    assert {} == with_zone(_NODE, ("host",))
+    assert {} == with_zone({"kubernetes.io/hostname": "n1"}, ("zone", "host"))
+
+
+def _cluster(**tikv: object) -> Json:
+    cluster = sample("basic")
+    cluster["spec"]["pd"]["config"] = '[replication]\nlocation-labels = ["zone", "host"]\n'
+    cluster["spec"]["tikv"] |= {"replicas": 3, **tikv}
+    return cluster
+
+
+@pytest.fixture
+def world() -> Iterator[OperatorWorld]:
+    nodes = [NodeSpec(f"node-{n}", f"192.168.0.{n}", f"zone-{n}", labels={"disk": f"ssd-{n}"}) for n in range(3)]
+    world = OperatorWorld(nodes=nodes)
+    yield world
+    world.stop()
+
+
+def _stores(world: OperatorWorld) -> dict[str, dict[str, str]]:
+    """The labels of the stores, by pod."""
+    pd = world.world.data_plane.pd_cluster(NAMESPACE, "basic")
+    assert pd is not None
+    return {store.address.partition(".")[0]: store.labels for store in pd.stores.all()}
+
+
+def _nodes(world: OperatorWorld) -> dict[str, str]:
+    return {pod["metadata"]["name"]: pod["spec"]["nodeName"] for pod in world.every(PODS)}
+
+
+def _told(world: OperatorWorld) -> list[str]:
+    """Whom the operator has told something since `forget`."""
+    requests = world.operator.dataplane.requests
+    return sorted(request.url.partition("//")[2] for request in requests if request.method == "POST")
+
+
+_WORDS = {"zone": "zone-", "host": "node-", "disk": "ssd-"}
+
+
+def test_7_9_stores_and_servers_learn_where_they_are_once(world: OperatorWorld) -> None:
+    world.apply(_cluster(storeLabels=["disk"]))
+    world.run_until_ready()
+    world.run(60)
+
+    number = {pod: node.removeprefix("node-") for pod, node in _nodes(world).items()}
+    pods = [f"basic-tikv-{n}" for n in range(3)]
+    assert {pod: {key: value + number[pod] for key, value in _WORDS.items()} for pod in pods} == _stores(world)
+    world.forget()
+    world.run(120)
+    assert [] == _told(world)
+
+
+def test_7_9_who_has_forgotten_is_told_again(world: OperatorWorld) -> None:
+    world.apply(_cluster())
+    world.run_until_ready()
+    world.run(60)
+    world.forget()
+
+    _stores(world)["basic-tikv-1"].clear()
+    world.run(60)
+    assert 1 == len(_told(world))
+    assert {"zone", "host"} == _stores(world)["basic-tikv-1"].keys()
+
+    world.forget()
+    world.world.data_plane.crash(NAMESPACE, "basic-tidb-0")
+    world.run(60)
+    assert ["basic-tidb-0.basic-tidb-peer.default:10080/labels"] == _told(world)
+
+
+def test_7_9_who_refuses_is_not_asked_at_every_look(world: OperatorWorld) -> None:
+    cluster = _cluster(storeLabels=["disk"])
+    cluster["spec"]["pd"]["config"] += "strictly-match-label = true\n"
+    world.apply(cluster)
+    world.run_until_ready()
+    world.run(60)
+
+    assert 3 == len(world.events("FailedSetStoreLabels"))
+    world.forget()
+    world.run(120)
+    assert [] == _told(world)
+    world.run(300)
+    assert 3 == len(_told(world))
+
+
+def test_7_9_nothing_is_told_without_a_look_at_nodes_or_while_paused(world: OperatorWorld) -> None:
+    world.apply(_cluster() | {"spec": _cluster()["spec"] | {"paused": True}})
+    world.run(60)
+    assert [] == _told(world)
