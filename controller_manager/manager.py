@@ -305,7 +305,7 @@ def settings_of(options: Options) -> Settings:
         detect_node_failure=options.detect_node_failure,
         pod_hard_recovery_period=options.pod_hard_recovery_period,
     )
-    return Settings(options.tidb_discovery_image, failover)
+    return Settings(options.tidb_discovery_image, failover, replaces_volumes=options.features.volume_replacing)
 
 
 def _registry() -> CollectorRegistry:

@@ -84,10 +84,15 @@ class EventRecorder:
             _log.warning("events lost at the end", count=unsent)
         return unsent == 0
 
-    def send_queued(self) -> None:
-        """Send what is queued, in the calling thread: the step of a simulated process, instead of `start`."""
+    def send_queued(self) -> bool:
+        """Send what is queued, in the calling thread: the step of a simulated process, instead of `start`.
+
+        Return whether there was something.
+        """
+        had_news = bool(self._queue)
         while self._queue:
             self._send_first(self._queue[0])
+        return had_news
 
     def _run(self) -> None:
         while (happening := self._next()) is not None:

@@ -170,15 +170,16 @@ def claim_uids(round_: Round, component: str, pod: str) -> dict[str, Json]:
 
 
 def clean_up(round_: Round, component: str, pod: str, uids: Collection[str], gone: Proof) -> None:
-    """Delete the volume claims that a record names, and first the pod on them: what they held is `gone` (I1, I2).
+    """Delete the volume claims that a record names, then the pod on them: what they held is `gone` (I1, I2).
 
-    A pod without any of them has been made anew since. Raises Conflict when one of them changed meanwhile, other
-    ApiErrors, TransportError, LeaseExpired.
+    The pod goes last: one that comes back while they are still there would stay on them, and keep them. A pod without
+    any of them has been made anew since. Raises Conflict when one of them changed meanwhile, other ApiErrors,
+    TransportError, LeaseExpired.
     """
     destroyer = Destroyer(round_.doors.client)
     claims = [each for each in _claims(round_, component, pod) if each.object.metadata.uid in uids]
     found = destroyer.observe(PODS, pod, round_.namespace) if claims else None
-    for each in [found, *claims] if found else claims:
+    for each in [*claims, found] if found else claims:
         meta = each.object.metadata
         if not meta.deletion_timestamp:
             destroyer.delete(each)

@@ -62,6 +62,7 @@ class Settings:
 
     discovery_image: str
     failover: FailoverSettings = FailoverSettings()
+    replaces_volumes: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,6 @@ def stateful_set(
     *,
     template: Json,
     claims: Sequence[Json],
-    replacing_volumes: bool = False,
 ) -> Json:
     """The StatefulSet of a component.
 
@@ -32,7 +31,7 @@ def stateful_set(
         "selector": {"matchLabels": selector},
         "serviceName": peer_service(tc, component.name),
         "podManagementPolicy": component.pod_management_policy,
-        "updateStrategy": _update_strategy(component, replicas, replacing_volumes),
+        "updateStrategy": _update_strategy(component, replicas),
         "template": template,
     }
     if claims:
@@ -45,8 +44,8 @@ def stateful_set(
     }
 
 
-def _update_strategy(component: Component, replicas: int, replacing_volumes: bool) -> Json:
-    if replacing_volumes or component.stateful_set_update_strategy == "OnDelete":
+def _update_strategy(component: Component, replicas: int) -> Json:
+    if component.stateful_set_update_strategy == "OnDelete":
         return {"type": "OnDelete"}
     return {"type": "RollingUpdate", "rollingUpdate": {"partition": replicas}}
 

@@ -1,8 +1,8 @@
-"""Larger volumes, for the pods that run and for those to come (lifecycle.md 10.2, F47, F48).
+"""Other volumes, for the pods that run and for those to come (lifecycle.md 10.2, F47, F48).
 
 Claims grow whatever the component does: a full disk can't wait for a roll or for leaders to move. The StatefulSet,
-whose claim templates nobody can change, is made again when the component is at rest. What can't be done is refused as
-a whole, before anything is written.
+whose claim templates nobody can change, is made again when the component is at rest. What can't grow into what is
+wanted is refused as a whole, before anything is written, or replaced where the user lets it be.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,16 +13,15 @@ from apis.accessor import Component, find
 from kube.errors import ApiError
 from kube.objects import Json, Object
 from kube.resources import PERSISTENT_VOLUME_CLAIMS
-from member import labels
+from member import labels, volume_replacement
 from member.claim_templates import names, sizes_differ
 from member.claims import Claim
 from member.naming import pod_name, pvc_name
 from member.outcome import Done, Outcome, Refused, Waiting
-from member.pods import pods_of
 from member.polling import look_again
 from member.recreation import release
 from member.round import Round
-from member.status import NORMAL, is_upgrading, stamp
+from member.status import stamp
 from member.volume_growth import Ask, Begin, Finish, Refuse, Settled, Step, VolumeClaim, Wait, Wanted, next_step
 from member.volume_status import desired_templates, desired_volumes
 from member.writing import annotate_owner
@@ -30,13 +29,13 @@ from member.writing import annotate_owner
 ORDER = ("pd", "tidb", "tikv")
 
 GROWING = "GrowingVolumes"
-REFUSED = "VolumeCantChange"
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A claim, what is wanted of it, and the next step to that."""
+    """A claim of a pod, what is wanted of it, and the next step to that."""
 
+    pod: str
     cached: Object
     claim: VolumeClaim
     wanted: Wanted
@@ -80,21 +79,18 @@ def _change(round_: Round, spec: Component) -> Outcome:
     if sorted(names(body)) != sorted(names(wanted)):
         return Done("other volumes than before are the component's own refusal")
     moves = [move for move in _moves(round_, spec, body) if not isinstance(move.step, Settled)]
-    refused = [move.step.why for move in moves if isinstance(move.step, Refuse)]
-    if refused:
-        return _refusal(round_, refused)
+    stale = {move.pod: move.step.why for move in moves if isinstance(move.step, Refuse)}
+    if stale and (refused := volume_replacement.refusal(round_, spec, stale)):
+        return refused
     for move in moves:
         _carry_out(round_, move)
     if sizes_differ(body, wanted):
         return _renew(round_, spec.name, live, body)
     annotate_owner(round_, {labels.config_map_before_delete(spec.name): None})
-    return _growing(round_, moves)
-
-
-def _refusal(round_: Round, reasons: Sequence[str]) -> Refused:
-    hint = ["spec.enablePVCReplace has no effect: this version can't replace volumes"]
-    told = dict.fromkeys([*reasons, *(hint if round_.tc.spec.enable_pvc_replace else ())])
-    return Refused(REFUSED, "; ".join(told))
+    if stale:
+        return volume_replacement.replace(round_, spec, body, stale)
+    ended = volume_replacement.end(round_, spec.name)
+    return _growing(round_, moves) if isinstance(ended, Done) else ended
 
 
 def _moves(round_: Round, spec: Component, body: Json) -> Iterator[Move]:
@@ -108,7 +104,7 @@ def _moves(round_: Round, spec: Component, body: Json) -> Iterator[Move]:
                 continue
             claim = _read(round_, cached)
             goal = Wanted(_field(spec, volume.name), volume.size, volume.storage_class)
-            yield Move(cached, claim, goal, next_step(claim, goal, now))
+            yield Move(pod, cached, claim, goal, next_step(claim, goal, now))
 
 
 def _field(spec: Component, volume: str) -> str:
@@ -175,11 +171,9 @@ def _patch(round_: Round, cached: Object, fields: Json) -> None:
 
 def _renew(round_: Round, component: str, live: Object, body: Json) -> Waiting:
     """Make the StatefulSet again, if nothing else is going on with its pods."""
-    outcome = round_.outcomes.get(component)
-    at_rest = predicates.in_phase(round_.tc, component, NORMAL) and not is_upgrading(body, pods_of(round_, component))
-    if not at_rest or not isinstance(outcome, Done):
+    if not volume_replacement.at_rest(round_, component, body):
         return Waiting(
-            GROWING, f"{component}'s StatefulSet is made again for larger volumes when {component} is at rest"
+            GROWING, f"{component}'s StatefulSet is made again for other volumes when {component} is at rest"
         )
     return release(round_, component, live)
 

@@ -1,11 +1,16 @@
-"""Runs one plan: the world, one or two operators in it, edits and faults at their time, all in one thread.
+"""Runs one plan: the world, one or two operators in it, edits and faults at their time.
 
 Time moves only when nobody has anything to do. A port call of the operator is a step: strikes hit it, the judge sees it
-before and after, and when the data plane lets it wait, the rest of the world goes on meanwhile.
+before and after, and when it has to wait, the rest of the world goes on meanwhile.
+
+In an interleaved plan the loops of the operators are actors (`simulate.baton`), and a port call is where others go on:
+the world, users, the informers and the other loops of the same operator, the other operator. Otherwise all is one
+thread, in which a sync goes on to its end.
 """
 
 import heapq
 from collections.abc import Callable
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Protocol
@@ -19,12 +24,15 @@ from kube.resources import TIDB_CLUSTERS
 from member.round import Settings
 from ports.clock import FakeClock
 from ports.fencing import LeaseExpired
+from ports.randomness import SeededRandomness
 from ports.transport import ConnectionLost, Request, Response, Transport, TransportError
 from sandbox.stage import Restless
 from sandbox.world import World
 from simulate import plan as plans
+from simulate.baton import Baton, Step
 from simulate.calls import Call, Crash, Port, call
 from simulate.events import Events
+from simulate.manners import Manners
 from simulate.operator import SETTINGS, Operator
 from simulate.strikes import Strikes, refusal
 from simulate.trace import Show, Trace
@@ -33,6 +41,9 @@ from simulate.worlds import NAME, NAMESPACE, Reseedable, empty_world
 
 _ROUNDS = 300
 """Rounds at one instant after which an operator that never comes to rest is a defect."""
+
+_TURNS = 30 * _ROUNDS
+"""The same where a round is many turns."""
 
 _EXPECTED = (RequeueError, IgnoreError, ApiError, TransportError, DataPlaneError, LeaseExpired)
 """What a sync may raise."""
@@ -74,8 +85,19 @@ class Nobody:
 class Round:
     """One sync: the cluster that it began with, and the calls it has made so far."""
 
+    number: int
     cached: Object | None
     calls: list[Call] = field(default_factory=list)
+
+    def note(self, made: Call) -> None:
+        """Add a call; one that is sent again, because it failed, takes the place of the one before."""
+        if self.calls and self.calls[-1].request is made.request:
+            self.calls.pop()
+        self.calls.append(made)
+
+
+_ROUND: ContextVar[Round | None] = ContextVar("round", default=None)
+"""The sync that this thread is in."""
 
 
 class Engine:
@@ -85,7 +107,7 @@ class Engine:
         self.settings = settings
         self.clock = FakeClock()
         self.randomness = Reseedable(1)
-        self.world: World = empty_world(self.clock, self.randomness)
+        self.world: World = empty_world(self.clock, self.randomness, self._wait)
         self.admin = self.world.client()
         self.trace = Trace(show)
         self.judge: Judge = Nobody()
@@ -97,14 +119,16 @@ class Engine:
         self.versions: list[int] = []
         """The API server's version before each of them."""
         self.rounds: dict[str, Round] = {}
-        """The sync that each operator is in, or was in last."""
+        """The sync of each operator's last call."""
         self.reads = 0
         self._began = 0.0
-        self._seeds = count(1)
+        self._baton: Baton | None = None
+        self._seeds, self._syncs = count(1), count(1)
         self._timed: list[tuple[float, int, Callable[[], None]]] = []
         self._order = count()
         self._strikes = Strikes((), self.randomness)
         self._events = Events(self)
+        self._manners = Manners(self.clock, lambda what: self.judge.blame("R13", what))
 
     @property
     def elapsed(self) -> float:
@@ -120,6 +144,15 @@ class Engine:
         self._began = self.clock.now()
         self._strikes = Strikes(plan.faults, self.randomness)
         self._events = Events(self, plan.events)
+        if plan.is_interleaved:
+            self._baton = Baton(self.clock, SeededRandomness(f"baton {plan.seed}"))
+            for name, operator in self.operators.items():
+                self._baton.add(name, self._loops(name, operator))
+
+    def end(self) -> None:
+        """Leave no thread."""
+        if self._baton is not None:
+            self._baton.end_all()
 
     def trouble(self, trouble: plans.Trouble) -> None:
         """Let a share of the requests fail for some time."""
@@ -143,21 +176,31 @@ class Engine:
             return self._exchange(name, port, transport, request)
 
         self.note(name, "starts")
-        self.operators[name] = Operator(
+        self._manners.forget(name)
+        operator = self.operators[name] = Operator(
             self.world,
             self.clock,
             next(self._seeds),
             kubernetes=lambda transport: Wire(Port.KUBERNETES, transport, exchange),
             dataplane=lambda transport: Wire(Port.DATA_PLANE, transport, exchange),
             watched=lambda sync: self._watched(name, sync),
+            wait=self._wait,
             at=at,
             settings=self.settings,
         )
+        if self._baton is not None:
+            self._baton.add(name, self._loops(name, operator))
+
+    def _loops(self, name: str, operator: Operator) -> list[Step]:
+        return [lambda step=step: self._step(name, step) for step in operator.loops]  # type: ignore[misc]
 
     def stop_operator(self, name: str = "operator") -> None:
         """End a process, if it runs, without a word."""
-        if self.operators.pop(name, None) is not None:
-            self.note(name, "ends")
+        if self.operators.pop(name, None) is None:
+            return
+        self.note(name, "ends")
+        if self._baton is not None:
+            self._baton.end(name)
 
     def look_again(self) -> None:
         """Have every operator look, whether or not something changed."""
@@ -184,21 +227,26 @@ class Engine:
 
     def _work(self) -> None:
         """Do all that is due at this instant."""
-        for _ in range(_ROUNDS):
+        turn, turns = (self._baton.turn, _TURNS) if self._baton else (self._round, _ROUNDS)
+        for _ in range(turns):
             self._happen()
             self.world.settle()
-            worked = [self._step(name) for name in list(self.operators)]
+            worked = turn()
             self.judge.step()
-            if not any(worked):
+            if not worked:
                 return
-        raise Restless(f"the operator still syncs after {_ROUNDS} rounds at {self.elapsed} s")
+        raise Restless(f"the operator still syncs after {turns} rounds at {self.elapsed} s")
 
-    def _step(self, name: str) -> bool:
-        operator = self.operators.get(name)
-        if operator is None:
+    def _round(self) -> bool:
+        """One step of every operator, to its end."""
+        worked = [self._step(name, each.step) for name, each in list(self.operators.items())]
+        return any(worked)
+
+    def _step(self, name: str, step: Step) -> bool:
+        if name not in self.operators:
             return False
         try:
-            return operator.step()
+            return step()
         except Crash as crash:
             self.stop_operator(name)
             self.note(name, str(crash))
@@ -210,8 +258,15 @@ class Engine:
 
     def _advance(self, end: float) -> None:
         dues = [due for each in self.operators.values() if (due := each.timers.next_due()) is not None]
+        if self._baton is not None and (due := self._baton.next_due()) is not None:
+            dues.append(due)
         until = min([end, *dues, *(due for due, _, _ in self._timed[:1])])
         self.world.advance(max(until - self.clock.now(), 0.0), self._has_news)
+
+    def _wait(self, seconds: float) -> None:
+        """Who asks has to wait for an answer, or before asking again."""
+        if self._baton is None or not self._baton.wait(seconds):
+            self.world.advance(seconds)
 
     def _has_news(self) -> bool:
         self.judge.step()
@@ -220,13 +275,25 @@ class Engine:
     # Requests of the operators
 
     def _exchange(self, name: str, port: Port, transport: Transport, request: Request) -> Response:
-        operator = self.operators.get(name)
-        made = call(name, operator.syncs if operator else 0, port, request)
-        if made.key and name in self.rounds:
-            self.rounds[name].calls.append(made)
-        if not made.counts:
-            self.reads += not made.is_write
-            return self._carry(made, 0, transport)
+        if self._baton is None:
+            return self._ask(name, port, transport, request)
+        self._baton.point()
+        answer = self._ask(name, port, transport, request)
+        self._baton.point()
+        return answer
+
+    def _ask(self, name: str, port: Port, transport: Transport, request: Request) -> Response:
+        round_ = _ROUND.get()
+        made = call(name, round_.number if round_ else 0, port, request)
+        if round_ is not None:
+            round_.note(made)
+            self.rounds[name] = round_
+        self._manners.asking(made)
+        answer = self._numbered(made, transport) if made.counts else self._carry(made, 0, transport)
+        self._manners.answered(made, answer)
+        return answer
+
+    def _numbered(self, made: Call, transport: Transport) -> Response:
         self.calls.append(made)
         self.versions.append(self.world.server.storage.version)
         number = len(self.calls)
@@ -236,6 +303,7 @@ class Engine:
         return answer
 
     def _carry(self, made: Call, number: int, transport: Transport) -> Response:
+        self.reads += not made.is_write
         strike = self._strikes.of(number, made)
         if strike is not None and not isinstance(strike, plans.Refused) and strike.when == "before":
             self.trace.exchange(self.elapsed, made, None, number, "struck before")
@@ -280,14 +348,20 @@ class Engine:
 
         def watched(key: str) -> Result | None:
             cached = self.operators[name].caches[TIDB_CLUSTERS].get(NAMESPACE, NAME)
-            self.rounds[name] = Round(cached)
+            token = _ROUND.set(Round(next(self._syncs), cached))
+            failed = True
             try:
-                return sync(key)
+                result = sync(key)
+                failed = False
+                return result
             except _EXPECTED:
                 raise
             except Exception as error:
                 self.judge.blame("O7", f"sync of {key} raised {type(error).__name__}: {error}")
                 raise
+            finally:
+                _ROUND.reset(token)
+                self._manners.synced(name, key, failed)
 
         return watched
 

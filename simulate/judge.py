@@ -14,7 +14,7 @@ from simulate.engine import Engine, Round
 from simulate.invariants import LASTING, ON_STATE, ON_WRITE
 from simulate.state import PARTS, State
 
-_CALLS_OF_A_SYNC = 17
+_CALLS_OF_A_SYNC = 24
 """What a sync asks and tells at most, beside one call for each pod, as recorded (O9)."""
 
 
@@ -41,8 +41,8 @@ class Invariants:
         self._always = always
         self._calm = Calm(faults)
         self._looked: Hashable = None
-        self._charges: list[tuple[str, str]] = []
-        """What is wrong with the write that is under way."""
+        self._charges: dict[int, list[tuple[str, str]]] = {}
+        """What is wrong with the writes that are under way, by identity."""
         self._since: dict[tuple[str, str], float] = {}
         """Since when something is that may not last."""
         self._told: set[tuple[str, str]] = set()
@@ -55,7 +55,7 @@ class Invariants:
         if call.counts:
             self._calm.wrote(len(self._engine.calls), self._engine.elapsed)
         act = self._act(call)
-        self._charges = [(rule, what) for rule, wrong in ON_WRITE.items() if (what := wrong(act))]
+        self._charges[id(call)] = [(rule, what) for rule, wrong in ON_WRITE.items() if (what := wrong(act))]
 
     def _act(self, call: Call) -> Act:
         failover, round_ = self._engine.settings.failover, self._engine.rounds.get(call.actor)
@@ -64,9 +64,9 @@ class Invariants:
         seen: Json | None = round_.cached.decode() if round_.cached else None
         return Act(call, self.state, seen, failover, tuple(round_.calls[:-1]))
 
-    def after(self, call: Call, answer: Response | None) -> None:  # noqa: ARG002
+    def after(self, call: Call, answer: Response | None) -> None:
         """See `Judge`. What the server refused has done no harm: that is what preconditions are for."""
-        charges, self._charges = self._charges, []
+        charges = self._charges.pop(id(call))
         if answer is None or answer.status < 400:
             for rule, what in charges:
                 self.blame(rule, what)

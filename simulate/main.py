@@ -18,7 +18,7 @@ from simulate.engine import Engine
 from simulate.farm import Broken, Farm, Report
 from simulate.generate import FAMILIES, KINDS, family, generated, sweep
 from simulate.logs import silence
-from simulate.oracles import Reference, compare, compare_ends, reference, straight
+from simulate.oracles import Reference, compare, compare_ways, reference, straight
 from simulate.plan import InvalidPlan, Plan, dump, load
 from simulate.run import Outcome, prepare, run
 from simulate.seeds import random_plan
@@ -142,7 +142,7 @@ def _compared(outcome: Outcome, known: dict[str, Reference]) -> Outcome:
     if plan.reference and plan.workload in known:
         found += compare(outcome, known[plan.workload])
     if way := straight(plan):
-        found += compare_ends(outcome, known[way.workload], "O6")
+        found += compare_ways(outcome, known[way.workload])
     return replace(outcome, violations=tuple(found))
 
 

@@ -1,10 +1,12 @@
 """One process of the operator without its threads: production wiring, driven by whoever moves the clock.
 
 What is real: the controllers with all their stages, the queues with their back-off, the event handlers, the recorder,
-the doors. What stands in is the informers (`caches`) and the thread of each loop.
+the doors, throttling and retries of requests. What stands in is the informers (`caches`) and the thread of each loop.
 """
 
+import threading
 from collections.abc import Callable
+from datetime import datetime
 
 from prometheus_client import CollectorRegistry
 
@@ -19,11 +21,14 @@ from kube.apply import Applier
 from kube.client import Client
 from kube.events import EventRecorder
 from kube.resources import NODES, PERSISTENT_VOLUMES, STORAGE_CLASSES, TIDB_CLUSTERS
+from kube.retrying import RetryingTransport
+from kube.throttle import Rate, Throttle
 from member.labels import MANAGED_BY, TIDB_OPERATOR
 from member.round import Doors, Settings
-from ports.clock import FakeClock
+from ports.clock import Clock, FakeClock
 from ports.fencing import OpenFence
 from ports.randomness import SeededRandomness
+from ports.stopping import Stop
 from ports.transport import ByteStream, Request, Response, Transport
 from sandbox.stage import Restless
 from sandbox.world import World
@@ -67,6 +72,31 @@ class Listening:
         return [request for request in self.requests if request.method != "GET"]
 
 
+class _Waiting:
+    """A clock on which whoever waits lets the others go on."""
+
+    def __init__(self, clock: Clock, wait: Callable[[float], object]) -> None:
+        self._clock = clock
+        self._wait = wait
+
+    def now(self) -> float:
+        """See `Clock`."""
+        return self._clock.now()
+
+    def wall(self) -> datetime:
+        """See `Clock`."""
+        return self._clock.wall()
+
+    def wait(self, condition: threading.Condition, timeout: float | None) -> None:
+        """See `Clock`; nobody here waits for a notification alone."""
+        assert timeout is not None
+        condition.release()
+        try:
+            self._wait(timeout)
+        finally:
+            condition.acquire()
+
+
 def _as_it_is(sync: Sync) -> Sync:
     return sync
 
@@ -76,7 +106,7 @@ def _directly(transport: Transport) -> Transport:
 
 
 class Operator:
-    """One process of the operator. `syncs` counts what it has begun."""
+    """One process of the operator."""
 
     def __init__(
         self,
@@ -87,23 +117,28 @@ class Operator:
         kubernetes: Wire = _directly,
         dataplane: Wire = _directly,
         watched: Callable[[Sync], Sync] = _as_it_is,
+        wait: Callable[[float], object] | None = None,
         at: int | None = None,
         settings: Settings = SETTINGS,
     ) -> None:
-        """`watched` is put around every sync; `at` is the version that the caches begin with, None for the newest."""
+        """`watched` is put around every sync; `at` is the version that the caches begin with, None for the newest.
+
+        `wait` lets time pass for who may not go on yet; by default the world goes on meanwhile.
+        """
         self._world = world
-        self.clock = clock
-        self.syncs = 0
+        self.clock = _Waiting(clock, wait or world.advance)
         self.dataplane = Listening(dataplane(world.data_plane_transport()))
-        client = Client(kubernetes(world.transport(USER)))
-        self.recorder = EventRecorder(client, clock, SeededRandomness(seed))
+        client, of_events = (self._connect(kubernetes(world.transport(USER))) for _ in range(2))
+        self.recorder = EventRecorder(of_events, self.clock, SeededRandomness(seed))
         self.registry = CollectorRegistry()
-        self.timers = Timers(clock)
+        self.timers = Timers(self.clock)
         clusters = Caches(world.server, {}, at)
         owned = Caches(world.server, {MANAGED_BY: TIDB_OPERATOR}, at)
         infrastructure = Caches(world.server, {}, at)
         applier, turns = Applier(client), Turns()
-        doors = Doors(client, applier, DataPlane(self._dataplane_with, OpenFence(), clock), self.recorder, clock)
+        doors = Doors(
+            client, applier, DataPlane(self._dataplane_with, OpenFence(), self.clock), self.recorder, self.clock
+        )
         controller_metrics, queue_metrics = ControllerMetrics(self.registry), PrometheusQueueMetrics(self.registry)
         self._controller = tidb_cluster_controller(
             clusters,
@@ -153,10 +188,15 @@ class Operator:
         """Look, and sync one key if one is ready; return whether one was."""
         self.look()
         self.timers.fire_due()
-        self.syncs += 1
         worked = self._controller.process_ready_item() or self._pods_controller.process_ready_item()
         self.recorder.send_queued()
         return worked
+
+    @property
+    def loops(self) -> tuple[Callable[[], bool], ...]:
+        """The same as one step of each thread that a process has."""
+        pods = self._pods_controller.process_ready_item
+        return self._inform, self._controller.process_ready_item, pods, pods, self._send_events
 
     def look(self) -> None:
         """Bring the caches up to date."""
@@ -177,6 +217,23 @@ class Operator:
     def resync(self) -> None:
         """Bring every cluster back, as informers do from time to time."""
         self.caches[TIDB_CLUSTERS].resync()
+
+    def _inform(self) -> bool:
+        """A step of the informers and of the timers."""
+        due = self.timers.next_due()
+        if not self.has_news() and (due is None or due > self.clock.now()):
+            return False
+        self.look()
+        self.timers.fire_due()
+        return True
+
+    def _send_events(self) -> bool:
+        """A step of the recorder."""
+        return self.recorder.send_queued()
+
+    def _connect(self, transport: Transport) -> Client:
+        """As `kube.connecting.connect` does."""
+        return Client(RetryingTransport(transport, self.clock, Throttle(Rate(), self.clock), Stop()))
 
     def _dataplane_with(self, tls: TlsMaterial | None) -> Transport:
         """The sandbox speaks no TLS, but certificates that could not be used are refused as over HTTP."""

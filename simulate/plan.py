@@ -76,6 +76,7 @@ class Trouble(_Triggered, frozen=True, kw_only=True, tag="trouble", tag_field="f
 
     percent: int = 30
     code: int = 500
+    retry_after: int | None = None
     port: Literal["kubernetes", "data plane"] = "kubernetes"
     seconds: float = 60.0
 
@@ -139,6 +140,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     `reference`: whether the end must equal that of the same plan without faults (O1, O2). `ends`: the reason of the
     Progressing condition in which the cluster is at rest; another than Done tells what a human must do.
+    `interleaved`: whether the loops of an operator take turns at every port call; those of two operators always do.
     """
 
     name: str
@@ -151,6 +153,12 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     faults: tuple[Fault, ...] = ()
     reference: bool = True
     ends: str = "Done"
+    interleaved: bool = False
+
+    @property
+    def is_interleaved(self) -> bool:
+        """Whether there is somebody to take turns with."""
+        return self.interleaved or any(isinstance(each, Second) for each in (*self.given, *self.faults))
 
     def without_faults(self) -> "Plan":
         """The plan of the reference run."""

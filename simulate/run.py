@@ -85,6 +85,8 @@ def run(engine: Engine, plan: Plan, *, always: bool = False) -> Outcome:
         reads_per_hour = _resync(engine, judge, plan)
     except Restless as error:
         judge.blame("O7", f"no rest: {error}")
+    finally:
+        engine.end()
     engine.trace.mix(engine.world.server.storage.version)
     return Outcome(
         plan=plan,

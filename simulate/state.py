@@ -28,6 +28,8 @@ class State:
     def __init__(self, world: World) -> None:
         self._world = world
         self._trees: dict[tuple[str, str], tuple[int, Json]] = {}
+        self._pods: dict[str, dict[int, Json]] = {}
+        self._pods_at = -1
         self._members: dict[int, str] = {}
         self.pd: PdCluster | None = None
         """The PD cluster as `look` found it, also while no member runs; None before the first."""
@@ -113,9 +115,19 @@ class State:
 
     def pods(self, part: str) -> dict[int, Json]:
         """The pods of a component by ordinal."""
-        prefix = f"{NAME}-{part}-"
-        found = ((pod["metadata"]["name"].removeprefix(prefix), pod) for pod in self.all(PODS))
-        return {int(ordinal): pod for ordinal, pod in found if ordinal.isdigit()}
+        version = self._world.server.storage.version
+        if version != self._pods_at:
+            self._pods, self._pods_at = self._pods_by_part(), version
+        return self._pods[part]
+
+    def _pods_by_part(self) -> dict[str, dict[int, Json]]:
+        found: dict[str, dict[int, Json]] = {part: {} for part in PARTS}
+        for pod in self.all(PODS):
+            name, _, ordinal = pod["metadata"]["name"].rpartition("-")
+            part = name.removeprefix(f"{NAME}-")
+            if part in found and ordinal.isdigit():
+                found[part][int(ordinal)] = pod
+        return found
 
     def claims(self) -> list[Json]:
         """The PVCs."""

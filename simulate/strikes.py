@@ -40,8 +40,14 @@ class Strikes:
             return numbered[0]
         for trouble in self.troubles:
             if trouble.port == call.port.value and self._randomness.integer(1, 100) <= trouble.percent:
-                return plan.Refused(at=0.0, code=trouble.code) if trouble.code else plan.Lost(at=0.0)
+                return _struck_by(trouble)
         return None
+
+
+def _struck_by(trouble: plan.Trouble) -> Strike:
+    if trouble.code:
+        return plan.Refused(at=0.0, code=trouble.code, retry_after=trouble.retry_after)
+    return plan.Lost(at=0.0)
 
 
 def refusal(strike: plan.Refused, call: Call) -> Response:

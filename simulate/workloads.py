@@ -3,16 +3,22 @@
 from collections.abc import Mapping
 from typing import Any
 
+from member import labels
 from simulate.plan import Edit, Plan, World
+from simulate.worlds import NAME, NAMESPACE
 
 
 def _change(at: float = 1.0, /, **spec: Any) -> Edit:
     return Edit(at=at, spec=spec)
 
 
+def _tell(pod: str, command: str, value: str) -> Edit:
+    return Edit(at=1.0, target=f"pods/{NAME}-{pod}", annotations={command: value})
+
+
 def _loop(pod: str, seconds: float) -> World:
     """A pod whose process ends again and again."""
-    return World(at=1.0, verb="pod_crash_loop", arguments={"pod": f"default/basic-{pod}"}, seconds=seconds)
+    return World(at=1.0, verb="pod_crash_loop", arguments={"pod": f"{NAMESPACE}/{NAME}-{pod}"}, seconds=seconds)
 
 
 _PLANS = (
@@ -48,6 +54,38 @@ _PLANS = (
         name="volume-growth",
         budget=300.0,
         edits=(_change(tikv={"requests": {"storage": "2Gi"}}),),
+    ),
+    Plan(name="pd-volume-growth", budget=300.0, edits=(_change(pd={"requests": {"storage": "2Gi"}}),)),
+    Plan(name="pod-label", budget=600.0, edits=(_change(labels={"team": "a"}),)),
+    Plan(
+        name="tikv-in-taken-back",
+        cluster="wide",
+        budget=300.0,
+        edits=(_change(tikv={"replicas": 3}), Edit(write=4, spec={"tikv": {"replicas": 5}})),
+    ),
+    Plan(
+        name="tikv-upgrade-taken-back",
+        budget=300.0,
+        edits=(_change(tikv={"version": "v8.5.3"}), Edit(write=8, spec={"tikv": {"version": None}})),
+    ),
+    Plan(
+        name="tikv-in-parallel",
+        cluster="wide",
+        budget=300.0,
+        edits=(_change(tikv={"replicas": 3, "scalePolicy": {"scaleInParallelism": 2}}),),
+    ),
+    Plan(name="pd-replace-volume", budget=300.0, edits=(_tell("pd-1", labels.REPLACE_VOLUME, "true"),)),
+    Plan(
+        name="tikv-replace-volume",
+        cluster="wide",
+        budget=300.0,
+        edits=(_tell("tikv-1", labels.REPLACE_VOLUME, "true"),),
+    ),
+    Plan(name="evict-leader", budget=300.0, edits=(_tell("tikv-1", labels.EVICT_LEADER, "delete-pod"),)),
+    Plan(
+        name="pd-transfer-leader",
+        budget=300.0,
+        edits=tuple(_tell(f"pd-{ordinal}", labels.PD_TRANSFER_LEADER, "delete-pod") for ordinal in range(3)),
     ),
     Plan(name="service-label", budget=60.0, edits=(_change(tidb={"service": {"labels": {"team": "a"}}}),)),
 )

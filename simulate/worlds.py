@@ -110,11 +110,12 @@ class Reseedable:
         return self._draws.uuid()
 
 
-def empty_world(clock: FakeClock, randomness: Reseedable) -> World:
-    """Nodes, the CRD, and the programs that run in pods."""
+def empty_world(clock: FakeClock, randomness: Reseedable, pause: Callable[[float], None]) -> World:
+    """Nodes, the CRD, and the programs that run in pods. `pause`: see `World`."""
     return World(
         clock,
         randomness,
         programs={"/usr/local/bin/tidb-discovery": make_handler},
         crds=[definition(TIDB_CLUSTER, status_subresource=True)],
+        pause=pause,
     )

@@ -4,6 +4,7 @@ The operator is `simulate.operator`; here is what tests ask of it and of the wor
 """
 
 from collections.abc import Callable, Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,7 @@ class OperatorWorld:
             self.clock,
             SeededRandomness(seed),
             programs={"/usr/local/bin/tidb-discovery": make_handler},
-            crds=[definition(TIDB_CLUSTER, status_subresource=status_subresource)],
+            crds=[_definition(status_subresource)],
             nodes=nodes,
             faults=faults,
         )
@@ -187,6 +188,12 @@ class OperatorWorld:
         """Begin to count requests anew."""
         self.world.server.audit.clear()
         self.operator.dataplane.requests.clear()
+
+
+@cache
+def _definition(status_subresource: bool) -> Json:
+    """Made from the models, which takes a while."""
+    return definition(TIDB_CLUSTER, status_subresource=status_subresource)
 
 
 def sample(name: str) -> Json:

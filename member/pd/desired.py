@@ -106,7 +106,6 @@ def stateful_set(tc: TidbCluster, config_map_name: str) -> Json:
         pd,
         template=template,
         claims=[volumes.data_claim("pd", pd.storage_request, spec), *volumes.storage_volume_claims("pd", spec)],
-        replacing_volumes=tc.status.pd.vol_replace_in_progress,
     )
 
 

@@ -324,7 +324,8 @@ _VOLUMES: Mapping[str, Reason] = {
     "VolumeCantChange": Reason(
         "A volume can't be as the spec wants it: smaller, of another class, or of a class that can't expand.",
         "It leaves the volumes of that component as they are.",
-        "Set the size or class back to what the message says. To allow growth: `kubectl patch storageclass CLASS -p "
+        "Set the size or class back to what the message says. To have the volumes made anew, pod by pod, data moving "
+        "away first: `spec.enablePVCReplace: true`. To allow growth: `kubectl patch storageclass CLASS -p "
         "'{\"allowVolumeExpansion\":true}'`.",
     ),
     "Recreating": Reason(
@@ -433,13 +434,13 @@ _COMMANDS: Mapping[str, Reason] = {
     ),
     "PodChanged": Reason("The pod that carries a command has just changed.", _AT_ONCE, _PATIENCE),
     "ReplacingVolume": Reason(
-        "A pod carries `tidb.pingcap.com/replace-volume`: its member or store leaves PD, then its claims and itself "
-        "are deleted, and come back empty.",
+        "A pod carries `tidb.pingcap.com/replace-volume`, from you, or from the operator where `spec.enablePVCReplace` "
+        "lets it: its member or store leaves PD, then its claims and itself are deleted, and come back empty.",
         "It goes on when PD has let go of the member, or moved all data of the store.",
         "Nothing. To take it back before the store is Tombstone: remove the annotation, and put the store Up in PD.",
     ),
     "TooFewStores": Reason(
-        "Without the store of this pod fewer TiKV stores would be Up than PD keeps replicas.",
+        "Without the store of a pod fewer TiKV stores would be Up than PD keeps replicas.",
         "It does not take the store away. It looks again each minute.",
         "`kubectl patch tc` with one more `spec.tikv.replicas` first.",
     ),

@@ -119,7 +119,6 @@ def stateful_set(tc: TidbCluster, config_map_name: str) -> Json:
         tidb,
         template=template,
         claims=volumes.storage_volume_claims("tidb", spec),
-        replacing_volumes=tc.status.tidb.vol_replace_in_progress,
     )
 
 

@@ -92,7 +92,6 @@ def stateful_set(tc: TidbCluster, config_map_name: str) -> Json:
             volumes.data_claim("tikv", tikv.storage_request, spec),
             *volumes.storage_volume_claims("tikv", spec),
         ],
-        replacing_volumes=tc.status.tikv.vol_replace_in_progress,
     )
 
 

@@ -66,6 +66,8 @@ def prune(value: Any, node: Json, path: str, unknown: list[str]) -> Any:
         property_ = property_of(node, name)
         if property_ is None:
             unknown.append(place)
+        elif isinstance(inner, _SCALARS):
+            kept[name] = inner
         elif inner or not _is_map(property_):
             kept[name] = prune(inner, property_, place, unknown)
     return kept
@@ -129,6 +131,9 @@ def _not_base64(text: str) -> int | None:
     end = good.end() if good else 0
     return None if end == len(text) and end % 4 == 0 else end
 
+
+_SCALARS = (str, int, float)
+"""What most fields hold; Python's booleans are among them."""
 
 _BASE64 = re.compile(r"[A-Za-z0-9+/]*={0,2}")
 _PYTHON_TYPES: Mapping[str, tuple[type, ...]] = {

@@ -43,7 +43,8 @@ def i9(act: Act) -> str | None:
         return None
     members = act.before.members
     healthy = sum(each.healthy for each in members)
-    if healthy <= len(members) // 2:
+    # a single member can't be restarted in any other way (lifecycle.md 7.3)
+    if healthy <= len(members) // 2 or (len(members) == 1 and not removed):
         return None
     total = len(members) - any(each.name == removed for each in members)
     # a partition restarts its pods one after another

@@ -23,11 +23,12 @@ def bounded(state: State) -> str | None:
     """I21: StatefulSets never ask for more than the spec and the failover limit allow."""
     for part in PARTS:
         live, wanted = state.stateful_set(part), spec_of(state.cluster, part)
-        spare = 1 if part != "tidb" else 0
-        if live and wanted and replicas(live) > max(_highest(state, part), wanted["replicas"]) + spare:
-            limit = int(wanted.get("maxFailoverCount", 3))
-            if replicas(live) > wanted["replicas"] + limit + spare:
-                return f"{part} has {replicas(live)} replicas, the spec asks for {wanted['replicas']} + {limit} at most"
+        if not live or not wanted:
+            continue
+        spare, limit = int(part != "tidb"), int(wanted.get("maxFailoverCount", 3))
+        # pods that are still there after the spec was lowered go one by one
+        if replicas(live) > max(wanted["replicas"] + limit, max(state.pods(part), default=-1) + 1) + spare:
+            return f"{part} has {replicas(live)} replicas, the spec asks for {wanted['replicas']} + {limit} at most"
     return None
 
 
@@ -62,11 +63,6 @@ def _given_up(act: Act) -> tuple[str, str]:
         return "pd", act.removed_member
     store = next((each for each in act.before.all_stores if each.id == act.removed_store), None)
     return ("tikv", pod_of(store)) if store else ("", "")
-
-
-def _highest(state: State, part: str) -> int:
-    """Pods that are still there after the spec was lowered."""
-    return max(state.pods(part), default=-1) + 1
 
 
 def _records_after(act: Act, part: str) -> Json:

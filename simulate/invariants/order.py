@@ -21,7 +21,9 @@ def i14(act: Act) -> str | None:
         return None
     pods = act.before.pods(act.part)
     hit = [ordinal for ordinal in act.restarts[1] if is_ready(pods[ordinal])]
-    undone = [o for o, pod in pods.items() if o >= before and (is_outdated(act.live, pod) or not is_ready(pod))]
+    # a pod that was scaled in, and is not gone yet, is nobody's to wait for
+    passed = [(o, pod) for o, pod in pods.items() if before <= o < act.replicas[1]]
+    undone = [o for o, pod in passed if is_outdated(act.live, pod) or not is_ready(pod)]
     if hit and undone:
         return f"the partition of {act.part} drops to {after} while {NAME}-{act.part}-{undone[0]} is not done"
     return None
@@ -70,12 +72,14 @@ def i18(act: Act) -> str | None:
     part, ordinals = act.leaving
     if not ordinals or is_suspended(act.before.cluster, part):
         return None
-    least = min(asked_for(act.before.cluster, part), act.replicas[0]) - parallelism(act.seen, part, out=False)
-    if act.replicas[1] < least:
-        return f"replicas of {part} go from {act.replicas[0]} to {act.replicas[1]}, {least} are needed"
+    wanted, slack = min(asked_for(act.before.cluster, part), act.replicas[0]), parallelism(act.seen, part, out=False)
+    # what has left the data plane before it was wanted again goes nevertheless
+    if act.replicas[1] < (wanted if part == "tidb" else wanted - slack):
+        return f"replicas of {part} go from {act.replicas[0]} to {act.replicas[1]}, {wanted} are wanted"
     ready = {ordinal for ordinal, pod in act.before.pods(part).items() if is_ready(pod)}
-    if part == "tidb" and ready.intersection(ordinals) and len(ready.difference(ordinals)) < least:
-        return f"{act.call} leaves {len(ready.difference(ordinals))} Ready pods of {part}, {least} are needed"
+    staying = ready.intersection(range(act.replicas[1]))
+    if part == "tidb" and ready.intersection(ordinals) and len(staying) < wanted - slack:
+        return f"{act.call} leaves {len(staying)} Ready pods of {part}, {wanted} are wanted"
     return None
 
 

@@ -109,6 +109,7 @@ class Beginning:
         assert len(set(self.data.values())) <= 1
 
 
+@pytest.mark.slow
 def test_F40_no_order_of_events_makes_two_clusters() -> None:
     events = [name for name, weight in _WEIGHTS.items() for _ in range(weight)]
     begun = 0

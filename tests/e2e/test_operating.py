@@ -1,7 +1,11 @@
-"""Operating a cluster in both worlds: one way undisturbed, the next with an operator that is killed at random times."""
+"""Operating a cluster: one way undisturbed, the next with an operator that is killed at random times.
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+All of it is done on the real control plane. In the sandbox the simulator does it, in many more ways; two scenarios tell
+here that the process does there what its parts do in the simulator.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -11,11 +15,14 @@ from kube.resources import LEASES, PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS
 from ports.randomness import SeededRandomness
 from sandbox.conditions import condition, holds
 from tests.e2e import operators
-from tests.e2e.operators import QUICK_LEASE
+from tests.e2e.operators import QUICK_LEASE, Operator
 from tests.e2e.waiting import eventually, pause
 from tests.e2e.worlds import OPERATOR_NAMESPACE, Place, conditions, create_cluster, sample
 
 pytestmark = pytest.mark.slow
+_on_the_real_one = pytest.mark.parametrize(
+    "place", [pytest.param("real", marks=pytest.mark.controlplane)], indirect=True
+)
 
 _NAME = "basic"
 _KILLS = 3
@@ -25,13 +32,17 @@ _PATIENCE = 60.0
 Spec = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
 class Scene:
-    """A cluster in a namespace of a world."""
+    """A cluster in a namespace of a world, and the operator that works there."""
 
-    place: Place
-    namespace: str
-    randomness: SeededRandomness = field(default_factory=lambda: SeededRandomness(5))
+    def __init__(self, place: Place, namespace: str, running: contextlib.ExitStack) -> None:
+        """`running` ends whatever was started."""
+        self.place = place
+        self.namespace = namespace
+        self._running = running
+        self._randomness = SeededRandomness(5)
+        self._environment = place.environment()
+        self._operator = self._start()
 
     def create(self, *, store_down_after: str = "30m", **replicas: int) -> None:
         """A Ready cluster of so many pods a component."""
@@ -48,19 +59,23 @@ class Scene:
         self.work_until(lambda: done() and self.is_settled, kills)
 
     def work_until(self, done: Callable[[], bool], kills: int = 0) -> None:
-        """Let operators work, one after another."""
-        environment = self.place.environment()
+        """Let the operator work; `kills` times it dies on the way, and another one takes over."""
         for _ in range(kills):
-            with operators.running(self.place.new_log(), environment, *_FLAGS) as operator:
-                eventually(lambda: operator.has_said(event="controller started"))
-                pause(self.randomness.uniform(0.0, 1.5))
-                operator.kill()
-            self.place.client.delete(LEASES, operators.lease_name(environment), OPERATOR_NAMESPACE)
-        with operators.running(self.place.new_log(), environment, *_FLAGS) as operator:
-            eventually(lambda: operator.has_said(event="controller started"))
-            eventually(
-                done, _PATIENCE, lambda: (conditions(self.place.client, _NAME, self.namespace), operator.said[-2000:])
-            )
+            pause(self._randomness.uniform(0.0, 1.5))
+            self._operator.kill()
+            self._operator.wait()
+            self.place.client.delete(LEASES, operators.lease_name(self._environment), OPERATOR_NAMESPACE)
+            self._operator = self._start()
+
+        def told() -> object:
+            return conditions(self.place.client, _NAME, self.namespace), self._operator.said[-2000:]
+
+        eventually(done, _PATIENCE, told)
+
+    def _start(self) -> Operator:
+        operator = self._running.enter_context(operators.running(self.place.new_log(), self._environment, *_FLAGS))
+        eventually(lambda: operator.has_said(event="controller started"))
+        return operator
 
     @property
     def cluster(self) -> Json:
@@ -131,14 +146,16 @@ class Scene:
 
 
 @pytest.fixture
-def scene(place: Place, namespace: str) -> Scene:
-    return Scene(place, namespace)
+def scene(place: Place, namespace: str) -> Iterator[Scene]:
+    with contextlib.ExitStack() as running:
+        yield Scene(place, namespace, running)
 
 
 def names(component: str, count: int) -> set[str]:
     return {f"{_NAME}-{component}-{ordinal}" for ordinal in range(count)}
 
 
+@_on_the_real_one
 def test_an_upgrade_restarts_each_pod_once_and_leaves_no_scheduler(scene: Scene) -> None:
     scene.create(pd=3, tikv=3, tidb=2)
     for version, kills in (("v8.5.3", 0), ("v8.5.4", _KILLS)):
@@ -152,6 +169,7 @@ def test_an_upgrade_restarts_each_pod_once_and_leaves_no_scheduler(scene: Scene)
         assert (names("pd", 3), names("tikv", 3)) == (scene.members(), scene.stores())
 
 
+@_on_the_real_one
 def test_a_configuration_rolls_its_component_alone(scene: Scene) -> None:
     scene.create(pd=3, tikv=3, tidb=2)
     others = scene.pods("pd") | scene.pods("tidb")
@@ -167,6 +185,7 @@ def test_a_configuration_rolls_its_component_alone(scene: Scene) -> None:
         assert set() == scene.evicting()
 
 
+@_on_the_real_one
 @pytest.mark.parametrize("component", ["tikv", "pd"])
 def test_growing_from_three_to_five_and_back(scene: Scene, component: str) -> None:
     scene.create(pd=3, tikv=3, tidb=1)
@@ -180,6 +199,7 @@ def test_growing_from_three_to_five_and_back(scene: Scene, component: str) -> No
     assert set() == scene.evicting()
 
 
+@_on_the_real_one
 @pytest.mark.parametrize("component", ["tikv", "tidb"])
 def test_a_lost_pod_gets_a_substitute(scene: Scene, component: str) -> None:
     scene.create(store_down_after="15s", pd=3, tikv=3, tidb=2)
@@ -192,6 +212,7 @@ def test_a_lost_pod_gets_a_substitute(scene: Scene, component: str) -> None:
     scene.work_until(is_replaced, kills=_KILLS)
 
 
+@_on_the_real_one
 def test_a_lost_pd_comes_back_as_a_new_member(scene: Scene) -> None:
     scene.create(pd=3, tikv=3, tidb=1)
     lost = f"{_NAME}-pd-1"
@@ -231,6 +252,7 @@ def test_volumes_grow_and_no_pod_is_restarted(scene: Scene) -> None:
         assert before == scene.pods("tikv")
 
 
+@_on_the_real_one
 @pytest.mark.parametrize("component", ["pd", "tikv", "tidb"])
 def test_a_bad_image_and_its_revert_heal_without_a_hand(scene: Scene, component: str) -> None:
     scene.create(pd=3, tikv=3, tidb=2)

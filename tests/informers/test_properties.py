@@ -1,5 +1,6 @@
 """Whatever happens between server and informer, the cache ends equal to the server (TEST-5)."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -142,6 +143,7 @@ _act = st.one_of(st.sampled_from(_CHANGES), st.sampled_from(_PROGRESS), st.sampl
 _acts = st.lists(st.tuples(_act, st.sampled_from(_NAMES)), min_size=30, max_size=60)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=100)
 @given(_acts, st.booleans())
 def test_TEST_5_and_INF_43_store_and_handlers_end_equal_to_the_server(

@@ -23,6 +23,7 @@ def _read(pieces: list[bytes]) -> tuple[list[Any], list[Any], str]:
     return early, [json.loads(bytes(raw)) for raw in rest.items or ()], rest.metadata.resource_version
 
 
+@pytest.mark.slow
 @given(_ITEMS, st.booleans(), st.booleans(), st.lists(st.integers(0, 400)))
 def test_TH_6_however_a_list_is_cut_it_has_the_same_items(
     items: list[Any], sorted_keys: bool, blanks: bool, cuts: list[int]

@@ -2,7 +2,6 @@
 
 import pytest
 
-from apis.tidbcluster import TidbCluster
 from member.pd import desired as pd
 from member.tidb import desired as tidb
 from member.tikv import desired as tikv
@@ -43,14 +42,8 @@ def test_3_3_pod_management_policy(own: str, whole: str, expected: str) -> None:
     assert expected == pd.stateful_set(tc, "cm")["spec"]["podManagementPolicy"]
 
 
-@pytest.mark.parametrize(
-    "tc",
-    [
-        cluster(statefulSetUpdateStrategy="OnDelete"),
-        cluster(status={"pd": {"volReplaceInProgress": True}}),
-    ],
-)
-def test_3_8_on_delete_by_wish_or_while_volumes_are_replaced(tc: TidbCluster) -> None:
+def test_3_8_on_delete_is_the_users_wish() -> None:
+    tc = cluster(statefulSetUpdateStrategy="OnDelete")
     assert {"type": "OnDelete"} == pd.stateful_set(tc, "cm")["spec"]["updateStrategy"]
 
 

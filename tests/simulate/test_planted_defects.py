@@ -1,9 +1,7 @@
 """The checks can fail: each test plants one defect in the operator, and the simulator must name the rule it breaks."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
-import msgspec
 import pytest
 
 import controllers.tidbcluster.sync
@@ -12,6 +10,8 @@ import member.pd.sync
 import member.pd.upgrade
 import member.proofs
 import member.rolling
+import member.tidb.sync
+import member.tidb.upgrade
 import member.tikv.sync
 import member.tikv.upgrade
 import member.witnesses
@@ -20,54 +20,22 @@ from controllers.tidbcluster import stages
 from kube.objects import Json
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, TIDB_CLUSTERS
 from member.departure import Departure
-from member.outcome import Done, Outcome
 from member.proofs import Proof
 from member.round import Round
-from simulate.generate import generated
-from simulate.oracles import compare, reference
 from simulate.plan import Edit, Plan, World
-from simulate.run import Outcome as RunOutcome
-from simulate.run import prepare, run
+from tests.simulate.planting import rogue, rules, short
 
 pytestmark = pytest.mark.slow
 
-Plant = Callable[[], object]
-
-
-def _short(name: str, seconds: float = 60.0) -> Plan:
-    """A workload with less time: a defect shows at once."""
-    return msgspec.structs.replace(generated(name), budget=seconds)
-
-
-def _broken(plan: Plan, plant: Plant) -> RunOutcome:
-    """What comes of a plan when a defect is planted once its world is ready."""
-    engine = prepare(plan)
-    plant()
-    return run(engine, plan)
-
-
-def _rules(plan: Plan, plant: Plant) -> set[str]:
-    return {violation.rule for violation in _broken(plan, plant).violations}
-
-
-def _rogue(act: Callable[[Round], object], monkeypatch: pytest.MonkeyPatch) -> Plant:
-    """A stage that does what no stage may."""
-
-    def stage(round_: Round) -> Outcome:
-        act(round_)
-        return Done()
-
-    return lambda: monkeypatch.setattr(stages, "STAGES", (*stages.STAGES, stages.Stage("rogue", stage)))
-
 
 def test_without_a_defect_nothing_is_blamed() -> None:
-    assert set() == _rules(_short("tikv-out"), lambda: None)
+    assert set() == rules(short("tikv-out"), lambda: None)
 
 
 def test_I20_a_stage_that_forgets_its_gate(monkeypatch: pytest.MonkeyPatch) -> None:
     ungated = replace(member.tikv.sync._TIKV, gate=lambda _: None)
 
-    assert "I20" in _rules(_short("bring-up"), lambda: monkeypatch.setattr(member.tikv.sync, "_TIKV", ungated))
+    assert "I20" in rules(short("bring-up"), lambda: monkeypatch.setattr(member.tikv.sync, "_TIKV", ungated))
 
 
 def test_I36_a_status_treated_as_good_after_a_failed_observation(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,7 +45,7 @@ def test_I36_a_status_treated_as_good_after_a_failed_observation(monkeypatch: py
     def good(_: TidbCluster) -> tuple[bool, str, str]:
         return True, "Ready", "TiDB cluster is fully up and running"
 
-    assert "I36" in _rules(plan, lambda: monkeypatch.setattr(controllers.tidbcluster.sync, "ready", good))
+    assert "I36" in rules(plan, lambda: monkeypatch.setattr(controllers.tidbcluster.sync, "ready", good))
 
 
 def test_O3_a_status_that_is_written_in_every_round(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,7 +56,7 @@ def test_O3_a_status_that_is_written_in_every_round(monkeypatch: pytest.MonkeyPa
 
     plant = lambda: monkeypatch.setattr(kube.apply, "_difference", restless)  # noqa: E731
 
-    assert "O3" in _rules(_short("tidb-out"), plant)
+    assert "O3" in rules(short("tidb-out"), plant)
 
 
 def test_I30_a_write_of_the_users_spec(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,15 +64,18 @@ def test_I30_a_write_of_the_users_spec(monkeypatch: pytest.MonkeyPatch) -> None:
         patch = {"spec": {"tidb": {"maxFailoverCount": 3}}}
         round_.doors.client.patch(TIDB_CLUSTERS, round_.name, round_.namespace, patch)
 
-    assert "I30" in _rules(_short("tidb-out"), _rogue(write, monkeypatch))
+    assert "I30" in rules(short("tidb-out"), rogue(write, monkeypatch))
 
 
 def test_O5_a_pod_deleted_without_looking(monkeypatch: pytest.MonkeyPatch) -> None:
+    deleted: list[str] = []
+
     def delete(round_: Round) -> None:
-        if round_.listers.pods.get(round_.namespace, "basic-tidb-3"):
+        if not deleted and round_.listers.pods.get(round_.namespace, "basic-tidb-3"):
+            deleted.append("basic-tidb-3")
             round_.doors.client.delete(PODS, "basic-tidb-3", round_.namespace)
 
-    assert "O5" in _rules(_short("tidb-out"), _rogue(delete, monkeypatch))
+    assert "O5" in rules(short("tidb-out"), rogue(delete, monkeypatch))
 
 
 def test_I1_I2_a_pvc_deleted_because_a_cache_does_not_show_its_pod(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,11 +84,11 @@ def test_I1_I2_a_pvc_deleted_because_a_cache_does_not_show_its_pod(monkeypatch: 
         if claim and round_.listers.pods.get(round_.namespace, "basic-tikv-9") is None:
             round_.doors.client.delete(PERSISTENT_VOLUME_CLAIMS, claim.metadata.name, round_.namespace)
 
-    assert {"I1", "I2", "O5"} <= _rules(_short("tidb-out"), _rogue(delete, monkeypatch))
+    assert {"I1", "I2", "O5"} <= rules(short("tidb-out"), rogue(delete, monkeypatch))
 
 
 def test_O7_a_stage_that_raises_what_nobody_expects(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "O7" in _rules(_short("tidb-out"), _rogue(lambda round_: round_.outcomes["missing"], monkeypatch))
+    assert "O7" in rules(short("tidb-out"), rogue(lambda round_: round_.outcomes["missing"], monkeypatch))
 
 
 def test_I26_a_stage_that_does_not_know_of_pause(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,7 +99,7 @@ def test_I26_a_stage_that_does_not_know_of_pause(monkeypatch: pytest.MonkeyPatch
         round_.tc.spec.paused = False
         honest(round_)
 
-    assert "I26" in _rules(plan, lambda: monkeypatch.setattr(stages, "run", impatient))
+    assert "I26" in rules(plan, lambda: monkeypatch.setattr(stages, "run", impatient))
 
 
 def test_I28_an_invalid_spec_that_is_acted_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,26 +110,39 @@ def test_I28_an_invalid_spec_that_is_acted_on(monkeypatch: pytest.MonkeyPatch) -
         monkeypatch.setattr(controllers.tidbcluster.sync, "validate", lambda _: [])
         monkeypatch.setattr(controllers.tidbcluster.sync, "immutability", lambda *_: [])
 
-    assert "I28" in _rules(plan, plant)
+    assert "I28" in rules(plan, plant)
 
 
 def test_I11_a_restart_that_does_not_wait_for_leaders(monkeypatch: pytest.MonkeyPatch) -> None:
     impatient = replace(member.tikv.upgrade.ROLLING, prepare=lambda *_: None)
     careless = replace(member.tikv.sync._TIKV, rolling=impatient)
 
-    assert "I11" in _rules(_short("tikv-upgrade"), lambda: monkeypatch.setattr(member.tikv.sync, "_TIKV", careless))
+    assert "I11" in rules(short("tikv-upgrade"), lambda: monkeypatch.setattr(member.tikv.sync, "_TIKV", careless))
 
 
 def test_I12_a_restart_of_the_pd_leader(monkeypatch: pytest.MonkeyPatch) -> None:
     plant = lambda: monkeypatch.setattr(member.pd.upgrade, "_transfer", lambda *_: None)  # noqa: E731
 
-    assert "I12" in _rules(_short("pd-upgrade"), plant)
+    assert "I12" in rules(short("pd-upgrade"), plant)
 
 
 def test_I10_I15_a_partition_that_is_reset(monkeypatch: pytest.MonkeyPatch) -> None:
     plant = lambda: monkeypatch.setattr(member.rolling, "_partition", lambda _: _strategy(0))  # noqa: E731
 
-    assert {"I15"} <= _rules(_short("tikv-upgrade"), plant)
+    assert {"I15"} <= rules(short("tikv-upgrade"), plant)
+
+
+def test_I16_a_component_that_does_not_wait_for_those_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    careless = replace(member.tidb.sync._TIDB, rolling=replace(member.tidb.upgrade.ROLLING, blocked=lambda _: None))
+
+    assert "I16" in rules(short("upgrade"), lambda: monkeypatch.setattr(member.tidb.sync, "_TIDB", careless))
+
+
+def test_I17_more_pods_at_once_than_the_user_wants(monkeypatch: pytest.MonkeyPatch) -> None:
+    scaling = member.tidb.sync._TIDB.scaling
+    hasty = replace(member.tidb.sync._TIDB, scaling=replace(scaling, out=replace(scaling.out, limit=lambda _: 2)))
+
+    assert "I17" in rules(short("tidb-out"), lambda: monkeypatch.setattr(member.tidb.sync, "_TIDB", hasty))
 
 
 def test_I3_replicas_lowered_before_the_store_is_tombstone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,14 +150,14 @@ def test_I3_replicas_lowered_before_the_store_is_tombstone(monkeypatch: pytest.M
     scaling = replace(member.tikv.sync._TIKV.scaling, in_=early)
     careless = replace(member.tikv.sync._TIKV, scaling=scaling)
 
-    assert "I3" in _rules(_short("tikv-in"), lambda: monkeypatch.setattr(member.tikv.sync, "_TIKV", careless))
+    assert "I3" in rules(short("tikv-in"), lambda: monkeypatch.setattr(member.tikv.sync, "_TIKV", careless))
 
 
 def test_I4_replicas_lowered_while_the_member_is_in_pd(monkeypatch: pytest.MonkeyPatch) -> None:
     early = replace(member.pd.sync._PD.scaling.in_, leave=_at_once)
     careless = replace(member.pd.sync._PD, scaling=replace(member.pd.sync._PD.scaling, in_=early))
 
-    assert "I4" in _rules(_short("pd-in"), lambda: monkeypatch.setattr(member.pd.sync, "_PD", careless))
+    assert "I4" in rules(short("pd-in"), lambda: monkeypatch.setattr(member.pd.sync, "_PD", careless))
 
 
 def test_I22_a_failover_on_one_witness(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,23 +165,12 @@ def test_I22_a_failover_on_one_witness(monkeypatch: pytest.MonkeyPatch) -> None:
         at=1, verb="network_cut", arguments={"target": "default/basic-pd-1", "origin": "default/(peers)"}, seconds=0
     )
     plan = Plan(name="cut off", cluster="brittle", budget=120.0, faults=(cut,))
-    assert "I22" not in _rules(plan, lambda: None)
+    assert "I22" not in rules(plan, lambda: None)
 
     def credulous(component_says_so: bool, *_: object) -> bool:
         return component_says_so
 
-    assert "I22" in _rules(plan, lambda: monkeypatch.setattr(member.witnesses, "is_lost", credulous))
-
-
-def test_O1_an_evict_leader_scheduler_that_stays_behind(monkeypatch: pytest.MonkeyPatch) -> None:
-    plan = _short("tikv-upgrade", 120.0)
-    honest = reference([_broken(plan, lambda: None)])
-
-    def plant() -> None:
-        monkeypatch.setattr("dataplane.pd.PDClient.end_evict_leaders", lambda *_: None)
-
-    found = {violation.what.partition(" ")[0] for violation in compare(_broken(plan, plant), honest)}
-    assert "pd/evicting" in found
+    assert "I22" in rules(plan, lambda: monkeypatch.setattr(member.witnesses, "is_lost", credulous))
 
 
 def _strategy(partition: int) -> Json:

@@ -38,6 +38,7 @@ def test_10_3_a_fourth_member_joins(three: OperatorWorld) -> None:
     assert cluster_id == three.cluster()["status"]["clusterID"]
 
 
+@pytest.mark.slow
 def test_F40_nothing_bootstraps_when_every_volume_of_a_known_cluster_is_lost(three: OperatorWorld) -> None:
     cluster_id = three.cluster()["status"]["clusterID"]
     lose_every_volume_of_pd(three)

@@ -105,7 +105,7 @@ def test_9_2_a_pd_member_on_a_lost_node_is_replaced_and_given_back(world: Operat
     record = status(world, "pd")["failureMembers"]["basic-pd-2"]
     assert (member, {claim: {}}) == (record["memberID"], record["pvcUIDSet"])
     assert ["basic-pd-0", "basic-pd-1"] == members(world)
-    assert ["delete pods basic-pd-2", "delete persistentvolumeclaims pd-basic-pd-2"] == deletions(world)
+    assert ["delete persistentvolumeclaims pd-basic-pd-2", "delete pods basic-pd-2"] == deletions(world)
     world.run_until(lambda: said(world, "pd")[0] == "PDFailedOver")
     assert ["basic-pd-0", "basic-pd-1", "basic-pd-3"] == members(world)
 

@@ -267,6 +267,19 @@ def test_F36_a_member_that_pd_kept_stays(wide_pd: OperatorWorld) -> None:
     assert ({}, []) == (claim_marks(wide_pd), wide_pd.asked_replicas("pd"))
 
 
+def test_I18_a_tidb_that_serves_stays_while_those_that_are_to_stay_do_not(world: OperatorWorld) -> None:
+    tidb = ready_with(world, "tidb", 4)
+    heal = [tidb.world.faults.pod_unready(f"{NAMESPACE}/basic-tidb-{ordinal}") for ordinal in (0, 1)]
+    tidb.change(tidb={"replicas": 2})
+    tidb.run(30.0)
+    assert [] == tidb.asked_replicas("tidb")
+    sentence = "tidb: basic-tidb-3 serves until more of the 2 pods that stay are Ready; 0 are"
+    assert sentence == tidb.condition("Progressing")["message"]
+    heal[0]()
+    tidb.run(30.0)
+    assert [3, 2] == tidb.asked_replicas("tidb")
+
+
 def test_8_7_tidb_shrinks_by_its_parallelism(world: OperatorWorld) -> None:
     tidb = ready_with(world, "tidb", 4)
     tidb.change(tidb={"replicas": 1, "scalePolicy": {"scaleInParallelism": 2}})

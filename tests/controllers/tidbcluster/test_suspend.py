@@ -137,6 +137,7 @@ def test_3_2_paused_beats_suspend(basic: OperatorWorld) -> None:
     assert before == uids(basic, PODS)
 
 
+@pytest.mark.slow
 def test_I31_a_new_process_after_every_write_ends_the_same(basic: OperatorWorld) -> None:
     claims = uids(basic, PERSISTENT_VOLUME_CLAIMS)
     for spec, end in ((SUSPEND, "Suspended"), (None, "Done")):

@@ -173,13 +173,6 @@ def test_10_2_what_can_not_be_is_refused_by_field_and_claim(basic: OperatorWorld
     assert [] == [w for w in basic.writes() if "tidbclusters" not in w and "events" not in w]
 
 
-def test_10_4_replacing_volumes_is_refused_by_name(basic: OperatorWorld) -> None:
-    basic.change(enablePVCReplace=True)
-    basic.run_until_ready()
-    basic.change(tikv={"storageClassName": "other"})
-    assert refusal(basic).endswith("spec.enablePVCReplace has no effect: this version can't replace volumes")
-
-
 def test_10_2_a_class_that_forbids_growing_is_told_and_growing_goes_on_when_it_allows(basic: OperatorWorld) -> None:
     basic.admin.patch(STORAGE_CLASSES, "standard", "", {"allowVolumeExpansion": False})
     grow(basic)

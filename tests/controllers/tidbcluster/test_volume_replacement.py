@@ -1,0 +1,113 @@
+"""Volumes that can't become what the spec wants are made anew, when the user lets them (lifecycle.md 10.4)."""
+
+import pytest
+
+from kube.objects import Json
+from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, STORAGE_CLASSES
+from tests.operator_world import NAMESPACE, OperatorWorld, sample
+
+_LONG = 1800.0
+
+
+@pytest.fixture
+def three(world: OperatorWorld) -> OperatorWorld:
+    """3/3/2, Ready; volumes may be replaced."""
+    cluster = sample("basic")
+    cluster["spec"]["enablePVCReplace"] = True
+    for component, replicas in (("pd", 3), ("tikv", 3), ("tidb", 2)):
+        cluster["spec"][component]["replicas"] = replicas
+    world.apply(cluster)
+    world.run_until_ready()
+    world.forget()
+    return world
+
+
+def claims(world: OperatorWorld, component: str) -> dict[str, Json]:
+    """The claims of the pods that the spec wants, by name."""
+    replicas = world.cluster()["spec"][component]["replicas"]
+    names = {f"{component}-basic-{component}-{ordinal}" for ordinal in range(replicas)}
+    found = {claim["metadata"]["name"]: claim for claim in world.every(PERSISTENT_VOLUME_CLAIMS)}
+    return {name: found[name] for name in sorted(names)}
+
+
+def uids(objects: dict[str, Json]) -> set[str]:
+    return {each["metadata"]["uid"] for each in objects.values()}
+
+
+def pods(world: OperatorWorld, component: str) -> dict[str, str]:
+    found = {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in world.every(PODS)}
+    return {name: uid for name, uid in found.items() if f"-{component}-" in name}
+
+
+def stores_up(world: OperatorWorld) -> int:
+    """How many stores PD calls Up."""
+    pd = world.world.data_plane.pd_cluster(NAMESPACE, "basic")
+    assert pd is not None
+    return sum(pd.stores.state_name(store, world.clock.now()) == "Up" for store in pd.stores.all())
+
+
+@pytest.mark.slow
+def test_10_4_stores_move_to_smaller_volumes_one_after_another(three: OperatorWorld) -> None:
+    before, others = uids(claims(three, "tikv")), pods(three, "pd") | pods(three, "tidb")
+    counted: list[int] = []
+
+    def done() -> bool:
+        counted.append(stores_up(three))
+        return three.reason() == "Done"
+
+    three.change(tikv={"requests": {"storage": "512Mi"}})
+    three.run_until(lambda: three.reason() == "ReplacingVolume")
+    three.run_until(done, _LONG)
+    three.run(5)
+
+    after = claims(three, "tikv")
+    assert set() == before & uids(after)
+    assert {"512Mi"} == {claim["spec"]["resources"]["requests"]["storage"] for claim in after.values()}
+    assert (3, 3) == (three.replicas("tikv"), len(pods(three, "tikv")))
+    assert min(counted) >= 3
+    assert others == pods(three, "pd") | pods(three, "tidb")
+    assert "volReplaceInProgress" not in three.cluster()["status"]["tikv"]
+    template = three.get(STATEFUL_SETS, "basic-tikv")["spec"]["volumeClaimTemplates"][0]
+    assert "512Mi" == template["spec"]["resources"]["requests"]["storage"]
+
+
+def test_10_4_pd_members_move_to_another_class(three: OperatorWorld) -> None:
+    before, cluster_id = uids(claims(three, "pd")), three.cluster()["status"]["clusterID"]
+    three.change(pd={"storageClassName": "fast"})
+    three.run_until(lambda: "unbound immediate PersistentVolumeClaims" in three.progressing)
+    three.run(60.0)
+    assert before == uids(claims(three, "pd"))
+
+    standard = three.admin.get(STORAGE_CLASSES, "standard", "").decode()
+    three.admin.create(STORAGE_CLASSES, standard | {"metadata": {"name": "fast"}})
+    three.run_until(lambda: three.reason() == "Done", _LONG)
+
+    after = claims(three, "pd")
+    assert set() == before & uids(after)
+    assert {"fast"} == {claim["spec"]["storageClassName"] for claim in after.values()}
+    assert 3 == three.replicas("pd")
+    status = three.cluster()["status"]
+    assert (cluster_id, 3) == (status["clusterID"], len(status["pd"]["members"]))
+
+
+def test_10_4_what_is_left_stays_when_it_is_taken_back(three: OperatorWorld) -> None:
+    before = claims(three, "tikv")
+    three.change(tikv={"requests": {"storage": "512Mi"}})
+    three.run_until(lambda: three.replicas("tikv") == 4)
+    three.change(enablePVCReplace=False, tikv={"requests": {"storage": "1Gi"}})
+    three.run_until(lambda: three.reason() == "Done" and three.replicas("tikv") == 3, _LONG)
+    assert before.keys() == claims(three, "tikv").keys()
+    assert uids(before) == uids(claims(three, "tikv"))
+
+
+def test_10_4_two_stores_are_too_few_to_begin(world: OperatorWorld) -> None:
+    cluster = sample("basic")
+    cluster["spec"]["enablePVCReplace"] = True
+    world.apply(cluster)
+    world.run_until_ready()
+    before = pods(world, "tikv")
+    world.change(tikv={"requests": {"storage": "512Mi"}})
+    world.run_until(lambda: world.reason() == "TooFewStores")
+    world.run(60)
+    assert before == pods(world, "tikv")
+    assert world.condition("Progressing")["message"].endswith("set 3 or more")

@@ -1,0 +1,43 @@
+"""Runs of the simulator in which the operator has a defect."""
+
+from collections.abc import Callable
+
+import msgspec
+import pytest
+
+from controllers.tidbcluster import stages
+from member.outcome import Done, Outcome
+from member.round import Round
+from simulate.generate import generated
+from simulate.plan import Plan
+from simulate.run import Outcome as RunOutcome
+from simulate.run import prepare, run
+
+Plant = Callable[[], object]
+
+
+def short(name: str, seconds: float = 60.0) -> Plan:
+    """A workload with less time: a defect shows at once."""
+    return msgspec.structs.replace(generated(name), budget=seconds)
+
+
+def broken(plan: Plan, plant: Plant) -> RunOutcome:
+    """What comes of a plan when a defect is planted once its world is ready."""
+    engine = prepare(plan)
+    plant()
+    return run(engine, plan)
+
+
+def rules(plan: Plan, plant: Plant) -> set[str]:
+    """The ids of what is blamed then."""
+    return {violation.rule for violation in broken(plan, plant).violations}
+
+
+def rogue(act: Callable[[Round], object], monkeypatch: pytest.MonkeyPatch) -> Plant:
+    """A stage that does what no stage may."""
+
+    def stage(round_: Round) -> Outcome:
+        act(round_)
+        return Done()
+
+    return lambda: monkeypatch.setattr(stages, "STAGES", (*stages.STAGES, stages.Stage("rogue", stage)))

@@ -1,0 +1,64 @@
+"""What oracles and lasting invariants are measured against."""
+
+import re
+
+import pytest
+
+from kube.objects import Json
+from simulate import invariants
+from simulate.calm import Calm
+from simulate.oracles import straight
+from simulate.plan import Crash, Edit, Plan, Stale
+from simulate.trees import difference, merged
+
+
+def test_every_invariant_is_judged_or_an_oracle_stands_for_it() -> None:
+    judged = {*invariants.ON_WRITE, *invariants.ON_STATE, *invariants.LASTING}
+    stood_for = set(re.findall(r"\bI\d+\b", invariants.__doc__ or ""))
+    assert set() == {f"I{number}" for number in range(1, 41)} - judged - stood_for
+
+
+def _plan(*specs: Json) -> Plan:
+    return Plan(name="p", edits=tuple(Edit(at=float(number), spec=spec) for number, spec in enumerate(specs)))
+
+
+def _label(value: str | None) -> Json:
+    return {"tidb": {"labels": {"team": value}}}
+
+
+def test_O6_the_direct_way_to_where_a_plan_began_is_to_do_nothing() -> None:
+    direct = straight(_plan(_label("a"), {"tidb": {"labels": None}}))
+    assert direct is not None
+    assert () == direct.edits
+
+
+def test_O6_the_direct_way_leaves_out_what_is_taken_back() -> None:
+    direct = straight(_plan({"pd": {"version": "v1"}, "tikv": {"version": "v2"}}, {"pd": {"version": None}}))
+    assert direct is not None
+    assert [{"tikv": {"version": "v2"}}] == [edit.spec for edit in direct.edits]
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        pytest.param(_plan(_label("a"), _label("b")), id="nothing is taken back"),
+        pytest.param(_plan({"tikv": {"replicas": 5}}, {"tikv": {"replicas": 3}}), id="volumes stay"),
+    ],
+)
+def test_O6_a_plan_without_another_way(plan: Plan) -> None:
+    assert straight(plan) is None
+
+
+def test_a_merge_patch_makes_one_tree_of_another() -> None:
+    old: Json = {"a": {"b": 1, "c": [1]}, "d": 2, "e": {"f": 3}}
+    new: Json = {"a": {"b": 1, "c": [2]}, "e": {"f": 3}, "g": {"h": 4}}
+    patch = difference(old, new)
+    assert {"a": {"c": [2]}, "d": None, "g": {"h": 4}} == patch
+    assert new == merged(old, patch)
+
+
+def test_it_is_calm_when_the_last_fault_is_over() -> None:
+    calm = Calm([Stale(at=10.0, seconds=20.0), Crash(write=3, seconds=5.0)])
+    assert [0.0, None, 30.0] == [calm.since(at) for at in (9.0, 29.0, 31.0)]
+    calm.wrote(3, 40.0)
+    assert [None, 45.0] == [calm.since(at) for at in (44.0, 50.0)]

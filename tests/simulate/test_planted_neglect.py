@@ -1,0 +1,168 @@
+"""The checks can fail: what is forgotten, left behind, done too early or too often is found, too."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+import controllers.tidbcluster.sync
+import kube.apply
+import member.pd.failover
+import member.pd.scale_in
+import member.pd.sync
+import member.scaling
+import member.suspend
+import member.sync
+import member.tidb.smooth_upgrade
+import member.tidb.sync
+import meta.orphan_pods
+import meta.reclaim_policy
+from kube.objects import Json, Object
+from kube.semantic import merge_patch
+from member import reach
+from member.outcome import Outcome
+from member.round import Round
+from member.scaling import Scaling, Size
+from member.witnesses import Failing
+from meta.looking import own_claims
+from simulate.oracles import compare, compare_ways, reference, straight
+from simulate.plan import Edit, Plan, World
+from tests.simulate.planting import broken, rogue, rules, short
+
+pytestmark = pytest.mark.slow
+
+
+def test_O1_I13_an_evict_leader_scheduler_that_stays_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = short("tikv-upgrade", 120.0)
+    honest = reference([broken(plan, lambda: None)])
+
+    def plant() -> None:
+        monkeypatch.setattr("dataplane.pd.PDClient.end_evict_leaders", lambda *_: None)
+
+    outcome = broken(plan, plant)
+    assert "I13" in {violation.rule for violation in outcome.violations}
+    assert "pd/evicting" in {violation.what.partition(" ")[0] for violation in compare(outcome, honest)}
+
+
+def test_I6_volumes_that_are_to_go_with_claims_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = meta.reclaim_policy.set_policy
+
+    def careless(round_: Round, claim: Object, volume: Object, _: str) -> None:
+        honest(round_, claim, volume, "Delete")
+
+    assert "I6" in rules(short("tidb-out"), lambda: monkeypatch.setattr(meta.reclaim_policy, "set_policy", careless))
+
+
+def test_I8_two_members_that_leave_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    scaling = member.pd.sync._PD.scaling
+    hasty = replace(member.pd.sync._PD, scaling=replace(scaling, in_=replace(scaling.in_, limit=lambda _: 2)))
+
+    def plant() -> None:
+        monkeypatch.setattr(member.pd.sync, "_PD", hasty)
+        monkeypatch.setattr(member.pd.scale_in, "_too_early", lambda _: None)
+
+    assert "I8" in rules(short("pd-in"), plant)
+
+
+def test_I18_a_scale_in_that_goes_too_far(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = member.scaling.next_size
+
+    def too_few(round_: Round, component: str, scaling: Scaling, body: Json, desired: Json) -> Size:
+        if component == "tidb":
+            return Size(max(body["spec"]["replicas"] - 1, 1))
+        return honest(round_, component, scaling, body, desired)
+
+    assert "I18" in rules(short("tidb-in", 30.0), lambda: monkeypatch.setattr(member.sync, "next_size", too_few))
+
+
+def test_I23_a_member_that_goes_before_its_record_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = member.pd.failover._mark
+
+    def hasty(round_: Round, lost: Failing) -> Outcome:
+        honest(round_, lost)
+        (record,) = round_.status.pd.failure_members.values()
+        return member.pd.failover._replace(round_, record, [lost])
+
+    def plant() -> None:
+        monkeypatch.setattr(member.pd.failover, "live_status", lambda round_: round_.status)
+        monkeypatch.setattr(member.pd.failover, "_mark", hasty)
+
+    assert "I23" in rules(short("pd-failover", 180.0), plant)
+
+
+def test_I37_components_that_are_suspended_in_the_wrong_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    backwards = tuple(reversed(member.suspend.ORDER))
+
+    assert "I37" in rules(short("suspend-resume"), lambda: monkeypatch.setattr(member.suspend, "ORDER", backwards))
+
+
+def test_I38_a_pending_pod_that_is_taken_for_an_orphan(monkeypatch: pytest.MonkeyPatch) -> None:
+    pending = World(at=0.5, verb="pod_pending", arguments={"pod": "default/basic-tikv-3"}, seconds=0)
+    edit = Edit(at=1, spec={"tikv": {"replicas": 4}})
+    plan = Plan(name="pending", budget=30.0, edits=(edit,), faults=(pending,), ends="ScalingOut")
+    taken: list[Object] = []
+
+    def once(_: Round, __: object, pod: Object) -> list[str]:
+        taken.append(pod)
+        return own_claims(pod) if len(taken) == 1 else []
+
+    assert "I38" in rules(plan, lambda: monkeypatch.setattr(meta.orphan_pods, "_missing_claims", once))
+
+
+def test_I39_ddl_that_stays_paused(monkeypatch: pytest.MonkeyPatch) -> None:
+    rolling = replace(member.tidb.sync._TIDB.rolling, finish=lambda _: None)
+    forgetful = replace(member.tidb.sync._TIDB, rolling=rolling)
+
+    assert "I39" in rules(short("tidb-upgrade"), lambda: monkeypatch.setattr(member.tidb.sync, "_TIDB", forgetful))
+
+
+def test_I39_ddl_that_is_paused_before_that_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = member.tidb.smooth_upgrade._write
+
+    def late(round_: Round, marks: Json) -> None:
+        if len(marks) != 3:
+            honest(round_, marks)
+
+    plant = lambda: monkeypatch.setattr(member.tidb.smooth_upgrade, "_write", late)  # noqa: E731
+
+    assert "I39" in rules(short("tidb-upgrade"), plant)
+
+
+def test_I40_O9_a_stage_that_asks_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    def ask(round_: Round) -> None:
+        for _ in range(8):
+            reach.pd(round_).stores()
+
+    assert {"I40", "O9"} <= rules(short("tidb-out"), rogue(ask, monkeypatch))
+
+
+def test_I36_a_cluster_that_is_ready_before_it_is_complete(monkeypatch: pytest.MonkeyPatch) -> None:
+    premature: Callable[[Any], tuple[bool, str, str]] = lambda _: (True, "Ready", "it will be")  # noqa: E731
+
+    assert "I36" in rules(
+        short("tidb-out"), lambda: monkeypatch.setattr(controllers.tidbcluster.sync, "ready", premature)
+    )
+
+
+def test_O6_a_label_that_outlives_the_wish_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    given, taken = ({"tidb": {"service": {"labels": labels}}} for labels in ({"team": "a"}, None))
+    plan = Plan(name="there and back", budget=60.0, edits=(Edit(at=1, spec=given), Edit(at=20, spec=taken)))
+    direct = straight(plan)
+    assert direct is not None
+    known = reference([broken(direct, lambda: None)])
+    assert [] == list(compare_ways(broken(plan, lambda: None), known))
+
+    def sticky(live: Json, desired: Json, _: object) -> Json | None:
+        return merge_patch(live, desired, None)
+
+    outcome = broken(plan, lambda: monkeypatch.setattr(kube.apply, "merge_patch", sticky))
+    assert {"O6"} == {violation.rule for violation in compare_ways(outcome, known)}
+
+
+def test_O8_a_wait_of_which_nobody_tells(monkeypatch: pytest.MonkeyPatch) -> None:
+    silent = lambda _: (False, "Done", "everything is as the spec wants it")  # noqa: E731
+
+    assert "O8" in rules(
+        short("tikv-out"), lambda: monkeypatch.setattr(controllers.tidbcluster.sync, "progressing", silent)
+    )
