@@ -43,10 +43,11 @@ class Rolling:
     the place of the running one. `settling`: what a Ready pod on the new revision still lacks before the next one may
     go, as an end of "waiting until <pod> ..."; empty when nothing. `prepare`: makes a Ready pod let go of what it
     serves. `resume`: gives back what pods had let go of, except the named one, which is next; called in every round.
-    `finish`: what is left to do when all pods run the newest template; called in every round then. All of these answer
-    None when there is nothing (more) to do, and cost nothing then. `excused`: names of pods that nobody counts on, such
-    as those that failover has replaced. `forced`: whether the user wants the pods restarted without looking at the data
-    plane.
+    `finish`: what is left to do when all pods run the newest template; called in every round then. `relieve`: makes a
+    pod that is not Ready let go of what it serves all the same; when nobody answers it is restarted as it is. All of
+    these answer None when there is nothing (more) to do, and cost nothing then. `excused`: names of pods that nobody
+    counts on, such as those that failover has replaced. `forced`: whether the user wants the pods restarted without
+    looking at the data plane.
     """
 
     blocked: Callable[[Round], Hold | None]
@@ -56,6 +57,7 @@ class Rolling:
     begin: Callable[[Round, Json, Json], Hold | None] = _nothing_to_do
     resume: Callable[[Round, str], Hold | None] = _nothing_to_do
     finish: Callable[[Round], Hold | None] = _nothing_to_do
+    relieve: Callable[[Round, str], Hold | None] = _nothing_to_do
     forced: Callable[[Round], bool] = lambda _: False
 
 
@@ -278,7 +280,7 @@ def _begin(view: _View, desired: Json, changed: str) -> Roll:
         return Roll(True, _partition(0), Waiting("ForcedUpgrade", f"{changed}; all pods are restarted as they are"))
     step = next_step(pods)
     heals = isinstance(step, Restart | Replace) and view.may_heal(step.pod)
-    blocked = None if heals else view.blocked()
+    blocked = _unrelieved(view, step) if heals else view.blocked()
     blocked = blocked or _asked(view, lambda: view.rolling.begin(view.round_, view.body, desired))
     if blocked:
         return Roll(False, _held(view.body, pods), blocked)
@@ -295,12 +297,8 @@ def _go_on(view: _View) -> Roll:
     pods = view.standings(view.cached)
     held, step = _held(view.body, pods), next_step(pods)
     match step:
-        case Restart(pod):
-            what = f"{pod.name} is not Ready on the old revision: it is restarted first"
-            return _restart(view, step, held, what if pod.exists else f"waiting until {pod.name} is back")
-        case Replace(pod):
-            what = f"{pod.name} is not Ready on the old revision: it is replaced before the pods above it"
-            return _by_hand(view, step, what)
+        case Restart() | Replace():
+            return _heal(view, step, held)
         case Prepare() | Wait() if not _reaches(view.body, 0) and view.rolling.forced(view.round_):
             return Roll(True, _partition(0), _waiting(view, "all pods are restarted as they are"))
         case Wait(what):
@@ -339,6 +337,29 @@ def _asked(view: _View, question: Callable[[], Hold | None]) -> Hold | None:
         return question()
     except DataPlaneError as error:
         return Failed("DataPlaneUnreachable", f"{view.component}'s pods are restarted when this works again: {error}")
+
+
+def _heal(view: _View, step: Restart | Replace, held: Json) -> Roll:
+    """Restart a pod that is not Ready on the old revision."""
+    if unrelieved := _unrelieved(view, step):
+        return Roll(True, held, unrelieved)
+    pod = step.pod
+    if isinstance(step, Replace):
+        what = f"{pod.name} is not Ready on the old revision: it is replaced before the pods above it"
+        return _by_hand(view, step, what)
+    what = f"{pod.name} is not Ready on the old revision: it is restarted first"
+    return _restart(view, step, held, what if pod.exists else f"waiting until {pod.name} is back")
+
+
+def _unrelieved(view: _View, step: Step) -> Hold | None:
+    """What a pod that is not Ready does all the same, and must let go of before it is restarted."""
+    if not isinstance(step, Restart | Replace) or not step.pod.exists or _reaches(view.body, step.pod.ordinal):
+        return None
+    try:
+        return view.rolling.relieve(view.round_, step.pod.name)
+    except DataPlaneError:
+        # the way back stays open (F11)
+        return None
 
 
 def _restart(view: _View, step: Restart | Prepare, held: Json, what: str) -> Roll:

@@ -67,6 +67,8 @@ _VOLATILE = frozenset(
         "volume.kubernetes.io/selected-node",
         "topology.kubernetes.io/zone",
         "kubernetes.io/hostname",
+        # where the last roll came to its end
+        "partition",
         # which of the equal members leads is chance
         "leader",
         "leaderCount",

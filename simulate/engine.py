@@ -348,7 +348,8 @@ class Engine:
 
         def watched(key: str) -> Result | None:
             cached = self.operators[name].caches[TIDB_CLUSTERS].get(NAMESPACE, NAME)
-            token = _ROUND.set(Round(next(self._syncs), cached))
+            round_ = Round(next(self._syncs), cached)
+            token = _ROUND.set(round_)
             failed = True
             try:
                 result = sync(key)
@@ -361,7 +362,8 @@ class Engine:
                 raise
             finally:
                 _ROUND.reset(token)
-                self._manners.synced(name, key, failed)
+                if round_.calls:
+                    self._manners.synced(name, key, failed)
 
         return watched
 

@@ -1,8 +1,8 @@
 """Runs many plans in parallel processes.
 
 A world is prepared once for each place where plans begin; every plan then runs in a fork of the process that holds it,
-which shares its memory until it writes. Nothing here has threads, so a fork is a whole copy. What a child finds
-comes back through a pipe.
+which shares its memory until it writes. No world has threads before its plan begins, so a fork is a whole copy. What a
+child finds comes back through a pipe.
 """
 
 import gc

@@ -12,10 +12,14 @@ from simulate.calls import Call
 from simulate.calm import Calm
 from simulate.engine import Engine, Round
 from simulate.invariants import LASTING, ON_STATE, ON_WRITE
+from simulate.invariants.facts import parallelism
 from simulate.state import PARTS, State
 
-_CALLS_OF_A_SYNC = 24
-"""What a sync asks and tells at most, beside one call for each pod, as recorded (O9)."""
+_CALLS_OF_A_SYNC = 30
+_CALLS_FOR_A_POD = 3
+"""What a sync asks and tells at most, as recorded, with some room (O9)."""
+_CALLS_OF_A_MOVE = 12
+"""And for each further pod that may come or go at the same time."""
 
 
 class Violation(msgspec.Struct, frozen=True):
@@ -104,7 +108,10 @@ class Invariants:
                 self.blame(rule, what)
 
     def _judge_budget(self, round_: Round) -> None:
-        budget = _CALLS_OF_A_SYNC + sum(len(self.state.pods(part)) for part in PARTS)
+        budget = _CALLS_OF_A_SYNC + _CALLS_FOR_A_POD * sum(len(self.state.pods(part)) for part in PARTS)
+        cluster = self.state.cluster
+        at_once = max(parallelism(cluster, part, out=out) for part in PARTS for out in (True, False))
+        budget += _CALLS_OF_A_MOVE * (at_once - 1)
         if len(round_.calls) > budget:
             self.blame("O9", f"a sync of {round_.calls[0].key} makes more than {budget} calls")
 

@@ -40,7 +40,7 @@ class Manners:
             self._not_before[_sent(call)] = self._clock.now() + float(seconds)
 
     def synced(self, actor: str, key: str, failed: bool) -> None:
-        """A sync has ended."""
+        """A sync has ended that asked or told something."""
         if not failed:
             self._failed_at.pop((actor, key), None)
             return

@@ -22,10 +22,8 @@ _SHOWN = 5
 _LEFT_BEHIND = frozenset({"replicas", "storage", "storageVolumes"})
 """What is taken back in part: volumes stay when pods go, and never get smaller."""
 
-_HISTORY = re.compile(
-    r"\.updateStrategy\.rollingUpdate\.partition$|\.deployment\.kubernetes\.io/revision$|^configmaps/basic-[a-z]+-\d+\."
-)
-"""What tells of the way only: where rolls came to their end, how many, and texts that pods were started with once."""
+_HISTORY = re.compile(r"\.deployment\.kubernetes\.io/revision$|^configmaps/basic-[a-z]+-\d+\.")
+"""What tells of the way only: how often something was rolled, and texts that pods were started with once."""
 
 _MAKES_OR_ENDS = re.compile(r"(POST|DELETE) [a-z]+[.a-z0-9]* |DELETE .*/pd/api/v1/(store|members)/")
 """Creations and deletions of objects, of stores and of members; what else is posted to a component is idempotent."""

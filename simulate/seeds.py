@@ -40,6 +40,7 @@ def random_plan(seed: int) -> Plan:
         given=(NO_IMAGE,),
         faults=tuple(faults),
         reference=False,
+        interleaved=draw.integer(1, 4) == 1,
     )
 
 

@@ -56,7 +56,6 @@ _PLANS = (
         edits=(_change(tikv={"requests": {"storage": "2Gi"}}),),
     ),
     Plan(name="pd-volume-growth", budget=300.0, edits=(_change(pd={"requests": {"storage": "2Gi"}}),)),
-    Plan(name="pod-label", budget=600.0, edits=(_change(labels={"team": "a"}),)),
     Plan(
         name="tikv-in-taken-back",
         cluster="wide",

@@ -1,7 +1,8 @@
-"""How often the status of one cluster is written, so that no cluster is synced without end.
+"""How often the status of one cluster is written, and syncs that fail are tried, so that none is synced without end.
 
 Each write of a status brings its cluster back at once. Where two looks at the world differ each time, as when every
-other call reaches a PD member that has fallen behind, that would go on as fast as the API server answers (R19).
+other call reaches a PD member that has fallen behind, that would go on as fast as the API server answers (R19). So it
+would where two processes write one status: a second operator, or the leader before us, not gone yet (FP9).
 """
 
 import threading
@@ -14,6 +15,12 @@ BURST = 30
 
 RATE = 2.0
 """Writes of one status a second after that."""
+
+FAILURE = 3.0
+"""Writes that a failed sync counts for: a key that goes on failing is tried less than once in a second (R13)."""
+
+_FRACTION = 0.001
+"""Of a write: who waited for one may be that short of it, because fractions of seconds do not add up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,18 +39,26 @@ class Pace:
 
     def wrote(self, key: str) -> None:
         """Count a write."""
-        with self._lock:
-            self._left[key] = _Left(self._writes(key) - 1, self._clock.now())
+        self._count(key, 1.0)
+
+    def failed(self, key: str) -> None:
+        """Count a sync that failed: what it wrote brings it back at once, whatever its back-off."""
+        self._count(key, FAILURE)
 
     def pause(self, key: str) -> float:
         """Seconds to wait before this cluster is looked at, 0 while it has writes left."""
         with self._lock:
-            return max((1 - self._writes(key)) / RATE, 0.0)
+            missing = 1 - self._writes(key)
+        return missing / RATE if missing > _FRACTION else 0.0
 
     def forget(self, key: str) -> None:
         """Drop what is known of a key whose object is gone."""
         with self._lock:
             self._left.pop(key, None)
+
+    def _count(self, key: str, writes: float) -> None:
+        with self._lock:
+            self._left[key] = _Left(self._writes(key) - writes, self._clock.now())
 
     def _writes(self, key: str) -> float:
         left = self._left.get(key)

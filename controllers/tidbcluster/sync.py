@@ -34,7 +34,6 @@ from controllers.tidbcluster.conditions import (
 )
 from controllers.tidbcluster.own_writes import OwnWrites
 from controllers.tidbcluster.pace import Pace
-from controllers.tidbcluster.rivals import Rivals
 from controllers.turns import COME_BACK, Turns
 from kube.errors import Conflict, NotFound
 from kube.events import WARNING
@@ -81,7 +80,6 @@ class TidbClusterSync:
         self._metrics = metrics
         self._turns = turns
         self._own_writes = OwnWrites()
-        self._rivals = Rivals(doors.clock)
         self._pace = Pace(doors.clock)
         self._told_specs: dict[str, str] = {}
         self._silent: set[str] = set()
@@ -95,7 +93,13 @@ class TidbClusterSync:
     def __call__(self, key: str) -> Result | None:
         """Sync one key. Raises RequeueError for what is retried with back-off."""
         with self._turns.taking(key) as mine:
-            return self._sync(key) if mine else Result(requeue_after=COME_BACK)
+            if not mine:
+                return Result(requeue_after=COME_BACK)
+            try:
+                return self._sync(key)
+            except Exception:
+                self._pace.failed(key)
+                raise
 
     def _sync(self, key: str) -> Result | None:
         namespace, _, name = key.rpartition("/")
@@ -107,7 +111,7 @@ class TidbClusterSync:
             return None
         if self._own_writes.unseen(owner):
             return Result(requeue_after=_UNSEEN_WRITE_DELAY)
-        if pause := max(self._rivals.pause(owner), self._pace.pause(key)):
+        if pause := self._pace.pause(key):
             return Result(requeue_after=pause)
         try:
             tc = with_defaults(decode(owner.decode(), TidbCluster))
@@ -206,12 +210,10 @@ class TidbClusterSync:
             raise RequeueError(f"the status was not written: {error}") from error
         if written is not None:
             self._own_writes.remember(written)
-            self._rivals.wrote(written)
             self._pace.wrote(owner.key)
 
     def _forget(self, key: str, namespace: str, name: str) -> None:
         self._own_writes.forget(key)
-        self._rivals.forget(key)
         self._pace.forget(key)
         self._silent.discard(key)
         self._sightings.pop(key, None)

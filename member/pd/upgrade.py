@@ -41,6 +41,17 @@ def _prepare(round_: Round, pod: Object) -> Hold | None:
     return _transfer(round_, pd, name, healthy)
 
 
+def _relieve(round_: Round, pod: str) -> Waiting | None:
+    """A pod that is not Ready may lead all the same (I12)."""
+    if not round_.status.pd.synced:
+        return None
+    pd = reach.pd(round_)
+    if not is_of(round_, pd.leader().name, pod):
+        return None
+    members = pd.health(members=desired_replicas(round_.tc, "pd"))
+    return _transfer(round_, pd, pod, [each for each in members if each.healthy and not is_of(round_, each.name, pod)])
+
+
 def _finish(round_: Round) -> Waiting | None:
     if not predicates.in_phase(round_.tc, "pd", UPGRADE) or not round_.status.pd.synced:
         return None
@@ -117,4 +128,4 @@ def is_of(round_: Round, member: str, pod: str) -> bool:
     return member.lower() in (pod.lower(), pd_member_name(round_.tc, pod).lower())
 
 
-ROLLING = Rolling(_blocked, _settling, _prepare, excused, finish=_finish, forced=_forced)
+ROLLING = Rolling(_blocked, _settling, _prepare, excused, finish=_finish, relieve=_relieve, forced=_forced)

@@ -81,18 +81,22 @@ def i11(act: Act) -> str | None:
     for ordinal in ordinals:
         stores = act.before.stores_of(f"{NAME}-tikv-{ordinal}")
         leaders = sum(store.leaders for store in stores)
-        if leaders and is_ready(pods[ordinal]) and not _eviction_expired(act, pods[ordinal]):
+        if leaders and ordinal in pods and is_ready(pods[ordinal]) and not _eviction_expired(act, pods[ordinal]):
             return f"{act.call} restarts {NAME}-tikv-{ordinal}, whose store leads {leaders} regions"
     return None
 
 
 def i12(act: Act) -> str | None:
-    """The PD leader is neither restarted nor removed while another healthy member could lead."""
+    """The PD leader is neither restarted nor removed while another healthy member could lead.
+
+    A pod that is not Ready goes first (F11): where PD does not tell who leads, even if it is this one.
+    """
     part, ordinals = act.restarts
-    names = {f"{NAME}-pd-{ordinal}" for ordinal in ordinals} if part == "pd" else set()
+    pods, told = act.before.pods("pd"), status_of(act.before.cluster, "pd").get("synced")
+    hit = [each for each in ordinals if part == "pd" and each in pods and (told or is_ready(pods[each]))]
     leader = act.before.leader
     others = any(each.healthy and each.name != leader for each in act.before.members)
-    if leader and others and leader in {*names, act.removed_member}:
+    if leader and others and leader in {act.removed_member, *(f"{NAME}-pd-{ordinal}" for ordinal in hit)}:
         return f"{act.call} hits the leader {leader}"
     return None
 

@@ -8,16 +8,18 @@ from apis.problem import InvalidField
 from apis.tidbcluster import TidbCluster
 from apis.validation import validate
 from kube.objects import Json
-from kube.resources import STATEFUL_SETS, TIDB_CLUSTERS
+from kube.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, STATEFUL_SETS, TIDB_CLUSTERS
 from simulate.acts import Act
 from simulate.calls import Port
 from simulate.invariants.facts import asked_for, conditions, is_held, says_ready
 from simulate.state import PARTS, State, is_outdated, pod_of
 
+_TOLD_BY_LABELLING = frozenset({"tidb.pingcap.com/pod-name", "tidb.pingcap.com/tikv-no-active-store-since"})
+
 
 def i26(act: Act) -> str | None:
-    """While the cluster is paused nothing of it is written, and nothing of PD."""
-    if ((act.seen or {}).get("spec") or {}).get("paused") and not _is_talk(act):
+    """While the cluster is paused nothing of it is written but labels that tell ids (3.2), and nothing of PD."""
+    if ((act.seen or {}).get("spec") or {}).get("paused") and not _is_talk(act) and not _is_labelling(act):
         return f"{act.call} though the cluster is paused"
     return None
 
@@ -141,6 +143,15 @@ def o5(act: Act) -> str | None:
 def _is_talk(act: Act) -> bool:
     """Status, events and labels: what only says something."""
     return act.patches(TIDB_CLUSTERS) or act.call.target.resource == "events" or not act.call.counts
+
+
+def _is_labelling(act: Act) -> bool:
+    """What tells of a pod, of its volumes too, whose it is."""
+    if not any(map(act.patches, (PODS, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES))) or set(act.body) != {"metadata"}:
+        return False
+    sent = act.body["metadata"]
+    known = _TOLD_BY_LABELLING.issuperset(sent.get("annotations") or ())
+    return known and {"uid", "resourceVersion", "labels", "annotations"}.issuperset(sent)
 
 
 def _serving(seen: Json, part: str) -> int:

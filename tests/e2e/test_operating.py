@@ -245,11 +245,11 @@ def test_a_suspended_cluster_comes_back_with_its_data(scene: Scene) -> None:
 
 def test_volumes_grow_and_no_pod_is_restarted(scene: Scene) -> None:
     scene.create(pd=1, tikv=3, tidb=1)
-    before = scene.pods("tikv")
-    for size, kills in (("2Gi", 0), ("3Gi", _KILLS)):
-        scene.change({"tikv": {"requests": {"storage": size}}}, kills=kills)
-        eventually(lambda: {size} == scene.sizes("tikv"))  # noqa: B023
-        assert before == scene.pods("tikv")
+    before = scene.pods("pd") | scene.pods("tikv")
+    for component, kills in (("tikv", 0), ("pd", _KILLS)):
+        larger = {component: {"requests": {"storage": "2Gi"}}}
+        scene.change(larger, kills=kills, done=lambda: {"2Gi"} == scene.sizes(component))  # noqa: B023
+        assert before == scene.pods("pd") | scene.pods("tikv")
 
 
 @_on_the_real_one

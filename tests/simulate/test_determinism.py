@@ -1,43 +1,61 @@
-"""One seed, one run: in this process, in others, and whatever the hash seed is."""
+"""One seed, one run: in this process, in others, and whatever the hash seed is, also where threads take turns."""
 
 import os
 import re
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
 from simulate.generate import generated
-from simulate.plan import Plan
+from simulate.plan import Crash, Edit, Plan, Second, dump
 from simulate.run import prepare, run
 from simulate.seeds import random_plan
 
 _ROOT = Path(__file__).resolve().parents[2]
+
+_TWO_OPERATORS = Plan(
+    name="two operators",
+    cluster="tiny",
+    budget=10.0,
+    edits=(Edit(at=1.0, spec={"tikv": {"replicas": 2}}),),
+    faults=(Second(at=0.0, seconds=8.0), Crash(write=4, when="after")),
+    reference=False,
+)
 
 
 def _digest(plan: Plan) -> str:
     return run(prepare(plan), plan).digest
 
 
-@pytest.mark.slow
 def test_the_same_seed_gives_the_same_trace() -> None:
     plan = Plan(name="short", cluster="tiny", budget=10.0, faults=generated("tikv-out/crash-after-2").faults)
 
     assert _digest(plan) == _digest(plan)
 
 
+def test_the_same_seed_gives_the_same_trace_where_two_operators_take_turns() -> None:
+    threads = threading.active_count()
+
+    assert _digest(_TWO_OPERATORS) == _digest(_TWO_OPERATORS)
+    assert threads == threading.active_count()
+
+
 @pytest.mark.slow
-def test_the_trace_is_the_same_in_other_processes_and_for_other_hash_seeds() -> None:
-    digests = {_digest_elsewhere("seed/7", hash_seed) for hash_seed in ("0", "1", "4711")}
+def test_the_traces_are_the_same_in_other_processes_and_for_other_hash_seeds(tmp_path: Path) -> None:
+    path = tmp_path / "two.yaml"
+    path.write_text(dump(_TWO_OPERATORS), encoding="utf-8")
+    digests = {_digests_elsewhere(hash_seed, "seed/7", str(path)) for hash_seed in ("0", "1", "4711")}
 
-    assert {_digest(random_plan(7))} == digests
+    assert {(_digest(random_plan(7)), _digest(_TWO_OPERATORS))} == digests
 
 
-def _digest_elsewhere(name: str, hash_seed: str) -> str:
+def _digests_elsewhere(hash_seed: str, *names: str) -> tuple[str, ...]:
     environment = os.environ | {"PYTHONHASHSEED": hash_seed}
-    command = [sys.executable, "-m", "simulate", "run", "--trace", name]
+    command = [sys.executable, "-m", "simulate", "--jobs", "1", "run", "--trace", *names]
     done = subprocess.run(command, cwd=_ROOT, env=environment, capture_output=True, text=True, timeout=100, check=False)
-    found = re.search(r"trace ([0-9a-f]{32})", done.stdout)
-    assert found, done.stdout + done.stderr
-    return found.group(1)
+    found = re.findall(r"trace ([0-9a-f]{32})", done.stdout)
+    assert len(names) == len(found), done.stdout + done.stderr
+    return tuple(found)

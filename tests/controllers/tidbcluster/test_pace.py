@@ -1,6 +1,6 @@
 """No cluster is synced as fast as the API server answers."""
 
-from controllers.tidbcluster.pace import BURST, RATE, Pace
+from controllers.tidbcluster.pace import BURST, FAILURE, RATE, Pace
 from ports.clock import FakeClock
 
 
@@ -17,3 +17,15 @@ def test_R19_a_status_that_changes_without_end_is_written_at_a_pace() -> None:
     assert 1 / RATE == pace.pause("default/basic")
     pace.forget("default/basic")
     assert 0 == pace.pause("default/basic")
+
+
+def test_R13_a_cluster_that_goes_on_failing_is_tried_less_than_once_in_a_second() -> None:
+    clock = FakeClock()
+    pace = Pace(clock)
+    for _ in range(int(BURST / FAILURE)):
+        assert 0 == pace.pause("default/basic")
+        pace.failed("default/basic")
+    for _ in range(3):
+        clock.step(pace.pause("default/basic"))
+        pace.failed("default/basic")
+        assert 1 < pace.pause("default/basic")

@@ -1,0 +1,179 @@
+"""What a leader had on its way when it was stopped beyond its lease arrives when the next one has done the work.
+
+As `test_split_brain.py`, in one thread and on a clock that is stepped, so at every single write of a scale-in.
+"""
+
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import pytest
+
+from ports.transport import ByteStream, Request, Response, Transport
+from simulate.calls import Call, Port, call
+from simulate.operator import Operator
+from tests.operator_world import NAMESPACE, OperatorWorld, sample
+
+pytestmark = pytest.mark.slow
+
+_REFUSALS = {404, 409}
+_SEEDS = itertools.count(10)
+
+
+class _Stopped(BaseException):
+    """The process does not run from here on; nothing of it may catch this."""
+
+
+@dataclass(slots=True)
+class _Leader:
+    """Stops at its write number `at`; 0 is never. What it was about to send is `held`."""
+
+    at: int = 0
+    held: tuple[Call, Transport] | None = None
+    numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+
+    def send(self, asked: Call, transport: Transport) -> Response:
+        if self.held or (self.at and asked.counts and next(self.numbers) == self.at):
+            self.held = self.held or (asked, transport)
+            raise _Stopped
+        return transport.request(asked.request)
+
+
+@dataclass(frozen=True, slots=True)
+class _Wire:
+    port: Port
+    transport: Transport
+    leader: _Leader
+
+    def request(self, request: Request) -> Response:
+        """See `Transport`."""
+        return self.leader.send(call("", 0, self.port, request), self.transport)
+
+    def stream(self, request: Request, idle_timeout: float) -> ByteStream:
+        """See `Transport`; nobody opens one."""
+        return self.transport.stream(request, idle_timeout)
+
+
+class _Scene:
+    """A cluster of four PDs and four TiKVs."""
+
+    def __init__(self, world: OperatorWorld) -> None:
+        self.world = world
+        tree = sample("basic")
+        for component, count in (("pd", 4), ("tikv", 4), ("tidb", 1)):
+            tree["spec"][component]["replicas"] = count
+        world.apply(tree)
+        self.settle(4)
+
+    def lead(self, leader: _Leader | None = None) -> None:
+        """Have a new process lead."""
+        leader = leader or _Leader()
+
+        def through(port: Port) -> Callable[[Transport], _Wire]:
+            return lambda transport: _Wire(port, transport, leader)
+
+        world = self.world
+        world.operator = Operator(
+            world.world,
+            world.clock,
+            next(_SEEDS),
+            kubernetes=through(Port.KUBERNETES),
+            dataplane=through(Port.DATA_PLANE),
+        )
+
+    def ask_for(self, count: int) -> None:
+        self.world.change(pd={"replicas": count}, tikv={"replicas": count})
+
+    def settle(self, count: int) -> None:
+        """Let the leader work until there are so many, and some more."""
+        world = self.world
+
+        def settled() -> bool:
+            if not (world.is_ready() and world.reason() == "Done"):
+                return False
+            return {count} == {world.replicas(component) for component in ("pd", "tikv")}
+
+        world.run_until(settled, 120.0)
+        world.run(3.0)
+
+    def stopped_at(self, number: int) -> tuple[Call, Transport] | None:
+        """Begin to scale in; what the leader had on its way when it was stopped; None where it makes no such write."""
+        leader = _Leader()
+        self.lead(leader)
+        self.world.run(3.0)
+        leader.at = number
+        self.ask_for(3)
+        try:
+            self.settle(3)
+        except _Stopped:
+            return leader.held
+        return None
+
+    def quorum(self) -> tuple[set[str], dict[int, str]]:
+        """PD's members, and the states of the stores that are left."""
+        pd = self.world.world.data_plane.pd_cluster(NAMESPACE, "basic")
+        assert pd is not None
+        stores = {each.id: each.node_state.name for each in pd.stores.all() if each.node_state.name != "REMOVED"}
+        return {member.name for member in pd.members.values() if member.healthy}, stores
+
+
+@pytest.fixture
+def scene() -> Iterator[_Scene]:
+    world = OperatorWorld()
+    yield _Scene(world)
+    world.stop()
+
+
+def _is_destructive(asked: Call) -> bool:
+    return asked.port is Port.DATA_PLANE and asked.method == "DELETE" and "/schedulers/" not in asked.path
+
+
+def test_LE_22_what_arrives_late_of_a_scale_in_is_refused_or_done_already(scene: _Scene) -> None:
+    arrived: list[tuple[Call, int]] = []
+    for number in itertools.count(1):
+        held = scene.stopped_at(number)
+        if held is None:
+            break
+        scene.lead()
+        scene.settle(3)
+        before = scene.quorum()
+        asked, transport = held
+        arrived.append((asked, transport.request(asked.request).status))
+        assert before == scene.quorum(), asked
+        scene.ask_for(4)
+        scene.settle(4)
+
+    writes = [each for each in arrived if each[0].port is Port.KUBERNETES]
+    destructive = [(asked.path, status) for asked, status in arrived if _is_destructive(asked)]
+    print(f"{len(arrived)} pauses: {len(writes)} writes refused, {len(destructive)} removals done already")  # noqa: T201
+    assert [] == [(str(asked), status) for asked, status in writes if status not in _REFUSALS]
+    assert 2 == len(destructive)
+
+
+def test_LE_22_a_removal_that_was_taken_back_meanwhile_is_told_and_hurts_no_quorum(scene: _Scene) -> None:
+    """PD has no preconditions: what was on its way is carried out, once others can do without."""
+    unjustified: list[str] = []
+    for number in itertools.count(1):
+        held = scene.stopped_at(number) if len(unjustified) < 2 else None
+        if held is None:
+            break
+        scene.ask_for(4)
+        scene.lead()
+        scene.settle(4)
+        asked, transport = held
+        if not _is_destructive(asked):
+            continue
+        assert 200 == transport.request(asked.request).status
+        scene.world.run(60.0)
+        members, stores = scene.quorum()
+        of_pd = "/members/" in asked.path
+        assert (3, 4) == ((len(members), len(stores)) if of_pd else (len(stores), len(members)))
+        told = "(container pd: CrashLoopBackOff)" if of_pd else "3 stores are Up"
+        assert told in scene.world.progressing
+        unjustified.append("member" if of_pd else "store")
+        scene.ask_for(3)
+        scene.settle(3)
+        scene.ask_for(4)
+        scene.settle(4)
+    print(f"removals that the next leader would not have made: {unjustified}")  # noqa: T201
+    assert ["member", "store"] == unjustified
