@@ -57,7 +57,8 @@ class Applier:
         patch = merge_patch(live, _with_shared_lists(desired, live), applied)
         if patch is None:
             return cached
-        return self._client.patch(resource, meta["name"], meta.get("namespace", ""), _guarded(patch, cached))
+        complete = _guarded(_with_consequences(patch, desired), cached)
+        return self._client.patch(resource, meta["name"], meta.get("namespace", ""), complete)
 
     def create(self, resource: Resource, desired: Json) -> Object:
         """Create `desired`, for who must know that it was not there. Raises AlreadyExists, and as `apply`."""
@@ -133,6 +134,24 @@ def _with_shared_lists(desired: Json, live: Json) -> Json:
 def _joined(there: list[Json], ours: list[Json], key: str) -> list[Json]:
     """The items that are there, ours in place of those with the same key or behind them."""
     return list(({item[key]: item for item in there} | {item[key]: item for item in ours}).values())
+
+
+def _with_consequences(patch: Json, desired: Json) -> Json:
+    """`patch`, in which what the API server made of a field of a pod template goes with that field.
+
+    It keeps a service account under an older name, too, and makes the one anew from the other; pods in the network of
+    their host get ports of it.
+    """
+    spec = patch.get("spec") or {}
+    template = spec.get("template") or {}
+    pod = template.get("spec") or {}
+    more: Json = {}
+    if pod.get("serviceAccountName", "") is None:
+        more["serviceAccount"] = None
+    if "hostNetwork" in pod and not pod["hostNetwork"]:
+        wanted = desired["spec"]["template"]["spec"]
+        more |= {key: wanted[key] for key in ("containers", "initContainers") if key in wanted}
+    return patch | {"spec": spec | {"template": template | {"spec": pod | more}}} if more else patch
 
 
 def _guarded(patch: Json, live: Object) -> Json:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from kube.errors import ApiError, NotFound
+from kube.errors import ApiError, Invalid, NotFound
 from kube.resources import (
     CONFIG_MAPS,
     NODES,
@@ -108,6 +108,8 @@ class Events:
         while self._waiting:
             try:
                 self._edit(self._waiting[0])
+            except Invalid as error:
+                self._engine.note("user", f"gives up: {error}")
             except (ApiError, TransportError) as error:
                 self._engine.note("user", f"tries again later: {error}")
                 self._engine.later(_PATIENCE, self._edit_in_order)

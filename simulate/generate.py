@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from msgspec.structs import replace
 
-from simulate import mistakes, pairs
+from simulate import fields, mistakes, pairs
 from simulate import plan as plans
 from simulate.plan import InvalidPlan, Plan
 from simulate.workloads import WORKLOADS
@@ -32,7 +32,11 @@ KINDS: Mapping[str, Callable[[int], plans.Fault]] = {
 """What can happen at the k-th write; for `time-travel` after k seconds and k writes back, for `restart` after k s."""
 
 
-FAMILIES: Mapping[str, Callable[[str], Plan]] = {mistakes.FAMILY: mistakes.mistake, pairs.FAMILY: pairs.pair}
+FAMILIES: Mapping[str, Callable[[str], Plan]] = {
+    fields.FAMILY: fields.field,
+    mistakes.FAMILY: mistakes.mistake,
+    pairs.FAMILY: pairs.pair,
+}
 """Plans with names of their own, by the part of the name before the slash."""
 
 
@@ -60,4 +64,9 @@ def sweep(workload: str, writes: int, kinds: tuple[str, ...]) -> Iterator[Plan]:
 
 def family(name: str, writes: Callable[[Plan], int]) -> Iterator[Plan]:
     """All plans of a family; `writes` tells how many writes a plan has."""
-    return pairs.pairs(writes) if name == pairs.FAMILY else mistakes.mistakes()
+    match name:
+        case pairs.FAMILY:
+            return pairs.pairs(writes)
+        case mistakes.FAMILY:
+            return mistakes.mistakes()
+    return fields.fields()

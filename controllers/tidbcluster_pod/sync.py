@@ -26,7 +26,7 @@ from kube.objects import Object
 from kube.reading import Lister
 from kube.resources import TIDB_CLUSTERS
 from member.commands import dispatch
-from member.commands.asking import SOON, is_commanded, unknown_values
+from member.commands.asking import is_commanded, unknown_values
 from member.outcome import Failed, Outcome, Refused, Waiting
 from member.round import Doors, Listers, Round, Settings
 from member.running import running
@@ -131,7 +131,7 @@ class TidbClusterPodSync:
                 subresource=self._has_status_subresource(),
             )
         except (Conflict, NotFound) as error:
-            raise RequeueError(f"the status was not written: {error}", after=SOON) from error
+            raise RequeueError(f"the status was not written: {error}") from error
 
     def _forget(self, key: str) -> None:
         self._silent.discard(key)

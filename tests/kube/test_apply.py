@@ -128,6 +128,27 @@ def test_what_was_applied_and_is_not_desired_any_more_goes(api: FakeApi, applier
     assert {"foreign": "2"} == dict(applied.metadata.annotations)
 
 
+@pytest.mark.parametrize(
+    ("field", "made"),
+    [
+        ({"serviceAccountName": "mine"}, {"serviceAccount": None}),
+        ({"hostNetwork": True}, {"containers": [{"name": "pd"}]}),
+    ],
+)
+def test_R22_what_the_api_server_made_of_a_field_goes_with_it(
+    api: FakeApi, applier: Applier, field: Json, made: Json
+) -> None:
+    def with_pod(spec: Json) -> Json:
+        return service() | {"spec": {"template": {"spec": spec | {"containers": [{"name": "pd"}]}}}}
+
+    there = cached(api.put(PATH, with_pod(field)))
+    applier.apply(SERVICES, with_pod({}), there, applied=with_pod(field))
+
+    assert api.requests[0].body is not None
+    sent = msgspec.json.decode(api.requests[0].body)
+    assert dict.fromkeys(field) | made == sent["spec"]["template"]["spec"]
+
+
 def test_LE_22_no_write_without_a_valid_lease(api: FakeApi) -> None:
     class Closed:
         def check(self) -> None:

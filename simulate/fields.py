@@ -1,0 +1,129 @@
+"""Every field of PD, TiKV and TiDB: set, and unset a minute later (reliability.md R22).
+
+`field/tikv.dataSubDir` sets that field. What the API server or the operator refuses is told and changes nothing; what
+they take must go when it is unset: the end is compared with a cluster that never had it (O6).
+"""
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+
+from apis.crd import TIDB_CLUSTER, definition
+from kube.objects import Json
+from simulate.plan import Edit, InvalidPlan, Plan
+from simulate.state import PARTS
+from simulate.worlds import CLUSTERS
+
+FAMILY = "field"
+
+_UNSET_AT = 60.0
+_BUDGET = 420.0
+
+_CONTAINER = {"name": "beside", "image": "busybox:1"}
+
+_VALUES: Mapping[str, object] = {
+    "additionalContainers": [_CONTAINER],
+    "additionalPorts": [{"name": "more", "port": 9999}],
+    "additionalVolumeMounts": [{"name": "scratch", "mountPath": "/scratch"}],
+    "additionalVolumes": [{"name": "scratch", "emptyDir": {}}],
+    "affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}},
+    "args": ["--version"],
+    "arguments": ["--log-slow-query=/tmp/slow"],
+    "baseImage": "mirror/image",
+    "config": {"log": {"level": "warn"}},
+    "configUpdateStrategy": "InPlace",
+    "dnsConfig": {"searches": ["example.com"]},
+    "dnsPolicy": "Default",
+    "env": [{"name": "COLOR", "value": "blue"}],
+    "envFrom": [{"configMapRef": {"name": "no-such-map", "optional": True}}],
+    "evictLeaderTimeout": "3m",
+    "externalTrafficPolicy": "Local",
+    "image": "mirror/image:v8.5.2",
+    "imagePullPolicy": "Always",
+    "imagePullSecrets": [{"name": "registry"}],
+    "initContainers": [_CONTAINER],
+    "lifecycle": {"preStop": {"exec": {"command": ["true"]}}},
+    "limits": {"cpu": "2"},
+    "nodeSelector": {"kubernetes.io/os": "linux"},
+    "podManagementPolicy": "OrderedReady",
+    "podSecurityContext": {"fsGroup": 1000},
+    "requests": {"cpu": "1"},
+    "statefulSetUpdateStrategy": "OnDelete",
+    "storageVolumes": [{"name": "more", "storageSize": "1Gi", "mountPath": "/more"}],
+    "tolerations": [{"key": "dedicated", "operator": "Exists"}],
+    "topologySpreadConstraints": [{"topologyKey": "kubernetes.io/hostname"}],
+    "type": "NodePort",
+    "version": "v8.5.3",
+    "waitLeaderTransferBackTimeout": "3m",
+}
+"""What a field is set to, by its name; for others its type tells."""
+
+
+def field(path: str) -> Plan:
+    """The plan called `field/<path>`. Raises InvalidPlan."""
+    if path not in _fields():
+        raise InvalidPlan(f"{path!r} is no field of {', '.join(PARTS)}, such as `tikv.dataSubDir`")
+    value = _fields()[path]
+    edits = (Edit(at=1.0, spec=_at(path, value)), Edit(at=_UNSET_AT, spec=_at(path, _undone(value, _before(path)))))
+    return Plan(name=f"{FAMILY}/{path}", budget=_BUDGET, edits=edits, reference=False)
+
+
+def fields() -> Iterator[Plan]:
+    """All of them."""
+    return map(field, _fields())
+
+
+@cache
+def _fields() -> Mapping[str, object]:
+    """What each field is set to, by its path."""
+    version = definition(TIDB_CLUSTER, status_subresource=True)["spec"]["versions"][0]
+    spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
+    return dict(leaf for part in PARTS for leaf in _leaves(part, spec[part]))
+
+
+def _leaves(path: str, node: Json) -> Iterator[tuple[str, object]]:
+    if "properties" in node:
+        for name, inner in node["properties"].items():
+            yield from _leaves(f"{path}.{name}", inner)
+        return
+    yield path, _value(path, node)
+
+
+def _value(path: str, node: Json) -> object:
+    before, name = _before(path), path.rpartition(".")[2]
+    if "enum" in node:
+        return next(each for each in node["enum"] if each not in ("", before))
+    return _VALUES[name] if name in _VALUES else _of_type(node, before)
+
+
+def _of_type(node: Json, before: object) -> object:
+    match node.get("type"):
+        case "integer":
+            return max(before if isinstance(before, int) else node.get("default", 0), node.get("minimum", 0)) + 1
+        case "boolean":
+            return True
+        case "array":
+            return ["swept"] if node["items"].get("type") == "string" else [{}]
+        case "object":
+            return {"swept": "on"} if "additionalProperties" in node else {}
+    return "swept"
+
+
+def _before(path: str) -> object:
+    """What the cluster where plans begin has there; None when nothing."""
+    value: object = CLUSTERS["small"]()["spec"]
+    for name in path.split("."):
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
+
+
+def _undone(value: object, before: object) -> object:
+    """What, merged, makes `value` what it was before."""
+    if isinstance(value, dict) and isinstance(before, dict):
+        return {key: _undone(inner, before.get(key)) for key, inner in value.items()}
+    return before
+
+
+def _at(path: str, value: object) -> Json:
+    """A tree that has a value at a path."""
+    outer, _, name = path.rpartition(".")
+    return _at(outer, {name: value}) if outer else {name: value}
