@@ -94,12 +94,19 @@ class Cluster:
             return None
         return self._mirror.observe(resource, answer)
 
-    def delete(self, resource: Resource, tree: Json, grace: int | None = None) -> None:
-        """Delete exactly this object; it may be gone or replaced already."""
+    def delete(
+        self, resource: Resource, tree: Json, grace: int | None = None, *, only_if_unchanged: bool = False
+    ) -> None:
+        """Delete exactly this object, or even this version of it; it may be gone or replaced already."""
         meta = tree["metadata"]
         with contextlib.suppress(NotFound, Conflict):
             self._client.delete(
-                resource, meta["name"], meta.get("namespace", ""), uid=meta["uid"], grace_period_seconds=grace
+                resource,
+                meta["name"],
+                meta.get("namespace", ""),
+                uid=meta["uid"],
+                resource_version=meta["resourceVersion"] if only_if_unchanged else "",
+                grace_period_seconds=grace,
             )
 
     def live_uid(self, resource: Resource, namespace: str, name: str) -> str:

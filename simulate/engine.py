@@ -298,9 +298,11 @@ class Engine:
         self.versions.append(self.world.server.storage.version)
         number = len(self.calls)
         self._events.on_write(number, "before")
-        answer = self._carry(made, number, transport)
-        self._events.on_write(number, "after")
-        return answer
+        try:
+            return self._carry(made, number, transport)
+        finally:
+            # users do what they do, whatever struck the write
+            self._events.on_write(number, "after")
 
     def _carry(self, made: Call, number: int, transport: Transport) -> Response:
         self.reads += not made.is_write

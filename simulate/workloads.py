@@ -86,6 +86,16 @@ _PLANS = (
         budget=300.0,
         edits=tuple(_tell(f"pd-{ordinal}", labels.PD_TRANSFER_LEADER, "delete-pod") for ordinal in range(3)),
     ),
+    Plan(
+        name="tikv-other-volumes",
+        budget=600.0,
+        edits=(_change(enablePVCReplace=True, tikv={"requests": {"storage": "512Mi"}}),),
+    ),
+    Plan(
+        name="pd-other-volumes",
+        budget=600.0,
+        edits=(_change(enablePVCReplace=True, pd={"requests": {"storage": "512Mi"}}),),
+    ),
     Plan(name="service-label", budget=60.0, edits=(_change(tidb={"service": {"labels": {"team": "a"}}}),)),
 )
 

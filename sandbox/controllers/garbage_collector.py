@@ -47,7 +47,8 @@ class GarbageCollector:
         references = tree["metadata"]["ownerReferences"]
         left = [each for each in references if not self._is_gone(each, tree["metadata"].get("namespace", ""))]
         if not left:
-            self._cluster.delete(resource, tree)
+            # an owner may have been added since
+            self._cluster.delete(resource, tree, only_if_unchanged=True)
         elif len(left) < len(references):
             self._cluster.patch(resource, tree, {"metadata": {"ownerReferences": left}})
 
