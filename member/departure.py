@@ -59,10 +59,12 @@ class Departure:
 
     def defer_deleting(self) -> None:
         """Mark the claims: nobody needs their data any more (8.9). Raises ApiError, TransportError."""
-        now = stamp(self.round_.doors.clock.wall())
+        now = self.round_.doors.clock.wall()
+        # a rival with an older spec may have taken the note back in the meantime
+        marks = {SCALE_IN_TIME: stamp(self.since or now), PVC_DEFER_DELETING: stamp(now)}
         for claim in self.claims:
             if PVC_DEFER_DELETING not in claim.metadata.annotations:
-                self._write(PERSISTENT_VOLUME_CLAIMS, claim, {PVC_DEFER_DELETING: now})
+                self._write(PERSISTENT_VOLUME_CLAIMS, claim, marks)
 
     def clear(self) -> None:
         """Take back notes and marks: the pod stays. Raises ApiError, TransportError."""

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from kube.errors import NotFound
 from kube.objects import Json
 from kube.resources import LEASES, PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, TIDB_CLUSTERS
 from ports.randomness import SeededRandomness
@@ -92,7 +93,11 @@ class Scene:
     def _as_declared(self, tree: Json) -> bool:
         """Whether the StatefulSets say what the spec says, so that Ready is not that of the spec before."""
         for component in ("pd", "tikv", "tidb"):
-            live = self.place.client.get(STATEFUL_SETS, f"{_NAME}-{component}", self.namespace).decode()
+            try:
+                live = self.place.client.get(STATEFUL_SETS, f"{_NAME}-{component}", self.namespace).decode()
+            except NotFound:
+                # larger volumes: it is made anew around its pods
+                return False
             image = live["spec"]["template"]["spec"]["containers"][-1]["image"]
             wanted = (tree["spec"][component]["replicas"], tree["spec"]["version"])
             if (live["spec"]["replicas"], image.rpartition(":")[2]) != wanted:
