@@ -4,15 +4,12 @@ The control plane is real; nodes and data plane are the sandbox's, with times cl
 measured before on a like machine with instant pods and the same 1,000 requests per second.
 """
 
-import tempfile
 import time
-from pathlib import Path
 
 from bench.figures import note, show
 from bench.operator_process import OperatorProcess
-from bench.place import Place, awaited, cluster, place
+from bench.place import Place, awaited, cluster, on_a_place
 from kube.resources import NAMESPACES, TIDB_CLUSTERS
-from tests.controlplane.processes import require_or_reason, running
 
 CLUSTERS = 30
 PEER = "v1.6.6, measured before on a like machine"
@@ -20,17 +17,12 @@ PEER = "v1.6.6, measured before on a like machine"
 
 def main() -> int:
     """Run all of it. 1 where no control plane was built."""
-    if reason := require_or_reason():
-        note(reason)
-        return 1
-    with (
-        tempfile.TemporaryDirectory() as directory,
-        running(Path(directory)) as control_plane,
-        place(control_plane) as here,
-    ):
-        _bring_up(here)
-        _start_beside_many(here)
-    return 0
+    return on_a_place(_measure)
+
+
+def _measure(here: Place) -> None:
+    _bring_up(here)
+    _start_beside_many(here)
 
 
 def _bring_up(here: Place) -> None:

@@ -5,15 +5,12 @@ workers also have the silent clusters to do.
 """
 
 import statistics
-import tempfile
 import time
-from pathlib import Path
 
 from bench.figures import note, show
-from bench.place import Place, awaited, cluster, place
+from bench.place import Place, awaited, cluster, on_a_place
 from kube.resources import SERVICES, TIDB_CLUSTERS
 from sandbox.dataplane.faults import Fault, Trouble
-from tests.controlplane.processes import require_or_reason, running
 
 _CLUSTERS = 100
 _SILENT = 5
@@ -24,16 +21,7 @@ _PAUSE = 0.2
 
 def main() -> int:
     """Run it. 1 where no control plane was built."""
-    if reason := require_or_reason():
-        note(reason)
-        return 1
-    with (
-        tempfile.TemporaryDirectory() as directory,
-        running(Path(directory)) as control_plane,
-        place(control_plane) as here,
-    ):
-        _measure(here)
-    return 0
+    return on_a_place(_measure)
 
 
 def _measure(here: Place) -> None:

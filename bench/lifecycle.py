@@ -5,21 +5,18 @@ store within a tenth of a second, and a store that is Tombstone three seconds af
 as recorded on a like machine; it does not run here. A figure is the median of three rounds.
 """
 
-import tempfile
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from statistics import median, quantiles
 
 from bench.figures import note, show
-from bench.place import QUICK, Place, awaited, cluster, place
+from bench.place import QUICK, Place, awaited, cluster, on_a_place
 from bench.timeline import recorded
 from kube.errors import NotFound
 from kube.objects import Json
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, TIDB_CLUSTERS
-from tests.controlplane.processes import require_or_reason, running
 
 _NAME = "lifecycle"
 _ROUNDS = 3
@@ -39,16 +36,7 @@ Pods = Mapping[str, str]
 
 def main() -> int:
     """Run it. 1 where no control plane was built."""
-    if reason := require_or_reason():
-        note(reason)
-        return 1
-    with (
-        tempfile.TemporaryDirectory() as directory,
-        running(Path(directory)) as control_plane,
-        place(control_plane, _TIMINGS) as here,
-    ):
-        _measure(here)
-    return 0
+    return on_a_place(_measure, _TIMINGS)
 
 
 def _measure(here: Place) -> None:

@@ -1,11 +1,14 @@
 """Clusters on a real control plane, with nodes and data plane of the sandbox: what several suites measure on."""
 
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from apis.crd import TIDB_CLUSTER, definition
+from bench.figures import note
 from bench.operator_process import OperatorProcess
 from cli.world import DISCOVERY
 from discovery.app import make_handler
@@ -16,9 +19,10 @@ from kube.http_transport import HttpTransport
 from kube.objects import Json
 from kube.resources import CUSTOM_RESOURCE_DEFINITIONS, TIDB_CLUSTERS
 from ports.clock import SystemClock
+from sandbox.conditions import holds
 from sandbox.timings import Timings
 from sandbox.world import DataPlaneWorld
-from tests.controlplane.processes import ControlPlane, free_port
+from tests.controlplane.processes import ControlPlane, free_port, require_or_reason, running
 
 _QPS = ["--kube-client-qps=1000", "--kube-client-burst=2000"]
 _PATIENCE = 300.0
@@ -58,16 +62,25 @@ class Place:
 
     def ready(self) -> int:
         """How many clusters are Ready."""
+        return sum(holds(item.decode(), "Ready") for item in self.client.list_page(TIDB_CLUSTERS, "default").items)
 
-        def is_ready(tree: Json) -> bool:
-            conditions = (tree.get("status") or {}).get("conditions") or ()
-            return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
 
-        return sum(is_ready(item.decode()) for item in self.client.list_page(TIDB_CLUSTERS, "default").items)
+def on_a_place(measure: Callable[[Place], None], timings: Timings = QUICK) -> int:
+    """Measure on a control plane of its own; 1 where none was built."""
+    if reason := require_or_reason():
+        note(reason)
+        return 1
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        running(Path(directory)) as control_plane,
+        _place(control_plane, timings) as here,
+    ):
+        measure(here)
+    return 0
 
 
 @contextmanager
-def place(control_plane: ControlPlane, timings: Timings = QUICK) -> Iterator[Place]:
+def _place(control_plane: ControlPlane, timings: Timings = QUICK) -> Iterator[Place]:
     """Nodes and a data plane for a control plane that runs, and the CRD in it."""
     clock = SystemClock()
     transport = HttpTransport(load_kubeconfig(str(control_plane.kubeconfig()), clock), {}, clock)

@@ -47,6 +47,7 @@ PD_TRANSFER_LEADER = "tidb.pingcap.com/pd-transfer-leader"
 PD_EVICT_LEADER_EXPIRATION_TIME = "tidb.pingcap.com/pd-evict-leader-expiration-time"
 TIDB_GRACEFUL_SHUTDOWN = "tidb.pingcap.com/tidb-graceful-shutdown"
 REPLACE_VOLUME = "tidb.pingcap.com/replace-volume"
+REPLACEMENT_BEGUN = "tidb.pingcap.com/volume-replacement-begun"
 
 # Annotations of pods, StatefulSets, Services, Deployments (objects.md 13.3)
 LAST_APPLIED = "pingcap.com/last-applied-configuration"

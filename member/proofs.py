@@ -7,10 +7,15 @@ the deletion of objects of Kubernetes there is `kube.deletion.Evidence`.
 from collections.abc import Sequence
 
 import kube.errors
+from apis.accessor import components
+from apis.decoding import decode
+from apis.defaulting import with_defaults
 from apis.identity import instance_name
+from apis.ordinals import desired_replicas
+from apis.tidbcluster import TidbCluster
 from dataplane.errors import NotBootstrapped, NotFound
 from dataplane.pd import Store
-from kube.objects import Object
+from kube.objects import Json, Object
 from kube.resources import PODS, TIDB_CLUSTERS
 from member import labels, reach
 from member.naming import address_book, ordinal_of, pd_member_name
@@ -100,9 +105,10 @@ def no_store(round_: Round, component: str, pod: str) -> Proof | None:
 
 
 def spec_confirmed(round_: Round) -> Proof | None:
-    """Whether the TidbCluster, read live, is the one, and has the spec, that this round decides upon (F4, F5).
+    """Whether the TidbCluster, read live, is the one, and wants the pods, that this round decides upon (F4, F5).
 
-    Raises ApiError, TransportError.
+    Beside the spec that is what the status records of failures and of volumes to replace. Raises ApiError,
+    TransportError.
     """
     decided_on = round_.owner
     try:
@@ -111,9 +117,16 @@ def spec_confirmed(round_: Round) -> Proof | None:
         return None
     if live.metadata.uid != decided_on.metadata.uid or live.metadata.deletion_timestamp:
         return None
-    if live.decode().get("spec") != decided_on.decode().get("spec"):
+    now, then = live.decode(), decided_on.decode()
+    if now.get("spec") != then.get("spec") or _replicas(now) != _replicas(then):
         return None
     return Proof(_LIVE_READ, "the TidbCluster wants what this round decides upon")
+
+
+def _replicas(cluster: Json) -> dict[str, int]:
+    """How many pods each component wants, substitutes and spares included."""
+    tc = with_defaults(decode(cluster, TidbCluster))
+    return {each.name: desired_replicas(tc, each.name) for each in components(tc)}
 
 
 def same_cluster(round_: Round) -> Proof | None:

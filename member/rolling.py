@@ -201,10 +201,9 @@ class _View:
         return Standing(name, ordinal, stays, ready, updated, settling, excused)
 
     def _settling(self, pod: Object) -> str:
-        tc, since = self.round_.tc, pod.decode_as(Pod).ready_since
-        wanted = min_ready_seconds(tc.metadata.annotations, self.component)
-        if since and wanted > seconds_since(since, self.round_.doors.clock.wall()):
-            return f"has been Ready for {wanted} s"
+        tc = self.round_.tc
+        if not is_available(self.round_, self.component, pod.decode_as(Pod)):
+            return f"has been Ready for {min_ready_seconds(tc.metadata.annotations, self.component)} s"
         if not predicates.is_synced(tc, self.component):
             return "is known to serve"
         return self.rolling.settling(self.round_, pod.metadata.name)
@@ -235,7 +234,7 @@ def _next_roll(view: _View, desired: Json, changed: str) -> Roll:
         return _finish(
             view, wanted if view.scaling or _is_on_delete(view.body) else view.body["spec"]["updateStrategy"]
         )
-    if not view.scaling:
+    if not view.scaling and _has_revision(view.body):
         set_phase(view.round_, view.component, phase_while_upgrading(view.round_, view.component))
     if not _observed(view.body):
         waiting = Waiting("RollingUpdate", "waiting until the StatefulSet controller has seen the new pod template")
@@ -273,6 +272,16 @@ def min_ready_seconds(annotations: Mapping[str, str], component: str) -> int:
     return int(text) if text.isdecimal() else 0
 
 
+def is_available(round_: Round, component: str, pod: Pod) -> bool:
+    """Whether a pod is Ready, and has been for as long as the user wants before something else is done."""
+    wanted = min_ready_seconds(round_.tc.metadata.annotations, component)
+    if not (pod.is_ready and pod.ready_since):
+        return pod.is_ready
+    age = seconds_since(pod.ready_since, round_.doors.clock.wall())
+    # a clock that was put back must not hold up a roll (F44)
+    return age < 0 or age >= wanted
+
+
 def _begin(view: _View, desired: Json, changed: str) -> Roll:
     """The new template goes in, no Ready pod is restarted by it (7.1 round A, F21)."""
     pods = view.standings(view.cached)
@@ -281,9 +290,12 @@ def _begin(view: _View, desired: Json, changed: str) -> Roll:
     step = next_step(pods)
     heals = isinstance(step, Restart | Replace) and view.may_heal(step.pod)
     blocked = _unrelieved(view, step) if heals else view.blocked()
-    blocked = blocked or _asked(view, lambda: view.rolling.begin(view.round_, view.body, desired))
     if blocked:
+        # what the roll before this one owes must not wait for as long
+        _asked(view, lambda: view.rolling.finish(view.round_))
         return Roll(False, _held(view.body, pods), blocked)
+    if unprepared := _asked(view, lambda: view.rolling.begin(view.round_, view.body, desired)):
+        return Roll(False, _held(view.body, pods), unprepared)
     outcome = Waiting("RollingUpdate", f"{changed}; the pods are restarted one after another")
     match step:
         case Restart(pod) if _confirmed(view, step):
@@ -410,9 +422,13 @@ def next_look_at_walk(round_: Round, component: str) -> float:
 
 def _observed(body: Json) -> bool:
     """Whether the controller has seen the newest template, so that revisions can be compared (F9)."""
-    status = body.get("status") or {}
-    seen = status.get("observedGeneration", 0) >= body["metadata"].get("generation", 0)
-    return bool(seen and status.get("updateRevision"))
+    seen = (body.get("status") or {}).get("observedGeneration", 0) >= body["metadata"].get("generation", 0)
+    return bool(seen and _has_revision(body))
+
+
+def _has_revision(body: Json) -> bool:
+    """Whether the controller has named a revision; of one that was just made, nobody knows what its pods run (F10)."""
+    return bool((body.get("status") or {}).get("updateRevision"))
 
 
 def _held(body: Json, pods: Sequence[Standing]) -> Json:

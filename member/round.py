@@ -83,8 +83,9 @@ class Round:
     `owner` is the cached TidbCluster; `tc` its decoded and defaulted form, with the working copy of the status.
     `observations` holds what looking at each component gave, `outcomes` what the stages answered so far.
     `pd_url`: a member of PD to ask instead of the Service, which may lead to one that is ill.
-    `stores` are those that PD lists, once it was asked. `owner_lives`: a live read of this round has found the
-    TidbCluster. `sightings` and `told` outlive the round.
+    `unstarted_pd_members`: whether PD, when asked, had members that never started. `stores` are those that PD lists,
+    once it was asked. `owner_lives`: a live read of this round has found the TidbCluster. `sightings` and `told`
+    outlive the round.
     """
 
     owner: Object
@@ -100,6 +101,7 @@ class Round:
     stores: tuple[Store, ...] = ()
     tls: TlsMaterial | None = field(default=None, repr=False)
     pd_url: str = ""
+    unstarted_pd_members: bool = False
 
     @property
     def status(self) -> TidbClusterStatus:

@@ -19,7 +19,10 @@ _STORE = re.compile(r"/pd/api/v1/store/(\d+)$")
 
 @dataclass(frozen=True)
 class Act:
-    """`before` is the state as it is when the write is sent. `seen` is the cluster that its sync began with."""
+    """`before` is the state as it is when the write is sent. `seen` is the cluster that its sync began with.
+
+    `read` is the cluster as the sync has last read it live, if it has: what users did since nobody can know.
+    """
 
     call: Call
     before: State
@@ -27,6 +30,12 @@ class Act:
     failover: FailoverSettings
     earlier: tuple[Call, ...] = ()
     """The calls of the same sync so far, reads included."""
+    read: Json | None = None
+
+    @property
+    def known(self) -> Json | None:
+        """The cluster as its sync could know it: as it is, unless it was read a moment ago."""
+        return self.read or self.before.cluster
 
     @cached_property
     def body(self) -> Json:

@@ -3,6 +3,7 @@
 live      every change is told, in order, as a watch would
 held      nothing is told: the watch lags (FP2); `release` tells what was missed, one change after another
 cut       as held, but `release` lists anew: what came and went meanwhile is never seen (FP3, FP12)
+emptied   as cut, after a list without items, as of an API server that has only begun to read its storage (R15)
 """
 
 from collections.abc import Iterable, Mapping
@@ -62,6 +63,11 @@ class Cache:
         """The watch is lost: the next look lists anew, which shows the last state of each object only."""
         self._must_list = True
 
+    def empty(self) -> None:
+        """A list without items came; the next look lists anew."""
+        self._replace((), is_initial=False)
+        self._must_list = True
+
     def resync(self) -> None:
         """Tell the handlers of every object again."""
         for item in list(self._objects.values()):
@@ -86,9 +92,12 @@ class Cache:
         return fault is None
 
     def _list(self) -> None:
-        found, is_initial = self._listed(), self._seen is None
-        before, self._objects = self._objects, {item.key: item for item in found}
+        self._replace(self._listed(), is_initial=self._seen is None)
         self._must_list = False
+        self._seen, self._first = self._listed_at(), None
+
+    def _replace(self, found: Iterable[Object], *, is_initial: bool) -> None:
+        before, self._objects = self._objects, {item.key: item for item in found}
         for key, new in self._objects.items():
             old = before.get(key)
             if old is None:
@@ -99,7 +108,6 @@ class Cache:
             if key not in self._objects:
                 for handler in self._handlers:
                     handler.on_delete(DeletedFinalStateUnknown(key, gone))
-        self._seen, self._first = self._listed_at(), None
 
     def _listed(self) -> Iterable[Object]:
         stored = self._storage.list_at(str(self._resource), "", self._listed_at())

@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Protocol
 
+import msgspec
+
 from controllers.controller import Result, Sync
 from controllers.errors import IgnoreError, RequeueError
 from dataplane.errors import DataPlaneError
@@ -44,6 +46,8 @@ _ROUNDS = 300
 
 _TURNS = 30 * _ROUNDS
 """The same where a round is many turns."""
+
+_CLUSTER = f"{TIDB_CLUSTERS} {NAME}"
 
 _EXPECTED = (RequeueError, IgnoreError, ApiError, TransportError, DataPlaneError, LeaseExpired)
 """What a sync may raise."""
@@ -83,17 +87,23 @@ class Nobody:
 
 @dataclass(slots=True)
 class Round:
-    """One sync: the cluster that it began with, and the calls it has made so far."""
+    """One sync: the cluster that it began with, the calls it has made so far, and the cluster as these have read it."""
 
     number: int
     cached: Object | None
     calls: list[Call] = field(default_factory=list)
+    read: Json | None = None
 
     def note(self, made: Call) -> None:
         """Add a call; one that is sent again, because it failed, takes the place of the one before."""
         if self.calls and self.calls[-1].request is made.request:
             self.calls.pop()
         self.calls.append(made)
+
+    def answered(self, made: Call, answer: Response) -> None:
+        """Keep what tells of the cluster as it is."""
+        if made.method == "GET" and str(made.target) == _CLUSTER and answer.status == 200:
+            self.read = msgspec.json.decode(answer.body)
 
 
 _ROUND: ContextVar[Round | None] = ContextVar("round", default=None)
@@ -290,6 +300,8 @@ class Engine:
             self.rounds[name] = round_
         self._manners.asking(made)
         answer = self._numbered(made, transport) if made.counts else self._carry(made, 0, transport)
+        if round_ is not None:
+            round_.answered(made, answer)
         self._manners.answered(made, answer)
         return answer
 

@@ -79,8 +79,8 @@ class Events:
                 self._restart(event.seconds, None)
             case plan.Trouble():
                 self._engine.trouble(event)
-            case plan.Stale() | plan.Hidden():
-                self._blind(event.caches, event.seconds, isinstance(event, plan.Hidden))
+            case plan.Stale() | plan.Hidden() | plan.Emptied():
+                self._blind(event)
             case plan.TimeTravel():
                 self._travel(event)
             case plan.Second():
@@ -138,20 +138,22 @@ class Events:
         self._engine.stop_operator()
         self._engine.later(after, lambda: self._engine.start_operator(at=at))
 
-    def _blind(self, names: tuple[str, ...], seconds: float, cut: bool) -> None:
-        caches = [cache for cache in self._caches(names) if not cache.blind]
+    def _blind(self, event: plan.Stale | plan.Hidden | plan.Emptied) -> None:
+        caches = [cache for cache in self._caches(event.caches) if not cache.blind]
         for cache in caches:
             cache.blind = True
+            if isinstance(event, plan.Emptied):
+                cache.empty()
 
         def see() -> None:
-            self._engine.note("fault", f"caches see again: {', '.join(names) or 'all'}")
+            self._engine.note("fault", f"caches see again: {', '.join(event.caches) or 'all'}")
             for cache in caches:
                 cache.blind = False
-                if cut:
+                if isinstance(event, plan.Hidden):
                     cache.cut()
             self._engine.look_again()
 
-        self._engine.later(seconds, see)
+        self._engine.later(event.seconds, see)
 
     def _caches(self, names: tuple[str, ...]) -> list[Cache]:
         operator = self._engine.operators.get("operator")
@@ -166,13 +168,19 @@ class Events:
         self._engine.stop_operator()
         self._engine.start_operator(at=versions[-min(event.back, len(versions))])
         self._engine.operators["operator"].look()
-        self._blind((), event.seconds, False)
+        self._blind(plan.Stale(at=0.0, seconds=event.seconds))
 
     def _strike_world(self, event: plan.World) -> None:
         verb = getattr(self._engine.world.faults, event.verb, None)
         if verb is None or event.verb.startswith("_"):
             raise plan.InvalidPlan(f"verb: {event.verb!r} is no verb of WorldFaults")
-        heal: Callable[[], None] | None = verb(**event.arguments)
+        try:
+            heal: Callable[[], None] | None = verb(**event.arguments)
+        except LookupError as error:
+            if not event.if_there:
+                raise
+            self._engine.note("fault", f"strikes nothing: {error}")
+            return
         if heal is None or not event.seconds:
             return
 

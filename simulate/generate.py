@@ -13,6 +13,8 @@ from simulate.plan import InvalidPlan, Plan
 from simulate.workloads import WORKLOADS
 
 _STALE = 20.0
+_PODS_AND_VOLUMES = ("pods", "persistentvolumeclaims", "persistentvolumes")
+"""Without StatefulSets and Services a round ends at the first conflict."""
 _AFTERWARDS = 120.0
 """Seconds that a plan with a fault gets on top of what its workload gets."""
 
@@ -25,6 +27,7 @@ KINDS: Mapping[str, Callable[[int], plans.Fault]] = {
     "conflict": lambda k: plans.Refused(write=k, code=409),
     "stale": lambda k: plans.Stale(write=k, when="before", seconds=_STALE),
     "hidden": lambda k: plans.Hidden(write=k, when="after", seconds=_STALE),
+    "emptied": lambda k: plans.Emptied(write=k, when="after", seconds=_STALE, caches=_PODS_AND_VOLUMES),
     "time-travel": lambda k: plans.TimeTravel(at=0.5 + k, back=k, seconds=_STALE),
     "second": lambda k: plans.Second(write=k, when="after", seconds=60.0),
     "restart": lambda k: plans.Crash(at=float(k), seconds=5.0),

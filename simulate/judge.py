@@ -66,7 +66,7 @@ class Invariants:
         if round_ is None or not call.key:
             return Act(call, self.state, None, failover)
         seen: Json | None = round_.cached.decode() if round_.cached else None
-        return Act(call, self.state, seen, failover, tuple(round_.calls[:-1]))
+        return Act(call, self.state, seen, failover, tuple(round_.calls[:-1]), round_.read)
 
     def after(self, call: Call, answer: Response | None) -> None:
         """See `Judge`. What the server refused has done no harm: that is what preconditions are for."""

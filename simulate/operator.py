@@ -5,7 +5,7 @@ the doors, throttling and retries of requests. What stands in is the informers (
 """
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import datetime
 
 from prometheus_client import CollectorRegistry
@@ -20,7 +20,7 @@ from dataplane.tls import TlsMaterial, client_context
 from kube.apply import Applier
 from kube.client import Client
 from kube.events import EventRecorder
-from kube.resources import NODES, PERSISTENT_VOLUMES, STORAGE_CLASSES, TIDB_CLUSTERS
+from kube.resources import NODES, PERSISTENT_VOLUMES, STORAGE_CLASSES, TIDB_CLUSTERS, Resource
 from kube.retrying import RetryingTransport
 from kube.throttle import Rate, Throttle
 from member.labels import MANAGED_BY, TIDB_OPERATOR
@@ -44,6 +44,8 @@ RESYNC = 30.0
 
 SETTINGS = Settings(discovery_image="tidb-operator-py:test")
 """What it was told at its start, unless a plan or a test wants otherwise."""
+
+CLUSTER_SCOPED = (PERSISTENT_VOLUMES, NODES, STORAGE_CLASSES)
 
 _SYNCS_AT_ONCE = 100
 
@@ -120,10 +122,12 @@ class Operator:
         wait: Callable[[float], object] | None = None,
         at: int | None = None,
         settings: Settings = SETTINGS,
+        permitted: Collection[Resource] = CLUSTER_SCOPED,
     ) -> None:
         """`watched` is put around every sync; `at` is the version that the caches begin with, None for the newest.
 
-        `wait` lets time pass for who may not go on yet; by default the world goes on meanwhile.
+        `wait` lets time pass for who may not go on yet; by default the world goes on meanwhile. `permitted`: the
+        cluster-scoped resources that it may read.
         """
         self._world = world
         self.clock = _Waiting(clock, wait or world.advance)
@@ -147,7 +151,7 @@ class Operator:
             settings,
             doors,
             has_status_subresource=lambda: applier.has_status_subresource(TIDB_CLUSTERS),
-            permitted=(PERSISTENT_VOLUMES, NODES, STORAGE_CLASSES),
+            permitted=permitted,
             turns=turns,
             timers=self.timers,
             controller_metrics=controller_metrics,
@@ -162,7 +166,7 @@ class Operator:
             settings,
             doors,
             has_status_subresource=lambda: applier.has_status_subresource(TIDB_CLUSTERS),
-            permitted=(PERSISTENT_VOLUMES, NODES, STORAGE_CLASSES),
+            permitted=permitted,
             turns=turns,
             timers=self.timers,
             controller_metrics=controller_metrics,

@@ -95,6 +95,13 @@ class Hidden(_Triggered, frozen=True, kw_only=True, tag="hidden", tag_field="fau
     seconds: float = 30.0
 
 
+class Emptied(_Triggered, frozen=True, kw_only=True, tag="emptied", tag_field="fault"):
+    """Caches get a list without items, and see nothing for some time; then they list anew (R15)."""
+
+    caches: tuple[str, ...] = ()
+    seconds: float = 60.0
+
+
 class TimeTravel(_Triggered, frozen=True, kw_only=True, tag="time-travel", tag_field="fault"):
     """The operator restarts and its caches begin with the view before its `back`-th last write (FP2)."""
 
@@ -124,15 +131,18 @@ class Foreign(_Triggered, frozen=True, kw_only=True, tag="foreign", tag_field="f
 class World(_Triggered, frozen=True, kw_only=True, tag="world", tag_field="fault"):
     """A verb of `sandbox.faults.WorldFaults` with its arguments (FP5-FP7, FP12), taken back after `seconds`.
 
-    `seconds` 0 never takes it back.
+    `seconds` 0 never takes it back. `if_there`: nothing happens where PD does not run.
     """
 
     verb: str
     arguments: dict[str, Any] = msgspec.field(default_factory=dict)
     seconds: float = 60.0
+    if_there: bool = False
 
 
-Fault: TypeAlias = Crash | Refused | Lost | Trouble | Stale | Hidden | TimeTravel | Second | Jump | Foreign | World
+Fault: TypeAlias = (
+    Crash | Refused | Lost | Trouble | Stale | Hidden | Emptied | TimeTravel | Second | Jump | Foreign | World
+)
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -57,7 +57,7 @@ def _pod(draw: Randomness) -> str:
 
 
 def _world(verb: str, at: float, seconds: float, /, **arguments: object) -> plans.Fault:
-    return plans.World(at=at, verb=verb, arguments=dict(arguments), seconds=seconds)
+    return plans.World(at=at, verb=verb, arguments=dict(arguments), seconds=seconds, if_there=True)
 
 
 def _pd(verb: str, **arguments: object) -> _Make:

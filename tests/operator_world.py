@@ -3,7 +3,7 @@
 The operator is `simulate.operator`; here is what tests ask of it and of the world around it.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -22,10 +22,11 @@ from ports.clock import FakeClock
 from ports.randomness import SeededRandomness
 from sandbox.apiserver import Faults
 from sandbox.apiserver.faults import no_faults
+from sandbox.dataplane.pd.stores import Store
 from sandbox.kubelet.nodes import NodeSpec
 from sandbox.stage import Restless
 from sandbox.world import World
-from simulate.operator import SETTINGS, Operator
+from simulate.operator import CLUSTER_SCOPED, SETTINGS, Operator
 from simulate.operator import USER as OPERATOR
 
 __all__ = ["NAMESPACE", "OPERATOR", "SAMPLES", "OperatorWorld", "sample"]
@@ -46,6 +47,7 @@ class OperatorWorld:
         clock: FakeClock | None = None,
         nodes: Iterable[NodeSpec] | None = None,
         settings: Settings = SETTINGS,
+        permitted: Collection[Resource] = CLUSTER_SCOPED,
     ) -> None:
         self.clock = clock or FakeClock()
         self.world = World(
@@ -58,7 +60,7 @@ class OperatorWorld:
         )
         self.admin = self.world.client()
         self._settings = settings
-        self.operator = Operator(self.world, self.clock, seed, settings=settings)
+        self.operator = Operator(self.world, self.clock, seed, settings=settings, permitted=permitted)
 
     def restart(self) -> None:
         """Replace the process of the operator by a new one, which remembers nothing."""
@@ -104,6 +106,14 @@ class OperatorWorld:
     def change(self, name: str = "basic", /, **spec: Any) -> None:
         """Merge into the spec of a TidbCluster; None removes."""
         self.admin.patch(TIDB_CLUSTERS, name, NAMESPACE, {"spec": spec})
+
+    def register_store(self, address: str, labels: Mapping[str, str], name: str = "basic") -> None:
+        """A store that PD hears of once: Up now, Down when it was silent for long enough."""
+        pd, now, wall = self.world.data_plane.pd_cluster(NAMESPACE, name), self.clock.now(), self.clock.wall()
+        assert pd is not None
+        since = wall.timestamp()
+        store = Store(pd.stores.allocate(), address, pd.stores.cluster_version, since, now, since, labels=dict(labels))
+        pd.stores.register(store, now)
 
     # What there is to see
 

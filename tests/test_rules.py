@@ -1,21 +1,20 @@
 """Every rule of the contract has a test named by its id, or a reason in rules.toml why not."""
 
-import ast
 import re
 import tomllib
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 
 import pytest
 
-TESTS = Path(__file__).resolve().parent
-SPEC = TESTS.parents[1] / "shared" / "spec" / "informers-workqueue.md"
+from tests import proofs
+
+SPEC = proofs.SPEC / "informers-workqueue.md"
 REASONED = re.compile(r"(elsewhere|later): \S")
 
 
 def _rules() -> Mapping[str, str]:
-    with (TESTS / "rules.toml").open("rb") as file:
+    with (proofs.TESTS / "rules.toml").open("rb") as file:
         rules: dict[str, str] = tomllib.load(file)["rules"]
     return rules
 
@@ -35,18 +34,11 @@ def rules_in(name: str) -> list[str]:
     return found
 
 
-def _test_names() -> Iterator[str]:
-    for path in sorted(TESTS.rglob("test_*.py")):
-        for node in ast.walk(ast.parse(path.read_bytes())):
-            if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
-                yield node.name
-
-
 @pytest.fixture(scope="module")
 def tested() -> Mapping[str, list[str]]:
     """The names of the tests of each rule."""
     names = defaultdict(list)
-    for name in _test_names():
+    for name in proofs.names_of_tests():
         for rule in rules_in(name):
             names[rule].append(name)
     return names

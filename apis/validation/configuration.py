@@ -38,6 +38,8 @@ _TABLES = {
 }
 """Where the operator sets keys of its own (objects.md 6.4, 6.7, 9.3)."""
 
+_TIDB_STATUS_PORT = 10080
+
 _TIFLASH_LOGS = ("flash.flash_cluster.log", "flash.proxy.log-file", "logger.log", "logger.errorlog")
 
 
@@ -52,6 +54,8 @@ def check(component: Component) -> Iterator[Problem]:
         yield from _check_tables(read, name, field)
         if name == "tiflash":
             yield from _check_tiflash(read, field)
+        if name == "tidb":
+            yield from _check_tidb(read, field)
 
 
 def _configurations(component: Component) -> list[tuple[str, str, Config | None]]:
@@ -70,6 +74,14 @@ def _check_tables(config: Table, name: str, field: str) -> Iterator[Problem]:
         value = get(config, path)
         if value is not None and not isinstance(value, dict):
             yield Problem(f"{field}.{path}", value, "must be a table; the operator sets keys in it")
+
+
+def _check_tidb(config: Table, field: str) -> Iterator[Problem]:
+    """Services, probes and the operator reach TiDB's status on one port only (R25)."""
+    port = get(config, "status.status-port")
+    if port is not None and port != _TIDB_STATUS_PORT:
+        message = f"must be {_TIDB_STATUS_PORT}: Services, probes and the operator ask for TiDB's status there"
+        yield Problem(f"{field}.status.status-port", port, message)
 
 
 def _check_tiflash(config: Table, field: str) -> Iterator[Problem]:

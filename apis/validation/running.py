@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from apis import config, images, toml
 from apis.accessor import Component, components, find
-from apis.identity import INSTANCE_LABEL, instance_name
+from apis.identity import INSTANCE_LABEL, instance_name, tls_enabled
 from apis.problem import InvalidField, Problem
 from apis.shared import Json
 from apis.tidbcluster import TidbCluster
@@ -18,6 +18,7 @@ from apis.toml import Table
 _GUARDED = ("tidb", "pd", "tikv")
 _PD_SECTIONS = ("schedule", "replication")
 _BOOTSTRAP_VOLUME = "tidb-bootstrap-sql"
+_PD_CERTIFICATES = "pd-tls"
 _SET_BY_OPERATOR = {
     "pd": (
         *(f"security.{key}" for key in ("cacert-path", "cert-path", "key-path")),
@@ -40,13 +41,16 @@ class Running:
     """What runs of a cluster, by member type.
 
     `images` are those of the main containers, `configs` the configuration files in use, read; `bootstrap_sql` names
-    the ConfigMap that TiDB mounts, empty if none; `instance` is the instance label in the selectors.
+    the ConfigMap that TiDB mounts, empty if none; `instance` is the instance label in the selectors. `pd_replicas` is
+    how many PD pods there should be, `pd_tls` whether they speak TLS.
     """
 
     instance: str = ""
     images: Mapping[str, str] = field(default_factory=dict)
     configs: Mapping[str, Table] = field(default_factory=dict)
     bootstrap_sql: str = ""
+    pd_replicas: int = 0
+    pd_tls: bool = False
 
 
 def observe(stateful_sets: Mapping[str, Json], config_files: Mapping[str, str]) -> Running:
@@ -56,13 +60,17 @@ def observe(stateful_sets: Mapping[str, Json], config_files: Mapping[str, str]) 
     """
     images_in_use: dict[str, str] = {}
     instance = bootstrap_sql = ""
+    pd_replicas, pd_tls = 0, False
     for name, stateful_set in stateful_sets.items():
         instance = instance or _instance_of(stateful_set)
         pod = stateful_set["spec"]["template"]["spec"]
         images_in_use[name] = next((entry["image"] for entry in pod["containers"] if entry["name"] == name), "")
         if name == "tidb":
             bootstrap_sql = _bootstrap_sql_of(pod)
-    return Running(instance, images_in_use, _parsed(config_files), bootstrap_sql)
+        if name == "pd":
+            pd_replicas = stateful_set["spec"].get("replicas", 1)
+            pd_tls = any(volume["name"] == _PD_CERTIFICATES for volume in pod.get("volumes", ()))
+    return Running(instance, images_in_use, _parsed(config_files), bootstrap_sql, pd_replicas, pd_tls)
 
 
 def _instance_of(stateful_set: Json) -> str:
@@ -90,6 +98,7 @@ def immutability(tc: TidbCluster, running: Running) -> list[Problem]:
         return [] if tc.status.cluster_id else list(_check_creation(tc))
     return [
         *_check_instance(tc, running),
+        *_check_tls(tc, running),
         *_check_pd(tc, running),
         *_check_bootstrap_sql(tc, running),
         *(problem for component in components(tc) for problem in _check_emptied(component, running)),
@@ -125,6 +134,15 @@ def _check_instance(tc: TidbCluster, running: Running) -> Iterator[Problem]:
     if running.instance and running.instance != instance_name(tc):
         message = f"can't change, since selectors of running StatefulSets can't; set it back to {running.instance}"
         yield Problem(f'metadata.labels["{INSTANCE_LABEL}"]', instance_name(tc), message)
+
+
+def _check_tls(tc: TidbCluster, running: Running) -> Iterator[Problem]:
+    """Members of PD that are restarted one by one would not understand each other; a single one can be (R25)."""
+    wanted = tls_enabled(tc)
+    if running.pd_replicas > 1 and tc.status.cluster_id and wanted != running.pd_tls:
+        way_out = f"set it back to {str(running.pd_tls).lower()}"
+        message = f"can't change while PD has more than one member; {way_out}, and scale PD to 1 before you change it"
+        yield Problem("spec.tlsCluster.enabled", wanted, message)
 
 
 def _check_pd(tc: TidbCluster, running: Running) -> Iterator[Problem]:

@@ -17,7 +17,10 @@ RATE = 2.0
 """Writes of one status a second after that."""
 
 FAILURE = 3.0
-"""Writes that a failed sync counts for: a key that goes on failing is tried less than once in a second (R13)."""
+"""Writes that a failed sync counts for: a key that goes on failing is tried less than once in a second (R13).
+
+As many less can be saved up after each failure in a row, or a quiet minute would be followed by a burst of failures.
+"""
 
 _FRACTION = 0.001
 """Of a write: who waited for one may be that short of it, because fractions of seconds do not add up."""
@@ -27,6 +30,7 @@ _FRACTION = 0.001
 class _Left:
     writes: float
     at: float
+    failures: int = 0
 
 
 class Pace:
@@ -39,11 +43,19 @@ class Pace:
 
     def wrote(self, key: str) -> None:
         """Count a write."""
-        self._count(key, 1.0)
+        with self._lock:
+            self._left[key] = _Left(self._writes(key) - 1, self._clock.now(), self._failures(key))
 
     def failed(self, key: str) -> None:
         """Count a sync that failed: what it wrote brings it back at once, whatever its back-off."""
-        self._count(key, FAILURE)
+        with self._lock:
+            self._left[key] = _Left(self._writes(key) - FAILURE, self._clock.now(), self._failures(key) + 1)
+
+    def worked(self, key: str) -> None:
+        """A sync did not fail."""
+        with self._lock:
+            if self._failures(key):
+                self._left[key] = _Left(self._writes(key), self._clock.now())
 
     def pause(self, key: str) -> float:
         """Seconds to wait before this cluster is looked at, 0 while it has writes left."""
@@ -56,10 +68,13 @@ class Pace:
         with self._lock:
             self._left.pop(key, None)
 
-    def _count(self, key: str, writes: float) -> None:
-        with self._lock:
-            self._left[key] = _Left(self._writes(key) - writes, self._clock.now())
-
     def _writes(self, key: str) -> float:
         left = self._left.get(key)
-        return min(left.writes + (self._clock.now() - left.at) * RATE, BURST) if left else BURST
+        if left is None:
+            return BURST
+        most = max(BURST - FAILURE * left.failures, 1.0)
+        return min(left.writes + (self._clock.now() - left.at) * RATE, most)
+
+    def _failures(self, key: str) -> int:
+        left = self._left.get(key)
+        return left.failures if left else 0

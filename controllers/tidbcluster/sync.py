@@ -140,7 +140,9 @@ class TidbClusterSync:
             self._own_writes.remember(round_.owner)
         self._set_conditions(round_)
         self._write_status(round_.owner, msgspec.to_builtins(round_.status))
-        return self._next(round_)
+        result = self._next(round_)
+        self._pace.worked(owner.key)
+        return result
 
     def _note_silence(self, key: str, silent: Collection[str]) -> None:
         if silent:

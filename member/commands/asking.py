@@ -26,9 +26,11 @@ SOON = 0.5
 _AND_THEN = frozenset({NONE, DELETE_POD})
 _REPLACE = {labels.REPLACE_VOLUME: frozenset({"true"})}
 
+_BEGUN = {labels.REPLACEMENT_BEGUN: frozenset({"true"})}
+
 _VALUES: Mapping[str, Mapping[str, frozenset[str]]] = {
-    "pd": _REPLACE | {labels.PD_TRANSFER_LEADER: _AND_THEN},
-    "tikv": _REPLACE | {labels.EVICT_LEADER: _AND_THEN, labels.EVICT_LEADER_FOR_RESIZE: _AND_THEN},
+    "pd": _REPLACE | _BEGUN | {labels.PD_TRANSFER_LEADER: _AND_THEN},
+    "tikv": _REPLACE | _BEGUN | {labels.EVICT_LEADER: _AND_THEN, labels.EVICT_LEADER_FOR_RESIZE: _AND_THEN},
     "tidb": _REPLACE | {labels.TIDB_GRACEFUL_SHUTDOWN: _AND_THEN},
 }
 """The commands of each component and the values that they know."""

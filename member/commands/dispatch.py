@@ -15,6 +15,7 @@ Act: TypeAlias = Callable[[Round, Object, Command], Outcome]
 
 _ACTS: Mapping[str, Act] = {
     labels.REPLACE_VOLUME: replace_volume.act,
+    labels.REPLACEMENT_BEGUN: replace_volume.act,
     labels.PD_TRANSFER_LEADER: transfer_leader.act,
     labels.EVICT_LEADER: evict_leader.act,
     labels.EVICT_LEADER_FOR_RESIZE: evict_leader.act,

@@ -4,9 +4,6 @@
 made in PD and goes after it. An entry with `delete-pod` is also what makes them take turns: one per cluster.
 """
 
-from collections.abc import Collection, Sequence
-
-from apis import predicates
 from apis.ordinals import desired_ordinals
 from apis.tidbcluster import EvictLeaderStatus
 from dataplane.pd import PDClient, Store
@@ -17,11 +14,12 @@ from member import labels, reach
 from member.commands.annotating import withdraw
 from member.commands.asking import BUSY, DELETE_POD, LETTING_GO, NONE, SOON, Command, expired
 from member.commands.restarting import restart
-from member.naming import address_book, pod_name
+from member.naming import ordinal_of, pod_name
 from member.outcome import Done, Failed, Outcome, Refused, Waiting
 from member.pods import Pod
 from member.round import Round
 from member.status import stamp
+from member.tikv.stores import not_up, own_stores
 
 EVICTING = "EvictingLeaders"
 ENDED = "LeaderEvictionEnded"
@@ -41,12 +39,11 @@ def act(round_: Round, pod: Object, command: Command) -> Outcome:
         return Waiting("PodsTakeTurns", f"{name} is evicted and restarted when {other} is back", BUSY)
     pd = reach.pd(round_)
     stores = pd.stores()
-    own = own_stores(round_, stores, name)
+    own = own_stores(round_, stores, ordinal_of(name))
     if len(own) != 1 or not own[0].complete:
         return Failed("StoreUnknown", f"PD tells no single store of {name}")
     store = own[0]
-    given_up = {int(record.store_id) for record in round_.status.tikv.failure_stores.values()}
-    if ill := not_up(stores, {store.id} | given_up):
+    if ill := not_up(round_, stores, store.id):
         return Waiting("StoresNotUp", f"leaders are evicted from {name} when all stores are Up: {ill}", BUSY)
     if not any(other.id != store.id and not other.is_tiflash for other in stores):
         return _alone(round_, pod, command, store)
@@ -67,28 +64,16 @@ def end(round_: Round, name: str, pod: Object | None) -> Outcome:
         return Waiting(EVICTING, f"leaders come back to {name} when it is Ready", LETTING_GO)
     if pod is None or not any(mark in pod.metadata.annotations for mark in _OTHER_EVICTIONS):
         pd = reach.pd(round_)
-        for store_id in sorted(_every_store(round_, pd, name) & pd.evicting_stores()):
+        known = (*pd.stores(), *pd.tombstone_stores())
+        if not known:
+            return Waiting(EVICTING, f"leaders come back to {name} when PD tells its stores", LETTING_GO)
+        own = {store.id for store in own_stores(round_, known, ordinal_of(name))}
+        for store_id in sorted(own & pd.evicting_stores()):
+            # a scheduler outlives its store
             pd.end_evict_leaders(store_id)
     entries = round_.status.tikv.evict_leader
     round_.status.tikv.evict_leader = {key: value for key, value in entries.items() if key != name}
     return Done(f"leaders may come back to {name}" if pod else f"{name} is gone", ENDED)
-
-
-def own_stores(round_: Round, stores: Sequence[Store], pod: str) -> list[Store]:
-    """The stores at the address of a pod, by name and by not being TiFlash (F31)."""
-    book = address_book(round_.tc)
-    return [
-        each for each in stores if not each.is_tiflash and _pod_of(round_, book.ordinal_of("tikv", each.address)) == pod
-    ]
-
-
-def not_up(stores: Sequence[Store], besides: Collection[int]) -> str:
-    """The stores, TiFlash's and peers' too, that PD does not call Up, in words; empty when there are none."""
-    return ", ".join(
-        f"store {store.id} ({store.address}) is {store.state_name if store.complete else 'unknown'}"
-        for store in stores
-        if store.id not in besides and not (store.complete and store.state_name == predicates.STORE_UP)
-    )
 
 
 def _noted(round_: Round, pod: Object, command: Command, store: Store) -> Waiting | None:
@@ -131,15 +116,6 @@ def _being_restarted(round_: Round, besides: str) -> str:
 
 def _is_gone(round_: Round, name: str) -> bool:
     """Whether a pod that the cache lacks does not come back: it is not wanted, and a live look finds none (F1)."""
-    if name in {_pod_of(round_, ordinal) for ordinal in desired_ordinals(round_.tc, "tikv")}:
+    if name in {pod_name(round_.tc, "tikv", ordinal) for ordinal in desired_ordinals(round_.tc, "tikv")}:
         return False
     return Destroyer(round_.doors.client).observe(PODS, name, round_.namespace) is None
-
-
-def _every_store(round_: Round, pd: PDClient, name: str) -> set[int]:
-    """The stores of a pod in any state: a scheduler outlives its store."""
-    return {store.id for store in own_stores(round_, (*pd.stores(), *pd.tombstone_stores()), name)}
-
-
-def _pod_of(round_: Round, ordinal: int | None) -> str:
-    return "" if ordinal is None else pod_name(round_.tc, "tikv", ordinal)

@@ -1,6 +1,7 @@
 """`replace-volume` on a pod: its member or store leaves PD, then its volumes are made anew, and it with them.
 
-A claim is deleted only on proof that what it holds is given up (I1, I2).
+A claim is deleted only on proof that what it holds is given up (I1, I2). A member or store that was given up does not
+come back, so the pod is marked before: what was begun goes on to its end even when the command is taken back meanwhile.
 """
 
 from collections.abc import Sequence
@@ -10,15 +11,17 @@ from apis.ordinals import desired_replicas
 from dataplane.errors import Conflict
 from dataplane.pd import OFFLINE, UP, PDClient, Store
 from kube.objects import Object
+from kube.resources import PODS
 from member import labels, reach
+from member.commands.annotating import withdraw
 from member.commands.asking import BUSY, LETTING_GO, SOON, Command
-from member.commands.evict_leader import not_up, own_stores
 from member.commands.restarting import others_not_ready, restart_without_volumes, still_told
 from member.naming import ordinal_of
 from member.outcome import Failed, Outcome, Refused, Waiting
 from member.pd.scale_in import Remove, Transfer, Voter, Wait, next_step, voters
 from member.proofs import member_gone, no_store, spec_confirmed, store_gone
 from member.round import Round
+from member.tikv.stores import is_up, not_up, own_stores
 
 REPLACING = "ReplacingVolume"
 
@@ -49,6 +52,8 @@ def _leave_pd(round_: Round, pod: Object, command: Command) -> Waiting | None:
     match next_step(voters(round_, members, pd.health(members=len(members.members))), ordinal_of(name)):
         case Wait(what):
             return Waiting("PDUnhealthy", what, BUSY)
+        case Transfer() | Remove() if _is_taken_back(command):
+            return _stay(round_, pod)
         case Transfer(to):
             pd.transfer_leader(to.name)
             return Waiting(REPLACING, f"{name} leads PD; waiting until {to.name} does", SOON)
@@ -60,9 +65,8 @@ def _leave_pd(round_: Round, pod: Object, command: Command) -> Waiting | None:
 
 
 def _remove(round_: Round, pd: PDClient, pod: Object, command: Command, voter: Voter) -> Waiting | None:
-    evidence = still_told(round_, pod, command)
-    if isinstance(evidence, Waiting):
-        return evidence
+    if waiting := _begin(round_, pod, command):
+        return waiting
     try:
         pd.delete_member_by_id(voter.id)
     except Conflict as error:
@@ -76,11 +80,12 @@ def _tikv(round_: Round, pod: Object, command: Command) -> Outcome:
         return busy
     pd = reach.pd(round_)
     stores = pd.stores()
-    own = own_stores(round_, stores, name)
+    own = own_stores(round_, stores, ordinal_of(name))
     if len(own) > 1 or any(not store.complete for store in own):
         return Failed("StoreUnknown", f"PD tells no single store of {name}")
     if own:
-        return _may_leave(round_, pd, name, own[0], stores) or _take_offline(round_, pd, pod, command, own[0])
+        waiting = _may_leave(round_, pd, name, own[0], stores)
+        return waiting or _take_offline(round_, pd, pod, command, own[0])
     label = pod.metadata.labels.get(labels.STORE_ID, "")
     if not label.isdecimal():
         return Refused("StoreUnknown", f"{name} has no store, and no label {labels.STORE_ID} that names one")
@@ -99,11 +104,11 @@ def _may_leave(round_: Round, pd: PDClient, pod: str, store: Store, stores: Sequ
         return Waiting(REPLACING, what, LETTING_GO)
     if store.state_name != UP:
         return Failed("StoreNotUp", f"store {store.id} of {pod} is {store.state_name}: it is replaced when it is Up")
-    if ill := not_up(stores, {store.id}):
+    if ill := not_up(round_, stores, store.id):
         return Waiting("StoresNotUp", f"store {store.id} of {pod} goes when all stores are Up: {ill}", BUSY)
     if not predicates.tikv_all_stores_ready(round_.tc):
         return Waiting("StoresNotUp", f"store {store.id} of {pod} goes when every TiKV pod has its store", BUSY)
-    others, wanted = sum(not each.is_tiflash for each in stores) - 1, pd.config().max_replicas
+    others, wanted = sum(is_up(each) and not each.is_tiflash for each in stores) - 1, pd.config().max_replicas
     if others >= wanted:
         return None
     what = f"without store {store.id} of {pod}, {others} TiKV stores would be Up, and PD keeps {wanted} replicas"
@@ -111,9 +116,10 @@ def _may_leave(round_: Round, pd: PDClient, pod: str, store: Store, stores: Sequ
 
 
 def _take_offline(round_: Round, pd: PDClient, pod: Object, command: Command, store: Store) -> Outcome:
-    evidence = still_told(round_, pod, command)
-    if isinstance(evidence, Waiting):
-        return evidence
+    if _is_taken_back(command):
+        return _stay(round_, pod)
+    if waiting := _begin(round_, pod, command):
+        return waiting
     name = pod.metadata.name
     try:
         pd.delete_store(store.id, address=store.address)
@@ -132,6 +138,28 @@ def _tidb(round_: Round, pod: Object, command: Command) -> Outcome:
     if wanted is None:
         return Waiting("SpecChanged", "waiting until the cache shows the TidbCluster as it is", SOON)
     return restart_without_volumes(round_, pod, command, wanted)
+
+
+def _begin(round_: Round, pod: Object, command: Command) -> Waiting | None:
+    """Mark a pod that is still told to, before what it holds is given up; None when it is marked."""
+    evidence = still_told(round_, pod, command)
+    if isinstance(evidence, Waiting):
+        return evidence
+    if labels.REPLACEMENT_BEGUN in evidence.object.metadata.annotations:
+        return None
+    name = {"name": pod.metadata.name, "namespace": round_.namespace}
+    marked = {"metadata": name | {"annotations": {labels.REPLACEMENT_BEGUN: "true"}}}
+    round_.doors.applier.apply(PODS, marked, evidence.object)
+    return Waiting(REPLACING, f"{pod.metadata.name} begins to give up its volumes", SOON)
+
+
+def _is_taken_back(command: Command) -> bool:
+    return command.key == labels.REPLACEMENT_BEGUN
+
+
+def _stay(round_: Round, pod: Object) -> Waiting:
+    withdraw(round_, pod, (labels.REPLACEMENT_BEGUN,))
+    return Waiting(REPLACING, f"{pod.metadata.name} keeps its volumes: the command was taken back in time", SOON)
 
 
 def _busy(round_: Round, pod: str, component: str, *phases: predicates.Phase) -> Waiting | None:

@@ -149,12 +149,12 @@ def voters(round_: Round, found: Membership, healths: Sequence[Health]) -> list[
     healthy = {health.member_id for health in healths if health.healthy}
     leader = found.leader.id if found.leader else 0
     return [
-        Voter(each.id, each.name, _ordinal(round_, each), each.id in healthy, each.id == leader)
+        Voter(each.id, each.name, ordinal_of_member(round_, each), each.id in healthy, each.id == leader)
         for each in found.members
     ]
 
 
-def _ordinal(round_: Round, member: PDMember) -> int | None:
+def ordinal_of_member(round_: Round, member: PDMember) -> int | None:
     """The pod of a member, by its URLs or by either of its names (8.3 BETTER, F24)."""
     book = address_book(round_.tc)
     urls = (*member.client_urls, *member.peer_urls)
@@ -176,7 +176,7 @@ def _stay(staying: Departure) -> Proof | Waiting | None:
     if not predicates.is_synced(round_.tc, "pd"):
         return Waiting("PDUnknown", f"whether {staying.name} can stay is seen when PD tells its members", soon)
     members = reach.pd(round_).members().members
-    if any(_ordinal(round_, member) == staying.ordinal for member in members):
+    if any(ordinal_of_member(round_, member) == staying.ordinal for member in members):
         staying.clear()
         return None
     return member_gone(round_, staying.name) or Waiting("PDUnknown", "PD tells no members", soon)

@@ -35,7 +35,7 @@ def observe(round_: Round) -> Outcome:
     pods = observe_pods(round_, "pd", status, excused(round_))
     if pods is None:
         return Done()
-    if not ready_pods(pods):
+    if not ready_pods(pods) and desired_replicas(round_.tc, "pd"):
         return Waiting("PDNotReady", "no PD pod is Ready yet")
     outcome = _ask(round_, status)
     if isinstance(outcome, Done):
@@ -105,7 +105,8 @@ def _set_members(round_: Round, status: PDStatus, healths: tuple[Health, ...], l
     status.members, status.peer_members, status.leader = {}, {}, None
     for health in healths:
         if not health.name:
-            continue  # added to PD but never started
+            round_.unstarted_pd_members = True
+            continue
         member = _member(health, before.get(health.name), now)
         own = book.ordinal_of("pd", member.client_url) is not None
         (status.members if own else status.peer_members)[member.name] = member

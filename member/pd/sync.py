@@ -4,7 +4,7 @@ from apis import predicates
 from member import sync
 from member.naming import pd_member_name
 from member.outcome import Done, Outcome, Refused, Waiting
-from member.pd import desired, failover, scale_in, upgrade
+from member.pd import desired, failover, ghosts, scale_in, upgrade
 from member.pd.status import observe
 from member.polling import next_look
 from member.proofs import member_gone
@@ -17,7 +17,12 @@ __all__ = ["act", "foreign_cluster", "observe"]
 
 def act(round_: Round) -> Outcome:
     """Bring PD a step closer to its spec."""
-    return sync.act(round_, _PD)
+    outcome = sync.act(round_, _PD)
+    if round_.tc.spec.paused:
+        return outcome
+    # one of them keeps others from joining, so it can't wait until all pods are Ready
+    leaving = ghosts.give_up(round_)
+    return leaving if leaving and isinstance(outcome, Done) else outcome
 
 
 def foreign_cluster(round_: Round) -> Refused | None:

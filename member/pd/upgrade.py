@@ -42,14 +42,19 @@ def _prepare(round_: Round, pod: Object) -> Hold | None:
 
 
 def _relieve(round_: Round, pod: str) -> Waiting | None:
-    """A pod that is not Ready may lead all the same (I12)."""
+    """A pod that is not Ready may be needed for the quorum all the same (I9), or lead (I12)."""
     if not round_.status.pd.synced:
         return None
     pd = reach.pd(round_)
+    members = pd.health(members=desired_replicas(round_.tc, "pd"))
+    others = [member for member in members if not is_of(round_, member.name, pod)]
+    is_healthy = any(member.healthy for member in members if member not in others)
+    # two members are no quorum without one of them: then what is broken is put right all the same
+    if is_healthy and isinstance(needed := _without_quorum(round_, pod, others, len(members)), Waiting):
+        return needed
     if not is_of(round_, pd.leader().name, pod):
         return None
-    members = pd.health(members=desired_replicas(round_.tc, "pd"))
-    return _transfer(round_, pd, pod, [each for each in members if each.healthy and not is_of(round_, each.name, pod)])
+    return _transfer(round_, pd, pod, [member for member in others if member.healthy])
 
 
 def _finish(round_: Round) -> Waiting | None:

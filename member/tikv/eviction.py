@@ -21,6 +21,7 @@ from member.naming import ordinal_of
 from member.outcome import Waiting
 from member.pods import Pod, pods_of
 from member.polling import look_after, look_on_progress
+from member.rolling import is_available
 from member.round import Round
 from member.status import stamp
 
@@ -73,7 +74,8 @@ def evict(round_: Round, pod: Object, store: TiKVStore) -> Waiting | None:
 def resume(round_: Round, selected: str) -> Waiting | None:
     """End the evictions that we began and that are not wanted any more: of every pod that serves, but `selected`.
 
-    A pod that is not Ready, or whose store is not Up, keeps its scheduler until it is (F15). Raises as `evict`.
+    A pod that is not Ready for long enough, or whose store is not Up, keeps its scheduler until it is (F15, F20).
+    Raises as `evict`.
     """
     waits = [
         wait for pod, store in _owed(round_) if pod.metadata.name != selected and (wait := _end(round_, pod, store))
@@ -103,7 +105,7 @@ def _owed(round_: Round) -> Iterator[tuple[Object, TiKVStore]]:
             continue
         if name in tikv.evict_leader or any(command in annotations for command in _COMMANDS):
             continue
-        if not pod.metadata.deletion_timestamp and pod.decode_as(Pod).is_ready:
+        if not pod.metadata.deletion_timestamp and is_available(round_, "tikv", pod.decode_as(Pod)):
             yield pod, store
 
 

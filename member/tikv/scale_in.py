@@ -18,6 +18,7 @@ from member.polling import next_look
 from member.proofs import Proof, no_store, spec_confirmed, store_gone
 from member.round import Round
 from member.scale_in import ScaleIn
+from member.tikv.stores import own_stores
 
 _EVICTION = 300.0
 """Seconds for which leaders may take their time to move away before the store is taken offline all the same (F35)."""
@@ -81,7 +82,7 @@ def _leave(leaving: Departure) -> Proof | Waiting | Refused:
         return _unknown(round_)
     pd = reach.pd(round_)
     stores = _stores(pd)
-    own = _own(round_, stores, leaving.ordinal)
+    own = own_stores(round_, stores, leaving.ordinal)
     if len(own) > 1 or any(not store.complete for store in own):
         ids = ", ".join(str(store.id) for store in own)
         return Waiting("StoresUnknown", f"PD tells no single store of {leaving.name} but {ids}", _soon(round_))
@@ -130,7 +131,8 @@ def _without_store(leaving: Departure, pd: PDClient) -> Proof | Waiting:
     gone = store_gone(round_, known, "") and no_store(round_, "tikv", leaving.name)
     if gone is None:
         return _unknown(round_)
-    pd.end_evict_leaders(known)
+    if known in pd.evicting_stores():
+        pd.end_evict_leaders(known)
     return gone
 
 
@@ -156,7 +158,7 @@ def _stay(staying: Departure) -> Proof | Waiting | None:
     if not predicates.is_synced(round_.tc, "tikv"):
         return _unknown(round_)
     pd = reach.pd(round_)
-    own = _own(round_, _stores(pd), staying.ordinal)
+    own = own_stores(round_, _stores(pd), staying.ordinal)
     if not own:
         return no_store(round_, "tikv", staying.name) or _unknown(round_)
     for store in own:
@@ -176,12 +178,6 @@ def _stores(pd: PDClient) -> tuple[Store, ...]:
         return pd.stores()
     except NotBootstrapped:
         return ()
-
-
-def _own(round_: Round, stores: Sequence[Store], ordinal: int) -> list[Store]:
-    """The stores of a pod: by their address, and by not being TiFlash (F31)."""
-    book = address_book(round_.tc)
-    return [each for each in stores if not each.is_tiflash and book.ordinal_of("tikv", each.address) == ordinal]
 
 
 def _others_up(round_: Round, stores: Sequence[Store], store: Store, ordinal: int) -> int:

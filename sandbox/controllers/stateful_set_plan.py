@@ -114,10 +114,11 @@ _ALWAYS = ("replicas", "availableReplicas", "collisionCount")
 
 
 def is_available(snapshot: Snapshot, pod: Json) -> bool:
-    """Whether a pod has been Ready for minReadySeconds."""
+    """Whether a pod has been Ready for minReadySeconds; without these, no time is looked at."""
     if not holds(pod, "Ready"):
         return False
-    return snapshot.now >= available_from(snapshot.stateful_set, pod)
+    wait = snapshot.stateful_set["spec"].get("minReadySeconds", 0)
+    return not wait or snapshot.now >= available_from(snapshot.stateful_set, pod)
 
 
 def available_from(stateful_set: Json, pod: Json) -> float:

@@ -22,6 +22,12 @@ def peer_host(launch: Launch, service: str) -> str:
     return f"{launch.pod}.{named}.{launch.namespace}.svc{domain(launch)}"
 
 
+def goes_by_host(launch: Launch) -> bool:
+    """Whether a PD member is named like its host, as the start script of a cluster across several Kubernetes does."""
+    scripts = [text for name, text in launch.files.items() if name.endswith(".sh")]
+    return bool(domain(launch)) or any('MEMBER="$DOMAIN"' in text for text in scripts)
+
+
 def speaks_tls(launch: Launch) -> bool:
     """Whether the start script uses https."""
     return any("https://" in text for name, text in launch.files.items() if name.endswith(".sh"))

@@ -73,17 +73,32 @@ def i10(act: Act) -> str | None:
 
 
 def i11(act: Act) -> str | None:
-    """A TiKV pod is restarted only without leaders, or when its eviction timed out, or alone, or not Ready."""
+    """A TiKV pod is restarted only without leaders, or when its eviction timed out, or alone, or not Ready.
+
+    One that is not Ready, but serves, is not restarted while another store is away (F13).
+    """
     part, ordinals = act.restarts
     if part != "tikv" or len(act.before.stores) <= 1:
         return None
-    pods = act.before.pods("tikv")
+    pods, away = act.before.pods("tikv"), _stores_away(act)
     for ordinal in ordinals:
         stores = act.before.stores_of(f"{NAME}-tikv-{ordinal}")
+        if away and any(act.before.store_state(store) == "Up" for store in stores):
+            return f"{act.call} restarts {NAME}-tikv-{ordinal}, whose store is Up, while that of {away} is not"
         leaders = sum(store.leaders for store in stores)
         if leaders and ordinal in pods and is_ready(pods[ordinal]) and not _eviction_expired(act, pods[ordinal]):
             return f"{act.call} restarts {NAME}-tikv-{ordinal}, whose store leads {leaders} regions"
     return None
+
+
+def _stores_away(act: Act) -> str:
+    """The pods whose stores are not Up, failover's aside, as far as the operator knows what PD says of them."""
+    cluster = act.before.cluster
+    if not status_of(cluster, "tikv").get("synced"):
+        return ""
+    given_up = {str(record.get("storeID")) for record in records(cluster, "tikv").values()}
+    away = [each for each in act.before.stores if str(each.id) not in given_up and act.before.store_state(each) != "Up"]
+    return ", ".join(map(pod_of, away))
 
 
 def i12(act: Act) -> str | None:

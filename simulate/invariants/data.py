@@ -2,7 +2,7 @@
 
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, TIDB_CLUSTERS
 from simulate.acts import Act
-from simulate.invariants.facts import DEFERRED, REPLACE, annotations
+from simulate.invariants.facts import DEFERRED, annotations, is_replaced
 from simulate.state import State, pod_of
 from simulate.worlds import NAME
 
@@ -28,7 +28,7 @@ def i2(act: Act) -> str | None:
     meta = claim["metadata"]
     pod = next((each for each in act.before.all(PODS) if meta["name"].endswith(f"-{each['metadata']['name']}")), None)
     deferred = DEFERRED in annotations(claim) and pod is None
-    replaced = REPLACE in annotations(pod)
+    replaced = is_replaced(pod)
     recorded = meta["uid"] in str((act.before.cluster or {}).get("status", {}))
     if deferred or replaced or recorded:
         return None

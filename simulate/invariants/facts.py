@@ -3,19 +3,26 @@
 from kube.objects import Json
 
 DEFERRED = "tidb.pingcap.com/pvc-defer-deleting"
-REPLACE = "tidb.pingcap.com/replace-volume"
 DDL_PAUSED = "tidb.pingcap.com/smooth-upgrade-ddl-paused"
 
 EVICT = ("tidb.pingcap.com/evict-leader", "tidb.pingcap.com/evict-leader-for-resize")
 """What tells a TiKV pod to lead nothing."""
 
-COMMANDS = (*EVICT, REPLACE, "tidb.pingcap.com/pd-transfer-leader", "tidb.pingcap.com/tidb-graceful-shutdown")
+REPLACE = ("tidb.pingcap.com/replace-volume", "tidb.pingcap.com/volume-replacement-begun")
+"""What tells a pod to get new volumes, and what says that it has begun to."""
+
+COMMANDS = (*EVICT, *REPLACE, "tidb.pingcap.com/pd-transfer-leader", "tidb.pingcap.com/tidb-graceful-shutdown")
 """What tells a pod to go."""
 
 
 def annotations(tree: Json | None) -> Json:
     """Those of an object, none of one that is not there."""
     return (tree or {}).get("metadata", {}).get("annotations") or {}
+
+
+def is_replaced(pod: Json | None) -> bool:
+    """Whether a pod is to get new volumes."""
+    return any(each in annotations(pod) for each in REPLACE)
 
 
 def spec_of(cluster: Json | None, part: str) -> Json:

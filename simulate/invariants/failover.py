@@ -2,7 +2,7 @@
 
 from kube.objects import Json
 from simulate.acts import Act
-from simulate.invariants.facts import REPLACE, annotations, asked_for, kind_of_record, records, spec_of, status_of
+from simulate.invariants.facts import asked_for, is_replaced, kind_of_record, records, spec_of, status_of
 from simulate.state import PARTS, State, pod_of, replicas
 
 _TOLERANCE = 1.0
@@ -47,12 +47,11 @@ def i22(act: Act) -> str | None:
 def i23(act: Act) -> str | None:
     """A member or store that the spec asks for is given up only when its failure record is stored already."""
     part, pod = _given_up(act)
-    cluster = act.before.cluster
-    if not pod or int(pod.rpartition("-")[2]) >= asked_for(cluster, part):
+    if not pod or int(pod.rpartition("-")[2]) >= asked_for(act.known, part):
         return None
     there = act.before.pods(part).get(int(pod.rpartition("-")[2]))
-    recorded = any(record.get("podName") == pod for record in records(cluster, part).values())
-    if recorded or REPLACE in annotations(there):
+    recorded = any(record.get("podName") == pod for record in records(act.before.cluster, part).values())
+    if recorded or is_replaced(there):
         return None
     return f"{act.call} gives up {pod}, of which no failure record is stored"
 

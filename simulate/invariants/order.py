@@ -72,7 +72,7 @@ def i18(act: Act) -> str | None:
     part, ordinals = act.leaving
     if not ordinals or is_suspended(act.before.cluster, part):
         return None
-    wanted, slack = min(asked_for(act.before.cluster, part), act.replicas[0]), parallelism(act.seen, part, out=False)
+    wanted, slack = min(asked_for(act.known, part), act.replicas[0]), parallelism(act.seen, part, out=False)
     # what has left the data plane before it was wanted again goes nevertheless
     if act.replicas[1] < (wanted if part == "tidb" else wanted - slack):
         return f"replicas of {part} go from {act.replicas[0]} to {act.replicas[1]}, {wanted} are wanted"

@@ -8,6 +8,7 @@ import pytest
 
 from apis.decoding import decode
 from apis.defaulting import with_defaults
+from apis.identity import tls_enabled
 from apis.shared import Json
 from apis.tidbcluster import TidbCluster
 from apis.validation import Running, immutability, observe
@@ -52,7 +53,9 @@ def test_clusters_recorded_from_v1_6_are_taken_over_without_a_complaint(name: st
     assert cluster_name == running.instance
     assert running.images["tidb"].startswith("pingcap/tidb:")
     assert set(running.configs) >= {"tikv", "tidb"}
-    assert [] == immutability(with_defaults(decode(item, TidbCluster)), running)
+    tc = with_defaults(decode(item, TidbCluster))
+    assert tls_enabled(tc) == running.pd_tls
+    assert [] == immutability(tc, running)
 
 
 def test_what_runs_unchanged_is_no_problem() -> None:
@@ -65,6 +68,20 @@ def test_instance_label_is_that_of_the_running_selectors() -> None:
     assert [field] == fields(minimal(**KEPT), labels=label)
     assert [field] == fields(minimal(**KEPT), replace(RUNNING, instance="other"))
     assert [] == fields(minimal(**KEPT), replace(RUNNING, instance="other"), labels=label)
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+def test_R25_tls_changes_only_where_a_single_pd_runs(wanted: bool) -> None:
+    spec, known = minimal(tlsCluster={"enabled": wanted}, **KEPT), {"clusterID": "7"}
+    other = replace(RUNNING, pd_replicas=3, pd_tls=not wanted)
+
+    def problems(running: Running, status: Json) -> list[str]:
+        return [problem.field for problem in immutability(cluster(spec, status=status), running)]
+
+    assert ["spec.tlsCluster.enabled"] == problems(other, known)
+    assert [] == problems(replace(other, pd_tls=wanted), known)
+    assert [] == problems(replace(other, pd_replicas=1), known)
+    assert [] == problems(other, {}), "a PD that never served may be put right"
 
 
 @pytest.mark.parametrize(

@@ -163,6 +163,8 @@ def test_log_volumes_and_directories_that_work(part: Json) -> None:
         ({"service": {"loadBalancerSourceRanges": ["10.0.0.0/8", "10.0.0.1"]}}, "service.loadBalancerSourceRanges[1]"),
         ({"service": {"loadBalancerSourceRanges": ["10.0.0.0/33"]}}, "service.loadBalancerSourceRanges[0]"),
         ({"config": {"log": {"file": "x"}}}, "config.log.file"),
+        ({"config": {"status": {"status-port": 10090}}}, "config.status.status-port"),
+        ({"config": "[status]\nstatus-port = 10090\n"}, "config.status.status-port"),
     ],
 )
 def test_a_problem_of_tidb(part: Json, field: str) -> None:

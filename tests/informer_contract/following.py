@@ -116,6 +116,12 @@ class Follower:
         labels = {"resource": str(CONFIG_MAPS), "reason": reason}
         return self.registry.get_sample_value("informer_watches_total", labels) or 0.0
 
+    @property
+    def last_event(self) -> float:
+        """When the watch last told something, in seconds of the wall clock (MET-20)."""
+        labels = {"resource": str(CONFIG_MAPS)}
+        return self.registry.get_sample_value("informer_last_event_timestamp_seconds", labels) or 0.0
+
     def shown(self) -> set[str]:
         """What the cache holds: `a=1`."""
         return {_shown(obj) for obj in self.informer.store.list()}

@@ -3,7 +3,7 @@
 import pytest
 
 from kube.resources import CONFIG_MAPS
-from tests.e2e.waiting import eventually
+from tests.e2e.waiting import CLOCK, eventually
 from tests.informer_contract.following import config_map, following, starting
 from tests.informer_contract.servers import Server
 
@@ -45,15 +45,21 @@ def test_REF_30_a_connection_reset_costs_no_list_and_no_event(server: Server, na
 
 
 @pytest.mark.slow
-def test_TH_13_a_half_open_connection_is_noticed_and_costs_no_list(server: Server, namespace: str) -> None:
+def test_TH_13_R12_a_half_open_connection_is_noticed_and_costs_no_list(server: Server, namespace: str) -> None:
     create(server, namespace, "a")
     with following(server, namespace, silence=1.5) as follower:
-        eventually(lambda: follower.traffic.count("watch"))
-        follower.relay.freeze()
         change(server, namespace, "a", 2)
-
         follower.heard.await_told("add a=1", "update a=2")
-        assert 1 == follower.traffic.count("list")
+        before = follower.last_event
+        follower.relay.freeze()
+        frozen = CLOCK.now()
+        change(server, namespace, "a", 3)
+        change(server, namespace, "a", 4)
+        assert before == follower.last_event
+
+        follower.heard.await_told("add a=1", "update a=2", "update a=3", "update a=4")
+        assert 1.5 <= CLOCK.now() - frozen
+        assert (1, True) == (follower.traffic.count("list"), before < follower.last_event)
 
 
 @pytest.mark.slow

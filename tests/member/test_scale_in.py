@@ -24,10 +24,12 @@ def voters(pattern: str, leader: int = 0, peers: str = "") -> list[Voter]:
         (voters("hhhhh", leader=2), 2, "pd-0"),
         (voters("hhhhh", leader=0), 0, "pd-4"),
         (voters("h", leader=0, peers="hh"), 0, "peer-0"),
+        (voters("hhhhh", leader=4)[1:], 4, "pd-1"),
+        (voters("ihhhi", leader=4), 4, "pd-1"),
     ],
-    ids=["highest", "middle", "lowest", "only own"],
+    ids=["highest", "middle", "lowest", "only own", "no ordinal 0", "ordinal 0 is ill"],
 )
-def test_F28_who_leads_when_the_leader_leaves(members: Sequence[Voter], leaving: int, leads_next: str) -> None:
+def test_F28_3341_who_leads_when_the_leader_leaves(members: Sequence[Voter], leaving: int, leads_next: str) -> None:
     step = pd.next_step(members, leaving)
     assert isinstance(step, Transfer)
     assert leads_next == step.to.name
@@ -70,7 +72,7 @@ def test_I8_I9_when_a_member_may_leave(members: Sequence[Voter], step: Step | No
         ("Offline", 12, 2, 400.0, tikv.Wait("store 7 of tikv-3 is Offline: 30 regions left to move")),
     ],
 )
-def test_8_5_F35_I5_the_next_step_of_a_store(
+def test_8_5_F35_6239_I5_the_next_step_of_a_store(
     state: str, leaders: int, others_up: int, waited: float, step: tikv.Step | type[Refuse]
 ) -> None:
     store = Store(7, "tikv-3:20160", state, leader_count=leaders, region_count=30)

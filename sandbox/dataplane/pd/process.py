@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from ports.transport import Request, Response
-from sandbox.dataplane.addresses import domain, peer_host, speaks_tls
+from sandbox.dataplane.addresses import goes_by_host, peer_host, speaks_tls
 from sandbox.dataplane.network import Origin
 from sandbox.dataplane.pd.cluster import JoinRefused, Member, PdCluster
 from sandbox.dataplane.pd.config import Config
@@ -63,7 +63,7 @@ class Identity:
 def identity(launch: Launch) -> Identity:
     """The identity a PD pod starts with (objects.md 7.4)."""
     host = peer_host(launch, "PEER_SERVICE_NAME")
-    return Identity(host if domain(launch) else launch.pod, host, "https" if speaks_tls(launch) else "http")
+    return Identity(host if goes_by_host(launch) else launch.pod, host, "https" if speaks_tls(launch) else "http")
 
 
 class PdProcess:

@@ -38,6 +38,32 @@ def test_10_3_a_fourth_member_joins(three: OperatorWorld) -> None:
     assert cluster_id == three.cluster()["status"]["clusterID"]
 
 
+def test_F51_3612_a_tikv_that_never_started_gets_the_spec_put_right(world: OperatorWorld) -> None:
+    cluster = sample("basic")
+    cluster["spec"]["tikv"] |= {"replicas": 3, "nodeSelector": {"no": "such-node"}}
+    world.apply(cluster)
+    world.run(60.0)
+    assert not world.cluster()["status"]["tikv"].get("bootStrapped")
+    world.change(tikv={"replicas": 2, "nodeSelector": None})
+    world.run_until_ready()
+    assert (2, 2) == (world.replicas("tikv"), len(world.cluster()["status"]["tikv"]["stores"]))
+
+
+def test_F54_6405_a_pd_leader_that_a_user_deletes_comes_back_by_itself(three: OperatorWorld) -> None:
+    """Nobody hands over before; the other members elect another leader."""
+    leader, before = three.cluster()["status"]["pd"]["leader"]["name"], members(three)
+    uid = three.get(PODS, leader)["metadata"]["uid"]
+    three.forget()
+    three.admin.delete(PODS, leader, NAMESPACE)
+    three.run_until(lambda: three.exists(PODS, leader) and uid != three.get(PODS, leader)["metadata"]["uid"])
+    three.run_until_ready()
+    assert [] == three.operator.dataplane.writes()
+    assert {name: each["id"] for name, each in before.items()} == {
+        name: each["id"] for name, each in members(three).items()
+    }
+    assert leader != three.cluster()["status"]["pd"]["leader"]["name"]
+
+
 @pytest.mark.slow
 def test_F40_nothing_bootstraps_when_every_volume_of_a_known_cluster_is_lost(three: OperatorWorld) -> None:
     cluster_id = three.cluster()["status"]["clusterID"]

@@ -5,9 +5,9 @@ import itertools
 import msgspec
 import pytest
 
-from kube.resources import TIDB_CLUSTERS
+from kube.resources import STATEFUL_SETS, TIDB_CLUSTERS
 from ports.clock import FakeClock
-from tests.operator_world import OPERATOR, OperatorWorld, sample
+from tests.operator_world import NAMESPACE, OPERATOR, OperatorWorld, sample
 
 STORY = [
     ("True", "PodsNotReady", "pd: ", "PDUnhealthy"),
@@ -92,3 +92,36 @@ def test_one_seed_is_one_run() -> None:
         return calls
 
     assert run() == run()
+
+
+@pytest.mark.slow
+def test_F52_3852_4054_every_part_may_be_left_out(basic: OperatorWorld) -> None:
+    """Alone, or beside another cluster that has them all; what lacks a PD to talk to says what it waits for."""
+    components = ("pd", "tikv", "tidb")
+    subsets = [chosen for size in range(3) for chosen in itertools.combinations(components, size)]
+    expected = {}
+    for joined, chosen in itertools.product((False, True), subsets):
+        body = sample("basic")
+        name = body["metadata"]["name"] = "-".join(["joined" if joined else "alone", *chosen])
+        for left_out in set(components) - set(chosen):
+            del body["spec"][left_out]
+        if joined:
+            body["spec"]["cluster"] = {"name": "basic"}
+        basic.apply(body)
+        # in the sandbox a server finds the PD of its own TidbCluster only
+        serves = "tidb" not in chosen or joined or "tikv" in chosen
+        expected[name] = "Done" if not chosen or ("pd" in chosen and serves) else "PodsNotReady"
+    basic.run(60.0)
+    assert expected == {name: basic.reason(name) for name in expected}
+    assert {name: reason == "Done" for name, reason in expected.items()} == {n: basic.is_ready(n) for n in expected}
+    assert (True, "Done") == (basic.is_ready(), basic.reason())
+
+
+def test_F52_an_update_strategy_that_somebody_changed_is_put_right(basic: OperatorWorld) -> None:
+    for component in ("pd", "tikv", "tidb"):
+        strategy = {"spec": {"updateStrategy": {"type": "OnDelete", "rollingUpdate": None}}}
+        basic.admin.patch(STATEFUL_SETS, f"basic-{component}", NAMESPACE, strategy)
+    basic.run(35.0)
+    basic.run_until_ready()
+    found = [basic.get(STATEFUL_SETS, f"basic-{each}")["spec"]["updateStrategy"] for each in ("pd", "tikv", "tidb")]
+    assert [{"type": "RollingUpdate", "rollingUpdate": {"partition": 1}}] * 3 == found

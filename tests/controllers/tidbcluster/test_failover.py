@@ -299,6 +299,21 @@ def test_9_3_a_lost_store_is_replaced_and_given_back_on_command(world: OperatorW
     assert claim == uid_of(world, "tikv-basic-tikv-1")
 
 
+def test_F31_1582_tiflash_does_not_make_tikv_fail_over(world: OperatorWorld) -> None:
+    """One store is TiFlash by its label, another one by its address; the TiKV pod beside them is ill, too."""
+    world.world.faults.regions_frozen(f"{NAMESPACE}/basic")
+    world.register_store("basic-tikv-2.basic-tikv-peer.default.svc:3930", {"engine": "tiflash"})
+    world.register_store("basic-tiflash-0.basic-tiflash-peer.default.svc:3930", {})
+    world.world.faults.pod_unready(f"{NAMESPACE}/basic-tikv-2")
+    world.run(4 * PERIOD)
+    tikv = status(world, "tikv")
+    assert {f"basic-tikv-{ordinal}" for ordinal in range(3)} == {store["podName"] for store in tikv["stores"].values()}
+    assert (3, {"Up"}) == (len(tikv["stores"]), {store["state"] for store in tikv["stores"].values()})
+    peers = [(store["podName"], store["state"]) for store in tikv["peerStores"].values()]
+    assert [("basic-tiflash-0", "Down")] == peers
+    assert ([], 3) == (records(world, "tikv"), world.replicas("tikv"))
+
+
 def test_F33_the_record_of_a_pod_that_nobody_wants_any_more_goes(clock: FakeClock) -> None:
     for world in failing_over(clock, cluster(tikv=5)):
         world.world.faults.node_gone(node_of(world, "basic-tikv-4"))

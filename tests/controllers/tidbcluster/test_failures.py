@@ -4,12 +4,20 @@ from collections.abc import Iterator
 
 import pytest
 
-from kube.resources import CONFIG_MAPS, SECRETS, SERVICES, STATEFUL_SETS, TIDB_CLUSTERS
+from kube.resources import (
+    CONFIG_MAPS,
+    PERSISTENT_VOLUME_CLAIMS,
+    SECRETS,
+    SERVICES,
+    STATEFUL_SETS,
+    TIDB_CLUSTERS,
+)
 from ports.clock import FakeClock
 from sandbox.apiserver import Fault as ApiFault
 from sandbox.apiserver import Refusal
 from sandbox.apiserver.audit import Call
 from sandbox.dataplane.faults import Fault, Trouble
+from simulate.operator import CLUSTER_SCOPED
 from tests.operator_world import NAMESPACE, OPERATOR, OperatorWorld, sample
 
 PD = "*/basic-pd-*"
@@ -99,6 +107,27 @@ def test_F7_what_pd_says_in_riddles_counts_as_unknown(basic: OperatorWorld, body
     assert "synced" not in basic.cluster()["status"]["pd"]
 
 
+def test_F8_303_who_is_not_in_the_newest_answer_is_dropped_and_others_keep_their_times(basic: OperatorWorld) -> None:
+    basic.run(5.0)
+    before = members(basic)
+    gone = {
+        "pd": {"members": {"basic-pd-7": {"name": "basic-pd-7", "id": "7", "clientURL": "", "health": False}}},
+        "tikv": {"stores": {"77": {"id": "77", "podName": "tikv-7", "ip": "", "state": "Down", "leaderCount": 0}}},
+        "tidb": {"members": {"basic-tidb-7": {"name": "basic-tidb-7", "health": False}}},
+    }
+    basic.admin.patch(TIDB_CLUSTERS, "basic", NAMESPACE, {"status": gone}, subresource="status")
+    assert {"basic-pd-7", "77", "basic-tidb-7"} == members(basic).keys() - before.keys()
+    basic.run(31.0)
+    assert before == members(basic)
+
+
+def members(world: OperatorWorld) -> dict[str, str | None]:
+    """Who is in the status of PD, TiKV and TiDB, and since when it has been as it is."""
+    status = world.cluster()["status"]
+    found = status["pd"]["members"] | status["tikv"]["stores"] | status["tidb"]["members"]
+    return {name: each.get("lastTransitionTime") for name, each in found.items()}
+
+
 def test_F40_nothing_is_written_while_another_pd_answers(basic: OperatorWorld) -> None:
     known = basic.cluster()["status"]["clusterID"]
     foreign = Fault(Trouble.ANSWER, PD, path="/pd/api/v1/cluster", status=200, body=b'{"id": 42}')
@@ -135,6 +164,25 @@ def test_5_a_missing_permission_is_told_and_recovered_from(
     assert errors >= 1
     refusing.resource = ""
     world.run_until_ready()
+
+
+def test_F52_4837_5058_without_any_right_on_the_cluster_scope_everything_else_works(clock: FakeClock) -> None:
+    world = OperatorWorld(clock=clock, faults=_nothing_cluster_scoped, permitted=())
+    world.apply(sample("basic"))
+    world.run_until_ready()
+    world.change(tikv={"replicas": 2, "requests": {"storage": "2Gi"}})
+    world.run_until(lambda: world.replicas("tikv") == 2)
+    world.run_until_ready()
+    grown = {f"tikv-basic-tikv-{ordinal}": "2Gi" for ordinal in range(2)}
+    found = {each["metadata"]["name"]: each["status"]["capacity"] for each in world.every(PERSISTENT_VOLUME_CLAIMS)}
+    assert grown == {name: found[name]["storage"] for name in grown}
+    world.stop()
+
+
+def _nothing_cluster_scoped(call: Call) -> ApiFault | None:
+    if call.user != OPERATOR or call.resource not in {str(each) for each in CLUSTER_SCOPED}:
+        return None
+    return ApiFault(refusal=Refusal(403, "Forbidden", f"{call.verb} {call.resource}"))
 
 
 @pytest.mark.parametrize("resource", ["services", "tidbclusters.pingcap.com"])

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from kube.resources import PODS
 from tests.operator_world import OperatorWorld, sample
 
 
@@ -76,3 +77,31 @@ def test_2_2_an_invalid_cluster_is_not_begun(world: OperatorWorld) -> None:
     assert "spec.pd.image" in refused(world)
     world.run(40.0)
     assert ["create events ", "patch tidbclusters.pingcap.com/status basic"] == sorted(world.writes())
+
+
+@pytest.mark.parametrize(
+    ("spec", "named"),
+    [
+        ({"tlsCluster": {"enabled": True}}, "spec.tlsCluster.enabled"),
+        ({"tidb": {"config": "[status]\nstatus-port = 10090\n"}}, "spec.tidb.config.status.status-port"),
+    ],
+    ids=["TLS", "status port"],
+)
+def test_R25_what_the_others_could_not_follow_is_refused_and_no_pod_is_touched(
+    basic: OperatorWorld, spec: dict[str, Any], named: str
+) -> None:
+    basic.change(pd={"replicas": 3})
+    basic.run_until_ready()
+    before, was = pods(basic), basic.cluster()["spec"]
+    basic.change(**spec)
+    assert named in refused(basic)
+    basic.run(100.0)
+    assert (before, True) == (pods(basic), basic.is_ready())
+
+    basic.change(tlsCluster=None, tidb={"config": was["tidb"].get("config")})
+    basic.run_until_ready()
+    assert before == pods(basic)
+
+
+def pods(world: OperatorWorld) -> dict[str, str]:
+    return {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in world.every(PODS)}

@@ -83,7 +83,9 @@ def one_is_updated(world: OperatorWorld, component: str) -> bool:
 
 @pytest.mark.parametrize("situation", ["steady", "rolling"])
 @pytest.mark.parametrize("component", ["pd", "tikv", "tidb"])
-def test_R23_F11_O6_a_mistake_heals_when_it_is_put_right(world: OperatorWorld, component: str, situation: str) -> None:
+def test_R23_F11_4946_O6_a_mistake_heals_when_it_is_put_right(
+    world: OperatorWorld, component: str, situation: str
+) -> None:
     cluster = sample("basic")
     for name, replicas in REPLICAS.items():
         cluster["spec"][name]["replicas"] = replicas

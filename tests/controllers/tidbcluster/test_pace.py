@@ -29,3 +29,17 @@ def test_R13_a_cluster_that_goes_on_failing_is_tried_less_than_once_in_a_second(
         clock.step(pace.pause("default/basic"))
         pace.failed("default/basic")
         assert 1 < pace.pause("default/basic")
+
+
+def test_R13_a_quiet_minute_does_not_make_failures_come_together() -> None:
+    clock = FakeClock()
+    pace = Pace(clock)
+    for _ in range(int(BURST / FAILURE)):
+        pace.failed("default/basic")
+    clock.step(60.0)
+    pace.failed("default/basic")
+    assert 1 < pace.pause("default/basic")
+    pace.worked("default/basic")
+    clock.step(60.0)
+    pace.failed("default/basic")
+    assert 0 == pace.pause("default/basic")

@@ -35,6 +35,22 @@ def test_a_change_that_would_replace_pods_is_refused_and_nothing_is_written(basi
     assert basic.is_ready()
 
 
+def test_F23_4369_a_mount_of_no_volume_is_refused_before_any_pod_notices(basic: OperatorWorld) -> None:
+    """The roll would delete a pod that could not be made again."""
+    before = pods(basic)
+    basic.change(tidb={"additionalVolumeMounts": [{"name": "nowhere", "mountPath": "/nowhere"}]})
+    basic.run_until(lambda: basic.reason() == "FailedUpdateTiDBSTS")
+    assert "spec.tidb mounts nowhere" in basic.condition("Progressing")["message"]
+    (event,) = basic.events("FailedUpdateTiDBSTS")
+    assert "Warning" == event["type"]
+    basic.run(40.0)
+    assert ([], before) == (written(basic), pods(basic))
+
+    basic.change(tidb={"additionalVolumeMounts": None})
+    basic.run_until_ready()
+    assert ([], before) == (written(basic), pods(basic))
+
+
 def test_a_refusal_ends_with_its_reason(basic: OperatorWorld) -> None:
     basic.change(**ORDERED)
     refusal(basic)

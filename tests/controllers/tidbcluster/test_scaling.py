@@ -76,7 +76,7 @@ def test_8_1_three_components_grow_side_by_side(basic: OperatorWorld) -> None:
 @pytest.mark.parametrize(
     ("component", "claim"), [("tikv", "tikv-basic-tikv-2"), ("pd", "pd-basic-pd-2"), ("tidb", "tidb-log-basic-tidb-2")]
 )
-def test_F32_a_marked_claim_is_deleted_and_gone_before_its_pod_starts(
+def test_F32_2709_a_marked_claim_is_deleted_and_gone_before_its_pod_starts(
     world: OperatorWorld, component: str, claim: str
 ) -> None:
     cluster = sample("basic")

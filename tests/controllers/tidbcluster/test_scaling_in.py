@@ -84,7 +84,7 @@ def _pd_claims(count: int) -> list[str]:
     return [f"pd-basic-pd-{ordinal}" for ordinal in range(count)]
 
 
-def test_F28_I12_the_leader_leaves_pd_after_another_one_leads(wide_pd: OperatorWorld) -> None:
+def test_F28_1112_1145_1151_I12_the_leader_leaves_pd_after_another_one_leads(wide_pd: OperatorWorld) -> None:
     pd_of(wide_pd).transfer_leader("basic-pd-4")
     wide_pd.run_until(lambda: pd_of(wide_pd).leader().name == "basic-pd-4")
     wide_pd.forget()
@@ -134,6 +134,22 @@ def test_F34_the_last_pd_stays_while_something_needs_it(basic: OperatorWorld) ->
     assert "pd: spec.pd.replicas can't be 0 while there are 1 TiKV stores, 1 TiDB members" in event["message"]
 
 
+def test_F34_3456_a_cluster_gives_up_its_last_pd_when_that_of_another_one_leads(basic: OperatorWorld) -> None:
+    second = sample("basic")
+    second["metadata"]["name"] = "second"
+    del second["spec"]["tikv"], second["spec"]["tidb"]
+    second["spec"]["cluster"] = {"name": "basic"}
+    basic.apply(second)
+    basic.run_until_ready("second")
+    pd_of(basic).transfer_leader("second-pd-0")
+    basic.run_until(lambda: pd_of(basic).leader().name == "second-pd-0")
+    basic.change("second", pd={"replicas": 0})
+    basic.run_until(lambda: basic.replicas("pd", "second") == 0)
+    basic.run(35.0)
+    assert (["basic-pd-0"], True, "Done") == (member_names(basic), basic.is_ready("second"), basic.reason("second"))
+    assert "POST leader/transfer/basic-pd-0" in dataplane_writes(basic)
+
+
 @pytest.mark.parametrize("parallelism", [1, 2])
 def test_8_5_I3_tikv_shrinks_as_its_stores_become_tombstone(wide_tikv: OperatorWorld, parallelism: int) -> None:
     gone = [store.id for pod, store in stores_of(wide_tikv).items() if pod in {"basic-tikv-3", "basic-tikv-4"}]
@@ -180,6 +196,17 @@ def test_I5_tikv_keeps_as_many_stores_as_regions_have_replicas(wide_tikv: Operat
     (event,) = wide_tikv.events("FailedScaleIn")
     assert "2 TiKV stores would be Up, and PD keeps 3 replicas of each region" in event["message"]
     assert frozenset() == pd_of(wide_tikv).evicting_stores()
+
+
+def test_F31_3514_tiflash_does_not_count_when_tikv_shrinks(world: OperatorWorld) -> None:
+    tikv = ready_with(world, "tikv", 3)
+    tikv.register_store("basic-tiflash-0.basic-tiflash-peer.default.svc:3930", {"engine": "tiflash"})
+    tikv.change(tikv={"replicas": 2})
+    tikv.run(10.0)
+    assert 4 == sum(store.state_name == "Up" for store in stores_of(tikv).values())
+    (event,) = tikv.events("FailedScaleIn")
+    assert "2 TiKV stores would be Up, and PD keeps 3 replicas of each region" in event["message"]
+    assert [] == dataplane_writes(tikv)
 
 
 def _leaders_leave(world: OperatorWorld) -> bool:
@@ -435,3 +462,14 @@ def test_F6_marks_that_only_the_cache_still_has_take_nothing_away(wide_pd: Opera
     wide_pd.change(pd={"replicas": 5})
     wide_pd.run(30.0)
     assert ([4, 5], 5) == (wide_pd.asked_replicas("pd"), len(member_names(wide_pd)))
+
+
+def test_F29_R14_a_member_that_asked_to_join_and_never_came_leaves_pd(wide_pd: OperatorWorld) -> None:
+    """A pod that was scaled in while it started has asked PD; PD lets nobody else join until it is forgotten."""
+    pd = wide_pd.world.data_plane.pd_cluster(NAMESPACE, "basic")
+    assert pd is not None
+    pd.join("basic-pd-6", "http://basic-pd-6.basic-pd-peer.default.svc:2380")
+    assert "" in member_names(wide_pd)
+    wide_pd.change(pd={"replicas": 6})
+    wide_pd.run_until_ready()
+    assert [f"basic-pd-{ordinal}" for ordinal in range(6)] == member_names(wide_pd)

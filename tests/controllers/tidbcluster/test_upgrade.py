@@ -6,8 +6,9 @@ import pytest
 
 from dataplane.pd import PDClient
 from kube.objects import Json
-from kube.resources import PODS, STATEFUL_SETS, TIDB_CLUSTERS
+from kube.resources import CONFIG_MAPS, EVENTS, PODS, STATEFUL_SETS, TIDB_CLUSTERS
 from ports.clock import FakeClock
+from sandbox.dataplane.faults import Fault, Trouble
 from tests.operator_world import NAMESPACE, OperatorWorld, sample
 
 COMPONENTS = ("pd", "tikv", "tidb")
@@ -52,6 +53,18 @@ def annotate(world: OperatorWorld, **annotations: str | None) -> None:
     world.admin.patch(TIDB_CLUSTERS, "basic", NAMESPACE, {"metadata": {"annotations": body}})
 
 
+def config_map_in_use(world: OperatorWorld, component: str) -> str:
+    """The ConfigMap that the pods of a component mount."""
+    volumes = world.get(STATEFUL_SETS, f"basic-{component}")["spec"]["template"]["spec"]["volumes"]
+    return next(str(volume["configMap"]["name"]) for volume in volumes if "configMap" in volume)
+
+
+def times_made(world: OperatorWorld, pod: str) -> int:
+    """How often the StatefulSet controller says that it has created a pod."""
+    said = [each for each in world.every(EVENTS) if each["message"].startswith(f"create Pod {pod} in StatefulSet")]
+    return sum(each["count"] for each in said)
+
+
 def evicting(world: OperatorWorld) -> set[int]:
     """The stores that PD moves leaders away from."""
     cluster = world.world.data_plane.pd_cluster(NAMESPACE, "basic")
@@ -81,6 +94,22 @@ def wide(clock: FakeClock) -> Iterator[OperatorWorld]:
     made.forget()
     yield made
     made.stop()
+
+
+def see_no_more_than(world: OperatorWorld, write: str) -> Callable[[], None]:
+    """Let the operator see a write of its own, and nothing that others make of it; returns what ends that."""
+    seen = world.operator.caches[STATEFUL_SETS]
+    while write not in world.writes():
+        world.world.settle()
+        if not world.operator.step():
+            world.world.advance(0.1)
+    seen.look()
+    seen.blind = True
+
+    def show() -> None:
+        seen.blind = False
+
+    return show
 
 
 class Watch:
@@ -175,6 +204,28 @@ def test_14_restarted_at_restarts_the_pods_and_a_configuration_does(basic: Opera
     assert {"basic-tidb-0", "basic-tikv-0"} == {name for name in before if before[name] != after[name]}
 
 
+def test_F27_3970_another_way_of_updating_configurations_restarts_no_pod(world: OperatorWorld) -> None:
+    world.apply(sample("basic") | {"spec": sample("basic")["spec"] | {"configUpdateStrategy": "InPlace"}})
+    world.run_until_ready()
+    before = uids(world)
+    world.change(tikv={"config": {"log": {"level": "warn"}}})
+    world.run_until(lambda: "warn" in world.get(CONFIG_MAPS, "basic-tikv")["data"]["config-file"])
+    for strategy in ("RollingUpdate", "InPlace"):
+        world.change(configUpdateStrategy=strategy)
+        world.run(5.0)
+        assert (before, "Done") == (uids(world), world.reason())
+
+
+def test_F27_5601_5602_a_stateful_set_that_is_made_again_keeps_the_config_map(basic: OperatorWorld) -> None:
+    """Its name has a digest from the time of RollingUpdate; under InPlace a new one would have none."""
+    before, in_use = uids(basic), config_map_in_use(basic, "tikv")
+    basic.change(configUpdateStrategy="InPlace", tikv={"requests": {"storage": "2Gi"}})
+    basic.run_until(lambda: bool(basic.events("SuccessfulDelete")))
+    basic.run_until_ready()
+    assert (before, in_use) == (uids(basic), config_map_in_use(basic, "tikv"))
+    assert in_use != "basic-tikv"
+
+
 def test_4_7_phase_upgrade_lasts_until_the_last_pod_serves(basic: OperatorWorld) -> None:
     """F20: the last pod is looked at like any other, and those that come after wait for it."""
     annotate(basic, tikv_min_ready_seconds="20")
@@ -246,6 +297,73 @@ def test_I16_a_pod_that_is_on_its_way_does_not_bring_a_new_version_forward(wide:
     wide.run_until_ready(within=120.0)
 
 
+@pytest.mark.slow
+def test_F9_784_830_no_pod_goes_before_the_revision_of_the_new_template_is_known(wide: OperatorWorld) -> None:
+    """Until the StatefulSet controller has named it, every pod looks as if it ran the newest revision."""
+    before = uids(wide)
+    wide.change(pd={"annotations": {"a": "b"}})
+    show = see_no_more_than(wide, "patch statefulsets.apps basic-pd")
+    wide.run_until(says(wide, "waiting until the StatefulSet controller has seen the new pod template"))
+    wide.run(20.0)
+    assert (3, before) == (strategy(wide, "pd")["rollingUpdate"]["partition"], uids(wide))
+
+    show()
+    assert ["basic-pd-2", "basic-pd-1", "basic-pd-0"] == finish(wide)
+
+
+@pytest.mark.slow
+def test_F10_5551_a_stateful_set_that_was_just_made_is_neither_rolled_nor_waited_for(wide: OperatorWorld) -> None:
+    """Its pods were there before it, and it does not know yet which revision they run."""
+    before = uids(wide)
+    wide.admin.delete(STATEFUL_SETS, "basic-tikv", NAMESPACE, propagation="Orphan")
+    show = see_no_more_than(wide, "create statefulsets.apps ")
+    wide.run(20.0)
+    assert ("Normal", set(), []) == (status(wide, "tikv")["phase"], evicting(wide), marks(wide))
+
+    show()
+    wide.run_until_ready()
+    assert (before, []) == (uids(wide), wide.operator.dataplane.writes())
+
+
+@pytest.mark.slow
+def test_F21_4739_a_roll_that_others_interrupt_goes_on_where_it_was(wide: OperatorWorld) -> None:
+    """A partition above pods that were restarted would bring them back as they were before."""
+    wide.world.faults.pod_pending(f"{NAMESPACE}/basic-tidb-1")
+    wide.change(tidb={"annotations": {"a": "b"}})
+    wide.run_until(says(wide, "tidb: waiting until basic-tidb-1 is Ready"))
+    wide.change(tikv={"replicas": 4, "annotations": {"a": "b"}})
+    wide.run_until(lambda: status(wide, "tikv")["phase"] == "Upgrade")
+    before = uids(wide, "tidb")
+    wide.admin.delete(PODS, "basic-tidb-1", NAMESPACE)
+    partitions = [1]
+
+    def note() -> bool:
+        partition = strategy(wide, "tidb")["rollingUpdate"]["partition"]
+        if partition != partitions[-1]:
+            partitions.append(partition)
+        return True
+
+    wide.run_until(lambda: note() and uids(wide, "tidb").keys() == before.keys())
+    again = uids(wide, "tidb")["basic-tidb-1"]
+    wide.world.faults.heal()
+    wide.run_until(lambda: note() and wide.is_ready() and wide.reason() == "Done")
+    assert ([1, 0], again) == (partitions, uids(wide, "tidb")["basic-tidb-1"])
+
+
+@pytest.mark.slow
+def test_F21_901_a_pod_that_is_away_at_a_second_change_comes_back_on_the_newest_revision(wide: OperatorWorld) -> None:
+    """All others have been restarted; with the partition above them it would come back on the oldest revision."""
+    release = wide.world.faults.pod_terminating(f"{NAMESPACE}/basic-pd-0")
+    wide.change(pd={"config": {"log": {"level": "warn"}}})
+    wide.run_until(lambda: "deletionTimestamp" in wide.get(PODS, "basic-pd-0")["metadata"])
+    wide.change(pd={"config": {"log": {"level": "error"}}})
+    wide.run(10.0)
+    made = times_made(wide, "basic-pd-0")
+    release()
+    finish(wide)
+    assert made + 1 == times_made(wide, "basic-pd-0")
+
+
 # PD
 
 
@@ -289,6 +407,32 @@ def test_6_1_a_single_pd_that_does_not_answer_is_restarted_all_the_same(basic: O
     basic.run_until_ready(within=120.0)
 
 
+def test_F11_1241_a_lone_pd_that_never_started_is_put_right(world: OperatorWorld) -> None:
+    world.world.faults.image_missing("*:v0.0.0-missing")
+    world.apply(sample("basic") | {"spec": sample("basic")["spec"] | {"version": "v0.0.0-missing"}})
+    world.run(60.0)
+    assert not world.cluster()["status"]["pd"].get("synced")
+    world.change(version="v8.5.2")
+    world.run_until_ready(within=120.0)
+
+
+@pytest.mark.slow
+def test_F24_4721_pd_members_are_found_by_short_names_and_by_long_ones(world: OperatorWorld) -> None:
+    """A member takes its long name, as across Kubernetes clusters, when it is restarted: in between there are both."""
+    cluster = sample("basic")
+    cluster["spec"]["pd"]["replicas"] = 3
+    world.apply(cluster)
+    world.run_until_ready()
+    for change in ({"acrossK8s": True}, {"pd": {"annotations": {"a": "b"}}}):
+        before = uids(world, "pd")
+        world.forget()
+        world.change(**change)
+        world.run_until(lambda before=before: not set(before.values()) & set(uids(world, "pd").values()))  # type: ignore[misc]
+        world.run_until_ready(within=120.0)
+        assert {f"basic-pd-{n}.basic-pd-peer.default.svc" for n in range(3)} == set(status(world, "pd")["members"])
+        assert any("/leader/transfer/" in call.url for call in world.operator.dataplane.writes())
+
+
 @pytest.mark.slow
 def test_6_1_force_upgrade_restarts_a_pd_that_does_not_answer(wide: OperatorWorld) -> None:
     before = uids(wide, "pd")
@@ -319,8 +463,40 @@ def test_7_4_I11_leaders_leave_first_and_the_condition_says_how_many_are_left(wi
 
 
 @pytest.mark.slow
-def test_R20_F14_F18_an_eviction_that_never_ends_times_out_with_an_event(wide: OperatorWorld) -> None:
+def test_F15_1200_3722_leaders_stay_away_until_the_pod_serves_again(wide: OperatorWorld) -> None:
+    stores, before = {"basic-tikv-0": 1, "basic-tikv-1": 4, "basic-tikv-2": 5}, uids(wide, "tikv")
+    wide.change(tikv={"annotations": {"a": "b"}})
+    begun: set[int] = set()
+
+    def looked() -> bool:
+        begun.update(evicting(wide))
+        pods = {pod["metadata"]["name"]: pod for pod in wide.every(PODS)}
+        for name, store in stores.items():
+            if store in begun and not serves_anew(pods.get(name), before[name]):
+                assert store in evicting(wide)
+        return True
+
+    wide.run_until(lambda: looked() and begun == {1, 4, 5} and wide.is_ready() and wide.reason() == "Done")
+    assert (set(), []) == (evicting(wide), marks(wide))
+
+
+def serves_anew(pod: Json | None, before: str) -> bool:
+    """Whether a pod is another one than before, and Ready."""
+    if pod is None or pod["metadata"]["uid"] == before:
+        return False
+    conditions = pod["status"].get("conditions") or ()
+    return any((each["type"], each["status"]) == ("Ready", "True") for each in conditions)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("count", ["stays", "is not told"])
+def test_R20_F14_4071_F18_4034_an_eviction_that_never_ends_times_out_with_an_event(
+    wide: OperatorWorld, count: str
+) -> None:
     wide.world.faults.regions_frozen(f"{NAMESPACE}/basic")
+    if count == "is not told":
+        silence = Fault(Trouble.BLACK_HOLE, f"{NAMESPACE}/basic-tikv-*", path="/metrics")
+        wide.world.faults.requests_struck(silence)
     wide.change(tikv={"evictLeaderTimeout": "60s", "annotations": {"a": "b"}})
     begun = wide.clock.now()
     wide.run_until(lambda: bool(wide.events("EvictLeaderTimeout")), 120.0)
@@ -343,7 +519,7 @@ def test_R20_I32_a_cancelled_upgrade_leaves_nothing_behind(wide: OperatorWorld) 
 
 
 @pytest.mark.slow
-def test_F17_F16_the_scheduler_in_pd_is_the_truth_and_those_of_others_stay(wide: OperatorWorld) -> None:
+def test_F17_5614_5613_F16_the_scheduler_in_pd_is_the_truth_and_those_of_others_stay(wide: OperatorWorld) -> None:
     wide.world.faults.regions_frozen(f"{NAMESPACE}/basic")
     pd = PDClient(wide.world.data_plane_transport(), "http://basic-pd.default:2379")
     pd.begin_evict_leaders(1)
@@ -357,12 +533,23 @@ def test_F17_F16_the_scheduler_in_pd_is_the_truth_and_those_of_others_stay(wide:
     assert {1} == evicting(wide)
 
 
-def test_F19_a_single_tikv_is_restarted_without_an_eviction(basic: OperatorWorld) -> None:
+def test_F19_4335_a_single_tikv_is_restarted_without_an_eviction(basic: OperatorWorld) -> None:
     before = uids(basic, "tikv")
     basic.change(tikv={"annotations": {"a": "b"}})
     basic.run_until(lambda: before != uids(basic, "tikv"))
     basic.run_until_ready()
     assert [] == basic.operator.dataplane.writes()
+
+
+@pytest.mark.slow
+def test_F20_5544_leaders_come_back_to_the_last_pod_when_it_was_ready_for_long_enough(wide: OperatorWorld) -> None:
+    annotate(wide, tikv_min_ready_seconds="20")
+    wide.change(tikv={"annotations": {"a": "b"}})
+    wide.run_until(says(wide, "tikv: waiting until basic-tikv-0 has been Ready for 20 s"), 90.0)
+    wide.run(15.0)
+    assert ({1}, "Upgrade") == (evicting(wide), status(wide, "tikv")["phase"])
+    finish(wide)
+    assert (set(), []) == (evicting(wide), marks(wide))
 
 
 @pytest.mark.slow
@@ -381,7 +568,7 @@ def test_R17_nothing_is_restarted_while_pd_has_no_leader(wide: OperatorWorld) ->
 
 
 @pytest.mark.slow
-def test_R02_F15_a_process_that_ends_at_any_moment_leaves_no_scheduler(wide: OperatorWorld) -> None:
+def test_R02_F16_4483_4522_a_process_that_ends_at_any_moment_leaves_no_scheduler(wide: OperatorWorld) -> None:
     before = uids(wide, "tikv")
     wide.change(tikv={"annotations": {"a": "b"}})
     watch = Watch(wide)

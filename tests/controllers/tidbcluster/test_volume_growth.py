@@ -206,10 +206,22 @@ def test_R26_volumes_that_come_or_go_are_refused_before_any_pod_notices(world: O
         world.run_until(lambda told=told: told in world.condition("Progressing")["message"])  # type: ignore[misc]
         assert "FailedUpdateTiKVSTS" == world.reason()
         assert before == pods(world)
-    world.change(tikv={"storageVolumes": [volume | {"storageSize": "3Gi"}]})
+
+
+def test_F48_3858_each_volume_of_a_pod_has_a_size_of_its_own(world: OperatorWorld) -> None:
+    volume = {"name": "wal", "storageSize": "3Gi", "mountPath": "/wal"}
+    cluster = sample("basic")
+    cluster["spec"]["tikv"]["storageVolumes"] = [volume]
+    world.apply(cluster)
     world.run_until_ready()
-    assert before == pods(world)
+    before = pods(world)
     assert {("1Gi", "1Gi"), ("3Gi", "3Gi")} == sizes(world)
+    world.forget()
+    world.run(35.0)
+    assert [] == [write for write in world.writes() if "persistentvolumeclaims" in write]
+    world.change(tikv={"storageVolumes": [volume | {"storageSize": "4Gi"}]})
+    world.run_until_ready()
+    assert (before, {("1Gi", "1Gi"), ("4Gi", "4Gi")}) == (pods(world), sizes(world))
 
 
 def test_3_2_a_paused_cluster_keeps_its_volumes(basic: OperatorWorld) -> None:

@@ -71,7 +71,7 @@ def test_10_4_stores_move_to_smaller_volumes_one_after_another(three: OperatorWo
     assert "512Mi" == template["spec"]["resources"]["requests"]["storage"]
 
 
-def test_10_4_pd_members_move_to_another_class(three: OperatorWorld) -> None:
+def test_10_4_F46_6252_pd_members_move_to_another_class(three: OperatorWorld) -> None:
     before, cluster_id = uids(claims(three, "pd")), three.cluster()["status"]["clusterID"]
     three.change(pd={"storageClassName": "fast"})
     three.run_until(lambda: "unbound immediate PersistentVolumeClaims" in three.progressing)
@@ -88,6 +88,19 @@ def test_10_4_pd_members_move_to_another_class(three: OperatorWorld) -> None:
     assert 3 == three.replicas("pd")
     status = three.cluster()["status"]
     assert (cluster_id, 3) == (status["clusterID"], len(status["pd"]["members"]))
+
+
+@pytest.mark.parametrize("begun", [False, True], ids=["at the same time", "meanwhile"])
+def test_F46_5382_a_new_annotation_holds_up_no_replacement(three: OperatorWorld, begun: bool) -> None:
+    before, smaller, annotated = uids(claims(three, "pd")), {"storage": "512Mi"}, {"noted": "too"}
+    three.change(pd={"requests": smaller} | ({} if begun else {"annotations": annotated}))
+    three.run_until(lambda: three.reason() == "ReplacingVolume" and three.replicas("pd") == 4)
+    three.change(pd={"annotations": annotated})
+    three.run_until(lambda: three.reason() == "Done", _LONG)
+    assert set() == before & uids(claims(three, "pd"))
+    members = [three.get(PODS, f"basic-pd-{ordinal}")["metadata"]["annotations"] for ordinal in range(3)]
+    assert ["too"] * 3 == [annotations.get("noted") for annotations in members]
+    assert (3, True) == (three.replicas("pd"), three.is_ready())
 
 
 def test_10_4_what_is_left_stays_when_it_is_taken_back(three: OperatorWorld) -> None:

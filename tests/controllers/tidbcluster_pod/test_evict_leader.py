@@ -2,7 +2,7 @@
 
 import pytest
 
-from kube.resources import PODS, TIDB_CLUSTERS
+from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, TIDB_CLUSTERS
 from ports.clock import FakeClock
 from sandbox.dataplane.faults import Fault, Trouble
 from tests.controllers.tidbcluster_pod.commanding import Commanded
@@ -50,6 +50,22 @@ def test_13_leaders_stay_away_until_the_annotation_goes(world: Commanded, comman
     world.run_until(lambda: not world.evictions, within=2.0)
     assert set() == world.evicting
     world.run_until_ready()
+
+
+def test_F49_5302_volumes_grow_while_leaders_are_kept_away(world: Commanded) -> None:
+    world.tell(POD, evict_leader="none")
+    world.run_until(lambda: world.store(POD).leader_count == 0)
+    assert (True, "Done") == (world.is_ready(), world.reason())
+    world.change(tikv={"requests": {"storage": "2Gi"}})
+    grown = [f"tikv-basic-tikv-{ordinal}" for ordinal in range(4)]
+    world.run_until(lambda: {"2Gi"} == {_capacity(world, claim) for claim in grown})
+    world.run(10.0)
+    world.run_until_ready()
+    assert ({world.store(POD).id}, {POD}) == (world.evicting, set(world.evictions))
+
+
+def _capacity(world: Commanded, claim: str) -> str:
+    return str(world.get(PERSISTENT_VOLUME_CLAIMS, claim)["status"]["capacity"]["storage"])
 
 
 def test_F17_a_scheduler_that_somebody_removed_is_made_again(world: Commanded) -> None:

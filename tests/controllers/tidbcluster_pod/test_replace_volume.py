@@ -2,6 +2,8 @@
 
 import pytest
 
+from kube.resources import PODS
+from member.labels import MEMBER_ID
 from ports.transport import Request
 from tests.controllers.tidbcluster_pod.commanding import Commanded
 
@@ -29,6 +31,22 @@ def test_I2_a_tikv_pod_gets_a_new_volume_when_its_store_is_tombstone(world: Comm
     assert ("Up", True) == (world.store(pod).state_name, world.store(pod).id != store.id)
 
 
+@pytest.mark.parametrize("first", ["replacement", "eviction"])
+def test_F46_5301_an_eviction_that_is_asked_for_meanwhile_holds_up_no_replacement(world: Commanded, first: str) -> None:
+    pod = "basic-tikv-1"
+    store, uid, claim = world.store(pod), world.uid(pod), world.claim(f"tikv-{pod}")
+    if first == "eviction":
+        world.tell(pod, evict_leader="none")
+        world.run_until(lambda: bool(world.evicting))
+    world.tell(pod, replace_volume="true")
+    world.run_until(lambda: world.pd.store(store.id).state_name == "Offline")
+    world.tell(pod, evict_leader="none")
+    world.run_until(lambda: world.is_back(pod, uid), within=600.0)
+    world.run_until_ready(within=300.0)
+    assert ("Tombstone", True) == (world.pd.store(store.id).state_name, claim != world.claim(f"tikv-{pod}"))
+    assert (set(), {}) == (world.evicting, world.evictions)
+
+
 def test_I5_a_store_without_which_there_are_too_few_stays(world: Commanded) -> None:
     world.change(tikv={"replicas": 3})
     world.run_until(lambda: world.replicas("tikv") == 3 and world.reason() == "Done", within=300.0)
@@ -40,7 +58,7 @@ def test_I5_a_store_without_which_there_are_too_few_stays(world: Commanded) -> N
     assert "2 TiKV stores would be Up, and PD keeps 3 replicas: raise spec.tikv.replicas first" in event["message"]
 
 
-def test_I2_I12_the_pd_leader_leaves_before_it_gets_a_new_volume(world: Commanded) -> None:
+def test_F50_5393_I2_I12_the_pd_leader_leaves_before_it_gets_a_new_volume(world: Commanded) -> None:
     pod = world.pd.leader().name
     member = next(each for each in world.pd.members().members if each.name == pod)
     replaced(world, pod, f"pd-{pod}")
@@ -48,6 +66,7 @@ def test_I2_I12_the_pd_leader_leaves_before_it_gets_a_new_volume(world: Commande
     assert (True, f"DELETE members/id/{member.id}") == (transfer.startswith("POST leader/transfer/"), delete)
     now = {each.name: each.id for each in world.pd.members().members}
     assert (3, True) == (len(now), now[pod] != member.id)
+    assert str(now[pod]) == world.get(PODS, pod)["metadata"]["labels"][MEMBER_ID]
 
 
 def test_13_a_tidb_server_gets_new_volumes(world: Commanded) -> None:

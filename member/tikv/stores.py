@@ -1,0 +1,31 @@
+"""What PD tells of TiKV's stores, asked live: whose they are, and which do not serve."""
+
+from collections.abc import Sequence
+
+from dataplane.pd import UP, Store
+from member.naming import address_book
+from member.round import Round
+
+
+def own_stores(round_: Round, stores: Sequence[Store], ordinal: int) -> list[Store]:
+    """The stores of a pod: by their address, and by not being TiFlash (F31)."""
+    book = address_book(round_.tc)
+    return [each for each in stores if not each.is_tiflash and book.ordinal_of("tikv", each.address) == ordinal]
+
+
+def not_up(round_: Round, stores: Sequence[Store], besides: int) -> str:
+    """The stores, TiFlash's and peers' too, that PD does not call Up (F13), in words; empty when there are none.
+
+    Those that failover has given up do not count.
+    """
+    excused = {besides, *(int(record.store_id) for record in round_.status.tikv.failure_stores.values())}
+    return ", ".join(
+        f"store {store.id} ({store.address}) is {store.state_name if store.complete else 'unknown'}"
+        for store in stores
+        if store.id not in excused and not is_up(store)
+    )
+
+
+def is_up(store: Store) -> bool:
+    """Whether PD says, in a whole answer, that a store serves."""
+    return store.complete and store.state_name == UP

@@ -1,0 +1,22 @@
+"""What the names of tests and the first lines of plans say that they prove."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+TESTS = Path(__file__).resolve().parent
+SPEC = TESTS.parents[1] / "shared" / "spec"
+
+
+def names_of_tests() -> Iterator[str]:
+    """The name of every test function."""
+    for path in sorted(TESTS.rglob("test_*.py")):
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+                yield node.name
+
+
+def plans() -> Iterator[tuple[str, str]]:
+    """The file name of every plan that is kept, and its first line: a comment."""
+    for path in sorted((TESTS / "simulate" / "plans").glob("*.yaml")):
+        yield path.name, path.read_text(encoding="utf-8").partition("\n")[0]

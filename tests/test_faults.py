@@ -1,0 +1,67 @@
+"""Every fault rule, scenario and upstream thread has a test or a plan that names it, or a reason in faults.toml."""
+
+import re
+import tomllib
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+
+import pytest
+
+from tests import proofs
+
+REASONED = re.compile(r"(elsewhere|later): \S")
+SECTION = re.compile(r"^## 16\. .*?^## 17\. ", re.DOTALL | re.MULTILINE)
+ROW = re.compile(r"^\| ([FR]\d+) \|", re.MULTILINE)
+THREAD = re.compile(r"#\d+\b")
+NAMED = re.compile(r"\b[FR]\d+\b|#\d+\b")
+
+
+def _faults() -> Mapping[str, str]:
+    with (proofs.TESTS / "faults.toml").open("rb") as file:
+        faults: dict[str, str] = tomllib.load(file)["faults"]
+    return faults
+
+
+FAULTS = _faults()
+
+
+def _proven() -> Iterator[tuple[str, str]]:
+    """What is named, and by which test or plan; in the name of a test, a thread is its number of 3 digits or more."""
+    for name in proofs.names_of_tests():
+        for word in name.split("_"):
+            yield f"#{word}" if word.isdigit() and len(word) > 2 else word, name
+    for name, line in proofs.plans():
+        for word in NAMED.findall(line):
+            yield word, name
+
+
+@pytest.fixture(scope="module")
+def proven() -> Mapping[str, list[str]]:
+    """The tests and plans of each fault."""
+    by = defaultdict(list)
+    for fault, name in _proven():
+        by[fault].append(name)
+    return by
+
+
+def test_every_fault_that_should_have_a_test_has_one(proven: Mapping[str, list[str]]) -> None:
+    assert [] == [fault for fault, state in FAULTS.items() if state == "test" and fault not in proven]
+
+
+def test_every_other_fault_has_a_reason() -> None:
+    assert [] == [fault for fault, state in FAULTS.items() if state != "test" and not REASONED.match(state)]
+
+
+def test_every_fault_that_a_test_names_is_known(proven: Mapping[str, list[str]]) -> None:
+    named = {fault: names for fault, names in proven.items() if re.fullmatch(r"[FR]\d+", fault)}
+    assert {} == {fault: names for fault, names in named.items() if fault not in FAULTS}
+
+
+def test_the_list_is_the_specifications() -> None:
+    if not proofs.SPEC.exists():
+        pytest.skip("the specification is not beside the repository")
+    section = SECTION.search((proofs.SPEC / "lifecycle.md").read_text(encoding="utf-8"))
+    assert section is not None
+    scenarios = (proofs.SPEC / "reliability.md").read_text(encoding="utf-8")
+    written = ROW.findall(section[0]) + THREAD.findall(section[0]) + ROW.findall(scenarios) + THREAD.findall(scenarios)
+    assert set(written) == set(FAULTS)
