@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import msgspec
 
 from kube.objects import Object
+from member.naming import pvc_name
 from member.round import Round
 
 BOUND = "Bound"
@@ -78,6 +79,12 @@ def claim_names(pod: Object) -> Mapping[str, str]:
     """The claims that a pod mounts: the name of the claim by that of the volume in the pod."""
     volumes = pod.decode_as(PodWithVolumes).spec.volumes
     return {each.name: each.persistent_volume_claim.claim_name for each in volumes if each.persistent_volume_claim}
+
+
+def own_claims(pod: Object) -> list[str]:
+    """The names of the claims that were made for a pod from its templates; what else it mounts is the user's."""
+    name = pod.metadata.name
+    return [claim for volume, claim in claim_names(pod).items() if claim == pvc_name(volume, name)]
 
 
 def claims_of(round_: Round, pod: Object) -> list[Object]:

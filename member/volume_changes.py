@@ -78,7 +78,8 @@ def _change(round_: Round, spec: Component) -> Outcome:
     body, wanted = live.decode(), {"spec": {"volumeClaimTemplates": desired_templates(round_.tc, spec.name)}}
     if sorted(names(body)) != sorted(names(wanted)):
         return Done("other volumes than before are the component's own refusal")
-    moves = [move for move in _moves(round_, spec, body) if not isinstance(move.step, Settled)]
+    seen = list(_moves(round_, spec, body))
+    moves = [move for move in seen if not isinstance(move.step, Settled)]
     stale = {move.pod: move.step.why for move in moves if isinstance(move.step, Refuse)}
     if stale and (refused := volume_replacement.refusal(round_, spec, stale)):
         return refused
@@ -89,7 +90,8 @@ def _change(round_: Round, spec: Component) -> Outcome:
     annotate_owner(round_, {labels.config_map_before_delete(spec.name): None})
     if stale:
         return volume_replacement.replace(round_, spec, body, stale)
-    ended = volume_replacement.end(round_, spec.name)
+    all_seen = len(seen) == body["spec"]["replicas"] * len(wanted["spec"]["volumeClaimTemplates"])
+    ended = volume_replacement.end(round_, spec.name, all_seen=all_seen)
     return _growing(round_, moves) if isinstance(ended, Done) else ended
 
 

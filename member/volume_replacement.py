@@ -59,11 +59,16 @@ def replace(round_: Round, spec: Component, body: Json, stale: Mapping[str, str]
     return Waiting(REPLACING, f"{first} is told to replace its volumes: {why}")
 
 
-def end(round_: Round, component: str) -> Outcome:
-    """What is left to do when no volume is stale any more, or none may be replaced."""
+def end(round_: Round, component: str, *, all_seen: bool) -> Outcome:
+    """What is left to do when no volume is stale any more, or none may be replaced.
+
+    `all_seen`: whether the cache shows every claim, bound: one that it lacks may be stale (F1).
+    """
     status = _status(round_, component)
     if not status.vol_replace_in_progress:
         return Done()
+    if _is_on(round_) and not all_seen:
+        return Waiting(REPLACING, f"waiting until every volume of {component} is bound")
     if _is_on(round_) and ((told := _told(round_, component)) or not isinstance(round_.outcomes.get(component), Done)):
         what = f"{told.metadata.name} gets new volumes" if told else f"all volumes of {component} are new"
         return Waiting(REPLACING, f"{what}; waiting until {component} is at rest")

@@ -4,20 +4,20 @@ A pod gets them from the status, a claim from its pod, a volume from its claim. 
 paused: labels change no member.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from apis.identity import instance_name
 from dataplane.errors import DataPlaneError
 from kube.objects import Object
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS
 from member import labels, reach
-from member.claims import Claim
+from member.claims import Claim, own_claims
 from member.naming import referenced_cluster
 from member.outcome import Done, Failed, Outcome
 from member.round import Round
 from meta import identity
-from meta.looking import claims_of_cluster, live, on_current, own_claims, volume_of
-from meta.marking import mark
+from meta.looking import claims_of_cluster, live, on_current, volume_of
+from meta.marking import Marks, mark
 
 _WITH_CLAIMS = ("pd", "tikv", "tiflash", "pump", "tidb", "ticdc")
 
@@ -28,6 +28,7 @@ def act(round_: Round) -> Outcome:
     cluster_id, unknown = _cluster_id(round_, pods)
     claims = {claim.metadata.name: claim for claim in claims_of_cluster(round_, _WITH_CLAIMS)}
     for pod in pods:
+        _remind(round_, pod, claims)
         labelled = _label_pod(round_, pod, cluster_id)
         if labelled is not None and labelled.metadata.labels.get(labels.COMPONENT) in _WITH_CLAIMS:
             _label_claims(round_, labelled, claims)
@@ -62,6 +63,14 @@ def _cluster_id(round_: Round, pods: Sequence[Object]) -> tuple[str, Failed | No
         return str(reach.pd(round_).cluster_id()), None
     except DataPlaneError as error:
         return "", Failed("PDUnreachable", f"the label {labels.CLUSTER_ID} waits for PD: {error}")
+
+
+def _remind(round_: Round, pod: Object, claims: Mapping[str, Object]) -> None:
+    """Let a pod that was made anew while its volumes are replaced know that they are (`member.commands`)."""
+    begun = [claims[name] for name in own_claims(pod) if name in claims]
+    if any(labels.REPLACEMENT_BEGUN in claim.metadata.annotations for claim in begun):
+        marks = Marks(annotations={labels.REPLACEMENT_BEGUN: "true"})
+        on_current(round_, PODS, pod, lambda there: mark(round_, PODS, there, marks))
 
 
 def _label_pod(round_: Round, pod: Object, cluster_id: str) -> Object | None:

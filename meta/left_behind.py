@@ -11,10 +11,9 @@ from apis.ordinals import desired_ordinals
 from apis.tidbcluster import PDStatus, TidbCluster, TiFlashStatus, TiKVStatus
 from kube.objects import Object
 from member import labels
-from member.claims import Claim
+from member.claims import Claim, own_claims
 from member.naming import member_name
 from member.pods import Pod
-from meta.looking import own_claims
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,7 @@ from kube.errors import Conflict, NotFound
 from kube.objects import Object
 from kube.resources import PERSISTENT_VOLUMES, Resource
 from member import labels
-from member.claims import Claim, claim_names
-from member.naming import pvc_name
+from member.claims import Claim
 from member.round import Round
 
 
@@ -47,12 +46,6 @@ def claims_of_cluster(round_: Round, components: Collection[str]) -> list[Object
         (claim for claim in found if claim.metadata.labels.get(labels.COMPONENT) in components),
         key=lambda claim: claim.metadata.name,
     )
-
-
-def own_claims(pod: Object) -> list[str]:
-    """The names of the claims that were made for a pod from its templates; what else it mounts is the user's."""
-    name = pod.metadata.name
-    return [claim for volume, claim in claim_names(pod).items() if claim == pvc_name(volume, name)]
 
 
 def volume_of(round_: Round, claim: Object) -> Object | None:

@@ -8,10 +8,10 @@ from kube.deletion import Destroyer, Evidence
 from kube.events import NORMAL
 from kube.objects import Object
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS
+from member.claims import own_claims
 from member.outcome import Done, Outcome, Waiting
 from member.pods import Pod, pods_of
 from member.round import Round
-from meta.looking import own_claims
 
 _COMPONENTS = ("pd", "tikv", "tiflash")
 

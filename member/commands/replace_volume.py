@@ -1,7 +1,8 @@
 """`replace-volume` on a pod: its member or store leaves PD, then its volumes are made anew, and it with them.
 
 A claim is deleted only on proof that what it holds is given up (I1, I2). A member or store that was given up does not
-come back, so the pod is marked before: what was begun goes on to its end even when the command is taken back meanwhile.
+come back, so claims and pod are marked before: what was begun goes on to its end, even when the command is taken back
+meanwhile. A pod that is made anew in between gets the mark from its claims (`meta.labelling`).
 """
 
 from collections.abc import Sequence
@@ -10,9 +11,11 @@ from apis import predicates
 from apis.ordinals import desired_replicas
 from dataplane.errors import Conflict
 from dataplane.pd import OFFLINE, UP, PDClient, Store
+from kube.deletion import Destroyer
 from kube.objects import Object
-from kube.resources import PODS
+from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, Resource
 from member import labels, reach
+from member.claims import own_claims
 from member.commands.annotating import withdraw
 from member.commands.asking import BUSY, LETTING_GO, SOON, Command
 from member.commands.restarting import others_not_ready, restart_without_volumes, still_told
@@ -28,6 +31,8 @@ REPLACING = "ReplacingVolume"
 
 def act(round_: Round, pod: Object, command: Command) -> Outcome:
     """One step of a replacement. Raises DataPlaneError, ApiError, TransportError, LeaseExpired."""
+    if _is_taken_back(command) and not _is_begun(round_, pod):
+        return _stay(round_, pod)
     match pod.metadata.labels[labels.COMPONENT]:
         case "pd":
             return _pd(round_, pod, command)
@@ -145,12 +150,24 @@ def _begin(round_: Round, pod: Object, command: Command) -> Waiting | None:
     evidence = still_told(round_, pod, command)
     if isinstance(evidence, Waiting):
         return evidence
-    if labels.REPLACEMENT_BEGUN in evidence.object.metadata.annotations:
-        return None
-    name = {"name": pod.metadata.name, "namespace": round_.namespace}
-    marked = {"metadata": name | {"annotations": {labels.REPLACEMENT_BEGUN: "true"}}}
-    round_.doors.applier.apply(PODS, marked, evidence.object)
-    return Waiting(REPLACING, f"{pod.metadata.name} begins to give up its volumes", SOON)
+    carriers = [*_claims(round_, pod), (PODS, evidence.object)]
+    unmarked = [each for each in carriers if labels.REPLACEMENT_BEGUN not in each[1].metadata.annotations]
+    for resource, carrier in unmarked:
+        name = {"name": carrier.metadata.name, "namespace": round_.namespace}
+        marked = {"metadata": name | {"annotations": {labels.REPLACEMENT_BEGUN: "true"}}}
+        round_.doors.applier.apply(resource, marked, carrier)
+    return Waiting(REPLACING, f"{pod.metadata.name} begins to give up its volumes", SOON) if unmarked else None
+
+
+def _is_begun(round_: Round, pod: Object) -> bool:
+    """Whether the claims, read live, are marked: the cache may show the old ones of a pod that has new ones already."""
+    return any(labels.REPLACEMENT_BEGUN in claim.metadata.annotations for _, claim in _claims(round_, pod))
+
+
+def _claims(round_: Round, pod: Object) -> list[tuple[Resource, Object]]:
+    destroyer, resource = Destroyer(round_.doors.client), PERSISTENT_VOLUME_CLAIMS
+    found = (destroyer.observe(resource, name, round_.namespace) for name in own_claims(pod))
+    return [(resource, claim.object) for claim in found if claim]
 
 
 def _is_taken_back(command: Command) -> bool:
@@ -158,8 +175,9 @@ def _is_taken_back(command: Command) -> bool:
 
 
 def _stay(round_: Round, pod: Object) -> Waiting:
-    withdraw(round_, pod, (labels.REPLACEMENT_BEGUN,))
-    return Waiting(REPLACING, f"{pod.metadata.name} keeps its volumes: the command was taken back in time", SOON)
+    for resource, carrier in (*_claims(round_, pod), (PODS, pod)):
+        withdraw(round_, carrier, (labels.REPLACEMENT_BEGUN,), resource)
+    return Waiting(REPLACING, f"{pod.metadata.name} keeps its volumes: nothing of them was given up", SOON)
 
 
 def _busy(round_: Round, pod: str, component: str, *phases: predicates.Phase) -> Waiting | None:

@@ -6,9 +6,9 @@ from kube.errors import NotFound
 from kube.objects import Json, Object
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS
 from member import labels
-from member.claims import claim_names
+from member.claims import own_claims
 from member.commands.asking import BUSY, SOON, Command
-from member.naming import member_name, ordinal_of, pod_name, pvc_name
+from member.naming import member_name, ordinal_of, pod_name
 from member.outcome import Done, Outcome, Waiting
 from member.pd.upgrade import ROLLING as PD
 from member.pods import Pod
@@ -47,7 +47,7 @@ def restart_without_volumes(round_: Round, pod: Object, command: Command, gone: 
         return evidence
     destroyer = Destroyer(round_.doors.client)
     deleted = []
-    for name in _own_claims(pod):
+    for name in own_claims(pod):
         claim = destroyer.observe(PERSISTENT_VOLUME_CLAIMS, name, round_.namespace)
         if claim is not None and claim.object.metadata.deletion_timestamp is None:
             destroyer.delete(claim)
@@ -112,12 +112,6 @@ def _about_to_go(body: Json, pods: list[Object]) -> list[str]:
 
 def _serves(pod: Object) -> bool:
     return not pod.metadata.deletion_timestamp and pod.decode_as(Pod).is_ready
-
-
-def _own_claims(pod: Object) -> list[str]:
-    """The claims that were made for this pod alone; others that it mounts are the user's."""
-    name = pod.metadata.name
-    return [claim for volume, claim in claim_names(pod).items() if claim == pvc_name(volume, name)]
 
 
 def _delete_pod(round_: Round, evidence: Evidence, because: str) -> Done:

@@ -61,8 +61,8 @@ def begin(round_: Round, body: Json, desired: Json) -> Waiting | None:
         return Waiting("ResumingDDL", "another upgrade begins: DDL goes on before it is paused again")
     if labels.SMOOTH_UPGRADE_STARTED_AT in marks or not can_pause(source, target):
         return None
-    if not is_this:
-        _write(round_, wanted)
+    # also what the cache shows already: the write fails if that is an old view
+    _write(round_, wanted)
     server.start_upgrade()
     _write(round_, {**wanted, labels.SMOOTH_UPGRADE_STARTED_AT: stamp(round_.doors.clock.wall())})
     return None

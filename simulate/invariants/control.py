@@ -14,7 +14,13 @@ from simulate.calls import Port
 from simulate.invariants.facts import asked_for, conditions, is_held, says_ready
 from simulate.state import PARTS, State, is_outdated, pod_of
 
-_TOLD_BY_LABELLING = frozenset({"tidb.pingcap.com/pod-name", "tidb.pingcap.com/tikv-no-active-store-since"})
+_TOLD_BY_LABELLING = frozenset(
+    {
+        "tidb.pingcap.com/pod-name",
+        "tidb.pingcap.com/tikv-no-active-store-since",
+        "tidb.pingcap.com/volume-replacement-begun",
+    }
+)
 
 
 def i26(act: Act) -> str | None:
@@ -52,9 +58,13 @@ def i30(act: Act) -> str | None:
 
 
 def i36(act: Act) -> str | None:
-    """Nobody says Ready=True who sees fewer pods or members of a component than the spec asks for."""
+    """Nobody says Ready=True who sees fewer pods or members of a component than the spec asks for.
+
+    Of a spec that is not valid, the conditions tell that it is not followed.
+    """
     status = act.status_after
-    if not act.status or not says_ready(status):
+    invalid = conditions(status).get("Progressing", {}).get("reason") == "InvalidSpec"
+    if not act.status or not says_ready(status) or invalid:
         return None
     for part in PARTS:
         wanted, seen = asked_for(act.seen, part), status.get(part) or {}

@@ -58,7 +58,7 @@ def test_TH_13_R12_a_half_open_connection_is_noticed_and_costs_no_list(server: S
         assert before == follower.last_event
 
         follower.heard.await_told("add a=1", "update a=2", "update a=3", "update a=4")
-        assert 1.5 <= CLOCK.now() - frozen
+        assert 1 < CLOCK.now() - frozen
         assert (1, True) == (follower.traffic.count("list"), before < follower.last_event)
 
 

@@ -21,11 +21,11 @@ import meta.reclaim_policy
 from kube.objects import Json, Object
 from kube.semantic import merge_patch
 from member import reach
+from member.claims import own_claims
 from member.outcome import Outcome
 from member.round import Round
 from member.scaling import Scaling, Size
 from member.witnesses import Failing
-from meta.looking import own_claims
 from simulate.oracles import compare, compare_ways, reference, straight
 from simulate.plan import Edit, Plan, World
 from tests.simulate.planting import broken, rogue, rules, short
