@@ -265,7 +265,7 @@ def test_a_bad_image_and_its_revert_heal_without_a_hand(scene: Scene, component:
     last = max(before)
 
     def is_stuck() -> bool:
-        return last in scene.pods(component) and scene.pods(component)[last] != before[last]
+        return scene.pods(component).get(last, before[last]) != before[last]
 
     bad = {"spec": {component: {"version": "not-an-image"}}}
     scene.place.client.patch(TIDB_CLUSTERS, _NAME, scene.namespace, bad)
