@@ -17,7 +17,7 @@ _PLANS = sorted((Path(__file__).parent / "plans").glob("*.yaml"))
 _PARTS = 4
 """Processes that share what is to be run: each world is prepared once in a process."""
 _SEEDS = 200
-_EVERY = 21
+_EVERY = 22
 """Of the plans of the workloads each so manieth one is run: 300."""
 _LONG = {"upgrade", "pd-other-volumes", "tikv-other-volumes"}
 """Several operations in a row, which cost as much."""
