@@ -80,7 +80,7 @@ def on_a_place(measure: Callable[[Place], None], timings: Timings = QUICK) -> in
 
 
 @contextmanager
-def _place(control_plane: ControlPlane, timings: Timings = QUICK) -> Iterator[Place]:
+def _place(control_plane: ControlPlane, timings: Timings) -> Iterator[Place]:
     """Nodes and a data plane for a control plane that runs, and the CRD in it."""
     clock = SystemClock()
     transport = HttpTransport(load_kubeconfig(str(control_plane.kubeconfig()), clock), {}, clock)

@@ -4,7 +4,7 @@ A pod gets them from the status, a claim from its pod, a volume from its claim. 
 paused: labels change no member.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from apis.identity import instance_name
 from dataplane.errors import DataPlaneError
@@ -27,8 +27,10 @@ def act(round_: Round) -> Outcome:
     pods = _pods(round_)
     cluster_id, unknown = _cluster_id(round_, pods)
     claims = {claim.metadata.name: claim for claim in claims_of_cluster(round_, _WITH_CLAIMS)}
+    begun = {name for name, claim in claims.items() if labels.REPLACEMENT_BEGUN in claim.metadata.annotations}
     for pod in pods:
-        _remind(round_, pod, claims)
+        if begun and not begun.isdisjoint(own_claims(pod)):
+            _remind(round_, pod)
         labelled = _label_pod(round_, pod, cluster_id)
         if labelled is not None and labelled.metadata.labels.get(labels.COMPONENT) in _WITH_CLAIMS:
             _label_claims(round_, labelled, claims)
@@ -65,12 +67,10 @@ def _cluster_id(round_: Round, pods: Sequence[Object]) -> tuple[str, Failed | No
         return "", Failed("PDUnreachable", f"the label {labels.CLUSTER_ID} waits for PD: {error}")
 
 
-def _remind(round_: Round, pod: Object, claims: Mapping[str, Object]) -> None:
+def _remind(round_: Round, pod: Object) -> None:
     """Let a pod that was made anew while its volumes are replaced know that they are (`member.commands`)."""
-    begun = [claims[name] for name in own_claims(pod) if name in claims]
-    if any(labels.REPLACEMENT_BEGUN in claim.metadata.annotations for claim in begun):
-        marks = Marks(annotations={labels.REPLACEMENT_BEGUN: "true"})
-        on_current(round_, PODS, pod, lambda there: mark(round_, PODS, there, marks))
+    marks = Marks(annotations={labels.REPLACEMENT_BEGUN: "true"})
+    on_current(round_, PODS, pod, lambda there: mark(round_, PODS, there, marks))
 
 
 def _label_pod(round_: Round, pod: Object, cluster_id: str) -> Object | None:

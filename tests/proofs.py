@@ -1,11 +1,24 @@
 """What the names of tests and the first lines of plans say that they prove."""
 
 import ast
-from collections.abc import Iterator
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 TESTS = Path(__file__).resolve().parent
 SPEC = TESTS.parents[1] / "shared" / "spec"
+
+
+REASONED = re.compile(r"(elsewhere|later): \S")
+"""The state of what has no test of its name."""
+
+
+def listed(name: str) -> Mapping[str, str]:
+    """The table of that name in the file of that name: ids, each with `test` or a reason."""
+    with (TESTS / f"{name}.toml").open("rb") as file:
+        found: dict[str, str] = tomllib.load(file)[name]
+    return found
 
 
 def names_of_tests() -> Iterator[str]:

@@ -1,7 +1,6 @@
 """Every fault rule, scenario and upstream thread has a test or a plan that names it, or a reason in faults.toml."""
 
 import re
-import tomllib
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
@@ -9,20 +8,13 @@ import pytest
 
 from tests import proofs
 
-REASONED = re.compile(r"(elsewhere|later): \S")
 SECTION = re.compile(r"^## 16\. .*?^## 17\. ", re.DOTALL | re.MULTILINE)
 ROW = re.compile(r"^\| ([FR]\d+) \|", re.MULTILINE)
 THREAD = re.compile(r"#\d+\b")
 NAMED = re.compile(r"\b[FR]\d+\b|#\d+\b")
 
 
-def _faults() -> Mapping[str, str]:
-    with (proofs.TESTS / "faults.toml").open("rb") as file:
-        faults: dict[str, str] = tomllib.load(file)["faults"]
-    return faults
-
-
-FAULTS = _faults()
+FAULTS = proofs.listed("faults")
 
 
 def _proven() -> Iterator[tuple[str, str]]:
@@ -49,7 +41,7 @@ def test_every_fault_that_should_have_a_test_has_one(proven: Mapping[str, list[s
 
 
 def test_every_other_fault_has_a_reason() -> None:
-    assert [] == [fault for fault, state in FAULTS.items() if state != "test" and not REASONED.match(state)]
+    assert [] == [fault for fault, state in FAULTS.items() if state != "test" and not proofs.REASONED.match(state)]
 
 
 def test_every_fault_that_a_test_names_is_known(proven: Mapping[str, list[str]]) -> None:

@@ -1,7 +1,6 @@
 """Every rule of the contract has a test named by its id, or a reason in rules.toml why not."""
 
 import re
-import tomllib
 from collections import defaultdict
 from collections.abc import Mapping
 
@@ -10,16 +9,9 @@ import pytest
 from tests import proofs
 
 SPEC = proofs.SPEC / "informers-workqueue.md"
-REASONED = re.compile(r"(elsewhere|later): \S")
 
 
-def _rules() -> Mapping[str, str]:
-    with (proofs.TESTS / "rules.toml").open("rb") as file:
-        rules: dict[str, str] = tomllib.load(file)["rules"]
-    return rules
-
-
-RULES = _rules()
+RULES = proofs.listed("rules")
 PREFIXES = "|".join(sorted({rule.split("-")[0] for rule in RULES}))
 NAMED = re.compile(rf"(?:test|and)_({PREFIXES})_(\d+[a-z]?)(?=_)")
 WRITTEN = re.compile(rf"\b(?:{PREFIXES})-\d+[a-z]?\b")
@@ -54,7 +46,7 @@ def test_every_rule_that_should_have_a_test_has_one(tested: Mapping[str, list[st
 
 
 def test_every_other_rule_has_a_reason() -> None:
-    assert [] == [rule for rule, state in RULES.items() if state != "test" and not REASONED.match(state)]
+    assert [] == [rule for rule, state in RULES.items() if state != "test" and not proofs.REASONED.match(state)]
 
 
 def test_every_rule_that_a_test_names_is_known(tested: Mapping[str, list[str]]) -> None:

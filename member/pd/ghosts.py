@@ -8,10 +8,10 @@ from apis.ordinals import desired_ordinals
 from kube.objects import Json
 from member import departure, reach
 from member.naming import ordinal_of
-from member.outcome import Failed, Outcome, Refused, Waiting
+from member.outcome import Outcome, Waiting
 from member.pd.scale_in import SCALE_IN, ordinal_of_member
 from member.polling import next_look
-from member.proofs import pods_live
+from member.proofs import Proof, pods_live
 from member.round import Round
 
 
@@ -23,11 +23,12 @@ def give_up(round_: Round) -> Outcome | None:
     live = round_.stateful_set("pd")
     if not round_.unstarted_pd_members or live is None:
         return None
-    ordinal = _highest(round_, live.decode())
+    body = live.decode()
+    ordinal = _highest(round_, body)
     if ordinal is None:
         return None
-    left = SCALE_IN.leave(departure.live(round_, "pd", live.decode(), ordinal))
-    if isinstance(left, Waiting | Refused | Failed):
+    left = SCALE_IN.leave(departure.live(round_, "pd", body, ordinal))
+    if not isinstance(left, Proof):
         return left
     return Waiting("ScalingIn", f"PD no longer waits for the member of ordinal {ordinal}", next_look(round_, "pd"))
 

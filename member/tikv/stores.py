@@ -18,11 +18,11 @@ def not_up(round_: Round, stores: Sequence[Store], besides: int) -> str:
 
     Those that failover has given up do not count.
     """
-    excused = {besides, *(int(record.store_id) for record in round_.status.tikv.failure_stores.values())}
+    given_up = {record.store_id for record in round_.status.tikv.failure_stores.values()}
     return ", ".join(
         f"store {store.id} ({store.address}) is {store.state_name if store.complete else 'unknown'}"
         for store in stores
-        if store.id not in excused and not is_up(store)
+        if store.id != besides and str(store.id) not in given_up and not is_up(store)
     )
 
 

@@ -143,8 +143,6 @@ class StatefulSets:
             self._cluster.delete(CONTROLLER_REVISIONS, revision)
 
     def _next_available(self, snapshot: Snapshot) -> float | None:
-        if not snapshot.stateful_set["spec"].get("minReadySeconds"):
-            return None
         times = [available_from(snapshot.stateful_set, pod) - snapshot.now for pod in snapshot.pods.values()]
         waits = [wait for wait in times if wait > 0]
         return self._cluster.clock.now() + min(waits) if waits else None

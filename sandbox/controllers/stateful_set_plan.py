@@ -114,18 +114,19 @@ _ALWAYS = ("replicas", "availableReplicas", "collisionCount")
 
 
 def is_available(snapshot: Snapshot, pod: Json) -> bool:
-    """Whether a pod has been Ready for minReadySeconds; without these, no time is looked at."""
+    """Whether a pod has been Ready for minReadySeconds."""
     if not holds(pod, "Ready"):
         return False
-    wait = snapshot.stateful_set["spec"].get("minReadySeconds", 0)
-    return not wait or snapshot.now >= available_from(snapshot.stateful_set, pod)
+    return snapshot.now >= available_from(snapshot.stateful_set, pod)
 
 
 def available_from(stateful_set: Json, pod: Json) -> float:
-    """When a Ready pod counts as available, in wall seconds."""
+    """When a Ready pod counts as available, in wall seconds; without minReadySeconds no clock is asked."""
+    wait: int = stateful_set["spec"].get("minReadySeconds", 0)
+    if not wait:
+        return 0.0
     ready = condition(pod["status"].get("conditions"), "Ready")
     since = parse(ready["lastTransitionTime"]).timestamp() if ready is not None else 0.0
-    wait: int = stateful_set["spec"].get("minReadySeconds", 0)
     return since + wait
 
 
