@@ -26,6 +26,7 @@ class ControllerMetrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         """Switches the `_created` series off, for the whole process: prometheus_client knows no finer way (MET-14)."""
         disable_created_metrics()  # type: ignore[no-untyped-call]
+        self._controllers: set[str] = set()
         labels = ("controller",)
         self._total = Counter(
             "controller_runtime_reconcile", "Syncs by result.", ("controller", "result"), registry=registry
@@ -57,7 +58,13 @@ class ControllerMetrics:
         )
 
     def of(self, controller: str) -> "SyncMetrics":
-        """The series of one controller, all of them 0 so that `rate()` works from the first scrape (MET-10)."""
+        """The series of one controller, all of them 0 so that `rate()` works from the first scrape (MET-10).
+
+        Raises ValueError for a name that another one has, as v1.6's backup schedules have that of backups (MET-13).
+        """
+        if controller in self._controllers:
+            raise ValueError(f"controller {controller!r} reports already: give this one a name of its own")
+        self._controllers.add(controller)
         return SyncMetrics(
             results={
                 "success": self._total.labels(controller, "success"),

@@ -5,11 +5,12 @@ caller (`differing`).
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
 
+from kube.objects import Json
 from kube.resources import (
     CONFIG_MAPS,
     DEPLOYMENTS,
@@ -23,9 +24,11 @@ from kube.resources import (
     SERVICES,
     STATEFUL_SETS,
     TIDB_CLUSTERS,
+    Resource,
 )
+from sandbox.dataplane.pd.cluster import PdCluster
 from sandbox.dataplane.pd.stores import NodeState
-from simulate.state import State, pod_of
+from simulate.state import pod_of
 
 Leaves = dict[str, str]
 
@@ -63,10 +66,14 @@ _VOLATILE = frozenset(
         "lastState",
         "collisionCount",
         "volumeName",
+        "pod-template-hash",
         # where pods are placed is chance
         "volume.kubernetes.io/selected-node",
         "topology.kubernetes.io/zone",
         "kubernetes.io/hostname",
+        # and who was first with a claim, the control plane or the provisioner
+        "volume.kubernetes.io/storage-provisioner",
+        "volume.beta.kubernetes.io/storage-provisioner",
         # where the last roll came to its end
         "partition",
         # which of the equal members leads is chance
@@ -76,21 +83,29 @@ _VOLATILE = frozenset(
     }
 )
 _MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}[0-9.]*(Z|[+-]\d{2}:\d{2})")
+_GONE = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\b\d{15,20}\b")
+"""UIDs and ids of what is there no longer."""
 _RECORD = ".pingcap.com/last-applied-configuration"
 """An annotation that holds a tree as JSON, in any order."""
-_CHANCE = re.compile(r"(-discovery-)[a-z0-9]+-[a-z0-9]+|(kube-api-access-)[a-z0-9]+")
-"""Names that end in chance."""
+_CHANCE = re.compile(r"(-discovery-)[a-z0-9]{8,10}(?:-[a-z0-9]{5})?|(kube-api-access-)[a-z0-9]+")
+"""Names that end in a hash or in chance."""
+_SHORT = 8
+"""Ids of stores, which may be as short, are numbers that mean something else elsewhere."""
 
 
-def end_state(state: State) -> Leaves:
-    """The leaves of every object that is compared, and of PD."""
-    names = dict(_names(state))
+def end_state(objects: Callable[[Resource], list[Json]], pd: PdCluster | None, now: float) -> Leaves:
+    """The leaves of every object that is compared, and of PD at a monotonic time.
+
+    `objects` gives those of a resource in the namespace of the cluster, or in all when the resource has none.
+    """
+    trees = {resource: objects(resource) for resource in (*_COMPARED, PERSISTENT_VOLUMES)}
+    names = dict(_names(trees, pd))
     found: Leaves = {}
     for resource in _COMPARED:
-        for tree in state.all(resource):
+        for tree in trees[resource]:
             root = f"{resource}/{_without_chance(tree['metadata']['name'])}"
-            found |= {path: _named(value, names) for path, value in _leaves(tree, root, names)}
-    return found | dict(_pd(state))
+            found |= dict(_leaves(tree, root, names))
+    return found | (dict(_pd(pd, now)) if pd else {})
 
 
 def differing(first: Mapping[str, str], second: Mapping[str, str]) -> set[str]:
@@ -98,56 +113,65 @@ def differing(first: Mapping[str, str], second: Mapping[str, str]) -> set[str]:
     return {path for path in first.keys() | second.keys() if first.get(path) != second.get(path)}
 
 
-def _names(state: State) -> Iterator[tuple[str, str]]:
-    """Ids and what to say instead of them."""
-    for resource in (*_COMPARED, PERSISTENT_VOLUMES):
-        for tree in state.all(resource):
+def _names(trees: Mapping[Resource, Iterable[Json]], pd: PdCluster | None) -> Iterator[tuple[str, str]]:
+    """Ids and hashes, and what to say instead of them."""
+    for each in trees.values():
+        for tree in each:
             yield tree["metadata"]["uid"], f"<uid of {tree['metadata']['name']}>"
-    for member in state.members:
+    for tree in trees[STATEFUL_SETS]:
+        for which in ("currentRevision", "updateRevision"):
+            if revision := tree.get("status", {}).get(which):
+                yield revision, f"<{which} of {tree['metadata']['name']}>"
+    if pd is None:
+        return
+    for member in pd.members.values():
         yield str(member.id), f"<id of {member.name}>"
-    for store in state.stores:
-        yield str(store.id), f"<id of the store of {pod_of(store)}>"
-    if state.pd is not None:
-        yield str(state.pd.id), "<cluster id>"
+    for store in pd.stores.all():
+        if store.node_state is not NodeState.REMOVED:
+            yield str(store.id), f"<id of the store of {pod_of(store)}>"
+    yield str(pd.id), "<cluster id>"
 
 
 def _leaves(value: Any, path: str, names: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     if isinstance(value, dict):
         for key, inner in value.items():
             if key not in _VOLATILE:
-                yield from _leaves(inner, f"{path}.{names.get(key, key)}", names)
+                yield from _leaves(inner, f"{path}.{_named(key, path, names)}", names)
     elif isinstance(value, list):
         for index, inner in enumerate(value):
             yield from _leaves(inner, f"{path}[{index}]", names)
     elif path.endswith(_RECORD):
         yield from _leaves(msgspec.json.decode(value), path, names)
-    else:
+    elif isinstance(value, str):
+        yield path, _named(value, path, names)
+    elif value is not None:
         yield path, str(value)
 
 
-def _named(value: str, names: Mapping[str, str]) -> str:
-    exact = names.get(value)
-    if exact is not None:
+def _named(text: str, path: str, names: Mapping[str, str]) -> str:
+    """A value or a key at `path` with names in place of ids."""
+    exact = names.get(text)
+    if exact is not None and (len(text) > _SHORT or "store" in path.lower()):
         return exact
-    value = _without_chance(_MOMENT.sub("<moment>", value))
-    if len(value) > 20:
-        for text, name in names.items():
-            if len(text) > 8 and text in value:
-                value = value.replace(text, name)
-    return value
+    text = _without_chance(_MOMENT.sub("<moment>", text))
+    if len(text) > 20:
+        for each, name in names.items():
+            if len(each) > _SHORT and each in text:
+                text = text.replace(each, name)
+    return _GONE.sub("<gone>", text)
 
 
-def _pd(state: State) -> Iterable[tuple[str, str]]:
-    for member in state.members:
+def _pd(pd: PdCluster, now: float) -> Iterator[tuple[str, str]]:
+    for member in pd.members.values():
         yield f"pd/members/{member.name or member.peer_url}", "healthy" if member.healthy else "unhealthy"
-    for store in state.stores:
-        yield f"pd/stores/{pod_of(store)}/{state.store_state(store)}", ", ".join(sorted(store.labels))
-    gone = sorted(pod_of(store) for store in state.all_stores if store.node_state is NodeState.REMOVED)
-    yield "pd/tombstones", ", ".join(gone)
-    if state.pd is not None:
-        by_id = {store.id: pod_of(store) for store in state.all_stores}
-        yield "pd/evicting", ", ".join(sorted(by_id.get(each, str(each)) for each in state.pd.stores.evicting))
-        yield "pd/config", str(state.pd.config.sections["replication"])
+    by_id = {store.id: pod_of(store) for store in pd.stores.all()}
+    for store in pd.stores.all():
+        if store.node_state is not NodeState.REMOVED:
+            yield f"pd/stores/{pod_of(store)}/{pd.stores.state_name(store, now)}", ", ".join(sorted(store.labels))
+    gone = (store.id for store in pd.stores.all() if store.node_state is NodeState.REMOVED)
+    yield "pd/tombstones", ", ".join(sorted(by_id[each] for each in gone))
+    yield "pd/evicting", ", ".join(sorted(by_id.get(each, str(each)) for each in pd.stores.evicting))
+    yield "pd/config", str(pd.config.sections["replication"])
 
 
 def _without_chance(name: str) -> str:

@@ -94,7 +94,7 @@ def run(engine: Engine, plan: Plan, *, always: bool = False) -> Outcome:
         digest=engine.trace.digest,
         writes=tuple(str(each) for each in engine.calls),
         summary=dict(Counter(map(_summed, engine.done))),
-        end=end_state(judge.state),
+        end=end_state(judge.state.all, judge.state.pd, judge.state.now),
         rested_at=rested_at,
         reads_per_hour=reads_per_hour,
     )

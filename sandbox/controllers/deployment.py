@@ -91,9 +91,18 @@ class Deployments:
             available,
             now,
             reason="MinimumReplicasAvailable" if available else "MinimumReplicasUnavailable",
+            message=f"Deployment {'has' if available else 'does not have'} minimum availability.",
         )
-        reason = "NewReplicaSetAvailable" if complete else "ReplicaSetUpdated"
-        conditions = with_condition(conditions, "Progressing", True, now, reason=reason)
+        conditions = with_condition(
+            conditions,
+            "Progressing",
+            True,
+            now,
+            reason="NewReplicaSetAvailable" if complete else "ReplicaSetUpdated",
+            message=f'ReplicaSet "{current["metadata"]["name"]}" '
+            + ("has successfully progressed." if complete else "is progressing."),
+        )
+        conditions = [{"lastUpdateTime": now} | each for each in conditions]
         counts = {
             "replicas": total,
             "updatedReplicas": updated,

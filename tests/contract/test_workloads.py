@@ -373,8 +373,15 @@ def test_a_deployment_rolls_through_replica_sets(here: Namespaced) -> None:
     assert 1 == len(first)
     assert 2 == len(here.names(REPLICA_SETS))
     assert "2" == here.get(DEPLOYMENTS, "web")["metadata"]["annotations"]["deployment.kubernetes.io/revision"]
-    conditions = {each["type"]: each["status"] for each in here.status(DEPLOYMENTS, "web")["conditions"]}
-    assert {"Available": "True", "Progressing": "True"} == conditions
+    newest = next(name for name in here.names(REPLICA_SETS) if name not in first)
+    done = f'ReplicaSet "{newest}" has successfully progressed.'
+    eventually(lambda: done in {each["message"] for each in here.status(DEPLOYMENTS, "web")["conditions"]})
+    conditions = here.status(DEPLOYMENTS, "web")["conditions"]
+    assert {
+        ("Available", "True", "Deployment has minimum availability."),
+        ("Progressing", "True", done),
+    } == {(each["type"], each["status"], each["message"]) for each in conditions}
+    assert all("lastUpdateTime" in each for each in conditions)
 
 
 def test_a_deployment_takes_its_pods_with_it(here: Namespaced) -> None:

@@ -26,6 +26,20 @@ def test_MET_14_no_created_series(registry: CollectorRegistry) -> None:
     assert b"_created" not in generate_latest(registry)
 
 
+def test_MET_13_no_two_controllers_report_under_one_name(registry: CollectorRegistry) -> None:
+    metrics = ControllerMetrics(registry)
+    metrics.of("backup")
+    metrics.of("backupSchedule").set_workers(5)
+
+    with pytest.raises(ValueError, match="'backup' reports already"):
+        metrics.of("backup")
+    workers = [
+        registry.get_sample_value("controller_runtime_max_concurrent_reconciles", {"controller": name})
+        for name in ("backup", "backupSchedule")
+    ]
+    assert [0, 5] == workers
+
+
 def test_RL_9_throttled_retries_are_counted(registry: CollectorRegistry) -> None:
     ControllerMetrics(registry).of("tidbcluster").record_throttled(0.1)
     labels = {"controller": "tidbcluster"}

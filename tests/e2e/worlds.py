@@ -29,6 +29,7 @@ from kube.resources import (
 from ports.transport import Transport
 from sandbox.conditions import holds
 from sandbox.dataplane.runtime import DataPlane
+from sandbox.timings import Timings
 from sandbox.world import DataPlaneWorld, World
 from tests.controlplane.processes import ControlPlane
 from tests.e2e.gate import Gate
@@ -42,6 +43,9 @@ CRD = definition(TIDB_CLUSTER)
 OPERATOR_NAMESPACE = "tidb-admin"
 SERVICE_ACCOUNT = "tidb-controller-manager"
 
+_TIMINGS = Timings(store_heartbeat=1.0, store_disconnected=4.0)
+"""Real time is waited for here: a lost store is missed sooner."""
+
 _BIRTH = itertools.count(1)
 
 
@@ -54,13 +58,18 @@ class Place:
     transport: Transport
     account: Callable[[str, str], Transport]
     kubeconfig: Callable[[str, str], Path]
-    data_plane: DataPlane
+    world: World | DataPlaneWorld
     proxy: str
 
     @property
     def client(self) -> Client:
         """The API as admin."""
         return Client(self.transport, user_agent="e2e")
+
+    @property
+    def data_plane(self) -> DataPlane:
+        """What runs in the pods."""
+        return self.world.data_plane
 
     @contextlib.contextmanager
     def namespace(self) -> Iterator[str]:
@@ -94,7 +103,7 @@ class Place:
 @contextlib.contextmanager
 def sandbox(directory: Path, crds: Sequence[Json] = (CRD,)) -> Iterator[Place]:
     """The sandbox with our discovery service in its pods."""
-    world = World(programs={DISCOVERY: make_handler}, crds=crds)
+    world = World(timings=_TIMINGS, programs={DISCOVERY: make_handler}, crds=crds)
     world.start()
     try:
         kubeconfig = world.write_kubeconfig(directory)
@@ -105,7 +114,7 @@ def sandbox(directory: Path, crds: Sequence[Json] = (CRD,)) -> Iterator[Place]:
             world.transport(),
             lambda namespace, name: world.transport(f"system:serviceaccount:{namespace}:{name}"),
             lambda _, __: kubeconfig,
-            world.data_plane,
+            world,
             proxy,
         )
         _install(place.client)
@@ -125,7 +134,9 @@ def real(control_plane: ControlPlane, directory: Path) -> Iterator[Place]:
         client = Client(accounts.admin, user_agent="e2e")
         client.create(CUSTOM_RESOURCE_DEFINITIONS, CRD)
         _install(client)
-        nodes = DataPlaneWorld(accounts.admin, programs={DISCOVERY: make_handler}, identity=accounts.transport)
+        nodes = DataPlaneWorld(
+            accounts.admin, timings=_TIMINGS, programs={DISCOVERY: make_handler}, identity=accounts.transport
+        )
         nodes.start()
         try:
             eventually(lambda: is_serving(client))
@@ -135,7 +146,7 @@ def real(control_plane: ControlPlane, directory: Path) -> Iterator[Place]:
                 accounts.admin,
                 accounts.transport,
                 accounts.kubeconfig,
-                nodes.data_plane,
+                nodes,
                 nodes.serve_proxy(),
             )
         finally:

@@ -1,0 +1,144 @@
+"""One cluster on a control plane, seen past the operator; and its twin, which has the same done to it in the simulator.
+
+The twin's operator is the production one, in one thread and virtual time, and nobody kills it: where it ends is where
+the other one should.
+"""
+
+from collections.abc import Callable
+
+import msgspec
+
+from kube.client import Client
+from kube.objects import Json
+from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, TIDB_CLUSTERS, Resource
+from member.round import Settings
+from sandbox.dataplane.pd.cluster import PdCluster
+from sandbox.world import DataPlaneWorld, World
+from simulate import worlds
+from simulate.end_state import Leaves, end_state
+from simulate.engine import Engine
+
+NAME = worlds.NAME
+
+_PATIENCE = 600.0
+_SETTLED = 60.0
+
+_OF_EVERY_NAMESPACE = frozenset({"kube-root-ca.crt"})
+_NEWER = ".status.terminatingReplicas"
+"""What only newer control planes tell of Deployments."""
+
+
+class Side:
+    """The cluster in a namespace of a world."""
+
+    def __init__(self, client: Client, world: World | DataPlaneWorld, namespace: str) -> None:
+        """`client` is the admin's; `world` has the nodes."""
+        self.client = client
+        self.namespace = namespace
+        self._world = world
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the cluster is Ready, and nothing is left to do."""
+        raise NotImplementedError
+
+    def all(self, resource: Resource) -> list[Json]:
+        """The objects of the namespace, or of the world, as if the namespace were that of the simulator."""
+        page = self.client.list_page(resource, self.namespace if resource.namespaced else "")
+        items = (item for item in page.items if item.metadata.name not in _OF_EVERY_NAMESPACE)
+        return [_moved(item.decode(), self.namespace) for item in items]
+
+    @property
+    def cluster(self) -> Json:
+        """The TidbCluster."""
+        return self.client.get(TIDB_CLUSTERS, NAME, self.namespace).decode()
+
+    def lose(self, pod: str) -> None:
+        """Its processes end."""
+        self._world.data_plane.crash(self.namespace, pod)
+
+    def lack_image(self, version: str) -> None:
+        """No registry has the images of a version."""
+        self._world.kubelet.faults.missing_images.add(f"*:{version}")
+
+    def pods(self, component: str) -> dict[str, str]:
+        """The pods of a component and their UIDs."""
+        return {
+            pod.metadata.name: pod.metadata.uid
+            for pod in self.client.list_page(PODS, self.namespace).items
+            if pod.metadata.labels.get("app.kubernetes.io/component") == component
+        }
+
+    def images(self) -> set[str]:
+        """The versions that the pods of the database run."""
+        pods = [pod.decode() for pod in self.client.list_page(PODS, self.namespace).items]
+        return {
+            container["image"].rpartition(":")[2]
+            for pod in pods
+            for container in pod["spec"]["containers"]
+            if container["name"] in ("pd", "tikv", "tidb")
+        }
+
+    def members(self) -> set[str]:
+        """PD's members, as PD knows them."""
+        return {member.name for member in self._pd.members.values()}
+
+    def pd_ids(self) -> dict[str, str]:
+        """The ids of PD's members by pod, as the status says."""
+        return {name: str(member["id"]) for name, member in self.cluster["status"]["pd"]["members"].items()}
+
+    def stores(self) -> set[str]:
+        """The pods of the stores that are Up, as the status says."""
+        return {s["podName"] for s in self.cluster["status"]["tikv"]["stores"].values() if s["state"] == "Up"}
+
+    def evicting(self) -> set[int]:
+        """The stores whose leaders PD keeps away."""
+        return set(self._pd.stores.evicting)
+
+    def claims(self) -> set[str]:
+        """The UIDs of the volume claims."""
+        return {claim.metadata.uid for claim in self.client.list_page(PERSISTENT_VOLUME_CLAIMS, self.namespace).items}
+
+    def sizes(self, component: str) -> set[str]:
+        """The capacities of a component's volumes."""
+        claims = [claim.decode() for claim in self.client.list_page(PERSISTENT_VOLUME_CLAIMS, self.namespace).items]
+        return {c["status"]["capacity"]["storage"] for c in claims if f"-{component}-" in c["metadata"]["name"]}
+
+    def end_state(self) -> Leaves:
+        """What is compared of two worlds."""
+        found = end_state(self.all, self._pd, self._world.clock.now())
+        return {path: value for path, value in found.items() if not path.endswith(_NEWER)}
+
+    @property
+    def _pd(self) -> PdCluster:
+        found = self._world.data_plane.pd_cluster(self.namespace, NAME)
+        assert found is not None
+        return found
+
+
+class Twin(Side):
+    """A cluster in the simulator."""
+
+    def __init__(self, settings: Settings) -> None:
+        """A world without clusters. `settings` is what its operator was told."""
+        self._engine = engine = Engine(settings=settings)
+        super().__init__(engine.admin, engine.world, worlds.NAMESPACE)
+        engine.start_operator()
+
+    def work_until(self, done: Callable[[Side], bool]) -> None:
+        """Let time pass until it is done, and whatever else there is to do."""
+        reached = self._engine.run_until(lambda: done(self), _PATIENCE)
+        assert reached, f"in the simulator: {self._engine.condition('Progressing')}"
+        self._engine.run(_SETTLED)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the operator has nothing left to do."""
+        return self._engine.at_rest()
+
+
+def _moved(tree: Json, namespace: str) -> Json:
+    """An object as if it were in the namespace of the simulator."""
+    text = msgspec.json.encode(tree).replace(namespace.encode(), worlds.NAMESPACE.encode())
+    moved: Json = msgspec.json.decode(text)
+    return moved
