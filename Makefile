@@ -2,7 +2,8 @@
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 BIN := .venv/bin
-PYTEST := $(BIN)/pytest -n $(shell nproc 2>/dev/null || echo 2) --dist worksteal
+CORES := $(shell nproc 2>/dev/null || echo 2)
+PYTEST := $(BIN)/pytest --dist worksteal
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -20,11 +21,12 @@ venv: .venv/.dev ## Make .venv with everything that tests and checks need
 run: .venv/.runtime ## Start a sandbox, the controller-manager in it and a cluster [CLUSTER=file.yaml EXIT_WHEN_READY=1]
 	@$(BIN)/tidb-operator run --sandbox --cluster $(or $(CLUSTER),manifests/samples/basic.yaml) $(if $(EXIT_WHEN_READY),--exit-when-ready)
 
+# one worker more than cores: tests of whole processes wait most of their time
 test: .venv/.dev ## Run all tests; those on the real control plane skip where it was not built
-	@$(PYTEST)
+	@$(PYTEST) -n $$(($(CORES) + 1))
 
 test-fast: .venv/.dev ## Run the tests that need neither seconds nor a control plane
-	@$(PYTEST) -m "not slow and not controlplane"
+	@$(PYTEST) -n $(CORES) -m "not slow and not controlplane"
 
 lint: .venv/.dev ## Check format, style, types, import rules and generated files
 	@$(BIN)/ruff format --check .

@@ -5,6 +5,7 @@ they take must go when it is unset: the end is compared with a cluster that neve
 """
 
 from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
 from functools import cache
 
 from apis.crd import TIDB_CLUSTER, definition
@@ -36,6 +37,7 @@ _VALUES: Mapping[str, object] = {
     "env": [{"name": "COLOR", "value": "blue"}],
     "envFrom": [{"configMapRef": {"name": "no-such-map", "optional": True}}],
     "evictLeaderTimeout": "3m",
+    "exposeStatus": False,
     "externalTrafficPolicy": "Local",
     "image": "mirror/image:v8.5.2",
     "imagePullPolicy": "Always",
@@ -43,10 +45,13 @@ _VALUES: Mapping[str, object] = {
     "initContainers": [_CONTAINER],
     "lifecycle": {"preStop": {"exec": {"command": ["true"]}}},
     "limits": {"cpu": "2"},
+    "loadBalancerSourceRanges": ["10.0.0.0/8"],
     "nodeSelector": {"kubernetes.io/os": "linux"},
     "podManagementPolicy": "OrderedReady",
     "podSecurityContext": {"fsGroup": 1000},
     "requests": {"cpu": "1"},
+    "securityContext": {"runAsGroup": 1000},
+    "separateSlowLog": False,
     "statefulSetUpdateStrategy": "OnDelete",
     "storageVolumes": [{"name": "more", "storageSize": "1Gi", "mountPath": "/more"}],
     "tolerations": [{"key": "dedicated", "operator": "Exists"}],
@@ -57,13 +62,31 @@ _VALUES: Mapping[str, object] = {
 }
 """What a field is set to, by its name; for others its type tells."""
 
+_SCRATCH: Json = {
+    "additionalVolumes": [{"name": "swept", "emptyDir": {}}],
+    "additionalVolumeMounts": [{"name": "swept", "mountPath": "/swept"}],
+}
+_BESIDE: Mapping[str, Json] = {
+    "tikv.logTailer.*": {"separateRocksDBLog": True},
+    "tikv.raftLogVolumeName": {"separateRaftLog": True} | _SCRATCH,
+    "tikv.rocksDBLogVolumeName": {"separateRocksDBLog": True} | _SCRATCH,
+    "tidb.customizedStartupProbe.*": {"customizedStartupProbe": {"image": "busybox:1", "binaryName": "probe"}},
+    "tidb.service.loadBalancer*": {"service": {"type": "LoadBalancer"}},
+    "tidb.slowLogVolumeName": _SCRATCH,
+}
+"""What a component needs for a field of it to mean something, by globs of paths."""
+
 
 def field(path: str) -> Plan:
     """The plan called `field/<path>`. Raises InvalidPlan."""
     if path not in _fields():
         raise InvalidPlan(f"{path!r} is no field of {', '.join(PARTS)}, such as `tikv.dataSubDir`")
-    value = _fields()[path]
-    edits = (Edit(at=1.0, spec=_at(path, value)), Edit(at=_UNSET_AT, spec=_at(path, _undone(value, _before(path)))))
+    part = path.partition(".")[0]
+    spec = _at(path, _fields()[path])
+    for glob, beside in _BESIDE.items():
+        if fnmatchcase(path, glob):
+            spec = _both(_at(part, beside), spec)
+    edits = (Edit(at=1.0, spec=spec), Edit(at=_UNSET_AT, spec=_undone(spec, CLUSTERS["small"]()["spec"])))
     return Plan(name=f"{FAMILY}/{path}", budget=_BUDGET, edits=edits, reference=False)
 
 
@@ -116,11 +139,24 @@ def _before(path: str) -> object:
     return value
 
 
-def _undone(value: object, before: object) -> object:
-    """What, merged, makes `value` what it was before."""
-    if isinstance(value, dict) and isinstance(before, dict):
-        return {key: _undone(inner, before.get(key)) for key, inner in value.items()}
-    return before
+def _both(first: Json, second: Json) -> Json:
+    """One merge patch that does what two do, one after the other."""
+    inner = {
+        key: _both(first[key], second[key]) for key in first.keys() & second.keys() if _are_trees(first, second, key)
+    }
+    return first | second | inner
+
+
+def _are_trees(first: Json, second: Json, key: str) -> bool:
+    return isinstance(first.get(key), dict) and isinstance(second.get(key), dict)
+
+
+def _undone(patch: Json, before: Json) -> Json:
+    """The merge patch that makes of a tree what it was before another one."""
+    return {
+        key: _undone(value, before[key]) if _are_trees(patch, before, key) else before.get(key)
+        for key, value in patch.items()
+    }
 
 
 def _at(path: str, value: object) -> Json:

@@ -13,6 +13,7 @@ from simulate.calm import Calm
 from simulate.engine import Engine, Round
 from simulate.invariants import LASTING, ON_STATE, ON_WRITE
 from simulate.invariants.facts import parallelism
+from simulate.restarts import Restarts
 from simulate.state import PARTS, State
 
 _CALLS_OF_A_SYNC = 30
@@ -37,11 +38,14 @@ class Violation(msgspec.Struct, frozen=True):
 class Invariants:
     """The judge of a run in which `faults` happen.
 
-    `always`: what depends on the state is judged at every step, changed or not.
+    `always`: what depends on the state is judged at every step, changed or not. `restarts`: needless ones are judged.
     """
 
-    def __init__(self, engine: Engine, faults: Iterable[plan.Fault] = (), *, always: bool = False) -> None:
+    def __init__(
+        self, engine: Engine, faults: Iterable[plan.Fault] = (), *, always: bool = False, restarts: bool = False
+    ) -> None:
         self._engine = engine
+        self._restarts = Restarts() if restarts else None
         self._always = always
         self._calm = Calm(faults)
         self._looked: Hashable = None
@@ -85,6 +89,8 @@ class Invariants:
             for rule, wrong in ON_STATE.items():
                 if what := wrong(self.state):
                     self.blame(rule, what)
+            for what in self._restarts.needless(self.state) if self._restarts else ():
+                self.blame("R24", what)
             now = self._engine.elapsed
             self._since = {each: self._since.get(each, now) for each in self._lasting()}
         if self._since:

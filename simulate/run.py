@@ -14,6 +14,7 @@ from simulate.judge import Invariants, Violation
 from simulate.operator import RESYNC
 from simulate.operator import SETTINGS as DEFAULTS
 from simulate.plan import Plan
+from simulate.restarts import are_judged
 from simulate.state import PARTS
 from simulate.trace import Show
 from simulate.worlds import CLUSTERS, SETTINGS
@@ -69,7 +70,8 @@ def prepare(plan: Plan, show: Show | None = None) -> Engine:
 
 def run(engine: Engine, plan: Plan, *, always: bool = False) -> Outcome:
     """Carry a plan out in a world that `prepare` made for it, and judge."""
-    judge = engine.judge = Invariants(engine, (*plan.given, *plan.faults), always=always)
+    faults = (*plan.given, *plan.faults)
+    judge = engine.judge = Invariants(engine, faults, always=always, restarts=are_judged(plan))
     engine.begin(plan)
     if plan.world == "empty":
         engine.start_operator()

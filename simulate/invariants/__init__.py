@@ -15,7 +15,8 @@ time counts when the faults of the plan are over. Where an invariant is about a 
 | I40 reads of idle rounds | counted over the ten resyncs, together with O9 (`simulate.run`) |
 
 I25 is in I21 and I22; I28's single event for each spec is tests/controllers'. Of the oracles, O4 is I1, I9-I12 and
-`o4`; O5 is `o5`; O7 is what the engine sees a sync raise; O8 is I36 and `o8`.
+`o4`; O5 is `o5`; O7 is what the engine sees a sync raise; O8 is I36 and `o8`. That each pod is restarted once for each
+new revision is judged in plans without faults (R24, `simulate.restarts`).
 """
 
 from collections.abc import Callable, Iterator, Mapping

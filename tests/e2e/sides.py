@@ -87,9 +87,9 @@ class Side:
         """The ids of PD's members by pod, as the status says."""
         return {name: str(member["id"]) for name, member in self.cluster["status"]["pd"]["members"].items()}
 
-    def stores(self) -> set[str]:
-        """The pods of the stores that are Up, as the status says."""
-        return {s["podName"] for s in self.cluster["status"]["tikv"]["stores"].values() if s["state"] == "Up"}
+    def stores(self, state: str = "Up") -> set[str]:
+        """The pods of the stores in a state, as the status says."""
+        return {s["podName"] for s in self.cluster["status"]["tikv"]["stores"].values() if s["state"] == state}
 
     def evicting(self) -> set[int]:
         """The stores whose leaders PD keeps away."""

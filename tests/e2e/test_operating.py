@@ -49,8 +49,7 @@ class Scene(Side):
         self._randomness = SeededRandomness(5)
         self._environment = place.environment()
         self._operator = self._start()
-        settings = settings_of(parse(_SOON, self._environment, version=""))
-        self.twin = Twin(settings)
+        self.twin = Twin(settings_of(parse(_SOON, self._environment, version="")))
 
     def create(self, *, store_down_after: str = "30m", **replicas: int) -> None:
         """A Ready cluster of so many pods a component."""
@@ -74,13 +73,13 @@ class Scene(Side):
 
     def work_until(self, done: Callable[[Side], bool], kills: int = 0) -> None:
         """Let the operator work; `kills` times it dies on the way, and another one takes over."""
-        self.twin.work_until(done)
         for _ in range(kills):
             pause(self._randomness.uniform(0.0, 1.5))
             self._operator.kill()
             self._operator.wait()
             self.client.delete(LEASES, operators.lease_name(self._environment), OPERATOR_NAMESPACE)
             self._operator = self._start()
+        self.twin.work_until(done)
         eventually(lambda: done(self), _PATIENCE, self._told)
 
     def ends_as_simulated(self, *, beside: str = "/") -> None:
@@ -187,14 +186,30 @@ def test_growing_from_three_to_five_and_back(scene: Scene, component: str) -> No
 
 
 @_on_the_real_one
-@pytest.mark.parametrize("component", ["tikv", "tidb"])
-def test_a_lost_pod_gets_a_substitute(scene: Scene, component: str) -> None:
+def test_a_lost_store_gets_a_substitute(scene: Scene) -> None:
     scene.create(store_down_after="12s", pd=3, tikv=3, tidb=2)
-    lost, count = f"{NAME}-{component}-1", scene.cluster["spec"][component]["replicas"]
+    lost = f"{NAME}-tikv-1"
+
+    def is_down(side: Side) -> bool:
+        side.lose(lost)
+        return lost in side.stores("Down")
 
     def is_replaced(side: Side) -> bool:
         side.lose(lost)
-        return names(component, count + 1) <= side.pods(component).keys()
+        return names("tikv", 4) <= side.pods("tikv").keys()
+
+    scene.work_until(is_down)
+    scene.work_until(is_replaced, kills=_KILLS)
+    scene.ends_as_simulated()
+
+
+@_on_the_real_one
+def test_a_lost_tidb_gets_a_substitute(scene: Scene) -> None:
+    scene.create(pd=3, tikv=3, tidb=2)
+
+    def is_replaced(side: Side) -> bool:
+        side.lose(f"{NAME}-tidb-1")
+        return names("tidb", 3) <= side.pods("tidb").keys()
 
     scene.work_until(is_replaced, kills=_KILLS)
     scene.ends_as_simulated()
@@ -222,7 +237,7 @@ def test_a_suspended_cluster_comes_back_with_its_data(scene: Scene) -> None:
     cluster_id = scene.cluster["status"]["clusterID"]
     claims = scene.claims()
     scene.edit({"suspendAction": {"suspendStatefulSet": True}})
-    scene.work_until(lambda side: not any(side.pods(component) for component in ("pd", "tikv", "tidb")))
+    scene.work_until(lambda side: not any(side.pods(component) for component in ("pd", "tikv", "tidb")), kills=1)
     scene.change({"suspendAction": None}, kills=_KILLS)
     assert cluster_id == scene.cluster["status"]["clusterID"]
     assert claims == scene.claims()

@@ -78,6 +78,20 @@ def test_O5_a_pod_deleted_without_looking(monkeypatch: pytest.MonkeyPatch) -> No
     assert "O5" in rules(short("tidb-out"), rogue(delete, monkeypatch))
 
 
+def test_R24_a_pod_that_is_restarted_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    deleted: list[str] = []
+
+    def delete(round_: Round) -> None:
+        pod = round_.listers.pods.get(round_.namespace, "basic-tidb-1")
+        live = round_.listers.stateful_sets.get(round_.namespace, "basic-tidb")
+        newest = live.decode()["status"].get("updateRevision") if live else ""
+        if pod and pod.metadata.uid not in deleted and pod.metadata.labels["controller-revision-hash"] == newest:
+            deleted.append(pod.metadata.uid)
+            round_.doors.client.delete(PODS, "basic-tidb-1", round_.namespace)
+
+    assert "R24" in rules(short("tidb-out"), rogue(delete, monkeypatch))
+
+
 def test_I1_I2_a_pvc_deleted_because_a_cache_does_not_show_its_pod(monkeypatch: pytest.MonkeyPatch) -> None:
     def delete(round_: Round) -> None:
         claim = round_.listers.persistent_volume_claims.get(round_.namespace, "tikv-basic-tikv-0")
