@@ -2,7 +2,7 @@
 
 import sys
 
-from bench import bringup, informers, isolation, lifecycle, take_over, watch, workqueue
+from bench import bringup, informers, isolation, lifecycle, simulator, take_over, watch, workqueue
 from bench.figures import logs_to_stderr
 
 _SUITES = {
@@ -13,6 +13,7 @@ _SUITES = {
     "isolation": isolation.main,
     "lifecycle": lifecycle.main,
     "take_over": take_over.main,
+    "simulator": simulator.main,
 }
 
 

@@ -1,9 +1,11 @@
 """Whether pods are restarted without need: made anew for the revision that they have already (reliability.md R24)."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
+from kube.objects import Json
 from simulate.plan import Plan
-from simulate.state import PARTS, State, replicas
+from simulate.state import PARTS, State, is_outdated, replicas
 from simulate.worlds import NAME
 
 
@@ -14,25 +16,34 @@ def are_judged(plan: Plan) -> bool:
     return only_specs and not plan.given and not plan.faults and not any("enablePVCReplace" in e.spec for e in edits)
 
 
+@dataclass(frozen=True, slots=True)
+class _Life:
+    """A pod as it was last. `due`: it was to get another revision, which may have been taken back since."""
+
+    uid: str
+    revision: str
+    due: bool
+
+
 class Restarts:
     """Follows the pods of a cluster."""
 
     def __init__(self) -> None:
-        self._known: dict[str, tuple[str, str]] = {}
-        """UID and revision of each pod as it was last."""
+        self._known: dict[str, _Life] = {}
 
     def needless(self, state: State) -> Iterator[str]:
-        """Pods that have come since the last look, and are what those before them were."""
+        """Pods that have come since the last look, and are what those before them were to stay."""
         for part in PARTS:
             pods, live = state.pods(part), state.stateful_set(part)
             self._forget(part, {*pods, *range(replicas(live) if live else 0)})
             for pod in pods.values():
-                meta = pod["metadata"]
-                now = (meta["uid"], meta.get("labels", {}).get("controller-revision-hash", ""))
-                before = self._known.get(meta["name"], now)
-                self._known[meta["name"]] = now
-                if before[0] != now[0] and before[1] == now[1]:
-                    yield f"{meta['name']} was made anew although it had revision {now[1]}"
+                name, now = pod["metadata"]["name"], _life(live, pod)
+                before = self._known.get(name)
+                if before and before.uid == now.uid:
+                    now = replace(now, due=now.due or before.due)
+                elif before and before.revision == now.revision and not before.due:
+                    yield f"{name} was made anew although it had revision {now.revision}"
+                self._known[name] = now
 
     def _forget(self, part: str, wanted: set[int]) -> None:
         """Who was scaled in, or suspended, may come back."""
@@ -40,3 +51,9 @@ class Restarts:
         gone = [pod for pod in self._known if pod.startswith(prefix) and int(pod.removeprefix(prefix)) not in wanted]
         for pod in gone:
             del self._known[pod]
+
+
+def _life(live: Json | None, pod: Json) -> _Life:
+    meta = pod["metadata"]
+    revision = meta.get("labels", {}).get("controller-revision-hash", "")
+    return _Life(meta["uid"], revision, live is not None and is_outdated(live, pod))

@@ -1,0 +1,29 @@
+"""What the simulator gets out of an hour of CPU: hours of a 3/3/2 cluster at rest, every one of them judged."""
+
+import statistics
+import time
+
+from bench.figures import note, show
+from simulate.plan import Plan
+from simulate.run import prepare, run
+
+_REST = Plan(name="rest", budget=2 * 3600.0)
+_RUNS = 3
+_AIM = 3000.0
+
+
+def main() -> int:
+    """Run it."""
+    show("simulated_cluster_hours_per_cpu_hour", statistics.median(_speed() for _ in range(_RUNS)), _AIM, "h", "aim")
+    return 0
+
+
+def _speed() -> float:
+    engine = prepare(_REST)
+    started = time.process_time()
+    outcome = run(engine, _REST)
+    spent = time.process_time() - started
+    if not outcome.passed:
+        raise RuntimeError(f"a cluster at rest: {outcome.violations}")
+    note(f"{engine.elapsed / 3600:.2f} h in {spent:.2f} s of CPU")
+    return engine.elapsed / spent
