@@ -9,9 +9,11 @@ from collections.abc import Callable
 import msgspec
 
 from kube.client import Client
+from kube.errors import NotFound
 from kube.objects import Json
-from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, TIDB_CLUSTERS, Resource
+from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, TIDB_CLUSTERS, Resource
 from member.round import Settings
+from sandbox.conditions import condition, holds
 from sandbox.dataplane.pd.cluster import PdCluster
 from sandbox.world import DataPlaneWorld, World
 from simulate import worlds
@@ -37,11 +39,6 @@ class Side:
         self.namespace = namespace
         self._world = world
 
-    @property
-    def is_settled(self) -> bool:
-        """Whether the cluster is Ready, and nothing is left to do."""
-        raise NotImplementedError
-
     def all(self, resource: Resource) -> list[Json]:
         """The objects of the namespace, or of the world, as if the namespace were that of the simulator."""
         page = self.client.list_page(resource, self.namespace if resource.namespaced else "")
@@ -52,6 +49,29 @@ class Side:
     def cluster(self) -> Json:
         """The TidbCluster."""
         return self.client.get(TIDB_CLUSTERS, NAME, self.namespace).decode()
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the cluster is Ready, nothing is left to do, and the operator has seen the newest spec."""
+        tree = self.cluster
+        progress = condition((tree.get("status") or {}).get("conditions"), "Progressing") or {}
+        return holds(tree, "Ready") and progress.get("reason") == "Done" and self._as_declared(tree)
+
+    def _as_declared(self, tree: Json) -> bool:
+        """Whether the StatefulSets say what the spec says, so that Ready is not that of the spec before."""
+        for component in ("pd", "tikv", "tidb"):
+            try:
+                live = self.client.get(STATEFUL_SETS, f"{NAME}-{component}", self.namespace).decode()
+            except NotFound:
+                # larger volumes: it is made anew around its pods
+                return False
+            image = live["spec"]["template"]["spec"]["containers"][-1]["image"]
+            wanted = (tree["spec"][component]["replicas"], tree["spec"]["version"])
+            if (live["spec"]["replicas"], image.rpartition(":")[2]) != wanted:
+                return False
+            if live["status"].get("currentRevision") != live["status"].get("updateRevision"):
+                return False
+        return True
 
     def lose(self, pod: str) -> None:
         """Its processes end."""
@@ -116,25 +136,20 @@ class Side:
         return found
 
 
-class Twin(Side):
+class Twin:
     """A cluster in the simulator."""
 
     def __init__(self, settings: Settings) -> None:
         """A world without clusters. `settings` is what its operator was told."""
-        self._engine = engine = Engine(settings=settings)
-        super().__init__(engine.admin, engine.world, worlds.NAMESPACE)
-        engine.start_operator()
+        self._engine = Engine(settings=settings)
+        self.side = Side(self._engine.admin, self._engine.world, worlds.NAMESPACE)
+        self._engine.start_operator()
 
     def work_until(self, done: Callable[[Side], bool]) -> None:
         """Let time pass until it is done, and whatever else there is to do."""
-        reached = self._engine.run_until(lambda: done(self), _PATIENCE)
+        reached = self._engine.run_until(lambda: done(self.side), _PATIENCE)
         assert reached, f"in the simulator: {self._engine.condition('Progressing')}"
         self._engine.run(_SETTLED)
-
-    @property
-    def is_settled(self) -> bool:
-        """Whether the operator has nothing left to do."""
-        return self._engine.at_rest()
 
 
 def _moved(tree: Json, namespace: str) -> Json:

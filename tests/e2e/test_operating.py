@@ -13,11 +13,8 @@ import pytest
 
 from controller_manager.flags import parse
 from controller_manager.manager import settings_of
-from kube.errors import NotFound
-from kube.objects import Json
-from kube.resources import LEASES, STATEFUL_SETS, TIDB_CLUSTERS
+from kube.resources import LEASES, TIDB_CLUSTERS
 from ports.randomness import SeededRandomness
-from sandbox.conditions import condition, holds
 from simulate.end_state import differing
 from tests.e2e import operators
 from tests.e2e.operators import QUICK_LEASE, Operator
@@ -38,12 +35,12 @@ _PATIENCE = 60.0
 Spec = dict[str, Any]
 
 
-class Scene(Side):
+class Scene:
     """A cluster in a namespace of a world, the operator that works there, and the cluster's twin in the simulator."""
 
     def __init__(self, place: Place, namespace: str, running: contextlib.ExitStack) -> None:
         """`running` ends whatever was started."""
-        super().__init__(place.client, place.world, namespace)
+        self.here = Side(place.client, place.world, namespace)
         self._place = place
         self._running = running
         self._randomness = SeededRandomness(5)
@@ -57,13 +54,18 @@ class Scene(Side):
         for component, count in replicas.items():
             tree["spec"][component] |= {"replicas": count, "maxFailoverCount": 3}
         tree["spec"]["pd"]["config"] = f'[schedule]\nmax-store-down-time = "{store_down_after}"\n'
-        for side in (self, self.twin):
+        for side in self.sides:
             create_cluster(side.client, tree, side.namespace)
         self.work_until(lambda side: side.is_settled)
 
+    @property
+    def sides(self) -> tuple[Side, Side]:
+        """Here, and in the simulator."""
+        return self.here, self.twin.side
+
     def edit(self, spec: Spec) -> None:
         """What a user does, on both sides."""
-        for side in (self, self.twin):
+        for side in self.sides:
             side.client.patch(TIDB_CLUSTERS, NAME, side.namespace, {"spec": spec})
 
     def change(self, spec: Spec, *, kills: int = 0, done: Callable[[Side], bool] = lambda _: True) -> None:
@@ -77,44 +79,21 @@ class Scene(Side):
             pause(self._randomness.uniform(0.0, 1.5))
             self._operator.kill()
             self._operator.wait()
-            self.client.delete(LEASES, operators.lease_name(self._environment), OPERATOR_NAMESPACE)
+            self._place.client.delete(LEASES, operators.lease_name(self._environment), OPERATOR_NAMESPACE)
             self._operator = self._start()
         self.twin.work_until(done)
-        eventually(lambda: done(self), _PATIENCE, self._told)
+        eventually(lambda: done(self.here), _PATIENCE, self._told)
 
     def ends_as_simulated(self, *, beside: str = "/") -> None:
         """Wait until this is the state in which the twin has ended; an object `beside` need not be as it is there."""
-        wanted = self.twin.end_state()
+        wanted = self.twin.side.end_state()
 
         def others() -> dict[str, tuple[str | None, str | None]]:
-            found = self.end_state()
+            found = self.here.end_state()
             paths = (path for path in sorted(differing(found, wanted)) if not path.startswith(f"{beside}."))
             return {path: (found.get(path), wanted.get(path)) for path in paths}
 
         eventually(lambda: not others(), _PATIENCE, lambda: (others(), *self._told()))
-
-    @property
-    def is_settled(self) -> bool:
-        """Whether the cluster is Ready, nothing is left to do, and the operator has seen the newest spec."""
-        tree = self.cluster
-        progress = condition((tree.get("status") or {}).get("conditions"), "Progressing") or {}
-        return holds(tree, "Ready") and progress.get("reason") == "Done" and self._as_declared(tree)
-
-    def _as_declared(self, tree: Json) -> bool:
-        """Whether the StatefulSets say what the spec says, so that Ready is not that of the spec before."""
-        for component in ("pd", "tikv", "tidb"):
-            try:
-                live = self.client.get(STATEFUL_SETS, f"{NAME}-{component}", self.namespace).decode()
-            except NotFound:
-                # larger volumes: it is made anew around its pods
-                return False
-            image = live["spec"]["template"]["spec"]["containers"][-1]["image"]
-            wanted = (tree["spec"][component]["replicas"], tree["spec"]["version"])
-            if (live["spec"]["replicas"], image.rpartition(":")[2]) != wanted:
-                return False
-            if live["status"].get("currentRevision") != live["status"].get("updateRevision"):
-                return False
-        return True
 
     def _start(self) -> Operator:
         log = self._place.new_log()
@@ -125,7 +104,7 @@ class Scene(Side):
         return operator
 
     def _told(self) -> tuple[object, ...]:
-        return conditions(self.client, NAME, self.namespace), self._operator.said[-2000:]
+        return conditions(self.here.client, NAME, self.here.namespace), self._operator.said[-2000:]
 
 
 @pytest.fixture
@@ -142,31 +121,31 @@ def names(component: str, count: int) -> set[str]:
 def test_an_upgrade_restarts_each_pod_once_and_leaves_no_scheduler(scene: Scene) -> None:
     scene.create(pd=3, tikv=3, tidb=2)
     for version, kills in (("v8.5.3", 0), ("v8.5.4", _KILLS)):
-        before = {component: scene.pods(component) for component in ("pd", "tikv", "tidb")}
+        before = {component: scene.here.pods(component) for component in ("pd", "tikv", "tidb")}
         scene.change({"version": version}, kills=kills)
-        assert {version} == scene.images()
-        assert set() == scene.evicting()
+        assert {version} == scene.here.images()
+        assert set() == scene.here.evicting()
         for component, pods in before.items():
-            assert pods.keys() == scene.pods(component).keys()
-            assert set() == set(pods.values()) & set(scene.pods(component).values())
-        assert (names("pd", 3), names("tikv", 3)) == (scene.members(), scene.stores())
+            assert pods.keys() == scene.here.pods(component).keys()
+            assert set() == set(pods.values()) & set(scene.here.pods(component).values())
+        assert (names("pd", 3), names("tikv", 3)) == (scene.here.members(), scene.here.stores())
     scene.ends_as_simulated()
 
 
 @_on_the_real_one
 def test_a_configuration_rolls_its_component_alone(scene: Scene) -> None:
     scene.create(pd=3, tikv=3, tidb=2)
-    others = scene.pods("pd") | scene.pods("tidb")
+    others = scene.here.pods("pd") | scene.here.pods("tidb")
     for level, kills in (("warn", 0), ("info", _KILLS)):
-        before = scene.pods("tikv")
+        before = scene.here.pods("tikv")
         scene.change(
             {"tikv": {"config": f'[log]\nlevel = "{level}"\n'}},
             kills=kills,
             done=lambda side: not set(before.values()) & set(side.pods("tikv").values()),  # noqa: B023
         )
-        assert before.keys() == scene.pods("tikv").keys()
-        assert others == scene.pods("pd") | scene.pods("tidb")
-        assert set() == scene.evicting()
+        assert before.keys() == scene.here.pods("tikv").keys()
+        assert others == scene.here.pods("pd") | scene.here.pods("tidb")
+        assert set() == scene.here.evicting()
     scene.ends_as_simulated()
 
 
@@ -174,14 +153,14 @@ def test_a_configuration_rolls_its_component_alone(scene: Scene) -> None:
 @pytest.mark.parametrize("component", ["tikv", "pd"])
 def test_growing_from_three_to_five_and_back(scene: Scene, component: str) -> None:
     scene.create(pd=3, tikv=3, tidb=1)
-    first = scene.pods(component)
+    first = scene.here.pods(component)
     for count, kills in ((5, 0), (3, _KILLS)):
         scene.change({component: {"replicas": count}}, kills=kills)
-        eventually(lambda: names(component, count) == scene.pods(component).keys())  # noqa: B023
-        found = scene.stores() if component == "tikv" else scene.members()
+        eventually(lambda: names(component, count) == scene.here.pods(component).keys())  # noqa: B023
+        found = scene.here.stores() if component == "tikv" else scene.here.members()
         assert names(component, count) == found
-    assert first == scene.pods(component)
-    assert set() == scene.evicting()
+    assert first == scene.here.pods(component)
+    assert set() == scene.here.evicting()
     scene.ends_as_simulated()
 
 
@@ -219,7 +198,7 @@ def test_a_lost_tidb_gets_a_substitute(scene: Scene) -> None:
 def test_a_lost_pd_comes_back_as_a_new_member(scene: Scene) -> None:
     scene.create(pd=3, tikv=3, tidb=1)
     lost = f"{NAME}-pd-1"
-    first = {scene.pd_ids()[lost], scene.twin.pd_ids()[lost]}
+    first = {side.pd_ids()[lost] for side in scene.sides}
 
     def is_replaced(side: Side) -> bool:
         ids = side.pd_ids()
@@ -234,23 +213,23 @@ def test_a_lost_pd_comes_back_as_a_new_member(scene: Scene) -> None:
 
 def test_a_suspended_cluster_comes_back_with_its_data(scene: Scene) -> None:
     scene.create(pd=3, tikv=3, tidb=2)
-    cluster_id = scene.cluster["status"]["clusterID"]
-    claims = scene.claims()
+    cluster_id = scene.here.cluster["status"]["clusterID"]
+    claims = scene.here.claims()
     scene.edit({"suspendAction": {"suspendStatefulSet": True}})
     scene.work_until(lambda side: not any(side.pods(component) for component in ("pd", "tikv", "tidb")), kills=1)
     scene.change({"suspendAction": None}, kills=_KILLS)
-    assert cluster_id == scene.cluster["status"]["clusterID"]
-    assert claims == scene.claims()
+    assert cluster_id == scene.here.cluster["status"]["clusterID"]
+    assert claims == scene.here.claims()
     scene.ends_as_simulated()
 
 
 def test_volumes_grow_and_no_pod_is_restarted(scene: Scene) -> None:
     scene.create(pd=1, tikv=3, tidb=1)
-    before = scene.pods("pd") | scene.pods("tikv")
+    before = scene.here.pods("pd") | scene.here.pods("tikv")
     for component in ("tikv", "pd"):
         larger = {component: {"requests": {"storage": "2Gi"}}}
         scene.change(larger, kills=_KILLS, done=lambda side: {"2Gi"} == side.sizes(component))  # noqa: B023
-        assert before == scene.pods("pd") | scene.pods("tikv")
+        assert before == scene.here.pods("pd") | scene.here.pods("tikv")
     scene.ends_as_simulated()
 
 
@@ -258,14 +237,14 @@ def test_volumes_grow_and_no_pod_is_restarted(scene: Scene) -> None:
 @pytest.mark.parametrize("component", ["pd", "tikv", "tidb"])
 def test_a_bad_image_and_its_revert_heal_without_a_hand(scene: Scene, component: str) -> None:
     scene.create(pd=3, tikv=3, tidb=2)
-    before = scene.pods(component)
+    before = scene.here.pods(component)
     last = max(before)
-    for side in (scene, scene.twin):
+    for side in scene.sides:
         side.lack_image("not-an-image")
     scene.edit({component: {"version": "not-an-image"}})
     scene.work_until(lambda side: "not-an-image" in side.images())
     scene.change({component: {"version": None}}, kills=_KILLS)
-    after = scene.pods(component)
+    after = scene.here.pods(component)
     assert {pod: uid for pod, uid in before.items() if pod != last} == {p: u for p, u in after.items() if p != last}
-    assert {"v8.5.2"} == scene.images()
+    assert {"v8.5.2"} == scene.here.images()
     scene.ends_as_simulated()

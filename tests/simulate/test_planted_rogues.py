@@ -1,0 +1,107 @@
+"""The checks can fail: stages that do what no stage may are found out."""
+
+from collections.abc import Callable
+
+import pytest
+
+import member.pd.desired
+from controllers.tidbcluster import stages
+from kube.resources import SERVICES, STATEFUL_SETS, TIDB_CLUSTERS
+from member.outcome import Outcome, Waiting
+from member.round import Round
+from simulate.oracles import compare, reference
+from simulate.plan import Edit, Plan
+from tests.simulate.planting import broken, rogue, rules, short
+
+pytestmark = pytest.mark.slow
+
+
+def once(act: Callable[[Round], bool]) -> Callable[[Round], None]:
+    """Do it in every round until it says that it is done."""
+    done: list[bool] = []
+
+    def until_done(round_: Round) -> None:
+        if not done and act(round_):
+            done.append(True)
+
+    return until_done
+
+
+def in_a_roll(spec: dict[str, object]) -> Callable[[Round], bool]:
+    """Merge something into TiDB's StatefulSet while its pods are of two revisions."""
+
+    def act(round_: Round) -> bool:
+        live = round_.listers.stateful_sets.get(round_.namespace, "basic-tidb")
+        status = live.decode()["status"] if live else {}
+        if status.get("updatedReplicas") == status.get("replicas"):
+            return False
+        round_.doors.client.patch(STATEFUL_SETS, "basic-tidb", round_.namespace, {"spec": spec})
+        return True
+
+    return act
+
+
+def strategy(partition: int) -> dict[str, object]:
+    return {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": partition}}}
+
+
+def test_I7_a_cluster_that_takes_another_pd_for_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    def forget(round_: Round) -> bool:
+        round_.status.cluster_id = "1"
+        return True
+
+    assert "I7" in rules(short("tidb-out"), rogue(forget, monkeypatch))
+
+
+def test_I14_a_partition_that_rises_in_the_middle_of_a_roll(monkeypatch: pytest.MonkeyPatch) -> None:
+    raised = once(in_a_roll(strategy(5)))
+
+    assert "I14" in rules(short("tidb-upgrade"), rogue(raised, monkeypatch))
+
+
+def test_I19_one_write_that_scales_and_rolls(monkeypatch: pytest.MonkeyPatch) -> None:
+    both = once(in_a_roll({"replicas": 3, **strategy(0)}))
+
+    assert "I19" in rules(short("tidb-upgrade"), rogue(both, monkeypatch))
+
+
+def test_I21_more_records_of_failure_than_the_limit_allows(monkeypatch: pytest.MonkeyPatch) -> None:
+    def record(round_: Round) -> bool:
+        records = {f"basic-tidb-{each}": {"podName": f"basic-tidb-{each}"} for each in range(4)}
+        status = {"status": {"tidb": {"failureMembers": records}}}
+        round_.doors.client.patch(TIDB_CLUSTERS, "basic", round_.namespace, status, subresource="status")
+        return True
+
+    assert "I21" in rules(short("tidb-out"), rogue(once(record), monkeypatch))
+
+
+def test_O2_an_object_that_is_made_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = short("tidb-out")
+    honest = reference([broken(plan, lambda: None)])
+
+    def remove(round_: Round) -> bool:
+        service = round_.listers.services.get(round_.namespace, "basic-tidb")
+        assert service is not None
+        round_.doors.client.delete(SERVICES, "basic-tidb", round_.namespace)
+        return True
+
+    outcome = broken(plan, rogue(once(remove), monkeypatch))
+    found = {violation.what.partition(":")[0] for violation in compare(outcome, honest) if violation.rule == "O2"}
+    assert {"DELETE services basic-tidb", "POST services basic-tidb"} <= found
+
+
+def test_O4_tls_that_is_silently_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = Plan(name="tls", cluster="tiny", budget=60.0, edits=(Edit(at=1, spec={"tlsCluster": {"enabled": True}}),))
+    assert "O4" not in rules(plan, lambda: None)
+
+    assert "O4" in rules(plan, lambda: monkeypatch.setattr(member.pd.desired, "tls_enabled", lambda _: False))
+
+
+def test_O10_a_wait_that_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    def stage(_: Round) -> Outcome:
+        return Waiting("Thinking", "thinking")
+
+    def plant() -> None:
+        monkeypatch.setattr(stages, "STAGES", (*stages.STAGES, stages.Stage("thinker", stage)))
+
+    assert "O10" in rules(short("tidb-out"), plant)
