@@ -12,6 +12,7 @@ from apis.crd import TIDB_CLUSTER, definition
 from kube.objects import Json
 from simulate.plan import Edit, InvalidPlan, Plan
 from simulate.state import PARTS
+from simulate.trees import difference, merged
 from simulate.worlds import CLUSTERS
 
 FAMILY = "field"
@@ -85,8 +86,9 @@ def field(path: str) -> Plan:
     spec = _at(path, _fields()[path])
     for glob, beside in _BESIDE.items():
         if fnmatchcase(path, glob):
-            spec = _both(_at(part, beside), spec)
-    edits = (Edit(at=1.0, spec=spec), Edit(at=_UNSET_AT, spec=_undone(spec, CLUSTERS["small"]()["spec"])))
+            spec = merged(_at(part, beside), spec)
+    first = CLUSTERS["small"]()["spec"]
+    edits = (Edit(at=1.0, spec=spec), Edit(at=_UNSET_AT, spec=difference(merged(first, spec), first)))
     return Plan(name=f"{FAMILY}/{path}", budget=_BUDGET, edits=edits, reference=False)
 
 
@@ -137,26 +139,6 @@ def _before(path: str) -> object:
     for name in path.split("."):
         value = value.get(name) if isinstance(value, dict) else None
     return value
-
-
-def _both(first: Json, second: Json) -> Json:
-    """One merge patch that does what two do, one after the other."""
-    inner = {
-        key: _both(first[key], second[key]) for key in first.keys() & second.keys() if _are_trees(first, second, key)
-    }
-    return first | second | inner
-
-
-def _are_trees(first: Json, second: Json, key: str) -> bool:
-    return isinstance(first.get(key), dict) and isinstance(second.get(key), dict)
-
-
-def _undone(patch: Json, before: Json) -> Json:
-    """The merge patch that makes of a tree what it was before another one."""
-    return {
-        key: _undone(value, before[key]) if _are_trees(patch, before, key) else before.get(key)
-        for key, value in patch.items()
-    }
 
 
 def _at(path: str, value: object) -> Json:
