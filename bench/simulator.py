@@ -1,4 +1,7 @@
-"""What the simulator gets out of an hour of CPU: hours of a 3/3/2 cluster at rest, every one of them judged."""
+"""What the simulator gets out of an hour of CPU: hours of a 3/3/2 cluster at rest, every one of them judged.
+
+The best of some runs and their median: all do the same work, and what else the machine does can only slow them down.
+"""
 
 import statistics
 import time
@@ -8,13 +11,15 @@ from simulate.plan import Plan
 from simulate.run import prepare, run
 
 _REST = Plan(name="rest", budget=2 * 3600.0)
-_RUNS = 3
+_RUNS = 7
 _AIM = 3000.0
 
 
 def main() -> int:
     """Run it."""
-    show("simulated_cluster_hours_per_cpu_hour", statistics.median(_speed() for _ in range(_RUNS)), _AIM, "h", "aim")
+    speeds = [_speed() for _ in range(_RUNS)]
+    show("simulated_cluster_hours_per_cpu_hour_best", max(speeds), _AIM, "h", "aim")
+    show("simulated_cluster_hours_per_cpu_hour_median", statistics.median(speeds), _AIM, "h", "aim")
     return 0
 
 
