@@ -49,7 +49,7 @@ def reference(runs: Sequence[Outcome]) -> Reference:
 
 def straight(plan: Plan) -> Plan | None:
     """The plan of a cluster that goes directly where another goes with mistakes; None when that makes none (O6)."""
-    if plan.ends != "Done" or not (plan.reference or not plan.faults) or any(map(_does_more, plan.edits)):
+    if plan.ends != "Done" or not (plan.reference or not plan.faults) or any(edit.does_more for edit in plan.edits):
         return None
     first = last = CLUSTERS[plan.cluster]()["spec"]
     touched = set()
@@ -90,8 +90,3 @@ def _told(outcome: Outcome, rule: str, paths: Collection[str], known: Reference)
         yield Violation(rule, at, f"{path} is {outcome.end.get(path)!r} and not {known.end.get(path)!r}")
     if len(paths) > _SHOWN:
         yield Violation(rule, at, f"and {len(paths) - _SHOWN} more differences")
-
-
-def _does_more(edit: Edit) -> bool:
-    """Whether an edit does anything but change the spec."""
-    return bool(edit.annotations or edit.target or edit.delete)

@@ -53,6 +53,11 @@ class Edit(_Triggered, frozen=True, kw_only=True):
     target: str = ""
     delete: str = ""
 
+    @property
+    def does_more(self) -> bool:
+        """Whether it does anything but change the spec."""
+        return bool(self.annotations or self.target or self.delete)
+
 
 class Crash(_Triggered, frozen=True, kw_only=True, tag="crash", tag_field="fault"):
     """The operator's process ends; a new one starts `seconds` later (FP1)."""

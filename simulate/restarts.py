@@ -11,9 +11,9 @@ from simulate.worlds import NAME
 
 def are_judged(plan: Plan) -> bool:
     """Whether nothing happens in a plan but changes of the spec, and none that replaces volumes together with pods."""
-    edits = plan.edits
-    only_specs = not any(edit.annotations or edit.target or edit.delete for edit in edits)
-    return only_specs and not plan.given and not plan.faults and not any("enablePVCReplace" in e.spec for e in edits)
+    if plan.given or plan.faults:
+        return False
+    return not any(edit.does_more or "enablePVCReplace" in edit.spec for edit in plan.edits)
 
 
 @dataclass(frozen=True, slots=True)
