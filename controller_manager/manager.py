@@ -18,10 +18,10 @@ from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector,
 from controller_manager.flags import Options
 from controller_manager.health import HealthServer
 from controllers.controller import Controller
+from controllers.key_locks import KeyLocks
 from controllers.metrics import ClusterMetrics, ControllerMetrics
 from controllers.tidbcluster.controller import tidb_cluster_controller
 from controllers.tidbcluster_pod.controller import tidb_cluster_pod_controller
-from controllers.turns import Turns
 from dataplane.clients import DataPlane
 from dataplane.http_transport import HttpTransport
 from informers.detector import InconsistencyDetector, is_switched_on
@@ -40,8 +40,8 @@ from kube.leases import LeaseLock
 from kube.resources import TIDB_CLUSTERS, Resource
 from kube.rest_metrics import PrometheusObserver, RequestObserver
 from kube.throttle import Rate
+from member.context import Dependencies, FailoverSettings, Settings
 from member.labels import MANAGED_BY, TIDB_OPERATOR
-from member.round import Doors, FailoverSettings, Settings
 from ports.clock import Clock
 from ports.fencing import Fence
 from ports.latch import Latch
@@ -260,18 +260,18 @@ class Manager:
         client, clock = self._client.client, self._clock
         applier = Applier(client)
         dataplane = DataPlane(lambda tls: HttpTransport(self._environ, tls), self._elector.lease, clock)
-        doors, settings = Doors(client, applier, dataplane, self._recorder, clock), settings_of(self._options)
+        deps, settings = Dependencies(client, applier, dataplane, self._recorder, clock), settings_of(self._options)
         controller_metrics, queue_metrics = ControllerMetrics(self._registry), PrometheusQueueMetrics(self._registry)
-        turns = Turns()
+        key_locks = KeyLocks()
         clusters = tidb_cluster_controller(
             self._clusters,
             self._owned,
             self._infrastructure,
             settings,
-            doors,
+            deps,
             has_status_subresource=lambda: applier.has_status_subresource(TIDB_CLUSTERS),
             permitted=self._options.permitted,
-            turns=turns,
+            key_locks=key_locks,
             timers=self._timers,
             controller_metrics=controller_metrics,
             cluster_metrics=ClusterMetrics(self._registry),
@@ -283,10 +283,10 @@ class Manager:
             self._owned,
             self._infrastructure,
             settings,
-            doors,
+            deps,
             has_status_subresource=lambda: applier.has_status_subresource(TIDB_CLUSTERS),
             permitted=self._options.permitted,
-            turns=turns,
+            key_locks=key_locks,
             timers=self._timers,
             controller_metrics=controller_metrics,
             queue_metrics=queue_metrics,

@@ -22,9 +22,9 @@ from queue import SimpleQueue
 import structlog
 from structlog.contextvars import bound_contextvars
 
+from controllers.active_syncs import ActiveSyncs
 from controllers.errors import find_requeue, is_ignorable, sentence
 from controllers.metrics import SyncMetrics, SyncOutcome
-from controllers.running import RunningSyncs
 from ports.clock import Clock
 from ports.stopping import Stop
 from workqueue.priority_queue import PriorityQueue
@@ -77,7 +77,7 @@ class Controller:
         self._drain_timeout = drain_timeout
         self._is_slow = is_slow
         self._slow_lane: SimpleQueue[str | None] = SimpleQueue()
-        self._running = RunningSyncs(clock)
+        self._running = ActiveSyncs(clock)
         self._stop = Stop()
 
     def run(self, workers: int, stop: Stop) -> bool:

@@ -8,10 +8,10 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable
 
 from dataplane.errors import DataPlaneError
-from dataplane.patience import OneWaitTransport, PatientTransport
 from dataplane.pd import PDClient
 from dataplane.tidb import TiDBClient
 from dataplane.tikv import TiKVClient
+from dataplane.timeouts import AdaptiveTimeoutTransport, OneTimeoutTransport
 from dataplane.tls import TlsMaterial
 from ports.clock import Clock
 from ports.fencing import Fence
@@ -28,22 +28,22 @@ class DataPlane:
 
     def __init__(self, make_transport: MakeTransport, fence: Fence, clock: Clock) -> None:
         """`make_transport` is called once per TLS identity, with None for plain HTTP; it may raise BadTlsMaterial."""
-        self._make_transport: MakeTransport = lambda tls: PatientTransport(make_transport(tls), clock)
+        self._make_transport: MakeTransport = lambda tls: AdaptiveTimeoutTransport(make_transport(tls), clock)
         self._fence = fence
         self._clock = clock
         self._lock = threading.Lock()
         self._transports: OrderedDict[str, Transport] = OrderedDict()
         self._silent: set[str] = set()
 
-    def for_one_round(self) -> "DataPlane":
-        """The same data plane, but each endpoint that times out is asked no more: for one round of one cluster."""
+    def for_one_reconcile(self) -> "DataPlane":
+        """The same data plane, but each endpoint that times out is asked no more: for one reconcile of one cluster."""
         of_round = DataPlane(self._make_transport, self._fence, self._clock)
-        of_round._make_transport = lambda tls: OneWaitTransport(self._transport(tls), of_round._silent)
+        of_round._make_transport = lambda tls: OneTimeoutTransport(self._transport(tls), of_round._silent)
         return of_round
 
     @property
     def silent(self) -> frozenset[str]:
-        """The endpoints, `host:port`, that timed out in this round."""
+        """The endpoints, `host:port`, that timed out in this reconcile."""
         return frozenset(self._silent)
 
     def pd(self, url: str, tls: TlsMaterial | None = None) -> PDClient:

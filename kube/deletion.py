@@ -1,6 +1,6 @@
 """The one door for destruction (design.md 3.6, F1, F5, EXP-1).
 
-Deleting takes Evidence, and only a live read makes Evidence: what a cache holds, or does not hold, proves nothing.
+Deleting takes LiveObject, and only a live read makes LiveObject: what a cache holds, or does not hold, proves nothing.
 The evidence names the very object and version that was read; when either changed since, the server refuses.
 """
 
@@ -12,7 +12,7 @@ from kube.resources import Resource
 _LIVE_READ = object()
 
 
-class Evidence:
+class LiveObject:
     """An object as the API server showed it in this round. Made by `Destroyer.observe` only."""
 
     __slots__ = ("object", "resource")
@@ -26,7 +26,7 @@ class Evidence:
 
     def __repr__(self) -> str:
         """What was seen."""
-        return f"<Evidence of {self.resource} {self.object.key} @{self.object.metadata.resource_version}>"
+        return f"<LiveObject of {self.resource} {self.object.key} @{self.object.metadata.resource_version}>"
 
 
 class Destroyer:
@@ -35,19 +35,19 @@ class Destroyer:
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    def observe(self, resource: Resource, name: str, namespace: str = "") -> Evidence | None:
+    def observe(self, resource: Resource, name: str, namespace: str = "") -> LiveObject | None:
         """Read an object live; None when the server says that this object does not exist, and only then (F1).
 
         Raises NotFound when the resource itself is unknown to the server, other ApiErrors, TransportError.
         """
         try:
-            return Evidence(_LIVE_READ, resource, self._client.get(resource, name, namespace))
+            return LiveObject(_LIVE_READ, resource, self._client.get(resource, name, namespace))
         except NotFound as error:
             if error.reason == "NotFound" and error.details.name == name:
                 return None
             raise
 
-    def delete(self, evidence: Evidence, *, propagation: str = "", grace_period_seconds: int | None = None) -> None:
+    def delete(self, evidence: LiveObject, *, propagation: str = "", grace_period_seconds: int | None = None) -> None:
         """Delete the object that was seen, in the version that was seen. Already gone is success.
 
         Raises Conflict when it changed or was re-created since (observe and decide again), other ApiErrors,

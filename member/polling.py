@@ -1,13 +1,13 @@
 """When to look again at what no event tells of, such as a store that is about to come up.
 
 What has just begun is looked at soon, what lasts less and less often: a wait of a minute may go on for another few
-seconds unseen, and a cluster that is ill for a day must not cost PD two rounds a second.
+seconds unseen, and a cluster that is ill for a day must not cost PD two reconciles a second.
 """
 
 from datetime import datetime
 
 from apis import predicates
-from member.round import Round
+from member.context import ReconcileContext
 
 _SOONEST = 0.5
 _LATEST = 10.0
@@ -15,17 +15,17 @@ _PART = 0.1
 """The share of the time it has lasted so far."""
 
 
-def next_look(round_: Round, component: str) -> float:
+def next_look(ctx: ReconcileContext, component: str) -> float:
     """Seconds until the next look at a component, from how long its Progressing condition has been as it is."""
-    status = predicates.status_of(round_.tc, component)
+    status = predicates.status_of(ctx.tc, component)
     conditions = status.conditions if status else []
     progressing = next((c for c in conditions if c["type"] == "Progressing" and c.get("reason") != "Done"), None)
-    return look_again(round_, progressing["lastTransitionTime"] if progressing else "")
+    return look_again(ctx, progressing["lastTransitionTime"] if progressing else "")
 
 
-def look_again(round_: Round, since: str) -> float:
+def look_again(ctx: ReconcileContext, since: str) -> float:
     """Seconds until the next look at what began at a time (RFC 3339)."""
-    return look_after(seconds_since(since, round_.doors.clock.wall()))
+    return look_after(seconds_since(since, ctx.deps.clock.wall()))
 
 
 def look_after(age: float) -> float:

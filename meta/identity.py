@@ -1,6 +1,6 @@
 """Which cluster, member and store a pod is, and with it its claims and their volumes (lifecycle.md 11.4). Pure.
 
-What PD said in this round wins over a label; where PD did not answer, labels stay as they are (F7, F50).
+What PD said in this reconcile wins over a label; where PD did not answer, labels stay as they are (F7, F50).
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from apis.tidbcluster import TidbCluster, TiFlashStatus, TiKVStatus
 from kube.objects import Object
 from member import labels
 from member.labels import base_labels
-from member.status import stamp
+from member.observed.status import stamp
 from meta.marking import Marks
 
 IDS = (labels.CLUSTER_ID, labels.MEMBER_ID, labels.STORE_ID)
@@ -90,7 +90,7 @@ def _member_id(tc: TidbCluster, pod: str) -> str:
 
 
 def _stores(tc: TidbCluster, kind: str) -> Mapping[str, TiKVStore] | None:
-    """The stores of a component as PD named them in this round; None when it did not, or there are none to name."""
+    """The stores of a component as PD named them in this reconcile; None when it did not, or there are none to name."""
     status = predicates.status_of(tc, kind)
     if not isinstance(status, TiKVStatus | TiFlashStatus) or not status.synced:
         return None

@@ -11,9 +11,9 @@ from apis.ordinals import desired_ordinals
 from apis.tidbcluster import PDStatus, TidbCluster, TiFlashStatus, TiKVStatus
 from kube.objects import Object
 from member import labels
-from member.claims import Claim, own_claims
 from member.naming import member_name
-from member.pods import Pod
+from member.observed.claims import Claim, own_claims
+from member.observed.pods import Pod
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,11 +14,11 @@ from apis.images import at_least
 from dataplane.errors import DataPlaneError
 from kube.events import WARNING
 from kube.objects import Object
-from member import reach
-from member.location import location, with_zone
+from member import api_clients
+from member.context import ReconcileContext
+from member.observed.location import location, with_zone
+from member.observed.pods import Pod
 from member.outcome import Done, Outcome
-from member.pods import Pod
-from member.round import Round
 
 log = structlog.get_logger(__name__)
 
@@ -40,59 +40,59 @@ class _News:
         return self.memory, tuple(sorted(self.labels.items()))
 
 
-def act(round_: Round) -> Outcome:
+def act(ctx: ReconcileContext) -> Outcome:
     """Tell locations where they are not known. One who refuses stops nobody else.
 
     Raises DataPlaneError when PD does not say what it wants to know, LeaseExpired.
     """
-    spec, status = round_.tc.spec, round_.status
-    if round_.listers.nodes is None:
+    spec, status = ctx.tc.spec, ctx.status
+    if ctx.listers.nodes is None:
         return Done("no permission for Nodes")
     if spec.paused:
         return Done("paused")
     servers = [name for name, member in status.tidb.members.items() if member.health]
     if (spec.pd is not None and not status.pd.synced) or not (status.tikv.stores or servers):
         return Done()
-    keys = reach.pd(round_).config().location_labels
-    for news in (*_of_stores(round_, keys), *_of_servers(round_, keys, servers)):
-        _tell(round_, news)
+    keys = api_clients.pd(ctx).config().location_labels
+    for news in (*_of_stores(ctx, keys), *_of_servers(ctx, keys, servers)):
+        _tell(ctx, news)
     return Done()
 
 
-def _of_stores(round_: Round, keys: tuple[str, ...]) -> Iterator[_News]:
+def _of_stores(ctx: ReconcileContext, keys: tuple[str, ...]) -> Iterator[_News]:
     """The stores whose labels in PD are not those of their nodes."""
-    tikv = round_.tc.spec.tikv
+    tikv = ctx.tc.spec.tikv
     wanted = tuple(dict.fromkeys((*keys, *(tikv.store_labels if tikv else ()))))
-    for store in round_.stores:
-        own = round_.status.tikv.stores.get(str(store.id))
-        found = location(_node_of(round_, own.pod_name)[1], wanted) if own else {}
+    for store in ctx.stores:
+        own = ctx.status.tikv.stores.get(str(store.id))
+        found = location(_node_of(ctx, own.pod_name)[1], wanted) if own else {}
         if found.items() - store.labels.items():
-            tell = partial(reach.pd(round_).set_store_labels, store.id)
+            tell = partial(api_clients.pd(ctx).set_store_labels, store.id)
             yield _News(f"store {store.id}", None, found, tell)
 
 
-def _of_servers(round_: Round, keys: tuple[str, ...], names: list[str]) -> Iterator[_News]:
+def _of_servers(ctx: ReconcileContext, keys: tuple[str, ...], names: list[str]) -> Iterator[_News]:
     """The TiDB servers; they keep their labels in memory, so one that has started again has forgotten them."""
-    if not names or not at_least(component(round_.tc, "tidb").version, _TIDB_KNOWS_LABELS):
+    if not names or not at_least(component(ctx.tc, "tidb").version, _TIDB_KNOWS_LABELS):
         return
     for name in names:
-        pod, node = _node_of(round_, name)
+        pod, node = _node_of(ctx, name)
         if pod is not None and (found := with_zone(node, keys)):
             restarts = tuple(each.restart_count for each in pod.decode_as(Pod).status.container_statuses)
-            yield _News(name, (pod.metadata.uid, restarts), found, reach.tidb(round_, name).set_labels)
+            yield _News(name, (pod.metadata.uid, restarts), found, api_clients.tidb(ctx, name).set_labels)
 
 
-def _node_of(round_: Round, name: str) -> tuple[Object | None, Mapping[str, str]]:
+def _node_of(ctx: ReconcileContext, name: str) -> tuple[Object | None, Mapping[str, str]]:
     """A pod and the labels of its node, as far as the caches show them."""
-    pod = round_.listers.pods.get(round_.namespace, name)
+    pod = ctx.listers.pods.get(ctx.namespace, name)
     host = pod.decode_as(Pod).spec.node_name if pod else ""
-    node = round_.listers.nodes.get("", host) if round_.listers.nodes and host else None
+    node = ctx.listers.nodes.get("", host) if ctx.listers.nodes and host else None
     return pod, node.metadata.labels if node else {}
 
 
-def _tell(round_: Round, news: _News) -> None:
-    told, clock = round_.told, round_.doors.clock
-    if not told.is_news(news.whom, news.what, clock):
+def _tell(ctx: ReconcileContext, news: _News) -> None:
+    told, clock = ctx.accepted_settings, ctx.deps.clock
+    if not told.is_new(news.whom, news.what, clock):
         return
     try:
         news.tell(news.labels)
@@ -100,7 +100,7 @@ def _tell(round_: Round, news: _News) -> None:
         told.refused(news.whom, news.what, clock)
         log.warning("a location was refused", whom=news.whom, labels=dict(news.labels), error=str(error))
         message = f"{news.whom} was not told its location {dict(news.labels)}: {error}"
-        round_.doors.recorder.event(round_.owner, WARNING, "FailedSetStoreLabels", message)
+        ctx.deps.recorder.event(ctx.owner, WARNING, "FailedSetStoreLabels", message)
     else:
         if news.memory is None:
             told.forget(news.whom)

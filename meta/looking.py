@@ -9,8 +9,8 @@ from kube.errors import Conflict, NotFound
 from kube.objects import Object
 from kube.resources import PERSISTENT_VOLUMES, Resource
 from member import labels
-from member.claims import Claim
-from member.round import Round
+from member.context import ReconcileContext
+from member.observed.claims import Claim
 
 
 class ClaimReference(msgspec.Struct):
@@ -34,30 +34,30 @@ class Volume(msgspec.Struct):
     spec: VolumeSpec
 
 
-def claims_of_cluster(round_: Round, components: Collection[str]) -> list[Object]:
+def claims_of_cluster(ctx: ReconcileContext, components: Collection[str]) -> list[Object]:
     """The cached claims of some components, by name."""
     selector = {
         labels.NAME: labels.TIDB_CLUSTER,
         labels.MANAGED_BY: labels.TIDB_OPERATOR,
-        labels.INSTANCE: instance_name(round_.tc),
+        labels.INSTANCE: instance_name(ctx.tc),
     }
-    found = round_.listers.persistent_volume_claims.list(round_.namespace, selector)
+    found = ctx.listers.persistent_volume_claims.list(ctx.namespace, selector)
     return sorted(
         (claim for claim in found if claim.metadata.labels.get(labels.COMPONENT) in components),
         key=lambda claim: claim.metadata.name,
     )
 
 
-def volume_of(round_: Round, claim: Object) -> Object | None:
+def volume_of(ctx: ReconcileContext, claim: Object) -> Object | None:
     """The volume of a bound claim; None when the API server has none of that name, or it is another claim's.
 
     Only volumes that carry our labels are cached, so one that does not yet is read live: once, since it is labelled
     then. Raises ApiError, TransportError.
     """
     name = claim.decode_as(Claim).spec.volume_name
-    lister = round_.listers.persistent_volumes
+    lister = ctx.listers.persistent_volumes
     cached = lister.get("", name) if lister else None
-    volume = cached or live(round_, PERSISTENT_VOLUMES, name)
+    volume = cached or live(ctx, PERSISTENT_VOLUMES, name)
     return volume if volume is not None and _is_for(volume, claim) else None
 
 
@@ -66,16 +66,16 @@ def _is_for(volume: Object, claim: Object) -> bool:
     return reference is not None and reference.uid == claim.metadata.uid
 
 
-def live(round_: Round, resource: Resource, name: str, namespace: str = "") -> Object | None:
+def live(ctx: ReconcileContext, resource: Resource, name: str, namespace: str = "") -> Object | None:
     """An object as the API server has it now; None when it has none. Raises ApiError, TransportError."""
     try:
-        return round_.doors.client.get(resource, name, namespace)
+        return ctx.deps.client.get(resource, name, namespace)
     except NotFound:
         return None
 
 
 def on_current(
-    round_: Round, resource: Resource, cached: Object, write: Callable[[Object], Object | None]
+    ctx: ReconcileContext, resource: Resource, cached: Object, write: Callable[[Object], Object | None]
 ) -> Object | None:
     """Decide and write; when the object has changed since it was cached, do so once more on a live read (F3).
 
@@ -86,5 +86,5 @@ def on_current(
     try:
         return write(cached)
     except (Conflict, NotFound):
-        fresh = live(round_, resource, meta.name, meta.namespace)
+        fresh = live(ctx, resource, meta.name, meta.namespace)
         return write(fresh) if fresh is not None and fresh.metadata.uid == meta.uid else None

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from kube.objects import Json, Object
 from kube.resources import Resource
-from member.round import Round
+from member.context import ReconcileContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Marks:
         )
 
 
-def mark(round_: Round, resource: Resource, there: Object, marks: Marks) -> Object:
+def mark(ctx: ReconcileContext, resource: Resource, there: Object, marks: Marks) -> Object:
     """Bring the marks of an object to what is wanted, with at most one request; the object as it is then.
 
     Raises Conflict when it has changed, other ApiErrors, TransportError.
@@ -43,4 +43,4 @@ def mark(round_: Round, resource: Resource, there: Object, marks: Marks) -> Obje
         }
     }
     removed = {key: meta.annotations[key] for key in marks.without if key in meta.annotations}
-    return round_.doors.applier.apply(resource, desired, there, applied={"metadata": {"annotations": removed}})
+    return ctx.deps.applier.apply(resource, desired, there, applied={"metadata": {"annotations": removed}})

@@ -4,29 +4,29 @@ A StatefulSet makes claims only together with the pod. When the claim of a pod t
 the pod must go, so that both are made anew.
 """
 
-from kube.deletion import Destroyer, Evidence
+from kube.deletion import Destroyer, LiveObject
 from kube.events import NORMAL
 from kube.objects import Object
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS
-from member.claims import own_claims
+from member.context import ReconcileContext
+from member.observed.claims import own_claims
+from member.observed.pods import Pod, pods_of
 from member.outcome import Done, Outcome, Waiting
-from member.pods import Pod, pods_of
-from member.round import Round
 
 _COMPONENTS = ("pd", "tikv", "tiflash")
 
 
-def act(round_: Round) -> Outcome:
+def act(ctx: ReconcileContext) -> Outcome:
     """Delete the orphans. Raises Conflict, other ApiErrors and TransportError: nothing is deleted without an answer."""
-    if round_.tc.spec.paused:
+    if ctx.tc.spec.paused:
         return Done("paused")
-    destroyer = Destroyer(round_.doors.client)
+    destroyer = Destroyer(ctx.deps.client)
     deleted = [
         f"{pod.metadata.name} ({', '.join(missing)})"
         for component in _COMPONENTS
-        for pod in pods_of(round_, component)
+        for pod in pods_of(ctx, component)
         if may_be_orphan(pod)
-        if (missing := _missing_claims(round_, destroyer, pod)) and _delete(round_, destroyer, pod, missing)
+        if (missing := _missing_claims(ctx, destroyer, pod)) and _delete(ctx, destroyer, pod, missing)
     ]
     if not deleted:
         return Done()
@@ -38,9 +38,9 @@ def may_be_orphan(pod: Object) -> bool:
     return not pod.metadata.deletion_timestamp and not pod.decode_as(Pod).spec.node_name and bool(own_claims(pod))
 
 
-def _missing_claims(round_: Round, destroyer: Destroyer, pod: Object) -> list[str]:
+def _missing_claims(ctx: ReconcileContext, destroyer: Destroyer, pod: Object) -> list[str]:
     """The claims of which the API server says now that they do not exist (F1)."""
-    cached, namespace = round_.listers.persistent_volume_claims, round_.namespace
+    cached, namespace = ctx.listers.persistent_volume_claims, ctx.namespace
     return [
         name
         for name in own_claims(pod)
@@ -48,17 +48,17 @@ def _missing_claims(round_: Round, destroyer: Destroyer, pod: Object) -> list[st
     ]
 
 
-def _delete(round_: Round, destroyer: Destroyer, pod: Object, missing: list[str]) -> bool:
+def _delete(ctx: ReconcileContext, destroyer: Destroyer, pod: Object, missing: list[str]) -> bool:
     name = pod.metadata.name
-    evidence = destroyer.observe(PODS, name, round_.namespace)
+    evidence = destroyer.observe(PODS, name, ctx.namespace)
     if evidence is None or not _is_still(evidence, pod):
         return False
     destroyer.delete(evidence)
-    what = f"delete Pod {name} in TidbCluster {round_.name} successful: {', '.join(missing)} does not exist"
-    round_.doors.recorder.event(round_.owner, NORMAL, "SuccessfulDelete", what)
+    what = f"delete Pod {name} in TidbCluster {ctx.name} successful: {', '.join(missing)} does not exist"
+    ctx.deps.recorder.event(ctx.owner, NORMAL, "SuccessfulDelete", what)
     return True
 
 
-def _is_still(evidence: Evidence, pod: Object) -> bool:
+def _is_still(evidence: LiveObject, pod: Object) -> bool:
     """Whether it is the pod that was decided on, and still an orphan."""
     return evidence.object.metadata.uid == pod.metadata.uid and may_be_orphan(evidence.object)

@@ -3,10 +3,10 @@
 from kube.events import NORMAL, WARNING
 from kube.objects import Json, Object
 from kube.resources import PERSISTENT_VOLUMES
-from member.claims import Claim
+from member.context import ReconcileContext
 from member.labels import PVC_DEFER_DELETING
+from member.observed.claims import Claim
 from member.outcome import Done, Outcome
-from member.round import Round
 from meta.identity import of_volume
 from meta.looking import Volume, claims_of_cluster, on_current, volume_of
 from meta.marking import Marks
@@ -14,48 +14,48 @@ from meta.marking import Marks
 _COMPONENTS = ("pd", "tidb", "tikv", "tiflash", "pump")
 
 
-def act(round_: Round) -> Outcome:
+def act(ctx: ReconcileContext) -> Outcome:
     """Give the volumes of the cluster the policy of its spec. Raises ApiError, TransportError."""
-    spec = round_.tc.spec
+    spec = ctx.tc.spec
     if spec.paused:
         return Done("paused")
-    if round_.listers.persistent_volumes is None:
+    if ctx.listers.persistent_volumes is None:
         return Done("no permission for PersistentVolumes")
-    for claim in claims_of_cluster(round_, _COMPONENTS):
+    for claim in claims_of_cluster(ctx, _COMPONENTS):
         # what is left behind belongs to the PVC cleaner
         if spec.enable_pv_reclaim and PVC_DEFER_DELETING in claim.metadata.annotations:
             continue
         if not claim.decode_as(Claim).is_bound:
             continue
-        volume = volume_of(round_, claim)
+        volume = volume_of(ctx, claim)
         if volume is None:
-            _tell_missing(round_, claim)
+            _tell_missing(ctx, claim)
         elif spec.pv_reclaim_policy:
-            set_policy(round_, claim, volume, spec.pv_reclaim_policy)
+            set_policy(ctx, claim, volume, spec.pv_reclaim_policy)
     return Done()
 
 
-def set_policy(round_: Round, claim: Object, volume: Object, policy: str) -> None:
+def set_policy(ctx: ReconcileContext, claim: Object, volume: Object, policy: str) -> None:
     """Give the volume of a claim a reclaim policy unless it has it. Raises ApiError, TransportError."""
     marks = of_volume(claim)
-    on_current(round_, PERSISTENT_VOLUMES, volume, lambda there: _with_policy(round_, there, policy, marks))
+    on_current(ctx, PERSISTENT_VOLUMES, volume, lambda there: _with_policy(ctx, there, policy, marks))
 
 
-def _with_policy(round_: Round, volume: Object, policy: str, marks: Marks) -> Object:
+def _with_policy(ctx: ReconcileContext, volume: Object, policy: str, marks: Marks) -> Object:
     """Labels go with the policy: they are what makes the cache show the volume from then on."""
     if volume.decode_as(Volume).spec.persistent_volume_reclaim_policy == policy:
         return volume
     name = volume.metadata.name
     metadata = {"name": name, "labels": dict(marks.labels), "annotations": dict(marks.annotations)}
     desired: Json = {"metadata": metadata, "spec": {"persistentVolumeReclaimPolicy": policy}}
-    written = round_.doors.applier.apply(PERSISTENT_VOLUMES, desired, volume)
-    what = f"patch PersistentVolume {name} in TidbCluster {round_.name} successful: reclaim policy {policy}"
-    round_.doors.recorder.event(round_.owner, NORMAL, "SuccessfulPatch", what)
+    written = ctx.deps.applier.apply(PERSISTENT_VOLUMES, desired, volume)
+    what = f"patch PersistentVolume {name} in TidbCluster {ctx.name} successful: reclaim policy {policy}"
+    ctx.deps.recorder.event(ctx.owner, NORMAL, "SuccessfulPatch", what)
     return written
 
 
-def _tell_missing(round_: Round, claim: Object) -> None:
+def _tell_missing(ctx: ReconcileContext, claim: Object) -> None:
     """Say that data may be lost. Kubernetes says so, too, and then calls the claim Lost: it is told but once."""
     volume, name = claim.decode_as(Claim).spec.volume_name, claim.metadata.name
     what = f"PersistentVolume {volume}, to which PersistentVolumeClaim {name} is bound, does not exist or is another's"
-    round_.doors.recorder.event(round_.owner, WARNING, "VolumeMissing", what)
+    ctx.deps.recorder.event(ctx.owner, WARNING, "VolumeMissing", what)

@@ -267,7 +267,7 @@ class World:
         return self.data_plane.transport(origin)
 
     def serve_http(self, port: int = 0, proxy_port: int = 0) -> tuple[str, str]:
-        """Serve both doors on 127.0.0.1; return the URLs of the API server and of the data plane's proxy."""
+        """Serve both deps on 127.0.0.1; return the URLs of the API server and of the data plane's proxy."""
         if self._http is None or self._proxy is None:
             self._http = HttpServer(self.server, port=port)
             self._proxy = ForwardProxy(self.data_plane_transport(), proxy_port)

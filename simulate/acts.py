@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from kube.objects import Json
 from kube.resources import PODS, STATEFUL_SETS, TIDB_CLUSTERS, Resource
-from member.round import FailoverSettings
+from member.context import FailoverSettings
 from simulate.calls import Call, Port
 from simulate.state import PARTS, State, is_outdated, partition, replicas
 from simulate.trees import merged

@@ -3,9 +3,9 @@
 Time moves only when nobody has anything to do. A port call of the operator is a step: strikes hit it, the judge sees it
 before and after, and when it has to wait, the rest of the world goes on meanwhile.
 
-In an interleaved plan the loops of the operators are actors (`simulate.baton`), and a port call is where others go on:
-the world, users, the informers and the other loops of the same operator, the other operator. Otherwise all is one
-thread, in which a sync goes on to its end.
+In an interleaved plan the loops of the operators are actors (`simulate.interleaver`), and a port call is where others
+go on: the world, users, the informers and the other loops of the same operator, the other operator. Otherwise all is
+one thread, in which a sync goes on to its end.
 """
 
 import heapq
@@ -23,7 +23,7 @@ from dataplane.errors import DataPlaneError
 from kube.errors import ApiError
 from kube.objects import Json, Object
 from kube.resources import TIDB_CLUSTERS
-from member.round import Settings
+from member.context import Settings
 from ports.clock import FakeClock
 from ports.fencing import LeaseExpired
 from ports.randomness import SeededRandomness
@@ -31,12 +31,12 @@ from ports.transport import ConnectionLost, Request, Response, Transport, Transp
 from sandbox.stage import Restless
 from sandbox.world import World
 from simulate import plan as plans
-from simulate.baton import Baton, Step
 from simulate.calls import Call, Crash, Port, call
 from simulate.events import Events
-from simulate.manners import Manners
+from simulate.interleaving import Interleaver, Step
 from simulate.operator import SETTINGS, Operator
-from simulate.strikes import Strikes, refusal
+from simulate.request_faults import RequestFaults, refusal
+from simulate.request_rules import RequestRules
 from simulate.trace import Show, Trace
 from simulate.wire import Wire
 from simulate.worlds import NAME, NAMESPACE, Reseedable, empty_world
@@ -86,7 +86,7 @@ class Nobody:
 
 
 @dataclass(slots=True)
-class Round:
+class SyncRecord:
     """One sync: the cluster that it began with, the calls it has made so far, and the cluster as these have read it."""
 
     number: int
@@ -106,7 +106,7 @@ class Round:
             self.read = msgspec.json.decode(answer.body)
 
 
-_ROUND: ContextVar[Round | None] = ContextVar("round", default=None)
+_CURRENT: ContextVar[SyncRecord | None] = ContextVar("sync", default=None)
 """The sync that this thread is in."""
 
 
@@ -128,17 +128,17 @@ class Engine:
         """Those that were carried out, whether or not the answer arrived."""
         self.versions: list[int] = []
         """The API server's version before each of them."""
-        self.rounds: dict[str, Round] = {}
+        self.last_syncs: dict[str, SyncRecord] = {}
         """The sync of each operator's last call."""
         self.reads = 0
         self._began = 0.0
-        self._baton: Baton | None = None
+        self._interleaver: Interleaver | None = None
         self._seeds, self._syncs = count(1), count(1)
         self._timed: list[tuple[float, int, Callable[[], None]]] = []
         self._order = count()
-        self._strikes = Strikes((), self.randomness)
+        self._request_faults = RequestFaults((), self.randomness)
         self._events = Events(self)
-        self._manners = Manners(self.clock, lambda what: self.judge.blame("R13", what))
+        self._request_rules = RequestRules(self.clock, lambda what: self.judge.blame("R13", what))
 
     @property
     def elapsed(self) -> float:
@@ -152,22 +152,22 @@ class Engine:
         self.done.clear()
         self.versions.clear()
         self._began = self.clock.now()
-        self._strikes = Strikes(plan.faults, self.randomness)
+        self._request_faults = RequestFaults(plan.faults, self.randomness)
         self._events = Events(self, plan.events)
         if plan.is_interleaved:
-            self._baton = Baton(self.clock, SeededRandomness(f"baton {plan.seed}"))
+            self._interleaver = Interleaver(self.clock, SeededRandomness(f"interleaver {plan.seed}"))
             for name, operator in self.operators.items():
-                self._baton.add(name, self._loops(name, operator))
+                self._interleaver.add(name, self._loops(name, operator))
 
     def end(self) -> None:
         """Leave no thread."""
-        if self._baton is not None:
-            self._baton.end_all()
+        if self._interleaver is not None:
+            self._interleaver.end_all()
 
     def trouble(self, trouble: plans.Trouble) -> None:
         """Let a share of the requests fail for some time."""
-        self._strikes.troubles.append(trouble)
-        self.later(trouble.seconds, lambda: self._strikes.troubles.remove(trouble))
+        self._request_faults.troubles.append(trouble)
+        self.later(trouble.seconds, lambda: self._request_faults.troubles.remove(trouble))
 
     def later(self, seconds: float, action: Callable[[], None]) -> None:
         """Have something happen in some time."""
@@ -186,7 +186,7 @@ class Engine:
             return self._exchange(name, port, transport, request)
 
         self.note(name, "starts")
-        self._manners.forget(name)
+        self._request_rules.forget(name)
         operator = self.operators[name] = Operator(
             self.world,
             self.clock,
@@ -198,8 +198,8 @@ class Engine:
             at=at,
             settings=self.settings,
         )
-        if self._baton is not None:
-            self._baton.add(name, self._loops(name, operator))
+        if self._interleaver is not None:
+            self._interleaver.add(name, self._loops(name, operator))
 
     def _loops(self, name: str, operator: Operator) -> list[Step]:
         return [lambda step=step: self._step(name, step) for step in operator.loops]  # type: ignore[misc]
@@ -209,8 +209,8 @@ class Engine:
         if self.operators.pop(name, None) is None:
             return
         self.note(name, "ends")
-        if self._baton is not None:
-            self._baton.end(name)
+        if self._interleaver is not None:
+            self._interleaver.end(name)
 
     def look_again(self) -> None:
         """Have every operator look, whether or not something changed."""
@@ -237,7 +237,7 @@ class Engine:
 
     def _work(self) -> None:
         """Do all that is due at this instant."""
-        turn, turns = (self._baton.turn, _TURNS) if self._baton else (self._round, _ROUNDS)
+        turn, turns = (self._interleaver.turn, _TURNS) if self._interleaver else (self._round, _ROUNDS)
         for _ in range(turns):
             self._happen()
             self.world.settle()
@@ -245,7 +245,7 @@ class Engine:
             self.judge.step()
             if not worked:
                 return
-        raise Restless(f"the operator still syncs after {turns} rounds at {self.elapsed} s")
+        raise Restless(f"the operator still syncs after {turns} last_syncs at {self.elapsed} s")
 
     def _round(self) -> bool:
         """One step of every operator, to its end."""
@@ -268,14 +268,14 @@ class Engine:
 
     def _advance(self, end: float) -> None:
         dues = [due for each in self.operators.values() if (due := each.timers.next_due()) is not None]
-        if self._baton is not None and (due := self._baton.next_due()) is not None:
+        if self._interleaver is not None and (due := self._interleaver.next_due()) is not None:
             dues.append(due)
         until = min([end, *dues, *(due for due, _, _ in self._timed[:1])])
         self.world.advance(max(until - self.clock.now(), 0.0), self._has_news)
 
     def _wait(self, seconds: float) -> None:
         """Who asks has to wait for an answer, or before asking again."""
-        if self._baton is None or not self._baton.wait(seconds):
+        if self._interleaver is None or not self._interleaver.wait(seconds):
             self.world.advance(seconds)
 
     def _has_news(self) -> bool:
@@ -285,24 +285,24 @@ class Engine:
     # Requests of the operators
 
     def _exchange(self, name: str, port: Port, transport: Transport, request: Request) -> Response:
-        if self._baton is None:
+        if self._interleaver is None:
             return self._ask(name, port, transport, request)
-        self._baton.point()
+        self._interleaver.point()
         answer = self._ask(name, port, transport, request)
-        self._baton.point()
+        self._interleaver.point()
         return answer
 
     def _ask(self, name: str, port: Port, transport: Transport, request: Request) -> Response:
-        round_ = _ROUND.get()
-        made = call(name, round_.number if round_ else 0, port, request)
-        if round_ is not None:
-            round_.note(made)
-            self.rounds[name] = round_
-        self._manners.asking(made)
+        sync = _CURRENT.get()
+        made = call(name, sync.number if sync else 0, port, request)
+        if sync is not None:
+            sync.note(made)
+            self.last_syncs[name] = sync
+        self._request_rules.asking(made)
         answer = self._numbered(made, transport) if made.counts else self._carry(made, 0, transport)
-        if round_ is not None:
-            round_.answered(made, answer)
-        self._manners.answered(made, answer)
+        if sync is not None:
+            sync.answered(made, answer)
+        self._request_rules.answered(made, answer)
         return answer
 
     def _numbered(self, made: Call, transport: Transport) -> Response:
@@ -318,12 +318,12 @@ class Engine:
 
     def _carry(self, made: Call, number: int, transport: Transport) -> Response:
         self.reads += not made.is_write
-        strike = self._strikes.of(number, made)
-        if strike is not None and not isinstance(strike, plans.Refused) and strike.when == "before":
+        fault = self._request_faults.of(number, made)
+        if fault is not None and not isinstance(fault, plans.Refused) and fault.when == "before":
             self.trace.exchange(self.elapsed, made, None, number, "struck before")
-            self._strike(strike, made, number)
-        if isinstance(strike, plans.Refused):
-            answer = refusal(strike, made)
+            self._strike(fault, made, number)
+        if isinstance(fault, plans.Refused):
+            answer = refusal(fault, made)
             self.trace.exchange(self.elapsed, made, answer, number, "struck")
             return answer
         if made.is_write:
@@ -337,20 +337,20 @@ class Engine:
             raise
         if number and answer.status < 400:
             self.done.append(made)
-        if strike is None:
+        if fault is None:
             self.trace.exchange(self.elapsed, made, answer, number)
         if made.is_write:
             self.judge.after(made, answer)
-        if strike is not None:
+        if fault is not None:
             self.trace.exchange(self.elapsed, made, answer, number, "struck after")
-            self._strike(strike, made, number)
+            self._strike(fault, made, number)
         return answer
 
-    def _strike(self, strike: plans.Crash | plans.Lost | plans.Refused, made: Call, number: int) -> None:
-        """Raise what a strike does. Raises Crash, ConnectionLost."""
-        if isinstance(strike, plans.Crash):
-            self.later(strike.seconds, lambda: self._start_again(made.actor))
-            raise Crash(f"crashes {strike.when} write {number}: {made}")
+    def _strike(self, fault: plans.Crash | plans.Lost | plans.Refused, made: Call, number: int) -> None:
+        """Raise what a fault does. Raises Crash, ConnectionLost."""
+        if isinstance(fault, plans.Crash):
+            self.later(fault.seconds, lambda: self._start_again(made.actor))
+            raise Crash(f"crashes {fault.when} write {number}: {made}")
         raise ConnectionLost(made.method, made.request.url, "simulated: no answer")
 
     def _start_again(self, name: str) -> None:
@@ -362,8 +362,8 @@ class Engine:
 
         def watched(key: str) -> Result | None:
             cached = self.operators[name].caches[TIDB_CLUSTERS].get(NAMESPACE, NAME)
-            round_ = Round(next(self._syncs), cached)
-            token = _ROUND.set(round_)
+            record = SyncRecord(next(self._syncs), cached)
+            token = _CURRENT.set(record)
             failed = True
             try:
                 result = sync(key)
@@ -375,9 +375,9 @@ class Engine:
                 self.judge.blame("O7", f"sync of {key} raised {type(error).__name__}: {error}")
                 raise
             finally:
-                _ROUND.reset(token)
-                if round_.calls:
-                    self._manners.synced(name, key, failed)
+                _CURRENT.reset(token)
+                if record.calls:
+                    self._request_rules.synced(name, key, failed)
 
         return watched
 

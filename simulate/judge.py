@@ -9,10 +9,10 @@ from ports.transport import Response
 from simulate import plan
 from simulate.acts import Act
 from simulate.calls import Call
-from simulate.calm import Calm
-from simulate.engine import Engine, Round
+from simulate.engine import Engine, SyncRecord
 from simulate.invariants import LASTING, ON_STATE, ON_WRITE
 from simulate.invariants.facts import parallelism
+from simulate.quiet_time import QuietTime
 from simulate.restarts import Restarts
 from simulate.state import PARTS, State
 
@@ -47,7 +47,7 @@ class Invariants:
         self._engine = engine
         self._restarts = Restarts() if restarts else None
         self._always = always
-        self._calm = Calm(faults)
+        self._quiet_time = QuietTime(faults)
         self._looked: Hashable = None
         self._charges: dict[int, list[tuple[str, str]]] = {}
         """What is wrong with the writes that are under way, by identity."""
@@ -61,16 +61,16 @@ class Invariants:
     def before(self, call: Call) -> None:
         """See `Judge`."""
         if call.counts:
-            self._calm.wrote(len(self._engine.calls), self._engine.elapsed)
+            self._quiet_time.wrote(len(self._engine.calls), self._engine.elapsed)
         act = self._act(call)
         self._charges[id(call)] = [(rule, what) for rule, wrong in ON_WRITE.items() if (what := wrong(act))]
 
     def _act(self, call: Call) -> Act:
-        failover, round_ = self._engine.settings.failover, self._engine.rounds.get(call.actor)
-        if round_ is None or not call.key:
+        failover, sync = self._engine.settings.failover, self._engine.last_syncs.get(call.actor)
+        if sync is None or not call.key:
             return Act(call, self.state, None, failover)
-        seen: Json | None = round_.cached.decode() if round_.cached else None
-        return Act(call, self.state, seen, failover, tuple(round_.calls[:-1]), round_.read)
+        seen: Json | None = sync.cached.decode() if sync.cached else None
+        return Act(call, self.state, seen, failover, tuple(sync.calls[:-1]), sync.read)
 
     def after(self, call: Call, answer: Response | None) -> None:
         """See `Judge`. What the server refused has done no harm: that is what preconditions are for."""
@@ -95,9 +95,9 @@ class Invariants:
             self._since = {each: self._since.get(each, now) for each in self._lasting()}
         if self._since:
             self._judge_lasting()
-        for round_ in self._engine.rounds.values():
-            if len(round_.calls) > _CALLS_OF_A_SYNC:
-                self._judge_budget(round_)
+        for sync in self._engine.last_syncs.values():
+            if len(sync.calls) > _CALLS_OF_A_SYNC:
+                self._judge_budget(sync)
 
     def _lasting(self) -> Iterator[tuple[str, str]]:
         for rule, lasting in LASTING.items():
@@ -106,20 +106,20 @@ class Invariants:
 
     def _judge_lasting(self) -> None:
         now = self._engine.elapsed
-        calm = self._calm.since(now)
-        if calm is None:
+        quiet_since = self._quiet_time.since(now)
+        if quiet_since is None:
             return
         for (rule, what), since in self._since.items():
-            if now - max(since, calm) > LASTING[rule].seconds:
+            if now - max(since, quiet_since) > LASTING[rule].seconds:
                 self.blame(rule, what)
 
-    def _judge_budget(self, round_: Round) -> None:
+    def _judge_budget(self, sync: SyncRecord) -> None:
         budget = _CALLS_OF_A_SYNC + _CALLS_FOR_A_POD * sum(len(self.state.pods(part)) for part in PARTS)
         cluster = self.state.cluster
         at_once = max(parallelism(cluster, part, out=out) for part in PARTS for out in (True, False))
         budget += _CALLS_OF_A_MOVE * (at_once - 1)
-        if len(round_.calls) > budget:
-            self.blame("O9", f"a sync of {round_.calls[0].key} makes more than {budget} calls")
+        if len(sync.calls) > budget:
+            self.blame("O9", f"a sync of {sync.calls[0].key} makes more than {budget} calls")
 
     def blame(self, rule: str, what: str) -> None:
         """See `Judge`."""

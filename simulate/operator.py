@@ -1,7 +1,7 @@
 """One process of the operator without its threads: production wiring, driven by whoever moves the clock.
 
 What is real: the controllers with all their stages, the queues with their back-off, the event handlers, the recorder,
-the doors, throttling and retries of requests. What stands in is the informers (`caches`) and the thread of each loop.
+the deps, throttling and retries of requests. What stands in is the informers (`caches`) and the thread of each loop.
 """
 
 import threading
@@ -11,10 +11,10 @@ from datetime import datetime
 from prometheus_client import CollectorRegistry
 
 from controllers.controller import Sync
+from controllers.key_locks import KeyLocks
 from controllers.metrics import ClusterMetrics, ControllerMetrics
 from controllers.tidbcluster.controller import tidb_cluster_controller
 from controllers.tidbcluster_pod.controller import tidb_cluster_pod_controller
-from controllers.turns import Turns
 from dataplane.clients import DataPlane
 from dataplane.tls import TlsMaterial, client_context
 from kube.apply import Applier
@@ -23,8 +23,8 @@ from kube.events import EventRecorder
 from kube.resources import NODES, PERSISTENT_VOLUMES, STORAGE_CLASSES, TIDB_CLUSTERS, Resource
 from kube.retrying import RetryingTransport
 from kube.throttle import Rate, Throttle
+from member.context import Dependencies, Settings
 from member.labels import MANAGED_BY, TIDB_OPERATOR
-from member.round import Doors, Settings
 from ports.clock import Clock, FakeClock
 from ports.fencing import OpenFence
 from ports.randomness import SeededRandomness
@@ -139,8 +139,8 @@ class Operator:
         clusters = Caches(world.server, {}, at)
         owned = Caches(world.server, {MANAGED_BY: TIDB_OPERATOR}, at)
         infrastructure = Caches(world.server, {}, at)
-        applier, turns = Applier(client), Turns()
-        doors = Doors(
+        applier, key_locks = Applier(client), KeyLocks()
+        deps = Dependencies(
             client, applier, DataPlane(self._dataplane_with, OpenFence(), self.clock), self.recorder, self.clock
         )
         controller_metrics, queue_metrics = ControllerMetrics(self.registry), PrometheusQueueMetrics(self.registry)
@@ -149,10 +149,10 @@ class Operator:
             owned,
             infrastructure,
             settings,
-            doors,
+            deps,
             has_status_subresource=lambda: applier.has_status_subresource(TIDB_CLUSTERS),
             permitted=permitted,
-            turns=turns,
+            key_locks=key_locks,
             timers=self.timers,
             controller_metrics=controller_metrics,
             cluster_metrics=ClusterMetrics(self.registry),
@@ -164,10 +164,10 @@ class Operator:
             owned,
             infrastructure,
             settings,
-            doors,
+            deps,
             has_status_subresource=lambda: applier.has_status_subresource(TIDB_CLUSTERS),
             permitted=permitted,
-            turns=turns,
+            key_locks=key_locks,
             timers=self.timers,
             controller_metrics=controller_metrics,
             queue_metrics=queue_metrics,

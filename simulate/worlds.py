@@ -6,7 +6,7 @@ from dataclasses import replace
 from apis.crd import TIDB_CLUSTER, definition
 from discovery.app import make_handler
 from kube.objects import Json
-from member.round import FailoverSettings, Settings
+from member.context import FailoverSettings, Settings
 from ports.clock import FakeClock
 from ports.randomness import SeededRandomness
 from sandbox.world import World

@@ -17,7 +17,7 @@ from kube.errors import NotFound
 from kube.events import COMPONENT
 from kube.objects import Json, Object
 from kube.resources import EVENTS, STATEFUL_SETS, TIDB_CLUSTERS, Resource
-from member.round import Settings
+from member.context import Settings
 from ports.clock import FakeClock
 from ports.randomness import SeededRandomness
 from sandbox.apiserver import Faults

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from tests import proofs
+from tests import rule_coverage
 
 SECTION = re.compile(r"^## 16\. .*?^## 17\. ", re.DOTALL | re.MULTILINE)
 ROW = re.compile(r"^\| ([FR]\d+) \|", re.MULTILINE)
@@ -14,15 +14,15 @@ THREAD = re.compile(r"#\d+\b")
 NAMED = re.compile(r"\b[FR]\d+\b|#\d+\b")
 
 
-FAULTS = proofs.listed("faults")
+FAULTS = rule_coverage.listed("faults")
 
 
 def _proven() -> Iterator[tuple[str, str]]:
     """What is named, and by which test or plan; in the name of a test, a thread is its number of 3 digits or more."""
-    for name in proofs.names_of_tests():
+    for name in rule_coverage.names_of_tests():
         for word in name.split("_"):
             yield f"#{word}" if word.isdigit() and len(word) > 2 else word, name
-    for name, line in proofs.plans():
+    for name, line in rule_coverage.plans():
         for word in NAMED.findall(line):
             yield word, name
 
@@ -41,7 +41,9 @@ def test_every_fault_that_should_have_a_test_has_one(proven: Mapping[str, list[s
 
 
 def test_every_other_fault_has_a_reason() -> None:
-    assert [] == [fault for fault, state in FAULTS.items() if state != "test" and not proofs.REASONED.match(state)]
+    assert [] == [
+        fault for fault, state in FAULTS.items() if state != "test" and not rule_coverage.REASONED.match(state)
+    ]
 
 
 def test_every_fault_that_a_test_names_is_known(proven: Mapping[str, list[str]]) -> None:
@@ -50,10 +52,10 @@ def test_every_fault_that_a_test_names_is_known(proven: Mapping[str, list[str]])
 
 
 def test_the_list_is_the_specifications() -> None:
-    if not proofs.SPEC.exists():
+    if not rule_coverage.SPEC.exists():
         pytest.skip("the specification is not beside the repository")
-    section = SECTION.search((proofs.SPEC / "lifecycle.md").read_text(encoding="utf-8"))
+    section = SECTION.search((rule_coverage.SPEC / "lifecycle.md").read_text(encoding="utf-8"))
     assert section is not None
-    scenarios = (proofs.SPEC / "reliability.md").read_text(encoding="utf-8")
+    scenarios = (rule_coverage.SPEC / "reliability.md").read_text(encoding="utf-8")
     written = ROW.findall(section[0]) + THREAD.findall(section[0]) + ROW.findall(scenarios) + THREAD.findall(scenarios)
     assert set(written) == set(FAULTS)

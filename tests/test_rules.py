@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 import pytest
 
-from tests import proofs
+from tests import rule_coverage
 
-SPEC = proofs.SPEC / "informers-workqueue.md"
+SPEC = rule_coverage.SPEC / "informers-workqueue.md"
 
 
-RULES = proofs.listed("rules")
+RULES = rule_coverage.listed("rules")
 PREFIXES = "|".join(sorted({rule.split("-")[0] for rule in RULES}))
 NAMED = re.compile(rf"(?:test|and)_({PREFIXES})_(\d+[a-z]?)(?=_)")
 WRITTEN = re.compile(rf"\b(?:{PREFIXES})-\d+[a-z]?\b")
@@ -30,7 +30,7 @@ def rules_in(name: str) -> list[str]:
 def tested() -> Mapping[str, list[str]]:
     """The names of the tests of each rule."""
     names = defaultdict(list)
-    for name in proofs.names_of_tests():
+    for name in rule_coverage.names_of_tests():
         for rule in rules_in(name):
             names[rule].append(name)
     return names
@@ -46,7 +46,7 @@ def test_every_rule_that_should_have_a_test_has_one(tested: Mapping[str, list[st
 
 
 def test_every_other_rule_has_a_reason() -> None:
-    assert [] == [rule for rule, state in RULES.items() if state != "test" and not proofs.REASONED.match(state)]
+    assert [] == [rule for rule, state in RULES.items() if state != "test" and not rule_coverage.REASONED.match(state)]
 
 
 def test_every_rule_that_a_test_names_is_known(tested: Mapping[str, list[str]]) -> None:

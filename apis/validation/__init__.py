@@ -5,7 +5,7 @@ first one. v1.6 checks the second kind only in a webhook that is off by default;
 """
 
 from apis.problem import Problem
+from apis.validation.changes import Running, immutability, observe
 from apis.validation.cluster import validate
-from apis.validation.running import Running, immutability, observe
 
 __all__ = ["Problem", "Running", "immutability", "observe", "validate"]

@@ -30,7 +30,7 @@ _READINESS: tuple[tuple[str, Callable[[TidbCluster], bool], str, str], ...] = (
 
 
 def ready(tc: TidbCluster) -> tuple[bool, str, str]:
-    """Whether the cluster serves, with reason and message; `tc.status` is what this round observed."""
+    """Whether the cluster serves, with reason and message; `tc.status` is what this reconcile observed."""
     status = tc.status
     revisions = [part.stateful_set for part in (status.pd, status.tikv, status.tidb, status.tiflash)]
     if any(s and s.get("currentRevision") != s.get("updateRevision") for s in revisions):

@@ -4,11 +4,11 @@ from collections.abc import Callable, Collection
 
 from controllers.controller import Controller
 from controllers.informing import Informers
+from controllers.key_locks import KeyLocks
 from controllers.metrics import ClusterMetrics, ControllerMetrics
 from controllers.queues import controller_queue
 from controllers.tidbcluster import events
 from controllers.tidbcluster.sync import TidbClusterSync
-from controllers.turns import Turns
 from kube.reading import Lister
 from kube.resources import (
     CONFIG_MAPS,
@@ -26,7 +26,7 @@ from kube.resources import (
     TIDB_CLUSTERS,
     Resource,
 )
-from member.round import Doors, Listers, Settings
+from member.context import Dependencies, Listers, Settings
 from workqueue.metrics import MetricsProvider
 from workqueue.timers import Timers
 
@@ -40,11 +40,11 @@ def tidb_cluster_controller(
     owned: Informers,
     infrastructure: Informers,
     settings: Settings,
-    doors: Doors,
+    deps: Dependencies,
     *,
     has_status_subresource: Callable[[], bool],
     permitted: Collection[Resource],
-    turns: Turns,
+    key_locks: KeyLocks,
     timers: Timers,
     controller_metrics: ControllerMetrics,
     cluster_metrics: ClusterMetrics,
@@ -55,7 +55,7 @@ def tidb_cluster_controller(
 
     `clusters` is the factory of the custom resources, `owned` that of the objects made for them, by label,
     `infrastructure` that of what is the Kubernetes cluster's. Of cluster-scoped resources, only those that are
-    `permitted` are asked for (lifecycle.md 1.4). `turns` is shared with the controller of the pods.
+    `permitted` are asked for (lifecycle.md 1.4). `key_locks` is shared with the controller of the pods.
     """
     metrics = controller_metrics.of(NAME)
     queue = controller_queue(NAME, timers, metrics=queue_metrics, on_throttled=metrics.record_throttled)
@@ -70,13 +70,13 @@ def tidb_cluster_controller(
         cluster_lister,
         listers(owned, infrastructure, permitted),
         settings=settings,
-        doors=doors,
+        deps=deps,
         has_status_subresource=has_status_subresource,
         metrics=cluster_metrics,
-        turns=turns,
+        key_locks=key_locks,
     )
     return Controller(
-        NAME, queue, sync, clock=doors.clock, metrics=metrics, drain_timeout=drain_timeout, is_slow=sync.is_slow
+        NAME, queue, sync, clock=deps.clock, metrics=metrics, drain_timeout=drain_timeout, is_slow=sync.is_slow
     )
 
 

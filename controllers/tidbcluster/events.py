@@ -13,9 +13,9 @@ from informers.tombstones import LastKnown, last_known_object
 from kube.objects import Object
 from kube.reading import Lister
 from kube.resources import TIDB_CLUSTERS
-from member.claims import Claim
 from member.labels import CONTROLLER_REVISION_HASH, MANAGED_BY, POD_SCHEDULING, PVC_DEFER_DELETING, TIDB_OPERATOR
-from member.pods import Pod
+from member.observed.claims import Claim
+from member.observed.pods import Pod
 
 
 def of_clusters(enqueue: Enqueue) -> ResourceEventHandlerDetailedFuncs:

@@ -1,6 +1,6 @@
 """What one reconcile of a TidbCluster does, in order.
 
-First every component is observed, with reads alone; then the stages act, each on what was seen in this same round.
+First every component is observed, with reads alone; then the stages act, each on what was seen in this same reconcile.
 A stage that waits or fails never stops one that does not depend on it: the gates between components are the members'
 own (lifecycle.md 3.1) and are judged on the fresh status.
 """
@@ -14,15 +14,15 @@ from structlog.contextvars import bound_contextvars
 from dataplane.errors import DataPlaneError
 from kube.apply import ForeignOwner
 from kube.errors import ApiError, Conflict
-from member import volume_changes
+from member.apply.writes import OwnerGone
+from member.context import ReconcileContext
 from member.discovery import sync as discovery
 from member.outcome import Failed, Outcome, Refused, Waiting
 from member.pd import sync as pd
-from member.round import Round
 from member.tidb import sync as tidb
 from member.tikv import sync as tikv
 from member.unsupported import unsupported
-from member.writing import OwnerGone
+from member.volumes import changes as volume_changes
 from meta import labelling, locations, orphan_pods, pvc_cleaner, reclaim_policy
 from ports.transport import TransportError
 
@@ -34,7 +34,7 @@ class Stage:
     """One step of the reconcile; `name` is also the label of its errors in the metrics."""
 
     name: str
-    run: Callable[[Round], Outcome]
+    run: Callable[[ReconcileContext], Outcome]
 
 
 OBSERVATIONS = (
@@ -60,28 +60,28 @@ EXPECTED = (ApiError, TransportError, DataPlaneError, ForeignOwner)
 """What the outside may refuse a stage with; the class is the reason then."""
 
 
-def run(round_: Round) -> None:
-    """Observe, then act; what each stage answered is left in `round_.outcomes`."""
+def run(ctx: ReconcileContext) -> None:
+    """Observe, then act; what each stage answered is left in `ctx.outcomes`."""
     for stage in OBSERVATIONS:
-        round_.observations[stage.name] = attempt(stage, round_)
-    if foreign := pd.foreign_cluster(round_):
-        round_.outcomes["pd"] = foreign
+        ctx.observations[stage.name] = attempt(stage, ctx)
+    if foreign := pd.foreign_cluster(ctx):
+        ctx.outcomes["pd"] = foreign
         return
     for stage in STAGES:
-        round_.outcomes[stage.name] = attempt(stage, round_)
-    if parts := unsupported(round_.tc):
-        round_.outcomes["spec"] = Refused(
+        ctx.outcomes[stage.name] = attempt(stage, ctx)
+    if parts := unsupported(ctx.tc):
+        ctx.outcomes["spec"] = Refused(
             "NotYetSupported", f"{', '.join(parts)}: this version does not manage this yet; the rest is kept in order"
         )
 
 
-def attempt(stage: Stage, round_: Round) -> Outcome:
+def attempt(stage: Stage, ctx: ReconcileContext) -> Outcome:
     """Run a stage; what the outside refused is its answer, what is a mistake of ours goes on to the worker."""
     try:
         with bound_contextvars(stage=stage.name):
-            return stage.run(round_)
+            return stage.run(ctx)
     except Conflict as error:
-        # F3: the decision was made on an outdated object; the next round decides again
+        # F3: the decision was made on an outdated object; the next reconcile decides again
         return Waiting("Conflict", f"something else wrote at the same moment: {error}", retry_after=0.5)
     except OwnerGone as error:
         return Waiting("ClusterDeleted", str(error))

@@ -21,6 +21,7 @@ from apis.tidbcluster import TidbCluster, TidbClusterCondition
 from apis.validation import immutability, validate
 from controllers.controller import Result
 from controllers.errors import RequeueError
+from controllers.key_locks import RETRY_AFTER, KeyLocks
 from controllers.metrics import ClusterMetrics
 from controllers.tidbcluster import stages
 from controllers.tidbcluster.conditions import (
@@ -33,19 +34,18 @@ from controllers.tidbcluster.conditions import (
     with_story,
 )
 from controllers.tidbcluster.own_writes import OwnWrites
-from controllers.tidbcluster.pace import Pace
-from controllers.turns import COME_BACK, Turns
+from controllers.tidbcluster.status_write_limiter import StatusWriteLimiter
 from kube.errors import Conflict, NotFound
 from kube.events import WARNING
 from kube.objects import Json, Object
 from kube.reading import Lister
 from kube.resources import TIDB_CLUSTERS
+from member.context import Dependencies, Listers, ReconcileContext, Settings
+from member.memory.accepted_settings import AcceptedSettings
+from member.memory.failure_timers import FailureTimers
+from member.observed.running_spec import running
+from member.observed.status import with_component_condition
 from member.outcome import Failed, Refused, Waiting
-from member.round import Doors, Listers, Round, Settings
-from member.running import running
-from member.sightings import Sightings
-from member.status import with_component_condition
-from member.told import Told
 from ports.structs import convert
 
 log = structlog.get_logger(__name__)
@@ -66,25 +66,25 @@ class TidbClusterSync:
         listers: Listers,
         *,
         settings: Settings,
-        doors: Doors,
+        deps: Dependencies,
         has_status_subresource: Callable[[], bool],
         metrics: ClusterMetrics,
-        turns: Turns,
+        key_locks: KeyLocks,
     ) -> None:
-        """`turns` is shared with whoever else acts for the same clusters."""
+        """`key_locks` is shared with whoever else acts for the same clusters."""
         self._clusters = clusters
         self._listers = listers
         self._settings = settings
-        self._doors = doors
+        self._deps = deps
         self._has_status_subresource = has_status_subresource
         self._metrics = metrics
-        self._turns = turns
+        self._key_locks = key_locks
         self._own_writes = OwnWrites()
-        self._pace = Pace(doors.clock)
-        self._told_specs: dict[str, str] = {}
+        self._status_writes = StatusWriteLimiter(deps.clock)
+        self._reported_specs: dict[str, str] = {}
         self._silent: set[str] = set()
-        self._sightings: dict[str, Sightings] = {}
-        self._told: dict[str, Told] = {}
+        self._failure_timers: dict[str, FailureTimers] = {}
+        self._accepted_settings: dict[str, AcceptedSettings] = {}
 
     def is_slow(self, key: str) -> bool:
         """Whether the data plane of this cluster was silent when last asked, so that a sync of it may wait in vain."""
@@ -92,13 +92,13 @@ class TidbClusterSync:
 
     def __call__(self, key: str) -> Result | None:
         """Sync one key. Raises RequeueError for what is retried with back-off."""
-        with self._turns.taking(key) as mine:
+        with self._key_locks.try_lock(key) as mine:
             if not mine:
-                return Result(requeue_after=COME_BACK)
+                return Result(requeue_after=RETRY_AFTER)
             try:
                 return self._sync(key)
             except Exception:
-                self._pace.failed(key)
+                self._status_writes.failed(key)
                 raise
 
     def _sync(self, key: str) -> Result | None:
@@ -111,7 +111,7 @@ class TidbClusterSync:
             return None
         if self._own_writes.unseen(owner):
             return Result(requeue_after=_UNSEEN_WRITE_DELAY)
-        if pause := self._pace.pause(key):
+        if pause := self._status_writes.pause(key):
             return Result(requeue_after=pause)
         try:
             tc = with_defaults(decode(owner.decode(), TidbCluster))
@@ -121,7 +121,7 @@ class TidbClusterSync:
         if problems := validate(tc) or immutability(tc, running(tc, self._listers)):
             self._refuse(owner, problems)
             return None
-        self._told_specs.pop(key, None)
+        self._reported_specs.pop(key, None)
         return self._reconcile(owner, tc)
 
     def _reconcile(self, owner: Object, tc: TidbCluster) -> Result | None:
@@ -130,18 +130,25 @@ class TidbClusterSync:
                 self._metrics.set_spec_replicas(
                     owner.metadata.namespace, tc.metadata.name, part.name, part.workload.replicas
                 )
-        dataplane = self._doors.dataplane.for_one_round()
-        doors = replace(self._doors, dataplane=dataplane)
-        sightings, told = self._sightings.setdefault(owner.key, Sightings()), self._told.setdefault(owner.key, Told())
-        round_ = Round(owner, tc, self._listers, self._settings, doors, sightings=sightings, told=told)
-        stages.run(round_)
+        dataplane = self._deps.dataplane.for_one_reconcile()
+        deps = replace(self._deps, dataplane=dataplane)
+        ctx = ReconcileContext(
+            owner,
+            tc,
+            self._listers,
+            self._settings,
+            deps,
+            failure_timers=self._failure_timers.setdefault(owner.key, FailureTimers()),
+            accepted_settings=self._accepted_settings.setdefault(owner.key, AcceptedSettings()),
+        )
+        stages.run(ctx)
         self._note_silence(owner.key, dataplane.silent)
-        if round_.owner is not owner:
-            self._own_writes.remember(round_.owner)
-        self._set_conditions(round_)
-        self._write_status(round_.owner, msgspec.to_builtins(round_.status))
-        result = self._next(round_)
-        self._pace.worked(owner.key)
+        if ctx.owner is not owner:
+            self._own_writes.remember(ctx.owner)
+        self._set_conditions(ctx)
+        self._write_status(ctx.owner, msgspec.to_builtins(ctx.status))
+        result = self._next(ctx)
+        self._status_writes.worked(owner.key)
         return result
 
     def _note_silence(self, key: str, silent: Collection[str]) -> None:
@@ -151,30 +158,30 @@ class TidbClusterSync:
         else:
             self._silent.discard(key)
 
-    def _set_conditions(self, round_: Round) -> None:
-        now = self._doors.clock.wall()
-        status, before = round_.status, round_.status.conditions
+    def _set_conditions(self, ctx: ReconcileContext) -> None:
+        now = self._deps.clock.wall()
+        status, before = ctx.status, ctx.status.conditions
         for name, part in (("pd", status.pd), ("tikv", status.tikv), ("tidb", status.tidb)):
-            outcome = round_.outcomes.get(name)
-            if outcome is None or getattr(round_.tc.spec, name) is None:
+            outcome = ctx.outcomes.get(name)
+            if outcome is None or getattr(ctx.tc.spec, name) is None:
                 continue
             news = (isinstance(outcome, Waiting | Failed), outcome.reason, outcome.message)
             conditions = with_component_condition(part.conditions, PROGRESSING, news, now)
-            part.conditions = with_component_condition(conditions, READY, component_ready(round_.tc, name), now)
-        _, reason, message = news = progressing(round_.outcomes)
+            part.conditions = with_component_condition(conditions, READY, component_ready(ctx.tc, name), now)
+        _, reason, message = news = progressing(ctx.outcomes)
         status.conditions = with_condition(before, PROGRESSING, news, now)
-        refused = any(isinstance(outcome, Refused) for outcome in round_.outcomes.values())
+        refused = any(isinstance(outcome, Refused) for outcome in ctx.outcomes.values())
         if refused and status.conditions != before:
-            self._doors.recorder.event(round_.owner, WARNING, reason, message)
-        status.conditions = with_condition(status.conditions, READY, with_story(ready(round_.tc), news), now)
+            self._deps.recorder.event(ctx.owner, WARNING, reason, message)
+        status.conditions = with_condition(status.conditions, READY, with_story(ready(ctx.tc), news), now)
 
-    def _next(self, round_: Round) -> Result | None:
-        failed = {name: outcome for name, outcome in round_.outcomes.items() if isinstance(outcome, Failed)}
+    def _next(self, ctx: ReconcileContext) -> Result | None:
+        failed = {name: outcome for name, outcome in ctx.outcomes.items() if isinstance(outcome, Failed)}
         for name in failed:
-            self._metrics.count_update_error(round_.namespace, round_.name, name)
+            self._metrics.count_update_error(ctx.namespace, ctx.name, name)
         if failed:
             raise RequeueError("; ".join(f"{name}: {outcome.message}" for name, outcome in failed.items()))
-        delays = [o.retry_after for o in round_.outcomes.values() if isinstance(o, Waiting | Refused) and o.retry_after]
+        delays = [o.retry_after for o in ctx.outcomes.values() if isinstance(o, Waiting | Refused) and o.retry_after]
         return Result(requeue_after=min(delays)) if delays else None
 
     def _refuse(self, owner: Object, problems: Sequence[Problem]) -> None:
@@ -183,21 +190,21 @@ class TidbClusterSync:
         message = "; ".join(str(problem) for problem in problems)
         status: Json = dict(body.get("status") or {})
         conditions = [convert(c, TidbClusterCondition) for c in status.get("conditions") or ()]
-        spec, last = _digest([body.get("spec"), message]), self._told_specs.get(owner.key)
+        spec, last = _digest([body.get("spec"), message]), self._reported_specs.get(owner.key)
         # after a restart the condition tells whether the one before has told
         told = last == spec if last else any(c.reason == INVALID and c.message == message for c in conditions)
         if not told:
             log.error("TidbCluster is not valid", problems=[str(problem) for problem in problems])
-            self._doors.recorder.event(owner, WARNING, "FailedValidation", message)
-        self._told_specs[owner.key] = spec
+            self._deps.recorder.event(owner, WARNING, "FailedValidation", message)
+        self._reported_specs[owner.key] = spec
         refusal = (False, INVALID, message)
-        conditions = with_condition(conditions, PROGRESSING, refusal, self._doors.clock.wall())
+        conditions = with_condition(conditions, PROGRESSING, refusal, self._deps.clock.wall())
         self._write_status(owner, status | {"conditions": msgspec.to_builtins(conditions)})
 
     def _write_status(self, owner: Object, new: Json) -> None:
         meta = owner.metadata
         try:
-            written = self._doors.applier.patch_status(
+            written = self._deps.applier.patch_status(
                 TIDB_CLUSTERS,
                 meta.name,
                 meta.namespace,
@@ -212,15 +219,15 @@ class TidbClusterSync:
             raise RequeueError(f"the status was not written: {error}") from error
         if written is not None:
             self._own_writes.remember(written)
-            self._pace.wrote(owner.key)
+            self._status_writes.wrote(owner.key)
 
     def _forget(self, key: str, namespace: str, name: str) -> None:
         self._own_writes.forget(key)
-        self._pace.forget(key)
+        self._status_writes.forget(key)
         self._silent.discard(key)
-        self._sightings.pop(key, None)
-        self._told.pop(key, None)
-        self._told_specs.pop(key, None)
+        self._failure_timers.pop(key, None)
+        self._accepted_settings.pop(key, None)
+        self._reported_specs.pop(key, None)
         self._metrics.forget(namespace, name)
 
 

@@ -4,14 +4,14 @@ from collections.abc import Callable, Collection
 
 from controllers.controller import Controller
 from controllers.informing import Informers
+from controllers.key_locks import KeyLocks
 from controllers.metrics import ControllerMetrics
 from controllers.queues import controller_queue
 from controllers.tidbcluster.controller import listers
 from controllers.tidbcluster_pod import events
 from controllers.tidbcluster_pod.sync import TidbClusterPodSync
-from controllers.turns import Turns
 from kube.resources import PODS, TIDB_CLUSTERS, Resource
-from member.round import Doors, Settings
+from member.context import Dependencies, Settings
 from workqueue.metrics import MetricsProvider
 from workqueue.timers import Timers
 
@@ -27,11 +27,11 @@ def tidb_cluster_pod_controller(
     owned: Informers,
     infrastructure: Informers,
     settings: Settings,
-    doors: Doors,
+    deps: Dependencies,
     *,
     has_status_subresource: Callable[[], bool],
     permitted: Collection[Resource],
-    turns: Turns,
+    key_locks: KeyLocks,
     timers: Timers,
     controller_metrics: ControllerMetrics,
     queue_metrics: MetricsProvider,
@@ -47,10 +47,10 @@ def tidb_cluster_pod_controller(
         cluster_lister,
         listers(owned, infrastructure, permitted),
         settings=settings,
-        doors=doors,
+        deps=deps,
         has_status_subresource=has_status_subresource,
-        turns=turns,
+        key_locks=key_locks,
     )
     return Controller(
-        NAME, queue, sync, clock=doors.clock, metrics=metrics, drain_timeout=drain_timeout, is_slow=sync.is_slow
+        NAME, queue, sync, clock=deps.clock, metrics=metrics, drain_timeout=drain_timeout, is_slow=sync.is_slow
     )

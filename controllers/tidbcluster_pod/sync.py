@@ -16,20 +16,20 @@ from apis.tidbcluster import TidbCluster
 from apis.validation import immutability, validate
 from controllers.controller import Result
 from controllers.errors import RequeueError
+from controllers.key_locks import RETRY_AFTER, KeyLocks
 from controllers.tidbcluster.events import clusters_of_instance
 from controllers.tidbcluster.stages import Stage, attempt
+from controllers.tidbcluster_pod.command_events import CommandEvents
 from controllers.tidbcluster_pod.events import evicted_pods
-from controllers.tidbcluster_pod.telling import Telling
-from controllers.turns import COME_BACK, Turns
 from kube.errors import Conflict, NotFound
 from kube.objects import Object
 from kube.reading import Lister
 from kube.resources import TIDB_CLUSTERS
 from member.commands import dispatch
-from member.commands.asking import is_commanded, unknown_values
+from member.commands.annotations import is_commanded, unknown_values
+from member.context import Dependencies, Listers, ReconcileContext, Settings
+from member.observed.running_spec import running
 from member.outcome import Failed, Outcome, Refused, Waiting
-from member.round import Doors, Listers, Round, Settings
-from member.running import running
 
 
 class TidbClusterPodSync:
@@ -41,18 +41,18 @@ class TidbClusterPodSync:
         listers: Listers,
         *,
         settings: Settings,
-        doors: Doors,
+        deps: Dependencies,
         has_status_subresource: Callable[[], bool],
-        turns: Turns,
+        key_locks: KeyLocks,
     ) -> None:
-        """`turns` is shared with the controller of TidbClusters."""
+        """`key_locks` is shared with the controller of TidbClusters."""
         self._clusters = clusters
         self._listers = listers
         self._settings = settings
-        self._doors = doors
+        self._deps = deps
         self._has_status_subresource = has_status_subresource
-        self._turns = turns
-        self._telling = Telling(doors.recorder)
+        self._key_locks = key_locks
+        self._telling = CommandEvents(deps.recorder)
         self._silent: set[str] = set()
 
     def is_slow(self, key: str) -> bool:
@@ -65,8 +65,8 @@ class TidbClusterPodSync:
         if owner is None:
             self._forget(key)
             return None
-        with self._turns.taking(owner.key) as mine:
-            return self._act(key) if mine else Result(requeue_after=COME_BACK)
+        with self._key_locks.try_lock(owner.key) as mine:
+            return self._act(key) if mine else Result(requeue_after=RETRY_AFTER)
 
     def _act(self, key: str) -> Result | None:
         # seen only now, the cache may show what the other controller has just done
@@ -75,17 +75,17 @@ class TidbClusterPodSync:
         if owner is None or tc is None:
             self._forget(key)
             return None
-        dataplane = self._doors.dataplane.for_one_round()
-        round_ = Round(owner, tc, self._listers, self._settings, replace(self._doors, dataplane=dataplane))
+        dataplane = self._deps.dataplane.for_one_reconcile()
+        ctx = ReconcileContext(owner, tc, self._listers, self._settings, replace(self._deps, dataplane=dataplane))
         before = tc.status.tikv.evict_leader
         uid, name = pod.metadata.uid if pod else "", key.rpartition("/")[2]
-        outcome = attempt(Stage("pod_command", lambda round_: dispatch.act(round_, name, pod)), round_)
+        outcome = attempt(Stage("pod_command", lambda ctx: dispatch.act(ctx, name, pod)), ctx)
         if dataplane.silent:
             self._silent.add(key)
         else:
             self._silent.discard(key)
-        if round_.status.tikv.evict_leader != before:
-            self._write_evictions(round_)
+        if ctx.status.tikv.evict_leader != before:
+            self._write_evictions(ctx)
         self._telling.unknown(owner, key, uid, unknown_values(pod) if pod else ())
         self._telling.outcome(owner, key, uid, outcome)
         return _next(outcome)
@@ -114,13 +114,13 @@ class TidbClusterPodSync:
             return None
         return tc
 
-    def _write_evictions(self, round_: Round) -> None:
-        old = round_.owner.decode().get("status") or {}
-        evictions = msgspec.to_builtins(round_.status.tikv.evict_leader)
+    def _write_evictions(self, ctx: ReconcileContext) -> None:
+        old = ctx.owner.decode().get("status") or {}
+        evictions = msgspec.to_builtins(ctx.status.tikv.evict_leader)
         tikv = (old.get("tikv") or {}) | {"evictLeader": evictions or None}
-        meta = round_.owner.metadata
+        meta = ctx.owner.metadata
         try:
-            self._doors.applier.patch_status(
+            self._deps.applier.patch_status(
                 TIDB_CLUSTERS,
                 meta.name,
                 meta.namespace,

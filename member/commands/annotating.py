@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from kube.objects import Object
 from kube.resources import PODS, Resource
-from member.round import Round
+from member.context import ReconcileContext
 
 
-def withdraw(round_: Round, carrier: Object, keys: Sequence[str], resource: Resource = PODS) -> None:
+def withdraw(ctx: ReconcileContext, carrier: Object, keys: Sequence[str], resource: Resource = PODS) -> None:
     """Remove annotations of a pod, or of another resource.
 
     Raises Conflict when it changed meanwhile, other ApiErrors, TransportError.
@@ -15,4 +15,4 @@ def withdraw(round_: Round, carrier: Object, keys: Sequence[str], resource: Reso
     meta = carrier.metadata
     there = {key: meta.annotations[key] for key in keys if key in meta.annotations}
     desired = {"metadata": {"name": meta.name, "namespace": meta.namespace, "annotations": {}}}
-    round_.doors.applier.apply(resource, desired, carrier, applied={"metadata": {"annotations": there}})
+    ctx.deps.applier.apply(resource, desired, carrier, applied={"metadata": {"annotations": there}})

@@ -10,15 +10,15 @@ from dataplane.pd import PDClient, Store
 from kube.deletion import Destroyer
 from kube.objects import Object
 from kube.resources import PODS
-from member import labels, reach
+from member import api_clients, labels
 from member.commands.annotating import withdraw
-from member.commands.asking import BUSY, DELETE_POD, LETTING_GO, NONE, SOON, Command, expired
+from member.commands.annotations import BUSY, DELETE_POD, LETTING_GO, NONE, SOON, Command, expired
 from member.commands.restarting import restart
+from member.context import ReconcileContext
 from member.naming import ordinal_of, pod_name
+from member.observed.pods import Pod
+from member.observed.status import stamp
 from member.outcome import Done, Failed, Outcome, Refused, Waiting
-from member.pods import Pod
-from member.round import Round
-from member.status import stamp
 from member.tikv.stores import not_up, own_stores
 
 EVICTING = "EvictingLeaders"
@@ -29,93 +29,93 @@ _OTHER_EVICTIONS = (labels.EVICT_LEADER_BEGIN_TIME, labels.SCALE_IN_TIME)
 """What a rolling restart and a scale-in leave on a pod while the eviction is theirs."""
 
 
-def act(round_: Round, pod: Object, command: Command) -> Outcome:
+def act(ctx: ReconcileContext, pod: Object, command: Command) -> Outcome:
     """One step of an eviction. Raises DataPlaneError, ApiError, TransportError, LeaseExpired."""
     name = pod.metadata.name
-    if expired(pod, labels.TIKV_EVICT_LEADER_EXPIRATION_TIME, round_.doors.clock.wall()):
-        withdraw(round_, pod, (*_COMMANDS, labels.TIKV_EVICT_LEADER_EXPIRATION_TIME))
+    if expired(pod, labels.TIKV_EVICT_LEADER_EXPIRATION_TIME, ctx.deps.clock.wall()):
+        withdraw(ctx, pod, (*_COMMANDS, labels.TIKV_EVICT_LEADER_EXPIRATION_TIME))
         return Done(f"the time of {command.key} on {name} is over, or can't be read", "EvictLeaderExpired")
-    if command.value == DELETE_POD and (other := _being_restarted(round_, name)):
-        return Waiting("PodsTakeTurns", f"{name} is evicted and restarted when {other} is back", BUSY)
-    pd = reach.pd(round_)
+    if command.value == DELETE_POD and (other := _being_restarted(ctx, name)):
+        return Waiting("AnotherPodRestarting", f"{name} is evicted and restarted when {other} is back", BUSY)
+    pd = api_clients.pd(ctx)
     stores = pd.stores()
-    own = own_stores(round_, stores, ordinal_of(name))
+    own = own_stores(ctx, stores, ordinal_of(name))
     if len(own) != 1 or not own[0].complete:
         return Failed("StoreUnknown", f"PD tells no single store of {name}")
     store = own[0]
-    if ill := not_up(round_, stores, store.id):
+    if ill := not_up(ctx, stores, store.id):
         return Waiting("StoresNotUp", f"leaders are evicted from {name} when all stores are Up: {ill}", BUSY)
     if not any(other.id != store.id and not other.is_tiflash for other in stores):
-        return _alone(round_, pod, command, store)
-    return _noted(round_, pod, command, store) or _evict(round_, pd, pod, command, store)
+        return _alone(ctx, pod, command, store)
+    return _noted(ctx, pod, command, store) or _evict(ctx, pd, pod, command, store)
 
 
-def end(round_: Round, name: str, pod: Object | None) -> Outcome:
+def end(ctx: ReconcileContext, name: str, pod: Object | None) -> Outcome:
     """Let the leaders of a pod come back that nobody wants evicted any more, or forget a pod that is gone.
 
     A pod that is being restarted keeps its scheduler until it is Ready. Raises as `act`.
     """
-    entry = round_.status.tikv.evict_leader.get(name)
-    if entry is None or (pod is None and not _is_gone(round_, name)):
+    entry = ctx.status.tikv.evict_leader.get(name)
+    if entry is None or (pod is None and not _is_gone(ctx, name)):
         return Done()
     if pod is not None and pod.metadata.deletion_timestamp:
         return Done()
     if pod is not None and entry.value == DELETE_POD and not pod.decode_as(Pod).is_ready:
         return Waiting(EVICTING, f"leaders come back to {name} when it is Ready", LETTING_GO)
     if pod is None or not any(mark in pod.metadata.annotations for mark in _OTHER_EVICTIONS):
-        pd = reach.pd(round_)
+        pd = api_clients.pd(ctx)
         known = (*pd.stores(), *pd.tombstone_stores())
         if not known:
             return Waiting(EVICTING, f"leaders come back to {name} when PD tells its stores", LETTING_GO)
-        own = {store.id for store in own_stores(round_, known, ordinal_of(name))}
+        own = {store.id for store in own_stores(ctx, known, ordinal_of(name))}
         for store_id in sorted(own & pd.evicting_stores()):
             # a scheduler outlives its store
             pd.end_evict_leaders(store_id)
-    entries = round_.status.tikv.evict_leader
-    round_.status.tikv.evict_leader = {key: value for key, value in entries.items() if key != name}
+    entries = ctx.status.tikv.evict_leader
+    ctx.status.tikv.evict_leader = {key: value for key, value in entries.items() if key != name}
     return Done(f"leaders may come back to {name}" if pod else f"{name} is gone", ENDED)
 
 
-def _noted(round_: Round, pod: Object, command: Command, store: Store) -> Waiting | None:
+def _noted(ctx: ReconcileContext, pod: Object, command: Command, store: Store) -> Waiting | None:
     """Write down, before anything is done, that the eviction is the command's (F16)."""
-    name, entries = pod.metadata.name, round_.status.tikv.evict_leader
+    name, entries = pod.metadata.name, ctx.status.tikv.evict_leader
     known = entries.get(name)
-    begun = (known and known.begin_time) or stamp(round_.doors.clock.wall())
+    begun = (known and known.begin_time) or stamp(ctx.deps.clock.wall())
     created = pod.metadata.creation_timestamp
     entry = EvictLeaderStatus(pod_create_time=created, begin_time=begun, value=command.value)
     if entry == known:
         return None
-    round_.status.tikv.evict_leader = entries | {name: entry}
+    ctx.status.tikv.evict_leader = entries | {name: entry}
     return Waiting(EVICTING, f"the leaders of store {store.id} move away from {name}", SOON)
 
 
-def _evict(round_: Round, pd: PDClient, pod: Object, command: Command, store: Store) -> Outcome:
+def _evict(ctx: ReconcileContext, pd: PDClient, pod: Object, command: Command, store: Store) -> Outcome:
     name = pod.metadata.name
     if store.id not in pd.evicting_stores():
         pd.begin_evict_leaders(store.id)
     if command.value == NONE:
         return Done(f"the leaders of store {store.id} stay away from {name}", EVICTING)
-    left = reach.tikv(round_, name).leader_count()
+    left = api_clients.tikv(ctx, name).leader_count()
     if left:
         return Waiting(EVICTING, f"store {store.id} of {name} has {left} leaders left to move away", LETTING_GO)
-    return restart(round_, pod, command, f"store {store.id} leads no region")
+    return restart(ctx, pod, command, f"store {store.id} leads no region")
 
 
-def _alone(round_: Round, pod: Object, command: Command, store: Store) -> Outcome:
+def _alone(ctx: ReconcileContext, pod: Object, command: Command, store: Store) -> Outcome:
     """Without another store nobody could take leaders (F19)."""
     if command.value == DELETE_POD:
-        return restart(round_, pod, command, f"store {store.id} is the only one, so no leader can move away")
+        return restart(ctx, pod, command, f"store {store.id} is the only one, so no leader can move away")
     return Refused("NoOtherStore", f"store {store.id} of {pod.metadata.name} is the only one: its leaders stay")
 
 
-def _being_restarted(round_: Round, besides: str) -> str:
+def _being_restarted(ctx: ReconcileContext, besides: str) -> str:
     """The pod whose eviction ends in a restart and has not come to its end; empty when there is none."""
-    entries = round_.status.tikv.evict_leader
+    entries = ctx.status.tikv.evict_leader
     return next((name for name, entry in entries.items() if entry.value == DELETE_POD and name != besides), "")
 
 
-def _is_gone(round_: Round, name: str) -> bool:
+def _is_gone(ctx: ReconcileContext, name: str) -> bool:
     """Whether a pod that the cache lacks does not come back: it is not wanted, and a live look finds none (F1)."""
-    if name in {pod_name(round_.tc, "tikv", ordinal) for ordinal in desired_ordinals(round_.tc, "tikv")}:
+    if name in {pod_name(ctx.tc, "tikv", ordinal) for ordinal in desired_ordinals(ctx.tc, "tikv")}:
         return False
-    return Destroyer(round_.doors.client).observe(PODS, name, round_.namespace) is None
+    return Destroyer(ctx.deps.client).observe(PODS, name, ctx.namespace) is None

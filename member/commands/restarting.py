@@ -1,92 +1,92 @@
 """Deleting the pod that was told to go, and its volumes: each on a live look at what is decided upon (F5, O5, I10)."""
 
 from apis.ordinals import desired_ordinals
-from kube.deletion import Destroyer, Evidence
+from kube.deletion import Destroyer, LiveObject
 from kube.errors import NotFound
 from kube.objects import Json, Object
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS
 from member import labels
-from member.claims import own_claims
-from member.commands.asking import BUSY, SOON, Command
+from member.apply.writes import record_deletion
+from member.commands.annotations import BUSY, SOON, Command
+from member.context import ReconcileContext
+from member.evidence import Evidence, pods_live, spec_confirmed
+from member.lifecycle.rolling import ON_DELETE
 from member.naming import member_name, ordinal_of, pod_name
+from member.observed.claims import own_claims
+from member.observed.pods import Pod
 from member.outcome import Done, Outcome, Waiting
 from member.pd.upgrade import ROLLING as PD
-from member.pods import Pod
-from member.proofs import Proof, pods_live, spec_confirmed
-from member.rolling import ON_DELETE
-from member.round import Round
 from member.tidb.upgrade import ROLLING as TIDB
 from member.tikv.upgrade import ROLLING as TIKV
-from member.writing import told_deletion
 
 RESTARTED = "PodRestarted"
 
 _ROLLINGS = {"pd": PD, "tikv": TIKV, "tidb": TIDB}
 
 
-def restart(round_: Round, pod: Object, command: Command, because: str) -> Outcome:
+def restart(ctx: ReconcileContext, pod: Object, command: Command, because: str) -> Outcome:
     """Delete a pod that has let go of what it does, when all others serve.
 
     Raises Conflict when it changed meanwhile, other ApiErrors, TransportError, LeaseExpired.
     """
-    if waiting := others_not_ready(round_, pod):
+    if waiting := others_not_ready(ctx, pod):
         return waiting
-    evidence = still_told(round_, pod, command)
+    evidence = still_told(ctx, pod, command)
     if isinstance(evidence, Waiting):
         return evidence
-    return _delete_pod(round_, evidence, because)
+    return _delete_pod(ctx, evidence, because)
 
 
-def restart_without_volumes(round_: Round, pod: Object, command: Command, gone: Proof) -> Outcome:
+def restart_without_volumes(ctx: ReconcileContext, pod: Object, command: Command, gone: Evidence) -> Outcome:
     """Delete the volume claims of a pod, then, when none is left that stays, the pod; `gone` is what they held.
 
     Raises as `restart`.
     """
-    evidence = still_told(round_, pod, command)
+    evidence = still_told(ctx, pod, command)
     if isinstance(evidence, Waiting):
         return evidence
-    destroyer = Destroyer(round_.doors.client)
+    destroyer = Destroyer(ctx.deps.client)
     deleted = []
     for name in own_claims(pod):
-        claim = destroyer.observe(PERSISTENT_VOLUME_CLAIMS, name, round_.namespace)
+        claim = destroyer.observe(PERSISTENT_VOLUME_CLAIMS, name, ctx.namespace)
         if claim is not None and claim.object.metadata.deletion_timestamp is None:
             destroyer.delete(claim)
-            told_deletion(round_, PERSISTENT_VOLUME_CLAIMS, name)
+            record_deletion(ctx, PERSISTENT_VOLUME_CLAIMS, name)
             deleted.append(name)
     if deleted:
         return Waiting("ReplacingVolume", f"{', '.join(deleted)} goes together with {pod.metadata.name}", SOON)
-    return _delete_pod(round_, evidence, f"its volumes are made anew: {gone.what}")
+    return _delete_pod(ctx, evidence, f"its volumes are made anew: {gone.what}")
 
 
-def still_told(round_: Round, pod: Object, command: Command) -> Evidence | Waiting:
+def still_told(ctx: ReconcileContext, pod: Object, command: Command) -> LiveObject | Waiting:
     """The pod as it is now, if it is the one that was decided on, still told the same, of a cluster that still is so.
 
     Raises ApiError, TransportError.
     """
-    evidence = Destroyer(round_.doors.client).observe(PODS, pod.metadata.name, round_.namespace)
+    evidence = Destroyer(ctx.deps.client).observe(PODS, pod.metadata.name, ctx.namespace)
     if evidence is None or evidence.object.metadata.uid != pod.metadata.uid:
         return Waiting("PodChanged", f"waiting until the cache shows that {pod.metadata.name} is another one", SOON)
     if evidence.object.metadata.deletion_timestamp or not command.is_on(evidence.object):
         return Waiting("PodChanged", f"waiting until the cache shows {pod.metadata.name} as it is", SOON)
-    if spec_confirmed(round_) is None:
+    if spec_confirmed(ctx) is None:
         return Waiting("SpecChanged", "waiting until the cache shows the TidbCluster as it is", SOON)
     return evidence
 
 
-def others_not_ready(round_: Round, pod: Object) -> Waiting | None:
+def others_not_ready(ctx: ReconcileContext, pod: Object) -> Waiting | None:
     """What keeps a pod that serves from going: another one does not, or is about to go (I10).
 
     Raises ApiError, TransportError.
     """
     kind, name = pod.metadata.labels[labels.COMPONENT], pod.metadata.name
-    pods, _ = pods_live(round_, kind)
+    pods, _ = pods_live(ctx, kind)
     ready = {each.metadata.name for each in pods if _serves(each)}
-    wanted = {pod_name(round_.tc, kind, ordinal) for ordinal in desired_ordinals(round_.tc, kind)}
-    missing = sorted(wanted - ready - {name} - set(_ROLLINGS[kind].excused(round_)))
+    wanted = {pod_name(ctx.tc, kind, ordinal) for ordinal in desired_ordinals(ctx.tc, kind)}
+    missing = sorted(wanted - ready - {name} - set(_ROLLINGS[kind].ignored_pods(ctx)))
     if missing:
         return Waiting("PodsNotReady", f"{name} is restarted when {', '.join(missing)} is Ready", BUSY)
     try:
-        body = round_.doors.client.get(STATEFUL_SETS, member_name(round_.tc, kind), round_.namespace).decode()
+        body = ctx.deps.client.get(STATEFUL_SETS, member_name(ctx.tc, kind), ctx.namespace).decode()
     except NotFound:
         return Waiting("PodsNotReady", f"{name} is restarted when there is a StatefulSet that brings it back", BUSY)
     if going := _about_to_go(body, pods):
@@ -114,8 +114,8 @@ def _serves(pod: Object) -> bool:
     return not pod.metadata.deletion_timestamp and pod.decode_as(Pod).is_ready
 
 
-def _delete_pod(round_: Round, evidence: Evidence, because: str) -> Done:
+def _delete_pod(ctx: ReconcileContext, evidence: LiveObject, because: str) -> Done:
     name = evidence.object.metadata.name
-    Destroyer(round_.doors.client).delete(evidence)
-    told_deletion(round_, PODS, name)
+    Destroyer(ctx.deps.client).delete(evidence)
+    record_deletion(ctx, PODS, name)
     return Done(f"{name} is restarted: {because}", RESTARTED)

@@ -7,11 +7,12 @@ from apis.identity import tls_enabled
 from apis.tidbcluster import TidbCluster
 from dataplane.addresses import DISCOVERY_PORT, DISCOVERY_PROXY_PORT
 from kube.objects import Json
-from member import labels, pod, probes, volumes
+from member import labels
 from member.naming import cluster_client_secret, cluster_secret, discovery_mtls
-from member.services import port
-from member.services import service as make_service
-from member.strategic_merge import with_additional_containers
+from member.objects import pod, probes, volumes
+from member.objects.services import port
+from member.objects.services import service as make_service
+from member.objects.strategic_merge import with_additional_containers
 
 _COMPONENT = "discovery"
 _RBAC = "rbac.authorization.k8s.io"

@@ -7,9 +7,7 @@ from apis.shared import ServiceSpec
 from apis.tidbcluster import PDSpec, TidbCluster
 from dataplane.addresses import PD_CLIENT_PORT, PD_PEER_PORT
 from kube.objects import Json
-from member import labels, pod, probes, volumes
-from member import statefulset as stateful_sets
-from member.configmap import CONFIG_FILE, STARTUP_SCRIPT, Content
+from member import labels
 from member.naming import (
     cluster_client_secret,
     cluster_secret,
@@ -17,9 +15,12 @@ from member.naming import (
     peer_service,
     tidb_client_secret,
 )
-from member.script_options import pd_options
-from member.services import end_user, peer, port
+from member.objects import pod, probes, volumes
+from member.objects import stateful_set as stateful_sets
+from member.objects.config_map import CONFIG_FILE, STARTUP_SCRIPT, Content
+from member.objects.services import end_user, peer, port
 from member.startscript import pd_script
+from member.startscript.recorded_options import pd_options
 
 _TLS = "pd-tls"
 _CLIENT_TLS = "cluster-client-tls"

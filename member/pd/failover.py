@@ -14,12 +14,16 @@ from apis import predicates
 from apis.shared import PDMember
 from apis.tidbcluster import PDFailureMember, PDStatus
 from dataplane.pd import Health
-from member import reach
-from member.failover import (
+from member import api_clients
+from member.context import ReconcileContext
+from member.evidence import member_gone
+from member.failover.node_failure import give_up_hosts, successor_has_time
+from member.failover.steps import (
     RECOVERY,
     all_ready,
     claim_uids,
     clean_up,
+    clear_requested,
     limit,
     limit_reached,
     live_status,
@@ -30,18 +34,14 @@ from member.failover import (
     substitutes,
     tell,
     to_record,
-    told_to_clear,
     uncounted,
 )
-from member.host_down import give_up_hosts, successor_has_time
+from member.failover.witnesses import Failing, desired_pods, failing, is_cut_off
 from member.naming import pd_member_name
+from member.observed.pods import Pod, pods_of
+from member.observed.status import stamp
 from member.outcome import Done, Outcome, Refused, Waiting
-from member.pods import Pod, pods_of
 from member.polling import next_look
-from member.proofs import member_gone
-from member.round import Round
-from member.status import stamp
-from member.witnesses import Failing, desired_pods, failing, is_cut_off
 
 _QUORUM = "pd-quorum"
 """The kind of sighting that there is no majority."""
@@ -158,63 +158,63 @@ def may_remove(healths: Sequence[Health], member_id: int) -> bool:
     return lost and healthy > len(healths) // 2
 
 
-def failover(round_: Round) -> Outcome:
-    """Replace what is lost, a step a round. Raises ApiError, TransportError, DataPlaneError, OwnerGone."""
-    pd = round_.status.pd
-    if told_to_clear(round_, "pd", bool(pd.failure_members)):
+def failover(ctx: ReconcileContext) -> Outcome:
+    """Replace what is lost, a step a reconcile. Raises ApiError, TransportError, DataPlaneError, OwnerGone."""
+    pd = ctx.status.pd
+    if clear_requested(ctx, "pd", bool(pd.failure_members)):
         pd.failure_members = {}
     if not pd.synced:
-        round_.sightings.forget("pd")
-        return _despair(round_, {pod for pod in _own(round_) if not _is_ready(round_, pod)})
-    _tell_transitions(round_, pd)
-    situation = _situation(round_, pd)
+        ctx.failure_timers.reset("pd")
+        return _despair(ctx, {pod for pod in _own(ctx) if not _is_ready(ctx, pod)})
+    _tell_transitions(ctx, pd)
+    situation = _situation(ctx, pd)
     if situation.has_majority:
-        round_.sightings.forget(_QUORUM)
-    return _carry_out(round_, next_step(situation), situation)
+        ctx.failure_timers.reset(_QUORUM)
+    return _carry_out(ctx, next_step(situation), situation)
 
 
-def replaced(round_: Round) -> set[str]:
+def replaced(ctx: ReconcileContext) -> set[str]:
     """The pods that have no member any more because it was removed as lost: another pod is to take their place."""
-    own = _own(round_)
-    records = round_.status.pd.failure_members.values()
+    own = _own(ctx)
+    records = ctx.status.pd.failure_members.values()
     return {record.pod_name for record in records if record.member_deleted and record.pod_name not in own}
 
 
-def excused(round_: Round) -> set[str]:
+def ignored_pods(ctx: ReconcileContext) -> set[str]:
     """The pods that nobody counts on: lost ones that are recorded and replaced, and substitutes that never joined."""
-    if not round_.status.pd.failure_members:
+    if not ctx.status.pd.failure_members:
         return set()
-    own = _own(round_)
-    lost = {record.pod_name for record in round_.status.pd.failure_members.values()}
+    own = _own(ctx)
+    lost = {record.pod_name for record in ctx.status.pd.failure_members.values()}
     ill = {pod for pod in lost if pod not in own or not own[pod].health}
-    return uncounted(round_, "pd", ill, own)
+    return uncounted(ctx, "pd", ill, own)
 
 
-def _situation(round_: Round, pd: PDStatus) -> Situation:
-    own, settings = _own(round_), round_.settings.failover
-    spec = round_.tc.spec.pd
+def _situation(ctx: ReconcileContext, pd: PDStatus) -> Situation:
+    own, settings = _own(ctx), ctx.settings.failover
+    spec = ctx.tc.spec.pd
     ill = {pod: member for pod, member in own.items() if not member.health}
-    lost = failing(round_, "pd", {member.id: pod for pod, member in ill.items()})
+    lost = failing(ctx, "pd", {member.id: pod for pod, member in ill.items()})
     recorded = {record.pod_name for record in pd.failure_members.values()}
     open_ = next((record for record in pd.failure_members.values() if not record.member_deleted), None)
     return Situation(
         lost=lost,
-        failing=[each for each in lost if each.pod not in recorded and not is_cut_off(round_)],
+        failing=[each for each in lost if each.pod not in recorded and not is_cut_off(ctx)],
         records=len(pd.failure_members),
         open_=open_,
         open_is_over=open_ is not None and _is_over(open_, own, lost),
-        all_well=not lost and bool(recorded) and _all_well(round_, own),
-        substitutes_well=all(pod in own and own[pod].health for pod in substitutes(round_, "pd")),
+        all_well=not lost and bool(recorded) and _all_well(ctx, own),
+        substitutes_well=all(pod in own and own[pod].health for pod in substitutes(ctx, "pd")),
         has_majority=sum(member.health for member in _all(pd).values()) * 2 > len(_all(pd)),
-        at_rest=not predicates.in_phase(round_.tc, "pd", "Upgrade", "Scale"),
-        limit=limit(round_, spec.max_failover_count if spec else 0),
+        at_rest=not predicates.in_phase(ctx.tc, "pd", "Upgrade", "Scale"),
+        limit=limit(ctx, spec.max_failover_count if spec else 0),
         period=settings.pd_period,
     )
 
 
-def _all_well(round_: Round, own: dict[str, PDMember]) -> bool:
+def _all_well(ctx: ReconcileContext, own: dict[str, PDMember]) -> bool:
     """Whether all that the spec asks for serve, so that no substitute is needed any more (F41)."""
-    return all_ready(round_, "pd") and all(pod in own and own[pod].health for pod in desired_pods(round_, "pd"))
+    return all_ready(ctx, "pd") and all(pod in own and own[pod].health for pod in desired_pods(ctx, "pd"))
 
 
 def _is_over(record: PDFailureMember, own: dict[str, PDMember], lost: Sequence[Failing]) -> bool:
@@ -223,84 +223,84 @@ def _is_over(record: PDFailureMember, own: dict[str, PDMember], lost: Sequence[F
     return member is not None and all(each.key != record.member_id for each in lost)
 
 
-def _carry_out(round_: Round, step: Step, situation: Situation) -> Outcome:
-    records = round_.status.pd.failure_members
+def _carry_out(ctx: ReconcileContext, step: Step, situation: Situation) -> Outcome:
+    records = ctx.status.pd.failure_members
     outcome: Outcome = Done()
     match step:
         case Nothing() if situation.substitutes_well and not situation.open_:
             way_back = "the extra pod goes when it is a healthy member again"
-            outcome = serving_instead(round_, "pd", "PDFailedOver", replaced(round_), way_back)
+            outcome = serving_instead(ctx, "pd", "PDFailedOver", replaced(ctx), way_back)
         case Recover():
             names = ", ".join(record.pod_name for record in records.values())
-            round_.status.pd.failure_members = {}
+            ctx.status.pd.failure_members = {}
             what = f"all PD members that the spec asks for are healthy again, {names} too"
-            tell(round_, RECOVERY, what, is_warning=False)
+            tell(ctx, RECOVERY, what, is_warning=False)
         case Forget(record):
-            round_.status.pd.failure_members = {name: each for name, each in records.items() if each != record}
+            ctx.status.pd.failure_members = {name: each for name, each in records.items() if each != record}
         case Replace(record):
-            outcome = _replace(round_, record, situation.lost)
+            outcome = _replace(ctx, record, situation.lost)
         case Mark(lost):
-            outcome = _mark(round_, lost)
+            outcome = _mark(ctx, lost)
         case Wait():
-            outcome = still_waiting(round_, "pd", "PDMemberUnhealthy", situation.failing, situation.period)
+            outcome = still_waiting(ctx, "pd", "PDMemberUnhealthy", situation.failing, situation.period)
         case Hold(lost, until):
             what = f"{lost.pod} has been lost since {stamp(lost.since)}; it is replaced when {until}"
-            outcome = Waiting("PDMemberUnhealthy", what, next_look(round_, "pd"))
+            outcome = Waiting("PDMemberUnhealthy", what, next_look(ctx, "pd"))
         case Limit(lost):
-            outcome = limit_reached(round_, "pd", situation.records, lost)
+            outcome = limit_reached(ctx, "pd", situation.records, lost)
         case Despair():
-            outcome = _despair(round_, {pod for pod, member in _own(round_).items() if not member.health})
+            outcome = _despair(ctx, {pod for pod, member in _own(ctx).items() if not member.health})
     return outcome
 
 
-def _mark(round_: Round, lost: Failing) -> Outcome:
+def _mark(ctx: ReconcileContext, lost: Failing) -> Outcome:
     """Write down what is going to be removed; nothing is until that is stored (I23, F45)."""
-    member = _own(round_)[lost.pod]
-    round_.status.pd.failure_members = round_.status.pd.failure_members | {
+    member = _own(ctx)[lost.pod]
+    ctx.status.pd.failure_members = ctx.status.pd.failure_members | {
         member.name: PDFailureMember(
             pod_name=lost.pod,
             member_id=lost.key,
-            pvc_uid_set=claim_uids(round_, "pd", lost.pod),
-            created_at=stamp(round_.doors.clock.wall()),
+            pvc_uid_set=claim_uids(ctx, "pd", lost.pod),
+            created_at=stamp(ctx.deps.clock.wall()),
         )
     }
     return Waiting("PDFailover", f"{lost.pod} has been lost since {stamp(lost.since)} and is going to be replaced")
 
 
-def _replace(round_: Round, record: PDFailureMember, lost: Sequence[Failing]) -> Outcome:
+def _replace(ctx: ReconcileContext, record: PDFailureMember, lost: Sequence[Failing]) -> Outcome:
     """Remove member, pod and volumes of a record; each was done already or is done again (R04)."""
-    name = next(name for name, each in round_.status.pd.failure_members.items() if each == record)
-    if live_status(round_).pd.failure_members.get(name) != record:
+    name = next(name for name, each in ctx.status.pd.failure_members.items() if each == record)
+    if live_status(ctx).pd.failure_members.get(name) != record:
         return Waiting("PDFailover", f"waiting until the cache shows what is recorded of {record.pod_name}", 0.5)
-    if waiting := give_up_hosts(round_, "pd", {name: record}, lost) or successor_has_time(round_, "pd", record):
+    if waiting := give_up_hosts(ctx, "pd", {name: record}, lost) or successor_has_time(ctx, "pd", record):
         return waiting
-    pd = reach.pd(round_)
+    pd = api_clients.pd(ctx)
     if any(each.id == int(record.member_id) for each in pd.members().members):
-        healths = pd.health(members=len(_all(round_.status.pd)))
+        healths = pd.health(members=len(_all(ctx.status.pd)))
         if not may_remove(healths, int(record.member_id)):
             what = f"{record.pod_name} is removed when a majority of PD members is healthy and it is not"
-            return Waiting("PDFailover", what, next_look(round_, "pd"))
+            return Waiting("PDFailover", what, next_look(ctx, "pd"))
         pd.delete_member_by_id(int(record.member_id))
-        tell(round_, "PDMemberDeleted", f"{record.pod_name} (member {record.member_id}) was removed from PD")
-    gone = member_gone(round_, record.pod_name)
+        tell(ctx, "PDMemberDeleted", f"{record.pod_name} (member {record.member_id}) was removed from PD")
+    gone = member_gone(ctx, record.pod_name)
     if gone is None:
         what = f"waiting until PD has no member of {record.pod_name} any more"
-        return Waiting("PDFailover", what, next_look(round_, "pd"))
-    clean_up(round_, "pd", record.pod_name, record.pvc_uid_set.keys() | {record.pvc_uid}, gone)
+        return Waiting("PDFailover", what, next_look(ctx, "pd"))
+    clean_up(ctx, "pd", record.pod_name, record.pvc_uid_set.keys() | {record.pvc_uid}, gone)
     record.member_deleted = True
     return Waiting("PDFailover", f"{record.pod_name} was removed from PD; one more member is started in its place")
 
 
-def _despair(round_: Round, lost: set[str]) -> Outcome:
+def _despair(ctx: ReconcileContext, lost: set[str]) -> Outcome:
     """What is said when PD can't decide any more: nothing is done about that, for a human must (R29, I24)."""
-    total = len(_all(round_.status.pd))
+    total = len(_all(ctx.status.pd))
     if not lost or (total - len(lost)) * 2 > total:
-        round_.sightings.forget(_QUORUM)
+        ctx.failure_timers.reset(_QUORUM)
         return Done()
-    (seen,) = round_.sightings.look(_QUORUM, [_QUORUM], round_.doors.clock).values()
-    if seen.lasted < round_.settings.failover.pd_period:
+    (seen,) = ctx.failure_timers.update(_QUORUM, [_QUORUM], ctx.deps.clock).values()
+    if seen.lasted < ctx.settings.failover.pd_period:
         return Done()
-    names = ", ".join(named(round_, "pd", pod) for pod in sorted(lost))
+    names = ", ".join(named(ctx, "pd", pod) for pod in sorted(lost))
     what = (
         f"{len(lost)} of {total} PD members are lost: {names}. PD has no quorum, so nothing is replaced: a human must "
         "bring back a majority, or recover PD"
@@ -308,23 +308,23 @@ def _despair(round_: Round, lost: set[str]) -> Outcome:
     return Refused("PDQuorumLost", what)
 
 
-def _tell_transitions(round_: Round, pd: PDStatus) -> None:
+def _tell_transitions(ctx: ReconcileContext, pd: PDStatus) -> None:
     """Tell of each member that was healthy when last looked at and is not now (15)."""
     ill = [member for member in _all(pd).values() if not member.health]
     if not ill:
         return
-    before = _all(stored_status(round_).pd)
+    before = _all(stored_status(ctx).pd)
     for member in ill:
         if member.name in before and before[member.name].health:
             reason = "PDMemberUnhealthy" if member.name in pd.members else "PDPeerMemberUnhealthy"
-            tell(round_, reason, f"PD member {member.name} (id {member.id}) is not healthy")
+            tell(ctx, reason, f"PD member {member.name} (id {member.id}) is not healthy")
 
 
-def _own(round_: Round) -> dict[str, PDMember]:
+def _own(ctx: ReconcileContext) -> dict[str, PDMember]:
     """The members of the pods that the spec and failover ask for, by pod."""
-    members = round_.status.pd.members
-    pods = [*desired_pods(round_, "pd"), *substitutes(round_, "pd")]
-    found = {pod: members.get(pd_member_name(round_.tc, pod)) or members.get(pod) for pod in pods}
+    members = ctx.status.pd.members
+    pods = [*desired_pods(ctx, "pd"), *substitutes(ctx, "pd")]
+    found = {pod: members.get(pd_member_name(ctx.tc, pod)) or members.get(pod) for pod in pods}
     return {pod: member for pod, member in found.items() if member is not None}
 
 
@@ -332,5 +332,5 @@ def _all(pd: PDStatus) -> dict[str, PDMember]:
     return pd.members | pd.peer_members
 
 
-def _is_ready(round_: Round, name: str) -> bool:
-    return any(pod.metadata.name == name and pod.decode_as(Pod).is_ready for pod in pods_of(round_, "pd"))
+def _is_ready(ctx: ReconcileContext, name: str) -> bool:
+    return any(pod.metadata.name == name and pod.decode_as(Pod).is_ready for pod in pods_of(ctx, "pd"))

@@ -12,15 +12,15 @@ from apis.ordinals import desired_replicas
 from dataplane.errors import Conflict
 from dataplane.pd import Health, Membership
 from dataplane.pd import Member as PDMember
-from member import reach
-from member.departure import Departure
+from member import api_clients
+from member.context import ReconcileContext
+from member.evidence import Evidence, member_gone, spec_confirmed
+from member.lifecycle.pod_removal import PodRemoval
+from member.lifecycle.scale_in import ScaleIn
 from member.naming import address_book, ordinal_of, pd_member_name, pod_name
+from member.observed.pods import pods_of
 from member.outcome import Refused, Waiting
-from member.pods import pods_of
 from member.polling import next_look
-from member.proofs import Proof, member_gone, spec_confirmed
-from member.round import Round
-from member.scale_in import ScaleIn
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,36 +88,36 @@ def _successor(rest: Sequence[Voter], ordinal: int) -> Voter:
     return own[0][2] if own[0][0] < ordinal else own[-1][2]
 
 
-def _leave(leaving: Departure) -> Proof | Waiting | Refused:
-    round_ = leaving.round_
-    if obstacle := _nothing_left_to_lead(round_) or _too_early(leaving):
+def _drain(removal: PodRemoval) -> Evidence | Waiting | Refused:
+    ctx = removal.ctx
+    if obstacle := _nothing_left_to_lead(ctx) or _too_early(removal):
         return obstacle
-    soon, pd = next_look(round_, "pd"), reach.pd(round_)
+    soon, pd = next_look(ctx, "pd"), api_clients.pd(ctx)
     members = pd.members()
-    step = next_step(voters(round_, members, pd.health(members=len(members.members))), leaving.ordinal)
+    step = next_step(voters(ctx, members, pd.health(members=len(members.members))), removal.ordinal)
     match step:
         case Wait(what):
             return Waiting("ScalingIn", what, soon)
         case Transfer(to):
             pd.transfer_leader(to.name)
-            return Waiting("ScalingIn", f"{leaving.name} leads PD; waiting until {to.name} does", soon)
+            return Waiting("ScalingIn", f"{removal.name} leads PD; waiting until {to.name} does", soon)
         case Remove(voter):
-            if not spec_confirmed(round_):
+            if not spec_confirmed(ctx):
                 return Waiting("SpecChanged", "waiting until the cache shows the TidbCluster as it is", soon)
-            leaving.note()
+            removal.note()
             try:
                 pd.delete_member_by_id(voter.id)
             except Conflict as error:
-                return Waiting("ScalingIn", f"PD does not let {leaving.name} go yet: {error}", soon)
-    waiting = Waiting("ScalingIn", f"waiting until PD has no member of {leaving.name}", soon)
-    return member_gone(round_, leaving.name) or waiting
+                return Waiting("ScalingIn", f"PD does not let {removal.name} go yet: {error}", soon)
+    waiting = Waiting("ScalingIn", f"waiting until PD has no member of {removal.name}", soon)
+    return member_gone(ctx, removal.name) or waiting
 
 
-def _nothing_left_to_lead(round_: Round) -> Refused | None:
+def _nothing_left_to_lead(ctx: ReconcileContext) -> Refused | None:
     """The refusal to give up the last member, on which everything depends (F34)."""
-    if desired_replicas(round_.tc, "pd") > 0:
+    if desired_replicas(ctx.tc, "pd") > 0:
         return None
-    status, spec = round_.status, round_.tc.spec
+    status, spec = ctx.status, ctx.tc.spec
     dependents = {
         "TiKV stores": len(status.tikv.stores),
         "TiFlash stores": len(status.tiflash.stores),
@@ -133,30 +133,30 @@ def _nothing_left_to_lead(round_: Round) -> Refused | None:
     return None
 
 
-def _too_early(leaving: Departure) -> Waiting | None:
-    round_ = leaving.round_
-    soon = next_look(round_, "pd")
-    if not predicates.is_synced(round_.tc, "pd"):
+def _too_early(removal: PodRemoval) -> Waiting | None:
+    ctx = removal.ctx
+    soon = next_look(ctx, "pd")
+    if not predicates.is_synced(ctx.tc, "pd"):
         return Waiting("PDUnknown", "PD shrinks when it tells its members", soon)
-    above = [pod.metadata.name for pod in pods_of(round_, "pd") if ordinal_of(pod.metadata.name) > leaving.ordinal]
+    above = [pod.metadata.name for pod in pods_of(ctx, "pd") if ordinal_of(pod.metadata.name) > removal.ordinal]
     if above:
         return Waiting("ScalingIn", f"waiting until pod {', '.join(above)} is gone")
     return None
 
 
-def voters(round_: Round, found: Membership, healths: Sequence[Health]) -> list[Voter]:
+def voters(ctx: ReconcileContext, found: Membership, healths: Sequence[Health]) -> list[Voter]:
     """PD's members, as they are told now."""
     healthy = {health.member_id for health in healths if health.healthy}
     leader = found.leader.id if found.leader else 0
     return [
-        Voter(each.id, each.name, ordinal_of_member(round_, each), each.id in healthy, each.id == leader)
+        Voter(each.id, each.name, ordinal_of_member(ctx, each), each.id in healthy, each.id == leader)
         for each in found.members
     ]
 
 
-def ordinal_of_member(round_: Round, member: PDMember) -> int | None:
+def ordinal_of_member(ctx: ReconcileContext, member: PDMember) -> int | None:
     """The pod of a member, by its URLs or by either of its names (8.3 BETTER, F24)."""
-    book = address_book(round_.tc)
+    book = address_book(ctx.tc)
     urls = (*member.client_urls, *member.peer_urls)
     by_url = next((found for url in urls if (found := book.ordinal_of("pd", url)) is not None), None)
     if by_url is not None:
@@ -164,22 +164,22 @@ def ordinal_of_member(round_: Round, member: PDMember) -> int | None:
     tail = member.name.partition(".")[0].rpartition("-")[2]
     if not tail.isdecimal():
         return None
-    pod = pod_name(round_.tc, "pd", int(tail))
-    names = {pod.lower(), pd_member_name(round_.tc, pod).lower()}
+    pod = pod_name(ctx.tc, "pd", int(tail))
+    names = {pod.lower(), pd_member_name(ctx.tc, pod).lower()}
     return int(tail) if member.name.lower() in names else None
 
 
-def _stay(staying: Departure) -> Proof | Waiting | None:
+def _cancel(removal: PodRemoval) -> Evidence | Waiting | None:
     """Keep a member that was about to leave, unless PD has removed it: its data can't join again."""
-    round_ = staying.round_
-    soon = next_look(round_, "pd")
-    if not predicates.is_synced(round_.tc, "pd"):
-        return Waiting("PDUnknown", f"whether {staying.name} can stay is seen when PD tells its members", soon)
-    members = reach.pd(round_).members().members
-    if any(ordinal_of_member(round_, member) == staying.ordinal for member in members):
-        staying.clear()
+    ctx = removal.ctx
+    soon = next_look(ctx, "pd")
+    if not predicates.is_synced(ctx.tc, "pd"):
+        return Waiting("PDUnknown", f"whether {removal.name} can stay is seen when PD tells its members", soon)
+    members = api_clients.pd(ctx).members().members
+    if any(ordinal_of_member(ctx, member) == removal.ordinal for member in members):
+        removal.clear()
         return None
-    return member_gone(round_, staying.name) or Waiting("PDUnknown", "PD tells no members", soon)
+    return member_gone(ctx, removal.name) or Waiting("PDUnknown", "PD tells no members", soon)
 
 
-SCALE_IN = ScaleIn(limit=lambda _: 1, leave=_leave, stay=_stay)
+SCALE_IN = ScaleIn(limit=lambda _: 1, drain=_drain, cancel=_cancel)

@@ -10,36 +10,36 @@ from apis.tidbcluster import PDStatus
 from dataplane.errors import BadTlsMaterial, DataPlaneError, Unavailable
 from dataplane.pd import Health, PDClient
 from kube.objects import Object
-from member import reach
-from member.claims import claims_of
+from member import api_clients
+from member.context import ReconcileContext
 from member.naming import address_book, pd_member_name
+from member.observed.claims import claims_of
+from member.observed.pods import ready_pods
+from member.observed.status import observe_pods, stamp, transition_time
 from member.outcome import Done, Failed, Outcome, Refused, Waiting
-from member.pd.failover import excused
-from member.pods import ready_pods
+from member.pd.failover import ignored_pods
 from member.polling import next_look
-from member.round import Round
-from member.status import observe_pods, stamp, transition_time
 from ports.transport import RequestTimeout
 
 
-def observe(round_: Round) -> Outcome:
+def observe(ctx: ReconcileContext) -> Outcome:
     """Bring `status.pd` up to date.
 
     The answer is Waiting while a new PD does not answer yet, Failed when one that served before does not, and Refused
     when another PD answers.
     """
-    if round_.tc.spec.pd is None:
+    if ctx.tc.spec.pd is None:
         return Done()
-    status = round_.status.pd
+    status = ctx.status.pd
     status.synced = False
-    pods = observe_pods(round_, "pd", status, excused(round_))
+    pods = observe_pods(ctx, "pd", status, ignored_pods(ctx))
     if pods is None:
         return Done()
-    if not ready_pods(pods) and desired_replicas(round_.tc, "pd"):
+    if not ready_pods(pods) and desired_replicas(ctx.tc, "pd"):
         return Waiting("PDNotReady", "no PD pod is Ready yet")
-    outcome = _ask(round_, status)
+    outcome = _ask(ctx, status)
     if isinstance(outcome, Done):
-        status.unjoined_members = _unjoined(round_, status, pods)
+        status.unjoined_members = _unjoined(ctx, status, pods)
         status.synced = True
     return outcome
 
@@ -51,61 +51,61 @@ class _Answers:
     healths: tuple[Health, ...]
 
 
-def _ask(round_: Round, status: PDStatus) -> Outcome:
-    known = round_.status.cluster_id
+def _ask(ctx: ReconcileContext, status: PDStatus) -> Outcome:
+    known = ctx.status.cluster_id
     try:
-        answers = _answers_of_any(round_)
+        answers = _answers_of_any(ctx)
     except BadTlsMaterial as error:
         return Failed("BadTLS", str(error))
     except Unavailable as error:
         if known or isinstance(error.cause, RequestTimeout):
             return Failed("PDUnreachable", str(error))
-        return Waiting("PDNotAnswering", f"PD does not answer yet: {error}", next_look(round_, "pd"))
+        return Waiting("PDNotAnswering", f"PD does not answer yet: {error}", next_look(ctx, "pd"))
     except DataPlaneError as error:
         return Failed("PDUnreachable", str(error))
     cluster_id = answers.cluster_id
-    if known and known != cluster_id and not is_given_up(round_.tc):
+    if known and known != cluster_id and not is_given_up(ctx.tc):
         return Refused(
             "ForeignPDCluster",
             f"PD answers with cluster id {cluster_id}, but this cluster is {known}: nothing is written until the "
             "volumes of the right PD are back, or the TidbCluster is made anew",
         )
-    round_.status.cluster_id = cluster_id
-    _set_members(round_, status, answers.healths, answers.leader)
+    ctx.status.cluster_id = cluster_id
+    _set_members(ctx, status, answers.healths, answers.leader)
     if status.leader and not all(health.healthy for health in answers.healths):
         # the Service may lead to the one that is ill
-        round_.pd_url = status.leader.client_url
+        ctx.pd_url = status.leader.client_url
     return Done()
 
 
-def _answers_of_any(round_: Round) -> _Answers:
+def _answers_of_any(ctx: ReconcileContext) -> _Answers:
     """What PD's Service answers, or a single member when the Service lets us wait. Raises DataPlaneError."""
     try:
-        return _answers(round_, reach.pd(round_))
+        return _answers(ctx, api_clients.pd(ctx))
     except Unavailable as error:
-        another = reach.pd_beside(round_) if isinstance(error.cause, RequestTimeout) else None
+        another = api_clients.responding_pd_member(ctx) if isinstance(error.cause, RequestTimeout) else None
         if another is None:
             raise
-        return _answers(round_, another)
+        return _answers(ctx, another)
 
 
-def _answers(round_: Round, pd: PDClient) -> _Answers:
+def _answers(ctx: ReconcileContext, pd: PDClient) -> _Answers:
     """The cheap questions come first: a PD that was silent gets little time for the next one (`dataplane.patience`).
 
     Asking for health takes seconds when a member is dead.
     """
     leader = pd.leader().name
     cluster_id = str(pd.cluster_id())
-    return _Answers(leader, cluster_id, pd.health(members=desired_replicas(round_.tc, "pd")))
+    return _Answers(leader, cluster_id, pd.health(members=desired_replicas(ctx.tc, "pd")))
 
 
-def _set_members(round_: Round, status: PDStatus, healths: tuple[Health, ...], leader: str) -> None:
-    book, now = address_book(round_.tc), round_.doors.clock.wall()
+def _set_members(ctx: ReconcileContext, status: PDStatus, healths: tuple[Health, ...], leader: str) -> None:
+    book, now = address_book(ctx.tc), ctx.deps.clock.wall()
     before = status.members | status.peer_members
     status.members, status.peer_members, status.leader = {}, {}, None
     for health in healths:
         if not health.name:
-            round_.unstarted_pd_members = True
+            ctx.unstarted_pd_members = True
             continue
         member = _member(health, before.get(health.name), now)
         own = book.ordinal_of("pd", member.client_url) is not None
@@ -124,18 +124,18 @@ def _member(health: Health, old: PDMember | None, now: datetime) -> PDMember:
     )
 
 
-def _unjoined(round_: Round, status: PDStatus, pods: list[Object]) -> dict[str, UnjoinedMember]:
+def _unjoined(ctx: ReconcileContext, status: PDStatus, pods: list[Object]) -> dict[str, UnjoinedMember]:
     """The pods that PD does not count among its members; the time is that of the first sight."""
     members = {name.lower() for name in status.members}
     found = {}
     for pod in pods:
         name = pod.metadata.name
-        if pd_member_name(round_.tc, name).lower() in members or name.lower() in members:
+        if pd_member_name(ctx.tc, name).lower() in members or name.lower() in members:
             continue
         old = status.unjoined_members.get(name)
         found[name] = UnjoinedMember(
             pod_name=name,
-            pvc_uid_set={claim.metadata.uid: {} for claim in claims_of(round_, pod)},
-            created_at=old.created_at if old else stamp(round_.doors.clock.wall()),
+            pvc_uid_set={claim.metadata.uid: {} for claim in claims_of(ctx, pod)},
+            created_at=old.created_at if old else stamp(ctx.deps.clock.wall()),
         )
     return found

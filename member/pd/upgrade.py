@@ -4,116 +4,116 @@ from apis import predicates
 from apis.ordinals import desired_replicas
 from dataplane.pd import Health, PDClient
 from kube.objects import Object
-from member import labels, reach
+from member import api_clients, labels
+from member.context import ReconcileContext
+from member.lifecycle.rolling import Hold, Rolling, next_look_at_walk
 from member.naming import address_book, ordinal_of, pd_member_name
+from member.observed.status import UPGRADE
 from member.outcome import Done, Refused, Waiting
-from member.pd.failover import excused
+from member.pd.failover import ignored_pods
 from member.polling import next_look
-from member.rolling import Hold, Rolling, next_look_at_walk
-from member.round import Round
-from member.status import UPGRADE
 
 
-def _blocked(round_: Round) -> Waiting | None:
-    if round_.status.pd.synced:
+def _blocked(ctx: ReconcileContext) -> Waiting | None:
+    if ctx.status.pd.synced:
         return None
-    return Waiting("PDUnknown", "PD's pods are restarted when PD tells its members", next_look(round_, "pd"))
+    return Waiting("PDUnknown", "PD's pods are restarted when PD tells its members", next_look(ctx, "pd"))
 
 
-def _settling(round_: Round, pod: str) -> str:
-    member = round_.status.pd.members.get(pod) or round_.status.pd.members.get(pd_member_name(round_.tc, pod))
+def _unmet_condition(ctx: ReconcileContext, pod: str) -> str:
+    member = ctx.status.pd.members.get(pod) or ctx.status.pd.members.get(pd_member_name(ctx.tc, pod))
     return "" if member and member.health else "is a healthy member"
 
 
-def _prepare(round_: Round, pod: Object) -> Hold | None:
+def _prepare(ctx: ReconcileContext, pod: Object) -> Hold | None:
     """All is asked live, right before the restart: quorum, readiness of the others, leader (F13, I9, I12)."""
-    pd, name = reach.pd(round_), pod.metadata.name
-    members = pd.health(members=desired_replicas(round_.tc, "pd"))
-    others = [member for member in members if not is_of(round_, member.name, name)]
-    if hold := _without_quorum(round_, name, others, len(members)):
+    pd, name = api_clients.pd(ctx), pod.metadata.name
+    members = pd.health(members=desired_replicas(ctx.tc, "pd"))
+    others = [member for member in members if not is_of(ctx, member.name, name)]
+    if hold := _without_quorum(ctx, name, others, len(members)):
         return hold
     healthy = [member for member in others if member.healthy]
-    if loading := _loading(round_, healthy):
+    if loading := _loading(ctx, healthy):
         return loading
     leader = pd.leader().name
-    if not is_of(round_, leader, name):
+    if not is_of(ctx, leader, name):
         return None
-    return _transfer(round_, pd, name, healthy)
+    return _transfer(ctx, pd, name, healthy)
 
 
-def _relieve(round_: Round, pod: str) -> Waiting | None:
+def _prepare_unready(ctx: ReconcileContext, pod: str) -> Waiting | None:
     """A pod that is not Ready may be needed for the quorum all the same (I9), or lead (I12)."""
-    if not round_.status.pd.synced:
+    if not ctx.status.pd.synced:
         return None
-    pd = reach.pd(round_)
-    members = pd.health(members=desired_replicas(round_.tc, "pd"))
-    others = [member for member in members if not is_of(round_, member.name, pod)]
+    pd = api_clients.pd(ctx)
+    members = pd.health(members=desired_replicas(ctx.tc, "pd"))
+    others = [member for member in members if not is_of(ctx, member.name, pod)]
     is_healthy = any(member.healthy for member in members if member not in others)
     # two members are no quorum without one of them: then what is broken is put right all the same
-    if is_healthy and isinstance(needed := _without_quorum(round_, pod, others, len(members)), Waiting):
+    if is_healthy and isinstance(needed := _without_quorum(ctx, pod, others, len(members)), Waiting):
         return needed
-    if not is_of(round_, pd.leader().name, pod):
+    if not is_of(ctx, pd.leader().name, pod):
         return None
-    return _transfer(round_, pd, pod, [member for member in others if member.healthy])
+    return _transfer(ctx, pd, pod, [member for member in others if member.healthy])
 
 
-def _finish(round_: Round) -> Waiting | None:
-    if not predicates.in_phase(round_.tc, "pd", UPGRADE) or not round_.status.pd.synced:
+def _finish(ctx: ReconcileContext) -> Waiting | None:
+    if not predicates.in_phase(ctx.tc, "pd", UPGRADE) or not ctx.status.pd.synced:
         return None
-    return _loading(round_, reach.pd(round_).health(members=desired_replicas(round_.tc, "pd")))
+    return _loading(ctx, api_clients.pd(ctx).health(members=desired_replicas(ctx.tc, "pd")))
 
 
-def _forced(round_: Round) -> bool:
+def _forced(ctx: ReconcileContext) -> bool:
     """Whether PD's pods are restarted though PD does not tell its members (6.1 step 11)."""
-    pd = round_.status.pd
-    if pd.synced or isinstance(round_.observations.get("pd"), Done):
+    pd = ctx.status.pd
+    if pd.synced or isinstance(ctx.observations.get("pd"), Done):
         return False
-    alone = predicates.actual_replicas(round_.tc, "pd") < 2 and not pd.peer_members
-    return alone or round_.tc.metadata.annotations.get(labels.FORCE_UPGRADE) == "true"
+    alone = predicates.actual_replicas(ctx.tc, "pd") < 2 and not pd.peer_members
+    return alone or ctx.tc.metadata.annotations.get(labels.FORCE_UPGRADE) == "true"
 
 
-def _without_quorum(round_: Round, pod: str, others: list[Health], total: int) -> Hold | None:
+def _without_quorum(ctx: ReconcileContext, pod: str, others: list[Health], total: int) -> Hold | None:
     """What keeps the others from being a quorum; a single PD has none to lose (7.3 BETTER)."""
     healthy = sum(member.healthy for member in others)
     wanted = total // 2 + 1
-    if total <= 1 or healthy >= wanted or _opted_out(round_):
+    if total <= 1 or healthy >= wanted or _opted_out(ctx):
         return None
     what = f"without {pod}, {healthy} of PD's {total} members are healthy, and a quorum is {wanted}"
     if len(others) >= wanted:
         ill = ", ".join(member.name or "a member that never started" for member in others if not member.healthy)
-        return Waiting("PDQuorum", f"{what}: waiting for {ill}", next_look_at_walk(round_, "pd"))
+        return Waiting("PDQuorum", f"{what}: waiting for {ill}", next_look_at_walk(ctx, "pd"))
     way_out = f'scale PD to 3, or set the annotation {labels.PD_CHECK_QUORUM_BEFORE_UPGRADE}: "false"'
-    return Refused("PDQuorum", f"{what}: {way_out}", next_look_at_walk(round_, "pd"))
+    return Refused("PDQuorum", f"{what}: {way_out}", next_look_at_walk(ctx, "pd"))
 
 
-def _opted_out(round_: Round) -> bool:
-    return round_.tc.metadata.annotations.get(labels.PD_CHECK_QUORUM_BEFORE_UPGRADE) == "false"
+def _opted_out(ctx: ReconcileContext) -> bool:
+    return ctx.tc.metadata.annotations.get(labels.PD_CHECK_QUORUM_BEFORE_UPGRADE) == "false"
 
 
-def _loading(round_: Round, members: list[Health] | tuple[Health, ...]) -> Waiting | None:
+def _loading(ctx: ReconcileContext, members: list[Health] | tuple[Health, ...]) -> Waiting | None:
     """The first of our members that has not loaded its regions yet; peers are none of our restarts."""
-    book = address_book(round_.tc)
+    book = address_book(ctx.tc)
     for member in members:
         url = member.client_urls[0] if member.client_urls else ""
-        if book.ordinal_of("pd", url) is not None and not reach.pd_member(round_, url).ready():
+        if book.ordinal_of("pd", url) is not None and not api_clients.pd_member(ctx, url).ready():
             what = f"waiting until {member.name} has loaded its regions"
-            return Waiting("PDLoading", what, next_look_at_walk(round_, "pd"))
+            return Waiting("PDLoading", what, next_look_at_walk(ctx, "pd"))
     return None
 
 
-def _transfer(round_: Round, pd: PDClient, pod: str, healthy: list[Health]) -> Waiting | None:
+def _transfer(ctx: ReconcileContext, pd: PDClient, pod: str, healthy: list[Health]) -> Waiting | None:
     """Move the leader away and wait until PD reports another; a PD without other healthy members goes as it is."""
-    target = successor(round_, pod, healthy)
+    target = successor(ctx, pod, healthy)
     if target is None:
         return None
     pd.transfer_leader(target)
     what = f"{pod} leads PD: waiting until {target} does"
-    return Waiting("TransferringPDLeader", what, next_look_at_walk(round_, "pd"))
+    return Waiting("TransferringPDLeader", what, next_look_at_walk(ctx, "pd"))
 
 
-def successor(round_: Round, pod: str, healthy: list[Health]) -> str | None:
+def successor(ctx: ReconcileContext, pod: str, healthy: list[Health]) -> str | None:
     """The highest above the pod, which is restarted already, else the lowest below it, which is last, else a peer."""
-    book, own = address_book(round_.tc), ordinal_of(pod)
+    book, own = address_book(ctx.tc), ordinal_of(pod)
     ordinals: dict[int, str] = {}
     peers: list[str] = []
     for member in healthy:
@@ -128,9 +128,11 @@ def successor(round_: Round, pod: str, healthy: list[Health]) -> str | None:
     return peers[0] if peers else None
 
 
-def is_of(round_: Round, member: str, pod: str) -> bool:
+def is_of(ctx: ReconcileContext, member: str, pod: str) -> bool:
     """Whether a member's name is that of a pod, in either form (F24)."""
-    return member.lower() in (pod.lower(), pd_member_name(round_.tc, pod).lower())
+    return member.lower() in (pod.lower(), pd_member_name(ctx.tc, pod).lower())
 
 
-ROLLING = Rolling(_blocked, _settling, _prepare, excused, finish=_finish, relieve=_relieve, forced=_forced)
+ROLLING = Rolling(
+    _blocked, _unmet_condition, _prepare, ignored_pods, finish=_finish, prepare_unready=_prepare_unready, forced=_forced
+)

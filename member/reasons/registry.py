@@ -307,7 +307,7 @@ _SCALING: Mapping[str, Reason] = {
         "It removes nothing. What was begun of it is taken back.",
         "Raise the replicas again. To go on: lower PD's `max-replicas` first, or remove what the message names.",
     ),
-    "VolumeInTheWay": Reason(
+    "StalePVC": Reason(
         "A new pod would start on the volume claim of an earlier one.",
         "A claim that a scale-in left is deleted first, and waited for. One that nobody has given up stays.",
         "If `Progressing` is False: look at the data of the claim that the message names, then "
@@ -417,7 +417,7 @@ _FAILING_OVER: Mapping[str, Reason] = {
 }
 
 _COMMANDS: Mapping[str, Reason] = {
-    "PodsTakeTurns": Reason(
+    "AnotherPodRestarting": Reason(
         "Another TiKV pod is being evicted and restarted by command.",
         "It begins with this one when that one is back.",
         _PATIENCE,
@@ -482,9 +482,9 @@ _PASSING: Mapping[str, Reason] = {
         _AT_ONCE,
         _PATIENCE,
     ),
-    "Unseen": Reason("The operator's view does not show its StatefulSet yet.", _AT_ONCE, _PATIENCE),
+    "CacheOutdated": Reason("The operator's view does not show its StatefulSet yet.", _AT_ONCE, _PATIENCE),
     "ClusterDeleted": Reason(
-        "The TidbCluster was deleted in the middle of a round.",
+        "The TidbCluster was deleted in the middle of a reconcile.",
         "It writes nothing more; Kubernetes removes what belongs to it. Volumes stay.",
         _NOTHING,
     ),

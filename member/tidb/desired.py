@@ -7,18 +7,18 @@ from apis.tidbcluster import TidbCluster, TiDBServiceSpec, TiDBSpec
 from apis.toml import Table
 from dataplane.addresses import TIDB_SERVER_PORT, TIDB_STATUS_PORT
 from kube.objects import Json
-from member import pod, probes, volumes
-from member import statefulset as stateful_sets
-from member.configmap import CONFIG_FILE, STARTUP_SCRIPT, Content
 from member.naming import (
     cluster_secret,
     peer_service,
     tidb_auth_token_secret,
     tidb_server_secret,
 )
-from member.script_options import tidb_options
-from member.services import end_user, peer, port
+from member.objects import pod, probes, volumes
+from member.objects import stateful_set as stateful_sets
+from member.objects.config_map import CONFIG_FILE, STARTUP_SCRIPT, Content
+from member.objects.services import end_user, peer, port
 from member.startscript import tidb_script
+from member.startscript.recorded_options import tidb_options
 from member.tidb import startup_probe
 from member.tidb.slow_log import slow_log
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from apis.tidbcluster import TiDBSpec
 from kube.objects import Json
-from member import volumes
+from member.objects import volumes
 
 _VOLUME = "slowlog"
 _MOUNT = volumes.mount(_VOLUME, "/var/log/tidb")

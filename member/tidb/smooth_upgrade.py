@@ -14,12 +14,12 @@ from apis.tidbcluster import TidbCluster
 from dataplane.tidb import TiDBClient
 from kube.objects import Json
 from kube.resources import TIDB_CLUSTERS
-from member import labels, reach
+from member import api_clients, labels
+from member.context import ReconcileContext
 from member.naming import pod_name
+from member.observed.status import image_of, is_rolling, stamp
 from member.outcome import Waiting
 from member.polling import next_look
-from member.round import Round
-from member.status import image_of, is_rolling, stamp
 
 _ANNOTATIONS = (
     labels.SMOOTH_UPGRADE_DDL_PAUSED,
@@ -43,10 +43,10 @@ def can_pause(source: str, target: str) -> bool:
     return within_lts or ((from_lts or old >= _FIRST) and new >= _FIRST)
 
 
-def begin(round_: Round, body: Json, desired: Json) -> Waiting | None:
+def begin(ctx: ReconcileContext, body: Json, desired: Json) -> Waiting | None:
     """Pause DDL before a template with another version goes in. Raises DataPlaneError, ApiError, TransportError."""
     source, target = (version_of(image_of(tree, "tidb")) for tree in (body, desired))
-    marks, server = _marks(round_.tc), _server(round_)
+    marks, server = _marks(ctx.tc), _server(ctx)
     wanted = {
         labels.SMOOTH_UPGRADE_DDL_PAUSED: "true",
         labels.SMOOTH_UPGRADE_SOURCE_VERSION: source,
@@ -57,51 +57,51 @@ def begin(round_: Round, body: Json, desired: Json) -> Waiting | None:
         # where none serves, nobody runs DDL, and none must wait to be healed (F11)
         return None
     if marks and not is_this:
-        _end(round_, server)
+        _end(ctx, server)
         return Waiting("ResumingDDL", "another upgrade begins: DDL goes on before it is paused again")
     if labels.SMOOTH_UPGRADE_STARTED_AT in marks or not can_pause(source, target):
         return None
     # also what the cache shows already: the write fails if that is an old view
-    _write(round_, wanted)
+    _write(ctx, wanted)
     server.start_upgrade()
-    _write(round_, {**wanted, labels.SMOOTH_UPGRADE_STARTED_AT: stamp(round_.doors.clock.wall())})
+    _write(ctx, {**wanted, labels.SMOOTH_UPGRADE_STARTED_AT: stamp(ctx.deps.clock.wall())})
     return None
 
 
-def finish(round_: Round) -> Waiting | None:
+def finish(ctx: ReconcileContext) -> Waiting | None:
     """Let DDL go on when all servers run the newest template and are healthy (I39). Raises as `begin`."""
-    if not _marks(round_.tc):
+    if not _marks(ctx.tc):
         return None
-    live, server = round_.stateful_set("tidb"), _server(round_)
-    settled = live is not None and not is_rolling(live.decode()) and predicates.tidb_all_members_ready(round_.tc)
+    live, server = ctx.stateful_set("tidb"), _server(ctx)
+    settled = live is not None and not is_rolling(live.decode()) and predicates.tidb_all_members_ready(ctx.tc)
     if server is None or not settled:
         what = "DDL is paused until all servers are upgraded and healthy"
-        return Waiting("DDLPaused", what, next_look(round_, "tidb"))
-    _end(round_, server)
+        return Waiting("DDLPaused", what, next_look(ctx, "tidb"))
+    _end(ctx, server)
     return None
 
 
-def _end(round_: Round, server: TiDBClient) -> None:
+def _end(ctx: ReconcileContext, server: TiDBClient) -> None:
     server.finish_upgrade()
-    _write(round_, {})
+    _write(ctx, {})
 
 
-def _server(round_: Round) -> TiDBClient | None:
+def _server(ctx: ReconcileContext) -> TiDBClient | None:
     """The healthy server of the lowest ordinal."""
-    members, tc = round_.status.tidb.members, round_.tc
+    members, tc = ctx.status.tidb.members, ctx.tc
     names = (pod_name(tc, "tidb", ordinal) for ordinal in desired_ordinals(tc, "tidb"))
     healthy = (name for name in names if name in members and members[name].health)
-    return next((reach.tidb(round_, name) for name in healthy), None)
+    return next((api_clients.tidb(ctx, name) for name in healthy), None)
 
 
 def _marks(tc: TidbCluster) -> Mapping[str, str]:
     return {key: value for key, value in tc.metadata.annotations.items() if key in _ANNOTATIONS}
 
 
-def _write(round_: Round, marks: Mapping[str, str]) -> None:
+def _write(ctx: ReconcileContext, marks: Mapping[str, str]) -> None:
     """Put these annotations on the TidbCluster in place of those that are there; the spec is not touched (I30)."""
-    meta = round_.owner.metadata
+    meta = ctx.owner.metadata
     identity = {"uid": meta.uid, "resourceVersion": meta.resource_version}
     annotations = {key: marks.get(key) for key in _ANNOTATIONS if key in marks or key in meta.annotations}
     body = {"metadata": identity | {"annotations": annotations}}
-    round_.owner = round_.doors.client.patch(TIDB_CLUSTERS, meta.name, meta.namespace, body)
+    ctx.owner = ctx.deps.client.patch(TIDB_CLUSTERS, meta.name, meta.namespace, body)

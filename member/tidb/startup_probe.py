@@ -2,7 +2,7 @@
 
 from apis.tidbcluster import CustomizedStartupProbe
 from kube.objects import Json
-from member import pod, volumes
+from member.objects import pod, volumes
 
 _DIRECTORY = "/var/lib/customized-startup-probe"
 

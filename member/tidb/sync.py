@@ -4,56 +4,56 @@ from apis import predicates
 from apis.tidbcluster import TidbCluster
 from kube.errors import NotFound
 from kube.resources import SECRETS
-from member import sync
+from member.context import ReconcileContext
+from member.evidence import spec_confirmed
+from member.lifecycle import component_sync
+from member.lifecycle.scale_out import ScaleOut
+from member.lifecycle.scaling import Scaling
 from member.naming import tidb_server_secret
 from member.outcome import Done, Outcome, Waiting
 from member.polling import next_look
-from member.proofs import spec_confirmed
-from member.round import Round
-from member.scale_out import ScaleOut
-from member.scaling import Scaling
 from member.tidb import desired, failover, scale_in, upgrade
 from member.tidb.status import observe
 
 __all__ = ["act", "observe"]
 
 
-def act(round_: Round) -> Outcome:
+def act(ctx: ReconcileContext) -> Outcome:
     """Bring TiDB a step closer to its spec."""
-    return sync.act(round_, _TIDB)
+    return component_sync.act(ctx, _TIDB)
 
 
-def _gate(round_: Round) -> Waiting | None:
-    spec = round_.tc.spec
-    if spec.tikv and not predicates.tikv_is_available(round_.tc):
+def _gate(ctx: ReconcileContext) -> Waiting | None:
+    spec = ctx.tc.spec
+    if spec.tikv and not predicates.tikv_is_available(ctx.tc):
         return Waiting("WaitingForTiKV", "no TiKV store is Up yet")
     if spec.recovery_mode:
         return Waiting("WaitingForRestore", "recovery mode: TiDB starts when spec.recoveryMode is false again")
-    return _missing_certificate(round_)
+    return _missing_certificate(ctx)
 
 
-def _missing_certificate(round_: Round) -> Waiting | None:
+def _missing_certificate(ctx: ReconcileContext) -> Waiting | None:
     """A pod that mounts a Secret which does not exist never starts: better not to make it (objects.md 1.4)."""
-    tidb = round_.tc.spec.tidb
-    if tidb is None or not tidb.tls_client or not tidb.tls_client.enabled or round_.stateful_set("tidb"):
+    tidb = ctx.tc.spec.tidb
+    if tidb is None or not tidb.tls_client or not tidb.tls_client.enabled or ctx.stateful_set("tidb"):
         return None
-    name = tidb_server_secret(round_.tc)
+    name = tidb_server_secret(ctx.tc)
     try:
-        data = round_.doors.client.get(SECRETS, name, round_.namespace).decode().get("data") or {}
+        data = ctx.deps.client.get(SECRETS, name, ctx.namespace).decode().get("data") or {}
     except NotFound:
         data = {}
     if missing := [key for key in ("tls.crt", "tls.key") if not data.get(key)]:
         what = f"spec.tidb.tlsClient.enabled needs Secret {name} with {' and '.join(missing)}"
-        return Waiting("MissingSecret", what, next_look(round_, "tidb"))
+        return Waiting("MissingSecret", what, next_look(ctx, "tidb"))
     return None
 
 
-def _serving(round_: Round) -> Outcome:
-    members = round_.status.tidb.members
-    if predicates.tidb_all_members_ready(round_.tc):
+def _serving(ctx: ReconcileContext) -> Outcome:
+    members = ctx.status.tidb.members
+    if predicates.tidb_all_members_ready(ctx.tc):
         return Done(f"{len(members)} of {len(members)} servers are healthy")
     ill = ", ".join(name for name, member in members.items() if not member.health)
-    return Waiting("TiDBUnhealthy", f"waiting until {ill or 'the servers'} can serve", next_look(round_, "tidb"))
+    return Waiting("TiDBUnhealthy", f"waiting until {ill or 'the servers'} can serve", next_look(ctx, "tidb"))
 
 
 def _limit(tc: TidbCluster) -> int:
@@ -66,10 +66,10 @@ _OUT = ScaleOut(
     limit=_limit,
     allowed=lambda _: None,
     is_member=lambda _round, _pod: True,
-    unused=lambda round_, _: spec_confirmed(round_),
+    unused=lambda ctx, _: spec_confirmed(ctx),
 )
 
-_TIDB = sync.Member(
+_TIDB = component_sync.Member(
     name="tidb",
     gate=_gate,
     services=desired.services,

@@ -7,13 +7,13 @@ from apis.tidbcluster import TidbCluster, TiKVSpec
 from apis.toml import Table
 from dataplane.addresses import TIKV_SERVER_PORT, TIKV_STATUS_PORT
 from kube.objects import Json
-from member import pod, probes, volumes
-from member import statefulset as stateful_sets
-from member.configmap import CONFIG_FILE, STARTUP_SCRIPT, Content
 from member.naming import cluster_client_secret, cluster_secret, peer_service
-from member.script_options import tikv_options
-from member.services import peer, port
+from member.objects import pod, probes, volumes
+from member.objects import stateful_set as stateful_sets
+from member.objects.config_map import CONFIG_FILE, STARTUP_SCRIPT, Content
+from member.objects.services import peer, port
 from member.startscript import tikv_script
+from member.startscript.recorded_options import tikv_options
 from member.tikv.log_files import log_files
 
 _TLS = "tikv-tls"

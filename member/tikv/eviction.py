@@ -16,14 +16,14 @@ from dataplane.errors import DataPlaneError
 from kube.events import WARNING
 from kube.objects import Object
 from kube.resources import PODS
-from member import labels, reach
+from member import api_clients, labels
+from member.context import ReconcileContext
+from member.lifecycle.rolling import is_available
 from member.naming import ordinal_of
+from member.observed.pods import Pod, pods_of
+from member.observed.status import stamp
 from member.outcome import Waiting
-from member.pods import Pod, pods_of
 from member.polling import look_after, look_on_progress
-from member.rolling import is_available
-from member.round import Round
-from member.status import stamp
 
 _WORTH_WAITING_FOR = 200
 """Leaders; a store that had fewer is not waited for."""
@@ -32,17 +32,17 @@ _COMMANDS = (labels.EVICT_LEADER, labels.EVICT_LEADER_FOR_RESIZE)
 """What users, and the resizer, ask for on a pod: their schedulers are theirs (13)."""
 
 
-def store_of(round_: Round, pod: str) -> TiKVStore | None:
+def store_of(ctx: ReconcileContext, pod: str) -> TiKVStore | None:
     """The store of a pod, as PD last told."""
-    return next((store for store in round_.status.tikv.stores.values() if store.pod_name == pod), None)
+    return next((store for store in ctx.status.tikv.stores.values() if store.pod_name == pod), None)
 
 
-def evict(round_: Round, pod: Object, store: TiKVStore) -> Waiting | None:
-    """Move the leaders away, a step in each round; None when none is left, or when it took too long.
+def evict(ctx: ReconcileContext, pod: Object, store: TiKVStore) -> Waiting | None:
+    """Move the leaders away, a step in each reconcile; None when none is left, or when it took too long.
 
     Raises DataPlaneError, ApiError, TransportError.
     """
-    clock, tikv = round_.doors.clock, round_.tc.spec.tikv
+    clock, tikv = ctx.deps.clock, ctx.tc.spec.tikv
     limit = duration.seconds((tikv and tikv.evict_leader_timeout) or "0s")
     if store.leader_count_before_upgrade is None:
         # this mark outlives the pod, so it must be stored before there is a scheduler
@@ -52,17 +52,17 @@ def evict(round_: Round, pod: Object, store: TiKVStore) -> Waiting | None:
     if begun is not None and begun + timedelta(seconds=limit) < clock.wall():
         # before anything is read that may not be readable (F18)
         what = f"{_sentence(pod, store, '')}: {limit:.0f} s are over, it is restarted nevertheless"
-        round_.doors.recorder.event(round_.owner, WARNING, "EvictLeaderTimeout", what)
+        ctx.deps.recorder.event(ctx.owner, WARNING, "EvictLeaderTimeout", what)
         return None
-    pd = reach.pd(round_)
+    pd = api_clients.pd(ctx)
     if begun is None or begun > clock.wall() or int(store.id) not in pd.evicting_stores():
         begun = clock.wall()
-        _mark(round_, pod, {labels.EVICT_LEADER_BEGIN_TIME: stamp(begun)})
+        _mark(ctx, pod, {labels.EVICT_LEADER_BEGIN_TIME: stamp(begun)})
         pd.begin_evict_leaders(int(store.id))
     until = f", timeout at {stamp(begun + timedelta(seconds=limit))}"
     age = (clock.wall() - begun).total_seconds()
     try:
-        left = reach.tikv(round_, pod.metadata.name).leader_count()
+        left = api_clients.tikv(ctx, pod.metadata.name).leader_count()
     except DataPlaneError as error:
         return Waiting("EvictingLeaders", f"{_sentence(pod, store, until)}; it does not tell: {error}", look_after(age))
     if left == 0:
@@ -71,15 +71,13 @@ def evict(round_: Round, pod: Object, store: TiKVStore) -> Waiting | None:
     return Waiting("EvictingLeaders", _sentence(pod, store, until), again)
 
 
-def resume(round_: Round, selected: str) -> Waiting | None:
+def resume(ctx: ReconcileContext, selected: str) -> Waiting | None:
     """End the evictions that we began and that are not wanted any more: of every pod that serves, but `selected`.
 
     A pod that is not Ready for long enough, or whose store is not Up, keeps its scheduler until it is (F15, F20).
     Raises as `evict`.
     """
-    waits = [
-        wait for pod, store in _owed(round_) if pod.metadata.name != selected and (wait := _end(round_, pod, store))
-    ]
+    waits = [wait for pod, store in _owed(ctx) if pod.metadata.name != selected and (wait := _end(ctx, pod, store))]
     return waits[0] if waits else None
 
 
@@ -91,37 +89,37 @@ def coming_back(store: TiKVStore) -> str:
     return f"leads regions again: {store.leader_count} now, {before} before"
 
 
-def _owed(round_: Round) -> Iterator[tuple[Object, TiKVStore]]:
+def _owed(ctx: ReconcileContext) -> Iterator[tuple[Object, TiKVStore]]:
     """The pods that serve, are to stay, and bear a mark of ours."""
-    tikv, wanted = round_.status.tikv, desired_replicas(round_.tc, "tikv")
+    tikv, wanted = ctx.status.tikv, desired_replicas(ctx.tc, "tikv")
     if not tikv.synced:
         return
-    for pod in pods_of(round_, "tikv"):
+    for pod in pods_of(ctx, "tikv"):
         name, annotations = pod.metadata.name, pod.metadata.annotations
-        store = store_of(round_, name)
+        store = store_of(ctx, name)
         if store is None or store.state != predicates.STORE_UP or ordinal_of(name) >= wanted:
             continue
         if store.leader_count_before_upgrade is None and labels.EVICT_LEADER_BEGIN_TIME not in annotations:
             continue
         if name in tikv.evict_leader or any(command in annotations for command in _COMMANDS):
             continue
-        if not pod.metadata.deletion_timestamp and is_available(round_, "tikv", pod.decode_as(Pod)):
+        if not pod.metadata.deletion_timestamp and is_available(ctx, "tikv", pod.decode_as(Pod)):
             yield pod, store
 
 
-def _end(round_: Round, pod: Object, store: TiKVStore) -> Waiting | None:
+def _end(ctx: ReconcileContext, pod: Object, store: TiKVStore) -> Waiting | None:
     """Let the leaders come back, and forget that they were away when enough of them are there."""
-    annotations, now = pod.metadata.annotations, round_.doors.clock.wall()
+    annotations, now = pod.metadata.annotations, ctx.deps.clock.wall()
     ended = _time(annotations.get(labels.TIKV_EVICT_LEADER_END_AT, ""))
     if ended is None or labels.EVICT_LEADER_BEGIN_TIME in annotations:
-        reach.pd(round_).end_evict_leaders(int(store.id))
+        api_clients.pd(ctx).end_evict_leaders(int(store.id))
         ended = now
     age = (now - ended).total_seconds()
-    if _are_back(store) or age >= _patience(round_):
-        _mark(round_, pod, {})
+    if _are_back(store) or age >= _patience(ctx):
+        _mark(ctx, pod, {})
         store.leader_count_before_upgrade = None
         return None
-    _mark(round_, pod, {labels.TIKV_EVICT_LEADER_END_AT: stamp(ended)})
+    _mark(ctx, pod, {labels.TIKV_EVICT_LEADER_END_AT: stamp(ended)})
     return Waiting("LeadersComingBack", f"waiting until {pod.metadata.name} {coming_back(store)}", look_after(age))
 
 
@@ -130,19 +128,19 @@ def _are_back(store: TiKVStore) -> bool:
     return before < _WORTH_WAITING_FOR or store.leader_count >= before * 2 // 3
 
 
-def _patience(round_: Round) -> float:
-    tikv = round_.tc.spec.tikv
+def _patience(ctx: ReconcileContext) -> float:
+    tikv = ctx.tc.spec.tikv
     return duration.seconds((tikv and tikv.wait_leader_transfer_back_timeout) or "0s")
 
 
-def _mark(round_: Round, pod: Object, marks: Mapping[str, str]) -> None:
+def _mark(ctx: ReconcileContext, pod: Object, marks: Mapping[str, str]) -> None:
     """Give a pod these marks of an eviction and no other."""
     ours = (labels.EVICT_LEADER_BEGIN_TIME, labels.TIKV_EVICT_LEADER_END_AT)
     meta = pod.metadata
     before = {key: value for key, value in meta.annotations.items() if key in ours}
     identity = {"name": meta.name, "namespace": meta.namespace}
     desired = {"apiVersion": "v1", "kind": "Pod", "metadata": identity | {"annotations": dict(marks)}}
-    round_.doors.applier.apply(PODS, desired, pod, applied={"metadata": {"annotations": before}})
+    ctx.deps.applier.apply(PODS, desired, pod, applied={"metadata": {"annotations": before}})
 
 
 def _time(text: str) -> datetime | None:

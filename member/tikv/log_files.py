@@ -7,7 +7,7 @@ from apis import images
 from apis.accessor import component
 from apis.tidbcluster import TidbCluster, TiKVSpec
 from kube.objects import Json
-from member import volumes
+from member.objects import volumes
 
 _DATA_MOUNT = volumes.mount("tikv", "/var/lib/tikv")
 

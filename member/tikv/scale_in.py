@@ -9,15 +9,15 @@ from apis import predicates
 from apis.tidbcluster import TidbCluster
 from dataplane.errors import Conflict, NotBootstrapped
 from dataplane.pd import DOWN, OFFLINE, UP, PDClient, Store
-from member import reach
-from member.departure import Departure
+from member import api_clients
+from member.context import ReconcileContext
+from member.evidence import Evidence, no_store, spec_confirmed, store_gone
+from member.lifecycle.pod_removal import PodRemoval
+from member.lifecycle.scale_in import ScaleIn
 from member.naming import address_book
+from member.observed.pods import Pod
 from member.outcome import Refused, Waiting
-from member.pods import Pod
 from member.polling import next_look
-from member.proofs import Proof, no_store, spec_confirmed, store_gone
-from member.round import Round
-from member.scale_in import ScaleIn
 from member.tikv.stores import own_stores
 
 _EVICTION = 300.0
@@ -76,101 +76,101 @@ def next_step(store: Store, pod: str, others_up: int, max_replicas: int, waited:
     return TakeOffline()
 
 
-def _leave(leaving: Departure) -> Proof | Waiting | Refused:
-    round_ = leaving.round_
-    if not predicates.is_synced(round_.tc, "tikv"):
-        return _unknown(round_)
-    pd = reach.pd(round_)
+def _drain(removal: PodRemoval) -> Evidence | Waiting | Refused:
+    ctx = removal.ctx
+    if not predicates.is_synced(ctx.tc, "tikv"):
+        return _unknown(ctx)
+    pd = api_clients.pd(ctx)
     stores = _stores(pd)
-    own = own_stores(round_, stores, leaving.ordinal)
+    own = own_stores(ctx, stores, removal.ordinal)
     if len(own) > 1 or any(not store.complete for store in own):
         ids = ", ".join(str(store.id) for store in own)
-        return Waiting("StoresUnknown", f"PD tells no single store of {leaving.name} but {ids}", _soon(round_))
-    return _give_up(leaving, pd, own[0], stores) if own else _without_store(leaving, pd)
+        return Waiting("StoresUnknown", f"PD tells no single store of {removal.name} but {ids}", _soon(ctx))
+    return _give_up(removal, pd, own[0], stores) if own else _without_store(removal, pd)
 
 
-def _give_up(leaving: Departure, pd: PDClient, store: Store, stores: Sequence[Store]) -> Waiting | Refused:
-    round_, name = leaving.round_, leaving.name
-    others_up = _others_up(round_, stores, store, leaving.ordinal)
-    step = next_step(store, name, others_up, pd.config().max_replicas, _waited(leaving))
+def _give_up(removal: PodRemoval, pd: PDClient, store: Store, stores: Sequence[Store]) -> Waiting | Refused:
+    ctx, name = removal.ctx, removal.name
+    others_up = _others_up(ctx, stores, store, removal.ordinal)
+    step = next_step(store, name, others_up, pd.config().max_replicas, _waited(removal))
     match step:
         case Wait(what):
-            return Waiting("ScalingIn", what, _soon(round_))
+            return Waiting("ScalingIn", what, _soon(ctx))
         case Refuse(why):
-            if leaving.begun:
-                _keep(leaving, pd, store)
+            if removal.begun:
+                _keep(removal, pd, store)
             return Refused("FailedScaleIn", why)
         case Evict():
-            leaving.note(store.id)
+            removal.note(store.id)
             if store.id not in pd.evicting_stores():
                 pd.begin_evict_leaders(store.id)
             what = f"store {store.id} of {name} has {store.leader_count} region leaders left to move away"
-            return Waiting("ScalingIn", what, _soon(round_))
+            return Waiting("ScalingIn", what, _soon(ctx))
         case TakeOffline():
-            return _take_offline(leaving, pd, store)
+            return _take_offline(removal, pd, store)
 
 
-def _take_offline(leaving: Departure, pd: PDClient, store: Store) -> Waiting | Refused:
-    round_ = leaving.round_
-    if not spec_confirmed(round_):
-        return Waiting("SpecChanged", "waiting until the cache shows the TidbCluster as it is", _soon(round_))
-    leaving.note(store.id)
+def _take_offline(removal: PodRemoval, pd: PDClient, store: Store) -> Waiting | Refused:
+    ctx = removal.ctx
+    if not spec_confirmed(ctx):
+        return Waiting("SpecChanged", "waiting until the cache shows the TidbCluster as it is", _soon(ctx))
+    removal.note(store.id)
     try:
         pd.delete_store(store.id, address=store.address)
     except Conflict as error:
-        return Refused("FailedScaleIn", f"PD keeps store {store.id} of {leaving.name}: {error}", _ASK_AGAIN)
-    what = f"store {store.id} of {leaving.name} goes Offline: {store.region_count} regions left to move"
-    return Waiting("ScalingIn", what, _soon(round_))
+        return Refused("FailedScaleIn", f"PD keeps store {store.id} of {removal.name}: {error}", _ASK_AGAIN)
+    what = f"store {store.id} of {removal.name} goes Offline: {store.region_count} regions left to move"
+    return Waiting("ScalingIn", what, _soon(ctx))
 
 
-def _without_store(leaving: Departure, pd: PDClient) -> Proof | Waiting:
+def _without_store(removal: PodRemoval, pd: PDClient) -> Evidence | Waiting:
     """What is left to do for a pod whose store is Tombstone, or that never had one."""
-    round_, known = leaving.round_, leaving.store_id
+    ctx, known = removal.ctx, removal.store_id
     if known is None:
-        return _unregistered(leaving)
-    gone = store_gone(round_, known, "") and no_store(round_, "tikv", leaving.name)
+        return _unregistered(removal)
+    gone = store_gone(ctx, known, "") and no_store(ctx, "tikv", removal.name)
     if gone is None:
-        return _unknown(round_)
+        return _unknown(ctx)
     if known in pd.evicting_stores():
         pd.end_evict_leaders(known)
     return gone
 
 
-def _unregistered(leaving: Departure) -> Proof | Waiting:
+def _unregistered(removal: PodRemoval) -> Evidence | Waiting:
     """A pod that does not run registers no store; one that does gets some time for it (F12)."""
-    round_ = leaving.round_
-    pod = leaving.pod.decode_as(Pod) if leaving.pod else None
+    ctx = removal.ctx
+    pod = removal.pod.decode_as(Pod) if removal.pod else None
     if pod is not None and pod.status.phase == "Running":
-        leaving.note()
-        since = leaving.since or round_.doors.clock.wall()
-        if leaving.pod and not pod.is_ready and leaving.pod.metadata.creation_timestamp:
-            since = min(since, datetime.fromisoformat(leaving.pod.metadata.creation_timestamp))
-        left = _REGISTRATION - _age(round_, since)
+        removal.note()
+        since = removal.since or ctx.deps.clock.wall()
+        if removal.pod and not pod.is_ready and removal.pod.metadata.creation_timestamp:
+            since = min(since, datetime.fromisoformat(removal.pod.metadata.creation_timestamp))
+        left = _REGISTRATION - _age(ctx, since)
         if left > 0:
-            what = f"{leaving.name} runs but has no store; it goes unless one registers within {left:.0f} s"
-            return Waiting("ScalingIn", what, min(_soon(round_), left))
-    return no_store(round_, "tikv", leaving.name) or _unknown(round_)
+            what = f"{removal.name} runs but has no store; it goes unless one registers within {left:.0f} s"
+            return Waiting("ScalingIn", what, min(_soon(ctx), left))
+    return no_store(ctx, "tikv", removal.name) or _unknown(ctx)
 
 
-def _stay(staying: Departure) -> Proof | Waiting | None:
+def _cancel(removal: PodRemoval) -> Evidence | Waiting | None:
     """Keep a store that was about to leave, unless it is Tombstone: then its data can't serve again (F36)."""
-    round_ = staying.round_
-    if not predicates.is_synced(round_.tc, "tikv"):
-        return _unknown(round_)
-    pd = reach.pd(round_)
-    own = own_stores(round_, _stores(pd), staying.ordinal)
+    ctx = removal.ctx
+    if not predicates.is_synced(ctx.tc, "tikv"):
+        return _unknown(ctx)
+    pd = api_clients.pd(ctx)
+    own = own_stores(ctx, _stores(pd), removal.ordinal)
     if not own:
-        return no_store(round_, "tikv", staying.name) or _unknown(round_)
+        return no_store(ctx, "tikv", removal.name) or _unknown(ctx)
     for store in own:
-        _keep(staying, pd, store)
+        _keep(removal, pd, store)
     return None
 
 
-def _keep(staying: Departure, pd: PDClient, store: Store) -> None:
+def _keep(removal: PodRemoval, pd: PDClient, store: Store) -> None:
     if store.state_name == OFFLINE:
         pd.restore_store(store.id, address=store.address)
     pd.end_evict_leaders(store.id)
-    staying.clear()
+    removal.clear()
 
 
 def _stores(pd: PDClient) -> tuple[Store, ...]:
@@ -180,28 +180,28 @@ def _stores(pd: PDClient) -> tuple[Store, ...]:
         return ()
 
 
-def _others_up(round_: Round, stores: Sequence[Store], store: Store, ordinal: int) -> int:
+def _others_up(ctx: ReconcileContext, stores: Sequence[Store], store: Store, ordinal: int) -> int:
     """The TiKV stores, those of peers included, that are Up and stay when this one and those above it have left."""
-    book = address_book(round_.tc)
+    book = address_book(ctx.tc)
     up = [each for each in stores if each.state_name == UP and not each.is_tiflash and each.id != store.id]
     ordinals = [book.ordinal_of("tikv", each.address) for each in up]
     return sum(each is None or each < ordinal for each in ordinals)
 
 
-def _waited(leaving: Departure) -> float:
-    return _age(leaving.round_, leaving.since) if leaving.since else 0.0
+def _waited(removal: PodRemoval) -> float:
+    return _age(removal.ctx, removal.since) if removal.since else 0.0
 
 
-def _age(round_: Round, since: datetime) -> float:
-    return (round_.doors.clock.wall() - since).total_seconds()
+def _age(ctx: ReconcileContext, since: datetime) -> float:
+    return (ctx.deps.clock.wall() - since).total_seconds()
 
 
-def _soon(round_: Round) -> float:
-    return next_look(round_, "tikv")
+def _soon(ctx: ReconcileContext) -> float:
+    return next_look(ctx, "tikv")
 
 
-def _unknown(round_: Round) -> Waiting:
-    return Waiting("StoresUnknown", "TiKV is scaled in when PD tells its stores", _soon(round_))
+def _unknown(ctx: ReconcileContext) -> Waiting:
+    return Waiting("StoresUnknown", "TiKV is scaled in when PD tells its stores", _soon(ctx))
 
 
 def _limit(tc: TidbCluster) -> int:
@@ -209,4 +209,4 @@ def _limit(tc: TidbCluster) -> int:
     return (policy.scale_in_parallelism if policy else None) or 1
 
 
-SCALE_IN = ScaleIn(_limit, _leave, _stay)
+SCALE_IN = ScaleIn(_limit, _drain, _cancel)

@@ -6,34 +6,34 @@ from apis.shared import TiKVStore
 from apis.tidbcluster import TidbCluster, TiKVStatus
 from dataplane.errors import DataPlaneError, NotBootstrapped
 from dataplane.pd import Store
-from member import reach
+from member import api_clients
+from member.context import ReconcileContext
 from member.naming import address_book
+from member.observed.status import observe_pods, transition_time
 from member.outcome import Done, Failed, Outcome, Waiting
-from member.round import Round
-from member.status import observe_pods, transition_time
-from member.tikv.failover import excused
+from member.tikv.failover import ignored_pods
 
 _TOLERANCE = 0.1
 
 
-def observe(round_: Round) -> Outcome:
+def observe(ctx: ReconcileContext) -> Outcome:
     """Bring `status.tikv` up to date. PD is not asked when it did not answer for itself."""
-    if round_.tc.spec.tikv is None:
+    if ctx.tc.spec.tikv is None:
         return Done()
-    status = round_.status.tikv
+    status = ctx.status.tikv
     status.synced = False
-    if observe_pods(round_, "tikv", status, excused(round_)) is None:
+    if observe_pods(ctx, "tikv", status, ignored_pods(ctx)) is None:
         return Done()
-    if round_.tc.spec.pd is not None and not round_.status.pd.synced:
+    if ctx.tc.spec.pd is not None and not ctx.status.pd.synced:
         return Waiting("PDNotAnswering", "the stores are unknown while PD does not answer")
-    outcome = _ask(round_, status)
+    outcome = _ask(ctx, status)
     status.synced = isinstance(outcome, Done)
     return outcome
 
 
-def _ask(round_: Round, status: TiKVStatus) -> Outcome:
+def _ask(ctx: ReconcileContext, status: TiKVStatus) -> Outcome:
     try:
-        pd = reach.pd(round_)
+        pd = api_clients.pd(ctx)
         stores, tombstones = pd.stores(), pd.tombstone_stores()
     except NotBootstrapped:
         status.boot_strapped = False
@@ -44,28 +44,28 @@ def _ask(round_: Round, status: TiKVStatus) -> Outcome:
     if not stores and (lost := [each for each in status.stores if each not in gone]):
         # absence is no evidence (R19): what is remembered of them, such as an eviction, must not go with it
         return Failed("StoresUnknown", f"PD lists no store, not even {', '.join(lost)}: nothing is decided on that")
-    round_.stores = stores
-    _set_stores(round_, status, stores)
-    now = round_.doors.clock.wall()
+    ctx.stores = stores
+    _set_stores(ctx, status, stores)
+    now = ctx.deps.clock.wall()
     status.tombstone_stores = {
         str(store.id): _store(store, status.tombstone_stores.get(str(store.id)), now)
         for store in tombstones
-        if store.complete and _is_own(round_.tc, store)
+        if store.complete and _is_own(ctx.tc, store)
     }
     status.boot_strapped = True
     return Done()
 
 
-def _set_stores(round_: Round, status: TiKVStatus, stores: tuple[Store, ...]) -> None:
+def _set_stores(ctx: ReconcileContext, status: TiKVStatus, stores: tuple[Store, ...]) -> None:
     """Sort stores into ours and others'; one is ours by its address and by not being TiFlash (F31)."""
-    now = round_.doors.clock.wall()
+    now = ctx.deps.clock.wall()
     before = status.peer_stores | status.stores
     status.stores, status.peer_stores = {}, {}
     for store in stores:
         if not store.complete or store.is_tiflash:
             continue
         record = _store(store, before.get(str(store.id)), now)
-        (status.stores if _is_own(round_.tc, store) else status.peer_stores)[record.id] = record
+        (status.stores if _is_own(ctx.tc, store) else status.peer_stores)[record.id] = record
 
 
 def _is_own(tc: TidbCluster, store: Store) -> bool:

@@ -3,22 +3,22 @@
 from collections.abc import Sequence
 
 from dataplane.pd import UP, Store
+from member.context import ReconcileContext
 from member.naming import address_book
-from member.round import Round
 
 
-def own_stores(round_: Round, stores: Sequence[Store], ordinal: int) -> list[Store]:
+def own_stores(ctx: ReconcileContext, stores: Sequence[Store], ordinal: int) -> list[Store]:
     """The stores of a pod: by their address, and by not being TiFlash (F31)."""
-    book = address_book(round_.tc)
+    book = address_book(ctx.tc)
     return [each for each in stores if not each.is_tiflash and book.ordinal_of("tikv", each.address) == ordinal]
 
 
-def not_up(round_: Round, stores: Sequence[Store], besides: int) -> str:
+def not_up(ctx: ReconcileContext, stores: Sequence[Store], besides: int) -> str:
     """The stores, TiFlash's and peers' too, that PD does not call Up (F13), in words; empty when there are none.
 
     Those that failover has given up do not count.
     """
-    given_up = {record.store_id for record in round_.status.tikv.failure_stores.values()}
+    given_up = {record.store_id for record in ctx.status.tikv.failure_stores.values()}
     return ", ".join(
         f"store {store.id} ({store.address}) is {store.state_name if store.complete else 'unknown'}"
         for store in stores

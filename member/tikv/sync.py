@@ -2,39 +2,39 @@
 
 from apis import predicates
 from apis.tidbcluster import TidbCluster
-from member import sync
+from member.context import ReconcileContext
+from member.evidence import no_store
 from member.labels import TIKV_VOLUMES_READY
+from member.lifecycle import component_sync
+from member.lifecycle.scale_out import ScaleOut
+from member.lifecycle.scaling import Scaling
 from member.outcome import Done, Outcome, Waiting
 from member.polling import next_look
-from member.proofs import no_store
-from member.round import Round
-from member.scale_out import ScaleOut
-from member.scaling import Scaling
 from member.tikv import desired, failover, scale_in, upgrade
 from member.tikv.status import observe
 
 __all__ = ["act", "observe"]
 
 
-def act(round_: Round) -> Outcome:
+def act(ctx: ReconcileContext) -> Outcome:
     """Bring TiKV a step closer to its spec."""
-    return sync.act(round_, _TIKV)
+    return component_sync.act(ctx, _TIKV)
 
 
-def _gate(round_: Round) -> Waiting | None:
-    if not predicates.pd_is_available(round_.tc):
+def _gate(ctx: ReconcileContext) -> Waiting | None:
+    if not predicates.pd_is_available(ctx.tc):
         return Waiting("WaitingForPD", "PD has no quorum of healthy, Ready members yet")
-    if round_.tc.spec.recovery_mode and TIKV_VOLUMES_READY not in round_.tc.metadata.annotations:
+    if ctx.tc.spec.recovery_mode and TIKV_VOLUMES_READY not in ctx.tc.metadata.annotations:
         return Waiting("WaitingForVolumes", f"recovery mode: the restore has not set {TIKV_VOLUMES_READY} yet")
     return None
 
 
-def _serving(round_: Round) -> Outcome:
-    stores = round_.status.tikv.stores
-    if predicates.tikv_all_stores_ready(round_.tc):
+def _serving(ctx: ReconcileContext) -> Outcome:
+    stores = ctx.status.tikv.stores
+    if predicates.tikv_all_stores_ready(ctx.tc):
         return Done(f"{len(stores)} of {len(stores)} stores are Up")
-    again = next_look(round_, "tikv")
-    if not round_.status.tikv.boot_strapped:
+    again = next_look(ctx, "tikv")
+    if not ctx.status.tikv.boot_strapped:
         return Waiting("NotBootstrapped", "no TiKV has registered with PD yet", again)
     others = ", ".join(f"{s.pod_name} is {s.state}" for s in stores.values() if s.state != predicates.STORE_UP)
     up = sum(store.state == predicates.STORE_UP for store in stores.values())
@@ -46,25 +46,25 @@ def _limit(tc: TidbCluster) -> int:
     return (policy.scale_out_parallelism if policy else None) or 1
 
 
-def _stores_known(round_: Round) -> Waiting | None:
+def _stores_known(ctx: ReconcileContext) -> Waiting | None:
     """Whether a pod has a store is judged by what PD says now (F7)."""
-    if round_.status.tikv.synced:
+    if ctx.status.tikv.synced:
         return None
-    return Waiting("StoresUnknown", "TiKV grows when PD tells its stores", next_look(round_, "tikv"))
+    return Waiting("StoresUnknown", "TiKV grows when PD tells its stores", next_look(ctx, "tikv"))
 
 
-def _is_member(round_: Round, pod: str) -> bool:
-    return any(store.pod_name == pod for store in round_.status.tikv.stores.values())
+def _is_member(ctx: ReconcileContext, pod: str) -> bool:
+    return any(store.pod_name == pod for store in ctx.status.tikv.stores.values())
 
 
 _OUT = ScaleOut(
     limit=_limit,
     allowed=_stores_known,
     is_member=_is_member,
-    unused=lambda round_, pod: no_store(round_, "tikv", pod),
+    unused=lambda ctx, pod: no_store(ctx, "tikv", pod),
 )
 
-_TIKV = sync.Member(
+_TIKV = component_sync.Member(
     name="tikv",
     gate=_gate,
     services=desired.services,

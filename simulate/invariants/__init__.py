@@ -12,7 +12,7 @@ time counts when the faults of the plan are over. Where an invariant is about a 
 | I33 a way out of each wait | O10: every plan is at rest within its budget (`simulate.run`) |
 | I34 caches are not changed | the type: `kube.objects.Object` is bytes, each decode a fresh tree (tests/kube) |
 | I35 one at a time | `controllers.turns` and the queue with real threads (tests/controllers); here all is one thread |
-| I40 reads of idle rounds | counted over the ten resyncs, together with O9 (`simulate.run`) |
+| I40 reads of idle reconciles | counted over the ten resyncs, together with O9 (`simulate.run`) |
 
 I25 is in I21 and I22; I28's single event for each spec is tests/controllers'. Of the oracles, O4 is I1, I9-I12 and
 `o4`; O5 is `o5`; O7 is what the engine sees a sync raise; O8 is I36 and `o8`. That each pod is restarted once for each

@@ -22,12 +22,12 @@ _EVICT_TIMEOUT = 1500 * 60.0
 
 
 def i8(act: Act) -> str | None:
-    """One PD member is removed in a round; the next one when all that remain were healthy in between."""
+    """One PD member is removed in a reconcile; the next one when all that remain were healthy in between."""
     if not act.removed_member:
         return None
     before = [each for each in act.earlier if each.method == "DELETE" and "/pd/api/v1/members/" in each.path]
     if before:
-        return f"{act.call} after {before[0]} in the same round"
+        return f"{act.call} after {before[0]} in the same reconcile"
     ill = [each.name for each in act.before.members if not each.healthy and each.name != act.removed_member]
     if ill and act.before.unsettled:
         return f"{act.call} though {', '.join(ill)} was not healthy since {act.before.unsettled} was removed"

@@ -93,7 +93,7 @@ def honest(state: State) -> str | None:
 
 
 def boasted(state: State) -> Iterator[str]:
-    """I36: Ready=True of a cluster that is not; the operator needs a round to see it."""
+    """I36: Ready=True of a cluster that is not; the operator needs a reconcile to see it."""
     if state.cluster is None or not says_ready(state.cluster.get("status") or {}) or is_held(state.cluster):
         return
     for part in PARTS:
@@ -131,18 +131,18 @@ def o4(act: Act) -> str | None:
 
 
 def o5(act: Act) -> str | None:
-    """What destroys was preceded by a live read in the same round and carries a precondition."""
+    """What destroys was preceded by a live read in the same reconcile and carries a precondition."""
     call = act.call
     if call.port is Port.KUBERNETES and call.method == "DELETE":
         given = act.body.get("preconditions") or {}
         if not given.get("uid") or not given.get("resourceVersion"):
             return f"{call} without preconditions"
         if not act.read_before(str(call.target)):
-            return f"{call} without a live read of it in the same round"
+            return f"{call} without a live read of it in the same reconcile"
     if (act.removed_member or act.removed_store) and not any(
         each.port is Port.DATA_PLANE and not each.is_write for each in act.earlier
     ):
-        return f"{call} without a live read of PD in the same round"
+        return f"{call} without a live read of PD in the same reconcile"
     shrinks = act.live is not None and act.replicas[1] < act.replicas[0]
     lowers = act.live is not None and act.partition[1] < act.partition[0]
     if (shrinks or lowers) and not (act.body.get("metadata") or {}).get("resourceVersion"):

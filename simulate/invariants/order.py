@@ -57,7 +57,7 @@ def i16(act: Act) -> str | None:
 
 
 def i17(act: Act) -> str | None:
-    """Replicas change by one in a round, or by the configured parallelism."""
+    """Replicas change by one in a reconcile, or by the configured parallelism."""
     if act.live is None:
         return None
     before, after = act.replicas

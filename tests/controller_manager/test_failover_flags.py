@@ -2,7 +2,7 @@
 
 from controller_manager.flags import parse
 from controller_manager.manager import settings_of
-from member.round import FailoverSettings
+from member.context import FailoverSettings
 
 
 def test_9_1_without_flags_failover_is_on_after_five_minutes() -> None:

@@ -12,7 +12,7 @@ from kube.client import Client
 from kube.errors import NotFound
 from kube.objects import Json
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, TIDB_CLUSTERS, Resource
-from member.round import Settings
+from member.context import Settings
 from sandbox.conditions import condition, holds
 from sandbox.dataplane.pd.cluster import PdCluster
 from sandbox.world import DataPlaneWorld, World

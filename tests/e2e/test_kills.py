@@ -34,7 +34,7 @@ class _Killer:
         self.is_done = False
 
     def __call__(self, call: Call) -> None:
-        """Told of each write, before and after. Raises HungUp at a kill."""
+        """AcceptedSettings of each write, before and after. Raises HungUp at a kill."""
         if call.resource == "events":
             return
         with self._lock:

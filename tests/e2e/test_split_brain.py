@@ -54,7 +54,7 @@ class _Freezer:
         self._late: set[int] = set()
 
     def __call__(self, call: Call) -> None:
-        """Told of each write, before and after."""
+        """AcceptedSettings of each write, before and after."""
         if call.resource == "events":
             return
         if call.status:

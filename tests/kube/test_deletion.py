@@ -1,7 +1,7 @@
 import pytest
 
 from kube.client import Client
-from kube.deletion import Destroyer, Evidence
+from kube.deletion import Destroyer, LiveObject
 from kube.errors import Conflict, Forbidden, NotFound
 from kube.objects import Object
 from kube.resources import PODS
@@ -14,7 +14,7 @@ POD = {"metadata": {"name": "a", "namespace": "ns"}}
 
 def test_F5_evidence_comes_only_from_a_live_read() -> None:
     with pytest.raises(TypeError, match="observe"):
-        Evidence(object(), PODS, Object(b'{"metadata":{}}'))
+        LiveObject(object(), PODS, Object(b'{"metadata":{}}'))
 
 
 def test_F5_what_was_seen_live_is_deleted_in_the_version_that_was_seen() -> None:

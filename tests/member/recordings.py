@@ -18,9 +18,9 @@ from apis.accessor import component
 from apis.defaulting import with_defaults
 from apis.tidbcluster import TidbCluster
 from kube.objects import Json
-from member.configmap import choose_config_map, config_map
 from member.discovery import desired as discovery
 from member.naming import member_name
+from member.objects.config_map import choose_config_map, config_map
 from member.pd import desired as pd
 from member.tidb import desired as tidb
 from member.tikv import desired as tikv

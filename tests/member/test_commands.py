@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from kube.objects import Object
-from member.commands.asking import Command, commands_of, expired, is_commanded, unknown_values
+from member.commands.annotations import Command, commands_of, expired, is_commanded, unknown_values
 
 PREFIX = "tidb.pingcap.com/"
 EXPIRATION = f"{PREFIX}tikv-evict-leader-expiration-time"

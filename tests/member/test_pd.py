@@ -6,7 +6,7 @@ import pytest
 
 from apis import toml
 from apis.tidbcluster import TidbCluster
-from member.configmap import CONFIG_FILE
+from member.objects.config_map import CONFIG_FILE
 from member.pd import desired as pd
 from tests.member.clusters import TLS, TLS_CLIENT, cluster, container_of, names, pod_of
 

@@ -6,8 +6,8 @@ from typing import cast
 import pytest
 
 from kube.objects import Json
+from member.context import Dependencies, Listers, ReconcileContext, Settings
 from member.polling import look_on_progress, next_look
-from member.round import Doors, Listers, Round, Settings
 from ports.clock import FakeClock
 from tests.member.clusters import cluster
 
@@ -19,8 +19,8 @@ class _Doors:
 
 def look(clock: FakeClock, *conditions: Json) -> float:
     tc = cluster(status={"tikv": {"conditions": list(conditions)}})
-    doors = cast("Doors", _Doors(clock))
-    return next_look(Round(cast("object", None), tc, cast("Listers", None), Settings(""), doors), "tikv")  # type: ignore[arg-type]
+    deps = cast("Dependencies", _Doors(clock))
+    return next_look(ReconcileContext(cast("object", None), tc, cast("Listers", None), Settings(""), deps), "tikv")  # type: ignore[arg-type]
 
 
 def progressing(clock: FakeClock, seconds: float, status: str = "True") -> Json:

@@ -8,7 +8,7 @@ from apis import toml
 from apis.problem import InvalidField
 from apis.tidbcluster import TidbCluster
 from kube.objects import Json
-from member.configmap import CONFIG_FILE
+from member.objects.config_map import CONFIG_FILE
 from member.tidb import desired as tidb
 from tests.member.clusters import TLS, TLS_CLIENT, cluster, container_of, names, pod_of, values
 

@@ -5,7 +5,7 @@ import pytest
 from apis import toml
 from apis.problem import InvalidField
 from kube.objects import Json
-from member.configmap import CONFIG_FILE
+from member.objects.config_map import CONFIG_FILE
 from member.tikv import desired as tikv
 from tests.member.clusters import TLS, cluster, container_of, names, pod_of, values
 

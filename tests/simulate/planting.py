@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from controllers.tidbcluster import stages
+from member.context import ReconcileContext
 from member.outcome import Done, Outcome
-from member.round import Round
 from simulate.generate import generated
 from simulate.plan import Plan
 from simulate.run import Outcome as RunOutcome
@@ -33,11 +33,11 @@ def rules(plan: Plan, plant: Plant) -> set[str]:
     return {violation.rule for violation in broken(plan, plant).violations}
 
 
-def rogue(act: Callable[[Round], object], monkeypatch: pytest.MonkeyPatch) -> Plant:
+def rogue(act: Callable[[ReconcileContext], object], monkeypatch: pytest.MonkeyPatch) -> Plant:
     """A stage that does what no stage may."""
 
-    def stage(round_: Round) -> Outcome:
-        act(round_)
+    def stage(ctx: ReconcileContext) -> Outcome:
+        act(ctx)
         return Done()
 
     return lambda: monkeypatch.setattr(stages, "STAGES", (*stages.STAGES, stages.Stage("rogue", stage)))

@@ -6,9 +6,9 @@ import pytest
 
 from kube.objects import Json
 from simulate import invariants
-from simulate.calm import Calm
 from simulate.oracles import straight
 from simulate.plan import Crash, Edit, Plan, Stale
+from simulate.quiet_time import QuietTime
 from simulate.trees import difference, merged
 
 
@@ -58,7 +58,7 @@ def test_a_merge_patch_makes_one_tree_of_another() -> None:
 
 
 def test_it_is_calm_when_the_last_fault_is_over() -> None:
-    calm = Calm([Stale(at=10.0, seconds=20.0), Crash(write=3, seconds=5.0)])
+    calm = QuietTime([Stale(at=10.0, seconds=20.0), Crash(write=3, seconds=5.0)])
     assert [0.0, None, 30.0] == [calm.since(at) for at in (9.0, 29.0, 31.0)]
     calm.wrote(3, 40.0)
     assert [None, 45.0] == [calm.since(at) for at in (44.0, 50.0)]

@@ -6,22 +6,22 @@ import pytest
 
 import controllers.tidbcluster.sync
 import kube.apply
+import member.evidence
+import member.failover.witnesses
+import member.lifecycle.rolling
 import member.pd.sync
 import member.pd.upgrade
-import member.proofs
-import member.rolling
 import member.tidb.sync
 import member.tidb.upgrade
 import member.tikv.sync
 import member.tikv.upgrade
-import member.witnesses
 from apis.tidbcluster import TidbCluster
 from controllers.tidbcluster import stages
 from kube.objects import Json
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, TIDB_CLUSTERS
-from member.departure import Departure
-from member.proofs import Proof
-from member.round import Round
+from member.context import ReconcileContext
+from member.evidence import Evidence
+from member.lifecycle.pod_removal import PodRemoval
 from simulate.plan import Edit, Plan, World
 from tests.simulate.planting import rogue, rules, short
 
@@ -60,9 +60,9 @@ def test_O3_a_status_that_is_written_in_every_round(monkeypatch: pytest.MonkeyPa
 
 
 def test_I30_a_write_of_the_users_spec(monkeypatch: pytest.MonkeyPatch) -> None:
-    def write(round_: Round) -> None:
+    def write(ctx: ReconcileContext) -> None:
         patch = {"spec": {"tidb": {"maxFailoverCount": 3}}}
-        round_.doors.client.patch(TIDB_CLUSTERS, round_.name, round_.namespace, patch)
+        ctx.deps.client.patch(TIDB_CLUSTERS, ctx.name, ctx.namespace, patch)
 
     assert "I30" in rules(short("tidb-out"), rogue(write, monkeypatch))
 
@@ -70,10 +70,10 @@ def test_I30_a_write_of_the_users_spec(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_O5_a_pod_deleted_without_looking(monkeypatch: pytest.MonkeyPatch) -> None:
     deleted: list[str] = []
 
-    def delete(round_: Round) -> None:
-        if not deleted and round_.listers.pods.get(round_.namespace, "basic-tidb-3"):
+    def delete(ctx: ReconcileContext) -> None:
+        if not deleted and ctx.listers.pods.get(ctx.namespace, "basic-tidb-3"):
             deleted.append("basic-tidb-3")
-            round_.doors.client.delete(PODS, "basic-tidb-3", round_.namespace)
+            ctx.deps.client.delete(PODS, "basic-tidb-3", ctx.namespace)
 
     assert "O5" in rules(short("tidb-out"), rogue(delete, monkeypatch))
 
@@ -81,37 +81,37 @@ def test_O5_a_pod_deleted_without_looking(monkeypatch: pytest.MonkeyPatch) -> No
 def test_R24_a_pod_that_is_restarted_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
     deleted: list[str] = []
 
-    def delete(round_: Round) -> None:
-        pod = round_.listers.pods.get(round_.namespace, "basic-tidb-1")
-        live = round_.listers.stateful_sets.get(round_.namespace, "basic-tidb")
+    def delete(ctx: ReconcileContext) -> None:
+        pod = ctx.listers.pods.get(ctx.namespace, "basic-tidb-1")
+        live = ctx.listers.stateful_sets.get(ctx.namespace, "basic-tidb")
         newest = live.decode()["status"].get("updateRevision") if live else ""
         if pod and pod.metadata.uid not in deleted and pod.metadata.labels["controller-revision-hash"] == newest:
             deleted.append(pod.metadata.uid)
-            round_.doors.client.delete(PODS, "basic-tidb-1", round_.namespace)
+            ctx.deps.client.delete(PODS, "basic-tidb-1", ctx.namespace)
 
     assert "R24" in rules(short("tidb-out"), rogue(delete, monkeypatch))
 
 
 def test_I1_I2_a_pvc_deleted_because_a_cache_does_not_show_its_pod(monkeypatch: pytest.MonkeyPatch) -> None:
-    def delete(round_: Round) -> None:
-        claim = round_.listers.persistent_volume_claims.get(round_.namespace, "tikv-basic-tikv-0")
-        if claim and round_.listers.pods.get(round_.namespace, "basic-tikv-9") is None:
-            round_.doors.client.delete(PERSISTENT_VOLUME_CLAIMS, claim.metadata.name, round_.namespace)
+    def delete(ctx: ReconcileContext) -> None:
+        claim = ctx.listers.persistent_volume_claims.get(ctx.namespace, "tikv-basic-tikv-0")
+        if claim and ctx.listers.pods.get(ctx.namespace, "basic-tikv-9") is None:
+            ctx.deps.client.delete(PERSISTENT_VOLUME_CLAIMS, claim.metadata.name, ctx.namespace)
 
     assert {"I1", "I2", "O5"} <= rules(short("tidb-out"), rogue(delete, monkeypatch))
 
 
 def test_O7_a_stage_that_raises_what_nobody_expects(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "O7" in rules(short("tidb-out"), rogue(lambda round_: round_.outcomes["missing"], monkeypatch))
+    assert "O7" in rules(short("tidb-out"), rogue(lambda ctx: ctx.outcomes["missing"], monkeypatch))
 
 
 def test_I26_a_stage_that_does_not_know_of_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = Plan(name="paused", budget=60.0, edits=(Edit(at=1, spec={"paused": True, "tidb": {"replicas": 4}}),))
     honest = stages.run
 
-    def impatient(round_: Round) -> None:
-        round_.tc.spec.paused = False
-        honest(round_)
+    def impatient(ctx: ReconcileContext) -> None:
+        ctx.tc.spec.paused = False
+        honest(ctx)
 
     assert "I26" in rules(plan, lambda: monkeypatch.setattr(stages, "run", impatient))
 
@@ -141,7 +141,7 @@ def test_I12_a_restart_of_the_pd_leader(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_I10_I15_a_partition_that_is_reset(monkeypatch: pytest.MonkeyPatch) -> None:
-    plant = lambda: monkeypatch.setattr(member.rolling, "_partition", lambda _: _strategy(0))  # noqa: E731
+    plant = lambda: monkeypatch.setattr(member.lifecycle.rolling, "_partition", lambda _: _strategy(0))  # noqa: E731
 
     assert {"I15"} <= rules(short("tikv-upgrade"), plant)
 
@@ -160,7 +160,7 @@ def test_I17_more_pods_at_once_than_the_user_wants(monkeypatch: pytest.MonkeyPat
 
 
 def test_I3_replicas_lowered_before_the_store_is_tombstone(monkeypatch: pytest.MonkeyPatch) -> None:
-    early = replace(member.tikv.sync._TIKV.scaling.in_, leave=_at_once)
+    early = replace(member.tikv.sync._TIKV.scaling.in_, drain=_at_once)
     scaling = replace(member.tikv.sync._TIKV.scaling, in_=early)
     careless = replace(member.tikv.sync._TIKV, scaling=scaling)
 
@@ -168,7 +168,7 @@ def test_I3_replicas_lowered_before_the_store_is_tombstone(monkeypatch: pytest.M
 
 
 def test_I4_replicas_lowered_while_the_member_is_in_pd(monkeypatch: pytest.MonkeyPatch) -> None:
-    early = replace(member.pd.sync._PD.scaling.in_, leave=_at_once)
+    early = replace(member.pd.sync._PD.scaling.in_, drain=_at_once)
     careless = replace(member.pd.sync._PD, scaling=replace(member.pd.sync._PD.scaling, in_=early))
 
     assert "I4" in rules(short("pd-in"), lambda: monkeypatch.setattr(member.pd.sync, "_PD", careless))
@@ -184,14 +184,14 @@ def test_I22_a_failover_on_one_witness(monkeypatch: pytest.MonkeyPatch) -> None:
     def credulous(component_says_so: bool, *_: object) -> bool:
         return component_says_so
 
-    assert "I22" in rules(plan, lambda: monkeypatch.setattr(member.witnesses, "is_lost", credulous))
+    assert "I22" in rules(plan, lambda: monkeypatch.setattr(member.failover.witnesses, "is_lost", credulous))
 
 
 def _strategy(partition: int) -> Json:
     return {"type": "RollingUpdate", "rollingUpdate": {"partition": partition}}
 
 
-def _at_once(leaving: Departure) -> Proof:
+def _at_once(removal: PodRemoval) -> Evidence:
     """Whoever asks may go."""
-    _, proof = member.proofs.pods_live(leaving.round_, "tikv")
+    _, proof = member.evidence.pods_live(removal.ctx, "tikv")
     return proof

@@ -8,24 +8,24 @@ import pytest
 
 import controllers.tidbcluster.sync
 import kube.apply
+import member.lifecycle.component_sync
+import member.lifecycle.scaling
+import member.lifecycle.suspend
 import member.pd.failover
 import member.pd.scale_in
 import member.pd.sync
-import member.scaling
-import member.suspend
-import member.sync
 import member.tidb.smooth_upgrade
 import member.tidb.sync
 import meta.orphan_pods
 import meta.reclaim_policy
 from kube.objects import Json, Object
 from kube.semantic import merge_patch
-from member import reach
-from member.claims import own_claims
+from member import api_clients
+from member.context import ReconcileContext
+from member.failover.witnesses import Failing
+from member.lifecycle.scaling import Scaling, Size
+from member.observed.claims import own_claims
 from member.outcome import Outcome
-from member.round import Round
-from member.scaling import Scaling, Size
-from member.witnesses import Failing
 from simulate.oracles import compare, compare_ways, reference, straight
 from simulate.plan import Edit, Plan, World
 from tests.simulate.planting import broken, rogue, rules, short
@@ -48,8 +48,8 @@ def test_O1_I13_an_evict_leader_scheduler_that_stays_behind(monkeypatch: pytest.
 def test_I6_volumes_that_are_to_go_with_claims_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = meta.reclaim_policy.set_policy
 
-    def careless(round_: Round, claim: Object, volume: Object, _: str) -> None:
-        honest(round_, claim, volume, "Delete")
+    def careless(ctx: ReconcileContext, claim: Object, volume: Object, _: str) -> None:
+        honest(ctx, claim, volume, "Delete")
 
     assert "I6" in rules(short("tidb-out"), lambda: monkeypatch.setattr(meta.reclaim_policy, "set_policy", careless))
 
@@ -66,35 +66,39 @@ def test_I8_two_members_that_leave_at_a_time(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_I18_a_scale_in_that_goes_too_far(monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = member.scaling.next_size
+    honest = member.lifecycle.scaling.next_size
 
-    def too_few(round_: Round, component: str, scaling: Scaling, body: Json, desired: Json) -> Size:
+    def too_few(ctx: ReconcileContext, component: str, scaling: Scaling, body: Json, desired: Json) -> Size:
         if component == "tidb":
             return Size(max(body["spec"]["replicas"] - 1, 1))
-        return honest(round_, component, scaling, body, desired)
+        return honest(ctx, component, scaling, body, desired)
 
-    assert "I18" in rules(short("tidb-in", 30.0), lambda: monkeypatch.setattr(member.sync, "next_size", too_few))
+    assert "I18" in rules(
+        short("tidb-in", 30.0), lambda: monkeypatch.setattr(member.lifecycle.component_sync, "next_size", too_few)
+    )
 
 
 def test_I23_a_member_that_goes_before_its_record_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = member.pd.failover._mark
 
-    def hasty(round_: Round, lost: Failing) -> Outcome:
-        honest(round_, lost)
-        (record,) = round_.status.pd.failure_members.values()
-        return member.pd.failover._replace(round_, record, [lost])
+    def hasty(ctx: ReconcileContext, lost: Failing) -> Outcome:
+        honest(ctx, lost)
+        (record,) = ctx.status.pd.failure_members.values()
+        return member.pd.failover._replace(ctx, record, [lost])
 
     def plant() -> None:
-        monkeypatch.setattr(member.pd.failover, "live_status", lambda round_: round_.status)
+        monkeypatch.setattr(member.pd.failover, "live_status", lambda ctx: ctx.status)
         monkeypatch.setattr(member.pd.failover, "_mark", hasty)
 
     assert "I23" in rules(short("pd-failover", 180.0), plant)
 
 
 def test_I37_components_that_are_suspended_in_the_wrong_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    backwards = tuple(reversed(member.suspend.ORDER))
+    backwards = tuple(reversed(member.lifecycle.suspend.ORDER))
 
-    assert "I37" in rules(short("suspend-resume"), lambda: monkeypatch.setattr(member.suspend, "ORDER", backwards))
+    assert "I37" in rules(
+        short("suspend-resume"), lambda: monkeypatch.setattr(member.lifecycle.suspend, "ORDER", backwards)
+    )
 
 
 def test_I38_a_pending_pod_that_is_taken_for_an_orphan(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,7 +107,7 @@ def test_I38_a_pending_pod_that_is_taken_for_an_orphan(monkeypatch: pytest.Monke
     plan = Plan(name="pending", budget=30.0, edits=(edit,), faults=(pending,), ends="ScalingOut")
     taken: list[Object] = []
 
-    def once(_: Round, __: object, pod: Object) -> list[str]:
+    def once(_: ReconcileContext, __: object, pod: Object) -> list[str]:
         taken.append(pod)
         return own_claims(pod) if len(taken) == 1 else []
 
@@ -120,9 +124,9 @@ def test_I39_ddl_that_stays_paused(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_I39_ddl_that_is_paused_before_that_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = member.tidb.smooth_upgrade._write
 
-    def late(round_: Round, marks: Json) -> None:
+    def late(ctx: ReconcileContext, marks: Json) -> None:
         if len(marks) != 3:
-            honest(round_, marks)
+            honest(ctx, marks)
 
     plant = lambda: monkeypatch.setattr(member.tidb.smooth_upgrade, "_write", late)  # noqa: E731
 
@@ -130,9 +134,9 @@ def test_I39_ddl_that_is_paused_before_that_is_noted(monkeypatch: pytest.MonkeyP
 
 
 def test_I40_O9_a_stage_that_asks_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
-    def ask(round_: Round) -> None:
+    def ask(ctx: ReconcileContext) -> None:
         for _ in range(8):
-            reach.pd(round_).stores()
+            api_clients.pd(ctx).stores()
 
     assert {"I40", "O9"} <= rules(short("tidb-out"), rogue(ask, monkeypatch))
 

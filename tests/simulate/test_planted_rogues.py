@@ -7,8 +7,8 @@ import pytest
 import member.pd.desired
 from controllers.tidbcluster import stages
 from kube.resources import SERVICES, STATEFUL_SETS, TIDB_CLUSTERS
+from member.context import ReconcileContext
 from member.outcome import Outcome, Waiting
-from member.round import Round
 from simulate.oracles import compare, reference
 from simulate.plan import Edit, Plan
 from tests.simulate.planting import broken, rogue, rules, short
@@ -16,26 +16,26 @@ from tests.simulate.planting import broken, rogue, rules, short
 pytestmark = pytest.mark.slow
 
 
-def once(act: Callable[[Round], bool]) -> Callable[[Round], None]:
+def once(act: Callable[[ReconcileContext], bool]) -> Callable[[ReconcileContext], None]:
     """Do it in every round until it says that it is done."""
     done: list[bool] = []
 
-    def until_done(round_: Round) -> None:
-        if not done and act(round_):
+    def until_done(ctx: ReconcileContext) -> None:
+        if not done and act(ctx):
             done.append(True)
 
     return until_done
 
 
-def in_a_roll(spec: dict[str, object]) -> Callable[[Round], bool]:
+def in_a_roll(spec: dict[str, object]) -> Callable[[ReconcileContext], bool]:
     """Merge something into TiDB's StatefulSet while its pods are of two revisions."""
 
-    def act(round_: Round) -> bool:
-        live = round_.listers.stateful_sets.get(round_.namespace, "basic-tidb")
+    def act(ctx: ReconcileContext) -> bool:
+        live = ctx.listers.stateful_sets.get(ctx.namespace, "basic-tidb")
         status = live.decode()["status"] if live else {}
         if status.get("updatedReplicas") == status.get("replicas"):
             return False
-        round_.doors.client.patch(STATEFUL_SETS, "basic-tidb", round_.namespace, {"spec": spec})
+        ctx.deps.client.patch(STATEFUL_SETS, "basic-tidb", ctx.namespace, {"spec": spec})
         return True
 
     return act
@@ -46,8 +46,8 @@ def strategy(partition: int) -> dict[str, object]:
 
 
 def test_I7_a_cluster_that_takes_another_pd_for_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    def forget(round_: Round) -> bool:
-        round_.status.cluster_id = "1"
+    def forget(ctx: ReconcileContext) -> bool:
+        ctx.status.cluster_id = "1"
         return True
 
     assert "I7" in rules(short("tidb-out"), rogue(forget, monkeypatch))
@@ -66,10 +66,10 @@ def test_I19_one_write_that_scales_and_rolls(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_I21_more_records_of_failure_than_the_limit_allows(monkeypatch: pytest.MonkeyPatch) -> None:
-    def record(round_: Round) -> bool:
+    def record(ctx: ReconcileContext) -> bool:
         records = {f"basic-tidb-{each}": {"podName": f"basic-tidb-{each}"} for each in range(4)}
         status = {"status": {"tidb": {"failureMembers": records}}}
-        round_.doors.client.patch(TIDB_CLUSTERS, "basic", round_.namespace, status, subresource="status")
+        ctx.deps.client.patch(TIDB_CLUSTERS, "basic", ctx.namespace, status, subresource="status")
         return True
 
     assert "I21" in rules(short("tidb-out"), rogue(once(record), monkeypatch))
@@ -79,10 +79,10 @@ def test_O2_an_object_that_is_made_twice(monkeypatch: pytest.MonkeyPatch) -> Non
     plan = short("tidb-out")
     honest = reference([broken(plan, lambda: None)])
 
-    def remove(round_: Round) -> bool:
-        service = round_.listers.services.get(round_.namespace, "basic-tidb")
+    def remove(ctx: ReconcileContext) -> bool:
+        service = ctx.listers.services.get(ctx.namespace, "basic-tidb")
         assert service is not None
-        round_.doors.client.delete(SERVICES, "basic-tidb", round_.namespace)
+        ctx.deps.client.delete(SERVICES, "basic-tidb", ctx.namespace)
         return True
 
     outcome = broken(plan, rogue(once(remove), monkeypatch))
@@ -98,7 +98,7 @@ def test_O4_tls_that_is_silently_off(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_O10_a_wait_that_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    def stage(_: Round) -> Outcome:
+    def stage(_: ReconcileContext) -> Outcome:
         return Waiting("Thinking", "thinking")
 
     def plant() -> None:

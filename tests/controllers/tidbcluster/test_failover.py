@@ -7,8 +7,8 @@ import pytest
 
 from kube.objects import Json
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, TIDB_CLUSTERS
+from member.context import FailoverSettings
 from member.labels import CLEAR_FAILURE_RECORDS
-from member.round import FailoverSettings
 from ports.clock import FakeClock
 from sandbox.apiserver.faults import Fault
 from sandbox.apiserver.refusals import Refusal

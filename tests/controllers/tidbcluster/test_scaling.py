@@ -108,9 +108,9 @@ def test_8_4_a_claim_of_nobody_is_left_to_the_user(basic: OperatorWorld, compone
 
     assert 1 == basic.replicas(component)
     progressing = basic.condition("Progressing")
-    assert ("False", "VolumeInTheWay") == (progressing["status"], progressing["reason"])
+    assert ("False", "StalePVC") == (progressing["status"], progressing["reason"])
     assert f"PersistentVolumeClaim {claim} exists though basic-{component}-1 is no" in progressing["message"]
-    (event,) = basic.events("VolumeInTheWay")
+    (event,) = basic.events("StalePVC")
     assert progressing["message"] == event["message"]
 
     basic.admin.delete(PERSISTENT_VOLUME_CLAIMS, claim, NAMESPACE)

@@ -1,0 +1,69 @@
+"""Which keys are being synced right now, and which of them for suspiciously long (informers-workqueue.md CW-7)."""
+
+import sys
+import threading
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import structlog
+
+from ports.clock import Clock
+
+_log = structlog.get_logger(__name__)
+
+STUCK_AFTER = 300.0
+"""Seconds after which a sync is reported. It is not ended: a thread cannot be."""
+
+
+@dataclass(slots=True)
+class _Sync:
+    key: str
+    started: float
+    reported: bool = False
+
+
+class ActiveSyncs:
+    """The syncs of one controller, by thread."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._syncs: dict[int, _Sync] = {}
+
+    @contextmanager
+    def including(self, key: str) -> Iterator[None]:
+        """The calling thread syncs `key` while the block runs."""
+        me = threading.get_ident()
+        with self._lock:
+            self._syncs[me] = _Sync(key, self._clock.now())
+        try:
+            yield
+        finally:
+            with self._lock:
+                del self._syncs[me]
+
+    def keys(self) -> list[str]:
+        """The keys being synced, sorted."""
+        with self._lock:
+            return sorted(sync.key for sync in self._syncs.values())
+
+    def report_stuck(self) -> None:
+        """Log, once per sync, where each one that has run longer than STUCK_AFTER is."""
+        for thread, sync in self._newly_stuck():
+            frame = sys._current_frames().get(thread)
+            _log.warning(
+                "sync takes very long",
+                key=sync.key,
+                seconds=self._clock.now() - sync.started,
+                stack="".join(traceback.format_stack(frame)) if frame else "",
+            )
+
+    def _newly_stuck(self) -> list[tuple[int, _Sync]]:
+        with self._lock:
+            latest = self._clock.now() - STUCK_AFTER
+            stuck = [(thread, s) for thread, s in self._syncs.items() if s.started <= latest and not s.reported]
+            for _, sync in stuck:
+                sync.reported = True
+            return stuck

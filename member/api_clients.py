@@ -1,0 +1,82 @@
+"""How a reconcile reaches the data plane of its cluster, certificates included.
+
+The certificates are the user's Secret and read live: the operator caches no Secrets.
+"""
+
+import base64
+from collections.abc import Mapping
+
+from apis.identity import tls_enabled
+from dataplane.errors import BadTlsMaterial, DataPlaneError
+from dataplane.pd import PDClient
+from dataplane.tidb import TiDBClient
+from dataplane.tikv import TiKVClient
+from dataplane.tls import TlsMaterial
+from kube.errors import NotFound
+from kube.resources import SECRETS
+from member.context import ReconcileContext
+from member.naming import cluster_client_secret, pd_url, tidb_status_url, tikv_status_url
+
+_BRIEFLY = 1.0
+"""Seconds."""
+
+
+def pd(ctx: ReconcileContext) -> PDClient:
+    """The PD of the cluster: its Service, or the first of its peers that answers (dataplane-apis.md 2).
+
+    Once `responding_pd_member` has found a member, that one. Raises BadTlsMaterial.
+    """
+    if ctx.pd_url:
+        return pd_member(ctx, ctx.pd_url)
+    peers = [member.client_url for member in ctx.status.pd.peer_members.values()]
+    return ctx.deps.dataplane.answering_pd([pd_url(ctx.tc), *peers], _tls(ctx))
+
+
+def responding_pd_member(ctx: ReconcileContext) -> PDClient | None:
+    """The first member that answers within a second, for when the Service led to one that does not.
+
+    It is PD for the rest of the reconcile. Raises BadTlsMaterial.
+    """
+    for member in ctx.status.pd.members.values():
+        found = pd_member(ctx, member.client_url)
+        try:
+            found.members(timeout=_BRIEFLY)
+        except DataPlaneError:
+            continue
+        ctx.pd_url = member.client_url
+        return found
+    return None
+
+
+def pd_member(ctx: ReconcileContext, url: str) -> PDClient:
+    """One PD member, by the URL that it advertises. Raises BadTlsMaterial."""
+    return ctx.deps.dataplane.pd(url, _tls(ctx))
+
+
+def tikv(ctx: ReconcileContext, pod: str) -> TiKVClient:
+    """One TiKV. Raises BadTlsMaterial."""
+    return ctx.deps.dataplane.tikv(tikv_status_url(ctx.tc, pod), _tls(ctx))
+
+
+def tidb(ctx: ReconcileContext, pod: str) -> TiDBClient:
+    """One TiDB server. Raises BadTlsMaterial."""
+    return ctx.deps.dataplane.tidb(tidb_status_url(ctx.tc, pod), _tls(ctx))
+
+
+def _tls(ctx: ReconcileContext) -> TlsMaterial | None:
+    if tls_enabled(ctx.tc) and ctx.tls is None:
+        ctx.tls = _read_tls(ctx)
+    return ctx.tls
+
+
+def _read_tls(ctx: ReconcileContext) -> TlsMaterial:
+    name = cluster_client_secret(ctx.tc)
+    try:
+        secret = ctx.deps.client.get(SECRETS, name, ctx.namespace).decode()
+    except NotFound:
+        raise BadTlsMaterial(
+            f"Secret {ctx.namespace}/{name} does not exist; spec.tlsCluster.enabled needs it, with ca.crt, tls.crt "
+            "and tls.key"
+        ) from None
+    encoded: Mapping[str, str] = secret.get("data") or {}
+    return TlsMaterial.from_secret({key: base64.b64decode(value) for key, value in encoded.items()})

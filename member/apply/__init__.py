@@ -1,0 +1,1 @@
+"""Writing objects: what was applied last, what differs from it, and the write itself."""

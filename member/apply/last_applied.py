@@ -1,0 +1,304 @@
+"""What was applied last, and what differs from it (objects.md 2.3, 11.1 to 11.5).
+
+A StatefulSet or Service carries, in an annotation, the spec it was last given. It is compared with, because the live
+spec is full of the API server's defaults. The annotation is v1.6's, so that each side understands the other's. Beside
+the spec it names the labels and annotations that are the user's wish, when there are any: those are removed when the
+wish ends, while keys of others stay.
+"""
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import msgspec
+
+from kube.objects import Json
+from kube.semantic import covers, semantically_equal
+from member import labels
+from member.objects.services import without_allocated
+
+_METADATA = "metadata"
+"""The key beside the fields of the spec. v1.6 ignores it."""
+
+_OWN_LABELS = frozenset({labels.NAME, labels.MANAGED_BY, labels.INSTANCE, labels.COMPONENT, labels.USED_BY})
+
+_ENV_VALUE = re.compile(r"\.env\[\d+\]\.value$")
+
+_FIXED = ("volumeClaimTemplates", "podManagementPolicy", "serviceName", "selector")
+"""What Kubernetes lets nobody change in a StatefulSet."""
+
+_Same: TypeAlias = Callable[[Json, Json], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What an object was last given: its spec, and the keys of metadata that were the user's wish."""
+
+    spec: Json
+    labels: tuple[str, ...] = ()
+    annotations: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FieldChange:
+    """The first field that differs: its path, and its value before and after (None: absent)."""
+
+    path: str
+    old: Any
+    new: Any
+
+    def __str__(self) -> str:
+        """`path: old → new`, values in JSON; no values where they are trees, or of `env`, where passwords may be."""
+        if _ENV_VALUE.search(self.path) or any(isinstance(value, dict | list) for value in (self.old, self.new)):
+            return f"{self.path} changed"
+        return f"{self.path}: {json.dumps(self.old)} → {json.dumps(self.new)}"
+
+
+@dataclass(frozen=True, slots=True)
+class StatefulSetDifference:
+    """What separates a StatefulSet from what is desired; None where nothing does.
+
+    `template_difference` is about the pod's spec and rolls pods; `pod_metadata_change` is about the template's labels
+    and annotations. `orphan`: nobody controls the StatefulSet.
+    """
+
+    template_difference: FieldChange | None
+    pod_metadata_change: FieldChange | None
+    replicas_change: FieldChange | None
+    strategy_change: FieldChange | None
+    metadata_change: FieldChange | None
+    orphan: bool
+
+    @property
+    def nothing(self) -> bool:
+        """Whether there is nothing to write."""
+        return self.first is None and not self.orphan
+
+    @property
+    def first(self) -> FieldChange | None:
+        """The change to name when one is enough."""
+        changes = (
+            self.template_difference,
+            self.pod_metadata_change,
+            self.replicas_change,
+            self.strategy_change,
+            self.metadata_change,
+        )
+        return next((change for change in changes if change is not None), None)
+
+
+def read_record(live: Json) -> Record | None:
+    """What a StatefulSet or Service was last given; None when it does not say, or not readably."""
+    text = _annotations(live).get(labels.LAST_APPLIED)
+    try:
+        spec = msgspec.json.decode(text or "null")
+    except msgspec.DecodeError:
+        return None
+    if not isinstance(spec, dict):
+        return None
+    metadata = spec.pop(_METADATA, None) or {}
+    return Record(spec, tuple(metadata.get("labels", ())), tuple(metadata.get("annotations", ())))
+
+
+def stamped(desired: Json, live: Json | None = None) -> Json:
+    """`desired`, a StatefulSet or Service, with the record of itself.
+
+    The record of the `live` object stays when it says the same: a difference in notation is no reason to write.
+    """
+    record = _record_of(desired)
+    before = read_record(live) if live is not None else None
+    text = _text(record)
+    if live is not None and before is not None and _says_the_same(before, record, live):
+        text = _annotations(live)[labels.LAST_APPLIED]
+    metadata = desired["metadata"]
+    annotations = {**metadata.get("annotations", {}), labels.LAST_APPLIED: text}
+    return desired | {"metadata": metadata | {"annotations": annotations}}
+
+
+def applied(live: Json) -> Json | None:
+    """What was applied last, in the shape of the desired object, for `kube.apply`; None when unknown."""
+    if live.get("kind") == "Deployment":
+        return _applied_deployment(live)
+    record = read_record(live)
+    if record is None:
+        return None
+    there = live["metadata"]
+    metadata = {
+        "labels": {key: there["labels"][key] for key in record.labels if key in (there.get("labels") or {})},
+        "annotations": {key: _annotations(live)[key] for key in record.annotations if key in _annotations(live)},
+    }
+    return {"metadata": metadata, "spec": record.spec}
+
+
+def compare_stateful_set(live: Json, desired: Json) -> StatefulSetDifference:
+    """What separates `live` from `desired`.
+
+    The pod template is compared with the record, or with the live one when there is no record; replicas and update
+    strategy also with the live ones, so that a change by hand is noticed. Only the keys of metadata that the operator
+    writes count.
+    """
+    record = read_record(live)
+    same = semantically_equal if record is not None else covers
+    old = (record.spec if record is not None else live["spec"]).get("template") or {}
+    new = desired["spec"]["template"]
+    pod_spec = _with_old_topology(live, old.get("spec") or {}, new["spec"])
+    return StatefulSetDifference(
+        template_difference=_first_difference(old.get("spec") or {}, pod_spec, "spec.template.spec", same),
+        pod_metadata_change=_first_difference(
+            old.get("metadata") or {}, new["metadata"], "spec.template.metadata", same
+        ),
+        replicas_change=_changed(live, desired, "replicas"),
+        strategy_change=_strategy_change(record, live, desired),
+        metadata_change=_metadata_change(record, live, desired),
+        orphan=not any(owner.get("controller") for owner in live["metadata"].get("ownerReferences") or ()),
+    )
+
+
+def with_running_template(live: Json, desired: Json) -> Json:
+    """`desired` with what its pod template may keep of the running one, though written differently today."""
+    record = read_record(live)
+    if record is None:
+        return desired
+    template = desired["spec"]["template"]
+    old = (record.spec.get("template") or {}).get("spec") or {}
+    kept = template | {"spec": _with_old_topology(live, old, template["spec"])}
+    return desired | {"spec": desired["spec"] | {"template": kept}}
+
+
+def fixed_field_change(live: Json, desired: Json) -> FieldChange | None:
+    """The first field that differs though nobody can change it in a StatefulSet, such as the size of a volume."""
+    there, wanted = ({field: tree["spec"].get(field) for field in _FIXED} for tree in (live, desired))
+    return _first_difference(there, wanted, "spec", covers)
+
+
+def with_fixed_fields(live: Json, desired: Json) -> Json:
+    """`desired` with what can't be changed as it is, so that the rest can be written (11.5)."""
+    record = read_record(live)
+    there = record.spec if record else live["spec"]
+    fixed = {field: there[field] for field in _FIXED if field in there}
+    free = {field: value for field, value in desired["spec"].items() if field not in _FIXED}
+    return desired | {"spec": free | fixed}
+
+
+def missing_volumes(live: Json, desired: Json) -> list[str]:
+    """Volumes that a container of `desired` mounts and that neither its template nor the claims of `live` have (11.5).
+
+    Claim templates can't be changed: a pod with such a mount could never be created.
+    """
+    pod = desired["spec"]["template"]["spec"]
+    known = {volume["name"] for volume in pod.get("volumes") or ()}
+    known |= {claim["metadata"]["name"] for claim in live["spec"].get("volumeClaimTemplates") or ()}
+    mounted = (mount["name"] for container in pod["containers"] for mount in container.get("volumeMounts") or ())
+    return list(dict.fromkeys(name for name in mounted if name not in known))
+
+
+def _record_of(desired: Json) -> Record:
+    metadata = desired["metadata"]
+    return Record(
+        desired["spec"],
+        tuple(sorted(metadata.get("labels", {}).keys() - _OWN_LABELS)),
+        tuple(sorted(metadata.get("annotations", {}).keys() - {labels.LAST_APPLIED})),
+    )
+
+
+def _text(record: Record) -> str:
+    keys = {"labels": list(record.labels), "annotations": list(record.annotations)}
+    wished = {kind: names for kind, names in keys.items() if names}
+    tree = {**record.spec, _METADATA: wished} if wished else record.spec
+    return json.dumps(tree, separators=(",", ":"), ensure_ascii=False)
+
+
+def _says_the_same(one: Record, other: Record, live: Json) -> bool:
+    if (one.labels, one.annotations) != (other.labels, other.annotations):
+        return False
+    specs = (one.spec, other.spec)
+    if live.get("kind") == "Service":
+        # a node port that Kubernetes chose is in v1.6's records and not in ours
+        specs = (without_allocated(one.spec, live["spec"]), without_allocated(other.spec, live["spec"]))
+    return semantically_equal(*specs)
+
+
+def _applied_deployment(live: Json) -> Json | None:
+    try:
+        spec = json.loads(_annotations(live).get(labels.LAST_APPLIED_POD_TEMPLATE, "null"))
+    except ValueError:
+        return None
+    return {"spec": {"template": {"spec": spec}}} if isinstance(spec, dict) else None
+
+
+def _changed(live: Json, desired: Json, field: str) -> FieldChange | None:
+    old, new = live["spec"].get(field), desired["spec"].get(field)
+    return None if old == new else FieldChange(f"spec.{field}", old, new)
+
+
+def _strategy_change(record: Record | None, live: Json, desired: Json) -> FieldChange | None:
+    new = desired["spec"]["updateStrategy"]
+    path = "spec.updateStrategy"
+    change = _first_difference(live["spec"].get("updateStrategy") or {}, new, path, covers)
+    if change is not None or record is None:
+        return change
+    return _first_difference(record.spec.get("updateStrategy") or {}, new, path, semantically_equal)
+
+
+def _metadata_change(record: Record | None, live: Json, desired: Json) -> FieldChange | None:
+    """The first label or annotation of ours that is wrong, missing, or no longer wished."""
+    wished = record or Record({})
+    for kind, keys in (("labels", wished.labels), ("annotations", wished.annotations)):
+        there, wanted = live["metadata"].get(kind) or {}, desired["metadata"].get(kind) or {}
+        for key in dict.fromkeys([*wanted, *keys]):
+            if key != labels.LAST_APPLIED and there.get(key) != wanted.get(key):
+                return FieldChange(f"metadata.{kind}[{key}]", there.get(key), wanted.get(key))
+    return None
+
+
+def _with_old_topology(live: Json, old: Json, new: Json) -> Json:
+    """The new pod spec with v1.6's topology selectors where only they differ (objects.md 3.4).
+
+    v1.6 selects by the cluster's name where it should by the instance's. Putting that right rolls every pod, so it
+    waits for another change.
+    """
+    before = old.get("topologySpreadConstraints")
+    if not before:
+        return new
+    put_right = [_of_instance(constraint, live) for constraint in before]
+    if not semantically_equal({**old, "topologySpreadConstraints": put_right}, new):
+        return new
+    return {**new, "topologySpreadConstraints": before}
+
+
+def _of_instance(constraint: Json, live: Json) -> Json:
+    """A constraint of v1.6 that selects the instance instead of the cluster's name."""
+    cluster = next((owner["name"] for owner in live["metadata"].get("ownerReferences") or ()), "")
+    selector = constraint["labelSelector"]["matchLabels"]
+    if selector.get(labels.INSTANCE) != cluster:
+        return constraint
+    instance = live["metadata"]["labels"][labels.INSTANCE]
+    return {**constraint, "labelSelector": {"matchLabels": {**selector, labels.INSTANCE: instance}}}
+
+
+def _first_difference(old: Json, new: Json, path: str, same: _Same) -> FieldChange | None:
+    return None if same(old, new) else _descend(old, new, path, same, lambda tree: tree)
+
+
+def _descend(old: Any, new: Any, path: str, same: _Same, wrap: Callable[[Any], Any]) -> FieldChange:
+    """The first leaf below `path` that differs. `wrap` puts a value back below its parents, whose names matter."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in dict.fromkeys([*new, *old]):
+            below = _wrapping_key(wrap, key)
+            if not same(below(old.get(key)), below(new.get(key))):
+                return _descend(old.get(key), new.get(key), f"{path}.{key}", same, below)
+    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        for index, (before, after) in enumerate(zip(old, new, strict=True)):
+            if not same(wrap([before]), wrap([after])):
+                return _descend(before, after, f"{path}[{index}]", same, lambda value: wrap([value]))
+    return FieldChange(path, old, new)
+
+
+def _wrapping_key(wrap: Callable[[Any], Any], key: str) -> Callable[[Any], Any]:
+    return lambda value: wrap({key: value})
+
+
+def _annotations(live: Json) -> dict[str, str]:
+    return live["metadata"].get("annotations") or {}

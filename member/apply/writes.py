@@ -1,0 +1,107 @@
+"""Writing the objects of a cluster, and telling the user about it (objects.md 2.3, 6.5, 11)."""
+
+from collections.abc import Mapping
+
+from kube.errors import AlreadyExists, ApiError, NotFound
+from kube.events import NORMAL, WARNING
+from kube.objects import Json, Object
+from kube.resources import SERVICES, TIDB_CLUSTERS, Resource
+from member.apply.last_applied import applied, stamped
+from member.context import ReconcileContext
+from member.objects.services import keep_allocated
+
+
+class OwnerGone(Exception):
+    """Raised instead of acting for a TidbCluster that, read live, is deleted or another one (F4)."""
+
+
+def apply(
+    ctx: ReconcileContext,
+    resource: Resource,
+    desired: Json,
+    cached: Object | None,
+    *,
+    applied_before: Json | None = None,
+) -> None:
+    """Create the object, or patch what differs; a creation is told as an event, and so is its refusal.
+
+    `cached` is None when the cache lacks it, which may mean that it is only unseen.
+    Raises OwnerGone, ForeignOwner, ApiError, TransportError.
+    """
+    if cached is None:
+        try:
+            _create(ctx, resource, desired)
+        except AlreadyExists:
+            meta = desired["metadata"]
+            cached = ctx.deps.client.get(resource, meta["name"], meta["namespace"])
+        else:
+            return
+    ctx.deps.applier.apply(resource, desired, cached, applied=applied_before)
+
+
+def apply_service(ctx: ReconcileContext, desired: Json) -> None:
+    """Bring one Service to what is desired; ports and addresses that Kubernetes allocated stay."""
+    cached = ctx.listers.services.get(ctx.namespace, desired["metadata"]["name"])
+    live = cached.decode() if cached else None
+    if live is not None:
+        desired = keep_allocated(desired, live)
+    before = applied(live) if live is not None else None
+    apply(ctx, SERVICES, stamped(desired, live), cached, applied_before=before)
+
+
+def _create(ctx: ReconcileContext, resource: Resource, desired: Json) -> None:
+    require_owner(ctx)
+    what = f"create {resource.kind} {desired['metadata']['name']} in TidbCluster {ctx.name}"
+    tell = ctx.deps.recorder.event
+    try:
+        ctx.deps.applier.create(resource, desired)
+    except AlreadyExists:
+        raise
+    except ApiError as error:
+        tell(ctx.owner, WARNING, "FailedCreate", f"{what} failed error: {error.message}")
+        raise
+    tell(ctx.owner, NORMAL, "SuccessfulCreate", f"{what} successful")
+
+
+def annotate_owner(ctx: ReconcileContext, annotations: Mapping[str, str | None]) -> None:
+    """Bring annotations of the TidbCluster to what is given, None removes; nothing else of it is written.
+
+    The rest of the reconcile goes on with the TidbCluster as it is then. Raises Conflict, other ApiErrors,
+    TransportError.
+    """
+    there = ctx.owner.metadata.annotations
+    removed = {key: there[key] for key, value in annotations.items() if value is None and key in there}
+    wanted = {key: value for key, value in annotations.items() if value is not None}
+    if not removed and wanted.items() <= there.items():
+        return
+    meta = {"name": ctx.name, "namespace": ctx.namespace}
+    ctx.owner = ctx.deps.applier.apply(
+        TIDB_CLUSTERS,
+        {"metadata": meta | {"annotations": wanted}},
+        ctx.owner,
+        applied={"metadata": {"annotations": removed}},
+    )
+    ctx.tc.metadata.annotations = dict(ctx.owner.metadata.annotations)
+
+
+def record_deletion(ctx: ReconcileContext, resource: Resource, name: str) -> None:
+    """Tell as an event that an object was deleted (lifecycle.md 15)."""
+    what = f"delete {resource.kind} {name} in TidbCluster {ctx.name} successful"
+    ctx.deps.recorder.event(ctx.owner, NORMAL, "SuccessfulDelete", what)
+
+
+def require_owner(ctx: ReconcileContext) -> None:
+    """Look live, once in a reconcile, whether there still is a cluster to create or delete something for (F4).
+
+    Raises OwnerGone, ApiError, TransportError.
+    """
+    if ctx.owner_lives:
+        return
+    meta = ctx.owner.metadata
+    try:
+        live = ctx.deps.client.get(TIDB_CLUSTERS, meta.name, meta.namespace).metadata
+    except NotFound:
+        raise OwnerGone("the TidbCluster was deleted; waiting until the cache shows it") from None
+    if live.uid != meta.uid or live.deletion_timestamp:
+        raise OwnerGone("the TidbCluster is being deleted or was made anew; waiting until the cache shows it")
+    ctx.owner_lives = True

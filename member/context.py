@@ -1,0 +1,123 @@
+"""One reconcile of one TidbCluster: what the stages see and through what they act.
+
+The spec is defaulted in memory and never written. The status is this reconcile's working copy; the sync patches it at
+the end when it differs from what is stored. Listers are caches: what they lack may only be unseen (F1).
+"""
+
+from dataclasses import dataclass, field
+
+from apis.tidbcluster import TidbCluster, TidbClusterStatus
+from dataplane.clients import DataPlane
+from dataplane.pd import Store
+from dataplane.tls import TlsMaterial
+from kube.apply import Applier
+from kube.client import Client
+from kube.events import EventRecorder
+from kube.objects import Object
+from kube.reading import Lister
+from member.memory.accepted_settings import AcceptedSettings
+from member.memory.failure_timers import FailureTimers
+from member.naming import member_name
+from member.outcome import Outcome
+from ports.clock import Clock
+
+
+@dataclass(frozen=True, slots=True)
+class Listers:
+    """The caches that stages read.
+
+    Those of cluster-scoped resources are None when the operator has no access to them: what needs them is skipped
+    (lifecycle.md 1.4). Of volumes, only those labelled as ours are cached.
+    """
+
+    config_maps: Lister
+    deployments: Lister
+    persistent_volume_claims: Lister
+    pods: Lister
+    role_bindings: Lister
+    roles: Lister
+    service_accounts: Lister
+    services: Lister
+    stateful_sets: Lister
+    persistent_volumes: Lister | None = None
+    nodes: Lister | None = None
+    storage_classes: Lister | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FailoverSettings:
+    """Whether and when lost members are replaced (lifecycle.md 9.1). Periods are seconds."""
+
+    auto: bool = True
+    pd_period: float = 300.0
+    tikv_period: float = 300.0
+    tidb_period: float = 300.0
+    detect_node_failure: bool = False
+    pod_hard_recovery_period: float = 86400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the process was told at its start and the stages need."""
+
+    discovery_image: str
+    failover: FailoverSettings = FailoverSettings()
+    replaces_volumes: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Dependencies:
+    """The ways to the outside."""
+
+    client: Client
+    applier: Applier
+    dataplane: DataPlane
+    recorder: EventRecorder
+    clock: Clock
+
+
+@dataclass(slots=True)
+class ReconcileContext:
+    """One reconcile.
+
+    `owner` is the cached TidbCluster; `tc` its decoded and defaulted form, with the working copy of the status.
+    `observations` holds what looking at each component gave, `outcomes` what the stages answered so far. `pd_url`: a
+    member of PD to ask instead of the Service, which may lead to one that is ill. `unstarted_pd_members`: whether PD,
+    when asked, had members that never started. `stores` are those that PD lists, once it was asked. `owner_lives`: a
+    live read of this reconcile has found the TidbCluster. `failure_timers` and `accepted_settings` outlive the
+    reconcile.
+    """
+
+    owner: Object
+    tc: TidbCluster
+    listers: Listers
+    settings: Settings
+    deps: Dependencies
+    observations: dict[str, Outcome] = field(default_factory=dict)
+    outcomes: dict[str, Outcome] = field(default_factory=dict)
+    owner_lives: bool = False
+    failure_timers: FailureTimers = field(default_factory=FailureTimers)
+    accepted_settings: AcceptedSettings = field(default_factory=AcceptedSettings)
+    stores: tuple[Store, ...] = ()
+    tls: TlsMaterial | None = field(default=None, repr=False)
+    pd_url: str = ""
+    unstarted_pd_members: bool = False
+
+    @property
+    def status(self) -> TidbClusterStatus:
+        """The working copy of the status."""
+        return self.tc.status
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of the cluster and of all that is made for it."""
+        return self.owner.metadata.namespace
+
+    @property
+    def name(self) -> str:
+        """The name of the cluster."""
+        return self.owner.metadata.name
+
+    def stateful_set(self, component: str) -> Object | None:
+        """The cached StatefulSet of a component."""
+        return self.listers.stateful_sets.get(self.namespace, member_name(self.tc, component))

@@ -1,0 +1,134 @@
+"""A lost member whose machine is down for good (lifecycle.md 9.5). Only with --detect-node-failure.
+
+found out, and noted in the member's record → its pod, which nobody there can stop any more, is deleted by force, where
+the user has asked for that by annotation → only when its successor has had its time, what it held may be removed.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from apis.shared import TiKVFailureStore
+from apis.tidbcluster import PDFailureMember
+from kube.deletion import Destroyer, LiveObject
+from kube.errors import NotFound
+from kube.events import WARNING
+from kube.resources import NODES, PODS
+from member.context import ReconcileContext
+from member.failover.witnesses import Failing, Node, NodeState
+from member.labels import AUTO_FAILURE_RECOVERY
+from member.observed.pods import Pod, pods_of
+from member.outcome import Waiting
+from member.polling import next_look
+
+Record = PDFailureMember | TiKVFailureStore
+
+STORE_DOWN_TIME_EXCEEDED = "StoreDownTimeExceeded"
+NODE_FAILURE = "NodeFailure"
+RO_DISK_FOUND = "RODiskFound"
+
+_SUCCESSOR_TIME = 600.0
+"""Seconds that the pod which comes after a force-deleted one has for bringing the member back."""
+
+
+def host_trouble(pod: Pod, node: Node | None, lasted: float, hard_period: float) -> str:
+    """Why the host of a failing member counts as down; empty when it does not. Times are seconds."""
+    if 0 < hard_period < lasted:
+        return STORE_DOWN_TIME_EXCEEDED
+    if pod.status.phase == "Unknown":
+        return NODE_FAILURE
+    if pod.status.phase != "Running" or node is None:
+        return ""
+    if not pod.is_ready and node.state is NodeState.NOT_READY:
+        return NODE_FAILURE
+    return RO_DISK_FOUND if pod.is_ready and node.holds(RO_DISK_FOUND) else ""
+
+
+def give_up_hosts(
+    ctx: ReconcileContext, component: str, records: Mapping[str, Record], failing: Sequence[Failing]
+) -> Waiting | None:
+    """Note which hosts are down, then free what they hold; None when the failover goes on.
+
+    Raises ApiError, TransportError, LeaseExpired.
+    """
+    if not ctx.settings.failover.detect_node_failure:
+        return None
+    if not any(record.host_down for record in records.values()):
+        return _note(ctx, component, records, failing)
+    if not automatic(ctx):
+        return None
+    for record in records.values():
+        if record.host_down and (waiting := _force(ctx, component, record)):
+            return waiting
+    return None
+
+
+def automatic(ctx: ReconcileContext) -> bool:
+    """Whether the user lets the operator go to the end by itself."""
+    return ctx.tc.metadata.annotations.get(AUTO_FAILURE_RECOVERY) == "true"
+
+
+def successor_has_time(ctx: ReconcileContext, component: str, record: Record) -> Waiting | None:
+    """The wait for the pod that came after the lost one, while it may still bring the member back."""
+    if not record.host_down:
+        return None
+    pod = next((each for each in pods_of(ctx, component) if each.metadata.name == record.pod_name), None)
+    if pod is None or not _is_after(pod.metadata.creation_timestamp, record):
+        what = f"the host of {record.pod_name} is down: waiting until the pod is made anew elsewhere"
+        return Waiting("HostDown", what, next_look(ctx, component))
+    age = (ctx.deps.clock.wall() - datetime.fromisoformat(pod.metadata.creation_timestamp or "")).total_seconds()
+    if age > _SUCCESSOR_TIME:
+        return None
+    what = f"{record.pod_name} was made anew after its host went down; it has 10 min to bring its member back"
+    return Waiting("HostDown", what, _SUCCESSOR_TIME - age + 1)
+
+
+def _note(
+    ctx: ReconcileContext, component: str, records: Mapping[str, Record], failing: Sequence[Failing]
+) -> Waiting | None:
+    lasted = {each.pod: each.lasted for each in failing}
+    pods = {pod.metadata.name: pod.decode_as(Pod) for pod in pods_of(ctx, component)}
+    hard_period, found = ctx.settings.failover.pod_hard_recovery_period, []
+    for record in records.values():
+        name = record.pod_name
+        if name not in lasted or name not in pods or not record.pvc_uid_set:
+            continue
+        if why := host_trouble(pods[name], _cached_node(ctx, pods[name]), lasted[name], hard_period):
+            record.host_down = True
+            found.append(f"{name} ({why})")
+    if not found:
+        return None
+    return Waiting("HostDown", f"the host is down of {', '.join(found)}")
+
+
+def _force(ctx: ReconcileContext, component: str, record: Record) -> Waiting | None:
+    """Delete the pod of a machine that is gone, once: its successor is younger than the record."""
+    destroyer = Destroyer(ctx.deps.client)
+    found = destroyer.observe(PODS, record.pod_name, ctx.namespace)
+    if found is None or _is_after(found.object.metadata.creation_timestamp, record) or not _node_is_lost(ctx, found):
+        return None
+    destroyer.delete(found, propagation="Background", grace_period_seconds=0)
+    what = f"{record.pod_name} was deleted by force: its node is gone"
+    ctx.deps.recorder.event(ctx.owner, WARNING, NODE_FAILURE, what)
+    return Waiting("HostDown", f"{what}; waiting for its successor", next_look(ctx, component))
+
+
+def _node_is_lost(ctx: ReconcileContext, pod: LiveObject) -> bool:
+    """Whether the node of a pod, asked for now, is not Ready or gone: nothing less frees a volume by force."""
+    name = pod.object.decode_as(Pod).spec.node_name
+    if not name or ctx.listers.nodes is None:
+        return False
+    try:
+        return ctx.deps.client.get(NODES, name).decode_as(Node).state is NodeState.NOT_READY
+    except NotFound:
+        return True
+
+
+def _cached_node(ctx: ReconcileContext, pod: Pod) -> Node | None:
+    nodes = ctx.listers.nodes
+    node = nodes.get("", pod.spec.node_name) if nodes and pod.spec.node_name else None
+    return node.decode_as(Node) if node else None
+
+
+def _is_after(created: str | None, record: Record) -> bool:
+    """Whether a pod was made after its record; times are whole seconds, and a record is never made for a new pod."""
+    return datetime.fromisoformat(created or "") >= datetime.fromisoformat(record.created_at or "")

@@ -1,0 +1,224 @@
+"""What the failovers of all components share (lifecycle.md 9): the sentences, the proofs, the cleaning up.
+
+A failover goes in steps, each persisted in the status before the next: a loss is seen by two witnesses for a whole
+period → it is recorded → what it left is removed where that is safe → a substitute starts, since the StatefulSet's
+size follows from the records → the record goes, and the substitute with it, when what was lost is back.
+"""
+
+from collections.abc import Collection, Sequence
+from datetime import timedelta
+from uuid import NAMESPACE_OID, uuid5
+
+from apis import predicates
+from apis.accessor import component as component_of
+from apis.decoding import decode
+from apis.ordinals import desired_ordinals
+from apis.tidbcluster import TidbCluster, TidbClusterStatus
+from kube.deletion import Destroyer, LiveObject
+from kube.errors import NotFound
+from kube.events import NORMAL, WARNING
+from kube.objects import Json
+from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, TIDB_CLUSTERS
+from member.apply.writes import OwnerGone
+from member.context import ReconcileContext
+from member.evidence import Evidence
+from member.failover.witnesses import Failing, desired_pods
+from member.labels import CLEAR_FAILURE_RECORDS
+from member.lifecycle.pod_removal import claims_of_templates
+from member.naming import ordinal_of, pod_name
+from member.observed.pods import Pod, pods_of
+from member.observed.status import stamp
+from member.outcome import Done, Outcome, Refused, Waiting
+from member.polling import next_look
+
+RECOVERY = "Recovery"
+UNHEALTHY = "Unhealthy"
+
+_UNREMARKABLE = 10.0
+"""Seconds for which a pod may be away, as every one is that starts, before it is called lost."""
+
+_UNWORRIED = 0.1
+"""The part of a period for which one who is starting looks the same as one who is lost."""
+
+_COMPONENTS = ("pd", "tikv", "tidb", "tiflash")
+
+
+# Who may be replaced
+
+
+def limit(ctx: ReconcileContext, max_failover_count: int | None) -> int:
+    """How many records a component may have; 0 when failover is off (9.1, I21, I25)."""
+    return (max_failover_count or 0) if ctx.settings.failover.auto else 0
+
+
+def to_record(failing: Sequence[Failing], records: int, limit: int, period: float) -> Sequence[Failing]:
+    """Those of the failing who get a record now: a whole period has passed, and the limit is not reached (I21, I22)."""
+    due = [each for each in failing if each.lasted >= period]
+    return due[: max(limit - records, 0)]
+
+
+def incident(ctx: ReconcileContext, first: str) -> str:
+    """A name for what has happened, by which the user can say that it is over (`failover.recoverByUID`)."""
+    what = f"{ctx.owner.metadata.uid}/{first}/{stamp(ctx.deps.clock.wall())}"
+    return str(uuid5(NAMESPACE_OID, what))
+
+
+def substitutes(ctx: ReconcileContext, component: str) -> list[str]:
+    """The pods that are there only because others are recorded as failed."""
+    extra = desired_ordinals(ctx.tc, component)[component_of(ctx.tc, component).workload.replicas :]
+    return [pod_name(ctx.tc, component, ordinal) for ordinal in extra]
+
+
+def uncounted(ctx: ReconcileContext, component: str, lost: Collection[str], serving: Collection[str]) -> set[str]:
+    """The pods that nobody counts on: substitutes that do not serve, and the lost ones that others stand in for.
+
+    While fewer serve than the spec asks for, another restart would hurt: nobody may overlook the lost one (F12, I10).
+    """
+    substitutes_ = set(substitutes(ctx, component))
+    stood_in_for = sorted(lost, key=ordinal_of)[: len(substitutes_ & set(serving))]
+    return {*stood_in_for, *(substitutes_ - set(serving))}
+
+
+def all_ready(ctx: ReconcileContext, component: str) -> bool:
+    """Whether all pods that the spec alone asks for are Ready."""
+    ready = {
+        pod.metadata.name
+        for pod in pods_of(ctx, component)
+        if pod.decode_as(Pod).is_ready and not pod.metadata.deletion_timestamp
+    }
+    return ready.issuperset(desired_pods(ctx, component))
+
+
+# What is said
+
+
+def still_waiting(
+    ctx: ReconcileContext, component: str, reason: str, failing: Sequence[Failing], period: float
+) -> Outcome:
+    """The wait for the first of the failing to come back by itself; at first nobody worries."""
+    first = max(failing, key=lambda each: each.lasted)
+    if first.lasted < _UNWORRIED * period:
+        return Done()
+    others = ", ".join(each.pod for each in failing if each != first)
+    what = (
+        f"{named(ctx, component, first.pod)} has been lost since {stamp(first.since)}"
+        f"{f', and {others} too' if others else ''}; it is replaced at "
+        f"{stamp(first.since + timedelta(seconds=period))} unless it comes back"
+    )
+    return Waiting(reason, what, _again(ctx, component, period - first.lasted))
+
+
+def named(ctx: ReconcileContext, component: str, pod: str) -> str:
+    """A pod, and what keeps it from starting, if that is known."""
+    trouble = next((p.decode_as(Pod).trouble for p in pods_of(ctx, component) if p.metadata.name == pod), "")
+    return f"{pod} ({trouble})" if trouble else pod
+
+
+def _again(ctx: ReconcileContext, component: str, left: float) -> float:
+    """Seconds until the next look; not later than when the period ends."""
+    return min(next_look(ctx, component), max(left, 0.5))
+
+
+def limit_reached(ctx: ReconcileContext, component: str, records: int, failing: Failing) -> Refused:
+    """The refusal of one record too many (F39)."""
+    field = component_of(ctx.tc, component).field
+    what = (
+        f"{failing.pod} has been lost since {stamp(failing.since)}, but {records} were replaced already, as many as "
+        f"{field}.maxFailoverCount allows: bring them back, or raise it"
+    )
+    return Refused("FailoverLimit", what)
+
+
+def serving_instead(
+    ctx: ReconcileContext, component: str, reason: str, records: Collection[str], way_back: str
+) -> Outcome:
+    """What is said while substitutes serve and all else is done: until when. `records`: the pods they stand in for."""
+    if not records or not predicates.in_phase(ctx.tc, component, "Normal"):
+        return Done()
+    extra = ", ".join(substitutes(ctx, component))
+    what = f"{', '.join(sorted(records))} was lost and {extra} serves instead; {way_back}"
+    return Waiting(reason, what)
+
+
+def tell(ctx: ReconcileContext, reason: str, message: str, *, is_warning: bool = True) -> None:
+    """Record an event about the cluster."""
+    ctx.deps.recorder.event(ctx.owner, WARNING if is_warning else NORMAL, reason, message)
+
+
+# What is looked at live
+
+
+def live_status(ctx: ReconcileContext) -> TidbClusterStatus:
+    """The status as the API server has it now, on which what destroys is based (F45, I23).
+
+    Raises OwnerGone when the cluster is deleted or another one, ApiError, TransportError.
+    """
+    meta = ctx.owner.metadata
+    try:
+        live = ctx.deps.client.get(TIDB_CLUSTERS, meta.name, meta.namespace)
+    except NotFound:
+        raise OwnerGone("the TidbCluster was deleted; waiting until the cache shows it") from None
+    if live.metadata.uid != meta.uid or live.metadata.deletion_timestamp:
+        raise OwnerGone("the TidbCluster is being deleted or was made anew; waiting until the cache shows it")
+    return decode(live.decode(), TidbCluster).status
+
+
+def stored_status(ctx: ReconcileContext) -> TidbClusterStatus:
+    """The status that this reconcile began with."""
+    return decode(ctx.owner.decode(), TidbCluster).status
+
+
+def claim_uids(ctx: ReconcileContext, component: str, pod: str) -> dict[str, Json]:
+    """The volume claims of a pod that exist now, as a record holds them. Raises ApiError, TransportError."""
+    return {each.object.metadata.uid: {} for each in _claims(ctx, component, pod)}
+
+
+def clean_up(ctx: ReconcileContext, component: str, pod: str, uids: Collection[str], gone: Evidence) -> None:
+    """Delete the volume claims that a record names, then the pod on them: what they held is `gone` (I1, I2).
+
+    The pod goes last: one that comes back while they are still there would stay on them, and keep them. A pod without
+    any of them has been made anew since. Raises Conflict when one of them changed meanwhile, other ApiErrors,
+    TransportError, LeaseExpired.
+    """
+    destroyer = Destroyer(ctx.deps.client)
+    claims = [each for each in _claims(ctx, component, pod) if each.object.metadata.uid in uids]
+    found = destroyer.observe(PODS, pod, ctx.namespace) if claims else None
+    for each in [*claims, found] if found else claims:
+        meta = each.object.metadata
+        if not meta.deletion_timestamp:
+            destroyer.delete(each)
+            tell(ctx, "SuccessfulDelete", f"delete {each.object.kind} {meta.name}: {gone.what}", is_warning=False)
+
+
+def _claims(ctx: ReconcileContext, component: str, pod: str) -> list[LiveObject]:
+    """The claims that the StatefulSet's templates made for a pod, read live: the pod itself may be away."""
+    live = ctx.stateful_set(component)
+    names = claims_of_templates(live.decode(), pod) if live else ()
+    destroyer = Destroyer(ctx.deps.client)
+    found = (destroyer.observe(PERSISTENT_VOLUME_CLAIMS, name, ctx.namespace) for name in names)
+    return [each for each in found if each is not None]
+
+
+# The user's command
+
+
+def clear_requested(ctx: ReconcileContext, component: str, has_records: bool) -> bool:
+    """Whether the user wants the records of a component dropped, by annotation (14).
+
+    The annotation goes when the status that has none is stored, so that a crash in between loses nothing.
+    Raises Conflict, other ApiErrors, TransportError, LeaseExpired.
+    """
+    command = ctx.tc.metadata.annotations.get(CLEAR_FAILURE_RECORDS)
+    if command is None or (command in _COMPONENTS and command != component):
+        return False
+    if command not in _COMPONENTS:
+        tell(ctx, "UnknownComponent", f"{CLEAR_FAILURE_RECORDS}: {command!r} is none of {', '.join(_COMPONENTS)}")
+    elif has_records:
+        ctx.failure_timers.reset(component)
+        tell(ctx, RECOVERY, f"the failure records of {component} are dropped, as told", is_warning=False)
+        return True
+    meta = ctx.owner.metadata
+    preconditions = {"uid": meta.uid, "resourceVersion": meta.resource_version}
+    body = {"metadata": preconditions | {"annotations": {CLEAR_FAILURE_RECORDS: None}}}
+    ctx.deps.client.patch(TIDB_CLUSTERS, meta.name, meta.namespace, body)
+    return False

@@ -1,0 +1,1 @@
+"""What every component that runs in a StatefulSet goes through: creation, scaling, rolling, suspension."""

@@ -1,0 +1,255 @@
+"""The frame of every component that runs in a StatefulSet (lifecycle.md 6).
+
+suspend? → gate → Services → StatefulSet: configuration, size, roll, volumes → failover → does it serve?
+
+Each step is a module of its own and the same for all components; what differs between them is in the verbs of `Member`.
+Size, pod template and update strategy are decided one after another on what this reconcile saw, and written as one
+patch.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from apis.accessor import Component, find
+from apis.ordinals import desired_ordinals, desired_replicas
+from apis.tidbcluster import TidbCluster
+from kube.apply import require_ours
+from kube.deletion import Destroyer
+from kube.errors import NotFound
+from kube.objects import Json, Object
+from kube.resources import CONFIG_MAPS, PODS, STATEFUL_SETS, Resource
+from member.apply.claim_templates import unwanted_mounts, with_sizes_of
+from member.apply.last_applied import (
+    applied,
+    compare_stateful_set,
+    fixed_field_change,
+    missing_volumes,
+    stamped,
+    with_fixed_fields,
+    with_running_template,
+)
+from member.apply.writes import apply, apply_service
+from member.context import ReconcileContext
+from member.lifecycle.recreation import RECREATING, as_before, left_behind
+from member.lifecycle.rolling import Roll, Rolling, next_roll
+from member.lifecycle.scaling import Scaling, next_size, warn_of_slots
+from member.lifecycle.suspend import Later, suspension
+from member.naming import member_name, pod_name
+from member.objects.config_map import ConfigMapChoice, Content, choose_config_map, config_map, in_use_config_map_name
+from member.objects.stateful_set import with_size, with_strategy, with_template_of
+from member.observed.pods import Pod, pods_of
+from member.observed.status import UPGRADE, set_phase
+from member.outcome import Done, Outcome, Refused, Waiting
+from member.polling import next_look
+
+NOT_YET_SUPPORTED = "NotYetSupported"
+
+_CANT_UPDATE = {"pd": "FailedUpdatePDSTS", "tikv": "FailedUpdateTiKVSTS", "tidb": "FailedUpdateTiDBSTS"}
+"""v1.6's event reasons."""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A component as verbs.
+
+    `gate` says what must be there first; `services`, `content` and `stateful_set` what is desired; `scaling` how it
+    grows and shrinks, `rolling` how its pods are restarted, `failover` how lost ones are replaced; `serving` what it
+    still lacks when all its pods are Ready.
+    """
+
+    name: str
+    gate: Callable[[ReconcileContext], Waiting | None]
+    services: Callable[[TidbCluster], Sequence[Json]]
+    content: Callable[[TidbCluster], Content]
+    stateful_set: Callable[[TidbCluster, str], Json]
+    scaling: Scaling
+    rolling: Rolling
+    failover: Callable[[ReconcileContext], Outcome]
+    serving: Callable[[ReconcileContext], Outcome]
+
+
+def act(ctx: ReconcileContext, member: Member) -> Outcome:
+    """Bring one component a step closer to its spec.
+
+    Raises OwnerGone, ForeignOwner, ApiError, TransportError, DataPlaneError.
+    """
+    spec = find(ctx.tc, member.name)
+    if spec is None:
+        return Done("not part of this cluster")
+    if ctx.tc.spec.paused:
+        return Refused("Paused", "spec.paused is true: nothing is written until it is false")
+    suspended = suspension(ctx, member.name)
+    if isinstance(suspended, Later):
+        return suspended.beside(_keep(ctx, member, spec))
+    return suspended or _keep(ctx, member, spec)
+
+
+def _keep(ctx: ReconcileContext, member: Member, spec: Component) -> Outcome:
+    """Everything but suspending it."""
+    if waiting := _gate(ctx, member):
+        return waiting
+    for service in member.services(ctx.tc):
+        apply_service(ctx, service)
+    live = ctx.stateful_set(member.name) or _unseen(ctx, STATEFUL_SETS, member_name(ctx.tc, member.name))
+    if live is None:
+        return _create(ctx, member, spec)
+    if live.metadata.deletion_timestamp:
+        what = f"StatefulSet {live.metadata.name} is being deleted; it is made again when it is gone"
+        return Waiting(RECREATING, what, next_look(ctx, member.name))
+    return _first_not_done(
+        _update(ctx, member, spec, live), lambda: member.failover(ctx), lambda: _serving(ctx, member)
+    )
+
+
+def _gate(ctx: ReconcileContext, member: Member) -> Waiting | None:
+    """What must be there first; nothing for pods that run already and only lack their StatefulSet."""
+    waiting = member.gate(ctx)
+    if waiting is None or ctx.stateful_set(member.name) or not pods_of(ctx, member.name):
+        return waiting
+    return waiting if _unseen(ctx, STATEFUL_SETS, member_name(ctx.tc, member.name)) else None
+
+
+def _first_not_done(outcome: Outcome, failover: Callable[[], Outcome], serving: Callable[[], Outcome]) -> Outcome:
+    """The most telling of three: what needs the user, the update, the failover, the service.
+
+    A failover is looked for in every reconcile, whatever is said.
+    """
+    failed_over = failover()
+    if isinstance(failed_over, Refused) or (isinstance(outcome, Done) and not isinstance(failed_over, Done)):
+        return failed_over
+    return outcome if not isinstance(outcome, Done) else serving()
+
+
+def _unseen(ctx: ReconcileContext, resource: Resource, name: str) -> Object | None:
+    """What the cache lacks, read live: deciding as if it were absent would overwrite it (F1, F6)."""
+    try:
+        return ctx.deps.client.get(resource, name, ctx.namespace)
+    except NotFound:
+        return None
+
+
+def _create(ctx: ReconcileContext, member: Member, spec: Component) -> Outcome:
+    left = left_behind(ctx, member.name)
+    choice = _choose(ctx, member, spec, left.running)
+    _write_config_map(ctx, member, choice)
+    desired = as_before(left, member.stateful_set(ctx.tc, choice.name))
+    warn_of_slots(ctx, member.name, desired, None)
+    apply(ctx, STATEFUL_SETS, desired, None)
+    return Waiting("Creating", f"StatefulSet {desired['metadata']['name']} was created; waiting for its pods")
+
+
+def _update(ctx: ReconcileContext, member: Member, spec: Component, live: Object) -> Outcome:
+    body = live.decode()
+    choice = _choose(ctx, member, spec, body)
+    wanted = with_running_template(body, member.stateful_set(ctx.tc, choice.name))
+    require_ours(STATEFUL_SETS, wanted, live)
+    if refused := _other_mounts(spec, body, wanted):
+        return refused
+    _write_config_map(ctx, member, choice)
+    # as far as no running pod notices
+    desired = with_fixed_fields(body, wanted)
+    changed = _changed(spec, body, desired, choice)
+    warn_of_slots(ctx, member.name, wanted, body)
+    size = next_size(ctx, member.name, member.scaling, body, desired)
+    desired = with_size(desired, size.replicas)
+    scaling = size.outcome is not None
+    roll = next_roll(ctx, member.name, member.rolling, body, desired, changed=changed, scaling=scaling)
+    if not roll.takes_template:
+        desired = with_template_of(body, desired)
+    elif changed:
+        # others that are reconciled after this one in the same reconcile see it coming (7.2)
+        set_phase(ctx, member.name, UPGRADE)
+    desired = with_strategy(desired, roll.strategy)
+    if not compare_stateful_set(body, desired).nothing:
+        apply(ctx, STATEFUL_SETS, stamped(desired, body), live, applied_before=applied(body))
+    elif roll.delete:
+        _delete(ctx, roll)
+    return size.outcome or roll.outcome or _fixed(body, wanted) or Done()
+
+
+def _other_mounts(spec: Component, body: Json, wanted: Json) -> Refused | None:
+    """The refusal of pods that could not be made, or would lose a volume, as claim templates stay (4.5, F23, R26)."""
+    reason = _CANT_UPDATE[spec.name]
+    if missing := missing_volumes(body, wanted):
+        what = f"{spec.field} mounts {', '.join(missing)}, which is neither among its volumes nor its storageVolumes"
+        return Refused(reason, f"{what} at its creation; this version can't add volumes to running pods")
+    if unwanted := unwanted_mounts(body, wanted):
+        what = f"{spec.field}.storageVolumes lacks {', '.join(unwanted)}, which the pods mount"
+        return Refused(reason, f"{what}; this version can't take volumes from running pods: put it back")
+    return None
+
+
+def _changed(spec: Component, body: Json, desired: Json, choice: ConfigMapChoice) -> str:
+    """What the user changed that shows in the pods; empty when nothing."""
+    difference = compare_stateful_set(body, desired)
+    change = difference.template_difference or difference.pod_metadata_change
+    if change is None:
+        return ""
+    if choice.name == in_use_config_map_name(spec.tc, spec.name, body):
+        return str(change)
+    return f"{spec.field if choice.same_config else spec.config_field}: {choice.because}"
+
+
+def _delete(ctx: ReconcileContext, roll: Roll) -> None:
+    """Delete the pod of a roll that is not Ready, if a live look still says so, or was prepared (F11, I10)."""
+    destroyer = Destroyer(ctx.deps.client)
+    evidence = destroyer.observe(PODS, roll.delete, ctx.namespace)
+    if evidence is None or evidence.object.metadata.deletion_timestamp:
+        return
+    if roll.prepared or not evidence.object.decode_as(Pod).is_ready:
+        destroyer.delete(evidence)
+
+
+def _fixed(body: Json, wanted: Json) -> Refused | None:
+    """The refusal of what can't be changed in a StatefulSet; larger volumes are `member.volume_changes`'."""
+    if change := fixed_field_change(body, with_sizes_of(body, wanted)):
+        return Refused(NOT_YET_SUPPORTED, f"{change}; this version can't replace volumes or the StatefulSet")
+    return None
+
+
+def _choose(ctx: ReconcileContext, member: Member, spec: Component, body: Json | None) -> ConfigMapChoice:
+    in_use = in_use_config_map_name(ctx.tc, member.name, body)
+    existing = _config_map(ctx, in_use) if in_use else None
+    return choose_config_map(
+        member_name(ctx.tc, member.name),
+        member.content(ctx.tc),
+        spec.config_update_strategy,
+        in_use,
+        existing.decode() if existing else None,
+    )
+
+
+def _config_map(ctx: ReconcileContext, name: str) -> Object | None:
+    return ctx.listers.config_maps.get(ctx.namespace, name) or _unseen(ctx, CONFIG_MAPS, name)
+
+
+def _write_config_map(ctx: ReconcileContext, member: Member, choice: ConfigMapChoice) -> None:
+    desired = config_map(ctx.tc, member.name, choice)
+    cached = ctx.listers.config_maps.get(ctx.namespace, choice.name)
+    data = cached.decode().get("data") or {} if cached else {}
+    if data == choice.data:
+        # what made the text is noted together with the next change of it, so that taking over writes nothing
+        del desired["metadata"]["annotations"]
+    apply(ctx, CONFIG_MAPS, desired, cached, applied_before={"data": data})
+
+
+def _serving(ctx: ReconcileContext, member: Member) -> Outcome:
+    """What the component still lacks to serve as wanted."""
+    wanted = desired_replicas(ctx.tc, member.name)
+    pods = {pod.metadata.name: pod.decode_as(Pod) for pod in pods_of(ctx, member.name)}
+    ready = sum(pod.is_ready for pod in pods.values())
+    if ready < wanted:
+        names = [pod_name(ctx.tc, member.name, ordinal) for ordinal in desired_ordinals(ctx.tc, member.name)]
+        missing = "; ".join(_with_trouble(name, pods.get(name)) for name in names if not _is_ready(pods.get(name)))
+        return Waiting("PodsNotReady", f"{ready} of {wanted} pods are Ready; waiting for {missing}")
+    observed = ctx.observations.get(member.name, Done())
+    return observed if not isinstance(observed, Done) else member.serving(ctx)
+
+
+def _is_ready(pod: Pod | None) -> bool:
+    return pod is not None and pod.is_ready
+
+
+def _with_trouble(name: str, pod: Pod | None) -> str:
+    trouble = pod.trouble if pod else ""
+    return f"{name} ({trouble})" if trouble else name

@@ -1,0 +1,125 @@
+"""The way of one pod out of its component, and back (lifecycle.md 8.3, 8.5, 8.9, F32, F36).
+
+That a pod leaves is noted before anything is undone in the data plane, on the pod and on its volume claims. The claims
+outlive the pod: so whoever comes after, a restarted operator or a user who changed their mind, finds what was begun.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from kube.errors import NotFound
+from kube.objects import Json, Object
+from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, Resource
+from member.context import ReconcileContext
+from member.labels import PVC_DEFER_DELETING, SCALE_IN_TIME, STORE_ID
+from member.naming import pod_name, pvc_name
+from member.observed.status import stamp
+
+
+@dataclass(frozen=True, slots=True)
+class PodRemoval:
+    """A pod that leaves, or that was about to; what is known of it may come from the cache."""
+
+    ctx: ReconcileContext
+    component: str
+    ordinal: int
+    pod: Object | None
+    claims: tuple[Object, ...]
+
+    @property
+    def name(self) -> str:
+        """The name of the pod."""
+        return pod_name(self.ctx.tc, self.component, self.ordinal)
+
+    @property
+    def begun(self) -> bool:
+        """Whether something says that the pod leaves."""
+        marks = (PVC_DEFER_DELETING, SCALE_IN_TIME)
+        return any(mark in carrier.metadata.annotations for _, carrier in self._carriers() for mark in marks)
+
+    @property
+    def since(self) -> datetime | None:
+        """When it was noted that the pod leaves."""
+        texts = (carrier.metadata.annotations.get(SCALE_IN_TIME, "") for _, carrier in self._carriers())
+        return min((time for time in map(_time, texts) if time), default=None)
+
+    @property
+    def store_id(self) -> int | None:
+        """The store that the pod is labelled with."""
+        texts = (carrier.metadata.labels.get(STORE_ID, "") for _, carrier in self._carriers())
+        return next((int(text) for text in texts if text.isdecimal()), None)
+
+    def note(self, store_id: int | None = None) -> None:
+        """Write down that the pod leaves, and which store is its own. Raises ApiError, TransportError."""
+        since = stamp(self.since or self.ctx.deps.clock.wall())
+        labels = {} if store_id is None else {STORE_ID: str(store_id)}
+        for resource, carrier in self._carriers():
+            self._write(resource, carrier, {SCALE_IN_TIME: since}, labels)
+
+    def defer_deleting(self) -> None:
+        """Mark the claims: nobody needs their data any more (8.9). Raises ApiError, TransportError."""
+        now = self.ctx.deps.clock.wall()
+        # a rival with an older spec may have taken the note back in the meantime
+        marks = {SCALE_IN_TIME: stamp(self.since or now), PVC_DEFER_DELETING: stamp(now)}
+        for claim in self.claims:
+            if PVC_DEFER_DELETING not in claim.metadata.annotations:
+                self._write(PERSISTENT_VOLUME_CLAIMS, claim, marks)
+
+    def clear(self) -> None:
+        """Take back notes and marks: the pod stays. Raises ApiError, TransportError."""
+        for resource, carrier in self._carriers():
+            self._write(resource, carrier, {})
+
+    def _carriers(self) -> Iterator[tuple[Resource, Object]]:
+        for claim in self.claims:
+            yield PERSISTENT_VOLUME_CLAIMS, claim
+        if self.pod is not None:
+            yield PODS, self.pod
+
+    def _write(
+        self, resource: Resource, carrier: Object, annotations: dict[str, str], labels: dict[str, str] | None = None
+    ) -> None:
+        """Set some of our annotations and labels; without annotations, remove them."""
+        meta = carrier.metadata
+        desired: Json = {"metadata": {"name": meta.name, "namespace": meta.namespace, "annotations": annotations}}
+        if labels:
+            desired["metadata"]["labels"] = labels
+        before = {} if annotations else {"metadata": {"annotations": {SCALE_IN_TIME: "", PVC_DEFER_DELETING: ""}}}
+        self.ctx.deps.applier.apply(resource, desired, carrier, applied=before)
+
+
+def cached(ctx: ReconcileContext, component: str, body: Json, ordinal: int) -> PodRemoval:
+    """A pod and its claims as the caches have them; `body` is the StatefulSet."""
+    pod = pod_name(ctx.tc, component, ordinal)
+    lister, namespace = ctx.listers.persistent_volume_claims, ctx.namespace
+    claims = (lister.get(namespace, name) for name in claims_of_templates(body, pod))
+    found = tuple(claim for claim in claims if claim is not None)
+    return PodRemoval(ctx, component, ordinal, ctx.listers.pods.get(namespace, pod), found)
+
+
+def live(ctx: ReconcileContext, component: str, body: Json, ordinal: int) -> PodRemoval:
+    """A pod and its claims as the API server has them now. Raises ApiError, TransportError."""
+    pod = pod_name(ctx.tc, component, ordinal)
+    claims = (_get(ctx, PERSISTENT_VOLUME_CLAIMS, name) for name in claims_of_templates(body, pod))
+    found = tuple(claim for claim in claims if claim is not None)
+    return PodRemoval(ctx, component, ordinal, _get(ctx, PODS, pod), found)
+
+
+def claims_of_templates(body: Json, pod: str) -> list[str]:
+    """The names of the claims that a StatefulSet makes for a pod."""
+    return [pvc_name(each["metadata"]["name"], pod) for each in body["spec"].get("volumeClaimTemplates") or ()]
+
+
+def _get(ctx: ReconcileContext, resource: Resource, name: str) -> Object | None:
+    try:
+        return ctx.deps.client.get(resource, name, ctx.namespace)
+    except NotFound:
+        return None
+
+
+def _time(text: str) -> datetime | None:
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        return None

@@ -1,0 +1,135 @@
+"""A StatefulSet that is made again: its pods go on as they are (lifecycle.md 4.6, 10.2, F10).
+
+What can't be changed in a StatefulSet changes by deleting it with its pods left behind, and making it again: it takes
+them back. They keep running only if the new one has the pod template that they run, to the letter, and no fewer
+replicas. Both are read from what the old one has left: its pods, the revisions of its template, the volume claims.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from apis.tidbcluster import TidbCluster
+from kube.deletion import Destroyer
+from kube.objects import Json, Object
+from kube.resources import CONTROLLER_REVISIONS, PERSISTENT_VOLUME_CLAIMS, STATEFUL_SETS, Resource
+from member import labels
+from member.apply.last_applied import compare_stateful_set, stamped, with_running_template
+from member.apply.writes import annotate_owner, record_deletion
+from member.context import ReconcileContext
+from member.evidence import pods_live, spec_confirmed
+from member.labels import CONTROLLER_REVISION_HASH, PVC_DEFER_DELETING, base_labels, config_map_before_delete
+from member.naming import member_name, ordinal_of
+from member.objects.config_map import in_use_config_map_name
+from member.objects.stateful_set import with_replicas, with_strategy
+from member.outcome import Waiting
+
+RECREATING = "Recreating"
+
+_LOOK_AGAIN = 0.5
+
+_WITH_DATA = ("pd", "tikv")
+
+
+@dataclass(frozen=True, slots=True)
+class LeftBehind:
+    """What a StatefulSet that is gone has left.
+
+    `replicas` it had at least, 0 when nothing tells. `running` has the pod template that its pods run and the record
+    of it, in the shape of a StatefulSet; None without pods.
+    """
+
+    replicas: int = 0
+    running: Json | None = None
+
+
+def left_behind(ctx: ReconcileContext, component: str) -> LeftBehind:
+    """Look live at what there is of a component that has no StatefulSet.
+
+    Nothing while the cluster has never run: then no member is known to PD. Raises ApiError, TransportError.
+    """
+    if not ctx.status.cluster_id:
+        return LeftBehind()
+    pods, _ = pods_live(ctx, component)
+    stay = [pod for pod in pods if pod.metadata.deletion_timestamp is None]
+    names = [pod.metadata.name for pod in stay]
+    if component in _WITH_DATA:
+        names += _pods_with_data(ctx, component)
+    replicas = max((ordinal_of(name) + 1 for name in names), default=0)
+    return LeftBehind(replicas, _running(ctx, component, stay) if stay else None)
+
+
+def _pods_with_data(ctx: ReconcileContext, component: str) -> Iterable[str]:
+    """The pods whose data is in use: a member that was removed has its claims marked (8.9)."""
+    prefix = f"{component}-"
+    for claim in _labelled(ctx, PERSISTENT_VOLUME_CLAIMS, component):
+        pod = claim.metadata.name.removeprefix(prefix)
+        is_data = pod.rpartition("-")[0] == member_name(ctx.tc, component)
+        if is_data and not claim.metadata.deletion_timestamp and PVC_DEFER_DELETING not in claim.metadata.annotations:
+            yield pod
+
+
+def _running(ctx: ReconcileContext, component: str, pods: Sequence[Object]) -> Json | None:
+    """The newest revision that some pod runs."""
+    run = {pod.metadata.labels.get(CONTROLLER_REVISION_HASH) for pod in pods}
+    found = [each for each in _labelled(ctx, CONTROLLER_REVISIONS, component) if each.metadata.name in run]
+    bodies = [each.decode() for each in found]
+    newest = max(bodies, key=lambda body: int(body["revision"]), default=None)
+    return None if newest is None else _as_stateful_set(ctx.tc, component, newest)
+
+
+def _as_stateful_set(tc: TidbCluster, component: str, revision: Json) -> Json:
+    template = {key: value for key, value in revision["data"]["spec"]["template"].items() if key != "$patch"}
+    metadata = labels.object_meta(tc, member_name(tc, component), base_labels(tc, component))
+    annotations = revision["metadata"].get("annotations") or {}
+    return {
+        "kind": "StatefulSet",
+        "metadata": metadata | {"annotations": annotations},
+        "spec": {"template": template},
+    }
+
+
+def _labelled(ctx: ReconcileContext, resource: Resource, component: str) -> Sequence[Object]:
+    selector = ",".join(f"{key}={value}" for key, value in base_labels(ctx.tc, component).items())
+    return ctx.deps.client.list_page(resource, ctx.namespace, label_selector=selector).items
+
+
+def as_before(left: LeftBehind, desired: Json) -> Json:
+    """The StatefulSet to make, with its record: `desired`, but as large as it was and with the template that runs.
+
+    Another template than that goes in when the user wants another; then the roll takes its time over the pods.
+    """
+    if left.replicas and left.replicas != desired["spec"]["replicas"]:
+        desired = with_replicas(desired, left.replicas)
+        if desired["spec"]["updateStrategy"]["type"] == "RollingUpdate":
+            strategy = {"type": "RollingUpdate", "rollingUpdate": {"partition": left.replicas}}
+            desired = with_strategy(desired, strategy)
+    if left.running is None:
+        return stamped(desired)
+    desired = with_running_template(left.running, desired)
+    made = stamped(desired)
+    difference = compare_stateful_set(left.running, desired)
+    if difference.template_difference or difference.pod_metadata_change:
+        return made
+    return made | {"spec": made["spec"] | {"template": left.running["spec"]["template"]}}
+
+
+def _is_unchanged(live: Object, cached: Object) -> bool:
+    now, then = live.metadata, cached.metadata
+    return (now.uid, now.generation) == (then.uid, then.generation) and now.deletion_timestamp is None
+
+
+def release(ctx: ReconcileContext, component: str, cached: Object) -> Waiting:
+    """Delete a StatefulSet, its pods staying, so that it is made again; `cached` is what the decision was made on.
+
+    The ConfigMap that it uses is remembered first, as v1.6 does. Raises OwnerGone, ApiError, TransportError.
+    """
+    destroyer = Destroyer(ctx.deps.client)
+    evidence = destroyer.observe(STATEFUL_SETS, cached.metadata.name, ctx.namespace)
+    if evidence is None or not _is_unchanged(evidence.object, cached) or spec_confirmed(ctx) is None:
+        return Waiting(RECREATING, "waiting until the cache shows things as they are", _LOOK_AGAIN)
+    in_use = in_use_config_map_name(ctx.tc, component, evidence.object.decode())
+    annotate_owner(ctx, {config_map_before_delete(component): in_use})
+    destroyer.delete(evidence, propagation="Orphan")
+    record_deletion(ctx, STATEFUL_SETS, cached.metadata.name)
+    what = f"StatefulSet {cached.metadata.name} is made again for its new volumes; its pods go on running"
+    return Waiting(RECREATING, what, _LOOK_AGAIN)

@@ -1,0 +1,456 @@
+"""A rolling restart, one pod after another, from the highest ordinal down (lifecycle.md 7).
+
+A StatefulSet restarts outdated pods whose ordinal is at or above its partition. So a change of the pod template goes in
+with the partition above all pods, and the partition is lowered by one pod at a time, each when nothing can be hurt:
+the pods above serve again on the new revision, and the component has let go of this one.
+
+A pod that is not Ready on an outdated revision comes first and needs no such care (F11). Where the partition can't
+reach a pod alone - Ready outdated pods stand above it, or the StatefulSet waits for one that nobody counts on - the
+strategy is OnDelete for as long, and the pod is deleted.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from apis import predicates
+from dataplane.errors import DataPlaneError
+from kube.objects import Json, Object
+from member import labels
+from member.context import ReconcileContext
+from member.evidence import pods_live
+from member.naming import pod_name
+from member.observed.pods import Pod, pods_of
+from member.observed.status import NORMAL, UPGRADE, is_upgrading, phase_while_upgrading, set_phase
+from member.outcome import Done, Failed, Refused, Waiting
+from member.polling import look_after, next_look, seconds_since
+
+ON_DELETE = "OnDelete"
+
+Hold: TypeAlias = Waiting | Refused | Failed
+"""Why something does not go on in this reconcile."""
+
+
+def _nothing_to_do(*_: object) -> None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Rolling:
+    """How one component gives up its pods and takes them back.
+
+    `blocked`: what other components do first. `begin`: what must be done before a new template, the second, may take
+    the place of the running one. `unmet_condition`: what a Ready pod on the new revision still lacks before the next
+    one may go, as an end of "waiting until <pod> ..."; empty when nothing. `prepare`: makes a Ready pod let go of what
+    it serves. `resume`: gives back what pods had let go of, except the named one, which is next; called in every
+    reconcile. `finish`: what is left to do when all pods run the newest template; called in every reconcile then.
+    `prepare_unready`: makes a pod that is not Ready let go of what it serves all the same; when nobody answers it is
+    restarted as it is. All of these answer None when there is nothing (more) to do, and cost nothing then.
+    `ignored_pods`: names of pods that nobody counts on, such as those that failover has replaced. `forced`: whether the
+    user wants the pods restarted without looking at the data plane.
+    """
+
+    blocked: Callable[[ReconcileContext], Hold | None]
+    unmet_condition: Callable[[ReconcileContext, str], str]
+    prepare: Callable[[ReconcileContext, Object], Hold | None] = _nothing_to_do
+    ignored_pods: Callable[[ReconcileContext], Collection[str]] = lambda _: ()
+    begin: Callable[[ReconcileContext, Json, Json], Hold | None] = _nothing_to_do
+    resume: Callable[[ReconcileContext, str], Hold | None] = _nothing_to_do
+    finish: Callable[[ReconcileContext], Hold | None] = _nothing_to_do
+    prepare_unready: Callable[[ReconcileContext, str], Hold | None] = _nothing_to_do
+    forced: Callable[[ReconcileContext], bool] = lambda _: False
+
+
+@dataclass(frozen=True, slots=True)
+class RollingPod:
+    """How one pod of a roll stands.
+
+    `exists` is False also while it is being deleted. `unmet_condition` and `ignored_pods` as in `Rolling`.
+    """
+
+    name: str
+    ordinal: int
+    exists: bool
+    ready: bool
+    updated: bool
+    unmet_condition: str = ""
+    ignored_pods: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Nothing to do but wait, for what."""
+
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """Lower the partition to this pod, which is not Ready and has none above it that would be restarted with it."""
+
+    pod: RollingPod
+
+
+@dataclass(frozen=True, slots=True)
+class Replace:
+    """Delete this pod, which is not Ready, past Ready outdated pods above it."""
+
+    pod: RollingPod
+
+
+@dataclass(frozen=True, slots=True)
+class Prepare:
+    """Let this Ready pod be relieved of its work, then lower the partition to it."""
+
+    pod: RollingPod
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """All pods run the new revision and serve."""
+
+
+Step: TypeAlias = Wait | Restart | Replace | Prepare | Finished
+
+
+def next_step(pods: Sequence[RollingPod]) -> Step:
+    """The next step of a roll; `pods` are all that the StatefulSet should have, by ordinal (7.1, F11, I10, I14)."""
+    # one that failover has replaced may never go: its node is lost
+    outdated = [pod for pod in pods if not pod.updated and (pod.exists or not pod.ignored_pods)]
+    if broken := [pod for pod in outdated if not pod.ready]:
+        pod = broken[-1]
+        return Replace(pod) if _held_up(pod, pods) else Restart(pod)
+    counted = [pod for pod in pods if not pod.ignored_pods]
+    if unready := next((pod for pod in reversed(counted) if not pod.ready), None):
+        return Wait(f"until {unready.name} is Ready")
+    if unmet_condition := next((pod for pod in reversed(counted) if pod.updated and pod.unmet_condition), None):
+        return Wait(f"until {unmet_condition.name} {unmet_condition.unmet_condition}")
+    return Prepare(outdated[-1]) if outdated else Finished()
+
+
+def _held_up(pod: RollingPod, pods: Sequence[RollingPod]) -> bool:
+    """Whether a StatefulSet would do something else before it restarts this pod: it goes from the highest down."""
+    return any(other.ordinal > pod.ordinal and not (other.updated and other.ready) for other in pods)
+
+
+@dataclass(frozen=True, slots=True)
+class Roll:
+    """What the StatefulSet gets in this reconcile, and what the roll waits for.
+
+    `takes_template`: the desired pod template goes in. `delete`: the pod to delete once that is written, which may be
+    Ready only when it was `prepared`. `selected`: the Ready pod that is to be restarted next, empty when none is.
+    """
+
+    takes_template: bool
+    strategy: Json
+    outcome: Hold | None = None
+    delete: str = ""
+    prepared: bool = False
+    selected: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """The StatefulSet of a roll. `everything_changed`: its pods are about to be outdated, whatever they run."""
+
+    ctx: ReconcileContext
+    component: str
+    rolling: Rolling
+    body: Json
+    scaling: bool
+    everything_changed: bool
+
+    @property
+    def cached(self) -> list[Object]:
+        """The pods as the cache has them."""
+        return pods_of(self.ctx, self.component)
+
+    def blocked(self) -> Hold | None:
+        """What must be done before a Ready pod may be restarted (7.2, 8.2)."""
+        if self.ctx.stateful_set(self.component) is None:
+            # what this reconcile observed is of no worth then (F1)
+            return Waiting("CacheOutdated", "waiting until the cache shows the StatefulSet")
+        if self.scaling:
+            return Waiting("Scaling", f"{self.component} is scaled before its pods are restarted")
+        return self.rolling.blocked(self.ctx)
+
+    def may_heal(self, pod: RollingPod) -> bool:
+        """Whether a new template may go in because of a pod that is not Ready, though the others must wait (F11).
+
+        One that is merely on its way comes back by itself: a new version must not overtake that of another component.
+        """
+        if phase_while_upgrading(self.ctx, self.component) == UPGRADE:
+            return True
+        found = next((each for each in self.cached if each.metadata.name == pod.name), None)
+        return found is not None and bool(found.decode_as(Pod).trouble)
+
+    def rolling_pods(self, pods: Sequence[Object]) -> list[RollingPod]:
+        by_name = {pod.metadata.name: pod for pod in pods}
+        names = [pod_name(self.ctx.tc, self.component, ordinal) for ordinal in range(self.body["spec"]["replicas"])]
+        ignored_pods = self.rolling.ignored_pods(self.ctx)
+        return [
+            self._rolling_pod(ordinal, name, by_name.get(name), name in ignored_pods)
+            for ordinal, name in enumerate(names)
+        ]
+
+    def _rolling_pod(self, ordinal: int, name: str, pod: Object | None, ignored_pods: bool) -> RollingPod:
+        if pod is None:
+            return RollingPod(name, ordinal, exists=False, ready=False, updated=False, ignored_pods=ignored_pods)
+        stays = not pod.metadata.deletion_timestamp
+        ready = stays and pod.decode_as(Pod).is_ready
+        revision = (self.body.get("status") or {}).get("updateRevision")
+        updated = not self.everything_changed and pod.metadata.labels.get(labels.CONTROLLER_REVISION_HASH) == revision
+        unmet_condition = self._unmet_condition(pod) if updated and ready else ""
+        return RollingPod(name, ordinal, stays, ready, updated, unmet_condition, ignored_pods)
+
+    def _unmet_condition(self, pod: Object) -> str:
+        tc = self.ctx.tc
+        if not is_available(self.ctx, self.component, pod.decode_as(Pod)):
+            return f"has been Ready for {min_ready_seconds(tc.metadata.annotations, self.component)} s"
+        if not predicates.is_synced(tc, self.component):
+            return "is known to serve"
+        return self.rolling.unmet_condition(self.ctx, pod.metadata.name)
+
+
+def next_roll(
+    ctx: ReconcileContext, component: str, rolling: Rolling, body: Json, desired: Json, *, changed: str, scaling: bool
+) -> Roll:
+    """Decide on the pod template and the update strategy of a StatefulSet, as it is (`body`) and as wanted.
+
+    `changed` names what differs in the template; empty when nothing does. `scaling`: pods come or go, which is first.
+    A roll that has come to its end is noted in the phase. Raises ApiError, TransportError, DataPlaneError.
+    """
+    view = _View(ctx, component, rolling, body, scaling, everything_changed=bool(changed))
+    roll = _next_roll(view, desired, changed)
+    unresumed = _asked(view, lambda: rolling.resume(ctx, roll.selected))
+    return replace(roll, outcome=roll.outcome or unresumed)
+
+
+def _next_roll(view: _View, desired: Json, changed: str) -> Roll:
+    upgrading = is_upgrading(view.body, view.cached, view.rolling.ignored_pods(view.ctx))
+    wanted = desired["spec"]["updateStrategy"]
+    if wanted["type"] == ON_DELETE:
+        return _left_to_the_user(view, wanted, changed, upgrading)
+    if changed:
+        return _begin(view, desired, changed)
+    if not upgrading:
+        return _finish(
+            view, wanted if view.scaling or _is_on_delete(view.body) else view.body["spec"]["updateStrategy"]
+        )
+    if not view.scaling and _has_revision(view.body):
+        set_phase(view.ctx, view.component, phase_while_upgrading(view.ctx, view.component))
+    if not _observed(view.body):
+        waiting = Waiting("RollingUpdate", "waiting until the StatefulSet controller has seen the new pod template")
+        return Roll(True, _held(view.body, view.rolling_pods(view.cached)), waiting)
+    return _go_on(view)
+
+
+def _left_to_the_user(view: _View, strategy: Json, changed: str, upgrading: bool) -> Roll:
+    if not changed and not upgrading:
+        return _finish(view, strategy)
+    what = f"{view.component} has the update strategy OnDelete: its pods get the new revision when they are deleted"
+    return Roll(True, strategy, Waiting(ON_DELETE, what))
+
+
+def _finish(view: _View, strategy: Json) -> Roll:
+    """All pods run the newest template; the last one must serve, too, and what the roll left is tidied up (F20)."""
+    in_upgrade = predicates.in_phase(view.ctx.tc, view.component, UPGRADE)
+    if in_upgrade:
+        match next_step(view.rolling_pods(view.cached)):
+            case Wait(what):
+                return Roll(True, strategy, _waiting(view, f"waiting {what}"))
+            case Restart(pod) | Replace(pod):
+                return Roll(True, strategy, _waiting(view, f"waiting until {pod.name} is Ready"))
+    hooks = view.rolling
+    if unfinished := _asked(view, lambda: hooks.resume(view.ctx, "") or hooks.finish(view.ctx)):
+        return Roll(True, strategy, unfinished)
+    if in_upgrade:
+        set_phase(view.ctx, view.component, NORMAL)
+    return Roll(True, strategy)
+
+
+def min_ready_seconds(annotations: Mapping[str, str], component: str) -> int:
+    """How long a pod must have been Ready before the next one is restarted; 0 unless an annotation says (14)."""
+    text = annotations.get(labels.min_ready_seconds(component), "0")
+    return int(text) if text.isdecimal() else 0
+
+
+def is_available(ctx: ReconcileContext, component: str, pod: Pod) -> bool:
+    """Whether a pod is Ready, and has been for as long as the user wants before something else is done."""
+    wanted = min_ready_seconds(ctx.tc.metadata.annotations, component)
+    if not (pod.is_ready and pod.ready_since):
+        return pod.is_ready
+    age = seconds_since(pod.ready_since, ctx.deps.clock.wall())
+    # a clock that was put back must not hold up a roll (F44)
+    return age < 0 or age >= wanted
+
+
+def _begin(view: _View, desired: Json, changed: str) -> Roll:
+    """The new template goes in, no Ready pod is restarted by it (7.1 round A, F21)."""
+    pods = view.rolling_pods(view.cached)
+    if view.rolling.forced(view.ctx):
+        return Roll(True, _partition(0), Waiting("ForcedUpgrade", f"{changed}; all pods are restarted as they are"))
+    step = next_step(pods)
+    heals = isinstance(step, Restart | Replace) and view.may_heal(step.pod)
+    blocked = _unprepared_unready(view, step) if heals else view.blocked()
+    if blocked:
+        # what the roll before this one owes must not wait for as long
+        _asked(view, lambda: view.rolling.finish(view.ctx))
+        return Roll(False, _held(view.body, pods), blocked)
+    if unprepared := _asked(view, lambda: view.rolling.begin(view.ctx, view.body, desired)):
+        return Roll(False, _held(view.body, pods), unprepared)
+    outcome = Waiting("RollingUpdate", f"{changed}; the pods are restarted one after another")
+    match step:
+        case Restart(pod) if _confirmed(view, step):
+            return Roll(True, _partition(pod.ordinal), outcome)
+        case Replace():
+            return Roll(True, {"type": ON_DELETE}, outcome)
+    return Roll(True, _partition(len(pods)), outcome)
+
+
+def _go_on(view: _View) -> Roll:
+    pods = view.rolling_pods(view.cached)
+    held, step = _held(view.body, pods), next_step(pods)
+    match step:
+        case Restart() | Replace():
+            return _heal(view, step, held)
+        case Prepare() | Wait() if not _reaches(view.body, 0) and view.rolling.forced(view.ctx):
+            return Roll(True, _partition(0), _waiting(view, "all pods are restarted as they are"))
+        case Wait(what):
+            return Roll(True, held, _waiting(view, f"waiting {what}"), selected=_next_in_line(view, pods))
+        case Finished():
+            return Roll(True, held, _waiting(view, "all pods run the new revision"))
+        case Prepare():
+            return _prepare(view, step, pods, held)
+
+
+def _next_in_line(view: _View, pods: Sequence[RollingPod]) -> str:
+    """The pod that stays prepared while others keep it from being restarted for a while."""
+    if view.blocked():
+        return ""
+    return next((pod.name for pod in reversed(pods) if pod.ready and not pod.updated), "")
+
+
+def _prepare(view: _View, step: Prepare, pods: Sequence[RollingPod], held: Json) -> Roll:
+    pod = step.pod
+    if _reaches(view.body, pod.ordinal) and not _held_up(pod, pods):
+        waiting = _waiting(view, f"waiting until {pod.name} is restarted")
+        return Roll(True, held, waiting, selected=pod.name)
+    if blocked := view.blocked():
+        return Roll(True, held, blocked)
+    cached = next(each for each in view.cached if each.metadata.name == pod.name)
+    if unprepared := _asked(view, lambda: view.rolling.prepare(view.ctx, cached)):
+        return Roll(True, held, unprepared, selected=pod.name)
+    what = f"{pod.name} is restarted"
+    roll = _by_hand(view, step, what) if _held_up(pod, pods) else _restart(view, step, held, what)
+    return replace(roll, selected=pod.name)
+
+
+def _asked(view: _View, question: Callable[[], Hold | None]) -> Hold | None:
+    """What a hook answers; a data plane that gives no answer holds the roll and nothing else."""
+    try:
+        return question()
+    except DataPlaneError as error:
+        return Failed("DataPlaneUnreachable", f"{view.component}'s pods are restarted when this works again: {error}")
+
+
+def _heal(view: _View, step: Restart | Replace, held: Json) -> Roll:
+    """Restart a pod that is not Ready on the old revision."""
+    if unprepared := _unprepared_unready(view, step):
+        return Roll(True, held, unprepared)
+    pod = step.pod
+    if isinstance(step, Replace):
+        what = f"{pod.name} is not Ready on the old revision: it is replaced before the pods above it"
+        return _by_hand(view, step, what)
+    what = f"{pod.name} is not Ready on the old revision: it is restarted first"
+    return _restart(view, step, held, what if pod.exists else f"waiting until {pod.name} is back")
+
+
+def _unprepared_unready(view: _View, step: Step) -> Hold | None:
+    """What a pod that is not Ready does all the same, and must let go of before it is restarted."""
+    if not isinstance(step, Restart | Replace) or not step.pod.exists or _reaches(view.body, step.pod.ordinal):
+        return None
+    try:
+        return view.rolling.prepare_unready(view.ctx, step.pod.name)
+    except DataPlaneError:
+        # the way back stays open (F11)
+        return None
+
+
+def _restart(view: _View, step: Restart | Prepare, held: Json, what: str) -> Roll:
+    """Lower the partition to a pod, unless a live look at all pods gives another step (F5)."""
+    pod = step.pod
+    in_order = view.body["spec"].get("podManagementPolicy") == "OrderedReady"
+    if _reaches(view.body, pod.ordinal):
+        # a StatefulSet that keeps its pods in order does not pass a pod that is not Ready
+        delete = pod.name if in_order and pod.exists and not pod.ready and _confirmed(view, step) else ""
+        return Roll(True, view.body["spec"]["updateStrategy"], _waiting(view, what), delete)
+    if not _confirmed(view, step):
+        return Roll(True, held, _waiting(view, "waiting until the cache shows the pods as they are"))
+    return Roll(True, _partition(pod.ordinal), _waiting(view, what))
+
+
+def _by_hand(view: _View, step: Replace | Prepare, what: str) -> Roll:
+    """Delete a pod that the StatefulSet would not come to; under OnDelete, or it would come back as it was."""
+    pod = step.pod
+    settled = _is_on_delete(view.body) and pod.exists and _confirmed(view, step)
+    delete = pod.name if settled else ""
+    return Roll(True, {"type": ON_DELETE}, _waiting(view, what), delete, prepared=isinstance(step, Prepare))
+
+
+def _confirmed(view: _View, step: Step) -> bool:
+    """Whether the pods, read live, lead to the same step."""
+    pods, _ = pods_live(view.ctx, view.component)
+    return next_step(view.rolling_pods(pods)) == step
+
+
+def _waiting(view: _View, what: str) -> Waiting:
+    observed = view.ctx.observations.get(view.component, Done())
+    unknown = [] if isinstance(observed, Done) else [observed.message]
+    sentence = "; ".join([what, *_troubles(view.cached), *unknown])
+    return Waiting("RollingUpdate", sentence, next_look_at_walk(view.ctx, view.component))
+
+
+def _troubles(pods: Sequence[Object]) -> list[str]:
+    """What keeps pods from starting; a wait for them says it, or the user would have to look for it."""
+    return [f"{pod.metadata.name}: {trouble}" for pod in pods if (trouble := pod.decode_as(Pod).trouble)]
+
+
+def next_look_at_walk(ctx: ReconcileContext, component: str) -> float:
+    """Seconds until the next look at a roll: a step of it is as young as the latest pod that became Ready."""
+    now = ctx.deps.clock.wall()
+    ages = [seconds_since(pod.decode_as(Pod).ready_since, now) for pod in pods_of(ctx, component)]
+    return min(next_look(ctx, component), look_after(min(ages, default=0.0)))
+
+
+def _observed(body: Json) -> bool:
+    """Whether the controller has seen the newest template, so that revisions can be compared (F9)."""
+    seen = (body.get("status") or {}).get("observedGeneration", 0) >= body["metadata"].get("generation", 0)
+    return bool(seen and _has_revision(body))
+
+
+def _has_revision(body: Json) -> bool:
+    """Whether the controller has named a revision; of one that was just made, nobody knows what its pods run (F10)."""
+    return bool((body.get("status") or {}).get("updateRevision"))
+
+
+def _held(body: Json, pods: Sequence[RollingPod]) -> Json:
+    """The strategy that restarts nobody: the partition as it is, or after OnDelete one above all outdated pods."""
+    strategy: Json = body["spec"]["updateStrategy"]
+    if not _is_on_delete(body):
+        return strategy
+    return _partition(max((pod.ordinal + 1 for pod in pods if not pod.updated), default=0))
+
+
+def _partition(ordinal: int) -> Json:
+    return {"type": "RollingUpdate", "rollingUpdate": {"partition": ordinal}}
+
+
+def _reaches(body: Json, ordinal: int) -> bool:
+    """Whether the StatefulSet controller restarts an outdated pod of this ordinal by itself."""
+    strategy = body["spec"]["updateStrategy"]
+    return not _is_on_delete(body) and (strategy.get("rollingUpdate") or {}).get("partition", 0) <= ordinal
+
+
+def _is_on_delete(body: Json) -> bool:
+    return bool(body["spec"]["updateStrategy"]["type"] == ON_DELETE)

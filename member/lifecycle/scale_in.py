@@ -1,0 +1,116 @@
+"""Shrinking a component, pod by pod from the highest ordinal down (lifecycle.md 8.1, 8.3, 8.5), and not after all.
+
+A pod goes when nothing of it is left in the data plane; then its claims are marked, and the StatefulSet gets smaller.
+Several may leave at a time. Those that are done go even while others take longer or fail (F37), as far as they are the
+highest: a StatefulSet removes from the top.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeAlias, TypeVar
+
+from apis.tidbcluster import TidbCluster
+from dataplane.errors import DataPlaneError
+from kube.errors import ApiError, Conflict
+from kube.objects import Json
+from member.context import ReconcileContext
+from member.evidence import Evidence
+from member.lifecycle import pod_removal
+from member.lifecycle.pod_removal import PodRemoval
+from member.outcome import Failed, Refused, Waiting
+from ports.transport import TransportError
+
+Unfinished: TypeAlias = Waiting | Refused | Failed
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class ScaleIn:
+    """How a component gives up pods.
+
+    `limit` pods at a time. `drain` takes a pod out of the data plane step by step; its Evidence says that nothing of it
+    is left there, so that the pod can go. `cancel` takes such a step back when the pod is wanted again: None when all
+    is as before, and an Evidence when it is too late for that.
+    """
+
+    limit: Callable[[TidbCluster], int]
+    drain: Callable[[PodRemoval], Evidence | Unfinished]
+    cancel: Callable[[PodRemoval], Evidence | Unfinished | None]
+
+
+def next_lower_replicas(
+    ctx: ReconcileContext, component: str, scale_in: ScaleIn, body: Json, wanted: int
+) -> tuple[int, Waiting | Refused | Failed]:
+    """How many replicas the StatefulSet gets in this reconcile, and what it waits for to get fewer."""
+    there = replicas = body["spec"]["replicas"]
+    chosen = range(there - 1, wanted - 1, -1)[: scale_in.limit(ctx.tc)]
+    unfinished: list[Unfinished] = []
+    for ordinal in chosen:
+        left = _attempt(partial(_drain_one, ctx, component, scale_in, body, ordinal))
+        if isinstance(left, Evidence):
+            replicas = replicas if unfinished else ordinal
+        else:
+            unfinished.append(left)
+    going = Waiting("ScalingIn", f"next_lower_replicasing from {there} to {wanted} pods")
+    return replicas, _joined(unfinished) if unfinished else going
+
+
+def cancel_removals(
+    ctx: ReconcileContext, component: str, scale_in: ScaleIn, body: Json, wanted: int
+) -> tuple[int, Waiting | Refused | Failed | None]:
+    """How many of the `wanted` lowest pods can stay, after a scale-in of them that was begun is taken back (F36).
+
+    The first one that has left the data plane already has to go, with all above it: its data can't come back.
+    """
+    for ordinal in range(wanted):
+        # marks in the cache may be those of a claim that was deleted since
+        if not pod_removal.cached(ctx, component, body, ordinal).begun:
+            continue
+        answer = _attempt(partial(_cancel_one, ctx, component, scale_in, body, ordinal))
+        if isinstance(answer, Evidence):
+            return ordinal, None
+        if answer is not None:
+            return wanted, answer
+    return wanted, None
+
+
+def _drain_one(
+    ctx: ReconcileContext, component: str, scale_in: ScaleIn, body: Json, ordinal: int
+) -> Evidence | Unfinished:
+    removal = pod_removal.live(ctx, component, body, ordinal)
+    left = scale_in.drain(removal)
+    if isinstance(left, Evidence):
+        # claims that were written in this reconcile are read again
+        pod_removal.live(ctx, component, body, ordinal).defer_deleting()
+    return left
+
+
+def _cancel_one(
+    ctx: ReconcileContext, component: str, scale_in: ScaleIn, body: Json, ordinal: int
+) -> Evidence | Unfinished | None:
+    pod = pod_removal.live(ctx, component, body, ordinal)
+    return scale_in.cancel(pod) if pod.begun else None
+
+
+def _attempt(act: Callable[[], _T]) -> _T | Waiting | Failed:
+    """What became of one pod; what the outside refused is an answer, so that the others go on."""
+    try:
+        return act()
+    except Conflict as error:
+        return Waiting("Conflict", f"something else wrote at the same moment: {error}", retry_after=0.5)
+    except (ApiError, TransportError, DataPlaneError) as error:
+        return Failed(type(error).__name__, str(error))
+
+
+def _joined(unfinished: Sequence[Unfinished]) -> Unfinished:
+    """One outcome for several pods: the worst kind, and what all of that kind say."""
+    for kind in (Refused, Failed, Waiting):
+        if alike := [each for each in unfinished if isinstance(each, kind)]:
+            break
+    message = "; ".join(dict.fromkeys(each.message for each in alike))
+    if isinstance(alike[0], Failed):
+        return Failed(alike[0].reason, message)
+    delays = [each.retry_after for each in unfinished if not isinstance(each, Failed) and each.retry_after]
+    return type(alike[0])(alike[0].reason, message, min(delays, default=None))

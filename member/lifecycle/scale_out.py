@@ -1,0 +1,117 @@
+"""Growing a component, pod by pod (lifecycle.md 8.1, 8.3, 8.4, 8.9).
+
+A further pod starts only when the ones before it exist, and never on the data of a member that was removed: the claims
+that such a member left are deleted first, and waited for until they are gone (F32).
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from apis.ordinals import ordinals
+from apis.tidbcluster import TidbCluster
+from kube.deletion import Destroyer, LiveObject
+from kube.events import NORMAL
+from kube.objects import Json
+from kube.resources import PERSISTENT_VOLUME_CLAIMS
+from member.context import ReconcileContext
+from member.evidence import Evidence, spec_confirmed
+from member.labels import PVC_DEFER_DELETING
+from member.lifecycle.pod_removal import claims_of_templates
+from member.naming import pod_name
+from member.outcome import Refused, Waiting
+from member.polling import next_look
+
+_LOOK_AGAIN = 10.0
+"""Seconds until the next look at a volume claim that the user has to judge: no event tells that it is gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScaleOut:
+    """How a component grows.
+
+    `limit` pods at a time; `allowed` says what must be well first; `is_member` whether a pod name is known to PD, so
+    that its old volumes belong to it; `unused` proves that nothing in the data plane needs the volumes of a pod.
+    """
+
+    limit: Callable[[TidbCluster], int]
+    allowed: Callable[[ReconcileContext], Waiting | None]
+    is_member: Callable[[ReconcileContext, str], bool]
+    unused: Callable[[ReconcileContext, str], Evidence | None]
+
+
+def next_replicas(
+    ctx: ReconcileContext, component: str, scale_out: ScaleOut, body: Json, desired: Json
+) -> tuple[int, Waiting | Refused | None]:
+    """How many replicas the StatefulSet gets in this reconcile, and what it waits for to get more.
+
+    Raises ApiError, TransportError, DataPlaneError.
+    """
+    there, wanted = body["spec"]["replicas"], desired["spec"]["replicas"]
+    if wanted <= there:
+        return there, None
+    if (body.get("status") or {}).get("replicas") != there:
+        return there, Waiting("ScalingOut", f"waiting until the {there} pods asked for before exist")
+    if waiting := scale_out.allowed(ctx):
+        return there, waiting
+    step = min(wanted, there + scale_out.limit(ctx.tc))
+    pods = [(ordinal, pod_name(ctx.tc, component, ordinal)) for ordinal in ordinals(step)[there:]]
+    # all are looked at, so that their claims go side by side
+    in_the_way = [_in_the_way(ctx, component, scale_out, body, pod) for _, pod in pods]
+    for (ordinal, _), obstacle in zip(pods, in_the_way, strict=True):
+        if obstacle:
+            return ordinal, obstacle
+    return step, Waiting("ScalingOut", f"growing from {there} to {wanted} pods")
+
+
+def _in_the_way(
+    ctx: ReconcileContext, component: str, scale_out: ScaleOut, body: Json, pod: str
+) -> Waiting | Refused | None:
+    """Why a pod must not start: a claim of its name, read live, holds the data of a removed member (F1)."""
+    destroyer = Destroyer(ctx.deps.client)
+    names = claims_of_templates(body, pod)
+    claims = [claim for name in names if (claim := destroyer.observe(PERSISTENT_VOLUME_CLAIMS, name, ctx.namespace))]
+    staying = [claim for claim in claims if not claim.object.metadata.deletion_timestamp]
+    marked = [claim for claim in staying if PVC_DEFER_DELETING in claim.object.metadata.annotations]
+    if len(marked) < len(staying) and not scale_out.is_member(ctx, pod):
+        return _of_nobody(component, pod, [claim for claim in staying if claim not in marked])
+    if marked and (waiting := _delete(ctx, component, scale_out, marked, pod)):
+        return waiting
+    if len(staying) < len(claims):
+        return _going(ctx, component, [claim for claim in claims if claim not in staying], pod)
+    return None
+
+
+def _of_nobody(component: str, pod: str, claims: Sequence[LiveObject]) -> Refused:
+    """The refusal of data that is nobody's, and that nobody has given up either (8.4, 8.9)."""
+    what = (
+        f"{_named(claims)} exists though {pod} is no {component} member; look at its data, then delete it to let {pod} "
+        "start"
+    )
+    return Refused("StalePVC", what, _LOOK_AGAIN)
+
+
+def _going(ctx: ReconcileContext, component: str, claims: Sequence[LiveObject], pod: str) -> Waiting:
+    what = f"waiting until {_named(claims)} is gone before {pod} starts"
+    return Waiting("StalePVC", what, next_look(ctx, component))
+
+
+def _delete(
+    ctx: ReconcileContext, component: str, scale_out: ScaleOut, claims: Sequence[LiveObject], pod: str
+) -> Waiting | None:
+    """Delete what a removed member left, if nothing needs it (I1, I2); None when its member is still there."""
+    again = next_look(ctx, component)
+    if scale_out.unused(ctx, pod) is None:
+        if scale_out.is_member(ctx, pod):
+            return None
+        return Waiting("StalePVC", f"waiting until PD tells whether {pod} still is a member", again)
+    if spec_confirmed(ctx) is None:
+        return Waiting("SpecChanged", "waiting until the cache shows the TidbCluster as it is", again)
+    for claim in claims:
+        Destroyer(ctx.deps.client).delete(claim)
+        what = f"delete PersistentVolumeClaim {claim.object.metadata.name} in TidbCluster {ctx.name} successful"
+        ctx.deps.recorder.event(ctx.owner, NORMAL, "SuccessfulDelete", what)
+    return _going(ctx, component, claims, pod)
+
+
+def _named(claims: Sequence[LiveObject]) -> str:
+    return f"PersistentVolumeClaim {', '.join(claim.object.metadata.name for claim in claims)}"

@@ -1,0 +1,76 @@
+"""How many replicas a StatefulSet gets in this reconcile (lifecycle.md 8.1).
+
+Growing comes first when both are pending, and is `member.scale_out`'s; shrinking, and what is left of a shrinking that
+the user took back, is `member.scale_in`'s.
+"""
+
+from dataclasses import dataclass
+
+from apis.ordinals import slots_annotation
+from kube.events import WARNING
+from kube.objects import Json
+from member.context import ReconcileContext
+from member.labels import DELETE_SLOTS
+from member.lifecycle.scale_in import ScaleIn, cancel_removals, next_lower_replicas
+from member.lifecycle.scale_out import ScaleOut, next_replicas
+from member.naming import pod_name
+from member.observed.status import SCALE, set_phase
+from member.outcome import Failed, Refused, Waiting
+
+
+@dataclass(frozen=True, slots=True)
+class Scaling:
+    """How a component grows and shrinks."""
+
+    out: ScaleOut
+    in_: ScaleIn
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """The replicas for now, and what keeps the StatefulSet from having those that are wanted."""
+
+    replicas: int
+    outcome: Waiting | Refused | Failed | None = None
+
+
+def next_size(ctx: ReconcileContext, component: str, scaling: Scaling, body: Json, desired: Json) -> Size:
+    """Decide on the replicas. Raises ApiError, TransportError, DataPlaneError."""
+    there, wanted = body["spec"]["replicas"], desired["spec"]["replicas"]
+    kept = min(there, wanted)
+    stay, unfinished = cancel_removals(ctx, component, scaling.in_, body, kept)
+    if unfinished:
+        return Size(there, unfinished)
+    if stay < kept:
+        set_phase(ctx, component, SCALE)
+        return _finish_removal(ctx, component, scaling, body, stay)
+    if wanted < there:
+        return Size(*next_lower_replicas(ctx, component, scaling.in_, body, wanted))
+    return Size(*next_replicas(ctx, component, scaling.out, body, desired))
+
+
+def warn_of_slots(ctx: ReconcileContext, component: str, desired: Json, body: Json | None) -> None:
+    """Tell, when it comes into the StatefulSet, that a list of ordinals to skip has no effect (4.4 BETTER)."""
+    slots = _slots(desired)
+    if slots is None or (body is not None and _slots(body) == slots):
+        return
+    what = (
+        f"the annotation {slots_annotation(component)}={slots} has no effect: a StatefulSet always removes its highest "
+        "ordinal; set the replicas alone, and remove the annotation"
+    )
+    ctx.deps.recorder.event(ctx.owner, WARNING, "DeleteSlotsIgnored", what)
+
+
+def _slots(stateful_set: Json) -> str | None:
+    slots: str | None = (stateful_set["metadata"].get("annotations") or {}).get(DELETE_SLOTS)
+    return slots
+
+
+def _finish_removal(ctx: ReconcileContext, component: str, scaling: Scaling, body: Json, stay: int) -> Size:
+    """Let go of what is too far gone to stay; it comes back empty when it is gone (F32, I32)."""
+    replicas, outcome = next_lower_replicas(ctx, component, scaling.in_, body, stay)
+    if not isinstance(outcome, Waiting):
+        return Size(replicas, outcome)
+    pod = pod_name(ctx.tc, component, stay)
+    what = f"{pod} had left before it was wanted again: it goes, and comes back empty; {outcome.message}"
+    return Size(replicas, Waiting(outcome.reason, what, outcome.retry_after))

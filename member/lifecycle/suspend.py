@@ -1,0 +1,131 @@
+"""Suspending a component: its pods go, its volumes, configuration and Services stay (lifecycle.md 12).
+
+The phase Suspend is written before the StatefulSet is deleted, and the status is cleared when a live look shows that
+nothing of it is left: a process that starts anew in between goes on where the last one ended.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from apis import predicates
+from apis.accessor import Component, find
+from apis.accessor import component as component_of
+from apis.tidbcluster import PDStatus, TiDBStatus, TiKVStatus
+from kube.deletion import Destroyer
+from kube.objects import Object
+from kube.resources import STATEFUL_SETS
+from member.apply.writes import record_deletion
+from member.context import ReconcileContext
+from member.evidence import pods_live, spec_confirmed
+from member.naming import member_name
+from member.observed.status import NORMAL, SUSPEND, set_phase
+from member.outcome import Done, Failed, Outcome, Refused, Waiting
+from member.polling import next_look
+
+SUSPENDED = "Suspended"
+SUSPENDING = "Suspending"
+
+ORDER = ("tidb", "tiflash", "ticdc", "tikv", "pump", "tiproxy", "pd", "tso", "scheduling")
+"""Who is served goes before who serves (12 BETTER)."""
+
+_IS_SUSPENDED = "suspended: no pods run until suspendAction.suspendStatefulSet is false; volumes and configuration stay"
+
+
+@dataclass(frozen=True, slots=True)
+class Later:
+    """The component is to be suspended and can't be yet; until then it is kept in order. `until` ends a sentence."""
+
+    until: str
+
+    def beside(self, outcome: Outcome) -> Waiting | Refused | Failed:
+        """What the component waits for, together with what keeping it in order gave."""
+        sentence = f"it is suspended when {self.until}"
+        if isinstance(outcome, Done):
+            return Waiting(SUSPENDING, sentence)
+        return replace(outcome, message=f"{outcome.message}; {sentence}")
+
+
+def suspension(ctx: ReconcileContext, component: str) -> Outcome | Later | None:
+    """What suspending or resuming a component does in this reconcile; None: it goes on as usual.
+
+    Raises OwnerGone, ApiError, TransportError.
+    """
+    spec = component_of(ctx.tc, component)
+    suspended = predicates.in_phase(ctx.tc, component, SUSPEND)
+    if not spec.suspended:
+        if suspended:
+            set_phase(ctx, component, NORMAL)
+        return None
+    if not suspended:
+        if later := _not_yet(ctx, spec):
+            return later
+        set_phase(ctx, component, SUSPEND)
+        return Waiting(SUSPENDING, "its pods are about to be removed")
+    return _remove(ctx, spec)
+
+
+def _not_yet(ctx: ReconcileContext, spec: Component) -> Later | None:
+    """What comes first: the component's own work (F42), and those that it serves (I37)."""
+    for name in ORDER[: ORDER.index(spec.name)]:
+        other = find(ctx.tc, name)
+        if other is not None and other.suspended and _is_there(ctx, name):
+            return Later(f"{name} is, which comes first")
+    status = predicates.status_of(ctx.tc, spec.name)
+    if status is None or status.phase in ("", NORMAL):
+        return None
+    return Later(f"its phase is {NORMAL} again; now it is {status.phase}")
+
+
+def _is_there(ctx: ReconcileContext, component: str) -> bool:
+    """Whether something of a component may still run."""
+    status = predicates.status_of(ctx.tc, component)
+    return ctx.stateful_set(component) is not None or (status is not None and status.stateful_set is not None)
+
+
+def _remove(ctx: ReconcileContext, spec: Component) -> Outcome | None:
+    if not _is_there(ctx, spec.name):
+        return Done(_IS_SUSPENDED, SUSPENDED)
+    destroyer = Destroyer(ctx.deps.client)
+    evidence = destroyer.observe(STATEFUL_SETS, member_name(ctx.tc, spec.name), ctx.namespace)
+    if evidence is None:
+        return _removed(ctx, spec.name)
+    if evidence.object.metadata.deletion_timestamp is None:
+        if spec_confirmed(ctx) is None:
+            return Waiting(SUSPENDING, "waiting until the cache shows the TidbCluster as it is")
+        destroyer.delete(evidence, propagation="Foreground")
+        record_deletion(ctx, STATEFUL_SETS, evidence.object.metadata.name)
+    return Waiting(SUSPENDING, "waiting until its pods are gone", next_look(ctx, spec.name))
+
+
+def _removed(ctx: ReconcileContext, component: str) -> Outcome | None:
+    """The end of it, when no pod is left; pods that nobody controls get their StatefulSet back first, to go with it."""
+    pods, _ = pods_live(ctx, component)
+    if any(_is_orphan(pod) for pod in pods):
+        return None
+    if pods:
+        what = f"waiting until {_names(pods)} {'is' if len(pods) == 1 else 'are'} gone"
+        return Waiting(SUSPENDING, what, next_look(ctx, component))
+    _clear(ctx, component)
+    return Done(_IS_SUSPENDED, SUSPENDED)
+
+
+def _is_orphan(pod: Object) -> bool:
+    return pod.metadata.controller is None and pod.metadata.deletion_timestamp is None
+
+
+def _names(pods: Sequence[Object]) -> str:
+    return ", ".join(pod.metadata.name for pod in pods)
+
+
+def _clear(ctx: ReconcileContext, component: str) -> None:
+    """What told of members tells of none: they are unknown until they run again."""
+    status = predicates.status_of(ctx.tc, component)
+    match status:
+        case PDStatus():
+            status.members, status.leader, status.unjoined_members, status.synced = {}, None, {}, False
+        case TiKVStatus():
+            status.stores, status.synced = {}, False
+        case TiDBStatus():
+            status.members = {}
+    if status is not None:
+        status.stateful_set = None

@@ -1,0 +1,1 @@
+"""Desired objects of Kubernetes: what all components share. Pure functions, no I/O."""

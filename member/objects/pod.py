@@ -1,0 +1,160 @@
+"""Pods: what all components share (objects.md 3).
+
+A component brings its containers and volumes; the rest of the pod comes from the fields that the cluster and the
+component can both set. The result carries only what the operator decides, never what the API server would add.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from apis.accessor import Component, container_resources, helper_image, helper_image_pull_policy
+from apis.shared import LogTailerSpec
+from apis.tidbcluster import TiDBSlowLogTailerSpec
+from kube.objects import Json
+from member import labels
+from member.objects.strategic_merge import with_additional_containers
+
+
+def env(name: str, value: str) -> Json:
+    """A variable; without `value` when that is empty, which is what the API server makes of it."""
+    return {"name": name, "value": value} if value else {"name": name}
+
+
+def env_from_field(name: str, path: str) -> Json:
+    """A variable with a field of the pod."""
+    return {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
+
+
+NAMESPACE = env_from_field("NAMESPACE", "metadata.namespace")
+POD_NAME = env_from_field("POD_NAME", "metadata.name")
+
+
+def container_port(name: str, number: int) -> Json:
+    """A TCP port of a container."""
+    return {"name": name, "containerPort": number, "protocol": "TCP"}
+
+
+def main_container(
+    component: Component,
+    *,
+    command: Sequence[str],
+    ports: Sequence[Json],
+    mounts: Sequence[Json],
+    builtin_env: Sequence[Json],
+) -> Json:
+    """The container named after the component, with everything the user can set on it."""
+    return without_unset(
+        {
+            "name": component.name,
+            "image": component.image,
+            "imagePullPolicy": component.image_pull_policy,
+            "command": list(command),
+            "ports": list(ports),
+            "env": component.env(builtin_env),
+            "envFrom": component.env_from,
+            "resources": component.resources,
+            "volumeMounts": list(mounts),
+            "securityContext": component.security_context,
+        }
+    )
+
+
+def log_tailer(
+    component: Component, name: str, file: str, mount: Json, tailer: LogTailerSpec | TiDBSlowLogTailerSpec | None
+) -> Json:
+    """A sidecar that prints a log file as it grows (objects.md 4.3, 4.4)."""
+    container: Json = {
+        "name": name,
+        "image": helper_image(component.tc),
+        "imagePullPolicy": helper_image_pull_policy(component.tc),
+        "command": ["sh", "-c", f"touch {file}; tail -n0 -F {file};"],
+        "volumeMounts": [mount],
+    }
+    if tailer is not None:
+        container["resources"] = container_resources(tailer.requests, tailer.limits, tailer.claims)
+        container["securityContext"] = tailer.security_context
+    return without_unset(container)
+
+
+def pod_template(
+    component: Component,
+    *,
+    containers: Sequence[Json],
+    volumes: Sequence[Json],
+    init_containers: Sequence[Json] = (),
+    metrics_port: int,
+) -> Json:
+    """The template of a component's pods.
+
+    `containers` are the generated ones; the user's are merged in or appended. The privileged init container that sets
+    sysctls is added when the user asked for it.
+    """
+    security_context, sysctl = _sysctl_init(component)
+    spec = pod_spec(component) | without_unset(
+        {
+            "initContainers": [*sysctl, *init_containers, *component.spec.init_containers],
+            "containers": with_additional_containers(containers, component.spec.additional_containers),
+            "volumes": [*volumes, *component.spec.additional_volumes],
+            "serviceAccountName": component.service_account,
+        }
+    )
+    if security_context is not None:
+        spec["securityContext"] = security_context
+    return {
+        "metadata": {
+            "labels": component.labels | labels.base_labels(component.tc, component.name),
+            "annotations": _scrape_hints(metrics_port) | component.annotations,
+        },
+        "spec": spec,
+    }
+
+
+def pod_spec(component: Component) -> Json:
+    """The part of a pod that both levels of the spec set, without containers and volumes (objects.md 3.3)."""
+    return without_unset(
+        {
+            "schedulerName": component.scheduler_name,
+            "affinity": component.affinity,
+            "nodeSelector": component.node_selector,
+            "hostNetwork": component.host_network or None,
+            "restartPolicy": "Always",
+            "tolerations": component.tolerations,
+            "securityContext": component.pod_security_context,
+            "topologySpreadConstraints": component.topology_spread_constraints,
+            "dnsPolicy": component.dns_policy,
+            "dnsConfig": component.dns_config,
+            "automountServiceAccountToken": component.automount_service_account_token,
+            "priorityClassName": component.priority_class_name,
+            "imagePullSecrets": component.image_pull_secrets,
+            "terminationGracePeriodSeconds": component.termination_grace_period_seconds,
+        }
+    )
+
+
+def without_unset(fields: Mapping[str, object]) -> Json:
+    """The fields that say something: no null, no empty text, list or map. False and 0 do say something."""
+    return {name: value for name, value in fields.items() if value is not None and value not in ("", [], {})}
+
+
+def _scrape_hints(port: int) -> dict[str, str]:
+    return {
+        labels.PROMETHEUS_SCRAPE: "true",
+        labels.PROMETHEUS_PATH: "/metrics",
+        labels.PROMETHEUS_PORT: str(port),
+    }
+
+
+def _sysctl_init(component: Component) -> tuple[Json | None, list[Json]]:
+    """The pod's security context, and the init container that takes over its sysctls (objects.md 3.6)."""
+    context = component.pod_security_context
+    sysctls = (context or {}).get("sysctls")
+    if component.annotations.get(labels.SYSCTL_INIT) != "true" or not context or not sysctls:
+        return context, []
+    settings = " ".join(f"{sysctl['name']}={sysctl['value']}" for sysctl in sysctls)
+    init = {
+        "name": "init",
+        "image": helper_image(component.tc),
+        "command": ["sh", "-c", f"sysctl -w {settings}"],
+        "securityContext": {"privileged": True},
+        "resources": component.resources,
+    }
+    return {key: value for key, value in context.items() if key != "sysctls"}, [without_unset(init)]

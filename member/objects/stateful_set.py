@@ -1,0 +1,75 @@
+"""StatefulSets: the shell around a pod template (objects.md 3.8)."""
+
+from collections.abc import Sequence
+
+from apis.accessor import Component
+from apis.ordinals import desired_replicas, slots_annotation
+from kube.objects import Json
+from member import labels
+from member.apply.last_applied import read_record
+from member.naming import member_name, peer_service
+
+
+def stateful_set(
+    component: Component,
+    *,
+    template: Json,
+    claims: Sequence[Json],
+) -> Json:
+    """The StatefulSet of a component.
+
+    Its partition equals its replicas: no pod is rolled by Kubernetes until the upgrade lowers the partition. What lists
+    ordinals to skip is copied but, without AdvancedStatefulSet, has no effect (lifecycle.md 4.4 BETTER).
+    """
+    tc = component.tc
+    replicas = desired_replicas(tc, component.name)
+    selector = labels.base_labels(tc, component.name)
+    slots = tc.metadata.annotations.get(slots_annotation(component.name))
+    annotations = {} if slots is None else {labels.DELETE_SLOTS: slots}
+    spec: Json = {
+        "replicas": replicas,
+        "selector": {"matchLabels": selector},
+        "serviceName": peer_service(tc, component.name),
+        "podManagementPolicy": component.pod_management_policy,
+        "updateStrategy": _update_strategy(component, replicas),
+        "template": template,
+    }
+    if claims:
+        spec["volumeClaimTemplates"] = list(claims)
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": labels.object_meta(tc, member_name(tc, component.name), selector, annotations),
+        "spec": spec,
+    }
+
+
+def _update_strategy(component: Component, replicas: int) -> Json:
+    if component.stateful_set_update_strategy == "OnDelete":
+        return {"type": "OnDelete"}
+    return {"type": "RollingUpdate", "rollingUpdate": {"partition": replicas}}
+
+
+def with_replicas(desired: Json, replicas: int) -> Json:
+    """`desired` with another number of replicas."""
+    return desired | {"spec": desired["spec"] | {"replicas": replicas}}
+
+
+def with_size(desired: Json, replicas: int) -> Json:
+    """`desired` with another number of replicas for now, and a partition above them all."""
+    sized = with_replicas(desired, replicas)
+    if "rollingUpdate" not in sized["spec"]["updateStrategy"]:
+        return sized
+    return with_strategy(sized, {"type": "RollingUpdate", "rollingUpdate": {"partition": replicas}})
+
+
+def with_strategy(desired: Json, strategy: Json) -> Json:
+    """`desired` with another update strategy."""
+    return desired | {"spec": desired["spec"] | {"updateStrategy": strategy}}
+
+
+def with_template_of(live: Json, desired: Json) -> Json:
+    """`desired` with the pod template that `live` was last given."""
+    record = read_record(live)
+    template = (record.spec if record else live["spec"])["template"]
+    return desired | {"spec": desired["spec"] | {"template": template}}

@@ -1,0 +1,93 @@
+"""Volume claims as decisions read them, and those of pods. Reads only."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from kube.objects import Object
+from member.context import ReconcileContext
+from member.naming import pvc_name
+
+BOUND = "Bound"
+
+
+class ClaimSource(msgspec.Struct, rename="camel"):
+    """The claim behind a volume of a pod."""
+
+    claim_name: str
+
+
+class PodVolume(msgspec.Struct, rename="camel"):
+    """One volume of a pod."""
+
+    name: str
+    persistent_volume_claim: ClaimSource | None = None
+
+
+class PodVolumes(msgspec.Struct):
+    """The part of a pod's spec that names its volumes."""
+
+    volumes: tuple[PodVolume, ...] = ()
+
+
+class PodWithVolumes(msgspec.Struct):
+    """A pod, as far as its volumes go."""
+
+    spec: PodVolumes
+
+
+class Storage(msgspec.Struct):
+    """Requested or present storage, as a quantity; empty when unknown."""
+
+    storage: str = ""
+
+
+class Requests(msgspec.Struct):
+    """What a claim asks for."""
+
+    requests: Storage = msgspec.field(default_factory=Storage)
+
+
+class ClaimSpec(msgspec.Struct, rename="camel"):
+    """What a claim asks for, and the volume that it got."""
+
+    volume_name: str = ""
+    storage_class_name: str = ""
+    resources: Requests = msgspec.field(default_factory=Requests)
+
+
+class ClaimStatus(msgspec.Struct):
+    """How far a claim has come."""
+
+    phase: str = ""
+    capacity: Storage = msgspec.field(default_factory=Storage)
+
+
+class Claim(msgspec.Struct):
+    """A PersistentVolumeClaim, as far as decisions read it."""
+
+    spec: ClaimSpec
+    status: ClaimStatus = msgspec.field(default_factory=ClaimStatus)
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether the claim has its volume."""
+        return self.status.phase == BOUND and bool(self.spec.volume_name)
+
+
+def claim_names(pod: Object) -> Mapping[str, str]:
+    """The claims that a pod mounts: the name of the claim by that of the volume in the pod."""
+    volumes = pod.decode_as(PodWithVolumes).spec.volumes
+    return {each.name: each.persistent_volume_claim.claim_name for each in volumes if each.persistent_volume_claim}
+
+
+def own_claims(pod: Object) -> list[str]:
+    """The names of the claims that were made for a pod from its templates; what else it mounts is the user's."""
+    name = pod.metadata.name
+    return [claim for volume, claim in claim_names(pod).items() if claim == pvc_name(volume, name)]
+
+
+def claims_of(ctx: ReconcileContext, pod: Object) -> list[Object]:
+    """The cached claims that a pod mounts; one that the cache lacks is left out."""
+    found = (ctx.listers.persistent_volume_claims.get(ctx.namespace, name) for name in claim_names(pod).values())
+    return [claim for claim in found if claim is not None]

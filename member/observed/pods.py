@@ -1,0 +1,101 @@
+"""Pods as decisions read them: where they run, whether they are Ready, and what keeps them from it."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from apis.identity import instance_name
+from kube.objects import Object
+from member import labels
+from member.context import ReconcileContext
+
+_ON_THE_WAY = frozenset({"ContainerCreating", "PodInitializing"})
+"""Reasons for which a container waits as a matter of course."""
+
+
+class PodCondition(msgspec.Struct, rename="camel"):
+    """A condition of a pod."""
+
+    type: str
+    status: str
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str | None = None
+
+
+class ContainerWaiting(msgspec.Struct):
+    """Why a container does not run."""
+
+    reason: str = ""
+
+
+class ContainerState(msgspec.Struct):
+    """What a container does."""
+
+    waiting: ContainerWaiting | None = None
+
+
+class ContainerStatus(msgspec.Struct, rename="camel"):
+    """One container of a pod."""
+
+    name: str
+    restart_count: int = 0
+    state: ContainerState = msgspec.field(default_factory=ContainerState)
+
+
+class PodStatus(msgspec.Struct, rename="camel"):
+    """What a decision reads of a pod's status."""
+
+    phase: str = ""
+    conditions: tuple[PodCondition, ...] = ()
+    container_statuses: tuple[ContainerStatus, ...] = ()
+
+
+class PodSpec(msgspec.Struct, rename="camel"):
+    """What a decision reads of a pod's spec."""
+
+    node_name: str = ""
+
+
+class Pod(msgspec.Struct):
+    """A pod, as far as decisions read it."""
+
+    spec: PodSpec
+    status: PodStatus = msgspec.field(default_factory=PodStatus)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the pod's Ready condition is True."""
+        return any(c.type == "Ready" and c.status == "True" for c in self.status.conditions)
+
+    @property
+    def ready_since(self) -> str:
+        """When the Ready condition last moved; empty when there is none."""
+        return next((c.last_transition_time or "" for c in self.status.conditions if c.type == "Ready"), "")
+
+    @property
+    def trouble(self) -> str:
+        """What keeps the pod from starting, in Kubernetes' words; empty when it is merely on the way."""
+        for condition in self.status.conditions:
+            if condition.type == "PodScheduled" and condition.status == "False":
+                return f"{condition.reason}: {condition.message}"
+        waiting = [(each.name, each.state.waiting) for each in self.status.container_statuses]
+        return ", ".join(
+            f"container {name}: {wait.reason}" for name, wait in waiting if wait and wait.reason not in _ON_THE_WAY
+        )
+
+
+def pods_of(ctx: ReconcileContext, kind: str) -> list[Object]:
+    """The cached pods of a component, by name."""
+    selector = {
+        labels.NAME: labels.TIDB_CLUSTER,
+        labels.MANAGED_BY: labels.TIDB_OPERATOR,
+        labels.INSTANCE: instance_name(ctx.tc),
+        labels.COMPONENT: kind,
+    }
+    return sorted(ctx.listers.pods.list(ctx.namespace, selector), key=lambda pod: pod.metadata.name)
+
+
+def ready_pods(pods: Sequence[Object]) -> list[Object]:
+    """The pods whose Ready condition is True."""
+    return [pod for pod in pods if pod.decode_as(Pod).is_ready]

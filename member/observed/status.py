@@ -1,0 +1,134 @@
+"""What all members' status sync has in common (lifecycle.md 4.7, 5).
+
+Everything here is a reading: StatefulSet, pods and volumes in, status out. Times move only when what they date moved.
+"""
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from typing import Final
+
+from apis import predicates
+from apis.ordinals import desired_replicas
+from apis.shared import Json
+from apis.tidbcluster import PDStatus, TiDBStatus, TiKVStatus
+from kube.objects import Object
+from member import labels
+from member.context import ReconcileContext
+from member.observed.pods import pods_of
+from member.observed.volumes import observe_volumes
+
+NORMAL: Final = "Normal"
+SCALE: Final = "Scale"
+UPGRADE: Final = "Upgrade"
+SUSPEND: Final = "Suspend"
+
+_FIRST = {"tikv": ("pd",), "tidb": ("pd", "tikv")}
+"""Whose upgrade keeps a component from being called upgrading (4.7)."""
+
+
+def phase(
+    wanted: int, live: Json, pods: Sequence[Object], previous: str, ignored_pods: Collection[str] = frozenset()
+) -> str:
+    """The phase of a component from its StatefulSet and pods (4.7).
+
+    An empty updateRevision, as after a re-creation, says nothing: the previous phase stays (F10). Suspend begins and
+    ends with `member.suspend` alone. An upgrade that all pods have come to is ended by `member.rolling`, when the last
+    one serves and nothing is left to tidy up (F16, F20).
+    """
+    if previous == SUSPEND:
+        return SUSPEND
+    if not (live.get("status") or {}).get("updateRevision"):
+        return previous or NORMAL
+    if wanted != live["spec"].get("replicas"):
+        return SCALE
+    return UPGRADE if previous == UPGRADE or is_upgrading(live, pods, ignored_pods) else NORMAL
+
+
+def phase_while_upgrading(ctx: ReconcileContext, kind: str) -> predicates.Phase:
+    """The phase of a component whose pods are to be restarted: not Upgrade before its turn (4.7)."""
+    first = _FIRST.get(kind, ())
+    return NORMAL if any(predicates.in_phase(ctx.tc, other, UPGRADE) for other in first) else UPGRADE
+
+
+def set_phase(ctx: ReconcileContext, component: str, phase: str) -> None:
+    """Put a phase into the working copy of the status."""
+    status = predicates.status_of(ctx.tc, component)
+    if status is not None:
+        status.phase = phase
+
+
+def is_rolling(live: Json) -> bool:
+    """Whether the StatefulSet has another revision than the one that all its pods ran when it last came to rest."""
+    status = live.get("status") or {}
+    return bool(status.get("updateRevision")) and status.get("currentRevision") != status["updateRevision"]
+
+
+def is_upgrading(live: Json, pods: Sequence[Object], ignored_pods: Collection[str] = frozenset()) -> bool:
+    """Whether some pod runs, or is about to run, another revision than the newest (4.7), `ignored_pods` aside."""
+    status = live.get("status") or {}
+    # the newest revision becomes the current one when all pods are there, and under OnDelete never
+    by_itself = not ignored_pods and (live["spec"].get("updateStrategy") or {}).get("type") != "OnDelete"
+    if by_itself and is_rolling(live):
+        return True
+    replicas_settled = live["spec"].get("replicas") == status.get("replicas")
+    if live["metadata"].get("generation", 0) > status.get("observedGeneration", 0) and replicas_settled:
+        return True
+    counted = [pod for pod in pods if pod.metadata.name not in ignored_pods]
+    revisions = [pod.metadata.labels.get(labels.CONTROLLER_REVISION_HASH) for pod in counted]
+    return all(revisions) and any(revision != status.get("updateRevision") for revision in revisions)
+
+
+def image_of(live: Json, container: str) -> str:
+    """The image of a container of the StatefulSet's template, empty when there is none of that name."""
+    containers = live["spec"]["template"]["spec"]["containers"]
+    return next((c.get("image", "") for c in containers if c["name"] == container), "")
+
+
+def stamp(now: datetime) -> str:
+    """A time as status fields hold it."""
+    return now.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def transition_time(old: object, same: bool, now: datetime) -> str:
+    """When the state of a member last moved: the recorded time while it is the same, else now."""
+    recorded = getattr(old, "last_transition_time", None)
+    return recorded if same and recorded else stamp(now)
+
+
+def with_component_condition(
+    conditions: Sequence[Json], kind: str, value: tuple[bool, str, str], now: datetime
+) -> list[Json]:
+    """A component's conditions with one of them set (meta/v1 Condition); its time moves when its status moves.
+
+    `value`: whether it holds, the reason, the message.
+    """
+    holds, reason, message = value
+    status = "True" if holds else "False"
+    old = next((c for c in conditions if c.get("type") == kind), None)
+    if old and (old["status"], old["reason"], old["message"]) == (status, reason, message):
+        return list(conditions)
+    since = old["lastTransitionTime"] if old and old["status"] == status else stamp(now)
+    new = {"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": since}
+    if old is None:
+        return [*conditions, new]
+    return [new if c is old else c for c in conditions]
+
+
+def observe_pods(
+    ctx: ReconcileContext,
+    kind: str,
+    status: PDStatus | TiKVStatus | TiDBStatus,
+    ignored_pods: Collection[str] = frozenset(),
+) -> list[Object] | None:
+    """Bring up to date what Kubernetes knows of a component; its pods, or None when it has no StatefulSet."""
+    live = ctx.stateful_set(kind)
+    if live is None:
+        return None
+    body, pods = live.decode(), pods_of(ctx, kind)
+    status.stateful_set = body.get("status")
+    status.phase = phase(desired_replicas(ctx.tc, kind), body, pods, status.phase, ignored_pods)
+    if status.phase == UPGRADE:
+        status.phase = phase_while_upgrading(ctx, kind)
+    status.image = image_of(body, kind)
+    status.volumes = observe_volumes(ctx, kind, pods)
+    return pods

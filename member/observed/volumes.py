@@ -1,0 +1,122 @@
+"""What `status.<component>.volumes` tells: sizes and classes of the volumes of all pods (lifecycle.md 5.8)."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from apis.accessor import component
+from apis.quantity import parse
+from apis.shared import StorageVolumeStatus
+from apis.tidbcluster import TidbCluster
+from kube.objects import Json, Object
+from member.context import ReconcileContext
+from member.objects.volumes import data_claim, storage_volume_claims
+from member.observed.claims import Claim, claim_names
+
+UNKNOWN_CLASS = "<unknown>"
+
+_WITH_DATA = ("pd", "tikv")
+"""Components whose data volume is named after them; TiDB has further volumes at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class DesiredVolume:
+    """A volume that every pod should have. An empty class is the default of the Kubernetes cluster."""
+
+    name: str
+    size: str
+    storage_class: str
+
+
+@dataclass(frozen=True, slots=True)
+class ActualVolume:
+    """A bound volume of one pod."""
+
+    name: str
+    capacity: str
+    storage_class: str
+
+
+def desired_templates(tc: TidbCluster, kind: str) -> list[Json]:
+    """The claim templates of a component of pd, tikv, tidb (10.1); without a size there is none."""
+    spec = {"pd": tc.spec.pd, "tikv": tc.spec.tikv, "tidb": tc.spec.tidb}.get(kind)
+    if spec is None:
+        return []
+    data = [data_claim(kind, component(tc, kind).storage_request, spec)] if kind in _WITH_DATA else []
+    templates = [*data, *storage_volume_claims(kind, spec)]
+    return [template for template in templates if template["spec"]["resources"]]
+
+
+def desired_volumes(tc: TidbCluster, kind: str) -> list[DesiredVolume]:
+    """The volumes of a component of pd, tikv, tidb, as its spec wants them."""
+    return [_desired(template) for template in desired_templates(tc, kind)]
+
+
+def _desired(template: Json) -> DesiredVolume:
+    spec = template["spec"]
+    size = spec["resources"]["requests"]["storage"]
+    return DesiredVolume(template["metadata"]["name"], str(size), spec.get("storageClassName", ""))
+
+
+def volume_statuses(
+    desired: Iterable[DesiredVolume], actual: Sequence[ActualVolume], unreadable_classes: frozenset[str] = frozenset()
+) -> dict[str, StorageVolumeStatus]:
+    """Compare; `actual` holds the volumes of all pods. A volume that no pod has yet is left out.
+
+    A desired class that can't be read is shown as unknown, and only the sizes are compared.
+    """
+    found = {wanted: [volume for volume in actual if volume.name == wanted.name] for wanted in desired}
+    return {
+        wanted.name: _status(wanted, volumes, wanted.storage_class in unreadable_classes)
+        for wanted, volumes in found.items()
+        if volumes
+    }
+
+
+def _status(wanted: DesiredVolume, volumes: Sequence[ActualVolume], class_is_unknown: bool) -> StorageVolumeStatus:
+    size = parse(wanted.size)
+    shown_class = UNKNOWN_CLASS if class_is_unknown else wanted.storage_class or volumes[0].storage_class
+    compared = "" if class_is_unknown else wanted.storage_class
+    outdated = [v for v in volumes if parse(v.capacity) != size or compared not in ("", v.storage_class)]
+    modified = len(volumes) - len(outdated)
+    return StorageVolumeStatus(
+        name=wanted.name,
+        bound_count=len(volumes),
+        current_count=len(outdated) or modified,
+        current_capacity=outdated[0].capacity if outdated else wanted.size,
+        current_storage_class=outdated[0].storage_class if outdated else shown_class,
+        modified_count=modified,
+        modified_capacity=wanted.size,
+        modified_storage_class=shown_class,
+        resized_count=modified,
+        resized_capacity=wanted.size,
+    )
+
+
+def observe_volumes(ctx: ReconcileContext, kind: str, pods: Iterable[Object]) -> dict[str, StorageVolumeStatus]:
+    """`status.<component>.volumes` from the caches. A pod with a claim that is unseen or not bound is skipped."""
+    desired = desired_volumes(ctx.tc, kind)
+    if not desired:
+        return {}
+    names = {volume.name for volume in desired}
+    actual = [volume for pod in pods for volume in _volumes_of(ctx, names, claim_names(pod))]
+    return volume_statuses(desired, actual, _unreadable_classes(ctx, desired))
+
+
+def _volumes_of(ctx: ReconcileContext, names: set[str], claims: Mapping[str, str]) -> list[ActualVolume]:
+    volumes = []
+    for name, claim_name in claims.items():
+        if name not in names:
+            continue
+        cached = ctx.listers.persistent_volume_claims.get(ctx.namespace, claim_name)
+        claim = cached.decode_as(Claim) if cached else None
+        if claim is None or not claim.is_bound or not claim.status.capacity.storage:
+            return []
+        volumes.append(ActualVolume(name, claim.status.capacity.storage, claim.spec.storage_class_name))
+    return volumes
+
+
+def _unreadable_classes(ctx: ReconcileContext, desired: Iterable[DesiredVolume]) -> frozenset[str]:
+    """The named classes that don't exist, or that the operator may not read."""
+    lister = ctx.listers.storage_classes
+    named = {volume.storage_class for volume in desired if volume.storage_class}
+    return frozenset(name for name in named if lister is None or lister.get("", name) is None)

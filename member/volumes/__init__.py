@@ -1,0 +1,1 @@
+"""Volumes that grow, and volumes that are replaced because they cannot."""

@@ -1,0 +1,190 @@
+"""Other volumes, for the pods that run and for those to come (lifecycle.md 10.2, F47, F48).
+
+Claims grow whatever the component does: a full disk can't wait for a roll or for leaders to move. The StatefulSet,
+whose claim templates nobody can change, is made again when the component is at rest. What can't grow into what is
+wanted is refused as a whole, before anything is written, or replaced where the user lets it be.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from apis import predicates
+from apis.accessor import Component, find
+from kube.errors import ApiError
+from kube.objects import Json, Object
+from kube.resources import PERSISTENT_VOLUME_CLAIMS
+from member import labels
+from member.apply.claim_templates import names, sizes_differ
+from member.apply.writes import annotate_owner
+from member.context import ReconcileContext
+from member.lifecycle.recreation import release
+from member.naming import pod_name, pvc_name
+from member.observed.claims import Claim
+from member.observed.status import stamp
+from member.observed.volumes import desired_templates, desired_volumes
+from member.outcome import Done, Outcome, Refused, Waiting
+from member.polling import look_again
+from member.volumes import replacement as volume_replacement
+from member.volumes.growth import Ask, Begin, Finish, Refuse, Settled, Step, VolumeClaim, Wait, Wanted, next_step
+
+ORDER = ("pd", "tidb", "tikv")
+
+GROWING = "GrowingVolumes"
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A claim of a pod, what is wanted of it, and the next step to that."""
+
+    pod: str
+    cached: Object
+    claim: VolumeClaim
+    wanted: Wanted
+    step: Step
+
+
+def act(ctx: ReconcileContext) -> Outcome:
+    """Bring the volumes of all components a step closer to their spec; one that fails does not stop the others.
+
+    Raises OwnerGone, ApiError, TransportError.
+    """
+    if ctx.tc.spec.paused:
+        return Done()
+    outcomes: list[Outcome] = []
+    errors: list[ApiError] = []
+    for name in ORDER:
+        spec = find(ctx.tc, name)
+        if spec is None:
+            continue
+        try:
+            outcomes.append(_change(ctx, spec))
+        except ApiError as error:
+            errors.append(error)
+    if errors:
+        raise errors[0]
+    return _most_telling(outcomes)
+
+
+def _most_telling(outcomes: Sequence[Outcome]) -> Outcome:
+    for kind in (Refused, Waiting):
+        if found := next((outcome for outcome in outcomes if isinstance(outcome, kind)), None):
+            return found
+    return Done()
+
+
+def _change(ctx: ReconcileContext, spec: Component) -> Outcome:
+    live = ctx.stateful_set(spec.name)
+    if live is None or live.metadata.deletion_timestamp or predicates.in_phase(ctx.tc, spec.name, "Suspend"):
+        return Done()
+    body, wanted = live.decode(), {"spec": {"volumeClaimTemplates": desired_templates(ctx.tc, spec.name)}}
+    if sorted(names(body)) != sorted(names(wanted)):
+        return Done("other volumes than before are the component's own refusal")
+    seen = list(_moves(ctx, spec, body))
+    moves = [move for move in seen if not isinstance(move.step, Settled)]
+    stale = {move.pod: move.step.why for move in moves if isinstance(move.step, Refuse)}
+    if stale and (refused := volume_replacement.refusal(ctx, spec, stale)):
+        return refused
+    for move in moves:
+        _carry_out(ctx, move)
+    if sizes_differ(body, wanted):
+        return _renew(ctx, spec.name, live, body)
+    annotate_owner(ctx, {labels.config_map_before_delete(spec.name): None})
+    if stale:
+        return volume_replacement.replace(ctx, spec, body, stale)
+    all_seen = len(seen) == body["spec"]["replicas"] * len(wanted["spec"]["volumeClaimTemplates"])
+    ended = volume_replacement.end(ctx, spec.name, all_seen=all_seen)
+    return _growing(ctx, moves) if isinstance(ended, Done) else ended
+
+
+def _moves(ctx: ReconcileContext, spec: Component, body: Json) -> Iterator[Move]:
+    """Every claim of the StatefulSet that the cache shows bound: another one grows when it is."""
+    now, wanted = ctx.deps.clock.wall(), desired_volumes(ctx.tc, spec.name)
+    for ordinal in range(body["spec"]["replicas"]):
+        pod = pod_name(ctx.tc, spec.name, ordinal)
+        for volume in wanted:
+            cached = ctx.listers.persistent_volume_claims.get(ctx.namespace, pvc_name(volume.name, pod))
+            if cached is None or cached.metadata.deletion_timestamp or not cached.decode_as(Claim).is_bound:
+                continue
+            claim = _read(ctx, cached)
+            goal = Wanted(_field(spec, volume.name), volume.size, volume.storage_class)
+            yield Move(pod, cached, claim, goal, next_step(claim, goal, now))
+
+
+def _field(spec: Component, volume: str) -> str:
+    if volume == spec.name:
+        return f"{spec.field}.requests.storage"
+    return f"{spec.field}.storageVolumes[{volume.removeprefix(f'{spec.name}-')}].storageSize"
+
+
+def _read(ctx: ReconcileContext, cached: Object) -> VolumeClaim:
+    claim, told = cached.decode_as(Claim), cached.metadata.annotations
+    # where a cloud changed the class under the claim, v1.6 has noted it
+    storage_class = told.get(labels.STATUS_STORAGE_CLASS) or claim.spec.storage_class_name
+    return VolumeClaim(
+        name=cached.metadata.name,
+        requested=claim.spec.resources.requests.storage,
+        capacity=claim.status.capacity.storage or claim.spec.resources.requests.storage,
+        storage_class=storage_class,
+        can_grow=_can_grow(ctx, claim.spec.storage_class_name),
+        spec_revision=told.get(labels.SPEC_REVISION, ""),
+        spec_size=told.get(labels.SPEC_STORAGE_SIZE, ""),
+        status_revision=told.get(labels.STATUS_REVISION, ""),
+        status_size=told.get(labels.STATUS_STORAGE_SIZE, ""),
+        changed_at=told.get(labels.STATUS_LAST_TRANSITION, ""),
+    )
+
+
+def _can_grow(ctx: ReconcileContext, name: str) -> bool | None:
+    """What the class says; None when the operator may not read classes: then the API server has the last word."""
+    if ctx.listers.storage_classes is None:
+        return None
+    found = ctx.listers.storage_classes.get("", name)
+    return found is not None and bool(found.decode().get("allowVolumeExpansion"))
+
+
+def _carry_out(ctx: ReconcileContext, move: Move) -> None:
+    claim, wanted, now = move.claim, move.wanted, stamp(ctx.deps.clock.wall())
+    asked: Json = {"resources": {"requests": {"storage": wanted.size}}}
+    match move.step:
+        case Begin(revision):
+            noted = {
+                labels.SPEC_REVISION: str(revision),
+                labels.SPEC_STORAGE_SIZE: wanted.size,
+                labels.SPEC_STORAGE_CLASS: claim.storage_class,
+                labels.STATUS_LAST_TRANSITION: now,
+            }
+            _patch(ctx, move.cached, {"metadata": {"annotations": noted}, "spec": asked})
+        case Ask():
+            _patch(ctx, move.cached, {"spec": asked})
+        case Finish():
+            arrived = {
+                labels.STATUS_REVISION: claim.spec_revision,
+                labels.STATUS_STORAGE_SIZE: claim.spec_size,
+                labels.STATUS_STORAGE_CLASS: claim.storage_class,
+                labels.STATUS_LAST_TRANSITION: now,
+            }
+            _patch(ctx, move.cached, {"metadata": {"annotations": arrived}})
+
+
+def _patch(ctx: ReconcileContext, cached: Object, fields: Json) -> None:
+    name = {"name": cached.metadata.name, "namespace": ctx.namespace}
+    metadata = fields.get("metadata", {}) | name
+    ctx.deps.applier.apply(PERSISTENT_VOLUME_CLAIMS, fields | {"metadata": metadata}, cached)
+
+
+def _renew(ctx: ReconcileContext, component: str, live: Object, body: Json) -> Waiting:
+    """Make the StatefulSet again, if nothing else is going on with its pods."""
+    if not volume_replacement.at_rest(ctx, component, body):
+        return Waiting(
+            GROWING, f"{component}'s StatefulSet is made again for other volumes when {component} is at rest"
+        )
+    return release(ctx, component, live)
+
+
+def _growing(ctx: ReconcileContext, moves: Sequence[Move]) -> Outcome:
+    if not moves:
+        return Done()
+    wait = next((move.step for move in moves if isinstance(move.step, Wait)), None)
+    what = wait.what if wait else f"{', '.join(move.claim.name for move in moves)} change"
+    again = wait.seconds if wait and wait.seconds else look_again(ctx, moves[0].claim.changed_at)
+    return Waiting(GROWING, what, again)

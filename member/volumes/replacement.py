@@ -1,0 +1,96 @@
+"""Volumes that can't become what the spec wants are made anew, one pod after another (lifecycle.md 10.4).
+
+A spare pod comes first, so that there is where to move data to. Then one pod after another is told `replace-volume`,
+which `member.commands` carries out: its member or store leaves PD before its claims do. The spare pod goes last.
+"""
+
+from collections.abc import Mapping
+
+from apis import predicates
+from apis.accessor import Component
+from apis.tidbcluster import PDStatus, TiDBStatus, TiKVStatus
+from kube.objects import Json, Object
+from kube.resources import PODS
+from member import labels
+from member.context import ReconcileContext
+from member.observed.pods import pods_of
+from member.observed.status import NORMAL, is_upgrading
+from member.outcome import Done, Outcome, Refused, Waiting
+
+REPLACING = "ReplacingVolume"
+REFUSED = "VolumeCantChange"
+TOO_FEW = "TooFewStores"
+
+_SOON = 0.5
+_FEWEST_STORES = 3
+
+
+def refusal(ctx: ReconcileContext, spec: Component, stale: Mapping[str, str]) -> Refused | None:
+    """Why the volumes of pods, `stale` with why, stay as they are; None when they may be replaced."""
+    if not _is_on(ctx):
+        _status(ctx, spec.name).vol_replace_in_progress = False
+        return Refused(REFUSED, "; ".join(dict.fromkeys(stale.values())))
+    if spec.name == "tikv" and spec.workload.replicas < _FEWEST_STORES:
+        what = f"the volumes of {spec.workload.replicas} TiKV pods can't be replaced one after another"
+        return Refused(TOO_FEW, f"{spec.field}.replicas: {what}; set {_FEWEST_STORES} or more")
+    return None
+
+
+def at_rest(ctx: ReconcileContext, component: str, body: Json) -> bool:
+    """Whether nothing else goes on with the pods of a StatefulSet."""
+    is_normal = predicates.in_phase(ctx.tc, component, NORMAL) and not is_upgrading(body, pods_of(ctx, component))
+    return is_normal and isinstance(ctx.outcomes.get(component), Done)
+
+
+def replace(ctx: ReconcileContext, spec: Component, body: Json, stale: Mapping[str, str]) -> Waiting:
+    """The next step for pods whose volumes are `stale`, each with why. Raises ApiError, TransportError."""
+    first, why = next(iter(stale.items()))
+    status = _status(ctx, spec.name)
+    if not status.vol_replace_in_progress:
+        status.vol_replace_in_progress = True
+        return Waiting(REPLACING, f"volumes of {', '.join(stale)} are made anew: {why}", _SOON)
+    if told := _told(ctx, spec.name):
+        return Waiting(REPLACING, f"{told.metadata.name} gets new volumes; events tell how it goes")
+    pod = ctx.listers.pods.get(ctx.namespace, first)
+    if pod is None or pod.metadata.deletion_timestamp or not at_rest(ctx, spec.name, body):
+        return Waiting(REPLACING, f"{first} gets new volumes when {spec.name} is at rest")
+    name = {"name": first, "namespace": ctx.namespace}
+    ctx.deps.applier.apply(PODS, {"metadata": name | {"annotations": {labels.REPLACE_VOLUME: "true"}}}, pod)
+    return Waiting(REPLACING, f"{first} is told to replace its volumes: {why}")
+
+
+def end(ctx: ReconcileContext, component: str, *, all_seen: bool) -> Outcome:
+    """What is left to do when no volume is stale any more, or none may be replaced.
+
+    `all_seen`: whether the cache shows every claim, bound: one that it lacks may be stale (F1).
+    """
+    status = _status(ctx, component)
+    if not status.vol_replace_in_progress:
+        return Done()
+    if _is_on(ctx) and not all_seen:
+        return Waiting(REPLACING, f"waiting until every volume of {component} is bound")
+    if _is_on(ctx) and ((told := _told(ctx, component)) or not isinstance(ctx.outcomes.get(component), Done)):
+        what = f"{told.metadata.name} gets new volumes" if told else f"all volumes of {component} are new"
+        return Waiting(REPLACING, f"{what}; waiting until {component} is at rest")
+    status.vol_replace_in_progress = False
+    return Waiting(REPLACING, f"the volumes of {component} are replaced; a spare pod goes", _SOON)
+
+
+def _is_on(ctx: ReconcileContext) -> bool:
+    """Whether the user lets volumes be replaced, in this cluster or in all."""
+    return bool(ctx.tc.spec.enable_pvc_replace) or ctx.settings.replaces_volumes
+
+
+def _told(ctx: ReconcileContext, component: str) -> Object | None:
+    return next((pod for pod in pods_of(ctx, component) if labels.REPLACE_VOLUME in pod.metadata.annotations), None)
+
+
+def _status(ctx: ReconcileContext, component: str) -> PDStatus | TiKVStatus | TiDBStatus:
+    """Where the progress is kept: from the next reconcile on it counts a spare replica (apis.ordinals)."""
+    status = ctx.status
+    match component:
+        case "pd":
+            return status.pd
+        case "tikv":
+            return status.tikv
+    return status.tidb

@@ -1,0 +1,32 @@
+"""Whether something is broken right now: what may not last is not counted against the operator before that is over."""
+
+from collections.abc import Iterable
+
+from simulate import plan
+
+
+class QuietTime:
+    """Follows the faults of one plan; times are seconds from its beginning."""
+
+    def __init__(self, faults: Iterable[plan.Fault] = ()) -> None:
+        self._at_write: dict[int, list[plan.Fault]] = {}
+        self._spells: list[tuple[float, float]] = []
+        for fault in faults:
+            if fault.write is None:
+                self._begin(fault, fault.at or 0.0)
+            else:
+                self._at_write.setdefault(fault.write, []).append(fault)
+
+    def wrote(self, number: int, at: float) -> None:
+        """The operator has sent its write of this number."""
+        for fault in self._at_write.pop(number, ()):
+            self._begin(fault, at)
+
+    def since(self, at: float) -> float | None:
+        """Since when nothing is broken; None while something is."""
+        end = max((end for begin, end in self._spells if begin <= at), default=0.0)
+        return end if end <= at else None
+
+    def _begin(self, fault: plan.Fault, at: float) -> None:
+        # what is never taken back is how the world is
+        self._spells.append((at, at + float(getattr(fault, "seconds", 0.0))))

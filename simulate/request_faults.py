@@ -1,0 +1,67 @@
+"""What happens to single requests of the operator (FP1, FP4, FP5): decided by number, or by lot."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+import msgspec
+
+from ports.randomness import Randomness
+from ports.transport import Response
+from simulate import plan
+from simulate.calls import Call
+
+RequestFault = plan.Crash | plan.Refused | plan.Lost
+
+_REASONS = {
+    403: "Forbidden",
+    409: "Conflict",
+    429: "TooManyRequests",
+    500: "InternalError",
+    503: "ServiceUnavailable",
+    504: "Timeout",
+}
+
+
+class RequestFaults:
+    """Those of one run."""
+
+    def __init__(self, faults: Iterable[plan.Fault], randomness: Randomness) -> None:
+        self._by_number: dict[int, list[RequestFault]] = defaultdict(list)
+        for each in faults:
+            if isinstance(each, plan.Crash | plan.Refused | plan.Lost) and each.write is not None:
+                self._by_number[each.write].append(each)
+        self._randomness = randomness
+        self.troubles: list[plan.Trouble] = []
+        """Those that hold now."""
+
+    def of(self, number: int, call: Call) -> RequestFault | None:
+        """What strikes a request; `number` is that of a write, 0 for anything else."""
+        if number and (numbered := self._by_number.get(number)):
+            return numbered[0]
+        for trouble in self.troubles:
+            if trouble.port == call.port.value and self._randomness.integer(1, 100) <= trouble.percent:
+                return _fault_of(trouble)
+        return None
+
+
+def _fault_of(trouble: plan.Trouble) -> RequestFault:
+    if trouble.code:
+        return plan.Refused(at=0.0, code=trouble.code, retry_after=trouble.retry_after)
+    return plan.Lost(at=0.0)
+
+
+def refusal(fault: plan.Refused, call: Call) -> Response:
+    """The answer instead of the deed."""
+    reason = _REASONS.get(fault.code, "InternalError")
+    status = {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "status": "Failure",
+        "reason": reason,
+        "message": f"simulated: {reason} for {call}",
+        "code": fault.code,
+    }
+    headers = {"content-type": "application/json"}
+    if fault.retry_after is not None:
+        headers["retry-after"] = str(fault.retry_after)
+    return Response(fault.code, headers, msgspec.json.encode(status))

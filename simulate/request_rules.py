@@ -1,0 +1,54 @@
+"""What a server in trouble may expect of an operator: it obeys Retry-After, and tries no key without pause (R13)."""
+
+from collections import deque
+from collections.abc import Callable
+
+from ports.clock import Clock
+from ports.transport import Response
+from simulate.calls import Call, Port
+
+_PATIENT = 10
+"""Failures in a row after which a key may be tried once in a second, and as many tries as may come together."""
+
+_Sent = tuple[str, str, str, bytes | None]
+
+
+class RequestRules:
+    """Those of all operators of a run. `blame` takes what is wrong."""
+
+    def __init__(self, clock: Clock, blame: Callable[[str], None]) -> None:
+        self._clock = clock
+        self._blame = blame
+        self._not_before: dict[_Sent, float] = {}
+        self._failed_at: dict[tuple[str, str], deque[float]] = {}
+
+    def forget(self, actor: str) -> None:
+        """A new process knows nothing of the one before."""
+        self._not_before = {key: due for key, due in self._not_before.items() if key[0] != actor}
+        self._failed_at = {key: tries for key, tries in self._failed_at.items() if key[0] != actor}
+
+    def asking(self, call: Call) -> None:
+        """A request is about to be sent."""
+        early = self._not_before.pop(_sent(call), 0.0) - self._clock.now()
+        if early > 0:
+            self._blame(f"{call} is sent again {early:.3f} s before Retry-After has passed")
+
+    def answered(self, call: Call, answer: Response) -> None:
+        """It was answered."""
+        seconds = answer.headers.get("retry-after")
+        if seconds is not None and call.port is Port.KUBERNETES:
+            self._not_before[_sent(call)] = self._clock.now() + float(seconds)
+
+    def synced(self, actor: str, key: str, failed: bool) -> None:
+        """A sync has ended that asked or told something."""
+        if not failed:
+            self._failed_at.pop((actor, key), None)
+            return
+        now, tries = self._clock.now(), self._failed_at.setdefault((actor, key), deque(maxlen=2 * _PATIENT))
+        tries.append(now)
+        if len(tries) == 2 * _PATIENT and now - tries[-_PATIENT] < _PATIENT - 1:
+            self._blame(f"{key} is tried {_PATIENT} times in {now - tries[-_PATIENT]:.3f} s, and fails each time")
+
+
+def _sent(call: Call) -> _Sent:
+    return call.actor, call.method, call.request.url, call.request.body

@@ -1,0 +1,66 @@
+"""Silent endpoints get little time, until they answer (reliability.md R31)."""
+
+import contextlib
+
+import pytest
+
+from dataplane.timeouts import FULL_TRY_EVERY, PROBE_TIMEOUT, AdaptiveTimeoutTransport, OneTimeoutTransport
+from ports.clock import FakeClock
+from ports.transport import ConnectionRefused, Request, RequestTimeout, TransportError
+from tests.dataplane.scripted import Answer, ScriptedTransport
+
+FULL = 5.0
+CALL = "GET /status"
+
+
+def _asked(clock: FakeClock, *answers: Answer, url: str = "http://pd:2379/status", pause: float = 0.0) -> list[float]:
+    """The time each of as many reads as there are answers was given."""
+    scripted = ScriptedTransport().on(CALL, *answers)
+    patient = AdaptiveTimeoutTransport(scripted, clock)
+    for _ in answers:
+        with contextlib.suppress(TransportError):
+            patient.request(Request("GET", url, timeout=FULL))
+        clock.step(pause)
+    return [request.timeout for request in scripted.requests]
+
+
+def test_R31_reads_of_a_silent_endpoint_are_short_until_one_is_answered(clock: FakeClock) -> None:
+    answers = (RequestTimeout, RequestTimeout, (200, ""), (200, ""))
+    assert [FULL, PROBE_TIMEOUT, PROBE_TIMEOUT, FULL] == _asked(clock, *answers)
+
+
+def test_R31_a_slow_endpoint_is_given_its_time_once_in_a_while(clock: FakeClock) -> None:
+    answers = [RequestTimeout] * 4
+    expected = [FULL, PROBE_TIMEOUT, FULL, PROBE_TIMEOUT]
+    assert expected == _asked(clock, *answers, pause=FULL_TRY_EVERY / 2)
+
+
+def test_a_refused_connection_is_no_silence(clock: FakeClock) -> None:
+    assert [FULL, FULL] == _asked(clock, ConnectionRefused, (200, ""))
+
+
+def test_a_write_and_another_endpoint_keep_their_time(clock: FakeClock) -> None:
+    scripted = ScriptedTransport().on(CALL, RequestTimeout).on("POST /status", (200, ""))
+    patient = AdaptiveTimeoutTransport(scripted, clock)
+    for method, host in (("GET", "a"), ("GET", "b"), ("POST", "a")):
+        with contextlib.suppress(TransportError):
+            patient.request(Request(method, f"http://{host}:2379/status", timeout=FULL))
+    assert [FULL] * 3 == [request.timeout for request in scripted.requests]
+
+
+def test_the_error_is_the_transports(clock: FakeClock) -> None:
+    patient = AdaptiveTimeoutTransport(ScriptedTransport().on(CALL, RequestTimeout), clock)
+    with pytest.raises(RequestTimeout, match="as scripted"):
+        patient.request(Request("GET", "http://pd:2379/status"))
+
+
+def test_R31_an_endpoint_that_timed_out_is_not_asked_again_in_the_same_round() -> None:
+    scripted = ScriptedTransport().on(CALL, RequestTimeout, (200, ""))
+    silent: set[str] = set()
+    of_round = OneTimeoutTransport(scripted, silent)
+    for _ in range(3):
+        with pytest.raises(RequestTimeout):
+            of_round.request(Request("GET", "http://a:2379/status"))
+    assert 1 == len(scripted.requests)
+    assert {"a:2379"} == silent
+    assert 200 == of_round.request(Request("GET", "http://b:2379/status")).status

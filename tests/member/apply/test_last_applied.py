@@ -1,0 +1,258 @@
+"""What was applied last, and what differs from it (objects.md 2.3, 11)."""
+
+import json
+from typing import Any
+
+import pytest
+
+from kube.objects import Json
+from kube.semantic import merge_patch
+from member.apply.last_applied import (
+    FieldChange,
+    applied,
+    compare_stateful_set,
+    fixed_field_change,
+    missing_volumes,
+    read_record,
+    stamped,
+    with_fixed_fields,
+    with_running_template,
+)
+from member.objects.services import keep_allocated
+from member.pd import desired as pd
+from member.tidb import desired as tidb
+from tests.member.clusters import cluster, container_of
+
+LAST_APPLIED = "pingcap.com/last-applied-configuration"
+
+
+def _desired(**fields: Any) -> Json:
+    return pd.stateful_set(cluster(**fields), "cm")
+
+
+def _live(desired: Json) -> Json:
+    """What the API server makes of a stamped StatefulSet."""
+    live: Json = json.loads(json.dumps(stamped(desired)))
+    live["spec"] |= {"revisionHistoryLimit": 10}
+    live["spec"]["template"]["spec"] |= {"schedulerName": "default-scheduler", "securityContext": {}}
+    return live
+
+
+def _with_record(live: Json, record: Json) -> Json:
+    live["metadata"]["annotations"][LAST_APPLIED] = json.dumps(record)
+    return live
+
+
+def test_11_1_the_record_is_the_desired_spec_in_json() -> None:
+    desired = _desired()
+    made = stamped(desired)
+    assert desired["spec"] == json.loads(made["metadata"]["annotations"][LAST_APPLIED])
+    assert desired["spec"] == made["spec"]
+
+
+@pytest.mark.parametrize("text", [None, "", "{", "[]", "null"])
+def test_11_4_an_unreadable_record_is_none(text: str | None) -> None:
+    annotations = {} if text is None else {LAST_APPLIED: text}
+    assert read_record({"metadata": {"annotations": annotations}}) is None
+
+
+def test_2_3_only_wished_metadata_is_recorded_beside_the_spec() -> None:
+    wished = {"service": {"labels": {"own": "x"}, "annotations": {"a": "b"}}}
+    record = json.loads(stamped(pd.services(cluster(pd=wished))[0])["metadata"]["annotations"][LAST_APPLIED])
+    assert {"labels": ["own"], "annotations": ["a"]} == record["metadata"]
+    plain = json.loads(stamped(pd.services(cluster())[0])["metadata"]["annotations"][LAST_APPLIED])
+    assert "metadata" not in plain
+
+
+def test_2_3_a_withdrawn_wish_is_removed_and_foreign_keys_stay() -> None:
+    live = stamped(pd.services(cluster(pd={"service": {"annotations": {"a": "b"}, "labels": {"own": "x"}}}))[0])
+    live["metadata"]["annotations"]["cloud/foreign"] = "y"
+    desired = stamped(pd.services(cluster())[0], live)
+    patch = merge_patch(live, desired, applied(live))
+    assert patch is not None
+    record = patch["metadata"]["annotations"].pop(LAST_APPLIED)
+    assert {"metadata": {"annotations": {"a": None}, "labels": {"own": None}}} == patch
+    assert "metadata" not in json.loads(record)
+
+
+def test_11_1_a_record_in_other_notation_stays() -> None:
+    desired = _desired()
+    noisy = json.loads(json.dumps(desired["spec"]))
+    noisy["template"]["metadata"]["creationTimestamp"] = None
+    noisy["template"]["spec"]["containers"][0]["resources"] = {}
+    noisy["volumeClaimTemplates"][0] |= {"status": {}}
+    noisy["volumeClaimTemplates"][0]["spec"]["resources"]["requests"]["storage"] = "1024Mi"
+    live = _with_record(_live(desired), noisy)
+    kept = stamped(desired, live)["metadata"]["annotations"][LAST_APPLIED]
+    assert live["metadata"]["annotations"][LAST_APPLIED] == kept
+    assert compare_stateful_set(live, desired).nothing
+
+
+def test_2_3_node_ports_in_a_record_of_v16_are_no_difference() -> None:
+    desired = tidb.services(cluster(tidb={"service": {"type": "NodePort"}}))[0]
+    live = json.loads(json.dumps(desired))
+    for number, port in enumerate(live["spec"]["ports"]):
+        port["nodePort"] = 30000 + number
+    live = stamped(live)
+    assert merge_patch(live, stamped(keep_allocated(desired, live), live), applied(live)) is None
+    ours = stamped(desired) | {"spec": live["spec"]}
+    assert merge_patch(ours, stamped(keep_allocated(desired, ours), ours), applied(ours)) is None
+
+
+def test_11_5_nothing_differs_after_creation() -> None:
+    difference = compare_stateful_set(_live(_desired()), _desired())
+    assert (True, None) == (difference.nothing, difference.first)
+
+
+@pytest.mark.parametrize(
+    ("wish", "field", "path", "old", "new"),
+    [
+        (
+            {"version": "v9"},
+            "template_difference",
+            "spec.template.spec.containers[0].image",
+            "pingcap/pd:v8.5.0",
+            "pingcap/pd:v9",
+        ),
+        (
+            {"limits": {"cpu": "1"}},
+            "template_difference",
+            "spec.template.spec.containers[0].resources",
+            None,
+            {"limits": {"cpu": "1"}},
+        ),
+        ({"labels": {"own": "x"}}, "pod_metadata_change", "spec.template.metadata.labels.own", None, "x"),
+        ({"annotations": {"a": "b"}}, "pod_metadata_change", "spec.template.metadata.annotations.a", None, "b"),
+        ({"replicas": 5}, "replicas_change", "spec.replicas", 3, 5),
+        (
+            {"statefulSetUpdateStrategy": "OnDelete"},
+            "strategy_change",
+            "spec.updateStrategy.type",
+            "RollingUpdate",
+            "OnDelete",
+        ),
+    ],
+)
+def test_11_4_11_5_a_difference_names_the_first_field(
+    wish: Json, field: str, path: str, old: object, new: object
+) -> None:
+    change = getattr(compare_stateful_set(_live(_desired()), _desired(pd=wish)), field)
+    assert (path, old, new) == (change.path, change.old, change.new)
+
+
+def test_11_4_labels_of_pods_do_not_count_as_a_changed_template() -> None:
+    difference = compare_stateful_set(_live(_desired()), _desired(pd={"labels": {"own": "x"}}))
+    assert difference.template_difference is None
+    assert not difference.nothing
+
+
+def test_11_1_order_matters_and_equal_quantities_do_not() -> None:
+    live = _live(_desired(pd={"limits": {"memory": "1Gi"}, "env": [{"name": "A"}, {"name": "B"}]}))
+    same = _desired(pd={"limits": {"memory": "1024Mi"}, "env": [{"name": "A"}, {"name": "B"}]})
+    assert compare_stateful_set(live, same).template_difference is None
+    other = _desired(pd={"limits": {"memory": "1Gi"}, "env": [{"name": "B"}, {"name": "A"}]})
+    change = compare_stateful_set(live, other).template_difference
+    assert 'spec.template.spec.containers[0].env[5].name: "A" → "B"' == str(change)
+
+
+def test_11_5_owner_generation_sync_timestamp_and_foreign_keys_are_ignored() -> None:
+    live = _live(_desired())
+    live["metadata"]["annotations"] |= {
+        "tidb.pingcap.com/owner-generation": "7",
+        "tidb.pingcap.com/sync-timestamp": "t",
+        "foreign": "x",
+    }
+    live["metadata"]["labels"]["foreign"] = "x"
+    assert compare_stateful_set(live, _desired()).nothing
+
+
+def test_11_5_own_metadata_is_repaired_and_withdrawn() -> None:
+    slots = {"pd.tidb.pingcap.com/delete-slots": "[1]"}
+    change = compare_stateful_set(_live(_desired(annotations=slots)), _desired()).metadata_change
+    assert 'metadata.annotations[delete-slots]: "[1]" → null' == str(change)
+    live = _live(_desired())
+    live["metadata"]["labels"]["app.kubernetes.io/component"] = "x"
+    assert compare_stateful_set(live, _desired()).metadata_change is not None
+
+
+def test_11_5_changes_by_hand_to_replicas_and_strategy_are_noticed() -> None:
+    live = _live(_desired())
+    live["spec"]["replicas"] = 1
+    live["spec"]["updateStrategy"] = {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}}
+    difference = compare_stateful_set(live, _desired())
+    assert "spec.replicas: 1 → 3" == str(difference.replicas_change)
+    assert "spec.updateStrategy.rollingUpdate.partition: 0 → 3" == str(difference.strategy_change)
+
+
+def test_11_5_a_stateful_set_nobody_controls_is_to_be_adopted() -> None:
+    live = _live(_desired())
+    live["metadata"]["ownerReferences"] = []
+    difference = compare_stateful_set(live, _desired())
+    assert (True, None, False) == (difference.orphan, difference.first, difference.nothing)
+
+
+def test_3_5_without_a_record_the_live_template_decides() -> None:
+    live = _live(_desired())
+    del live["metadata"]["annotations"]
+    assert compare_stateful_set(live, _desired()).nothing
+    assert _desired() == with_running_template(live, _desired())
+    change = compare_stateful_set(live, _desired(pd={"version": "v9"})).template_difference
+    assert change is not None
+    assert "spec.template.spec.containers[0].image" == change.path
+
+
+def test_3_4_topology_selectors_of_v16_stay_until_another_change() -> None:
+    fields: dict[str, Any] = {
+        "labels": {"app.kubernetes.io/instance": "prod"},
+        "topologySpreadConstraints": [
+            {"topologyKey": "zone"},
+            {"topologyKey": "rack", "matchLabels": {"app.kubernetes.io/instance": "mine"}},
+        ],
+    }
+    desired = _desired(**fields)
+    old = json.loads(json.dumps(desired["spec"]))
+    selector = old["template"]["spec"]["topologySpreadConstraints"][0]["labelSelector"]["matchLabels"]
+    selector["app.kubernetes.io/instance"] = "demo"
+    live = _with_record(_live(desired), old)
+    assert compare_stateful_set(live, desired).nothing
+    assert old["template"] == with_running_template(live, desired)["spec"]["template"]
+    newer = _desired(**fields, version="v9")
+    assert compare_stateful_set(live, newer).template_difference is not None
+    assert newer == with_running_template(live, newer)
+
+
+def test_11_5_a_mount_without_a_volume_is_found_before_it_stops_a_pod() -> None:
+    live = _live(_desired())
+    assert [] == missing_volumes(live, _desired())
+    volume = {"name": "log", "storageSize": "1Gi", "mountPath": "/log"}
+    desired = _desired(pd={"storageVolumes": [volume]})
+    assert ["pd-log"] == missing_volumes(live, desired)
+    assert "pd-log" == container_of(desired, "pd")["volumeMounts"][-1]["name"]
+
+
+def test_10_1_what_a_deployment_was_given_is_its_pod_spec() -> None:
+    live = {"kind": "Deployment", "metadata": {"annotations": {"pingcap.com/last-applied-podtemplate": '{"a":1}'}}}
+    assert {"spec": {"template": {"spec": {"a": 1}}}} == applied(live)
+    assert applied({"kind": "Deployment", "metadata": {}}) is None
+    broken = {"pingcap.com/last-applied-podtemplate": "{"}
+    assert applied({"kind": "Deployment", "metadata": {"annotations": broken}}) is None
+    assert applied({"kind": "Service", "metadata": {}}) is None
+
+
+def test_11_5_what_nobody_can_change_in_a_stateful_set_stays_and_is_named() -> None:
+    live = _live(_desired())
+    assert fixed_field_change(live, _desired()) is None
+    bigger = _desired(pd={"requests": {"storage": "2Gi"}})
+    assert 'spec.volumeClaimTemplates[0].spec.resources.requests.storage: "1Gi" → "2Gi"' == str(
+        fixed_field_change(live, bigger)
+    )
+    kept = with_fixed_fields(live, bigger)
+    assert _desired()["spec"]["volumeClaimTemplates"] == kept["spec"]["volumeClaimTemplates"]
+    assert fixed_field_change(live, kept) is None
+
+
+def test_a_change_shows_no_trees_and_no_values_of_the_environment() -> None:
+    where = "spec.template.spec.containers[0]"
+    assert f"{where}.env[3].value changed" == str(FieldChange(f"{where}.env[3].value", "secret", "other"))
+    assert f"{where}.env changed" == str(FieldChange(f"{where}.env", [], [{"name": "A", "value": "secret"}]))
+    assert f'{where}.env[3].name: "A" → null' == str(FieldChange(f"{where}.env[3].name", "A", None))

@@ -1,0 +1,223 @@
+"""The decisions of a failover, without a world around them (lifecycle.md 9)."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import product
+
+import msgspec
+import pytest
+
+from apis.shared import TiKVStore
+from apis.tidbcluster import PDFailureMember, TiKVStatus
+from dataplane.pd import DISCONNECTED, DOWN, TOMBSTONE, UP, Health
+from kube.objects import Json
+from member.failover import node_failure
+from member.failover.node_failure import host_trouble
+from member.failover.steps import to_record
+from member.failover.witnesses import Failing, Node, NodeState, PodState, is_lost
+from member.memory.failure_timers import LONGEST_GAP, FailureTimers
+from member.observed.pods import Pod
+from member.pd.failover import (
+    Despair,
+    Forget,
+    Hold,
+    Limit,
+    Mark,
+    Nothing,
+    Recover,
+    Replace,
+    Situation,
+    Step,
+    Wait,
+    may_remove,
+    next_step,
+)
+from member.tikv.failover import accused
+from ports.clock import FakeClock
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+PERIOD = 300.0
+
+
+# R18: the matrix of witnesses
+
+_LOST = {
+    (DOWN, PodState.READY, NodeState.NOT_READY),
+    *product([DOWN], [PodState.NOT_READY, PodState.UNKNOWN, PodState.ABSENT], NodeState),
+}
+
+
+@pytest.mark.parametrize(
+    ("state", "pod", "node"), list(product([UP, DISCONNECTED, DOWN, TOMBSTONE], PodState, NodeState)), ids=str
+)
+def test_R18_a_store_is_lost_when_pd_and_kubernetes_both_say_so(state: str, pod: PodState, node: NodeState) -> None:
+    store = TiKVStore(id="1", pod_name="demo-tikv-0", ip="", leader_count=0, state=state)
+    pd_says_so = bool(accused(TiKVStatus(stores={"1": store})))
+    assert ((state, pod, node) in _LOST) is is_lost(pd_says_so, pod, node)
+
+
+# F44, I22: time counts while somebody looks
+
+
+def test_F44_only_what_was_looked_at_without_a_break_counts() -> None:
+    clock, failure_timers = FakeClock(), FailureTimers()
+
+    def lasted(*keys: str) -> list[float]:
+        return [each.lasted for each in failure_timers.update("pd", keys, clock).values()]
+
+    assert [0.0] == lasted("a")
+    clock.step(100.0)
+    assert [100.0, 0.0] == lasted("a", "b")
+    clock.step(100.0)
+    assert [100.0] == lasted("b")
+    assert [0.0, 100.0] == lasted("a", "b"), "a was well in between"
+
+
+def test_F44_nobody_knows_what_was_while_nobody_looked() -> None:
+    clock, failure_timers = FakeClock(), FailureTimers()
+    failure_timers.update("pd", ["a"], clock)
+    clock.step(LONGEST_GAP + 1)
+    seen = failure_timers.update("pd", ["a"], clock)["a"]
+    assert (0.0, clock.wall()) == (seen.lasted, seen.since)
+
+
+def test_F44_what_can_not_be_seen_begins_anew() -> None:
+    clock, failure_timers = FakeClock(), FailureTimers()
+    failure_timers.update("pd", ["a"], clock)
+    clock.step(60.0)
+    failure_timers.reset("pd")
+    assert 0.0 == failure_timers.update("pd", ["a"], clock)["a"].lasted
+
+
+# I21, I22, I25: caps
+
+
+def lost(ordinal: int, lasted: float = PERIOD) -> Failing:
+    return Failing(str(ordinal), f"demo-pd-{ordinal}", NOW, lasted)
+
+
+@pytest.mark.parametrize(
+    ("lasting", "records", "limit", "expected"),
+    [
+        ([PERIOD - 1], 0, 3, []),
+        ([PERIOD], 0, 3, [0]),
+        ([PERIOD, 10.0, PERIOD], 0, 3, [0, 2]),
+        ([PERIOD, PERIOD, PERIOD], 1, 3, [0, 1]),
+        ([PERIOD], 3, 3, []),
+        ([PERIOD], 4, 3, []),
+        ([PERIOD], 0, 0, []),
+    ],
+)
+def test_I21_as_many_as_the_limit_allows_are_recorded(
+    lasting: list[float], records: int, limit: int, expected: list[int]
+) -> None:
+    failing = [lost(ordinal, seconds) for ordinal, seconds in enumerate(lasting)]
+    assert [failing[index] for index in expected] == list(to_record(failing, records, limit, PERIOD))
+
+
+# PD
+
+
+def situation(**changes: object) -> Situation:
+    """Three members, one of them lost for the whole period."""
+    plain = Situation(
+        lost=[lost(2)],
+        failing=[lost(2)],
+        records=0,
+        open_=None,
+        open_is_over=False,
+        all_well=False,
+        substitutes_well=True,
+        has_majority=True,
+        at_rest=True,
+        limit=3,
+        period=PERIOD,
+    )
+    return replace(plain, **changes)  # type: ignore[arg-type]
+
+
+OPEN = PDFailureMember(pod_name="demo-pd-2", member_id="2")
+OPENED = {"records": 1, "open_": OPEN, "failing": []}
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, Mark(lost(2))),
+        ({"failing": []}, Nothing()),
+        ({"failing": [lost(2, PERIOD - 1)]}, Wait()),
+        ({"failing": [lost(1, 10.0), lost(2)]}, Mark(lost(2))),
+        ({"limit": 0}, Nothing()),
+        ({"at_rest": False}, Nothing()),
+        ({"records": 3}, Limit(lost(2))),
+        (
+            {"records": 1, "substitutes_well": False},
+            Hold(lost(2), "the members that replace earlier losses are healthy"),
+        ),
+        ({"has_majority": False}, Despair()),
+        ({"has_majority": False, "limit": 0}, Despair()),
+        (OPENED, Replace(OPEN)),
+        (OPENED | {"open_is_over": True}, Forget(OPEN)),
+        (OPENED | {"at_rest": False}, Nothing()),
+        (OPENED | {"has_majority": False}, Despair()),
+        (OPENED | {"limit": 0}, Nothing()),
+        (OPENED | {"all_well": True}, Recover()),
+        ({"records": 2, "all_well": True, "failing": [], "limit": 0}, Recover()),
+        ({"all_well": True, "failing": []}, Nothing()),
+    ],
+    ids=str,
+)
+def test_9_2_the_next_step_of_a_failover_of_pd(changes: Json, expected: Step) -> None:
+    assert expected == next_step(situation(**changes))
+
+
+@pytest.mark.parametrize(
+    ("healths", "expected"),
+    [
+        ([True, True, False], True),
+        ([True, False, False], False),
+        ([True, True, True], False),
+        ([True, True, None], False),
+        ([True, False], False),
+        ([False], False),
+        ([True, True, True, False, False], True),
+        ([True, True, False, False], False),
+    ],
+    ids=["3", "no majority", "it is back", "it is gone", "1 of 2", "alone", "5, 2 lost", "4, 2 lost"],
+)
+def test_I24_a_member_is_removed_when_a_majority_is_healthy_without_it(
+    healths: list[bool | None], expected: bool
+) -> None:
+    """The last one is the one to remove; None: PD does not list it."""
+    answer = [Health(f"pd-{id_}", id_, (), healthy) for id_, healthy in enumerate(healths) if healthy is not None]
+    assert expected is may_remove(answer, len(healths) - 1)
+
+
+# 9.5
+
+_RUNNING, _UNKNOWN, _PENDING = ({"phase": phase} for phase in ("Running", "Unknown", "Pending"))
+_READY = {"conditions": [{"type": "Ready", "status": "True"}]}
+_RO_DISK = {"conditions": [*_READY["conditions"], {"type": "RODiskFound", "status": "True"}]}
+
+
+@pytest.mark.parametrize(
+    ("pod", "node", "lasted", "expected"),
+    [
+        (_RUNNING, {}, 0.0, node_failure.NODE_FAILURE),
+        (_RUNNING, _READY, 0.0, ""),
+        (_RUNNING, None, 0.0, ""),
+        (_UNKNOWN, None, 0.0, node_failure.NODE_FAILURE),
+        (_PENDING, {}, 0.0, ""),
+        (_RUNNING | _READY, _RO_DISK, 0.0, node_failure.RO_DISK_FOUND),
+        (_RUNNING | _READY, _READY, 0.0, ""),
+        (_PENDING, None, 86401.0, node_failure.STORE_DOWN_TIME_EXCEEDED),
+    ],
+)
+def test_9_5_when_a_host_counts_as_down(pod: Json, node: Json | None, lasted: float, expected: str) -> None:
+    seen = msgspec.convert({"spec": {}, "status": pod}, Pod)
+    host = None if node is None else msgspec.convert({"status": node}, Node)
+    assert expected == host_trouble(seen, host, lasted, 86400.0)
+
+
+def test_9_5_a_hard_recovery_period_of_0_is_none() -> None:
+    assert "" == host_trouble(msgspec.convert({"spec": {}, "status": _PENDING}, Pod), None, 1e9, 0.0)

@@ -1,0 +1,123 @@
+"""The walk of a rolling restart: how the pods stand, the next step (lifecycle.md 7.1)."""
+
+import pytest
+
+from member.lifecycle.rolling import (
+    Finished,
+    Prepare,
+    Replace,
+    Restart,
+    RollingPod,
+    Step,
+    Wait,
+    min_ready_seconds,
+    next_step,
+)
+
+
+def pods(text: str) -> list[RollingPod]:
+    """One word a pod, by ordinal: new or old, then what is wrong with it."""
+    return [_standing(ordinal, word) for ordinal, word in enumerate(text.split())]
+
+
+def _standing(ordinal: int, word: str) -> RollingPod:
+    age, *flags = word.split(":")
+    return RollingPod(
+        f"p-{ordinal}",
+        ordinal,
+        exists="gone" not in flags,
+        ready=not {"ill", "gone"} & set(flags),
+        updated=age == "new",
+        unmet_condition="serves" if "unmet_condition" in flags else "",
+        ignored_pods="ignored_pods" in flags,
+    )
+
+
+def step(text: str) -> str:
+    """The next step in words."""
+    return _words(next_step(pods(text)))
+
+
+def _words(step: Step) -> str:
+    match step:
+        case Wait(what):
+            return what
+        case Restart(pod) | Replace(pod) | Prepare(pod):
+            return f"{type(step).__name__.lower()} {pod.name}"
+        case Finished():
+            return "finished"
+
+
+@pytest.mark.parametrize(
+    ("standing", "expected"),
+    [
+        ("old old old", "prepare p-2"),
+        ("old old new", "prepare p-1"),
+        ("new new new", "finished"),
+        ("", "finished"),
+        # a pod that comes late, or was left out, is next all the same
+        ("old new new", "prepare p-0"),
+        ("new old new", "prepare p-1"),
+    ],
+)
+def test_I15_the_walk_goes_from_the_highest_ordinal_down(standing: str, expected: str) -> None:
+    assert expected == step(standing)
+
+
+@pytest.mark.parametrize(
+    ("standing", "expected"),
+    [
+        ("old old new:ill", "until p-2 is Ready"),
+        ("old old new:unmet_condition", "until p-2 serves"),
+        ("old new:unmet_condition new:ill", "until p-2 is Ready"),
+        ("new:unmet_condition new new", "until p-0 serves"),
+        ("new:ill new new", "until p-0 is Ready"),
+    ],
+)
+def test_I14_F20_none_is_restarted_before_all_restarted_ones_serve(standing: str, expected: str) -> None:
+    assert expected == step(standing)
+
+
+@pytest.mark.parametrize(
+    ("standing", "expected"),
+    [
+        ("old old old:ill", "restart p-2"),
+        ("old old:ill new", "restart p-1"),
+        ("old old old:gone", "restart p-2"),
+        # the partition would take the Ready ones above along
+        ("old old:ill old", "replace p-1"),
+        ("old:ill old old", "replace p-0"),
+        # or wait for them: the StatefulSet goes from the highest down
+        ("old old:ill new:ill", "replace p-1"),
+        ("old:ill old:ill old:ill", "restart p-2"),
+        ("old:ill old:ill new:ill", "replace p-1"),
+        ("old:ill new:unmet_condition new", "restart p-0"),
+    ],
+)
+def test_F11_an_outdated_pod_that_is_not_ready_is_first(standing: str, expected: str) -> None:
+    assert expected == step(standing)
+
+
+@pytest.mark.parametrize(
+    ("standing", "expected"),
+    [
+        # lost, and its node with it: it may never go
+        ("old old:gone:ignored_pods old", "prepare p-2"),
+        ("old old:gone:ignored_pods new", "prepare p-0"),
+        ("new old:gone:ignored_pods new", "finished"),
+        # it is there, so it can be replaced
+        ("old old old:ill:ignored_pods", "restart p-2"),
+        ("old old:ill:ignored_pods old", "replace p-1"),
+        ("old old new:ill:ignored_pods", "prepare p-1"),
+        ("new new new:ill:ignored_pods", "finished"),
+        ("new new new:unmet_condition:ignored_pods", "finished"),
+    ],
+)
+def test_F12_nobody_waits_for_a_pod_that_nobody_counts_on(standing: str, expected: str) -> None:
+    assert expected == step(standing)
+
+
+@pytest.mark.parametrize(("text", "expected"), [("90", 90), ("-1", 0), ("soon", 0), (None, 0)])
+def test_14_a_pod_may_have_to_be_ready_for_some_seconds(text: str | None, expected: int) -> None:
+    annotations = {} if text is None else {"tidb.pingcap.com/tikv-min-ready-seconds": text}
+    assert expected == min_ready_seconds(annotations, "tikv")

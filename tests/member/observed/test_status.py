@@ -1,0 +1,94 @@
+"""What all members' status sync has in common (lifecycle.md 4.7)."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import pytest
+
+from kube.objects import Json, Object
+from member.observed.status import image_of, is_upgrading, phase, transition_time, with_component_condition
+
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+EARLIER = "2026-01-01T00:00:00Z"
+
+
+def live(asked: int = 3, *, generation: int = 1, **status: Any) -> Json:
+    settled = {"replicas": 3, "observedGeneration": 1, "currentRevision": "a", "updateRevision": "a"}
+    return {"metadata": {"generation": generation}, "spec": {"replicas": asked}, "status": settled | status}
+
+
+def pod(revision: str | None = "a", ready: str = "True", name: str = "p") -> Object:
+    labels = {"controller-revision-hash": revision} if revision else {}
+    status = {"conditions": [{"type": "Ready", "status": ready}]}
+    return Object(msgspec.json.encode({"metadata": {"name": name, "labels": labels}, "spec": {}, "status": status}))
+
+
+@pytest.mark.parametrize(
+    ("stateful_set", "pods", "expected"),
+    [
+        (live(), [pod()], "Normal"),
+        (live(2), [pod()], "Scale"),
+        (live(updateRevision="b"), [pod()], "Upgrade"),
+        (live(generation=2), [pod()], "Upgrade"),
+        (live(generation=2, replicas=2), [pod()], "Normal"),
+        (live(), [pod(), pod("b")], "Upgrade"),
+        (live(), [pod(None), pod("b")], "Normal"),
+        (live(updateRevision=""), [pod("b")], "before"),
+        (live(2, updateRevision=""), [], "before"),
+    ],
+    ids=["settled", "scaling", "rolling", "unseen", "being scaled", "old pod", "unlabelled pod", "F10", "F10 scale"],
+)
+def test_4_7_the_phase_of_a_component(stateful_set: Json, pods: list[Object], expected: str) -> None:
+    assert expected == phase(3, stateful_set, pods, "before")
+
+
+@pytest.mark.parametrize("stateful_set", [live(), live(updateRevision="b")])
+def test_F16_F20_an_upgrade_does_not_end_by_itself(stateful_set: Json) -> None:
+    assert "Upgrade" == phase(3, stateful_set, [pod()], "Upgrade")
+
+
+def test_F12_a_pod_that_nobody_counts_on_does_not_keep_an_upgrade_going() -> None:
+    rolling = live(updateRevision="b")
+    assert not is_upgrading(rolling, [pod("b"), pod("a", name="lost")], {"lost"})
+    assert is_upgrading(rolling, [pod("a"), pod("a", name="lost")], {"lost"})
+
+
+def test_7_1_under_on_delete_the_newest_revision_never_becomes_the_current_one() -> None:
+    body = live(updateRevision="b")
+    body["spec"]["updateStrategy"] = {"type": "OnDelete"}
+    assert not is_upgrading(body, [pod("b")])
+    assert is_upgrading(body, [pod("a")])
+
+
+def test_F10_a_component_begins_as_normal() -> None:
+    assert "Normal" == phase(3, live(updateRevision=""), [], "")
+
+
+def test_5_times_move_when_what_they_date_moves() -> None:
+    class Known:
+        last_transition_time = EARLIER
+
+    assert EARLIER == transition_time(Known(), True, NOW)
+    assert "2026-01-02T00:00:00Z" == transition_time(Known(), False, NOW) == transition_time(None, True, NOW)
+
+
+def test_progressing_of_a_component_is_a_condition_of_meta_v1() -> None:
+    other = {"type": "LeaderEvicting", "status": "True"}
+    first = with_component_condition([other], "Progressing", (True, "A", "a"), NOW.replace(day=1))
+    assert [
+        other,
+        {"type": "Progressing", "status": "True", "reason": "A", "message": "a", "lastTransitionTime": EARLIER},
+    ] == first
+    assert first == with_component_condition(first, "Progressing", (True, "A", "a"), NOW)
+    assert EARLIER == with_component_condition(first, "Progressing", (True, "B", "b"), NOW)[1]["lastTransitionTime"]
+    assert (
+        "2026-01-02T00:00:00Z"
+        == with_component_condition(first, "Progressing", (False, "B", "b"), NOW)[1]["lastTransitionTime"]
+    )
+
+
+def test_5_1_the_image_is_that_of_the_components_container() -> None:
+    containers = [{"name": "log", "image": "x"}, {"name": "pd", "image": "y"}]
+    stateful_set = {"spec": {"template": {"spec": {"containers": containers}}}}
+    assert ("y", "") == (image_of(stateful_set, "pd"), image_of(stateful_set, "tikv"))

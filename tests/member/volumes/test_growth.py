@@ -1,0 +1,71 @@
+"""The phases of a growing claim, as a function of what it says (lifecycle.md 10.2)."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from member.volumes.growth import Ask, Begin, Finish, Refuse, Settled, Step, VolumeClaim, Wait, Wanted, next_step
+
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+CLAIM = VolumeClaim("tikv-a-tikv-0", requested="1Gi", capacity="1Gi", storage_class="fast", can_grow=True)
+WANTED = Wanted("spec.tikv.requests.storage", "2Gi", "fast")
+
+BEGUN = replace(CLAIM, requested="2Gi", spec_revision="1", spec_size="2Gi", changed_at="2026-01-01T23:59:59Z")
+ARRIVED = replace(BEGUN, capacity="2Gi", status_revision="1", status_size="2Gi")
+
+
+def told(step: Step) -> str:
+    """The step without its words."""
+    return type(step).__name__
+
+
+@pytest.mark.parametrize(
+    ("claim", "size", "expected"),
+    [
+        (CLAIM, "1Gi", Settled()),
+        (CLAIM, "1024Mi", Settled()),
+        (CLAIM, "2Gi", Begin(1)),
+        (replace(CLAIM, can_grow=None), "2Gi", Begin(1)),
+        (replace(BEGUN, requested="1Gi"), "2Gi", Ask()),
+        (replace(BEGUN, capacity="2Gi"), "2Gi", Finish()),
+        (replace(BEGUN, capacity="3Gi", requested="3Gi"), "3Gi", Begin(2)),
+        (BEGUN, "4Gi", Begin(2)),
+        (ARRIVED, "2Gi", Settled()),
+        (replace(ARRIVED, changed_at=""), "3Gi", Begin(2)),
+        (replace(CLAIM, requested="2Gi"), "2Gi", Settled()),
+    ],
+)
+def test_10_2_the_next_step_follows_from_sizes_and_revisions(claim: VolumeClaim, size: str, expected: Step) -> None:
+    assert expected == next_step(claim, replace(WANTED, size=size), NOW)
+
+
+def test_10_2_a_claim_that_was_asked_is_waited_for() -> None:
+    expected = Wait("waiting until PersistentVolumeClaim tikv-a-tikv-0 has grown from 1Gi to 2Gi")
+    assert expected == next_step(BEGUN, WANTED, NOW)
+
+
+@pytest.mark.parametrize(("age", "expected"), [(59, "Wait"), (60, "Begin")])
+def test_10_2_two_changes_of_a_claim_are_a_minute_apart(age: int, expected: str) -> None:
+    claim = replace(ARRIVED, changed_at=(NOW - timedelta(seconds=age)).isoformat())
+    assert expected == told(next_step(claim, replace(WANTED, size="3Gi"), NOW))
+
+
+@pytest.mark.parametrize(
+    ("claim", "wanted", "why"),
+    [
+        (CLAIM, replace(WANTED, size="512Mi"), "has 1Gi and can't shrink to 512Mi; set 1Gi or more"),
+        (CLAIM, replace(WANTED, storage_class="slow"), "has storage class fast, which can't become slow"),
+        (replace(CLAIM, can_grow=False), WANTED, "does not exist or lacks allowVolumeExpansion"),
+        (BEGUN, replace(WANTED, size="1Gi"), "asks for 2Gi, and Kubernetes lets it ask for no less than it has"),
+    ],
+)
+def test_10_2_what_can_not_be_names_field_claim_and_way_out(claim: VolumeClaim, wanted: Wanted, why: str) -> None:
+    step = next_step(claim, wanted, NOW)
+    assert isinstance(step, Refuse)
+    assert step.why.startswith("spec.tikv.requests.storage: PersistentVolumeClaim tikv-a-tikv-0 has")
+    assert why in step.why
+
+
+def test_10_2_a_class_that_is_not_asked_for_is_left_as_it_is() -> None:
+    assert Settled() == next_step(CLAIM, Wanted("spec.tikv.requests.storage", "1Gi"), NOW)
