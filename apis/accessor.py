@@ -5,19 +5,20 @@ such as `spec.tikv.storeLabels`, it reads from `tc.spec` itself. Trees that are 
 before changing.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 from apis import images
+from apis.component_specs import DiscoverySpec, PDMSSpec
+from apis.components import ComponentType, component_type, component_types
 from apis.config import put_if_absent, tables
 from apis.identity import INSTANCE_LABEL, instance_name
-from apis.shared import ComponentSpec, Config, Json, Quantity, TopologySpreadConstraint
-from apis.tidbcluster import DiscoverySpec, TidbCluster, TidbClusterSpec, TiFlashSpec, Workload
+from apis.shared import ComponentSpec, Config, Json, Quantity, TopologySpreadConstraint, WorkloadSpec
+from apis.tidbcluster import TidbCluster, TidbClusterSpec
 from apis.toml import Table
 
 COMPONENT_LABEL = "app.kubernetes.io/component"
-PDMS_NAMES = ("tso", "scheduling")
 DEFAULT_HELPER_IMAGE = "busybox:1.26.2"
 """v1.6's. A newer one would change the pod template of every TiDB that logs slow queries, and roll it at take-over."""
 
@@ -33,13 +34,18 @@ class AbsentComponent(LookupError):
 class Component:
     """A component of one cluster.
 
-    `name` is the member type, which is also its label and the suffix of its StatefulSet; `field` the path of its spec.
+    `type` holds the facts that are the same in every cluster; `field` is the path of its spec.
     """
 
-    name: str
+    type: ComponentType
     field: str
     tc: TidbCluster
     spec: ComponentSpec
+
+    @property
+    def name(self) -> str:
+        """The member type."""
+        return self.type.name
 
     @property
     def cluster(self) -> TidbClusterSpec:
@@ -47,9 +53,9 @@ class Component:
         return self.tc.spec
 
     @property
-    def workload(self) -> Workload:
+    def workload(self) -> WorkloadSpec:
         """The spec, as that of a component with replicas. Raises TypeError for Discovery."""
-        if not isinstance(self.spec, Workload):
+        if not isinstance(self.spec, WorkloadSpec):
             raise TypeError(f"{self.name} has no replicas of its own")
         return self.spec
 
@@ -69,7 +75,7 @@ class Component:
 
     def _image_of_pd(self) -> str:
         """What PD microservices without an image run."""
-        pd = find(self.tc, "pd") if self.name in PDMS_NAMES else None
+        pd = find(self.tc, "pd") if isinstance(self.spec, PDMSSpec) else None
         return pd.image if pd else ""
 
     @property
@@ -223,8 +229,9 @@ class Component:
     @property
     def pod_management_policy(self) -> str:
         """`OrderedReady` for exactly that word, else `Parallel`; Pump defaults to `OrderedReady`."""
-        fallback = "OrderedReady" if self.name == "pump" else "Parallel"
-        chosen = self.spec.pod_management_policy or self.cluster.pod_management_policy or fallback
+        chosen = (
+            self.spec.pod_management_policy or self.cluster.pod_management_policy or self.type.pod_management_policy
+        )
         return "OrderedReady" if chosen == "OrderedReady" else "Parallel"
 
     @property
@@ -244,30 +251,39 @@ class Component:
         action = _own(self.spec.suspend_action, self.cluster.suspend_action)
         return action is not None and action.suspend_stateful_set
 
+    @property
+    def scale_in_parallelism(self) -> int:
+        """How many pods may go at a time; one for a component without a scale policy."""
+        policy = self.workload.scaling_policy
+        return (policy.scale_in_parallelism if policy else None) or 1
+
+    @property
+    def scale_out_parallelism(self) -> int:
+        """How many pods may come at a time; one for a component without a scale policy."""
+        policy = self.workload.scaling_policy
+        return (policy.scale_out_parallelism if policy else None) or 1
+
     # Configuration
 
     @property
     def config(self) -> Config | None:
         """What the user wrote; for TiFlash the server's part. Its proxy's is `tc.spec.tiflash.config.proxy`."""
-        workload = self.workload
-        if isinstance(workload, TiFlashSpec):
-            return workload.config.config if workload.config else None
-        return workload.config
+        return self.workload.server_config
 
     def config_tables(self) -> Table:
         """The user's configuration with the operator's defaults, fresh; absent counts as empty (objects.md 1.1).
 
         Raises InvalidField, which validation finds first.
         """
-        result = tables(self.config, self.name, self.config_field)
-        if self.name == "tidb":
-            put_if_absent(result, "log.file.max-backups", 3)
+        result = tables(self.config, self.type.config, self.config_field)
+        for path, value in self.type.config.defaults.items():
+            put_if_absent(result, path, value)
         return result
 
     @property
     def config_field(self) -> str:
         """The path of the configuration."""
-        return f"{self.field}.config.config" if self.name == "tiflash" else f"{self.field}.config"
+        return f"{self.field}.{self.workload.config_path}"
 
 
 def _own(own: T | None, cluster: T) -> T:
@@ -275,7 +291,7 @@ def _own(own: T | None, cluster: T) -> T:
 
 
 def component(tc: TidbCluster, name: str) -> Component:
-    """The component of a member type: pd, tso, scheduling, tidb, tikv, tiflash, ticdc, pump, tiproxy or discovery.
+    """The component of a member type.
 
     Raises AbsentComponent when the spec does not have it.
     """
@@ -287,28 +303,20 @@ def component(tc: TidbCluster, name: str) -> Component:
 
 def find(tc: TidbCluster, name: str) -> Component | None:
     """The component of a member type, None when the spec does not have it."""
-    found = ((field, own) for listed, field, own in _sections(tc) if listed == name and own is not None)
-    return next((Component(name, field, tc, own) for field, own in found), None)
+    row = component_type(name)
+    section = row.section(tc.spec)
+    return None if section is None else Component(row, section[0], tc, section[1])
 
 
 def components(tc: TidbCluster) -> list[Component]:
-    """The components the spec has, Discovery always (defaults-and-validation.md 6, in the order given there)."""
-    return [Component(name, field, tc, own) for name, field, own in _sections(tc) if own is not None]
+    """The components the spec has, Discovery always, in the order of the table."""
+    found = ((row, row.section(tc.spec)) for row in component_types())
+    return [Component(row, section[0], tc, section[1]) for row, section in found if section is not None]
 
 
-def _sections(tc: TidbCluster) -> Iterator[tuple[str, str, ComponentSpec | None]]:
-    """The member types with their fields and what these hold, in order."""
-    spec = tc.spec
-    yield "discovery", "spec.discovery", spec.discovery or DiscoverySpec()
-    yield "pd", "spec.pd", spec.pd
-    for index, entry in enumerate(spec.pdms):
-        yield entry.name, f"spec.pdms[{index}]", entry
-    yield "tidb", "spec.tidb", spec.tidb
-    yield "tikv", "spec.tikv", spec.tikv
-    yield "tiflash", "spec.tiflash", spec.tiflash
-    yield "ticdc", "spec.ticdc", spec.ticdc
-    yield "pump", "spec.pump", spec.pump
-    yield "tiproxy", "spec.tiproxy", spec.tiproxy
+def workloads(tc: TidbCluster) -> list[Component]:
+    """The components of the spec that run in a StatefulSet, in the order of the table."""
+    return [each for each in components(tc) if isinstance(each.spec, WorkloadSpec)]
 
 
 def container_resources(

@@ -5,66 +5,20 @@ number is a float, and may use names of v1.6's typed schema that differ from tho
 put right here. No key is ever dropped.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from apis import toml
+from apis.config_schema import ConfigSchema
 from apis.problem import InvalidField
 from apis.shared import Config, Json
 from apis.toml import Table
 
-_RENAMED: Mapping[str, Mapping[str, str]] = {
-    "pd": {
-        "auto-compaction-retention-v2": "auto-compaction-retention",
-        "tikv-interval": "tick-interval",
-        "schedule.schedulers-v2": "schedulers",
-    },
-    "ticdc": {"timezone": "tz", "gcTTL": "gc-ttl", "logLevel": "log-level", "logFile": "log-file"},
-}
-"""Path in the object form → its last name in the file."""
 
-_TIKV_FLOATS = (
-    "storage.block-cache.high-pri-pool-ratio",
-    *(f"rocksdb.{family}.titan.discardable-ratio" for family in ("defaultcf", "writecf", "lockcf", "raftcf")),
-    *(f"rocksdb.{family}.titan.sample-ratio" for family in ("defaultcf", "writecf", "lockcf", "raftcf")),
-    "raftdb.defaultcf.titan.discardable-ratio",
-    "raftdb.defaultcf.titan.sample-ratio",
-)
-_FLOATS: Mapping[str, Iterable[str]] = {
-    "pd": ("schedule.tolerant-size-ratio", "schedule.low-space-ratio", "schedule.high-space-ratio"),
-    "tidb": (
-        "performance.feedback-probability",
-        "performance.pseudo-estimate-ratio",
-        "prepared-plan-cache.memory-guard-ratio",
-        "opentracing.sampler.param",
-        "tikv-client.copr-cache.capacity-mb",
-        "tikv-client.copr-cache.admission-max-result-mb",
-    ),
-    "tikv": _TIKV_FLOATS,
-    "tiflash-proxy": _TIKV_FLOATS,
-    "tiflash": ("flash.overlap_threshold",),
-}
-"""Keys whose integers in the object form are floats in the file."""
-
-_SCHEMA_OF = {"tso": "pd", "scheduling": "pd"}
-_FIELD_OF = {
-    "tiflash": "spec.tiflash.config.config",
-    "tiflash-proxy": "spec.tiflash.config.proxy",
-    "tso": "spec.pdms[name=tso].config",
-    "scheduling": "spec.pdms[name=scheduling].config",
-}
-
-
-def field_of(component: str) -> str:
-    """The path of a component's configuration in the spec; `tiflash-proxy` names TiFlash's second one."""
-    return _FIELD_OF.get(component, f"spec.{component}.config")
-
-
-def tables(config: Config | None, component: str, field: str = "") -> Table:
+def tables(config: Config | None, schema: ConfigSchema, field: str) -> Table:
     """The configuration as fresh tables that the caller may change; empty when absent.
 
-    `component` is a member type, or `tiflash-proxy`. Raises InvalidField, at `field` or the component's own path,
-    when the text is not TOML.
+    Raises InvalidField, at `field`, when the text is not TOML.
     """
     if config is None:
         return {}
@@ -72,13 +26,11 @@ def tables(config: Config | None, component: str, field: str = "") -> Table:
         try:
             return toml.loads(config)
         except ValueError as error:
-            at = field or field_of(component)
-            raise InvalidField(at, _excerpt(config, error), f"not valid TOML: {error}; correct the text") from None
-    schema = _SCHEMA_OF.get(component, component)
+            raise InvalidField(field, _excerpt(config, error), f"not valid TOML: {error}; correct the text") from None
     result = _copy(config)
-    for path, name in _RENAMED.get(schema, {}).items():
+    for path, name in schema.renamed.items():
         _rename(result, path, name)
-    for path in _FLOATS.get(schema, ()):
+    for path in schema.floats:
         _to_float(result, path)
     return result
 

@@ -9,6 +9,8 @@ from collections.abc import Collection
 import msgspec
 
 from apis.accessor import find
+from apis.components import component_type
+from apis.shared import WorkloadSpec
 from apis.tidbcluster import TidbCluster
 
 _SLOTS = msgspec.json.Decoder(list[int] | None)
@@ -54,43 +56,29 @@ def ordinals(replicas: int, slots: Collection[int] = ()) -> list[int]:
 
 def desired_replicas(tc: TidbCluster, component: str) -> int:
     """The replicas the StatefulSet should have: the spec's, substitutes of failed ones, spares. 0 when absent."""
-    found = find(tc, component)
-    if found is None or component == "discovery":
-        return 0
-    return found.workload.replicas + _failed(tc, component) + _spare(tc, component)
+    workload = _workload(tc, component)
+    return workload.replicas + _extra(tc, component, workload) if workload else 0
 
 
 def desired_ordinals(
     tc: TidbCluster, component: str, *, advanced: bool = False, with_failover: bool = True
 ) -> list[int]:
     """The ordinals the StatefulSet should have; with `with_failover` off, those of the spec's replicas alone."""
-    found = find(tc, component)
-    if found is None or component == "discovery":
+    workload = _workload(tc, component)
+    if workload is None:
         return []
-    replicas = desired_replicas(tc, component) if with_failover else found.workload.replicas
+    replicas = desired_replicas(tc, component) if with_failover else workload.replicas
     return ordinals(replicas, delete_slots(tc, component, advanced=advanced))
 
 
-def _failed(tc: TidbCluster, component: str) -> int:
-    status = tc.status
-    match component:
-        case "pd":
-            return sum(member.member_deleted for member in status.pd.failure_members.values())
-        case "tikv":
-            return len(status.tikv.failure_stores)
-        case "tidb":
-            return len(status.tidb.failure_members)
-        case "tiflash":
-            return len(status.tiflash.failure_stores)
-    return 0
+def _workload(tc: TidbCluster, component: str) -> WorkloadSpec | None:
+    found = find(tc, component)
+    return found.spec if found and isinstance(found.spec, WorkloadSpec) else None
 
 
-def _spare(tc: TidbCluster, component: str) -> int:
-    """Extra replicas while volumes are replaced one pod at a time; 1 unless the user chose."""
-    if component == "pd" and tc.spec.pd and tc.status.pd.vol_replace_in_progress:
-        chosen = tc.spec.pd.spare_vol_replace_replicas
-    elif component == "tikv" and tc.spec.tikv and tc.status.tikv.vol_replace_in_progress:
-        chosen = tc.spec.tikv.spare_vol_replace_replicas
-    else:
+def _extra(tc: TidbCluster, component: str, workload: WorkloadSpec) -> int:
+    """Substitutes of what failover replaced, and spares while volumes are replaced one pod at a time."""
+    status = component_type(component).status(tc.status)
+    if status is None:
         return 0
-    return 1 if chosen is None else chosen
+    return status.failed + (workload.spare_replicas if status.replaces_volumes else 0)

@@ -5,7 +5,8 @@ Kubernetes sub-trees stay dict trees, so that pod fields newer than this code su
 What the CRD says beyond the type, such as a format or a default, stands in the annotation (`apis.crd`).
 """
 
-from typing import Annotated, Any, Literal, TypeAlias
+from collections.abc import Collection
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
 import msgspec
 from msgspec import Meta, field
@@ -142,6 +143,50 @@ class ComponentSpec(ResourceRequirements, kw_only=True):
     automount_service_account_token: bool | None = None
 
 
+class ScalePolicy(Model, kw_only=True):
+    """How many ordinals may be scaled at a time."""
+
+    scale_in_parallelism: Annotated[Int32 | None, crd_default(1)] = 1
+    scale_out_parallelism: Annotated[Int32 | None, crd_default(1)] = 1
+
+
+class WorkloadSpec(ComponentSpec, kw_only=True):
+    """What every component that runs in a StatefulSet can set: all but Discovery."""
+
+    service_account: str = ""
+    replicas: Count
+    base_image: str | None = None
+
+    @property
+    def server_config(self) -> Config | None:
+        """The configuration of the main container."""
+        return None
+
+    @property
+    def config_path(self) -> str:
+        """Where that configuration stands in this spec."""
+        return "config"
+
+    @property
+    def sidecars(self) -> tuple[str, ...]:
+        """The containers that the operator makes beside the main one."""
+        return ()
+
+    @property
+    def scaling_policy(self) -> ScalePolicy | None:
+        """How many pods may come or go at a time; None where the component has no say in that."""
+        return None
+
+    @property
+    def spare_replicas(self) -> int:
+        """Extra pods while volumes are replaced one pod at a time."""
+        return 0
+
+    def with_defaults(self) -> Self:
+        """What the user left open, filled in (defaults-and-validation.md 2.1); the image aside."""
+        return self
+
+
 class ServiceSpec(Model, kw_only=True):
     """How a Service is exposed (objects.md 2)."""
 
@@ -164,13 +209,6 @@ class StorageVolume(Model, kw_only=True):
     storage_size: str
     mount_path: str = ""
     volume_attributes_class_name: str | None = None
-
-
-class ScalePolicy(Model, kw_only=True):
-    """How many ordinals may be scaled at a time."""
-
-    scale_in_parallelism: Annotated[Int32 | None, crd_default(1)] = 1
-    scale_out_parallelism: Annotated[Int32 | None, crd_default(1)] = 1
 
 
 class Failover(Model, kw_only=True):
@@ -215,6 +253,71 @@ class StorageVolumeStatus(Model, kw_only=True):
     name: str
 
 
+class ComponentStatus(Model, kw_only=True):
+    """What the status tells of every component that runs in a StatefulSet (lifecycle.md 5)."""
+
+    phase: str = ""
+    stateful_set: Json | None = None
+    volumes: dict[str, StorageVolumeStatus] = {}
+    conditions: Conditions = []
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the last observation could renew it (F7)."""
+        return True
+
+    @property
+    def health(self) -> list[bool]:
+        """Of each known member, whether it serves."""
+        return []
+
+    def answers(self, running: Collection[str]) -> list[bool]:  # noqa: ARG002  # who is asked pod by pod needs it
+        """Of each question that the last observation asked the data plane, whether it got a good answer.
+
+        `running` are the pods that run: of the others no answer is expected.
+        """
+        return [self.is_current]
+
+    @property
+    def failed(self) -> int:
+        """The members that failover has replaced: each has a substitute."""
+        return 0
+
+    def is_available(self, replicas: int) -> bool:
+        """Whether enough of it serves for others to start, of a component with `replicas` in its spec (3.1)."""
+        return self.runs and self.ready_replicas >= min(replicas, 1)
+
+    @property
+    def replaces_volumes(self) -> bool:
+        """Whether volumes are being replaced pod by pod (lifecycle.md 10.4)."""
+        return False
+
+    @property
+    def runs(self) -> bool:
+        """Whether it was observed, has a StatefulSet and is not suspended."""
+        return self.is_current and self.stateful_set is not None and self.phase != "Suspend"
+
+    @property
+    def ready_replicas(self) -> int:
+        """The Ready pods of its StatefulSet."""
+        return int((self.stateful_set or {}).get("readyReplicas") or 0)
+
+    def forget_members(self) -> None:
+        """Note that nothing runs and nothing is known of any member (lifecycle.md 12)."""
+        self.stateful_set = None
+
+
+class SyncedStatus(ComponentStatus, kw_only=True):
+    """The status of a component that says itself whether its last observation succeeded."""
+
+    synced: bool = False
+
+    @property
+    def is_current(self) -> bool:
+        """See `ComponentStatus`."""
+        return self.synced
+
+
 class PDMember(Model, kw_only=True):
     """A PD member as PD last reported it."""
 
@@ -244,6 +347,11 @@ class TiKVStore(Model, kw_only=True):
     state: str
     last_transition_time: NullableTime = None
     leader_count_before_upgrade: Int32 | None = None
+
+    @property
+    def is_up(self) -> bool:
+        """Whether PD calls it Up."""
+        return self.state == "Up"
 
 
 class TiKVFailureStore(Model, kw_only=True):

@@ -12,7 +12,8 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from apis.tidbcluster import PDStatus, TidbCluster, TiDBStatus, TiKVStatus
+from apis.component_statuses import PDStatus, TiDBStatus, TiKVStatus
+from apis.tidbcluster import TidbCluster
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,15 +39,9 @@ AUTO_FAILURE_RECOVERY = "app.kubernetes.io/auto-failure-recovery"
 CLEAR_FAILURE_RECORDS = "tidb.pingcap.com/clear-failure-records"
 """The user's command to drop the failure records of the component that it names. Not known to v1.6."""
 
-# Annotations of pods by which users command them (lifecycle.md 13)
-EVICT_LEADER = "tidb.pingcap.com/evict-leader"
-EVICT_LEADER_FOR_RESIZE = "tidb.pingcap.com/evict-leader-for-resize"
+# Annotations of pods that say when a command ends (lifecycle.md 13); the commands are in `apis.pod_commands`
 TIKV_EVICT_LEADER_EXPIRATION_TIME = "tidb.pingcap.com/tikv-evict-leader-expiration-time"
-PD_TRANSFER_LEADER = "tidb.pingcap.com/pd-transfer-leader"
 PD_EVICT_LEADER_EXPIRATION_TIME = "tidb.pingcap.com/pd-evict-leader-expiration-time"
-TIDB_GRACEFUL_SHUTDOWN = "tidb.pingcap.com/tidb-graceful-shutdown"
-REPLACE_VOLUME = "tidb.pingcap.com/replace-volume"
-REPLACEMENT_BEGUN = "tidb.pingcap.com/volume-replacement-begun"
 
 # Annotations of pods, StatefulSets, Services, Deployments (objects.md 13.3)
 LAST_APPLIED = "pingcap.com/last-applied-configuration"

@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from apis import predicates
+from apis.component_statuses import TiFlashStatus, TiKVStatus
+from apis.components import component_names
 from apis.shared import TiKVStore
-from apis.tidbcluster import TidbCluster, TiFlashStatus, TiKVStatus
+from apis.tidbcluster import TidbCluster
 from kube.objects import Object
 from member import labels
 from member.labels import base_labels
@@ -16,8 +18,6 @@ from member.observed.status import stamp
 from meta.marking import Marks
 
 IDS = (labels.CLUSTER_ID, labels.MEMBER_ID, labels.STORE_ID)
-
-_OWN_ID = {"pd": labels.MEMBER_ID, "tikv": labels.STORE_ID, "tiflash": labels.STORE_ID}
 
 _JOINING = 60.0
 """Seconds that a pod may take to be known to PD before it is labelled without that."""
@@ -48,10 +48,17 @@ def of_pod(tc: TidbCluster, cluster_id: str, pod: Object, now: datetime) -> Mark
 def is_about_to_join(pod: Object, marks: Marks, now: datetime) -> bool:
     """Whether a new pod gets its ids soon: then it is labelled once, with all of them."""
     meta = pod.metadata
-    own = _OWN_ID.get(meta.labels.get(labels.COMPONENT, ""), labels.CLUSTER_ID)
+    own = _own_id(meta.labels.get(labels.COMPONENT, ""))
     if own in marks.labels or any(key in meta.labels for key in IDS) or not meta.creation_timestamp:
         return False
     return (now - datetime.fromisoformat(meta.creation_timestamp)).total_seconds() < _JOINING
+
+
+def _own_id(kind: str) -> str:
+    """The label with the id of a pod in the data plane; of a pod that has none, that of the cluster."""
+    if kind == "pd":
+        return labels.MEMBER_ID
+    return labels.STORE_ID if kind in component_names(lambda row: row.is_store) else labels.CLUSTER_ID
 
 
 def of_claim(tc: TidbCluster, pod: Object) -> Marks:
@@ -77,9 +84,9 @@ def store_of(stores: Mapping[str, TiKVStore], pod: str, labelled: str) -> str:
     Of several stores at one address the one that is Up, else the newest; the labelled one as long as it is Up.
     """
     own = [store for store in stores.values() if store.pod_name == pod]
-    if any(store.id == labelled and store.state == predicates.STORE_UP for store in own):
+    if any(store.id == labelled and store.is_up for store in own):
         return labelled
-    newest = max(own, key=lambda store: (store.state == predicates.STORE_UP, int(store.id)), default=None)
+    newest = max(own, key=lambda store: (store.is_up, int(store.id)), default=None)
     return newest.id if newest else ""
 
 
@@ -91,7 +98,7 @@ def _member_id(tc: TidbCluster, pod: str) -> str:
 
 def _stores(tc: TidbCluster, kind: str) -> Mapping[str, TiKVStore] | None:
     """The stores of a component as PD named them in this reconcile; None when it did not, or there are none to name."""
-    status = predicates.status_of(tc, kind)
+    status = predicates.status_of(tc, kind) if kind in component_names() else None
     if not isinstance(status, TiKVStatus | TiFlashStatus) or not status.synced:
         return None
     return status.stores

@@ -6,6 +6,8 @@ paused: labels change no member.
 
 from collections.abc import Sequence
 
+from apis import pod_commands
+from apis.components import component_names
 from apis.identity import instance_name
 from dataplane.errors import DataPlaneError
 from kube.objects import Object
@@ -19,20 +21,19 @@ from meta import identity
 from meta.looking import claims_of_cluster, live, on_current, volume_of
 from meta.marking import Marks, mark
 
-_WITH_CLAIMS = ("pd", "tikv", "tiflash", "pump", "tidb", "ticdc")
-
 
 def act(ctx: ReconcileContext) -> Outcome:
     """Label what is not labelled as it should be. Raises ApiError, TransportError."""
     pods = _pods(ctx)
     cluster_id, unknown = _cluster_id(ctx, pods)
-    claims = {claim.metadata.name: claim for claim in claims_of_cluster(ctx, _WITH_CLAIMS)}
-    begun = {name for name, claim in claims.items() if labels.REPLACEMENT_BEGUN in claim.metadata.annotations}
+    with_claims = component_names(lambda row: row.claims.labelled)
+    claims = {claim.metadata.name: claim for claim in claims_of_cluster(ctx, with_claims)}
+    begun = {name for name, claim in claims.items() if pod_commands.REPLACEMENT_BEGUN in claim.metadata.annotations}
     for pod in pods:
         if begun and not begun.isdisjoint(own_claims(pod)):
             _remind(ctx, pod)
         labelled = _label_pod(ctx, pod, cluster_id)
-        if labelled is not None and labelled.metadata.labels.get(labels.COMPONENT) in _WITH_CLAIMS:
+        if labelled is not None and labelled.metadata.labels.get(labels.COMPONENT) in with_claims:
             _label_claims(ctx, labelled, claims)
     if ctx.listers.persistent_volumes is not None:
         for claim in claims.values():
@@ -69,7 +70,7 @@ def _cluster_id(ctx: ReconcileContext, pods: Sequence[Object]) -> tuple[str, Fai
 
 def _remind(ctx: ReconcileContext, pod: Object) -> None:
     """Let a pod that was made anew while its volumes are replaced know that they are (`member.commands`)."""
-    marks = Marks(annotations={labels.REPLACEMENT_BEGUN: "true"})
+    marks = Marks(annotations={pod_commands.REPLACEMENT_BEGUN: "true"})
     on_current(ctx, PODS, pod, lambda there: mark(ctx, PODS, there, marks))
 
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from apis import predicates
+from apis.component_statuses import PDStatus, TiFlashStatus, TiKVStatus
 from apis.ordinals import desired_ordinals
-from apis.tidbcluster import PDStatus, TidbCluster, TiFlashStatus, TiKVStatus
+from apis.tidbcluster import TidbCluster
 from kube.objects import Object
 from member import labels
 from member.naming import member_name
@@ -102,7 +103,7 @@ def _serves(tc: TidbCluster, kind: str, pod: Object) -> bool:
     if isinstance(status, PDStatus):
         return status.synced and name in _members(status)
     if isinstance(status, TiKVStatus | TiFlashStatus):
-        up = (store for store in status.stores.values() if store.state == predicates.STORE_UP)
+        up = (store for store in status.stores.values() if store.is_up)
         return status.synced and any(store.pod_name == name for store in up)
     return True
 

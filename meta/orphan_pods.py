@@ -4,6 +4,7 @@ A StatefulSet makes claims only together with the pod. When the claim of a pod t
 the pod must go, so that both are made anew.
 """
 
+from apis.components import component_names
 from kube.deletion import Destroyer, LiveObject
 from kube.events import NORMAL
 from kube.objects import Object
@@ -13,8 +14,6 @@ from member.observed.claims import own_claims
 from member.observed.pods import Pod, pods_of
 from member.outcome import Done, Outcome, Waiting
 
-_COMPONENTS = ("pd", "tikv", "tiflash")
-
 
 def act(ctx: ReconcileContext) -> Outcome:
     """Delete the orphans. Raises Conflict, other ApiErrors and TransportError: nothing is deleted without an answer."""
@@ -23,7 +22,7 @@ def act(ctx: ReconcileContext) -> Outcome:
     destroyer = Destroyer(ctx.deps.client)
     deleted = [
         f"{pod.metadata.name} ({', '.join(missing)})"
-        for component in _COMPONENTS
+        for component in component_names(lambda row: row.claims.hold_data)
         for pod in pods_of(ctx, component)
         if may_be_orphan(pod)
         if (missing := _missing_claims(ctx, destroyer, pod)) and _delete(ctx, destroyer, pod, missing)

@@ -4,6 +4,7 @@ A claim is deleted only with spec.enablePVReclaim, and only when live reads of t
 its pod is gone, the StatefulSet has no such ordinal, PD no such member or store (I1, I2, F5).
 """
 
+from apis.components import component_names
 from kube.deletion import Destroyer, LiveObject
 from kube.events import NORMAL
 from kube.objects import Object
@@ -18,18 +19,15 @@ from meta.looking import claims_of_cluster, on_current, volume_of
 from meta.marking import Marks, mark
 from meta.reclaim_policy import set_policy
 
-_LOCKED = ("pd", "tikv", "tiflash")
-_LEFT_BEHIND = (*_LOCKED, "tidb")
-
 
 def act(ctx: ReconcileContext) -> Outcome:
     """Do for each claim what is due. Raises OwnerGone, Conflict, other ApiErrors, TransportError."""
     if ctx.tc.spec.paused:
         return Done("paused")
-    for claim in claims_of_cluster(ctx, _LOCKED):
+    for claim in claims_of_cluster(ctx, component_names(lambda row: row.claims.hold_data)):
         if isinstance(lock_step(claim, _pod(ctx, claim)), Unlock):
             _unmark(ctx, claim, labels.POD_SCHEDULING)
-    for claim in claims_of_cluster(ctx, _LEFT_BEHIND):
+    for claim in claims_of_cluster(ctx, component_names(lambda row: row.claims.deferred)):
         match deferred_step(ctx.tc, claim, _pod(ctx, claim)):
             case Reprieve():
                 _unmark(ctx, claim, labels.PVC_DEFER_DELETING, labels.SCALE_IN_TIME)

@@ -1,5 +1,6 @@
 """The stage `pv_reclaim_policy`: volumes outlive their claims unless the user wants otherwise (lifecycle.md 11.3)."""
 
+from apis.components import component_names
 from kube.events import NORMAL, WARNING
 from kube.objects import Json, Object
 from kube.resources import PERSISTENT_VOLUMES
@@ -11,8 +12,6 @@ from meta.identity import of_volume
 from meta.looking import Volume, claims_of_cluster, on_current, volume_of
 from meta.marking import Marks
 
-_COMPONENTS = ("pd", "tidb", "tikv", "tiflash", "pump")
-
 
 def act(ctx: ReconcileContext) -> Outcome:
     """Give the volumes of the cluster the policy of its spec. Raises ApiError, TransportError."""
@@ -21,7 +20,7 @@ def act(ctx: ReconcileContext) -> Outcome:
         return Done("paused")
     if ctx.listers.persistent_volumes is None:
         return Done("no permission for PersistentVolumes")
-    for claim in claims_of_cluster(ctx, _COMPONENTS):
+    for claim in claims_of_cluster(ctx, component_names(lambda row: row.claims.reclaim_policy)):
         # what is left behind belongs to the PVC cleaner
         if spec.enable_pv_reclaim and PVC_DEFER_DELETING in claim.metadata.annotations:
             continue

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from apis import pod_commands
 from kube.objects import Json
 from member import labels
 from ports.randomness import Randomness
@@ -20,13 +21,13 @@ _FEWEST_AND_MOST = {"pd": (3, 5), "tikv": (3, 6), "tidb": (1, 4)}
 _PODS = {"pd": 3, "tikv": 3, "tidb": 2}
 
 _COMMANDS = (
-    ("pd", labels.PD_TRANSFER_LEADER, "none"),
-    ("pd", labels.PD_TRANSFER_LEADER, "delete-pod"),
-    ("pd", labels.REPLACE_VOLUME, "true"),
-    ("tikv", labels.EVICT_LEADER, "none"),
-    ("tikv", labels.EVICT_LEADER, "delete-pod"),
-    ("tidb", labels.TIDB_GRACEFUL_SHUTDOWN, "delete-pod"),
-    ("tidb", labels.REPLACE_VOLUME, "true"),
+    ("pd", pod_commands.PD_TRANSFER_LEADER, "none"),
+    ("pd", pod_commands.PD_TRANSFER_LEADER, "delete-pod"),
+    ("pd", pod_commands.REPLACE_VOLUME, "true"),
+    ("tikv", pod_commands.EVICT_LEADER, "none"),
+    ("tikv", pod_commands.EVICT_LEADER, "delete-pod"),
+    ("tidb", pod_commands.TIDB_GRACEFUL_SHUTDOWN, "delete-pod"),
+    ("tidb", pod_commands.REPLACE_VOLUME, "true"),
 )
 """TiKV's `replace-volume` needs a store to spare: there is a workload of that."""
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from member import labels
+from apis import pod_commands
 from simulate.plan import Edit, Plan, World
 from simulate.worlds import NAME, NAMESPACE
 
@@ -73,18 +73,18 @@ _PLANS = (
         budget=300.0,
         edits=(_change(tikv={"replicas": 3, "scalePolicy": {"scaleInParallelism": 2}}),),
     ),
-    Plan(name="pd-replace-volume", budget=300.0, edits=(_tell("pd-1", labels.REPLACE_VOLUME, "true"),)),
+    Plan(name="pd-replace-volume", budget=300.0, edits=(_tell("pd-1", pod_commands.REPLACE_VOLUME, "true"),)),
     Plan(
         name="tikv-replace-volume",
         cluster="wide",
         budget=300.0,
-        edits=(_tell("tikv-1", labels.REPLACE_VOLUME, "true"),),
+        edits=(_tell("tikv-1", pod_commands.REPLACE_VOLUME, "true"),),
     ),
-    Plan(name="evict-leader", budget=300.0, edits=(_tell("tikv-1", labels.EVICT_LEADER, "delete-pod"),)),
+    Plan(name="evict-leader", budget=300.0, edits=(_tell("tikv-1", pod_commands.EVICT_LEADER, "delete-pod"),)),
     Plan(
         name="pd-transfer-leader",
         budget=300.0,
-        edits=tuple(_tell(f"pd-{ordinal}", labels.PD_TRANSFER_LEADER, "delete-pod") for ordinal in range(3)),
+        edits=tuple(_tell(f"pd-{ordinal}", pod_commands.PD_TRANSFER_LEADER, "delete-pod") for ordinal in range(3)),
     ),
     Plan(
         name="tikv-other-volumes",

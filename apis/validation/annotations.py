@@ -3,12 +3,11 @@
 import re
 from collections.abc import Iterator
 
-from apis.accessor import PDMS_NAMES
+from apis.components import component_names
 from apis.ordinals import parse_slots, slots_annotation
 from apis.problem import Problem
 from apis.tidbcluster import TidbCluster
 
-_WITH_SLOTS = ("pd", *PDMS_NAMES, "tidb", "tikv", "tiflash", "ticdc", "tiproxy")
 _MOST_BYTES = 262144
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9_.]{0,61}[a-z0-9])?")
 _PREFIX = re.compile(r"(?=.{1,253}/?$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
@@ -24,7 +23,7 @@ def check(tc: TidbCluster) -> Iterator[Problem]:
     size = sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items())
     if size > _MOST_BYTES:
         yield Problem("metadata.annotations", None, f"have {size} bytes; at most {_MOST_BYTES} are allowed")
-    for component in _WITH_SLOTS:
+    for component in component_names(lambda row: row.has_delete_slots):
         yield from _check_slots(annotations, slots_annotation(component))
 
 

@@ -8,32 +8,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from apis import config, images, toml
-from apis.accessor import Component, components, find
+from apis.accessor import Component, find, workloads
+from apis.components import component_type
 from apis.identity import INSTANCE_LABEL, instance_name, tls_enabled
 from apis.problem import InvalidField, Problem
 from apis.shared import Json
 from apis.tidbcluster import TidbCluster
 from apis.toml import Table
 
-_GUARDED = ("tidb", "pd", "tikv")
 _PD_SECTIONS = ("schedule", "replication")
 _BOOTSTRAP_VOLUME = "tidb-bootstrap-sql"
-_PD_CERTIFICATES = "pd-tls"
-_SET_BY_OPERATOR = {
-    "pd": (
-        *(f"security.{key}" for key in ("cacert-path", "cert-path", "key-path")),
-        *(f"dashboard.{key}" for key in ("tidb-cacert-path", "tidb-cert-path", "tidb-key-path", "internal-proxy")),
-    ),
-    "tikv": (*(f"security.{key}" for key in ("ca-path", "cert-path", "key-path")), "gc.ratio-threshold"),
-    "tidb": (
-        *(f"security.{key}" for key in ("cluster-ssl-ca", "cluster-ssl-cert", "cluster-ssl-key", "auth-token-jwks")),
-        *(f"security.{key}" for key in ("ssl-ca", "ssl-cert", "ssl-key")),
-        *(f"security.session-token-signing-{key}" for key in ("cert", "key")),
-        "log.file.max-backups",
-        "initialize-sql-file",
-    ),
-}
-"""Keys found in a configuration in use although the user wrote none (objects.md 6.4)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +53,7 @@ def observe(stateful_sets: Mapping[str, Json], config_files: Mapping[str, str]) 
             bootstrap_sql = _bootstrap_sql_of(pod)
         if name == "pd":
             pd_replicas = stateful_set["spec"].get("replicas", 1)
-            pd_tls = any(volume["name"] == _PD_CERTIFICATES for volume in pod.get("volumes", ()))
+            pd_tls = any(volume["name"] == component_type("pd").certificate_volume for volume in pod.get("volumes", ()))
     return Running(instance, images_in_use, _parsed(config_files), bootstrap_sql, pd_replicas, pd_tls)
 
 
@@ -101,15 +85,13 @@ def immutability(tc: TidbCluster, running: Running) -> list[Problem]:
         *_check_tls(tc, running),
         *_check_pd(tc, running),
         *_check_bootstrap_sql(tc, running),
-        *(problem for component in components(tc) for problem in _check_emptied(component, running)),
+        *(problem for component in workloads(tc) for problem in _check_emptied(component, running)),
     ]
 
 
 def _check_creation(tc: TidbCluster) -> Iterator[Problem]:
-    for component in components(tc):
-        if component.name == "discovery":
-            continue
-        if component.name in _GUARDED:
+    for component in workloads(tc):
+        if component.type.guarded:
             if component.spec.image:
                 message = "is deprecated and not accepted for new clusters; write baseImage and version"
                 yield Problem(f"{component.field}.image", component.spec.image, message)
@@ -175,22 +157,22 @@ def _check_bootstrap_sql(tc: TidbCluster, running: Running) -> Iterator[Problem]
 
 def _check_emptied(component: Component, running: Running) -> Iterator[Problem]:
     image = running.images.get(component.name)
-    if image is None or component.name == "discovery":
+    if image is None:
         return
     if not component.workload.base_image:
-        if component.name in _GUARDED and component.image != image:
+        if component.type.guarded and component.image != image:
             yield Problem(f"{component.field}.baseImage", "", f"can't be emptied; {image} runs")
     elif _is_versioned(image) and not _is_versioned(component.image):
         yield Problem(_version_field(component), "", f"can't be emptied; {component.name} runs {image}")
-    if component.name in _GUARDED and component.config is None and _written_by_user(component.name, running):
+    if component.type.guarded and component.config is None and _written_by_user(component, running):
         message = "can't be removed while the running one has settings; write `config: {}` to go back to the defaults"
         yield Problem(component.config_field, None, message)
 
 
-def _written_by_user(component: str, running: Running) -> bool:
-    """Whether the configuration in use has more than the operator puts there by itself."""
-    left = config.merge(running.configs.get(component, {}), {})
-    for path in _SET_BY_OPERATOR[component]:
+def _written_by_user(component: Component, running: Running) -> bool:
+    """Whether the configuration in use has more than the operator puts there by itself (objects.md 6.4)."""
+    left = config.merge(running.configs.get(component.name, {}), {})
+    for path in component.type.config.set_by_operator:
         config.delete(left, path)
     return _has_values(left)
 

@@ -6,18 +6,10 @@ from urllib.parse import urlsplit
 
 from apis import duration
 from apis.accessor import Component, components
+from apis.component_specs import DiscoverySpec, PDMSSpec, PDSpec, TiCDCSpec, TiDBSpec, TiFlashSpec, TiKVSpec
 from apis.problem import Problem
 from apis.shared import ScalePolicy
-from apis.tidbcluster import (
-    DiscoverySpec,
-    PDMSSpec,
-    PDSpec,
-    TiCDCSpec,
-    TidbCluster,
-    TiDBSpec,
-    TiFlashSpec,
-    TiKVSpec,
-)
+from apis.tidbcluster import TidbCluster
 from apis.validation import annotations, configuration, containers, volumes
 
 START_SCRIPT_FLAGS = ("WaitForDnsNameIpMatch", "PreferPDAddressesOverDiscovery", "BashShebang", "NoWaitDNS")

@@ -1,11 +1,11 @@
 """Environment and additional containers of a component (defaults-and-validation.md 3.2)."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from apis.accessor import Component
 from apis.problem import Problem
-from apis.shared import Json
+from apis.shared import Json, WorkloadSpec
 
 _ENV_NAME = re.compile(r"(?!\.{1,2}$|\.\.)[-._a-zA-Z][-._a-zA-Z0-9]*")
 _DATA_KEY = re.compile(r"(?!\.{1,2}$|\.\.)[-._a-zA-Z0-9]{1,253}")
@@ -28,15 +28,8 @@ def check(component: Component) -> Iterator[Problem]:
 
 def generated_containers(component: Component) -> list[str]:
     """The names of the containers that the operator makes for a component's pod (objects.md 4)."""
-    spec = component.tc.spec
-    sidecars: Mapping[str, bool] = {}
-    if component.name == "tikv" and spec.tikv:
-        sidecars = {"rocksdblog": bool(spec.tikv.separate_rocks_db_log), "raftlog": bool(spec.tikv.separate_raft_log)}
-    elif component.name == "tidb" and spec.tidb:
-        sidecars = {"slowlog": spec.tidb.separate_slow_log is not False}
-    elif component.name == "tiflash":
-        sidecars = dict.fromkeys(("serverlog", "errorlog", "clusterlog"), True)
-    return [component.name, *(name for name, present in sidecars.items() if present)]
+    sidecars = component.spec.sidecars if isinstance(component.spec, WorkloadSpec) else ()
+    return [component.name, *sidecars]
 
 
 def _check_variable(entry: Json, field: str) -> Iterator[Problem]:

@@ -4,11 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from apis import quantity
 from apis.accessor import Component
+from apis.component_specs import PDMSSpec, PDSpec, TiCDCSpec, TiDBSpec, TiFlashSpec, TiKVSpec, TiProxySpec
 from apis.problem import Problem
 from apis.shared import Json, Quantity, StorageVolume
-from apis.tidbcluster import PDMSSpec, PDSpec, TiCDCSpec, TiDBSpec, TiFlashSpec, TiKVSpec, TiProxySpec
-
-_WITH_DATA_VOLUME = ("pd", "tikv", "pump")
 
 
 def check(component: Component) -> Iterator[Problem]:
@@ -16,7 +14,7 @@ def check(component: Component) -> Iterator[Problem]:
     spec, field = component.spec, component.field
     yield from _check_quantities(spec.requests, f"{field}.requests")
     yield from _check_quantities(spec.limits, f"{field}.limits")
-    if component.name in _WITH_DATA_VOLUME and "storage" not in spec.requests:
+    if component.type.data_volume and "storage" not in spec.requests:
         yield _without_size(f"{field}.requests.storage")
     if isinstance(spec, PDSpec | PDMSSpec | TiDBSpec | TiKVSpec | TiCDCSpec | TiProxySpec):
         yield from _check_storage_volumes(spec.storage_volumes, f"{field}.storageVolumes")

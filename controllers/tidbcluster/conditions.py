@@ -8,43 +8,37 @@ shows it as Status. Progressing is ours:
     False    the cluster is as its spec wants it (reason `Done`), or the operator can't go on without the user
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 
-from apis import predicates
+from apis.accessor import workloads
+from apis.components import component_type
+from apis.predicates import all_members_ready, status_of
 from apis.tidbcluster import TidbCluster, TidbClusterCondition
 from member.outcome import DONE, Done, Failed, Outcome, Refused, Waiting
 
 READY = "Ready"
 PROGRESSING = "Progressing"
 
-_READINESS: tuple[tuple[str, Callable[[TidbCluster], bool], str, str], ...] = (
-    ("pd", predicates.pd_all_members_ready, "PDUnhealthy", "PD(s) are not healthy"),
-    ("tikv", predicates.tikv_all_stores_ready, "TiKVStoreNotUp", "TiKV store(s) are not up"),
-    ("tidb", predicates.tidb_all_members_ready, "TiDBUnhealthy", "TiDB(s) are not healthy"),
-    ("tiflash", predicates.tiflash_all_stores_ready, "TiFlashStoreNotUp", "TiFlash store(s) are not up"),
-    ("ticdc", predicates.ticdc_all_captures_ready, "TiCDCCaptureNotReady", "TiCDC capture(s) are not up"),
-    ("tiproxy", predicates.tiproxy_all_members_ready, "TiProxyUnhealthy", "TiProxy(s) are not healthy"),
-)
-"""What the spec may have, when it is ready, and what is said when it is not; the first row that fails wins."""
-
 
 def ready(tc: TidbCluster) -> tuple[bool, str, str]:
     """Whether the cluster serves, with reason and message; `tc.status` is what this reconcile observed."""
-    status = tc.status
-    revisions = [part.stateful_set for part in (status.pd, status.tikv, status.tidb, status.tiflash)]
-    if any(s and s.get("currentRevision") != s.get("updateRevision") for s in revisions):
+    revisions = [status.stateful_set or {} for each in workloads(tc) if (status := status_of(tc, each.name))]
+    if any(each.get("currentRevision") != each.get("updateRevision") for each in revisions):
         return False, "StatefulSetNotUpToDate", "Statefulset(s) are in progress"
-    for component, is_ready, reason, message in _READINESS:
-        if getattr(tc.spec, component) is not None and not is_ready(tc):
-            return False, reason, message
-    return True, READY, "TiDB cluster is fully up and running"
+    judged = sorted((each.type.unready.rank, each.name) for each in workloads(tc) if each.type.unready)
+    unready = next((name for _, name in judged if not all_members_ready(tc, name)), None)
+    return component_ready(tc, unready) if unready else (True, READY, "TiDB cluster is fully up and running")
 
 
 def component_ready(tc: TidbCluster, component: str) -> tuple[bool, str, str]:
     """Whether a component that the spec has serves, with reason and message."""
-    is_ready, reason, message = next(row[1:] for row in _READINESS if row[0] == component)
-    return (True, READY, "all that is wanted serves") if is_ready(tc) else (False, reason, message)
+    if all_members_ready(tc, component):
+        return True, READY, "all requested replicas are serving"
+    unready = component_type(component).unready
+    if unready is None:
+        return False, "MembersNotReady", f"{component} members are not healthy"
+    return False, unready.reason, unready.message
 
 
 def with_story(value: tuple[bool, str, str], news: tuple[bool, str, str]) -> tuple[bool, str, str]:

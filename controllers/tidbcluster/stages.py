@@ -15,13 +15,9 @@ from dataplane.errors import DataPlaneError
 from kube.apply import ForeignOwner
 from kube.errors import ApiError, Conflict
 from member.apply.writes import OwnerGone
+from member.components import behaviours, unsupported
 from member.context import ReconcileContext
-from member.discovery import sync as discovery
 from member.outcome import Failed, Outcome, Refused, Waiting
-from member.pd import sync as pd
-from member.tidb import sync as tidb
-from member.tikv import sync as tikv
-from member.unsupported import unsupported
 from member.volumes import changes as volume_changes
 from meta import labelling, locations, orphan_pods, pvc_cleaner, reclaim_policy
 from ports.transport import TransportError
@@ -37,24 +33,23 @@ class Stage:
     run: Callable[[ReconcileContext], Outcome]
 
 
-OBSERVATIONS = (
-    Stage("pd", pd.observe),
-    Stage("tikv", tikv.observe),
-    Stage("tidb", tidb.observe),
-)
+def observations() -> tuple[Stage, ...]:
+    """What is looked at first, in order."""
+    return tuple(Stage(each.name, each.observe) for each in behaviours())
 
-STAGES = (
-    Stage("pv_reclaim_policy", reclaim_policy.act),
-    Stage("orphan_pods_cleaner", orphan_pods.act),
-    Stage("discovery", discovery.act),
-    Stage("pd", pd.act),
-    Stage("tikv", tikv.act),
-    Stage("tidb", tidb.act),
-    Stage("meta", labelling.act),
-    Stage("locations", locations.act),
-    Stage("pvc_cleaner", pvc_cleaner.act),
-    Stage("pvc_modifier", volume_changes.act),
-)
+
+def stages() -> tuple[Stage, ...]:
+    """What acts, in order."""
+    return (
+        Stage("pv_reclaim_policy", reclaim_policy.act),
+        Stage("orphan_pods_cleaner", orphan_pods.act),
+        *(Stage(each.name, each.act) for each in behaviours()),
+        Stage("meta", labelling.act),
+        Stage("locations", locations.act),
+        Stage("pvc_cleaner", pvc_cleaner.act),
+        Stage("pvc_modifier", volume_changes.act),
+    )
+
 
 EXPECTED = (ApiError, TransportError, DataPlaneError, ForeignOwner)
 """What the outside may refuse a stage with; the class is the reason then."""
@@ -62,12 +57,13 @@ EXPECTED = (ApiError, TransportError, DataPlaneError, ForeignOwner)
 
 def run(ctx: ReconcileContext) -> None:
     """Observe, then act; what each stage answered is left in `ctx.outcomes`."""
-    for stage in OBSERVATIONS:
+    for stage in observations():
         ctx.observations[stage.name] = attempt(stage, ctx)
-    if foreign := pd.foreign_cluster(ctx):
-        ctx.outcomes["pd"] = foreign
+    if refused := {name: seen for name, seen in ctx.observations.items() if isinstance(seen, Refused)}:
+        # such as another cluster's PD (F40, I7)
+        ctx.outcomes |= refused
         return
-    for stage in STAGES:
+    for stage in stages():
         ctx.outcomes[stage.name] = attempt(stage, ctx)
     if parts := unsupported(ctx.tc):
         ctx.outcomes["spec"] = Refused(

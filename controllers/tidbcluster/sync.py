@@ -13,9 +13,10 @@ from typing import Any
 import msgspec
 import structlog
 
-from apis.accessor import components
+from apis.accessor import workloads
 from apis.decoding import decode
 from apis.defaulting import with_defaults
+from apis.predicates import status_of
 from apis.problem import InvalidField, Problem
 from apis.tidbcluster import TidbCluster, TidbClusterCondition
 from apis.validation import immutability, validate
@@ -125,11 +126,9 @@ class TidbClusterSync:
         return self._reconcile(owner, tc)
 
     def _reconcile(self, owner: Object, tc: TidbCluster) -> Result | None:
-        for part in components(tc):
-            if part.name != "discovery":
-                self._metrics.set_spec_replicas(
-                    owner.metadata.namespace, tc.metadata.name, part.name, part.workload.replicas
-                )
+        for part in workloads(tc):
+            replicas = part.workload.replicas
+            self._metrics.set_spec_replicas(owner.metadata.namespace, tc.metadata.name, part.name, replicas)
         dataplane = self._deps.dataplane.for_one_reconcile()
         deps = replace(self._deps, dataplane=dataplane)
         ctx = ReconcileContext(
@@ -161,9 +160,9 @@ class TidbClusterSync:
     def _set_conditions(self, ctx: ReconcileContext) -> None:
         now = self._deps.clock.wall()
         status, before = ctx.status, ctx.status.conditions
-        for name, part in (("pd", status.pd), ("tikv", status.tikv), ("tidb", status.tidb)):
-            outcome = ctx.outcomes.get(name)
-            if outcome is None or getattr(ctx.tc.spec, name) is None:
+        for name in (each.name for each in workloads(ctx.tc)):
+            outcome, part = ctx.outcomes.get(name), status_of(ctx.tc, name)
+            if outcome is None or part is None:
                 continue
             news = (isinstance(outcome, Waiting | Failed), outcome.reason, outcome.message)
             conditions = with_component_condition(part.conditions, PROGRESSING, news, now)

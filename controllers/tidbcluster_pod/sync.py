@@ -19,13 +19,13 @@ from controllers.errors import RequeueError
 from controllers.key_locks import RETRY_AFTER, KeyLocks
 from controllers.tidbcluster.events import clusters_of_instance
 from controllers.tidbcluster.stages import Stage, attempt
+from controllers.tidbcluster_pod import dispatch
 from controllers.tidbcluster_pod.command_events import CommandEvents
 from controllers.tidbcluster_pod.events import evicted_pods
 from kube.errors import Conflict, NotFound
 from kube.objects import Object
 from kube.reading import Lister
 from kube.resources import TIDB_CLUSTERS
-from member.commands import dispatch
 from member.commands.annotations import is_commanded, unknown_values
 from member.context import Dependencies, Listers, ReconcileContext, Settings
 from member.observed.running_spec import running

@@ -167,6 +167,13 @@ def with_running_template(live: Json, desired: Json) -> Json:
     return desired | {"spec": desired["spec"] | {"template": kept}}
 
 
+def with_template_of(live: Json, desired: Json) -> Json:
+    """`desired` with the pod template that `live` was last given."""
+    record = read_record(live)
+    template = (record.spec if record else live["spec"])["template"]
+    return desired | {"spec": desired["spec"] | {"template": template}}
+
+
 def fixed_field_change(live: Json, desired: Json) -> FieldChange | None:
     """The first field that differs though nobody can change it in a StatefulSet, such as the size of a volume."""
     there, wanted = ({field: tree["spec"].get(field) for field in _FIXED} for tree in (live, desired))

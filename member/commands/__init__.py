@@ -1,1 +1,1 @@
-"""What users command single pods by annotation (lifecycle.md 13). One module per command, each with an `act`."""
+"""What the commands for single pods share (lifecycle.md 13); each is an `act` in the package of its component."""

@@ -1,18 +1,11 @@
 """Which commands a pod carries, and which annotations look like commands but are none. Pure."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
 
+from apis.components import component_names, component_type
 from kube.objects import Object
 from member import labels
-
-NONE: Final = "none"
-"""Let go of what the pod does, and leave the pod."""
-
-DELETE_POD: Final = "delete-pod"
-"""Let go of what the pod does, then restart it."""
 
 BUSY = 60.0
 """Seconds until the next look while something else goes on in the cluster."""
@@ -22,18 +15,6 @@ LETTING_GO = 15.0
 
 SOON = 0.5
 """Seconds until the next look at what an event will most likely tell before."""
-
-_AND_THEN = frozenset({NONE, DELETE_POD})
-_REPLACE = {labels.REPLACE_VOLUME: frozenset({"true"})}
-
-_BEGUN = {labels.REPLACEMENT_BEGUN: frozenset({"true"})}
-
-_VALUES: Mapping[str, Mapping[str, frozenset[str]]] = {
-    "pd": _REPLACE | _BEGUN | {labels.PD_TRANSFER_LEADER: _AND_THEN},
-    "tikv": _REPLACE | _BEGUN | {labels.EVICT_LEADER: _AND_THEN, labels.EVICT_LEADER_FOR_RESIZE: _AND_THEN},
-    "tidb": _REPLACE | {labels.TIDB_GRACEFUL_SHUTDOWN: _AND_THEN},
-}
-"""The commands of each component and the values that they know."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,5 +62,6 @@ def expired(pod: Object, key: str, now: datetime) -> bool:
 
 def _asked(pod: Object) -> list[tuple[str, str, frozenset[str]]]:
     meta = pod.metadata
-    known = _VALUES.get(meta.labels.get(labels.COMPONENT, ""), {})
+    name = meta.labels.get(labels.COMPONENT, "")
+    known = component_type(name).commands if name in component_names() else {}
     return [(key, meta.annotations[key], values) for key, values in known.items() if key in meta.annotations]

@@ -1,5 +1,7 @@
 """Deleting the pod that was told to go, and its volumes: each on a live look at what is decided upon (F5, O5, I10)."""
 
+from collections.abc import Collection
+
 from apis.ordinals import desired_ordinals
 from kube.deletion import Destroyer, LiveObject
 from kube.errors import NotFound
@@ -10,26 +12,23 @@ from member.apply.writes import record_deletion
 from member.commands.annotations import BUSY, SOON, Command
 from member.context import ReconcileContext
 from member.evidence import Evidence, pods_live, spec_confirmed
-from member.lifecycle.rolling import ON_DELETE
 from member.naming import member_name, ordinal_of, pod_name
+from member.objects.stateful_set import ON_DELETE
 from member.observed.claims import own_claims
 from member.observed.pods import Pod
 from member.outcome import Done, Outcome, Waiting
-from member.pd.upgrade import ROLLING as PD
-from member.tidb.upgrade import ROLLING as TIDB
-from member.tikv.upgrade import ROLLING as TIKV
 
 RESTARTED = "PodRestarted"
 
-_ROLLINGS = {"pd": PD, "tikv": TIKV, "tidb": TIDB}
 
-
-def restart(ctx: ReconcileContext, pod: Object, command: Command, because: str) -> Outcome:
-    """Delete a pod that has let go of what it does, when all others serve.
+def restart(
+    ctx: ReconcileContext, pod: Object, command: Command, ignored_pods: Collection[str], because: str
+) -> Outcome:
+    """Delete a pod that has let go of what it does, when all others but `ignored_pods` serve.
 
     Raises Conflict when it changed meanwhile, other ApiErrors, TransportError, LeaseExpired.
     """
-    if waiting := others_not_ready(ctx, pod):
+    if waiting := others_not_ready(ctx, pod, ignored_pods):
         return waiting
     evidence = still_told(ctx, pod, command)
     if isinstance(evidence, Waiting):
@@ -73,7 +72,7 @@ def still_told(ctx: ReconcileContext, pod: Object, command: Command) -> LiveObje
     return evidence
 
 
-def others_not_ready(ctx: ReconcileContext, pod: Object) -> Waiting | None:
+def others_not_ready(ctx: ReconcileContext, pod: Object, ignored_pods: Collection[str]) -> Waiting | None:
     """What keeps a pod that serves from going: another one does not, or is about to go (I10).
 
     Raises ApiError, TransportError.
@@ -82,7 +81,7 @@ def others_not_ready(ctx: ReconcileContext, pod: Object) -> Waiting | None:
     pods, _ = pods_live(ctx, kind)
     ready = {each.metadata.name for each in pods if _serves(each)}
     wanted = {pod_name(ctx.tc, kind, ordinal) for ordinal in desired_ordinals(ctx.tc, kind)}
-    missing = sorted(wanted - ready - {name} - set(_ROLLINGS[kind].ignored_pods(ctx)))
+    missing = sorted(wanted - ready - {name} - set(ignored_pods))
     if missing:
         return Waiting("PodsNotReady", f"{name} is restarted when {', '.join(missing)} is Ready", BUSY)
     try:

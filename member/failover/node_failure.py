@@ -7,8 +7,8 @@ the user has asked for that by annotation → only when its successor has had it
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
+from apis.component_statuses import PDFailureMember
 from apis.shared import TiKVFailureStore
-from apis.tidbcluster import PDFailureMember
 from kube.deletion import Destroyer, LiveObject
 from kube.errors import NotFound
 from kube.events import WARNING

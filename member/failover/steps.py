@@ -11,6 +11,7 @@ from uuid import NAMESPACE_OID, uuid5
 
 from apis import predicates
 from apis.accessor import component as component_of
+from apis.components import component_names
 from apis.decoding import decode
 from apis.ordinals import desired_ordinals
 from apis.tidbcluster import TidbCluster, TidbClusterStatus
@@ -39,8 +40,6 @@ _UNREMARKABLE = 10.0
 
 _UNWORRIED = 0.1
 """The part of a period for which one who is starting looks the same as one who is lost."""
-
-_COMPONENTS = ("pd", "tikv", "tidb", "tiflash")
 
 
 # Who may be replaced
@@ -209,10 +208,11 @@ def clear_requested(ctx: ReconcileContext, component: str, has_records: bool) ->
     Raises Conflict, other ApiErrors, TransportError, LeaseExpired.
     """
     command = ctx.tc.metadata.annotations.get(CLEAR_FAILURE_RECORDS)
-    if command is None or (command in _COMPONENTS and command != component):
+    known = component_names(lambda row: row.replaceable)
+    if command is None or (command in known and command != component):
         return False
-    if command not in _COMPONENTS:
-        tell(ctx, "UnknownComponent", f"{CLEAR_FAILURE_RECORDS}: {command!r} is none of {', '.join(_COMPONENTS)}")
+    if command not in known:
+        tell(ctx, "UnknownComponent", f"{CLEAR_FAILURE_RECORDS}: {command!r} is none of {', '.join(known)}")
     elif has_records:
         ctx.failure_timers.reset(component)
         tell(ctx, RECOVERY, f"the failure records of {component} are dropped, as told", is_warning=False)

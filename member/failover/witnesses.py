@@ -10,7 +10,8 @@ from enum import Enum
 
 import msgspec
 
-from apis.accessor import find
+from apis import predicates
+from apis.accessor import find, workloads
 from apis.ordinals import ordinals
 from kube.objects import Json, Object
 from member import labels
@@ -130,10 +131,13 @@ def node_state(ctx: ReconcileContext, pod: Object | None) -> NodeState:
 
 def is_cut_off(ctx: ReconcileContext) -> bool:
     """Whether more than half of what was asked in this reconcile gave no good answer: then it may be us (F43)."""
-    spec, status = ctx.tc.spec, ctx.status
-    answered = [part.synced for wanted, part in ((spec.pd, status.pd), (spec.tikv, status.tikv)) if wanted]
-    running = {pod.metadata.name for pod in pods_of(ctx, "tidb") if pod.decode_as(Pod).status.phase == "Running"}
-    answered += [member.health for name, member in status.tidb.members.items() if name in running]
+    answered: list[bool] = []
+    for each in workloads(ctx.tc):
+        status = predicates.status_of(ctx.tc, each.name)
+        if each.type.replaceable and status is not None:
+            pods = pods_of(ctx, each.name)
+            running = {pod.metadata.name for pod in pods if pod.decode_as(Pod).status.phase == "Running"}
+            answered += status.answers(running)
     return answered.count(False) * 2 > len(answered)
 
 

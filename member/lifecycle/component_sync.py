@@ -2,17 +2,17 @@
 
 suspend? → gate → Services → StatefulSet: configuration, size, roll, volumes → failover → does it serve?
 
-Each step is a module of its own and the same for all components; what differs between them is in the verbs of `Member`.
-Size, pod template and update strategy are decided one after another on what this reconcile saw, and written as one
-patch.
+Each step is a module of its own and the same for all components; what differs between them is in the verbs of
+`Workload`. Size, pod template and update strategy are decided one after another on what this reconcile saw, and written
+as one patch.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 
+from apis import predicates
 from apis.accessor import Component, find
+from apis.components import ComponentType, component_type
 from apis.ordinals import desired_ordinals, desired_replicas
-from apis.tidbcluster import TidbCluster
 from kube.apply import require_ours
 from kube.deletion import Destroyer
 from kube.errors import NotFound
@@ -27,16 +27,18 @@ from member.apply.last_applied import (
     stamped,
     with_fixed_fields,
     with_running_template,
+    with_template_of,
 )
 from member.apply.writes import apply, apply_service
 from member.context import ReconcileContext
 from member.lifecycle.recreation import RECREATING, as_before, left_behind
-from member.lifecycle.rolling import Roll, Rolling, next_roll
-from member.lifecycle.scaling import Scaling, next_size, warn_of_slots
+from member.lifecycle.rolling import Roll, next_roll
+from member.lifecycle.scaling import next_size, warn_of_slots
 from member.lifecycle.suspend import Later, suspension
+from member.lifecycle.workload import Workload, members_ready
 from member.naming import member_name, pod_name
-from member.objects.config_map import ConfigMapChoice, Content, choose_config_map, config_map, in_use_config_map_name
-from member.objects.stateful_set import with_size, with_strategy, with_template_of
+from member.objects.config_map import ConfigMapChoice, choose_config_map, config_map, in_use_config_map_name
+from member.objects.stateful_set import with_size, with_strategy
 from member.observed.pods import Pod, pods_of
 from member.observed.status import UPGRADE, set_phase
 from member.outcome import Done, Outcome, Refused, Waiting
@@ -44,35 +46,20 @@ from member.polling import next_look
 
 NOT_YET_SUPPORTED = "NotYetSupported"
 
-_CANT_UPDATE = {"pd": "FailedUpdatePDSTS", "tikv": "FailedUpdateTiKVSTS", "tidb": "FailedUpdateTiDBSTS"}
-"""v1.6's event reasons."""
 
-
-@dataclass(frozen=True, slots=True)
-class Member:
-    """A component as verbs.
-
-    `gate` says what must be there first; `services`, `content` and `stateful_set` what is desired; `scaling` how it
-    grows and shrinks, `rolling` how its pods are restarted, `failover` how lost ones are replaced; `serving` what it
-    still lacks when all its pods are Ready.
-    """
-
-    name: str
-    gate: Callable[[ReconcileContext], Waiting | None]
-    services: Callable[[TidbCluster], Sequence[Json]]
-    content: Callable[[TidbCluster], Content]
-    stateful_set: Callable[[TidbCluster, str], Json]
-    scaling: Scaling
-    rolling: Rolling
-    failover: Callable[[ReconcileContext], Outcome]
-    serving: Callable[[ReconcileContext], Outcome]
-
-
-def act(ctx: ReconcileContext, member: Member) -> Outcome:
-    """Bring one component a step closer to its spec.
+def act(ctx: ReconcileContext, member: Workload) -> Outcome:
+    """Bring one component a step closer to its spec, and do what else is its own.
 
     Raises OwnerGone, ForeignOwner, ApiError, TransportError, DataPlaneError.
     """
+    outcome = _act(ctx, member)
+    if ctx.tc.spec.paused:
+        return outcome
+    other = member.beside(ctx)
+    return other if other and isinstance(outcome, Done) else outcome
+
+
+def _act(ctx: ReconcileContext, member: Workload) -> Outcome:
     spec = find(ctx.tc, member.name)
     if spec is None:
         return Done("not part of this cluster")
@@ -84,7 +71,7 @@ def act(ctx: ReconcileContext, member: Member) -> Outcome:
     return suspended or _keep(ctx, member, spec)
 
 
-def _keep(ctx: ReconcileContext, member: Member, spec: Component) -> Outcome:
+def _keep(ctx: ReconcileContext, member: Workload, spec: Component) -> Outcome:
     """Everything but suspending it."""
     if waiting := _gate(ctx, member):
         return waiting
@@ -101,12 +88,20 @@ def _keep(ctx: ReconcileContext, member: Member, spec: Component) -> Outcome:
     )
 
 
-def _gate(ctx: ReconcileContext, member: Member) -> Waiting | None:
+def _gate(ctx: ReconcileContext, member: Workload) -> Waiting | None:
     """What must be there first; nothing for pods that run already and only lack their StatefulSet."""
-    waiting = member.gate(ctx)
+    waiting = _waits_for(ctx, component_type(member.name)) or member.gate(ctx)
     if waiting is None or ctx.stateful_set(member.name) or not pods_of(ctx, member.name):
         return waiting
     return waiting if _unseen(ctx, STATEFUL_SETS, member_name(ctx.tc, member.name)) else None
+
+
+def _waits_for(ctx: ReconcileContext, own: ComponentType) -> Waiting | None:
+    """Another component that must serve first (3.1)."""
+    for row in map(component_type, own.starts_after):
+        if row.unavailable and not predicates.is_available(ctx.tc, row.name):
+            return Waiting(f"WaitingFor{row.title}", row.unavailable)
+    return None
 
 
 def _first_not_done(outcome: Outcome, failover: Callable[[], Outcome], serving: Callable[[], Outcome]) -> Outcome:
@@ -128,7 +123,7 @@ def _unseen(ctx: ReconcileContext, resource: Resource, name: str) -> Object | No
         return None
 
 
-def _create(ctx: ReconcileContext, member: Member, spec: Component) -> Outcome:
+def _create(ctx: ReconcileContext, member: Workload, spec: Component) -> Outcome:
     left = left_behind(ctx, member.name)
     choice = _choose(ctx, member, spec, left.running)
     _write_config_map(ctx, member, choice)
@@ -138,7 +133,7 @@ def _create(ctx: ReconcileContext, member: Member, spec: Component) -> Outcome:
     return Waiting("Creating", f"StatefulSet {desired['metadata']['name']} was created; waiting for its pods")
 
 
-def _update(ctx: ReconcileContext, member: Member, spec: Component, live: Object) -> Outcome:
+def _update(ctx: ReconcileContext, member: Workload, spec: Component, live: Object) -> Outcome:
     body = live.decode()
     choice = _choose(ctx, member, spec, body)
     wanted = with_running_template(body, member.stateful_set(ctx.tc, choice.name))
@@ -169,7 +164,7 @@ def _update(ctx: ReconcileContext, member: Member, spec: Component, live: Object
 
 def _other_mounts(spec: Component, body: Json, wanted: Json) -> Refused | None:
     """The refusal of pods that could not be made, or would lose a volume, as claim templates stay (4.5, F23, R26)."""
-    reason = _CANT_UPDATE[spec.name]
+    reason = f"FailedUpdate{spec.type.title}STS"
     if missing := missing_volumes(body, wanted):
         what = f"{spec.field} mounts {', '.join(missing)}, which is neither among its volumes nor its storageVolumes"
         return Refused(reason, f"{what} at its creation; this version can't add volumes to running pods")
@@ -207,7 +202,7 @@ def _fixed(body: Json, wanted: Json) -> Refused | None:
     return None
 
 
-def _choose(ctx: ReconcileContext, member: Member, spec: Component, body: Json | None) -> ConfigMapChoice:
+def _choose(ctx: ReconcileContext, member: Workload, spec: Component, body: Json | None) -> ConfigMapChoice:
     in_use = in_use_config_map_name(ctx.tc, member.name, body)
     existing = _config_map(ctx, in_use) if in_use else None
     return choose_config_map(
@@ -223,7 +218,7 @@ def _config_map(ctx: ReconcileContext, name: str) -> Object | None:
     return ctx.listers.config_maps.get(ctx.namespace, name) or _unseen(ctx, CONFIG_MAPS, name)
 
 
-def _write_config_map(ctx: ReconcileContext, member: Member, choice: ConfigMapChoice) -> None:
+def _write_config_map(ctx: ReconcileContext, member: Workload, choice: ConfigMapChoice) -> None:
     desired = config_map(ctx.tc, member.name, choice)
     cached = ctx.listers.config_maps.get(ctx.namespace, choice.name)
     data = cached.decode().get("data") or {} if cached else {}
@@ -233,7 +228,7 @@ def _write_config_map(ctx: ReconcileContext, member: Member, choice: ConfigMapCh
     apply(ctx, CONFIG_MAPS, desired, cached, applied_before={"data": data})
 
 
-def _serving(ctx: ReconcileContext, member: Member) -> Outcome:
+def _serving(ctx: ReconcileContext, member: Workload) -> Outcome:
     """What the component still lacks to serve as wanted."""
     wanted = desired_replicas(ctx.tc, member.name)
     pods = {pod.metadata.name: pod.decode_as(Pod) for pod in pods_of(ctx, member.name)}
@@ -243,7 +238,9 @@ def _serving(ctx: ReconcileContext, member: Member) -> Outcome:
         missing = "; ".join(_with_trouble(name, pods.get(name)) for name in names if not _is_ready(pods.get(name)))
         return Waiting("PodsNotReady", f"{ready} of {wanted} pods are Ready; waiting for {missing}")
     observed = ctx.observations.get(member.name, Done())
-    return observed if not isinstance(observed, Done) else member.serving(ctx)
+    if not isinstance(observed, Done):
+        return observed
+    return member.serving(ctx) if member.serving else members_ready(ctx, member.name)
 
 
 def _is_ready(pod: Pod | None) -> bool:

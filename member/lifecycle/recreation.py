@@ -8,6 +8,7 @@ replicas. Both are read from what the old one has left: its pods, the revisions 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from apis.components import component_type
 from apis.tidbcluster import TidbCluster
 from kube.deletion import Destroyer
 from kube.objects import Json, Object
@@ -26,8 +27,6 @@ from member.outcome import Waiting
 RECREATING = "Recreating"
 
 _LOOK_AGAIN = 0.5
-
-_WITH_DATA = ("pd", "tikv")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +51,7 @@ def left_behind(ctx: ReconcileContext, component: str) -> LeftBehind:
     pods, _ = pods_live(ctx, component)
     stay = [pod for pod in pods if pod.metadata.deletion_timestamp is None]
     names = [pod.metadata.name for pod in stay]
-    if component in _WITH_DATA:
+    if component_type(component).data_volume:
         names += _pods_with_data(ctx, component)
     replicas = max((ordinal_of(name) + 1 for name in names), default=0)
     return LeftBehind(replicas, _running(ctx, component, stay) if stay else None)

@@ -14,18 +14,18 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from apis import predicates
+from apis.components import ComponentType, component_type
 from dataplane.errors import DataPlaneError
 from kube.objects import Json, Object
 from member import labels
 from member.context import ReconcileContext
 from member.evidence import pods_live
 from member.naming import pod_name
+from member.objects.stateful_set import ON_DELETE
 from member.observed.pods import Pod, pods_of
 from member.observed.status import NORMAL, UPGRADE, is_upgrading, phase_while_upgrading, set_phase
 from member.outcome import Done, Failed, Refused, Waiting
 from member.polling import look_after, next_look, seconds_since
-
-ON_DELETE = "OnDelete"
 
 Hold: TypeAlias = Waiting | Refused | Failed
 """Why something does not go on in this reconcile."""
@@ -39,19 +39,19 @@ def _nothing_to_do(*_: object) -> None:
 class Rolling:
     """How one component gives up its pods and takes them back.
 
-    `blocked`: what other components do first. `begin`: what must be done before a new template, the second, may take
-    the place of the running one. `unmet_condition`: what a Ready pod on the new revision still lacks before the next
-    one may go, as an end of "waiting until <pod> ..."; empty when nothing. `prepare`: makes a Ready pod let go of what
-    it serves. `resume`: gives back what pods had let go of, except the named one, which is next; called in every
-    reconcile. `finish`: what is left to do when all pods run the newest template; called in every reconcile then.
-    `prepare_unready`: makes a pod that is not Ready let go of what it serves all the same; when nobody answers it is
-    restarted as it is. All of these answer None when there is nothing (more) to do, and cost nothing then.
-    `ignored_pods`: names of pods that nobody counts on, such as those that failover has replaced. `forced`: whether the
-    user wants the pods restarted without looking at the data plane.
+    `blocked`: what comes first beside the upgrades of other components. `begin`: what must be done before a new
+    template, the second, may take the place of the running one. `unmet_condition`: what a Ready pod on the new revision
+    still lacks before the next one may go, as an end of "waiting until <pod> ..."; empty when nothing. `prepare`: makes
+    a Ready pod let go of what it serves. `resume`: gives back what pods had let go of, except the named one, which is
+    next; called in every reconcile. `finish`: what is left to do when all pods run the newest template; called in every
+    reconcile then. `prepare_unready`: makes a pod that is not Ready let go of what it serves all the same; when nobody
+    answers it is restarted as it is. All of these answer None when there is nothing (more) to do, and cost nothing
+    then. `ignored_pods`: names of pods that nobody counts on, such as those that failover has replaced. `forced`:
+    whether the user wants the pods restarted without looking at the data plane.
     """
 
-    blocked: Callable[[ReconcileContext], Hold | None]
-    unmet_condition: Callable[[ReconcileContext, str], str]
+    blocked: Callable[[ReconcileContext], Hold | None] = _nothing_to_do
+    unmet_condition: Callable[[ReconcileContext, str], str] = lambda _ctx, _pod: ""
     prepare: Callable[[ReconcileContext, Object], Hold | None] = _nothing_to_do
     ignored_pods: Callable[[ReconcileContext], Collection[str]] = lambda _: ()
     begin: Callable[[ReconcileContext, Json, Json], Hold | None] = _nothing_to_do
@@ -149,6 +149,15 @@ class Roll:
     selected: str = ""
 
 
+def _goes_after(ctx: ReconcileContext, own: ComponentType) -> Waiting | None:
+    """Another component whose upgrade or scaling comes first (7.2)."""
+    for row in map(component_type, own.upgrades_after):
+        if predicates.in_phase(ctx.tc, row.name, "Upgrade", "Scale"):
+            what = f"{row.title} is upgraded or scaled before {own.title}'s pods are restarted"
+            return Waiting(f"WaitingFor{row.title}", what)
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class _View:
     """The StatefulSet of a roll. `everything_changed`: its pods are about to be outdated, whatever they run."""
@@ -172,7 +181,7 @@ class _View:
             return Waiting("CacheOutdated", "waiting until the cache shows the StatefulSet")
         if self.scaling:
             return Waiting("Scaling", f"{self.component} is scaled before its pods are restarted")
-        return self.rolling.blocked(self.ctx)
+        return _goes_after(self.ctx, component_type(self.component)) or self.rolling.blocked(self.ctx)
 
     def may_heal(self, pod: RollingPod) -> bool:
         """Whether a new template may go in because of a pod that is not Ready, though the others must wait (F11).

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias, TypeVar
 
-from apis.tidbcluster import TidbCluster
+from apis.accessor import Component
+from apis.accessor import component as component_of
 from dataplane.errors import DataPlaneError
 from kube.errors import ApiError, Conflict
 from kube.objects import Json
@@ -35,7 +36,7 @@ class ScaleIn:
     is as before, and an Evidence when it is too late for that.
     """
 
-    limit: Callable[[TidbCluster], int]
+    limit: Callable[[Component], int]
     drain: Callable[[PodRemoval], Evidence | Unfinished]
     cancel: Callable[[PodRemoval], Evidence | Unfinished | None]
 
@@ -45,7 +46,7 @@ def next_lower_replicas(
 ) -> tuple[int, Waiting | Refused | Failed]:
     """How many replicas the StatefulSet gets in this reconcile, and what it waits for to get fewer."""
     there = replicas = body["spec"]["replicas"]
-    chosen = range(there - 1, wanted - 1, -1)[: scale_in.limit(ctx.tc)]
+    chosen = range(there - 1, wanted - 1, -1)[: scale_in.limit(component_of(ctx.tc, component))]
     unfinished: list[Unfinished] = []
     for ordinal in chosen:
         left = _attempt(partial(_drain_one, ctx, component, scale_in, body, ordinal))

@@ -7,8 +7,9 @@ that such a member left are deleted first, and waited for until they are gone (F
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from apis.accessor import Component
+from apis.accessor import component as component_of
 from apis.ordinals import ordinals
-from apis.tidbcluster import TidbCluster
 from kube.deletion import Destroyer, LiveObject
 from kube.events import NORMAL
 from kube.objects import Json
@@ -33,7 +34,7 @@ class ScaleOut:
     that its old volumes belong to it; `unused` proves that nothing in the data plane needs the volumes of a pod.
     """
 
-    limit: Callable[[TidbCluster], int]
+    limit: Callable[[Component], int]
     allowed: Callable[[ReconcileContext], Waiting | None]
     is_member: Callable[[ReconcileContext, str], bool]
     unused: Callable[[ReconcileContext, str], Evidence | None]
@@ -53,7 +54,7 @@ def next_replicas(
         return there, Waiting("ScalingOut", f"waiting until the {there} pods asked for before exist")
     if waiting := scale_out.allowed(ctx):
         return there, waiting
-    step = min(wanted, there + scale_out.limit(ctx.tc))
+    step = min(wanted, there + scale_out.limit(component_of(ctx.tc, component)))
     pods = [(ordinal, pod_name(ctx.tc, component, ordinal)) for ordinal in ordinals(step)[there:]]
     # all are looked at, so that their claims go side by side
     in_the_way = [_in_the_way(ctx, component, scale_out, body, pod) for _, pod in pods]

@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from apis import predicates
-from apis.accessor import Component, find
+from apis.accessor import Component, workloads
 from apis.accessor import component as component_of
-from apis.tidbcluster import PDStatus, TiDBStatus, TiKVStatus
 from kube.deletion import Destroyer
 from kube.objects import Object
 from kube.resources import STATEFUL_SETS
@@ -24,9 +23,6 @@ from member.polling import next_look
 
 SUSPENDED = "Suspended"
 SUSPENDING = "Suspending"
-
-ORDER = ("tidb", "tiflash", "ticdc", "tikv", "pump", "tiproxy", "pd", "tso", "scheduling")
-"""Who is served goes before who serves (12 BETTER)."""
 
 _IS_SUSPENDED = "suspended: no pods run until suspendAction.suspendStatefulSet is false; volumes and configuration stay"
 
@@ -66,10 +62,9 @@ def suspension(ctx: ReconcileContext, component: str) -> Outcome | Later | None:
 
 def _not_yet(ctx: ReconcileContext, spec: Component) -> Later | None:
     """What comes first: the component's own work (F42), and those that it serves (I37)."""
-    for name in ORDER[: ORDER.index(spec.name)]:
-        other = find(ctx.tc, name)
-        if other is not None and other.suspended and _is_there(ctx, name):
-            return Later(f"{name} is, which comes first")
+    for other in sorted(workloads(ctx.tc), key=lambda each: each.type.suspend_rank):
+        if other.type.suspend_rank < spec.type.suspend_rank and other.suspended and _is_there(ctx, other.name):
+            return Later(f"{other.name} is, which comes first")
     status = predicates.status_of(ctx.tc, spec.name)
     if status is None or status.phase in ("", NORMAL):
         return None
@@ -120,12 +115,5 @@ def _names(pods: Sequence[Object]) -> str:
 def _clear(ctx: ReconcileContext, component: str) -> None:
     """What told of members tells of none: they are unknown until they run again."""
     status = predicates.status_of(ctx.tc, component)
-    match status:
-        case PDStatus():
-            status.members, status.leader, status.unjoined_members, status.synced = {}, None, {}, False
-        case TiKVStatus():
-            status.stores, status.synced = {}, False
-        case TiDBStatus():
-            status.members = {}
     if status is not None:
-        status.stateful_set = None
+        status.forget_members()

@@ -7,8 +7,8 @@ component can both set. The result carries only what the operator decides, never
 from collections.abc import Mapping, Sequence
 
 from apis.accessor import Component, container_resources, helper_image, helper_image_pull_policy
+from apis.component_specs import TiDBSlowLogTailerSpec
 from apis.shared import LogTailerSpec
-from apis.tidbcluster import TiDBSlowLogTailerSpec
 from kube.objects import Json
 from member import labels
 from member.objects.strategic_merge import with_additional_containers

@@ -6,8 +6,10 @@ from apis.accessor import Component
 from apis.ordinals import desired_replicas, slots_annotation
 from kube.objects import Json
 from member import labels
-from member.apply.last_applied import read_record
 from member.naming import member_name, peer_service
+
+ON_DELETE = "OnDelete"
+"""The update strategy under which a StatefulSet restarts no pod by itself."""
 
 
 def stateful_set(
@@ -45,8 +47,8 @@ def stateful_set(
 
 
 def _update_strategy(component: Component, replicas: int) -> Json:
-    if component.stateful_set_update_strategy == "OnDelete":
-        return {"type": "OnDelete"}
+    if component.stateful_set_update_strategy == ON_DELETE:
+        return {"type": ON_DELETE}
     return {"type": "RollingUpdate", "rollingUpdate": {"partition": replicas}}
 
 
@@ -66,10 +68,3 @@ def with_size(desired: Json, replicas: int) -> Json:
 def with_strategy(desired: Json, strategy: Json) -> Json:
     """`desired` with another update strategy."""
     return desired | {"spec": desired["spec"] | {"updateStrategy": strategy}}
-
-
-def with_template_of(live: Json, desired: Json) -> Json:
-    """`desired` with the pod template that `live` was last given."""
-    record = read_record(live)
-    template = (record.spec if record else live["spec"])["template"]
-    return desired | {"spec": desired["spec"] | {"template": template}}

@@ -1,7 +1,7 @@
 """Volumes of pods: claims made from templates, and what is mounted where (objects.md 3.7, 5)."""
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from apis.problem import InvalidField
 from apis.shared import Quantity, StorageVolume
@@ -13,6 +13,7 @@ ANNOTATIONS_VOLUME: Json = {
 }
 
 
+@runtime_checkable
 class HasStorage(Protocol):
     """A component with claims: their classes and its further volumes."""
 

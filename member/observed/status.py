@@ -5,12 +5,12 @@ Everything here is a reading: StatefulSet, pods and volumes in, status out. Time
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
-from typing import Final
+from typing import Final, Protocol, runtime_checkable
 
 from apis import predicates
+from apis.components import component_type
 from apis.ordinals import desired_replicas
-from apis.shared import Json
-from apis.tidbcluster import PDStatus, TiDBStatus, TiKVStatus
+from apis.shared import ComponentStatus, Json
 from kube.objects import Object
 from member import labels
 from member.context import ReconcileContext
@@ -22,8 +22,12 @@ SCALE: Final = "Scale"
 UPGRADE: Final = "Upgrade"
 SUSPEND: Final = "Suspend"
 
-_FIRST = {"tikv": ("pd",), "tidb": ("pd", "tikv")}
-"""Whose upgrade keeps a component from being called upgrading (4.7)."""
+
+@runtime_checkable
+class HasImage(Protocol):
+    """A status that tells which image a component runs."""
+
+    image: str
 
 
 def phase(
@@ -46,7 +50,7 @@ def phase(
 
 def phase_while_upgrading(ctx: ReconcileContext, kind: str) -> predicates.Phase:
     """The phase of a component whose pods are to be restarted: not Upgrade before its turn (4.7)."""
-    first = _FIRST.get(kind, ())
+    first = component_type(kind).upgrades_after
     return NORMAL if any(predicates.in_phase(ctx.tc, other, UPGRADE) for other in first) else UPGRADE
 
 
@@ -117,7 +121,7 @@ def with_component_condition(
 def observe_pods(
     ctx: ReconcileContext,
     kind: str,
-    status: PDStatus | TiKVStatus | TiDBStatus,
+    status: ComponentStatus,
     ignored_pods: Collection[str] = frozenset(),
 ) -> list[Object] | None:
     """Bring up to date what Kubernetes knows of a component; its pods, or None when it has no StatefulSet."""
@@ -129,6 +133,7 @@ def observe_pods(
     status.phase = phase(desired_replicas(ctx.tc, kind), body, pods, status.phase, ignored_pods)
     if status.phase == UPGRADE:
         status.phase = phase_while_upgrading(ctx, kind)
-    status.image = image_of(body, kind)
+    if isinstance(status, HasImage):
+        status.image = image_of(body, kind)
     status.volumes = observe_volumes(ctx, kind, pods)
     return pods

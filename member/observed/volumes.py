@@ -3,19 +3,16 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from apis.accessor import component
+from apis.accessor import find
 from apis.quantity import parse
 from apis.shared import StorageVolumeStatus
 from apis.tidbcluster import TidbCluster
 from kube.objects import Json, Object
 from member.context import ReconcileContext
-from member.objects.volumes import data_claim, storage_volume_claims
+from member.objects.volumes import HasStorage, data_claim, storage_volume_claims
 from member.observed.claims import Claim, claim_names
 
 UNKNOWN_CLASS = "<unknown>"
-
-_WITH_DATA = ("pd", "tikv")
-"""Components whose data volume is named after them; TiDB has further volumes at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,17 +34,17 @@ class ActualVolume:
 
 
 def desired_templates(tc: TidbCluster, kind: str) -> list[Json]:
-    """The claim templates of a component of pd, tikv, tidb (10.1); without a size there is none."""
-    spec = {"pd": tc.spec.pd, "tikv": tc.spec.tikv, "tidb": tc.spec.tidb}.get(kind)
-    if spec is None:
+    """The claim templates of a component with storage (10.1); without a size there is none."""
+    found = find(tc, kind)
+    if found is None or not isinstance(found.spec, HasStorage):
         return []
-    data = [data_claim(kind, component(tc, kind).storage_request, spec)] if kind in _WITH_DATA else []
-    templates = [*data, *storage_volume_claims(kind, spec)]
+    data = [data_claim(kind, found.storage_request, found.spec)] if found.type.data_volume else []
+    templates = [*data, *storage_volume_claims(kind, found.spec)]
     return [template for template in templates if template["spec"]["resources"]]
 
 
 def desired_volumes(tc: TidbCluster, kind: str) -> list[DesiredVolume]:
-    """The volumes of a component of pd, tikv, tidb, as its spec wants them."""
+    """The volumes of a component, as its spec wants them."""
     return [_desired(template) for template in desired_templates(tc, kind)]
 
 

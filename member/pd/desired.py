@@ -2,9 +2,10 @@
 
 from apis import config, images, toml
 from apis.accessor import component
+from apis.component_specs import PDSpec
 from apis.identity import tls_enabled
 from apis.shared import ServiceSpec
-from apis.tidbcluster import PDSpec, TidbCluster
+from apis.tidbcluster import TidbCluster
 from dataplane.addresses import PD_CLIENT_PORT, PD_PEER_PORT
 from kube.objects import Json
 from member import labels

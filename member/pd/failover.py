@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from apis import predicates
+from apis.component_statuses import PDFailureMember, PDStatus
 from apis.shared import PDMember
-from apis.tidbcluster import PDFailureMember, PDStatus
 from dataplane.pd import Health
 from member import api_clients
 from member.context import ReconcileContext

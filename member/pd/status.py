@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from apis.component_statuses import PDStatus
 from apis.identity import is_given_up
 from apis.ordinals import desired_replicas
 from apis.shared import PDMember, UnjoinedMember
-from apis.tidbcluster import PDStatus
 from dataplane.errors import BadTlsMaterial, DataPlaneError, Unavailable
 from dataplane.pd import Health, PDClient
 from kube.objects import Object

@@ -69,6 +69,11 @@ _READY: Mapping[str, Reason] = {
         "This version does not manage TiCDC; the rest is kept in order.",
         "Remove `spec.ticdc`, or ignore the condition.",
     ),
+    "MembersNotReady": Reason(
+        "Fewer members of a component are healthy than the spec asks for.",
+        "It waits for them, and looks at them more and more rarely.",
+        "Look at the component's pods and their logs.",
+    ),
     "TiProxyUnhealthy": Reason(
         "The spec has TiProxy, and no TiProxy is known to be healthy.",
         "This version does not manage TiProxy; the rest is kept in order.",

@@ -1,7 +1,8 @@
 """PD's start script (objects.md 7.4)."""
 
+from apis.component_specs import PDSpec
 from apis.identity import scheme
-from apis.tidbcluster import PDSpec, TidbCluster
+from apis.tidbcluster import TidbCluster
 from dataplane.addresses import PD_CLIENT_PORT
 from member.startscript import options
 from member.startscript.fragments import assemble, expressions, fragment, settings

@@ -5,8 +5,9 @@ running database keeps the text it has (`member.configmap`). Only what differs f
 option added later leaves old lists as they are.
 """
 
+from apis.component_specs import PDSpec
 from apis.identity import tls_enabled
-from apis.tidbcluster import PDSpec, TidbCluster
+from apis.tidbcluster import TidbCluster
 from kube.objects import Json
 from member.naming import discovery_mtls, referenced_cluster
 

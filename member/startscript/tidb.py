@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable
 
-from apis.tidbcluster import TidbCluster, TiDBSpec
+from apis.component_specs import TiDBSpec
+from apis.tidbcluster import TidbCluster
 from member.startscript import options
 from member.startscript.fragments import assemble, fragment, settings
 

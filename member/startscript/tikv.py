@@ -1,6 +1,7 @@
 """TiKV's start script (objects.md 7.6)."""
 
-from apis.tidbcluster import TidbCluster, TiKVSpec
+from apis.component_specs import TiKVSpec
+from apis.tidbcluster import TidbCluster
 from member.startscript import options
 from member.startscript.fragments import assemble, fragment, settings
 

@@ -2,8 +2,9 @@
 
 from apis import config, toml
 from apis.accessor import Component, component
+from apis.component_specs import TiDBServiceSpec, TiDBSpec
 from apis.identity import scheme, tls_enabled
-from apis.tidbcluster import TidbCluster, TiDBServiceSpec, TiDBSpec
+from apis.tidbcluster import TidbCluster
 from apis.toml import Table
 from dataplane.addresses import TIDB_SERVER_PORT, TIDB_STATUS_PORT
 from kube.objects import Json

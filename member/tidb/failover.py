@@ -4,7 +4,7 @@ recorded → one more pod is wanted at once → the record goes, and the extra p
 A pod that can't be scheduled is not replaced: another one would fare no better.
 """
 
-from apis.tidbcluster import TiDBFailureMember
+from apis.component_statuses import TiDBFailureMember
 from kube.objects import Object
 from member.context import ReconcileContext
 from member.failover.steps import (

@@ -3,7 +3,7 @@
 import posixpath
 from dataclasses import dataclass
 
-from apis.tidbcluster import TiDBSpec
+from apis.component_specs import TiDBSpec
 from kube.objects import Json
 from member.objects import volumes
 

@@ -73,7 +73,7 @@ def finish(ctx: ReconcileContext) -> Waiting | None:
     if not _marks(ctx.tc):
         return None
     live, server = ctx.stateful_set("tidb"), _server(ctx)
-    settled = live is not None and not is_rolling(live.decode()) and predicates.tidb_all_members_ready(ctx.tc)
+    settled = live is not None and not is_rolling(live.decode()) and predicates.all_members_ready(ctx.tc, "tidb")
     if server is None or not settled:
         what = "DDL is paused until all servers are upgraded and healthy"
         return Waiting("DDLPaused", what, next_look(ctx, "tidb"))

@@ -1,6 +1,6 @@
 """TiDB's customized startup probe: a program from an image of its own (objects.md 4.4)."""
 
-from apis.tidbcluster import CustomizedStartupProbe
+from apis.component_specs import CustomizedStartupProbe
 from kube.objects import Json
 from member.objects import pod, volumes
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from apis import predicates
+from apis.component_statuses import TiDBMember
 from apis.ordinals import ordinals
-from apis.tidbcluster import TiDBMember
 from dataplane.calls import TIMEOUT
 from dataplane.errors import BadTlsMaterial
 from member import api_clients

@@ -2,8 +2,9 @@
 
 from apis import config, quantity, toml
 from apis.accessor import component
+from apis.component_specs import TiKVSpec
 from apis.identity import tls_enabled
-from apis.tidbcluster import TidbCluster, TiKVSpec
+from apis.tidbcluster import TidbCluster
 from apis.toml import Table
 from dataplane.addresses import TIKV_SERVER_PORT, TIKV_STATUS_PORT
 from kube.objects import Json

@@ -9,7 +9,7 @@ A scheduler without a mark of ours is somebody else's (F16).
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 
-from apis import duration, predicates
+from apis import duration, pod_commands
 from apis.ordinals import desired_replicas
 from apis.shared import TiKVStore
 from dataplane.errors import DataPlaneError
@@ -28,7 +28,7 @@ from member.polling import look_after, look_on_progress
 _WORTH_WAITING_FOR = 200
 """Leaders; a store that had fewer is not waited for."""
 
-_COMMANDS = (labels.EVICT_LEADER, labels.EVICT_LEADER_FOR_RESIZE)
+_COMMANDS = (pod_commands.EVICT_LEADER, pod_commands.EVICT_LEADER_FOR_RESIZE)
 """What users, and the resizer, ask for on a pod: their schedulers are theirs (13)."""
 
 
@@ -97,7 +97,7 @@ def _owed(ctx: ReconcileContext) -> Iterator[tuple[Object, TiKVStore]]:
     for pod in pods_of(ctx, "tikv"):
         name, annotations = pod.metadata.name, pod.metadata.annotations
         store = store_of(ctx, name)
-        if store is None or store.state != predicates.STORE_UP or ordinal_of(name) >= wanted:
+        if store is None or not store.is_up or ordinal_of(name) >= wanted:
             continue
         if store.leader_count_before_upgrade is None and labels.EVICT_LEADER_BEGIN_TIME not in annotations:
             continue

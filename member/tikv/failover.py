@@ -6,10 +6,9 @@ data from the other replicas, and it may come back → the records go, and with 
 
 from collections.abc import Mapping
 
-from apis import predicates
+from apis.component_statuses import TiKVStatus
 from apis.shared import TiKVFailureStore, TiKVStore
-from apis.tidbcluster import TiKVStatus
-from dataplane.pd import DISCONNECTED, DOWN
+from dataplane.pd import DISCONNECTED, DOWN, UP
 from member import api_clients
 from member.context import ReconcileContext
 from member.evidence import store_gone
@@ -66,7 +65,7 @@ def ignored_pods(ctx: ReconcileContext) -> set[str]:
     lost = {record.pod_name for record in ctx.status.tikv.failure_stores.values()}
     stores = _stores_by_pod(ctx)
     # one that is just being restarted is Disconnected
-    ill = {pod for pod in lost if pod not in stores or stores[pod].state not in (predicates.STORE_UP, DISCONNECTED)}
+    ill = {pod for pod in lost if pod not in stores or stores[pod].state not in (UP, DISCONNECTED)}
     return uncounted(ctx, "tikv", ill, stores)
 
 
@@ -144,7 +143,7 @@ def _record(ctx: ReconcileContext, lost: Failing) -> TiKVFailureStore:
 
 def _serving_instead(ctx: ReconcileContext) -> Outcome:
     tikv, stores = ctx.status.tikv, _stores_by_pod(ctx)
-    if not all(pod in stores and stores[pod].state == predicates.STORE_UP for pod in substitutes(ctx, "tikv")):
+    if not all(pod in stores and stores[pod].is_up for pod in substitutes(ctx, "tikv")):
         return Done()
     way_back = f"when it is Up again, spec.tikv.failover.recoverByUID: {tikv.failover_uid} gives the extra pod up"
     lost = [record.pod_name for record in tikv.failure_stores.values()]
@@ -165,7 +164,7 @@ def _may_recover(ctx: ReconcileContext) -> bool:
     by_uid = spec.failover is not None and spec.failover.recover_by_uid == tikv.failover_uid != ""
     if not spec.recover_failover and not by_uid:
         return False
-    up = (pod in stores and stores[pod].state == predicates.STORE_UP for pod in desired_pods(ctx, "tikv"))
+    up = (pod in stores and stores[pod].is_up for pod in desired_pods(ctx, "tikv"))
     return all(up) and all_ready(ctx, "tikv")
 
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from apis import images
 from apis.accessor import component
-from apis.tidbcluster import TidbCluster, TiKVSpec
+from apis.component_specs import TiKVSpec
+from apis.tidbcluster import TidbCluster
 from kube.objects import Json
 from member.objects import volumes
 

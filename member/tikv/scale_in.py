@@ -6,7 +6,6 @@ from datetime import datetime
 from typing import TypeAlias
 
 from apis import predicates
-from apis.tidbcluster import TidbCluster
 from dataplane.errors import Conflict, NotBootstrapped
 from dataplane.pd import DOWN, OFFLINE, UP, PDClient, Store
 from member import api_clients
@@ -14,6 +13,7 @@ from member.context import ReconcileContext
 from member.evidence import Evidence, no_store, spec_confirmed, store_gone
 from member.lifecycle.pod_removal import PodRemoval
 from member.lifecycle.scale_in import ScaleIn
+from member.lifecycle.stateless import scale_in_parallelism
 from member.naming import address_book
 from member.observed.pods import Pod
 from member.outcome import Refused, Waiting
@@ -204,9 +204,4 @@ def _unknown(ctx: ReconcileContext) -> Waiting:
     return Waiting("StoresUnknown", "TiKV is scaled in when PD tells its stores", _soon(ctx))
 
 
-def _limit(tc: TidbCluster) -> int:
-    policy = tc.spec.tikv.scale_policy if tc.spec.tikv else None
-    return (policy.scale_in_parallelism if policy else None) or 1
-
-
-SCALE_IN = ScaleIn(_limit, _drain, _cancel)
+SCALE_IN = ScaleIn(scale_in_parallelism, _drain, _cancel)

@@ -2,8 +2,9 @@
 
 from datetime import datetime
 
+from apis.component_statuses import TiKVStatus
 from apis.shared import TiKVStore
-from apis.tidbcluster import TidbCluster, TiKVStatus
+from apis.tidbcluster import TidbCluster
 from dataplane.errors import DataPlaneError, NotBootstrapped
 from dataplane.pd import Store
 from member import api_clients

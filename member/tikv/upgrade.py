@@ -17,8 +17,6 @@ from member.tikv.stores import is_up, not_up, own_stores
 
 
 def _blocked(ctx: ReconcileContext) -> Waiting | None:
-    if predicates.in_phase(ctx.tc, "pd", "Upgrade", "Scale"):
-        return Waiting("WaitingForPD", "PD is upgraded or scaled before TiKV's pods are restarted")
     if ctx.status.tikv.synced or _is_alone(ctx):
         return None
     return Waiting("StoresUnknown", "TiKV's pods are restarted when PD tells its stores", next_look(ctx, "tikv"))
@@ -26,7 +24,7 @@ def _blocked(ctx: ReconcileContext) -> Waiting | None:
 
 def _unmet_condition(ctx: ReconcileContext, pod: str) -> str:
     store = store_of(ctx, pod)
-    if store is None or store.state != predicates.STORE_UP:
+    if store is None or not store.is_up:
         return "has a store that is Up"
     return coming_back(store)
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from apis import predicates
-from apis.accessor import Component, find
+from apis.accessor import Component, workloads
 from kube.errors import ApiError
 from kube.objects import Json, Object
 from kube.resources import PERSISTENT_VOLUME_CLAIMS
@@ -19,6 +19,7 @@ from member.apply.writes import annotate_owner
 from member.context import ReconcileContext
 from member.lifecycle.recreation import release
 from member.naming import pod_name, pvc_name
+from member.objects.volumes import HasStorage
 from member.observed.claims import Claim
 from member.observed.status import stamp
 from member.observed.volumes import desired_templates, desired_volumes
@@ -26,8 +27,6 @@ from member.outcome import Done, Outcome, Refused, Waiting
 from member.polling import look_again
 from member.volumes import replacement as volume_replacement
 from member.volumes.growth import Ask, Begin, Finish, Refuse, Settled, Step, VolumeClaim, Wait, Wanted, next_step
-
-ORDER = ("pd", "tidb", "tikv")
 
 GROWING = "GrowingVolumes"
 
@@ -52,9 +51,8 @@ def act(ctx: ReconcileContext) -> Outcome:
         return Done()
     outcomes: list[Outcome] = []
     errors: list[ApiError] = []
-    for name in ORDER:
-        spec = find(ctx.tc, name)
-        if spec is None:
+    for spec in workloads(ctx.tc):
+        if not isinstance(spec.spec, HasStorage):
             continue
         try:
             outcomes.append(_change(ctx, spec))

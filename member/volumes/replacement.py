@@ -5,13 +5,13 @@ which `member.commands` carries out: its member or store leaves PD before its cl
 """
 
 from collections.abc import Mapping
+from typing import Protocol, runtime_checkable
 
-from apis import predicates
+from apis import pod_commands, predicates
 from apis.accessor import Component
-from apis.tidbcluster import PDStatus, TiDBStatus, TiKVStatus
+from apis.predicates import status_of
 from kube.objects import Json, Object
 from kube.resources import PODS
-from member import labels
 from member.context import ReconcileContext
 from member.observed.pods import pods_of
 from member.observed.status import NORMAL, is_upgrading
@@ -25,13 +25,20 @@ _SOON = 0.5
 _FEWEST_STORES = 3
 
 
+@runtime_checkable
+class ReplacesVolumes(Protocol):
+    """A status that tells whether volumes are being replaced pod by pod."""
+
+    vol_replace_in_progress: bool
+
+
 def refusal(ctx: ReconcileContext, spec: Component, stale: Mapping[str, str]) -> Refused | None:
     """Why the volumes of pods, `stale` with why, stay as they are; None when they may be replaced."""
     if not _is_on(ctx):
         _status(ctx, spec.name).vol_replace_in_progress = False
         return Refused(REFUSED, "; ".join(dict.fromkeys(stale.values())))
-    if spec.name == "tikv" and spec.workload.replicas < _FEWEST_STORES:
-        what = f"the volumes of {spec.workload.replicas} TiKV pods can't be replaced one after another"
+    if spec.type.is_store and spec.workload.replicas < _FEWEST_STORES:
+        what = f"the volumes of {spec.workload.replicas} {spec.type.title} pods can't be replaced one after another"
         return Refused(TOO_FEW, f"{spec.field}.replicas: {what}; set {_FEWEST_STORES} or more")
     return None
 
@@ -55,7 +62,7 @@ def replace(ctx: ReconcileContext, spec: Component, body: Json, stale: Mapping[s
     if pod is None or pod.metadata.deletion_timestamp or not at_rest(ctx, spec.name, body):
         return Waiting(REPLACING, f"{first} gets new volumes when {spec.name} is at rest")
     name = {"name": first, "namespace": ctx.namespace}
-    ctx.deps.applier.apply(PODS, {"metadata": name | {"annotations": {labels.REPLACE_VOLUME: "true"}}}, pod)
+    ctx.deps.applier.apply(PODS, {"metadata": name | {"annotations": {pod_commands.REPLACE_VOLUME: "true"}}}, pod)
     return Waiting(REPLACING, f"{first} is told to replace its volumes: {why}")
 
 
@@ -82,15 +89,14 @@ def _is_on(ctx: ReconcileContext) -> bool:
 
 
 def _told(ctx: ReconcileContext, component: str) -> Object | None:
-    return next((pod for pod in pods_of(ctx, component) if labels.REPLACE_VOLUME in pod.metadata.annotations), None)
+    return next(
+        (pod for pod in pods_of(ctx, component) if pod_commands.REPLACE_VOLUME in pod.metadata.annotations), None
+    )
 
 
-def _status(ctx: ReconcileContext, component: str) -> PDStatus | TiKVStatus | TiDBStatus:
+def _status(ctx: ReconcileContext, component: str) -> ReplacesVolumes:
     """Where the progress is kept: from the next reconcile on it counts a spare replica (apis.ordinals)."""
-    status = ctx.status
-    match component:
-        case "pd":
-            return status.pd
-        case "tikv":
-            return status.tikv
-    return status.tidb
+    status: object = status_of(ctx.tc, component)
+    if not isinstance(status, ReplacesVolumes):
+        raise TypeError(f"the volumes of {component} can't be replaced one after another")
+    return status

@@ -150,13 +150,13 @@ def test_components_come_in_one_order_and_discovery_always() -> None:
     tc = cluster({**spec, "pdms": [{"name": "scheduling", "replicas": 1}, {"name": "tso", "replicas": 1}]})
     assert [
         ("discovery", "spec.discovery"),
-        ("pd", "spec.pd"),
-        ("scheduling", "spec.pdms[0]"),
         ("tso", "spec.pdms[1]"),
-        ("tidb", "spec.tidb"),
-        ("tikv", "spec.tikv"),
-        ("tiflash", "spec.tiflash"),
+        ("scheduling", "spec.pdms[0]"),
+        ("pd", "spec.pd"),
         ("tiproxy", "spec.tiproxy"),
+        ("tiflash", "spec.tiflash"),
+        ("tikv", "spec.tikv"),
+        ("tidb", "spec.tidb"),
     ] == [(found.name, found.field) for found in components(tc)]
 
 

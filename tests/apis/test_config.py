@@ -4,69 +4,83 @@ import pytest
 
 from apis import config
 from apis.accessor import component
+from apis.config_schema import PD, PD_MICROSERVICE, TICDC, TIDB, TIFLASH, TIFLASH_PROXY, TIKV, ConfigSchema
 from apis.problem import InvalidField
-from apis.shared import Json
+from apis.shared import Config, Json
+from apis.toml import Table
 from tests.apis.clusters import cluster, minimal
+
+
+def read(written: Config | None, schema: ConfigSchema) -> Table:
+    return config.tables(written, schema, "spec.pd.config")
 
 
 def test_text_is_read_and_keeps_every_key_and_type() -> None:
     text = '[schedule]\nschedulers-v2 = "x"\nlow-space-ratio = 1\n'
-    assert {"schedule": {"schedulers-v2": "x", "low-space-ratio": 1}} == config.tables(text, "pd")
+    assert {"schedule": {"schedulers-v2": "x", "low-space-ratio": 1}} == read(text, PD)
 
 
 def test_absent_and_empty_are_empty() -> None:
-    assert {} == config.tables(None, "pd") == config.tables("", "pd") == config.tables({}, "pd")
+    assert {} == read(None, PD) == read("", PD) == read({}, PD)
 
 
 def test_object_keeps_keys_that_no_schema_knows() -> None:
     given = {"no-such-key": 1, "security": {"also-unknown": [1, 2]}}
-    assert given == config.tables(given, "tikv")
+    assert given == read(given, TIKV)
 
 
 @pytest.mark.parametrize(
-    ("component_name", "written", "expected"),
+    ("schema", "written", "expected"),
     [
-        ("pd", {"tikv-interval": "1s"}, {"tick-interval": "1s"}),
-        ("tso", {"auto-compaction-retention-v2": "1h"}, {"auto-compaction-retention": "1h"}),
-        ("pd", {"schedule": {"schedulers-v2": [{"type": "a"}]}}, {"schedule": {"schedulers": [{"type": "a"}]}}),
-        ("ticdc", {"timezone": "UTC", "gcTTL": 1}, {"tz": "UTC", "gc-ttl": 1}),
-        ("ticdc", {"logLevel": "info", "logFile": "f"}, {"log-level": "info", "log-file": "f"}),
-        ("tidb", {"performance": {"agg-push-down-join": True}}, {"performance": {"agg-push-down-join": True}}),
+        (PD, {"tikv-interval": "1s"}, {"tick-interval": "1s"}),
+        (PD_MICROSERVICE, {"auto-compaction-retention-v2": "1h"}, {"auto-compaction-retention": "1h"}),
+        (
+            PD,
+            {"schedule": {"schedulers-v2": [{"type": "a"}]}},
+            {"schedule": {"schedulers": [{"type": "a"}]}},
+        ),
+        (TICDC, {"timezone": "UTC", "gcTTL": 1}, {"tz": "UTC", "gc-ttl": 1}),
+        (TICDC, {"logLevel": "info", "logFile": "f"}, {"log-level": "info", "log-file": "f"}),
+        (
+            TIDB,
+            {"performance": {"agg-push-down-join": True}},
+            {"performance": {"agg-push-down-join": True}},
+        ),
     ],
 )
-def test_object_form_names_become_those_of_the_file(component_name: str, written: Json, expected: Json) -> None:
-    assert expected == config.tables(written, component_name)
+def test_object_form_names_become_those_of_the_file(schema: ConfigSchema, written: Json, expected: Json) -> None:
+    assert expected == read(written, schema)
 
 
 @pytest.mark.parametrize(
-    ("component_name", "path"),
+    ("schema", "path"),
     [
-        ("pd", "schedule.low-space-ratio"),
-        ("tidb", "performance.pseudo-estimate-ratio"),
-        ("tikv", "rocksdb.lockcf.titan.sample-ratio"),
-        ("tiflash-proxy", "storage.block-cache.high-pri-pool-ratio"),
-        ("tiflash", "flash.overlap_threshold"),
+        (PD, "schedule.low-space-ratio"),
+        (TIDB, "performance.pseudo-estimate-ratio"),
+        (TIKV, "rocksdb.lockcf.titan.sample-ratio"),
+        (TIFLASH_PROXY, "storage.block-cache.high-pri-pool-ratio"),
+        (TIFLASH, "flash.overlap_threshold"),
     ],
 )
-def test_integers_of_float_keys_become_floats_in_the_object_form(component_name: str, path: str) -> None:
+def test_integers_of_float_keys_become_floats_in_the_object_form(schema: ConfigSchema, path: str) -> None:
     written: Json = {}
     config.put(written, path, 1)
-    value = config.get(config.tables(written, component_name), path)
+    value = config.get(read(written, schema), path)
     assert (1.0, float) == (value, type(value))
 
 
 def test_tables_are_fresh() -> None:
     written = {"log": {"level": "info"}, "list": [{"a": 1}]}
-    read = config.tables(written, "tikv")
-    read["log"]["level"] = "debug"
-    read["list"][0]["a"] = 2
+    fresh = read(written, TIKV)
+    fresh["log"]["level"] = "debug"
+    fresh["list"][0]["a"] = 2
     assert {"log": {"level": "info"}, "list": [{"a": 1}]} == written
 
 
 def test_text_that_is_not_TOML_names_field_line_and_way_out() -> None:
     with pytest.raises(InvalidField) as caught:
-        config.tables("a = 1\nb = = 2\n", "tikv")
-    assert "spec.tikv.config" == caught.value.problem.field
+        read("a = 1\nb = = 2\n", TIKV)
+    assert "spec.pd.config" == caught.value.problem.field
     assert "b = = 2" == caught.value.problem.value
     assert "line 2" in caught.value.problem.message
 

@@ -56,20 +56,20 @@ def with_status(**status: Json) -> TidbCluster:
     ],
 )
 def test_pd_is_available_with_a_quorum(status: Json, available: bool) -> None:
-    assert available == predicates.pd_is_available(with_status(pd=status))
+    assert available == predicates.is_available(with_status(pd=status), "pd")
 
 
 def test_peers_count_towards_the_quorum_of_pd() -> None:
     peers = {name: member(name, health=True) for name in ("a", "b")}
     tc = with_status(pd=pd_status(True, False, False, peerMembers=peers))
-    assert predicates.pd_is_available(tc)
+    assert predicates.is_available(tc, "pd")
     unwell = {name: member(name, health=False) for name in ("a", "b")}
-    assert not predicates.pd_is_available(with_status(pd=pd_status(True, True, False, peerMembers=unwell)))
+    assert not predicates.is_available(with_status(pd=pd_status(True, True, False, peerMembers=unwell)), "pd")
 
 
 def test_pd_elsewhere_counts_as_available_and_pd_without_replicas_does_not() -> None:
-    assert predicates.pd_is_available(cluster({"version": "v1"}))
-    assert not predicates.pd_is_available(cluster(minimal(pd={"replicas": 0}), status={"pd": pd_status()}))
+    assert predicates.is_available(cluster({"version": "v1"}), "pd")
+    assert not predicates.is_available(cluster(minimal(pd={"replicas": 0}), status={"pd": pd_status()}), "pd")
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_pd_elsewhere_counts_as_available_and_pd_without_replicas_does_not() -> 
     ],
 )
 def test_tikv_is_available_with_one_store(status: Json, available: bool) -> None:
-    assert available == predicates.tikv_is_available(with_status(tikv=status))
+    assert available == predicates.is_available(with_status(tikv=status), "tikv")
 
 
 @pytest.mark.parametrize(
@@ -94,19 +94,21 @@ def test_tikv_is_available_with_one_store(status: Json, available: bool) -> None
 )
 def test_pump_is_available_with_one_online(members: list[str], phase: str, available: bool) -> None:
     listed = [{"nodeId": "1", "host": "h", "state": state} for state in members]
-    assert available == predicates.pump_is_available(with_status(pump={"members": listed, "phase": phase}))
+    spec, status = minimal(pump={"replicas": 1}), {"pump": {"members": listed, "phase": phase}}
+    assert available == predicates.is_available(cluster(spec, status=status), "pump")
+    assert predicates.is_available(cluster(minimal(), status=status), "pump")
 
 
 def test_ready_needs_every_member_that_is_wanted() -> None:
-    assert predicates.pd_all_members_ready(with_status(pd=pd_status(True, True, True)))
-    assert not predicates.pd_all_members_ready(with_status(pd=pd_status(True, True)))
-    assert not predicates.pd_all_members_ready(with_status(pd=pd_status(True, True, False)))
-    assert predicates.tikv_all_stores_ready(with_status(tikv=tikv_status("Up", "Up", "Up")))
-    assert not predicates.tikv_all_stores_ready(with_status(tikv=tikv_status("Up", "Up", "Down")))
+    assert predicates.all_members_ready(with_status(pd=pd_status(True, True, True)), "pd")
+    assert not predicates.all_members_ready(with_status(pd=pd_status(True, True)), "pd")
+    assert not predicates.all_members_ready(with_status(pd=pd_status(True, True, False)), "pd")
+    assert predicates.all_members_ready(with_status(tikv=tikv_status("Up", "Up", "Up")), "tikv")
+    assert not predicates.all_members_ready(with_status(tikv=tikv_status("Up", "Up", "Down")), "tikv")
     failed = tikv_status("Up", "Up", "Up", failureStores={"1": {}})
-    assert not predicates.tikv_all_stores_ready(with_status(tikv=failed))
+    assert not predicates.all_members_ready(with_status(tikv=failed), "tikv")
     tidb = {"members": {name: {"name": name, "health": True} for name in "ab"}}
-    assert predicates.tidb_all_members_ready(with_status(tidb=tidb))
+    assert predicates.all_members_ready(with_status(tidb=tidb), "tidb")
 
 
 def test_ready_of_the_other_components() -> None:
@@ -116,46 +118,24 @@ def test_ready_of_the_other_components() -> None:
         "ticdc": {"synced": True, "captures": {"a": {"ready": True}}},
         "tiproxy": {"synced": True, "members": {"a": {"name": "a", "health": True}}},
     }
-    for ready in (
-        predicates.tiflash_all_stores_ready,
-        predicates.ticdc_all_captures_ready,
-        predicates.tiproxy_all_members_ready,
-    ):
-        assert ready(cluster(spec, status=status))
-        assert not ready(cluster(spec))
-        assert not ready(cluster(minimal(), status=status))
+    for component in status:
+        assert predicates.all_members_ready(cluster(spec, status=status), component)
+        assert not predicates.all_members_ready(cluster(spec), component)
+        assert not predicates.all_members_ready(cluster(minimal(), status=status), component)
 
 
 def test_F7_a_status_that_could_not_be_renewed_is_unknown() -> None:
     stale = with_status(pd=pd_status(True, True, True, synced=False), tikv=tikv_status("Up", "Up", "Up", synced=False))
-    assert not predicates.pd_is_available(stale)
-    assert not predicates.tikv_is_available(stale)
-    assert not predicates.pd_all_members_ready(stale)
-    assert not predicates.tikv_all_stores_ready(stale)
-    assert not predicates.all_tikv_stores_available(stale)
+    assert not predicates.is_available(stale, "pd")
+    assert not predicates.is_available(stale, "tikv")
+    assert not predicates.all_members_ready(stale, "pd")
+    assert not predicates.all_members_ready(stale, "tikv")
     assert ["pd"] == [name for name in ("pd", "tidb", "pump") if not predicates.is_synced(stale, name)]
 
 
-@pytest.mark.parametrize(
-    ("states", "tolerate_one", "expected"),
-    [
-        (("Up", "Up", "Up"), False, True),
-        (("Up", "Up"), False, False),
-        (("Up", "Up"), True, True),
-        (("Up", "Down"), True, False),
-        (("Up",), True, False),
-    ],
-)
-def test_all_stores_available_may_tolerate_one_missing(
-    states: tuple[str, ...], tolerate_one: bool, expected: bool
-) -> None:
-    tc = with_status(tikv=tikv_status(*states))
-    assert expected == predicates.all_tikv_stores_available(tc, tolerate_one=tolerate_one)
-
-
-def test_phases_replicas_and_failover() -> None:
+def test_phases_and_replicas() -> None:
     status = {
-        "pd": pd_status(True, True, True, phase="Upgrade", failureMembers={"a": {"memberDeleted": False}}),
+        "pd": pd_status(True, True, True, phase="Upgrade"),
         "pdms": {"tso": {"phase": "Scale"}},
     }
     tc = with_status(**status)
@@ -164,10 +144,6 @@ def test_phases_replicas_and_failover() -> None:
     assert not predicates.in_phase(tc, "scheduling", "Scale")
     assert not predicates.in_phase(tc, "tikv", "Normal")
     assert (3, 0) == (predicates.actual_replicas(tc, "pd"), predicates.actual_replicas(tc, "tikv"))
-    assert predicates.all_pods_started(tc, "pd")
-    assert not predicates.all_pods_started(tc, "tikv")
-    assert not predicates.all_pods_started(tc, "tiproxy")
-    assert predicates.pd_auto_failovering(tc)
 
 
 @pytest.mark.parametrize(
@@ -191,6 +167,6 @@ def test_suspended_is_when_the_stateful_set_is_gone(
 def test_recorded_clusters_of_v1_6_serve(name: str, item: Json) -> None:
     tc = with_defaults(decode(item, TidbCluster))
     serving = {component.name for component in components(tc) if not component.suspended}
-    assert predicates.pd_is_available(tc), name
-    assert ("tikv" in serving) == predicates.tikv_is_available(tc) == predicates.tikv_all_stores_ready(tc)
-    assert ("tidb" in serving) == predicates.tidb_all_members_ready(tc)
+    assert predicates.is_available(tc, "pd"), name
+    assert ("tikv" in serving) == predicates.is_available(tc, "tikv") == predicates.all_members_ready(tc, "tikv")
+    assert ("tidb" in serving) == predicates.all_members_ready(tc, "tidb")

@@ -16,7 +16,7 @@ from apis.defaulting import with_defaults
 from apis.tidbcluster import TidbCluster
 from apis.validation import validate
 from kube.objects import Json
-from member.unsupported import unsupported
+from member.components import unsupported
 from simulate import fields
 from simulate.state import PARTS
 from simulate.trees import merged

@@ -5,7 +5,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from apis.components import component_type, component_types
 from controllers.tidbcluster.stages import EXPECTED
+from member.components import workload_names
 from member.reasons.__main__ import DIRECTORY, outdated, write
 from member.reasons.registry import REASONS
 
@@ -13,6 +15,15 @@ ROOT = Path(__file__).parents[2]
 _ROOMS = ("member", "meta", "controllers")
 _OUTCOMES = {"Waiting": 0, "Refused": 0, "Failed": 0, "Done": 1}
 _CONDITIONS = ROOT / "controllers" / "tidbcluster"
+
+
+_MANAGED = [component_type(name) for name in workload_names()]
+_WAITED_FOR = {name for row in _MANAGED for name in (*row.starts_after, *row.upgrades_after)}
+_TITLES = {
+    "FailedUpdate": {row.title for row in _MANAGED},
+    "WaitingFor": {row.title for row in _MANAGED if row.name in _WAITED_FOR},
+}
+"""The reasons that are made of titles, and of which components."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +100,10 @@ def _values(modules: Mapping[str, _Module], module: _Module, node: ast.expr) -> 
             table = module.constants().get(name)
             assert isinstance(table, ast.Dict), f"{where}: {name} is no constant dict"
             return set().union(*(_values(modules, module, value) for value in table.values))
+        case ast.JoinedStr(values=[ast.Constant(value=str(before)), ast.FormattedValue(value=value), *after]):
+            # made of the title of a component
+            assert ast.unparse(value).endswith(".title"), f"{where}: {ast.unparse(node)}"
+            return {f"{before}{title}{_text_after(after)}" for title in _TITLES[before]}
         case ast.Name(id=name):
             return _named(modules, module, node, name)
     raise AssertionError(f"{where}: a reason must be a literal or a constant, not {ast.unparse(node)}")
@@ -112,6 +127,10 @@ def _named(modules: Mapping[str, _Module], module: _Module, node: ast.expr, name
             if assigned:
                 return set().union(*(_values(modules, module, value) for value in assigned))
     raise AssertionError(f"{module.path.relative_to(ROOT)}:{node.lineno}: what is {name}?")
+
+
+def _text_after(parts: list[ast.expr]) -> str:
+    return "".join(str(part.value) for part in parts if isinstance(part, ast.Constant))
 
 
 def _errors() -> set[str]:
@@ -150,7 +169,7 @@ def _text(modules: Mapping[str, _Module], module: _Module, part: ast.expr) -> st
 def test_every_reason_has_a_page_and_every_page_a_reason() -> None:
     modules = _modules()
     givers = _givers(modules)
-    given = _of_conditions(modules)
+    given = _of_conditions(modules) | {row.unready.reason for row in component_types() if row.unready}
     for module in modules.values():
         for expression in _given(module, givers):
             given |= _values(modules, module, expression)

@@ -5,9 +5,9 @@ import pytest
 from apis.accessor import component
 from kube.objects import Json
 from member.apply.last_applied import compare_stateful_set
+from member.components import unsupported
 from member.naming import member_name
 from member.objects.config_map import choose_config_map, in_use_config_map_name
-from member.unsupported import unsupported
 from tests.member.recordings import COMPONENTS, Recording, differences
 
 COVERED = ("basic", "gcp", "basic-storagevolumes", "basic-tls")

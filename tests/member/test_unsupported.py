@@ -3,7 +3,7 @@
 import pytest
 
 from apis.tidbcluster import TidbCluster
-from member.unsupported import unsupported
+from member.components import unsupported
 from tests.member.clusters import cluster
 
 STORED = {"replicas": 1, "requests": {"storage": "1Gi"}}

@@ -6,7 +6,9 @@ import msgspec
 import pytest
 
 from controllers.tidbcluster import stages
+from member import components
 from member.context import ReconcileContext
+from member.lifecycle.workload import Workload
 from member.outcome import Done, Outcome
 from simulate.generate import generated
 from simulate.plan import Plan
@@ -40,4 +42,10 @@ def rogue(act: Callable[[ReconcileContext], object], monkeypatch: pytest.MonkeyP
         act(ctx)
         return Done()
 
-    return lambda: monkeypatch.setattr(stages, "STAGES", (*stages.STAGES, stages.Stage("rogue", stage)))
+    honest = stages.stages
+    return lambda: monkeypatch.setattr(stages, "stages", lambda: (*honest(), stages.Stage("rogue", stage)))
+
+
+def plant_workload(monkeypatch: pytest.MonkeyPatch, defective: Workload) -> None:
+    """Another behaviour of a component."""
+    monkeypatch.setitem(components._WORKLOADS, defective.name, defective)

@@ -9,11 +9,8 @@ import kube.apply
 import member.evidence
 import member.failover.witnesses
 import member.lifecycle.rolling
-import member.pd.sync
 import member.pd.upgrade
-import member.tidb.sync
 import member.tidb.upgrade
-import member.tikv.sync
 import member.tikv.upgrade
 from apis.tidbcluster import TidbCluster
 from controllers.tidbcluster import stages
@@ -22,8 +19,11 @@ from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, TIDB_CLUSTERS
 from member.context import ReconcileContext
 from member.evidence import Evidence
 from member.lifecycle.pod_removal import PodRemoval
+from member.pd.component import PD
+from member.tidb.component import TIDB
+from member.tikv.component import TIKV
 from simulate.plan import Edit, Plan, World
-from tests.simulate.planting import rogue, rules, short
+from tests.simulate.planting import plant_workload, rogue, rules, short
 
 pytestmark = pytest.mark.slow
 
@@ -33,9 +33,9 @@ def test_without_a_defect_nothing_is_blamed() -> None:
 
 
 def test_I20_a_stage_that_forgets_its_gate(monkeypatch: pytest.MonkeyPatch) -> None:
-    ungated = replace(member.tikv.sync._TIKV, gate=lambda _: None)
+    ungated = replace(TIKV, gate=lambda _: None)
 
-    assert "I20" in rules(short("bring-up"), lambda: monkeypatch.setattr(member.tikv.sync, "_TIKV", ungated))
+    assert "I20" in rules(short("bring-up"), lambda: plant_workload(monkeypatch, ungated))
 
 
 def test_I36_a_status_treated_as_good_after_a_failed_observation(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,9 +129,9 @@ def test_I28_an_invalid_spec_that_is_acted_on(monkeypatch: pytest.MonkeyPatch) -
 
 def test_I11_a_restart_that_does_not_wait_for_leaders(monkeypatch: pytest.MonkeyPatch) -> None:
     impatient = replace(member.tikv.upgrade.ROLLING, prepare=lambda *_: None)
-    careless = replace(member.tikv.sync._TIKV, rolling=impatient)
+    careless = replace(TIKV, rolling=impatient)
 
-    assert "I11" in rules(short("tikv-upgrade"), lambda: monkeypatch.setattr(member.tikv.sync, "_TIKV", careless))
+    assert "I11" in rules(short("tikv-upgrade"), lambda: plant_workload(monkeypatch, careless))
 
 
 def test_I12_a_restart_of_the_pd_leader(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,31 +147,31 @@ def test_I10_I15_a_partition_that_is_reset(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_I16_a_component_that_does_not_wait_for_those_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    careless = replace(member.tidb.sync._TIDB, rolling=replace(member.tidb.upgrade.ROLLING, blocked=lambda _: None))
+    careless = replace(TIDB, rolling=replace(member.tidb.upgrade.ROLLING, blocked=lambda _: None))
 
-    assert "I16" in rules(short("upgrade"), lambda: monkeypatch.setattr(member.tidb.sync, "_TIDB", careless))
+    assert "I16" in rules(short("upgrade"), lambda: plant_workload(monkeypatch, careless))
 
 
 def test_I17_more_pods_at_once_than_the_user_wants(monkeypatch: pytest.MonkeyPatch) -> None:
-    scaling = member.tidb.sync._TIDB.scaling
-    hasty = replace(member.tidb.sync._TIDB, scaling=replace(scaling, out=replace(scaling.out, limit=lambda _: 2)))
+    scaling = TIDB.scaling
+    hasty = replace(TIDB, scaling=replace(scaling, out=replace(scaling.out, limit=lambda _: 2)))
 
-    assert "I17" in rules(short("tidb-out"), lambda: monkeypatch.setattr(member.tidb.sync, "_TIDB", hasty))
+    assert "I17" in rules(short("tidb-out"), lambda: plant_workload(monkeypatch, hasty))
 
 
 def test_I3_replicas_lowered_before_the_store_is_tombstone(monkeypatch: pytest.MonkeyPatch) -> None:
-    early = replace(member.tikv.sync._TIKV.scaling.in_, drain=_at_once)
-    scaling = replace(member.tikv.sync._TIKV.scaling, in_=early)
-    careless = replace(member.tikv.sync._TIKV, scaling=scaling)
+    early = replace(TIKV.scaling.in_, drain=_at_once)
+    scaling = replace(TIKV.scaling, in_=early)
+    careless = replace(TIKV, scaling=scaling)
 
-    assert "I3" in rules(short("tikv-in"), lambda: monkeypatch.setattr(member.tikv.sync, "_TIKV", careless))
+    assert "I3" in rules(short("tikv-in"), lambda: plant_workload(monkeypatch, careless))
 
 
 def test_I4_replicas_lowered_while_the_member_is_in_pd(monkeypatch: pytest.MonkeyPatch) -> None:
-    early = replace(member.pd.sync._PD.scaling.in_, drain=_at_once)
-    careless = replace(member.pd.sync._PD, scaling=replace(member.pd.sync._PD.scaling, in_=early))
+    early = replace(PD.scaling.in_, drain=_at_once)
+    careless = replace(PD, scaling=replace(PD.scaling, in_=early))
 
-    assert "I4" in rules(short("pd-in"), lambda: monkeypatch.setattr(member.pd.sync, "_PD", careless))
+    assert "I4" in rules(short("pd-in"), lambda: plant_workload(monkeypatch, careless))
 
 
 def test_I22_a_failover_on_one_witness(monkeypatch: pytest.MonkeyPatch) -> None:

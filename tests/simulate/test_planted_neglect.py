@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import apis.components
 import controllers.tidbcluster.sync
 import kube.apply
 import member.lifecycle.component_sync
@@ -13,11 +14,10 @@ import member.lifecycle.scaling
 import member.lifecycle.suspend
 import member.pd.failover
 import member.pd.scale_in
-import member.pd.sync
 import member.tidb.smooth_upgrade
-import member.tidb.sync
 import meta.orphan_pods
 import meta.reclaim_policy
+from apis.components import component_types
 from kube.objects import Json, Object
 from kube.semantic import merge_patch
 from member import api_clients
@@ -26,9 +26,11 @@ from member.failover.witnesses import Failing
 from member.lifecycle.scaling import Scaling, Size
 from member.observed.claims import own_claims
 from member.outcome import Outcome
+from member.pd.component import PD
+from member.tidb.component import TIDB
 from simulate.oracles import compare, compare_ways, reference, straight
 from simulate.plan import Edit, Plan, World
-from tests.simulate.planting import broken, rogue, rules, short
+from tests.simulate.planting import broken, plant_workload, rogue, rules, short
 
 pytestmark = pytest.mark.slow
 
@@ -55,11 +57,11 @@ def test_I6_volumes_that_are_to_go_with_claims_in_use(monkeypatch: pytest.Monkey
 
 
 def test_I8_two_members_that_leave_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    scaling = member.pd.sync._PD.scaling
-    hasty = replace(member.pd.sync._PD, scaling=replace(scaling, in_=replace(scaling.in_, limit=lambda _: 2)))
+    scaling = PD.scaling
+    hasty = replace(PD, scaling=replace(scaling, in_=replace(scaling.in_, limit=lambda _: 2)))
 
     def plant() -> None:
-        monkeypatch.setattr(member.pd.sync, "_PD", hasty)
+        plant_workload(monkeypatch, hasty)
         monkeypatch.setattr(member.pd.scale_in, "_too_early", lambda _: None)
 
     assert "I8" in rules(short("pd-in"), plant)
@@ -94,11 +96,11 @@ def test_I23_a_member_that_goes_before_its_record_is_stored(monkeypatch: pytest.
 
 
 def test_I37_components_that_are_suspended_in_the_wrong_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    backwards = tuple(reversed(member.lifecycle.suspend.ORDER))
+    def plant() -> None:
+        for row in component_types():
+            monkeypatch.setitem(apis.components._TABLE, row.name, replace(row, suspend_rank=-row.suspend_rank))
 
-    assert "I37" in rules(
-        short("suspend-resume"), lambda: monkeypatch.setattr(member.lifecycle.suspend, "ORDER", backwards)
-    )
+    assert "I37" in rules(short("suspend-resume"), plant)
 
 
 def test_I38_a_pending_pod_that_is_taken_for_an_orphan(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,10 +117,10 @@ def test_I38_a_pending_pod_that_is_taken_for_an_orphan(monkeypatch: pytest.Monke
 
 
 def test_I39_ddl_that_stays_paused(monkeypatch: pytest.MonkeyPatch) -> None:
-    rolling = replace(member.tidb.sync._TIDB.rolling, finish=lambda _: None)
-    forgetful = replace(member.tidb.sync._TIDB, rolling=rolling)
+    rolling = replace(TIDB.rolling, finish=lambda _: None)
+    forgetful = replace(TIDB, rolling=rolling)
 
-    assert "I39" in rules(short("tidb-upgrade"), lambda: monkeypatch.setattr(member.tidb.sync, "_TIDB", forgetful))
+    assert "I39" in rules(short("tidb-upgrade"), lambda: plant_workload(monkeypatch, forgetful))
 
 
 def test_I39_ddl_that_is_paused_before_that_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,8 +7,8 @@ from itertools import product
 import msgspec
 import pytest
 
+from apis.component_statuses import PDFailureMember, TiKVStatus
 from apis.shared import TiKVStore
-from apis.tidbcluster import PDFailureMember, TiKVStatus
 from dataplane.pd import DISCONNECTED, DOWN, TOMBSTONE, UP, Health
 from kube.objects import Json
 from member.failover import node_failure

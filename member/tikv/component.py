@@ -1,29 +1,21 @@
 """TiKV: starts when PD has a quorum (lifecycle.md 6.5)."""
 
 from apis import predicates
-from apis.tidbcluster import TidbCluster
+from apis.pod_commands import EVICT_LEADER, EVICT_LEADER_FOR_RESIZE, REPLACE_VOLUME, REPLACEMENT_BEGUN
 from member.context import ReconcileContext
 from member.evidence import no_store
 from member.labels import TIKV_VOLUMES_READY
-from member.lifecycle import component_sync
 from member.lifecycle.scale_out import ScaleOut
 from member.lifecycle.scaling import Scaling
+from member.lifecycle.stateless import scale_out_parallelism
+from member.lifecycle.workload import Workload
 from member.outcome import Done, Outcome, Waiting
 from member.polling import next_look
-from member.tikv import desired, failover, scale_in, upgrade
+from member.tikv import desired, evict_leader, failover, replace_volume, scale_in, upgrade
 from member.tikv.status import observe
-
-__all__ = ["act", "observe"]
-
-
-def act(ctx: ReconcileContext) -> Outcome:
-    """Bring TiKV a step closer to its spec."""
-    return component_sync.act(ctx, _TIKV)
 
 
 def _gate(ctx: ReconcileContext) -> Waiting | None:
-    if not predicates.pd_is_available(ctx.tc):
-        return Waiting("WaitingForPD", "PD has no quorum of healthy, Ready members yet")
     if ctx.tc.spec.recovery_mode and TIKV_VOLUMES_READY not in ctx.tc.metadata.annotations:
         return Waiting("WaitingForVolumes", f"recovery mode: the restore has not set {TIKV_VOLUMES_READY} yet")
     return None
@@ -31,19 +23,14 @@ def _gate(ctx: ReconcileContext) -> Waiting | None:
 
 def _serving(ctx: ReconcileContext) -> Outcome:
     stores = ctx.status.tikv.stores
-    if predicates.tikv_all_stores_ready(ctx.tc):
+    if predicates.all_members_ready(ctx.tc, "tikv"):
         return Done(f"{len(stores)} of {len(stores)} stores are Up")
     again = next_look(ctx, "tikv")
     if not ctx.status.tikv.boot_strapped:
         return Waiting("NotBootstrapped", "no TiKV has registered with PD yet", again)
-    others = ", ".join(f"{s.pod_name} is {s.state}" for s in stores.values() if s.state != predicates.STORE_UP)
-    up = sum(store.state == predicates.STORE_UP for store in stores.values())
+    others = ", ".join(f"{s.pod_name} is {s.state}" for s in stores.values() if not s.is_up)
+    up = sum(store.is_up for store in stores.values())
     return Waiting("StoresNotUp", f"{up} stores are Up{'; ' + others if others else ''}", again)
-
-
-def _limit(tc: TidbCluster) -> int:
-    policy = tc.spec.tikv.scale_policy if tc.spec.tikv else None
-    return (policy.scale_out_parallelism if policy else None) or 1
 
 
 def _stores_known(ctx: ReconcileContext) -> Waiting | None:
@@ -58,14 +45,15 @@ def _is_member(ctx: ReconcileContext, pod: str) -> bool:
 
 
 _OUT = ScaleOut(
-    limit=_limit,
+    limit=scale_out_parallelism,
     allowed=_stores_known,
     is_member=_is_member,
     unused=lambda ctx, pod: no_store(ctx, "tikv", pod),
 )
 
-_TIKV = component_sync.Member(
+TIKV = Workload(
     name="tikv",
+    observe=observe,
     gate=_gate,
     services=desired.services,
     content=desired.content,
@@ -74,4 +62,10 @@ _TIKV = component_sync.Member(
     scaling=Scaling(_OUT, scale_in.SCALE_IN),
     rolling=upgrade.ROLLING,
     failover=failover.failover,
+    commands={
+        REPLACE_VOLUME: replace_volume.act,
+        REPLACEMENT_BEGUN: replace_volume.act,
+        EVICT_LEADER: evict_leader.act,
+        EVICT_LEADER_FOR_RESIZE: evict_leader.act,
+    },
 )

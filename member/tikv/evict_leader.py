@@ -4,29 +4,37 @@
 made in PD and goes after it. An entry with `delete-pod` is also what makes them take turns: one per cluster.
 """
 
+from apis import pod_commands
+from apis.component_statuses import EvictLeaderStatus
 from apis.ordinals import desired_ordinals
-from apis.tidbcluster import EvictLeaderStatus
+from apis.pod_commands import DELETE_POD, NONE
 from dataplane.pd import PDClient, Store
 from kube.deletion import Destroyer
 from kube.objects import Object
 from kube.resources import PODS
 from member import api_clients, labels
 from member.commands.annotating import withdraw
-from member.commands.annotations import BUSY, DELETE_POD, LETTING_GO, NONE, SOON, Command, expired
+from member.commands.annotations import BUSY, LETTING_GO, SOON, Command, expired
 from member.commands.restarting import restart
 from member.context import ReconcileContext
 from member.naming import ordinal_of, pod_name
 from member.observed.pods import Pod
 from member.observed.status import stamp
 from member.outcome import Done, Failed, Outcome, Refused, Waiting
+from member.tikv.failover import ignored_pods
 from member.tikv.stores import not_up, own_stores
 
 EVICTING = "EvictingLeaders"
 ENDED = "LeaderEvictionEnded"
 
-_COMMANDS = (labels.EVICT_LEADER, labels.EVICT_LEADER_FOR_RESIZE)
+_COMMANDS = (pod_commands.EVICT_LEADER, pod_commands.EVICT_LEADER_FOR_RESIZE)
 _OTHER_EVICTIONS = (labels.EVICT_LEADER_BEGIN_TIME, labels.SCALE_IN_TIME)
 """What a rolling restart and a scale-in leave on a pod while the eviction is theirs."""
+
+
+def is_one(command: Command) -> bool:
+    """Whether a command evicts leaders."""
+    return command.key in _COMMANDS
 
 
 def act(ctx: ReconcileContext, pod: Object, command: Command) -> Outcome:
@@ -98,13 +106,15 @@ def _evict(ctx: ReconcileContext, pd: PDClient, pod: Object, command: Command, s
     left = api_clients.tikv(ctx, name).leader_count()
     if left:
         return Waiting(EVICTING, f"store {store.id} of {name} has {left} leaders left to move away", LETTING_GO)
-    return restart(ctx, pod, command, f"store {store.id} leads no region")
+    return restart(ctx, pod, command, ignored_pods(ctx), f"store {store.id} leads no region")
 
 
 def _alone(ctx: ReconcileContext, pod: Object, command: Command, store: Store) -> Outcome:
     """Without another store nobody could take leaders (F19)."""
     if command.value == DELETE_POD:
-        return restart(ctx, pod, command, f"store {store.id} is the only one, so no leader can move away")
+        return restart(
+            ctx, pod, command, ignored_pods(ctx), f"store {store.id} is the only one, so no leader can move away"
+        )
     return Refused("NoOtherStore", f"store {store.id} of {pod.metadata.name} is the only one: its leaders stay")
 
 

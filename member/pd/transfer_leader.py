@@ -2,17 +2,19 @@
 
 from dataclasses import replace
 
-from apis import predicates
+from apis import pod_commands, predicates
 from apis.ordinals import desired_replicas
+from apis.pod_commands import DELETE_POD, NONE
 from kube.objects import Object
 from member import api_clients, labels
 from member.commands.annotating import withdraw
-from member.commands.annotations import BUSY, DELETE_POD, NONE, Command, expired
+from member.commands.annotations import BUSY, Command, expired
 from member.commands.restarting import restart
 from member.context import ReconcileContext
 from member.observed.pods import pods_of
 from member.observed.status import NORMAL
 from member.outcome import Done, Outcome, Refused, Waiting
+from member.pd.failover import ignored_pods
 from member.pd.upgrade import ROLLING, is_of, successor
 
 TRANSFERRING = "TransferringPDLeader"
@@ -28,7 +30,7 @@ def act(ctx: ReconcileContext, pod: Object, command: Command) -> Outcome:
     """
     name = pod.metadata.name
     if expired(pod, labels.PD_EVICT_LEADER_EXPIRATION_TIME, ctx.deps.clock.wall()):
-        withdraw(ctx, pod, (labels.PD_TRANSFER_LEADER, labels.PD_EVICT_LEADER_EXPIRATION_TIME))
+        withdraw(ctx, pod, (pod_commands.PD_TRANSFER_LEADER, labels.PD_EVICT_LEADER_EXPIRATION_TIME))
         return Done(f"the time of {command.key} on {name} is over, or can't be read", "TransferLeaderExpired")
     if not predicates.in_phase(ctx.tc, "pd", NORMAL):
         return Waiting("PDBusy", f"{name} hands over when PD is neither upgraded nor scaled", BUSY)
@@ -45,7 +47,7 @@ def _go(ctx: ReconcileContext, pod: Object, command: Command) -> Outcome:
     hold = ROLLING.prepare(ctx, pod)
     if isinstance(hold, Waiting):
         return replace(hold, retry_after=_TRANSFER if hold.reason == TRANSFERRING else BUSY)
-    return hold or restart(ctx, pod, command, "another member leads PD, if there is one")
+    return hold or restart(ctx, pod, command, ignored_pods(ctx), "another member leads PD, if there is one")
 
 
 def _stay_away(ctx: ReconcileContext, pod: str) -> Outcome:
@@ -65,5 +67,5 @@ def _stay_away(ctx: ReconcileContext, pod: str) -> Outcome:
 
 def _told(ctx: ReconcileContext, *values: str) -> list[str]:
     """The pods that are told to hand over, with one of these values."""
-    key = labels.PD_TRANSFER_LEADER
+    key = pod_commands.PD_TRANSFER_LEADER
     return [pod.metadata.name for pod in pods_of(ctx, "pd") if pod.metadata.annotations.get(key) in values]

@@ -1,33 +1,20 @@
 """TiDB: starts when a TiKV store is Up (lifecycle.md 6.7)."""
 
 from apis import predicates
-from apis.tidbcluster import TidbCluster
+from apis.pod_commands import REPLACE_VOLUME, TIDB_GRACEFUL_SHUTDOWN
 from kube.errors import NotFound
 from kube.resources import SECRETS
 from member.context import ReconcileContext
-from member.evidence import spec_confirmed
-from member.lifecycle import component_sync
-from member.lifecycle.scale_out import ScaleOut
-from member.lifecycle.scaling import Scaling
+from member.lifecycle.workload import Workload
 from member.naming import tidb_server_secret
 from member.outcome import Done, Outcome, Waiting
 from member.polling import next_look
-from member.tidb import desired, failover, scale_in, upgrade
+from member.tidb import desired, failover, graceful_shutdown, replace_volume, upgrade
 from member.tidb.status import observe
-
-__all__ = ["act", "observe"]
-
-
-def act(ctx: ReconcileContext) -> Outcome:
-    """Bring TiDB a step closer to its spec."""
-    return component_sync.act(ctx, _TIDB)
 
 
 def _gate(ctx: ReconcileContext) -> Waiting | None:
-    spec = ctx.tc.spec
-    if spec.tikv and not predicates.tikv_is_available(ctx.tc):
-        return Waiting("WaitingForTiKV", "no TiKV store is Up yet")
-    if spec.recovery_mode:
+    if ctx.tc.spec.recovery_mode:
         return Waiting("WaitingForRestore", "recovery mode: TiDB starts when spec.recoveryMode is false again")
     return _missing_certificate(ctx)
 
@@ -50,33 +37,21 @@ def _missing_certificate(ctx: ReconcileContext) -> Waiting | None:
 
 def _serving(ctx: ReconcileContext) -> Outcome:
     members = ctx.status.tidb.members
-    if predicates.tidb_all_members_ready(ctx.tc):
+    if predicates.all_members_ready(ctx.tc, "tidb"):
         return Done(f"{len(members)} of {len(members)} servers are healthy")
     ill = ", ".join(name for name, member in members.items() if not member.health)
     return Waiting("TiDBUnhealthy", f"waiting until {ill or 'the servers'} can serve", next_look(ctx, "tidb"))
 
 
-def _limit(tc: TidbCluster) -> int:
-    policy = tc.spec.tidb.scale_policy if tc.spec.tidb else None
-    return (policy.scale_out_parallelism if policy else None) or 1
-
-
-# TiDB keeps no data: a volume that is there holds logs at most
-_OUT = ScaleOut(
-    limit=_limit,
-    allowed=lambda _: None,
-    is_member=lambda _round, _pod: True,
-    unused=lambda ctx, _: spec_confirmed(ctx),
-)
-
-_TIDB = component_sync.Member(
+TIDB = Workload(
     name="tidb",
+    observe=observe,
     gate=_gate,
     services=desired.services,
     content=desired.content,
     stateful_set=desired.stateful_set,
     serving=_serving,
-    scaling=Scaling(_OUT, scale_in.SCALE_IN),
     rolling=upgrade.ROLLING,
     failover=failover.failover,
+    commands={REPLACE_VOLUME: replace_volume.act, TIDB_GRACEFUL_SHUTDOWN: graceful_shutdown.act},
 )

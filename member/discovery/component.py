@@ -29,3 +29,8 @@ def _apply_deployment(ctx: ReconcileContext, deployment: Json) -> None:
     cached = ctx.listers.deployments.get(ctx.namespace, deployment["metadata"]["name"])
     before = applied(cached.decode()) if cached else None
     apply(ctx, DEPLOYMENTS, deployment, cached, applied_before=before)
+
+
+def observe(_: ReconcileContext) -> Outcome:
+    """Nothing of Discovery is in the status."""
+    return Done()

@@ -1,39 +1,22 @@
 """PD: the first component, on which all others wait (lifecycle.md 6.1)."""
 
 from apis import predicates
+from apis.pod_commands import PD_TRANSFER_LEADER, REPLACE_VOLUME, REPLACEMENT_BEGUN
 from member.context import ReconcileContext
 from member.evidence import member_gone
-from member.lifecycle import component_sync
 from member.lifecycle.scale_out import ScaleOut
 from member.lifecycle.scaling import Scaling
+from member.lifecycle.workload import Workload
 from member.naming import pd_member_name
-from member.outcome import Done, Outcome, Refused, Waiting
-from member.pd import desired, failover, scale_in, unstarted_members, upgrade
+from member.outcome import Done, Outcome, Waiting
+from member.pd import desired, failover, replace_volume, scale_in, transfer_leader, unstarted_members, upgrade
 from member.pd.status import observe
 from member.polling import next_look
-
-__all__ = ["act", "foreign_cluster", "observe"]
-
-
-def act(ctx: ReconcileContext) -> Outcome:
-    """Bring PD a step closer to its spec."""
-    outcome = component_sync.act(ctx, _PD)
-    if ctx.tc.spec.paused:
-        return outcome
-    # one of them keeps others from joining, so it can't wait until all pods are Ready
-    leaving = unstarted_members.give_up(ctx)
-    return leaving if leaving and isinstance(outcome, Done) else outcome
-
-
-def foreign_cluster(ctx: ReconcileContext) -> Refused | None:
-    """The refusal of everything when PD answered with another cluster's id (F40, I7)."""
-    observed = ctx.observations.get("pd")
-    return observed if isinstance(observed, Refused) else None
 
 
 def _serving(ctx: ReconcileContext) -> Outcome:
     members = ctx.status.pd.members
-    if predicates.pd_all_members_ready(ctx.tc):
+    if predicates.all_members_ready(ctx.tc, "pd"):
         return Done(f"{len(members)} of {len(members)} members are healthy")
     healthy = sum(member.health for member in members.values())
     wanted = ctx.tc.spec.pd.replicas if ctx.tc.spec.pd else 0
@@ -56,9 +39,9 @@ def _is_member(ctx: ReconcileContext, pod: str) -> bool:
 
 _OUT = ScaleOut(limit=lambda _: 1, allowed=_all_well, is_member=_is_member, unused=member_gone)
 
-_PD = component_sync.Member(
+PD = Workload(
     name="pd",
-    gate=lambda _: None,
+    observe=observe,
     services=desired.services,
     content=desired.content,
     stateful_set=desired.stateful_set,
@@ -66,4 +49,11 @@ _PD = component_sync.Member(
     scaling=Scaling(_OUT, scale_in.SCALE_IN),
     rolling=upgrade.ROLLING,
     failover=failover.failover,
+    # one of them keeps others from joining, so it can't wait until all pods are Ready
+    beside=unstarted_members.give_up,
+    commands={
+        REPLACE_VOLUME: replace_volume.act,
+        REPLACEMENT_BEGUN: replace_volume.act,
+        PD_TRANSFER_LEADER: transfer_leader.act,
+    },
 )

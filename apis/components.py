@@ -1,0 +1,307 @@
+"""The table of components: every fact about a component of a TidbCluster that is not behaviour stands here.
+
+What a component does - its objects, status, rolling, scaling, failover - is one value in its package below `member/`
+(`member.components`). All else reads these two: stages, conditions, metrics, suspension, meta managers, validation,
+the sandbox and the simulator. The order of the table is that in which components are observed and act (lifecycle.md 3).
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from msgspec import structs
+
+from apis import config_schema, pod_commands
+from apis.component_specs import DiscoverySpec
+from apis.config_schema import ConfigSchema
+from apis.pod_commands import PodCommands
+from apis.shared import ComponentSpec, ComponentStatus
+from apis.tidbcluster import TidbClusterSpec, TidbClusterStatus
+
+Section = tuple[str, ComponentSpec]
+"""The path of a component's spec, and the spec."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """Where the spec of a component stands in that of the cluster: finds it, None when it is absent, or replaces it."""
+
+    section: Callable[[TidbClusterSpec], Section | None]
+    replaced: Callable[[TidbClusterSpec, ComponentSpec], TidbClusterSpec]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claims:
+    """What becomes of the volume claims of a component.
+
+    `hold_data`: they hold what nobody else has. `labelled`: they get the ids of the data plane (lifecycle.md 11.4).
+    `reclaim_policy`: their volumes get that of the spec (11.3). `deferred`: a scale-in leaves them behind (8.9, 11.2).
+    """
+
+    hold_data: bool = False
+    labelled: bool = False
+    reclaim_policy: bool = False
+    deferred: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unready:
+    """What the Ready condition says while a component is not; the lowest `rank` is named (lifecycle.md 2.3)."""
+
+    rank: int
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComponentType:
+    """The facts of one component.
+
+    `name` is its member type: the value of its label, the suffix of its StatefulSet; `title` how people write it.
+    `slot` is where its spec stands, `status` finds its status, None where a cluster has none. `ports` are numbers by
+    name, `metrics_port` names one of them; `peer_ports` are those of its headless Service, by the names that they have
+    there. `data_volume`: its main volume is a claim named after it, whose size is required. `is_store`: PD knows its
+    pods as stores. `starts_after`: the components that must serve first (3.1); `upgrades_after`: those whose upgrade or
+    scaling comes first (7.2); `suspend_rank`: who is served goes before who serves (12). `unavailable` says what a
+    component lacks while others wait for it. `replaceable`: failover replaces lost members (9). `guarded`: image and
+    configuration may not be emptied (defaults-and-validation.md 4). `commands` are those that its pods know (13).
+    """
+
+    name: str
+    title: str
+    slot: Slot
+    status: Callable[[TidbClusterStatus], ComponentStatus | None]
+    default_image: str = ""
+    ports: Mapping[str, int] = field(default_factory=dict)
+    metrics_port: str = ""
+    peer_ports: Mapping[str, str] = field(default_factory=dict)
+    config: ConfigSchema = config_schema.NONE
+    data_volume: bool = False
+    claims: Claims = field(default_factory=Claims)
+    is_store: bool = False
+    starts_after: tuple[str, ...] = ()
+    upgrades_after: tuple[str, ...] = ()
+    suspend_rank: int = 0
+    unavailable: str = ""
+    unready: Unready | None = None
+    replaceable: bool = False
+    guarded: bool = False
+    has_delete_slots: bool = True
+    pod_management_policy: str = "Parallel"
+    commands: PodCommands = field(default_factory=dict)
+
+    def section(self, spec: TidbClusterSpec) -> Section | None:
+        """The path and the spec of the component; None when the cluster does not have it."""
+        return self.slot.section(spec)
+
+    def replaced(self, spec: TidbClusterSpec, new: ComponentSpec) -> TidbClusterSpec:
+        """The cluster's spec with another one of the component."""
+        return self.slot.replaced(spec, new)
+
+    @property
+    def certificate_volume(self) -> str:
+        """The volume with the certificate with which it speaks to other components (objects.md 9.1)."""
+        return f"{self.name}-tls"
+
+
+def _own(name: str) -> Slot:
+    """A component with a field of its own in the spec."""
+
+    def section(spec: TidbClusterSpec) -> Section | None:
+        own: ComponentSpec | None = getattr(spec, name)
+        return None if own is None else (f"spec.{name}", own)
+
+    return Slot(section, lambda spec, new: structs.replace(spec, **{name: new}))
+
+
+def _microservice(name: str) -> Slot:
+    """A component that is an entry of `spec.pdms`."""
+
+    def section(spec: TidbClusterSpec) -> Section | None:
+        found = ((f"spec.pdms[{index}]", entry) for index, entry in enumerate(spec.pdms) if entry.name == name)
+        return next(found, None)
+
+    def replaced(spec: TidbClusterSpec, new: ComponentSpec) -> TidbClusterSpec:
+        return structs.replace(spec, pdms=[new if entry.name == name else entry for entry in spec.pdms])
+
+    return Slot(section, replaced)
+
+
+def _discovery() -> Slot:
+    """Every cluster has one, whether or not its spec says anything of it."""
+    return Slot(
+        lambda spec: ("spec.discovery", spec.discovery or DiscoverySpec()),
+        lambda spec, new: structs.replace(spec, discovery=new),
+    )
+
+
+_TABLE: dict[str, ComponentType] = {
+    each.name: each
+    for each in (
+        ComponentType(
+            name="discovery",
+            title="Discovery",
+            slot=_discovery(),
+            status=lambda _: None,
+            ports={"discovery": 10261, "proxy": 10262},
+            has_delete_slots=False,
+        ),
+        ComponentType(
+            name="tso",
+            title="TSO",
+            slot=_microservice("tso"),
+            status=lambda status: status.pdms.get("tso"),
+            default_image="pingcap/pd",
+            config=config_schema.PD_MICROSERVICE,
+            starts_after=("pd",),
+            suspend_rank=8,
+        ),
+        ComponentType(
+            name="scheduling",
+            title="Scheduling",
+            slot=_microservice("scheduling"),
+            status=lambda status: status.pdms.get("scheduling"),
+            default_image="pingcap/pd",
+            config=config_schema.PD_MICROSERVICE,
+            starts_after=("pd",),
+            suspend_rank=9,
+        ),
+        ComponentType(
+            name="pd",
+            title="PD",
+            slot=_own("pd"),
+            status=lambda status: status.pd,
+            default_image="pingcap/pd",
+            ports={"client": 2379, "peer": 2380},
+            metrics_port="client",
+            peer_ports={"tcp-peer-2380": "peer", "tcp-peer-2379": "client"},
+            config=config_schema.PD,
+            data_volume=True,
+            claims=Claims(hold_data=True, labelled=True, reclaim_policy=True, deferred=True),
+            suspend_rank=7,
+            unavailable="PD has no quorum of healthy, Ready members yet",
+            unready=Unready(rank=1, reason="PDUnhealthy", message="PD(s) are not healthy"),
+            replaceable=True,
+            guarded=True,
+            commands=pod_commands.OF_PD,
+        ),
+        ComponentType(
+            name="tiproxy",
+            title="TiProxy",
+            slot=_own("tiproxy"),
+            status=lambda status: status.tiproxy,
+            default_image="pingcap/tiproxy",
+            config=config_schema.TIPROXY,
+            suspend_rank=6,
+            unready=Unready(rank=6, reason="TiProxyUnhealthy", message="TiProxy(s) are not healthy"),
+        ),
+        ComponentType(
+            name="tiflash",
+            title="TiFlash",
+            slot=_own("tiflash"),
+            status=lambda status: status.tiflash,
+            default_image="pingcap/tiflash",
+            config=config_schema.TIFLASH,
+            claims=Claims(hold_data=True, labelled=True, reclaim_policy=True, deferred=True),
+            is_store=True,
+            starts_after=("pd",),
+            upgrades_after=("pd",),
+            suspend_rank=2,
+            unready=Unready(rank=4, reason="TiFlashStoreNotUp", message="TiFlash store(s) are not up"),
+            replaceable=True,
+        ),
+        ComponentType(
+            name="tikv",
+            title="TiKV",
+            slot=_own("tikv"),
+            status=lambda status: status.tikv,
+            default_image="pingcap/tikv",
+            ports={"server": 20160, "status": 20180},
+            metrics_port="status",
+            peer_ports={"peer": "server"},
+            config=config_schema.TIKV,
+            data_volume=True,
+            claims=Claims(hold_data=True, labelled=True, reclaim_policy=True, deferred=True),
+            is_store=True,
+            starts_after=("pd",),
+            upgrades_after=("pd", "tiflash"),
+            suspend_rank=4,
+            unavailable="no TiKV store is Up yet",
+            unready=Unready(rank=2, reason="TiKVStoreNotUp", message="TiKV store(s) are not up"),
+            replaceable=True,
+            guarded=True,
+            commands=pod_commands.OF_TIKV,
+        ),
+        ComponentType(
+            name="pump",
+            title="Pump",
+            slot=_own("pump"),
+            status=lambda status: status.pump,
+            default_image="pingcap/tidb-binlog",
+            config=config_schema.PUMP,
+            data_volume=True,
+            claims=Claims(labelled=True, reclaim_policy=True),
+            upgrades_after=("pd", "tiflash", "tikv"),
+            suspend_rank=5,
+            has_delete_slots=False,
+            pod_management_policy="OrderedReady",
+        ),
+        ComponentType(
+            name="tidb",
+            title="TiDB",
+            slot=_own("tidb"),
+            status=lambda status: status.tidb,
+            default_image="pingcap/tidb",
+            ports={"server": 4000, "status": 10080},
+            metrics_port="status",
+            peer_ports={"status": "status"},
+            config=config_schema.TIDB,
+            claims=Claims(labelled=True, reclaim_policy=True, deferred=True),
+            starts_after=("tikv", "pump"),
+            upgrades_after=("pd", "tiflash", "tikv", "pump"),
+            suspend_rank=1,
+            unready=Unready(rank=3, reason="TiDBUnhealthy", message="TiDB(s) are not healthy"),
+            replaceable=True,
+            guarded=True,
+            commands=pod_commands.OF_TIDB,
+        ),
+        ComponentType(
+            name="ticdc",
+            title="TiCDC",
+            slot=_own("ticdc"),
+            status=lambda status: status.ticdc,
+            default_image="pingcap/ticdc",
+            config=config_schema.TICDC,
+            claims=Claims(labelled=True),
+            starts_after=("pd", "tikv"),
+            upgrades_after=("pd", "tiflash", "tikv", "pump", "tidb"),
+            suspend_rank=3,
+            unready=Unready(rank=5, reason="TiCDCCaptureNotReady", message="TiCDC capture(s) are not up"),
+        ),
+    )
+}
+
+
+def component_types() -> tuple[ComponentType, ...]:
+    """All rows, in the order in which components are observed and act."""
+    return tuple(_TABLE.values())
+
+
+def component_type(name: str) -> ComponentType:
+    """The row of a component. Raises KeyError for a name that is none."""
+    return _TABLE[name]
+
+
+def component_names(where: Callable[[ComponentType], bool] = lambda _: True) -> tuple[str, ...]:
+    """The names of the components of which something holds, in the order of the table."""
+    return tuple(each.name for each in _TABLE.values() if where(each))
+
+
+@contextmanager
+def with_component(row: ComponentType) -> Iterator[None]:
+    """The table with one more row while the block runs, for a test that brings a component of its own."""
+    _TABLE[row.name] = row
+    try:
+        yield
+    finally:
+        del _TABLE[row.name]

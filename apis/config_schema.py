@@ -1,0 +1,117 @@
+"""What is known of the configuration file of each component (objects.md 6.1, 6.4, 9.3).
+
+Data of the table in `apis.components`; `apis.config` reads files by it, `apis.validation` judges them by it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigSchema:
+    """One configuration file. Keys are dotted paths.
+
+    `tables` are those in which the operator sets keys, `set_by_operator` the keys found in a file although the user
+    wrote none, `defaults` what is put in unless the user says otherwise. In the object form, `renamed` keys have
+    another name, path by last name in the file, and whole numbers of `floats` are floats in the file.
+    """
+
+    tables: tuple[str, ...] = ()
+    set_by_operator: tuple[str, ...] = ()
+    defaults: Mapping[str, object] = field(default_factory=dict)
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    floats: tuple[str, ...] = ()
+
+
+NONE = ConfigSchema()
+"""No file, or nothing known of it."""
+
+_TITAN_RATIOS = tuple(
+    f"rocksdb.{family}.titan.{ratio}"
+    for ratio in ("discardable-ratio", "sample-ratio")
+    for family in ("defaultcf", "writecf", "lockcf", "raftcf")
+)
+
+_TIKV_FLOATS = (
+    "storage.block-cache.high-pri-pool-ratio",
+    *_TITAN_RATIOS,
+    "raftdb.defaultcf.titan.discardable-ratio",
+    "raftdb.defaultcf.titan.sample-ratio",
+)
+
+_PD_RENAMED = {
+    "auto-compaction-retention-v2": "auto-compaction-retention",
+    "tikv-interval": "tick-interval",
+    "schedule.schedulers-v2": "schedulers",
+}
+
+_PD_FLOATS = ("schedule.tolerant-size-ratio", "schedule.low-space-ratio", "schedule.high-space-ratio")
+
+PD = ConfigSchema(
+    tables=("security", "dashboard"),
+    set_by_operator=(
+        *(f"security.{key}" for key in ("cacert-path", "cert-path", "key-path")),
+        *(f"dashboard.{key}" for key in ("tidb-cacert-path", "tidb-cert-path", "tidb-key-path", "internal-proxy")),
+    ),
+    renamed=_PD_RENAMED,
+    floats=_PD_FLOATS,
+)
+
+PD_MICROSERVICE = ConfigSchema(tables=("security",), renamed=_PD_RENAMED, floats=_PD_FLOATS)
+
+TIKV = ConfigSchema(
+    tables=("security",),
+    set_by_operator=(*(f"security.{key}" for key in ("ca-path", "cert-path", "key-path")), "gc.ratio-threshold"),
+    floats=_TIKV_FLOATS,
+)
+
+TIDB = ConfigSchema(
+    tables=("log", "log.file", "security"),
+    set_by_operator=(
+        *(f"security.{key}" for key in ("cluster-ssl-ca", "cluster-ssl-cert", "cluster-ssl-key", "auth-token-jwks")),
+        *(f"security.{key}" for key in ("ssl-ca", "ssl-cert", "ssl-key")),
+        *(f"security.session-token-signing-{key}" for key in ("cert", "key")),
+        "log.file.max-backups",
+        "initialize-sql-file",
+    ),
+    defaults={"log.file.max-backups": 3},
+    floats=(
+        "performance.feedback-probability",
+        "performance.pseudo-estimate-ratio",
+        "prepared-plan-cache.memory-guard-ratio",
+        "opentracing.sampler.param",
+        "tikv-client.copr-cache.capacity-mb",
+        "tikv-client.copr-cache.admission-max-result-mb",
+    ),
+)
+
+TIFLASH = ConfigSchema(
+    tables=(
+        "flash",
+        "flash.flash_cluster",
+        "flash.proxy",
+        "logger",
+        "raft",
+        "security",
+        "status",
+        "storage",
+        "storage.main",
+        "storage.raft",
+    ),
+    floats=("flash.overlap_threshold",),
+)
+
+TIFLASH_PROXY = ConfigSchema(tables=("security", "server"), floats=_TIKV_FLOATS)
+"""TiFlash's second file, that of the proxy beside the server."""
+
+TICDC = ConfigSchema(renamed={"timezone": "tz", "gcTTL": "gc-ttl", "logLevel": "log-level", "logFile": "log-file"})
+
+PUMP = ConfigSchema(tables=("security",))
+
+TIPROXY = ConfigSchema(
+    tables=(
+        "proxy",
+        "security",
+        *(f"security.{name}" for name in ("cluster-tls", "sql-tls", "server-tls", "server-http-tls")),
+    )
+)

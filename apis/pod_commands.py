@@ -1,0 +1,33 @@
+"""The annotations by which users command single pods, and the values that they know (lifecycle.md 13)."""
+
+from collections.abc import Mapping
+from typing import Final
+
+EVICT_LEADER: Final = "tidb.pingcap.com/evict-leader"
+EVICT_LEADER_FOR_RESIZE: Final = "tidb.pingcap.com/evict-leader-for-resize"
+PD_TRANSFER_LEADER: Final = "tidb.pingcap.com/pd-transfer-leader"
+TIDB_GRACEFUL_SHUTDOWN: Final = "tidb.pingcap.com/tidb-graceful-shutdown"
+REPLACE_VOLUME: Final = "tidb.pingcap.com/replace-volume"
+REPLACEMENT_BEGUN: Final = "tidb.pingcap.com/volume-replacement-begun"
+"""Ours: what was begun by `REPLACE_VOLUME` goes on, even when that is taken back."""
+
+NONE: Final = "none"
+"""Let go of what the pod does, and leave the pod."""
+
+DELETE_POD: Final = "delete-pod"
+"""Let go of what the pod does, then restart it."""
+
+PodCommands = Mapping[str, frozenset[str]]
+"""Annotation by the values that it knows, in the order in which they are looked at: the first is what is done."""
+
+_NONE_OR_DELETE = frozenset({NONE, DELETE_POD})
+_TRUE = frozenset({"true"})
+
+OF_PD: PodCommands = {REPLACE_VOLUME: _TRUE, REPLACEMENT_BEGUN: _TRUE, PD_TRANSFER_LEADER: _NONE_OR_DELETE}
+OF_TIKV: PodCommands = {
+    REPLACE_VOLUME: _TRUE,
+    REPLACEMENT_BEGUN: _TRUE,
+    EVICT_LEADER: _NONE_OR_DELETE,
+    EVICT_LEADER_FOR_RESIZE: _NONE_OR_DELETE,
+}
+OF_TIDB: PodCommands = {REPLACE_VOLUME: _TRUE, TIDB_GRACEFUL_SHUTDOWN: _NONE_OR_DELETE}

@@ -1,0 +1,26 @@
+"""From a pod to its command: `replace-volume` first, then the one of its component (lifecycle.md 13)."""
+
+from kube.objects import Object
+from member import labels
+from member.commands.annotations import commands_of
+from member.components import workload
+from member.context import ReconcileContext
+from member.evidence import same_cluster
+from member.outcome import Done, Outcome, Refused
+from member.tikv import evict_leader
+
+
+def act(ctx: ReconcileContext, name: str, pod: Object | None) -> Outcome:
+    """One step of what a pod is told; `pod` is None when the cache has none of that name.
+
+    Raises DataPlaneError, ApiError, TransportError, LeaseExpired.
+    """
+    command = next(iter(commands_of(pod)), None) if pod else None
+    if command is None and name not in ctx.status.tikv.evict_leader:
+        return Done()
+    if same_cluster(ctx) is None:
+        return Refused("ForeignPD", "PD answers for another cluster than this one's: commands of pods are not followed")
+    ended = Done() if command and evict_leader.is_one(command) else evict_leader.end(ctx, name, pod)
+    if pod is None or command is None or pod.metadata.deletion_timestamp:
+        return ended
+    return workload(pod.metadata.labels[labels.COMPONENT]).commands[command.key](ctx, pod, command)

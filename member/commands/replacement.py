@@ -1,0 +1,65 @@
+"""`replace-volume` on a pod: its member or store leaves PD, then its volumes are made anew, and it with them.
+
+A claim is deleted only on proof that what it holds is given up (I1, I2). A member or store that was given up does not
+come back, so claims and pod are marked before: what was begun goes on to its end, even when the command is taken back
+meanwhile. A pod that is made anew in between gets the mark from its claims (`meta.labelling`).
+"""
+
+from apis import pod_commands, predicates
+from kube.deletion import Destroyer
+from kube.objects import Object
+from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, Resource
+from member.commands.annotating import withdraw
+from member.commands.annotations import BUSY, SOON, Command
+from member.commands.restarting import still_told
+from member.context import ReconcileContext
+from member.observed.claims import own_claims
+from member.outcome import Waiting
+
+REPLACING = "ReplacingVolume"
+
+
+def is_to_stay(ctx: ReconcileContext, pod: Object, command: Command) -> bool:
+    """Whether a replacement was taken back before anything was given up."""
+    return is_taken_back(command) and not is_begun(ctx, pod)
+
+
+def begin(ctx: ReconcileContext, pod: Object, command: Command) -> Waiting | None:
+    """Mark a pod that is still told to, before what it holds is given up; None when it is marked."""
+    evidence = still_told(ctx, pod, command)
+    if isinstance(evidence, Waiting):
+        return evidence
+    carriers = [*_claims(ctx, pod), (PODS, evidence.object)]
+    unmarked = [each for each in carriers if pod_commands.REPLACEMENT_BEGUN not in each[1].metadata.annotations]
+    for resource, carrier in unmarked:
+        name = {"name": carrier.metadata.name, "namespace": ctx.namespace}
+        marked = {"metadata": name | {"annotations": {pod_commands.REPLACEMENT_BEGUN: "true"}}}
+        ctx.deps.applier.apply(resource, marked, carrier)
+    return Waiting(REPLACING, f"{pod.metadata.name} begins to give up its volumes", SOON) if unmarked else None
+
+
+def is_begun(ctx: ReconcileContext, pod: Object) -> bool:
+    """Whether the claims, read live, are marked: the cache may show the old ones of a pod that has new ones already."""
+    return any(pod_commands.REPLACEMENT_BEGUN in claim.metadata.annotations for _, claim in _claims(ctx, pod))
+
+
+def _claims(ctx: ReconcileContext, pod: Object) -> list[tuple[Resource, Object]]:
+    destroyer, resource = Destroyer(ctx.deps.client), PERSISTENT_VOLUME_CLAIMS
+    found = (destroyer.observe(resource, name, ctx.namespace) for name in own_claims(pod))
+    return [(resource, claim.object) for claim in found if claim]
+
+
+def is_taken_back(command: Command) -> bool:
+    return command.key == pod_commands.REPLACEMENT_BEGUN
+
+
+def keep(ctx: ReconcileContext, pod: Object) -> Waiting:
+    for resource, carrier in (*_claims(ctx, pod), (PODS, pod)):
+        withdraw(ctx, carrier, (pod_commands.REPLACEMENT_BEGUN,), resource)
+    return Waiting(REPLACING, f"{pod.metadata.name} keeps its volumes: nothing of them was given up", SOON)
+
+
+def component_busy(ctx: ReconcileContext, pod: str, component: str, *phases: predicates.Phase) -> Waiting | None:
+    if not predicates.in_phase(ctx.tc, component, *(phases or ("Upgrade", "Scale"))):
+        return None
+    return Waiting("ComponentBusy", f"the volumes of {pod} are replaced when {component} is at rest", BUSY)

@@ -1,0 +1,84 @@
+"""What each component does, one value a component; its facts are the table in `apis.components`."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from apis.accessor import Component, components
+from apis.component_specs import PDMSSpec
+from apis.components import component_names
+from apis.tidbcluster import TidbCluster
+from member.context import ReconcileContext
+from member.discovery import component as discovery
+from member.lifecycle import component_sync
+from member.lifecycle.workload import Workload
+from member.outcome import Outcome
+from member.pd.component import PD
+from member.tidb.component import TIDB
+from member.tikv.component import TIKV
+
+
+@dataclass(frozen=True, slots=True)
+class Behaviour:
+    """What every component does in a reconcile: it is observed, with reads alone, and then it acts."""
+
+    name: str
+    observe: Callable[[ReconcileContext], Outcome]
+    act: Callable[[ReconcileContext], Outcome]
+
+
+DISCOVERY = Behaviour("discovery", discovery.observe, discovery.act)
+
+_WORKLOADS: dict[str, Workload] = {each.name: each for each in (PD, TIKV, TIDB)}
+
+
+def workload(name: str) -> Workload:
+    """The behaviour of a component that runs in a StatefulSet. Raises KeyError for one that is not managed yet."""
+    return _WORKLOADS[name]
+
+
+def workload_names() -> tuple[str, ...]:
+    """The components that are managed and run in StatefulSets, in the order of the table."""
+    return tuple(name for name in component_names() if name in _WORKLOADS)
+
+
+def behaviours() -> tuple[Behaviour, ...]:
+    """The components that are managed, in the order of the table."""
+    return (DISCOVERY, *(_of_workload(_WORKLOADS[name]) for name in workload_names()))
+
+
+def unsupported(tc: TidbCluster) -> list[str]:
+    """The parts of a spec that nothing is made for, by their names in the spec, in the order of the table.
+
+    It says so instead of staying silent.
+    """
+    managed = {each.name for each in behaviours()}
+    missing = dict.fromkeys(_part(tc, each) for each in components(tc) if each.name not in managed)
+    initializer = tc.spec.tidb.initializer if tc.spec.tidb else None
+    password = ["tidb.initializer"] if initializer and initializer.create_password else []
+    return [*filter(None, missing), *password]
+
+
+def _part(tc: TidbCluster, component: Component) -> str:
+    """The name of a component in the spec; empty for a microservice that PD's mode leaves unused."""
+    if not isinstance(component.spec, PDMSSpec):
+        return component.name
+    return "pdms" if tc.spec.pd is not None and tc.spec.pd.mode == "ms" else ""
+
+
+def _of_workload(own: Workload) -> Behaviour:
+    return Behaviour(own.name, own.observe, lambda ctx: component_sync.act(ctx, own))
+
+
+@contextmanager
+def with_workload(own: Workload) -> Iterator[None]:
+    """Another behaviour, or one more, while the block runs, for a test that brings a component or a defect."""
+    before = _WORKLOADS.get(own.name)
+    _WORKLOADS[own.name] = own
+    try:
+        yield
+    finally:
+        if before is None:
+            del _WORKLOADS[own.name]
+        else:
+            _WORKLOADS[own.name] = before

@@ -1,0 +1,67 @@
+"""How a component without data grows and shrinks: those that stay must serve before others go (lifecycle.md 8.7)."""
+
+from apis.accessor import Component, component
+from apis.ordinals import desired_replicas
+from member.context import ReconcileContext
+from member.evidence import Evidence, pods_live, spec_confirmed
+from member.lifecycle.pod_removal import PodRemoval
+from member.lifecycle.scale_in import ScaleIn
+from member.lifecycle.scale_out import ScaleOut
+from member.lifecycle.scaling import Scaling
+from member.naming import ordinal_of
+from member.observed.pods import ready_pods
+from member.outcome import Waiting
+from member.polling import next_look
+
+
+def _drain(removal: PodRemoval) -> Evidence | Waiting:
+    again = next_look(removal.ctx, removal.component)
+    outdated = Waiting("SpecChanged", "waiting until the cache shows the TidbCluster as it is", again)
+    return _still_needed(removal) or spec_confirmed(removal.ctx) or outdated
+
+
+def _still_needed(removal: PodRemoval) -> Waiting | None:
+    """The wait of a pod that serves for those that stay: no more of them may be down than leave at a time (I18)."""
+    ctx, name = removal.ctx, removal.component
+    wanted = desired_replicas(ctx.tc, name)
+    pods, _ = pods_live(ctx, name)
+    serving = {ordinal_of(pod.metadata.name) for pod in ready_pods(pods) if not pod.metadata.deletion_timestamp}
+    staying = sum(ordinal < wanted for ordinal in serving)
+    if removal.ordinal not in serving or staying >= wanted - component(ctx.tc, name).scale_in_parallelism:
+        return None
+    what = f"{removal.name} serves until more of the {wanted} pods that stay are Ready; {staying} are"
+    return Waiting("ScalingIn", what, next_look(ctx, name))
+
+
+def _cancel(removal: PodRemoval) -> None:
+    removal.clear()
+
+
+def _no_obstacle(_: ReconcileContext) -> None:
+    return None
+
+
+def _spec_confirmed(ctx: ReconcileContext, _: str) -> Evidence | None:
+    """A volume that is there holds logs at most."""
+    return spec_confirmed(ctx)
+
+
+def scale_in_parallelism(own: Component) -> int:
+    """How many pods may go at a time."""
+    return own.scale_in_parallelism
+
+
+def scale_out_parallelism(own: Component) -> int:
+    """How many pods may come at a time."""
+    return own.scale_out_parallelism
+
+
+SCALING = Scaling(
+    ScaleOut(
+        limit=scale_out_parallelism,
+        allowed=_no_obstacle,
+        is_member=lambda _ctx, _pod: True,
+        unused=_spec_confirmed,
+    ),
+    ScaleIn(limit=scale_in_parallelism, drain=_drain, cancel=_cancel),
+)

@@ -1,0 +1,63 @@
+"""The behaviour of a component that runs in a StatefulSet, as verbs; its facts are in `apis.components`.
+
+Most verbs have a default that fits a stateless server, so that a component says only what is its own.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from apis import predicates
+from apis.tidbcluster import TidbCluster
+from kube.objects import Json, Object
+from member.commands.annotations import Command
+from member.context import ReconcileContext
+from member.lifecycle import stateless
+from member.lifecycle.rolling import Rolling
+from member.lifecycle.scaling import Scaling
+from member.objects.config_map import Content
+from member.outcome import Done, Outcome, Waiting
+from member.polling import next_look
+
+CommandAct: TypeAlias = Callable[[ReconcileContext, Object, Command], Outcome]
+"""One step of what a pod is told by annotation."""
+
+
+def _nothing(_: ReconcileContext) -> None:
+    return None
+
+
+def _done(_: ReconcileContext) -> Outcome:
+    return Done()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """A component as verbs.
+
+    `observe` brings its status up to date, with reads alone. `gate` says what must be there first, beside the
+    components that it starts after; `services`, `content` and `stateful_set` what is desired; `scaling` how it grows
+    and shrinks, `rolling` how its pods are restarted, `failover` how lost ones are replaced; `serving` what it still
+    lacks when all its pods are Ready, by default members that are well; `beside` what else is to do in each reconcile,
+    None when nothing. `commands` are what single pods can be told, by annotation.
+    """
+
+    name: str
+    observe: Callable[[ReconcileContext], Outcome]
+    services: Callable[[TidbCluster], Sequence[Json]]
+    content: Callable[[TidbCluster], Content]
+    stateful_set: Callable[[TidbCluster, str], Json]
+    gate: Callable[[ReconcileContext], Waiting | None] = _nothing
+    scaling: Scaling = stateless.SCALING
+    rolling: Rolling = field(default_factory=Rolling)
+    failover: Callable[[ReconcileContext], Outcome] = _done
+    serving: Callable[[ReconcileContext], Outcome] | None = None
+    beside: Callable[[ReconcileContext], Outcome | None] = _nothing
+    commands: Mapping[str, CommandAct] = field(default_factory=dict)
+
+
+def members_ready(ctx: ReconcileContext, name: str) -> Outcome:
+    """Whether a component has as many members as wanted, each of them well."""
+    if predicates.all_members_ready(ctx.tc, name):
+        return Done()
+    return Waiting("MembersNotReady", f"waiting for all members of {name} to be healthy", next_look(ctx, name))

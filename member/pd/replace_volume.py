@@ -1,0 +1,56 @@
+"""`replace-volume` on a PD pod: its member leaves PD, then its volumes and it are made anew (lifecycle.md 13)."""
+
+from apis.ordinals import desired_replicas
+from dataplane.errors import Conflict
+from dataplane.pd import PDClient
+from kube.objects import Object
+from member import api_clients
+from member.commands.annotations import BUSY, SOON, Command
+from member.commands.replacement import REPLACING, begin, is_taken_back, is_to_stay, keep
+from member.commands.restarting import restart_without_volumes
+from member.context import ReconcileContext
+from member.evidence import member_gone
+from member.naming import ordinal_of
+from member.outcome import Outcome, Waiting
+from member.pd.scale_in import Remove, Transfer, Voter, Wait, next_step, voters
+
+
+def act(ctx: ReconcileContext, pod: Object, command: Command) -> Outcome:
+    """One step of a replacement. Raises DataPlaneError, ApiError, TransportError, LeaseExpired."""
+    if is_to_stay(ctx, pod, command):
+        return keep(ctx, pod)
+    if waiting := _leave_pd(ctx, pod, command):
+        return waiting
+    gone = member_gone(ctx, pod.metadata.name)
+    if gone is None:
+        return Waiting(REPLACING, f"waiting until PD has no member of {pod.metadata.name}", SOON)
+    return restart_without_volumes(ctx, pod, command, gone)
+
+
+def _leave_pd(ctx: ReconcileContext, pod: Object, command: Command) -> Waiting | None:
+    """Take the member of a pod out of PD, as a scale-in does; None when that is done."""
+    pd, name = api_clients.pd(ctx), pod.metadata.name
+    members = pd.members()
+    match next_step(voters(ctx, members, pd.health(members=len(members.members))), ordinal_of(name)):
+        case Wait(what):
+            return Waiting("PDUnhealthy", what, BUSY)
+        case Transfer() | Remove() if is_taken_back(command):
+            return keep(ctx, pod)
+        case Transfer(to):
+            pd.transfer_leader(to.name)
+            return Waiting(REPLACING, f"{name} leads PD; waiting until {to.name} does", SOON)
+        case Remove() if len(members.members) < desired_replicas(ctx.tc, "pd"):
+            return Waiting("PDUnhealthy", f"{name} leaves PD when every PD pod is a member", BUSY)
+        case Remove(voter):
+            return _remove(ctx, pd, pod, command, voter)
+    return None
+
+
+def _remove(ctx: ReconcileContext, pd: PDClient, pod: Object, command: Command, voter: Voter) -> Waiting | None:
+    if waiting := begin(ctx, pod, command):
+        return waiting
+    try:
+        pd.delete_member_by_id(voter.id)
+    except Conflict as error:
+        return Waiting(REPLACING, f"PD does not let {pod.metadata.name} go yet: {error}", BUSY)
+    return None

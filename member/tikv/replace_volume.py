@@ -1,0 +1,80 @@
+"""`replace-volume` on a TiKV pod: its store leaves PD, then its volumes and it are made anew (lifecycle.md 13)."""
+
+from collections.abc import Sequence
+
+from apis import predicates
+from dataplane.errors import Conflict
+from dataplane.pd import OFFLINE, UP, PDClient, Store
+from kube.objects import Object
+from member import api_clients, labels
+from member.commands.annotations import BUSY, LETTING_GO, Command
+from member.commands.replacement import REPLACING, begin, component_busy, is_taken_back, is_to_stay, keep
+from member.commands.restarting import restart_without_volumes
+from member.context import ReconcileContext
+from member.evidence import no_store, store_gone
+from member.naming import ordinal_of
+from member.outcome import Failed, Outcome, Refused, Waiting
+from member.tikv.stores import is_up, not_up, own_stores
+
+
+def act(ctx: ReconcileContext, pod: Object, command: Command) -> Outcome:
+    """One step of a replacement. Raises DataPlaneError, ApiError, TransportError, LeaseExpired."""
+    if is_to_stay(ctx, pod, command):
+        return keep(ctx, pod)
+    name = pod.metadata.name
+    if busy := component_busy(ctx, name, "pd"):
+        return busy
+    pd = api_clients.pd(ctx)
+    stores = pd.stores()
+    own = own_stores(ctx, stores, ordinal_of(name))
+    if len(own) > 1 or any(not store.complete for store in own):
+        return Failed("StoreUnknown", f"PD tells no single store of {name}")
+    if own:
+        waiting = _may_leave(ctx, pd, name, own[0], stores)
+        return waiting or _take_offline(ctx, pd, pod, command, own[0])
+    return _without_store(ctx, pd, pod, command)
+
+
+def _without_store(ctx: ReconcileContext, pd: PDClient, pod: Object, command: Command) -> Outcome:
+    """What is left to do when the store of a pod has left PD."""
+    name = pod.metadata.name
+    label = pod.metadata.labels.get(labels.STORE_ID, "")
+    if not label.isdecimal():
+        return Refused("StoreUnknown", f"{name} has no store, and no label {labels.STORE_ID} that names one")
+    gone = store_gone(ctx, int(label), "") and no_store(ctx, "tikv", name)
+    if gone is None:
+        return Waiting(REPLACING, f"waiting until PD knows store {label} of {name} as Tombstone", LETTING_GO)
+    if int(label) in pd.evicting_stores():
+        pd.end_evict_leaders(int(label))
+    return restart_without_volumes(ctx, pod, command, gone)
+
+
+def _may_leave(ctx: ReconcileContext, pd: PDClient, pod: str, store: Store, stores: Sequence[Store]) -> Outcome | None:
+    """What keeps a store from being taken offline, if it is not already (I5); None when nothing does."""
+    if store.state_name == OFFLINE:
+        what = f"store {store.id} of {pod} is Offline: {store.region_count} regions left to move"
+        return Waiting(REPLACING, what, LETTING_GO)
+    if store.state_name != UP:
+        return Failed("StoreNotUp", f"store {store.id} of {pod} is {store.state_name}: it is replaced when it is Up")
+    if ill := not_up(ctx, stores, store.id):
+        return Waiting("StoresNotUp", f"store {store.id} of {pod} goes when all stores are Up: {ill}", BUSY)
+    if not predicates.all_members_ready(ctx.tc, "tikv"):
+        return Waiting("StoresNotUp", f"store {store.id} of {pod} goes when every TiKV pod has its store", BUSY)
+    others, wanted = sum(is_up(each) and not each.is_tiflash for each in stores) - 1, pd.config().max_replicas
+    if others >= wanted:
+        return None
+    what = f"without store {store.id} of {pod}, {others} TiKV stores would be Up, and PD keeps {wanted} replicas"
+    return Refused("TooFewStores", f"{what}: raise spec.tikv.replicas first", BUSY)
+
+
+def _take_offline(ctx: ReconcileContext, pd: PDClient, pod: Object, command: Command, store: Store) -> Outcome:
+    if is_taken_back(command):
+        return keep(ctx, pod)
+    if waiting := begin(ctx, pod, command):
+        return waiting
+    name = pod.metadata.name
+    try:
+        pd.delete_store(store.id, address=store.address)
+    except Conflict as error:
+        return Refused("TooFewStores", f"PD keeps store {store.id} of {name}: {error}", BUSY)
+    return Waiting(REPLACING, f"store {store.id} of {name} goes Offline, its regions move away", LETTING_GO)
