@@ -1,0 +1,151 @@
+"""Every rule and chapter that is cited stands in docs/rules/, so that who has only the repository can look it up.
+
+Cited are ids (`F35`, `WQ-7`), chapters of a document (`lifecycle.md 7.4`, `objects.md 6.7, 7.5-7.8`), and bare chapters
+in parentheses, which are those of a document that the same module names.
+"""
+
+import ast
+import io
+import re
+import subprocess
+import tokenize
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+RULES = ROOT / "docs" / "rules"
+
+ITEM = re.compile(r"^- \*\*(\d+(?:\.\d+)*|[A-Z]+-?\d+[a-z]?)\*\*", re.MULTILINE)
+CHAPTER = r"\d{1,2}(?:\.\d+)*"
+ID = r"[A-Z]+-?\d+[a-z]?"
+NAMED = re.compile(rf"\b([a-z-]+)\.md ((?:{CHAPTER}|{ID})(?:(?:, | and |; |-|\.\.)(?:{CHAPTER}|{ID})(?! ?[a-z%]))*)")
+BARE = re.compile(rf"\(({CHAPTER})(?: BETTER| step \d+)?(?:, (?:{CHAPTER}|{ID})(?: BETTER)?)*\)")
+RANGE = re.compile(rf"({CHAPTER}|{ID})(?:-|\.\.)({CHAPTER}|{ID}|\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Cited:
+    """One citation: where it stands, the documents that may be meant (none: any), and the chapter or id."""
+
+    path: str
+    documents: tuple[str, ...]
+    rule: str
+
+
+def rules() -> Mapping[str, frozenset[str]]:
+    """The chapters and ids of each document."""
+    return {path.stem: frozenset(ITEM.findall(path.read_text(encoding="utf-8"))) for path in RULES.glob("*.md")}
+
+
+KNOWN = rules()
+IDS = frozenset().union(*KNOWN.values())
+FAMILIES = "|".join(
+    sorted({re.sub(r"-?\d+[a-z]?$", "", rule) for rule in IDS if rule[0].isalpha()}, key=len, reverse=True)
+)
+RULE = re.compile(rf"(?<![\w#/.-])(?:{FAMILIES})-?\d+[a-z]?(?![\w-])(?<!A00\d)")
+"""`A002` is the linter's."""
+
+IN_NAME = re.compile(rf"(?:test|and)_((?:{FAMILIES})_?\d+[a-z]?)(?=_)")
+
+
+def tracked(*endings: str) -> Iterator[Path]:
+    """The files of the repository with one of these endings."""
+    names = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    yield from (ROOT / name for name in names if name.endswith(endings) and (ROOT / name).exists())
+
+
+def said(path: Path) -> str:
+    """What a file tells its readers: of Python the docstrings, comments and names of tests, of anything else all."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix != ".py":
+        return re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+    strings = (node.value.value for node in ast.walk(ast.parse(text)) if _is_docstring(node))
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+    return "\n\n".join([*strings, *(token.string for token in tokens if token.type == tokenize.COMMENT)])
+
+
+def _is_docstring(node: ast.AST) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+
+
+def citations(path: str, text: str, names: Iterable[str] = ()) -> Iterator[Cited]:
+    """What a text cites; `names` are those of tests in it."""
+    text = re.sub(r"\s*\n\s*(?=[\w(])", " ", text)
+    named = [(found[1], found[2]) for found in NAMED.finditer(text) if found[1] in KNOWN]
+    documents = tuple(dict.fromkeys(document for document, _ in named))
+    for document, listed in named:
+        for rule in _each(listed):
+            yield Cited(path, () if rule[0].isalpha() else (document,), rule)
+    for found in BARE.finditer(text):
+        chapters = re.findall(rf"(?<![\w.-]){CHAPTER}(?![\w.-])", re.sub(r" step \d+", "", found[0]))
+        if all("." in each for each in chapters) or documents:
+            yield from (Cited(path, documents, chapter) for chapter in chapters)
+    yield from (Cited(path, (), rule) for rule in RULE.findall(text))
+    yield from (Cited(path, (), _unpadded(rule)) for name in names for rule in IN_NAME.findall(name))
+
+
+def _each(listed: str) -> Iterator[str]:
+    for part in re.split(r", | and |; ", listed):
+        found = RANGE.fullmatch(part)
+        yield from (found[1], _completed(found[1], found[2])) if found else (part,)
+
+
+def _completed(first: str, last: str) -> str:
+    """The end of a range such as `CW-4..7`."""
+    prefix = re.match(r"[A-Z]+-?", first)
+    return f"{prefix[0]}{last}" if prefix and last.isdecimal() else last
+
+
+def _unpadded(rule: str) -> str:
+    return rule.replace("_", "-")
+
+
+def all_citations() -> Iterator[Cited]:
+    """Those of the whole repository but the rules themselves."""
+    for path in tracked(".py", ".md", ".toml", ".yaml", ".sh", ".cfg", ".go"):
+        where = str(path.relative_to(ROOT))
+        if path.is_relative_to(RULES) or where.startswith(("manifests/", "bench/peers/", "hack/controlplane/")):
+            continue
+        names = re.findall(r"def (test_\w+)", path.read_text(encoding="utf-8")) if path.suffix == ".py" else ()
+        yield from citations(where, said(path), names)
+
+
+def resolves(cited: Cited) -> bool:
+    """Whether there is an item of that name in a document that may be meant."""
+    documents = cited.documents or tuple(KNOWN)
+    return any(cited.rule in KNOWN[document] for document in documents)
+
+
+def test_every_citation_resolves() -> None:
+    assert [] == sorted({f"{cited.path}: {cited.rule}" for cited in all_citations() if not resolves(cited)})
+
+
+def test_no_rule_is_told_twice() -> None:
+    every = [rule for path in RULES.glob("*.md") for rule in ITEM.findall(path.read_text(encoding="utf-8"))]
+    ids = [rule for rule in every if rule[0].isalpha()]
+    assert [] == sorted({rule for rule in ids if ids.count(rule) > 1})
+
+
+@pytest.mark.parametrize(
+    ("text", "cited"),
+    [
+        ("As lifecycle.md 7.4 says.", ["7.4"]),
+        ("See objects.md 6.7, 7.5-7.8 (F11).", ["6.7", "7.5", "7.8", "F11"]),
+        ("informers-workqueue.md CW-4..7, MET-10", ["CW-4", "CW-7", "MET-10", "CW-4", "MET-10"]),
+        ("Something (lifecycle.md 8.1).\n\nMore (8.3 BETTER, F32).", ["8.1", "8.3", "F32"]),
+        ("A pod of 1.5 GiB (see below) has F of 3.", []),
+    ],
+)
+def test_what_counts_as_a_citation(text: str, cited: list[str]) -> None:
+    assert cited == [each.rule for each in citations("here", text)]
+
+
+def test_what_is_not_there_does_not_resolve() -> None:
+    assert not resolves(Cited("here", ("lifecycle",), "7.99"))
+    assert not resolves(Cited("here", (), "F999"))
+    assert resolves(Cited("here", ("lifecycle",), "7.4"))
