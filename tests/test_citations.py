@@ -1,6 +1,6 @@
 """Every rule and chapter that is cited stands in docs/rules/, so that who has only the repository can look it up.
 
-Cited are ids (`F35`, `WQ-7`), chapters of a document (`lifecycle.md 7.4`, `objects.md 6.7, 7.5-7.8`), and bare chapters
+Cited are ids (`F35`, `WQ-7`), chapters of a document (`lifecycle.md 7.4`, `objects.md 6.7, 7.4-7.6`), and bare chapters
 in parentheses, which are those of a document that the same module names.
 """
 
@@ -64,13 +64,17 @@ def said(path: Path) -> str:
     text = path.read_text(encoding="utf-8")
     if path.suffix != ".py":
         return re.sub(r"```.*?```", "", text, flags=re.DOTALL)
-    strings = (node.value.value for node in ast.walk(ast.parse(text)) if _is_docstring(node))
+    strings = filter(None, map(_docstring, ast.walk(ast.parse(text))))
     tokens = tokenize.generate_tokens(io.StringIO(text).readline)
     return "\n\n".join([*strings, *(token.string for token in tokens if token.type == tokenize.COMMENT)])
 
 
-def _is_docstring(node: ast.AST) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+def _docstring(node: ast.AST) -> str:
+    """A string that stands by itself, also below a constant."""
+    match node:
+        case ast.Expr(value=ast.Constant(value=str(text))):
+            return text
+    return ""
 
 
 def citations(path: str, text: str, names: Iterable[str] = ()) -> Iterator[Cited]:

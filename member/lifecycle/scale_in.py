@@ -54,7 +54,7 @@ def next_lower_replicas(
             replicas = replicas if unfinished else ordinal
         else:
             unfinished.append(left)
-    going = Waiting("ScalingIn", f"next_lower_replicasing from {there} to {wanted} pods")
+    going = Waiting("ScalingIn", f"shrinking from {there} to {wanted} pods")
     return replicas, _joined(unfinished) if unfinished else going
 
 
