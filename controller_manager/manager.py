@@ -18,18 +18,14 @@ from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector,
 from controller_manager.flags import Options
 from controller_manager.health import HealthServer
 from controllers.controller import Controller
-from controllers.key_locks import KeyLocks
-from controllers.metrics import ClusterMetrics, ControllerMetrics
-from controllers.tidbcluster.controller import tidb_cluster_controller
-from controllers.tidbcluster_pod.controller import tidb_cluster_pod_controller
+from controllers.runtime import new_runtime
+from controllers.wiring import tidb_controllers
 from dataplane.clients import DataPlane
 from dataplane.http_transport import HttpTransport
 from informers.detector import InconsistencyDetector, is_switched_on
 from informers.factory import SharedInformerFactory
-from informers.list_watch import Selectors
 from informers.metrics import InformerMetrics
 from informers.reflector import Reflector, log_watch_error
-from kube.apply import Applier
 from kube.config import ClusterConfig
 from kube.connecting import Connection, connect, connect_directly
 from kube.errors import NotFound
@@ -40,14 +36,12 @@ from kube.leases import LeaseLock
 from kube.resources import TIDB_CLUSTERS, Resource
 from kube.rest_metrics import PrometheusObserver, RequestObserver
 from kube.throttle import Rate
-from member.context import Dependencies, FailoverSettings, Settings
-from member.labels import MANAGED_BY, TIDB_OPERATOR
+from member.context import FailoverSettings, Settings
 from ports.clock import Clock
 from ports.fencing import Fence
 from ports.latch import Latch
 from ports.randomness import Randomness
 from ports.stopping import Stop
-from workqueue.metrics import PrometheusQueueMetrics
 from workqueue.timers import Timers
 
 log = structlog.get_logger(__name__)
@@ -87,7 +81,8 @@ class Manager:
         self._elector = self._make_elector()
         observer = PrometheusObserver(self._registry, config.server)
         self._client = self._connect("", self._elector.lease, observer)
-        self._clusters, self._owned, self._infrastructure = self._caches = self._factories()
+        self._informer_metrics = InformerMetrics(self._registry)
+        self._factories: dict[str, SharedInformerFactory] = {}
         self._controllers = self._make_controllers()
         self.health = HealthServer(options.metrics_addr, self._registry)
         self.health.live.add("leader-election", self._election_trouble)
@@ -107,7 +102,7 @@ class Manager:
 
     def _start(self) -> list[threading.Thread]:
         self._recorder.start()
-        for factory in self._caches:
+        for factory in self._factories.values():
             factory.start(self._informers_stop)
         threads = [
             threading.Thread(target=self._timers.run, args=(self._informers_stop,), name="timers"),
@@ -115,7 +110,7 @@ class Manager:
             threading.Thread(target=self._work, name="workers"),
         ]
         if is_switched_on(self._environ):
-            detector = InconsistencyDetector(self._caches, self._clock, self._fail)
+            detector = InconsistencyDetector(tuple(self._factories.values()), self._clock, self._fail)
             threads.append(
                 threading.Thread(target=detector.run, args=(self._informers_stop,), name="inconsistency-detector")
             )
@@ -130,7 +125,7 @@ class Manager:
         if self._work_stop.is_set():
             return
         synced: dict[Resource, bool] = {}
-        for factory in self._caches:
+        for factory in self._factories.values():
             synced |= factory.wait_for_cache_sync(self._work_stop)
         if self._work_stop.is_set():
             return
@@ -161,7 +156,7 @@ class Manager:
         workers.join()
         self._informers_stop.set()
         self._client.transport.close()  # ends a list or the opening of a watch that blocks (TH-12)
-        for factory in self._caches:
+        for factory in self._factories.values():
             factory.shutdown()
         for thread in (timers, *debugging):
             thread.join()
@@ -229,70 +224,46 @@ class Manager:
     def _election_trouble(self) -> str | None:
         return None if self._elector.is_healthy() else "leading, but the lease was not renewed for too long"
 
-    def _factories(self) -> tuple[SharedInformerFactory, SharedInformerFactory, SharedInformerFactory]:
-        """Caches of the custom resources (filtered by --selector), of what is labelled as ours, and of the rest."""
-        options, metrics = self._options, InformerMetrics(self._registry)
-        namespace = "" if options.cluster_scoped else self.namespace
+    def _informers(self, selector: str) -> SharedInformerFactory:
+        """The caches of what a label selector selects, the same at each call."""
+        if selector not in self._factories:
+            self._factories[selector] = self._new_factory(selector)
+        return self._factories[selector]
 
-        def factory(selector: str) -> SharedInformerFactory:
-            def tweak(selectors: Selectors) -> Selectors:
-                return selectors.and_labels(selector)
-
-            return SharedInformerFactory(
-                self._client.client,
-                self._clock,
-                self._randomness,
-                namespace=namespace,
-                default_resync=options.resync_duration,
-                tweak=tweak,
-                metrics=metrics,
-            )
-
-        clusters, owned = factory(options.selector), factory(f"{MANAGED_BY}={TIDB_OPERATOR}")
-        clusters.informer_for(TIDB_CLUSTERS).set_watch_error_handler(_explain_watch_error)
-        return clusters, owned, factory("")
+    def _new_factory(self, selector: str) -> SharedInformerFactory:
+        return SharedInformerFactory(
+            self._client.client,
+            self._clock,
+            self._randomness,
+            namespace="" if self._options.cluster_scoped else self.namespace,
+            default_resync=self._options.resync_duration,
+            tweak=lambda selectors: selectors.and_labels(selector),
+            metrics=self._informer_metrics,
+        )
 
     def _unsynced(self) -> str | None:
-        waiting = [resource for factory in self._caches for resource in factory.unsynced()]
+        waiting = [resource for factory in self._factories.values() for resource in factory.unsynced()]
         return f"not yet read: {', '.join(sorted(map(str, waiting)))}" if waiting else None
 
     def _make_controllers(self) -> tuple[Controller, ...]:
-        client, clock = self._client.client, self._clock
-        applier = Applier(client)
-        dataplane = DataPlane(lambda tls: HttpTransport(self._environ, tls), self._elector.lease, clock)
-        deps, settings = Dependencies(client, applier, dataplane, self._recorder, clock), settings_of(self._options)
-        controller_metrics, queue_metrics = ControllerMetrics(self._registry), PrometheusQueueMetrics(self._registry)
-        key_locks = KeyLocks()
-        clusters = tidb_cluster_controller(
-            self._clusters,
-            self._owned,
-            self._infrastructure,
-            settings,
-            deps,
-            has_status_subresource=lambda: applier.has_status_subresource(TIDB_CLUSTERS),
-            permitted=self._options.permitted,
-            key_locks=key_locks,
+        clusters = self._informers(self._options.selector)
+        clusters.informer_for(TIDB_CLUSTERS).set_watch_error_handler(_explain_watch_error)
+        runtime = new_runtime(
+            client=self._client.client,
+            recorder=self._recorder,
             timers=self._timers,
-            controller_metrics=controller_metrics,
-            cluster_metrics=ClusterMetrics(self._registry),
-            queue_metrics=queue_metrics,
+            informers=self._informers,
+            fence=self._elector.lease,
+            registry=self._registry,
             drain_timeout=self._options.drain_timeout,
         )
-        pods = tidb_cluster_pod_controller(
-            self._clusters,
-            self._owned,
-            self._infrastructure,
-            settings,
-            deps,
-            has_status_subresource=lambda: applier.has_status_subresource(TIDB_CLUSTERS),
+        return tidb_controllers(
+            runtime,
+            DataPlane(lambda tls: HttpTransport(self._environ, tls), runtime.fence, runtime.clock),
+            settings_of(self._options),
+            selector=self._options.selector,
             permitted=self._options.permitted,
-            key_locks=key_locks,
-            timers=self._timers,
-            controller_metrics=controller_metrics,
-            queue_metrics=queue_metrics,
-            drain_timeout=self._options.drain_timeout,
         )
-        return clusters, pods
 
 
 def settings_of(options: Options) -> Settings:

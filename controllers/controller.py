@@ -23,6 +23,7 @@ import structlog
 from structlog.contextvars import bound_contextvars
 
 from controllers.active_syncs import ActiveSyncs
+from controllers.enqueueing import Enqueue
 from controllers.errors import find_requeue, is_ignorable, sentence
 from controllers.metrics import SyncMetrics, SyncOutcome
 from ports.clock import Clock
@@ -79,6 +80,11 @@ class Controller:
         self._slow_lane: SimpleQueue[str | None] = SimpleQueue()
         self._running = ActiveSyncs(clock)
         self._stop = Stop()
+
+    @property
+    def enqueue(self) -> Enqueue:
+        """Where event handlers add keys."""
+        return self._queue.add
 
     def run(self, workers: int, stop: Stop) -> bool:
         """Work with `workers` threads until stopped, then let the running syncs finish; return whether they did.

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 from prometheus_client import Counter, Gauge, Histogram, disable_created_metrics
 from prometheus_client.core import GaugeMetricFamily, Metric, UntypedMetricFamily
@@ -113,6 +113,35 @@ class SyncMetrics:
     def record_throttled(self, _seconds: float) -> None:
         """Count a retry that had to wait for the shared bucket (RL-9)."""
         self.throttled.inc()
+
+
+class ObjectMetrics(Protocol):
+    """Series of single objects of a kind."""
+
+    def set_spec_replicas(self, namespace: str, name: str, component: str, replicas: int) -> None:
+        """How many replicas the spec of an object asks for."""
+
+    def count_update_error(self, namespace: str, name: str, component: str) -> None:
+        """A stage of an object's reconcile failed; `component` is the stage."""
+
+    def forget(self, namespace: str, name: str) -> None:
+        """Drop every series of an object."""
+
+
+class NoObjectMetrics:
+    """For kinds without series of their own."""
+
+    def set_spec_replicas(self, namespace: str, name: str, component: str, replicas: int) -> None:
+        """Nothing."""
+
+    def count_update_error(self, namespace: str, name: str, component: str) -> None:
+        """Nothing."""
+
+    def forget(self, namespace: str, name: str) -> None:
+        """Nothing."""
+
+
+NO_OBJECT_METRICS = NoObjectMetrics()
 
 
 class ClusterMetrics(Collector):

@@ -67,13 +67,15 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Dependencies:
-    """The ways to the outside."""
+    """What stages work with: the ways to the outside, the caches, and what the process was told."""
 
     client: Client
     applier: Applier
     dataplane: DataPlane
     recorder: EventRecorder
     clock: Clock
+    settings: Settings
+    listers: Listers
 
 
 @dataclass(slots=True)
@@ -90,8 +92,6 @@ class ReconcileContext:
 
     owner: Object
     tc: TidbCluster
-    listers: Listers
-    settings: Settings
     deps: Dependencies
     observations: dict[str, Outcome] = field(default_factory=dict)
     outcomes: dict[str, Outcome] = field(default_factory=dict)
@@ -102,6 +102,16 @@ class ReconcileContext:
     tls: TlsMaterial | None = field(default=None, repr=False)
     pd_url: str = ""
     unstarted_pd_members: bool = False
+
+    @property
+    def listers(self) -> Listers:
+        """The caches that stages read."""
+        return self.deps.listers
+
+    @property
+    def settings(self) -> Settings:
+        """What the process was told at its start."""
+        return self.deps.settings
 
     @property
     def status(self) -> TidbClusterStatus:

@@ -7,6 +7,7 @@ seconds unseen, and a cluster that is ill for a day must not cost PD two reconci
 from datetime import datetime
 
 from apis import predicates
+from apis.times import parse_time
 from member.context import ReconcileContext
 
 _SOONEST = 0.5
@@ -46,7 +47,5 @@ def look_on_progress(begun: int, left: int, age: float) -> float:
 
 def seconds_since(since: str, now: datetime) -> float:
     """The age of an RFC 3339 time; 0 for what is none."""
-    try:
-        return (now - datetime.fromisoformat(since)).total_seconds()
-    except ValueError:
-        return 0.0
+    begun = parse_time(since)
+    return (now - begun).total_seconds() if begun else 0.0

@@ -11,10 +11,10 @@ from apis.component_statuses import TiFlashStatus, TiKVStatus
 from apis.components import component_names
 from apis.shared import TiKVStore
 from apis.tidbcluster import TidbCluster
+from apis.times import parse_time, stamp
 from kube.objects import Object
 from member import labels
 from member.labels import base_labels
-from member.observed.status import stamp
 from meta.marking import Marks
 
 IDS = (labels.CLUSTER_ID, labels.MEMBER_ID, labels.STORE_ID)
@@ -51,7 +51,8 @@ def is_about_to_join(pod: Object, marks: Marks, now: datetime) -> bool:
     own = _own_id(meta.labels.get(labels.COMPONENT, ""))
     if own in marks.labels or any(key in meta.labels for key in IDS) or not meta.creation_timestamp:
         return False
-    return (now - datetime.fromisoformat(meta.creation_timestamp)).total_seconds() < _JOINING
+    created = parse_time(meta.creation_timestamp)
+    return created is not None and (now - created).total_seconds() < _JOINING
 
 
 def _own_id(kind: str) -> str:

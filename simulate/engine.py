@@ -197,6 +197,7 @@ class Engine:
             wait=self._wait,
             at=at,
             settings=self.settings,
+            on_defect=self._on_defect,
         )
         if self._interleaver is not None:
             self._interleaver.add(name, self._loops(name, operator))
@@ -356,6 +357,10 @@ class Engine:
     def _start_again(self, name: str) -> None:
         if name not in self.operators:
             self.start_operator(name)
+
+    def _on_defect(self, stage: str, error: Exception) -> None:
+        """A stage raised what nobody expects; the sync goes on (O7)."""
+        self.judge.blame("O7", f"stage {stage} raised {type(error).__name__}: {error}")
 
     def _watched(self, name: str, sync: Sync) -> Sync:
         """A sync whose beginning is noted, and whose defects are told to the judge (O7)."""

@@ -11,29 +11,26 @@ from datetime import datetime
 from prometheus_client import CollectorRegistry
 
 from controllers.controller import Sync
-from controllers.key_locks import KeyLocks
-from controllers.metrics import ClusterMetrics, ControllerMetrics
-from controllers.tidbcluster.controller import tidb_cluster_controller
-from controllers.tidbcluster_pod.controller import tidb_cluster_pod_controller
+from controllers.runtime import new_runtime
+from controllers.stages import OnDefect
+from controllers.wiring import tidb_controllers
 from dataplane.clients import DataPlane
 from dataplane.tls import TlsMaterial, client_context
-from kube.apply import Applier
 from kube.client import Client
 from kube.events import EventRecorder
 from kube.resources import NODES, PERSISTENT_VOLUMES, STORAGE_CLASSES, TIDB_CLUSTERS, Resource
 from kube.retrying import RetryingTransport
 from kube.throttle import Rate, Throttle
-from member.context import Dependencies, Settings
-from member.labels import MANAGED_BY, TIDB_OPERATOR
+from member.context import Settings
 from ports.clock import Clock, FakeClock
 from ports.fencing import OpenFence
 from ports.randomness import SeededRandomness
 from ports.stopping import Stop
 from ports.transport import ByteStream, Request, Response, Transport
+from sandbox.apiserver import ApiServer
 from sandbox.stage import Restless
 from sandbox.world import World
-from simulate.caches import Caches
-from workqueue.metrics import PrometheusQueueMetrics
+from simulate.caches import Cache, Caches
 from workqueue.timers import Timers
 
 USER = "system:serviceaccount:tidb-admin:tidb-controller-manager"
@@ -99,6 +96,26 @@ class _Waiting:
             condition.acquire()
 
 
+class _Informers:
+    """The caches of every selection, made when first asked for."""
+
+    def __init__(self, server: ApiServer, at: int | None) -> None:
+        self._server = server
+        self._at = at
+        self._selections: dict[str, Caches] = {}
+
+    def selected_by(self, selector: str) -> Caches:
+        """The caches of what a selector of the form `label=value` selects; of everything when it is empty."""
+        if selector not in self._selections:
+            label, _, value = selector.partition("=")
+            self._selections[selector] = Caches(self._server, {label: value} if label else {}, self._at)
+        return self._selections[selector]
+
+    def caches(self) -> dict[Resource, Cache]:
+        """All of them: no resource is in two selections."""
+        return {resource: cache for each in self._selections.values() for resource, cache in each.all().items()}
+
+
 def _as_it_is(sync: Sync) -> Sync:
     return sync
 
@@ -123,11 +140,12 @@ class Operator:
         at: int | None = None,
         settings: Settings = SETTINGS,
         permitted: Collection[Resource] = CLUSTER_SCOPED,
+        on_defect: OnDefect = lambda _stage, _error: None,
     ) -> None:
         """`watched` is put around every sync; `at` is the version that the caches begin with, None for the newest.
 
         `wait` lets time pass for who may not go on yet; by default the world goes on meanwhile. `permitted`: the
-        cluster-scoped resources that it may read.
+        cluster-scoped resources that it may read. `on_defect`: see `Runtime`.
         """
         self._world = world
         self.clock = _Waiting(clock, wait or world.advance)
@@ -136,47 +154,24 @@ class Operator:
         self.recorder = EventRecorder(of_events, self.clock, SeededRandomness(seed))
         self.registry = CollectorRegistry()
         self.timers = Timers(self.clock)
-        clusters = Caches(world.server, {}, at)
-        owned = Caches(world.server, {MANAGED_BY: TIDB_OPERATOR}, at)
-        infrastructure = Caches(world.server, {}, at)
-        applier, key_locks = Applier(client), KeyLocks()
-        deps = Dependencies(
-            client, applier, DataPlane(self._dataplane_with, OpenFence(), self.clock), self.recorder, self.clock
-        )
-        controller_metrics, queue_metrics = ControllerMetrics(self.registry), PrometheusQueueMetrics(self.registry)
-        self._controller = tidb_cluster_controller(
-            clusters,
-            owned,
-            infrastructure,
-            settings,
-            deps,
-            has_status_subresource=lambda: applier.has_status_subresource(TIDB_CLUSTERS),
-            permitted=permitted,
-            key_locks=key_locks,
+        informers = _Informers(world.server, at)
+        runtime = new_runtime(
+            client=client,
+            recorder=self.recorder,
             timers=self.timers,
-            controller_metrics=controller_metrics,
-            cluster_metrics=ClusterMetrics(self.registry),
-            queue_metrics=queue_metrics,
+            informers=informers.selected_by,
+            fence=OpenFence(),
+            registry=self.registry,
             drain_timeout=0.0,
+            on_defect=on_defect,
         )
-        self._pods_controller = tidb_cluster_pod_controller(
-            clusters,
-            owned,
-            infrastructure,
-            settings,
-            deps,
-            has_status_subresource=lambda: applier.has_status_subresource(TIDB_CLUSTERS),
-            permitted=permitted,
-            key_locks=key_locks,
-            timers=self.timers,
-            controller_metrics=controller_metrics,
-            queue_metrics=queue_metrics,
-            drain_timeout=0.0,
+        data_plane = DataPlane(self._dataplane_with, runtime.fence, self.clock)
+        self._controller, self._pods_controller = tidb_controllers(
+            runtime, data_plane, settings, selector="", permitted=permitted
         )
         self.sync = self._controller.sync = watched(self._controller.sync)
         self._pods_controller.sync = watched(self._pods_controller.sync)
-        self._caches = [*clusters.all().values(), *owned.all().values(), *infrastructure.all().values()]
-        self.caches = infrastructure.all() | owned.all() | clusters.all()
+        self.caches = informers.caches()
         self._seen = -1
         self.timers.call_at(clock.now() + RESYNC, self._resync)
 
@@ -207,7 +202,7 @@ class Operator:
         version = self._world.server.storage.version
         if version != self._seen:
             self._seen = version
-            for cache in self._caches:
+            for cache in self.caches.values():
                 cache.look()
 
     def look_again(self) -> None:

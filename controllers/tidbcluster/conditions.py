@@ -2,10 +2,7 @@
 
 Ready is v1.6's, reason by reason (lifecycle.md 2.3), and better in two points: a status left from a failed
 observation is unknown, not good (F7), and the message goes on with Progressing's, since `kubectl get tc -o wide`
-shows it as Status. Progressing is ours:
-
-    True     the operator is at work or waits for something that is under way
-    False    the cluster is as its spec wants it (reason `Done`), or the operator can't go on without the user
+shows it as Status. For Progressing see `controllers.conditions`. Components have both as well.
 """
 
 from collections.abc import Mapping
@@ -14,15 +11,21 @@ from datetime import datetime
 from apis.accessor import workloads
 from apis.components import component_type
 from apis.predicates import all_members_ready, status_of
-from apis.tidbcluster import TidbCluster, TidbClusterCondition
-from member.outcome import DONE, Done, Failed, Outcome, Refused, Waiting
+from apis.tidbcluster import TidbCluster
+from controllers.conditions import PROGRESSING, READY, ConditionValue, progressing, with_condition
+from member.context import ReconcileContext
+from member.outcome import DONE, Failed, Waiting
 
-READY = "Ready"
-PROGRESSING = "Progressing"
+
+def conditions(ctx: ReconcileContext, now: datetime) -> Mapping[str, ConditionValue]:
+    """The conditions of the cluster; those of its components are set in the working copy of the status."""
+    _set_component_conditions(ctx, now)
+    news = progressing(ctx.outcomes)
+    return {PROGRESSING: news, READY: with_story(ready(ctx.tc), news)}
 
 
-def ready(tc: TidbCluster) -> tuple[bool, str, str]:
-    """Whether the cluster serves, with reason and message; `tc.status` is what this reconcile observed."""
+def ready(tc: TidbCluster) -> ConditionValue:
+    """Whether the cluster serves; `tc.status` is what this reconcile observed."""
     revisions = [status.stateful_set or {} for each in workloads(tc) if (status := status_of(tc, each.name))]
     if any(each.get("currentRevision") != each.get("updateRevision") for each in revisions):
         return False, "StatefulSetNotUpToDate", "Statefulset(s) are in progress"
@@ -31,8 +34,8 @@ def ready(tc: TidbCluster) -> tuple[bool, str, str]:
     return component_ready(tc, unready) if unready else (True, READY, "TiDB cluster is fully up and running")
 
 
-def component_ready(tc: TidbCluster, component: str) -> tuple[bool, str, str]:
-    """Whether a component that the spec has serves, with reason and message."""
+def component_ready(tc: TidbCluster, component: str) -> ConditionValue:
+    """Whether a component that the spec has serves."""
     if all_members_ready(tc, component):
         return True, READY, "all requested replicas are serving"
     unready = component_type(component).unready
@@ -41,42 +44,17 @@ def component_ready(tc: TidbCluster, component: str) -> tuple[bool, str, str]:
     return False, unready.reason, unready.message
 
 
-def with_story(value: tuple[bool, str, str], news: tuple[bool, str, str]) -> tuple[bool, str, str]:
+def with_story(value: ConditionValue, news: ConditionValue) -> ConditionValue:
     """A readiness whose message goes on with what is being done, where something is."""
     holds, reason, message = value
     return value if news[1] == DONE else (holds, reason, f"{message}; {news[2]}")
 
 
-def progressing(outcomes: Mapping[str, Outcome]) -> tuple[bool, str, str]:
-    """What the operator is doing: the first stage that needs the user, else the first that is not done."""
-    for kind in (Refused, Failed, Waiting):
-        for stage, outcome in outcomes.items():
-            if not isinstance(outcome, Done) and isinstance(outcome, kind):
-                return kind is not Refused, outcome.reason, f"{stage}: {outcome.message}"
-    if resting := {stage: outcome for stage, outcome in outcomes.items() if outcome.reason != DONE}:
-        first = next(iter(resting.values()))
-        return False, first.reason, f"{', '.join(resting)}: {first.message}"
-    return False, DONE, "everything is as the spec wants it"
-
-
-def with_condition(
-    conditions: list[TidbClusterCondition], kind: str, value: tuple[bool, str, str], now: datetime
-) -> list[TidbClusterCondition]:
-    """The conditions with one of them set; times move only when status, or else reason or message, change."""
-    holds, reason, message = value
-    status = "True" if holds else "False"
-    stamp = now.strftime("%Y-%m-%dT%H:%M:%SZ")
-    old = next((c for c in conditions if c.type == kind), None)
-    if old and (old.status, old.reason, old.message) == (status, reason, message):
-        return conditions
-    new = TidbClusterCondition(
-        type=kind,
-        status=status,
-        reason=reason,
-        message=message,
-        last_update_time=stamp,
-        last_transition_time=old.last_transition_time if old and old.status == status else stamp,
-    )
-    if old is None:
-        return [*conditions, new]
-    return [new if c is old else c for c in conditions]
+def _set_component_conditions(ctx: ReconcileContext, now: datetime) -> None:
+    for name in (each.name for each in workloads(ctx.tc)):
+        outcome, part = ctx.outcomes.get(name), status_of(ctx.tc, name)
+        if outcome is None or part is None:
+            continue
+        news = (isinstance(outcome, Waiting | Failed), outcome.reason, outcome.message)
+        changed = with_condition(part.conditions, PROGRESSING, news, now)
+        part.conditions = with_condition(changed, READY, component_ready(ctx.tc, name), now)

@@ -1,6 +1,7 @@
-"""CommandEvents what becomes of commands: as events of the TidbCluster, each turn of things once."""
+"""Reports what becomes of commands: as events of the TidbCluster, each turn of things once."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import structlog
 
@@ -11,39 +12,34 @@ from member.outcome import DONE, Failed, Outcome, Refused
 log = structlog.get_logger(__name__)
 
 
-class CommandEvents:
-    """What was told of each pod last."""
+@dataclass(slots=True)
+class PodMemory:
+    """What is remembered of one pod.
 
-    def __init__(self, recorder: EventRecorder) -> None:
-        self._recorder = recorder
-        self._reasons: dict[str, tuple[str, str]] = {}
-        self._warnings: dict[str, tuple[str, ...]] = {}
+    `reported` is the UID of the pod and the reason reported last, `warned` its UID and the problems warned of.
+    `is_silent`: servers that its command needs did not answer in time.
+    """
 
-    def outcome(self, cluster: Object, key: str, uid: str, outcome: Outcome) -> None:
-        """Tell how the command of a pod, known by `uid`, stands, unless it stands as it did."""
-        if outcome.reason == DONE:
-            self._reasons.pop(key, None)
-            return
-        if self._reasons.get(key) == (uid, outcome.reason):
-            return
-        self._reasons[key] = uid, outcome.reason
+    reported: tuple[str, str] | None = None
+    warned: tuple[str, ...] = ()
+    is_silent: bool = False
+
+
+def report(recorder: EventRecorder, memory: PodMemory, cluster: Object, uid: str, outcome: Outcome) -> None:
+    """Say how the command of a pod, known by `uid`, stands, unless it stands as it did."""
+    news = None if outcome.reason == DONE else (uid, outcome.reason)
+    if news is not None and news != memory.reported:
         log.info("pod command", reason=outcome.reason, message=outcome.message)
         kind = WARNING if isinstance(outcome, Refused | Failed) else NORMAL
-        self._recorder.event(cluster, kind, outcome.reason, outcome.message)
+        recorder.event(cluster, kind, outcome.reason, outcome.message)
+    memory.reported = news
 
-    def unknown(self, cluster: Object, key: str, uid: str, problems: Sequence[str]) -> None:
-        """Warn of annotations that are no commands."""
-        if not problems:
-            self._warnings.pop(key, None)
-            return
-        if self._warnings.get(key) == (uid, *problems):
-            return
-        self._warnings[key] = uid, *problems
+
+def warn(recorder: EventRecorder, memory: PodMemory, cluster: Object, uid: str, problems: Sequence[str]) -> None:
+    """Warn of annotations that are no commands, once."""
+    news = (uid, *problems) if problems else ()
+    if news != memory.warned:
         for problem in problems:
             log.warning("not a command", problem=problem)
-            self._recorder.event(cluster, WARNING, "UnknownCommand", problem)
-
-    def forget(self, key: str) -> None:
-        """Drop what is known of a pod that is told nothing any more."""
-        self._reasons.pop(key, None)
-        self._warnings.pop(key, None)
+            recorder.event(cluster, WARNING, "UnknownCommand", problem)
+    memory.warned = news

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from apis.components import component_names, component_type
+from apis.times import parse_time
 from kube.objects import Object
 from member import labels
 
@@ -53,11 +54,8 @@ def expired(pod: Object, key: str, now: datetime) -> bool:
     text = pod.metadata.annotations.get(key)
     if text is None:
         return False
-    try:
-        end = datetime.fromisoformat(text)
-    except ValueError:
-        return True
-    return end.tzinfo is None or end < now
+    end = parse_time(text)
+    return end is None or end < now
 
 
 def _asked(pod: Object) -> list[tuple[str, str, frozenset[str]]]:

@@ -9,6 +9,7 @@ from datetime import datetime
 
 from apis.component_statuses import PDFailureMember
 from apis.shared import TiKVFailureStore
+from apis.times import parse_time
 from kube.deletion import Destroyer, LiveObject
 from kube.errors import NotFound
 from kube.events import WARNING
@@ -72,10 +73,11 @@ def successor_has_time(ctx: ReconcileContext, component: str, record: Record) ->
     if not record.host_down:
         return None
     pod = next((each for each in pods_of(ctx, component) if each.metadata.name == record.pod_name), None)
-    if pod is None or not _is_after(pod.metadata.creation_timestamp, record):
+    created = parse_time((pod and pod.metadata.creation_timestamp) or "")
+    if created is None or not _is_after(created, record):
         what = f"the host of {record.pod_name} is down: waiting until the pod is made anew elsewhere"
         return Waiting("HostDown", what, next_look(ctx, component))
-    age = (ctx.deps.clock.wall() - datetime.fromisoformat(pod.metadata.creation_timestamp or "")).total_seconds()
+    age = (ctx.deps.clock.wall() - created).total_seconds()
     if age > _SUCCESSOR_TIME:
         return None
     what = f"{record.pod_name} was made anew after its host went down; it has 10 min to bring its member back"
@@ -104,7 +106,10 @@ def _force(ctx: ReconcileContext, component: str, record: Record) -> Waiting | N
     """Delete the pod of a machine that is gone, once: its successor is younger than the record."""
     destroyer = Destroyer(ctx.deps.client)
     found = destroyer.observe(PODS, record.pod_name, ctx.namespace)
-    if found is None or _is_after(found.object.metadata.creation_timestamp, record) or not _node_is_lost(ctx, found):
+    if found is None:
+        return None
+    created = parse_time(found.object.metadata.creation_timestamp or "")
+    if created is None or _is_after(created, record) or not _node_is_lost(ctx, found):
         return None
     destroyer.delete(found, propagation="Background", grace_period_seconds=0)
     what = f"{record.pod_name} was deleted by force: its node is gone"
@@ -129,6 +134,7 @@ def _cached_node(ctx: ReconcileContext, pod: Pod) -> Node | None:
     return node.decode_as(Node) if node else None
 
 
-def _is_after(created: str | None, record: Record) -> bool:
+def _is_after(created: datetime, record: Record) -> bool:
     """Whether a pod was made after its record; times are whole seconds, and a record is never made for a new pod."""
-    return datetime.fromisoformat(created or "") >= datetime.fromisoformat(record.created_at or "")
+    recorded = parse_time(record.created_at or "")
+    return recorded is not None and created >= recorded

@@ -15,6 +15,7 @@ from apis.components import component_names
 from apis.decoding import decode
 from apis.ordinals import desired_ordinals
 from apis.tidbcluster import TidbCluster, TidbClusterStatus
+from apis.times import stamp
 from kube.deletion import Destroyer, LiveObject
 from kube.errors import NotFound
 from kube.events import NORMAL, WARNING
@@ -28,7 +29,6 @@ from member.labels import CLEAR_FAILURE_RECORDS
 from member.lifecycle.pod_removal import claims_of_templates
 from member.naming import ordinal_of, pod_name
 from member.observed.pods import Pod, pods_of
-from member.observed.status import stamp
 from member.outcome import Done, Outcome, Refused, Waiting
 from member.polling import next_look
 

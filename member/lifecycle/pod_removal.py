@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
+from apis.times import parse_time, stamp
 from kube.errors import NotFound
 from kube.objects import Json, Object
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, Resource
 from member.context import ReconcileContext
 from member.labels import PVC_DEFER_DELETING, SCALE_IN_TIME, STORE_ID
 from member.naming import pod_name, pvc_name
-from member.observed.status import stamp
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class PodRemoval:
     def since(self) -> datetime | None:
         """When it was noted that the pod leaves."""
         texts = (carrier.metadata.annotations.get(SCALE_IN_TIME, "") for _, carrier in self._carriers())
-        return min((time for time in map(_time, texts) if time), default=None)
+        return min((time for time in map(parse_time, texts) if time), default=None)
 
     @property
     def store_id(self) -> int | None:
@@ -115,11 +115,4 @@ def _get(ctx: ReconcileContext, resource: Resource, name: str) -> Object | None:
     try:
         return ctx.deps.client.get(resource, name, ctx.namespace)
     except NotFound:
-        return None
-
-
-def _time(text: str) -> datetime | None:
-    try:
-        return datetime.fromisoformat(text)
-    except ValueError:
         return None

@@ -11,6 +11,7 @@ from apis import predicates
 from apis.components import component_type
 from apis.ordinals import desired_replicas
 from apis.shared import ComponentStatus, Json
+from apis.times import stamp
 from kube.objects import Object
 from member import labels
 from member.context import ReconcileContext
@@ -88,34 +89,10 @@ def image_of(live: Json, container: str) -> str:
     return next((c.get("image", "") for c in containers if c["name"] == container), "")
 
 
-def stamp(now: datetime) -> str:
-    """A time as status fields hold it."""
-    return now.strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
 def transition_time(old: object, same: bool, now: datetime) -> str:
     """When the state of a member last moved: the recorded time while it is the same, else now."""
     recorded = getattr(old, "last_transition_time", None)
     return recorded if same and recorded else stamp(now)
-
-
-def with_component_condition(
-    conditions: Sequence[Json], kind: str, value: tuple[bool, str, str], now: datetime
-) -> list[Json]:
-    """A component's conditions with one of them set (meta/v1 Condition); its time moves when its status moves.
-
-    `value`: whether it holds, the reason, the message.
-    """
-    holds, reason, message = value
-    status = "True" if holds else "False"
-    old = next((c for c in conditions if c.get("type") == kind), None)
-    if old and (old["status"], old["reason"], old["message"]) == (status, reason, message):
-        return list(conditions)
-    since = old["lastTransitionTime"] if old and old["status"] == status else stamp(now)
-    new = {"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": since}
-    if old is None:
-        return [*conditions, new]
-    return [new if c is old else c for c in conditions]
 
 
 def observe_pods(

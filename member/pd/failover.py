@@ -13,6 +13,7 @@ from typing import TypeAlias
 from apis import predicates
 from apis.component_statuses import PDFailureMember, PDStatus
 from apis.shared import PDMember
+from apis.times import stamp
 from dataplane.pd import Health
 from member import api_clients
 from member.context import ReconcileContext
@@ -39,7 +40,6 @@ from member.failover.steps import (
 from member.failover.witnesses import Failing, desired_pods, failing, is_cut_off
 from member.naming import pd_member_name
 from member.observed.pods import Pod, pods_of
-from member.observed.status import stamp
 from member.outcome import Done, Outcome, Refused, Waiting
 from member.polling import next_look
 

@@ -7,6 +7,7 @@ from apis.component_statuses import PDStatus
 from apis.identity import is_given_up
 from apis.ordinals import desired_replicas
 from apis.shared import PDMember, UnjoinedMember
+from apis.times import stamp
 from dataplane.errors import BadTlsMaterial, DataPlaneError, Unavailable
 from dataplane.pd import Health, PDClient
 from kube.objects import Object
@@ -15,7 +16,7 @@ from member.context import ReconcileContext
 from member.naming import address_book, pd_member_name
 from member.observed.claims import claims_of
 from member.observed.pods import ready_pods
-from member.observed.status import observe_pods, stamp, transition_time
+from member.observed.status import observe_pods, transition_time
 from member.outcome import Done, Failed, Outcome, Refused, Waiting
 from member.pd.failover import ignored_pods
 from member.polling import next_look

@@ -520,7 +520,12 @@ _ERRORS: Mapping[str, Reason] = {
         "Correct what the message names in the spec; quotas and admission webhooks answer so, too.",
     ),
     "TooManyRequests": _kubernetes("The API server sheds load.", "Look who overloads it."),
-    "InternalError": _kubernetes("The API server, or a webhook that it asks, failed."),
+    "InternalError": _kubernetes(
+        "The API server, or a webhook that it asks, failed. Where the message says `internal error`, the "
+        "operator itself has a defect, and the message names the exception.",
+        "If it stays: report a defect of the operator together with the stack trace in its log; for the API server, "
+        "look at its log and at those of its webhooks.",
+    ),
     "ServerTimeout": _kubernetes("The API server gave up waiting, perhaps for etcd."),
     "TransportError": _kubernetes("A request to the API server got no answer."),
     "ConnectionRefused": _kubernetes("Nobody listens at the API server's address."),

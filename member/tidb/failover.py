@@ -5,6 +5,7 @@ A pod that can't be scheduled is not replaced: another one would fare no better.
 """
 
 from apis.component_statuses import TiDBFailureMember
+from apis.times import stamp
 from kube.objects import Object
 from member.context import ReconcileContext
 from member.failover.steps import (
@@ -22,7 +23,6 @@ from member.failover.steps import (
 )
 from member.failover.witnesses import Failing, desired_pods, failing, is_cut_off
 from member.observed.pods import Pod, pods_of
-from member.observed.status import stamp
 from member.outcome import Done, Outcome, Waiting
 
 

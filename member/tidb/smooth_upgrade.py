@@ -11,13 +11,14 @@ from apis import predicates
 from apis.images import NEWEST, order, version_of
 from apis.ordinals import desired_ordinals
 from apis.tidbcluster import TidbCluster
+from apis.times import stamp
 from dataplane.tidb import TiDBClient
 from kube.objects import Json
 from kube.resources import TIDB_CLUSTERS
 from member import api_clients, labels
 from member.context import ReconcileContext
 from member.naming import pod_name
-from member.observed.status import image_of, is_rolling, stamp
+from member.observed.status import image_of, is_rolling
 from member.outcome import Waiting
 from member.polling import next_look
 

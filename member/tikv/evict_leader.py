@@ -8,6 +8,7 @@ from apis import pod_commands
 from apis.component_statuses import EvictLeaderStatus
 from apis.ordinals import desired_ordinals
 from apis.pod_commands import DELETE_POD, NONE
+from apis.times import stamp
 from dataplane.pd import PDClient, Store
 from kube.deletion import Destroyer
 from kube.objects import Object
@@ -19,7 +20,6 @@ from member.commands.restarting import restart
 from member.context import ReconcileContext
 from member.naming import ordinal_of, pod_name
 from member.observed.pods import Pod
-from member.observed.status import stamp
 from member.outcome import Done, Failed, Outcome, Refused, Waiting
 from member.tikv.failover import ignored_pods
 from member.tikv.stores import not_up, own_stores

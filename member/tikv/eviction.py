@@ -7,11 +7,12 @@ A scheduler without a mark of ours is somebody else's (F16).
 """
 
 from collections.abc import Iterator, Mapping
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from apis import duration, pod_commands
 from apis.ordinals import desired_replicas
 from apis.shared import TiKVStore
+from apis.times import parse_time, stamp
 from dataplane.errors import DataPlaneError
 from kube.events import WARNING
 from kube.objects import Object
@@ -21,7 +22,6 @@ from member.context import ReconcileContext
 from member.lifecycle.rolling import is_available
 from member.naming import ordinal_of
 from member.observed.pods import Pod, pods_of
-from member.observed.status import stamp
 from member.outcome import Waiting
 from member.polling import look_after, look_on_progress
 
@@ -48,7 +48,7 @@ def evict(ctx: ReconcileContext, pod: Object, store: TiKVStore) -> Waiting | Non
         # this mark outlives the pod, so it must be stored before there is a scheduler
         store.leader_count_before_upgrade = store.leader_count
         return Waiting("EvictingLeaders", _sentence(pod, store, ""), look_after(0.0))
-    begun = _time(pod.metadata.annotations.get(labels.EVICT_LEADER_BEGIN_TIME, ""))
+    begun = parse_time(pod.metadata.annotations.get(labels.EVICT_LEADER_BEGIN_TIME, ""))
     if begun is not None and begun + timedelta(seconds=limit) < clock.wall():
         # before anything is read that may not be readable (F18)
         what = f"{_sentence(pod, store, '')}: {limit:.0f} s are over, it is restarted nevertheless"
@@ -110,7 +110,7 @@ def _owed(ctx: ReconcileContext) -> Iterator[tuple[Object, TiKVStore]]:
 def _end(ctx: ReconcileContext, pod: Object, store: TiKVStore) -> Waiting | None:
     """Let the leaders come back, and forget that they were away when enough of them are there."""
     annotations, now = pod.metadata.annotations, ctx.deps.clock.wall()
-    ended = _time(annotations.get(labels.TIKV_EVICT_LEADER_END_AT, ""))
+    ended = parse_time(annotations.get(labels.TIKV_EVICT_LEADER_END_AT, ""))
     if ended is None or labels.EVICT_LEADER_BEGIN_TIME in annotations:
         api_clients.pd(ctx).end_evict_leaders(int(store.id))
         ended = now
@@ -141,15 +141,6 @@ def _mark(ctx: ReconcileContext, pod: Object, marks: Mapping[str, str]) -> None:
     identity = {"name": meta.name, "namespace": meta.namespace}
     desired = {"apiVersion": "v1", "kind": "Pod", "metadata": identity | {"annotations": dict(marks)}}
     ctx.deps.applier.apply(PODS, desired, pod, applied={"metadata": {"annotations": before}})
-
-
-def _time(text: str) -> datetime | None:
-    """The time that an annotation holds; None when it holds none that can be read."""
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return found if found.tzinfo else None
 
 
 def _sentence(pod: Object, store: TiKVStore, end: str) -> str:

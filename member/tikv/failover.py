@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from apis.component_statuses import TiKVStatus
 from apis.shared import TiKVFailureStore, TiKVStore
+from apis.times import stamp
 from dataplane.pd import DISCONNECTED, DOWN, UP
 from member import api_clients
 from member.context import ReconcileContext
@@ -32,7 +33,6 @@ from member.failover.steps import (
     uncounted,
 )
 from member.failover.witnesses import Failing, desired_pods, failing, is_cut_off
-from member.observed.status import stamp
 from member.outcome import Done, Outcome, Waiting
 from member.polling import next_look
 

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import TypeAlias
 
 from apis import predicates
+from apis.times import parse_time
 from dataplane.errors import Conflict, NotBootstrapped
 from dataplane.pd import DOWN, OFFLINE, UP, PDClient, Store
 from member import api_clients
@@ -143,8 +144,9 @@ def _unregistered(removal: PodRemoval) -> Evidence | Waiting:
     if pod is not None and pod.status.phase == "Running":
         removal.note()
         since = removal.since or ctx.deps.clock.wall()
-        if removal.pod and not pod.is_ready and removal.pod.metadata.creation_timestamp:
-            since = min(since, datetime.fromisoformat(removal.pod.metadata.creation_timestamp))
+        created = parse_time((removal.pod and removal.pod.metadata.creation_timestamp) or "")
+        if created and not pod.is_ready:
+            since = min(since, created)
         left = _REGISTRATION - _age(ctx, since)
         if left > 0:
             what = f"{removal.name} runs but has no store; it goes unless one registers within {left:.0f} s"

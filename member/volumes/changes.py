@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from apis import predicates
 from apis.accessor import Component, workloads
+from apis.times import stamp
 from kube.errors import ApiError
 from kube.objects import Json, Object
 from kube.resources import PERSISTENT_VOLUME_CLAIMS
@@ -21,7 +22,6 @@ from member.lifecycle.recreation import release
 from member.naming import pod_name, pvc_name
 from member.objects.volumes import HasStorage
 from member.observed.claims import Claim
-from member.observed.status import stamp
 from member.observed.volumes import desired_templates, desired_volumes
 from member.outcome import Done, Outcome, Refused, Waiting
 from member.polling import look_again

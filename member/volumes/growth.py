@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import TypeAlias
 
 from apis.quantity import parse
+from apis.times import parse_time
 
 _MINIMUM_WAIT = 60.0
 """Seconds between two changes of one claim; storage providers limit how often a volume may change."""
@@ -142,7 +143,5 @@ def _number(revision: str) -> int:
 
 
 def _age(since: str, now: datetime) -> float:
-    try:
-        return (now - datetime.fromisoformat(since)).total_seconds()
-    except ValueError:
-        return _MINIMUM_WAIT
+    begun = parse_time(since)
+    return (now - begun).total_seconds() if begun else _MINIMUM_WAIT

@@ -1,8 +1,8 @@
 """Quorum and availability: what is restarted or removed, and what must serve meanwhile (I8-I13, I24)."""
 
 from collections.abc import Iterator
-from datetime import datetime
 
+from apis.times import parse_time
 from kube.objects import Json
 from simulate.acts import Act
 from simulate.invariants.facts import (
@@ -151,9 +151,9 @@ def _stood_in_for(act: Act, part: str, wanted: int, unready: int) -> bool:
 
 
 def _eviction_expired(act: Act, pod: Json) -> bool:
-    begun = next((value for key, value in annotations(pod).items() if "evictLeaderBeginTime" in key), "")
-    if not begun:
+    begun = parse_time(next((value for key, value in annotations(pod).items() if "evictLeaderBeginTime" in key), ""))
+    if begun is None:
         return False
     if spec_of(act.seen, "tikv").get("evictLeaderTimeout"):
         return True
-    return datetime.fromisoformat(begun).timestamp() + _EVICT_TIMEOUT < act.before.wall
+    return begun.timestamp() + _EVICT_TIMEOUT < act.before.wall

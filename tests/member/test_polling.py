@@ -5,22 +5,22 @@ from typing import cast
 
 import pytest
 
-from kube.objects import Json
-from member.context import Dependencies, Listers, ReconcileContext, Settings
+from kube.objects import Json, Object
+from member.context import Dependencies, ReconcileContext
 from member.polling import look_on_progress, next_look
 from ports.clock import FakeClock
 from tests.member.clusters import cluster
 
 
-class _Doors:
+class _Dependencies:
     def __init__(self, clock: FakeClock) -> None:
         self.clock = clock
 
 
 def look(clock: FakeClock, *conditions: Json) -> float:
     tc = cluster(status={"tikv": {"conditions": list(conditions)}})
-    deps = cast("Dependencies", _Doors(clock))
-    return next_look(ReconcileContext(cast("object", None), tc, cast("Listers", None), Settings(""), deps), "tikv")  # type: ignore[arg-type]
+    deps = cast("Dependencies", _Dependencies(clock))
+    return next_look(ReconcileContext(cast("Object", None), tc, deps), "tikv")
 
 
 def progressing(clock: FakeClock, seconds: float, status: str = "True") -> Json:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from apis.components import component_type, component_types
-from controllers.tidbcluster.stages import EXPECTED
+from controllers.stages import EXPECTED
 from member.components import workload_names
 from member.reasons.__main__ import DIRECTORY, outdated, write
 from member.reasons.registry import REASONS
@@ -14,7 +14,7 @@ from member.reasons.registry import REASONS
 ROOT = Path(__file__).parents[2]
 _ROOMS = ("member", "meta", "controllers")
 _OUTCOMES = {"Waiting": 0, "Refused": 0, "Failed": 0, "Done": 1}
-_CONDITIONS = ROOT / "controllers" / "tidbcluster"
+_CONDITIONS = (ROOT / "controllers", ROOT / "controllers" / "tidbcluster")
 
 
 _MANAGED = [component_type(name) for name in workload_names()]
@@ -148,7 +148,7 @@ def _of_conditions(modules: Mapping[str, _Module]) -> set[str]:
     """The reasons that conditions get directly: in tuples of status, reason and message."""
     found: set[str] = set()
     for module in modules.values():
-        if module.path.parent != _CONDITIONS:
+        if module.path.parent not in _CONDITIONS:
             continue
         for node in ast.walk(module.tree):
             if isinstance(node, ast.Tuple):

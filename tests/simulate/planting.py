@@ -5,6 +5,7 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
+from controllers.stages import Stage
 from controllers.tidbcluster import stages
 from member import components
 from member.context import ReconcileContext
@@ -43,7 +44,7 @@ def rogue(act: Callable[[ReconcileContext], object], monkeypatch: pytest.MonkeyP
         return Done()
 
     honest = stages.stages
-    return lambda: monkeypatch.setattr(stages, "stages", lambda: (*honest(), stages.Stage("rogue", stage)))
+    return lambda: monkeypatch.setattr(stages, "stages", lambda: (*honest(), Stage("rogue", stage)))
 
 
 def plant_workload(monkeypatch: pytest.MonkeyPatch, defective: Workload) -> None:

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-import controllers.tidbcluster.sync
+import controllers.tidbcluster.conditions
+import controllers.tidbcluster.kind
 import kube.apply
 import member.evidence
 import member.failover.witnesses
@@ -13,12 +14,14 @@ import member.pd.upgrade
 import member.tidb.upgrade
 import member.tikv.upgrade
 from apis.tidbcluster import TidbCluster
+from controllers.stages import Stage
 from controllers.tidbcluster import stages
 from kube.objects import Json
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, TIDB_CLUSTERS
 from member.context import ReconcileContext
 from member.evidence import Evidence
 from member.lifecycle.pod_removal import PodRemoval
+from member.outcome import Done, Outcome
 from member.pd.component import PD
 from member.tidb.component import TIDB
 from member.tikv.component import TIKV
@@ -45,7 +48,7 @@ def test_I36_a_status_treated_as_good_after_a_failed_observation(monkeypatch: py
     def good(_: TidbCluster) -> tuple[bool, str, str]:
         return True, "Ready", "TiDB cluster is fully up and running"
 
-    assert "I36" in rules(plan, lambda: monkeypatch.setattr(controllers.tidbcluster.sync, "ready", good))
+    assert "I36" in rules(plan, lambda: monkeypatch.setattr(controllers.tidbcluster.conditions, "ready", good))
 
 
 def test_O3_a_status_that_is_written_in_every_round(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,15 +108,23 @@ def test_O7_a_stage_that_raises_what_nobody_expects(monkeypatch: pytest.MonkeyPa
     assert "O7" in rules(short("tidb-out"), rogue(lambda ctx: ctx.outcomes["missing"], monkeypatch))
 
 
+def test_O7_an_observation_that_raises_what_nobody_expects(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(ctx: ReconcileContext) -> Outcome:
+        raise RuntimeError(ctx.name)
+
+    observations = (*stages.observations()[:-1], Stage("tidb", broken))
+    assert "O7" in rules(short("tidb-out"), lambda: monkeypatch.setattr(stages, "observations", lambda: observations))
+
+
 def test_I26_a_stage_that_does_not_know_of_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = Plan(name="paused", budget=60.0, edits=(Edit(at=1, spec={"paused": True, "tidb": {"replicas": 4}}),))
-    honest = stages.run
 
-    def impatient(ctx: ReconcileContext) -> None:
+    def impatient(ctx: ReconcileContext) -> Outcome:
         ctx.tc.spec.paused = False
-        honest(ctx)
+        return Done()
 
-    assert "I26" in rules(plan, lambda: monkeypatch.setattr(stages, "run", impatient))
+    observations = (Stage("impatient", impatient), *stages.observations())
+    assert "I26" in rules(plan, lambda: monkeypatch.setattr(stages, "observations", lambda: observations))
 
 
 def test_I28_an_invalid_spec_that_is_acted_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,8 +132,8 @@ def test_I28_an_invalid_spec_that_is_acted_on(monkeypatch: pytest.MonkeyPatch) -
     plan = Plan(name="invalid", budget=60.0, edits=(Edit(at=1, spec=spec),))
 
     def plant() -> None:
-        monkeypatch.setattr(controllers.tidbcluster.sync, "validate", lambda _: [])
-        monkeypatch.setattr(controllers.tidbcluster.sync, "immutability", lambda *_: [])
+        monkeypatch.setattr(controllers.tidbcluster.kind, "validate", lambda _: [])
+        monkeypatch.setattr(controllers.tidbcluster.kind, "immutability", lambda *_: [])
 
     assert "I28" in rules(plan, plant)
 

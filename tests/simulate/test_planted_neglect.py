@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import apis.components
-import controllers.tidbcluster.sync
+import controllers.tidbcluster.conditions
 import kube.apply
 import member.lifecycle.component_sync
 import member.lifecycle.scaling
@@ -147,7 +147,7 @@ def test_I36_a_cluster_that_is_ready_before_it_is_complete(monkeypatch: pytest.M
     premature: Callable[[Any], tuple[bool, str, str]] = lambda _: (True, "Ready", "it will be")  # noqa: E731
 
     assert "I36" in rules(
-        short("tidb-out"), lambda: monkeypatch.setattr(controllers.tidbcluster.sync, "ready", premature)
+        short("tidb-out"), lambda: monkeypatch.setattr(controllers.tidbcluster.conditions, "ready", premature)
     )
 
 
@@ -170,5 +170,5 @@ def test_O8_a_wait_of_which_nobody_tells(monkeypatch: pytest.MonkeyPatch) -> Non
     silent = lambda _: (False, "Done", "everything is as the spec wants it")  # noqa: E731
 
     assert "O8" in rules(
-        short("tikv-out"), lambda: monkeypatch.setattr(controllers.tidbcluster.sync, "progressing", silent)
+        short("tikv-out"), lambda: monkeypatch.setattr(controllers.tidbcluster.conditions, "progressing", silent)
     )

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 
 import member.pd.desired
+from controllers.stages import Stage
 from controllers.tidbcluster import stages
 from kube.resources import SERVICES, STATEFUL_SETS, TIDB_CLUSTERS
 from member.context import ReconcileContext
@@ -103,6 +104,6 @@ def test_O10_a_wait_that_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def plant() -> None:
         honest = stages.stages
-        monkeypatch.setattr(stages, "stages", lambda: (*honest(), stages.Stage("thinker", stage)))
+        monkeypatch.setattr(stages, "stages", lambda: (*honest(), Stage("thinker", stage)))
 
     assert "O10" in rules(short("tidb-out"), plant)

@@ -1,18 +1,13 @@
 """Ready and Progressing as functions of what was observed (lifecycle.md 2.3)."""
 
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from apis.tidbcluster import TidbClusterCondition
-from controllers.tidbcluster.conditions import component_ready, progressing, ready, with_condition, with_story
+from controllers.conditions import progressing
+from controllers.tidbcluster.conditions import component_ready, ready, with_story
 from kube.objects import Json
-from member.outcome import Done, Failed, Outcome, Refused, Waiting
 from tests.member.clusters import cluster
-
-NOW = datetime(2026, 1, 2, tzinfo=UTC)
-EARLIER = "2026-01-01T00:00:00Z"
 
 SETTLED = {"currentRevision": "1", "updateRevision": "1"}
 ROLLING = {"currentRevision": "1", "updateRevision": "2"}
@@ -55,50 +50,6 @@ CLAIM = {"resources": {"requests": {"storage": "1Gi"}}}
 def test_2_3_the_first_row_that_matches_wins(changed: Json, spec: Json, reason: str) -> None:
     found = ready(cluster(status=status(**changed), **spec))
     assert (reason == "Ready", reason) == found[:2]
-
-
-@pytest.mark.parametrize(
-    ("outcomes", "expected"),
-    [
-        ({"pd": Done(), "tikv": Done()}, (False, "Done", "everything is as the spec wants it")),
-        ({"pd": Waiting("A", "a"), "tikv": Waiting("B", "b")}, (True, "A", "pd: a")),
-        ({"pd": Waiting("A", "a"), "tikv": Failed("B", "b")}, (True, "B", "tikv: b")),
-        ({"pd": Failed("A", "a"), "tikv": Refused("B", "b")}, (False, "B", "tikv: b")),
-    ],
-)
-def test_what_needs_the_user_is_told_first(outcomes: dict[str, Outcome], expected: tuple[bool, str, str]) -> None:
-    assert expected == progressing(outcomes)
-
-
-def condition(status: str, reason: str, message: str = "m") -> TidbClusterCondition:
-    return TidbClusterCondition(
-        type="Ready",
-        status=status,
-        reason=reason,
-        message=message,
-        last_update_time=EARLIER,
-        last_transition_time=EARLIER,
-    )
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "times"),
-    [
-        (condition("True", "A"), (True, "A", "m"), (EARLIER, EARLIER)),
-        (condition("False", "A"), (False, "B", "m"), ("2026-01-02T00:00:00Z", EARLIER)),
-        (condition("False", "A"), (False, "A", "other"), ("2026-01-02T00:00:00Z", EARLIER)),
-        (condition("False", "A"), (True, "A", "m"), ("2026-01-02T00:00:00Z", "2026-01-02T00:00:00Z")),
-    ],
-    ids=["same", "reason", "message", "status"],
-)
-def test_2_3_times_move_with_what_they_date(
-    old: TidbClusterCondition, new: tuple[bool, str, str], times: tuple[str, str]
-) -> None:
-    other = TidbClusterCondition(type="Other", status="True")
-    found = with_condition([other, old], "Ready", new, NOW)
-    assert other is found[0]
-    assert new == (found[1].status == "True", found[1].reason, found[1].message)
-    assert times == (found[1].last_update_time, found[1].last_transition_time)
 
 
 def test_the_message_of_ready_goes_on_with_what_is_being_done() -> None:

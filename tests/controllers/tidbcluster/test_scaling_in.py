@@ -107,6 +107,16 @@ def test_I8_I9_no_member_leaves_pd_while_another_one_is_ill(wide_pd: OperatorWor
     assert 4 == wide_pd.replicas("pd")
 
 
+def test_8_5_a_mark_whose_time_has_no_zone_stops_neither_its_store_nor_another_component(
+    wide_tikv: OperatorWorld,
+) -> None:
+    marks = {"annotations": {SCALE_IN_TIME: "2026-11-21T03:00:00"}}
+    wide_tikv.admin.patch(PERSISTENT_VOLUME_CLAIMS, "tikv-basic-tikv-4", NAMESPACE, {"metadata": marks})
+    wide_tikv.change(tikv={"replicas": 4}, tidb={"replicas": 2})
+    wide_tikv.run_until_ready(within=600.0)
+    assert (4, 2) == (wide_tikv.replicas("tikv"), wide_tikv.replicas("tidb"))
+
+
 def test_F12_a_pd_pod_that_never_joined_can_leave(wide_pd: OperatorWorld) -> None:
     wide_pd.world.faults.pod_pending("*/basic-pd-5")
     wide_pd.change(pd={"replicas": 6})

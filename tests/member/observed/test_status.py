@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from kube.objects import Json, Object
-from member.observed.status import image_of, is_upgrading, phase, transition_time, with_component_condition
+from member.observed.status import image_of, is_upgrading, phase, transition_time
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 EARLIER = "2026-01-01T00:00:00Z"
@@ -71,21 +71,6 @@ def test_5_times_move_when_what_they_date_moves() -> None:
 
     assert EARLIER == transition_time(Known(), True, NOW)
     assert "2026-01-02T00:00:00Z" == transition_time(Known(), False, NOW) == transition_time(None, True, NOW)
-
-
-def test_progressing_of_a_component_is_a_condition_of_meta_v1() -> None:
-    other = {"type": "LeaderEvicting", "status": "True"}
-    first = with_component_condition([other], "Progressing", (True, "A", "a"), NOW.replace(day=1))
-    assert [
-        other,
-        {"type": "Progressing", "status": "True", "reason": "A", "message": "a", "lastTransitionTime": EARLIER},
-    ] == first
-    assert first == with_component_condition(first, "Progressing", (True, "A", "a"), NOW)
-    assert EARLIER == with_component_condition(first, "Progressing", (True, "B", "b"), NOW)[1]["lastTransitionTime"]
-    assert (
-        "2026-01-02T00:00:00Z"
-        == with_component_condition(first, "Progressing", (False, "B", "b"), NOW)[1]["lastTransitionTime"]
-    )
 
 
 def test_5_1_the_image_is_that_of_the_components_container() -> None:

@@ -1,0 +1,64 @@
+"""Conditions of a status, of whatever kind: what the operator is doing, and how a condition is written down.
+
+Progressing is ours:
+
+    True     the operator is at work or waits for something that is under way
+    False    the object is as its spec wants it (reason `Done`), or the operator can't go on without the user
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import TypeAlias
+
+from apis.times import stamp
+from kube.objects import Json
+from member.outcome import DONE, Done, Failed, Outcome, Refused, Waiting
+
+READY = "Ready"
+PROGRESSING = "Progressing"
+
+INVALID = "InvalidSpec"
+"""The reason of Progressing while the spec is not valid."""
+
+ConditionValue: TypeAlias = tuple[bool, str, str]
+"""Whether a condition holds, its reason, its message."""
+
+
+def progressing(outcomes: Mapping[str, Outcome]) -> ConditionValue:
+    """What the operator is doing: the first stage that needs the user, else the first that is not done."""
+    for kind in (Refused, Failed, Waiting):
+        for stage, outcome in outcomes.items():
+            if not isinstance(outcome, Done) and isinstance(outcome, kind):
+                return kind is not Refused, outcome.reason, f"{stage}: {outcome.message}"
+    if resting := {stage: outcome for stage, outcome in outcomes.items() if outcome.reason != DONE}:
+        first = next(iter(resting.values()))
+        return False, first.reason, f"{', '.join(resting)}: {first.message}"
+    return False, DONE, "everything is as the spec wants it"
+
+
+def done(outcomes: Mapping[str, Outcome]) -> ConditionValue:
+    """Ready, for what is ready when nothing is left to do."""
+    _, reason, message = progressing(outcomes)
+    is_done = all(isinstance(outcome, Done) for outcome in outcomes.values())
+    return (True, READY, message) if is_done else (False, reason, message)
+
+
+def with_condition(
+    conditions: Sequence[Json], kind: str, value: ConditionValue, now: datetime, *, update_time: bool = False
+) -> list[Json]:
+    """The conditions with one of them set (meta/v1 Condition); its time moves when its status moves.
+
+    `update_time`: it has a `lastUpdateTime` as well, as v1.6's own have, which moves with reason and message, too.
+    """
+    holds, reason, message = value
+    status = "True" if holds else "False"
+    old = next((c for c in conditions if c.get("type") == kind), None)
+    if old and (old.get("status"), old.get("reason", ""), old.get("message", "")) == (status, reason, message):
+        return list(conditions)
+    since = old.get("lastTransitionTime") if old and old.get("status") == status else None
+    new = {"type": kind, "status": status, "reason": reason, "message": message}
+    new |= {"lastUpdateTime": stamp(now)} if update_time else {}
+    new |= {"lastTransitionTime": since or stamp(now)}
+    if old is None:
+        return [*conditions, new]
+    return [new if c is old else c for c in conditions]

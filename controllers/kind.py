@@ -1,0 +1,79 @@
+"""What a reconciler must know of a kind of custom resource: a value, made of functions.
+
+The type variables: M is the model of the object, C the context of one reconcile, D what contexts are made with, R what
+is remembered of each object from one reconcile to the next.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Generic, Protocol, TypeVar
+
+from apis.decoding import decode
+from apis.problem import InvalidField, Problem
+from apis.shared import Model
+from controllers.conditions import ConditionValue
+from controllers.stages import Attempt
+from kube.objects import Object
+from kube.resources import Resource
+from member.outcome import Outcome
+
+
+class Context(Protocol):
+    """What every context of a reconcile has.
+
+    `owner` is the object as cached, or as a stage has written it since; `outcomes` is what the stages answered so far.
+    """
+
+    owner: Object
+    outcomes: dict[str, Outcome]
+
+
+M = TypeVar("M", bound=Model)
+C = TypeVar("C", bound=Context)
+D = TypeVar("D")
+R = TypeVar("R")
+
+
+class InvalidSpec(Exception):
+    """Raised when nothing can be done for an object until its spec is corrected; carries every problem."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        super().__init__("; ".join(map(str, problems)))
+        self.problems = problems
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kind(Generic[M, C, D, R]):
+    """One kind.
+
+    `name` is that of its controller in logs and metrics. `defaults` fills in what a spec leaves open, in memory alone;
+    `problems` is what is wrong with it then, judged by caches as well. `run` has the stages answer, one after another,
+    into the context's `outcomes`. `status` is the context's working copy of the status, `conditions` what its
+    conditions become; `update_times`: they carry a `lastUpdateTime`. `silent` names the servers of the object that did
+    not answer in time, `replicas` is what the spec asks for, by component, for the metrics.
+    """
+
+    name: str
+    resource: Resource
+    model: type[M]
+    memory: Callable[[], R]
+    context: Callable[[Object, M, D, R], C]
+    run: Callable[[C, Attempt[C]], None]
+    status: Callable[[C], Model]
+    conditions: Callable[[C, datetime], Mapping[str, ConditionValue]]
+    defaults: Callable[[M], M] = lambda model: model
+    problems: Callable[[M, D], Sequence[Problem]] = lambda _model, _deps: ()
+    silent: Callable[[C], Collection[str]] = lambda _ctx: ()
+    replicas: Callable[[M], Mapping[str, int]] = lambda _model: {}
+    update_times: bool = False
+
+    def read(self, owner: Object, deps: D) -> M:
+        """The object with its defaults. Raises InvalidSpec."""
+        try:
+            model = self.defaults(decode(owner.decode(), self.model))
+        except InvalidField as error:
+            raise InvalidSpec([error.problem]) from error
+        if problems := self.problems(model, deps):
+            raise InvalidSpec(problems)
+        return model

@@ -1,0 +1,28 @@
+"""The controller of a kind, put together: its informer, its handler, its queue, its reconciler (CW-1)."""
+
+from controllers.controller import Controller
+from controllers.enqueueing import enqueue_object
+from controllers.informing import Informers
+from controllers.kind import C, D, Kind, M, R
+from controllers.metrics import NO_OBJECT_METRICS, ObjectMetrics
+from controllers.reconciler import Reconciler
+from controllers.runtime import Runtime
+
+
+def kind_controller(
+    runtime: Runtime,
+    kind: Kind[M, C, D, R],
+    objects: Informers,
+    deps: D,
+    metrics: ObjectMetrics = NO_OBJECT_METRICS,
+) -> Controller:
+    """The controller of the objects of a kind, which `objects` watches; nothing is started.
+
+    Every event of an object enqueues it, resyncs included: what depends on time is looked at then. Handlers of other
+    resources are the caller's to register, with `Controller.enqueue`.
+    """
+    lister = objects.lister_for(kind.resource)
+    reconciler = Reconciler(kind, lister, deps, runtime, metrics)
+    controller = runtime.controller(kind.name, reconciler, is_slow=reconciler.is_slow)
+    objects.informer_for(kind.resource).add_event_handler(enqueue_object(controller.enqueue))
+    return controller

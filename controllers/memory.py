@@ -1,0 +1,48 @@
+"""What one process remembers of a key from one reconcile to the next, in one place, so that all of it is forgotten."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from controllers.own_write import OwnWrite
+from controllers.status_write_limiter import StatusWriteLimiter
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class Memory(Generic[T]):
+    """A value for each key, made when first asked for. A key is with one thread at a time."""
+
+    def __init__(self, make: Callable[[], T]) -> None:
+        self._make = make
+        self._values: dict[str, T] = {}
+
+    def of(self, key: str) -> T:
+        """What is remembered of a key."""
+        if key not in self._values:
+            self._values[key] = self._make()
+        return self._values[key]
+
+    def find(self, key: str) -> T | None:
+        """What is remembered of a key, None when nothing is."""
+        return self._values.get(key)
+
+    def forget(self, key: str) -> None:
+        """Remember nothing of a key any more."""
+        self._values.pop(key, None)
+
+
+@dataclass(slots=True)
+class KeyMemory(Generic[R]):
+    """What a reconciler remembers of one object.
+
+    `kind` is what the kind itself asks to remember. `reported_spec` tells which invalid spec was reported last, empty
+    when it is valid. `is_silent`: servers of it did not answer in time.
+    """
+
+    kind: R
+    status_writes: StatusWriteLimiter
+    own_write: OwnWrite = field(default_factory=OwnWrite)
+    reported_spec: str = ""
+    is_silent: bool = False

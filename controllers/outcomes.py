@@ -1,0 +1,20 @@
+"""What follows from the answers of a reconcile's stages: whether it failed, and when to come back."""
+
+from collections.abc import Mapping
+
+from controllers.controller import Result
+from controllers.errors import RequeueError
+from member.outcome import Failed, Outcome, Refused, Waiting
+
+
+def failed(outcomes: Mapping[str, Outcome]) -> dict[str, Failed]:
+    """Those that failed, by stage."""
+    return {stage: outcome for stage, outcome in outcomes.items() if isinstance(outcome, Failed)}
+
+
+def result_of(outcomes: Mapping[str, Outcome]) -> Result | None:
+    """When to come back: the first that a stage asks for. Raises RequeueError when a stage failed."""
+    if failures := failed(outcomes):
+        raise RequeueError("; ".join(f"{stage}: {outcome.message}" for stage, outcome in failures.items()))
+    delays = [o.retry_after for o in outcomes.values() if isinstance(o, Waiting | Refused) and o.retry_after]
+    return Result(requeue_after=min(delays)) if delays else None

@@ -1,0 +1,178 @@
+"""One reconcile of one object, whatever its kind: from the key to the patched status (lifecycle.md 2).
+
+    cached object ─┬─ gone, or being deleted        → everything that was remembered of it is forgotten
+                   ├─ older than our own last write → soon again
+                   ├─ its status was written often  → later again
+                   ├─ its spec is not valid         → told in a condition and in one event; nothing else is written
+                   └─ stages → conditions → the status is patched if it differs → when to come back
+
+The user's spec is never written.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any, Generic
+
+import msgspec
+import structlog
+
+from apis.problem import Problem
+from controllers.conditions import INVALID, PROGRESSING, with_condition
+from controllers.controller import Result
+from controllers.key_locks import RETRY_AFTER
+from controllers.kind import C, D, InvalidSpec, Kind, M, R
+from controllers.memory import KeyMemory, Memory
+from controllers.metrics import NO_OBJECT_METRICS, ObjectMetrics
+from controllers.outcomes import failed, result_of
+from controllers.runtime import Runtime
+from controllers.stages import Stage, attempt
+from controllers.status_patch import patch_status
+from controllers.status_write_limiter import StatusWriteLimiter
+from kube.events import WARNING
+from kube.objects import Json, Object
+from kube.reading import Lister
+from member.outcome import Outcome, Refused
+
+log = structlog.get_logger(__name__)
+
+_UNSEEN_WRITE_DELAY = 0.1
+"""Seconds until the next try when the cache does not show our own last write yet (F6)."""
+
+
+class Reconciler(Generic[M, C, D, R]):
+    """Brings one object of a kind a step closer to its spec. Safe for use by many workers, one per key."""
+
+    def __init__(
+        self,
+        kind: Kind[M, C, D, R],
+        objects: Lister,
+        deps: D,
+        runtime: Runtime,
+        metrics: ObjectMetrics = NO_OBJECT_METRICS,
+    ) -> None:
+        """`objects` are those of the kind, `deps` what its contexts are made with."""
+        self._kind = kind
+        self._objects = objects
+        self._deps = deps
+        self._runtime = runtime
+        self._metrics = metrics
+        self._memory = Memory(lambda: KeyMemory(kind.memory(), StatusWriteLimiter(runtime.clock)))
+
+    def is_slow(self, key: str) -> bool:
+        """Whether servers of this object were silent when last asked, so that a reconcile of it may wait in vain."""
+        memory = self._memory.find(key)
+        return memory is not None and memory.is_silent
+
+    def __call__(self, key: str) -> Result | None:
+        """Reconcile one key. Raises RequeueError for what is retried with back-off."""
+        with self._runtime.key_locks.try_lock(self._kind.resource, key) as mine:
+            if not mine:
+                return Result(requeue_after=RETRY_AFTER)
+            owner = self._find(key)
+            if owner is None:
+                return None
+            memory = self._memory.of(key)
+            if wait := _wait(memory, owner):
+                return Result(requeue_after=wait)
+            try:
+                result = self._reconcile(owner, memory)
+            except Exception:
+                memory.status_writes.failed()
+                raise
+            memory.status_writes.worked()
+            return result
+
+    def _find(self, key: str) -> Object | None:
+        """The cached object if there is something to do for it; what was remembered of another is forgotten."""
+        namespace, _, name = key.rpartition("/")
+        owner = self._objects.get(namespace, name)
+        if owner is None:
+            log.info(f"{self._kind.resource.kind} has been deleted", cluster=key)
+        elif not owner.metadata.deletion_timestamp:
+            return owner
+        self._memory.forget(key)
+        self._metrics.forget(namespace, name)
+        return None
+
+    def _reconcile(self, owner: Object, memory: KeyMemory[R]) -> Result | None:
+        try:
+            model = self._kind.read(owner, self._deps)
+        except InvalidSpec as error:
+            self._refuse(owner, memory, error.problems)
+            return None
+        memory.reported_spec = ""
+        meta = owner.metadata
+        for component, replicas in self._kind.replicas(model).items():
+            self._metrics.set_spec_replicas(meta.namespace, meta.name, component, replicas)
+        ctx = self._kind.context(owner, model, self._deps, memory.kind)
+        self._kind.run(ctx, self._attempt)
+        self._note_silence(ctx, memory)
+        if ctx.owner is not owner:
+            memory.own_write.remember(ctx.owner)
+        self._write_status(ctx.owner, memory, self._status(ctx))
+        for stage in failed(ctx.outcomes):
+            self._metrics.count_update_error(meta.namespace, meta.name, stage)
+        return result_of(ctx.outcomes)
+
+    def _attempt(self, stage: Stage[C], ctx: C) -> Outcome:
+        return attempt(stage, ctx, self._runtime.on_defect)
+
+    def _note_silence(self, ctx: C, memory: KeyMemory[R]) -> None:
+        silent = self._kind.silent(ctx)
+        if silent:
+            log.warning("the data plane of a cluster is silent", endpoints=sorted(silent))
+        memory.is_silent = bool(silent)
+
+    def _status(self, ctx: C) -> Json:
+        """The status with its conditions; a refusal that is new is an event, too."""
+        now = self._runtime.clock.wall()
+        values = self._kind.conditions(ctx, now)
+        status: Json = msgspec.to_builtins(self._kind.status(ctx))
+        for kind, value in values.items():
+            before = status.get("conditions") or []
+            after = with_condition(before, kind, value, now, update_time=self._kind.update_times)
+            if after != before and kind == PROGRESSING and _is_refused(ctx.outcomes):
+                self._runtime.recorder.event(ctx.owner, WARNING, value[1], value[2])
+            status["conditions"] = after
+        return status
+
+    def _refuse(self, owner: Object, memory: KeyMemory[R], problems: Sequence[Problem]) -> None:
+        """Tell what is wrong with the spec: a condition, and one event for each distinct spec (I28)."""
+        body = owner.decode()
+        message = "; ".join(str(problem) for problem in problems)
+        status: Json = dict(body.get("status") or {})
+        conditions: list[Json] = status.get("conditions") or []
+        spec, last = _digest([body.get("spec"), message]), memory.reported_spec
+        # after a restart the condition says whether the process before has reported it
+        reported = last == spec if last else any(_refuses(each, message) for each in conditions)
+        if not reported:
+            log.error(f"{self._kind.resource.kind} is not valid", problems=[str(problem) for problem in problems])
+            self._runtime.recorder.event(owner, WARNING, "FailedValidation", message)
+        memory.reported_spec = spec
+        now, times = self._runtime.clock.wall(), self._kind.update_times
+        conditions = with_condition(conditions, PROGRESSING, (False, INVALID, message), now, update_time=times)
+        self._write_status(owner, memory, status | {"conditions": conditions})
+
+    def _write_status(self, owner: Object, memory: KeyMemory[R], status: Json) -> None:
+        written = patch_status(self._runtime.applier, self._kind.resource, owner, status)
+        if written is not None:
+            memory.own_write.remember(written)
+            memory.status_writes.wrote()
+
+
+def _wait(memory: KeyMemory[Any], owner: Object) -> float:
+    """Seconds for which nothing may be decided on this object; 0 when it may be now."""
+    return _UNSEEN_WRITE_DELAY if memory.own_write.is_unseen(owner) else memory.status_writes.pause()
+
+
+def _is_refused(outcomes: Mapping[str, Outcome]) -> bool:
+    return any(isinstance(outcome, Refused) for outcome in outcomes.values())
+
+
+def _refuses(condition: Json, message: str) -> bool:
+    return condition.get("reason") == INVALID and condition.get("message") == message
+
+
+def _digest(tree: Any) -> str:
+    """What tells one spec from another; never `metadata.generation`, which v1.6's CRDs raise on status writes."""
+    return hashlib.sha256(msgspec.json.encode(tree, order="sorted")).hexdigest()

@@ -1,0 +1,87 @@
+"""What a process gives to all of its controllers, in one value."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from prometheus_client import CollectorRegistry
+
+from controllers.controller import Controller, Sync
+from controllers.informing import Informers
+from controllers.key_locks import KeyLocks
+from controllers.metrics import ControllerMetrics
+from controllers.queues import controller_queue
+from controllers.stages import OnDefect
+from kube.apply import Applier
+from kube.client import Client
+from kube.events import EventRecorder
+from ports.clock import Clock
+from ports.fencing import Fence
+from workqueue.metrics import MetricsProvider, PrometheusQueueMetrics
+from workqueue.timers import Timers
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """What a process gives to all of its controllers; made by `new_runtime`.
+
+    `informers` are those of the objects that a label selector selects, the same at each call. `fence` is asked before
+    each write that does not go through `client`. `drain_timeout` is how many seconds running syncs may take after the
+    stop. `on_defect` is told what no stage should raise.
+    """
+
+    client: Client
+    applier: Applier
+    recorder: EventRecorder
+    clock: Clock
+    timers: Timers
+    informers: Callable[[str], Informers]
+    fence: Fence
+    registry: CollectorRegistry
+    controller_metrics: ControllerMetrics
+    queue_metrics: MetricsProvider
+    drain_timeout: float
+    on_defect: OnDefect
+    key_locks: KeyLocks = field(default_factory=KeyLocks)
+
+    def controller(
+        self, name: str, sync: Sync, *, queue: str = "", is_slow: Callable[[str], bool] = lambda _: False
+    ) -> Controller:
+        """A controller with a queue of its own, whose name in the metrics is `queue`, else `name`.
+
+        Arguments as for `Controller`.
+        """
+        metrics = self.controller_metrics.of(name)
+        keys = controller_queue(
+            queue or name, self.timers, metrics=self.queue_metrics, on_throttled=metrics.record_throttled
+        )
+        return Controller(
+            name, keys, sync, clock=self.clock, metrics=metrics, drain_timeout=self.drain_timeout, is_slow=is_slow
+        )
+
+
+def new_runtime(
+    *,
+    client: Client,
+    recorder: EventRecorder,
+    timers: Timers,
+    informers: Callable[[str], Informers],
+    fence: Fence,
+    registry: CollectorRegistry,
+    drain_timeout: float = 30.0,
+    on_defect: OnDefect = lambda _stage, _error: None,
+) -> Runtime:
+    """A runtime whose series are in `registry`; for the arguments see `Runtime`."""
+    return Runtime(
+        client=client,
+        applier=Applier(client),
+        recorder=recorder,
+        clock=timers.clock,
+        timers=timers,
+        informers=informers,
+        fence=fence,
+        registry=registry,
+        controller_metrics=ControllerMetrics(registry),
+        queue_metrics=PrometheusQueueMetrics(registry),
+        drain_timeout=drain_timeout,
+        on_defect=on_defect,
+    )

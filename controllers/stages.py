@@ -1,0 +1,76 @@
+"""The steps of a reconcile, whatever its kind: each answers how it stands, and fails alone."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeAlias, TypeVar
+
+import structlog
+from structlog.contextvars import bound_contextvars
+
+from controllers.errors import IgnoreError, RequeueError
+from dataplane.errors import DataPlaneError
+from kube.apply import ForeignOwner
+from kube.errors import ApiError, Conflict
+from member.apply.writes import OwnerGone
+from member.outcome import Failed, Outcome, Waiting
+from ports.fencing import LeaseExpired
+from ports.transport import TransportError
+
+log = structlog.get_logger(__name__)
+
+C = TypeVar("C")
+
+
+@dataclass(frozen=True)
+class Stage(Generic[C]):
+    """One step of a reconcile whose context is a C; `name` is also the label of its errors in the metrics."""
+
+    name: str
+    run: Callable[[C], Outcome]
+
+
+Attempt: TypeAlias = Callable[[Stage[C], C], Outcome]
+"""Runs a stage and answers for it when it raises."""
+
+OnDefect: TypeAlias = Callable[[str, Exception], None]
+"""Is told the name of a stage that raised what nobody expected, and what that was."""
+
+EXPECTED = (ApiError, TransportError, DataPlaneError, ForeignOwner)
+"""What the outside may refuse a stage with; the class is the reason then."""
+
+INTERNAL_ERROR = "InternalError"
+"""The reason of a stage that raised what nobody expected; the API server's own errors may have it, too."""
+
+_OF_THE_WHOLE = (LeaseExpired, RequeueError, IgnoreError)
+"""What ends the reconcile, not a stage of it: this process leads no more, or the stage says so."""
+
+
+def attempt(stage: Stage[C], ctx: C, on_defect: OnDefect) -> Outcome:
+    """Run a stage; what it raises is its answer, so that the others run all the same.
+
+    Raises LeaseExpired, RequeueError, IgnoreError.
+    """
+    with bound_contextvars(stage=stage.name):
+        try:
+            return stage.run(ctx)
+        except Conflict as error:
+            # F3: the decision was made on an outdated object; the next reconcile decides again
+            return Waiting("Conflict", f"something else wrote at the same moment: {error}", retry_after=0.5)
+        except OwnerGone as error:
+            return Waiting("ClusterDeleted", str(error))
+        except EXPECTED as error:
+            log.warning("stage failed", stage=stage.name, error=str(error))
+            return Failed(type(error).__name__, str(error))
+        except _OF_THE_WHOLE:
+            raise
+        except Exception as error:
+            log.exception("stage raised an unexpected exception", stage=stage.name)
+            on_defect(stage.name, error)
+            return Failed(
+                INTERNAL_ERROR, f"internal error: {_described(error)}; the stack trace is in the operator's log"
+            )
+
+
+def _described(error: Exception) -> str:
+    name, text = type(error).__name__, str(error)
+    return f"{name}: {text}" if text else name

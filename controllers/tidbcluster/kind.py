@@ -1,0 +1,61 @@
+"""TidbCluster as a kind: what its reconciles are made of (lifecycle.md 2)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from apis.accessor import workloads
+from apis.defaulting import with_defaults
+from apis.problem import Problem
+from apis.tidbcluster import TidbCluster
+from apis.validation import immutability, validate
+from controllers.kind import Kind
+from controllers.tidbcluster import conditions, stages
+from kube.objects import Object
+from kube.resources import TIDB_CLUSTERS
+from member.context import Dependencies, ReconcileContext
+from member.memory.accepted_settings import AcceptedSettings
+from member.memory.failure_timers import FailureTimers
+from member.observed.running_spec import running
+
+
+@dataclass(slots=True)
+class ClusterMemory:
+    """What is remembered of one cluster from one reconcile to the next."""
+
+    failure_timers: FailureTimers = field(default_factory=FailureTimers)
+    accepted_settings: AcceptedSettings = field(default_factory=AcceptedSettings)
+
+
+def _context(owner: Object, tc: TidbCluster, deps: Dependencies, memory: ClusterMemory) -> ReconcileContext:
+    return ReconcileContext(
+        owner,
+        tc,
+        replace(deps, dataplane=deps.dataplane.for_one_reconcile()),
+        failure_timers=memory.failure_timers,
+        accepted_settings=memory.accepted_settings,
+    )
+
+
+def _problems(tc: TidbCluster, deps: Dependencies) -> Sequence[Problem]:
+    return validate(tc) or immutability(tc, running(tc, deps.listers))
+
+
+def _replicas(tc: TidbCluster) -> Mapping[str, int]:
+    return {part.name: part.workload.replicas for part in workloads(tc)}
+
+
+TIDB_CLUSTER = Kind(
+    name="tidbcluster",
+    resource=TIDB_CLUSTERS,
+    model=TidbCluster,
+    memory=ClusterMemory,
+    context=_context,
+    run=stages.run,
+    status=lambda ctx: ctx.status,
+    conditions=conditions.conditions,
+    defaults=with_defaults,
+    problems=_problems,
+    silent=lambda ctx: ctx.deps.dataplane.silent,
+    replicas=_replicas,
+    update_times=True,
+)

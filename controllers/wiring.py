@@ -1,0 +1,77 @@
+"""The controllers of the operator, put together; in a process and in simulation alike."""
+
+from collections.abc import Collection
+
+from controllers.controller import Controller
+from controllers.informing import Informers
+from controllers.runtime import Runtime
+from controllers.tidbcluster.controller import tidb_cluster_controller
+from controllers.tidbcluster_pod.controller import tidb_cluster_pod_controller
+from dataplane.clients import DataPlane
+from kube.reading import Lister
+from kube.resources import (
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    NODES,
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
+    PODS,
+    ROLE_BINDINGS,
+    ROLES,
+    SERVICE_ACCOUNTS,
+    SERVICES,
+    STATEFUL_SETS,
+    STORAGE_CLASSES,
+    TIDB_CLUSTERS,
+    Resource,
+)
+from member.context import Dependencies, Listers, Settings
+from member.labels import MANAGED_BY, TIDB_OPERATOR
+
+
+def tidb_controllers(
+    runtime: Runtime, dataplane: DataPlane, settings: Settings, *, selector: str, permitted: Collection[Resource]
+) -> tuple[Controller, ...]:
+    """Register handlers and return the controllers; nothing is started.
+
+    `selector` selects the custom resources by label. Of cluster-scoped resources, only those that are `permitted` are
+    watched (lifecycle.md 1.4).
+    """
+    clusters, owned = runtime.informers(selector), runtime.informers(f"{MANAGED_BY}={TIDB_OPERATOR}")
+    clusters.informer_for(TIDB_CLUSTERS)
+    deps = Dependencies(
+        runtime.client,
+        runtime.applier,
+        dataplane,
+        runtime.recorder,
+        runtime.clock,
+        settings,
+        _listers(owned, runtime.informers(""), permitted),
+    )
+    return (
+        tidb_cluster_controller(runtime, clusters, owned, deps),
+        tidb_cluster_pod_controller(runtime, clusters, owned, deps),
+    )
+
+
+def _listers(owned: Informers, infrastructure: Informers, permitted: Collection[Resource]) -> Listers:
+    """The caches that stages read; asking for one creates its informer."""
+
+    def optional(factory: Informers, resource: Resource) -> Lister | None:
+        return factory.lister_for(resource) if resource in permitted else None
+
+    return Listers(
+        stateful_sets=owned.lister_for(STATEFUL_SETS),
+        services=owned.lister_for(SERVICES),
+        config_maps=owned.lister_for(CONFIG_MAPS),
+        deployments=owned.lister_for(DEPLOYMENTS),
+        service_accounts=owned.lister_for(SERVICE_ACCOUNTS),
+        roles=owned.lister_for(ROLES),
+        role_bindings=owned.lister_for(ROLE_BINDINGS),
+        pods=owned.lister_for(PODS),
+        persistent_volume_claims=owned.lister_for(PERSISTENT_VOLUME_CLAIMS),
+        # a cluster may hold ten thousand volumes of others: ours carry our label from the first look at them on
+        persistent_volumes=optional(owned, PERSISTENT_VOLUMES),
+        nodes=optional(infrastructure, NODES),
+        storage_classes=optional(infrastructure, STORAGE_CLASSES),
+    )

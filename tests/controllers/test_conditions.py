@@ -1,0 +1,67 @@
+"""Conditions of any kind (lifecycle.md 2.3)."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from controllers.conditions import done, progressing, with_condition
+from kube.objects import Json
+from member.outcome import Done, Failed, Outcome, Refused, Waiting
+
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+EARLIER = "2026-01-01T00:00:00Z"
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "expected"),
+    [
+        ({"pd": Done(), "tikv": Done()}, (False, "Done", "everything is as the spec wants it")),
+        ({"pd": Waiting("A", "a"), "tikv": Waiting("B", "b")}, (True, "A", "pd: a")),
+        ({"pd": Waiting("A", "a"), "tikv": Failed("B", "b")}, (True, "B", "tikv: b")),
+        ({"pd": Failed("A", "a"), "tikv": Refused("B", "b")}, (False, "B", "tikv: b")),
+    ],
+)
+def test_what_needs_the_user_is_told_first(outcomes: dict[str, Outcome], expected: tuple[bool, str, str]) -> None:
+    assert expected == progressing(outcomes)
+
+
+def condition(status: str, reason: str, message: str = "m") -> Json:
+    times = {"lastUpdateTime": EARLIER, "lastTransitionTime": EARLIER}
+    return {"type": "Ready", "status": status, "reason": reason, "message": message} | times
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "times"),
+    [
+        (condition("True", "A"), (True, "A", "m"), (EARLIER, EARLIER)),
+        (condition("False", "A"), (False, "B", "m"), ("2026-01-02T00:00:00Z", EARLIER)),
+        (condition("False", "A"), (False, "A", "other"), ("2026-01-02T00:00:00Z", EARLIER)),
+        (condition("False", "A"), (True, "A", "m"), ("2026-01-02T00:00:00Z", "2026-01-02T00:00:00Z")),
+    ],
+    ids=["same", "reason", "message", "status"],
+)
+def test_2_3_times_move_with_what_they_date(old: Json, new: tuple[bool, str, str], times: tuple[str, str]) -> None:
+    other = {"type": "Other", "status": "True"}
+    found = with_condition([other, old], "Ready", new, NOW, update_time=True)
+    assert other is found[0]
+    assert new == (found[1]["status"] == "True", found[1]["reason"], found[1]["message"])
+    assert times == (found[1]["lastUpdateTime"], found[1]["lastTransitionTime"])
+
+
+def test_without_an_update_time_it_is_a_condition_of_meta_v1() -> None:
+    other = {"type": "LeaderEvicting", "status": "True"}
+    first = with_condition([other], "Progressing", (True, "A", "a"), NOW.replace(day=1))
+    assert [
+        other,
+        {"type": "Progressing", "status": "True", "reason": "A", "message": "a", "lastTransitionTime": EARLIER},
+    ] == first
+    assert first == with_condition(first, "Progressing", (True, "A", "a"), NOW)
+    assert EARLIER == with_condition(first, "Progressing", (True, "B", "b"), NOW)[1]["lastTransitionTime"]
+    assert (
+        "2026-01-02T00:00:00Z" == with_condition(first, "Progressing", (False, "B", "b"), NOW)[1]["lastTransitionTime"]
+    )
+
+
+def test_what_is_ready_when_done_is_ready_no_sooner() -> None:
+    assert (True, "Ready") == done({"a": Done(), "b": Done("resting", "Paused")})[:2]
+    assert (False, "B", "b: b") == done({"a": Done(), "b": Waiting("B", "b")})

@@ -1,0 +1,43 @@
+"""No cluster is synced as fast as the API server answers."""
+
+from controllers.status_write_limiter import BURST, FAILURE, RATE, StatusWriteLimiter
+from ports.clock import FakeClock
+
+
+def test_R19_a_status_that_changes_without_end_is_written_at_a_pace() -> None:
+    clock = FakeClock()
+    limiter = StatusWriteLimiter(clock)
+    for _ in range(BURST):
+        assert 0 == limiter.pause()
+        limiter.wrote()
+    assert 1 / RATE == limiter.pause()
+    clock.step(1 / RATE)
+    assert 0 == limiter.pause()
+    limiter.wrote()
+    assert 1 / RATE == limiter.pause()
+
+
+def test_R13_a_cluster_that_goes_on_failing_is_tried_less_than_once_in_a_second() -> None:
+    clock = FakeClock()
+    limiter = StatusWriteLimiter(clock)
+    for _ in range(int(BURST / FAILURE)):
+        assert 0 == limiter.pause()
+        limiter.failed()
+    for _ in range(3):
+        clock.step(limiter.pause())
+        limiter.failed()
+        assert 1 < limiter.pause()
+
+
+def test_R13_a_quiet_minute_does_not_make_failures_come_together() -> None:
+    clock = FakeClock()
+    limiter = StatusWriteLimiter(clock)
+    for _ in range(int(BURST / FAILURE)):
+        limiter.failed()
+    clock.step(60.0)
+    limiter.failed()
+    assert 1 < limiter.pause()
+    limiter.worked()
+    clock.step(60.0)
+    limiter.failed()
+    assert 0 == limiter.pause()
