@@ -104,7 +104,7 @@ class ComponentType:
         return f"{self.name}-tls"
 
 
-def _own(name: str) -> Slot:
+def own_section(name: str) -> Slot:
     """A component with a field of its own in the spec."""
 
     def section(spec: TidbClusterSpec) -> Section | None:
@@ -169,7 +169,7 @@ _TABLE: dict[str, ComponentType] = {
         ComponentType(
             name="pd",
             title="PD",
-            slot=_own("pd"),
+            slot=own_section("pd"),
             status=lambda status: status.pd,
             default_image="pingcap/pd",
             ports={"client": 2379, "peer": 2380},
@@ -188,7 +188,7 @@ _TABLE: dict[str, ComponentType] = {
         ComponentType(
             name="tiproxy",
             title="TiProxy",
-            slot=_own("tiproxy"),
+            slot=own_section("tiproxy"),
             status=lambda status: status.tiproxy,
             default_image="pingcap/tiproxy",
             config=config_schema.TIPROXY,
@@ -198,7 +198,7 @@ _TABLE: dict[str, ComponentType] = {
         ComponentType(
             name="tiflash",
             title="TiFlash",
-            slot=_own("tiflash"),
+            slot=own_section("tiflash"),
             status=lambda status: status.tiflash,
             default_image="pingcap/tiflash",
             config=config_schema.TIFLASH,
@@ -213,7 +213,7 @@ _TABLE: dict[str, ComponentType] = {
         ComponentType(
             name="tikv",
             title="TiKV",
-            slot=_own("tikv"),
+            slot=own_section("tikv"),
             status=lambda status: status.tikv,
             default_image="pingcap/tikv",
             ports={"server": 20160, "status": 20180},
@@ -235,7 +235,7 @@ _TABLE: dict[str, ComponentType] = {
         ComponentType(
             name="pump",
             title="Pump",
-            slot=_own("pump"),
+            slot=own_section("pump"),
             status=lambda status: status.pump,
             default_image="pingcap/tidb-binlog",
             config=config_schema.PUMP,
@@ -249,7 +249,7 @@ _TABLE: dict[str, ComponentType] = {
         ComponentType(
             name="tidb",
             title="TiDB",
-            slot=_own("tidb"),
+            slot=own_section("tidb"),
             status=lambda status: status.tidb,
             default_image="pingcap/tidb",
             ports={"server": 4000, "status": 10080},
@@ -268,7 +268,7 @@ _TABLE: dict[str, ComponentType] = {
         ComponentType(
             name="ticdc",
             title="TiCDC",
-            slot=_own("ticdc"),
+            slot=own_section("ticdc"),
             status=lambda status: status.ticdc,
             default_image="pingcap/ticdc",
             config=config_schema.TICDC,

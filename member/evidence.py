@@ -12,7 +12,6 @@ from apis.decoding import decode
 from apis.defaulting import with_defaults
 from apis.identity import instance_name
 from apis.ordinals import desired_replicas
-from apis.tidbcluster import TidbCluster
 from dataplane.errors import NotBootstrapped, NotFound
 from dataplane.pd import Store
 from kube.objects import Json, Object
@@ -118,14 +117,14 @@ def spec_confirmed(ctx: ReconcileContext) -> Evidence | None:
     if live.metadata.uid != decided_on.metadata.uid or live.metadata.deletion_timestamp:
         return None
     now, then = live.decode(), decided_on.decode()
-    if now.get("spec") != then.get("spec") or _replicas(now) != _replicas(then):
+    if now.get("spec") != then.get("spec") or _replicas(now, ctx) != _replicas(then, ctx):
         return None
     return Evidence(_LIVE_READ, "the TidbCluster wants what this reconcile decides upon")
 
 
-def _replicas(cluster: Json) -> dict[str, int]:
+def _replicas(cluster: Json, ctx: ReconcileContext) -> dict[str, int]:
     """How many pods each component wants, substitutes and spares included."""
-    tc = with_defaults(decode(cluster, TidbCluster))
+    tc = with_defaults(decode(cluster, type(ctx.tc)))
     return {each.name: desired_replicas(tc, each.name) for each in components(tc)}
 
 

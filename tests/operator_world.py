@@ -48,13 +48,15 @@ class OperatorWorld:
         nodes: Iterable[NodeSpec] | None = None,
         settings: Settings = SETTINGS,
         permitted: Collection[Resource] = CLUSTER_SCOPED,
+        crd: Json | None = None,
     ) -> None:
+        """`crd`: another definition of TidbClusters."""
         self.clock = clock or FakeClock()
         self.world = World(
             self.clock,
             SeededRandomness(seed),
             programs={"/usr/local/bin/tidb-discovery": make_handler},
-            crds=[_definition(status_subresource)],
+            crds=[crd or _definition(status_subresource)],
             nodes=nodes,
             faults=faults,
         )
