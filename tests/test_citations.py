@@ -153,3 +153,8 @@ def test_what_is_not_there_does_not_resolve() -> None:
     assert not resolves(Cited("here", ("lifecycle",), "7.99"))
     assert not resolves(Cited("here", (), "F999"))
     assert resolves(Cited("here", ("lifecycle",), "7.4"))
+
+
+def test_the_glossary_is_short() -> None:
+    rows = re.findall(r"^\| (?!Term|---)", (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(rows) <= 40
