@@ -12,8 +12,7 @@ Promises (informers-workqueue.md 10-16):
 - What a broken connection hid is found by the next list: a vanished object arrives as a tombstone.
 - Objects are bytes with typed metadata, shared and immutable. What is absent may only be unseen.
 
-For controllers whose cache is behind their own writes: `version_barrier`, `expectations`, `mutation_cache` (18). For
-those who need no cache: `resuming_watch`. To prove that a cache is right: `consistency`.
+To prove that a cache is right: `consistency`.
 
 A thread is a loop over a step; only the loops wait, always on the clock they were given. Knows nothing of TiDB.
 """

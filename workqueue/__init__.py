@@ -15,7 +15,5 @@ A ladder in which each step wraps the previous one and is usable alone:
 
     priority_queue.PriorityQueue              the whole ladder again, and: what first
 
-Beside them `keyed_backoff` and `parallelize`, for those who need no queue.
-
 Each queue keeps its statistics as plain numbers; `metrics` shows them to Prometheus when asked.
 """
