@@ -1,4 +1,4 @@
-"""When to try again (informers-workqueue.md 11.1, REF-33, REF-41, REF-42)."""
+"""When to try again (informers-workqueue.md 11.1, REF-41, REF-42)."""
 
 from ports.clock import Clock
 from ports.randomness import Randomness
@@ -27,32 +27,3 @@ class Backoff:
         self._drawn_at = now
         base, self._base = self._base, min(self._base * _FACTOR, _CAP)
         return base * self._randomness.uniform(1.0, 2.0)
-
-
-class RetryWindow:
-    """How long errors of one kind may be retried: `seconds` from the first of a series (REF-33).
-
-    Errors more than a minute apart belong to different series. A window of 0 seconds never allows a retry.
-    """
-
-    def __init__(self, clock: Clock, seconds: float) -> None:
-        self._clock = clock
-        self._seconds = seconds
-        self._first: float | None = None
-        self._last = 0.0
-
-    def allows(self) -> bool:
-        """Count an error and say whether to retry; a refusal ends the series."""
-        if self._seconds <= 0:
-            return False
-        now = self._clock.now()
-        if self._first is None or now - self._last > _SERIES_GAP:
-            self._first = now
-        self._last = now
-        if now - self._first <= self._seconds:
-            return True
-        self._first = None
-        return False
-
-
-_SERIES_GAP = 60.0

@@ -27,14 +27,6 @@ class Difference:
         return bool(self.missing or self.surplus or self.outdated)
 
 
-class InconsistentListError(RuntimeError):
-    """Raised when a streamed list is not what a list at its version says."""
-
-    def __init__(self, version: str, difference: Difference) -> None:
-        super().__init__(f"the list streamed at version {version} is wrong: {difference}")
-        self.difference = difference
-
-
 def digest(objects: Iterable[Object]) -> str:
     """A text that is the same for the same objects in the same versions, in whatever order."""
     lines = sorted(f"{obj.key} {obj.metadata.uid} {obj.metadata.resource_version}\n" for obj in objects)
@@ -51,19 +43,14 @@ def compare(cached: Iterable[Object], listed: Iterable[Object]) -> Difference:
     )
 
 
-def compare_with_server(cached: Iterable[Object], version: str, source: ListWatch) -> Difference:
-    """In what a cache of a version differs from the server at that version.
+def check(store: Store, source: ListWatch) -> Difference:
+    """In what a cache that has synced differs from the server at the version of the cache.
 
-    Raises Expired when the server has forgotten the version, other ApiErrors and TransportError.
+    Raises Expired when the server has forgotten that version, other ApiErrors and TransportError.
     """
+    version, cached = store.snapshot()
     listed = list_pages(source, resource_version=version, resource_version_match="Exact")
     return compare(cached, listed.items)
-
-
-def check(store: Store, source: ListWatch) -> Difference:
-    """In what a cache that has synced differs from the server. Raises as `compare_with_server` does."""
-    version, cached = store.snapshot()
-    return compare_with_server(cached, version, source)
 
 
 def _state(obj: Object) -> tuple[str, str]:

@@ -9,12 +9,6 @@ from informers.tombstones import DeletedFinalStateUnknown
 from kube.objects import Object
 
 
-class ExplicitKey(str):
-    """A key that stands for its object and passes through the key functions (KEY-2)."""
-
-    __slots__ = ()
-
-
 class ObjectKeyError(ValueError):
     """Raised when something has no key; the message shows it."""
 
@@ -25,8 +19,6 @@ class MalformedKeyError(ValueError):
 
 def meta_namespace_key_func(obj: object) -> str:
     """`namespace/name`, or `name` when the namespace is empty (KEY-1). Raises ObjectKeyError."""
-    if isinstance(obj, ExplicitKey):
-        return str(obj)
     try:
         # Object is the only type with metadata here; anything else is the caller's mistake, said as such (KEY-5)
         meta = cast("Object", obj).metadata

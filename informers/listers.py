@@ -11,7 +11,6 @@ import structlog
 from informers.index import INSTANCE, INSTANCE_LABEL, NAMESPACE, OWNER_UID, instance_value
 from informers.selectors import EVERYTHING, Selector, equal_to
 from informers.store import IndexNotFoundError, Store
-from kube.errors import NotFound, Status, StatusDetails
 from kube.objects import Object
 from kube.resources import Resource
 
@@ -26,15 +25,8 @@ class StoreLister:
         self._resource = resource
 
     def get(self, namespace: str, name: str) -> Object | None:
-        """The cached object, or None. `namespace` empty for cluster-scoped resources."""
+        """The cached object, or None (LST-2). `namespace` empty for cluster-scoped resources."""
         return self._store.get_by_key(f"{namespace}/{name}" if namespace else name)
-
-    def require(self, namespace: str, name: str) -> Object:
-        """The cached object. Raises the NotFound that the API client raises, too (LST-2)."""
-        obj = self.get(namespace, name)
-        if obj is None:
-            raise _not_found(self._resource, name)
-        return obj
 
     def owned_by(self, uid: str) -> list[Object]:
         """Objects whose controlling owner has this UID. Raises IndexNotFoundError."""
@@ -72,9 +64,3 @@ def _matching(objects: list[Object], selector: Selector) -> list[Object]:
     if selector == EVERYTHING:
         return objects
     return [obj for obj in objects if selector.matches(obj.metadata.labels)]
-
-
-def _not_found(resource: Resource, name: str) -> NotFound:
-    details = StatusDetails(name=name, group=resource.group, kind=resource.plural)
-    message = f'{resource} "{name}" not found'
-    return NotFound(Status(kind="Status", message=message, reason="NotFound", code=404, details=details))

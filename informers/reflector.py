@@ -18,8 +18,7 @@ from typing import Protocol, TypeAlias
 
 import structlog
 
-from informers.backoff import Backoff, RetryWindow
-from informers.consistency import InconsistentListError, compare_with_server
+from informers.backoff import Backoff
 from informers.list_watch import ListWatch
 from informers.metrics import (
     LIST_ERROR,
@@ -38,7 +37,7 @@ from informers.pager import PAGE_SIZE, PagedList, list_pages
 from informers.refusals import is_too_large, is_too_many_requests
 from informers.streaming import REQUEST, SILENCE, InitialEvents
 from kube.client import Watch, WatchEvent
-from kube.errors import ApiError, BadRequest, Expired, InternalError, Invalid
+from kube.errors import ApiError, BadRequest, Expired, Invalid
 from kube.objects import Object
 from kube.resources import Resource
 from ports.clock import Clock
@@ -94,29 +93,18 @@ class Reflector:
         randomness: Randomness,
         *,
         metrics: ResourceMetrics | None = None,
-        page_size: int | None = None,
-        min_watch_seconds: int = _MIN_WATCH_SECONDS,
-        internal_error_window: float = 0.0,
         streaming: bool = False,
     ) -> None:
-        """`internal_error_window` is for how many seconds internal errors of a watch are retried without a list.
-
-        `streaming` asks the server to send the list as part of the watch, where it can (REF-40d).
-        """
+        """`streaming` asks the server to send the list as part of the watch, where it can (REF-40d)."""
         self.resource: Resource = source.resource
         self.on_error: WatchErrorHandler = log_watch_error
         """Called after each failed round; must be quick (INF-41)."""
-        self.verify_streams = False
-        """For debugging: compare each streamed list with a list at its version; if wrong, the round fails (REF-40h)."""
         self._source = source
         self._sink = sink
         self._clock = clock
         self._randomness = randomness
         self._metrics = metrics or InformerMetrics().claim("", source.resource)
-        self._page_size = page_size
-        self._min_watch_seconds = max(min_watch_seconds, _MIN_WATCH_SECONDS)
         self._backoff = Backoff(clock, randomness)
-        self._internal_errors = RetryWindow(clock, internal_error_window)
         self._log = log.bind(resource=str(source.resource))
         self._streaming = streaming
         self._act: Callable[[], float] = self._begin
@@ -211,8 +199,6 @@ class Reflector:
 
     def _streamed(self, stream: _OpenWatch, initial: InitialEvents, version: str) -> None:
         """All there is has been told: hand it over; what follows are changes."""
-        if self.verify_streams and (difference := compare_with_server(initial.objects, version, self._source)):
-            raise InconsistentListError(version, difference)
         self._sink.replace(initial.objects, version)
         self._metrics.list_ended(LIST_STREAMED)
         self._version_unavailable = False
@@ -256,8 +242,6 @@ class Reflector:
 
     def _limit(self, version: str) -> int:
         """The page size: none where the server can answer from its watch cache (REF-11)."""
-        if self._page_size is not None:
-            return self._page_size
         if self._first_list_was_paginated or version in {"", "0"}:
             return PAGE_SIZE
         return 0
@@ -275,7 +259,7 @@ class Reflector:
         return 0.0
 
     def _watch_seconds(self) -> int:
-        return self._randomness.integer(self._min_watch_seconds, 2 * self._min_watch_seconds)
+        return self._randomness.integer(_MIN_WATCH_SECONDS, 2 * _MIN_WATCH_SECONDS)
 
     def _take(self) -> float:
         stream = self._open_watch
@@ -321,10 +305,6 @@ class Reflector:
             self._close_watch(WATCH_ERROR)
             self._act = self._open
             return self._backoff.next()
-        if isinstance(error, InternalError) and self._internal_errors.allows():
-            self._close_watch(WATCH_ERROR)
-            self._act = self._open
-            return 0.0
         self._log.warning("watch ended with an error", error=str(error), reason=error.reason)
         return self._end_round(WATCH_ERROR)
 

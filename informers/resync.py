@@ -31,7 +31,7 @@ class ResyncSchedule:
         """`default_period` in seconds is what handlers get that ask for none of their own; 0: never."""
         self._clock = clock
         self._default = _at_least_minimum(default_period)
-        self._key_locks: list[Turn] = []
+        self._turns: list[Turn] = []
         self._started = False
         self.check_period = self._default
         self.next_check: float | None = None
@@ -47,12 +47,12 @@ class ResyncSchedule:
         """Give a new handler its turn, with its own period or the default."""
         seconds = self._settled(self._default if period is None else _at_least_minimum(period))
         turn = Turn(seconds, self._clock.now() + seconds)
-        self._key_locks.append(turn)
+        self._turns.append(turn)
         return turn
 
     def remove(self, turn: Turn) -> None:
         """Forget a handler."""
-        self._key_locks = [other for other in self._key_locks if other is not turn]
+        self._turns = [other for other in self._turns if other is not turn]
 
     def is_check_due(self) -> bool:
         """Whether it is time to check."""
@@ -62,11 +62,11 @@ class ResyncSchedule:
         """Decide who is due now; whether a resync has to run (INF-28)."""
         now = self._clock.now()
         self._plan()
-        for turn in self._key_locks:
+        for turn in self._turns:
             turn.due = turn.period > 0 and now >= turn.next_at
             if turn.due:
                 turn.next_at = now + turn.period
-        return any(turn.due for turn in self._key_locks)
+        return any(turn.due for turn in self._turns)
 
     def _plan(self) -> None:
         self.next_check = self._clock.now() + self.check_period if self.check_period else None

@@ -1,7 +1,7 @@
 """The verbs of the Kubernetes API over a transport (informers-workqueue.md 9, 10).
 
-One request is one call: the client turns refusals into typed errors and asks the fence before every request that
-changes something. Throttling and retries are the transport's (`kube.retrying`).
+One request is one call: the client turns refusals into typed errors. Throttling, retries and the fence, which is asked
+before every request that changes something, are the transport's (`kube.retrying`).
 """
 
 import contextlib
@@ -16,13 +16,11 @@ from kube.errors import STATUS, ApiError, Status, error_from_answer, error_from_
 from kube.list_splitting import ListSplitter
 from kube.objects import Json, Object
 from kube.resources import Resource
-from ports.fencing import Fence, OpenFence
 from ports.transport import ByteStream, Request, Response, Transport
 
 MERGE_PATCH = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
 STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
-APPLY_PATCH = "application/apply-patch+yaml"
 
 _JSON = "application/json"
 _METADATA_VERSION = "meta.k8s.io/v1"
@@ -134,7 +132,6 @@ class Client:
     def __init__(
         self,
         transport: Transport,
-        fence: Fence | None = None,
         user_agent: str = "tidb-operator",
         timeout: float = 30.0,
         watch_silence: float = WATCH_SILENCE,
@@ -146,7 +143,6 @@ class Client:
         self._transport = transport
         self._timeout = timeout
         self._watch_silence = watch_silence
-        self._fence = fence or OpenFence()
         self._headers = {"user-agent": user_agent}
 
     def get(self, resource: Resource, name: str, namespace: str = "") -> Object:
@@ -292,8 +288,6 @@ class Client:
         if body is not None:
             headers["content-type"] = content_type
         payload = None if body is None else msgspec.json.encode(body)
-        if method != "GET":
-            self._fence.check()
         answer = self._transport.request(Request(method, path, headers, payload, timeout or self._timeout, receiver))
         if answer.status >= 400:
             raise error_from_answer(answer.status, answer.body, f"{method} {path}")

@@ -58,14 +58,14 @@ class ClusterConfig:
     proxy_url: str = field(default="", repr=False)
 
 
-def load(kubeconfig: str, environ: Mapping[str, str], clock: Clock, context: str = "") -> ClusterConfig:
+def load(kubeconfig: str, environ: Mapping[str, str], clock: Clock) -> ClusterConfig:
     """The configuration of --kubeconfig, else of $KUBECONFIG, else of the pod's service account.
 
     Raises ConfigError.
     """
     path = kubeconfig or environ.get("KUBECONFIG", "")
     if path:
-        return load_kubeconfig(path, clock, context)
+        return load_kubeconfig(path, clock)
     return load_in_cluster(environ, clock)
 
 
@@ -90,8 +90,8 @@ def load_in_cluster(environ: Mapping[str, str], clock: Clock, directory: Path = 
     )
 
 
-def load_kubeconfig(path: str, clock: Clock, context: str = "") -> ClusterConfig:
-    """The configuration of a context, `current-context` when none is named, of the kubeconfig at `path`.
+def load_kubeconfig(path: str, clock: Clock) -> ClusterConfig:
+    """The configuration of the `current-context` of the kubeconfig at `path`.
 
     Raises ConfigError.
     """
@@ -100,7 +100,7 @@ def load_kubeconfig(path: str, clock: Clock, context: str = "") -> ClusterConfig
         raise ConfigError(path, "no such file; name one kubeconfig with --kubeconfig or KUBECONFIG")
     tree = _parse(file)
     kubeconfig = _convert(tree, _KubeConfig, path)
-    wanted = context or kubeconfig.current_context
+    wanted = kubeconfig.current_context
     if not wanted:
         raise ConfigError(path, "current-context is empty; set it with `kubectl config use-context <name>`")
     chosen = _named(kubeconfig.contexts, wanted, path, "contexts").context

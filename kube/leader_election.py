@@ -118,15 +118,6 @@ def identity(hostname: str, randomness: Randomness) -> str:
     return f"{hostname}_{randomness.uuid()}"
 
 
-def require_leases(lock: str) -> None:
-    """Check the value of the lock flag: only Leases are supported. Raises LeaderElectionConfigError (LE-1)."""
-    if lock == "leases":
-        return
-    if lock in ("endpoints", "configmaps", "endpointsleases", "configmapsleases"):
-        raise LeaderElectionConfigError(f"leader election over {lock} is not supported any more; use `leases`")
-    raise LeaderElectionConfigError(f"{lock!r} is no lock for leader election; use `leases`")
-
-
 class LeaderElector:
     """Takes part in one election, once: when leadership is lost, `run` returns and the process should end (LE-20)."""
 
@@ -141,14 +132,13 @@ class LeaderElector:
         name: str,
         timing: Timing | None = None,
         watch: LeaseWatch | None = None,
-        release_on_stop: bool = True,
         recorder: Recorder | None = None,
         metrics: ElectionMetrics | None = None,
     ) -> None:
         """Prepare. `lock` needs a client of its own, without retries (LE-4); `name` labels metrics and logs.
 
         `watch` spares a standby the rest of its wait when the Lease is freed; without one it polls (LE-14).
-        `release_on_stop` frees the Lease when `run` is stopped, so stop it only after all workers have ended (CW-11).
+        The Lease is freed when `run` is stopped, so stop it only after all workers have ended (CW-11).
         Raises LeaderElectionConfigError.
         """
         if not identity:
@@ -163,7 +153,6 @@ class LeaderElector:
         self._timing = timing or Timing()
         self._watch = watch
         self._nap = Latch()
-        self._release_on_stop = release_on_stop
         self._recorder = recorder
         self._metrics = metrics
         self._leading = False
@@ -333,7 +322,7 @@ class LeaderElector:
         self._tell_leading(False)
         if led:
             self._say("stopped leading")
-        if led and stopped and self._release_on_stop:
+        if led and stopped:
             self.release()
             self._report_new_leader()
         self._callbacks.on_stopped_leading()

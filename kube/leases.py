@@ -1,6 +1,5 @@
 """The Lease object: reading it, and writing it without losing what others keep in it (LE-2, LE-3, LE-23)."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -23,12 +22,10 @@ class LeaseRecord:
 class LeaseLock:
     """One Lease, over one client."""
 
-    def __init__(self, client: Client, namespace: str, name: str, labels: Mapping[str, str] | None = None) -> None:
-        """`labels` are merged into the Lease at each update."""
+    def __init__(self, client: Client, namespace: str, name: str) -> None:
         self._client = client
         self._namespace = namespace
         self._name = name
-        self._labels = dict(labels or {})
         self._last: Object | None = None
 
     @property
@@ -46,7 +43,7 @@ class LeaseLock:
         body: Json = {
             "apiVersion": LEASES.api_version,
             "kind": LEASES.kind,
-            "metadata": {"name": self._name, "namespace": self._namespace, "labels": self._labels},
+            "metadata": {"name": self._name, "namespace": self._namespace},
             "spec": _spec(record),
         }
         path = LEASES.path(self._namespace)
@@ -58,8 +55,6 @@ class LeaseLock:
             raise RuntimeError("a Lease is updated only after it was read or created")
         body = self._last.decode()
         body["spec"] = (body.get("spec") or {}) | _spec(record)
-        if self._labels:
-            body["metadata"]["labels"] = (body["metadata"].get("labels") or {}) | self._labels
         path = LEASES.path(self._namespace, self._name)
         return self._remember(self._client.request("PUT", path, body=body, timeout=timeout).body)
 

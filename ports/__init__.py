@@ -1,4 +1,4 @@
-"""The deps to the outside: time, chance, and the network.
+"""The ports to the outside: time, chance, and the network.
 
 Everything that waits, draws a random number or sends a request takes one of these protocols as an argument.
 Production passes the real implementation; tests and the simulator pass the virtual one, and time stands still

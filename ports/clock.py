@@ -48,10 +48,10 @@ class FakeClock:
     `wait` blocks the calling thread until it is notified or until `step` passes its deadline.
     """
 
-    def __init__(self, wall: datetime = datetime(2026, 1, 1, tzinfo=UTC)) -> None:
+    def __init__(self) -> None:
         self._lock = threading.Condition()
         self._now = 0.0
-        self._wall = wall
+        self._wall = datetime(2026, 1, 1, tzinfo=UTC)
         self._waiters: dict[int, tuple[threading.Condition, float]] = {}
 
     def now(self) -> float:

@@ -1,7 +1,7 @@
 """May this process still write? (design.md 3.5, informers-workqueue.md LE-22)
 
 A leader that was paused longer than its lease may wake up in the middle of a sync.
-Both deps, Kubernetes and data plane, ask the fence immediately before they send a request that changes something.
+Towards Kubernetes as towards the data plane, the fence is asked immediately before a request that changes something.
 """
 
 from typing import Protocol

@@ -42,10 +42,6 @@ class Cluster:
         """Objects of a namespace (empty: all), in the order of their names."""
         return self._mirror.list(resource, namespace)
 
-    def mirrors(self, resource: Resource) -> bool:
-        """Whether the resource is mirrored at all."""
-        return resource in self._mirror.resources
-
     @property
     def resources(self) -> tuple[Resource, ...]:
         """The mirrored resources."""

@@ -19,10 +19,10 @@ _TIMEOUT = 60.0
 
 
 class ForwardProxy:
-    """Serves between `start` and `stop`, on a free port of 127.0.0.1 unless told otherwise."""
+    """Serves between `start` and `stop`, on a free port of 127.0.0.1."""
 
-    def __init__(self, transport: Transport, port: int = 0) -> None:
-        self._server = _Server(("127.0.0.1", port), transport)
+    def __init__(self, transport: Transport) -> None:
+        self._server = _Server(("127.0.0.1", 0), transport)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(_POLL,), name="forward-proxy")
 
     @property

@@ -11,6 +11,9 @@ from sandbox.owners import is_deleted
 from sandbox.placement import Situation, place
 from sandbox.stamps import stamp
 
+_NAME = "default-scheduler"
+"""What a pod asks for that asks for no other scheduler."""
+
 _SELECTED_NODE = "volume.kubernetes.io/selected-node"
 
 
@@ -20,9 +23,8 @@ class Scheduler:
     name = "scheduler"
     watches: tuple[Hashable, ...] = (PODS, NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES)
 
-    def __init__(self, cluster: Cluster, scheduler_name: str = "default-scheduler") -> None:
+    def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._scheduler_name = scheduler_name
         self.held: set[str] = set()
         """A fault: globs on `namespace/name` of pods that find no node."""
 
@@ -33,7 +35,7 @@ class Scheduler:
         for pod in pods:
             if pod["spec"].get("nodeName") or is_deleted(pod):
                 continue
-            if pod["spec"].get("schedulerName", self._scheduler_name) != self._scheduler_name:
+            if pod["spec"].get("schedulerName", _NAME) != _NAME:
                 continue
             if strikes(self.held, pod):
                 self._refuse(pod, f"0/{len(self._cluster.list(NODES))} nodes are available: held back by a fault.")

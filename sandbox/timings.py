@@ -1,6 +1,6 @@
 """How long things take in the sandbox, in seconds of its clock (dataplane-apis.md 15)."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,3 @@ class Timings:
             peer_moves=0.25,
             tidb_start=5.0,
         )
-
-    def scaled(self, factor: float) -> "Timings":
-        """The same world, `factor` times as slow."""
-        return Timings(**{field.name: getattr(self, field.name) * factor for field in fields(self)})

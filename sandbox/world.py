@@ -68,6 +68,8 @@ from sandbox.timings import Timings
 
 ADMIN = "system:admin"
 
+_QUIET, _RESTLESS = 3.0, 300.0
+
 _NODE_SIDE = (
     PODS,
     NODES,
@@ -243,16 +245,16 @@ class World:
         if not self._stage.advance(self._fake_clock(), within, condition):
             raise Restless(f"the condition did not hold within {within} s")
 
-    def run_until_settled(self, quiet: float = 3.0, within: float = 300.0) -> None:
-        """Single-threaded: let the time pass until no object changed for `quiet` seconds. Raises Restless."""
+    def run_until_settled(self) -> None:
+        """Single-threaded: let the time pass until no object changed for 3 s. Raises Restless after 300 s."""
         clock = self._fake_clock()
-        end = clock.now() + within
+        end = clock.now() + _RESTLESS
         while clock.now() < end:
             before = self._versions()
-            self.advance(quiet)
+            self.advance(_QUIET)
             if self._versions() == before:
                 return
-        raise Restless(f"objects still change after {within} s")
+        raise Restless(f"objects still change after {_RESTLESS} s")
 
     def transport(self, user: str = ADMIN) -> Transport:
         """The Kubernetes API in process, as a user."""
@@ -266,11 +268,11 @@ class World:
         """PD, TiKV and TiDB in process, as seen from outside or from a pod."""
         return self.data_plane.transport(origin)
 
-    def serve_http(self, port: int = 0, proxy_port: int = 0) -> tuple[str, str]:
-        """Serve both deps on 127.0.0.1; return the URLs of the API server and of the data plane's proxy."""
+    def serve_http(self) -> tuple[str, str]:
+        """Serve on free ports of 127.0.0.1; return the URLs of the API server and of the data plane's proxy."""
         if self._http is None or self._proxy is None:
-            self._http = HttpServer(self.server, port=port)
-            self._proxy = ForwardProxy(self.data_plane_transport(), proxy_port)
+            self._http = HttpServer(self.server)
+            self._proxy = ForwardProxy(self.data_plane_transport())
             self._http.start()
             self._proxy.start()
         return self._http.url, f"http://127.0.0.1:{self._proxy.port}"
@@ -328,23 +330,20 @@ class DataPlaneWorld:
         self,
         transport: Transport,
         *,
-        clock: Clock | None = None,
-        randomness: Randomness | None = None,
         timings: Timings | None = None,
         programs: Mapping[str, Factory] | None = None,
         nodes: Iterable[NodeSpec] | None = None,
         identity: Identity | None = None,
-        with_scheduler: bool = False,
     ) -> None:
         """`transport` reaches the API with all rights; pods' programs get `identity`, or else the same transport."""
-        self.clock = clock or SystemClock()
+        self.clock = SystemClock()
         self._stop = Stop()
         self._client = Client(transport, user_agent="sandbox")
         bell = Bell(self.clock)
         mirror = Mirror(self._client, _NODE_SIDE, self.clock, bell)
         side = NodeSide(
             clock=self.clock,
-            randomness=randomness or SystemRandomness(),
+            randomness=SystemRandomness(),
             timings=timings or Timings(),
             bell=bell,
             mirror=mirror,
@@ -356,8 +355,7 @@ class DataPlaneWorld:
         )
         self.data_plane = side.data_plane
         self.kubelet = side.kubelet
-        actors = [*side.actors, *([Scheduler(side.seen_by("scheduler"))] if with_scheduler else [])]
-        self._stage = Stage(self.clock, bell, mirror, actors)
+        self._stage = Stage(self.clock, bell, mirror, side.actors)
         self._proxy: ForwardProxy | None = None
 
     def start(self) -> None:
@@ -378,10 +376,10 @@ class DataPlaneWorld:
         """PD, TiKV and TiDB in process."""
         return self.data_plane.transport(origin)
 
-    def serve_proxy(self, port: int = 0) -> str:
-        """Serve the data plane on 127.0.0.1; return the proxy's URL."""
+    def serve_proxy(self) -> str:
+        """Serve the data plane on a free port of 127.0.0.1; return the proxy's URL."""
         if self._proxy is None:
-            self._proxy = ForwardProxy(self.data_plane_transport(), port)
+            self._proxy = ForwardProxy(self.data_plane_transport())
             self._proxy.start()
         return f"http://127.0.0.1:{self._proxy.port}"
 

@@ -1,48 +1,15 @@
-"""In which order a queue hands out its items (informers-workqueue.md WQ-18, PQ-3, PQ-4)."""
+"""In which order a priority queue hands out its items (informers-workqueue.md PQ-3, PQ-4)."""
 
 from bisect import insort
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Container, Hashable
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
-T = TypeVar("T")
 H = TypeVar("H", bound=Hashable)
 
 
-class Order(Protocol[T]):
-    """Holds the items that are ready. The queue calls it under its own lock and never pushes an item twice."""
-
-    def touch(self, item: T) -> None:
-        """An item that is held was added once more."""
-
-    def push(self, item: T) -> None:
-        """Take an item."""
-
-    def pop(self) -> T:
-        """Give up the next item. Called only when there is one."""
-
-    def __len__(self) -> int:
-        """How many items are held."""
-
-
-class Fifo(Generic[T]):
-    """First come, first served; adding again moves nothing."""
-
-    def __init__(self) -> None:
-        self._items: deque[T] = deque()
-        self.push = self._items.append
-        self.pop = self._items.popleft
-
-    def touch(self, item: T) -> None:
-        """Keep the item's place."""
-
-    def __len__(self) -> int:
-        """How many items are held."""
-        return len(self._items)
-
-
 class ByPriority(Generic[H]):
-    """The highest priority first; first come, first served among equals. No `Order`: it is told priorities."""
+    """The highest priority first; first come, first served among equals."""
 
     def __init__(self) -> None:
         self._levels: dict[int, OrderedDict[H, None]] = {}

@@ -1,25 +1,25 @@
 """What to do next: a queue of distinct items, each with at most one worker at a time.
 
 An item that needs work is *dirty*; one that is handed out is *processing*. It may be both: then it was added while a
-worker had it, and it is queued again when that worker is done. Invariant: the order holds exactly the dirty items that
-nobody processes, each once.
+worker had it, and it is queued again when that worker is done. Invariant: exactly the dirty items that nobody processes
+are queued, each once.
 """
 
 import threading
+from collections import deque
 from collections.abc import Hashable
 from typing import Generic, TypeVar
 
 from ports.clock import Clock
 from workqueue.drain import Drain
 from workqueue.metrics import MetricsProvider
-from workqueue.ordering import Fifo, Order
 from workqueue.statistics import DurationRecorder, QueueStatistics, ages
 
 T = TypeVar("T", bound=Hashable)
 
 
 class Queue(Generic[T]):
-    """Fair, free of duplicates, for many producers and many consumers (informers-workqueue.md WQ-1..18)."""
+    """Fair, free of duplicates, for many producers and many consumers (informers-workqueue.md WQ-1..17)."""
 
     def __init__(
         self,
@@ -27,7 +27,6 @@ class Queue(Generic[T]):
         *,
         name: str = "",
         metrics: MetricsProvider | None = None,
-        order: Order[T] | None = None,
         strict: bool = __debug__,
     ) -> None:
         """A queue with a `name` reports to `metrics`. A `strict` one raises ValueError on a stray `done` (WQ-14)."""
@@ -35,7 +34,7 @@ class Queue(Generic[T]):
         self._lock = threading.Lock()
         self._ready = threading.Condition(self._lock)
         self._drain = Drain(clock, self._lock, self._is_drained)
-        self._order: Order[T] = Fifo() if order is None else order
+        self._queued: deque[T] = deque()
         self._dirty: dict[T, float] = {}
         self._processing: dict[T, float] = {}
         self._getters = 0
@@ -51,11 +50,7 @@ class Queue(Generic[T]):
     def add(self, item: T) -> None:
         """Mark `item` as needing work. Does nothing when it is marked already, or after shutdown."""
         with self._lock:
-            if self._shutting_down:
-                return
-            if item in self._dirty:
-                if item not in self._processing:
-                    self._order.touch(item)
+            if self._shutting_down or item in self._dirty:
                 return
             self._adds += 1
             self._dirty[item] = self._clock.now()
@@ -68,7 +63,7 @@ class Queue(Generic[T]):
         Who takes an item owes a `done`.
         """
         with self._lock:
-            while not self._order and not self._shutting_down:
+            while not self._queued and not self._shutting_down:
                 self._getters += 1
                 try:
                     self._clock.wait(self._ready, None)
@@ -118,7 +113,7 @@ class Queue(Generic[T]):
     def __len__(self) -> int:
         """How many items are queued; those being processed do not count, added again or not (WQ-7)."""
         with self._lock:
-            return len(self._order)
+            return len(self._queued)
 
     def statistics(self) -> QueueStatistics:
         """What happened so far, read in one piece."""
@@ -134,14 +129,14 @@ class Queue(Generic[T]):
             )
 
     def _push(self, item: T) -> None:
-        self._order.push(item)
+        self._queued.append(item)
         if self._getters:
             self._ready.notify()
 
     def _take(self) -> tuple[T | None, bool]:
-        if not self._order:
+        if not self._queued:
             return None, self._shutting_down
-        item = self._order.pop()
+        item = self._queued.popleft()
         now = self._clock.now()
         self._queue_durations.observe(now - self._dirty.pop(item))
         self._processing[item] = now
@@ -154,4 +149,4 @@ class Queue(Generic[T]):
         self._ready.notify_all()
 
     def _is_drained(self) -> bool:
-        return not self._processing and not self._order
+        return not self._processing and not self._queued

@@ -23,6 +23,7 @@ from sandbox.apiserver.watching import WatchStream
 
 _log = structlog.get_logger(__name__)
 
+_HOST = "127.0.0.1"
 _MAX_LINE = 65536
 _BACKLOG = 128
 _STOP_GRACE = 5.0
@@ -46,10 +47,10 @@ class _Asked:
 class HttpServer:
     """Serves an ApiServer between `start` and `stop`; also a context manager."""
 
-    def __init__(self, server: ApiServer, host: str = "127.0.0.1", port: int = 0) -> None:
+    def __init__(self, server: ApiServer, port: int = 0) -> None:
         """`port` 0 picks a free one. Raises PortInUse."""
         self._server = server
-        self._listener = _listen(host, port)
+        self._listener = _listen(port)
         self._wake, self._woken = socket.socketpair()
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._listener, selectors.EVENT_READ)
@@ -204,16 +205,16 @@ class HttpServer:
             self._selector.unregister(connection)
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def _listen(port: int) -> socket.socket:
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        listener.bind((host, port))
+        listener.bind((_HOST, port))
     except OSError as error:
         listener.close()
         if error.errno != errno.EADDRINUSE:
             raise
-        message = f"{host}:{port} is in use by another program: choose another port, or 0 for any free one"
+        message = f"{_HOST}:{port} is in use by another program: choose another port, or 0 for any free one"
         raise PortInUse(message) from error
     listener.listen(_BACKLOG)
     return listener

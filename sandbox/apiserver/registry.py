@@ -10,10 +10,9 @@ from sandbox.apiserver.kinds import BUILT_IN, Column, Custom, Kind, ScalePaths
 class Registry:
     """Kinds by (group, version, plural). Changed only under the storage's lock; readers see a whole mapping."""
 
-    def __init__(self, built_in: Iterable[Kind] = BUILT_IN) -> None:
-        self._built_in = {_route(kind): kind for kind in built_in}
+    def __init__(self) -> None:
         self._custom: dict[str, tuple[Kind, ...]] = {}
-        self._kinds: Mapping[tuple[str, str, str], Kind] = dict(self._built_in)
+        self._kinds: Mapping[tuple[str, str, str], Kind] = dict(_BUILT_IN)
 
     @property
     def kinds(self) -> Mapping[tuple[str, str, str], Kind]:
@@ -36,11 +35,14 @@ class Registry:
         """Serve what these CustomResourceDefinitions define, and nothing that earlier ones did."""
         self._custom = {tree["metadata"]["name"]: tuple(_custom_kinds(tree)) for tree in definitions}
         custom = {_route(kind): kind for kinds in self._custom.values() for kind in kinds}
-        self._kinds = custom | self._built_in
+        self._kinds = custom | _BUILT_IN
 
 
 def _route(kind: Kind) -> tuple[str, str, str]:
     return kind.resource.group, kind.resource.version, kind.resource.plural
+
+
+_BUILT_IN = {_route(kind): kind for kind in BUILT_IN}
 
 
 def _custom_kinds(crd: Json) -> Iterable[Kind]:

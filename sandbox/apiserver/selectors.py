@@ -1,9 +1,8 @@
 """Label and field selectors of list, watch and deletecollection."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 
-from kube.objects import Json
 from sandbox.apiserver.refusals import Refusal, bad_request
 from sandbox.apiserver.storage import Stored
 
@@ -32,29 +31,6 @@ def parse(labels: str, fields: str, known_fields: tuple[str, ...]) -> Predicate:
     if not requirements:
         return everything
     return lambda stored: all(holds(stored) for holds in requirements)
-
-
-def matches_labels(selector: Json | None, labels: Mapping[str, str]) -> bool:
-    """Whether a LabelSelector object (matchLabels, matchExpressions) selects the labels; an absent one selects none."""
-    if selector is None:
-        return False
-    wanted = selector.get("matchLabels") or {}
-    if any(labels.get(key) != value for key, value in wanted.items()):
-        return False
-    return all(_expression_holds(expression, labels) for expression in selector.get("matchExpressions") or ())
-
-
-def _expression_holds(expression: Json, labels: Mapping[str, str]) -> bool:
-    value = labels.get(expression["key"])
-    values = expression.get("values") or ()
-    match expression["operator"]:
-        case "In":
-            return value in values
-        case "NotIn":
-            return value not in values
-        case "Exists":
-            return value is not None
-    return value is None
 
 
 def _label_requirements(text: str) -> Iterator[Predicate]:

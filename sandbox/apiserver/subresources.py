@@ -10,10 +10,10 @@ from sandbox.apiserver.deletion import DeleteOptions, Deletion
 from sandbox.apiserver.kinds import POD_DISRUPTION_BUDGETS, Kind, ScalePaths
 from sandbox.apiserver.refusals import Refusal, bad_request, conflict, modified, not_found
 from sandbox.apiserver.routes import Target
-from sandbox.apiserver.selectors import matches_labels
 from sandbox.apiserver.storage import Stored
 from sandbox.apiserver.world import World
 from sandbox.apiserver.writes import Writes
+from sandbox.selectors import matches
 
 _BINDINGS = Resource("", "v1", "pods/binding", "Binding")
 _ENDED = ("Succeeded", "Failed")
@@ -92,7 +92,7 @@ def _spend_budgets(world: World, pod: Stored) -> None:
     kind = world.registry.of(POD_DISRUPTION_BUDGETS)
     for stored in world.storage.objects(kind.key, pod.namespace):
         budget = stored.tree()
-        if not matches_labels(budget["spec"].get("selector"), pod.labels):
+        if not matches(budget["spec"].get("selector"), pod.labels):
             continue
         status = budget.get("status") or {}
         if status.get("disruptionsAllowed", 0) < 1:

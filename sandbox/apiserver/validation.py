@@ -9,8 +9,8 @@ from sandbox.apiserver import json_path
 from sandbox.apiserver.kinds import Kind
 from sandbox.apiserver.names import config_key_errors, label_errors, name_errors
 from sandbox.apiserver.refusals import FieldError, forbidden_field, invalid_value, required, unsupported
-from sandbox.apiserver.selectors import matches_labels
 from sandbox.quantities import quantity
+from sandbox.selectors import matches
 
 _IMMUTABLE = "field is immutable"
 _STATEFUL_SET_MUTABLE = (
@@ -118,7 +118,7 @@ def _workload(tree: Json) -> Iterator[FieldError]:
     labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels") or {}
     if not spec.get("selector"):
         yield required("spec.selector")
-    if not spec.get("selector") or not matches_labels(spec["selector"], labels):
+    if not spec.get("selector") or not matches(spec["selector"], labels):
         yield invalid_value(
             "spec.template.metadata.labels", labels or None, "`selector` does not match template `labels`"
         )

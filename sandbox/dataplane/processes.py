@@ -31,7 +31,6 @@ class Launch:
     disks: Mapping[str, Disk] = field(default_factory=dict)
     ports: frozenset[int] = frozenset()
     labels: Mapping[str, str] = field(default_factory=dict)
-    container: str = ""
     service_account: str = "default"
 
     @property

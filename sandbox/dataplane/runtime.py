@@ -136,10 +136,10 @@ class DataPlane:
         with self._lock:
             self._disks.pop(uid, None)
 
-    def crash(self, namespace: str, pod: str, code: int = 1) -> None:
-        """A fault: the pod's processes end."""
+    def crash(self, namespace: str, pod: str) -> None:
+        """A fault: the pod's processes end, with exit code 1."""
         for running in self.running(namespace, pod):
-            self.kill(running, code)
+            self.kill(running, 1)
 
     def hang(self, namespace: str, pod: str, hung: bool = True) -> None:
         """A fault: the pod's processes stand still and answer nobody, until told otherwise."""

@@ -299,7 +299,6 @@ def _launch(pod: Json, container: Json, mounts: Mounts) -> Launch:
         disks=mounts.disks(container),
         ports=frozenset(port["containerPort"] for port in container.get("ports") or ()),
         labels=labels_of(pod),
-        container=container["name"],
         service_account=pod["spec"].get("serviceAccountName", "default"),
     )
 

@@ -22,7 +22,6 @@ def following(source: ListWatch, *, streaming: bool) -> Iterator[SharedInformer]
     """An informer that has synced."""
     stop = Stop()
     informer = SharedInformer(source, SystemClock(), SystemRandomness(), streaming=streaming)
-    informer.reflector.verify_streams = True
     thread = threading.Thread(target=informer.run, args=(stop,), name="informer")
     thread.start()
     try:

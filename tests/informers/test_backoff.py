@@ -1,6 +1,6 @@
 import pytest
 
-from informers.backoff import Backoff, RetryWindow
+from informers.backoff import Backoff
 from ports.clock import FakeClock
 from ports.randomness import SeededRandomness
 
@@ -37,28 +37,3 @@ def test_REF_43_the_first_delay_is_between_once_and_twice_the_base(clock: FakeCl
     first = [Backoff(clock, SeededRandomness(seed)).next() for seed in range(100)]
     assert all(0.8 <= delay < 1.6 for delay in first)
     assert len(set(first)) > 90
-
-
-def _allowed(window: RetryWindow, clock: FakeClock, gap: float) -> int:
-    count = 0
-    while window.allows():
-        count += 1
-        clock.step(gap)
-    return count
-
-
-def test_REF_33_one_error_a_second_is_retried_31_times_within_30_seconds(clock: FakeClock) -> None:
-    window = RetryWindow(clock, 30)
-    assert _allowed(window, clock, 1) == 31
-    assert window.allows(), "a refusal ends the series"
-
-
-def test_REF_33_errors_more_than_a_minute_apart_are_different_series(clock: FakeClock) -> None:
-    window = RetryWindow(clock, 30)
-    for _ in range(5):
-        assert window.allows()
-        clock.step(61)
-
-
-def test_REF_33_a_window_of_zero_never_retries(clock: FakeClock) -> None:
-    assert _allowed(RetryWindow(clock, 0), clock, 1) == 0

@@ -1,11 +1,10 @@
-from informers.consistency import Difference, InconsistentListError, compare, digest
+from informers.consistency import Difference, compare, digest
 from informers.factory import SharedInformerFactory
 from kube.resources import PODS
 from ports.clock import FakeClock
 from ports.randomness import SeededRandomness
 from tests.informers.fake_source import FakeSource, pod
 from tests.informers.support import pod_object
-from tests.informers.test_reflector import World
 
 
 def test_every_kind_of_difference_is_named() -> None:
@@ -34,21 +33,3 @@ def test_REF_40h_a_cache_is_compared_with_the_server_at_its_own_version(clock: F
     assert {PODS: Difference(missing=("ns/b",))} == factory.check_consistency()
     assert ["", "Exact", "Exact"] == source.params("LIST", "resourceVersionMatch")
     assert ["0", "11", "11"] == source.params("LIST", "resourceVersion")
-
-
-def test_REF_40h_a_streamed_list_that_is_wrong_fails_the_round(clock: FakeClock) -> None:
-    world = World(clock, streaming=True)
-    world.reflector.verify_streams = True
-    world.source.add(pod("a"))
-    world.source.completes_streams = False
-    world.step(2)
-    world.source.delete_drop_watch("ns/a")
-    world.source.send_event("BOOKMARK", world.source.end_of_initial_events())
-    world.step()
-    (error,) = world.errors
-    assert isinstance(error, InconsistentListError)
-    assert Difference(surplus=("ns/a",)) == error.difference
-    assert [] == world.sink.told
-    world.source.completes_streams = True
-    world.step(2)
-    assert ["replace  @12"] == world.sink.told

@@ -1,7 +1,6 @@
 import pytest
 
 from informers.keys import (
-    ExplicitKey,
     MalformedKeyError,
     ObjectKeyError,
     deletion_handling_meta_namespace_key_func,
@@ -17,8 +16,7 @@ def test_KEY_1_the_key_is_namespace_and_name(namespace: str, key: str) -> None:
     assert key == meta_namespace_key_func(pod_object("a", namespace=namespace))
 
 
-def test_KEY_2_an_explicit_key_passes_and_a_text_does_not() -> None:
-    assert meta_namespace_key_func(ExplicitKey("ns/a")) == "ns/a"
+def test_KEY_2_a_text_is_no_object() -> None:
     with pytest.raises(ObjectKeyError, match="'ns/a'"):
         meta_namespace_key_func("ns/a")
 

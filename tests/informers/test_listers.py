@@ -4,10 +4,9 @@ from informers.index import DEFAULT_INDEXERS
 from informers.listers import StoreLister
 from informers.selectors import NOTHING, parse_selector
 from informers.store import Store
-from kube.errors import NotFound
 from kube.objects import Object
 from kube.reading import Lister
-from kube.resources import PODS, STATEFUL_SETS
+from kube.resources import PODS
 from ports.clock import FakeClock
 from tests.informers.fake_source import FakeSource, pod
 from tests.informers.support import as_object, informer_of, pod_object
@@ -49,25 +48,11 @@ def test_LST_1_without_the_namespace_index_every_object_is_looked_at(store: Stor
     assert ["b"] == names(StoreLister(plain, PODS).list("ns", {INSTANCE: "db", COMPONENT: "tikv"}))
 
 
-def test_LST_2_get_knows_both_scopes(store: Store, lister: StoreLister) -> None:
+def test_LST_2_get_knows_both_scopes_and_answers_none(store: Store, lister: StoreLister) -> None:
     node = pod_object("node", namespace="")
     store.add(node)
     assert node is lister.get("", "node")
-    assert names([lister.require("ns", "a")]) == ["a"]
     assert lister.get("ns", "c") is None
-
-
-def test_LST_2_what_is_not_there_is_the_clients_not_found() -> None:
-    with pytest.raises(NotFound, match=r'statefulsets.apps "db-pd" not found') as caught:
-        StoreLister(Store(), STATEFUL_SETS).require("ns", "db-pd")
-    error = caught.value
-    assert (404, "NotFound", "db-pd", "apps", "statefulsets") == (
-        error.code,
-        error.reason,
-        error.details.name,
-        error.details.group,
-        error.details.kind,
-    )
 
 
 def test_LST_6_the_objects_of_an_instance_are_found_by_index(store: Store, lister: StoreLister) -> None:

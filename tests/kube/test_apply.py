@@ -8,7 +8,11 @@ from kube.client import Client
 from kube.errors import Conflict, NotFound
 from kube.objects import Json, Object
 from kube.resources import SERVICES, TIDB_CLUSTERS
+from kube.retrying import RetryingTransport
+from kube.throttle import Rate, Throttle
+from ports.clock import FakeClock
 from ports.fencing import LeaseExpired
+from ports.stopping import Stop
 from tests.kube.fakes import FakeApi, ScriptedTransport, answer
 
 PATH = "/api/v1/namespaces/ns/services/basic-pd"
@@ -154,8 +158,11 @@ def test_LE_22_no_write_without_a_valid_lease(api: FakeApi) -> None:
         def check(self) -> None:
             raise LeaseExpired
 
+    clock = FakeClock()
+    fenced = RetryingTransport(api, clock, Throttle(Rate(), clock), Stop(), fence=Closed())
+
     with pytest.raises(LeaseExpired):
-        Applier(Client(api, Closed())).apply(SERVICES, service(), None)
+        Applier(Client(fenced)).apply(SERVICES, service(), None)
     assert [] == api.calls
 
 

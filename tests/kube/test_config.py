@@ -64,12 +64,12 @@ def test_the_flag_wins_over_the_environment(tmp_path: Path, clock: FakeClock) ->
     assert path == load(path, {"KUBECONFIG": "/nowhere"}, clock).source
 
 
-def test_another_context_can_be_chosen(tmp_path: Path, clock: FakeClock) -> None:
-    contexts = [{"name": name, "context": {"cluster": "c", "namespace": name}} for name in ("dev", "prod")]
+def test_the_current_context_is_the_one(tmp_path: Path, clock: FakeClock) -> None:
+    contexts = [{"name": name, "context": {"cluster": "c", "namespace": name}} for name in ("prod", "dev")]
 
-    config = load_kubeconfig(kubeconfig(tmp_path, contexts=contexts), clock, context="prod")
+    config = load_kubeconfig(kubeconfig(tmp_path, contexts=contexts), clock)
 
-    assert ("prod", None) == (config.namespace, config.credentials.authorization())
+    assert ("dev", None) == (config.namespace, config.credentials.authorization())
 
 
 def test_certificates_come_from_data_or_from_files_beside_the_kubeconfig(tmp_path: Path, clock: FakeClock) -> None:

@@ -14,7 +14,6 @@ from kube.leader_election import (
     LeaderElector,
     Timing,
     identity,
-    require_leases,
 )
 from kube.leases import LeaseLock, LeaseRecord
 from kube.objects import Json, Object
@@ -55,7 +54,7 @@ class Candidate:
     def __init__(self, api: FakeApi, clock: FakeClock, name: str = "me", **options: Any) -> None:
         self.heard = Heard()
         self.registry = CollectorRegistry()
-        lock = LeaseLock(Client(api), "ns", "tidb-controller-manager", {"team": "db"})
+        lock = LeaseLock(Client(api), "ns", "tidb-controller-manager")
         self.elector = LeaderElector(
             lock,
             name,
@@ -181,7 +180,7 @@ def test_LE_3_and_LE_23_what_others_keep_in_the_lease_survives(api: FakeApi, me:
     me.elector.tick()
 
     assert ("them", "OldestEmulationVersion") == (spec_of(api)["preferredHolder"], spec_of(api)["strategy"])
-    assert {"foreign": "1", "team": "db"} == api.objects[PATH]["metadata"]["labels"]
+    assert {"foreign": "1"} == api.objects[PATH]["metadata"]["labels"]
 
 
 def test_LE_3_an_update_without_a_read_is_a_mistake(api: FakeApi) -> None:
@@ -253,14 +252,6 @@ def test_LE_19_a_stopped_leader_frees_the_lease(api: FakeApi, me: Candidate, clo
     rival = Candidate(api, clock, "rival")
     rival.elector.tick()
     assert "rival" == spec_of(api)["holderIdentity"]
-
-
-def test_CW_11_release_can_be_left_out(api: FakeApi, clock: FakeClock) -> None:
-    me = Candidate(api, clock, release_on_stop=False)
-
-    run(me.elector, clock, Stop(), me.heard.started.is_set)
-
-    assert "me" == spec_of(api)["holderIdentity"]
 
 
 @pytest.mark.parametrize("failure", [DOWN, status(404, "NotFound")])
@@ -363,15 +354,6 @@ def test_LE_24_a_restarted_process_is_somebody_else() -> None:
 
     assert first != second
     assert first.startswith("host_")
-
-
-@pytest.mark.parametrize(
-    ("lock", "message"), [("configmaps", "configmaps is not supported any more; use `leases`"), ("x", "no lock")]
-)
-def test_LE_1_only_leases_are_supported(lock: str, message: str) -> None:
-    require_leases("leases")
-    with pytest.raises(LeaderElectionConfigError, match=message):
-        require_leases(lock)
 
 
 def test_LE_2_nothing_of_an_odd_lease_is_lost(api: FakeApi) -> None:

@@ -185,6 +185,23 @@ def test_FP5_pd_may_answer_as_it_did_before(world: World) -> None:
     assert before == old != leaders()
 
 
+def test_FP5_pd_may_be_without_etcd_and_a_store_without_space(world: World) -> None:
+    transport = world.data_plane_transport()
+
+    def available() -> str:
+        return str(get(transport, f"{PD}/pd/api/v1/store/1")["status"]["available"])
+
+    before = available()
+    healed = [world.faults.etcd_down(BASIC), world.faults.store_low_space(BASIC, 1)]
+    with pytest.raises(RequestTimeout):
+        transport.request(Request("POST", f"{PD}/v3/kv/range", body=b"{}", timeout=1))
+    assert before != available()
+
+    for heal in healed:
+        heal()
+    assert before == available()
+
+
 def test_FP5_pd_may_have_no_leader(world: World) -> None:
     heal = world.faults.pd_no_leader(BASIC)
     assert 503 == world.data_plane_transport().request(Request("GET", f"{PD}/pd/api/v1/leader")).status

@@ -22,34 +22,11 @@ def queue(clock: FakeClock) -> Queue[str]:
     return Queue(clock)
 
 
-class RecordingOrder:
-    """Last in, first out; remembers touches."""
-
-    def __init__(self) -> None:
-        self.items: list[str] = []
-        self.touched: list[str] = []
-
-    def touch(self, item: str) -> None:
-        self.touched.append(item)
-
-    def push(self, item: str) -> None:
-        self.items.append(item)
-
-    def pop(self) -> str:
-        return self.items.pop()
-
-    def __len__(self) -> int:
-        return len(self.items)
-
-
-def test_WQ_1_adding_a_queued_item_again_only_touches_it(clock: FakeClock) -> None:
-    order = RecordingOrder()
-    queue: Queue[str] = Queue(clock, order=order)
-
+def test_WQ_1_adding_a_queued_item_again_changes_nothing(queue: Queue[str]) -> None:
     queue.add("foo")
     queue.add("foo")
 
-    assert (["foo"], ["foo"]) == (order.items, order.touched)
+    assert 1 == len(queue)
     assert 1 == queue.statistics().adds
 
 
@@ -61,15 +38,13 @@ def test_WQ_1_nothing_is_added_after_shutdown(queue: Queue[str]) -> None:
     assert 0 == queue.statistics().adds
 
 
-def test_WQ_2_and_WQ_4_an_item_added_while_processing_is_queued_when_done(clock: FakeClock) -> None:
-    order = RecordingOrder()
-    queue: Queue[str] = Queue(clock, order=order)
+def test_WQ_2_and_WQ_4_an_item_added_while_processing_is_queued_when_done(queue: Queue[str]) -> None:
     queue.add("foo")
     take(queue)
 
     queue.add("foo")
     queue.add("foo")
-    assert (0, []) == (len(queue), order.touched)
+    assert 0 == len(queue)
 
     queue.done("foo")
     assert 1 == len(queue)
@@ -364,10 +339,3 @@ def test_WQ_16_an_item_that_cannot_be_hashed_is_refused() -> None:
     queue: Queue[list[str]] = Queue(FakeClock())  # type: ignore[type-var]  # the mistake under test
     with pytest.raises(TypeError, match="unhashable"):
         queue.add(["ns", "name"])
-
-
-def test_WQ_18_another_order_decides_what_comes_next(clock: FakeClock) -> None:
-    queue: Queue[str] = Queue(clock, order=RecordingOrder())
-    for item in ("a", "b"):
-        queue.add(item)
-    assert ["b", "a"] == [take(queue), take(queue)]
