@@ -123,9 +123,7 @@ def apply(client: Client, manifests: list[Manifest]) -> None:
 
 
 def _ensure_namespace(client: Client, name: str) -> None:
-    try:
-        client.get(NAMESPACES, name)
-    except NotFound:
+    if client.find(NAMESPACES, name) is None:
         client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
 
 

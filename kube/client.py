@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from kube.errors import STATUS, ApiError, Status, error_from_answer, error_from_status
+from kube.errors import STATUS, ApiError, NotFound, Status, error_from_answer, error_from_status
 from kube.list_splitting import ListSplitter
 from kube.objects import Json, Object
 from kube.resources import Resource
@@ -148,6 +148,18 @@ class Client:
     def get(self, resource: Resource, name: str, namespace: str = "") -> Object:
         """Read one object live. Raises NotFound and other ApiErrors."""
         return self._object(resource, self.request("GET", resource.path(namespace, name)))
+
+    def find(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
+        """Read one object live; None when the server says that this object does not exist, and only then (F1).
+
+        Raises NotFound when the resource itself is unknown to the server, other ApiErrors, TransportError.
+        """
+        try:
+            return self.get(resource, name, namespace)
+        except NotFound as error:
+            if error.reason == "NotFound" and error.details.name == name:
+                return None
+            raise
 
     def list_page(
         self,

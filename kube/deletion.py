@@ -36,16 +36,9 @@ class Destroyer:
         self._client = client
 
     def observe(self, resource: Resource, name: str, namespace: str = "") -> LiveObject | None:
-        """Read an object live; None when the server says that this object does not exist, and only then (F1).
-
-        Raises NotFound when the resource itself is unknown to the server, other ApiErrors, TransportError.
-        """
-        try:
-            return LiveObject(_LIVE_READ, resource, self._client.get(resource, name, namespace))
-        except NotFound as error:
-            if error.reason == "NotFound" and error.details.name == name:
-                return None
-            raise
+        """Read an object live; None when it does not exist. Raises as `Client.find`."""
+        live = self._client.find(resource, name, namespace)
+        return LiveObject(_LIVE_READ, resource, live) if live else None
 
     def delete(self, evidence: LiveObject, *, propagation: str = "", grace_period_seconds: int | None = None) -> None:
         """Delete the object that was seen, in the version that was seen. Already gone is success.

@@ -12,7 +12,6 @@ from dataplane.pd import PDClient
 from dataplane.tidb import TiDBClient
 from dataplane.tikv import TiKVClient
 from dataplane.tls import TlsMaterial
-from kube.errors import NotFound
 from kube.resources import SECRETS
 from member.context import ReconcileContext
 from member.naming import cluster_client_secret, pd_url, tidb_status_url, tikv_status_url
@@ -71,12 +70,11 @@ def _tls(ctx: ReconcileContext) -> TlsMaterial | None:
 
 def _read_tls(ctx: ReconcileContext) -> TlsMaterial:
     name = cluster_client_secret(ctx.tc)
-    try:
-        secret = ctx.deps.client.get(SECRETS, name, ctx.namespace).decode()
-    except NotFound:
+    secret = ctx.deps.client.find(SECRETS, name, ctx.namespace)
+    if secret is None:
         raise BadTlsMaterial(
             f"Secret {ctx.namespace}/{name} does not exist; spec.tlsCluster.enabled needs it, with ca.crt, tls.crt "
             "and tls.key"
-        ) from None
-    encoded: Mapping[str, str] = secret.get("data") or {}
+        )
+    encoded: Mapping[str, str] = secret.decode().get("data") or {}
     return TlsMaterial.from_secret({key: base64.b64decode(value) for key, value in encoded.items()})

@@ -6,7 +6,6 @@ the deletion of objects of Kubernetes there is `kube.deletion.Evidence`.
 
 from collections.abc import Sequence
 
-import kube.errors
 from apis.accessor import components
 from apis.decoding import decode
 from apis.defaulting import with_defaults
@@ -110,11 +109,8 @@ def spec_confirmed(ctx: ReconcileContext) -> Evidence | None:
     TransportError.
     """
     decided_on = ctx.owner
-    try:
-        live = ctx.deps.client.get(TIDB_CLUSTERS, ctx.name, ctx.namespace)
-    except kube.errors.NotFound:
-        return None
-    if live.metadata.uid != decided_on.metadata.uid or live.metadata.deletion_timestamp:
+    live = ctx.deps.client.find(TIDB_CLUSTERS, ctx.name, ctx.namespace)
+    if live is None or live.metadata.uid != decided_on.metadata.uid or live.metadata.deletion_timestamp:
         return None
     now, then = live.decode(), decided_on.decode()
     if now.get("spec") != then.get("spec") or _replicas(now, ctx) != _replicas(then, ctx):

@@ -18,7 +18,7 @@ from member.naming import referenced_cluster
 from member.observed.claims import Claim, own_claims
 from member.outcome import Done, Failed, Outcome
 from meta import identity
-from meta.looking import claims_of_cluster, live, on_current, volume_of
+from meta.looking import claims_of_cluster, on_current, volume_of
 from meta.marking import Marks, mark
 
 
@@ -89,7 +89,7 @@ def _label_claims(ctx: ReconcileContext, pod: Object, claims: dict[str, Object])
     marks = identity.of_claim(ctx.tc, pod)
     for name in own_claims(pod):
         # one that was there before its pod carries no label of ours, so the cache lacks it
-        claim = claims.get(name) or live(ctx, PERSISTENT_VOLUME_CLAIMS, name, ctx.namespace)
+        claim = claims.get(name) or ctx.deps.client.find(PERSISTENT_VOLUME_CLAIMS, name, ctx.namespace)
         labelled = claim and on_current(
             ctx,
             PERSISTENT_VOLUME_CLAIMS,

@@ -57,21 +57,13 @@ def volume_of(ctx: ReconcileContext, claim: Object) -> Object | None:
     name = claim.decode_as(Claim).spec.volume_name
     lister = ctx.listers.persistent_volumes
     cached = lister.get("", name) if lister else None
-    volume = cached or live(ctx, PERSISTENT_VOLUMES, name)
+    volume = cached or ctx.deps.client.find(PERSISTENT_VOLUMES, name)
     return volume if volume is not None and _is_for(volume, claim) else None
 
 
 def _is_for(volume: Object, claim: Object) -> bool:
     reference = volume.decode_as(Volume).spec.claim_ref
     return reference is not None and reference.uid == claim.metadata.uid
-
-
-def live(ctx: ReconcileContext, resource: Resource, name: str, namespace: str = "") -> Object | None:
-    """An object as the API server has it now; None when it has none. Raises ApiError, TransportError."""
-    try:
-        return ctx.deps.client.get(resource, name, namespace)
-    except NotFound:
-        return None
 
 
 def on_current(
@@ -86,5 +78,5 @@ def on_current(
     try:
         return write(cached)
     except (Conflict, NotFound):
-        fresh = live(ctx, resource, meta.name, meta.namespace)
+        fresh = ctx.deps.client.find(resource, meta.name, meta.namespace)
         return write(fresh) if fresh is not None and fresh.metadata.uid == meta.uid else None

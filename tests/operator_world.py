@@ -13,7 +13,6 @@ import yaml
 
 from apis.crd import TIDB_CLUSTER, definition
 from discovery.app import make_handler
-from kube.errors import NotFound
 from kube.events import COMPONENT
 from kube.objects import Json, Object
 from kube.resources import EVENTS, STATEFUL_SETS, TIDB_CLUSTERS, Resource
@@ -125,11 +124,7 @@ class OperatorWorld:
 
     def exists(self, resource: Resource, name: str) -> bool:
         """Whether there is such an object."""
-        try:
-            self.admin.get(resource, name, NAMESPACE)
-        except NotFound:
-            return False
-        return True
+        return self.admin.find(resource, name, NAMESPACE) is not None
 
     def every(self, resource: Resource) -> list[Json]:
         """All objects of a kind."""

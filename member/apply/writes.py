@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from kube.errors import AlreadyExists, ApiError, NotFound
+from kube.errors import AlreadyExists, ApiError
 from kube.events import NORMAL, WARNING
 from kube.objects import Json, Object
 from kube.resources import SERVICES, TIDB_CLUSTERS, Resource
@@ -95,13 +95,20 @@ def require_owner(ctx: ReconcileContext) -> None:
 
     Raises OwnerGone, ApiError, TransportError.
     """
-    if ctx.owner_lives:
-        return
+    if not ctx.owner_lives:
+        live_owner(ctx)
+        ctx.owner_lives = True
+
+
+def live_owner(ctx: ReconcileContext) -> Object:
+    """The TidbCluster as the API server has it now (F4).
+
+    Raises OwnerGone when it is deleted or another one, ApiError, TransportError.
+    """
     meta = ctx.owner.metadata
-    try:
-        live = ctx.deps.client.get(TIDB_CLUSTERS, meta.name, meta.namespace).metadata
-    except NotFound:
-        raise OwnerGone("the TidbCluster was deleted; waiting until the cache shows it") from None
-    if live.uid != meta.uid or live.deletion_timestamp:
+    live = ctx.deps.client.find(TIDB_CLUSTERS, meta.name, meta.namespace)
+    if live is None:
+        raise OwnerGone("the TidbCluster was deleted; waiting until the cache shows it")
+    if live.metadata.uid != meta.uid or live.metadata.deletion_timestamp:
         raise OwnerGone("the TidbCluster is being deleted or was made anew; waiting until the cache shows it")
-    ctx.owner_lives = True
+    return live

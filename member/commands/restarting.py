@@ -4,7 +4,6 @@ from collections.abc import Collection
 
 from apis.ordinals import desired_ordinals
 from kube.deletion import Destroyer, LiveObject
-from kube.errors import NotFound
 from kube.objects import Json, Object
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS
 from member import labels
@@ -84,11 +83,10 @@ def others_not_ready(ctx: ReconcileContext, pod: Object, ignored_pods: Collectio
     missing = sorted(wanted - ready - {name} - set(ignored_pods))
     if missing:
         return Waiting("PodsNotReady", f"{name} is restarted when {', '.join(missing)} is Ready", BUSY)
-    try:
-        body = ctx.deps.client.get(STATEFUL_SETS, member_name(ctx.tc, kind), ctx.namespace).decode()
-    except NotFound:
+    stateful_set = ctx.deps.client.find(STATEFUL_SETS, member_name(ctx.tc, kind), ctx.namespace)
+    if stateful_set is None:
         return Waiting("PodsNotReady", f"{name} is restarted when there is a StatefulSet that brings it back", BUSY)
-    if going := _about_to_go(body, pods):
+    if going := _about_to_go(stateful_set.decode(), pods):
         return Waiting("RollingUpdate", f"{name} is restarted when {', '.join(going)} has been", BUSY)
     return None
 

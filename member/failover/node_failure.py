@@ -11,7 +11,6 @@ from apis.component_statuses import PDFailureMember
 from apis.shared import TiKVFailureStore
 from apis.times import parse_time
 from kube.deletion import Destroyer, LiveObject
-from kube.errors import NotFound
 from kube.events import WARNING
 from kube.resources import NODES, PODS
 from member.context import ReconcileContext
@@ -122,10 +121,8 @@ def _node_is_lost(ctx: ReconcileContext, pod: LiveObject) -> bool:
     name = pod.object.decode_as(Pod).spec.node_name
     if not name or ctx.listers.nodes is None:
         return False
-    try:
-        return ctx.deps.client.get(NODES, name).decode_as(Node).state is NodeState.NOT_READY
-    except NotFound:
-        return True
+    node = ctx.deps.client.find(NODES, name)
+    return node is None or node.decode_as(Node).state is NodeState.NOT_READY
 
 
 def _cached_node(ctx: ReconcileContext, pod: Pod) -> Node | None:

@@ -17,11 +17,10 @@ from apis.ordinals import desired_ordinals
 from apis.tidbcluster import TidbCluster, TidbClusterStatus
 from apis.times import stamp
 from kube.deletion import Destroyer, LiveObject
-from kube.errors import NotFound
 from kube.events import NORMAL, WARNING
 from kube.objects import Json
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, TIDB_CLUSTERS
-from member.apply.writes import OwnerGone
+from member.apply.writes import live_owner
 from member.context import ReconcileContext
 from member.evidence import Evidence
 from member.failover.witnesses import Failing, desired_pods
@@ -152,14 +151,7 @@ def live_status(ctx: ReconcileContext) -> TidbClusterStatus:
 
     Raises OwnerGone when the cluster is deleted or another one, ApiError, TransportError.
     """
-    meta = ctx.owner.metadata
-    try:
-        live = ctx.deps.client.get(TIDB_CLUSTERS, meta.name, meta.namespace)
-    except NotFound:
-        raise OwnerGone("the TidbCluster was deleted; waiting until the cache shows it") from None
-    if live.metadata.uid != meta.uid or live.metadata.deletion_timestamp:
-        raise OwnerGone("the TidbCluster is being deleted or was made anew; waiting until the cache shows it")
-    return decode(live.decode(), TidbCluster).status
+    return decode(live_owner(ctx).decode(), TidbCluster).status
 
 
 def stored_status(ctx: ReconcileContext) -> TidbClusterStatus:

@@ -15,7 +15,6 @@ from apis.components import ComponentType, component_type
 from apis.ordinals import desired_ordinals, desired_replicas
 from kube.apply import require_ours
 from kube.deletion import Destroyer
-from kube.errors import NotFound
 from kube.objects import Json, Object
 from kube.resources import CONFIG_MAPS, PODS, STATEFUL_SETS, Resource
 from member.apply.claim_templates import unwanted_mounts, with_sizes_of
@@ -117,10 +116,7 @@ def _first_not_done(outcome: Outcome, failover: Callable[[], Outcome], serving: 
 
 def _unseen(ctx: ReconcileContext, resource: Resource, name: str) -> Object | None:
     """What the cache lacks, read live: deciding as if it were absent would overwrite it (F1, F6)."""
-    try:
-        return ctx.deps.client.get(resource, name, ctx.namespace)
-    except NotFound:
-        return None
+    return ctx.deps.client.find(resource, name, ctx.namespace)
 
 
 def _create(ctx: ReconcileContext, member: Workload, spec: Component) -> Outcome:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from apis.times import parse_time, stamp
-from kube.errors import NotFound
 from kube.objects import Json, Object
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, Resource
 from member.context import ReconcileContext
@@ -101,18 +100,12 @@ def cached(ctx: ReconcileContext, component: str, body: Json, ordinal: int) -> P
 def live(ctx: ReconcileContext, component: str, body: Json, ordinal: int) -> PodRemoval:
     """A pod and its claims as the API server has them now. Raises ApiError, TransportError."""
     pod = pod_name(ctx.tc, component, ordinal)
-    claims = (_get(ctx, PERSISTENT_VOLUME_CLAIMS, name) for name in claims_of_templates(body, pod))
+    find, namespace = ctx.deps.client.find, ctx.namespace
+    claims = (find(PERSISTENT_VOLUME_CLAIMS, name, namespace) for name in claims_of_templates(body, pod))
     found = tuple(claim for claim in claims if claim is not None)
-    return PodRemoval(ctx, component, ordinal, _get(ctx, PODS, pod), found)
+    return PodRemoval(ctx, component, ordinal, find(PODS, pod, namespace), found)
 
 
 def claims_of_templates(body: Json, pod: str) -> list[str]:
     """The names of the claims that a StatefulSet makes for a pod."""
     return [pvc_name(each["metadata"]["name"], pod) for each in body["spec"].get("volumeClaimTemplates") or ()]
-
-
-def _get(ctx: ReconcileContext, resource: Resource, name: str) -> Object | None:
-    try:
-        return ctx.deps.client.get(resource, name, ctx.namespace)
-    except NotFound:
-        return None

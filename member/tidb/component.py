@@ -2,7 +2,6 @@
 
 from apis import predicates
 from apis.pod_commands import REPLACE_VOLUME, TIDB_GRACEFUL_SHUTDOWN
-from kube.errors import NotFound
 from kube.resources import SECRETS
 from member.context import ReconcileContext
 from member.lifecycle.workload import Workload
@@ -25,10 +24,8 @@ def _missing_certificate(ctx: ReconcileContext) -> Waiting | None:
     if tidb is None or not tidb.tls_client or not tidb.tls_client.enabled or ctx.stateful_set("tidb"):
         return None
     name = tidb_server_secret(ctx.tc)
-    try:
-        data = ctx.deps.client.get(SECRETS, name, ctx.namespace).decode().get("data") or {}
-    except NotFound:
-        data = {}
+    secret = ctx.deps.client.find(SECRETS, name, ctx.namespace)
+    data = (secret.decode().get("data") if secret else None) or {}
     if missing := [key for key in ("tls.crt", "tls.key") if not data.get(key)]:
         what = f"spec.tidb.tlsClient.enabled needs Secret {name} with {' and '.join(missing)}"
         return Waiting("MissingSecret", what, next_look(ctx, "tidb"))

@@ -16,7 +16,7 @@ from apis import crd
 from kube.client import Client
 from kube.config import load_kubeconfig
 from kube.credentials import StaticCredentials
-from kube.errors import AlreadyExists, NotFound
+from kube.errors import AlreadyExists
 from kube.http_transport import HttpTransport
 from kube.objects import Json
 from kube.resources import CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES, NODES, SERVICE_ACCOUNTS, TIDB_CLUSTERS, Resource
@@ -98,11 +98,7 @@ class Side:
 
     def exists(self, resource: Resource, name: str, namespace: str = "") -> bool:
         """Whether an object is there now."""
-        try:
-            self.client.get(resource, name, namespace)
-        except NotFound:
-            return False
-        return True
+        return self.client.find(resource, name, namespace) is not None
 
 
 def eventually(probe: Callable[[], _T], within: float = _DEADLINE) -> _T:

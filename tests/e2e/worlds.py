@@ -214,11 +214,7 @@ def is_serving(client: Client) -> bool:
 
 def exists(client: Client, resource: Resource, name: str, namespace: str = "") -> bool:
     """Whether an object is there now."""
-    try:
-        client.get(resource, name, namespace)
-    except NotFound:
-        return False
-    return True
+    return client.find(resource, name, namespace) is not None
 
 
 def sample(name: str) -> Json:

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kube.client import Client, Watch, WatchEvent, _lines
-from kube.errors import ApiError, Expired, InternalError, NotFound
+from kube.errors import ApiError, Expired, Forbidden, InternalError, NotFound
 from kube.objects import Object
 from kube.resources import NODES, PODS
-from ports.transport import Request, Response
+from ports.transport import Request, RequestTimeout, Response
 from tests.kube.fakes import Answer, FakeStream, ScriptedTransport, answer, status
 
 POD = {"metadata": {"name": "a", "namespace": "ns", "resourceVersion": "5"}}
@@ -30,6 +30,30 @@ class Chunks(FakeStream):
 def client(*script: Answer) -> tuple[Client, list[Request]]:
     transport = ScriptedTransport(script)
     return Client(transport, timeout=7), transport.requests
+
+
+def test_F1_what_exists_is_found_and_an_explicit_not_found_of_it_is_none() -> None:
+    kube, _ = client(answer(200, POD), status(404, "NotFound", name="a"))
+
+    found = kube.find(PODS, "a", "ns")
+
+    assert found is not None
+    assert "ns/a" == found.key
+    assert kube.find(PODS, "a", "ns") is None
+
+
+@pytest.mark.parametrize(
+    ("answered", "raised"),
+    [
+        (Response(404, {}, b"404 page not found"), NotFound),
+        (status(404, "NotFound"), NotFound),
+        (status(403, "Forbidden", name="a"), Forbidden),
+        (RequestTimeout("GET", "/api/v1/namespaces/ns/pods/a", "no answer"), RequestTimeout),
+    ],
+)
+def test_F1_nothing_else_counts_as_absence(answered: Answer, raised: type[Exception]) -> None:
+    with pytest.raises(raised):
+        client(answered)[0].find(PODS, "a", "ns")
 
 
 def test_a_list_is_split_into_objects_that_know_their_kind() -> None:

@@ -2,11 +2,10 @@ import pytest
 
 from kube.client import Client
 from kube.deletion import Destroyer, LiveObject
-from kube.errors import Conflict, Forbidden, NotFound
+from kube.errors import Conflict, NotFound
 from kube.objects import Object
 from kube.resources import PODS
-from ports.transport import RequestTimeout, Response
-from tests.kube.fakes import Answer, FakeApi, ScriptedTransport, status
+from tests.kube.fakes import FakeApi, ScriptedTransport, status
 
 PATH = "/api/v1/namespaces/ns/pods/a"
 POD = {"metadata": {"name": "a", "namespace": "ns"}}
@@ -55,19 +54,10 @@ def test_EXP_1_what_is_gone_already_was_deleted() -> None:
     destroyer.delete(evidence)
 
 
-def test_F1_absence_is_an_explicit_not_found_of_this_object() -> None:
+def test_F1_there_is_no_evidence_of_what_does_not_exist() -> None:
     assert Destroyer(Client(FakeApi())).observe(PODS, "a", "ns") is None
 
 
-@pytest.mark.parametrize(
-    ("answered", "raised"),
-    [
-        (Response(404, {}, b"404 page not found"), NotFound),
-        (status(404, "NotFound"), NotFound),
-        (status(403, "Forbidden", name="a"), Forbidden),
-        (RequestTimeout("GET", PATH, "no answer"), RequestTimeout),
-    ],
-)
-def test_F1_nothing_else_counts_as_absence(answered: Answer, raised: type[Exception]) -> None:
-    with pytest.raises(raised):
-        Destroyer(Client(ScriptedTransport([answered]))).observe(PODS, "a", "ns")
+def test_F1_an_unknown_resource_is_no_absence() -> None:
+    with pytest.raises(NotFound):
+        Destroyer(Client(ScriptedTransport([status(404, "NotFound")]))).observe(PODS, "a", "ns")
