@@ -52,4 +52,15 @@ class Failed:
     message: str
 
 
-Outcome: TypeAlias = Done | Waiting | Refused | Failed
+NotDone: TypeAlias = Waiting | Refused | Failed
+"""Why something does not go on in this reconcile."""
+
+Outcome: TypeAlias = Done | NotDone
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Nothing to do but wait, for what; `seconds` when it is known for how long."""
+
+    what: str
+    seconds: float | None = None

@@ -24,11 +24,8 @@ from member.naming import pod_name
 from member.objects.stateful_set import ON_DELETE
 from member.observed.pods import Pod, pods_of
 from member.observed.status import NORMAL, UPGRADE, is_upgrading, phase_while_upgrading, set_phase
-from member.outcome import Done, Failed, Refused, Waiting
+from member.outcome import Done, Failed, NotDone, Wait, Waiting
 from member.polling import look_after, next_look, seconds_since
-
-Hold: TypeAlias = Waiting | Refused | Failed
-"""Why something does not go on in this reconcile."""
 
 
 def _nothing_to_do(*_: object) -> None:
@@ -50,14 +47,14 @@ class Rolling:
     whether the user wants the pods restarted without looking at the data plane.
     """
 
-    blocked: Callable[[ReconcileContext], Hold | None] = _nothing_to_do
+    blocked: Callable[[ReconcileContext], NotDone | None] = _nothing_to_do
     unmet_condition: Callable[[ReconcileContext, str], str] = lambda _ctx, _pod: ""
-    prepare: Callable[[ReconcileContext, Object], Hold | None] = _nothing_to_do
+    prepare: Callable[[ReconcileContext, Object], NotDone | None] = _nothing_to_do
     ignored_pods: Callable[[ReconcileContext], Collection[str]] = lambda _: ()
-    begin: Callable[[ReconcileContext, Json, Json], Hold | None] = _nothing_to_do
-    resume: Callable[[ReconcileContext, str], Hold | None] = _nothing_to_do
-    finish: Callable[[ReconcileContext], Hold | None] = _nothing_to_do
-    prepare_unready: Callable[[ReconcileContext, str], Hold | None] = _nothing_to_do
+    begin: Callable[[ReconcileContext, Json, Json], NotDone | None] = _nothing_to_do
+    resume: Callable[[ReconcileContext, str], NotDone | None] = _nothing_to_do
+    finish: Callable[[ReconcileContext], NotDone | None] = _nothing_to_do
+    prepare_unready: Callable[[ReconcileContext, str], NotDone | None] = _nothing_to_do
     forced: Callable[[ReconcileContext], bool] = lambda _: False
 
 
@@ -75,13 +72,6 @@ class RollingPod:
     updated: bool
     unmet_condition: str = ""
     ignored_pods: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Wait:
-    """Nothing to do but wait, for what."""
-
-    what: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +133,7 @@ class Roll:
 
     takes_template: bool
     strategy: Json
-    outcome: Hold | None = None
+    outcome: NotDone | None = None
     delete: str = ""
     prepared: bool = False
     selected: str = ""
@@ -174,7 +164,7 @@ class _View:
         """The pods as the cache has them."""
         return pods_of(self.ctx, self.component)
 
-    def blocked(self) -> Hold | None:
+    def blocked(self) -> NotDone | None:
         """What must be done before a Ready pod may be restarted (7.2, 8.2)."""
         if self.ctx.stateful_set(self.component) is None:
             # what this reconcile observed is of no worth then (F1)
@@ -355,7 +345,7 @@ def _prepare(view: _View, step: Prepare, pods: Sequence[RollingPod], held: Json)
     return replace(roll, selected=pod.name)
 
 
-def _asked(view: _View, question: Callable[[], Hold | None]) -> Hold | None:
+def _asked(view: _View, question: Callable[[], NotDone | None]) -> NotDone | None:
     """What a hook answers; a data plane that gives no answer holds the roll and nothing else."""
     try:
         return question()
@@ -375,7 +365,7 @@ def _heal(view: _View, step: Restart | Replace, held: Json) -> Roll:
     return _restart(view, step, held, what if pod.exists else f"waiting until {pod.name} is back")
 
 
-def _unprepared_unready(view: _View, step: Step) -> Hold | None:
+def _unprepared_unready(view: _View, step: Step) -> NotDone | None:
     """What a pod that is not Ready does all the same, and must let go of before it is restarted."""
     if not isinstance(step, Restart | Replace) or not step.pod.exists or _reaches(view.body, step.pod.ordinal):
         return None

@@ -8,7 +8,7 @@ highest: a StatefulSet removes from the top.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeAlias, TypeVar
+from typing import TypeVar
 
 from apis.accessor import Component
 from apis.accessor import component as component_of
@@ -19,10 +19,8 @@ from member.context import ReconcileContext
 from member.evidence import Evidence
 from member.lifecycle import pod_removal
 from member.lifecycle.pod_removal import PodRemoval
-from member.outcome import Failed, Refused, Waiting
+from member.outcome import Failed, NotDone, Refused, Waiting
 from ports.transport import TransportError
-
-Unfinished: TypeAlias = Waiting | Refused | Failed
 
 _T = TypeVar("_T")
 
@@ -37,17 +35,17 @@ class ScaleIn:
     """
 
     limit: Callable[[Component], int]
-    drain: Callable[[PodRemoval], Evidence | Unfinished]
-    cancel: Callable[[PodRemoval], Evidence | Unfinished | None]
+    drain: Callable[[PodRemoval], Evidence | NotDone]
+    cancel: Callable[[PodRemoval], Evidence | NotDone | None]
 
 
 def next_lower_replicas(
     ctx: ReconcileContext, component: str, scale_in: ScaleIn, body: Json, wanted: int
-) -> tuple[int, Waiting | Refused | Failed]:
+) -> tuple[int, NotDone]:
     """How many replicas the StatefulSet gets in this reconcile, and what it waits for to get fewer."""
     there = replicas = body["spec"]["replicas"]
     chosen = range(there - 1, wanted - 1, -1)[: scale_in.limit(component_of(ctx.tc, component))]
-    unfinished: list[Unfinished] = []
+    unfinished: list[NotDone] = []
     for ordinal in chosen:
         left = _attempt(partial(_drain_one, ctx, component, scale_in, body, ordinal))
         if isinstance(left, Evidence):
@@ -60,7 +58,7 @@ def next_lower_replicas(
 
 def cancel_removals(
     ctx: ReconcileContext, component: str, scale_in: ScaleIn, body: Json, wanted: int
-) -> tuple[int, Waiting | Refused | Failed | None]:
+) -> tuple[int, NotDone | None]:
     """How many of the `wanted` lowest pods can stay, after a scale-in of them that was begun is taken back (F36).
 
     The first one that has left the data plane already has to go, with all above it: its data can't come back.
@@ -79,7 +77,7 @@ def cancel_removals(
 
 def _drain_one(
     ctx: ReconcileContext, component: str, scale_in: ScaleIn, body: Json, ordinal: int
-) -> Evidence | Unfinished:
+) -> Evidence | NotDone:
     removal = pod_removal.live(ctx, component, body, ordinal)
     left = scale_in.drain(removal)
     if isinstance(left, Evidence):
@@ -90,7 +88,7 @@ def _drain_one(
 
 def _cancel_one(
     ctx: ReconcileContext, component: str, scale_in: ScaleIn, body: Json, ordinal: int
-) -> Evidence | Unfinished | None:
+) -> Evidence | NotDone | None:
     pod = pod_removal.live(ctx, component, body, ordinal)
     return scale_in.cancel(pod) if pod.begun else None
 
@@ -105,7 +103,7 @@ def _attempt(act: Callable[[], _T]) -> _T | Waiting | Failed:
         return Failed(type(error).__name__, str(error))
 
 
-def _joined(unfinished: Sequence[Unfinished]) -> Unfinished:
+def _joined(unfinished: Sequence[NotDone]) -> NotDone:
     """One outcome for several pods: the worst kind, and what all of that kind say."""
     for kind in (Refused, Failed, Waiting):
         if alike := [each for each in unfinished if isinstance(each, kind)]:

@@ -15,7 +15,7 @@ from member.lifecycle.scale_in import ScaleIn, cancel_removals, next_lower_repli
 from member.lifecycle.scale_out import ScaleOut, next_replicas
 from member.naming import pod_name
 from member.observed.status import SCALE, set_phase
-from member.outcome import Failed, Refused, Waiting
+from member.outcome import NotDone, Waiting
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Size:
     """The replicas for now, and what keeps the StatefulSet from having those that are wanted."""
 
     replicas: int
-    outcome: Waiting | Refused | Failed | None = None
+    outcome: NotDone | None = None
 
 
 def next_size(ctx: ReconcileContext, component: str, scaling: Scaling, body: Json, desired: Json) -> Size:

@@ -18,7 +18,7 @@ from member.context import ReconcileContext
 from member.evidence import pods_live, spec_confirmed
 from member.naming import member_name
 from member.observed.status import NORMAL, SUSPEND, set_phase
-from member.outcome import Done, Failed, Outcome, Refused, Waiting
+from member.outcome import Done, NotDone, Outcome, Waiting
 from member.polling import next_look
 
 SUSPENDED = "Suspended"
@@ -33,7 +33,7 @@ class Later:
 
     until: str
 
-    def beside(self, outcome: Outcome) -> Waiting | Refused | Failed:
+    def beside(self, outcome: Outcome) -> NotDone:
         """What the component waits for, together with what keeping it in order gave."""
         sentence = f"it is suspended when {self.until}"
         if isinstance(outcome, Done):

@@ -11,8 +11,8 @@ from member.commands.restarting import restart_without_volumes
 from member.context import ReconcileContext
 from member.evidence import member_gone
 from member.naming import ordinal_of
-from member.outcome import Outcome, Waiting
-from member.pd.scale_in import Remove, Transfer, Voter, Wait, next_step, voters
+from member.outcome import Outcome, Wait, Waiting
+from member.pd.scale_in import Remove, Transfer, Voter, next_step, voters
 
 
 def act(ctx: ReconcileContext, pod: Object, command: Command) -> Outcome:

@@ -19,7 +19,7 @@ from member.lifecycle.pod_removal import PodRemoval
 from member.lifecycle.scale_in import ScaleIn
 from member.naming import address_book, ordinal_of, pd_member_name, pod_name
 from member.observed.pods import pods_of
-from member.outcome import Refused, Waiting
+from member.outcome import Refused, Wait, Waiting
 from member.polling import next_look
 
 
@@ -37,13 +37,6 @@ class Voter:
 @dataclass(frozen=True, slots=True)
 class Gone:
     """PD has no such member."""
-
-
-@dataclass(frozen=True, slots=True)
-class Wait:
-    """Removing it now could hurt; for what to wait."""
-
-    what: str
 
 
 @dataclass(frozen=True, slots=True)

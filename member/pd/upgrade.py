@@ -6,10 +6,10 @@ from dataplane.pd import Health, PDClient
 from kube.objects import Object
 from member import api_clients, labels
 from member.context import ReconcileContext
-from member.lifecycle.rolling import Hold, Rolling, next_look_at_walk
+from member.lifecycle.rolling import Rolling, next_look_at_walk
 from member.naming import address_book, ordinal_of, pd_member_name
 from member.observed.status import UPGRADE
-from member.outcome import Done, Refused, Waiting
+from member.outcome import Done, NotDone, Refused, Waiting
 from member.pd.failover import ignored_pods
 from member.polling import next_look
 
@@ -25,7 +25,7 @@ def _unmet_condition(ctx: ReconcileContext, pod: str) -> str:
     return "" if member and member.health else "is a healthy member"
 
 
-def _prepare(ctx: ReconcileContext, pod: Object) -> Hold | None:
+def _prepare(ctx: ReconcileContext, pod: Object) -> NotDone | None:
     """All is asked live, right before the restart: quorum, readiness of the others, leader (F13, I9, I12)."""
     pd, name = api_clients.pd(ctx), pod.metadata.name
     members = pd.health(members=desired_replicas(ctx.tc, "pd"))
@@ -72,7 +72,7 @@ def _forced(ctx: ReconcileContext) -> bool:
     return alone or ctx.tc.metadata.annotations.get(labels.FORCE_UPGRADE) == "true"
 
 
-def _without_quorum(ctx: ReconcileContext, pod: str, others: list[Health], total: int) -> Hold | None:
+def _without_quorum(ctx: ReconcileContext, pod: str, others: list[Health], total: int) -> NotDone | None:
     """What keeps the others from being a quorum; a single PD has none to lose (7.3 BETTER)."""
     healthy = sum(member.healthy for member in others)
     wanted = total // 2 + 1

@@ -17,7 +17,7 @@ from member.lifecycle.scale_in import ScaleIn
 from member.lifecycle.stateless import scale_in_parallelism
 from member.naming import address_book
 from member.observed.pods import Pod
-from member.outcome import Refused, Waiting
+from member.outcome import Refused, Wait, Waiting
 from member.polling import next_look
 from member.tikv.stores import own_stores
 
@@ -30,13 +30,6 @@ _REGISTRATION = 150.0
 
 _ASK_AGAIN = 30.0
 """Seconds until PD is asked again for what it refused by rule."""
-
-
-@dataclass(frozen=True, slots=True)
-class Wait:
-    """Nothing to do but wait, for what."""
-
-    what: str
 
 
 @dataclass(frozen=True, slots=True)

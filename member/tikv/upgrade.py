@@ -7,9 +7,9 @@ from dataplane.pd import Store
 from kube.objects import Object
 from member import api_clients, labels
 from member.context import ReconcileContext
-from member.lifecycle.rolling import Hold, Rolling, next_look_at_walk
+from member.lifecycle.rolling import Rolling, next_look_at_walk
 from member.naming import ordinal_of
-from member.outcome import Waiting
+from member.outcome import NotDone, Waiting
 from member.polling import next_look
 from member.tikv.eviction import coming_back, evict, resume, store_of
 from member.tikv.failover import ignored_pods
@@ -29,7 +29,7 @@ def _unmet_condition(ctx: ReconcileContext, pod: str) -> str:
     return coming_back(store)
 
 
-def _prepare(ctx: ReconcileContext, pod: Object) -> Hold | None:
+def _prepare(ctx: ReconcileContext, pod: Object) -> NotDone | None:
     store = store_of(ctx, pod.metadata.name)
     if store is None or _is_alone(ctx):
         return None

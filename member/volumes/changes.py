@@ -23,10 +23,10 @@ from member.naming import pod_name, pvc_name
 from member.objects.volumes import HasStorage
 from member.observed.claims import Claim
 from member.observed.volumes import desired_templates, desired_volumes
-from member.outcome import Done, Outcome, Refused, Waiting
+from member.outcome import Done, Outcome, Refused, Wait, Waiting
 from member.polling import look_again
 from member.volumes import replacement as volume_replacement
-from member.volumes.growth import Ask, Begin, Finish, Refuse, Settled, Step, VolumeClaim, Wait, Wanted, next_step
+from member.volumes.growth import Ask, Begin, Finish, Refuse, Settled, Step, VolumeClaim, Wanted, next_step
 
 GROWING = "GrowingVolumes"
 

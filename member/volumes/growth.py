@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from apis.quantity import parse
 from apis.times import parse_time
+from member.outcome import Wait
 
 _MINIMUM_WAIT = 60.0
 """Seconds between two changes of one claim; storage providers limit how often a volume may change."""
@@ -75,14 +76,6 @@ class Ask:
 @dataclass(frozen=True, slots=True)
 class Finish:
     """Note that the claim has arrived."""
-
-
-@dataclass(frozen=True, slots=True)
-class Wait:
-    """Nothing to do but wait, for what; `seconds` when it is known for how long."""
-
-    what: str
-    seconds: float | None = None
 
 
 Step: TypeAlias = Settled | Refuse | Begin | Ask | Finish | Wait

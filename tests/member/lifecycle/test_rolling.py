@@ -9,10 +9,10 @@ from member.lifecycle.rolling import (
     Restart,
     RollingPod,
     Step,
-    Wait,
     min_ready_seconds,
     next_step,
 )
+from member.outcome import Wait
 
 
 def pods(text: str) -> list[RollingPod]:

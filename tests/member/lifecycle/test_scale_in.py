@@ -5,8 +5,9 @@ from collections.abc import Sequence
 import pytest
 
 from dataplane.pd import Store
+from member.outcome import Wait
 from member.pd import scale_in as pd
-from member.pd.scale_in import Gone, Remove, Step, Transfer, Voter, Wait
+from member.pd.scale_in import Gone, Remove, Step, Transfer, Voter
 from member.tikv import scale_in as tikv
 from member.tikv.scale_in import Evict, Refuse, TakeOffline
 
@@ -69,7 +70,7 @@ def test_I8_I9_when_a_member_may_leave(members: Sequence[Voter], step: Step | No
         ("Down", 12, 3, 0.0, TakeOffline()),
         ("Up", 0, 2, 0.0, Refuse),
         ("Down", 0, 2, 0.0, Refuse),
-        ("Offline", 12, 2, 400.0, tikv.Wait("store 7 of tikv-3 is Offline: 30 regions left to move")),
+        ("Offline", 12, 2, 400.0, Wait("store 7 of tikv-3 is Offline: 30 regions left to move")),
     ],
 )
 def test_8_5_F35_6239_I5_the_next_step_of_a_store(

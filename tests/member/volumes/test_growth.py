@@ -5,7 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from member.volumes.growth import Ask, Begin, Finish, Refuse, Settled, Step, VolumeClaim, Wait, Wanted, next_step
+from member.outcome import Wait
+from member.volumes.growth import Ask, Begin, Finish, Refuse, Settled, Step, VolumeClaim, Wanted, next_step
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 CLAIM = VolumeClaim("tikv-a-tikv-0", requested="1Gi", capacity="1Gi", storage_class="fast", can_grow=True)
