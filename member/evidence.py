@@ -1,9 +1,9 @@
 """What only a live read of this reconcile can show (F1, F5, O5, design.md 3.6).
 
-What destroys takes Evidence, and nothing but the functions here makes one: deleting an object, a member or a store
-(`member.apply.removals`), making a StatefulSet smaller and lowering its partition (`member.apply.stateful_set`). The
-object, member or store that goes is named by what was seen of it itself: `kube.deletion.LiveObject`,
-`dataplane.pd.LiveMember` and `LiveStore`.
+What destroys takes Evidence that it may, and nothing but the functions here makes one. Objects, members and stores are
+deleted by `delete`, `delete_member` and `delete_store` alone, and as they were seen themselves: as a LiveObject of
+`kube.deletion`, a LiveMember or a LiveStore of `dataplane.pd`. StatefulSets get smaller, and their partition lower, by
+`member.apply.stateful_set`.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from apis.identity import instance_name
 from apis.ordinals import desired_replicas
 from apis.tidbcluster import TidbCluster, TidbClusterStatus
 from dataplane.errors import NotBootstrapped, NotFound
-from dataplane.pd import Health, LiveMember, PDClient, Store
+from dataplane.pd import Health, LiveMember, LiveStore, PDClient, Store
 from kube.deletion import Destroyer, LiveObject
 from kube.objects import Json, Object
 from kube.resources import PODS, TIDB_CLUSTERS, Resource
@@ -216,6 +216,42 @@ def _replicas(cluster: Json, ctx: ReconcileContext) -> dict[str, int]:
 def is_same_cluster(ctx: ReconcileContext) -> bool:
     """Whether PD, asked now, is that of this cluster (F40, I7). Raises DataPlaneError."""
     return _is_ours(ctx, api_clients.pd(ctx).cluster_id())
+
+
+def delete(
+    ctx: ReconcileContext,
+    seen: LiveObject,
+    why: Evidence,
+    *,
+    propagation: str = "",
+    grace_period_seconds: int | None = None,
+) -> None:
+    """Delete an object in the version that was seen. Already gone is success.
+
+    Raises Conflict when it changed since, other ApiErrors, TransportError, LeaseExpired; TypeError for what was not
+    seen live.
+    """
+    require(why, "deleting an object")
+    destroyer = Destroyer(ctx.deps.client)
+    destroyer.delete(seen, propagation=propagation, grace_period_seconds=grace_period_seconds)
+
+
+def delete_member(pd: PDClient, seen: LiveMember, why: Evidence) -> None:
+    """Remove a member from PD. Raises Conflict when PD refuses, other DataPlaneErrors, LeaseExpired, TypeError."""
+    require(why, "removing a member from PD")
+    pd.delete_member(seen)
+
+
+def delete_store(pd: PDClient, seen: LiveStore, why: Evidence) -> None:
+    """Let PD move a store's data away. Raises as `delete_member`."""
+    require(why, "deleting a store")
+    pd.delete_store(seen)
+
+
+def require(evidence: Evidence, what: str) -> None:
+    """Raise TypeError for anything but evidence; `what` takes it."""
+    if not isinstance(evidence, Evidence):
+        raise TypeError(f"{what} takes evidence from a function of member.evidence, not {evidence!r}")
 
 
 def _is_ours(ctx: ReconcileContext, cluster_id: int) -> bool:

@@ -13,9 +13,8 @@ from kube.deletion import Destroyer, LiveObject
 from kube.events import NORMAL
 from kube.objects import Object
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS
-from member.apply.removals import delete
 from member.context import ReconcileContext
-from member.evidence import Evidence, look_up
+from member.evidence import Evidence, delete, look_up
 from member.observed.claims import own_claims
 from member.observed.pods import Pod, pods_of
 from member.outcome import Done, Outcome, Waiting

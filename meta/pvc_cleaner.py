@@ -10,10 +10,9 @@ from kube.events import NORMAL
 from kube.objects import Object
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS
 from member import labels
-from member.apply.removals import delete
 from member.apply.writes import require_owner
 from member.context import ReconcileContext
-from member.evidence import Evidence, look_up, shown_by
+from member.evidence import Evidence, delete, look_up, shown_by
 from member.naming import member_name, ordinal_of
 from member.outcome import Done, Outcome
 from meta.left_behind import Reclaim, Reprieve, Unlock, deferred_step, lock_step

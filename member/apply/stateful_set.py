@@ -13,7 +13,7 @@ from kube.resources import STATEFUL_SETS
 from member.apply.last_applied import applied, stamped
 from member.apply.writes import create_or_find
 from member.context import ReconcileContext
-from member.evidence import Evidence
+from member.evidence import Evidence, require
 from member.objects.stateful_set import ON_DELETE
 
 _CONSTRUCTORS = object()
@@ -36,7 +36,7 @@ class Replicas:
         """Raise TypeError for any maker but a constructor, or for anything but Evidence."""
         _require_constructor(maker, "Replicas are unchanged, raised, lowered or as_found")
         for each in self.gone:
-            _require(each, "replicas are lowered")
+            require(each, "Replicas.lowered")
 
     @classmethod
     def unchanged(cls, body: Json) -> "Replicas":
@@ -58,7 +58,7 @@ class Replicas:
     @classmethod
     def as_found(cls, count: int, looked: Evidence) -> "Replicas":
         """As many as a live look has found, for a StatefulSet that is recreated around its pods."""
-        _require(looked, "a StatefulSet is recreated")
+        require(looked, "Replicas.as_found")
         return cls(count=count, maker=_CONSTRUCTORS)
 
 
@@ -107,7 +107,7 @@ class UpdateStrategy:
     @classmethod
     def lowered(cls, partition: int, why: Evidence) -> "UpdateStrategy":
         """A partition at the pod that is restarted next."""
-        _require(why, "a partition is lowered")
+        require(why, "UpdateStrategy.lowered")
         return cls(spec=_rolling_update(partition), why=why, maker=_CONSTRUCTORS)
 
 
@@ -144,8 +144,11 @@ def create(ctx: ReconcileContext, desired: Json) -> None:
 def update(ctx: ReconcileContext, desired: Json, live: Object, *, replicas: Replicas, strategy: UpdateStrategy) -> None:
     """Patch what differs in a StatefulSet; `desired` was given these replicas and this strategy.
 
-    Raises EvidenceMissing, ForeignOwner, ApiError, TransportError.
+    Raises EvidenceMissing, ForeignOwner, ApiError, TransportError; TypeError for plain values.
     """
+    for value, made in ((replicas, Replicas), (strategy, UpdateStrategy)):
+        if not isinstance(value, made):
+            raise TypeError(f"a StatefulSet is written with {made.__name__}, which holds the evidence, not {value!r}")
     body = live.decode()
     _require_evidence(body, desired, replicas, strategy)
     ctx.deps.applier.apply(STATEFUL_SETS, stamped(desired, body), live, applied=applied(body))
@@ -184,8 +187,3 @@ def _rolling_update(partition: int) -> Json:
 def _require_constructor(maker: object, which: str) -> None:
     if maker is not _CONSTRUCTORS:
         raise TypeError(f"{which}: by those class methods")
-
-
-def _require(evidence: Evidence, what: str) -> None:
-    if not isinstance(evidence, Evidence):
-        raise TypeError(f"{what} on evidence from member.evidence, not on {evidence!r}")

@@ -9,11 +9,10 @@ from kube.errors import NotFound
 from kube.objects import Json, Object
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS
 from member import labels
-from member.apply.removals import delete
 from member.apply.writes import record_deletion
 from member.commands.annotations import BUSY, SOON, Command
 from member.context import ReconcileContext
-from member.evidence import Evidence, pods_live, spec_confirmed
+from member.evidence import Evidence, delete, pods_live, spec_confirmed
 from member.naming import member_name, ordinal_of, pod_name
 from member.objects.stateful_set import ON_DELETE
 from member.observed.claims import own_claims

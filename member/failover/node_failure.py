@@ -13,9 +13,8 @@ from apis.times import parse_time
 from kube.deletion import Destroyer, LiveObject
 from kube.events import WARNING
 from kube.resources import NODES, PODS
-from member.apply.removals import delete
 from member.context import ReconcileContext
-from member.evidence import Evidence, look_up, shown_by
+from member.evidence import Evidence, delete, look_up, shown_by
 from member.failover.witnesses import Failing, Node, NodeState
 from member.labels import AUTO_FAILURE_RECOVERY
 from member.observed.pods import Pod, pods_of

@@ -21,10 +21,9 @@ from kube.errors import NotFound
 from kube.events import NORMAL, WARNING
 from kube.objects import Json
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, TIDB_CLUSTERS
-from member.apply.removals import delete
 from member.apply.writes import OwnerGone
 from member.context import ReconcileContext
-from member.evidence import Evidence, LiveStatus, status_live
+from member.evidence import Evidence, LiveStatus, delete, status_live
 from member.failover.witnesses import Failing, desired_pods
 from member.labels import CLEAR_FAILURE_RECORDS
 from member.lifecycle.pod_removal import claims_of_templates

@@ -18,7 +18,7 @@ from kube.deletion import Destroyer
 from kube.errors import NotFound
 from kube.objects import Json, Object
 from kube.resources import CONFIG_MAPS, PODS, STATEFUL_SETS, Resource
-from member.apply import removals, stateful_set
+from member.apply import stateful_set
 from member.apply.claim_templates import unwanted_mounts, with_sizes_of
 from member.apply.last_applied import (
     compare_stateful_set,
@@ -31,6 +31,7 @@ from member.apply.last_applied import (
 from member.apply.stateful_set import with_size, with_strategy
 from member.apply.writes import apply, apply_service
 from member.context import ReconcileContext
+from member.evidence import delete
 from member.lifecycle.recreation import RECREATING, as_before, left_behind
 from member.lifecycle.rolling import PodDeletion, next_roll
 from member.lifecycle.scaling import next_size, warn_of_slots
@@ -190,7 +191,7 @@ def _delete(ctx: ReconcileContext, deletion: PodDeletion) -> None:
     if seen is None or seen.object.metadata.deletion_timestamp:
         return
     if deletion.prepared or not seen.object.decode_as(Pod).is_ready:
-        removals.delete(ctx, seen, deletion.why)
+        delete(ctx, seen, deletion.why)
 
 
 def _fixed(body: Json, wanted: Json) -> Refused | None:

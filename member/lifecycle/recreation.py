@@ -15,11 +15,10 @@ from kube.objects import Json, Object
 from kube.resources import CONTROLLER_REVISIONS, PERSISTENT_VOLUME_CLAIMS, STATEFUL_SETS, Resource
 from member import labels
 from member.apply.last_applied import compare_stateful_set, stamped, with_running_template
-from member.apply.removals import delete
 from member.apply.stateful_set import Replicas, with_size
 from member.apply.writes import annotate_owner, record_deletion
 from member.context import ReconcileContext
-from member.evidence import pods_live, spec_confirmed
+from member.evidence import delete, pods_live, spec_confirmed
 from member.labels import CONTROLLER_REVISION_HASH, PVC_DEFER_DELETING, base_labels, config_map_before_delete
 from member.naming import member_name, ordinal_of
 from member.objects.config_map import in_use_config_map_name

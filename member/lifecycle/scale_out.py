@@ -14,10 +14,9 @@ from kube.deletion import Destroyer, LiveObject
 from kube.events import NORMAL
 from kube.objects import Json
 from kube.resources import PERSISTENT_VOLUME_CLAIMS
-from member.apply.removals import delete
 from member.apply.stateful_set import Replicas
 from member.context import ReconcileContext
-from member.evidence import Evidence, spec_confirmed
+from member.evidence import Evidence, delete, spec_confirmed
 from member.labels import PVC_DEFER_DELETING
 from member.lifecycle.pod_removal import claims_of_templates
 from member.naming import pod_name

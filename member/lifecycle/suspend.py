@@ -13,10 +13,9 @@ from apis.accessor import component as component_of
 from kube.deletion import Destroyer
 from kube.objects import Object
 from kube.resources import STATEFUL_SETS
-from member.apply.removals import delete
 from member.apply.writes import record_deletion
 from member.context import ReconcileContext
-from member.evidence import pods_live, spec_confirmed
+from member.evidence import delete, pods_live, spec_confirmed
 from member.naming import member_name
 from member.observed.status import NORMAL, SUSPEND, set_phase
 from member.outcome import Done, Failed, Outcome, Refused, Waiting

@@ -15,9 +15,8 @@ from apis.component_statuses import PDFailureMember, PDStatus
 from apis.shared import PDMember
 from apis.times import stamp
 from member import api_clients
-from member.apply.removals import delete_member
 from member.context import ReconcileContext
-from member.evidence import majority_without, member_gone
+from member.evidence import delete_member, majority_without, member_gone
 from member.failover.node_failure import give_up_hosts, successor_has_time
 from member.failover.steps import (
     RECOVERY,

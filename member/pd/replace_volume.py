@@ -5,12 +5,11 @@ from dataplane.errors import Conflict
 from dataplane.pd import LiveMember, PDClient
 from kube.objects import Object
 from member import api_clients
-from member.apply.removals import delete_member
 from member.commands.annotations import BUSY, SOON, Command
 from member.commands.replacement import REPLACING, begin, is_taken_back, is_to_stay, keep
 from member.commands.restarting import restart_without_volumes
 from member.context import ReconcileContext
-from member.evidence import member_gone
+from member.evidence import delete_member, member_gone
 from member.naming import ordinal_of
 from member.outcome import Outcome, Waiting
 from member.pd.scale_in import Remove, Transfer, Wait, next_step, voters

@@ -13,9 +13,8 @@ from dataplane.errors import Conflict
 from dataplane.pd import Health, Membership
 from dataplane.pd import Member as PDMember
 from member import api_clients
-from member.apply.removals import delete_member
 from member.context import ReconcileContext
-from member.evidence import Evidence, member_gone, spec_confirmed
+from member.evidence import Evidence, delete_member, member_gone, spec_confirmed
 from member.lifecycle.pod_removal import PodRemoval
 from member.lifecycle.scale_in import ScaleIn
 from member.naming import address_book, ordinal_of, pd_member_name, pod_name

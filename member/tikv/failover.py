@@ -11,9 +11,8 @@ from apis.shared import TiKVFailureStore, TiKVStore
 from apis.times import stamp
 from dataplane.pd import DISCONNECTED, DOWN, UP
 from member import api_clients
-from member.apply.removals import delete_store
 from member.context import ReconcileContext
-from member.evidence import Evidence, store_gone
+from member.evidence import Evidence, delete_store, store_gone
 from member.failover.node_failure import automatic, give_up_hosts, successor_has_time
 from member.failover.steps import (
     RECOVERY,

@@ -7,12 +7,11 @@ from dataplane.errors import Conflict
 from dataplane.pd import OFFLINE, UP, LiveStore, PDClient, Store
 from kube.objects import Object
 from member import api_clients, labels
-from member.apply.removals import delete_store
 from member.commands.annotations import BUSY, LETTING_GO, Command
 from member.commands.replacement import REPLACING, begin, component_busy, is_taken_back, is_to_stay, keep
 from member.commands.restarting import restart_without_volumes
 from member.context import ReconcileContext
-from member.evidence import no_store, store_gone
+from member.evidence import delete_store, no_store, store_gone
 from member.naming import ordinal_of
 from member.outcome import Failed, Outcome, Refused, Waiting
 from member.tikv.stores import is_up, not_up, own_stores

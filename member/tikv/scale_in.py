@@ -10,9 +10,8 @@ from apis.times import parse_time
 from dataplane.errors import Conflict, NotBootstrapped
 from dataplane.pd import DOWN, OFFLINE, UP, LiveStore, PDClient, Store
 from member import api_clients
-from member.apply.removals import delete_store
 from member.context import ReconcileContext
-from member.evidence import Evidence, no_store, spec_confirmed, store_gone
+from member.evidence import Evidence, delete_store, no_store, spec_confirmed, store_gone
 from member.lifecycle.pod_removal import PodRemoval
 from member.lifecycle.scale_in import ScaleIn
 from member.lifecycle.stateless import scale_in_parallelism
