@@ -2,10 +2,14 @@
 
 Ids are unsigned 64-bit integers and stay exact. Unknown fields are ignored; what PD leaves out because it is zero is
 filled in; a field of the wrong type raises MalformedAnswer, which names it.
+
+Removing a member or a store takes it as PD showed it: LiveMember, LiveStore, which nothing but the reads here make
+(design.md 3.6, F5).
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
+from typing import final
 from urllib.parse import quote
 
 import msgspec
@@ -30,6 +34,8 @@ _PING_TIMEOUT = 3.0
 
 _LONGEST_HEALTH_CALL = 20.0
 
+_LIVE_READ = object()
+
 
 @dataclass(frozen=True, slots=True)
 class Health:
@@ -51,6 +57,19 @@ class Member:
     peer_urls: tuple[str, ...]
 
 
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveMember(Member):
+    """A member as PD showed it in this reconcile. Made by `PDClient.members` only."""
+
+    maker: InitVar[object]
+
+    def __post_init__(self, maker: object) -> None:
+        """Raise TypeError for any maker but a read of PD."""
+        if maker is not _LIVE_READ:
+            raise TypeError("a LiveMember comes from PDClient.members, which asks PD")
+
+
 @dataclass(frozen=True, slots=True)
 class Membership:
     """All members, and who leads. `cluster_id` is 0 when PD does not tell."""
@@ -59,6 +78,18 @@ class Membership:
     members: tuple[Member, ...]
     leader: Member | None
     etcd_leader: Member | None
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class LiveMembership(Membership):
+    """All members as PD showed them in this reconcile."""
+
+    members: tuple[LiveMember, ...]
+
+    def member(self, member_id: int) -> LiveMember | None:
+        """The member of this id."""
+        return next((member for member in self.members if member.id == member_id), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +115,19 @@ class Store:
     def is_tiflash(self) -> bool:
         """Whether the store belongs to TiFlash, which says so with a label."""
         return self.labels.get("engine") == "tiflash"
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveStore(Store):
+    """A store as PD showed it in this reconcile. Made by `PDClient.store`, `stores` and `tombstone_stores` only."""
+
+    maker: InitVar[object]
+
+    def __post_init__(self, maker: object) -> None:
+        """Raise TypeError for any maker but a read of PD."""
+        if maker is not _LIVE_READ:
+            raise TypeError("a LiveStore comes from PDClient.store or PDClient.stores, which ask PD")
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,12 +165,12 @@ class PDClient:
             for entry in self._call.get_json("/pd/api/v1/health", _HEALTH, timeout=timeout) or ()
         )
 
-    def members(self, timeout: float = TIMEOUT) -> Membership:
+    def members(self, timeout: float = TIMEOUT) -> LiveMembership:
         """All members. Raises Unavailable, ApiError."""
         found = self._call.get_json("/pd/api/v1/members", _MEMBERS, timeout=timeout)
-        return Membership(
+        return LiveMembership(
             found.header.cluster_id if found.header else 0,
-            tuple(_member(entry) for entry in found.members or ()),
+            tuple(LiveMember(*_fields(entry), maker=_LIVE_READ) for entry in found.members or ()),
             _named(found.leader),
             _named(found.etcd_leader),
         )
@@ -151,15 +195,15 @@ class PDClient:
         """Ask the leader to hand over to any other member. Raises Unavailable, ApiError, LeaseExpired."""
         self._call.write("POST", "/pd/api/v1/leader/resign")
 
-    def delete_member_by_name(self, name: str) -> None:
-        """Remove a member; one that is not listed is gone already. Raises Unavailable, ApiError, LeaseExpired."""
-        if any(member.name == name for member in self.members().members):
-            self._call.write("DELETE", f"/pd/api/v1/members/name/{quote(name, safe='')}", also=_NOT_FOUND)
+    def delete_member(self, member: LiveMember) -> None:
+        """Remove a member that PD has shown; one that is not listed any more is gone already.
 
-    def delete_member_by_id(self, member_id: int) -> None:
-        """Remove a member; one that is not listed is gone already. Raises Unavailable, ApiError, LeaseExpired."""
-        if any(member.id == member_id for member in self.members().members):
-            self._call.write("DELETE", f"/pd/api/v1/members/id/{member_id}", also=_NOT_FOUND)
+        Raises TypeError for a member that PD has not shown; Conflict, Unavailable, ApiError, LeaseExpired.
+        """
+        if not isinstance(member, LiveMember):
+            raise TypeError(f"a member is removed as PD shows it: take it from PDClient.members, not {member!r}")
+        if self.members().member(member.id):
+            self._call.write("DELETE", f"/pd/api/v1/members/id/{member.id}", also=_NOT_FOUND)
 
     def cluster_id(self) -> int:
         """The id that lives as long as PD's data. Raises Unavailable, ApiError."""
@@ -185,43 +229,40 @@ class PDClient:
         except Conflict:
             return ()
 
-    def stores(self) -> tuple[Store, ...]:
+    def stores(self) -> tuple[LiveStore, ...]:
         """The stores that are not Tombstone, by id. Raises NotBootstrapped, Unavailable, ApiError."""
         return self._stores("/pd/api/v1/stores")
 
-    def tombstone_stores(self) -> tuple[Store, ...]:
+    def tombstone_stores(self) -> tuple[LiveStore, ...]:
         """The stores that are gone for good, by id. Raises NotBootstrapped, Unavailable, ApiError."""
         return self._stores("/pd/api/v1/stores?state=2")
 
-    def store(self, store_id: int) -> Store:
+    def store(self, store_id: int) -> LiveStore:
         """One store in any state. Raises NotFound, NotBootstrapped, Unavailable, ApiError."""
         return _store(self._call.get_json(f"/pd/api/v1/store/{store_id}", _STORE))
 
-    def delete_store(self, store_id: int, *, address: str = "") -> None:
-        """Take a store out of service: its data moves away, then it becomes Tombstone.
+    def delete_store(self, store: LiveStore) -> None:
+        """Take a store that PD has shown out of service: its data moves away, then it becomes Tombstone.
 
-        A store that is not listed, or removed already, is no error. When `address` is given, the store must still be
-        there. Raises Conflict when it is not, or when PD has too few stores left; Unavailable, ApiError, LeaseExpired.
+        A store that is not listed, or removed already, is no error. Raises Conflict when another address has its id by
+        now, or when PD has too few stores left; TypeError for a store that PD has not shown; Unavailable, ApiError,
+        LeaseExpired.
         """
-        path = f"/pd/api/v1/store/{store_id}"
-        found = next((store for store in self.stores() if store.id == store_id), None)
+        path = f"/pd/api/v1/store/{_shown(store).id}"
+        found = next((each for each in self.stores() if each.id == store.id), None)
         if found is None:
             return
-        if address and found.address != address:
-            reason = f"not sent: store {store_id} is at {found.address} now, not at {address}"
-            raise Conflict("DELETE", self.base_url + path, 0, "", reason)
+        self._require_same_address("DELETE", path, store, found)
         self._call.write("DELETE", path, also=_GONE)
 
-    def restore_store(self, store_id: int, *, address: str = "") -> None:
+    def restore_store(self, store: LiveStore) -> None:
         """Take back what `delete_store` began, while the store is not Tombstone yet; one that is Up stays so.
 
-        Raises Conflict when the store is Tombstone, or no longer at `address` if that is given; NotFound, Unavailable,
-        ApiError, LeaseExpired.
+        Raises Conflict when the store is Tombstone, or another address has its id by now; TypeError for a store that PD
+        has not shown; NotFound, Unavailable, ApiError, LeaseExpired.
         """
-        path = f"/pd/api/v1/store/{store_id}/state?state={UP}"
-        if address and (found := self.store(store_id)).address != address:
-            reason = f"not sent: store {store_id} is at {found.address} now, not at {address}"
-            raise Conflict("POST", self.base_url + path, 0, "", reason)
+        path = f"/pd/api/v1/store/{_shown(store).id}/state?state={UP}"
+        self._require_same_address("POST", path, store, self.store(store.id))
         self._call.write("POST", path)
 
     def set_store_labels(self, store_id: int, labels: Mapping[str, str]) -> None:
@@ -283,7 +324,12 @@ class PDClient:
             return set()
         return set(found.ranges or ())
 
-    def _stores(self, path: str) -> tuple[Store, ...]:
+    def _require_same_address(self, method: str, path: str, store: LiveStore, found: LiveStore) -> None:
+        if found.address != store.address:
+            reason = f"not sent: store {store.id} is at {found.address} now, not at {store.address}"
+            raise Conflict(method, self.base_url + path, 0, "", reason)
+
+    def _stores(self, path: str) -> tuple[LiveStore, ...]:
         found = self._call.get_json(path, _STORES).stores or ()
         return tuple(sorted(map(_store, found), key=lambda store: store.id))
 
@@ -382,17 +428,23 @@ _STORES = msgspec.json.Decoder(_Stores)
 _EVICT_CONFIG = msgspec.json.Decoder(_EvictConfig)
 
 
-def _member(entry: _Member) -> Member:
-    return Member(entry.name, entry.member_id, tuple(entry.client_urls or ()), tuple(entry.peer_urls or ()))
+def _fields(entry: _Member) -> tuple[str, int, tuple[str, ...], tuple[str, ...]]:
+    return entry.name, entry.member_id, tuple(entry.client_urls or ()), tuple(entry.peer_urls or ())
 
 
 def _named(entry: _Member | None) -> Member | None:
-    return _member(entry) if entry is not None and entry.name else None
+    return Member(*_fields(entry)) if entry is not None and entry.name else None
 
 
-def _store(info: _StoreInfo) -> Store:
+def _shown(store: LiveStore) -> LiveStore:
+    if not isinstance(store, LiveStore):
+        raise TypeError(f"a store is taken as PD shows it: from PDClient.store or PDClient.stores, not {store!r}")
+    return store
+
+
+def _store(info: _StoreInfo) -> LiveStore:
     meta, status = info.store or _StoreMeta(), info.status or _StoreStatus()
-    return Store(
+    return LiveStore(
         id=meta.id,
         address=meta.address,
         state_name=meta.state_name or _STATE_NAMES.get(meta.state, str(meta.state)),
@@ -403,6 +455,7 @@ def _store(info: _StoreInfo) -> Store:
         status_address=meta.status_address,
         last_heartbeat=meta.last_heartbeat,
         complete=info.store is not None and info.status is not None,
+        maker=_LIVE_READ,
     )
 
 

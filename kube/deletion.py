@@ -13,7 +13,7 @@ _LIVE_READ = object()
 
 
 class LiveObject:
-    """An object as the API server showed it in this round. Made by `Destroyer.observe` only."""
+    """An object as the API server showed it in this reconcile. Made by `Destroyer.observe` only."""
 
     __slots__ = ("object", "resource")
 
@@ -44,8 +44,12 @@ class Destroyer:
         """Delete the object that was seen, in the version that was seen. Already gone is success.
 
         Raises Conflict when it changed or was re-created since (observe and decide again), other ApiErrors,
-        TransportError, LeaseExpired.
+        TransportError, LeaseExpired; TypeError for what was not observed.
         """
+        if not isinstance(evidence, LiveObject):
+            raise TypeError(
+                f"an object is deleted as it was seen live: pass what Destroyer.observe gave, not {evidence!r}"
+            )
         meta = evidence.object.metadata
         try:
             self._client.delete(

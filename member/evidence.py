@@ -1,23 +1,29 @@
 """What only a live read of this reconcile can show (F1, F5, O5, design.md 3.6).
 
-Making a StatefulSet smaller and lowering its partition take Evidence, and nothing but the functions here makes one. For
-the deletion of objects of Kubernetes there is `kube.deletion.Evidence`.
+What destroys takes Evidence that it may, and nothing but the functions here makes one. Objects, members and stores are
+deleted by `delete`, `delete_member` and `delete_store` alone, and as they were seen themselves: as a LiveObject of
+`kube.deletion`, a LiveMember or a LiveStore of `dataplane.pd`. StatefulSets get smaller, and their partition lower, by
+`member.apply.stateful_set`.
 """
 
 from collections.abc import Sequence
+from typing import final
 
 from apis.accessor import components
 from apis.decoding import decode
 from apis.defaulting import with_defaults
 from apis.identity import instance_name
 from apis.ordinals import desired_replicas
+from apis.tidbcluster import TidbCluster, TidbClusterStatus
 from dataplane.errors import NotBootstrapped, NotFound
-from dataplane.pd import Store
+from dataplane.pd import Health, LiveMember, LiveStore, PDClient, Store
+from kube.deletion import Destroyer, LiveObject
 from kube.objects import Json, Object
-from kube.resources import PODS, TIDB_CLUSTERS
+from kube.resources import PODS, TIDB_CLUSTERS, Resource
 from member import api_clients, labels
 from member.context import ReconcileContext
 from member.naming import address_book, ordinal_of, pd_member_name
+from member.outcome import Done
 
 _LIVE_READ = object()
 
@@ -32,23 +38,85 @@ class Evidence:
     def __init__(self, maker: object, what: str) -> None:
         """Raise TypeError for any maker but a live read."""
         if maker is not _LIVE_READ:
-            raise TypeError("a proof comes from a live read in member.proofs")
+            raise TypeError("evidence comes from a live read: one of the functions of member.evidence makes it")
         self.what = what
+
+    def __and__(self, other: "Evidence") -> "Evidence":
+        """Both together."""
+        return Evidence(_LIVE_READ, f"{self.what}; {other.what}")
 
     def __repr__(self) -> str:
         """What was seen."""
         return f"<Evidence: {self.what}>"
 
 
-def pods_live(ctx: ReconcileContext, component: str) -> tuple[list[Object], Evidence]:
-    """The pods of a component as the API server has them now, by name. Raises ApiError, TransportError."""
+@final
+class LivePods(Evidence):
+    """The pods of a component as the API server showed them in this reconcile, by name."""
+
+    __slots__ = ("pods",)
+
+    def __init__(self, maker: object, component: str, pods: Sequence[Object]) -> None:
+        """Raise TypeError for any maker but a live read."""
+        super().__init__(maker, f"the pods of {component} as they are now")
+        self.pods = pods
+
+
+@final
+class LiveStatus(Evidence):
+    """The status of the TidbCluster as the API server showed it in this reconcile."""
+
+    __slots__ = ("status",)
+
+    def __init__(self, maker: object, status: TidbClusterStatus) -> None:
+        """Raise TypeError for any maker but a live read."""
+        super().__init__(maker, "the status of the TidbCluster as it is now")
+        self.status = status
+
+
+def shown_by(live: LiveObject, what: str) -> Evidence:
+    """What an object that was read live shows, in words. Raises TypeError for any other object."""
+    if not isinstance(live, LiveObject):
+        raise TypeError(f"evidence comes from a live read: pass what Destroyer.observe gave, not {live!r}")
+    return Evidence(_LIVE_READ, what)
+
+
+def look_up(ctx: ReconcileContext, resource: Resource, name: str, namespace: str = "") -> LiveObject | Evidence:
+    """An object as the API server has it now, or the evidence that there is none (F1).
+
+    Raises ApiError, TransportError.
+    """
+    seen = Destroyer(ctx.deps.client).observe(resource, name, namespace)
+    return seen or Evidence(_LIVE_READ, f"{resource.kind} {name} does not exist")
+
+
+def pods_live(ctx: ReconcileContext, component: str) -> LivePods:
+    """The pods of a component as the API server has them now. Raises ApiError, TransportError."""
     selector = (
         f"{labels.NAME}={labels.TIDB_CLUSTER},{labels.MANAGED_BY}={labels.TIDB_OPERATOR},"
         f"{labels.INSTANCE}={instance_name(ctx.tc)},{labels.COMPONENT}={component}"
     )
     page = ctx.deps.client.list_page(PODS, ctx.namespace, label_selector=selector)
-    pods = sorted(page.items, key=lambda pod: pod.metadata.name)
-    return pods, Evidence(_LIVE_READ, f"the pods of {component} as they are now")
+    return LivePods(_LIVE_READ, component, sorted(page.items, key=lambda pod: pod.metadata.name))
+
+
+def status_live(ctx: ReconcileContext) -> LiveStatus | None:
+    """The status as the API server has it now; None when the cluster is being deleted or another one (F4).
+
+    Raises NotFound when there is none, other ApiErrors, TransportError.
+    """
+    live = ctx.deps.client.get(TIDB_CLUSTERS, ctx.name, ctx.namespace)
+    if live.metadata.uid != ctx.owner.metadata.uid or live.metadata.deletion_timestamp:
+        return None
+    return LiveStatus(_LIVE_READ, decode(live.decode(), TidbCluster).status)
+
+
+def untold(ctx: ReconcileContext, component: str) -> Evidence | None:
+    """Whether a component, asked when this reconcile observed it, did not tell its state."""
+    observed = ctx.observations.get(component, Done())
+    if isinstance(observed, Done):
+        return None
+    return Evidence(_LIVE_READ, f"{component} does not tell its state: {observed.message}")
 
 
 def member_gone(ctx: ReconcileContext, pod: str) -> Evidence | None:
@@ -66,6 +134,23 @@ def member_gone(ctx: ReconcileContext, pod: str) -> Evidence | None:
     if not answer.members or not _is_ours(ctx, answer.cluster_id):
         return None
     return Evidence(_LIVE_READ, f"PD has no member of {pod}")
+
+
+def majority_without(pd: PDClient, member: LiveMember, expected: int) -> Evidence | None:
+    """Whether PD, asked now, has a healthy majority without a member that is not healthy itself (I9, I24).
+
+    `expected` is the number of members for which to give PD time. Raises DataPlaneError.
+    """
+    if not may_remove(pd.health(members=expected), member.id):
+        return None
+    return Evidence(_LIVE_READ, f"PD has a healthy majority without {member.name}")
+
+
+def may_remove(healths: Sequence[Health], member_id: int) -> bool:
+    """Whether a majority is healthy without this member, which is not healthy itself (I9, I24)."""
+    lost = any(each.member_id == member_id and not each.healthy for each in healths)
+    healthy = sum(each.healthy for each in healths)
+    return lost and healthy > len(healths) // 2
 
 
 def store_gone(ctx: ReconcileContext, store_id: int, address: str) -> Evidence | None:
@@ -124,11 +209,45 @@ def _replicas(cluster: Json, ctx: ReconcileContext) -> dict[str, int]:
     return {each.name: desired_replicas(tc, each.name) for each in components(tc)}
 
 
-def same_cluster(ctx: ReconcileContext) -> Evidence | None:
+def is_same_cluster(ctx: ReconcileContext) -> bool:
     """Whether PD, asked now, is that of this cluster (F40, I7). Raises DataPlaneError."""
-    if not _is_ours(ctx, api_clients.pd(ctx).cluster_id()):
-        return None
-    return Evidence(_LIVE_READ, "PD is that of this cluster")
+    return _is_ours(ctx, api_clients.pd(ctx).cluster_id())
+
+
+def delete(
+    ctx: ReconcileContext,
+    seen: LiveObject,
+    why: Evidence,
+    *,
+    propagation: str = "",
+    grace_period_seconds: int | None = None,
+) -> None:
+    """Delete an object in the version that was seen. Already gone is success.
+
+    Raises Conflict when it changed since, other ApiErrors, TransportError, LeaseExpired; TypeError for what was not
+    seen live.
+    """
+    require(why, "deleting an object")
+    destroyer = Destroyer(ctx.deps.client)
+    destroyer.delete(seen, propagation=propagation, grace_period_seconds=grace_period_seconds)
+
+
+def delete_member(pd: PDClient, seen: LiveMember, why: Evidence) -> None:
+    """Remove a member from PD. Raises Conflict when PD refuses, other DataPlaneErrors, LeaseExpired, TypeError."""
+    require(why, "removing a member from PD")
+    pd.delete_member(seen)
+
+
+def delete_store(pd: PDClient, seen: LiveStore, why: Evidence) -> None:
+    """Let PD move a store's data away. Raises as `delete_member`."""
+    require(why, "deleting a store")
+    pd.delete_store(seen)
+
+
+def require(evidence: Evidence, what: str) -> None:
+    """Raise TypeError for anything but evidence; `what` takes it."""
+    if not isinstance(evidence, Evidence):
+        raise TypeError(f"{what} takes evidence from a function of member.evidence, not {evidence!r}")
 
 
 def _is_ours(ctx: ReconcileContext, cluster_id: int) -> bool:

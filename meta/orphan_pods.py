@@ -4,12 +4,17 @@ A StatefulSet makes claims only together with the pod. When the claim of a pod t
 the pod must go, so that both are made anew.
 """
 
+from collections.abc import Mapping
+from functools import reduce
+from operator import and_
+
 from apis.components import component_names
 from kube.deletion import Destroyer, LiveObject
 from kube.events import NORMAL
 from kube.objects import Object
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS
 from member.context import ReconcileContext
+from member.evidence import Evidence, delete, look_up
 from member.observed.claims import own_claims
 from member.observed.pods import Pod, pods_of
 from member.outcome import Done, Outcome, Waiting
@@ -19,13 +24,12 @@ def act(ctx: ReconcileContext) -> Outcome:
     """Delete the orphans. Raises Conflict, other ApiErrors and TransportError: nothing is deleted without an answer."""
     if ctx.tc.spec.paused:
         return Done("paused")
-    destroyer = Destroyer(ctx.deps.client)
     deleted = [
         f"{pod.metadata.name} ({', '.join(missing)})"
         for component in component_names(lambda row: row.claims.hold_data)
         for pod in pods_of(ctx, component)
         if may_be_orphan(pod)
-        if (missing := _missing_claims(ctx, destroyer, pod)) and _delete(ctx, destroyer, pod, missing)
+        if (missing := _missing_claims(ctx, pod)) and _delete(ctx, pod, missing)
     ]
     if not deleted:
         return Done()
@@ -37,27 +41,25 @@ def may_be_orphan(pod: Object) -> bool:
     return not pod.metadata.deletion_timestamp and not pod.decode_as(Pod).spec.node_name and bool(own_claims(pod))
 
 
-def _missing_claims(ctx: ReconcileContext, destroyer: Destroyer, pod: Object) -> list[str]:
-    """The claims of which the API server says now that they do not exist (F1)."""
+def _missing_claims(ctx: ReconcileContext, pod: Object) -> Mapping[str, Evidence]:
+    """The claims of which the API server says now that they do not exist (F1), by name."""
     cached, namespace = ctx.listers.persistent_volume_claims, ctx.namespace
-    return [
-        name
-        for name in own_claims(pod)
-        if cached.get(namespace, name) is None and destroyer.observe(PERSISTENT_VOLUME_CLAIMS, name, namespace) is None
-    ]
+    unseen = [name for name in own_claims(pod) if cached.get(namespace, name) is None]
+    found = {name: look_up(ctx, PERSISTENT_VOLUME_CLAIMS, name, namespace) for name in unseen}
+    return {name: gone for name, gone in found.items() if isinstance(gone, Evidence)}
 
 
-def _delete(ctx: ReconcileContext, destroyer: Destroyer, pod: Object, missing: list[str]) -> bool:
+def _delete(ctx: ReconcileContext, pod: Object, missing: Mapping[str, Evidence]) -> bool:
     name = pod.metadata.name
-    evidence = destroyer.observe(PODS, name, ctx.namespace)
-    if evidence is None or not _is_still(evidence, pod):
+    seen = Destroyer(ctx.deps.client).observe(PODS, name, ctx.namespace)
+    if seen is None or not _is_still(seen, pod):
         return False
-    destroyer.delete(evidence)
+    delete(ctx, seen, reduce(and_, missing.values()))
     what = f"delete Pod {name} in TidbCluster {ctx.name} successful: {', '.join(missing)} does not exist"
     ctx.deps.recorder.event(ctx.owner, NORMAL, "SuccessfulDelete", what)
     return True
 
 
-def _is_still(evidence: LiveObject, pod: Object) -> bool:
+def _is_still(seen: LiveObject, pod: Object) -> bool:
     """Whether it is the pod that was decided on, and still an orphan."""
-    return evidence.object.metadata.uid == pod.metadata.uid and may_be_orphan(evidence.object)
+    return seen.object.metadata.uid == pod.metadata.uid and may_be_orphan(seen.object)

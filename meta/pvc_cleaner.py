@@ -12,6 +12,7 @@ from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS
 from member import labels
 from member.apply.writes import require_owner
 from member.context import ReconcileContext
+from member.evidence import Evidence, delete, look_up, shown_by
 from member.naming import member_name, ordinal_of
 from member.outcome import Done, Outcome
 from meta.left_behind import Reclaim, Reprieve, Unlock, deferred_step, lock_step
@@ -52,26 +53,32 @@ def _reclaim(ctx: ReconcileContext, claim: Object) -> None:
     if ctx.listers.persistent_volumes is None:
         return
     require_owner(ctx)
-    destroyer = Destroyer(ctx.deps.client)
-    evidence = _confirmed(ctx, destroyer, claim)
-    volume = volume_of(ctx, claim) if evidence else None
-    if evidence is None or volume is None:
+    unwanted = _not_wanted(ctx, claim)
+    seen = _unchanged(ctx, claim) if unwanted else None
+    volume = volume_of(ctx, claim) if seen else None
+    if unwanted is None or seen is None or volume is None:
         return
     set_policy(ctx, claim, volume, "Delete")
-    destroyer.delete(evidence)
+    delete(ctx, seen, unwanted)
     what = f"delete PersistentVolumeClaim {claim.metadata.name} in TidbCluster {ctx.name} successful"
     ctx.deps.recorder.event(ctx.owner, NORMAL, "SuccessfulDelete", what)
 
 
-def _confirmed(ctx: ReconcileContext, destroyer: Destroyer, claim: Object) -> LiveObject | None:
-    """The claim as it is now, when it is the cached one and neither a pod nor the StatefulSet has a use for it."""
+def _not_wanted(ctx: ReconcileContext, claim: Object) -> Evidence | None:
+    """Whether, looked at now, there is no pod of a claim, and a StatefulSet that has no such ordinal."""
     pod, kind = claim.metadata.annotations[labels.POD_NAME], claim.metadata.labels[labels.COMPONENT]
-    if destroyer.observe(PODS, pod, ctx.namespace) is not None:
+    gone = look_up(ctx, PODS, pod, ctx.namespace)
+    if isinstance(gone, LiveObject):
         return None
-    stateful_set = destroyer.observe(STATEFUL_SETS, member_name(ctx.tc, kind), ctx.namespace)
-    if stateful_set is None or ordinal_of(pod) < stateful_set.object.decode()["spec"]["replicas"]:
+    stateful_set = look_up(ctx, STATEFUL_SETS, member_name(ctx.tc, kind), ctx.namespace)
+    if isinstance(stateful_set, Evidence) or ordinal_of(pod) < stateful_set.object.decode()["spec"]["replicas"]:
         return None
-    evidence = destroyer.observe(PERSISTENT_VOLUME_CLAIMS, claim.metadata.name, ctx.namespace)
-    if evidence is None or evidence.object.metadata.resource_version != claim.metadata.resource_version:
+    return gone & shown_by(stateful_set, f"the StatefulSet has no pod {pod}")
+
+
+def _unchanged(ctx: ReconcileContext, claim: Object) -> LiveObject | None:
+    """The claim as it is now, when it is the cached one."""
+    seen = Destroyer(ctx.deps.client).observe(PERSISTENT_VOLUME_CLAIMS, claim.metadata.name, ctx.namespace)
+    if seen is None or seen.object.metadata.resource_version != claim.metadata.resource_version:
         return None
-    return evidence if evidence.object.metadata.uid == claim.metadata.uid else None
+    return seen if seen.object.metadata.uid == claim.metadata.uid else None

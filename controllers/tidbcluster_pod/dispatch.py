@@ -5,7 +5,7 @@ from member import labels
 from member.commands.annotations import commands_of
 from member.components import workload
 from member.context import ReconcileContext
-from member.evidence import same_cluster
+from member.evidence import is_same_cluster
 from member.outcome import Done, Outcome, Refused
 from member.tikv import evict_leader
 
@@ -18,7 +18,7 @@ def act(ctx: ReconcileContext, name: str, pod: Object | None) -> Outcome:
     command = next(iter(commands_of(pod)), None) if pod else None
     if command is None and name not in ctx.status.tikv.evict_leader:
         return Done()
-    if same_cluster(ctx) is None:
+    if not is_same_cluster(ctx):
         return Refused("ForeignPD", "PD answers for another cluster than this one's: commands of pods are not followed")
     ended = Done() if command and evict_leader.is_one(command) else evict_leader.end(ctx, name, pod)
     if pod is None or command is None or pod.metadata.deletion_timestamp:

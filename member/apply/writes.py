@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from kube.errors import AlreadyExists, ApiError
 from kube.events import NORMAL, WARNING
 from kube.objects import Json, Object
-from kube.resources import SERVICES, TIDB_CLUSTERS, Resource
+from kube.resources import SERVICES, STATEFUL_SETS, TIDB_CLUSTERS, Resource
 from member.apply.last_applied import applied, stamped
 from member.context import ReconcileContext
 from member.objects.services import keep_allocated
@@ -26,17 +26,26 @@ def apply(
     """Create the object, or patch what differs; a creation is told as an event, and so is its refusal.
 
     `cached` is None when the cache lacks it, which may mean that it is only unseen.
-    Raises OwnerGone, ForeignOwner, ApiError, TransportError.
+    Raises OwnerGone, ForeignOwner, ApiError, TransportError; TypeError for a StatefulSet.
     """
-    if cached is None:
-        try:
-            _create(ctx, resource, desired)
-        except AlreadyExists:
-            meta = desired["metadata"]
-            cached = ctx.deps.client.get(resource, meta["name"], meta["namespace"])
-        else:
-            return
-    ctx.deps.applier.apply(resource, desired, cached, applied=applied_before)
+    if resource == STATEFUL_SETS:
+        raise TypeError("a StatefulSet is written by member.apply.stateful_set, which asks for evidence")
+    there = cached or create_or_find(ctx, resource, desired)
+    if there is not None:
+        ctx.deps.applier.apply(resource, desired, there, applied=applied_before)
+
+
+def create_or_find(ctx: ReconcileContext, resource: Resource, desired: Json) -> Object | None:
+    """Create the object, which is told as an event; what there is of its name, read live, if it was only unseen.
+
+    Raises OwnerGone, ApiError, TransportError.
+    """
+    try:
+        _create(ctx, resource, desired)
+    except AlreadyExists:
+        meta = desired["metadata"]
+        return ctx.deps.client.get(resource, meta["name"], meta["namespace"])
+    return None
 
 
 def apply_service(ctx: ReconcileContext, desired: Json) -> None:

@@ -13,6 +13,7 @@ from member.commands.annotating import withdraw
 from member.commands.annotations import BUSY, SOON, Command
 from member.commands.restarting import still_told
 from member.context import ReconcileContext
+from member.evidence import Evidence
 from member.observed.claims import own_claims
 from member.outcome import Waiting
 
@@ -24,18 +25,18 @@ def is_to_stay(ctx: ReconcileContext, pod: Object, command: Command) -> bool:
     return is_taken_back(command) and not is_begun(ctx, pod)
 
 
-def begin(ctx: ReconcileContext, pod: Object, command: Command) -> Waiting | None:
-    """Mark a pod that is still told to, before what it holds is given up; None when it is marked."""
-    evidence = still_told(ctx, pod, command)
-    if isinstance(evidence, Waiting):
-        return evidence
-    carriers = [*_claims(ctx, pod), (PODS, evidence.object)]
+def begin(ctx: ReconcileContext, pod: Object, command: Command) -> Evidence | Waiting:
+    """Mark a pod that is still told to, before what it holds is given up; the evidence of that when it is marked."""
+    told = still_told(ctx, pod, command)
+    if isinstance(told, Waiting):
+        return told
+    carriers = [*_claims(ctx, pod), (PODS, told.pod.object)]
     unmarked = [each for each in carriers if pod_commands.REPLACEMENT_BEGUN not in each[1].metadata.annotations]
     for resource, carrier in unmarked:
         name = {"name": carrier.metadata.name, "namespace": ctx.namespace}
         marked = {"metadata": name | {"annotations": {pod_commands.REPLACEMENT_BEGUN: "true"}}}
         ctx.deps.applier.apply(resource, marked, carrier)
-    return Waiting(REPLACING, f"{pod.metadata.name} begins to give up its volumes", SOON) if unmarked else None
+    return Waiting(REPLACING, f"{pod.metadata.name} begins to give up its volumes", SOON) if unmarked else told.wanted
 
 
 def is_begun(ctx: ReconcileContext, pod: Object) -> bool:

@@ -1,6 +1,7 @@
 """Deleting the pod that was told to go, and its volumes: each on a live look at what is decided upon (F5, O5, I10)."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
 from apis.ordinals import desired_ordinals
 from kube.deletion import Destroyer, LiveObject
@@ -10,7 +11,7 @@ from member import labels
 from member.apply.writes import record_deletion
 from member.commands.annotations import BUSY, SOON, Command
 from member.context import ReconcileContext
-from member.evidence import Evidence, pods_live, spec_confirmed
+from member.evidence import Evidence, delete, pods_live, spec_confirmed
 from member.naming import member_name, ordinal_of, pod_name
 from member.objects.stateful_set import ON_DELETE
 from member.observed.claims import own_claims
@@ -18,6 +19,14 @@ from member.observed.pods import Pod
 from member.outcome import Done, Outcome, Waiting
 
 RESTARTED = "PodRestarted"
+
+
+@dataclass(frozen=True, slots=True)
+class StillTold:
+    """A pod, read live, that is told what it was told, of a cluster that is `wanted` as it was decided upon."""
+
+    pod: LiveObject
+    wanted: Evidence
 
 
 def restart(
@@ -29,10 +38,10 @@ def restart(
     """
     if waiting := others_not_ready(ctx, pod, ignored_pods):
         return waiting
-    evidence = still_told(ctx, pod, command)
-    if isinstance(evidence, Waiting):
-        return evidence
-    return _delete_pod(ctx, evidence, because)
+    told = still_told(ctx, pod, command)
+    if isinstance(told, Waiting):
+        return told
+    return _delete_pod(ctx, told.pod, told.wanted, because)
 
 
 def restart_without_volumes(ctx: ReconcileContext, pod: Object, command: Command, gone: Evidence) -> Outcome:
@@ -40,35 +49,36 @@ def restart_without_volumes(ctx: ReconcileContext, pod: Object, command: Command
 
     Raises as `restart`.
     """
-    evidence = still_told(ctx, pod, command)
-    if isinstance(evidence, Waiting):
-        return evidence
+    told = still_told(ctx, pod, command)
+    if isinstance(told, Waiting):
+        return told
     destroyer = Destroyer(ctx.deps.client)
     deleted = []
     for name in own_claims(pod):
         claim = destroyer.observe(PERSISTENT_VOLUME_CLAIMS, name, ctx.namespace)
         if claim is not None and claim.object.metadata.deletion_timestamp is None:
-            destroyer.delete(claim)
+            delete(ctx, claim, told.wanted & gone)
             record_deletion(ctx, PERSISTENT_VOLUME_CLAIMS, name)
             deleted.append(name)
     if deleted:
         return Waiting("ReplacingVolume", f"{', '.join(deleted)} goes together with {pod.metadata.name}", SOON)
-    return _delete_pod(ctx, evidence, f"its volumes are made anew: {gone.what}")
+    return _delete_pod(ctx, told.pod, told.wanted & gone, f"its volumes are made anew: {gone.what}")
 
 
-def still_told(ctx: ReconcileContext, pod: Object, command: Command) -> LiveObject | Waiting:
+def still_told(ctx: ReconcileContext, pod: Object, command: Command) -> StillTold | Waiting:
     """The pod as it is now, if it is the one that was decided on, still told the same, of a cluster that still is so.
 
     Raises ApiError, TransportError.
     """
-    evidence = Destroyer(ctx.deps.client).observe(PODS, pod.metadata.name, ctx.namespace)
-    if evidence is None or evidence.object.metadata.uid != pod.metadata.uid:
+    seen = Destroyer(ctx.deps.client).observe(PODS, pod.metadata.name, ctx.namespace)
+    if seen is None or seen.object.metadata.uid != pod.metadata.uid:
         return Waiting("PodChanged", f"waiting until the cache shows that {pod.metadata.name} is another one", SOON)
-    if evidence.object.metadata.deletion_timestamp or not command.is_on(evidence.object):
+    if seen.object.metadata.deletion_timestamp or not command.is_on(seen.object):
         return Waiting("PodChanged", f"waiting until the cache shows {pod.metadata.name} as it is", SOON)
-    if spec_confirmed(ctx) is None:
+    wanted = spec_confirmed(ctx)
+    if wanted is None:
         return Waiting("SpecChanged", "waiting until the cache shows the TidbCluster as it is", SOON)
-    return evidence
+    return StillTold(seen, wanted)
 
 
 def others_not_ready(ctx: ReconcileContext, pod: Object, ignored_pods: Collection[str]) -> Waiting | None:
@@ -77,7 +87,7 @@ def others_not_ready(ctx: ReconcileContext, pod: Object, ignored_pods: Collectio
     Raises ApiError, TransportError.
     """
     kind, name = pod.metadata.labels[labels.COMPONENT], pod.metadata.name
-    pods, _ = pods_live(ctx, kind)
+    pods = pods_live(ctx, kind).pods
     ready = {each.metadata.name for each in pods if _serves(each)}
     wanted = {pod_name(ctx.tc, kind, ordinal) for ordinal in desired_ordinals(ctx.tc, kind)}
     missing = sorted(wanted - ready - {name} - set(ignored_pods))
@@ -91,7 +101,7 @@ def others_not_ready(ctx: ReconcileContext, pod: Object, ignored_pods: Collectio
     return None
 
 
-def _about_to_go(body: Json, pods: list[Object]) -> list[str]:
+def _about_to_go(body: Json, pods: Sequence[Object]) -> list[str]:
     """The pods that the StatefulSet controller restarts by itself any moment."""
     spec, status = body["spec"], body.get("status") or {}
     strategy = spec["updateStrategy"]
@@ -111,8 +121,8 @@ def _serves(pod: Object) -> bool:
     return not pod.metadata.deletion_timestamp and pod.decode_as(Pod).is_ready
 
 
-def _delete_pod(ctx: ReconcileContext, evidence: LiveObject, because: str) -> Done:
-    name = evidence.object.metadata.name
-    Destroyer(ctx.deps.client).delete(evidence)
+def _delete_pod(ctx: ReconcileContext, seen: LiveObject, why: Evidence, because: str) -> Done:
+    name = seen.object.metadata.name
+    delete(ctx, seen, why)
     record_deletion(ctx, PODS, name)
     return Done(f"{name} is restarted: {because}", RESTARTED)

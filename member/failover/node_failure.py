@@ -14,6 +14,7 @@ from kube.deletion import Destroyer, LiveObject
 from kube.events import WARNING
 from kube.resources import NODES, PODS
 from member.context import ReconcileContext
+from member.evidence import Evidence, delete, look_up, shown_by
 from member.failover.witnesses import Failing, Node, NodeState
 from member.labels import AUTO_FAILURE_RECOVERY
 from member.observed.pods import Pod, pods_of
@@ -103,26 +104,31 @@ def _note(
 
 def _force(ctx: ReconcileContext, component: str, record: Record) -> Waiting | None:
     """Delete the pod of a machine that is gone, once: its successor is younger than the record."""
-    destroyer = Destroyer(ctx.deps.client)
-    found = destroyer.observe(PODS, record.pod_name, ctx.namespace)
+    found = Destroyer(ctx.deps.client).observe(PODS, record.pod_name, ctx.namespace)
     if found is None:
         return None
     created = parse_time(found.object.metadata.creation_timestamp or "")
-    if created is None or _is_after(created, record) or not _node_is_lost(ctx, found):
+    if created is None or _is_after(created, record):
         return None
-    destroyer.delete(found, propagation="Background", grace_period_seconds=0)
+    lost = _node_is_lost(ctx, found)
+    if lost is None:
+        return None
+    delete(ctx, found, lost, propagation="Background", grace_period_seconds=0)
     what = f"{record.pod_name} was deleted by force: its node is gone"
     ctx.deps.recorder.event(ctx.owner, WARNING, NODE_FAILURE, what)
     return Waiting("HostDown", f"{what}; waiting for its successor", next_look(ctx, component))
 
 
-def _node_is_lost(ctx: ReconcileContext, pod: LiveObject) -> bool:
+def _node_is_lost(ctx: ReconcileContext, pod: LiveObject) -> Evidence | None:
     """Whether the node of a pod, asked for now, is not Ready or gone: nothing less frees a volume by force."""
     name = pod.object.decode_as(Pod).spec.node_name
     if not name or ctx.listers.nodes is None:
-        return False
-    node = ctx.deps.client.find(NODES, name)
-    return node is None or node.decode_as(Node).state is NodeState.NOT_READY
+        return None
+    node = look_up(ctx, NODES, name)
+    if isinstance(node, Evidence):
+        return node
+    is_ready = node.object.decode_as(Node).state is not NodeState.NOT_READY
+    return None if is_ready else shown_by(node, f"node {name} is not Ready")
 
 
 def _cached_node(ctx: ReconcileContext, pod: Pod) -> Node | None:

@@ -17,12 +17,13 @@ from apis.ordinals import desired_ordinals
 from apis.tidbcluster import TidbCluster, TidbClusterStatus
 from apis.times import stamp
 from kube.deletion import Destroyer, LiveObject
+from kube.errors import NotFound
 from kube.events import NORMAL, WARNING
 from kube.objects import Json
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, TIDB_CLUSTERS
-from member.apply.writes import live_owner
+from member.apply.writes import OwnerGone
 from member.context import ReconcileContext
-from member.evidence import Evidence
+from member.evidence import Evidence, LiveStatus, delete, status_live
 from member.failover.witnesses import Failing, desired_pods
 from member.labels import CLEAR_FAILURE_RECORDS
 from member.lifecycle.pod_removal import claims_of_templates
@@ -146,12 +147,18 @@ def tell(ctx: ReconcileContext, reason: str, message: str, *, is_warning: bool =
 # What is looked at live
 
 
-def live_status(ctx: ReconcileContext) -> TidbClusterStatus:
+def live_status(ctx: ReconcileContext) -> LiveStatus:
     """The status as the API server has it now, on which what destroys is based (F45, I23).
 
     Raises OwnerGone when the cluster is deleted or another one, ApiError, TransportError.
     """
-    return decode(live_owner(ctx).decode(), TidbCluster).status
+    try:
+        live = status_live(ctx)
+    except NotFound:
+        raise OwnerGone("the TidbCluster was deleted; waiting until the cache shows it") from None
+    if live is None:
+        raise OwnerGone("the TidbCluster is being deleted or was made anew; waiting until the cache shows it")
+    return live
 
 
 def stored_status(ctx: ReconcileContext) -> TidbClusterStatus:
@@ -177,7 +184,7 @@ def clean_up(ctx: ReconcileContext, component: str, pod: str, uids: Collection[s
     for each in [*claims, found] if found else claims:
         meta = each.object.metadata
         if not meta.deletion_timestamp:
-            destroyer.delete(each)
+            delete(ctx, each, gone)
             tell(ctx, "SuccessfulDelete", f"delete {each.object.kind} {meta.name}: {gone.what}", is_warning=False)
 
 

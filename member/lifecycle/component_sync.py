@@ -17,27 +17,27 @@ from kube.apply import require_ours
 from kube.deletion import Destroyer
 from kube.objects import Json, Object
 from kube.resources import CONFIG_MAPS, PODS, STATEFUL_SETS, Resource
+from member.apply import stateful_set
 from member.apply.claim_templates import unwanted_mounts, with_sizes_of
 from member.apply.last_applied import (
-    applied,
     compare_stateful_set,
     fixed_field_change,
     missing_volumes,
-    stamped,
     with_fixed_fields,
     with_running_template,
     with_template_of,
 )
+from member.apply.stateful_set import with_size, with_strategy
 from member.apply.writes import apply, apply_service
 from member.context import ReconcileContext
+from member.evidence import delete
 from member.lifecycle.recreation import RECREATING, as_before, left_behind
-from member.lifecycle.rolling import Roll, next_roll
+from member.lifecycle.rolling import PodDeletion, next_roll
 from member.lifecycle.scaling import next_size, warn_of_slots
 from member.lifecycle.suspend import Later, suspension
 from member.lifecycle.workload import Workload, members_ready
 from member.naming import member_name, pod_name
 from member.objects.config_map import ConfigMapChoice, choose_config_map, config_map, in_use_config_map_name
-from member.objects.stateful_set import with_size, with_strategy
 from member.observed.pods import Pod, pods_of
 from member.observed.status import UPGRADE, set_phase
 from member.outcome import Done, Outcome, Refused, Waiting
@@ -125,7 +125,7 @@ def _create(ctx: ReconcileContext, member: Workload, spec: Component) -> Outcome
     _write_config_map(ctx, member, choice)
     desired = as_before(left, member.stateful_set(ctx.tc, choice.name))
     warn_of_slots(ctx, member.name, desired, None)
-    apply(ctx, STATEFUL_SETS, desired, None)
+    stateful_set.create(ctx, desired)
     return Waiting("Creating", f"StatefulSet {desired['metadata']['name']} was created; waiting for its pods")
 
 
@@ -152,9 +152,9 @@ def _update(ctx: ReconcileContext, member: Workload, spec: Component, live: Obje
         set_phase(ctx, member.name, UPGRADE)
     desired = with_strategy(desired, roll.strategy)
     if not compare_stateful_set(body, desired).nothing:
-        apply(ctx, STATEFUL_SETS, stamped(desired, body), live, applied_before=applied(body))
+        stateful_set.update(ctx, desired, live, replicas=size.replicas, strategy=roll.strategy)
     elif roll.delete:
-        _delete(ctx, roll)
+        _delete(ctx, roll.delete)
     return size.outcome or roll.outcome or _fixed(body, wanted) or Done()
 
 
@@ -181,14 +181,13 @@ def _changed(spec: Component, body: Json, desired: Json, choice: ConfigMapChoice
     return f"{spec.field if choice.same_config else spec.config_field}: {choice.because}"
 
 
-def _delete(ctx: ReconcileContext, roll: Roll) -> None:
+def _delete(ctx: ReconcileContext, deletion: PodDeletion) -> None:
     """Delete the pod of a roll that is not Ready, if a live look still says so, or was prepared (F11, I10)."""
-    destroyer = Destroyer(ctx.deps.client)
-    evidence = destroyer.observe(PODS, roll.delete, ctx.namespace)
-    if evidence is None or evidence.object.metadata.deletion_timestamp:
+    seen = Destroyer(ctx.deps.client).observe(PODS, deletion.pod, ctx.namespace)
+    if seen is None or seen.object.metadata.deletion_timestamp:
         return
-    if roll.prepared or not evidence.object.decode_as(Pod).is_ready:
-        destroyer.delete(evidence)
+    if deletion.prepared or not seen.object.decode_as(Pod).is_ready:
+        delete(ctx, seen, deletion.why)
 
 
 def _fixed(body: Json, wanted: Json) -> Refused | None:

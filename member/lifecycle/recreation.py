@@ -15,13 +15,13 @@ from kube.objects import Json, Object
 from kube.resources import CONTROLLER_REVISIONS, PERSISTENT_VOLUME_CLAIMS, STATEFUL_SETS, Resource
 from member import labels
 from member.apply.last_applied import compare_stateful_set, stamped, with_running_template
+from member.apply.stateful_set import Replicas, with_size
 from member.apply.writes import annotate_owner, record_deletion
 from member.context import ReconcileContext
-from member.evidence import pods_live, spec_confirmed
+from member.evidence import delete, pods_live, spec_confirmed
 from member.labels import CONTROLLER_REVISION_HASH, PVC_DEFER_DELETING, base_labels, config_map_before_delete
 from member.naming import member_name, ordinal_of
 from member.objects.config_map import in_use_config_map_name
-from member.objects.stateful_set import with_replicas, with_strategy
 from member.outcome import Waiting
 
 RECREATING = "Recreating"
@@ -33,11 +33,11 @@ _LOOK_AGAIN = 0.5
 class LeftBehind:
     """What a StatefulSet that is gone has left.
 
-    `replicas` it had at least, 0 when nothing tells. `running` has the pod template that its pods run and the record
+    `replicas` it had at least, None when nothing tells. `running` has the pod template that its pods run and the record
     of it, in the shape of a StatefulSet; None without pods.
     """
 
-    replicas: int = 0
+    replicas: Replicas | None = None
     running: Json | None = None
 
 
@@ -48,12 +48,12 @@ def left_behind(ctx: ReconcileContext, component: str) -> LeftBehind:
     """
     if not ctx.status.cluster_id:
         return LeftBehind()
-    pods, _ = pods_live(ctx, component)
-    stay = [pod for pod in pods if pod.metadata.deletion_timestamp is None]
+    seen = pods_live(ctx, component)
+    stay = [pod for pod in seen.pods if pod.metadata.deletion_timestamp is None]
     names = [pod.metadata.name for pod in stay]
     if component_type(component).data_volume:
         names += _pods_with_data(ctx, component)
-    replicas = max((ordinal_of(name) + 1 for name in names), default=0)
+    replicas = Replicas.as_found(max(ordinal_of(name) + 1 for name in names), seen) if names else None
     return LeftBehind(replicas, _running(ctx, component, stay) if stay else None)
 
 
@@ -97,11 +97,8 @@ def as_before(left: LeftBehind, desired: Json) -> Json:
 
     Another template than that goes in when the user wants another; then the roll takes its time over the pods.
     """
-    if left.replicas and left.replicas != desired["spec"]["replicas"]:
-        desired = with_replicas(desired, left.replicas)
-        if desired["spec"]["updateStrategy"]["type"] == "RollingUpdate":
-            strategy = {"type": "RollingUpdate", "rollingUpdate": {"partition": left.replicas}}
-            desired = with_strategy(desired, strategy)
+    if left.replicas:
+        desired = with_size(desired, left.replicas)
     if left.running is None:
         return stamped(desired)
     desired = with_running_template(left.running, desired)
@@ -122,13 +119,13 @@ def release(ctx: ReconcileContext, component: str, cached: Object) -> Waiting:
 
     The ConfigMap that it uses is remembered first, as v1.6 does. Raises OwnerGone, ApiError, TransportError.
     """
-    destroyer = Destroyer(ctx.deps.client)
-    evidence = destroyer.observe(STATEFUL_SETS, cached.metadata.name, ctx.namespace)
-    if evidence is None or not _is_unchanged(evidence.object, cached) or spec_confirmed(ctx) is None:
+    seen = Destroyer(ctx.deps.client).observe(STATEFUL_SETS, cached.metadata.name, ctx.namespace)
+    wanted = spec_confirmed(ctx) if seen and _is_unchanged(seen.object, cached) else None
+    if seen is None or wanted is None:
         return Waiting(RECREATING, "waiting until the cache shows things as they are", _LOOK_AGAIN)
-    in_use = in_use_config_map_name(ctx.tc, component, evidence.object.decode())
+    in_use = in_use_config_map_name(ctx.tc, component, seen.object.decode())
     annotate_owner(ctx, {config_map_before_delete(component): in_use})
-    destroyer.delete(evidence, propagation="Orphan")
+    delete(ctx, seen, wanted, propagation="Orphan")
     record_deletion(ctx, STATEFUL_SETS, cached.metadata.name)
     what = f"StatefulSet {cached.metadata.name} is made again for its new volumes; its pods go on running"
     return Waiting(RECREATING, what, _LOOK_AGAIN)

@@ -18,8 +18,9 @@ from apis.components import ComponentType, component_type
 from dataplane.errors import DataPlaneError
 from kube.objects import Json, Object
 from member import labels
+from member.apply.stateful_set import UpdateStrategy
 from member.context import ReconcileContext
-from member.evidence import pods_live
+from member.evidence import Evidence, LivePods, pods_live
 from member.naming import pod_name
 from member.objects.stateful_set import ON_DELETE
 from member.observed.pods import Pod, pods_of
@@ -44,7 +45,7 @@ class Rolling:
     reconcile then. `prepare_unready`: makes a pod that is not Ready let go of what it serves all the same; when nobody
     answers it is restarted as it is. All of these answer None when there is nothing (more) to do, and cost nothing
     then. `ignored_pods`: names of pods that nobody counts on, such as those that failover has replaced. `forced`:
-    whether the user wants the pods restarted without looking at the data plane.
+    evidence that the data plane can't be looked at, where the user wants the pods restarted all the same.
     """
 
     blocked: Callable[[ReconcileContext], NotDone | None] = _nothing_to_do
@@ -55,7 +56,7 @@ class Rolling:
     resume: Callable[[ReconcileContext, str], NotDone | None] = _nothing_to_do
     finish: Callable[[ReconcileContext], NotDone | None] = _nothing_to_do
     prepare_unready: Callable[[ReconcileContext, str], NotDone | None] = _nothing_to_do
-    forced: Callable[[ReconcileContext], bool] = lambda _: False
+    forced: Callable[[ReconcileContext], Evidence | None] = _nothing_to_do
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,18 +125,26 @@ def _held_up(pod: RollingPod, pods: Sequence[RollingPod]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
+class PodDeletion:
+    """A pod to delete, which may be Ready only when it was `prepared`; `why` is the live look at all pods."""
+
+    pod: str
+    why: Evidence
+    prepared: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Roll:
     """What the StatefulSet gets in this reconcile, and what the roll waits for.
 
-    `takes_template`: the desired pod template goes in. `delete`: the pod to delete once that is written, which may be
-    Ready only when it was `prepared`. `selected`: the Ready pod that is to be restarted next, empty when none is.
+    `takes_template`: the desired pod template goes in. `delete`: the pod to delete once that is written. `selected`:
+    the Ready pod that is to be restarted next, empty when none is.
     """
 
     takes_template: bool
-    strategy: Json
+    strategy: UpdateStrategy
     outcome: NotDone | None = None
-    delete: str = ""
-    prepared: bool = False
+    delete: PodDeletion | None = None
     selected: str = ""
 
 
@@ -227,15 +236,14 @@ def next_roll(
 
 def _next_roll(view: _View, desired: Json, changed: str) -> Roll:
     upgrading = is_upgrading(view.body, view.cached, view.rolling.ignored_pods(view.ctx))
-    wanted = desired["spec"]["updateStrategy"]
-    if wanted["type"] == ON_DELETE:
-        return _left_to_the_user(view, wanted, changed, upgrading)
+    if desired["spec"]["updateStrategy"]["type"] == ON_DELETE:
+        return _left_to_the_user(view, changed, upgrading)
     if changed:
         return _begin(view, desired, changed)
     if not upgrading:
-        return _finish(
-            view, wanted if view.scaling or _is_on_delete(view.body) else view.body["spec"]["updateStrategy"]
-        )
+        moves = view.scaling or _is_on_delete(view.body)
+        above = UpdateStrategy.above_all(desired["spec"]["replicas"])
+        return _finish(view, above if moves else UpdateStrategy.unchanged(view.body))
     if not view.scaling and _has_revision(view.body):
         set_phase(view.ctx, view.component, phase_while_upgrading(view.ctx, view.component))
     if not _observed(view.body):
@@ -244,14 +252,14 @@ def _next_roll(view: _View, desired: Json, changed: str) -> Roll:
     return _go_on(view)
 
 
-def _left_to_the_user(view: _View, strategy: Json, changed: str, upgrading: bool) -> Roll:
+def _left_to_the_user(view: _View, changed: str, upgrading: bool) -> Roll:
     if not changed and not upgrading:
-        return _finish(view, strategy)
+        return _finish(view, UpdateStrategy.on_delete())
     what = f"{view.component} has the update strategy OnDelete: its pods get the new revision when they are deleted"
-    return Roll(True, strategy, Waiting(ON_DELETE, what))
+    return Roll(True, UpdateStrategy.on_delete(), Waiting(ON_DELETE, what))
 
 
-def _finish(view: _View, strategy: Json) -> Roll:
+def _finish(view: _View, strategy: UpdateStrategy) -> Roll:
     """All pods run the newest template; the last one must serve, too, and what the roll left is tidied up (F20)."""
     in_upgrade = predicates.in_phase(view.ctx.tc, view.component, UPGRADE)
     if in_upgrade:
@@ -287,8 +295,9 @@ def is_available(ctx: ReconcileContext, component: str, pod: Pod) -> bool:
 def _begin(view: _View, desired: Json, changed: str) -> Roll:
     """The new template goes in, no Ready pod is restarted by it (7.1 round A, F21)."""
     pods = view.rolling_pods(view.cached)
-    if view.rolling.forced(view.ctx):
-        return Roll(True, _partition(0), Waiting("ForcedUpgrade", f"{changed}; all pods are restarted as they are"))
+    if forced := view.rolling.forced(view.ctx):
+        waiting = Waiting("ForcedUpgrade", f"{changed}; all pods are restarted as they are")
+        return Roll(True, UpdateStrategy.lowered(0, forced), waiting)
     step = next_step(pods)
     heals = isinstance(step, Restart | Replace) and view.may_heal(step.pod)
     blocked = _unprepared_unready(view, step) if heals else view.blocked()
@@ -300,11 +309,11 @@ def _begin(view: _View, desired: Json, changed: str) -> Roll:
         return Roll(False, _held(view.body, pods), unprepared)
     outcome = Waiting("RollingUpdate", f"{changed}; the pods are restarted one after another")
     match step:
-        case Restart(pod) if _confirmed(view, step):
-            return Roll(True, _partition(pod.ordinal), outcome)
+        case Restart(pod) if seen := _confirmed(view, step):
+            return Roll(True, UpdateStrategy.lowered(pod.ordinal, seen), outcome)
         case Replace():
-            return Roll(True, {"type": ON_DELETE}, outcome)
-    return Roll(True, _partition(len(pods)), outcome)
+            return Roll(True, UpdateStrategy.on_delete(), outcome)
+    return Roll(True, UpdateStrategy.above_all(len(pods)), outcome)
 
 
 def _go_on(view: _View) -> Roll:
@@ -313,8 +322,8 @@ def _go_on(view: _View) -> Roll:
     match step:
         case Restart() | Replace():
             return _heal(view, step, held)
-        case Prepare() | Wait() if not _reaches(view.body, 0) and view.rolling.forced(view.ctx):
-            return Roll(True, _partition(0), _waiting(view, "all pods are restarted as they are"))
+        case Prepare() | Wait() if not _reaches(view.body, 0) and (forced := view.rolling.forced(view.ctx)):
+            return Roll(True, UpdateStrategy.lowered(0, forced), _waiting(view, "all pods are restarted as they are"))
         case Wait(what):
             return Roll(True, held, _waiting(view, f"waiting {what}"), selected=_next_in_line(view, pods))
         case Finished():
@@ -330,7 +339,7 @@ def _next_in_line(view: _View, pods: Sequence[RollingPod]) -> str:
     return next((pod.name for pod in reversed(pods) if pod.ready and not pod.updated), "")
 
 
-def _prepare(view: _View, step: Prepare, pods: Sequence[RollingPod], held: Json) -> Roll:
+def _prepare(view: _View, step: Prepare, pods: Sequence[RollingPod], held: UpdateStrategy) -> Roll:
     pod = step.pod
     if _reaches(view.body, pod.ordinal) and not _held_up(pod, pods):
         waiting = _waiting(view, f"waiting until {pod.name} is restarted")
@@ -353,7 +362,7 @@ def _asked(view: _View, question: Callable[[], NotDone | None]) -> NotDone | Non
         return Failed("DataPlaneUnreachable", f"{view.component}'s pods are restarted when this works again: {error}")
 
 
-def _heal(view: _View, step: Restart | Replace, held: Json) -> Roll:
+def _heal(view: _View, step: Restart | Replace, held: UpdateStrategy) -> Roll:
     """Restart a pod that is not Ready on the old revision."""
     if unprepared := _unprepared_unready(view, step):
         return Roll(True, held, unprepared)
@@ -376,31 +385,33 @@ def _unprepared_unready(view: _View, step: Step) -> NotDone | None:
         return None
 
 
-def _restart(view: _View, step: Restart | Prepare, held: Json, what: str) -> Roll:
+def _restart(view: _View, step: Restart | Prepare, held: UpdateStrategy, what: str) -> Roll:
     """Lower the partition to a pod, unless a live look at all pods gives another step (F5)."""
     pod = step.pod
     in_order = view.body["spec"].get("podManagementPolicy") == "OrderedReady"
     if _reaches(view.body, pod.ordinal):
         # a StatefulSet that keeps its pods in order does not pass a pod that is not Ready
-        delete = pod.name if in_order and pod.exists and not pod.ready and _confirmed(view, step) else ""
-        return Roll(True, view.body["spec"]["updateStrategy"], _waiting(view, what), delete)
-    if not _confirmed(view, step):
+        seen = _confirmed(view, step) if in_order and pod.exists and not pod.ready else None
+        delete = PodDeletion(pod.name, seen) if seen else None
+        return Roll(True, UpdateStrategy.unchanged(view.body), _waiting(view, what), delete)
+    seen = _confirmed(view, step)
+    if seen is None:
         return Roll(True, held, _waiting(view, "waiting until the cache shows the pods as they are"))
-    return Roll(True, _partition(pod.ordinal), _waiting(view, what))
+    return Roll(True, UpdateStrategy.lowered(pod.ordinal, seen), _waiting(view, what))
 
 
 def _by_hand(view: _View, step: Replace | Prepare, what: str) -> Roll:
     """Delete a pod that the StatefulSet would not come to; under OnDelete, or it would come back as it was."""
     pod = step.pod
-    settled = _is_on_delete(view.body) and pod.exists and _confirmed(view, step)
-    delete = pod.name if settled else ""
-    return Roll(True, {"type": ON_DELETE}, _waiting(view, what), delete, prepared=isinstance(step, Prepare))
+    seen = _confirmed(view, step) if _is_on_delete(view.body) and pod.exists else None
+    delete = PodDeletion(pod.name, seen, prepared=isinstance(step, Prepare)) if seen else None
+    return Roll(True, UpdateStrategy.on_delete(), _waiting(view, what), delete)
 
 
-def _confirmed(view: _View, step: Step) -> bool:
-    """Whether the pods, read live, lead to the same step."""
-    pods, _ = pods_live(view.ctx, view.component)
-    return next_step(view.rolling_pods(pods)) == step
+def _confirmed(view: _View, step: Step) -> LivePods | None:
+    """The pods, read live, if they lead to the same step."""
+    seen = pods_live(view.ctx, view.component)
+    return seen if next_step(view.rolling_pods(seen.pods)) == step else None
 
 
 def _waiting(view: _View, what: str) -> Waiting:
@@ -433,16 +444,11 @@ def _has_revision(body: Json) -> bool:
     return bool((body.get("status") or {}).get("updateRevision"))
 
 
-def _held(body: Json, pods: Sequence[RollingPod]) -> Json:
+def _held(body: Json, pods: Sequence[RollingPod]) -> UpdateStrategy:
     """The strategy that restarts nobody: the partition as it is, or after OnDelete one above all outdated pods."""
-    strategy: Json = body["spec"]["updateStrategy"]
     if not _is_on_delete(body):
-        return strategy
-    return _partition(max((pod.ordinal + 1 for pod in pods if not pod.updated), default=0))
-
-
-def _partition(ordinal: int) -> Json:
-    return {"type": "RollingUpdate", "rollingUpdate": {"partition": ordinal}}
+        return UpdateStrategy.unchanged(body)
+    return UpdateStrategy.after_on_delete(pod.ordinal for pod in pods if not pod.updated)
 
 
 def _reaches(body: Json, ordinal: int) -> bool:

@@ -15,6 +15,7 @@ from apis.accessor import component as component_of
 from dataplane.errors import DataPlaneError
 from kube.errors import ApiError, Conflict
 from kube.objects import Json
+from member.apply.stateful_set import Replicas
 from member.context import ReconcileContext
 from member.evidence import Evidence
 from member.lifecycle import pod_removal
@@ -41,19 +42,20 @@ class ScaleIn:
 
 def next_lower_replicas(
     ctx: ReconcileContext, component: str, scale_in: ScaleIn, body: Json, wanted: int
-) -> tuple[int, NotDone]:
+) -> tuple[Replicas, NotDone]:
     """How many replicas the StatefulSet gets in this reconcile, and what it waits for to get fewer."""
-    there = replicas = body["spec"]["replicas"]
+    there = body["spec"]["replicas"]
     chosen = range(there - 1, wanted - 1, -1)[: scale_in.limit(component_of(ctx.tc, component))]
+    gone: list[Evidence] = []
     unfinished: list[NotDone] = []
     for ordinal in chosen:
         left = _attempt(partial(_drain_one, ctx, component, scale_in, body, ordinal))
-        if isinstance(left, Evidence):
-            replicas = replicas if unfinished else ordinal
-        else:
+        if not isinstance(left, Evidence):
             unfinished.append(left)
+        elif not unfinished:
+            gone.append(left)
     going = Waiting("ScalingIn", f"shrinking from {there} to {wanted} pods")
-    return replicas, _joined(unfinished) if unfinished else going
+    return Replicas.lowered(body, gone), _joined(unfinished) if unfinished else going
 
 
 def cancel_removals(

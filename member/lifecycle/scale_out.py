@@ -14,8 +14,9 @@ from kube.deletion import Destroyer, LiveObject
 from kube.events import NORMAL
 from kube.objects import Json
 from kube.resources import PERSISTENT_VOLUME_CLAIMS
+from member.apply.stateful_set import Replicas
 from member.context import ReconcileContext
-from member.evidence import Evidence, spec_confirmed
+from member.evidence import Evidence, delete, spec_confirmed
 from member.labels import PVC_DEFER_DELETING
 from member.lifecycle.pod_removal import claims_of_templates
 from member.naming import pod_name
@@ -42,26 +43,26 @@ class ScaleOut:
 
 def next_replicas(
     ctx: ReconcileContext, component: str, scale_out: ScaleOut, body: Json, desired: Json
-) -> tuple[int, Waiting | Refused | None]:
+) -> tuple[Replicas, Waiting | Refused | None]:
     """How many replicas the StatefulSet gets in this reconcile, and what it waits for to get more.
 
     Raises ApiError, TransportError, DataPlaneError.
     """
     there, wanted = body["spec"]["replicas"], desired["spec"]["replicas"]
     if wanted <= there:
-        return there, None
+        return Replicas.unchanged(body), None
     if (body.get("status") or {}).get("replicas") != there:
-        return there, Waiting("ScalingOut", f"waiting until the {there} pods asked for before exist")
+        return Replicas.unchanged(body), Waiting("ScalingOut", f"waiting until the {there} pods asked for before exist")
     if waiting := scale_out.allowed(ctx):
-        return there, waiting
+        return Replicas.unchanged(body), waiting
     step = min(wanted, there + scale_out.limit(component_of(ctx.tc, component)))
     pods = [(ordinal, pod_name(ctx.tc, component, ordinal)) for ordinal in ordinals(step)[there:]]
     # all are looked at, so that their claims go side by side
     in_the_way = [_in_the_way(ctx, component, scale_out, body, pod) for _, pod in pods]
     for (ordinal, _), obstacle in zip(pods, in_the_way, strict=True):
         if obstacle:
-            return ordinal, obstacle
-    return step, Waiting("ScalingOut", f"growing from {there} to {wanted} pods")
+            return Replicas.raised(body, ordinal), obstacle
+    return Replicas.raised(body, step), Waiting("ScalingOut", f"growing from {there} to {wanted} pods")
 
 
 def _in_the_way(
@@ -101,14 +102,16 @@ def _delete(
 ) -> Waiting | None:
     """Delete what a removed member left, if nothing needs it (I1, I2); None when its member is still there."""
     again = next_look(ctx, component)
-    if scale_out.unused(ctx, pod) is None:
+    unused = scale_out.unused(ctx, pod)
+    if unused is None:
         if scale_out.is_member(ctx, pod):
             return None
         return Waiting("StalePVC", f"waiting until PD tells whether {pod} still is a member", again)
-    if spec_confirmed(ctx) is None:
+    wanted = spec_confirmed(ctx)
+    if wanted is None:
         return Waiting("SpecChanged", "waiting until the cache shows the TidbCluster as it is", again)
     for claim in claims:
-        Destroyer(ctx.deps.client).delete(claim)
+        delete(ctx, claim, unused & wanted)
         what = f"delete PersistentVolumeClaim {claim.object.metadata.name} in TidbCluster {ctx.name} successful"
         ctx.deps.recorder.event(ctx.owner, NORMAL, "SuccessfulDelete", what)
     return _going(ctx, component, claims, pod)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from apis.ordinals import slots_annotation
 from kube.events import WARNING
 from kube.objects import Json
+from member.apply.stateful_set import Replicas
 from member.context import ReconcileContext
 from member.labels import DELETE_SLOTS
 from member.lifecycle.scale_in import ScaleIn, cancel_removals, next_lower_replicas
@@ -30,7 +31,7 @@ class Scaling:
 class Size:
     """The replicas for now, and what keeps the StatefulSet from having those that are wanted."""
 
-    replicas: int
+    replicas: Replicas
     outcome: NotDone | None = None
 
 
@@ -40,7 +41,7 @@ def next_size(ctx: ReconcileContext, component: str, scaling: Scaling, body: Jso
     kept = min(there, wanted)
     stay, unfinished = cancel_removals(ctx, component, scaling.in_, body, kept)
     if unfinished:
-        return Size(there, unfinished)
+        return Size(Replicas.unchanged(body), unfinished)
     if stay < kept:
         set_phase(ctx, component, SCALE)
         return _finish_removal(ctx, component, scaling, body, stay)

@@ -24,8 +24,8 @@ def _still_needed(removal: PodRemoval) -> Waiting | None:
     """The wait of a pod that serves for those that stay: no more of them may be down than leave at a time (I18)."""
     ctx, name = removal.ctx, removal.component
     wanted = desired_replicas(ctx.tc, name)
-    pods, _ = pods_live(ctx, name)
-    serving = {ordinal_of(pod.metadata.name) for pod in ready_pods(pods) if not pod.metadata.deletion_timestamp}
+    pods = ready_pods(pods_live(ctx, name).pods)
+    serving = {ordinal_of(pod.metadata.name) for pod in pods if not pod.metadata.deletion_timestamp}
     staying = sum(ordinal < wanted for ordinal in serving)
     if removal.ordinal not in serving or staying >= wanted - component(ctx.tc, name).scale_in_parallelism:
         return None

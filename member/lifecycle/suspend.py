@@ -15,7 +15,7 @@ from kube.objects import Object
 from kube.resources import STATEFUL_SETS
 from member.apply.writes import record_deletion
 from member.context import ReconcileContext
-from member.evidence import pods_live, spec_confirmed
+from member.evidence import delete, pods_live, spec_confirmed
 from member.naming import member_name
 from member.observed.status import NORMAL, SUSPEND, set_phase
 from member.outcome import Done, NotDone, Outcome, Waiting
@@ -80,21 +80,21 @@ def _is_there(ctx: ReconcileContext, component: str) -> bool:
 def _remove(ctx: ReconcileContext, spec: Component) -> Outcome | None:
     if not _is_there(ctx, spec.name):
         return Done(_IS_SUSPENDED, SUSPENDED)
-    destroyer = Destroyer(ctx.deps.client)
-    evidence = destroyer.observe(STATEFUL_SETS, member_name(ctx.tc, spec.name), ctx.namespace)
-    if evidence is None:
+    seen = Destroyer(ctx.deps.client).observe(STATEFUL_SETS, member_name(ctx.tc, spec.name), ctx.namespace)
+    if seen is None:
         return _removed(ctx, spec.name)
-    if evidence.object.metadata.deletion_timestamp is None:
-        if spec_confirmed(ctx) is None:
+    if seen.object.metadata.deletion_timestamp is None:
+        wanted = spec_confirmed(ctx)
+        if wanted is None:
             return Waiting(SUSPENDING, "waiting until the cache shows the TidbCluster as it is")
-        destroyer.delete(evidence, propagation="Foreground")
-        record_deletion(ctx, STATEFUL_SETS, evidence.object.metadata.name)
+        delete(ctx, seen, wanted, propagation="Foreground")
+        record_deletion(ctx, STATEFUL_SETS, seen.object.metadata.name)
     return Waiting(SUSPENDING, "waiting until its pods are gone", next_look(ctx, spec.name))
 
 
 def _removed(ctx: ReconcileContext, component: str) -> Outcome | None:
     """The end of it, when no pod is left; pods that nobody controls get their StatefulSet back first, to go with it."""
-    pods, _ = pods_live(ctx, component)
+    pods = pods_live(ctx, component).pods
     if any(_is_orphan(pod) for pod in pods):
         return None
     if pods:

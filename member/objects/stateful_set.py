@@ -50,21 +50,3 @@ def _update_strategy(component: Component, replicas: int) -> Json:
     if component.stateful_set_update_strategy == ON_DELETE:
         return {"type": ON_DELETE}
     return {"type": "RollingUpdate", "rollingUpdate": {"partition": replicas}}
-
-
-def with_replicas(desired: Json, replicas: int) -> Json:
-    """`desired` with another number of replicas."""
-    return desired | {"spec": desired["spec"] | {"replicas": replicas}}
-
-
-def with_size(desired: Json, replicas: int) -> Json:
-    """`desired` with another number of replicas for now, and a partition above them all."""
-    sized = with_replicas(desired, replicas)
-    if "rollingUpdate" not in sized["spec"]["updateStrategy"]:
-        return sized
-    return with_strategy(sized, {"type": "RollingUpdate", "rollingUpdate": {"partition": replicas}})
-
-
-def with_strategy(desired: Json, strategy: Json) -> Json:
-    """`desired` with another update strategy."""
-    return desired | {"spec": desired["spec"] | {"updateStrategy": strategy}}

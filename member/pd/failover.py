@@ -14,10 +14,9 @@ from apis import predicates
 from apis.component_statuses import PDFailureMember, PDStatus
 from apis.shared import PDMember
 from apis.times import stamp
-from dataplane.pd import Health
 from member import api_clients
 from member.context import ReconcileContext
-from member.evidence import member_gone
+from member.evidence import delete_member, majority_without, member_gone
 from member.failover.node_failure import give_up_hosts, successor_has_time
 from member.failover.steps import (
     RECOVERY,
@@ -151,13 +150,6 @@ def _of_new_loss(pd: Situation) -> Step:
     return Mark(due[0])
 
 
-def may_remove(healths: Sequence[Health], member_id: int) -> bool:
-    """Whether a majority is healthy without this member, which is not healthy itself (I9, I24)."""
-    lost = any(each.member_id == member_id and not each.healthy for each in healths)
-    healthy = sum(each.healthy for each in healths)
-    return lost and healthy > len(healths) // 2
-
-
 def failover(ctx: ReconcileContext) -> Outcome:
     """Replace what is lost, a step a reconcile. Raises ApiError, TransportError, DataPlaneError, OwnerGone."""
     pd = ctx.status.pd
@@ -270,17 +262,18 @@ def _mark(ctx: ReconcileContext, lost: Failing) -> Outcome:
 def _replace(ctx: ReconcileContext, record: PDFailureMember, lost: Sequence[Failing]) -> Outcome:
     """Remove member, pod and volumes of a record; each was done already or is done again (R04)."""
     name = next(name for name, each in ctx.status.pd.failure_members.items() if each == record)
-    if live_status(ctx).pd.failure_members.get(name) != record:
+    recorded = live_status(ctx)
+    if recorded.status.pd.failure_members.get(name) != record:
         return Waiting("PDFailover", f"waiting until the cache shows what is recorded of {record.pod_name}", 0.5)
     if waiting := give_up_hosts(ctx, "pd", {name: record}, lost) or successor_has_time(ctx, "pd", record):
         return waiting
     pd = api_clients.pd(ctx)
-    if any(each.id == int(record.member_id) for each in pd.members().members):
-        healths = pd.health(members=len(_all(ctx.status.pd)))
-        if not may_remove(healths, int(record.member_id)):
+    if member := pd.members().member(int(record.member_id)):
+        expendable = majority_without(pd, member, len(_all(ctx.status.pd)))
+        if expendable is None:
             what = f"{record.pod_name} is removed when a majority of PD members is healthy and it is not"
             return Waiting("PDFailover", what, next_look(ctx, "pd"))
-        pd.delete_member_by_id(int(record.member_id))
+        delete_member(pd, member, recorded & expendable)
         tell(ctx, "PDMemberDeleted", f"{record.pod_name} (member {record.member_id}) was removed from PD")
     gone = member_gone(ctx, record.pod_name)
     if gone is None:

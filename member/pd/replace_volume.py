@@ -2,17 +2,17 @@
 
 from apis.ordinals import desired_replicas
 from dataplane.errors import Conflict
-from dataplane.pd import PDClient
+from dataplane.pd import LiveMember, PDClient
 from kube.objects import Object
 from member import api_clients
 from member.commands.annotations import BUSY, SOON, Command
 from member.commands.replacement import REPLACING, begin, is_taken_back, is_to_stay, keep
 from member.commands.restarting import restart_without_volumes
 from member.context import ReconcileContext
-from member.evidence import member_gone
+from member.evidence import delete_member, member_gone
 from member.naming import ordinal_of
 from member.outcome import Outcome, Wait, Waiting
-from member.pd.scale_in import Remove, Transfer, Voter, next_step, voters
+from member.pd.scale_in import Remove, Transfer, next_step, voters
 
 
 def act(ctx: ReconcileContext, pod: Object, command: Command) -> Outcome:
@@ -41,16 +41,17 @@ def _leave_pd(ctx: ReconcileContext, pod: Object, command: Command) -> Waiting |
             return Waiting(REPLACING, f"{name} leads PD; waiting until {to.name} does", SOON)
         case Remove() if len(members.members) < desired_replicas(ctx.tc, "pd"):
             return Waiting("PDUnhealthy", f"{name} leaves PD when every PD pod is a member", BUSY)
-        case Remove(voter):
-            return _remove(ctx, pd, pod, command, voter)
+        case Remove(voter) if leaving := members.member(voter.id):
+            return _remove(ctx, pd, pod, command, leaving)
     return None
 
 
-def _remove(ctx: ReconcileContext, pd: PDClient, pod: Object, command: Command, voter: Voter) -> Waiting | None:
-    if waiting := begin(ctx, pod, command):
-        return waiting
+def _remove(ctx: ReconcileContext, pd: PDClient, pod: Object, command: Command, leaving: LiveMember) -> Waiting | None:
+    begun = begin(ctx, pod, command)
+    if isinstance(begun, Waiting):
+        return begun
     try:
-        pd.delete_member_by_id(voter.id)
+        delete_member(pd, leaving, begun)
     except Conflict as error:
         return Waiting(REPLACING, f"PD does not let {pod.metadata.name} go yet: {error}", BUSY)
     return None

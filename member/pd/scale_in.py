@@ -14,7 +14,7 @@ from dataplane.pd import Health, Membership
 from dataplane.pd import Member as PDMember
 from member import api_clients
 from member.context import ReconcileContext
-from member.evidence import Evidence, member_gone, spec_confirmed
+from member.evidence import Evidence, delete_member, member_gone, spec_confirmed
 from member.lifecycle.pod_removal import PodRemoval
 from member.lifecycle.scale_in import ScaleIn
 from member.naming import address_book, ordinal_of, pd_member_name, pod_name
@@ -94,12 +94,13 @@ def _drain(removal: PodRemoval) -> Evidence | Waiting | Refused:
         case Transfer(to):
             pd.transfer_leader(to.name)
             return Waiting("ScalingIn", f"{removal.name} leads PD; waiting until {to.name} does", soon)
-        case Remove(voter):
-            if not spec_confirmed(ctx):
+        case Remove(voter) if leaving := members.member(voter.id):
+            wanted = spec_confirmed(ctx)
+            if wanted is None:
                 return Waiting("SpecChanged", "waiting until the cache shows the TidbCluster as it is", soon)
             removal.note()
             try:
-                pd.delete_member_by_id(voter.id)
+                delete_member(pd, leaving, wanted)
             except Conflict as error:
                 return Waiting("ScalingIn", f"PD does not let {removal.name} go yet: {error}", soon)
     waiting = Waiting("ScalingIn", f"waiting until PD has no member of {removal.name}", soon)

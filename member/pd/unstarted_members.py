@@ -36,8 +36,7 @@ def give_up(ctx: ReconcileContext) -> Outcome | None:
 
 def _highest(ctx: ReconcileContext, body: Json) -> int | None:
     """The ordinal of a member without a name, of which there is no pod, and is going to be none."""
-    pods, _ = pods_live(ctx, "pd")
-    there = {ordinal_of(pod.metadata.name) for pod in pods}
+    there = {ordinal_of(pod.metadata.name) for pod in pods_live(ctx, "pd").pods}
     there.update(desired_ordinals(ctx.tc, "pd"), range(body["spec"]["replicas"]))
     unnamed = [member for member in api_clients.pd(ctx).members().members if not member.name]
     ordinals = (ordinal_of_member(ctx, member) for member in unnamed)

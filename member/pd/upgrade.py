@@ -6,10 +6,11 @@ from dataplane.pd import Health, PDClient
 from kube.objects import Object
 from member import api_clients, labels
 from member.context import ReconcileContext
+from member.evidence import Evidence, untold
 from member.lifecycle.rolling import Rolling, next_look_at_walk
 from member.naming import address_book, ordinal_of, pd_member_name
 from member.observed.status import UPGRADE
-from member.outcome import Done, NotDone, Refused, Waiting
+from member.outcome import NotDone, Refused, Waiting
 from member.pd.failover import ignored_pods
 from member.polling import next_look
 
@@ -63,13 +64,17 @@ def _finish(ctx: ReconcileContext) -> Waiting | None:
     return _loading(ctx, api_clients.pd(ctx).health(members=desired_replicas(ctx.tc, "pd")))
 
 
-def _forced(ctx: ReconcileContext) -> bool:
-    """Whether PD's pods are restarted though PD does not tell its members (6.1 step 11)."""
+def _forced(ctx: ReconcileContext) -> Evidence | None:
+    """Evidence that PD does not tell its members, when its pods are restarted all the same (6.1 step 11).
+
+    That is so where PD is alone, and where the user has said so by annotation.
+    """
     pd = ctx.status.pd
-    if pd.synced or isinstance(ctx.observations.get("pd"), Done):
-        return False
+    if pd.synced:
+        return None
     alone = predicates.actual_replicas(ctx.tc, "pd") < 2 and not pd.peer_members
-    return alone or ctx.tc.metadata.annotations.get(labels.FORCE_UPGRADE) == "true"
+    wanted = alone or ctx.tc.metadata.annotations.get(labels.FORCE_UPGRADE) == "true"
+    return untold(ctx, "pd") if wanted else None
 
 
 def _without_quorum(ctx: ReconcileContext, pod: str, others: list[Health], total: int) -> NotDone | None:

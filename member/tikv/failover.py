@@ -12,7 +12,7 @@ from apis.times import stamp
 from dataplane.pd import DISCONNECTED, DOWN, UP
 from member import api_clients
 from member.context import ReconcileContext
-from member.evidence import store_gone
+from member.evidence import Evidence, delete_store, store_gone
 from member.failover.node_failure import automatic, give_up_hosts, successor_has_time
 from member.failover.steps import (
     RECOVERY,
@@ -105,11 +105,12 @@ def _remove_stores(ctx: ReconcileContext) -> Waiting | None:
 
 
 def _remove(ctx: ReconcileContext, key: str, record: TiKVFailureStore) -> Waiting:
-    if live_status(ctx).tikv.failure_stores.get(key) != record:
+    recorded = live_status(ctx)
+    if recorded.status.tikv.failure_stores.get(key) != record:
         return Waiting("TiKVFailover", f"waiting until the cache shows what is recorded of {record.pod_name}", 0.5)
     store = ctx.status.tikv.stores.get(key)
     if store and store.state == DOWN:
-        return successor_has_time(ctx, "tikv", record) or _delete_store(ctx, record)
+        return successor_has_time(ctx, "tikv", record) or _delete_store(ctx, record, recorded)
     gone = store_gone(ctx, int(record.store_id), "")
     if gone is None:
         what = f"waiting until store {record.store_id} of {record.pod_name} is Tombstone"
@@ -119,11 +120,11 @@ def _remove(ctx: ReconcileContext, key: str, record: TiKVFailureStore) -> Waitin
     return Waiting("TiKVFailover", f"{gone.what}; {record.pod_name} starts on new volumes")
 
 
-def _delete_store(ctx: ReconcileContext, record: TiKVFailureStore) -> Waiting:
+def _delete_store(ctx: ReconcileContext, record: TiKVFailureStore, recorded: Evidence) -> Waiting:
     pd = api_clients.pd(ctx)
     live = pd.store(int(record.store_id))
     if live.state_name == DOWN and live.address.startswith(f"{record.pod_name}."):
-        pd.delete_store(live.id, address=live.address)
+        delete_store(pd, live, recorded)
         tell(ctx, RECOVERY, f"store {live.id} of {record.pod_name} is taken out of service: its host is down")
     what = f"waiting until store {record.store_id} of {record.pod_name} is Tombstone"
     return Waiting("TiKVFailover", what, next_look(ctx, "tikv"))

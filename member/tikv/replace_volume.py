@@ -4,14 +4,14 @@ from collections.abc import Sequence
 
 from apis import predicates
 from dataplane.errors import Conflict
-from dataplane.pd import OFFLINE, UP, PDClient, Store
+from dataplane.pd import OFFLINE, UP, LiveStore, PDClient, Store
 from kube.objects import Object
 from member import api_clients, labels
 from member.commands.annotations import BUSY, LETTING_GO, Command
 from member.commands.replacement import REPLACING, begin, component_busy, is_taken_back, is_to_stay, keep
 from member.commands.restarting import restart_without_volumes
 from member.context import ReconcileContext
-from member.evidence import no_store, store_gone
+from member.evidence import delete_store, no_store, store_gone
 from member.naming import ordinal_of
 from member.outcome import Failed, Outcome, Refused, Waiting
 from member.tikv.stores import is_up, not_up, own_stores
@@ -67,14 +67,15 @@ def _may_leave(ctx: ReconcileContext, pd: PDClient, pod: str, store: Store, stor
     return Refused("TooFewStores", f"{what}: raise spec.tikv.replicas first", BUSY)
 
 
-def _take_offline(ctx: ReconcileContext, pd: PDClient, pod: Object, command: Command, store: Store) -> Outcome:
+def _take_offline(ctx: ReconcileContext, pd: PDClient, pod: Object, command: Command, store: LiveStore) -> Outcome:
     if is_taken_back(command):
         return keep(ctx, pod)
-    if waiting := begin(ctx, pod, command):
-        return waiting
+    begun = begin(ctx, pod, command)
+    if isinstance(begun, Waiting):
+        return begun
     name = pod.metadata.name
     try:
-        pd.delete_store(store.id, address=store.address)
+        delete_store(pd, store, begun)
     except Conflict as error:
         return Refused("TooFewStores", f"PD keeps store {store.id} of {name}: {error}", BUSY)
     return Waiting(REPLACING, f"store {store.id} of {name} goes Offline, its regions move away", LETTING_GO)

@@ -8,10 +8,10 @@ from typing import TypeAlias
 from apis import predicates
 from apis.times import parse_time
 from dataplane.errors import Conflict, NotBootstrapped
-from dataplane.pd import DOWN, OFFLINE, UP, PDClient, Store
+from dataplane.pd import DOWN, OFFLINE, UP, LiveStore, PDClient, Store
 from member import api_clients
 from member.context import ReconcileContext
-from member.evidence import Evidence, no_store, spec_confirmed, store_gone
+from member.evidence import Evidence, delete_store, no_store, spec_confirmed, store_gone
 from member.lifecycle.pod_removal import PodRemoval
 from member.lifecycle.scale_in import ScaleIn
 from member.lifecycle.stateless import scale_in_parallelism
@@ -83,7 +83,7 @@ def _drain(removal: PodRemoval) -> Evidence | Waiting | Refused:
     return _give_up(removal, pd, own[0], stores) if own else _without_store(removal, pd)
 
 
-def _give_up(removal: PodRemoval, pd: PDClient, store: Store, stores: Sequence[Store]) -> Waiting | Refused:
+def _give_up(removal: PodRemoval, pd: PDClient, store: LiveStore, stores: Sequence[Store]) -> Waiting | Refused:
     ctx, name = removal.ctx, removal.name
     others_up = _others_up(ctx, stores, store, removal.ordinal)
     step = next_step(store, name, others_up, pd.config().max_replicas, _waited(removal))
@@ -104,13 +104,14 @@ def _give_up(removal: PodRemoval, pd: PDClient, store: Store, stores: Sequence[S
             return _take_offline(removal, pd, store)
 
 
-def _take_offline(removal: PodRemoval, pd: PDClient, store: Store) -> Waiting | Refused:
+def _take_offline(removal: PodRemoval, pd: PDClient, store: LiveStore) -> Waiting | Refused:
     ctx = removal.ctx
-    if not spec_confirmed(ctx):
+    wanted = spec_confirmed(ctx)
+    if wanted is None:
         return Waiting("SpecChanged", "waiting until the cache shows the TidbCluster as it is", _soon(ctx))
     removal.note(store.id)
     try:
-        pd.delete_store(store.id, address=store.address)
+        delete_store(pd, store, wanted)
     except Conflict as error:
         return Refused("FailedScaleIn", f"PD keeps store {store.id} of {removal.name}: {error}", _ASK_AGAIN)
     what = f"store {store.id} of {removal.name} goes Offline: {store.region_count} regions left to move"
@@ -161,14 +162,14 @@ def _cancel(removal: PodRemoval) -> Evidence | Waiting | None:
     return None
 
 
-def _keep(removal: PodRemoval, pd: PDClient, store: Store) -> None:
+def _keep(removal: PodRemoval, pd: PDClient, store: LiveStore) -> None:
     if store.state_name == OFFLINE:
-        pd.restore_store(store.id, address=store.address)
+        pd.restore_store(store)
     pd.end_evict_leaders(store.id)
     removal.clear()
 
 
-def _stores(pd: PDClient) -> tuple[Store, ...]:
+def _stores(pd: PDClient) -> tuple[LiveStore, ...]:
     try:
         return pd.stores()
     except NotBootstrapped:

@@ -1,13 +1,16 @@
 """What PD tells of TiKV's stores, asked live: whose they are, and which do not serve."""
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 from dataplane.pd import UP, Store
 from member.context import ReconcileContext
 from member.naming import address_book
 
+_S = TypeVar("_S", bound=Store)
 
-def own_stores(ctx: ReconcileContext, stores: Sequence[Store], ordinal: int) -> list[Store]:
+
+def own_stores(ctx: ReconcileContext, stores: Sequence[_S], ordinal: int) -> list[_S]:
     """The stores of a pod: by their address, and by not being TiFlash (F31)."""
     book = address_book(ctx.tc)
     return [each for each in stores if not each.is_tiflash and book.ordinal_of("tikv", each.address) == ordinal]

@@ -1,6 +1,7 @@
 """PD's API as the operator reads and refuses it (dataplane-apis.md 3, 18)."""
 
 from collections.abc import Callable
+from dataclasses import asdict
 
 import msgspec
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dataplane.errors import ApiError, Conflict, MalformedAnswer, NotBootstrapped, NotFound, Unavailable
-from dataplane.pd import Health, Member, PDClient, ReplicationConfig, Store
+from dataplane.pd import Health, LiveMember, LiveStore, Member, PDClient, ReplicationConfig, Store
 from ports.clock import FakeClock
 from ports.fencing import LeaseExpired
 from ports.transport import ConnectionLost, ConnectionRefused, Request, RequestTimeout
@@ -20,6 +21,7 @@ NOT_BOOTSTRAPPED = (
 )
 BIGGEST = 2**64 - 1
 ONE_STORE = '{"count":1,"stores":[{"store":{"id":4,"address":"demo-tikv-0:20160","state_name":"Up"},"status":{}}]}'
+MOVED = ONE_STORE.replace("demo-tikv-0", "demo-tikv-7")
 STORE_4 = '{"store":{"id":4,"address":"demo-tikv-0:20160","state_name":"Offline"},"status":{}}'
 TWO_MEMBERS = (
     '{"header":{"cluster_id":7437856392018345678},"members":['
@@ -38,6 +40,18 @@ def pd(call: str, *answers: Answer) -> PDClient:
     return client(ScriptedTransport().on(call, *answers))
 
 
+def member_of(pd: PDClient, member_id: int) -> LiveMember:
+    """A member as PD shows it."""
+    found = pd.members().member(member_id)
+    assert found is not None
+    return found
+
+
+def store_of(pd: PDClient, store_id: int) -> LiveStore:
+    """A store as PD shows it."""
+    return next(store for store in pd.stores() if store.id == store_id)
+
+
 def test_health_names_each_member() -> None:
     answer = '[{"name":"demo-pd-0","member_id":5,"client_urls":["http://a:2379"],"health":true},{"member_id":6}]\n'
     expected = (Health("demo-pd-0", 5, ("http://a:2379",), True), Health("", 6, (), False))
@@ -54,7 +68,8 @@ def test_health_waits_for_the_pings_of_dead_members(members: int, seconds: float
 def test_18_2_members_keep_64_bit_ids_exact() -> None:
     found = pd("GET /pd/api/v1/members", (200, TWO_MEMBERS)).members()
     first = Member("demo-pd-0", BIGGEST, ("http://demo-pd-0:2379",), ("http://demo-pd-0:2380",))
-    assert (first, Member("", 7, (), ("http://demo-pd-1:2380",))) == found.members
+    second = Member("", 7, (), ("http://demo-pd-1:2380",))
+    assert [asdict(first), asdict(second)] == [asdict(each) for each in found.members]
     assert found.cluster_id == 7437856392018345678
     assert found.leader == Member("demo-pd-0", BIGGEST, (), ())
     assert found.etcd_leader is None
@@ -85,9 +100,9 @@ def test_transferring_to_a_member_that_is_gone_is_no_error(status: int) -> None:
 
 
 def test_18_4_deleting_an_absent_member_sends_no_delete() -> None:
-    transport = ScriptedTransport().on("GET /pd/api/v1/members", (200, TWO_MEMBERS))
-    client(transport).delete_member_by_name("demo-pd-9")
-    client(transport).delete_member_by_id(9)
+    transport = ScriptedTransport().on("GET /pd/api/v1/members", (200, TWO_MEMBERS), (200, '{"members":null}'))
+    pd = client(transport)
+    pd.delete_member(member_of(pd, 7))
     assert ["GET /pd/api/v1/members"] * 2 == transport.calls
 
 
@@ -95,15 +110,27 @@ def test_18_4_deleting_an_absent_member_sends_no_delete() -> None:
 def test_18_4_deleting_a_member_that_just_went_is_no_error(status: int) -> None:
     path = f"DELETE /pd/api/v1/members/id/{BIGGEST}"
     transport = ScriptedTransport().on("GET /pd/api/v1/members", (200, TWO_MEMBERS)).on(path, (status, "x"))
-    client(transport).delete_member_by_id(BIGGEST)
+    pd = client(transport)
+    pd.delete_member(member_of(pd, BIGGEST))
     assert path == transport.calls[-1]
 
 
 def test_18_4_a_refused_member_removal_is_a_conflict() -> None:
     transport = ScriptedTransport().on("GET /pd/api/v1/members", (200, TWO_MEMBERS))
-    transport.on("DELETE /pd/api/v1/members/name/demo-pd-0", (500, '"[PD:etcd:ErrEtcdMemberRemove]unhealthy cluster"'))
+    transport.on("DELETE /pd/api/v1/members/id/7", (500, '"[PD:etcd:ErrEtcdMemberRemove]unhealthy cluster"'))
+    pd = client(transport)
     with pytest.raises(Conflict, match="unhealthy cluster"):
-        client(transport).delete_member_by_name("demo-pd-0")
+        pd.delete_member(member_of(pd, 7))
+
+
+def test_F5_a_member_that_pd_has_not_shown_is_not_removed() -> None:
+    transport = ScriptedTransport()
+    remembered = Member("demo-pd-1", 7, (), ())
+    with pytest.raises(TypeError, match=r"take it from PDClient\.members"):
+        client(transport).delete_member(remembered)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"comes from PDClient\.members"):
+        LiveMember("demo-pd-1", 7, (), (), maker=object())
+    assert [] == transport.calls
 
 
 @pytest.mark.parametrize(
@@ -154,7 +181,7 @@ def test_18_3_stores_fill_in_what_pd_leaves_out_and_sort_by_id() -> None:
     up = Store(4, "a:20160", "Up", version="8.5.0", status_address="a:20180")
     incomplete = Store(1002, "", "Offline", complete=False)
     stores = pd("GET /pd/api/v1/stores", (200, answer)).stores()
-    assert (up, disconnected, incomplete) == stores
+    assert list(map(asdict, (up, disconnected, incomplete))) == list(map(asdict, stores))
     assert [False, True, False] == [store.is_tiflash for store in stores]
 
 
@@ -174,31 +201,47 @@ def test_an_unknown_store_is_not_found() -> None:
 
 
 def test_18_5_deleting_an_absent_store_sends_no_delete() -> None:
-    transport = ScriptedTransport().on("GET /pd/api/v1/stores", (200, ONE_STORE))
-    client(transport).delete_store(5)
-    assert ["GET /pd/api/v1/stores"] == transport.calls
+    transport = ScriptedTransport().on("GET /pd/api/v1/stores", (200, ONE_STORE), (200, '{"stores":null}'))
+    pd = client(transport)
+    pd.delete_store(store_of(pd, 4))
+    assert ["GET /pd/api/v1/stores"] * 2 == transport.calls
 
 
 @pytest.mark.parametrize("status", [200, 404, 410])
 def test_18_5_deleting_a_store_that_is_gone_already_is_no_error(status: int) -> None:
     transport = ScriptedTransport().on("GET /pd/api/v1/stores", (200, ONE_STORE))
     transport.on("DELETE /pd/api/v1/store/4", (status, '"x"'))
-    client(transport).delete_store(4, address="demo-tikv-0:20160")
+    pd = client(transport)
+    pd.delete_store(store_of(pd, 4))
     assert transport.calls[-1] == "DELETE /pd/api/v1/store/4"
 
 
 def test_18_5_too_few_stores_left_is_a_conflict_with_pds_words() -> None:
     transport = ScriptedTransport().on("GET /pd/api/v1/stores", (200, ONE_STORE))
     transport.on("DELETE /pd/api/v1/store/4", (400, '"[PD:core:ErrStoresNotEnough]can not remove store 4"'))
+    pd = client(transport)
     with pytest.raises(Conflict, match="can not remove store 4"):
-        client(transport).delete_store(4)
+        pd.delete_store(store_of(pd, 4))
 
 
 def test_F2_a_store_that_moved_is_not_deleted() -> None:
-    transport = ScriptedTransport().on("GET /pd/api/v1/stores", (200, ONE_STORE))
+    transport = ScriptedTransport().on("GET /pd/api/v1/stores", (200, MOVED), (200, ONE_STORE))
+    pd = client(transport)
     with pytest.raises(Conflict, match="demo-tikv-0:20160 now, not at demo-tikv-7:20160"):
-        client(transport).delete_store(4, address="demo-tikv-7:20160")
-    assert ["GET /pd/api/v1/stores"] == transport.calls
+        pd.delete_store(store_of(pd, 4))
+    assert ["GET /pd/api/v1/stores"] * 2 == transport.calls
+
+
+def test_F5_a_store_that_pd_has_not_shown_is_neither_deleted_nor_called_back() -> None:
+    transport = ScriptedTransport()
+    remembered = Store(4, "demo-tikv-0:20160", "Offline")
+    with pytest.raises(TypeError, match=r"from PDClient\.store or PDClient\.stores"):
+        client(transport).delete_store(remembered)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"from PDClient\.store or PDClient\.stores"):
+        client(transport).restore_store(remembered)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"comes from PDClient\.store or PDClient\.stores"):
+        LiveStore(4, "demo-tikv-0:20160", "Offline", maker=object())
+    assert [] == transport.calls
 
 
 RESTORE = "POST /pd/api/v1/store/4/state?state=Up"
@@ -206,17 +249,19 @@ RESTORE = "POST /pd/api/v1/store/4/state?state=Up"
 
 def test_a_store_that_is_leaving_may_be_called_back() -> None:
     transport = ScriptedTransport().on(RESTORE, (200, '"ok"')).on("GET /pd/api/v1/store/4", (200, STORE_4))
-    client(transport).restore_store(4, address="demo-tikv-0:20160")
+    pd = client(transport)
+    pd.restore_store(pd.store(4))
     assert transport.calls[-1] == RESTORE
 
 
 def test_a_store_that_moved_or_is_gone_is_not_called_back() -> None:
-    transport = ScriptedTransport().on(RESTORE, (410, '"gone"')).on("GET /pd/api/v1/store/4", (200, STORE_4))
+    transport = ScriptedTransport().on(RESTORE, (410, '"gone"')).on("GET /pd/api/v1/stores", (200, MOVED))
+    pd = client(transport.on("GET /pd/api/v1/store/4", (200, STORE_4)))
     with pytest.raises(Conflict, match="not at demo-tikv-7:20160"):
-        client(transport).restore_store(4, address="demo-tikv-7:20160")
+        pd.restore_store(store_of(pd, 4))
     assert RESTORE not in transport.calls
     with pytest.raises(Conflict):
-        client(transport).restore_store(4)
+        pd.restore_store(pd.store(4))
 
 
 def test_the_leader_may_be_asked_to_resign() -> None:
@@ -343,7 +388,7 @@ def test_writes_ask_the_fence_first_and_reads_do_not() -> None:
     fenced = PDClient(transport, "http://demo-pd.ns:2379", Expired(), FakeClock())
     writes: list[Callable[[], None]] = [
         lambda: fenced.transfer_leader("demo-pd-0"),
-        lambda: fenced.delete_member_by_name("demo-pd-0"),
+        lambda: fenced.delete_member(member_of(fenced, 7)),
         lambda: fenced.set_store_labels(4, {}),
         lambda: fenced.begin_evict_leaders(4),
         lambda: fenced.end_evict_leaders(4),

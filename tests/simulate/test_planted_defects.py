@@ -19,6 +19,7 @@ from controllers.stages import Stage
 from controllers.tidbcluster import stages
 from kube.objects import Json
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, TIDB_CLUSTERS
+from member.apply.stateful_set import UpdateStrategy
 from member.context import ReconcileContext
 from member.evidence import Evidence
 from member.lifecycle.pod_removal import PodRemoval
@@ -153,7 +154,8 @@ def test_I12_a_restart_of_the_pd_leader(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_I10_I15_a_partition_that_is_reset(monkeypatch: pytest.MonkeyPatch) -> None:
-    plant = lambda: monkeypatch.setattr(member.lifecycle.rolling, "_partition", lambda _: _strategy(0))  # noqa: E731
+    honest = UpdateStrategy.lowered
+    plant = lambda: monkeypatch.setattr(UpdateStrategy, "lowered", lambda _, why: honest(0, why))  # noqa: E731
 
     assert {"I15"} <= rules(short("tikv-upgrade"), plant)
 
@@ -199,11 +201,6 @@ def test_I22_a_failover_on_one_witness(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "I22" in rules(plan, lambda: monkeypatch.setattr(member.failover.witnesses, "is_lost", credulous))
 
 
-def _strategy(partition: int) -> Json:
-    return {"type": "RollingUpdate", "rollingUpdate": {"partition": partition}}
-
-
 def _at_once(removal: PodRemoval) -> Evidence:
     """Whoever asks may go."""
-    _, proof = member.evidence.pods_live(removal.ctx, "tikv")
-    return proof
+    return member.evidence.pods_live(removal.ctx, "tikv")

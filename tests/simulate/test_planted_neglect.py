@@ -1,6 +1,6 @@
 """The checks can fail: what is forgotten, left behind, done too early or too often is found, too."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -9,6 +9,7 @@ import pytest
 import apis.components
 import controllers.tidbcluster.conditions
 import kube.apply
+import member.evidence
 import member.lifecycle.component_sync
 import member.lifecycle.scaling
 import member.lifecycle.suspend
@@ -19,9 +20,12 @@ import meta.orphan_pods
 import meta.reclaim_policy
 from apis.components import component_types
 from kube.objects import Json, Object
+from kube.resources import PERSISTENT_VOLUME_CLAIMS
 from kube.semantic import merge_patch
 from member import api_clients
+from member.apply.stateful_set import Replicas
 from member.context import ReconcileContext
+from member.evidence import Evidence, LiveStatus, look_up, pods_live
 from member.failover.witnesses import Failing
 from member.lifecycle.scaling import Scaling, Size
 from member.observed.claims import own_claims
@@ -72,7 +76,8 @@ def test_I18_a_scale_in_that_goes_too_far(monkeypatch: pytest.MonkeyPatch) -> No
 
     def too_few(ctx: ReconcileContext, component: str, scaling: Scaling, body: Json, desired: Json) -> Size:
         if component == "tidb":
-            return Size(max(body["spec"]["replicas"] - 1, 1))
+            kept, why = body["spec"]["replicas"] > 1, pods_live(ctx, component)
+            return Size(Replicas.lowered(body, [why] if kept else []))
         return honest(ctx, component, scaling, body, desired)
 
     assert "I18" in rules(
@@ -88,8 +93,11 @@ def test_I23_a_member_that_goes_before_its_record_is_stored(monkeypatch: pytest.
         (record,) = ctx.status.pd.failure_members.values()
         return member.pd.failover._replace(ctx, record, [lost])
 
+    def as_if_live(ctx: ReconcileContext) -> LiveStatus:
+        return LiveStatus(member.evidence._LIVE_READ, ctx.status)
+
     def plant() -> None:
-        monkeypatch.setattr(member.pd.failover, "live_status", lambda ctx: ctx.status)
+        monkeypatch.setattr(member.pd.failover, "live_status", as_if_live)
         monkeypatch.setattr(member.pd.failover, "_mark", hasty)
 
     assert "I23" in rules(short("pd-failover", 180.0), plant)
@@ -109,9 +117,11 @@ def test_I38_a_pending_pod_that_is_taken_for_an_orphan(monkeypatch: pytest.Monke
     plan = Plan(name="pending", budget=30.0, edits=(edit,), faults=(pending,), ends="ScalingOut")
     taken: list[Object] = []
 
-    def once(_: ReconcileContext, __: object, pod: Object) -> list[str]:
+    def once(ctx: ReconcileContext, pod: Object) -> Mapping[str, Evidence]:
         taken.append(pod)
-        return own_claims(pod) if len(taken) == 1 else []
+        elsewhere = look_up(ctx, PERSISTENT_VOLUME_CLAIMS, "of-nobody", ctx.namespace)
+        assert isinstance(elsewhere, Evidence)
+        return dict.fromkeys(own_claims(pod), elsewhere) if len(taken) == 1 else {}
 
     assert "I38" in rules(plan, lambda: monkeypatch.setattr(meta.orphan_pods, "_missing_claims", once))
 

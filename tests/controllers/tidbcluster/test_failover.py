@@ -342,7 +342,7 @@ def test_14_a_command_for_nobody_is_told_and_dropped(world: OperatorWorld) -> No
     world.run(10.0)
     assert CLEAR_FAILURE_RECORDS not in world.cluster()["metadata"].get("annotations", {})
     (event,) = world.events("UnknownComponent")
-    assert "'tikvs' is none of pd, tikv, tidb, tiflash" in event["message"]
+    assert "'tikvs' is none of pd, tiflash, tikv, tidb" in event["message"]
 
 
 # TiDB

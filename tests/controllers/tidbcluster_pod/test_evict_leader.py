@@ -87,7 +87,7 @@ def test_I31_a_new_process_goes_on_where_the_one_before_ended(world: Commanded) 
     assert (set(), [f"pods {POD}"]) == (world.evicting, world.deletions())
 
 
-@pytest.mark.parametrize("time", ["2020-01-01T00:00:00Z", "tomorrow", "2999-01-01T00:00:00"])
+@pytest.mark.parametrize("time", ["2020-01-01T00:00:00Z", "tomorrow"])
 def test_13_a_time_that_is_over_or_unreadable_ends_the_eviction(world: Commanded, time: str) -> None:
     world.tell(POD, evict_leader="none")
     world.run_until(lambda: bool(world.evicting))

@@ -11,6 +11,7 @@ from apis.component_statuses import PDFailureMember, TiKVStatus
 from apis.shared import TiKVStore
 from dataplane.pd import DISCONNECTED, DOWN, TOMBSTONE, UP, Health
 from kube.objects import Json
+from member.evidence import may_remove
 from member.failover import node_failure
 from member.failover.node_failure import host_trouble
 from member.failover.steps import to_record
@@ -29,7 +30,6 @@ from member.pd.failover import (
     Situation,
     Step,
     Wait,
-    may_remove,
     next_step,
 )
 from member.tikv.failover import accused

@@ -1,0 +1,83 @@
+"""What is deleted was seen live, and so was why it may go (design.md 3.6, F5, O5)."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dataplane.pd import Member, PDClient, Store
+from kube.deletion import Destroyer, LiveObject
+from kube.resources import PODS
+from member.evidence import delete, delete_member, delete_store, pods_live
+from ports.clock import FakeClock
+from tests.dataplane.scripted import ScriptedTransport
+from tests.kube.fakes import FakeApi
+from tests.member.reconciling import as_object, context
+
+POD = {"metadata": {"name": "a", "namespace": "ns"}}
+ONE_MEMBER = '{"members":[{"name":"demo-pd-1","member_id":7}]}'
+ONE_STORE = '{"stores":[{"store":{"id":4,"address":"demo-tikv-0:20160","state_name":"Up"},"status":{}}]}'
+ROOT = Path(__file__).parents[2]
+
+
+def client(transport: ScriptedTransport) -> PDClient:
+    return PDClient(transport, "http://demo-pd.ns:2379", clock=FakeClock())
+
+
+def test_F5_a_cached_object_is_not_deleted() -> None:
+    api = FakeApi()
+    ctx = context(api)
+    api.put(PODS.path("ns", "a"), POD)
+    why = pods_live(ctx, "pd")
+    with pytest.raises(TypeError, match=r"pass what Destroyer\.observe gave"):
+        delete(ctx, as_object(POD), why)  # type: ignore[arg-type]
+    assert "DELETE a" not in api.calls
+
+
+@pytest.mark.parametrize("why", [True, "it is not wanted", None])
+def test_F5_an_object_that_was_seen_live_is_not_deleted_without_evidence(why: object) -> None:
+    api = FakeApi()
+    ctx = context(api)
+    api.put(PODS.path("ns", "a"), POD)
+    seen = Destroyer(ctx.deps.client).observe(PODS, "a", "ns")
+    assert isinstance(seen, LiveObject)
+    with pytest.raises(TypeError, match=r"takes evidence from a function of member\.evidence"):
+        delete(ctx, seen, why)  # type: ignore[arg-type]
+    assert "DELETE a" not in api.calls
+    delete(ctx, seen, pods_live(ctx, "pd"))
+    assert "DELETE a" == api.calls[-1]
+
+
+def test_F5_a_member_or_store_does_not_leave_pd_without_evidence() -> None:
+    transport = ScriptedTransport().on("GET /pd/api/v1/members", (200, ONE_MEMBER))
+    pd = client(transport.on("GET /pd/api/v1/stores", (200, ONE_STORE)))
+    (member,), (store,) = pd.members().members, pd.stores()
+    with pytest.raises(TypeError, match=r"takes evidence from a function of member\.evidence"):
+        delete_member(pd, member, True)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"takes evidence from a function of member\.evidence"):
+        delete_store(pd, store, None)  # type: ignore[arg-type]
+    assert not [call for call in transport.calls if call.startswith("DELETE")]
+
+
+def test_F5_a_member_or_store_that_pd_has_not_shown_does_not_leave_it() -> None:
+    transport, why = ScriptedTransport(), pods_live(context(FakeApi()), "pd")
+    with pytest.raises(TypeError, match=r"from PDClient\.members"):
+        delete_member(client(transport), Member("demo-pd-1", 7, (), ()), why)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"from PDClient\.store"):
+        delete_store(client(transport), Store(4, "demo-tikv-0:20160", "Up"), why)  # type: ignore[arg-type]
+    assert [] == transport.calls
+
+
+def test_F5_nothing_else_in_the_operator_deletes() -> None:
+    found = {path for room in ("member", "meta", "controllers", "discovery") for path in _deleting(ROOT / room)}
+    assert {"member/evidence.py"} == found
+
+
+def _deleting(room: Path) -> Iterator[str]:
+    """The modules that call a method which deletes an object, a member or a store."""
+    methods = {"delete", "delete_member", "delete_store"}
+    for path in room.rglob("*.py"):
+        calls = (node.func for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call))
+        if any(isinstance(call, ast.Attribute) and call.attr in methods for call in calls):
+            yield str(path.relative_to(ROOT))
