@@ -6,16 +6,17 @@ import threading
 import pytest
 
 from controller_manager.flags import parse
-from controller_manager.manager import Manager
+from controller_manager.manager import ControllerManager
+from controller_manager.tidb import tidb_controller_manager
 from kube.config import ClusterConfig
 from ports.clock import FakeClock
 from ports.randomness import SeededRandomness
 from tests.controller_manager.test_health import get
 
 
-def manager(clock: FakeClock, *argv: str, **environ: str) -> Manager:
+def manager(clock: FakeClock, *argv: str, **environ: str) -> ControllerManager:
     config = ClusterConfig(server="http://127.0.0.1:9", source="test", namespace="of-the-context")
-    return Manager(parse(argv, environ, "v0"), config, environ, clock, SeededRandomness(1))
+    return tidb_controller_manager(parse(argv, environ, "v0"), config, environ, clock, SeededRandomness(1))
 
 
 @pytest.mark.parametrize(
@@ -25,7 +26,7 @@ def manager(clock: FakeClock, *argv: str, **environ: str) -> Manager:
 def test_3_1_the_namespace_is_the_environments_else_the_connections(
     clock: FakeClock, environ: dict[str, str], expected: str
 ) -> None:
-    assert expected == manager(clock, **environ).namespace
+    assert expected == manager(clock, **environ).lease_namespace
 
 
 def test_5_metrics_tell_of_the_process_itself(clock: FakeClock) -> None:
