@@ -101,4 +101,4 @@ class TidbClusterPodSync:
         old = ctx.owner.decode().get("status") or {}
         evictions = msgspec.to_builtins(ctx.status.tikv.evict_leader)
         tikv = (old.get("tikv") or {}) | {"evictLeader": evictions or None}
-        patch_status(self._deps.applier, TIDB_CLUSTERS, ctx.owner, old | {"tikv": tikv})
+        patch_status(self._deps.applier, TIDB_CLUSTERS, ctx.owner, old, old | {"tikv": tikv})

@@ -7,10 +7,16 @@ import pytest
 
 from controller_manager.flags import parse
 from controller_manager.manager import ControllerManager
+from controller_manager.process_options import ProcessOptions
 from controller_manager.tidb import tidb_controller_manager
+from controllers.controller import Controller
+from controllers.runtime import Runtime
+from informers.factory import InformerNotStarted
 from kube.config import ClusterConfig
-from ports.clock import FakeClock
+from kube.resources import CONFIG_MAPS, PODS
+from ports.clock import FakeClock, SystemClock
 from ports.randomness import SeededRandomness
+from ports.stopping import Stop
 from tests.controller_manager.test_health import get
 
 
@@ -49,3 +55,25 @@ def test_CW_1_putting_it_together_starts_and_sends_nothing(clock: FakeClock, mon
     before = set(threading.enumerate())
     manager(clock, NAMESPACE="tidb-admin")
     assert before == set(threading.enumerate())
+
+
+def test_informers_that_are_asked_for_after_the_start_are_an_error() -> None:
+    runtimes: list[Runtime] = []
+
+    def build(runtime: Runtime) -> list[Controller]:
+        runtimes.append(runtime)
+        runtime.informers("color=red").lister_for(CONFIG_MAPS)
+        return []
+
+    config = ClusterConfig(server="http://127.0.0.1:9", source="test")
+    options = ProcessOptions(name="painter", metrics_addr="127.0.0.1:0")
+    made = ControllerManager(options, config, {}, SystemClock(), SeededRandomness(1), build=build)
+    stop = Stop()
+    stop.set()
+    assert 0 == made.run(stop)
+    (runtime,) = runtimes
+    with pytest.raises(InformerNotStarted, match="'color=green' were asked for after the start"):
+        runtime.informers("color=green")
+    late = runtime.informers("color=red").lister_for(PODS)
+    with pytest.raises(InformerNotStarted, match="pods was asked for after the factory had started"):
+        late.list()
