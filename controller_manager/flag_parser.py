@@ -37,14 +37,14 @@ class FlagParser:
 
     def flag(self, name: str, parse_value: Callable[[str], object], text: str, *short: str) -> None:
         """A flag with a value; `parse_value` raises ValueError, which says what a value looks like."""
-        told = text + self._default(name)
-        self._parser.add_argument(*short, f"--{name}", type=_typed(parse_value), metavar="VALUE", help=told)
+        help_text = text + self._default(name)
+        self._parser.add_argument(*short, f"--{name}", type=_typed(parse_value), metavar="VALUE", help=help_text)
 
     def switch(self, name: str, text: str) -> None:
         """A boolean flag; as in Go, its name alone means true."""
-        told = text + self._default(name)
+        help_text = text + self._default(name)
         self._parser.add_argument(
-            f"--{name}", type=_typed(parse_bool), nargs="?", const=True, metavar="BOOL", help=told
+            f"--{name}", type=_typed(parse_bool), nargs="?", const=True, metavar="BOOL", help=help_text
         )
 
     def without_effect(self, name: str, why: str) -> None:

@@ -40,7 +40,7 @@ _WITHOUT_EFFECT = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What the process was told. Durations are seconds."""
+    """The options of the process. Durations are seconds."""
 
     namespace: str = ""
     """Where the operator itself runs: its Lease, and all it manages when not cluster-scoped (env NAMESPACE).

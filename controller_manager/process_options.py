@@ -1,4 +1,4 @@
-"""What every process with controllers is told: on the command line, in the environment, or by the code that runs it."""
+"""The options of every process with controllers: from the command line, the environment, or the code that runs it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The TiDB operator as a process: its flags, turned into what a process and its controllers are told."""
+"""The TiDB operator as a process: its flags as options of a process and settings of controllers."""
 
 from collections.abc import Mapping, Sequence
 

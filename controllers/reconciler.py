@@ -3,7 +3,7 @@
     cached object ─┬─ gone, or being deleted        → everything that was remembered of it is forgotten
                    ├─ older than our own last write → soon again
                    ├─ its status was written often  → later again
-                   ├─ its spec is not valid         → told in a condition and in one event; nothing else is written
+                   ├─ its spec is not valid         → a condition and one event say so; nothing else is written
                    └─ stages → conditions → the status is patched if it differs → when to come back
 
 The user's spec is never written.
@@ -138,7 +138,7 @@ class Reconciler(Generic[M, C, D, R]):
         return status | {"conditions": conditions}
 
     def _refuse(self, owner: Object, memory: KeyMemory[R], problems: Sequence[Problem]) -> None:
-        """Tell what is wrong with the spec: a condition, and one event for each distinct spec (I28)."""
+        """Say what is wrong with the spec: a condition, and one event for each distinct spec (I28)."""
         body = owner.decode()
         message = "; ".join(str(problem) for problem in problems)
         stored: Json = body.get("status") or {}
