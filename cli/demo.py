@@ -23,8 +23,8 @@ from cli.progress import blocked_by, is_ready, view
 from cli.world import new_world
 from controller_manager.flags import parse
 from controller_manager.logs import configure_logs, log_uncaught_exceptions
-from controller_manager.manager import Manager
 from controller_manager.shutdown import stopping_on_signals
+from controller_manager.tidb import tidb_controller_manager
 from kube.client import Client
 from kube.config import load_kubeconfig
 from kube.errors import ApiError
@@ -98,7 +98,7 @@ def _running(stage: _Stage, flags: Sequence[str], environ: Mapping[str, str]) ->
         inside = {**environ, "HTTP_PROXY": proxy, "http_proxy": proxy}
         options = parse([f"--kubeconfig={kubeconfig}", "--metrics-addr=127.0.0.1:0", *flags], inside, version(_PROGRAM))
         config = load_kubeconfig(kubeconfig, stage.clock)
-        manager = Manager(options, config, inside, stage.clock, SystemRandomness())
+        manager = tidb_controller_manager(options, config, inside, stage.clock, SystemRandomness())
         operator = threading.Thread(target=manager.run, args=(stage.stop,), name="controller-manager")
         operator.start()
         try:

@@ -3,20 +3,17 @@
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from importlib.metadata import version
 
 import structlog
 
-from controller_manager.flags import flag_lines, parse
-from controller_manager.health import ListenError
+from controller_manager.flags import PROGRAM, flag_lines, parse
 from controller_manager.logs import configure_logs, log_uncaught_exceptions
-from controller_manager.manager import Manager
-from controller_manager.redaction import redact_text
-from controller_manager.shutdown import stopping_on_signals
-from kube.config import ConfigError, load
+from controller_manager.manager import ControllerManager
+from controller_manager.process import project_version, run_process
+from controller_manager.tidb import tidb_controller_manager
+from kube.config import ClusterConfig
 from ports.clock import SystemClock
 from ports.randomness import SystemRandomness
-from ports.stopping import Stop
 
 log = structlog.get_logger(__name__)
 
@@ -25,20 +22,14 @@ def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] | None = 
     """Run the controller-manager until a signal ends it; the exit code."""
     environ = os.environ if environ is None else environ
     clock = SystemClock()
-    program = version("tidb-operator-py")
-    options = parse(sys.argv[1:] if argv is None else argv, environ, program)
+    options = parse(sys.argv[1:] if argv is None else argv, environ, project_version())
     configure_logs(options.v, clock=clock)
     log_uncaught_exceptions()
-    log.info("starting tidb-controller-manager", version=program)
+    log.info("starting tidb-controller-manager", version=project_version())
     for line in flag_lines(options):
         log.debug(line)
-    try:
-        config = load(options.kubeconfig, environ, clock)
-        log.info("using cluster", server=config.server, source=config.source)
-        manager = Manager(options, config, environ, clock, SystemRandomness())
-        with stopping_on_signals(stop := Stop()):
-            return manager.run(stop)
-    except (ConfigError, ListenError) as error:
-        # beside the log, which redacts by itself
-        print(f"tidb-controller-manager: {redact_text(str(error))}", file=sys.stderr)  # noqa: T201
-        return 1
+
+    def make(config: ClusterConfig) -> ControllerManager:
+        return tidb_controller_manager(options, config, environ, clock, SystemRandomness())
+
+    return run_process(PROGRAM, options.kubeconfig, environ, clock, make)

@@ -1,4 +1,4 @@
-"""The process: what is connected to what, what starts when, and in which order all of it ends.
+"""A process with controllers: what is connected to what, what starts when, and in which order all of it ends.
 
     start   health server → informers, events, timers, leader election, side by side (a warm standby, CW-8)
             → leading and synced: workers
@@ -10,33 +10,28 @@ Leadership that is lost ends the process at once, code 1: whoever leads now must
 import os
 import socket
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import structlog
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 
-from controller_manager.flags import Options
 from controller_manager.health import HealthServer
+from controller_manager.process_options import ProcessOptions
 from controllers.controller import Controller
-from controllers.runtime import new_runtime
-from controllers.wiring import tidb_controllers
-from dataplane.clients import DataPlane
-from dataplane.http_transport import HttpTransport
+from controllers.runtime import Runtime, new_runtime
 from informers.detector import InconsistencyDetector, is_switched_on
-from informers.factory import SharedInformerFactory
+from informers.factory import InformerNotStarted, SharedInformerFactory
 from informers.metrics import InformerMetrics
-from informers.reflector import Reflector, log_watch_error
+from informers.reflector import WatchErrorHandler, log_watch_error
 from kube.config import ClusterConfig
 from kube.connecting import Connection, connect, connect_directly
-from kube.errors import NotFound
 from kube.events import EventRecorder
 from kube.leader_election import Callbacks, ElectionMetrics, LeaderElector, Timing, identity
 from kube.lease_watch import LeaseWatch
 from kube.leases import LeaseLock
-from kube.resources import TIDB_CLUSTERS, Resource
+from kube.resources import Resource
 from kube.rest_metrics import PrometheusObserver, RequestObserver
 from kube.throttle import Rate
-from member.context import FailoverSettings, Settings
 from ports.clock import Clock
 from ports.fencing import Fence
 from ports.latch import Latch
@@ -46,29 +41,34 @@ from workqueue.timers import Timers
 
 log = structlog.get_logger(__name__)
 
-USER_AGENT = "tidb-operator"
+Build = Callable[[Runtime], Iterable[Controller]]
+"""Makes the controllers of a process and registers their handlers; starts nothing."""
 
 
-class Manager:
-    """One controller-manager in one cluster, as one identity."""
+class ControllerManager:
+    """One process with controllers in one cluster, as one identity."""
 
     def __init__(
         self,
-        options: Options,
+        options: ProcessOptions,
         config: ClusterConfig,
         environ: Mapping[str, str],
         clock: Clock,
         randomness: Randomness,
         *,
+        build: Build,
+        on_watch_error: WatchErrorHandler = log_watch_error,
         exit_now: Callable[[int], object] = os._exit,
     ) -> None:
         """Put everything together; nothing is started and nothing is sent.
 
-        `exit_now` ends the process when leadership is lost. Raises ConfigError.
+        `build` makes the controllers and registers their handlers. `on_watch_error` is called after each failed round
+        of an informer. `exit_now` ends the process when leadership is lost. Raises ConfigError.
         """
         self._options, self._config, self._environ = options, config, environ
+        self._on_watch_error = on_watch_error
         self._clock, self._randomness, self._exit_now = clock, randomness, exit_now
-        self.namespace = options.namespace or config.namespace
+        self.lease_namespace = options.lease_namespace or config.namespace
         self._registry = _registry()
         self._requests_stop, self._informers_stop = Stop(), Stop()
         self._work_stop, self._election_stop = Stop(), Stop()
@@ -77,13 +77,14 @@ class Manager:
         self._exit_code = 0
         self._drained = True
         self._timers = Timers(clock)
-        self._recorder = EventRecorder(self._connect("events").client, clock, randomness)
+        self._recorder = EventRecorder(self._connect("events").client, clock, randomness, options.name)
         self._elector = self._make_elector()
         observer = PrometheusObserver(self._registry, config.server)
         self._client = self._connect("", self._elector.lease, observer)
         self._informer_metrics = InformerMetrics(self._registry)
         self._factories: dict[str, SharedInformerFactory] = {}
-        self._controllers = self._make_controllers()
+        self._started = False
+        self._controllers = tuple(build(self._runtime()))
         self.health = HealthServer(options.metrics_addr, self._registry)
         self.health.live.add("leader-election", self._election_trouble)
         self.health.ready.add("shutdown", lambda: "stopping" if self._work_stop.is_set() else None)
@@ -101,6 +102,7 @@ class Manager:
             self.health.stop()
 
     def _start(self) -> list[threading.Thread]:
+        self._started = True
         self._recorder.start()
         for factory in self._factories.values():
             factory.start(self._informers_stop)
@@ -185,7 +187,7 @@ class Manager:
             rate=rate,
             fence=fence,
             observer=observer,
-            user_agent=f"{USER_AGENT}/{purpose}" if purpose else USER_AGENT,
+            user_agent=self._user_agent(purpose),
         )
         self._connections.append(connection)
         return connection
@@ -195,14 +197,14 @@ class Manager:
         timing = Timing(options.leader_lease_duration, options.leader_renew_deadline, options.leader_retry_period)
         requests, watch = (self._connect_directly(timing.request_timeout) for _ in range(2))
         return LeaderElector(
-            LeaseLock(requests.client, self.namespace, options.lease_name),
+            LeaseLock(requests.client, self.lease_namespace, options.lease),
             identity(socket.gethostname(), self._randomness),
             Callbacks(self._leading.set, self._stopped_leading, _log_leader),
             self._clock,
             self._randomness,
-            name=options.lease_name,
+            name=options.lease,
             timing=timing,
-            watch=LeaseWatch(watch.client, watch.transport.close, self.namespace, options.lease_name, self._clock),
+            watch=LeaseWatch(watch.client, watch.transport.close, self.lease_namespace, options.lease, self._clock),
             recorder=self._recorder,
             metrics=ElectionMetrics(self._registry),
         )
@@ -210,10 +212,13 @@ class Manager:
     def _connect_directly(self, timeout: float) -> Connection:
         """A connection for leader election: nothing of what others send may hold it up (LE-4)."""
         connection = connect_directly(
-            self._config, self._environ, self._clock, timeout=timeout, user_agent=f"{USER_AGENT}/leader-election"
+            self._config, self._environ, self._clock, timeout=timeout, user_agent=self._user_agent("leader-election")
         )
         self._connections.append(connection)
         return connection
+
+    def _user_agent(self, purpose: str) -> str:
+        return "/".join(filter(None, (self._options.user_agent or self._options.name, purpose)))
 
     def _stopped_leading(self) -> None:
         if self._election_stop.is_set():
@@ -225,8 +230,10 @@ class Manager:
         return None if self._elector.is_healthy() else "leading, but the lease was not renewed for too long"
 
     def _informers(self, selector: str) -> SharedInformerFactory:
-        """The caches of what a label selector selects, the same at each call."""
+        """The caches of what a label selector selects, the same at each call. Raises InformerNotStarted."""
         if selector not in self._factories:
+            if self._started:
+                raise InformerNotStarted(f"informers of {selector!r} were asked for after the start; ask in `build`")
             self._factories[selector] = self._new_factory(selector)
         return self._factories[selector]
 
@@ -235,20 +242,19 @@ class Manager:
             self._client.client,
             self._clock,
             self._randomness,
-            namespace="" if self._options.cluster_scoped else self.namespace,
+            namespace=self._options.namespace,
             default_resync=self._options.resync_duration,
             tweak=lambda selectors: selectors.and_labels(selector),
             metrics=self._informer_metrics,
+            on_watch_error=self._on_watch_error,
         )
 
     def _unsynced(self) -> str | None:
         waiting = [resource for factory in self._factories.values() for resource in factory.unsynced()]
         return f"not yet read: {', '.join(sorted(map(str, waiting)))}" if waiting else None
 
-    def _make_controllers(self) -> tuple[Controller, ...]:
-        clusters = self._informers(self._options.selector)
-        clusters.informer_for(TIDB_CLUSTERS).set_watch_error_handler(_explain_watch_error)
-        runtime = new_runtime(
+    def _runtime(self) -> Runtime:
+        return new_runtime(
             client=self._client.client,
             recorder=self._recorder,
             timers=self._timers,
@@ -257,26 +263,6 @@ class Manager:
             registry=self._registry,
             drain_timeout=self._options.drain_timeout,
         )
-        return tidb_controllers(
-            runtime,
-            DataPlane(lambda tls: HttpTransport(self._environ, tls), runtime.fence, runtime.clock),
-            settings_of(self._options),
-            selector=self._options.selector,
-            permitted=self._options.permitted,
-        )
-
-
-def settings_of(options: Options) -> Settings:
-    """What the stages need of the command line."""
-    failover = FailoverSettings(
-        auto=options.auto_failover,
-        pd_period=options.pd_failover_period,
-        tikv_period=options.tikv_failover_period,
-        tidb_period=options.tidb_failover_period,
-        detect_node_failure=options.detect_node_failure,
-        pod_hard_recovery_period=options.pod_hard_recovery_period,
-    )
-    return Settings(options.tidb_discovery_image, failover, replaces_volumes=options.features.volume_replacing)
 
 
 def _registry() -> CollectorRegistry:
@@ -290,15 +276,3 @@ def _registry() -> CollectorRegistry:
 
 def _log_leader(leader: str) -> None:
     log.info("new leader", leader=leader)
-
-
-def _explain_watch_error(reflector: Reflector, error: Exception) -> None:
-    """Name the way out where there is one, else what every informer logs."""
-    if isinstance(error, NotFound):
-        log.error(
-            "the TidbCluster CRD is not installed",
-            resource=str(TIDB_CLUSTERS),
-            install="kubectl create -f manifests/crds/pingcap.com_tidbclusters.yaml",
-        )
-        return
-    log_watch_error(reflector, error)

@@ -32,7 +32,7 @@ def priority_of_add(is_in_initial_list: bool) -> int:
 
 
 def is_resync(old: Object, new: Object) -> bool:
-    """Whether an `on_update` tells what was told before."""
+    """Whether an `on_update` reports no change."""
     return old.metadata.resource_version == new.metadata.resource_version
 
 

@@ -17,7 +17,7 @@ def controller_queue(
 ) -> PriorityQueue[str]:
     """A queue of keys: retries after 1 s, doubling to 100 s, and at most 10 per second after a burst of 100.
 
-    `on_throttled` is told, in seconds, each wait for that shared rate (`SyncMetrics.record_throttled`).
+    `on_throttled` gets, in seconds, each wait for that shared rate (`SyncMetrics.record_throttled`).
     """
     limiter: RateLimiter[str] = default_controller_rate_limiter(
         timers.clock, base=1.0, max_delay=100.0, qps=10.0, burst=100, on_wait=on_throttled

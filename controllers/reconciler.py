@@ -3,7 +3,7 @@
     cached object ─┬─ gone, or being deleted        → everything that was remembered of it is forgotten
                    ├─ older than our own last write → soon again
                    ├─ its status was written often  → later again
-                   ├─ its spec is not valid         → told in a condition and in one event; nothing else is written
+                   ├─ its spec is not valid         → a condition and one event say so; nothing else is written
                    └─ stages → conditions → the status is patched if it differs → when to come back
 
 The user's spec is never written.
@@ -109,7 +109,8 @@ class Reconciler(Generic[M, C, D, R]):
         self._note_silence(ctx, memory)
         if ctx.owner is not owner:
             memory.own_write.remember(ctx.owner)
-        self._write_status(ctx.owner, memory, self._status(ctx))
+        stored: Json = ctx.owner.decode().get("status") or {}
+        self._write_status(ctx.owner, memory, stored, self._status(ctx, stored))
         for stage in failed(ctx.outcomes):
             self._metrics.count_update_error(meta.namespace, meta.name, stage)
         return result_of(ctx.outcomes)
@@ -123,25 +124,25 @@ class Reconciler(Generic[M, C, D, R]):
             log.warning("the data plane of a cluster is silent", endpoints=sorted(silent))
         memory.is_silent = bool(silent)
 
-    def _status(self, ctx: C) -> Json:
-        """The status with its conditions; a refusal that is new is an event, too."""
+    def _status(self, ctx: C, stored: Json) -> Json:
+        """The new status with its conditions; a refusal that is new is an event, too."""
         now = self._runtime.clock.wall()
         values = self._kind.conditions(ctx, now)
         status: Json = msgspec.to_builtins(self._kind.status(ctx))
+        conditions: list[Json] = stored.get("conditions") or []
         for kind, value in values.items():
-            before = status.get("conditions") or []
-            after = with_condition(before, kind, value, now, update_time=self._kind.update_times)
-            if after != before and kind == PROGRESSING and _is_refused(ctx.outcomes):
+            before = conditions
+            conditions = with_condition(before, kind, value, now, update_time=self._kind.update_times)
+            if conditions != before and kind == PROGRESSING and _is_refused(ctx.outcomes):
                 self._runtime.recorder.event(ctx.owner, WARNING, value[1], value[2])
-            status["conditions"] = after
-        return status
+        return status | {"conditions": conditions}
 
     def _refuse(self, owner: Object, memory: KeyMemory[R], problems: Sequence[Problem]) -> None:
-        """Tell what is wrong with the spec: a condition, and one event for each distinct spec (I28)."""
+        """Say what is wrong with the spec: a condition, and one event for each distinct spec (I28)."""
         body = owner.decode()
         message = "; ".join(str(problem) for problem in problems)
-        status: Json = dict(body.get("status") or {})
-        conditions: list[Json] = status.get("conditions") or []
+        stored: Json = body.get("status") or {}
+        conditions: list[Json] = stored.get("conditions") or []
         spec, last = _digest([body.get("spec"), message]), memory.reported_spec
         # after a restart the condition says whether the process before has reported it
         reported = last == spec if last else any(_refuses(each, message) for each in conditions)
@@ -151,10 +152,10 @@ class Reconciler(Generic[M, C, D, R]):
         memory.reported_spec = spec
         now, times = self._runtime.clock.wall(), self._kind.update_times
         conditions = with_condition(conditions, PROGRESSING, (False, INVALID, message), now, update_time=times)
-        self._write_status(owner, memory, status | {"conditions": conditions})
+        self._write_status(owner, memory, stored, stored | {"conditions": conditions})
 
-    def _write_status(self, owner: Object, memory: KeyMemory[R], status: Json) -> None:
-        written = patch_status(self._runtime.applier, self._kind.resource, owner, status)
+    def _write_status(self, owner: Object, memory: KeyMemory[R], old: Json, new: Json) -> None:
+        written = patch_status(self._runtime.applier, self._kind.resource, owner, old, new)
         if written is not None:
             memory.own_write.remember(written)
             memory.status_writes.wrote()

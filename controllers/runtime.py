@@ -26,7 +26,7 @@ class Runtime:
 
     `informers` are those of the objects that a label selector selects, the same at each call. `fence` is asked before
     each write that does not go through `client`. `drain_timeout` is how many seconds running syncs may take after the
-    stop. `on_defect` is told what no stage should raise.
+    stop. `on_defect` gets what no stage should raise.
     """
 
     client: Client

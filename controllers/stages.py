@@ -33,7 +33,7 @@ Attempt: TypeAlias = Callable[[Stage[C], C], Outcome]
 """Runs a stage and answers for it when it raises."""
 
 OnDefect: TypeAlias = Callable[[str, Exception], None]
-"""Is told the name of a stage that raised what nobody expected, and what that was."""
+"""Gets the name of a stage that raised what nobody expected, and what it raised."""
 
 EXPECTED = (ApiError, TransportError, DataPlaneError, ForeignOwner)
 """What the outside may refuse a stage with; the class is the reason then."""

@@ -7,8 +7,8 @@ from kube.objects import Json, Object
 from kube.resources import Resource
 
 
-def patch_status(applier: Applier, resource: Resource, owner: Object, new: Json) -> Object | None:
-    """Write what differs from the status of `owner`; the object as it is then, None when nothing differs.
+def patch_status(applier: Applier, resource: Resource, owner: Object, old: Json, new: Json) -> Object | None:
+    """Write what differs from `old`, the status of `owner`; the object as it is then, None when nothing differs.
 
     Raises RequeueError when somebody else has written since, other ApiErrors, TransportError.
     """
@@ -20,7 +20,7 @@ def patch_status(applier: Applier, resource: Resource, owner: Object, new: Json)
             meta.namespace,
             uid=meta.uid,
             resource_version=meta.resource_version,
-            old=owner.decode().get("status") or {},
+            old=old,
             new=new,
             subresource=applier.has_status_subresource(resource),
         )

@@ -3,6 +3,7 @@
 import contextlib
 import threading
 from collections.abc import Callable, Mapping
+from functools import partial
 
 import structlog
 
@@ -11,6 +12,7 @@ from informers.consistency import Difference
 from informers.list_watch import ListWatch, Selectors
 from informers.listers import StoreLister
 from informers.metrics import InformerMetrics
+from informers.reflector import WatchErrorHandler, log_watch_error
 from informers.shared_informer import SharedInformer
 from informers.threads import start_thread
 from kube.client import Client
@@ -21,6 +23,10 @@ from ports.randomness import Randomness
 from ports.stopping import Stop
 
 log = structlog.get_logger(__name__)
+
+
+class InformerNotStarted(RuntimeError):
+    """Raised when the cache of an informer is read that nobody has started: it would be empty for good."""
 
 
 class SharedInformerFactory:
@@ -41,11 +47,13 @@ class SharedInformerFactory:
         name: str = "",
         streaming: bool = False,
         metadata_only: bool = False,
+        on_watch_error: WatchErrorHandler = log_watch_error,
     ) -> None:
         """`default_resync` and `resyncs` in seconds; `namespace` empty: all; `name` appears in the metrics.
 
         `streaming` reads initial lists as part of the watches, where the server can (REF-40). `metadata_only` caches no
         bodies (INF-50); do not mix with full informers of the same resource, each of the two has a watch of its own.
+        `on_watch_error` is called after each failed round (INF-41).
         """
         self._client = client
         self._clock = clock
@@ -59,9 +67,11 @@ class SharedInformerFactory:
         self._name = name
         self._streaming = streaming
         self._metadata_only = metadata_only
+        self._on_watch_error = on_watch_error
         self._lock = threading.Lock()
         self._informers: dict[Resource, SharedInformer] = {}
         self._started_informers: dict[Resource, threading.Thread] = {}
+        self._started = False
         self._shut_down = False
 
     def informer_for(self, resource: Resource) -> SharedInformer:
@@ -72,12 +82,19 @@ class SharedInformerFactory:
             return self._informers[resource]
 
     def lister_for(self, resource: Resource) -> StoreLister:
-        """A lister of a resource; asking for it creates the informer."""
-        return StoreLister(self.informer_for(resource).store, resource)
+        """A lister of a resource; asking for it creates the informer.
+
+        Where the factory has started before, `start` must be called again, or reading raises InformerNotStarted.
+        """
+        store = self.informer_for(resource).store
+        with self._lock:
+            late = self._started and resource not in self._started_informers
+        return StoreLister(store, resource, before_reading=partial(self._require_started, resource) if late else None)
 
     def start(self, stop: Stop) -> None:
         """Run every informer that does not run yet, each in a thread of its own (FAC-3). Nothing after shutdown."""
         with self._lock:
+            self._started = True
             if self._shut_down:
                 return
             for resource, informer in self._informers.items():
@@ -123,6 +140,13 @@ class SharedInformerFactory:
             log.error("informers did not end", threads=late)
         return not late
 
+    def _require_started(self, resource: Resource) -> None:
+        if resource not in self._started_informers:
+            raise InformerNotStarted(
+                f"the informer of {resource} was asked for after the factory had started, so its cache would stay "
+                "empty: ask for it before, or call start again"
+            )
+
     def _new_informer(self, resource: Resource) -> SharedInformer:
         # a cluster-scoped resource has no namespace to be limited to
         namespace = self._namespace if resource.namespaced else ""
@@ -135,6 +159,7 @@ class SharedInformerFactory:
             name=self._name,
             streaming=self._streaming,
         )
+        informer.set_watch_error_handler(self._on_watch_error)
         if self._transform:
             informer.set_transform(self._transform)
         return informer

@@ -4,7 +4,7 @@ Objects are shared and immutable: `decode` hands out a tree to change. Before th
 partial; what is absent may only be unseen.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import structlog
 
@@ -20,9 +20,17 @@ log = structlog.get_logger(__name__)
 class StoreLister:
     """Reads the objects of one resource from its store."""
 
-    def __init__(self, store: Store, resource: Resource) -> None:
-        self._store = store
+    def __init__(self, store: Store, resource: Resource, before_reading: Callable[[], None] | None = None) -> None:
+        """`before_reading` is called each time, and may raise."""
+        self._all = store
         self._resource = resource
+        self._before_reading = before_reading
+
+    @property
+    def _store(self) -> Store:
+        if self._before_reading is not None:
+            self._before_reading()
+        return self._all
 
     def get(self, namespace: str, name: str) -> Object | None:
         """The cached object, or None (LST-2). `namespace` empty for cluster-scoped resources."""

@@ -39,11 +39,15 @@ _FLUSH = 2.0
 class EventRecorder:
     """Sends events from a thread of its own between `start` and `stop`."""
 
-    def __init__(self, client: Client, clock: Clock, randomness: Randomness) -> None:
-        """Send over `client`, which should not be fenced: that a leader has stopped is news, too."""
+    def __init__(self, client: Client, clock: Clock, randomness: Randomness, component: str = COMPONENT) -> None:
+        """Send over `client`, which should not be fenced: that a leader has stopped is news, too.
+
+        `component` is the program that the events come from.
+        """
         self._client = client
         self._clock = clock
         self._randomness = randomness
+        self._component = component
         self._condition = threading.Condition()
         self._queue: deque[Happening] = deque()
         self._stopping = False
@@ -156,8 +160,8 @@ class EventRecorder:
             "count": count,
             "firstTimestamp": _seconds(first),
             "lastTimestamp": _seconds(happening.at),
-            "source": {"component": COMPONENT},
-            "reportingComponent": COMPONENT,
+            "source": {"component": self._component},
+            "reportingComponent": self._component,
             "reportingInstance": "",
         }
         self._client.create(EVENTS, body, _namespace(event))

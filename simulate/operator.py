@@ -5,20 +5,20 @@ the deps, throttling and retries of requests. What stands in is the informers (`
 """
 
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 
 from prometheus_client import CollectorRegistry
 
-from controllers.controller import Sync
-from controllers.runtime import new_runtime
+from controllers.controller import Controller, Sync
+from controllers.runtime import Runtime, new_runtime
 from controllers.stages import OnDefect
 from controllers.wiring import tidb_controllers
 from dataplane.clients import DataPlane
 from dataplane.tls import TlsMaterial, client_context
 from kube.client import Client
 from kube.events import EventRecorder
-from kube.resources import NODES, PERSISTENT_VOLUMES, STORAGE_CLASSES, TIDB_CLUSTERS, Resource
+from kube.resources import NODES, PERSISTENT_VOLUMES, STORAGE_CLASSES, Resource
 from kube.retrying import RetryingTransport
 from kube.throttle import Rate, Throttle
 from member.context import Settings
@@ -141,11 +141,13 @@ class Operator:
         settings: Settings = SETTINGS,
         permitted: Collection[Resource] = CLUSTER_SCOPED,
         on_defect: OnDefect = lambda _stage, _error: None,
+        build: Callable[[Runtime], Sequence[Controller]] | None = None,
     ) -> None:
         """`watched` is put around every sync; `at` is the version that the caches begin with, None for the newest.
 
         `wait` lets time pass for who may not go on yet; by default the world goes on meanwhile. `permitted`: the
-        cluster-scoped resources that it may read. `on_defect`: see `Runtime`.
+        cluster-scoped resources that it may read. `on_defect`: see `Runtime`. `build`
+        makes other controllers than those of the operator.
         """
         self._world = world
         self.clock = _Waiting(clock, wait or world.advance)
@@ -165,12 +167,10 @@ class Operator:
             drain_timeout=0.0,
             on_defect=on_defect,
         )
-        data_plane = DataPlane(self._dataplane_with, runtime.fence, self.clock)
-        self._controller, self._pods_controller = tidb_controllers(
-            runtime, data_plane, settings, selector="", permitted=permitted
-        )
-        self.sync = self._controller.sync = watched(self._controller.sync)
-        self._pods_controller.sync = watched(self._pods_controller.sync)
+        self._controllers = build(runtime) if build else self._of_tidb(runtime, settings, permitted)
+        for controller in self._controllers:
+            controller.sync = watched(controller.sync)
+        self.sync = self._controllers[0].sync
         self.caches = informers.caches()
         self._seen = -1
         self.timers.call_at(clock.now() + RESYNC, self._resync)
@@ -187,15 +187,15 @@ class Operator:
         """Look, and sync one key if one is ready; return whether one was."""
         self.look()
         self.timers.fire_due()
-        worked = self._controller.process_ready_item() or self._pods_controller.process_ready_item()
+        worked = any(controller.process_ready_item() for controller in self._controllers)
         self.recorder.send_queued()
         return worked
 
     @property
     def loops(self) -> tuple[Callable[[], bool], ...]:
         """The same as one step of each thread that a process has."""
-        pods = self._pods_controller.process_ready_item
-        return self._inform, self._controller.process_ready_item, pods, pods, self._send_events
+        first, *others = (controller.process_ready_item for controller in self._controllers)
+        return self._inform, first, *others, *others, self._send_events
 
     def look(self) -> None:
         """Bring the caches up to date."""
@@ -214,8 +214,8 @@ class Operator:
         return self._world.server.storage.version != self._seen
 
     def resync(self) -> None:
-        """Bring every cluster back, as informers do from time to time."""
-        self.caches[TIDB_CLUSTERS].resync()
+        """Bring every object of the first controller back, as informers do from time to time."""
+        next(iter(self.caches.values())).resync()
 
     def _inform(self) -> bool:
         """A step of the informers and of the timers."""
@@ -229,6 +229,10 @@ class Operator:
     def _send_events(self) -> bool:
         """A step of the recorder."""
         return self.recorder.send_queued()
+
+    def _of_tidb(self, runtime: Runtime, settings: Settings, permitted: Collection[Resource]) -> Sequence[Controller]:
+        data_plane = DataPlane(self._dataplane_with, runtime.fence, self.clock)
+        return tidb_controllers(runtime, data_plane, settings, selector="", permitted=permitted)
 
     def _connect(self, transport: Transport) -> Client:
         """As `kube.connecting.connect` does."""

@@ -25,6 +25,7 @@ class DelayingQueue(Generic[T]):
         self._due: dict[T, float] = {}
         self._stopped = False
         self._retries = 0
+        self._has_workers = False
         if name and metrics:
             metrics.track(name, self.statistics)
 
@@ -42,6 +43,8 @@ class DelayingQueue(Generic[T]):
                 if item in self._due and self._due[item] <= due:
                     return
                 self._due[item] = due
+        if seconds > 0 and self._has_workers:
+            self._timers.require_attendance()
         if seconds > 0:
             self._timers.call_at(due, partial(self._fire, item, due))
         else:
@@ -60,6 +63,7 @@ class DelayingQueue(Generic[T]):
 
     def get(self) -> tuple[T | None, bool]:
         """See `Queue.get`."""
+        self._has_workers = True
         return self._queue.get()
 
     def try_get(self) -> tuple[T | None, bool]:

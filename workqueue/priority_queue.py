@@ -54,6 +54,8 @@ class PriorityQueue(Generic[T]):
         self._processing: dict[T, _Place] = {}
         """Since when, and with which priority handed out."""
         self._getters = 0
+        self._has_workers = False
+        """Whether somebody has waited for an item: then there are threads, and one should run the timers."""
         self._shutting_down = False
         self._strict = strict
         self._adds = 0
@@ -104,6 +106,7 @@ class PriorityQueue(Generic[T]):
         Queued items are still handed out after shutdown, as by `Queue`. Who takes an item owes a `done`.
         """
         with self._lock:
+            self._has_workers = True
             while (item := self._order.first(self._processing)) is None and not self._shutting_down:
                 self._getters += 1
                 try:
@@ -196,6 +199,8 @@ class PriorityQueue(Generic[T]):
                 self._make_ready(item, priority)
                 return
             due = self._wait(item, delay, priority)
+        if self._has_workers:
+            self._timers.require_attendance()
         if due is not None:
             self._timers.call_at(due, partial(self._fire, item, due))
 

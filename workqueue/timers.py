@@ -23,6 +23,8 @@ class Timers:
         self.clock = clock
         self._changed = threading.Condition(threading.Lock())
         self._heap: list[tuple[float, int, Callable[[], None]]] = []
+        self._attended = False
+        self._missed = False
         self._sequence = count()
 
     def call_at(self, due: float, call: Callable[[], None]) -> None:
@@ -36,6 +38,12 @@ class Timers:
             if is_first:
                 self._changed.notify_all()
 
+    def require_attendance(self) -> None:
+        """Log an error, once, when nobody has run or fired these timers yet: what is delayed would never come."""
+        if not self._attended and not self._missed:
+            self._missed = True
+            _log.error("timers do not run, so nothing that is delayed ever comes: run `Timers.run` in a thread")
+
     def next_due(self) -> float | None:
         """When the first waiting call is due, in the clock's `now()`; None when none waits."""
         with self._changed:
@@ -43,6 +51,7 @@ class Timers:
 
     def fire_due(self) -> None:
         """Make every call that is due, in order of due time. Never waits."""
+        self._attended = True
         for call in self._take_due():
             try:
                 call()
@@ -52,6 +61,7 @@ class Timers:
 
     def run(self, stop: Stop) -> None:
         """Make calls as they become due, until stopped; calls still waiting then are dropped (DQ-8)."""
+        self._attended = True
         with stop.calling(self._wake):
             while not stop.is_set():
                 self.fire_due()

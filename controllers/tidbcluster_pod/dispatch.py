@@ -11,7 +11,7 @@ from member.tikv import evict_leader
 
 
 def act(ctx: ReconcileContext, name: str, pod: Object | None) -> Outcome:
-    """One step of what a pod is told; `pod` is None when the cache has none of that name.
+    """One step of the command of a pod; `pod` is None when the cache has none of that name.
 
     Raises DataPlaneError, ApiError, TransportError, LeaseExpired.
     """

@@ -38,32 +38,32 @@ def evicted_pods(cluster: Object) -> frozenset[str]:
 
 
 def of_pods(clusters: Lister, enqueue: Enqueue) -> ResourceEventHandlerDetailedFuncs:
-    """A pod that is, was, or may have been told something enqueues itself."""
+    """A pod that has, had, or may have had a command enqueues itself."""
 
-    def told(pod: Object) -> bool:
+    def has_work(pod: Object) -> bool:
         return any(
             is_commanded(pod) or pod.metadata.name in evicted_pods(cluster)
             for cluster in clusters_of_instance(clusters, pod)
         )
 
     def on_add(pod: Object, is_in_initial_list: bool) -> None:
-        if told(pod):
+        if has_work(pod):
             enqueue(pod.key, priority_of_add(is_in_initial_list))
 
     def on_update(old: Object, new: Object) -> None:
-        if not is_resync(old, new) and (told(new) or is_commanded(old)):
+        if not is_resync(old, new) and (has_work(new) or is_commanded(old)):
             enqueue(new.key)
 
     def on_delete(deleted: LastKnown) -> None:
         pod = last_known_object(deleted)
-        if pod is not None and told(pod):
+        if pod is not None and has_work(pod):
             enqueue(pod.key)
 
     return ResourceEventHandlerDetailedFuncs(on_add, on_update, on_delete)
 
 
 def of_clusters(pods: Lister, enqueue: Enqueue) -> ResourceEventHandlerDetailedFuncs:
-    """Every event of a TidbCluster enqueues the pods of it that are told something, or have an eviction to end."""
+    """Every event of a TidbCluster enqueues the pods of it that have a command, or an eviction to end."""
 
     def concerned(cluster: Object, priority: int) -> None:
         meta = cluster.metadata

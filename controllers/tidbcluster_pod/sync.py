@@ -1,4 +1,4 @@
-"""One sync of a pod: from the key to one step of what the pod is told (lifecycle.md 1.2, 13).
+"""One sync of a pod: from the key to one step of the pod's command (lifecycle.md 1.2, 13).
 
 Of the cluster's status only `tikv.evictLeader` is written, which is this controller's alone (2.4). Clusters that are
 paused, being deleted, or not valid are left alone (I26, I27, I28).
@@ -32,7 +32,7 @@ _STAGE = "pod_command"
 
 
 class TidbClusterPodSync:
-    """Does what pods are told. Safe for use by many workers, one per key."""
+    """Carries out the commands of pods. Safe for use by many workers, one per key."""
 
     def __init__(self, clusters: Lister, deps: Dependencies, runtime: Runtime) -> None:
         """`runtime` is that of the controller of TidbClusters, whose key locks it shares."""
@@ -80,7 +80,7 @@ class TidbClusterPodSync:
         return self._deps.listers.pods.get(namespace, name)
 
     def _owner(self, key: str) -> Object | None:
-        """The TidbCluster of a pod that is told something, or that has an eviction to end."""
+        """The TidbCluster of a pod that has a command, or that has an eviction to end."""
         namespace, _, name = key.rpartition("/")
         pod = self._pod(key)
         candidates = self._clusters.list(namespace) if pod is None else clusters_of_instance(self._clusters, pod)
@@ -101,4 +101,4 @@ class TidbClusterPodSync:
         old = ctx.owner.decode().get("status") or {}
         evictions = msgspec.to_builtins(ctx.status.tikv.evict_leader)
         tikv = (old.get("tikv") or {}) | {"evictLeader": evictions or None}
-        patch_status(self._deps.applier, TIDB_CLUSTERS, ctx.owner, old | {"tikv": tikv})
+        patch_status(self._deps.applier, TIDB_CLUSTERS, ctx.owner, old, old | {"tikv": tikv})

@@ -1,7 +1,7 @@
 """The flags of failover reach the stages (lifecycle.md 9.1)."""
 
 from controller_manager.flags import parse
-from controller_manager.manager import settings_of
+from controller_manager.tidb import settings_of
 from member.context import FailoverSettings
 
 

@@ -6,16 +6,23 @@ import threading
 import pytest
 
 from controller_manager.flags import parse
-from controller_manager.manager import Manager
+from controller_manager.manager import ControllerManager
+from controller_manager.process_options import ProcessOptions
+from controller_manager.tidb import tidb_controller_manager
+from controllers.controller import Controller
+from controllers.runtime import Runtime
+from informers.factory import InformerNotStarted
 from kube.config import ClusterConfig
-from ports.clock import FakeClock
+from kube.resources import CONFIG_MAPS, PODS
+from ports.clock import FakeClock, SystemClock
 from ports.randomness import SeededRandomness
+from ports.stopping import Stop
 from tests.controller_manager.test_health import get
 
 
-def manager(clock: FakeClock, *argv: str, **environ: str) -> Manager:
+def manager(clock: FakeClock, *argv: str, **environ: str) -> ControllerManager:
     config = ClusterConfig(server="http://127.0.0.1:9", source="test", namespace="of-the-context")
-    return Manager(parse(argv, environ, "v0"), config, environ, clock, SeededRandomness(1))
+    return tidb_controller_manager(parse(argv, environ, "v0"), config, environ, clock, SeededRandomness(1))
 
 
 @pytest.mark.parametrize(
@@ -25,7 +32,7 @@ def manager(clock: FakeClock, *argv: str, **environ: str) -> Manager:
 def test_3_1_the_namespace_is_the_environments_else_the_connections(
     clock: FakeClock, environ: dict[str, str], expected: str
 ) -> None:
-    assert expected == manager(clock, **environ).namespace
+    assert expected == manager(clock, **environ).lease_namespace
 
 
 def test_5_metrics_tell_of_the_process_itself(clock: FakeClock) -> None:
@@ -48,3 +55,25 @@ def test_CW_1_putting_it_together_starts_and_sends_nothing(clock: FakeClock, mon
     before = set(threading.enumerate())
     manager(clock, NAMESPACE="tidb-admin")
     assert before == set(threading.enumerate())
+
+
+def test_informers_that_are_asked_for_after_the_start_are_an_error() -> None:
+    runtimes: list[Runtime] = []
+
+    def build(runtime: Runtime) -> list[Controller]:
+        runtimes.append(runtime)
+        runtime.informers("color=red").lister_for(CONFIG_MAPS)
+        return []
+
+    config = ClusterConfig(server="http://127.0.0.1:9", source="test")
+    options = ProcessOptions(name="painter", metrics_addr="127.0.0.1:0")
+    made = ControllerManager(options, config, {}, SystemClock(), SeededRandomness(1), build=build)
+    stop = Stop()
+    stop.set()
+    assert 0 == made.run(stop)
+    (runtime,) = runtimes
+    with pytest.raises(InformerNotStarted, match="'color=green' were asked for after the start"):
+        runtime.informers("color=green")
+    late = runtime.informers("color=red").lister_for(PODS)
+    with pytest.raises(InformerNotStarted, match="pods was asked for after the factory had started"):
+        late.list()

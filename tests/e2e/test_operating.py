@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from controller_manager.flags import parse
-from controller_manager.manager import settings_of
+from controller_manager.tidb import settings_of
 from kube.resources import LEASES, TIDB_CLUSTERS
 from ports.randomness import SeededRandomness
 from simulate.end_state import differing

@@ -1,6 +1,8 @@
 import threading
 
-from informers.factory import SharedInformerFactory
+import pytest
+
+from informers.factory import InformerNotStarted, SharedInformerFactory
 from informers.list_watch import Selectors
 from informers.threads import start_thread
 from kube.resources import CONFIG_MAPS, NODES, PODS, Resource
@@ -82,6 +84,23 @@ def test_FAC_3_start_runs_what_was_asked_for_since_and_nothing_twice(clock: Fake
     stop.set()
     assert factory.shutdown()
     assert (1, 1) == (source.count("LIST"), source.count("WATCH"))
+
+
+def test_FAC_3_a_cache_that_nobody_starts_is_an_error_when_read(clock: FakeClock) -> None:
+    source = FakeSource()
+    source.add(pod("a"))
+    factory, stop = factory_of(source, clock), Stop()
+    factory.start(stop)
+    late = factory.lister_for(PODS)
+    with pytest.raises(InformerNotStarted, match=r"pods was asked for after the factory had started.*call start again"):
+        late.get("ns", "a")
+    with pytest.raises(InformerNotStarted):
+        late.list()
+    factory.start(stop)
+    factory.wait_for_cache_sync(stop)
+    assert ["ns/a"] == [obj.key for obj in late.list()]
+    stop.set()
+    assert factory.shutdown()
 
 
 def test_FAC_3_nothing_starts_after_the_shutdown(clock: FakeClock) -> None:

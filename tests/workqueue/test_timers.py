@@ -1,13 +1,16 @@
 """One thread for all delayed calls."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+import pytest
 from structlog.testing import capture_logs
 
 from ports.clock import FakeClock
 from ports.stopping import Stop
 from tests.workqueue.background import DEADLINE, in_background
+from workqueue.delaying_queue import DelayingQueue
+from workqueue.priority_queue import PriorityQueue
 from workqueue.timers import Timers
 
 
@@ -87,3 +90,28 @@ def test_DQ_8_stopping_ends_the_thread_and_drops_what_waits(clock: FakeClock) ->
 
     clock.step(2)
     assert [] == made
+
+
+QUEUES = [PriorityQueue[str], DelayingQueue[str]]
+
+
+def errors_of_a_delayed_add(queue: PriorityQueue[str] | DelayingQueue[str], *, with_workers: bool) -> list[str]:
+    queue.add("a")
+    assert ("a", False) == (queue.get() if with_workers else queue.try_get())
+    with capture_logs() as logs:
+        for delay in (1.0, 2.0):
+            queue.add_after("a", delay)
+    return [entry["event"] for entry in logs if entry["log_level"] == "error"]
+
+
+@pytest.mark.parametrize("make", QUEUES, ids=["priority queue", "delaying queue"])
+def test_DQ_1_a_delay_that_nobody_counts_down_is_an_error_said_once(
+    clock: FakeClock, make: Callable[[Timers], PriorityQueue[str] | DelayingQueue[str]]
+) -> None:
+    (error,) = errors_of_a_delayed_add(make(Timers(clock)), with_workers=True)
+    assert "run `Timers.run` in a thread" in error
+    assert [] == errors_of_a_delayed_add(make(Timers(clock)), with_workers=False), "somebody steps through it"
+    timers = Timers(clock)
+    with running(timers):
+        clock.wait_for_waiters(1)
+        assert [] == errors_of_a_delayed_add(make(timers), with_workers=True)

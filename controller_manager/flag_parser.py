@@ -1,0 +1,123 @@
+"""A command line as Go programs have it: one dash is as good as two, and a boolean flag needs no value."""
+
+import argparse
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import fields
+from typing import Any, ClassVar, NoReturn, Protocol, TypeVar
+
+from controller_manager.addresses import parse_address
+from controller_manager.go_values import format_duration, parse_bool
+
+_T = TypeVar("_T")
+
+
+class Options(Protocol):
+    """A data class with a field for each flag, of the flag's name with underscores."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+
+class FlagParser:
+    """The flags of one program, each with a field of its options; what is not given is not in the answer."""
+
+    def __init__(self, program: str, version: str, options: type[Options]) -> None:
+        self._options = options
+        self._parser = argparse.ArgumentParser(
+            prog=program,
+            usage=f"{program} [flags]    (-help lists them)",
+            argument_default=argparse.SUPPRESS,
+            allow_abbrev=False,
+            add_help=False,
+        )
+        self._parser.add_argument("-h", "--help", action="help", help="print this and exit")
+        self._parser.add_argument(
+            "-V", "--version", action="version", version=version, help="print the version and exit"
+        )
+
+    def flag(self, name: str, parse_value: Callable[[str], object], text: str, *short: str) -> None:
+        """A flag with a value; `parse_value` raises ValueError, which says what a value looks like."""
+        help_text = text + self._default(name)
+        self._parser.add_argument(*short, f"--{name}", type=_typed(parse_value), metavar="VALUE", help=help_text)
+
+    def switch(self, name: str, text: str) -> None:
+        """A boolean flag; as in Go, its name alone means true."""
+        help_text = text + self._default(name)
+        self._parser.add_argument(
+            f"--{name}", type=_typed(parse_bool), nargs="?", const=True, metavar="BOOL", help=help_text
+        )
+
+    def without_effect(self, name: str, why: str) -> None:
+        """A flag that is accepted because others have it."""
+        self._parser.add_argument(f"--{name}", nargs="?", dest=f"({name})", help=f"accepted, without effect: {why}")
+
+    def parse(self, argv: Sequence[str]) -> dict[str, Any]:
+        """The values that are given, by field. Raises SystemExit: code 2 after a message on stderr, 0 after help."""
+        given = vars(self._parser.parse_args([_with_two_dashes(argument) for argument in argv]))
+        return {name: value for name, value in given.items() if not name.startswith("(")}
+
+    def refuse(self, problem: str) -> NoReturn:
+        """End the program with a message on stderr. Raises SystemExit, code 2."""
+        self._parser.error(problem)
+
+    def _default(self, flag: str) -> str:
+        name = flag.replace("-", "_")
+        value = next((option.default for option in fields(self._options) if option.name == name), "")
+        if not isinstance(value, (bool, int, float, str)) or value == "":
+            return ""
+        return f" (default {format_value(name, value)})"
+
+
+def format_value(name: str, value: object) -> str:
+    """The value of an option as its flag takes it."""
+    match value:
+        case bool():
+            return str(value).lower()
+        case float():
+            return f"{value:g}" if name == "kube_client_qps" else format_duration(value)
+        case _:
+            return str(value)
+
+
+def parse_workers(text: str) -> int:
+    """A number of workers. Raises ValueError."""
+    if (number := parse_count(text)) == 0:
+        raise ValueError("0 workers would do nothing; at least 1 is needed")
+    return number
+
+
+def parse_count(text: str) -> int:
+    """A whole number. Raises ValueError."""
+    if not text.isdecimal():
+        raise ValueError(f"{text!r} is not a whole number of at least 0")
+    return int(text)
+
+
+def parse_rate(text: str) -> float:
+    """A number of things per second. Raises ValueError."""
+    if not re.fullmatch(r"\d+\.?\d*|\.\d+", text):
+        raise ValueError(f"{text!r} is not a number of at least 0")
+    return float(text)
+
+
+def address(text: str) -> str:
+    """An address to listen on, as it is. Raises ValueError."""
+    parse_address(text)
+    return text
+
+
+def _with_two_dashes(argument: str) -> str:
+    """`-workers=3` as `--workers=3`: with one dash, argparse would guess at abbreviations."""
+    return f"-{argument}" if re.match(r"-[A-Za-z][\w-]", argument) else argument
+
+
+def _typed(parse_value: Callable[[str], _T]) -> Callable[[str], _T]:
+    """`parse_value` with its own error message, which argparse would replace."""
+
+    def parse_argument(text: str) -> _T:
+        try:
+            return parse_value(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from error
+
+    return parse_argument

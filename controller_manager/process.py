@@ -1,0 +1,65 @@
+"""A program with controllers, from its command line to its exit code."""
+
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from importlib.metadata import version
+
+import structlog
+
+from controller_manager.health import ListenError
+from controller_manager.logs import configure_logs, log_uncaught_exceptions
+from controller_manager.manager import Build, ControllerManager
+from controller_manager.process_options import parse_process_options
+from controller_manager.redaction import redact_text
+from controller_manager.shutdown import stopping_on_signals
+from kube.config import ClusterConfig, ConfigError, load
+from ports.clock import Clock, SystemClock
+from ports.randomness import SystemRandomness
+from ports.stopping import Stop
+
+log = structlog.get_logger(__name__)
+
+Make = Callable[[ClusterConfig], ControllerManager]
+"""Puts the process together for one cluster. Raises ConfigError."""
+
+
+def project_version() -> str:
+    """The version of this project."""
+    return version("tidb-operator-py")
+
+
+def run_controllers(
+    name: str, build: Build, argv: Sequence[str] | None = None, environ: Mapping[str, str] | None = None
+) -> int:
+    """Run controllers until a signal ends the process; its exit code.
+
+    `build` makes them. `name` is that of the program, of its Lease, and of the source of its events. Whatever else
+    there is to choose has a flag (`-help`): which cluster, how many workers, where metrics and health are served. Must
+    be called in the main thread.
+    """
+    environ = os.environ if environ is None else environ
+    clock = SystemClock()
+    options = parse_process_options(name, sys.argv[1:] if argv is None else argv, environ, project_version())
+    configure_logs(options.v, clock=clock)
+    log_uncaught_exceptions()
+    log.info("starting", program=name)
+
+    def make(config: ClusterConfig) -> ControllerManager:
+        return ControllerManager(options, config, environ, clock, SystemRandomness(), build=build)
+
+    return run_process(name, options.kubeconfig, environ, clock, make)
+
+
+def run_process(name: str, kubeconfig: str, environ: Mapping[str, str], clock: Clock, make: Make) -> int:
+    """Connect, put the process together and run it until a signal ends it; its exit code."""
+    try:
+        config = load(kubeconfig, environ, clock)
+        log.info("using cluster", server=config.server, source=config.source)
+        manager = make(config)
+        with stopping_on_signals(stop := Stop()):
+            return manager.run(stop)
+    except (ConfigError, ListenError) as error:
+        # beside the log, which redacts by itself
+        print(f"{name}: {redact_text(str(error))}", file=sys.stderr)  # noqa: T201
+        return 1

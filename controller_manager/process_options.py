@@ -1,0 +1,116 @@
+"""The options of every process with controllers: from the command line, the environment, or the code that runs it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from controller_manager.flag_parser import FlagParser, address, parse_count, parse_rate, parse_workers
+from controller_manager.go_values import parse_duration
+
+DEFAULT_QPS = 50.0
+DEFAULT_BURST = 100
+
+_CLOCK_DRIFT = 1.2
+"""The renew deadline must exceed this many retry periods, so that one late retry does not cost the lease (LE-10)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessOptions:
+    """Durations are seconds.
+
+    `name` is that of the program: what events come from, and the Lease where `lease_name` is empty. `namespace` is
+    what its informers are limited to, empty: nothing. `lease_namespace` is where its Lease is, empty: the namespace of
+    the kubeconfig's context or of the service account. `kubeconfig` empty: the pod's service account.
+    """
+
+    name: str
+    user_agent: str = ""
+    kubeconfig: str = ""
+    namespace: str = ""
+    lease_name: str = ""
+    lease_namespace: str = ""
+    workers: int = 5
+    resync_duration: float = 600.0
+    kube_client_qps: float = DEFAULT_QPS
+    kube_client_burst: int = DEFAULT_BURST
+    drain_timeout: float = 30.0
+    leader_lease_duration: float = 15.0
+    leader_renew_deadline: float = 10.0
+    leader_retry_period: float = 2.0
+    metrics_addr: str = ":6060"
+    v: int = 0
+
+    @property
+    def lease(self) -> str:
+        """The name of the Lease."""
+        return self.lease_name or self.name
+
+
+class Election(Protocol):
+    """Seconds (LE-10)."""
+
+    @property
+    def leader_lease_duration(self) -> float:
+        """How long others wait before they take over."""
+
+    @property
+    def leader_renew_deadline(self) -> float:
+        """How long a leader tries to renew."""
+
+    @property
+    def leader_retry_period(self) -> float:
+        """The pause between two tries."""
+
+
+def parse_process_options(name: str, argv: Sequence[str], environ: Mapping[str, str], version: str) -> ProcessOptions:
+    """Options of a program from its arguments (program name left out) and the environment.
+
+    Raises SystemExit: code 2 after a message on stderr that names flag, value and way out; code 0 after `-version`
+    and `-help`.
+    """
+    flags = FlagParser(name, version, ProcessOptions)
+    flags.flag("namespace", str, "look at this namespace only (default: at all)")
+    flags.flag("lease-name", str, f"name of the Lease that instances compete for (default {name})")
+    flags.flag("lease-namespace", str, "its namespace (default: $NAMESPACE, else that of the connection)")
+    declare_process_flags(flags)
+    given = {"lease_namespace": environ.get("NAMESPACE", "")} | completed(flags.parse(argv), environ)
+    options = ProcessOptions(name=name, **given)
+    for problem in election_problems(options):
+        flags.refuse(problem)
+    return options
+
+
+def declare_process_flags(flags: FlagParser) -> None:
+    """The flags that every program has."""
+    flags.flag("workers", parse_workers, "workers per controller")
+    flags.flag("kubeconfig", str, "connect with this file (default: $KUBECONFIG, else the pod's service account)")
+    flags.flag("resync-duration", parse_duration, "how often every object is looked at without an event")
+    flags.flag("kube-client-qps", parse_rate, "requests per second to the Kubernetes API; 0 is the default")
+    flags.flag("kube-client-burst", parse_count, "requests at once after a quiet time; 0 is the default")
+    flags.flag("drain-timeout", parse_duration, "how long running syncs may take when the process is told to stop")
+    flags.flag("leader-lease-duration", parse_duration, "how long others wait before they take over the lead")
+    flags.flag("leader-renew-deadline", parse_duration, "how long a leader tries to renew before it gives up")
+    flags.flag("leader-retry-period", parse_duration, "pause between two tries")
+    flags.flag("metrics-addr", address, "address of /metrics, /healthz and /readyz")
+    flags.flag("v", parse_count, "log verbosity; 4 is debug", "-v")
+
+
+def completed(given: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, Any]:
+    """The values of flags, with what the environment says instead."""
+    return {
+        "kubeconfig": environ.get("KUBECONFIG", ""),
+        **given,
+        # v1.6 passes 0 on to its client library, which then takes its own default
+        "kube_client_qps": given.get("kube_client_qps") or DEFAULT_QPS,
+        "kube_client_burst": given.get("kube_client_burst") or DEFAULT_BURST,
+    }
+
+
+def election_problems(options: Election) -> Iterator[str]:
+    """Why leader election can't work with these periods."""
+    if options.leader_lease_duration <= options.leader_renew_deadline:
+        yield "--leader-lease-duration must be greater than --leader-renew-deadline"
+    if options.leader_renew_deadline <= _CLOCK_DRIFT * options.leader_retry_period:
+        yield f"--leader-renew-deadline must be greater than {_CLOCK_DRIFT} times --leader-retry-period"
+    if options.leader_retry_period <= 0:
+        yield "--leader-retry-period must be greater than 0"

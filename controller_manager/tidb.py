@@ -1,0 +1,91 @@
+"""The TiDB operator as a process: its flags as options of a process and settings of controllers."""
+
+from collections.abc import Mapping, Sequence
+
+import structlog
+
+from controller_manager.flags import PROGRAM, Options
+from controller_manager.manager import ControllerManager
+from controller_manager.process_options import ProcessOptions
+from controllers.controller import Controller
+from controllers.runtime import Runtime
+from controllers.wiring import tidb_controllers
+from dataplane.clients import DataPlane
+from dataplane.http_transport import HttpTransport
+from informers.reflector import Reflector, log_watch_error
+from kube.config import ClusterConfig
+from kube.errors import NotFound
+from kube.resources import TIDB_CLUSTERS
+from member.context import FailoverSettings, Settings
+from ports.clock import Clock
+from ports.randomness import Randomness
+
+log = structlog.get_logger(__name__)
+
+
+def tidb_controller_manager(
+    options: Options, config: ClusterConfig, environ: Mapping[str, str], clock: Clock, randomness: Randomness
+) -> ControllerManager:
+    """The process of the operator; nothing is started and nothing is sent. Raises ConfigError."""
+
+    def build(runtime: Runtime) -> Sequence[Controller]:
+        return tidb_controllers(
+            runtime,
+            DataPlane(lambda tls: HttpTransport(environ, tls), runtime.fence, clock),
+            settings_of(options),
+            selector=options.selector,
+            permitted=options.permitted,
+        )
+
+    process = process_options_of(options, config)
+    return ControllerManager(
+        process, config, environ, clock, randomness, build=build, on_watch_error=_explain_watch_error
+    )
+
+
+def process_options_of(options: Options, config: ClusterConfig) -> ProcessOptions:
+    """What the process needs of the command line."""
+    namespace = options.namespace or config.namespace
+    return ProcessOptions(
+        name=PROGRAM,
+        user_agent="tidb-operator",
+        kubeconfig=options.kubeconfig,
+        namespace="" if options.cluster_scoped else namespace,
+        lease_name=options.lease_name,
+        lease_namespace=namespace,
+        workers=options.workers,
+        resync_duration=options.resync_duration,
+        kube_client_qps=options.kube_client_qps,
+        kube_client_burst=options.kube_client_burst,
+        drain_timeout=options.drain_timeout,
+        leader_lease_duration=options.leader_lease_duration,
+        leader_renew_deadline=options.leader_renew_deadline,
+        leader_retry_period=options.leader_retry_period,
+        metrics_addr=options.metrics_addr,
+        v=options.v,
+    )
+
+
+def settings_of(options: Options) -> Settings:
+    """What the stages need of the command line."""
+    failover = FailoverSettings(
+        auto=options.auto_failover,
+        pd_period=options.pd_failover_period,
+        tikv_period=options.tikv_failover_period,
+        tidb_period=options.tidb_failover_period,
+        detect_node_failure=options.detect_node_failure,
+        pod_hard_recovery_period=options.pod_hard_recovery_period,
+    )
+    return Settings(options.tidb_discovery_image, failover, replaces_volumes=options.features.volume_replacing)
+
+
+def _explain_watch_error(reflector: Reflector, error: Exception) -> None:
+    """Name the way out where there is one, else what every informer logs."""
+    if isinstance(error, NotFound) and reflector.resource == TIDB_CLUSTERS:
+        log.error(
+            "the TidbCluster CRD is not installed",
+            resource=str(TIDB_CLUSTERS),
+            install="kubectl create -f manifests/crds/pingcap.com_tidbclusters.yaml",
+        )
+        return
+    log_watch_error(reflector, error)

@@ -1,0 +1,66 @@
+"""What any program with controllers is told."""
+
+import pytest
+
+from controller_manager.process_options import ProcessOptions, parse_process_options
+
+
+def options(*argv: str, **environ: str) -> ProcessOptions:
+    return parse_process_options("painter", argv, environ, "v0.1")
+
+
+def test_without_a_word_it_looks_everywhere_and_its_lease_has_its_name() -> None:
+    found = options()
+    assert ("", "painter", "", ":6060", 5) == (
+        found.namespace,
+        found.lease,
+        found.lease_namespace,
+        found.metrics_addr,
+        found.workers,
+    )
+
+
+def test_flags_say_otherwise() -> None:
+    argv = ("-namespace=walls", "-lease-name=brush", "-lease-namespace=shed", "-metrics-addr=:0", "-workers=1", "-v=4")
+    expected = ProcessOptions(
+        name="painter",
+        namespace="walls",
+        lease_name="brush",
+        lease_namespace="shed",
+        metrics_addr=":0",
+        workers=1,
+        v=4,
+    )
+    assert expected == options(*argv)
+
+
+def test_the_environment_says_which_cluster_and_where_the_lease_is() -> None:
+    environ = {"KUBECONFIG": "/a/config", "NAMESPACE": "shed"}
+    assert ("/a/config", "shed") == (options(**environ).kubeconfig, options(**environ).lease_namespace)
+    given = options("--kubeconfig=/b", "--lease-namespace=attic", **environ)
+    assert ("/b", "attic") == (given.kubeconfig, given.lease_namespace)
+
+
+@pytest.mark.parametrize(
+    ("flag", "message"),
+    [
+        ("-workers=0", "argument --workers: 0 workers would do nothing; at least 1 is needed"),
+        ("-metrics-addr=6060", "'6060' is not an address to listen on"),
+        ("-leader-renew-deadline=20s", "--leader-lease-duration must be greater than --leader-renew-deadline"),
+        ("-pd-failover-period=1m", "unrecognized arguments"),
+    ],
+)
+def test_what_is_refused_says_why(capsys: pytest.CaptureFixture[str], flag: str, message: str) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        options(flag)
+    assert 2 == exit_.value.code
+    assert message in capsys.readouterr().err
+
+
+def test_help_names_every_flag_with_its_default(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        options("-help")
+    assert 0 == exit_.value.code
+    text = " ".join(capsys.readouterr().out.split())
+    assert "address of /metrics, /healthz and /readyz (default :6060)" in text
+    assert "name of the Lease that instances compete for (default painter)" in text
