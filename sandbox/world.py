@@ -55,6 +55,7 @@ from sandbox.controllers.volumes import Provisioner, VolumeBinder, standard_stor
 from sandbox.dataplane.network import Origin
 from sandbox.dataplane.program import Factory
 from sandbox.dataplane.runtime import DataPlane, Identity, Questions
+from sandbox.dataplane.server_program import ServerProgram
 from sandbox.dataplane.transport import DataPlaneTransport
 from sandbox.directory import ClusterDirectory
 from sandbox.faults import WorldFaults
@@ -108,6 +109,7 @@ class NodeSide:
         transport: Callable[[str], Transport],
         identity: Identity,
         programs: Mapping[str, Factory],
+        servers: Iterable[ServerProgram],
         nodes: Iterable[NodeSpec],
         pause: Callable[[float], None],
     ) -> None:
@@ -126,6 +128,7 @@ class NodeSide:
             directory=ClusterDirectory(seen_by("dns")),
             identity=identity,
             programs=programs,
+            servers=servers,
             pause=pause,
         )
         own_nodes = Nodes(seen_by("kubelet"), nodes, timings)
@@ -150,12 +153,16 @@ class World:
         timings: Timings | None = None,
         programs: Mapping[str, Factory] | None = None,
         *,
+        servers: Iterable[ServerProgram] = (),
         crds: Sequence[Json] = (),
         nodes: Iterable[NodeSpec] | None = None,
         faults: Faults = no_faults,
         pause: Callable[[float], None] | None = None,
     ) -> None:
-        """`pause` lets whoever asks the data plane wait; by default the rest of the world goes on meanwhile."""
+        """`servers` are started beside those that the sandbox has; see `DataPlane` for them and `programs`.
+
+        `pause` lets whoever asks the data plane wait; by default the rest of the world goes on meanwhile.
+        """
         self.clock = clock or SystemClock()
         self._randomness = randomness or SystemRandomness()
         self._token = self._randomness.uuid()
@@ -179,6 +186,7 @@ class World:
             transport=self._component_transport,
             identity=lambda namespace, name: self.transport(f"system:serviceaccount:{namespace}:{name}"),
             programs=programs or {},
+            servers=servers,
             nodes=nodes or three_nodes(),
             pause=pause or (self._pause),
         )
@@ -332,6 +340,7 @@ class DataPlaneWorld:
         *,
         timings: Timings | None = None,
         programs: Mapping[str, Factory] | None = None,
+        servers: Iterable[ServerProgram] = (),
         nodes: Iterable[NodeSpec] | None = None,
         identity: Identity | None = None,
     ) -> None:
@@ -350,6 +359,7 @@ class DataPlaneWorld:
             transport=lambda _: transport,
             identity=identity or (lambda _, __: transport),
             programs=programs or {},
+            servers=servers,
             nodes=nodes or three_nodes(),
             pause=self._pause,
         )

@@ -22,6 +22,7 @@ from ports.randomness import SeededRandomness
 from sandbox.apiserver import Faults
 from sandbox.apiserver.faults import no_faults
 from sandbox.dataplane.pd.stores import Store
+from sandbox.dataplane.server_program import ServerProgram
 from sandbox.kubelet.nodes import NodeSpec
 from sandbox.stage import Restless
 from sandbox.world import World
@@ -48,13 +49,15 @@ class OperatorWorld:
         settings: Settings = SETTINGS,
         permitted: Collection[Resource] = CLUSTER_SCOPED,
         crd: Json | None = None,
+        servers: Iterable[ServerProgram] = (),
     ) -> None:
-        """`crd`: another definition of TidbClusters."""
+        """`crd`: another definition of TidbClusters; `servers`: see `World`."""
         self.clock = clock or FakeClock()
         self.world = World(
             self.clock,
             SeededRandomness(seed),
             programs={"/usr/local/bin/tidb-discovery": make_handler},
+            servers=servers,
             crds=[crd or _definition(status_subresource)],
             nodes=nodes,
             faults=faults,

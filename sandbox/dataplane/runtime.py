@@ -1,7 +1,7 @@
 """The data plane as an actor: which program a container's command is, and the round that advances all of them."""
 
 import threading
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from fnmatch import fnmatchcase
 
 import structlog
@@ -13,13 +13,11 @@ from sandbox.bell import Bell
 from sandbox.dataplane.network import Directory, Network, Origin, Running
 from sandbox.dataplane.pd.cluster import PdCluster
 from sandbox.dataplane.pd.process import PdProcess
-from sandbox.dataplane.pd.routes import answer
 from sandbox.dataplane.processes import Disk, Exit, Launch, Process
 from sandbox.dataplane.program import Factory, Program
-from sandbox.dataplane.startup import refusal
+from sandbox.dataplane.server_program import ServerProgram
+from sandbox.dataplane.servers import by_command
 from sandbox.dataplane.surroundings import Surroundings
-from sandbox.dataplane.tidb import TidbProcess
-from sandbox.dataplane.tikv import TikvProcess
 from sandbox.dataplane.transport import DataPlaneTransport
 from sandbox.timings import Timings
 
@@ -33,9 +31,6 @@ ASKING: Hashable = "data plane questions"
 
 _SHELLS = ("/bin/sh", "/bin/bash", "sh", "bash")
 _COMMAND_NOT_FOUND = 127
-_SERVERS = {
-    f"{component}{kind}": component for component in ("pd", "tikv", "tidb") for kind in ("_start_script.sh", "-server")
-}
 
 Identity = Callable[[str, str], Transport]
 """The Kubernetes API as seen by a service account: namespace, name."""
@@ -57,12 +52,15 @@ class DataPlane:
         directory: Directory,
         identity: Identity,
         programs: Mapping[str, Factory],
+        servers: Iterable[ServerProgram] = (),
         pause: Callable[[float], None],
     ) -> None:
+        """`programs` are started by the path of their file, `servers` beside those that the sandbox has."""
         self._clock = clock
         self._bell = bell
         self._identity = identity
         self._programs = programs
+        self._servers = by_command(servers)
         self._lock = threading.RLock()
         self._processes: list[Running] = []
         self._disks: dict[str, Disk] = {}
@@ -202,16 +200,14 @@ class DataPlane:
                 program = Program(launch, None)
                 program.exit = Exit(_COMMAND_NOT_FOUND, f"{launch.command[0]}: can't open {name!r}")
                 return program
-        component = _SERVERS.get(name.rpartition("/")[2])
-        if component is None:
+        server = self._servers.get(name.rpartition("/")[2])
+        if server is None:
             return self._make_program(launch, self._programs.get(name))
-        if refused := refusal(launch, component):
+        if refused := server.refusal(launch):
             program = Program(launch, None)
             program.exit = Exit(1, refused)
             return program
-        if component == "pd":
-            return PdProcess(launch, self._around, answer)
-        return TikvProcess(launch, self._around) if component == "tikv" else TidbProcess(launch, self._around)
+        return server.start(launch, self._around)
 
     def _make_program(self, launch: Launch, factory: Factory | None) -> Process:
         if factory is None:

@@ -8,6 +8,7 @@ from sandbox.dataplane.addresses import peer_host
 from sandbox.dataplane.pd.clients import find_pd
 from sandbox.dataplane.pd.cluster import PdCluster
 from sandbox.dataplane.processes import Answer, Exit, Launch, not_found, text
+from sandbox.dataplane.server_program import ServerProgram
 from sandbox.dataplane.surroundings import Surroundings
 
 SERVER_PORT = 4000
@@ -145,3 +146,11 @@ class TidbProcess:
 
 def _json(body: object) -> Answer:
     return Answer(Response(200, {"content-type": "application/json"}, json.dumps(body).encode()))
+
+
+TIDB = ServerProgram(
+    name="tidb",
+    start=TidbProcess,
+    tables=("log", "security", "status", "performance", "tikv-client", "instance", "pessimistic-txn", "experimental"),
+    numbers=("port", "token-limit", "performance.max-procs", "status.status-port"),
+)

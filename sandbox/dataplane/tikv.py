@@ -8,6 +8,7 @@ from sandbox.dataplane.pd.clients import find_pd
 from sandbox.dataplane.pd.cluster import PdCluster
 from sandbox.dataplane.pd.stores import NodeState, Store, StoreRefused
 from sandbox.dataplane.processes import Answer, Disk, Exit, Launch, not_found
+from sandbox.dataplane.server_program import ServerProgram
 from sandbox.dataplane.surroundings import Surroundings
 
 DATA = "/var/lib/tikv"
@@ -130,3 +131,11 @@ class TikvProcess:
         if self._cluster is not None and isinstance(data, TikvData):
             self._cluster.stores.died(data.store, self._around.clock.now())
         self.exit = how
+
+
+TIKV = ServerProgram(
+    name="tikv",
+    start=TikvProcess,
+    tables=("log", "storage", "raftstore", "server", "coprocessor", "rocksdb", "raftdb", "security", "readpool", "gc"),
+    numbers=("server.grpc-concurrency", "raftstore.store-pool-size", "storage.scheduler-worker-pool-size"),
+)
