@@ -9,7 +9,8 @@ from kube.objects import Json
 from kube.resources import PODS, STATEFUL_SETS, TIDB_CLUSTERS, Resource
 from member.context import FailoverSettings
 from simulate.calls import Call, Port
-from simulate.state import PARTS, State, is_outdated, partition, replicas
+from simulate.components import managed_components
+from simulate.state import State, is_outdated, partition, replicas
 from simulate.trees import merged
 from simulate.worlds import NAME
 
@@ -63,8 +64,8 @@ class Act:
         """The component whose StatefulSet or pod it is about, else empty."""
         name = self.call.target.name
         if self.call.target.resource == str(STATEFUL_SETS):
-            return next((part for part in PARTS if name == f"{NAME}-{part}"), "")
-        return next((part for part in PARTS if re.fullmatch(rf"{NAME}-{part}-\d+", name)), "")
+            return next((part for part in managed_components() if name == f"{NAME}-{part}"), "")
+        return next((part for part in managed_components() if re.fullmatch(rf"{NAME}-{part}-\d+", name)), "")
 
     @cached_property
     def live(self) -> Json | None:

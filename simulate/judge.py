@@ -9,12 +9,13 @@ from ports.transport import Response
 from simulate import plan
 from simulate.acts import Act
 from simulate.calls import Call
+from simulate.components import managed_components
 from simulate.engine import Engine, SyncRecord
 from simulate.invariants import LASTING, ON_STATE, ON_WRITE
 from simulate.invariants.facts import parallelism
 from simulate.quiet_time import QuietTime
 from simulate.restarts import Restarts
-from simulate.state import PARTS, State
+from simulate.state import State
 
 _CALLS_OF_A_SYNC = 30
 _CALLS_FOR_A_POD = 3
@@ -114,9 +115,9 @@ class Invariants:
                 self.blame(rule, what)
 
     def _judge_budget(self, sync: SyncRecord) -> None:
-        budget = _CALLS_OF_A_SYNC + _CALLS_FOR_A_POD * sum(len(self.state.pods(part)) for part in PARTS)
+        budget = _CALLS_OF_A_SYNC + _CALLS_FOR_A_POD * sum(len(self.state.pods(part)) for part in managed_components())
         cluster = self.state.cluster
-        at_once = max(parallelism(cluster, part, out=out) for part in PARTS for out in (True, False))
+        at_once = max(parallelism(cluster, part, out=out) for part in managed_components() for out in (True, False))
         budget += _CALLS_OF_A_MOVE * (at_once - 1)
         if len(sync.calls) > budget:
             self.blame("O9", f"a sync of {sync.calls[0].key} makes more than {budget} calls")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from kube.objects import Json
 from simulate.plan import Edit, InvalidPlan, Plan, World
-from simulate.state import PARTS
+from simulate.worlds import replicas_of
 
 MISSING = "v0.0.0-missing"
 """A version that no registry has."""
@@ -18,6 +18,8 @@ NO_IMAGE = World(at=0.0, verb="image_missing", arguments={"image": f"*:{MISSING}
 """What a plan with that mistake must be given."""
 
 FAMILY = "mistake"
+
+_CLUSTER = "small"
 
 _NOWHERE = {"matchExpressions": [{"key": "no-such-label", "operator": "Exists"}]}
 _NO_SECRET = {"name": "PASSWORD", "valueFrom": {"secretKeyRef": {"name": "no-such-secret", "key": "password"}}}
@@ -67,7 +69,7 @@ def mistake(rest: str) -> Plan:
     """The plan called `mistake/<rest>`. Raises InvalidPlan."""
     what, _, situation = rest.partition("@")
     part, _, kind = what.partition("-")
-    if part not in PARTS or kind not in MISTAKES or situation not in ("", _ROLLING):
+    if part not in replicas_of(_CLUSTER) or kind not in MISTAKES or situation not in ("", _ROLLING):
         raise InvalidPlan(
             f"{rest!r} is no `PART-KIND` or `PART-KIND@{_ROLLING}` with kind one of {', '.join(MISTAKES)}"
         )
@@ -84,7 +86,7 @@ def mistake(rest: str) -> Plan:
 
 def mistakes() -> Iterator[Plan]:
     """All of them."""
-    for part in PARTS:
+    for part in replicas_of(_CLUSTER):
         for kind in MISTAKES:
             yield mistake(f"{part}-{kind}")
             yield mistake(f"{part}-{kind}@{_ROLLING}")

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from kube.objects import Json
+from simulate.components import managed_components
 from simulate.plan import Plan
-from simulate.state import PARTS, State, is_outdated, replicas
+from simulate.state import State, is_outdated, replicas
 from simulate.worlds import NAME
 
 
@@ -33,7 +34,7 @@ class Restarts:
 
     def needless(self, state: State) -> Iterator[str]:
         """Pods that have come since the last look, and are what those before them were to stay."""
-        for part in PARTS:
+        for part in managed_components():
             pods, live = state.pods(part), state.stateful_set(part)
             self._forget(part, {*pods, *range(replicas(live) if live else 0)})
             for pod in pods.values():

@@ -8,6 +8,7 @@ import msgspec
 from kube.resources import TIDB_CLUSTERS
 from sandbox.stage import Restless
 from simulate.calls import Call
+from simulate.components import managed_components
 from simulate.end_state import Leaves, end_state
 from simulate.engine import Engine
 from simulate.judge import Invariants, Violation
@@ -15,7 +16,6 @@ from simulate.operator import RESYNC
 from simulate.operator import SETTINGS as DEFAULTS
 from simulate.plan import Plan
 from simulate.restarts import are_judged
-from simulate.state import PARTS
 from simulate.trace import Show
 from simulate.worlds import CLUSTERS, SETTINGS
 
@@ -114,7 +114,7 @@ def _resync(engine: Engine, judge: Invariants, plan: Plan) -> float:
     for _ in range(_RESYNCS):
         before = engine.reads
         engine.run(RESYNC)
-        most = _READS_AT_MOST + sum(len(judge.state.pods(part)) for part in PARTS)
+        most = _READS_AT_MOST + sum(len(judge.state.pods(part)) for part in managed_components())
         if plan.ends == "Done" and engine.reads - before > most:
             judge.blame("I40", f"{engine.reads - before} live reads in an idle round, {most} are allowed")
     for each in engine.calls[written:]:

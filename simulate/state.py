@@ -10,13 +10,11 @@ from sandbox.dataplane.pd.process import PdData
 from sandbox.dataplane.pd.stores import NodeState, Store
 from sandbox.dataplane.tikv import TikvData
 from sandbox.world import World
+from simulate.components import managed_components
 from simulate.worlds import NAME, NAMESPACE
 
 NEVER = 10_000
 """A partition above all ordinals."""
-
-PARTS = ("pd", "tikv", "tidb")
-"""The components that are judged, in the order of their dependence."""
 
 _UPGRADING = b"/tidb/server/global_state"
 """The key under which TiDB remembers that DDL is paused."""
@@ -41,7 +39,7 @@ class State:
     def watch(self) -> None:
         """Note which pods are Ready now, and which PD members there are."""
         self._watch_members()
-        for part in PARTS:
+        for part in managed_components():
             pods = self.pods(part)
             live = self.stateful_set(part)
             for ordinal in {*pods, *range(replicas(live) if live else 0)}:
@@ -121,7 +119,7 @@ class State:
         return self._pods[part]
 
     def _pods_by_part(self) -> dict[str, dict[int, Json]]:
-        found: dict[str, dict[int, Json]] = {part: {} for part in PARTS}
+        found: dict[str, dict[int, Json]] = {part: {} for part in managed_components()}
         for pod in self.all(PODS):
             name, _, ordinal = pod["metadata"]["name"].rpartition("-")
             part = name.removeprefix(f"{NAME}-")

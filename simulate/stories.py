@@ -2,34 +2,28 @@
 
 from collections.abc import Callable
 
-from apis import pod_commands
+from apis.components import component_type
 from kube.objects import Json
 from member import labels
 from ports.randomness import Randomness
+from simulate.components import profile
 from simulate.draws import between, pick
 from simulate.mistakes import MISTAKES
 from simulate.plan import Edit
-from simulate.state import PARTS
-from simulate.worlds import NAME
+from simulate.worlds import NAME, replicas_of
 
 Edits = tuple[Edit, ...]
 Story = Callable[[Randomness, float], Edits]
 
 _VERSIONS = ("v8.5.2", "v8.5.3", "v8.5.4")
 _LEVELS = ("debug", "info", "warn", "error")
-_FEWEST_AND_MOST = {"pd": (3, 5), "tikv": (3, 6), "tidb": (1, 4)}
-_PODS = {"pd": 3, "tikv": 3, "tidb": 2}
 
-_COMMANDS = (
-    ("pd", pod_commands.PD_TRANSFER_LEADER, "none"),
-    ("pd", pod_commands.PD_TRANSFER_LEADER, "delete-pod"),
-    ("pd", pod_commands.REPLACE_VOLUME, "true"),
-    ("tikv", pod_commands.EVICT_LEADER, "none"),
-    ("tikv", pod_commands.EVICT_LEADER, "delete-pod"),
-    ("tidb", pod_commands.TIDB_GRACEFUL_SHUTDOWN, "delete-pod"),
-    ("tidb", pod_commands.REPLACE_VOLUME, "true"),
-)
-"""TiKV's `replace-volume` needs a store to spare: there is a workload of that."""
+_PODS = replicas_of("small")
+"""The pods that every cluster of a random plan has."""
+
+_COMPONENTS = tuple(_PODS)
+_WITH_DATA_VOLUME = tuple(each for each in _COMPONENTS if component_type(each).data_volume)
+_COMMANDS = tuple((each, *command) for each in _COMPONENTS for command in profile(each).commands)
 
 
 def story(draw: Randomness, at: float) -> Edits:
@@ -38,18 +32,18 @@ def story(draw: Randomness, at: float) -> Edits:
 
 
 def some_pod(draw: Randomness, part: str = "") -> str:
-    """The name of a pod that every cluster with more than one of each has."""
-    part = part or pick(draw, PARTS)
+    """The name of a pod that is there when a random plan begins."""
+    part = part or pick(draw, _COMPONENTS)
     return f"{NAME}-{part}-{draw.integer(0, _PODS[part] - 1)}"
 
 
 def _scale(draw: Randomness, at: float) -> Edits:
-    part = pick(draw, PARTS)
-    return (Edit(at=at, spec={part: {"replicas": draw.integer(*_FEWEST_AND_MOST[part])}}),)
+    known = profile(pick(draw, _COMPONENTS))
+    return (Edit(at=at, spec={known.name: {"replicas": draw.integer(known.fewest, known.most)}}),)
 
 
 def _upgrade(draw: Randomness, at: float) -> Edits:
-    part, version = pick(draw, ("", *PARTS)), {"version": pick(draw, _VERSIONS)}
+    part, version = pick(draw, ("", *_COMPONENTS)), {"version": pick(draw, _VERSIONS)}
     return (Edit(at=at, spec={part: version} if part else version),)
 
 
@@ -58,7 +52,7 @@ def _configure(draw: Randomness, at: float) -> Edits:
     change: Json = {"config": {"log": {"level": level}}}
     if how == 1:
         change["configUpdateStrategy"] = "InPlace"
-    part = pick(draw, PARTS)
+    part = pick(draw, _COMPONENTS)
     if how == 2 and part != "pd":
         change["config"] = f'[log]\nlevel = "{level}"\n'
     return (Edit(at=at, spec={part: change}),)
@@ -66,13 +60,13 @@ def _configure(draw: Randomness, at: float) -> Edits:
 
 def _blunder(draw: Randomness, at: float) -> Edits:
     """A mistake in a component; PD's configuration is left alone, since some clusters depend on what is in it."""
-    part = pick(draw, PARTS)
+    part = pick(draw, _COMPONENTS)
     kind = pick(draw, [each for each in MISTAKES if (part, each) != ("pd", "toml")])
     return MISTAKES[kind].edits(part, at, round(at + between(draw, 5.0, 90.0), 2))
 
 
 def _grow(draw: Randomness, at: float) -> Edits:
-    return (Edit(at=at, spec={pick(draw, ("pd", "tikv")): {"requests": {"storage": "2Gi"}}}),)
+    return (Edit(at=at, spec={pick(draw, _WITH_DATA_VOLUME): {"requests": {"storage": "2Gi"}}}),)
 
 
 def _pause(draw: Randomness, at: float) -> Edits:
@@ -80,7 +74,7 @@ def _pause(draw: Randomness, at: float) -> Edits:
 
 
 def _suspend(draw: Randomness, at: float) -> Edits:
-    part = pick(draw, ("", *PARTS))
+    part = pick(draw, ("", *_COMPONENTS))
 
     def told(suspended: bool) -> Json:
         action = {"suspendAction": {"suspendStatefulSet": suspended}}
@@ -92,7 +86,7 @@ def _suspend(draw: Randomness, at: float) -> Edits:
 def _label(draw: Randomness, at: float) -> Edits:
     """Labels or annotations: of TiDB's Service, of pods, or those that mean something."""
     team = {"team": pick(draw, ("a", "b"))}
-    part = pick(draw, PARTS)
+    part = pick(draw, _COMPONENTS)
     return (
         pick(
             draw,
@@ -118,7 +112,7 @@ def _command(draw: Randomness, at: float) -> Edits:
 
 
 def _delete(draw: Randomness, at: float) -> Edits:
-    part = pick(draw, PARTS)
+    part = pick(draw, _COMPONENTS)
     which = (f"pods/{some_pod(draw)}", f"pods/{some_pod(draw)}", f"services/{NAME}-{part}", f"services/{NAME}-pd-peer")
     return (Edit(at=at, delete=pick(draw, which)),)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from apis.components import component_type
 from apis.decoding import decode
 from apis.defaulting import with_defaults
 from apis.problem import InvalidField
@@ -11,8 +12,9 @@ from kube.objects import Json
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, STATEFUL_SETS, TIDB_CLUSTERS
 from simulate.acts import Act
 from simulate.calls import Port
+from simulate.components import managed_components
 from simulate.invariants.facts import asked_for, conditions, is_held, says_ready
-from simulate.state import PARTS, State, is_outdated, pod_of
+from simulate.state import State, is_outdated, pod_of
 
 _TOLD_BY_LABELLING = frozenset(
     {
@@ -66,7 +68,7 @@ def i36(act: Act) -> str | None:
     invalid = conditions(status).get("Progressing", {}).get("reason") == "InvalidSpec"
     if not act.status or not says_ready(status) or invalid:
         return None
-    for part in PARTS:
+    for part in managed_components():
         wanted, seen = asked_for(act.seen, part), status.get(part) or {}
         counts = seen.get("statefulSet") or {}
         there, healthy = counts.get("replicas", 0), _serving(seen, part)
@@ -80,7 +82,7 @@ def honest(state: State) -> str | None:
     status = (state.cluster or {}).get("status") or {}
     if not says_ready(status):
         return None
-    for part in PARTS:
+    for part in managed_components():
         seen = status.get(part) or {}
         revisions = seen.get("statefulSet") or {}
         if part != "tidb" and not seen.get("synced"):
@@ -96,7 +98,7 @@ def boasted(state: State) -> Iterator[str]:
     """I36: Ready=True of a cluster that is not; the operator needs a reconcile to see it."""
     if state.cluster is None or not says_ready(state.cluster.get("status") or {}) or is_held(state.cluster):
         return
-    for part in PARTS:
+    for part in managed_components():
         live = state.stateful_set(part)
         outdated = [pod for pod in state.pods(part).values() if live is None or is_outdated(live, pod)]
         if live is None or outdated:
@@ -166,6 +168,6 @@ def _is_labelling(act: Act) -> bool:
 
 def _serving(seen: Json, part: str) -> int:
     """The healthy members, or the stores that are Up, of which a status tells."""
-    if part == "tikv":
+    if component_type(part).is_store:
         return sum(each.get("state") == "Up" for each in (seen.get("stores") or {}).values())
     return sum(bool(each.get("health")) for each in (seen.get("members") or {}).values())

@@ -1,5 +1,6 @@
 """What invariants of several subjects ask of a cluster's tree."""
 
+from apis.components import component_type
 from kube.objects import Json
 
 DEFERRED = "tidb.pingcap.com/pvc-defer-deleting"
@@ -37,7 +38,7 @@ def status_of(cluster: Json | None, part: str) -> Json:
 
 def kind_of_record(part: str) -> str:
     """The field of a component's status that holds its failure records."""
-    return "failureStores" if part == "tikv" else "failureMembers"
+    return "failureStores" if component_type(part).is_store else "failureMembers"
 
 
 def records(cluster: Json | None, part: str) -> Json:

@@ -1,9 +1,11 @@
 """Failover: what is recorded, what follows from it, and how much (I21-I23, I25)."""
 
+from apis.components import component_type
 from kube.objects import Json
 from simulate.acts import Act
+from simulate.components import managed_components, profile
 from simulate.invariants.facts import asked_for, is_replaced, kind_of_record, records, spec_of, status_of
-from simulate.state import PARTS, State, pod_of, replicas
+from simulate.state import State, pod_of, replicas
 
 _TOLERANCE = 1.0
 """Seconds by which what the operator and the judge saw may differ."""
@@ -11,7 +13,7 @@ _TOLERANCE = 1.0
 
 def i21(act: Act) -> str | None:
     """There are never more failure records than maxFailoverCount; none where it is 0 (I25)."""
-    for part in PARTS:
+    for part in managed_components():
         found, limit = _records_after(act, part), int(spec_of(act.seen, part).get("maxFailoverCount", 3))
         # records from before a limit was lowered stay until they are resolved
         if len(found) > max(limit, len(records(act.before.cluster, part))):
@@ -21,11 +23,11 @@ def i21(act: Act) -> str | None:
 
 def bounded(state: State) -> str | None:
     """I21: StatefulSets never ask for more than the spec and the failover limit allow."""
-    for part in PARTS:
+    for part in managed_components():
         live, wanted = state.stateful_set(part), spec_of(state.cluster, part)
         if not live or not wanted:
             continue
-        spare, limit = int(part != "tidb"), int(wanted.get("maxFailoverCount", 3))
+        spare, limit = int(component_type(part).claims.hold_data), int(wanted.get("maxFailoverCount", 3))
         # pods that are still there after the spec was lowered go one by one
         if replicas(live) > max(wanted["replicas"] + limit, max(state.pods(part), default=-1) + 1) + spare:
             return f"{part} has {replicas(live)} replicas, the spec asks for {wanted['replicas']} + {limit} at most"
@@ -34,13 +36,13 @@ def bounded(state: State) -> str | None:
 
 def i22(act: Act) -> str | None:
     """A failure record is made only of a pod that Kubernetes, too, has called not Ready for the whole period (I25)."""
-    periods = {"pd": act.failover.pd_period, "tikv": act.failover.tikv_period, "tidb": act.failover.tidb_period}
-    for part in PARTS:
+    for part in managed_components():
+        period = profile(part).failover_period(act.failover)
         for record in _new_records(act, part):
             pod, since = record.get("podName", ""), act.before.unready.get(record.get("podName", ""))
             lasted = act.before.now - since if since is not None else 0.0
-            if not act.failover.auto or lasted < periods[part] - _TOLERANCE:
-                return f"a failure record of {pod}, which is not Ready for {lasted:.0f} of {periods[part]:.0f} s"
+            if not act.failover.auto or lasted < period - _TOLERANCE:
+                return f"a failure record of {pod}, which is not Ready for {lasted:.0f} of {period:.0f} s"
     return None
 
 

@@ -1,9 +1,11 @@
 """Order: what comes first, how much at a time (I14-I20, I37)."""
 
+from apis.components import component_type
 from kube.resources import CONFIG_MAPS, STATEFUL_SETS
 from simulate.acts import Act
+from simulate.components import managed_components
 from simulate.invariants.facts import asked_for, is_suspended, parallelism
-from simulate.state import NEVER, PARTS, is_outdated, is_ready
+from simulate.state import NEVER, is_outdated, is_ready
 from simulate.worlds import NAME
 
 
@@ -44,12 +46,12 @@ def i15(act: Act) -> str | None:
 def i16(act: Act) -> str | None:
     """No Ready pod is rolled while a component that goes first is being rolled."""
     part, ordinals = act.restarts
-    if act.live is None or part not in PARTS:
+    if act.live is None or not part:
         return None
     pods = act.before.pods(part)
     if not any(is_ready(pods[each]) for each in ordinals):
         return None
-    for earlier in PARTS[: PARTS.index(part)]:
+    for earlier in component_type(part).upgrades_after:
         other = act.before.stateful_set(earlier)
         if other and any(is_outdated(other, pod) for pod in act.before.pods(earlier).values()):
             return f"{act.call} rolls {part} while {earlier} is being upgraded"
@@ -94,13 +96,13 @@ def i19(act: Act) -> str | None:
 
 def i20(act: Act) -> str | None:
     """A component is created only when what it needs serves."""
-    if not act.creates(STATEFUL_SETS):
+    if not act.creates(STATEFUL_SETS) or not act.part:
         return None
-    members = act.before.members
-    if act.part == "tikv" and sum(each.healthy for each in members) <= len(members) // 2:
-        return "TiKV is created while PD has no majority of healthy members"
-    if act.part == "tidb" and not any(act.before.store_state(each) == "Up" for each in act.before.stores):
-        return "TiDB is created while no TiKV store is Up"
+    row, members = component_type(act.part), act.before.members
+    if "pd" in row.starts_after and sum(each.healthy for each in members) <= len(members) // 2:
+        return f"{row.title} is created while PD has no majority of healthy members"
+    if "tikv" in row.starts_after and not any(act.before.store_state(each) == "Up" for each in act.before.stores):
+        return f"{row.title} is created while no TiKV store is Up"
     return None
 
 
@@ -108,12 +110,13 @@ def i37(act: Act) -> str | None:
     """A component goes only when the user suspends it, and after those it serves; its configuration stays."""
     if act.deletes(CONFIG_MAPS):
         return f"{act.call}: configuration outlives everything but the cluster"
-    if not act.deletes(STATEFUL_SETS) or act.body.get("propagationPolicy") == "Orphan" or act.part not in PARTS:
+    if not act.deletes(STATEFUL_SETS) or act.body.get("propagationPolicy") == "Orphan" or not act.part:
         return None
     cluster = act.before.cluster
     if not is_suspended(cluster, act.part):
         return f"{act.call} though {act.part} is not to be suspended"
-    for served in PARTS[PARTS.index(act.part) + 1 :]:
+    rank = component_type(act.part).suspend_rank
+    for served in (each for each in managed_components() if component_type(each).suspend_rank < rank):
         if is_suspended(cluster, served) and (act.before.stateful_set(served) or act.before.pods(served)):
             return f"{act.call} while {served}, which needs {act.part}, is not suspended yet"
     return None
