@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TypeVar
 
+from apis.components import component_names
 from controller_manager.addresses import parse_address
 from controller_manager.features import FeatureGates, format_features, parse_features
 from controller_manager.go_values import format_duration, parse_bool, parse_duration
@@ -38,6 +39,9 @@ _WITHOUT_EFFECT = (
     "vmodule",
 )
 """klog's flags: logs always go to stderr."""
+
+_REPLACEABLE_OF_DM = ("dm-master", "dm-worker")
+"""Components of DM clusters, which the table of components does not have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,7 +184,7 @@ def _parser(version: str) -> argparse.ArgumentParser:
     switch("test-mode", "for tests only")
 
     switch("auto-failover", "replace failed members")
-    for component in ("pd", "tikv", "tidb", "tiflash", "dm-master", "dm-worker"):
+    for component in (*component_names(lambda row: row.replaceable), *_REPLACEABLE_OF_DM):
         flag(f"{component}-failover-period", parse_duration, f"how long a failed {component} member is waited for")
     switch("detect-node-failure", "detect failed nodes and recover from them (experimental)")
     flag("pod-hard-recovery-period", parse_duration, "how long a member is down before its host counts as down")
