@@ -28,7 +28,7 @@ from ports.clock import FakeClock
 from ports.fencing import LeaseExpired
 from ports.randomness import SeededRandomness
 from ports.transport import ConnectionLost, Request, Response, Transport, TransportError
-from sandbox.stage import Restless
+from sandbox.actor_system import NeverSettles
 from sandbox.world import World
 from simulate import plan as plans
 from simulate.calls import Call, Crash, Port, call
@@ -221,7 +221,7 @@ class Engine:
     # Time
 
     def run(self, seconds: float) -> None:
-        """Let everybody work for some time. Raises Restless."""
+        """Let everybody work for some time. Raises NeverSettles."""
         end = self.clock.now() + seconds
         self.run_until(lambda: self.clock.now() >= end, seconds)
 
@@ -246,7 +246,7 @@ class Engine:
             self.judge.step()
             if not worked:
                 return
-        raise Restless(f"the operator still syncs after {turns} last_syncs at {self.elapsed} s")
+        raise NeverSettles(f"the operator still syncs after {turns} last_syncs at {self.elapsed} s")
 
     def _round(self) -> bool:
         """One step of every operator, to its end."""

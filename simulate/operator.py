@@ -27,8 +27,8 @@ from ports.fencing import OpenFence
 from ports.randomness import SeededRandomness
 from ports.stopping import Stop
 from ports.transport import ByteStream, Request, Response, Transport
+from sandbox.actor_system import NeverSettles
 from sandbox.apiserver import ApiServer
-from sandbox.stage import Restless
 from sandbox.world import World
 from simulate.caches import Cache, Caches
 from workqueue.timers import Timers
@@ -176,12 +176,12 @@ class Operator:
         self.timers.call_at(clock.now() + RESYNC, self._resync)
 
     def work(self) -> None:
-        """Do all that is due at this instant. Raises Restless when that has no end."""
+        """Do all that is due at this instant. Raises NeverSettles when that has no end."""
         for _ in range(_SYNCS_AT_ONCE):
             self._world.settle()
             if not self.step():
                 return
-        raise Restless(f"still syncing after {_SYNCS_AT_ONCE} syncs at {self.clock.now()} s")
+        raise NeverSettles(f"still syncing after {_SYNCS_AT_ONCE} syncs at {self.clock.now()} s")
 
     def step(self) -> bool:
         """Look, and sync one key if one is ready; return whether one was."""

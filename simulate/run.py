@@ -6,7 +6,7 @@ from collections import Counter
 import msgspec
 
 from kube.resources import TIDB_CLUSTERS
-from sandbox.stage import Restless
+from sandbox.actor_system import NeverSettles
 from simulate.calls import Call
 from simulate.components import managed_components
 from simulate.end_state import Leaves, end_state
@@ -85,7 +85,7 @@ def run(engine: Engine, plan: Plan, *, always: bool = False) -> Outcome:
         else:
             rested_at = engine.elapsed
         reads_per_hour = _resync(engine, judge, plan)
-    except Restless as error:
+    except NeverSettles as error:
         judge.blame("O7", f"no rest: {error}")
     finally:
         engine.end()

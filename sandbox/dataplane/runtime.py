@@ -9,7 +9,7 @@ import structlog
 from ports.clock import Clock
 from ports.randomness import Randomness
 from ports.transport import Request, Response, Transport, TransportError
-from sandbox.bell import Bell
+from sandbox.dataplane.dependencies import Dependencies
 from sandbox.dataplane.network import Directory, Network, Origin, Running
 from sandbox.dataplane.pd.cluster import PdCluster
 from sandbox.dataplane.pd.process import PdProcess
@@ -17,17 +17,17 @@ from sandbox.dataplane.processes import Disk, Exit, Launch, Process
 from sandbox.dataplane.program import Factory, Program
 from sandbox.dataplane.server_program import ServerProgram
 from sandbox.dataplane.servers import by_command
-from sandbox.dataplane.surroundings import Surroundings
 from sandbox.dataplane.transport import DataPlaneTransport
+from sandbox.notifier import Notifier
 from sandbox.timings import Timings
 
 _log = structlog.get_logger(__name__)
 
 CHANGED: Hashable = "data plane"
-"""The bell topic that rings when a process may have changed."""
+"""The topic of changes of processes."""
 
 ASKING: Hashable = "data plane questions"
-"""The bell topic that rings when a process has a question."""
+"""The topic of processes that have a question."""
 
 _SHELLS = ("/bin/sh", "/bin/bash", "sh", "bash")
 _COMMAND_NOT_FOUND = 127
@@ -48,7 +48,7 @@ class DataPlane:
         clock: Clock,
         randomness: Randomness,
         timings: Timings,
-        bell: Bell,
+        notifier: Notifier,
         directory: Directory,
         identity: Identity,
         programs: Mapping[str, Factory],
@@ -57,7 +57,7 @@ class DataPlane:
     ) -> None:
         """`programs` are started by the path of their file, `servers` beside those that the sandbox has."""
         self._clock = clock
-        self._bell = bell
+        self._notifier = notifier
         self._identity = identity
         self._programs = programs
         self._servers = by_command(servers)
@@ -65,7 +65,7 @@ class DataPlane:
         self._processes: list[Running] = []
         self._disks: dict[str, Disk] = {}
         self.network = Network(directory, randomness, self._lock, pause=pause, touched=self.changed)
-        self._around = Surroundings(clock, randomness, timings, self.network)
+        self._deps = Dependencies(clock, randomness, timings, self.network)
 
     def disk(self, uid: str) -> Disk:
         """The volume of that identity, empty when it is new."""
@@ -151,14 +151,14 @@ class DataPlane:
 
     def changed(self) -> None:
         """Wake the data plane and who depends on it."""
-        self._bell.ring(CHANGED)
+        self._notifier.notify(CHANGED)
 
     def step(self) -> float | None:
         """Advance every process; return when to come again."""
         before = self._visible()
         due = self._advance()
         if self.questions():
-            self._bell.ring(ASKING)
+            self._notifier.notify(ASKING)
         with self._lock:
             for running in [each for each in self._processes if each.process.exit is not None]:
                 self.network.detach(running)
@@ -207,7 +207,7 @@ class DataPlane:
             program = Program(launch, None)
             program.exit = Exit(1, refused)
             return program
-        return server.start(launch, self._around)
+        return server.start(launch, self._deps)
 
     def _make_program(self, launch: Launch, factory: Factory | None) -> Process:
         if factory is None:

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from sandbox.dataplane.addresses import speaks_tls
+from sandbox.dataplane.dependencies import Dependencies
 from sandbox.dataplane.pd.durations import seconds
 from sandbox.dataplane.processes import Launch, Process
-from sandbox.dataplane.surroundings import Surroundings
 
 _LEVELS = ("debug", "info", "warn", "warning", "error", "fatal", "critical", "trace", "off", "")
 _CERTIFICATE_FILES = ("ca.crt", "tls.crt", "tls.key")
@@ -23,7 +23,7 @@ class ServerProgram:
     """
 
     name: str
-    start: Callable[[Launch, Surroundings], Process]
+    start: Callable[[Launch, Dependencies], Process]
     tables: tuple[str, ...] = ()
     numbers: tuple[str, ...] = ()
     durations: tuple[str, ...] = ()

@@ -8,13 +8,13 @@ from apis.components import component_names
 from member.components import workload_names
 from ports.clock import FakeClock
 from ports.randomness import SeededRandomness
-from sandbox.bell import Bell
 from sandbox.dataplane.network import Running
 from sandbox.dataplane.processes import Exit, Launch
 from sandbox.dataplane.program import Program
 from sandbox.dataplane.runtime import DataPlane
 from sandbox.dataplane.server_program import ServerProgram
 from sandbox.dataplane.servers import SERVERS
+from sandbox.notifier import Notifier
 from sandbox.timings import Timings
 from tests.sandbox.test_data_plane import ByFirstLabel
 
@@ -34,7 +34,7 @@ def _started(servers: Iterable[ServerProgram], config: str = "", script: str = "
         clock=clock,
         randomness=SeededRandomness(1),
         timings=Timings(),
-        bell=Bell(clock),
+        notifier=Notifier(clock),
         directory=ByFirstLabel(),
         identity=lambda _, __: plane.transport(),
         programs={},

@@ -6,7 +6,7 @@ from sandbox.dataplane.server_program import ServerProgram
 
 PD = ServerProgram(
     name="pd",
-    start=lambda launch, around: PdProcess(launch, around, answer),
+    start=lambda launch, deps: PdProcess(launch, deps, answer),
     tables=("log", "schedule", "replication", "security", "pd-server", "dashboard", "metric"),
     numbers=("lease", "replication.max-replicas", "schedule.leader-schedule-limit", "schedule.region-schedule-limit"),
     durations=("schedule.max-store-down-time",),
