@@ -1,7 +1,7 @@
 """One process of the operator without its threads: production wiring, driven by whoever moves the clock.
 
 What is real: the controllers with all their stages, the queues with their back-off, the event handlers, the recorder,
-the deps, throttling and retries of requests. What stands in is the informers (`caches`) and the thread of each loop.
+the clients, throttling and retries of requests. What stands in is the informers (`caches`) and the thread of each loop.
 """
 
 import threading
@@ -40,17 +40,17 @@ RESYNC = 30.0
 """Seconds between two resyncs."""
 
 SETTINGS = Settings(discovery_image="tidb-operator-py:test")
-"""What it was told at its start, unless a plan or a test wants otherwise."""
+"""The settings it starts with, unless a plan or a test wants otherwise."""
 
 CLUSTER_SCOPED = (PERSISTENT_VOLUMES, NODES, STORAGE_CLASSES)
 
 _SYNCS_AT_ONCE = 100
 
-Wire = Callable[[Transport], Transport]
+Wrap = Callable[[Transport], Transport]
 """Puts something between the operator and the outside."""
 
 
-class Listening:
+class RecordingTransport:
     """A transport that notes what passes through it."""
 
     def __init__(self, transport: Transport) -> None:
@@ -71,7 +71,7 @@ class Listening:
         return [request for request in self.requests if request.method != "GET"]
 
 
-class _Waiting:
+class _WorldClock:
     """A clock on which whoever waits lets the others go on."""
 
     def __init__(self, clock: Clock, wait: Callable[[float], object]) -> None:
@@ -133,8 +133,8 @@ class Operator:
         clock: FakeClock,
         seed: int,
         *,
-        kubernetes: Wire = _directly,
-        dataplane: Wire = _directly,
+        kubernetes: Wrap = _directly,
+        dataplane: Wrap = _directly,
         watched: Callable[[Sync], Sync] = _as_it_is,
         wait: Callable[[float], object] | None = None,
         at: int | None = None,
@@ -148,8 +148,8 @@ class Operator:
         cluster-scoped resources that it may read. `on_defect`: see `Runtime`.
         """
         self._world = world
-        self.clock = _Waiting(clock, wait or world.advance)
-        self.dataplane = Listening(dataplane(world.data_plane_transport()))
+        self.clock = _WorldClock(clock, wait or world.advance)
+        self.dataplane = RecordingTransport(dataplane(world.data_plane_transport()))
         client, of_events = (self._connect(kubernetes(world.transport(USER))) for _ in range(2))
         self.recorder = EventRecorder(of_events, self.clock, SeededRandomness(seed))
         self.registry = CollectorRegistry()

@@ -18,20 +18,22 @@ _CLUSTER = "roomy"
 _BUDGET = 420.0
 
 _OPERATIONS: Mapping[str, Callable[[str], Json]] = {
-    "scale-out": lambda part: {"replicas": replicas_of(_CLUSTER)[part] + 1},
-    "scale-in": lambda part: {"replicas": replicas_of(_CLUSTER)[part] - 1},
+    "scale-out": lambda component: {"replicas": replicas_of(_CLUSTER)[component] + 1},
+    "scale-in": lambda component: {"replicas": replicas_of(_CLUSTER)[component] - 1},
     "upgrade": lambda _: {"version": "v8.5.3"},
     "config": lambda _: {"config": {"log": {"level": "warn"}}},
     "label": lambda _: {"labels": {"team": "a"}},
-    "resize": lambda part: (
+    "resize": lambda component: (
         {"requests": {"storage": "2Gi"}}
-        if component_type(part).data_volume
+        if component_type(component).data_volume
         else {"storageVolumes": [storage_volume("2Gi")]}
     ),
 }
 
 CHANGES: Mapping[str, Json] = {
-    f"{part}-{name}": {part: change(part)} for part in replicas_of(_CLUSTER) for name, change in _OPERATIONS.items()
+    f"{component}-{name}": {component: change(component)}
+    for component in replicas_of(_CLUSTER)
+    for name, change in _OPERATIONS.items()
 }
 """Every operation on every component, as what is merged into the spec."""
 

@@ -100,7 +100,7 @@ SETTINGS: Mapping[str, Settings] = {
     "brittle": Settings("tidb-operator-py:test", _BRITTLE),
     "guarded": Settings("tidb-operator-py:test", replace(_BRITTLE, detect_node_failure=True)),
 }
-"""What the operator was told at its start, where that is not the default."""
+"""The settings that the operator starts with, where these are not the default."""
 
 
 class Reseedable:

@@ -32,7 +32,7 @@ def broken(plan: Plan, plant: Plant) -> RunOutcome:
 
 
 def rules(plan: Plan, plant: Plant) -> set[str]:
-    """The ids of what is blamed then."""
+    """The ids of what is reported then."""
     return {violation.rule for violation in broken(plan, plant).violations}
 
 

@@ -33,7 +33,7 @@ from tests.simulate.planting import plant_workload, rogue, rules, short
 pytestmark = pytest.mark.slow
 
 
-def test_without_a_defect_nothing_is_blamed() -> None:
+def test_without_a_defect_nothing_is_reported() -> None:
     assert set() == rules(short("tikv-out"), lambda: None)
 
 

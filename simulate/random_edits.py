@@ -13,7 +13,8 @@ from simulate.plan import Edit
 from simulate.worlds import NAME, replicas_of
 
 Edits = tuple[Edit, ...]
-Story = Callable[[Randomness, float], Edits]
+Make = Callable[[Randomness, float], Edits]
+"""Draws the edits of one kind, the first of them at a time in seconds."""
 
 _VERSIONS = ("v8.5.2", "v8.5.3", "v8.5.4")
 _LEVELS = ("debug", "info", "warn", "error")
@@ -26,15 +27,15 @@ _WITH_DATA_VOLUME = tuple(each for each in _COMPONENTS if component_type(each).d
 _COMMANDS = tuple((each, *command) for each in _COMPONENTS for command in profile(each).commands)
 
 
-def story(draw: Randomness, at: float) -> Edits:
+def random_edits(draw: Randomness, at: float) -> Edits:
     """Something that a user begins at a time, and ends at most two minutes later."""
-    return pick(draw, _STORIES)(draw, at)
+    return pick(draw, _KINDS)(draw, at)
 
 
-def some_pod(draw: Randomness, part: str = "") -> str:
+def random_pod(draw: Randomness, component: str = "") -> str:
     """The name of a pod that is there when a random plan begins."""
-    part = part or pick(draw, _COMPONENTS)
-    return f"{NAME}-{part}-{draw.integer(0, _PODS[part] - 1)}"
+    component = component or pick(draw, _COMPONENTS)
+    return f"{NAME}-{component}-{draw.integer(0, _PODS[component] - 1)}"
 
 
 def _scale(draw: Randomness, at: float) -> Edits:
@@ -43,8 +44,8 @@ def _scale(draw: Randomness, at: float) -> Edits:
 
 
 def _upgrade(draw: Randomness, at: float) -> Edits:
-    part, version = pick(draw, ("", *_COMPONENTS)), {"version": pick(draw, _VERSIONS)}
-    return (Edit(at=at, spec={part: version} if part else version),)
+    component, version = pick(draw, ("", *_COMPONENTS)), {"version": pick(draw, _VERSIONS)}
+    return (Edit(at=at, spec={component: version} if component else version),)
 
 
 def _configure(draw: Randomness, at: float) -> Edits:
@@ -52,17 +53,17 @@ def _configure(draw: Randomness, at: float) -> Edits:
     change: Json = {"config": {"log": {"level": level}}}
     if how == 1:
         change["configUpdateStrategy"] = "InPlace"
-    part = pick(draw, _COMPONENTS)
-    if how == 2 and part != "pd":
+    component = pick(draw, _COMPONENTS)
+    if how == 2 and component != "pd":
         change["config"] = f'[log]\nlevel = "{level}"\n'
-    return (Edit(at=at, spec={part: change}),)
+    return (Edit(at=at, spec={component: change}),)
 
 
-def _blunder(draw: Randomness, at: float) -> Edits:
+def _mistake(draw: Randomness, at: float) -> Edits:
     """A mistake in a component; PD's configuration is left alone, since some clusters depend on what is in it."""
-    part = pick(draw, _COMPONENTS)
-    kind = pick(draw, [each for each in MISTAKES if (part, each) != ("pd", "toml")])
-    return MISTAKES[kind].edits(part, at, round(at + between(draw, 5.0, 90.0), 2))
+    component = pick(draw, _COMPONENTS)
+    kind = pick(draw, [each for each in MISTAKES if (component, each) != ("pd", "toml")])
+    return MISTAKES[kind].edits(component, at, round(at + between(draw, 5.0, 90.0), 2))
 
 
 def _grow(draw: Randomness, at: float) -> Edits:
@@ -74,37 +75,37 @@ def _pause(draw: Randomness, at: float) -> Edits:
 
 
 def _suspend(draw: Randomness, at: float) -> Edits:
-    part = pick(draw, ("", *_COMPONENTS))
+    component = pick(draw, ("", *_COMPONENTS))
 
-    def told(suspended: bool) -> Json:
+    def suspending(suspended: bool) -> Json:
         action = {"suspendAction": {"suspendStatefulSet": suspended}}
-        return {part: action} if part else action
+        return {component: action} if component else action
 
-    return Edit(at=at, spec=told(True)), Edit(at=_later(draw, at), spec=told(False))
+    return Edit(at=at, spec=suspending(True)), Edit(at=_later(draw, at), spec=suspending(False))
 
 
 def _label(draw: Randomness, at: float) -> Edits:
     """Labels or annotations: of TiDB's Service, of pods, or those that mean something."""
     team = {"team": pick(draw, ("a", "b"))}
-    part = pick(draw, _COMPONENTS)
+    component = pick(draw, _COMPONENTS)
     return (
         pick(
             draw,
             (
                 Edit(at=at, spec={"tidb": {"service": {"type": "ClusterIP", "labels": team}}}),
                 Edit(at=at, spec={"tidb": {"service": {"type": "NodePort", "annotations": team}}}),
-                Edit(at=at, spec={part: {"labels": team}}),
-                Edit(at=at, spec={part: {"annotations": {labels.RESTARTED_AT: f"{at}"}}}),
-                Edit(at=at, annotations={labels.min_ready_seconds(part): "10"}),
+                Edit(at=at, spec={component: {"labels": team}}),
+                Edit(at=at, spec={component: {"annotations": {labels.RESTARTED_AT: f"{at}"}}}),
+                Edit(at=at, annotations={labels.min_ready_seconds(component): "10"}),
             ),
         ),
     )
 
 
 def _command(draw: Randomness, at: float) -> Edits:
-    """A pod is told what to do; what still stands of it later is taken back."""
-    part, key, value = pick(draw, _COMMANDS)
-    pod = f"pods/{some_pod(draw, part)}"
+    """A command is put on a pod, and taken back later if it still stands there."""
+    component, key, value = pick(draw, _COMMANDS)
+    pod = f"pods/{random_pod(draw, component)}"
     return (
         Edit(at=at, target=pod, annotations={key: value}),
         Edit(at=_later(draw, at), target=pod, annotations={key: None}),
@@ -112,8 +113,13 @@ def _command(draw: Randomness, at: float) -> Edits:
 
 
 def _delete(draw: Randomness, at: float) -> Edits:
-    part = pick(draw, _COMPONENTS)
-    which = (f"pods/{some_pod(draw)}", f"pods/{some_pod(draw)}", f"services/{NAME}-{part}", f"services/{NAME}-pd-peer")
+    component = pick(draw, _COMPONENTS)
+    which = (
+        f"pods/{random_pod(draw)}",
+        f"pods/{random_pod(draw)}",
+        f"services/{NAME}-{component}",
+        f"services/{NAME}-pd-peer",
+    )
     return (Edit(at=at, delete=pick(draw, which)),)
 
 
@@ -121,15 +127,15 @@ def _later(draw: Randomness, at: float) -> float:
     return round(at + between(draw, 5.0, 120.0), 2)
 
 
-_STORIES: tuple[Story, ...] = (
+_KINDS: tuple[Make, ...] = (
     _scale,
     _scale,
     _upgrade,
     _upgrade,
     _configure,
     _configure,
-    _blunder,
-    _blunder,
+    _mistake,
+    _mistake,
     _grow,
     _pause,
     _suspend,
