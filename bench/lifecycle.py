@@ -17,6 +17,7 @@ from bench.timeline import recorded
 from kube.errors import NotFound
 from kube.objects import Json
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, TIDB_CLUSTERS
+from member.components import workload_names
 
 _NAME = "lifecycle"
 _ROUNDS = 3
@@ -24,7 +25,6 @@ _PAUSE = 3.5
 """Seconds between two operations: longer than `store_check`, or PD's next look would be due already."""
 _LOOK = 0.02
 _PATIENCE = 120.0
-_COMPONENTS = ("pd", "tikv", "tidb")
 _TIMINGS = replace(QUICK, store_check=3.0, region_tick=0.05, leader_moves=200.0)
 """`store_check` is the time from Offline to Tombstone, as the few regions have moved by then."""
 _PEERS = {"upgrade_3_3_2": 6.6, "tikv_3_to_4": 2.2, "tikv_4_to_3": 10.6, "pd_3_to_4": 2.0, "pd_4_to_3": 1.4}
@@ -69,32 +69,30 @@ class _Measured:
 
     def upgrade(self, number: int) -> None:
         """Another version: each pod is another one."""
-        before = {name: uid for component in _COMPONENTS for name, uid in _pods(self.here, component).items()}
-
-        def all_replaced() -> bool:
-            after = {name: uid for component in _COMPONENTS for name, uid in _pods(self.here, component).items()}
-            return _replaced(before, after)
-
-        self._change("upgrade_3_3_2", {"version": f"v8.5.{3 + number}"}, all_replaced)
+        before = _all_pods(self.here)
+        version = {"version": f"v8.5.{3 + number}"}
+        self._change("upgrade_3_3_2", version, lambda: _replaced(before, _all_pods(self.here)))
 
     def others(self, number: int) -> None:
         """All but the upgrade."""
         before = _pods(self.here, "tikv")
         config = {"tikv": {"config": f"[log.file]\nmax-days = {number + 1}\n"}}
         self._change("configuration_roll_tikv", config, lambda: _replaced(before, _pods(self.here, "tikv")))
-        for component in ("tikv", "pd"):
-            for old, new in ((3, 4), (4, 3)):
-                name, spec = f"{component}_{old}_to_{new}", {component: {"replicas": new}}
-                self._change(name, spec, lambda of=component, wanted=new: len(_pods(self.here, of)) == wanted)  # type: ignore[misc]
+        self._scale("tikv")
+        self._scale("pd")
         if not number:
             # once, as a claim that was just changed is left alone for a minute
             grown = {"tikv": {"requests": {"storage": "2Gi"}}}
             self._change("volume_growth_tikv", grown, lambda: _sizes(self.here) == {"2Gi"})
         suspended = {"suspendAction": {"suspendStatefulSet": True}}
-        self._change(
-            "suspend_3_3_2", suspended, lambda: not any(_pods(self.here, each) for each in _COMPONENTS), rest=False
-        )
+        self._change("suspend_3_3_2", suspended, lambda: not _all_pods(self.here), rest=False)
         self._change("resume_3_3_2", {"suspendAction": None}, lambda: True)
+
+    def _scale(self, component: str) -> None:
+        """From three pods to four, and back."""
+        for old, new in ((3, 4), (4, 3)):
+            name, spec = f"{component}_{old}_to_{new}", {component: {"replicas": new}}
+            self._change(name, spec, lambda wanted=new: len(_pods(self.here, component)) == wanted)  # type: ignore[misc]
 
     def _change(self, name: str, spec: Json, done: Callable[[], bool], rest: bool = True) -> None:
         """Change the spec and wait until it is `done` and, if asked for, everything is at rest again."""
@@ -119,7 +117,9 @@ def _is_settled(here: Place) -> bool:
     found = {each["type"]: each for each in (tree.get("status") or {}).get("conditions") or ()}
     if found.get("Progressing", {}).get("reason") != "Done" or found.get("Ready", {}).get("status") != "True":
         return False
-    return all(_is_at_rest(here, component, tree["spec"]) for component in _COMPONENTS)
+    return all(
+        _is_at_rest(here, component, tree["spec"]) for component in workload_names() if component in tree["spec"]
+    )
 
 
 def _is_at_rest(here: Place, component: str, wanted: Json) -> bool:
@@ -137,6 +137,10 @@ def _is_at_rest(here: Place, component: str, wanted: Json) -> bool:
 
 def _replaced(before: Pods, after: Pods) -> bool:
     return before.keys() == after.keys() and not set(before.values()) & set(after.values())
+
+
+def _all_pods(here: Place) -> Pods:
+    return {name: uid for component in workload_names() for name, uid in _pods(here, component).items()}
 
 
 def _pods(here: Place, component: str) -> Pods:

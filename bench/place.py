@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import yaml
+
 from apis.crd import TIDB_CLUSTER, definition
 from bench.figures import note
 from bench.operator_process import OperatorProcess
@@ -43,6 +45,17 @@ QUICK = Timings(
     volume_provision=0.0,
 )
 """Pods as instant as the sandbox can make them; heartbeats at their real pace."""
+
+_CLUSTER = """
+apiVersion: pingcap.com/v1alpha1
+kind: TidbCluster
+metadata: {namespace: default}
+spec:
+  version: v8.5.2
+  pd: {replicas: 3, requests: {storage: 1Gi}, config: {}}
+  tikv: {replicas: 3, requests: {storage: 1Gi}, config: {}}
+  tidb: {replicas: 2, service: {type: ClusterIP}, config: {}}
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,19 +109,13 @@ def _place(control_plane: ControlPlane, timings: Timings) -> Iterator[Place]:
         transport.close()
 
 
-def cluster(name: str, pd: int = 3, tikv: int = 3, tidb: int = 2) -> Json:
-    """A TidbCluster of so many pods."""
-    return {
-        "apiVersion": "pingcap.com/v1alpha1",
-        "kind": "TidbCluster",
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": {
-            "version": "v8.5.2",
-            "pd": {"replicas": pd, "requests": {"storage": "1Gi"}, "config": {}},
-            "tikv": {"replicas": tikv, "requests": {"storage": "1Gi"}, "config": {}},
-            "tidb": {"replicas": tidb, "service": {"type": "ClusterIP"}, "config": {}},
-        },
-    }
+def cluster(name: str, **replicas: int) -> Json:
+    """A TidbCluster of 3/3/2, or of other numbers of some of its components."""
+    tree: Json = yaml.safe_load(_CLUSTER)
+    tree["metadata"]["name"] = name
+    for component, count in replicas.items():
+        tree["spec"][component]["replicas"] = count
+    return tree
 
 
 def awaited(condition: Callable[[], bool], what: str, within: float = _PATIENCE, every: float = 0.1) -> None:

@@ -15,6 +15,7 @@ NAMESPACE_COUNT = 10
 _CLUSTER_SIZE = 10
 """Pods that share an instance label."""
 _WRITERS = 8
+_SINCE = "2026-01-01T00:00:00Z"
 
 
 def namespaces(client: Client) -> None:
@@ -103,7 +104,20 @@ def _container(name: str, instance: str, port: int, variables: int) -> Json:
 
 def cluster(number: int) -> Json:
     """A TidbCluster as users write it, with components configured."""
-    component = {
+    return {
+        "apiVersion": TIDB_CLUSTERS.api_version,
+        "kind": TIDB_CLUSTERS.kind,
+        "metadata": {
+            "name": f"cluster-{number}",
+            "namespace": _namespace(number),
+            "labels": {"app.kubernetes.io/instance": f"cluster-{number}"},
+        },
+        "spec": {"version": "v8.5.2"} | _configured("pd") | _configured("tikv") | _configured("tidb"),
+    }
+
+
+def _configured(component: str) -> Json:
+    spec = {
         "replicas": 3,
         "requests": {"cpu": "8", "memory": "32Gi", "storage": "100Gi"},
         "limits": {"cpu": "16", "memory": "64Gi"},
@@ -113,16 +127,7 @@ def cluster(number: int) -> Json:
         "env": [{"name": f"VARIABLE_{each}", "value": "value"} for each in range(8)],
         "config": "\n".join(f'[section-{each}]\nsetting = "value"' for each in range(10)),
     }
-    return {
-        "apiVersion": TIDB_CLUSTERS.api_version,
-        "kind": TIDB_CLUSTERS.kind,
-        "metadata": {
-            "name": f"cluster-{number}",
-            "namespace": _namespace(number),
-            "labels": {"app.kubernetes.io/instance": f"cluster-{number}"},
-        },
-        "spec": {"version": "v8.5.2", "pd": component, "tikv": component, "tidb": component},
-    }
+    return {component: spec}
 
 
 def _run_cluster(client: Client, number: int) -> None:
@@ -132,49 +137,52 @@ def _run_cluster(client: Client, number: int) -> None:
 
 def _status(name: str) -> Json:
     """What the operator has observed of three members of each component."""
-    since = "2026-01-01T00:00:00Z"
-    pods = {of: [f"{name}-{of}-{each}" for each in range(3)] for of in ("pd", "tikv", "tidb")}
-    members = {
-        pod: {"name": pod, "id": "1428427862495950874", "health": True, "lastTransitionTime": since}
-        for pod in pods["pd"] + pods["tidb"]
-    }
-    stores = {
-        str(each): {"id": str(each), "podName": pod, "ip": f"{pod}.{name}-tikv-peer.bench.svc", "leaderCount": 100}
-        | {"state": "Up", "lastTransitionTime": since}
-        for each, pod in enumerate(pods["tikv"])
-    }
-    return {
-        "clusterID": "7436109283746501928",
-        "conditions": [
-            {"type": "Ready", "status": "True", "reason": "Ready", "message": "all components are ready"}
-            | {"lastTransitionTime": since, "lastUpdateTime": since}
-        ],
-        "pd": _component("pd", name) | {"members": {pod: _pd_member(members[pod], name) for pod in pods["pd"]}},
-        "tikv": _component("tikv", name) | {"stores": stores},
-        "tidb": _component("tidb", name) | {"members": {pod: _tidb_member(members[pod]) for pod in pods["tidb"]}},
-    }
+    conditions = [
+        {"type": "Ready", "status": "True", "reason": "Ready", "message": "all components are ready"}
+        | {"lastTransitionTime": _SINCE, "lastUpdateTime": _SINCE}
+    ]
+    pd = {pod: _member(pod) | _of_pd(pod, name) for pod in _pods(name, "pd")}
+    tidb = {pod: _member(pod) | {"node": "node-1"} for pod in _pods(name, "tidb")}
+    stores = {str(number): _store(number, pod, name) for number, pod in enumerate(_pods(name, "tikv"))}
+    return (
+        {"clusterID": "7436109283746501928", "conditions": conditions}
+        | _observed("pd", name, members=pd)
+        | _observed("tikv", name, stores=stores)
+        | _observed("tidb", name, members=tidb)
+    )
 
 
-def _component(of: str, name: str) -> Json:
-    revision = f"{name}-{of}-7d4b9c6f5"
+def _observed(component: str, name: str, **known: Json) -> Json:
+    revision = f"{name}-{component}-7d4b9c6f5"
     counts = {"replicas": 3, "readyReplicas": 3, "currentReplicas": 3, "updatedReplicas": 3, "observedGeneration": 1}
     revisions = {"currentRevision": revision, "updateRevision": revision, "collisionCount": 0}
-    return {
+    volume = {"name": component, "boundCount": 3, "currentCount": 3, "resizedCount": 3, "currentCapacity": "100Gi"}
+    status = {
         "phase": "Normal",
-        "image": f"pingcap/{of}:v8.5.2",
+        "image": f"pingcap/{component}:v8.5.2",
         "statefulSet": counts | revisions,
-        "volumes": {
-            of: {"name": of, "boundCount": 3, "currentCount": 3, "resizedCount": 3, "currentCapacity": "100Gi"}
-        },
+        "volumes": {component: volume},
     }
+    return {component: status | known}
 
 
-def _pd_member(member: Json, name: str) -> Json:
-    return member | {"clientURL": f"http://{member['name']}.{name}-pd-peer.bench.svc:2379"}
+def _pods(name: str, component: str) -> list[str]:
+    return [f"{name}-{component}-{each}" for each in range(3)]
 
 
-def _tidb_member(member: Json) -> Json:
-    return {key: value for key, value in member.items() if key != "id"} | {"node": "node-1"}
+def _member(pod: str) -> Json:
+    return {"name": pod, "health": True, "lastTransitionTime": _SINCE}
+
+
+def _of_pd(pod: str, name: str) -> Json:
+    return {"id": "1428427862495950874", "clientURL": f"http://{pod}.{name}-pd-peer.bench.svc:2379"}
+
+
+def _store(number: int, pod: str, name: str) -> Json:
+    address = f"{pod}.{name}-tikv-peer.bench.svc"
+    return {"id": str(number), "podName": pod, "ip": address, "leaderCount": 100, "state": "Up"} | {
+        "lastTransitionTime": _SINCE
+    }
 
 
 def _namespace(number: int) -> str:

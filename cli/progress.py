@@ -12,8 +12,12 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from apis.component_statuses import PDStatus, TiDBStatus, TiKVStatus
+from apis.accessor import components
+from apis.shared import ComponentStatus
 from apis.tidbcluster import TidbCluster
+from member.components import workload_names
+
+_NOT_STARTED = "not started"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,25 +35,23 @@ class Row:
 
 
 def rows(tc: TidbCluster) -> list[Row]:
-    """A cluster as lines: one for each component, the last for the whole."""
+    """A cluster as lines: one for each managed component of its spec, the last for the whole."""
     return [*_components(tc), _cluster(tc)]
 
 
 def _components(tc: TidbCluster) -> Iterator[Row]:
-    spec, status = tc.spec, tc.status
-    if spec.pd:
-        yield _row("pd", status.pd, spec.pd.replicas)
-    if spec.tikv:
-        yield _row("tikv", status.tikv, spec.tikv.replicas)
-    if spec.tidb:
-        yield _row("tidb", status.tidb, spec.tidb.replicas)
+    managed = workload_names()
+    for component in components(tc):
+        if component.name in managed:
+            yield _row(component.name, component.type.status(tc.status), component.workload.replicas)
 
 
-def _row(component: str, status: PDStatus | TiKVStatus | TiDBStatus, wanted: int) -> Row:
-    ready = int((status.stateful_set or {}).get("readyReplicas", 0))
+def _row(component: str, status: ComponentStatus | None, wanted: int) -> Row:
+    if status is None:
+        return Row(component, 0, wanted, _NOT_STARTED)
     condition = next((c for c in status.conditions if c.get("type") == "Progressing"), None)
-    state = f"{condition['reason']}: {condition['message']}" if condition else "not started"
-    return Row(component, ready, wanted, state)
+    state = f"{condition['reason']}: {condition['message']}" if condition else _NOT_STARTED
+    return Row(component, status.ready_replicas, wanted, state)
 
 
 def _cluster(tc: TidbCluster) -> Row:

@@ -7,6 +7,7 @@ log files are accepted without effect.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 
+from apis.components import component_names
 from controller_manager.features import FeatureGates, format_features, parse_features
 from controller_manager.flag_parser import FlagParser, format_value
 from controller_manager.go_values import parse_duration
@@ -36,6 +37,9 @@ _WITHOUT_EFFECT = (
     "vmodule",
 )
 """klog's flags: logs always go to stderr."""
+
+_REPLACEABLE_OF_DM = ("dm-master", "dm-worker")
+"""Components of DM clusters, which the table of components does not have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +154,7 @@ def _flags(version: str) -> FlagParser:
     flags.switch("test-mode", "for tests only")
 
     flags.switch("auto-failover", "replace failed members")
-    for component in ("pd", "tikv", "tidb", "tiflash", "dm-master", "dm-worker"):
+    for component in (*component_names(lambda row: row.replaceable), *_REPLACEABLE_OF_DM):
         flags.flag(
             f"{component}-failover-period", parse_duration, f"how long a failed {component} member is waited for"
         )

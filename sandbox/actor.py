@@ -14,7 +14,7 @@ from kube.errors import ApiError
 from ports.clock import Clock
 from ports.stopping import Stop
 from ports.transport import TransportError
-from sandbox.bell import Bell
+from sandbox.notifier import Notifier
 
 _log = structlog.get_logger(__name__)
 
@@ -31,7 +31,7 @@ class Actor(Protocol):
 
     @property
     def watches(self) -> tuple[Hashable, ...]:
-        """The bell topics that wake it: resources, or the data plane."""
+        """The topics of the notifier that wake it: resources, or the data plane."""
 
     def step(self) -> float | None:
         """Do everything due now; return the clock time of the next due work, or None.
@@ -43,14 +43,14 @@ class Actor(Protocol):
 class Runner:
     """Runs one actor, either turn by turn (`turn`) or in a thread of its own (`start`)."""
 
-    def __init__(self, actor: Actor, clock: Clock, bell: Bell) -> None:
+    def __init__(self, actor: Actor, clock: Clock, notifier: Notifier) -> None:
         self._actor = actor
         self._clock = clock
-        self._bell = bell
+        self._notifier = notifier
         self._topics = tuple(actor.watches)
-        self._heard = -1
+        self._seen = -1
         self._total = -1
-        """What the bell's total was when `_heard` was counted."""
+        """What the notifier's total was when `_seen` was counted."""
         self._due: float | None = None
         self._turning = False
         self._thread: threading.Thread | None = None
@@ -65,14 +65,14 @@ class Runner:
         if self._turning:
             return False
         is_due = self._due is not None and self._due <= self._clock.now()
-        total = self._bell.total
+        total = self._notifier.total
         if total == self._total and not is_due:
             return False
-        heard = self._bell.count(self._topics)
+        seen = self._notifier.count(self._topics)
         self._total = total
-        if heard == self._heard and not is_due:
+        if seen == self._seen and not is_due:
             return False
-        self._heard = heard
+        self._seen = seen
         self._turning = True
         try:
             self._due = self._actor.step()
@@ -101,4 +101,4 @@ class Runner:
                 # the boundary of the thread: one broken object must not end the actor for all others
                 _log.exception("step failed", actor=self._actor.name)
                 self._due = self._clock.now() + _PAUSE
-            self._bell.wait(self._topics, self._heard, self._due, stop)
+            self._notifier.wait(self._topics, self._seen, self._due, stop)

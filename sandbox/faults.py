@@ -13,12 +13,12 @@ from sandbox.apiserver.audit import Call
 from sandbox.apiserver.faults import Fault as ApiFault
 from sandbox.apiserver.faults import Faults
 from sandbox.apiserver.refusals import Refusal
-from sandbox.bell import Bell
 from sandbox.dataplane.faults import Fault, Trouble
 from sandbox.dataplane.network import Origin
 from sandbox.dataplane.pd.cluster import PdCluster
 from sandbox.dataplane.runtime import CHANGED, DataPlane
 from sandbox.kubelet.kubelet import Kubelet
+from sandbox.notifier import Notifier
 from sandbox.scheduler import Scheduler
 
 OUTSIDE = str(Origin())
@@ -38,7 +38,7 @@ class WorldFaults:
         self,
         *,
         server: ApiServer,
-        bell: Bell,
+        notifier: Notifier,
         kubelet: Kubelet,
         scheduler: Scheduler,
         data_plane: DataPlane,
@@ -46,7 +46,7 @@ class WorldFaults:
     ) -> None:
         """`components` are the users the world itself is to the API server; API faults spare them."""
         self._server = server
-        self._bell = bell
+        self._notifier = notifier
         self._kubelet = kubelet
         self._scheduler = scheduler
         self._data_plane = data_plane
@@ -97,12 +97,12 @@ class WorldFaults:
 
     def pod_hang(self, pod: str) -> Heal:
         """The processes of pods that run now stand still and answer nobody."""
-        struck = self._data_plane.pods(pod)
-        for namespace, name in struck:
+        hung = self._data_plane.pods(pod)
+        for namespace, name in hung:
             self._data_plane.hang(namespace, name)
 
         def resume() -> None:
-            for namespace, name in struck:
+            for namespace, name in hung:
                 self._data_plane.hang(namespace, name, False)
 
         return self._remember(resume)
@@ -134,7 +134,7 @@ class WorldFaults:
         """Every answer takes `seconds` longer."""
         return self._inject(Fault(Trouble.SLOW, target, origin, seconds=seconds))
 
-    def requests_struck(self, fault: Fault) -> Heal:
+    def network_fault(self, fault: Fault) -> Heal:
         """Any fault of the data plane's network, for what has no verb."""
         return self._inject(fault)
 
@@ -210,7 +210,7 @@ class WorldFaults:
 
     # the API server
 
-    def api_struck(
+    def api_fault(
         self, fault: ApiFault, user: str = "*", verb: str = "*", resource: str = "*", name: str = "*"
     ) -> Heal:
         """Requests fail so. `resource` is `plural.group`, `name` is `namespace/name`; the world's own are spared."""
@@ -229,7 +229,7 @@ class WorldFaults:
     def api_down(self, user: str = "*") -> Heal:
         """No connection to the API server lasts, watches included."""
         self._server.disconnect()
-        return self.api_struck(ApiFault(lose_request=True), user)
+        return self.api_fault(ApiFault(lose_request=True), user)
 
     def api_restart(self, *, expired: bool = False) -> None:
         """All watches break; with `expired` their versions are too old to go on from (410)."""
@@ -277,7 +277,7 @@ class WorldFaults:
 
     def _wake(self) -> None:
         for topic in (CHANGED, PODS, NODES):
-            self._bell.ring(topic)
+            self._notifier.notify(topic)
 
     def _pd(self, cluster: str) -> PdCluster:
         namespace, _, name = cluster.partition("/")

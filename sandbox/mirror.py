@@ -17,7 +17,7 @@ from kube.resources import Resource
 from ports.clock import Clock
 from ports.stopping import Stop
 from ports.transport import TransportError
-from sandbox.bell import Bell
+from sandbox.notifier import Notifier
 
 _log = structlog.get_logger(__name__)
 
@@ -42,10 +42,10 @@ class Versions(Protocol):
 class Mirror:
     """The objects of some resources as decoded trees, which are shared: readers do not change them."""
 
-    def __init__(self, client: Client, resources: tuple[Resource, ...], clock: Clock, bell: Bell) -> None:
+    def __init__(self, client: Client, resources: tuple[Resource, ...], clock: Clock, notifier: Notifier) -> None:
         self._client = client
         self._clock = clock
-        self._bell = bell
+        self._notifier = notifier
         self._lock = threading.Lock()
         self._objects: dict[Resource, dict[str, Json]] = {resource: {} for resource in resources}
         self._deleted: deque[str] = deque(maxlen=_REMEMBERED_DELETIONS)
@@ -63,7 +63,7 @@ class Mirror:
     @property
     def changes(self) -> int:
         """Grows whenever an object has changed, and now and then besides."""
-        return self._bell.total
+        return self._notifier.total
 
     def get(self, resource: Resource, namespace: str, name: str) -> Json | None:
         """One object, or None when it is not there or not seen yet."""
@@ -127,7 +127,7 @@ class Mirror:
             if seen.metadata.uid in self._deleted or (known is not None and not _newer(tree, known)):
                 return tree
             self._objects[resource][_key(tree)] = tree
-        self._bell.ring(resource)
+        self._notifier.notify(resource)
         return tree
 
     def _follow(self, resource: Resource, stop: Stop) -> None:
@@ -167,7 +167,7 @@ class Mirror:
             self._listed.add(resource)
             self._synced.notify_all()
         if changed:
-            self._bell.ring(resource)
+            self._notifier.notify(resource)
         return page.resource_version
 
     def _unchanged(self, resource: Resource, item: Object) -> Json | None:
@@ -205,7 +205,7 @@ class Mirror:
                 objects[_key(tree)] = tree
             else:
                 return
-        self._bell.ring(resource)
+        self._notifier.notify(resource)
 
 
 def _key(tree: Json) -> str:

@@ -6,7 +6,7 @@ from kube.objects import Json
 from kube.resources import NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, STORAGE_CLASSES
 from sandbox.cluster import Cluster
 from sandbox.conditions import condition, with_condition
-from sandbox.kubelet.faults import strikes
+from sandbox.kubelet.faults import matches_any
 from sandbox.owners import is_deleted
 from sandbox.placement import Situation, place
 from sandbox.stamps import stamp
@@ -37,7 +37,7 @@ class Scheduler:
                 continue
             if pod["spec"].get("schedulerName", _NAME) != _NAME:
                 continue
-            if strikes(self.held, pod):
+            if matches_any(self.held, pod):
                 self._refuse(pod, f"0/{len(self._cluster.list(NODES))} nodes are available: held back by a fault.")
                 continue
             node = self._schedule(pod, Situation(self._cluster.list(NODES), bound))

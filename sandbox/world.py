@@ -40,10 +40,10 @@ from ports.randomness import Randomness, SystemRandomness
 from ports.stopping import Stop
 from ports.transport import Transport
 from sandbox.actor import Actor
+from sandbox.actor_system import ActorSystem, NeverSettles
 from sandbox.apiserver import ApiServer, Faults, InProcessTransport
 from sandbox.apiserver.faults import no_faults
 from sandbox.apiserver.http_server import HttpServer
-from sandbox.bell import Bell
 from sandbox.cluster import Cluster
 from sandbox.controllers.deployment import Deployments, ReplicaSets
 from sandbox.controllers.endpoints import ENDPOINT_SLICES, EndpointControllers
@@ -55,6 +55,7 @@ from sandbox.controllers.volumes import Provisioner, VolumeBinder, standard_stor
 from sandbox.dataplane.network import Origin
 from sandbox.dataplane.program import Factory
 from sandbox.dataplane.runtime import DataPlane, Identity, Questions
+from sandbox.dataplane.server_program import ServerProgram
 from sandbox.dataplane.transport import DataPlaneTransport
 from sandbox.directory import ClusterDirectory
 from sandbox.faults import WorldFaults
@@ -62,13 +63,13 @@ from sandbox.forward_proxy import ForwardProxy
 from sandbox.kubelet.kubelet import Kubelet
 from sandbox.kubelet.nodes import Nodes, NodeSpec, three_nodes
 from sandbox.mirror import Mirror
+from sandbox.notifier import Notifier
 from sandbox.scheduler import Scheduler
-from sandbox.stage import Restless, Stage
 from sandbox.timings import Timings
 
 ADMIN = "system:admin"
 
-_QUIET, _RESTLESS = 3.0, 300.0
+_QUIET, _SETTLES_WITHIN = 3.0, 300.0
 
 _NODE_SIDE = (
     PODS,
@@ -103,11 +104,12 @@ class NodeSide:
         clock: Clock,
         randomness: Randomness,
         timings: Timings,
-        bell: Bell,
+        notifier: Notifier,
         mirror: Mirror,
         transport: Callable[[str], Transport],
         identity: Identity,
         programs: Mapping[str, Factory],
+        servers: Iterable[ServerProgram],
         nodes: Iterable[NodeSpec],
         pause: Callable[[float], None],
     ) -> None:
@@ -122,10 +124,11 @@ class NodeSide:
             clock=clock,
             randomness=randomness,
             timings=timings,
-            bell=bell,
+            notifier=notifier,
             directory=ClusterDirectory(seen_by("dns")),
             identity=identity,
             programs=programs,
+            servers=servers,
             pause=pause,
         )
         own_nodes = Nodes(seen_by("kubelet"), nodes, timings)
@@ -150,12 +153,16 @@ class World:
         timings: Timings | None = None,
         programs: Mapping[str, Factory] | None = None,
         *,
+        servers: Iterable[ServerProgram] = (),
         crds: Sequence[Json] = (),
         nodes: Iterable[NodeSpec] | None = None,
         faults: Faults = no_faults,
         pause: Callable[[float], None] | None = None,
     ) -> None:
-        """`pause` lets whoever asks the data plane wait; by default the rest of the world goes on meanwhile."""
+        """`servers` are started beside those that the sandbox has; see `DataPlane` for them and `programs`.
+
+        `pause` lets whoever asks the data plane wait; by default the rest of the world goes on meanwhile.
+        """
         self.clock = clock or SystemClock()
         self._randomness = randomness or SystemRandomness()
         self._token = self._randomness.uuid()
@@ -167,18 +174,19 @@ class World:
         self._http: HttpServer | None = None
         self._proxy: ForwardProxy | None = None
         custom = self._install(crds)
-        bell = Bell(self.clock)
-        mirror = Mirror(self._client("mirror"), (*_NODE_SIDE, *_CONTROLLED, *custom), self.clock, bell)
+        notifier = Notifier(self.clock)
+        mirror = Mirror(self._client("mirror"), (*_NODE_SIDE, *_CONTROLLED, *custom), self.clock, notifier)
         self._mirror = mirror
         side = NodeSide(
             clock=self.clock,
             randomness=self._randomness,
             timings=timings or Timings(),
-            bell=bell,
+            notifier=notifier,
             mirror=mirror,
             transport=self._component_transport,
             identity=lambda namespace, name: self.transport(f"system:serviceaccount:{namespace}:{name}"),
             programs=programs or {},
+            servers=servers,
             nodes=nodes or three_nodes(),
             pause=pause or (self._pause),
         )
@@ -197,10 +205,10 @@ class World:
             EndpointControllers(side.seen_by("endpoints-controller")),
             GarbageCollector(side.seen_by("garbage-collector")),
         ]
-        self._stage = Stage(self.clock, bell, mirror, actors, self.server.storage)
+        self._actors = ActorSystem(self.clock, notifier, mirror, actors, self.server.storage)
         self.faults = WorldFaults(
             server=self.server,
-            bell=bell,
+            notifier=notifier,
             kubelet=self.kubelet,
             scheduler=scheduler,
             data_plane=self.data_plane,
@@ -215,7 +223,7 @@ class World:
     def start(self) -> None:
         """Run in threads until `stop`."""
         self._threaded = True
-        self._stage.start(self._stop)
+        self._actors.start(self._stop)
 
     def stop(self) -> None:
         """End everything; no thread is left. Idempotent."""
@@ -227,34 +235,34 @@ class World:
             self._http.stop()
             self._http = None
         self.server.disconnect()
-        self._stage.join()
+        self._actors.join()
 
     def settle(self) -> None:
-        """Single-threaded: let everybody do what is due now. Raises Restless."""
-        self._stage.settle()
+        """Single-threaded: let everybody do what is due now. Raises NeverSettles."""
+        self._actors.settle()
 
     def advance(self, seconds: float, until: Callable[[], bool] | None = None) -> bool:
         """Single-threaded: let the time pass, event by event; stop early when `until` holds. Needs a FakeClock.
 
         Returns whether `until` holds.
         """
-        return self._stage.advance(self._fake_clock(), seconds, until)
+        return self._actors.advance(self._fake_clock(), seconds, until)
 
     def run_until(self, condition: Callable[[], bool], within: float) -> None:
-        """Single-threaded: let the time pass until `condition` holds. Raises Restless after `within` seconds."""
-        if not self._stage.advance(self._fake_clock(), within, condition):
-            raise Restless(f"the condition did not hold within {within} s")
+        """Single-threaded: let the time pass until `condition` holds. Raises NeverSettles after `within` seconds."""
+        if not self._actors.advance(self._fake_clock(), within, condition):
+            raise NeverSettles(f"the condition did not hold within {within} s")
 
     def run_until_settled(self) -> None:
-        """Single-threaded: let the time pass until no object changed for 3 s. Raises Restless after 300 s."""
+        """Single-threaded: let the time pass until no object changed for 3 s. Raises NeverSettles after 300 s."""
         clock = self._fake_clock()
-        end = clock.now() + _RESTLESS
+        end = clock.now() + _SETTLES_WITHIN
         while clock.now() < end:
             before = self._versions()
             self.advance(_QUIET)
             if self._versions() == before:
                 return
-        raise Restless(f"objects still change after {_RESTLESS} s")
+        raise NeverSettles(f"objects still change after {_SETTLES_WITHIN} s")
 
     def transport(self, user: str = ADMIN) -> Transport:
         """The Kubernetes API in process, as a user."""
@@ -308,7 +316,7 @@ class World:
         if self._threaded or not isinstance(self.clock, FakeClock):
             self._stop.wait(self.clock, seconds)
         else:
-            self._stage.advance(self.clock, seconds)
+            self._actors.advance(self.clock, seconds)
 
     def _fake_clock(self) -> FakeClock:
         if not isinstance(self.clock, FakeClock):
@@ -332,6 +340,7 @@ class DataPlaneWorld:
         *,
         timings: Timings | None = None,
         programs: Mapping[str, Factory] | None = None,
+        servers: Iterable[ServerProgram] = (),
         nodes: Iterable[NodeSpec] | None = None,
         identity: Identity | None = None,
     ) -> None:
@@ -339,30 +348,31 @@ class DataPlaneWorld:
         self.clock = SystemClock()
         self._stop = Stop()
         self._client = Client(transport, user_agent="sandbox")
-        bell = Bell(self.clock)
-        mirror = Mirror(self._client, _NODE_SIDE, self.clock, bell)
+        notifier = Notifier(self.clock)
+        mirror = Mirror(self._client, _NODE_SIDE, self.clock, notifier)
         side = NodeSide(
             clock=self.clock,
             randomness=SystemRandomness(),
             timings=timings or Timings(),
-            bell=bell,
+            notifier=notifier,
             mirror=mirror,
             transport=lambda _: transport,
             identity=identity or (lambda _, __: transport),
             programs=programs or {},
+            servers=servers,
             nodes=nodes or three_nodes(),
             pause=self._pause,
         )
         self.data_plane = side.data_plane
         self.kubelet = side.kubelet
-        self._stage = Stage(self.clock, bell, mirror, side.actors)
+        self._actors = ActorSystem(self.clock, notifier, mirror, side.actors)
         self._proxy: ForwardProxy | None = None
 
     def start(self) -> None:
         """Install the StorageClass and run in threads until `stop`."""
         with contextlib.suppress(AlreadyExists):
             self._client.create(STORAGE_CLASSES, standard_storage_class())
-        self._stage.start(self._stop)
+        self._actors.start(self._stop)
 
     def stop(self) -> None:
         """End everything; no thread is left. Idempotent."""
@@ -370,7 +380,7 @@ class DataPlaneWorld:
         if self._proxy is not None:
             self._proxy.stop()
             self._proxy = None
-        self._stage.join()
+        self._actors.join()
 
     def data_plane_transport(self, origin: Origin | None = None) -> DataPlaneTransport:
         """PD, TiKV and TiDB in process."""

@@ -1,8 +1,8 @@
-"""What stands in for the informers: caches that follow the API server's history when they are told to look.
+"""What stands in for the informers: caches that follow the API server's history when they are asked to look.
 
-live      every change is told, in order, as a watch would
-held      nothing is told: the watch lags (FP2); `release` tells what was missed, one change after another
-cut       as held, but `release` lists anew: what came and went meanwhile is never seen (FP3, FP12)
+live      every change is delivered, in order, as by a watch
+blind     nothing is delivered: the watch lags (FP2); then what was missed comes, one change after another
+cut       as blind, but then it lists anew: what came and went meanwhile is never seen (FP3, FP12)
 emptied   as cut, after a list without items, as of an API server that has only begun to read its storage (R15)
 """
 
@@ -39,11 +39,11 @@ class Cache:
         """While set, looking shows nothing new."""
 
     def add_event_handler(self, handler: ResourceEventHandler) -> None:
-        """Tell `handler` what happens from now on; to be called before the first look."""
+        """Deliver to `handler` what happens from now on; to be called before the first look."""
         self._handlers.append(handler)
 
     def look(self) -> None:
-        """Tell the handlers what is new, changed and gone."""
+        """Deliver to the handlers what is new, changed and gone."""
         if self.blind or not self._reaches_the_server():
             return
         if self._must_list:
@@ -69,9 +69,9 @@ class Cache:
         self._must_list = True
 
     def resync(self) -> None:
-        """Tell the handlers of every object again."""
+        """Deliver every object to the handlers again."""
         for item in list(self._objects.values()):
-            self._tell_update(item, item)
+            self._notify_update(item, item)
 
     def get(self, namespace: str, name: str) -> Object | None:
         """See `Lister`."""
@@ -101,9 +101,9 @@ class Cache:
         for key, new in self._objects.items():
             old = before.get(key)
             if old is None:
-                self._tell_add(new, is_initial)
+                self._notify_add(new, is_initial)
             elif old.metadata.resource_version != new.metadata.resource_version:
-                self._tell_update(old, new)
+                self._notify_update(old, new)
         for key, gone in before.items():
             if key not in self._objects:
                 for handler in self._handlers:
@@ -127,15 +127,15 @@ class Cache:
             return
         new = self._objects[key] = self._object(stored)
         if old is None:
-            self._tell_add(new, False)
+            self._notify_add(new, False)
         else:
-            self._tell_update(old, new)
+            self._notify_update(old, new)
 
-    def _tell_add(self, new: Object, is_initial: bool) -> None:
+    def _notify_add(self, new: Object, is_initial: bool) -> None:
         for handler in self._handlers:
             handler.on_add(new, is_initial)
 
-    def _tell_update(self, old: Object, new: Object) -> None:
+    def _notify_update(self, old: Object, new: Object) -> None:
         for handler in self._handlers:
             handler.on_update(old, new)
 

@@ -1,4 +1,4 @@
-"""What passes between the operator and the outside, as the simulator counts, strikes and judges it."""
+"""What passes between the operator and the outside, as the simulator counts, breaks and judges it."""
 
 from dataclasses import dataclass
 from enum import Enum

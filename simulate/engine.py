@@ -1,10 +1,10 @@
 """Runs one plan: the world, one or two operators in it, edits and faults at their time.
 
-Time moves only when nobody has anything to do. A port call of the operator is a step: strikes hit it, the judge sees it
+Time moves only when nobody has anything to do. A port call of the operator is a step: faults hit it, the judge sees it
 before and after, and when it has to wait, the rest of the world goes on meanwhile.
 
-In an interleaved plan the loops of the operators are actors (`simulate.interleaver`), and a port call is where others
-go on: the world, users, the informers and the other loops of the same operator, the other operator. Otherwise all is
+In an interleaved plan the loops of the operators are actors (`simulate.interleaving`), and a port call is where others
+run: the world, users, the informers and the other loops of the same operator, the other operator. Otherwise all is
 one thread, in which a sync goes on to its end.
 """
 
@@ -28,24 +28,24 @@ from ports.clock import FakeClock
 from ports.fencing import LeaseExpired
 from ports.randomness import SeededRandomness
 from ports.transport import ConnectionLost, Request, Response, Transport, TransportError
-from sandbox.stage import Restless
+from sandbox.actor_system import NeverSettles
 from sandbox.world import World
 from simulate import plan as plans
 from simulate.calls import Call, Crash, Port, call
 from simulate.events import Events
+from simulate.intercepted_transport import InterceptedTransport
 from simulate.interleaving import Interleaver, Step
 from simulate.operator import SETTINGS, Operator
 from simulate.request_faults import RequestFaults, refusal
 from simulate.request_rules import RequestRules
 from simulate.trace import Show, Trace
-from simulate.wire import Wire
 from simulate.worlds import NAME, NAMESPACE, Reseedable, empty_world
 
-_ROUNDS = 300
-"""Rounds at one instant after which an operator that never comes to rest is a defect."""
+_PASSES = 300
+"""Passes over all operators at one instant after which it is a defect that they do not come to rest."""
 
-_TURNS = 30 * _ROUNDS
-"""The same where a round is many turns."""
+_TURNS = 30 * _PASSES
+"""The same where a pass is many turns."""
 
 _CLUSTER = f"{TIDB_CLUSTERS} {NAME}"
 
@@ -65,12 +65,12 @@ class Judge(Protocol):
     def step(self) -> None:
         """Something may have changed."""
 
-    def blame(self, rule: str, what: str) -> None:
+    def report(self, rule: str, what: str) -> None:
         """Something is wrong."""
 
 
-class Nobody:
-    """A judge who looks away."""
+class NoJudge:
+    """Judges nothing."""
 
     def before(self, call: Call) -> None:
         """See `Judge`."""
@@ -81,7 +81,7 @@ class Nobody:
     def step(self) -> None:
         """See `Judge`."""
 
-    def blame(self, rule: str, what: str) -> None:
+    def report(self, rule: str, what: str) -> None:
         """See `Judge`."""
 
 
@@ -101,7 +101,7 @@ class SyncRecord:
         self.calls.append(made)
 
     def answered(self, made: Call, answer: Response) -> None:
-        """Keep what tells of the cluster as it is."""
+        """Keep the cluster as it was read live."""
         if made.method == "GET" and str(made.target) == _CLUSTER and answer.status == 200:
             self.read = msgspec.json.decode(answer.body)
 
@@ -120,7 +120,7 @@ class Engine:
         self.world: World = empty_world(self.clock, self.randomness, self._wait)
         self.admin = self.world.client()
         self.trace = Trace(show)
-        self.judge: Judge = Nobody()
+        self.judge: Judge = NoJudge()
         self.operators: dict[str, Operator] = {}
         self.calls: list[Call] = []
         """The numbered writes so far, in order."""
@@ -138,7 +138,7 @@ class Engine:
         self._order = count()
         self._request_faults = RequestFaults((), self.randomness)
         self._events = Events(self)
-        self._request_rules = RequestRules(self.clock, lambda what: self.judge.blame("R13", what))
+        self._request_rules = RequestRules(self.clock, lambda what: self.judge.report("R13", what))
 
     @property
     def elapsed(self) -> float:
@@ -191,8 +191,8 @@ class Engine:
             self.world,
             self.clock,
             next(self._seeds),
-            kubernetes=lambda transport: Wire(Port.KUBERNETES, transport, exchange),
-            dataplane=lambda transport: Wire(Port.DATA_PLANE, transport, exchange),
+            kubernetes=lambda transport: InterceptedTransport(Port.KUBERNETES, transport, exchange),
+            dataplane=lambda transport: InterceptedTransport(Port.DATA_PLANE, transport, exchange),
             watched=lambda sync: self._watched(name, sync),
             wait=self._wait,
             at=at,
@@ -221,7 +221,7 @@ class Engine:
     # Time
 
     def run(self, seconds: float) -> None:
-        """Let everybody work for some time. Raises Restless."""
+        """Let everybody work for some time. Raises NeverSettles."""
         end = self.clock.now() + seconds
         self.run_until(lambda: self.clock.now() >= end, seconds)
 
@@ -238,7 +238,7 @@ class Engine:
 
     def _work(self) -> None:
         """Do all that is due at this instant."""
-        turn, turns = (self._interleaver.turn, _TURNS) if self._interleaver else (self._round, _ROUNDS)
+        turn, turns = (self._interleaver.turn, _TURNS) if self._interleaver else (self._pass, _PASSES)
         for _ in range(turns):
             self._happen()
             self.world.settle()
@@ -246,9 +246,9 @@ class Engine:
             self.judge.step()
             if not worked:
                 return
-        raise Restless(f"the operator still syncs after {turns} last_syncs at {self.elapsed} s")
+        raise NeverSettles(f"the operator still syncs after {turns} turns at {self.elapsed} s")
 
-    def _round(self) -> bool:
+    def _pass(self) -> bool:
         """One step of every operator, to its end."""
         worked = [self._step(name, each.step) for name, each in list(self.operators.items())]
         return any(worked)
@@ -288,9 +288,9 @@ class Engine:
     def _exchange(self, name: str, port: Port, transport: Transport, request: Request) -> Response:
         if self._interleaver is None:
             return self._ask(name, port, transport, request)
-        self._interleaver.point()
+        self._interleaver.preemption_point()
         answer = self._ask(name, port, transport, request)
-        self._interleaver.point()
+        self._interleaver.preemption_point()
         return answer
 
     def _ask(self, name: str, port: Port, transport: Transport, request: Request) -> Response:
@@ -314,18 +314,18 @@ class Engine:
         try:
             return self._carry(made, number, transport)
         finally:
-            # users do what they do, whatever struck the write
+            # users do what they do, whatever fault hit the write
             self._events.on_write(number, "after")
 
     def _carry(self, made: Call, number: int, transport: Transport) -> Response:
         self.reads += not made.is_write
         fault = self._request_faults.of(number, made)
         if fault is not None and not isinstance(fault, plans.Refused) and fault.when == "before":
-            self.trace.exchange(self.elapsed, made, None, number, "struck before")
-            self._strike(fault, made, number)
+            self.trace.exchange(self.elapsed, made, None, number, "fault before")
+            self._raise_fault(fault, made, number)
         if isinstance(fault, plans.Refused):
             answer = refusal(fault, made)
-            self.trace.exchange(self.elapsed, made, answer, number, "struck")
+            self.trace.exchange(self.elapsed, made, answer, number, "refused by a fault")
             return answer
         if made.is_write:
             self.judge.before(made)
@@ -343,11 +343,11 @@ class Engine:
         if made.is_write:
             self.judge.after(made, answer)
         if fault is not None:
-            self.trace.exchange(self.elapsed, made, answer, number, "struck after")
-            self._strike(fault, made, number)
+            self.trace.exchange(self.elapsed, made, answer, number, "fault after")
+            self._raise_fault(fault, made, number)
         return answer
 
-    def _strike(self, fault: plans.Crash | plans.Lost | plans.Refused, made: Call, number: int) -> None:
+    def _raise_fault(self, fault: plans.Crash | plans.Lost | plans.Refused, made: Call, number: int) -> None:
         """Raise what a fault does. Raises Crash, ConnectionLost."""
         if isinstance(fault, plans.Crash):
             self.later(fault.seconds, lambda: self._start_again(made.actor))
@@ -360,10 +360,10 @@ class Engine:
 
     def _on_defect(self, stage: str, error: Exception) -> None:
         """A stage raised what nobody expects; the sync goes on (O7)."""
-        self.judge.blame("O7", f"stage {stage} raised {type(error).__name__}: {error}")
+        self.judge.report("O7", f"stage {stage} raised {type(error).__name__}: {error}")
 
     def _watched(self, name: str, sync: Sync) -> Sync:
-        """A sync whose beginning is noted, and whose defects are told to the judge (O7)."""
+        """A sync whose beginning is noted, and whose defects are reported to the judge (O7)."""
 
         def watched(key: str) -> Result | None:
             cached = self.operators[name].caches[TIDB_CLUSTERS].get(NAMESPACE, NAME)
@@ -377,7 +377,7 @@ class Engine:
             except _EXPECTED:
                 raise
             except Exception as error:
-                self.judge.blame("O7", f"sync of {key} raised {type(error).__name__}: {error}")
+                self.judge.report("O7", f"sync of {key} raised {type(error).__name__}: {error}")
                 raise
             finally:
                 _CURRENT.reset(token)

@@ -41,7 +41,7 @@ _NAMED = {
     )
 }
 
-_PATIENCE = 5.0
+_RETRY_AFTER = 5.0
 """Seconds after which a refused edit is tried again."""
 
 _SECOND = "operator-2"
@@ -69,7 +69,7 @@ class Events:
 
     def _happen(self, event: plan.Edit | plan.Fault) -> None:
         who = "user" if isinstance(event, plan.Edit) else "fault"
-        self._engine.note(who, _told(event))
+        self._engine.note(who, _described(event))
         match event:
             case plan.Edit():
                 self._waiting.append(event)
@@ -89,19 +89,19 @@ class Events:
             case plan.Jump():
                 self._engine.clock.jump(timedelta(seconds=event.seconds))
             case plan.Foreign():
-                self._patiently(lambda: self._foreign(event))
+                self._with_retries(lambda: self._foreign(event))
             case plan.World():
-                self._strike_world(event)
+                self._world_fault(event)
             case _:
-                raise plan.InvalidPlan(f"{_told(event)}: strikes one request and needs `write`")
+                raise plan.InvalidPlan(f"{_described(event)}: hits a single request and needs `write`")
 
-    def _patiently(self, act: Callable[[], None]) -> None:
+    def _with_retries(self, write: Callable[[], None]) -> None:
         """Other controllers try again when the API server does not answer."""
         try:
-            act()
+            write()
         except (ApiError, TransportError) as error:
             self._engine.note("fault", f"tries again later: {error}")
-            self._engine.later(_PATIENCE, lambda: self._patiently(act))
+            self._engine.later(_RETRY_AFTER, lambda: self._with_retries(write))
 
     def _edit_in_order(self) -> None:
         """Users do the next thing only when the last one is done."""
@@ -112,7 +112,7 @@ class Events:
                 self._engine.note("user", f"gives up: {error}")
             except (ApiError, TransportError) as error:
                 self._engine.note("user", f"tries again later: {error}")
-                self._engine.later(_PATIENCE, self._edit_in_order)
+                self._engine.later(_RETRY_AFTER, self._edit_in_order)
                 return
             del self._waiting[0]
 
@@ -170,7 +170,7 @@ class Events:
         self._engine.operators["operator"].look()
         self._blind(plan.Stale(at=0.0, seconds=event.seconds))
 
-    def _strike_world(self, event: plan.World) -> None:
+    def _world_fault(self, event: plan.World) -> None:
         verb = getattr(self._engine.world.faults, event.verb, None)
         if verb is None or event.verb.startswith("_"):
             raise plan.InvalidPlan(f"verb: {event.verb!r} is no verb of WorldFaults")
@@ -179,7 +179,7 @@ class Events:
         except LookupError as error:
             if not event.if_there:
                 raise
-            self._engine.note("fault", f"strikes nothing: {error}")
+            self._engine.note("fault", f"has no target: {error}")
             return
         if heal is None or not event.seconds:
             return
@@ -192,7 +192,7 @@ class Events:
         self._engine.later(event.seconds, mend)
 
 
-def _told(event: plan.Edit | plan.Fault) -> str:
+def _described(event: plan.Edit | plan.Fault) -> str:
     fields = {name: value for name in event.__struct_fields__ if (value := getattr(event, name)) not in (None, "", {})}
     return f"{type(event).__name__} {fields}"
 

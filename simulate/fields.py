@@ -1,7 +1,7 @@
 """Every field of PD, TiKV and TiDB: set, and unset a minute later (reliability.md R22).
 
-`field/tikv.dataSubDir` sets that field. What the API server or the operator refuses is told and changes nothing; what
-they take must go when it is unset: the end is compared with a cluster that never had it (O6).
+`field/tikv.dataSubDir` sets that field. What the API server or the operator refuses is reported and changes nothing;
+what they take must go when it is unset: the end is compared with a cluster that never had it (O6).
 """
 
 from collections.abc import Iterator, Mapping
@@ -11,11 +11,12 @@ from functools import cache
 from apis.crd import TIDB_CLUSTER, definition
 from kube.objects import Json
 from simulate.plan import Edit, InvalidPlan, Plan
-from simulate.state import PARTS
 from simulate.trees import difference, merged
-from simulate.worlds import CLUSTERS
+from simulate.worlds import CLUSTERS, replicas_of
 
 FAMILY = "field"
+
+_CLUSTER = "small"
 
 _UNSET_AT = 60.0
 _BUDGET = 420.0
@@ -61,7 +62,7 @@ _VALUES: Mapping[str, object] = {
     "version": "v8.5.3",
     "waitLeaderTransferBackTimeout": "3m",
 }
-"""What a field is set to, by its name; for others its type tells."""
+"""What a field is set to, by its name; other values follow from its type."""
 
 _SCRATCH: Json = {
     "additionalVolumes": [{"name": "swept", "emptyDir": {}}],
@@ -81,13 +82,13 @@ _BESIDE: Mapping[str, Json] = {
 def field(path: str) -> Plan:
     """The plan called `field/<path>`. Raises InvalidPlan."""
     if path not in _fields():
-        raise InvalidPlan(f"{path!r} is no field of {', '.join(PARTS)}, such as `tikv.dataSubDir`")
-    part = path.partition(".")[0]
+        raise InvalidPlan(f"{path!r} is no field of {', '.join(replicas_of(_CLUSTER))}, such as `tikv.dataSubDir`")
+    component = path.partition(".")[0]
     spec = _at(path, _fields()[path])
     for glob, beside in _BESIDE.items():
         if fnmatchcase(path, glob):
-            spec = merged(_at(part, beside), spec)
-    first = CLUSTERS["small"]()["spec"]
+            spec = merged(_at(component, beside), spec)
+    first = CLUSTERS[_CLUSTER]()["spec"]
     edits = (Edit(at=1.0, spec=spec), Edit(at=_UNSET_AT, spec=difference(merged(first, spec), first)))
     return Plan(name=f"{FAMILY}/{path}", budget=_BUDGET, edits=edits, reference=False)
 
@@ -102,7 +103,7 @@ def _fields() -> Mapping[str, object]:
     """What each field is set to, by its path."""
     version = definition(TIDB_CLUSTER, status_subresource=True)["spec"]["versions"][0]
     spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
-    return dict(leaf for part in PARTS for leaf in _leaves(part, spec[part]))
+    return dict(leaf for component in replicas_of(_CLUSTER) for leaf in _leaves(component, spec[component]))
 
 
 def _leaves(path: str, node: Json) -> Iterator[tuple[str, object]]:
@@ -135,7 +136,7 @@ def _of_type(node: Json, before: object) -> object:
 
 def _before(path: str) -> object:
     """What the cluster where plans begin has there; None when nothing."""
-    value: object = CLUSTERS["small"]()["spec"]
+    value: object = CLUSTERS[_CLUSTER]()["spec"]
     for name in path.split("."):
         value = value.get(name) if isinstance(value, dict) else None
     return value

@@ -14,7 +14,7 @@ from simulate.workloads import WORKLOADS
 
 _STALE = 20.0
 _PODS_AND_VOLUMES = ("pods", "persistentvolumeclaims", "persistentvolumes")
-"""Without StatefulSets and Services a round ends at the first conflict."""
+"""Without StatefulSets and Services a reconcile ends at the first conflict."""
 _AFTERWARDS = 120.0
 """Seconds that a plan with a fault gets on top of what its workload gets."""
 
@@ -66,7 +66,7 @@ def sweep(workload: str, writes: int, kinds: tuple[str, ...]) -> Iterator[Plan]:
 
 
 def family(name: str, writes: Callable[[Plan], int]) -> Iterator[Plan]:
-    """All plans of a family; `writes` tells how many writes a plan has."""
+    """All plans of a family; `writes` counts the writes of a plan."""
     match name:
         case pairs.FAMILY:
             return pairs.pairs(writes)

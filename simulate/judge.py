@@ -7,18 +7,19 @@ import msgspec
 from kube.objects import Json
 from ports.transport import Response
 from simulate import plan
-from simulate.acts import Act
 from simulate.calls import Call
+from simulate.components import managed_components
 from simulate.engine import Engine, SyncRecord
 from simulate.invariants import LASTING, ON_STATE, ON_WRITE
 from simulate.invariants.facts import parallelism
+from simulate.operator_write import OperatorWrite
 from simulate.quiet_time import QuietTime
 from simulate.restarts import Restarts
-from simulate.state import PARTS, State
+from simulate.state import State
 
 _CALLS_OF_A_SYNC = 30
 _CALLS_FOR_A_POD = 3
-"""What a sync asks and tells at most, as recorded, with some room (O9)."""
+"""The requests of a sync at most, as recorded, with some room (O9)."""
 _CALLS_OF_A_MOVE = 12
 """And for each further pod that may come or go at the same time."""
 
@@ -48,12 +49,12 @@ class Invariants:
         self._restarts = Restarts() if restarts else None
         self._always = always
         self._quiet_time = QuietTime(faults)
-        self._looked: Hashable = None
-        self._charges: dict[int, list[tuple[str, str]]] = {}
-        """What is wrong with the writes that are under way, by identity."""
+        self._last_seen: Hashable = None
+        self._pending: dict[int, list[tuple[str, str]]] = {}
+        """The violations of the writes that are under way, by identity."""
         self._since: dict[tuple[str, str], float] = {}
         """Since when something is that may not last."""
-        self._told: set[tuple[str, str]] = set()
+        self._reported: set[tuple[str, str]] = set()
         self.state = State(engine.world)
         self.state.look()
         self.violations: list[Violation] = []
@@ -62,35 +63,35 @@ class Invariants:
         """See `Judge`."""
         if call.counts:
             self._quiet_time.wrote(len(self._engine.calls), self._engine.elapsed)
-        act = self._act(call)
-        self._charges[id(call)] = [(rule, what) for rule, wrong in ON_WRITE.items() if (what := wrong(act))]
+        write = self._operator_write(call)
+        self._pending[id(call)] = [(rule, what) for rule, wrong in ON_WRITE.items() if (what := wrong(write))]
 
-    def _act(self, call: Call) -> Act:
+    def _operator_write(self, call: Call) -> OperatorWrite:
         failover, sync = self._engine.settings.failover, self._engine.last_syncs.get(call.actor)
         if sync is None or not call.key:
-            return Act(call, self.state, None, failover)
+            return OperatorWrite(call, self.state, None, failover)
         seen: Json | None = sync.cached.decode() if sync.cached else None
-        return Act(call, self.state, seen, failover, tuple(sync.calls[:-1]), sync.read)
+        return OperatorWrite(call, self.state, seen, failover, tuple(sync.calls[:-1]), sync.read)
 
     def after(self, call: Call, answer: Response | None) -> None:
         """See `Judge`. What the server refused has done no harm: that is what preconditions are for."""
-        charges = self._charges.pop(id(call))
+        pending = self._pending.pop(id(call))
         if answer is None or answer.status < 400:
-            for rule, what in charges:
-                self.blame(rule, what)
+            for rule, what in pending:
+                self.report(rule, what)
         self.step()
 
     def step(self) -> None:
         """See `Judge`."""
         version = self.state.look()
-        if version != self._looked or self._always:
-            self._looked = version
+        if version != self._last_seen or self._always:
+            self._last_seen = version
             self.state.watch()
             for rule, wrong in ON_STATE.items():
                 if what := wrong(self.state):
-                    self.blame(rule, what)
+                    self.report(rule, what)
             for what in self._restarts.needless(self.state) if self._restarts else ():
-                self.blame("R24", what)
+                self.report("R24", what)
             now = self._engine.elapsed
             self._since = {each: self._since.get(each, now) for each in self._lasting()}
         if self._since:
@@ -111,21 +112,25 @@ class Invariants:
             return
         for (rule, what), since in self._since.items():
             if now - max(since, quiet_since) > LASTING[rule].seconds:
-                self.blame(rule, what)
+                self.report(rule, what)
 
     def _judge_budget(self, sync: SyncRecord) -> None:
-        budget = _CALLS_OF_A_SYNC + _CALLS_FOR_A_POD * sum(len(self.state.pods(part)) for part in PARTS)
+        budget = _CALLS_OF_A_SYNC + _CALLS_FOR_A_POD * sum(
+            len(self.state.pods(component)) for component in managed_components()
+        )
         cluster = self.state.cluster
-        at_once = max(parallelism(cluster, part, out=out) for part in PARTS for out in (True, False))
+        at_once = max(
+            parallelism(cluster, component, out=out) for component in managed_components() for out in (True, False)
+        )
         budget += _CALLS_OF_A_MOVE * (at_once - 1)
         if len(sync.calls) > budget:
-            self.blame("O9", f"a sync of {sync.calls[0].key} makes more than {budget} calls")
+            self.report("O9", f"a sync of {sync.calls[0].key} makes more than {budget} calls")
 
-    def blame(self, rule: str, what: str) -> None:
+    def report(self, rule: str, what: str) -> None:
         """See `Judge`."""
-        if (rule, what) in self._told:
+        if (rule, what) in self._reported:
             return
-        self._told.add((rule, what))
+        self._reported.add((rule, what))
         found = Violation(rule, round(self._engine.elapsed, 3), what)
         self.violations.append(found)
         self._engine.note("JUDGE", str(found))

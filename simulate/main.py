@@ -15,10 +15,10 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from simulate.engine import Engine
-from simulate.farm import Broken, Farm, Report
+from simulate.fork_pool import Broken, ForkPool, Report
 from simulate.generate import FAMILIES, KINDS, family, generated, sweep
 from simulate.logs import silence
-from simulate.oracles import Reference, compare, compare_ways, reference, straight
+from simulate.oracles import Reference, compare, compare_with_direct, direct_plan, reference
 from simulate.plan import InvalidPlan, Plan, dump, load
 from simulate.run import Outcome, prepare, run
 from simulate.seeds import random_plan
@@ -85,12 +85,12 @@ def _record(workload: str) -> int:
 
 
 class _Campaign:
-    """Many plans, the references they are compared with, and what is told at the end."""
+    """Many plans, the references they are compared with, and the report at the end."""
 
     def __init__(self, options: argparse.Namespace, show: Show | None = None) -> None:
         self._always = options.check_always
         self._show = show
-        self._farm = Farm(self._work, options.jobs)
+        self._pool = ForkPool(self._work, options.jobs)
         self._recorded: dict[str, list[Outcome]] = {}
 
     def judge(self, plans: Iterable[Plan]) -> int:
@@ -103,7 +103,7 @@ class _Campaign:
                     print(f"passed  {report.plan.name}  trace {report.digest}")
                 continue
             failed += 1
-            _tell(report)
+            _print_failure(report)
         print(f"{count} plans, {failed} failed")
         return 1 if failed else 0
 
@@ -114,9 +114,9 @@ class _Campaign:
 
     def _reports(self, plans: list[Plan]) -> Iterator[Report]:
         self._record([plan for plan in plans if plan.reference and plan.faults])
-        self._record(filter(None, map(straight, plans)))
+        self._record(filter(None, map(direct_plan, plans)))
         known = {key: reference(runs) for key, runs in self._recorded.items()}
-        for report in self._farm.run(plans):
+        for report in self._pool.run(plans):
             yield report if isinstance(report, Broken) else _compared(report, known)
 
     def _record(self, plans: Iterable[Plan]) -> None:
@@ -124,9 +124,9 @@ class _Campaign:
         missing = {plan.workload: plan.without_faults() for plan in plans if plan.workload not in self._recorded}
         seeded = [replace(plan, seed=seed) for plan in missing.values() for seed in _REFERENCE_SEEDS]
         show, self._show = self._show, None
-        for report in self._farm.run(seeded):
+        for report in self._pool.run(seeded):
             if isinstance(report, Broken) or not report.passed:
-                _tell(report)
+                _print_failure(report)
                 raise InvalidPlan(f"{report.plan.name} fails without any fault")
             self._recorded.setdefault(report.plan.workload, []).append(report)
         self._show = show
@@ -141,12 +141,12 @@ def _compared(outcome: Outcome, known: dict[str, Reference]) -> Outcome:
     plan, found = outcome.plan, list(outcome.violations)
     if plan.reference and plan.workload in known:
         found += compare(outcome, known[plan.workload])
-    if way := straight(plan):
-        found += compare_ways(outcome, known[way.workload])
+    if way := direct_plan(plan):
+        found += compare_with_direct(outcome, known[way.workload])
     return replace(outcome, violations=tuple(found))
 
 
-def _tell(report: Report) -> None:
+def _print_failure(report: Report) -> None:
     plan = report.plan
     print(f"FAILED  {plan.name}")
     print("".join(f"    {line}\n" for line in dump(plan).splitlines()), end="")

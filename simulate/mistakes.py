@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from kube.objects import Json
 from simulate.plan import Edit, InvalidPlan, Plan, World
-from simulate.state import PARTS
+from simulate.worlds import replicas_of
 
 MISSING = "v0.0.0-missing"
 """A version that no registry has."""
@@ -18,6 +18,8 @@ NO_IMAGE = World(at=0.0, verb="image_missing", arguments={"image": f"*:{MISSING}
 """What a plan with that mistake must be given."""
 
 FAMILY = "mistake"
+
+_CLUSTER = "small"
 
 _NOWHERE = {"matchExpressions": [{"key": "no-such-label", "operator": "Exists"}]}
 _NO_SECRET = {"name": "PASSWORD", "valueFrom": {"secretKeyRef": {"name": "no-such-secret", "key": "password"}}}
@@ -40,11 +42,11 @@ class Mistake:
     right: Json
     whole: bool = False
 
-    def edits(self, part: str, at: float, right_at: float) -> tuple[Edit, Edit]:
+    def edits(self, component: str, at: float, right_at: float) -> tuple[Edit, Edit]:
         """Making it and putting it right."""
         if self.whole:
             return Edit(at=at, spec=self.wrong), Edit(at=right_at, spec=self.right)
-        return Edit(at=at, spec={part: self.wrong}), Edit(at=right_at, spec={part: self.right})
+        return Edit(at=at, spec={component: self.wrong}), Edit(at=right_at, spec={component: self.right})
 
 
 def _affinity(terms: Json) -> Json:
@@ -66,17 +68,17 @@ MISTAKES: Mapping[str, Mistake] = {
 def mistake(rest: str) -> Plan:
     """The plan called `mistake/<rest>`. Raises InvalidPlan."""
     what, _, situation = rest.partition("@")
-    part, _, kind = what.partition("-")
-    if part not in PARTS or kind not in MISTAKES or situation not in ("", _ROLLING):
+    component, _, kind = what.partition("-")
+    if component not in replicas_of(_CLUSTER) or kind not in MISTAKES or situation not in ("", _ROLLING):
         raise InvalidPlan(
-            f"{rest!r} is no `PART-KIND` or `PART-KIND@{_ROLLING}` with kind one of {', '.join(MISTAKES)}"
+            f"{rest!r} is no `COMPONENT-KIND` or `COMPONENT-KIND@{_ROLLING}` with kind one of {', '.join(MISTAKES)}"
         )
     at = _HALFWAY if situation else 1.0
-    roll = (Edit(at=1.0, spec={part: {"annotations": {"roll": "1"}}}),) if situation else ()
+    roll = (Edit(at=1.0, spec={component: {"annotations": {"roll": "1"}}}),) if situation else ()
     return Plan(
         name=f"{FAMILY}/{rest}",
         budget=at + _UNNOTICED + _HEALED,
-        edits=(*roll, *MISTAKES[kind].edits(part, at, at + _UNNOTICED)),
+        edits=(*roll, *MISTAKES[kind].edits(component, at, at + _UNNOTICED)),
         given=(NO_IMAGE,),
         reference=False,
     )
@@ -84,7 +86,7 @@ def mistake(rest: str) -> Plan:
 
 def mistakes() -> Iterator[Plan]:
     """All of them."""
-    for part in PARTS:
+    for component in replicas_of(_CLUSTER):
         for kind in MISTAKES:
-            yield mistake(f"{part}-{kind}")
-            yield mistake(f"{part}-{kind}@{_ROLLING}")
+            yield mistake(f"{component}-{kind}")
+            yield mistake(f"{component}-{kind}@{_ROLLING}")

@@ -1,7 +1,7 @@
 """One process of the operator without its threads: production wiring, driven by whoever moves the clock.
 
 What is real: the controllers with all their stages, the queues with their back-off, the event handlers, the recorder,
-the deps, throttling and retries of requests. What stands in is the informers (`caches`) and the thread of each loop.
+the clients, throttling and retries of requests. What stands in is the informers (`caches`) and the thread of each loop.
 """
 
 import threading
@@ -27,8 +27,8 @@ from ports.fencing import OpenFence
 from ports.randomness import SeededRandomness
 from ports.stopping import Stop
 from ports.transport import ByteStream, Request, Response, Transport
+from sandbox.actor_system import NeverSettles
 from sandbox.apiserver import ApiServer
-from sandbox.stage import Restless
 from sandbox.world import World
 from simulate.caches import Cache, Caches
 from workqueue.timers import Timers
@@ -40,17 +40,17 @@ RESYNC = 30.0
 """Seconds between two resyncs."""
 
 SETTINGS = Settings(discovery_image="tidb-operator-py:test")
-"""What it was told at its start, unless a plan or a test wants otherwise."""
+"""The settings it starts with, unless a plan or a test wants otherwise."""
 
 CLUSTER_SCOPED = (PERSISTENT_VOLUMES, NODES, STORAGE_CLASSES)
 
 _SYNCS_AT_ONCE = 100
 
-Wire = Callable[[Transport], Transport]
+Wrap = Callable[[Transport], Transport]
 """Puts something between the operator and the outside."""
 
 
-class Listening:
+class RecordingTransport:
     """A transport that notes what passes through it."""
 
     def __init__(self, transport: Transport) -> None:
@@ -71,7 +71,7 @@ class Listening:
         return [request for request in self.requests if request.method != "GET"]
 
 
-class _Waiting:
+class _WorldClock:
     """A clock on which whoever waits lets the others go on."""
 
     def __init__(self, clock: Clock, wait: Callable[[float], object]) -> None:
@@ -133,8 +133,8 @@ class Operator:
         clock: FakeClock,
         seed: int,
         *,
-        kubernetes: Wire = _directly,
-        dataplane: Wire = _directly,
+        kubernetes: Wrap = _directly,
+        dataplane: Wrap = _directly,
         watched: Callable[[Sync], Sync] = _as_it_is,
         wait: Callable[[float], object] | None = None,
         at: int | None = None,
@@ -150,8 +150,8 @@ class Operator:
         makes other controllers than those of the operator.
         """
         self._world = world
-        self.clock = _Waiting(clock, wait or world.advance)
-        self.dataplane = Listening(dataplane(world.data_plane_transport()))
+        self.clock = _WorldClock(clock, wait or world.advance)
+        self.dataplane = RecordingTransport(dataplane(world.data_plane_transport()))
         client, of_events = (self._connect(kubernetes(world.transport(USER))) for _ in range(2))
         self.recorder = EventRecorder(of_events, self.clock, SeededRandomness(seed))
         self.registry = CollectorRegistry()
@@ -176,12 +176,12 @@ class Operator:
         self.timers.call_at(clock.now() + RESYNC, self._resync)
 
     def work(self) -> None:
-        """Do all that is due at this instant. Raises Restless when that has no end."""
+        """Do all that is due at this instant. Raises NeverSettles when that has no end."""
         for _ in range(_SYNCS_AT_ONCE):
             self._world.settle()
             if not self.step():
                 return
-        raise Restless(f"still syncing after {_SYNCS_AT_ONCE} syncs at {self.clock.now()} s")
+        raise NeverSettles(f"still syncing after {_SYNCS_AT_ONCE} syncs at {self.clock.now()} s")
 
     def step(self) -> bool:
         """Look, and sync one key if one is ready; return whether one was."""

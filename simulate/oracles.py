@@ -1,7 +1,7 @@
 """What is judged by comparison with other runs (reliability.md 3).
 
-With runs of the same plan without faults: O1, which with crashes stands for I31 too, and O2. With runs that went there
-on a straight way, where the plan's did not: O6, which stands for I32.
+With runs of the same plan without faults: O1, which with crashes stands for I31 too, and O2. With runs that went to the
+same spec directly, where the plan made detours: O6, which stands for I32.
 """
 
 import re
@@ -23,7 +23,7 @@ _LEFT_BEHIND = frozenset({"replicas", "storage", "storageVolumes"})
 """What is taken back in part: volumes stay when pods go, and never get smaller."""
 
 _HISTORY = re.compile(r"\.deployment\.kubernetes\.io/revision$|^configmaps/basic-[a-z]+-\d+\.")
-"""What tells of the way only: how often something was rolled, and texts that pods were started with once."""
+"""What depends on the way only: how often something was rolled, and texts that pods were started with once."""
 
 _MAKES_OR_ENDS = re.compile(r"(POST|DELETE) [a-z]+[.a-z0-9]* |DELETE .*/pd/api/v1/(store|members)/")
 """Creations and deletions of objects, of stores and of members; what else is posted to a component is idempotent."""
@@ -47,8 +47,8 @@ def reference(runs: Sequence[Outcome]) -> Reference:
     return Reference(first.end, frozenset(masked), summary)
 
 
-def straight(plan: Plan) -> Plan | None:
-    """The plan of a cluster that goes directly where another goes with mistakes; None when that makes none (O6)."""
+def direct_plan(plan: Plan) -> Plan | None:
+    """The plan that goes directly to the spec where another ends after detours; None when it makes none (O6)."""
     if plan.ends != "Done" or not (plan.reference or not plan.faults) or any(edit.does_more for edit in plan.edits):
         return None
     first = last = CLUSTERS[plan.cluster]()["spec"]
@@ -60,12 +60,12 @@ def straight(plan: Plan) -> Plan | None:
     if any(_LEFT_BEHIND.intersection(path) for path in touched) or touched == set(leaves(net)):
         return None
     edits = (Edit(at=1.0, spec=net),) if net else ()
-    return replace(plan, name=f"{plan.name} (straight)", seed=1, edits=edits, faults=())
+    return replace(plan, name=f"{plan.name} (direct)", seed=1, edits=edits, faults=())
 
 
 def compare(outcome: Outcome, known: Reference) -> Iterator[Violation]:
     """What the end has that the reference has not (O1), and what was created and deleted more often (O2)."""
-    yield from _told(outcome, "O1", differing(outcome.end, known.end) - known.masked, known)
+    yield from _violations(outcome, "O1", differing(outcome.end, known.end) - known.masked, known)
     for key, count in sorted(outcome.summary.items()):
         usual = known.summary.get(key, 0)
         if usual and key.startswith("DELETE pods "):
@@ -78,13 +78,13 @@ def compare(outcome: Outcome, known: Reference) -> Iterator[Violation]:
             yield Violation("O2", outcome.plan.budget, f"{key}: {count} times instead of {usual}")
 
 
-def compare_ways(outcome: Outcome, known: Reference) -> Iterator[Violation]:
+def compare_with_direct(outcome: Outcome, known: Reference) -> Iterator[Violation]:
     """What the end has that it would not have, had the plan gone there directly, and the other way round (O6, I32)."""
     paths = differing(outcome.end, known.end) - known.masked
-    yield from _told(outcome, "O6", {path for path in paths if not _HISTORY.search(path)}, known)
+    yield from _violations(outcome, "O6", {path for path in paths if not _HISTORY.search(path)}, known)
 
 
-def _told(outcome: Outcome, rule: str, paths: Collection[str], known: Reference) -> Iterator[Violation]:
+def _violations(outcome: Outcome, rule: str, paths: Collection[str], known: Reference) -> Iterator[Violation]:
     at = outcome.plan.budget
     for path in sorted(paths)[:_SHOWN]:
         yield Violation(rule, at, f"{path} is {outcome.end.get(path)!r} and not {known.end.get(path)!r}")

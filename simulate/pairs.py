@@ -6,28 +6,34 @@
 from collections.abc import Callable, Iterator, Mapping
 from itertools import combinations, permutations
 
+from apis.components import component_type
 from kube.objects import Json
 from simulate.plan import Edit, InvalidPlan, Plan
-from simulate.state import PARTS
-from simulate.worlds import ROOMY, storage_volume
+from simulate.worlds import replicas_of, storage_volume
 
 FAMILY = "pair"
+
+_CLUSTER = "roomy"
 
 _BUDGET = 420.0
 
 _OPERATIONS: Mapping[str, Callable[[str], Json]] = {
-    "scale-out": lambda part: {"replicas": ROOMY[part] + 1},
-    "scale-in": lambda part: {"replicas": ROOMY[part] - 1},
+    "scale-out": lambda component: {"replicas": replicas_of(_CLUSTER)[component] + 1},
+    "scale-in": lambda component: {"replicas": replicas_of(_CLUSTER)[component] - 1},
     "upgrade": lambda _: {"version": "v8.5.3"},
     "config": lambda _: {"config": {"log": {"level": "warn"}}},
     "label": lambda _: {"labels": {"team": "a"}},
-    "resize": lambda part: (
-        {"storageVolumes": [storage_volume("2Gi")]} if part == "tidb" else {"requests": {"storage": "2Gi"}}
+    "resize": lambda component: (
+        {"requests": {"storage": "2Gi"}}
+        if component_type(component).data_volume
+        else {"storageVolumes": [storage_volume("2Gi")]}
     ),
 }
 
 CHANGES: Mapping[str, Json] = {
-    f"{part}-{name}": {part: change(part)} for part in PARTS for name, change in _OPERATIONS.items()
+    f"{component}-{name}": {component: change(component)}
+    for component in replicas_of(_CLUSTER)
+    for name, change in _OPERATIONS.items()
 }
 """Every operation on every component, as what is merged into the spec."""
 
@@ -41,7 +47,7 @@ def pair(rest: str) -> Plan:
     edits = [Edit(at=1.0, spec=CHANGES[first])]
     if then:
         edits.append(_after(int(writes), CHANGES[second]))
-    return Plan(name=f"{FAMILY}/{rest}", cluster="roomy", budget=_BUDGET, edits=tuple(edits), reference=False)
+    return Plan(name=f"{FAMILY}/{rest}", cluster=_CLUSTER, budget=_BUDGET, edits=tuple(edits), reference=False)
 
 
 def pairs(writes: Callable[[Plan], int]) -> Iterator[Plan]:

@@ -154,7 +154,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """See the module. `given` is what breaks in the reference run, too: it is what the plan is about.
 
     `reference`: whether the end must equal that of the same plan without faults (O1, O2). `ends`: the reason of the
-    Progressing condition in which the cluster is at rest; another than Done tells what a human must do.
+    Progressing condition in which the cluster is at rest; another than Done says what a human must do.
     `interleaved`: whether the loops of an operator take turns at every port call; those of two operators always do.
     """
 

@@ -10,7 +10,8 @@ class QuietTime:
 
     def __init__(self, faults: Iterable[plan.Fault] = ()) -> None:
         self._at_write: dict[int, list[plan.Fault]] = {}
-        self._spells: list[tuple[float, float]] = []
+        self._broken: list[tuple[float, float]] = []
+        """When something is broken, from and to."""
         for fault in faults:
             if fault.write is None:
                 self._begin(fault, fault.at or 0.0)
@@ -24,9 +25,9 @@ class QuietTime:
 
     def since(self, at: float) -> float | None:
         """Since when nothing is broken; None while something is."""
-        end = max((end for begin, end in self._spells if begin <= at), default=0.0)
+        end = max((end for begin, end in self._broken if begin <= at), default=0.0)
         return end if end <= at else None
 
     def _begin(self, fault: plan.Fault, at: float) -> None:
         # what is never taken back is how the world is
-        self._spells.append((at, at + float(getattr(fault, "seconds", 0.0))))
+        self._broken.append((at, at + float(getattr(fault, "seconds", 0.0))))

@@ -35,7 +35,7 @@ class RequestFaults:
         """Those that hold now."""
 
     def of(self, number: int, call: Call) -> RequestFault | None:
-        """What strikes a request; `number` is that of a write, 0 for anything else."""
+        """The fault that hits a request; `number` is that of a write, 0 for anything else."""
         if number and (numbered := self._by_number.get(number)):
             return numbered[0]
         for trouble in self.troubles:

@@ -1,4 +1,4 @@
-"""What a server in trouble may expect of an operator: it obeys Retry-After, and tries no key without pause (R13)."""
+"""What a server in trouble may expect of its clients: they obey Retry-After and back off between retries (R13)."""
 
 from collections import deque
 from collections.abc import Callable
@@ -7,18 +7,18 @@ from ports.clock import Clock
 from ports.transport import Response
 from simulate.calls import Call, Port
 
-_PATIENT = 10
+_FAILURES = 10
 """Failures in a row after which a key may be tried once in a second, and as many tries as may come together."""
 
 _Sent = tuple[str, str, str, bytes | None]
 
 
 class RequestRules:
-    """Those of all operators of a run. `blame` takes what is wrong."""
+    """The rules for all operators of a run. `report` takes violations."""
 
-    def __init__(self, clock: Clock, blame: Callable[[str], None]) -> None:
+    def __init__(self, clock: Clock, report: Callable[[str], None]) -> None:
         self._clock = clock
-        self._blame = blame
+        self._report = report
         self._not_before: dict[_Sent, float] = {}
         self._failed_at: dict[tuple[str, str], deque[float]] = {}
 
@@ -31,7 +31,7 @@ class RequestRules:
         """A request is about to be sent."""
         early = self._not_before.pop(_sent(call), 0.0) - self._clock.now()
         if early > 0:
-            self._blame(f"{call} is sent again {early:.3f} s before Retry-After has passed")
+            self._report(f"{call} is sent again {early:.3f} s before Retry-After has passed")
 
     def answered(self, call: Call, answer: Response) -> None:
         """It was answered."""
@@ -40,14 +40,14 @@ class RequestRules:
             self._not_before[_sent(call)] = self._clock.now() + float(seconds)
 
     def synced(self, actor: str, key: str, failed: bool) -> None:
-        """A sync has ended that asked or told something."""
+        """A sync has ended that sent a request."""
         if not failed:
             self._failed_at.pop((actor, key), None)
             return
-        now, tries = self._clock.now(), self._failed_at.setdefault((actor, key), deque(maxlen=2 * _PATIENT))
+        now, tries = self._clock.now(), self._failed_at.setdefault((actor, key), deque(maxlen=2 * _FAILURES))
         tries.append(now)
-        if len(tries) == 2 * _PATIENT and now - tries[-_PATIENT] < _PATIENT - 1:
-            self._blame(f"{key} is tried {_PATIENT} times in {now - tries[-_PATIENT]:.3f} s, and fails each time")
+        if len(tries) == 2 * _FAILURES and now - tries[-_FAILURES] < _FAILURES - 1:
+            self._report(f"{key} is tried {_FAILURES} times in {now - tries[-_FAILURES]:.3f} s, and fails each time")
 
 
 def _sent(call: Call) -> _Sent:

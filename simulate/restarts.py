@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from kube.objects import Json
+from simulate.components import managed_components
 from simulate.plan import Plan
-from simulate.state import PARTS, State, is_outdated, replicas
+from simulate.state import State, is_outdated, replicas
 from simulate.worlds import NAME
 
 
@@ -33,9 +34,9 @@ class Restarts:
 
     def needless(self, state: State) -> Iterator[str]:
         """Pods that have come since the last look, and are what those before them were to stay."""
-        for part in PARTS:
-            pods, live = state.pods(part), state.stateful_set(part)
-            self._forget(part, {*pods, *range(replicas(live) if live else 0)})
+        for component in managed_components():
+            pods, live = state.pods(component), state.stateful_set(component)
+            self._forget(component, {*pods, *range(replicas(live) if live else 0)})
             for pod in pods.values():
                 name, now = pod["metadata"]["name"], _life(live, pod)
                 before = self._known.get(name)
@@ -45,9 +46,9 @@ class Restarts:
                     yield f"{name} was made anew although it had revision {now.revision}"
                 self._known[name] = now
 
-    def _forget(self, part: str, wanted: set[int]) -> None:
+    def _forget(self, component: str, wanted: set[int]) -> None:
         """Who was scaled in, or suspended, may come back."""
-        prefix = f"{NAME}-{part}-"
+        prefix = f"{NAME}-{component}-"
         gone = [pod for pod in self._known if pod.startswith(prefix) and int(pod.removeprefix(prefix)) not in wanted]
         for pod in gone:
             del self._known[pod]

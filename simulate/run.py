@@ -6,8 +6,9 @@ from collections import Counter
 import msgspec
 
 from kube.resources import TIDB_CLUSTERS
-from sandbox.stage import Restless
+from sandbox.actor_system import NeverSettles
 from simulate.calls import Call
+from simulate.components import managed_components
 from simulate.end_state import Leaves, end_state
 from simulate.engine import Engine
 from simulate.judge import Invariants, Violation
@@ -15,7 +16,6 @@ from simulate.operator import RESYNC
 from simulate.operator import SETTINGS as DEFAULTS
 from simulate.plan import Plan
 from simulate.restarts import are_judged
-from simulate.state import PARTS
 from simulate.trace import Show
 from simulate.worlds import CLUSTERS, SETTINGS
 
@@ -26,8 +26,8 @@ _UNTIL_READY = 120.0
 _SETTLED = 45.0
 """Seconds a fresh world goes on after it became Ready, until nothing is left to do."""
 
-_READS_OF_A_ROUND = 6
-"""What an idle round asks PD, as recorded; of each TiDB server it asks one thing (O9)."""
+_READS_OF_A_RECONCILE = 6
+"""What an idle reconcile asks PD, as recorded; of each TiDB server it asks one thing (O9)."""
 _READS_AT_MOST = 5
 """What it may ask beside one thing of each member (I40)."""
 _MARGIN = 1.1
@@ -81,12 +81,12 @@ def run(engine: Engine, plan: Plan, *, always: bool = False) -> Outcome:
     try:
         engine.run(plan.budget)
         if not _at_rest(engine, plan):
-            judge.blame("O10", f"not at rest after {plan.budget} s: {engine.condition('Progressing')}")
+            judge.report("O10", f"not at rest after {plan.budget} s: {engine.condition('Progressing')}")
         else:
             rested_at = engine.elapsed
         reads_per_hour = _resync(engine, judge, plan)
-    except Restless as error:
-        judge.blame("O7", f"no rest: {error}")
+    except NeverSettles as error:
+        judge.report("O7", f"no rest: {error}")
     finally:
         engine.end()
     engine.trace.mix(engine.world.server.storage.version)
@@ -114,19 +114,19 @@ def _resync(engine: Engine, judge: Invariants, plan: Plan) -> float:
     for _ in range(_RESYNCS):
         before = engine.reads
         engine.run(RESYNC)
-        most = _READS_AT_MOST + sum(len(judge.state.pods(part)) for part in PARTS)
+        most = _READS_AT_MOST + sum(len(judge.state.pods(component)) for component in managed_components())
         if plan.ends == "Done" and engine.reads - before > most:
-            judge.blame("I40", f"{engine.reads - before} live reads in an idle round, {most} are allowed")
+            judge.report("I40", f"{engine.reads - before} live reads in an idle resync, {most} are allowed")
     for each in engine.calls[written:]:
-        judge.blame("O3", f"{each} in a round that had nothing to do (stage {each.stage or '-'})")
-    read, budget = engine.reads - read, _RESYNCS * (_READS_OF_A_ROUND + len(judge.state.pods("tidb")))
+        judge.report("O3", f"{each} in a resync that had nothing to do (stage {each.stage or '-'})")
+    read, budget = engine.reads - read, _RESYNCS * (_READS_OF_A_RECONCILE + len(judge.state.pods("tidb")))
     if plan.ends == "Done" and read > budget * _MARGIN:
-        judge.blame("O9", f"{read} live reads in {_RESYNCS} idle rounds, the budget is {budget}")
+        judge.report("O9", f"{read} live reads in {_RESYNCS} idle resyncs, the budget is {budget}")
     return read * 3600 / (_RESYNCS * RESYNC)
 
 
 def _summed(call: Call) -> str:
-    """What O2 counts: the status of the cluster is left out, since it tells of times."""
+    """What O2 counts: the status of the cluster is left out, since it holds times."""
     if call.target.resource == str(TIDB_CLUSTERS):
         return "status"
     return _ID.sub("<id>", str(call))

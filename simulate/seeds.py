@@ -7,7 +7,7 @@ from simulate import plan as plans
 from simulate.draws import between, pick
 from simulate.mistakes import NO_IMAGE
 from simulate.plan import Edit, Plan
-from simulate.stories import some_pod, story
+from simulate.random_edits import random_edits, random_pod
 from simulate.worlds import NAME, NAMESPACE
 
 _CLUSTER = f"{NAMESPACE}/{NAME}"
@@ -28,7 +28,7 @@ def random_plan(seed: int) -> Plan:
     """The plan of a seed."""
     draw = SeededRandomness(f"plan {seed}")
     cluster = pick(draw, _CLUSTERS)
-    edits = [edit for _ in range(draw.integer(1, 3)) for edit in story(draw, _time(draw))]
+    edits = [edit for _ in range(draw.integer(1, 3)) for edit in random_edits(draw, _time(draw))]
     longest = _LONGEST.get(cluster, 60.0)
     faults = [pick(draw, _FAULTS)(draw, _time(draw), between(draw, 1.0, longest)) for _ in range(draw.integer(0, 4))]
     return Plan(
@@ -53,7 +53,7 @@ def _time(draw: Randomness) -> float:
 
 
 def _pod(draw: Randomness) -> str:
-    return f"{NAMESPACE}/{some_pod(draw)}"
+    return f"{NAMESPACE}/{random_pod(draw)}"
 
 
 def _world(verb: str, at: float, seconds: float, /, **arguments: object) -> plans.Fault:
@@ -76,7 +76,7 @@ def _of_a_node(verb: str) -> _Make:
 def _foreign(draw: Randomness, at: float, _: float) -> plans.Fault:
     """Another controller's mark on something of ours (FP11)."""
     kind, name = pick(
-        draw, (("pods", some_pod(draw)), ("statefulsets.apps", f"{NAME}-tikv"), ("services", f"{NAME}-pd"))
+        draw, (("pods", random_pod(draw)), ("statefulsets.apps", f"{NAME}-tikv"), ("services", f"{NAME}-pd"))
     )
     meta = {"labels": {"example.com/mark": "a"}, "annotations": {"example.com/mark": f"{at}"}}
     return plans.Foreign(at=at, target=f"{kind}/{name}", patch={"metadata": meta})

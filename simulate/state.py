@@ -10,13 +10,11 @@ from sandbox.dataplane.pd.process import PdData
 from sandbox.dataplane.pd.stores import NodeState, Store
 from sandbox.dataplane.tikv import TikvData
 from sandbox.world import World
+from simulate.components import managed_components
 from simulate.worlds import NAME, NAMESPACE
 
 NEVER = 10_000
 """A partition above all ordinals."""
-
-PARTS = ("pd", "tikv", "tidb")
-"""The components that are judged, in the order of their dependence."""
 
 _UPGRADING = b"/tidb/server/global_state"
 """The key under which TiDB remembers that DDL is paused."""
@@ -41,11 +39,11 @@ class State:
     def watch(self) -> None:
         """Note which pods are Ready now, and which PD members there are."""
         self._watch_members()
-        for part in PARTS:
-            pods = self.pods(part)
-            live = self.stateful_set(part)
+        for component in managed_components():
+            pods = self.pods(component)
+            live = self.stateful_set(component)
             for ordinal in {*pods, *range(replicas(live) if live else 0)}:
-                name = f"{NAME}-{part}-{ordinal}"
+                name = f"{NAME}-{component}-{ordinal}"
                 if ordinal in pods and is_ready(pods[ordinal]):
                     self.unready.pop(name, None)
                 else:
@@ -109,24 +107,24 @@ class State:
         """The TidbCluster."""
         return self.get(TIDB_CLUSTERS, NAME)
 
-    def stateful_set(self, part: str) -> Json | None:
+    def stateful_set(self, component: str) -> Json | None:
         """That of a component."""
-        return self.get(STATEFUL_SETS, f"{NAME}-{part}")
+        return self.get(STATEFUL_SETS, f"{NAME}-{component}")
 
-    def pods(self, part: str) -> dict[int, Json]:
+    def pods(self, component: str) -> dict[int, Json]:
         """The pods of a component by ordinal."""
         version = self._world.server.storage.version
         if version != self._pods_at:
-            self._pods, self._pods_at = self._pods_by_part(), version
-        return self._pods[part]
+            self._pods, self._pods_at = self._pods_by_component(), version
+        return self._pods[component]
 
-    def _pods_by_part(self) -> dict[str, dict[int, Json]]:
-        found: dict[str, dict[int, Json]] = {part: {} for part in PARTS}
+    def _pods_by_component(self) -> dict[str, dict[int, Json]]:
+        found: dict[str, dict[int, Json]] = {component: {} for component in managed_components()}
         for pod in self.all(PODS):
             name, _, ordinal = pod["metadata"]["name"].rpartition("-")
-            part = name.removeprefix(f"{NAME}-")
-            if part in found and ordinal.isdigit():
-                found[part][int(ordinal)] = pod
+            component = name.removeprefix(f"{NAME}-")
+            if component in found and ordinal.isdigit():
+                found[component][int(ordinal)] = pod
         return found
 
     def claims(self) -> list[Json]:

@@ -1,4 +1,4 @@
-"""What happened in a run, in order: for the hash that tells two runs apart, and for people.
+"""What happened in a run, in order: for the hash by which runs are compared, and for people.
 
 A line of a readable trace says when, who, in which sync and stage, what was asked, and what came of it.
 """

@@ -12,7 +12,7 @@ def _change(at: float = 1.0, /, **spec: Any) -> Edit:
     return Edit(at=at, spec=spec)
 
 
-def _tell(pod: str, command: str, value: str) -> Edit:
+def _annotate(pod: str, command: str, value: str) -> Edit:
     return Edit(at=1.0, target=f"pods/{NAME}-{pod}", annotations={command: value})
 
 
@@ -73,18 +73,18 @@ _PLANS = (
         budget=300.0,
         edits=(_change(tikv={"replicas": 3, "scalePolicy": {"scaleInParallelism": 2}}),),
     ),
-    Plan(name="pd-replace-volume", budget=300.0, edits=(_tell("pd-1", pod_commands.REPLACE_VOLUME, "true"),)),
+    Plan(name="pd-replace-volume", budget=300.0, edits=(_annotate("pd-1", pod_commands.REPLACE_VOLUME, "true"),)),
     Plan(
         name="tikv-replace-volume",
         cluster="wide",
         budget=300.0,
-        edits=(_tell("tikv-1", pod_commands.REPLACE_VOLUME, "true"),),
+        edits=(_annotate("tikv-1", pod_commands.REPLACE_VOLUME, "true"),),
     ),
-    Plan(name="evict-leader", budget=300.0, edits=(_tell("tikv-1", pod_commands.EVICT_LEADER, "delete-pod"),)),
+    Plan(name="evict-leader", budget=300.0, edits=(_annotate("tikv-1", pod_commands.EVICT_LEADER, "delete-pod"),)),
     Plan(
         name="pd-transfer-leader",
         budget=300.0,
-        edits=tuple(_tell(f"pd-{ordinal}", pod_commands.PD_TRANSFER_LEADER, "delete-pod") for ordinal in range(3)),
+        edits=tuple(_annotate(f"pd-{ordinal}", pod_commands.PD_TRANSFER_LEADER, "delete-pod") for ordinal in range(3)),
     ),
     Plan(
         name="tikv-other-volumes",

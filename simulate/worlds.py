@@ -2,6 +2,10 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import cache
+
+import msgspec
+import yaml
 
 from apis.crd import TIDB_CLUSTER, definition
 from discovery.app import make_handler
@@ -10,28 +14,36 @@ from member.context import FailoverSettings, Settings
 from ports.clock import FakeClock
 from ports.randomness import SeededRandomness
 from sandbox.world import World
+from simulate.components import managed_components
 
 NAMESPACE = "default"
 NAME = "basic"
 
 
-def _cluster(pd: int, tikv: int, tidb: int) -> Json:
-    storage = {"requests": {"storage": "1Gi"}}
-    return {
-        "apiVersion": "pingcap.com/v1alpha1",
-        "kind": "TidbCluster",
-        "metadata": {"name": NAME},
-        "spec": {
-            "version": "v8.5.2",
-            "timezone": "UTC",
-            "configUpdateStrategy": "RollingUpdate",
-            "pvReclaimPolicy": "Retain",
-            "discovery": {},
-            "pd": {"baseImage": "pingcap/pd", "replicas": pd, "config": {}, **storage},
-            "tikv": {"baseImage": "pingcap/tikv", "replicas": tikv, "config": {}, **storage},
-            "tidb": {"baseImage": "pingcap/tidb", "replicas": tidb, "config": {}, "service": {"type": "ClusterIP"}},
-        },
-    }
+_SMALL = msgspec.json.encode(
+    yaml.safe_load("""
+apiVersion: pingcap.com/v1alpha1
+kind: TidbCluster
+metadata: {name: basic}
+spec:
+  version: v8.5.2
+  timezone: UTC
+  configUpdateStrategy: RollingUpdate
+  pvReclaimPolicy: Retain
+  discovery: {}
+  pd: {baseImage: pingcap/pd, replicas: 3, config: {}, requests: {storage: 1Gi}}
+  tikv: {baseImage: pingcap/tikv, replicas: 3, config: {}, requests: {storage: 1Gi}}
+  tidb: {baseImage: pingcap/tidb, replicas: 2, config: {}, service: {type: ClusterIP}}
+""")
+)
+
+
+def _cluster(**replicas: int) -> Json:
+    """A cluster of 3/3/2, or of other numbers of some of its components."""
+    cluster: Json = msgspec.json.decode(_SMALL)
+    for component, count in replicas.items():
+        cluster["spec"][component]["replicas"] = count
+    return cluster
 
 
 def storage_volume(size: str) -> Json:
@@ -39,20 +51,16 @@ def storage_volume(size: str) -> Json:
     return {"name": "logs", "storageSize": size, "mountPath": "/var/log/tidb"}
 
 
-ROOMY: Mapping[str, int] = {"pd": 4, "tikv": 4, "tidb": 3}
-"""The replicas of the cluster of that name."""
-
-
 def _roomy() -> Json:
     """Every component can get larger and smaller, and has a volume."""
-    cluster = _cluster(**ROOMY)
+    cluster = _cluster(pd=4, tikv=4, tidb=3)
     cluster["spec"]["tidb"]["storageVolumes"] = [storage_volume("1Gi")]
     return cluster
 
 
 def _brittle() -> Json:
     """3/3/2 whose stores are Down after a minute, and whose lost members come back when they are well again."""
-    cluster = _cluster(3, 3, 2)
+    cluster = _cluster()
     cluster["spec"]["pd"]["config"] = {"schedule": {"max-store-down-time": "1m"}}
     cluster["spec"]["tikv"]["recoverFailover"] = True
     return cluster
@@ -66,17 +74,25 @@ def _guarded() -> Json:
 
 
 CLUSTERS: Mapping[str, Callable[[], Json]] = {
-    "tiny": lambda: _cluster(1, 1, 1),
-    "small": lambda: _cluster(3, 3, 2),
-    "wide": lambda: _cluster(3, 5, 2),
-    "big": lambda: _cluster(5, 3, 4),
+    "tiny": lambda: _cluster(pd=1, tikv=1, tidb=1),
+    "small": _cluster,
+    "wide": lambda: _cluster(tikv=5),
+    "big": lambda: _cluster(pd=5, tidb=4),
     "roomy": _roomy,
     "brittle": _brittle,
     "guarded": _guarded,
-    "lone": lambda: _cluster(1, 3, 2),
+    "lone": lambda: _cluster(pd=1),
 }
 """3/3/2 and the like; `wide` has stores to spare, `big` PD members and TiDBs, `roomy` one of each; `brittle` and
 `guarded` fail over within minutes; `lone` has a single PD."""
+
+
+@cache
+def replicas_of(cluster: str) -> Mapping[str, int]:
+    """The replicas of each component of a cluster, in the order of the table."""
+    spec = CLUSTERS[cluster]()["spec"]
+    return {each: spec[each]["replicas"] for each in managed_components() if each in spec}
+
 
 _BRITTLE = FailoverSettings(pd_period=60.0, tikv_period=60.0, tidb_period=60.0)
 
@@ -84,7 +100,7 @@ SETTINGS: Mapping[str, Settings] = {
     "brittle": Settings("tidb-operator-py:test", _BRITTLE),
     "guarded": Settings("tidb-operator-py:test", replace(_BRITTLE, detect_node_failure=True)),
 }
-"""What the operator was told at its start, where that is not the default."""
+"""The settings that the operator starts with, where these are not the default."""
 
 
 class Reseedable:

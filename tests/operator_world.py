@@ -19,11 +19,12 @@ from kube.resources import EVENTS, STATEFUL_SETS, TIDB_CLUSTERS, Resource
 from member.context import Settings
 from ports.clock import FakeClock
 from ports.randomness import SeededRandomness
+from sandbox.actor_system import NeverSettles
 from sandbox.apiserver import Faults
 from sandbox.apiserver.faults import no_faults
 from sandbox.dataplane.pd.stores import Store
+from sandbox.dataplane.server_program import ServerProgram
 from sandbox.kubelet.nodes import NodeSpec
-from sandbox.stage import Restless
 from sandbox.world import World
 from simulate.operator import CLUSTER_SCOPED, SETTINGS, Operator
 from simulate.operator import USER as OPERATOR
@@ -48,13 +49,15 @@ class OperatorWorld:
         settings: Settings = SETTINGS,
         permitted: Collection[Resource] = CLUSTER_SCOPED,
         crd: Json | None = None,
+        servers: Iterable[ServerProgram] = (),
     ) -> None:
-        """`crd`: another definition of TidbClusters."""
+        """`crd`: another definition of TidbClusters; `servers`: see `World`."""
         self.clock = clock or FakeClock()
         self.world = World(
             self.clock,
             SeededRandomness(seed),
             programs={"/usr/local/bin/tidb-discovery": make_handler},
+            servers=servers,
             crds=[crd or _definition(status_subresource)],
             nodes=nodes,
             faults=faults,
@@ -74,14 +77,14 @@ class OperatorWorld:
     # Time
 
     def run_until(self, condition: Callable[[], bool], within: float = 60.0) -> None:
-        """Let world and operator work until `condition` holds. Raises Restless after `within` seconds."""
+        """Let world and operator work until `condition` holds. Raises NeverSettles after `within` seconds."""
         end = self.clock.now() + within
         while True:
             self.operator.work()
             if condition():
                 return
             if self.clock.now() >= end:
-                raise Restless(f"the condition did not hold within {within} s; {self.progressing}")
+                raise NeverSettles(f"the condition did not hold within {within} s; {self.progressing}")
             self._advance(end)
 
     def run(self, seconds: float) -> None:

@@ -25,8 +25,8 @@ class Fault:
 
     SLOW adds `seconds`; ANSWER gives `status` and `body` without asking the process; TRUNCATE ends the body half-way;
     OLD repeats the first answer that the same GET got under the fault; LOSE_ANSWER breaks the connection after the
-    request was carried out. `every` strikes each n-th matching request only. A fault with a `method` or a `path`
-    strikes HTTP requests only, any other strikes every connection.
+    request was carried out. `every`: it applies to each n-th matching request only. A fault with a `method` or a
+    `path` applies to HTTP requests only, any other to every connection.
     """
 
     trouble: Trouble
@@ -40,7 +40,7 @@ class Fault:
     body: bytes = b""
     every: int = 1
 
-    def strikes_connection(self, origin: str, target: str, port: int) -> bool:
+    def matches_connection(self, origin: str, target: str, port: int) -> bool:
         """Whether it keeps two ends apart, whatever is asked."""
         return (
             self.trouble in (Trouble.REFUSE, Trouble.BLACK_HOLE)
@@ -48,8 +48,8 @@ class Fault:
             and self._between(origin, target, port)
         )
 
-    def strikes_request(self, origin: str, target: str, port: int, request: Request, path: str) -> bool:
-        """Whether it strikes a request."""
+    def matches_request(self, origin: str, target: str, port: int, request: Request, path: str) -> bool:
+        """Whether it applies to a request."""
         return (
             self._between(origin, target, port)
             and fnmatchcase(request.method, self.method)

@@ -80,7 +80,7 @@ class _Injected:
     """A fault and what it has seen: how many requests, and the answers that OLD repeats."""
 
     fault: Fault
-    struck: int = 0
+    matched: int = 0
     answers: dict[str, Response] = field(default_factory=dict)
 
 
@@ -187,7 +187,7 @@ class Network:
                 raise ConnectionRefused(request.method, request.url, f"no endpoint for {host}:{port}")
             running, port = found
             self._count(running.launch.cluster, request, parts.path)
-            injected = self._struck(origin, running, port, request, parts.path)
+            injected = self._matching(origin, running, port, request, parts.path)
             fault = injected.fault if injected is not None else None
             answer = self._answer(request, running, port, fault)
         if answer is None:
@@ -245,13 +245,13 @@ class Network:
         if not self._faults or str(origin) == running.pod:
             return None
         faults = (each.fault for each in self._faults)
-        return next((each for each in faults if each.strikes_connection(str(origin), running.pod, port)), None)
+        return next((each for each in faults if each.matches_connection(str(origin), running.pod, port)), None)
 
-    def _struck(self, origin: Origin, running: Running, port: int, request: Request, path: str) -> _Injected | None:
+    def _matching(self, origin: Origin, running: Running, port: int, request: Request, path: str) -> _Injected | None:
         for each in self._faults:
-            if each.fault.strikes_request(str(origin), running.pod, port, request, path):
-                each.struck += 1
-                if each.struck % each.fault.every == 0:
+            if each.fault.matches_request(str(origin), running.pod, port, request, path):
+                each.matched += 1
+                if each.matched % each.fault.every == 0:
                     return each
         return None
 

@@ -1,7 +1,7 @@
 """The data plane as an actor: which program a container's command is, and the round that advances all of them."""
 
 import threading
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from fnmatch import fnmatchcase
 
 import structlog
@@ -9,33 +9,28 @@ import structlog
 from ports.clock import Clock
 from ports.randomness import Randomness
 from ports.transport import Request, Response, Transport, TransportError
-from sandbox.bell import Bell
+from sandbox.dataplane.dependencies import Dependencies
 from sandbox.dataplane.network import Directory, Network, Origin, Running
 from sandbox.dataplane.pd.cluster import PdCluster
 from sandbox.dataplane.pd.process import PdProcess
-from sandbox.dataplane.pd.routes import answer
 from sandbox.dataplane.processes import Disk, Exit, Launch, Process
 from sandbox.dataplane.program import Factory, Program
-from sandbox.dataplane.startup import refusal
-from sandbox.dataplane.surroundings import Surroundings
-from sandbox.dataplane.tidb import TidbProcess
-from sandbox.dataplane.tikv import TikvProcess
+from sandbox.dataplane.server_program import ServerProgram
+from sandbox.dataplane.servers import by_command
 from sandbox.dataplane.transport import DataPlaneTransport
+from sandbox.notifier import Notifier
 from sandbox.timings import Timings
 
 _log = structlog.get_logger(__name__)
 
 CHANGED: Hashable = "data plane"
-"""The bell topic that rings when a process may have changed."""
+"""The topic of changes of processes."""
 
 ASKING: Hashable = "data plane questions"
-"""The bell topic that rings when a process has a question."""
+"""The topic of processes that have a question."""
 
 _SHELLS = ("/bin/sh", "/bin/bash", "sh", "bash")
 _COMMAND_NOT_FOUND = 127
-_SERVERS = {
-    f"{component}{kind}": component for component in ("pd", "tikv", "tidb") for kind in ("_start_script.sh", "-server")
-}
 
 Identity = Callable[[str, str], Transport]
 """The Kubernetes API as seen by a service account: namespace, name."""
@@ -53,21 +48,24 @@ class DataPlane:
         clock: Clock,
         randomness: Randomness,
         timings: Timings,
-        bell: Bell,
+        notifier: Notifier,
         directory: Directory,
         identity: Identity,
         programs: Mapping[str, Factory],
+        servers: Iterable[ServerProgram] = (),
         pause: Callable[[float], None],
     ) -> None:
+        """`programs` are started by the path of their file, `servers` beside those that the sandbox has."""
         self._clock = clock
-        self._bell = bell
+        self._notifier = notifier
         self._identity = identity
         self._programs = programs
+        self._servers = by_command(servers)
         self._lock = threading.RLock()
         self._processes: list[Running] = []
         self._disks: dict[str, Disk] = {}
         self.network = Network(directory, randomness, self._lock, pause=pause, touched=self.changed)
-        self._around = Surroundings(clock, randomness, timings, self.network)
+        self._deps = Dependencies(clock, randomness, timings, self.network)
 
     def disk(self, uid: str) -> Disk:
         """The volume of that identity, empty when it is new."""
@@ -153,14 +151,14 @@ class DataPlane:
 
     def changed(self) -> None:
         """Wake the data plane and who depends on it."""
-        self._bell.ring(CHANGED)
+        self._notifier.notify(CHANGED)
 
     def step(self) -> float | None:
         """Advance every process; return when to come again."""
         before = self._visible()
         due = self._advance()
         if self.questions():
-            self._bell.ring(ASKING)
+            self._notifier.notify(ASKING)
         with self._lock:
             for running in [each for each in self._processes if each.process.exit is not None]:
                 self.network.detach(running)
@@ -202,16 +200,14 @@ class DataPlane:
                 program = Program(launch, None)
                 program.exit = Exit(_COMMAND_NOT_FOUND, f"{launch.command[0]}: can't open {name!r}")
                 return program
-        component = _SERVERS.get(name.rpartition("/")[2])
-        if component is None:
+        server = self._servers.get(name.rpartition("/")[2])
+        if server is None:
             return self._make_program(launch, self._programs.get(name))
-        if refused := refusal(launch, component):
+        if refused := server.refusal(launch):
             program = Program(launch, None)
             program.exit = Exit(1, refused)
             return program
-        if component == "pd":
-            return PdProcess(launch, self._around, answer)
-        return TikvProcess(launch, self._around) if component == "tikv" else TidbProcess(launch, self._around)
+        return server.start(launch, self._deps)
 
     def _make_program(self, launch: Launch, factory: Factory | None) -> Process:
         if factory is None:

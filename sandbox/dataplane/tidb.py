@@ -5,10 +5,11 @@ from urllib.parse import urlsplit
 
 from ports.transport import Request, Response
 from sandbox.dataplane.addresses import peer_host
+from sandbox.dataplane.dependencies import Dependencies
 from sandbox.dataplane.pd.clients import find_pd
 from sandbox.dataplane.pd.cluster import PdCluster
 from sandbox.dataplane.processes import Answer, Exit, Launch, not_found, text
-from sandbox.dataplane.surroundings import Surroundings
+from sandbox.dataplane.server_program import ServerProgram
 
 SERVER_PORT = 4000
 STATUS_PORT = 10080
@@ -19,11 +20,11 @@ _UPGRADING = b"/tidb/server/global_state"
 class TidbProcess:
     """A tidb-server behind its start script."""
 
-    def __init__(self, launch: Launch, around: Surroundings) -> None:
+    def __init__(self, launch: Launch, deps: Dependencies) -> None:
         self._launch = launch
-        self._around = around
-        self._due = around.clock.now() + around.timings.tidb_start
-        self._started = around.clock.wall().timestamp()
+        self._deps = deps
+        self._due = deps.clock.now() + deps.timings.tidb_start
+        self._started = deps.clock.wall().timestamp()
         self._cluster: PdCluster | None = None
         self._lease = 0
         self._labels: dict[str, str] = {}
@@ -32,7 +33,7 @@ class TidbProcess:
 
     def step(self) -> float | None:
         """Start once PD and a majority of TiKV are there, keep the topology alive; return the next due time."""
-        now = self._around.clock.now()
+        now = self._deps.clock.now()
         if self.exit is not None:
             return None
         if self._stopping_at is not None and now >= self._stopping_at:
@@ -73,7 +74,7 @@ class TidbProcess:
 
     def stop(self) -> None:
         """SIGTERM."""
-        self._stopping_at = self._stopping_at or self._around.clock.now() + self._around.timings.graceful_stop
+        self._stopping_at = self._stopping_at or self._deps.clock.now() + self._deps.timings.graceful_stop
 
     def kill(self, code: int = 137) -> None:
         """End at once; the topology's ttl runs out, its info stays behind."""
@@ -89,9 +90,9 @@ class TidbProcess:
 
     def _serve(self, now: float) -> float:
         """Try to start; return the seconds until the next try or the first refresh."""
-        cluster = find_pd(self._launch, self._around)
+        cluster = find_pd(self._launch, self._deps)
         if cluster is None or not cluster.stores.majority_alive():
-            return self._around.timings.dependency_retry
+            return self._deps.timings.dependency_retry
         self._cluster = cluster
         cluster.stores.grow(now)
         info = {
@@ -107,12 +108,12 @@ class TidbProcess:
         return self._refresh(now)
 
     def _refresh(self, now: float) -> float:
-        cluster, timings = self._cluster, self._around.timings
+        cluster, timings = self._cluster, self._deps.timings
         if cluster is None or cluster.leader is None:
             return timings.dependency_retry
         if not cluster.etcd.keep_alive(self._lease, now):
             self._lease = cluster.etcd.grant(timings.topology_lease, now)
-        written = str(int(self._around.clock.wall().timestamp() * 1e9)).encode()
+        written = str(int(self._deps.clock.wall().timestamp() * 1e9)).encode()
         cluster.etcd.put(self._topology + b"/ttl", written, self._lease)
         return timings.topology_refresh
 
@@ -125,14 +126,14 @@ class TidbProcess:
         """The first server in the topology stands for the DDL owner."""
         if self._cluster is None:
             return False
-        alive = self._cluster.etcd.range(b"/topology/tidb/", b"/topology/tidb0", self._around.clock.now())
+        alive = self._cluster.etcd.range(b"/topology/tidb/", b"/topology/tidb0", self._deps.clock.now())
         first = next((key for key, _ in alive if key.endswith(b"/ttl")), b"")
         return first == self._topology + b"/ttl"
 
     def _upgrade(self, start: bool) -> Answer:
         if self._cluster is None:
             return Answer(text(500, ""))
-        now = self._around.clock.now()
+        now = self._deps.clock.now()
         upgrading = bool(self._cluster.etcd.range(_UPGRADING, b"", now))
         if upgrading == start:
             return _json(_DUPLICATED.format("upgrading" if start else "normal"))
@@ -145,3 +146,11 @@ class TidbProcess:
 
 def _json(body: object) -> Answer:
     return Answer(Response(200, {"content-type": "application/json"}, json.dumps(body).encode()))
+
+
+TIDB = ServerProgram(
+    name="tidb",
+    start=TidbProcess,
+    tables=("log", "security", "status", "performance", "tikv-client", "instance", "pessimistic-txn", "experimental"),
+    numbers=("port", "token-limit", "performance.max-procs", "status.status-port"),
+)

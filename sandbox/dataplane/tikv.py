@@ -4,11 +4,12 @@ from dataclasses import dataclass
 
 from ports.transport import Request, Response
 from sandbox.dataplane.addresses import peer_host
+from sandbox.dataplane.dependencies import Dependencies
 from sandbox.dataplane.pd.clients import find_pd
 from sandbox.dataplane.pd.cluster import PdCluster
 from sandbox.dataplane.pd.stores import NodeState, Store, StoreRefused
 from sandbox.dataplane.processes import Answer, Disk, Exit, Launch, not_found
-from sandbox.dataplane.surroundings import Surroundings
+from sandbox.dataplane.server_program import ServerProgram
 
 DATA = "/var/lib/tikv"
 SERVER_PORT = 20160
@@ -26,12 +27,12 @@ class TikvData:
 class TikvProcess:
     """A tikv-server behind its start script."""
 
-    def __init__(self, launch: Launch, around: Surroundings) -> None:
+    def __init__(self, launch: Launch, deps: Dependencies) -> None:
         self._launch = launch
-        self._around = around
+        self._deps = deps
         self._disk = launch.disks.get(DATA) or Disk("")
-        self._due = around.clock.now() + around.timings.tikv_start
-        self._started = around.clock.wall().timestamp()
+        self._due = deps.clock.now() + deps.timings.tikv_start
+        self._started = deps.clock.wall().timestamp()
         self._cluster: PdCluster | None = None
         self._stopping_at: float | None = None
         self.exit: Exit | None = None
@@ -43,7 +44,7 @@ class TikvProcess:
 
     def step(self) -> float | None:
         """Register, then report every heartbeat; return the next due time."""
-        now = self._around.clock.now()
+        now = self._deps.clock.now()
         if self.exit is not None:
             return None
         if self._stopping_at is not None and now >= self._stopping_at:
@@ -80,7 +81,7 @@ class TikvProcess:
 
     def stop(self) -> None:
         """SIGTERM."""
-        self._stopping_at = self._stopping_at or self._around.clock.now() + self._around.timings.graceful_stop
+        self._stopping_at = self._stopping_at or self._deps.clock.now() + self._deps.timings.graceful_stop
 
     def kill(self, code: int = 137) -> None:
         """End at once."""
@@ -88,8 +89,8 @@ class TikvProcess:
 
     def _register(self, now: float) -> float:
         """Find PD and put the store; return the seconds until the next try or the first heartbeat."""
-        timings = self._around.timings
-        cluster = find_pd(self._launch, self._around)
+        timings = self._deps.timings
+        cluster = find_pd(self._launch, self._deps)
         if cluster is None:
             return timings.dependency_retry
         data = self._disk.data
@@ -100,7 +101,7 @@ class TikvProcess:
             data = TikvData(cluster.id, cluster.stores.allocate())
             self._disk.data = data
         store = Store(
-            data.store, self.address, self._launch.version, self._started, now, self._around.clock.wall().timestamp()
+            data.store, self.address, self._launch.version, self._started, now, self._deps.clock.wall().timestamp()
         )
         try:
             cluster.stores.register(store, now)
@@ -111,13 +112,13 @@ class TikvProcess:
         return timings.store_heartbeat
 
     def _report(self, now: float) -> float:
-        cluster = find_pd(self._launch, self._around)
+        cluster = find_pd(self._launch, self._deps)
         data = self._disk.data
         if cluster is not None and isinstance(data, TikvData) and cluster is self._cluster:
             store = self._store()
             if store is not None and store.node_state is not NodeState.REMOVED:
-                cluster.stores.heartbeat(data.store, now, self._around.clock.wall().timestamp())
-        return self._around.timings.store_heartbeat
+                cluster.stores.heartbeat(data.store, now, self._deps.clock.wall().timestamp())
+        return self._deps.timings.store_heartbeat
 
     def _store(self) -> Store | None:
         data = self._disk.data
@@ -128,5 +129,13 @@ class TikvProcess:
     def _end(self, how: Exit) -> None:
         data = self._disk.data
         if self._cluster is not None and isinstance(data, TikvData):
-            self._cluster.stores.died(data.store, self._around.clock.now())
+            self._cluster.stores.died(data.store, self._deps.clock.now())
         self.exit = how
+
+
+TIKV = ServerProgram(
+    name="tikv",
+    start=TikvProcess,
+    tables=("log", "storage", "raftstore", "server", "coprocessor", "rocksdb", "raftdb", "security", "readpool", "gc"),
+    numbers=("server.grpc-concurrency", "raftstore.store-pool-size", "storage.scheduler-worker-pool-size"),
+)

@@ -28,7 +28,7 @@ class KubeletFaults:
         return node in self.gone or node in self.cut_off
 
 
-def strikes(globs: Iterable[str], pod: Json) -> bool:
+def matches_any(globs: Iterable[str], pod: Json) -> bool:
     """Whether one of the globs is meant for the pod."""
     if not globs:
         return False

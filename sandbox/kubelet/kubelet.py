@@ -12,7 +12,7 @@ from sandbox.dataplane.network import Running
 from sandbox.dataplane.processes import Launch
 from sandbox.dataplane.program import Program
 from sandbox.dataplane.runtime import CHANGED, DataPlane
-from sandbox.kubelet.faults import KubeletFaults, strikes
+from sandbox.kubelet.faults import KubeletFaults, matches_any
 from sandbox.kubelet.mounts import Mounts, NotMountable
 from sandbox.kubelet.nodes import Nodes
 from sandbox.kubelet.runs import ContainerRun, PodRun
@@ -55,7 +55,7 @@ class Kubelet:
 
     @property
     def faults(self) -> KubeletFaults:
-        """What is wrong; ring nodes and data plane after a change."""
+        """What is wrong; notify nodes and data plane after a change."""
         return self._nodes.faults
 
     def claim_uid(self, namespace: str, name: str) -> str:
@@ -202,7 +202,7 @@ class Kubelet:
             container.restart_at = None
             container.running = self._data_plane.start(launch)
             container.started_at, container.started_stamp = now, stamp(self._cluster.clock.wall())
-            if strikes(self.faults.crashing, pod):
+            if matches_any(self.faults.crashing, pod):
                 self._data_plane.kill(container.running, 1)
         return self._look(pod, spec, container, now)
 
@@ -226,7 +226,7 @@ class Kubelet:
 
     def _is_serving(self, pod: Json, spec: Json, running: Running) -> bool:
         """What a readiness probe would find now."""
-        if strikes(self.faults.unready, pod):
+        if matches_any(self.faults.unready, pod):
             return False
         target = _probe_target(spec.get("readinessProbe") or {}, spec)
         if target is not None:
@@ -262,7 +262,7 @@ class Kubelet:
                 self._data_plane.stop(running)
         if now < run.kill_at and any(running.process.exit is None for running in live):
             return min(run.kill_at, run.stop_at or run.kill_at)
-        if strikes(self.faults.stuck, pod):
+        if matches_any(self.faults.stuck, pod):
             return None
         self._forget(pod["metadata"]["uid"])
         self._cluster.delete(PODS, pod, grace=0)

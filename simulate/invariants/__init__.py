@@ -1,7 +1,7 @@
 """The invariants of lifecycle.md 17, each a function with its id that answers what is wrong, or None.
 
 `ON_WRITE` are judged when the operator is about to write; what the API server then refuses has done no harm.
-`ON_STATE` are judged whenever what they look at has changed. `LASTING` tell what may be for a while, but not for long;
+`ON_STATE` are judged whenever what they look at has changed. `LASTING` is what may be for a while, but not for long;
 time counts when the faults of the plan are over. Where an invariant is about a whole run, an oracle stands for it:
 
 | Invariant | Stood for by |
@@ -11,7 +11,7 @@ time counts when the faults of the plan are over. Where an invariant is about a 
 | I32 A -> B -> A | O6: a plan that takes an edit back ends like one that never made it (`simulate.oracles`) |
 | I33 a way out of each wait | O10: every plan is at rest within its budget (`simulate.run`) |
 | I34 caches are not changed | the type: `kube.objects.Object` is bytes, each decode a fresh tree (tests/kube) |
-| I35 one at a time | `controllers.turns` and the queue with real threads (tests/controllers); here all is one thread |
+| I35 one at a time | `controllers.key_locks` and the queue with real threads (tests/controllers); here one runs |
 | I40 reads of idle reconciles | counted over the ten resyncs, together with O9 (`simulate.run`) |
 
 I25 is in I21 and I22; I28's single event for each spec is tests/controllers'. Of the oracles, O4 is I1, I9-I12 and
@@ -22,12 +22,12 @@ new revision is judged in plans without faults (R24, `simulate.restarts`).
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from simulate.acts import Act
 from simulate.invariants import availability, control, data, failover, order, upkeep
 from simulate.operator import RESYNC
+from simulate.operator_write import OperatorWrite
 from simulate.state import State
 
-OnWrite = Callable[[Act], str | None]
+OnWrite = Callable[[OperatorWrite], str | None]
 OnState = Callable[[State], str | None]
 
 
@@ -76,10 +76,10 @@ ON_WRITE: Mapping[str, OnWrite] = {
 }
 
 ON_STATE: Mapping[str, OnState] = {
-    "I7": data.one_pd,
-    "I21": failover.bounded,
-    "I36": control.honest,
-    "I39": upkeep.remembered,
+    "I7": data.another_pd,
+    "I21": failover.too_many_replicas,
+    "I36": control.unfounded_ready,
+    "I39": upkeep.unannotated_ddl_pause,
     "O8": control.o8,
 }
 
@@ -87,6 +87,6 @@ _TWO_RESYNCS = 2 * RESYNC + 1.0
 
 LASTING: Mapping[str, Lasting] = {
     "I13": Lasting(_TWO_RESYNCS, availability.i13),
-    "I36": Lasting(_TWO_RESYNCS, control.boasted),
-    "I39": Lasting(_TWO_RESYNCS, upkeep.owed),
+    "I36": Lasting(_TWO_RESYNCS, control.outdated_ready),
+    "I39": Lasting(_TWO_RESYNCS, upkeep.leftover_ddl_pause),
 }

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 from apis.times import parse_time
 from kube.objects import Json
-from simulate.acts import Act
 from simulate.invariants.facts import (
     COMMANDS,
     annotations,
@@ -15,33 +14,34 @@ from simulate.invariants.facts import (
     spec_of,
     status_of,
 )
+from simulate.operator_write import OperatorWrite
 from simulate.state import State, is_outdated, is_ready, pod_of, replicas
 from simulate.worlds import NAME
 
 _EVICT_TIMEOUT = 1500 * 60.0
 
 
-def i8(act: Act) -> str | None:
+def i8(write: OperatorWrite) -> str | None:
     """One PD member is removed in a reconcile; the next one when all that remain were healthy in between."""
-    if not act.removed_member:
+    if not write.removed_member:
         return None
-    before = [each for each in act.earlier if each.method == "DELETE" and "/pd/api/v1/members/" in each.path]
+    before = [each for each in write.earlier if each.method == "DELETE" and "/pd/api/v1/members/" in each.path]
     if before:
-        return f"{act.call} after {before[0]} in the same reconcile"
-    ill = [each.name for each in act.before.members if not each.healthy and each.name != act.removed_member]
-    if ill and act.before.unsettled:
-        return f"{act.call} though {', '.join(ill)} was not healthy since {act.before.unsettled} was removed"
+        return f"{write.call} after {before[0]} in the same reconcile"
+    ill = [each.name for each in write.before.members if not each.healthy and each.name != write.removed_member]
+    if ill and write.before.unsettled:
+        return f"{write.call} though {', '.join(ill)} was not healthy since {write.before.unsettled} was removed"
     return None
 
 
-def i9(act: Act) -> str | None:
+def i9(write: OperatorWrite) -> str | None:
     """What we remove or restart never costs PD its majority."""
-    part, ordinals = act.restarts
-    names = {f"{NAME}-pd-{ordinal}" for ordinal in ordinals} if part == "pd" else set()
-    removed = act.removed_member
+    component, ordinals = write.restarts
+    names = {f"{NAME}-pd-{ordinal}" for ordinal in ordinals} if component == "pd" else set()
+    removed = write.removed_member
     if not names and not removed:
         return None
-    members = act.before.members
+    members = write.before.members
     healthy = sum(each.healthy for each in members)
     # a single member can't be restarted in any other way (lifecycle.md 7.3)
     if healthy <= len(members) // 2 or (len(members) == 1 and not removed):
@@ -51,68 +51,72 @@ def i9(act: Act) -> str | None:
     lost = any(each.healthy and each.name in {*names, removed} for each in members)
     if healthy - lost > total // 2:
         return None
-    return f"{act.call} leaves {healthy - lost} healthy of {total} PD members"
+    return f"{write.call} leaves {healthy - lost} healthy of {total} PD members"
 
 
-def i10(act: Act) -> str | None:
+def i10(write: OperatorWrite) -> str | None:
     """No Ready pod is restarted while another one of its component is not Ready."""
-    part, ordinals = act.restarts
-    pods = act.before.pods(part) if part else {}
-    if part == "tidb" and len(pods) < 2:
+    component, ordinals = write.restarts
+    pods = write.before.pods(component) if component else {}
+    if component == "tidb" and len(pods) < 2:
         return None
-    live = act.before.stateful_set(part) if part else None
+    live = write.before.stateful_set(component) if component else None
     for ordinal in ordinals:
         if ordinal not in pods or not is_ready(pods[ordinal]):
             continue
         # a missing pod is as bad as one that is not Ready
         wanted = range(replicas(live)) if live else ()
         others = [each for each in wanted if each != ordinal and not (each in pods and is_ready(pods[each]))]
-        if others and not _stood_in_for(act, part, len(wanted), len(others)):
-            return f"{act.call} restarts {NAME}-{part}-{ordinal} while {NAME}-{part}-{others[0]} is not Ready"
+        if others and not _stood_in_for(write, component, len(wanted), len(others)):
+            return (
+                f"{write.call} restarts {NAME}-{component}-{ordinal} while {NAME}-{component}-{others[0]} is not Ready"
+            )
     return None
 
 
-def i11(act: Act) -> str | None:
+def i11(write: OperatorWrite) -> str | None:
     """A TiKV pod is restarted only without leaders, or when its eviction timed out, or alone, or not Ready.
 
     One that is not Ready, but serves, is not restarted while another store is away (F13).
     """
-    part, ordinals = act.restarts
-    if part != "tikv" or len(act.before.stores) <= 1:
+    component, ordinals = write.restarts
+    if component != "tikv" or len(write.before.stores) <= 1:
         return None
-    pods, away = act.before.pods("tikv"), _stores_away(act)
+    pods, away = write.before.pods("tikv"), _stores_away(write)
     for ordinal in ordinals:
-        stores = act.before.stores_of(f"{NAME}-tikv-{ordinal}")
-        if away and any(act.before.store_state(store) == "Up" for store in stores):
-            return f"{act.call} restarts {NAME}-tikv-{ordinal}, whose store is Up, while that of {away} is not"
+        stores = write.before.stores_of(f"{NAME}-tikv-{ordinal}")
+        if away and any(write.before.store_state(store) == "Up" for store in stores):
+            return f"{write.call} restarts {NAME}-tikv-{ordinal}, whose store is Up, while that of {away} is not"
         leaders = sum(store.leaders for store in stores)
-        if leaders and ordinal in pods and is_ready(pods[ordinal]) and not _eviction_expired(act, pods[ordinal]):
-            return f"{act.call} restarts {NAME}-tikv-{ordinal}, whose store leads {leaders} regions"
+        if leaders and ordinal in pods and is_ready(pods[ordinal]) and not _eviction_expired(write, pods[ordinal]):
+            return f"{write.call} restarts {NAME}-tikv-{ordinal}, whose store leads {leaders} regions"
     return None
 
 
-def _stores_away(act: Act) -> str:
+def _stores_away(write: OperatorWrite) -> str:
     """The pods whose stores are not Up, failover's aside, as far as the operator knows what PD says of them."""
-    cluster = act.before.cluster
+    cluster = write.before.cluster
     if not status_of(cluster, "tikv").get("synced"):
         return ""
     given_up = {str(record.get("storeID")) for record in records(cluster, "tikv").values()}
-    away = [each for each in act.before.stores if str(each.id) not in given_up and act.before.store_state(each) != "Up"]
+    away = [
+        each for each in write.before.stores if str(each.id) not in given_up and write.before.store_state(each) != "Up"
+    ]
     return ", ".join(map(pod_of, away))
 
 
-def i12(act: Act) -> str | None:
+def i12(write: OperatorWrite) -> str | None:
     """The PD leader is neither restarted nor removed while another healthy member could lead.
 
-    A pod that is not Ready goes first (F11): where PD does not tell who leads, even if it is this one.
+    A pod that is not Ready goes first (F11): where PD does not say who leads, even if it is this one.
     """
-    part, ordinals = act.restarts
-    pods, told = act.before.pods("pd"), status_of(act.before.cluster, "pd").get("synced")
-    hit = [each for each in ordinals if part == "pd" and each in pods and (told or is_ready(pods[each]))]
-    leader = act.before.leader
-    others = any(each.healthy and each.name != leader for each in act.before.members)
-    if leader and others and leader in {act.removed_member, *(f"{NAME}-pd-{ordinal}" for ordinal in hit)}:
-        return f"{act.call} hits the leader {leader}"
+    component, ordinals = write.restarts
+    pods, synced = write.before.pods("pd"), status_of(write.before.cluster, "pd").get("synced")
+    hit = [each for each in ordinals if component == "pd" and each in pods and (synced or is_ready(pods[each]))]
+    leader = write.before.leader
+    others = any(each.healthy and each.name != leader for each in write.before.members)
+    if leader and others and leader in {write.removed_member, *(f"{NAME}-pd-{ordinal}" for ordinal in hit)}:
+        return f"{write.call} hits the leader {leader}"
     return None
 
 
@@ -121,7 +125,7 @@ def i13(state: State) -> Iterator[str]:
     cluster, live = state.cluster, state.stateful_set("tikv")
     if state.pd is None or not state.pd.stores.evicting or live is None or is_held(cluster):
         return
-    pods, told = state.pods("tikv"), status_of(cluster, "tikv").get("evictLeader") or {}
+    pods, evicting = state.pods("tikv"), status_of(cluster, "tikv").get("evictLeader") or {}
     wanted = min(asked_for(cluster, "tikv") + len(records(cluster, "tikv")), replicas(live))
     if is_suspended(cluster, "tikv"):
         return
@@ -130,30 +134,30 @@ def i13(state: State) -> Iterator[str]:
         pod = pods.get(int(name.rpartition("-")[2])) if name.startswith(f"{NAME}-tikv-") else None
         if store.id not in state.pd.stores.evicting or pod is None or int(name.rpartition("-")[2]) >= wanted:
             continue
-        if name in told or any(command in annotations(pod) for command in COMMANDS):
+        if name in evicting or any(command in annotations(pod) for command in COMMANDS):
             continue
         if is_ready(pod) and not is_outdated(live, pod) and state.store_state(store) == "Up":
             yield f"{name} serves as it should, and its store {store.id} still has an evict-leader scheduler"
 
 
-def i24(act: Act) -> str | None:
+def i24(write: OperatorWrite) -> str | None:
     """A PD member is removed only by a majority of healthy members."""
-    members = act.before.members
-    if act.removed_member and sum(each.healthy for each in members) <= len(members) // 2:
-        return f"{act.call} without a majority of healthy members"
+    members = write.before.members
+    if write.removed_member and sum(each.healthy for each in members) <= len(members) // 2:
+        return f"{write.call} without a majority of healthy members"
     return None
 
 
-def _stood_in_for(act: Act, part: str, wanted: int, unready: int) -> bool:
+def _stood_in_for(write: OperatorWrite, component: str, wanted: int, unready: int) -> bool:
     """Whether substitutes serve in the place of all that are not Ready."""
-    cluster = act.before.cluster
-    return unready <= len(records(cluster, part)) and wanted - unready >= asked_for(cluster, part)
+    cluster = write.before.cluster
+    return unready <= len(records(cluster, component)) and wanted - unready >= asked_for(cluster, component)
 
 
-def _eviction_expired(act: Act, pod: Json) -> bool:
+def _eviction_expired(write: OperatorWrite, pod: Json) -> bool:
     begun = parse_time(next((value for key, value in annotations(pod).items() if "evictLeaderBeginTime" in key), ""))
     if begun is None:
         return False
-    if spec_of(act.seen, "tikv").get("evictLeaderTimeout"):
+    if spec_of(write.seen, "tikv").get("evictLeaderTimeout"):
         return True
-    return begun.timestamp() + _EVICT_TIMEOUT < act.before.wall
+    return begun.timestamp() + _EVICT_TIMEOUT < write.before.wall

@@ -1,93 +1,93 @@
 """Data safety: what is deleted, given up or overwritten (I1-I7)."""
 
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, TIDB_CLUSTERS
-from simulate.acts import Act
 from simulate.invariants.facts import DEFERRED, annotations, is_replaced
+from simulate.operator_write import OperatorWrite
 from simulate.state import State, pod_of
 from simulate.worlds import NAME
 
 
-def i1(act: Act) -> str | None:
+def i1(write: OperatorWrite) -> str | None:
     """No PVC is deleted while PD counts on the data in it."""
     claim = (
-        act.before.get(PERSISTENT_VOLUME_CLAIMS, act.call.target.name)
-        if act.deletes(PERSISTENT_VOLUME_CLAIMS)
+        write.before.get(PERSISTENT_VOLUME_CLAIMS, write.call.target.name)
+        if write.deletes(PERSISTENT_VOLUME_CLAIMS)
         else None
     )
-    held = act.before.holds_live_data(claim) if claim else ""
-    return f"PVC {act.call.target.name} holds the data of {held}" if held else None
+    held = write.before.holds_live_data(claim) if claim else ""
+    return f"PVC {write.call.target.name} holds the data of {held}" if held else None
 
 
-def i2(act: Act) -> str | None:
+def i2(write: OperatorWrite) -> str | None:
     """A PVC is deleted only if it is deferred and out of use, in a failure record, or to be replaced."""
-    if not act.deletes(PERSISTENT_VOLUME_CLAIMS):
+    if not write.deletes(PERSISTENT_VOLUME_CLAIMS):
         return None
-    claim = act.before.get(PERSISTENT_VOLUME_CLAIMS, act.call.target.name)
+    claim = write.before.get(PERSISTENT_VOLUME_CLAIMS, write.call.target.name)
     if claim is None:
         return None
     meta = claim["metadata"]
-    pod = next((each for each in act.before.all(PODS) if meta["name"].endswith(f"-{each['metadata']['name']}")), None)
+    pod = next((each for each in write.before.all(PODS) if meta["name"].endswith(f"-{each['metadata']['name']}")), None)
     deferred = DEFERRED in annotations(claim) and pod is None
     replaced = is_replaced(pod)
-    recorded = meta["uid"] in str((act.before.cluster or {}).get("status", {}))
+    recorded = meta["uid"] in str((write.before.cluster or {}).get("status", {}))
     if deferred or replaced or recorded:
         return None
     return f"PVC {meta['name']} is neither deferred and unused, nor in a failure record, nor to be replaced"
 
 
-def i3(act: Act) -> str | None:
+def i3(write: OperatorWrite) -> str | None:
     """TiKV gets smaller only by ordinals whose store is Tombstone, purged, or never was."""
-    part, ordinals = act.leaving
-    if part != "tikv":
+    component, ordinals = write.leaving
+    if component != "tikv":
         return None
-    left = [store for ordinal in ordinals for store in act.before.stores_of(f"{NAME}-tikv-{ordinal}")]
-    told = ", ".join(f"store {store.id} of {pod_of(store)} is {act.before.store_state(store)}" for store in left)
-    return f"replicas {act.replicas[0]} -> {act.replicas[1]} while {told}" if left else None
+    left = [store for ordinal in ordinals for store in write.before.stores_of(f"{NAME}-tikv-{ordinal}")]
+    stores = ", ".join(f"store {store.id} of {pod_of(store)} is {write.before.store_state(store)}" for store in left)
+    return f"replicas {write.replicas[0]} -> {write.replicas[1]} while {stores}" if left else None
 
 
-def i4(act: Act) -> str | None:
+def i4(write: OperatorWrite) -> str | None:
     """PD gets smaller only by ordinals that are no members any more."""
-    part, ordinals = act.leaving
-    leaving = {f"{NAME}-pd-{ordinal}" for ordinal in ordinals} if part == "pd" else set()
-    left = [each.name for each in act.before.members if each.name in leaving]
-    return f"replicas {act.replicas[0]} -> {act.replicas[1]} while {', '.join(left)} is a member" if left else None
+    component, ordinals = write.leaving
+    leaving = {f"{NAME}-pd-{ordinal}" for ordinal in ordinals} if component == "pd" else set()
+    left = [each.name for each in write.before.members if each.name in leaving]
+    return f"replicas {write.replicas[0]} -> {write.replicas[1]} while {', '.join(left)} is a member" if left else None
 
 
-def i5(act: Act) -> str | None:
+def i5(write: OperatorWrite) -> str | None:
     """No DELETE of a store leaves fewer Up stores than regions have replicas."""
-    pd = act.before.pd
-    if not act.removed_store or pd is None:
+    pd = write.before.pd
+    if not write.removed_store or pd is None:
         return None
-    up = {store.id for store in act.before.stores if act.before.store_state(store) == "Up"}
-    if act.removed_store in up and len(up) - 1 < pd.config.max_replicas:
-        return f"DELETE store {act.removed_store} leaves {len(up) - 1} Up of {pd.config.max_replicas} replicas"
+    up = {store.id for store in write.before.stores if write.before.store_state(store) == "Up"}
+    if write.removed_store in up and len(up) - 1 < pd.config.max_replicas:
+        return f"DELETE store {write.removed_store} leaves {len(up) - 1} Up of {pd.config.max_replicas} replicas"
     return None
 
 
-def i6(act: Act) -> str | None:
+def i6(write: OperatorWrite) -> str | None:
     """No volume gets the policy Delete, unless the spec says so, or its claim is deferred and is to be reclaimed."""
-    spec = (act.seen or {}).get("spec") or {}
-    wanted = (act.body.get("spec") or {}).get("persistentVolumeReclaimPolicy")
-    if not act.patches(PERSISTENT_VOLUMES) or wanted != "Delete" or spec.get("pvReclaimPolicy") == "Delete":
+    spec = (write.seen or {}).get("spec") or {}
+    wanted = (write.body.get("spec") or {}).get("persistentVolumeReclaimPolicy")
+    if not write.patches(PERSISTENT_VOLUMES) or wanted != "Delete" or spec.get("pvReclaimPolicy") == "Delete":
         return None
-    volume = act.before.get(PERSISTENT_VOLUMES, act.call.target.name) or {}
+    volume = write.before.get(PERSISTENT_VOLUMES, write.call.target.name) or {}
     bound = ((volume.get("spec") or {}).get("claimRef") or {}).get("name", "")
-    claim = act.before.get(PERSISTENT_VOLUME_CLAIMS, bound) if bound else None
+    claim = write.before.get(PERSISTENT_VOLUME_CLAIMS, bound) if bound else None
     if spec.get("enablePVReclaim") and DEFERRED in annotations(claim):
         return None
-    return f"PV {act.call.target.name} of PVC {bound or '(none)'} gets the policy Delete"
+    return f"PV {write.call.target.name} of PVC {bound or '(none)'} gets the policy Delete"
 
 
-def i7(act: Act) -> str | None:
+def i7(write: OperatorWrite) -> str | None:
     """No write to a cluster whose PD is another than the one it was bootstrapped with."""
-    known = ((act.seen or {}).get("status") or {}).get("clusterID")
-    pd = act.before.pd
-    if not known or pd is None or str(pd.id) == known or act.patches(TIDB_CLUSTERS):
+    known = ((write.seen or {}).get("status") or {}).get("clusterID")
+    pd = write.before.pd
+    if not known or pd is None or str(pd.id) == known or write.patches(TIDB_CLUSTERS):
         return None
-    return f"{act.call} though PD's cluster id is {pd.id} and not {known}"
+    return f"{write.call} though PD's cluster id is {pd.id} and not {known}"
 
 
-def one_pd(state: State) -> str | None:
+def another_pd(state: State) -> str | None:
     """I7, R01: a cluster's PD never becomes another one."""
     known = ((state.cluster or {}).get("status") or {}).get("clusterID")
     if known and state.pd is not None and str(state.pd.id) != known:

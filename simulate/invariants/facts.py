@@ -1,18 +1,19 @@
 """What invariants of several subjects ask of a cluster's tree."""
 
+from apis.components import component_type
 from kube.objects import Json
 
 DEFERRED = "tidb.pingcap.com/pvc-defer-deleting"
 DDL_PAUSED = "tidb.pingcap.com/smooth-upgrade-ddl-paused"
 
 EVICT = ("tidb.pingcap.com/evict-leader", "tidb.pingcap.com/evict-leader-for-resize")
-"""What tells a TiKV pod to lead nothing."""
+"""Annotations that let a TiKV pod lead nothing."""
 
 REPLACE = ("tidb.pingcap.com/replace-volume", "tidb.pingcap.com/volume-replacement-begun")
-"""What tells a pod to get new volumes, and what says that it has begun to."""
+"""Annotations for new volumes of a pod, and for having begun to replace them."""
 
 COMMANDS = (*EVICT, *REPLACE, "tidb.pingcap.com/pd-transfer-leader", "tidb.pingcap.com/tidb-graceful-shutdown")
-"""What tells a pod to go."""
+"""Annotations after which a pod may be restarted."""
 
 
 def annotations(tree: Json | None) -> Json:
@@ -25,40 +26,40 @@ def is_replaced(pod: Json | None) -> bool:
     return any(each in annotations(pod) for each in REPLACE)
 
 
-def spec_of(cluster: Json | None, part: str) -> Json:
+def spec_of(cluster: Json | None, component: str) -> Json:
     """What a cluster's spec says of a component."""
-    return ((cluster or {}).get("spec") or {}).get(part) or {}
+    return ((cluster or {}).get("spec") or {}).get(component) or {}
 
 
-def status_of(cluster: Json | None, part: str) -> Json:
+def status_of(cluster: Json | None, component: str) -> Json:
     """What a cluster's status says of a component."""
-    return ((cluster or {}).get("status") or {}).get(part) or {}
+    return ((cluster or {}).get("status") or {}).get(component) or {}
 
 
-def kind_of_record(part: str) -> str:
+def kind_of_record(component: str) -> str:
     """The field of a component's status that holds its failure records."""
-    return "failureStores" if part == "tikv" else "failureMembers"
+    return "failureStores" if component_type(component).is_store else "failureMembers"
 
 
-def records(cluster: Json | None, part: str) -> Json:
+def records(cluster: Json | None, component: str) -> Json:
     """The failure records of a component that are stored."""
-    return status_of(cluster, part).get(kind_of_record(part)) or {}
+    return status_of(cluster, component).get(kind_of_record(component)) or {}
 
 
-def asked_for(cluster: Json | None, part: str) -> int:
+def asked_for(cluster: Json | None, component: str) -> int:
     """The pods of a component that the spec asks for."""
-    return int(spec_of(cluster, part).get("replicas", 0))
+    return int(spec_of(cluster, component).get("replicas", 0))
 
 
-def parallelism(cluster: Json | None, part: str, *, out: bool) -> int:
+def parallelism(cluster: Json | None, component: str, *, out: bool) -> int:
     """How many pods of a component may come or go at a time."""
-    policy = spec_of(cluster, part).get("scalePolicy") or {}
-    return 1 if part == "pd" else int(policy.get("scaleOutParallelism" if out else "scaleInParallelism") or 1)
+    policy = spec_of(cluster, component).get("scalePolicy") or {}
+    return 1 if component == "pd" else int(policy.get("scaleOutParallelism" if out else "scaleInParallelism") or 1)
 
 
-def is_suspended(cluster: Json | None, part: str) -> bool:
+def is_suspended(cluster: Json | None, component: str) -> bool:
     """Whether the user wants no pod of a component to run; what is said of the component goes first."""
-    action = spec_of(cluster, part).get("suspendAction") or spec_of(cluster, "suspendAction")
+    action = spec_of(cluster, component).get("suspendAction") or spec_of(cluster, "suspendAction")
     return bool(action.get("suspendStatefulSet"))
 
 

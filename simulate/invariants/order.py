@@ -1,119 +1,126 @@
 """Order: what comes first, how much at a time (I14-I20, I37)."""
 
+from apis.components import component_type
 from kube.resources import CONFIG_MAPS, STATEFUL_SETS
-from simulate.acts import Act
+from simulate.components import managed_components
 from simulate.invariants.facts import asked_for, is_suspended, parallelism
-from simulate.state import NEVER, PARTS, is_outdated, is_ready
+from simulate.operator_write import OperatorWrite
+from simulate.state import NEVER, is_outdated, is_ready
 from simulate.worlds import NAME
 
 
-def i14(act: Act) -> str | None:
+def i14(write: OperatorWrite) -> str | None:
     """The partition never rises during one revision, and passes only pods that are done."""
-    if act.live is None or act.changes_template:
+    if write.live is None or write.changes_template:
         return None
-    before, after = act.partition
-    status = act.live.get("status", {})
+    before, after = write.partition
+    status = write.live.get("status", {})
     rolling = status.get("currentRevision") != status.get("updateRevision")
     # OnDelete holds all pods back
-    if rolling and before < after < NEVER and act.replicas[0] == act.replicas[1]:
-        return f"the partition of {act.part} rises from {before} to {after} in the middle of a roll"
+    if rolling and before < after < NEVER and write.replicas[0] == write.replicas[1]:
+        return f"the partition of {write.component} rises from {before} to {after} in the middle of a roll"
     if after >= before:
         return None
-    pods = act.before.pods(act.part)
-    hit = [ordinal for ordinal in act.restarts[1] if is_ready(pods[ordinal])]
+    pods = write.before.pods(write.component)
+    hit = [ordinal for ordinal in write.restarts[1] if is_ready(pods[ordinal])]
     # a pod that was scaled in, and is not gone yet, is nobody's to wait for
-    passed = [(o, pod) for o, pod in pods.items() if before <= o < act.replicas[1]]
-    undone = [o for o, pod in passed if is_outdated(act.live, pod) or not is_ready(pod)]
+    passed = [(o, pod) for o, pod in pods.items() if before <= o < write.replicas[1]]
+    undone = [o for o, each in passed if is_outdated(write.live, each) or not is_ready(each)]
     if hit and undone:
-        return f"the partition of {act.part} drops to {after} while {NAME}-{act.part}-{undone[0]} is not done"
+        pod = f"{NAME}-{write.component}-{undone[0]}"
+        return f"the partition of {write.component} drops to {after} while {pod} is not done"
     return None
 
 
-def i15(act: Act) -> str | None:
+def i15(write: OperatorWrite) -> str | None:
     """The partition drops by one pod at a time; TiKV's pods without a store do not count."""
-    if act.live is None:
+    if write.live is None:
         return None
-    part, ordinals = act.restarts
-    if part == "tikv":
-        ordinals = [each for each in ordinals if act.before.stores_of(f"{NAME}-tikv-{each}")]
+    component, ordinals = write.restarts
+    if component == "tikv":
+        ordinals = [each for each in ordinals if write.before.stores_of(f"{NAME}-tikv-{each}")]
     if len(ordinals) <= 1:
         return None
-    return f"{act.call} restarts {len(ordinals)} pods of {part} at once: {ordinals}"
+    return f"{write.call} restarts {len(ordinals)} pods of {component} at once: {ordinals}"
 
 
-def i16(act: Act) -> str | None:
+def i16(write: OperatorWrite) -> str | None:
     """No Ready pod is rolled while a component that goes first is being rolled."""
-    part, ordinals = act.restarts
-    if act.live is None or part not in PARTS:
+    component, ordinals = write.restarts
+    if write.live is None or not component:
         return None
-    pods = act.before.pods(part)
+    pods = write.before.pods(component)
     if not any(is_ready(pods[each]) for each in ordinals):
         return None
-    for earlier in PARTS[: PARTS.index(part)]:
-        other = act.before.stateful_set(earlier)
-        if other and any(is_outdated(other, pod) for pod in act.before.pods(earlier).values()):
-            return f"{act.call} rolls {part} while {earlier} is being upgraded"
+    for earlier in component_type(component).upgrades_after:
+        other = write.before.stateful_set(earlier)
+        if other and any(is_outdated(other, pod) for pod in write.before.pods(earlier).values()):
+            return f"{write.call} rolls {component} while {earlier} is being upgraded"
     return None
 
 
-def i17(act: Act) -> str | None:
+def i17(write: OperatorWrite) -> str | None:
     """Replicas change by one in a reconcile, or by the configured parallelism."""
-    if act.live is None:
+    if write.live is None:
         return None
-    before, after = act.replicas
-    limit = parallelism(act.seen, act.part, out=after > before)
+    before, after = write.replicas
+    limit = parallelism(write.seen, write.component, out=after > before)
     if abs(after - before) <= limit or after == 0:
         return None
-    return f"replicas of {act.part} go from {before} to {after}, more than {limit} at once"
+    return f"replicas of {write.component} go from {before} to {after}, more than {limit} at once"
 
 
-def i18(act: Act) -> str | None:
+def i18(write: OperatorWrite) -> str | None:
     """Nothing shrinks below what is asked for, but by the parallelism, nor costs Ready pods that are needed."""
-    part, ordinals = act.leaving
-    if not ordinals or is_suspended(act.before.cluster, part):
+    component, ordinals = write.leaving
+    if not ordinals or is_suspended(write.before.cluster, component):
         return None
-    wanted, slack = min(asked_for(act.known, part), act.replicas[0]), parallelism(act.seen, part, out=False)
+    wanted, slack = (
+        min(asked_for(write.known, component), write.replicas[0]),
+        parallelism(write.seen, component, out=False),
+    )
     # what has left the data plane before it was wanted again goes nevertheless
-    if act.replicas[1] < (wanted if part == "tidb" else wanted - slack):
-        return f"replicas of {part} go from {act.replicas[0]} to {act.replicas[1]}, {wanted} are wanted"
-    ready = {ordinal for ordinal, pod in act.before.pods(part).items() if is_ready(pod)}
-    staying = ready.intersection(range(act.replicas[1]))
-    if part == "tidb" and ready.intersection(ordinals) and len(staying) < wanted - slack:
-        return f"{act.call} leaves {len(staying)} Ready pods of {part}, {wanted} are wanted"
+    if write.replicas[1] < (wanted if component == "tidb" else wanted - slack):
+        return f"replicas of {component} go from {write.replicas[0]} to {write.replicas[1]}, {wanted} are wanted"
+    ready = {ordinal for ordinal, pod in write.before.pods(component).items() if is_ready(pod)}
+    staying = ready.intersection(range(write.replicas[1]))
+    if component == "tidb" and ready.intersection(ordinals) and len(staying) < wanted - slack:
+        return f"{write.call} leaves {len(staying)} Ready pods of {component}, {wanted} are wanted"
     return None
 
 
-def i19(act: Act) -> str | None:
+def i19(write: OperatorWrite) -> str | None:
     """A component is not scaled and rolled by one write."""
-    if act.live is None or act.changes_template:
+    if write.live is None or write.changes_template:
         return None
-    if act.replicas[0] != act.replicas[1] and act.restarts[1]:
-        return f"{act.call} scales and restarts {act.part}"
+    if write.replicas[0] != write.replicas[1] and write.restarts[1]:
+        return f"{write.call} scales and restarts {write.component}"
     return None
 
 
-def i20(act: Act) -> str | None:
+def i20(write: OperatorWrite) -> str | None:
     """A component is created only when what it needs serves."""
-    if not act.creates(STATEFUL_SETS):
+    if not write.creates(STATEFUL_SETS) or not write.component:
         return None
-    members = act.before.members
-    if act.part == "tikv" and sum(each.healthy for each in members) <= len(members) // 2:
-        return "TiKV is created while PD has no majority of healthy members"
-    if act.part == "tidb" and not any(act.before.store_state(each) == "Up" for each in act.before.stores):
-        return "TiDB is created while no TiKV store is Up"
+    row, members = component_type(write.component), write.before.members
+    if "pd" in row.starts_after and sum(each.healthy for each in members) <= len(members) // 2:
+        return f"{row.title} is created while PD has no majority of healthy members"
+    if "tikv" in row.starts_after and not any(write.before.store_state(each) == "Up" for each in write.before.stores):
+        return f"{row.title} is created while no TiKV store is Up"
     return None
 
 
-def i37(act: Act) -> str | None:
+def i37(write: OperatorWrite) -> str | None:
     """A component goes only when the user suspends it, and after those it serves; its configuration stays."""
-    if act.deletes(CONFIG_MAPS):
-        return f"{act.call}: configuration outlives everything but the cluster"
-    if not act.deletes(STATEFUL_SETS) or act.body.get("propagationPolicy") == "Orphan" or act.part not in PARTS:
+    if write.deletes(CONFIG_MAPS):
+        return f"{write.call}: configuration outlives everything but the cluster"
+    if not write.deletes(STATEFUL_SETS) or write.body.get("propagationPolicy") == "Orphan" or not write.component:
         return None
-    cluster = act.before.cluster
-    if not is_suspended(cluster, act.part):
-        return f"{act.call} though {act.part} is not to be suspended"
-    for served in PARTS[PARTS.index(act.part) + 1 :]:
-        if is_suspended(cluster, served) and (act.before.stateful_set(served) or act.before.pods(served)):
-            return f"{act.call} while {served}, which needs {act.part}, is not suspended yet"
+    cluster = write.before.cluster
+    if not is_suspended(cluster, write.component):
+        return f"{write.call} though {write.component} is not to be suspended"
+    rank = component_type(write.component).suspend_rank
+    for served in (each for each in managed_components() if component_type(each).suspend_rank < rank):
+        if is_suspended(cluster, served) and (write.before.stateful_set(served) or write.before.pods(served)):
+            return f"{write.call} while {served}, which needs {write.component}, is not suspended yet"
     return None

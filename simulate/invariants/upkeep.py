@@ -1,47 +1,47 @@
-"""Upkeep: pods that are deleted because nothing else helps, and what is owed after an upgrade (I38, I39)."""
+"""Upkeep: pods that are deleted because nothing else helps, and DDL that stays paused after an upgrade (I38, I39)."""
 
 from collections.abc import Iterator
 
 from kube.objects import Json
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS
-from simulate.acts import Act
 from simulate.invariants.facts import COMMANDS, DDL_PAUSED, annotations, is_held, is_suspended, records
+from simulate.operator_write import OperatorWrite
 from simulate.state import State, is_outdated, is_ready, replicas
 
 
-def i38(act: Act) -> str | None:
+def i38(write: OperatorWrite) -> str | None:
     """A pod is deleted for a roll, a command or a failure; else only when it waits for a PVC that is known to be gone.
 
     That it is this very pod is O5's, which asks for the UID.
     """
-    pod = act.before.get(PODS, act.call.target.name) if act.deletes(PODS) and act.part else None
-    if pod is None or _is_told_to_go(act, pod):
+    pod = write.before.get(PODS, write.call.target.name) if write.deletes(PODS) and write.component else None
+    if pod is None or _is_to_go(write, pod):
         return None
     name = pod["metadata"]["name"]
     if pod["spec"].get("nodeName"):
         return f"pod {name} runs on {pod['spec']['nodeName']}, and nobody wants it to go"
-    gone = [each for each in _claims(pod) if act.before.get(PERSISTENT_VOLUME_CLAIMS, each) is None]
-    if not any(act.read_before(f"{PERSISTENT_VOLUME_CLAIMS} {each}") for each in gone):
+    gone = [each for each in _claims(pod) if write.before.get(PERSISTENT_VOLUME_CLAIMS, each) is None]
+    if not any(write.read_before(f"{PERSISTENT_VOLUME_CLAIMS} {each}") for each in gone):
         return f"pod {name} is deleted, and no PVC of it is known to be gone"
     return None
 
 
-def i39(act: Act) -> str | None:
+def i39(write: OperatorWrite) -> str | None:
     """DDL is paused only when the annotation that says so is stored already."""
-    starts = act.call.method == "POST" and act.call.path.endswith("/upgrade/start")
-    if starts and annotations(act.before.cluster).get(DDL_PAUSED) != "true":
-        return f"{act.call} before the annotation {DDL_PAUSED} is stored"
+    starts = write.call.method == "POST" and write.call.path.endswith("/upgrade/start")
+    if starts and annotations(write.before.cluster).get(DDL_PAUSED) != "true":
+        return f"{write.call} before the annotation {DDL_PAUSED} is stored"
     return None
 
 
-def remembered(state: State) -> str | None:
+def unannotated_ddl_pause(state: State) -> str | None:
     """I39: while DDL is paused, the annotation says that it may be."""
     if not state.ddl_paused or DDL_PAUSED in annotations(state.cluster) or state.cluster is None:
         return None
     return f"DDL is paused, and no annotation {DDL_PAUSED} says so"
 
 
-def owed(state: State) -> Iterator[str]:
+def leftover_ddl_pause(state: State) -> Iterator[str]:
     """I39: DDL that is still paused after all servers were upgraded and are healthy."""
     cluster, live = state.cluster, state.stateful_set("tidb")
     if DDL_PAUSED not in annotations(cluster) or live is None or is_held(cluster) or is_suspended(cluster, "tidb"):
@@ -54,14 +54,15 @@ def owed(state: State) -> Iterator[str]:
         yield f"all TiDB servers are upgraded, and the annotation {DDL_PAUSED} is still there"
 
 
-def _is_told_to_go(act: Act, pod: Json) -> bool:
-    live = act.before.stateful_set(act.part)
+def _is_to_go(write: OperatorWrite, pod: Json) -> bool:
+    live = write.before.stateful_set(write.component)
     outdated = live is not None and is_outdated(live, pod)
-    told = any(command in annotations(pod) for command in COMMANDS)
+    commanded = any(command in annotations(pod) for command in COMMANDS)
     recorded = any(
-        record.get("podName") == pod["metadata"]["name"] for record in records(act.before.cluster, act.part).values()
+        record.get("podName") == pod["metadata"]["name"]
+        for record in records(write.before.cluster, write.component).values()
     )
-    return outdated or told or recorded
+    return outdated or commanded or recorded
 
 
 def _claims(pod: Json) -> list[str]:

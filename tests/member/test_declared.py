@@ -16,9 +16,8 @@ from apis.defaulting import with_defaults
 from apis.tidbcluster import TidbCluster
 from apis.validation import validate
 from kube.objects import Json
-from member.components import unsupported
+from member.components import unsupported, workload_names
 from simulate import fields
-from simulate.state import PARTS
 from simulate.trees import merged
 from simulate.worlds import CLUSTERS
 from tests.member.recordings import desired_objects, identity
@@ -26,7 +25,7 @@ from tests.member.recordings import desired_objects, identity
 _BASES: dict[str, Json] = {
     "small": {},
     "with TLS": {"tlsCluster": {"enabled": True}, "tidb": {"tlsClient": {"enabled": True}}},
-    "by image": {"version": None} | {part: {"baseImage": "", "image": f"{part}:v8.5.2"} for part in PARTS},
+    "by image": {"version": None} | {part: {"baseImage": "", "image": f"{part}:v8.5.2"} for part in workload_names()},
 }
 """What clusters are like in which a field may mean something."""
 

@@ -9,11 +9,11 @@ import pytest
 from ports.clock import FakeClock
 from ports.randomness import SeededRandomness
 from ports.transport import Request, Response
-from sandbox.bell import Bell
 from sandbox.dataplane.network import Target
 from sandbox.dataplane.pd.durations import duration, seconds, size
 from sandbox.dataplane.processes import Launch
 from sandbox.dataplane.runtime import DataPlane, Questions
+from sandbox.notifier import Notifier
 from sandbox.timings import Timings
 from tests.sandbox.clusters import discovery
 
@@ -37,7 +37,7 @@ class Plane:
             clock=clock,
             randomness=SeededRandomness(1),
             timings=Timings(),
-            bell=Bell(clock),
+            notifier=Notifier(clock),
             directory=ByFirstLabel(),
             identity=lambda _, __: self._plane.transport(),
             programs={"/usr/local/bin/tidb-discovery": discovery},

@@ -230,7 +230,7 @@ def test_FP12_the_api_server_may_be_down_restart_or_forget(world: World) -> None
     heal = world.faults.api_down()
     with pytest.raises(ConnectionLost):
         client.list_page(PODS, NAMESPACE)
-    delete_later = world.faults.api_struck(Fault(lose_answer=True), user=USER, verb="delete", resource="pods")
+    delete_later = world.faults.api_fault(Fault(lose_answer=True), user=USER, verb="delete", resource="pods")
     heal()
     with pytest.raises(ConnectionLost):
         client.delete(PODS, "basic-tikv-0", NAMESPACE)
@@ -243,7 +243,7 @@ def test_FP12_the_api_server_may_be_down_restart_or_forget(world: World) -> None
 
 
 def test_FP4_a_late_answer_of_the_api_server_takes_the_worlds_time(world: World, clock: FakeClock) -> None:
-    world.faults.api_struck(Fault(delay=7.0), user=USER)
+    world.faults.api_fault(Fault(delay=7.0), user=USER)
     before = clock.now()
 
     world.client(USER).list_page(PODS, NAMESPACE)

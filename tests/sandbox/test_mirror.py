@@ -10,8 +10,8 @@ from ports.clock import SystemClock
 from ports.randomness import SeededRandomness
 from ports.stopping import Stop
 from sandbox.apiserver import ApiServer, InProcessTransport
-from sandbox.bell import Bell
 from sandbox.mirror import Mirror
+from sandbox.notifier import Notifier
 
 _DEADLINE = 5.0
 
@@ -27,14 +27,14 @@ def client(server: ApiServer) -> Client:
 
 
 @pytest.fixture
-def bell() -> Bell:
-    return Bell(SystemClock())
+def notifier() -> Notifier:
+    return Notifier(SystemClock())
 
 
 @pytest.fixture
-def mirror(server: ApiServer, client: Client, bell: Bell) -> Iterator[Mirror]:
+def mirror(server: ApiServer, client: Client, notifier: Notifier) -> Iterator[Mirror]:
     """A mirror in threads."""
-    made, stop = Mirror(client, (CONFIG_MAPS,), SystemClock(), bell), Stop()
+    made, stop = Mirror(client, (CONFIG_MAPS,), SystemClock(), notifier), Stop()
     made.start(stop)
     made.wait_for_sync(_DEADLINE)
     yield made
@@ -47,46 +47,46 @@ def config_map(name: str, value: str = "1") -> dict[str, object]:
     return {"metadata": {"name": name, "namespace": "default"}, "data": {"key": value}}
 
 
-def wait_until(bell: Bell, holds: Callable[[], bool]) -> None:
+def wait_until(notifier: Notifier, holds: Callable[[], bool]) -> None:
     clock, stop = SystemClock(), Stop()
     end = clock.now() + _DEADLINE
     while not holds():
-        heard = bell.count((CONFIG_MAPS,))
+        seen = notifier.count((CONFIG_MAPS,))
         if holds():
             return
         assert clock.now() < end, "not seen in time"
-        bell.wait((CONFIG_MAPS,), heard, end, stop)
+        notifier.wait((CONFIG_MAPS,), seen, end, stop)
 
 
 def names(mirror: Mirror) -> list[str]:
     return [tree["metadata"]["name"] for tree in mirror.list(CONFIG_MAPS, "default")]
 
 
-def test_a_mirror_follows_changes_and_deletions(client: Client, mirror: Mirror, bell: Bell) -> None:
+def test_a_mirror_follows_changes_and_deletions(client: Client, mirror: Mirror, notifier: Notifier) -> None:
     client.create(CONFIG_MAPS, config_map("a"), "default")
     client.create(CONFIG_MAPS, config_map("b"), "default")
     client.patch(CONFIG_MAPS, "a", "default", {"data": {"key": "2"}})
     client.delete(CONFIG_MAPS, "b", "default")
 
-    wait_until(bell, lambda: names(mirror) == ["a"])
+    wait_until(notifier, lambda: names(mirror) == ["a"])
     found = mirror.get(CONFIG_MAPS, "default", "a")
     assert found is not None
-    wait_until(bell, lambda: (mirror.get(CONFIG_MAPS, "default", "a") or {})["data"] == {"key": "2"})
+    wait_until(notifier, lambda: (mirror.get(CONFIG_MAPS, "default", "a") or {})["data"] == {"key": "2"})
 
 
 @pytest.mark.slow
 def test_a_mirror_comes_back_after_disconnects_and_lost_history(
-    server: ApiServer, client: Client, mirror: Mirror, bell: Bell
+    server: ApiServer, client: Client, mirror: Mirror, notifier: Notifier
 ) -> None:
     server.disconnect()
     for index in range(20):
         client.create(CONFIG_MAPS, config_map(f"c-{index:02}"), "default")
 
-    wait_until(bell, lambda: len(names(mirror)) == 20)
+    wait_until(notifier, lambda: len(names(mirror)) == 20)
 
 
-def test_an_own_write_never_brings_a_deleted_object_back(client: Client, bell: Bell) -> None:
-    mirror = Mirror(client, (CONFIG_MAPS,), SystemClock(), bell)
+def test_an_own_write_never_brings_a_deleted_object_back(client: Client, notifier: Notifier) -> None:
+    mirror = Mirror(client, (CONFIG_MAPS,), SystemClock(), notifier)
     created = client.create(CONFIG_MAPS, config_map("a"), "default")
     mirror.poll()
     client.delete(CONFIG_MAPS, "a", "default")

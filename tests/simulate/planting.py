@@ -5,8 +5,6 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-import apis.components
-from apis.components import ComponentType
 from controllers.stages import Stage
 from controllers.tidbcluster import stages
 from member import components
@@ -34,7 +32,7 @@ def broken(plan: Plan, plant: Plant) -> RunOutcome:
 
 
 def rules(plan: Plan, plant: Plant) -> set[str]:
-    """The ids of what is blamed then."""
+    """The ids of what is reported then."""
     return {violation.rule for violation in broken(plan, plant).violations}
 
 
@@ -52,8 +50,3 @@ def rogue(act: Callable[[ReconcileContext], object], monkeypatch: pytest.MonkeyP
 def plant_workload(monkeypatch: pytest.MonkeyPatch, defective: Workload) -> None:
     """Another behaviour of a component."""
     monkeypatch.setitem(components._WORKLOADS, defective.name, defective)
-
-
-def plant_facts(monkeypatch: pytest.MonkeyPatch, wrong: ComponentType) -> None:
-    """Other facts about a component."""
-    monkeypatch.setitem(apis.components._TABLE, wrong.name, wrong)

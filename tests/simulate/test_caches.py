@@ -13,25 +13,25 @@ from simulate.caches import Cache
 
 
 class _Watched:
-    """A server, somebody who writes, and what a handler was told."""
+    """A server, somebody who writes, and what a handler was notified of."""
 
     def __init__(self, at: int | None = None) -> None:
         self.server = ApiServer(FakeClock(), SeededRandomness(1))
         self.client = Client(InProcessTransport(self.server))
-        self.told: list[str] = []
+        self.notified: list[str] = []
 
     def cache(self, at: int | None = None) -> Cache:
-        """One whose handler tells."""
+        """One whose handler notes what it gets."""
         cache = Cache(self.server, CONFIG_MAPS, {}, at)
         cache.add_event_handler(
             ResourceEventHandlerFuncs(
-                on_add=lambda new: self.told.append(f"add {new.metadata.name}"),
-                on_update=lambda _, new: self.told.append(f"update {new.metadata.name}"),
-                on_delete=lambda _: self.told.append("delete"),
+                on_add=lambda new: self.notified.append(f"add {new.metadata.name}"),
+                on_update=lambda _, new: self.notified.append(f"update {new.metadata.name}"),
+                on_delete=lambda _: self.notified.append("delete"),
             )
         )
         cache.look()
-        self.told.clear()
+        self.notified.clear()
         return cache
 
     def write(self, name: str) -> None:
@@ -52,7 +52,7 @@ def test_every_change_is_told(watched: _Watched) -> None:
     watched.write("a")
     cache.look()
 
-    assert ["add a", "update a", "delete"] == watched.told
+    assert ["add a", "update a", "delete"] == watched.notified
 
 
 def test_FP2_a_stale_view_catches_up_change_by_change(watched: _Watched) -> None:
@@ -60,11 +60,11 @@ def test_FP2_a_stale_view_catches_up_change_by_change(watched: _Watched) -> None
     cache.blind = True
     watched.write("a")
     cache.look()
-    assert [] == watched.told
+    assert [] == watched.notified
 
     cache.blind = False
     cache.look()
-    assert ["add a", "update a", "delete"] == watched.told
+    assert ["add a", "update a", "delete"] == watched.notified
 
 
 def test_FP3_what_came_and_went_while_the_watch_was_lost_is_never_seen(watched: _Watched) -> None:
@@ -74,7 +74,7 @@ def test_FP3_what_came_and_went_while_the_watch_was_lost_is_never_seen(watched: 
     cache.cut()
     cache.look()
 
-    assert ["add b"] == watched.told
+    assert ["add b"] == watched.notified
 
 
 def test_FP2_a_restart_may_begin_with_an_older_view(watched: _Watched) -> None:
@@ -84,7 +84,7 @@ def test_FP2_a_restart_may_begin_with_an_older_view(watched: _Watched) -> None:
     assert cache.get("default", "a") is None
 
     cache.look()
-    assert ["add a"] == watched.told
+    assert ["add a"] == watched.notified
 
 
 def test_FP12_history_that_is_gone_is_listed_anew(watched: _Watched) -> None:
@@ -93,4 +93,4 @@ def test_FP12_history_that_is_gone_is_listed_anew(watched: _Watched) -> None:
     watched.server.storage.compact()
     cache.look()
 
-    assert ["add a"] == watched.told
+    assert ["add a"] == watched.notified

@@ -10,13 +10,13 @@ from ports.randomness import SeededRandomness
 from simulate.interleaving import Ended, Interleaver
 
 
-class _Stage:
-    """A interleaver, a clock, and what its actors told."""
+class _Driver:
+    """An interleaver, a clock, and what its actors log."""
 
     def __init__(self, seed: int) -> None:
         self.clock = FakeClock()
         self.interleaver = Interleaver(self.clock, SeededRandomness(seed))
-        self.told: list[str] = []
+        self.log: list[str] = []
 
     def add(self, name: str, points: int) -> None:
         """An actor with one step, in which it comes to some scheduling points."""
@@ -24,8 +24,8 @@ class _Stage:
 
         def step() -> bool:
             for number in range(next(steps, 0)):
-                self.told.append(f"{name}{number}")
-                self.interleaver.point()
+                self.log.append(f"{name}{number}")
+                self.interleaver.preemption_point()
             return False
 
         self.interleaver.add(name, [step])
@@ -34,97 +34,97 @@ class _Stage:
         """Until nobody has anything left to do."""
         while self.interleaver.turn():
             pass
-        return self.told
+        return self.log
 
 
 @pytest.fixture
-def stage() -> Iterator[_Stage]:
+def driver() -> Iterator[_Driver]:
     before = threading.active_count()
-    stage = _Stage(1)
-    yield stage
-    stage.interleaver.end_all()
+    driver = _Driver(1)
+    yield driver
+    driver.interleaver.end_all()
     assert before == threading.active_count()
 
 
 def _played(seed: int) -> list[str]:
-    stage = _Stage(seed)
-    stage.add("a", 20)
-    stage.add("b", 20)
-    told = stage.play()
-    stage.interleaver.end_all()
-    return told
+    driver = _Driver(seed)
+    driver.add("a", 20)
+    driver.add("b", 20)
+    log = driver.play()
+    driver.interleaver.end_all()
+    return log
 
 
 def test_who_goes_on_is_drawn_from_the_seed() -> None:
     in_turn = [f"a{number}" for number in range(20)] + [f"b{number}" for number in range(20)]
-    told = [_played(seed) for seed in range(10)]
+    log = [_played(seed) for seed in range(10)]
 
-    assert told == [_played(seed) for seed in range(10)]
-    assert all(sorted(in_turn) == sorted(each) for each in told)
-    assert len({tuple(each) for each in told}) > 2
+    assert log == [_played(seed) for seed in range(10)]
+    assert all(sorted(in_turn) == sorted(each) for each in log)
+    assert len({tuple(each) for each in log}) > 2
 
 
-def test_who_waits_lets_the_others_go_on_until_its_time_has_come(stage: _Stage) -> None:
+def test_who_waits_lets_the_others_go_on_until_its_time_has_come(driver: _Driver) -> None:
     def patient() -> bool:
-        waited = stage.interleaver.wait(5.0)
-        stage.told.append(f"waited {waited} until {stage.clock.now()}")
+        waited = driver.interleaver.wait(5.0)
+        driver.log.append(f"waited {waited} until {driver.clock.now()}")
         return False
 
-    stage.interleaver.add("patient", [patient])
-    stage.add("b", 3)
+    driver.interleaver.add("patient", [patient])
+    driver.add("b", 3)
 
-    assert ["b0", "b1", "b2"] == stage.play()
-    assert 5.0 == stage.interleaver.next_due()
-    stage.clock.step(5.0)
-    assert "waited True until 5.0" == stage.play()[-1]
-
-
-def test_where_no_actor_runs_a_point_is_nothing_and_nobody_waits(stage: _Stage) -> None:
-    stage.interleaver.point()
-
-    assert not stage.interleaver.wait(1.0)
+    assert ["b0", "b1", "b2"] == driver.play()
+    assert 5.0 == driver.interleaver.next_due()
+    driver.clock.step(5.0)
+    assert "waited True until 5.0" == driver.play()[-1]
 
 
-def test_FP1_ending_a_process_unwinds_its_actors_and_no_others(stage: _Stage) -> None:
+def test_where_no_actor_runs_a_point_is_nothing_and_nobody_waits(driver: _Driver) -> None:
+    driver.interleaver.preemption_point()
+
+    assert not driver.interleaver.wait(1.0)
+
+
+def test_FP1_ending_a_process_unwinds_its_actors_and_no_others(driver: _Driver) -> None:
     def held(name: str) -> bool:
         try:
-            stage.interleaver.wait(1.0)
+            driver.interleaver.wait(1.0)
         except Ended:
-            stage.told.append(f"{name} unwound")
+            driver.log.append(f"{name} unwound")
             raise
-        stage.told.append(f"{name} went on")
+        driver.log.append(f"{name} went on")
         return False
 
-    stage.interleaver.add("one", [lambda: held("one"), lambda: held("one as well")])
-    stage.interleaver.add("other", [lambda: held("other")])
-    stage.play()
-    stage.interleaver.end("one")
-    assert ["one unwound", "one as well unwound"] == stage.told
+    driver.interleaver.add("one", [lambda: held("one"), lambda: held("one as well")])
+    driver.interleaver.add("other", [lambda: held("other")])
+    driver.play()
+    driver.interleaver.end("one")
+    assert ["one unwound", "one as well unwound"] == driver.log
 
-    stage.clock.step(1.0)
-    stage.interleaver.turn()
-    assert "other went on" == stage.told[-1]
+    driver.clock.step(1.0)
+    driver.interleaver.turn()
+    assert "other went on" == driver.log[-1]
 
 
-def test_FP1_an_actor_that_ends_its_own_process_unwinds_at_its_next_point(stage: _Stage) -> None:
+def test_FP1_an_actor_that_ends_its_own_process_unwinds_at_its_next_point(driver: _Driver) -> None:
     def end() -> bool:
-        stage.interleaver.end("self")
-        stage.told.append("still here")
-        stage.interleaver.point()
-        stage.told.append("never")
+        driver.interleaver.end("self")
+        driver.log.append("still here")
+        driver.interleaver.preemption_point()
+        driver.log.append("never")
         return True
 
-    stage.interleaver.add("self", [end])
-    stage.play()
+    driver.interleaver.add("self", [end])
+    driver.play()
 
-    assert ["still here"] == stage.told
+    assert ["still here"] == driver.log
 
 
-def test_what_an_actor_raises_reaches_whoever_drives_it(stage: _Stage) -> None:
+def test_what_an_actor_raises_reaches_whoever_drives_it(driver: _Driver) -> None:
     def broken() -> bool:
         raise ValueError("broken")
 
-    stage.interleaver.add("a", [broken])
+    driver.interleaver.add("a", [broken])
 
     with pytest.raises(ValueError, match="broken"):
-        stage.interleaver.turn()
+        driver.interleaver.turn()

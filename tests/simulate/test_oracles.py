@@ -6,7 +6,7 @@ import pytest
 
 from kube.objects import Json
 from simulate import invariants
-from simulate.oracles import straight
+from simulate.oracles import direct_plan
 from simulate.plan import Crash, Edit, Plan, Stale
 from simulate.quiet_time import QuietTime
 from simulate.trees import difference, merged
@@ -27,13 +27,13 @@ def _label(value: str | None) -> Json:
 
 
 def test_O6_the_direct_way_to_where_a_plan_began_is_to_do_nothing() -> None:
-    direct = straight(_plan(_label("a"), {"tidb": {"labels": None}}))
+    direct = direct_plan(_plan(_label("a"), {"tidb": {"labels": None}}))
     assert direct is not None
     assert () == direct.edits
 
 
 def test_O6_the_direct_way_leaves_out_what_is_taken_back() -> None:
-    direct = straight(_plan({"pd": {"version": "v1"}, "tikv": {"version": "v2"}}, {"pd": {"version": None}}))
+    direct = direct_plan(_plan({"pd": {"version": "v1"}, "tikv": {"version": "v2"}}, {"pd": {"version": None}}))
     assert direct is not None
     assert [{"tikv": {"version": "v2"}}] == [edit.spec for edit in direct.edits]
 
@@ -46,7 +46,7 @@ def test_O6_the_direct_way_leaves_out_what_is_taken_back() -> None:
     ],
 )
 def test_O6_a_plan_without_another_way(plan: Plan) -> None:
-    assert straight(plan) is None
+    assert direct_plan(plan) is None
 
 
 def test_a_merge_patch_makes_one_tree_of_another() -> None:
@@ -58,7 +58,7 @@ def test_a_merge_patch_makes_one_tree_of_another() -> None:
 
 
 def test_it_is_calm_when_the_last_fault_is_over() -> None:
-    calm = QuietTime([Stale(at=10.0, seconds=20.0), Crash(write=3, seconds=5.0)])
-    assert [0.0, None, 30.0] == [calm.since(at) for at in (9.0, 29.0, 31.0)]
-    calm.wrote(3, 40.0)
-    assert [None, 45.0] == [calm.since(at) for at in (44.0, 50.0)]
+    quiet = QuietTime([Stale(at=10.0, seconds=20.0), Crash(write=3, seconds=5.0)])
+    assert [0.0, None, 30.0] == [quiet.since(at) for at in (9.0, 29.0, 31.0)]
+    quiet.wrote(3, 40.0)
+    assert [None, 45.0] == [quiet.since(at) for at in (44.0, 50.0)]

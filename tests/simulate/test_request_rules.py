@@ -1,4 +1,4 @@
-"""R13: the simulator blames an operator that does not wait when it is asked to, and one that hammers."""
+"""R13: the simulator reports an operator that does not wait when it is asked to, and one that hammers."""
 
 import pytest
 
@@ -9,17 +9,17 @@ from simulate.request_rules import RequestRules
 
 
 class _Watched:
-    """RequestRules, a clock, and what was blamed."""
+    """RequestRules, a clock, and what was reported."""
 
     def __init__(self) -> None:
         self.clock = FakeClock()
-        self.blamed: list[str] = []
-        self.manners = RequestRules(self.clock, self.blamed.append)
+        self.reported: list[str] = []
+        self.rules = RequestRules(self.clock, self.reported.append)
 
     def fail(self, tries: int, pause: float) -> None:
         """Syncs that fail, one after another."""
         for _ in range(tries):
-            self.manners.synced("operator", "default/basic", True)
+            self.rules.synced("operator", "default/basic", True)
             self.clock.step(pause)
 
 
@@ -27,32 +27,32 @@ _POD = call("operator", 1, Port.KUBERNETES, Request("GET", "/api/v1/namespaces/d
 _BUSY = Response(429, {"retry-after": "5"}, b"")
 
 
-@pytest.mark.parametrize(("waited", "blamed"), [(5.0, 0), (1.0, 1)])
-def test_R13_a_request_is_not_sent_again_before_retry_after(waited: float, blamed: int) -> None:
+@pytest.mark.parametrize(("waited", "reported"), [(5.0, 0), (1.0, 1)])
+def test_R13_a_request_is_not_sent_again_before_retry_after(waited: float, reported: int) -> None:
     watched = _Watched()
-    watched.manners.answered(_POD, _BUSY)
+    watched.rules.answered(_POD, _BUSY)
     watched.clock.step(waited)
-    watched.manners.asking(_POD)
+    watched.rules.asking(_POD)
 
-    assert blamed == len(watched.blamed)
+    assert reported == len(watched.reported)
 
 
 def test_R13_a_key_that_goes_on_failing_is_tried_once_in_a_second() -> None:
     patient, hasty = _Watched(), _Watched()
     patient.fail(100, pause=1.0)
     hasty.fail(10, pause=0.0)
-    assert [] == patient.blamed + hasty.blamed
+    assert [] == patient.reported + hasty.reported
 
     hasty.fail(10, pause=0.5)
-    assert ["default/basic is tried 10 times in 4.500 s, and fails each time"] == hasty.blamed
+    assert ["default/basic is tried 10 times in 4.500 s, and fails each time"] == hasty.reported
 
 
 def test_a_process_that_was_restarted_begins_anew() -> None:
     watched = _Watched()
-    watched.manners.answered(_POD, _BUSY)
+    watched.rules.answered(_POD, _BUSY)
     watched.fail(19, pause=0.0)
-    watched.manners.forget("operator")
-    watched.manners.asking(_POD)
+    watched.rules.forget("operator")
+    watched.rules.asking(_POD)
     watched.fail(1, pause=0.0)
 
-    assert [] == watched.blamed
+    assert [] == watched.reported

@@ -7,11 +7,11 @@ from enum import Enum
 
 from ports.transport import Request, Response
 from sandbox.dataplane.addresses import goes_by_host, peer_host, speaks_tls
+from sandbox.dataplane.dependencies import Dependencies
 from sandbox.dataplane.network import Origin
 from sandbox.dataplane.pd.cluster import JoinRefused, Member, PdCluster
 from sandbox.dataplane.pd.config import Config
 from sandbox.dataplane.processes import Answer, Disk, Exit, Launch
-from sandbox.dataplane.surroundings import Surroundings
 
 DATA = "/var/lib/pd"
 CLIENT_PORT = 2379
@@ -20,7 +20,7 @@ _CONFIG = "/etc/pd/pd.toml"
 _DISCOVERY_TIMEOUT = 3.0
 
 
-Api = Callable[["PdProcess", Request, Surroundings], Answer]
+Api = Callable[["PdProcess", Request, Dependencies], Answer]
 """Answers a request to a serving member."""
 
 
@@ -69,15 +69,15 @@ def identity(launch: Launch) -> Identity:
 class PdProcess:
     """A pd-server behind its start script."""
 
-    def __init__(self, launch: Launch, around: Surroundings, api: Api) -> None:
+    def __init__(self, launch: Launch, deps: Dependencies, api: Api) -> None:
         """`api` answers the HTTP requests of a serving member."""
         self._launch = launch
-        self._around = around
+        self._deps = deps
         self._api = api
         self._identity = identity(launch)
         self._disk = launch.disks.get(DATA) or Disk("")
         self._phase = Phase.STARTING
-        self._due = around.clock.now() + around.timings.pd_start
+        self._due = deps.clock.now() + deps.timings.pd_start
         self._stopping_at: float | None = None
         self.served_at: float | None = None
         self.exit: Exit | None = None
@@ -113,11 +113,11 @@ class PdProcess:
         """Whether it serves and others can talk to it."""
         if self._phase is not Phase.SERVING or self.exit is not None:
             return False
-        return self._around.network.reachable(self._launch, self, CLIENT_PORT)
+        return self._deps.network.reachable(self._launch, self, CLIENT_PORT)
 
     def step(self) -> float | None:
         """Advance the start, notice a removal, tick the cluster; return the next due time."""
-        now = self._around.clock.now()
+        now = self._deps.clock.now()
         if self.exit is not None:
             return None
         if self._stopping_at is not None and now >= self._stopping_at:
@@ -132,7 +132,7 @@ class PdProcess:
 
     def question(self) -> Request | None:
         """Ask discovery how to start, when it is time to."""
-        if self.exit is not None or self._phase is not Phase.ASKING or self._around.clock.now() < self._due:
+        if self.exit is not None or self._phase is not Phase.ASKING or self._deps.clock.now() < self._due:
             return None
         launch = self._launch
         cluster = launch.env.get("PEER_SERVICE_NAME", "").removesuffix("-pd-peer")
@@ -146,8 +146,8 @@ class PdProcess:
         if self.exit is not None or self._phase is not Phase.ASKING:
             return
         arguments = response.body.decode().strip() if response is not None and response.status == 200 else ""
-        retry = self._around.timings.discovery_retry
-        self._due = self._around.clock.now() + self._around.randomness.uniform(retry / 10, retry)
+        retry = self._deps.timings.discovery_retry
+        self._due = self._deps.clock.now() + self._deps.randomness.uniform(retry / 10, retry)
         if arguments.startswith("--initial-cluster="):
             self._bootstrap(arguments.removeprefix("--initial-cluster="))
         elif arguments.startswith("--join="):
@@ -159,13 +159,13 @@ class PdProcess:
 
     def handle(self, port: int, request: Request) -> Answer:  # noqa: ARG002
         """PD's HTTP API."""
-        return self._api(self, request, self._around)
+        return self._api(self, request, self._deps)
 
     def stop(self) -> None:
         """SIGTERM: hand over and end."""
         if self._stopping_at is not None:
             return
-        self._stopping_at = self._around.clock.now() + self._around.timings.graceful_stop
+        self._stopping_at = self._deps.clock.now() + self._deps.timings.graceful_stop
         cluster, member = self.cluster, self.member
         if cluster is not None and member is not None and cluster.leader is member:
             cluster.transfer(None)
@@ -191,7 +191,7 @@ class PdProcess:
         member.name, member.client_url = self._identity.name, self._identity.client_url
         member.version, member.voter = self._launch.version, self
         self._phase = Phase.SERVING
-        self.served_at = self._around.clock.now()
+        self.served_at = self._deps.clock.now()
 
     def _serve(self) -> float | None:
         cluster, member = self.cluster, self.member
@@ -204,20 +204,20 @@ class PdProcess:
         if initial_cluster.count("=") != 1:
             self._end(Exit(1, f"the sandbox bootstraps single members only, not {initial_cluster!r}"))
             return
-        around = self._around
+        deps = self._deps
         try:
             config = Config(self._launch.files.get(_CONFIG, ""))
         except ValueError as error:
             self._end(Exit(1, f"parse {_CONFIG}: {error}"))
             return
-        cluster = PdCluster(around.clock, around.randomness, around.timings, config)
+        cluster = PdCluster(deps.clock, deps.randomness, deps.timings, config)
         own = self._identity
         member = cluster.add(own.name, own.peer_url, own.client_url, self._launch.version)
         self._settle(PdData(cluster, member.id))
 
     def _join(self, urls: list[str]) -> None:
         for url in urls:
-            found = self._around.network.find(url, self.origin)
+            found = self._deps.network.find(url, self.origin)
             peer = found.process if found is not None else None
             if not isinstance(peer, PdProcess) or peer.cluster is None or peer.cluster.leader is None:
                 continue
@@ -233,7 +233,7 @@ class PdProcess:
     def _settle(self, data: PdData) -> None:
         self._disk.data = data
         self._phase = Phase.JOINING
-        self._due = self._around.clock.now() + self._around.timings.pd_join
+        self._due = self._deps.clock.now() + self._deps.timings.pd_join
 
     def _end(self, how: Exit) -> None:
         member = self.member

@@ -12,13 +12,13 @@ import msgspec
 
 from kube.objects import Json
 from ports.transport import Request, Response
+from sandbox.dataplane.dependencies import Dependencies
 from sandbox.dataplane.pd.cluster import Member, PdCluster
 from sandbox.dataplane.pd.durations import duration, size
 from sandbox.dataplane.pd.etcd import gateway
 from sandbox.dataplane.pd.process import PdProcess
 from sandbox.dataplane.pd.stores import Store, StoreRefused, is_reserved, store_labels
 from sandbox.dataplane.processes import Answer, not_found, text
-from sandbox.dataplane.surroundings import Surroundings
 
 NOT_BOOTSTRAPPED = "[PD:cluster:ErrNotBootstrapped]TiKV cluster not bootstrapped, please start TiKV first"
 _NO_LEADER = "[PD:apiutil:ErrRedirectNoLeader]redirect finds no leader"
@@ -35,35 +35,35 @@ class _Call:
 
     process: PdProcess
     cluster: PdCluster
-    around: Surroundings
+    deps: Dependencies
     names: tuple[str, ...]
     query: dict[str, list[str]]
     body: bytes
 
     @property
     def now(self) -> float:
-        return self.around.clock.now()
+        return self.deps.clock.now()
 
     def json(self) -> Any:
         return json.loads(self.body or b"null")
 
 
-def answer(process: PdProcess, request: Request, around: Surroundings) -> Answer:
+def answer(process: PdProcess, request: Request, deps: Dependencies) -> Answer:
     """What a serving member answers."""
     cluster = process.cluster
     parts = urlsplit(request.url)
     if cluster is None:
         return Answer(text(503, "server not started\n"))
     if parts.path.startswith("/v3/"):
-        return _etcd(cluster, parts.path, request.body, around)
+        return _etcd(cluster, parts.path, request.body, deps)
     found = _route(request.method, parts.path)
     if found is None:
         return Answer(not_found())
     route, names = found
-    call = _Call(process, cluster, around, names, parse_qs(parts.query), request.body or b"")
+    call = _Call(process, cluster, deps, names, parse_qs(parts.query), request.body or b"")
     if not route.local and cluster.leader is None:
         # the follower waits for a leader before it gives up
-        return Answer(text(503, _NO_LEADER + "\n"), delay=around.timings.pd_leader_wait, provisional=True)
+        return Answer(text(503, _NO_LEADER + "\n"), delay=deps.timings.pd_leader_wait, provisional=True)
     if route.clustered and not cluster.stores.bootstrapped:
         return Answer(_json(500, NOT_BOOTSTRAPPED))
     given = _carry_out(route, call)
@@ -79,11 +79,11 @@ def _carry_out(route: "_Route", call: _Call) -> Response | Answer:
         return _json(400, {"code": "input", "msg": str(error), "data": None})
 
 
-def _etcd(cluster: PdCluster, path: str, body: bytes | None, around: Surroundings) -> Answer:
+def _etcd(cluster: PdCluster, path: str, body: bytes | None, deps: Dependencies) -> Answer:
     if cluster.leader is None:
         # a linearizable read hangs without a quorum; clients give up first
         return Answer(text(503, ""), delay=float("inf"))
-    return Answer(gateway(cluster.etcd, cluster.id, path, body, around.clock.now()) or not_found())
+    return Answer(gateway(cluster.etcd, cluster.id, path, body, deps.clock.now()) or not_found())
 
 
 def _json(status: int, body: object) -> Response:
@@ -230,7 +230,7 @@ def _ping(call: _Call) -> Response:  # noqa: ARG001
 
 def _ready(call: _Call) -> Response:
     served_at = call.process.served_at or 0.0
-    loaded = not call.cluster.stores.bootstrapped or call.now >= served_at + call.around.timings.pd_regions_loaded
+    loaded = not call.cluster.stores.bootstrapped or call.now >= served_at + call.deps.timings.pd_regions_loaded
     if "verbose" in call.query:
         body = {"region_loaded": loaded, "is_bootstrapped": call.cluster.stores.bootstrapped}
         return _json(200 if loaded else 500, body)

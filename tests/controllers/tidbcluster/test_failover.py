@@ -121,7 +121,7 @@ def test_9_2_a_pd_member_on_a_lost_node_is_replaced_and_given_back(world: Operat
 
 
 def test_I23_nothing_is_removed_that_is_not_written_down(world: OperatorWorld) -> None:
-    heal = world.world.faults.api_struck(REFUSED, verb="patch", resource="tidbclusters.pingcap.com")
+    heal = world.world.faults.api_fault(REFUSED, verb="patch", resource="tidbclusters.pingcap.com")
     world.world.faults.node_gone(node_of(world, "basic-pd-2"))
     world.run(3 * PERIOD)
     assert ([], []) == (deletions(world), [each.url for each in world.operator.dataplane.writes()])

@@ -277,7 +277,7 @@ def test_F36_F32_a_member_that_pd_removed_comes_back_empty(wide_pd: OperatorWorl
     """Crashed between the removal of the member and that of its pod."""
     uid = wide_pd.get(PERSISTENT_VOLUME_CLAIMS, "pd-basic-pd-4")["metadata"]["uid"]
     refused = ApiFault(refusal=Refusal(503, "ServiceUnavailable", "not now"))
-    heal = wide_pd.world.faults.api_struck(refused, OPERATOR, "patch", "statefulsets.apps")
+    heal = wide_pd.world.faults.api_fault(refused, OPERATOR, "patch", "statefulsets.apps")
     wide_pd.change(pd={"replicas": 4})
     wide_pd.run_until(lambda: "basic-pd-4" not in member_names(wide_pd))
     assert 5 == wide_pd.replicas("pd")
@@ -420,7 +420,7 @@ def test_18_a_scale_in_goes_on_when_the_api_server_lets_it(
     world: OperatorWorld, component: str, verb: str, resource: str
 ) -> None:
     four = ready_with(world, component, 4)
-    heal = four.world.faults.api_struck(_REFUSED, OPERATOR, verb, resource)
+    heal = four.world.faults.api_fault(_REFUSED, OPERATOR, verb, resource)
     four.change(**{component: {"replicas": 3}})
     four.run(20.0)
     assert (4, True) == (four.replicas(component), "not now" in four.progressing)
@@ -442,7 +442,7 @@ def test_18_a_scale_in_goes_on_when_pd_lets_it(world: OperatorWorld, component: 
 
 
 def test_8_5_I3_a_tombstone_that_pd_has_forgotten_is_gone(wide_tikv: OperatorWorld) -> None:
-    heal = wide_tikv.world.faults.api_struck(_REFUSED, OPERATOR, "patch", "statefulsets.apps")
+    heal = wide_tikv.world.faults.api_fault(_REFUSED, OPERATOR, "patch", "statefulsets.apps")
     wide_tikv.change(tikv={"replicas": 4})
     wide_tikv.run_until(lambda: _one_is_tombstone(wide_tikv))
     url = "http://basic-pd.default:2379/pd/api/v1/stores/remove-tombstone"

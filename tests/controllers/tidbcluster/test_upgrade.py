@@ -496,7 +496,7 @@ def test_R20_F14_4071_F18_4034_an_eviction_that_never_ends_times_out_with_an_eve
     wide.world.faults.regions_frozen(f"{NAMESPACE}/basic")
     if count == "is not told":
         silence = Fault(Trouble.BLACK_HOLE, f"{NAMESPACE}/basic-tikv-*", path="/metrics")
-        wide.world.faults.requests_struck(silence)
+        wide.world.faults.network_fault(silence)
     wide.change(tikv={"evictLeaderTimeout": "60s", "annotations": {"a": "b"}})
     begun = wide.clock.now()
     wide.run_until(lambda: bool(wide.events("EvictLeaderTimeout")), 120.0)

@@ -180,7 +180,7 @@ def test_I26_I28_pods_of_a_cluster_that_is_paused_or_not_valid_are_left_alone(wo
 
 def test_I7_nothing_is_done_while_pd_answers_for_another_cluster(world: Commanded) -> None:
     foreign = Fault(Trouble.ANSWER, "*/basic-pd-*", path="/pd/api/v1/cluster", status=200, body=b'{"id": 42}')
-    heal = world.world.faults.requests_struck(foreign)
+    heal = world.world.faults.network_fault(foreign)
     world.tell(POD, evict_leader="delete-pod")
     world.run(60.0)
     assert ([], {}, []) == (world.asked_of_pd(), world.evictions, world.deletions())

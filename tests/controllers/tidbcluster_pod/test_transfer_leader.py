@@ -39,7 +39,7 @@ def test_13_the_leader_stays_away_while_the_pod_says_so(world: Commanded) -> Non
 def test_13_a_transfer_that_fails_is_told_and_tried_again(world: Commanded) -> None:
     pod = leader(world)
     refused = Fault(Trouble.ANSWER, method="POST", path="/pd/api/v1/leader/transfer/*", body=b'"no"')
-    heal = world.world.faults.requests_struck(refused)
+    heal = world.world.faults.network_fault(refused)
     world.tell(pod, pd_transfer_leader="delete-pod")
     world.run(60.0)
     (event,) = world.events("ApiError")

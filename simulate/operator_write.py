@@ -9,7 +9,8 @@ from kube.objects import Json
 from kube.resources import PODS, STATEFUL_SETS, TIDB_CLUSTERS, Resource
 from member.context import FailoverSettings
 from simulate.calls import Call, Port
-from simulate.state import PARTS, State, is_outdated, partition, replicas
+from simulate.components import managed_components
+from simulate.state import State, is_outdated, partition, replicas
 from simulate.trees import merged
 from simulate.worlds import NAME
 
@@ -18,7 +19,7 @@ _STORE = re.compile(r"/pd/api/v1/store/(\d+)$")
 
 
 @dataclass(frozen=True)
-class Act:
+class OperatorWrite:
     """`before` is the state as it is when the write is sent. `seen` is the cluster that its sync began with.
 
     `read` is the cluster as the sync has last read it live, if it has: what users did since nobody can know.
@@ -59,18 +60,20 @@ class Act:
         return call.port is Port.KUBERNETES and (call.method, call.target.resource) == (method, str(resource))
 
     @property
-    def part(self) -> str:
+    def component(self) -> str:
         """The component whose StatefulSet or pod it is about, else empty."""
         name = self.call.target.name
         if self.call.target.resource == str(STATEFUL_SETS):
-            return next((part for part in PARTS if name == f"{NAME}-{part}"), "")
-        return next((part for part in PARTS if re.fullmatch(rf"{NAME}-{part}-\d+", name)), "")
+            return next((component for component in managed_components() if name == f"{NAME}-{component}"), "")
+        return next(
+            (component for component in managed_components() if re.fullmatch(rf"{NAME}-{component}-\d+", name)), ""
+        )
 
     @cached_property
     def live(self) -> Json | None:
         """The StatefulSet that it changes, as it is."""
-        changes = self.patches(STATEFUL_SETS) and bool(self.part)
-        return self.before.stateful_set(self.part) if changes else None
+        changes = self.patches(STATEFUL_SETS) and bool(self.component)
+        return self.before.stateful_set(self.component) if changes else None
 
     @property
     def replicas(self) -> tuple[int, int]:
@@ -94,24 +97,24 @@ class Act:
     @cached_property
     def restarts(self) -> tuple[str, list[int]]:
         """The component and the ordinals of the pods that this restarts, sooner or later."""
-        if self.deletes(PODS) and self.part:
-            return self.part, [int(self.call.target.name.rpartition("-")[2])]
+        if self.deletes(PODS) and self.component:
+            return self.component, [int(self.call.target.name.rpartition("-")[2])]
         if self.live is None:
             return "", []
         before, after = self.partition
         live, hit = self.live, []
-        for ordinal, pod in sorted(self.before.pods(self.part).items()):
+        for ordinal, pod in sorted(self.before.pods(self.component).items()):
             was = ordinal >= before and is_outdated(live, pod)
             will = ordinal >= after and (self.changes_template or is_outdated(live, pod))
             if will and not was and ordinal < self.replicas[1]:
                 hit.append(ordinal)
-        return self.part, hit
+        return self.component, hit
 
     @property
     def leaving(self) -> tuple[str, list[int]]:
         """The component and the ordinals that a smaller number of replicas takes away."""
         before, after = self.replicas
-        return (self.part, list(range(after, before))) if self.live else ("", [])
+        return (self.component, list(range(after, before))) if self.live else ("", [])
 
     @property
     def removed_member(self) -> str:

@@ -9,7 +9,7 @@ from sandbox.timings import Timings
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class Dependencies:
     """Time, chance, durations and the network."""
 
     clock: Clock

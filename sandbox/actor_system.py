@@ -1,12 +1,12 @@
-"""Actors on one mirror, either each in a thread of its own or turn by turn in the caller's."""
+"""Actors on one mirror, each in a thread of its own, or turn by turn in the caller's."""
 
 from collections.abc import Callable, Iterable
 
 from ports.clock import Clock, FakeClock
 from ports.stopping import Stop
 from sandbox.actor import Actor, Runner
-from sandbox.bell import Bell
 from sandbox.mirror import Mirror, Versions
+from sandbox.notifier import Notifier
 
 _SYNC = 30.0
 _LEAP = 1e-6
@@ -15,25 +15,25 @@ _TURNS = 1000
 """Rounds at one instant after which actors that never come to rest are a defect."""
 
 
-class Restless(Exception):
-    """Raised when the actors do not come to rest, or a condition does not come true in time."""
+class NeverSettles(Exception):
+    """Raised when actors do not come to rest at one instant, or a condition does not come true in time."""
 
 
-class Stage:
+class ActorSystem:
     """Runs actors. `versions` tells, cheaply, whether a resource may have changed since the last poll."""
 
     def __init__(
         self,
         clock: Clock,
-        bell: Bell,
+        notifier: Notifier,
         mirror: Mirror,
         actors: Iterable[Actor],
         versions: Versions | None = None,
     ) -> None:
         self._clock = clock
-        self._bell = bell
+        self._notifier = notifier
         self._mirror = mirror
-        self._runners = [Runner(actor, clock, bell) for actor in actors]
+        self._runners = [Runner(actor, clock, notifier) for actor in actors]
         self._versions = versions
 
     def start(self, stop: Stop) -> None:
@@ -50,14 +50,14 @@ class Stage:
         self._mirror.join()
 
     def settle(self) -> None:
-        """Let everybody do what is due at this instant. Raises Restless."""
+        """Let everybody do what is due at this instant. Raises NeverSettles."""
         for _ in range(_TURNS):
             self._mirror.poll(self._versions)
             # every runner gets its turn in every round
             turned = [runner.turn() for runner in self._runners]
             if not any(turned):
                 return
-        raise Restless(f"the actors do not come to rest at {self._clock.now()} s")
+        raise NeverSettles(f"the actors do not come to rest at {self._clock.now()} s")
 
     def advance(self, clock: FakeClock, seconds: float, until: Callable[[], bool] | None = None) -> bool:
         """Move time forward, event by event; stop early when `until` holds, and return whether it does."""

@@ -44,7 +44,7 @@ class _Child:
     received: bytearray
 
 
-class Farm:
+class ForkPool:
     """`jobs` processes at a time. For a process without threads."""
 
     def __init__(self, work: Work, jobs: int) -> None:

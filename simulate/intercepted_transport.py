@@ -9,7 +9,7 @@ Exchange = Callable[[Port, Transport, Request], Response]
 """Carries a request, or not. Raises TransportError, Crash."""
 
 
-class Wire:
+class InterceptedTransport:
     """A transport whose requests somebody else carries."""
 
     def __init__(self, port: Port, transport: Transport, exchange: Exchange) -> None:

@@ -1,0 +1,16 @@
+"""The server programs that the sandbox has, by component."""
+
+from collections.abc import Iterable, Mapping
+
+from sandbox.dataplane.pd.server import PD
+from sandbox.dataplane.server_program import ServerProgram
+from sandbox.dataplane.tidb import TIDB
+from sandbox.dataplane.tikv import TIKV
+
+SERVERS: Mapping[str, ServerProgram] = {each.name: each for each in (PD, TIKV, TIDB)}
+
+
+def by_command(additional: Iterable[ServerProgram] = ()) -> Mapping[str, ServerProgram]:
+    """The programs by the file names that start them; an additional one wins over that of the same name."""
+    known = {**SERVERS, **{each.name: each for each in additional}}
+    return {command: each for each in known.values() for command in each.commands}

@@ -1,0 +1,83 @@
+"""The programs of components: those that the sandbox has, and those that a test brings."""
+
+from collections.abc import Iterable
+
+import pytest
+
+from apis.components import component_names
+from member.components import workload_names
+from ports.clock import FakeClock
+from ports.randomness import SeededRandomness
+from sandbox.dataplane.network import Running
+from sandbox.dataplane.processes import Exit, Launch
+from sandbox.dataplane.program import Program
+from sandbox.dataplane.runtime import DataPlane
+from sandbox.dataplane.server_program import ServerProgram
+from sandbox.dataplane.servers import SERVERS
+from sandbox.notifier import Notifier
+from sandbox.timings import Timings
+from tests.sandbox.test_data_plane import ByFirstLabel
+
+_CACHE = ServerProgram(
+    name="cache",
+    start=lambda launch, _: Program(launch, None),
+    tables=("log",),
+    numbers=("memory.entries",),
+    durations=("memory.lifetime",),
+)
+_SCRIPT = "/usr/local/bin/cache_start_script.sh"
+
+
+def _started(servers: Iterable[ServerProgram], config: str = "", script: str = "") -> Running:
+    clock = FakeClock()
+    plane = DataPlane(
+        clock=clock,
+        randomness=SeededRandomness(1),
+        timings=Timings(),
+        notifier=Notifier(clock),
+        directory=ByFirstLabel(),
+        identity=lambda _, __: plane.transport(),
+        programs={},
+        servers=servers,
+        pause=clock.step,
+    )
+    return plane.start(
+        Launch(
+            namespace="ns",
+            pod="basic-cache-0",
+            pod_uid="1",
+            image="cache:v1",
+            command=("/bin/sh", _SCRIPT),
+            files={_SCRIPT: script, "/etc/cache/cache.toml": config},
+            ports=frozenset({6379}),
+        )
+    )
+
+
+def test_every_managed_component_has_a_program() -> None:
+    assert set() == set(workload_names()) - set(SERVERS)
+    assert set() == set(SERVERS) - set(component_names())
+
+
+def test_a_component_of_a_test_brings_its_own_program() -> None:
+    process = _started([_CACHE]).process
+    assert process.exit is None
+    assert process.listens(6379)
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ("log = 1", "invalid type for key 'log': expected a table"),
+        ("[memory]\nentries = 'many'", "invalid type for key 'memory.entries': expected an integer, not 'many'"),
+        ("[memory]\nlifetime = 'long'", "not a duration: 'long'"),
+        ("[log]\nlevel = 'loud'", "unknown log level 'loud'"),
+    ],
+)
+def test_a_program_refuses_what_it_cannot_read(config: str, message: str) -> None:
+    assert Exit(1, f"invalid configuration file: {message}") == _started([_CACHE], config).process.exit
+
+
+def test_a_program_that_speaks_tls_needs_its_certificate() -> None:
+    missing = "open /var/lib/cache-tls/ca.crt: no such file or directory"
+    assert Exit(1, missing) == _started([_CACHE], script="exec cache https://0.0.0.0").process.exit
