@@ -63,7 +63,7 @@ def read(path: Path) -> list[Manifest]:
         if document is not None
     ]
     if not manifests:
-        raise BadManifest(f"{path}: holds no object; write at least one document with apiVersion, kind and metadata")
+        raise BadManifest(f"{path}: contains no object; write at least one document with apiVersion, kind and metadata")
     return manifests
 
 

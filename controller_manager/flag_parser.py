@@ -30,7 +30,7 @@ class FlagParser:
             allow_abbrev=False,
             add_help=False,
         )
-        self._parser.add_argument("-h", "--help", action="help", help="print this and exit")
+        self._parser.add_argument("-h", "--help", action="help", help="show this help and exit")
         self._parser.add_argument(
             "-V", "--version", action="version", version=version, help="print the version and exit"
         )
@@ -82,21 +82,21 @@ def format_value(name: str, value: object) -> str:
 def parse_workers(text: str) -> int:
     """A number of workers. Raises ValueError."""
     if (number := parse_count(text)) == 0:
-        raise ValueError("0 workers would do nothing; at least 1 is needed")
+        raise ValueError("must be at least 1: without workers nothing is reconciled")
     return number
 
 
 def parse_count(text: str) -> int:
     """A whole number. Raises ValueError."""
     if not text.isdecimal():
-        raise ValueError(f"{text!r} is not a whole number of at least 0")
+        raise ValueError(f"{text!r} is not a non-negative integer")
     return int(text)
 
 
 def parse_rate(text: str) -> float:
     """A number of things per second. Raises ValueError."""
     if not re.fullmatch(r"\d+\.?\d*|\.\d+", text):
-        raise ValueError(f"{text!r} is not a number of at least 0")
+        raise ValueError(f"{text!r} is not a non-negative number")
     return float(text)
 
 

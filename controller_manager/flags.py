@@ -136,7 +136,7 @@ def flag_lines(options: Options) -> Iterator[str]:
 def _problems(options: Options) -> Iterator[str]:
     if options.leader_resource_lock != "leases":
         yield (
-            f"--leader-resource-lock={options.leader_resource_lock} is not supported: Kubernetes dropped that kind of "
+            f"--leader-resource-lock={options.leader_resource_lock} is not supported: Kubernetes removed that kind of "
             "lock; use leases, which is the default"
         )
     yield from election_problems(options)
@@ -156,10 +156,14 @@ def _flags(version: str) -> FlagParser:
     flags.switch("auto-failover", "replace failed members")
     for component in (*component_names(lambda row: row.replaceable), *_REPLACEABLE_OF_DM):
         flags.flag(
-            f"{component}-failover-period", parse_duration, f"how long a failed {component} member is waited for"
+            f"{component}-failover-period",
+            parse_duration,
+            f"how long to wait before a failed {component} member is replaced",
         )
     flags.switch("detect-node-failure", "detect failed nodes and recover from them (experimental)")
-    flags.flag("pod-hard-recovery-period", parse_duration, "how long a member is down before its host counts as down")
+    flags.flag(
+        "pod-hard-recovery-period", parse_duration, "how long a member must be down before its host is considered down"
+    )
 
     flags.flag("leader-resource-lock", str, "kind of lock; only leases")
     flags.flag("tidb-backup-manager-image", str, "image of backup and restore jobs")

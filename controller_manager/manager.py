@@ -132,7 +132,7 @@ class ControllerManager:
         if self._work_stop.is_set():
             return
         if missing := sorted(str(resource) for resource, filled in synced.items() if not filled):
-            log.error("caches did not fill in time", resources=missing)
+            log.error("caches did not sync in time", resources=missing)
             self._fail()
             return
         threads = [
@@ -165,7 +165,7 @@ class ControllerManager:
         if not self._drained:
             self._recorder.stop()
             # CW-11: a worker may still act, so the lease must run out by itself
-            log.error("a sync did not end in time; leaving without releasing the lease")
+            log.error("a reconcile did not finish in time; exiting without releasing the lease")
             self._exit_now(1)
         self._election_stop.set()
         election.join()
@@ -233,7 +233,9 @@ class ControllerManager:
         """The caches of what a label selector selects, the same at each call. Raises InformerNotStarted."""
         if selector not in self._factories:
             if self._started:
-                raise InformerNotStarted(f"informers of {selector!r} were asked for after the start; ask in `build`")
+                raise InformerNotStarted(
+                    f"informers of {selector!r} were requested after the start; request them in `build`"
+                )
             self._factories[selector] = self._new_factory(selector)
         return self._factories[selector]
 

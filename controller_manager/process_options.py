@@ -83,14 +83,20 @@ def parse_process_options(name: str, argv: Sequence[str], environ: Mapping[str, 
 def declare_process_flags(flags: FlagParser) -> None:
     """The flags that every program has."""
     flags.flag("workers", parse_workers, "workers per controller")
-    flags.flag("kubeconfig", str, "connect with this file (default: $KUBECONFIG, else the pod's service account)")
-    flags.flag("resync-duration", parse_duration, "how often every object is looked at without an event")
-    flags.flag("kube-client-qps", parse_rate, "requests per second to the Kubernetes API; 0 is the default")
-    flags.flag("kube-client-burst", parse_count, "requests at once after a quiet time; 0 is the default")
-    flags.flag("drain-timeout", parse_duration, "how long running syncs may take when the process is told to stop")
-    flags.flag("leader-lease-duration", parse_duration, "how long others wait before they take over the lead")
-    flags.flag("leader-renew-deadline", parse_duration, "how long a leader tries to renew before it gives up")
-    flags.flag("leader-retry-period", parse_duration, "pause between two tries")
+    flags.flag("kubeconfig", str, "kubeconfig file (default: $KUBECONFIG, else the pod's service account)")
+    flags.flag("resync-duration", parse_duration, "how often every object is reconciled without an event")
+    flags.flag("kube-client-qps", parse_rate, "maximum requests per second to the Kubernetes API; 0 means the default")
+    flags.flag("kube-client-burst", parse_count, "maximum burst of requests to the Kubernetes API; 0 means the default")
+    flags.flag("drain-timeout", parse_duration, "how long running reconciles may take to finish at shutdown")
+    flags.flag(
+        "leader-lease-duration",
+        parse_duration,
+        "how long other candidates wait before they take over a lease that is not renewed",
+    )
+    flags.flag(
+        "leader-renew-deadline", parse_duration, "how long the leader retries a renewal before it gives up leadership"
+    )
+    flags.flag("leader-retry-period", parse_duration, "pause between attempts to acquire or renew the lease")
     flags.flag("metrics-addr", address, "address of /metrics, /healthz and /readyz")
     flags.flag("v", parse_count, "log verbosity; 4 is debug", "-v")
 

@@ -118,7 +118,7 @@ class Controller:
                 return
             except Exception:
                 # A defect of the engine, not of a sync; the other keys must go on.
-                _log.exception("worker broke, starting it again", controller=self.name)
+                _log.exception("worker failed, restarting it", controller=self.name)
                 stop.wait(self._clock, _WORKER_PAUSE)
 
     def process_next_work_item(self) -> bool:
@@ -147,14 +147,14 @@ class Controller:
             try:
                 self._process(key)
             except Exception:
-                _log.exception("worker broke, starting it again", controller=self.name)
+                _log.exception("worker failed, restarting it", controller=self.name)
 
     def _drain(self, threads: list[threading.Thread]) -> bool:
         drained = self._queue.shut_down_with_drain(self._drain_timeout)
         for _ in range(_SLOW_WORKERS):
             self._slow_lane.put(None)
         if not drained:
-            _log.warning("syncs did not end in time", controller=self.name, keys=self._running.keys())
+            _log.warning("syncs did not finish in time", controller=self.name, keys=self._running.keys())
             return False
         for thread in threads:
             thread.join(self._drain_timeout)

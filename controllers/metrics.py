@@ -63,7 +63,7 @@ class ControllerMetrics:
         Raises ValueError for a name that another one has, as v1.6's backup schedules have that of backups (MET-13).
         """
         if controller in self._controllers:
-            raise ValueError(f"controller {controller!r} reports already: give this one a name of its own")
+            raise ValueError(f"controller {controller!r} is already registered: choose another name")
         self._controllers.add(controller)
         return SyncMetrics(
             results={

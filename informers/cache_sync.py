@@ -18,7 +18,7 @@ SYNC_TIMEOUT = 120.0
 
 
 class CacheSyncTimeout(TimeoutError):
-    """Raised when caches did not fill in time; `missing` names them, sorted."""
+    """Raised when caches did not sync in time; `missing` names them, sorted."""
 
     def __init__(self, missing: list[str], seconds: float) -> None:
         super().__init__(f"not synced after {seconds:g} s: {', '.join(missing)}")

@@ -51,5 +51,5 @@ class InconsistencyDetector:
                 continue
             for resource, difference in differences.items():
                 if difference:
-                    log.error("a cache is not what the server has", resource=str(resource), difference=str(difference))
+                    log.error("cache differs from the API server", resource=str(resource), difference=str(difference))
                     self._on_difference()

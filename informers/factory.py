@@ -137,14 +137,14 @@ class SharedInformerFactory:
             thread.join(timeout)
         late = [thread.name for thread in threads if thread.is_alive()]
         if late:
-            log.error("informers did not end", threads=late)
+            log.error("informers did not stop", threads=late)
         return not late
 
     def _require_started(self, resource: Resource) -> None:
         if resource not in self._started_informers:
             raise InformerNotStarted(
-                f"the informer of {resource} was asked for after the factory had started, so its cache would stay "
-                "empty: ask for it before, or call start again"
+                f"the informer of {resource} was requested after the factory was started, so its cache would stay "
+                "empty: request it before, or call start again"
             )
 
     def _new_informer(self, resource: Resource) -> SharedInformer:

@@ -64,7 +64,7 @@ def _in_namespace(store: Store, namespace: str) -> list[Object]:
     try:
         return store.by_index(NAMESPACE, namespace)
     except IndexNotFoundError:
-        log.warning("no namespace index, looking at every object", namespace=namespace)
+        log.warning("no namespace index, scanning all objects", namespace=namespace)
         return [obj for obj in store.list() if obj.metadata.namespace == namespace]
 
 

@@ -252,7 +252,7 @@ class Reflector:
         except (ConnectionRefused, ApiError) as error:
             if not isinstance(error, ConnectionRefused) and not is_too_many_requests(error):
                 raise
-            self._log.info("watch not opened, will try again", error=str(error))
+            self._log.info("could not open the watch, retrying", error=str(error))
             return self._backoff.next()
         self._open_watch = _OpenWatch(watch, iter(watch), self._clock.now(), self._version in {"", "0"})
         self._act = self._take
@@ -283,7 +283,7 @@ class Reflector:
     def _closed(self, stream: _OpenWatch, broken: TransportError | None) -> float:
         """Watch again from the last version; a watch that was of no use counts as a failure (REF-25, REF-26)."""
         if broken:
-            self._log.info("watch broke", error=str(broken))
+            self._log.info("watch interrupted", error=str(broken))
         of_no_use = not stream.seen and self._clock.now() - stream.opened_at < _VERY_SHORT
         if stream.initial:
             # neither a watch that ends at once nor a silent one will ever be complete (REF-40c, REF-40e)

@@ -80,7 +80,7 @@ class ResyncSchedule:
         if wanted >= self.check_period:
             return wanted
         if self._started:
-            log.warning("handler resyncs less often than it asks for", wanted=wanted, gets=self.check_period)
+            log.warning("handler resyncs less often than requested", wanted=wanted, gets=self.check_period)
             return self.check_period
         self.check_period = wanted
         return wanted

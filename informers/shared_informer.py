@@ -170,7 +170,7 @@ class SharedInformer:
     def run(self, stop: Stop) -> None:
         """Follow the API server until stopped, and return when all threads have ended (INF-1, INF-4)."""
         if not self._start():
-            self._log.warning("the informer runs already or has run")
+            self._log.warning("informer is already running or has run before")
             return
         own_stop = Stop()
         reflector = start_thread(f"reflector-{self.resource}", lambda: self.reflector.run(own_stop))

@@ -75,7 +75,7 @@ def load_in_cluster(environ: Mapping[str, str], clock: Clock, directory: Path = 
     if not host or not port:
         raise ConfigError(
             "in-cluster configuration",
-            "KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set, so this is no pod; "
+            "KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set, so this process does not run in a pod; "
             "name a kubeconfig with --kubeconfig or KUBECONFIG",
         )
     credentials = TokenFile(directory / "token", clock)

@@ -48,7 +48,7 @@ class Destroyer:
         """
         if not isinstance(evidence, LiveObject):
             raise TypeError(
-                f"an object is deleted as it was seen live: pass what Destroyer.observe gave, not {evidence!r}"
+                f"only an object that was read live can be deleted: pass what observe returned, not {evidence!r}"
             )
         meta = evidence.object.metadata
         try:

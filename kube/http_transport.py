@@ -211,7 +211,7 @@ class _Pools:
 
     def __init__(self, config: ClusterConfig, proxy: str | None, connections: OpenConnections) -> None:
         if config.tls.insecure:
-            _log.warning("the API server's certificate is not checked", server=config.server, source=config.source)
+            _log.warning("not verifying the API server's certificate", server=config.server, source=config.source)
             urllib3.disable_warnings(InsecureRequestWarning)
         name = config.tls.server_name or None
         self._classes = tracking_pools(connections)

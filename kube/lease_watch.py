@@ -60,7 +60,7 @@ class LeaseWatch:
         try:
             self._follow(on_free)
         except Forbidden as error:
-            _log.warning("a freed lease will be noticed by polling alone", lease=self._name, cause=str(error))
+            _log.warning("a released lease will be noticed by polling only", lease=self._name, cause=str(error))
             return _AFTER_REFUSAL
         except (ApiError, TransportError) as error:
             if not self._stop.is_set():

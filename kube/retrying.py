@@ -93,7 +93,7 @@ class RetryingTransport:
             answer.close()
             if self._pause(delay):
                 raise TransportClosed(request.method, request.url, "stopping")
-        _log.info("the watch could not be opened, as if it had ended at once", path=request.url, cause=str(broken))
+        _log.info("could not open the watch, treating it as ended", path=request.url, cause=str(broken))
         return _EmptyStream()
 
     def _request(self, request: Request) -> Response:

@@ -42,7 +42,7 @@ class Timers:
         """Log an error, once, when nobody has run or fired these timers yet: what is delayed would never come."""
         if not self._attended and not self._missed:
             self._missed = True
-            _log.error("timers do not run, so nothing that is delayed ever comes: run `Timers.run` in a thread")
+            _log.error("timers are not running, so delayed items never become ready: run `Timers.run` in a thread")
 
     def next_due(self) -> float | None:
         """When the first waiting call is due, in the clock's `now()`; None when none waits."""

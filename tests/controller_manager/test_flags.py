@@ -143,9 +143,9 @@ def test_3_7_features() -> None:
         ("-leader-lease-duration=10s", "--leader-lease-duration must be greater than --leader-renew-deadline"),
         ("-leader-retry-period=9s", "--leader-renew-deadline must be greater than 1.2 times --leader-retry-period"),
         ("-leader-retry-period=0", "--leader-retry-period must be greater than 0"),
-        ("-workers=0", "argument --workers: 0 workers would do nothing"),
-        ("-workers=many", "'many' is not a whole number"),
-        ("-kube-client-qps=nan", "'nan' is not a number"),
+        ("-workers=0", "argument --workers: must be at least 1"),
+        ("-workers=many", "'many' is not a non-negative integer"),
+        ("-kube-client-qps=nan", "'nan' is not a non-negative number"),
         ("-resync-duration=30", "argument --resync-duration: '30' is not a duration"),
         ("-metrics-addr=6060", "'6060' is not an address to listen on"),
         ("-worker=3", "unrecognized arguments: --worker=3"),
@@ -177,7 +177,7 @@ def test_help_names_every_flag_and_its_default(capsys: pytest.CaptureFixture[str
 
     for line in flag_lines(options()):
         assert line.removeprefix("FLAG: ").partition("=")[0] in text
-    assert "how long a failed tikv member is waited for (default 5m0s)" in text
+    assert "how long to wait before a failed tikv member is replaced (default 5m0s)" in text
 
 
 def test_5_flags_are_logged_in_the_form_that_users_search_for() -> None:

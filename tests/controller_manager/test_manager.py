@@ -72,8 +72,8 @@ def test_informers_that_are_asked_for_after_the_start_are_an_error() -> None:
     stop.set()
     assert 0 == made.run(stop)
     (runtime,) = runtimes
-    with pytest.raises(InformerNotStarted, match="'color=green' were asked for after the start"):
+    with pytest.raises(InformerNotStarted, match="'color=green' were requested after the start"):
         runtime.informers("color=green")
     late = runtime.informers("color=red").lister_for(PODS)
-    with pytest.raises(InformerNotStarted, match="pods was asked for after the factory had started"):
+    with pytest.raises(InformerNotStarted, match="pods was requested after the factory was started"):
         late.list()

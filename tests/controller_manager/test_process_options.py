@@ -44,7 +44,7 @@ def test_the_environment_says_which_cluster_and_where_the_lease_is() -> None:
 @pytest.mark.parametrize(
     ("flag", "message"),
     [
-        ("-workers=0", "argument --workers: 0 workers would do nothing; at least 1 is needed"),
+        ("-workers=0", "argument --workers: must be at least 1: without workers nothing is reconciled"),
         ("-metrics-addr=6060", "'6060' is not an address to listen on"),
         ("-leader-renew-deadline=20s", "--leader-lease-duration must be greater than --leader-renew-deadline"),
         ("-pd-failover-period=1m", "unrecognized arguments"),

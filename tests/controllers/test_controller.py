@@ -321,4 +321,4 @@ def test_CW_11_a_sync_that_does_not_end_is_told(clock: FakeClock) -> None:
     gate.open()
 
     assert not ended.result(DEADLINE)
-    assert [[KEY]] == [log["keys"] for log in logs if log["event"] == "syncs did not end in time"]
+    assert [[KEY]] == [log["keys"] for log in logs if log["event"] == "syncs did not finish in time"]

@@ -92,7 +92,7 @@ def test_FAC_3_a_cache_that_nobody_starts_is_an_error_when_read(clock: FakeClock
     factory, stop = factory_of(source, clock), Stop()
     factory.start(stop)
     late = factory.lister_for(PODS)
-    with pytest.raises(InformerNotStarted, match=r"pods was asked for after the factory had started.*call start again"):
+    with pytest.raises(InformerNotStarted, match=r"pods was requested after the factory was started.*call start again"):
         late.get("ns", "a")
     with pytest.raises(InformerNotStarted):
         late.list()

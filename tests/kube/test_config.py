@@ -185,7 +185,8 @@ def test_a_missing_file_is_named(clock: FakeClock) -> None:
 
 
 def test_outside_a_pod_and_without_a_kubeconfig_the_way_out_is_named(clock: FakeClock) -> None:
-    with pytest.raises(ConfigError, match="this is no pod; name a kubeconfig with --kubeconfig or KUBECONFIG"):
+    way_out = "this process does not run in a pod; name a kubeconfig with --kubeconfig or KUBECONFIG"
+    with pytest.raises(ConfigError, match=way_out):
         load("", {}, clock)
 
 
