@@ -27,6 +27,6 @@ def is_heterogeneous(tc: TidbCluster) -> bool:
     return tc.spec.cluster is not None and bool(tc.spec.cluster.name)
 
 
-def is_given_up(tc: TidbCluster) -> bool:
+def is_abandoned(tc: TidbCluster) -> bool:
     """Whether the user has given up the PD cluster whose id the status holds, so that another may take its place."""
     return bool(tc.status.cluster_id) and tc.metadata.annotations.get(FORCE_PD_BOOTSTRAP) == tc.status.cluster_id

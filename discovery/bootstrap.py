@@ -34,7 +34,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from apis.accessor import component
-from apis.identity import FORCE_PD_BOOTSTRAP, is_given_up
+from apis.identity import FORCE_PD_BOOTSTRAP, is_abandoned
 from apis.ordinals import desired_ordinals
 from apis.tidbcluster import TidbCluster
 from discovery.asking import Asker
@@ -46,13 +46,13 @@ class Evidence:
 
     `empty`: pods that have shown that they hold no data. `present`: pods that show signs of life, with what was seen.
     `alive`: what was heard from PD in place of its members; empty when there was silence.
-    `begun_by`: the pod that was told to begin and has not asked since; empty when there is none.
+    `bootstrapping`: the pod that was told to begin and has not asked since; empty when there is none.
     """
 
     empty: Collection[str]
     present: Mapping[str, str]
     alive: str
-    begun_by: str
+    bootstrapping: str
 
 
 def desired_pods(tc: TidbCluster, advanced: bool) -> list[str]:
@@ -76,7 +76,7 @@ def _cluster_exists(tc: TidbCluster) -> str:
     if tc.spec.cluster is not None:
         return f"the cluster is a part of {tc.spec.cluster.name}, and no member of that answers"
     cluster_id = tc.status.cluster_id
-    if is_given_up(tc):
+    if is_abandoned(tc):
         return ""
     if cluster_id:
         return (
@@ -93,8 +93,8 @@ def _not_the_turn(asker: Asker, pods: list[str], evidence: Evidence) -> str:
         return f"{asker.pod} is not wanted any more, and no member answers"
     if asker.pod != pods[0]:
         return f"{pods[0]} begins the cluster, and does not answer yet"
-    if evidence.begun_by not in ("", asker.pod):
-        return f"{evidence.begun_by} was told to begin the cluster, and does not answer yet"
+    if evidence.bootstrapping not in ("", asker.pod):
+        return f"{evidence.bootstrapping} was told to begin the cluster, and does not answer yet"
     return ""
 
 

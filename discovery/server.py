@@ -17,7 +17,7 @@ from ports.transport import ByteStream, Request, Response, TransportError
 
 _log = structlog.get_logger(__name__)
 
-_PATIENCE = 10.0
+_CLIENT_TIMEOUT = 10.0
 """Seconds that a client may keep us waiting: for its handshake, its request, or for taking the answer."""
 
 _LONGEST_BODY = 1 << 20
@@ -53,7 +53,7 @@ class _Server(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     server: _Server
-    timeout = _PATIENCE
+    timeout = _CLIENT_TIMEOUT
     protocol_version = "HTTP/1.1"
     server_version = "tidb-discovery"
     sys_version = ""
@@ -126,7 +126,7 @@ class Server:
         finally:
             self._server.shutdown()
             self._server.server_close()
-            self._thread.join(_PATIENCE)
+            self._thread.join(_CLIENT_TIMEOUT)
 
 
 def answer_with(handle: Callable[[Request], Response]) -> Answer:

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import structlog
 
-from apis.identity import is_given_up, scheme
+from apis.identity import is_abandoned, scheme
 from apis.tidbcluster import TidbCluster
 from dataplane.addresses import PD_CLIENT_PORT, PD_PEER_PORT
 from dataplane.errors import DataPlaneError, Unavailable
@@ -47,17 +47,17 @@ class Members(Protocol):
 class _Memory:
     """What discovery remembers of one TidbCluster, by its UID; losing it costs time only.
 
-    `asked`: when each pod's last question arrived; `told`: when each pod was last told how to start.
+    `asked`: when each pod's last question arrived; `answered`: when each pod was last told how to start.
     """
 
     asked: dict[str, float] = field(default_factory=dict)
-    told: dict[str, float] = field(default_factory=dict)
-    begun_by: str = ""
+    answered: dict[str, float] = field(default_factory=dict)
+    bootstrapping: str = ""
 
     def empty(self, now: float) -> set[str]:
         """The pods that have shown that they hold no data, and have not been told since how to get some."""
         recently = now - _ASKED_RECENTLY
-        return {pod for pod, at in self.asked.items() if at >= recently and at > self.told.get(pod, float("-inf"))}
+        return {pod for pod, at in self.asked.items() if at >= recently and at > self.answered.get(pod, float("-inf"))}
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +126,8 @@ class Discovery:
         with self._lock:
             memory = self._memories.setdefault(tc.metadata.uid, _Memory())
             memory.asked[pod.pod] = max(arrived, memory.asked.get(pod.pod, arrived))
-            if memory.begun_by == pod.pod:
-                memory.begun_by = ""
+            if memory.bootstrapping == pod.pod:
+                memory.bootstrapping = ""
 
     def _look(self, tc: TidbCluster, urls: Iterable[str], deadline: float) -> _View:
         """Ask one after another until one names its members."""
@@ -150,7 +150,7 @@ class Discovery:
 
     def _join(self, tc: TidbCluster, pod: Asker, found: Membership) -> str:
         known = tc.status.cluster_id
-        if known and found.cluster_id and known != str(found.cluster_id) and not is_given_up(tc):
+        if known and found.cluster_id and known != str(found.cluster_id) and not is_abandoned(tc):
             raise Refused(f"PD says it is the cluster {found.cluster_id}, and this is the cluster {known}")
         urls = [_client_url(member) for member in found.members if _can_be_joined_through(member, pod)]
         if not urls:
@@ -171,11 +171,11 @@ class Discovery:
         with self._lock:
             memory = self._memories[tc.metadata.uid]
             now = self._clock.now()
-            evidence = Evidence(memory.empty(now), present, view.alive, memory.begun_by)
+            evidence = Evidence(memory.empty(now), present, view.alive, memory.bootstrapping)
             reason = obstacle(tc, pod, pods, evidence)
             if not reason:
-                memory.told[pod.pod] = now
-                memory.begun_by = pod.pod
+                memory.answered[pod.pod] = now
+                memory.bootstrapping = pod.pod
         if reason:
             raise Refused("; ".join([reason, *view.failures]))
         long_name = tc.spec.across_k8s or tc.spec.cluster_domain
@@ -199,7 +199,7 @@ class Discovery:
 
     def _remember_answer(self, tc: TidbCluster, pod: Asker) -> None:
         with self._lock:
-            self._memories[tc.metadata.uid].told[pod.pod] = self._clock.now()
+            self._memories[tc.metadata.uid].answered[pod.pod] = self._clock.now()
 
 
 def _is_absence(error: DataPlaneError) -> bool:

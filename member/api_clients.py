@@ -16,7 +16,7 @@ from kube.resources import SECRETS
 from member.context import ReconcileContext
 from member.naming import cluster_client_secret, pd_url, tidb_status_url, tikv_status_url
 
-_BRIEFLY = 1.0
+_SHORT_TIMEOUT = 1.0
 """Seconds."""
 
 
@@ -39,7 +39,7 @@ def responding_pd_member(ctx: ReconcileContext) -> PDClient | None:
     for member in ctx.status.pd.members.values():
         found = pd_member(ctx, member.client_url)
         try:
-            found.members(timeout=_BRIEFLY)
+            found.members(timeout=_SHORT_TIMEOUT)
         except DataPlaneError:
             continue
         ctx.pd_url = member.client_url

@@ -111,8 +111,8 @@ def status_live(ctx: ReconcileContext) -> LiveStatus | None:
     return LiveStatus(_LIVE_READ, decode(live.decode(), TidbCluster).status)
 
 
-def untold(ctx: ReconcileContext, component: str) -> Evidence | None:
-    """Whether a component, asked when this reconcile observed it, did not tell its state."""
+def unobservable(ctx: ReconcileContext, component: str) -> Evidence | None:
+    """Whether a component, asked when this reconcile observed it, did not report its state."""
     observed = ctx.observations.get(component, Done())
     if isinstance(observed, Done):
         return None

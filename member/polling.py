@@ -16,32 +16,32 @@ _PART = 0.1
 """The share of the time it has lasted so far."""
 
 
-def next_look(ctx: ReconcileContext, component: str) -> float:
+def next_poll(ctx: ReconcileContext, component: str) -> float:
     """Seconds until the next look at a component, from how long its Progressing condition has been as it is."""
     status = predicates.status_of(ctx.tc, component)
     conditions = status.conditions if status else []
     progressing = next((c for c in conditions if c["type"] == "Progressing" and c.get("reason") != "Done"), None)
-    return look_again(ctx, progressing["lastTransitionTime"] if progressing else "")
+    return poll_since(ctx, progressing["lastTransitionTime"] if progressing else "")
 
 
-def look_again(ctx: ReconcileContext, since: str) -> float:
+def poll_since(ctx: ReconcileContext, since: str) -> float:
     """Seconds until the next look at what began at a time (RFC 3339)."""
-    return look_after(seconds_since(since, ctx.deps.clock.wall()))
+    return poll_interval(seconds_since(since, ctx.deps.clock.wall()))
 
 
-def look_after(age: float) -> float:
+def poll_interval(age: float) -> float:
     """Seconds until the next look at what has lasted for `age` seconds."""
     return max(_SOONEST, min(_PART * age, _LATEST))
 
 
-def look_on_progress(begun: int, left: int, age: float) -> float:
+def poll_on_progress(begun: int, left: int, age: float) -> float:
     """Seconds until the next look at what goes down from `begun` to `left` in `age` seconds: half of what it will take.
 
     So the end is seen soon however long it lasts; what does not move is looked at as rarely as anything else.
     """
     done = begun - left
     if done <= 0 or left <= 0:
-        return look_after(age)
+        return poll_interval(age)
     return max(_SOONEST, min(age * left / done / 2, _LATEST))
 
 

@@ -15,7 +15,7 @@ from apis.times import parse_time, stamp
 from kube.objects import Object
 from member import labels
 from member.labels import base_labels
-from meta.marking import Marks
+from meta.metadata import DesiredMetadata
 
 IDS = (labels.CLUSTER_ID, labels.MEMBER_ID, labels.STORE_ID)
 
@@ -25,31 +25,31 @@ _JOINING = 60.0
 _FROM_CLAIM = (labels.COMPONENT, labels.NAME, labels.MANAGED_BY, labels.INSTANCE, *IDS)
 
 
-def of_pod(tc: TidbCluster, cluster_id: str, pod: Object, now: datetime) -> Marks:
-    """The marks of a pod, from the status; `cluster_id` is empty while it is unknown."""
+def of_pod(tc: TidbCluster, cluster_id: str, pod: Object, now: datetime) -> DesiredMetadata:
+    """The labels and annotations of a pod, from the status; `cluster_id` is empty while it is unknown."""
     kind = pod.metadata.labels.get(labels.COMPONENT, "")
     ids = {labels.CLUSTER_ID: cluster_id}
     if kind == "pd":
         ids[labels.MEMBER_ID] = _member_id(tc, pod.metadata.name)
     stores = _stores(tc, kind)
     if stores is None:
-        return Marks(_given(ids))
+        return DesiredMetadata(_given(ids))
     labelled = pod.metadata.labels.get(labels.STORE_ID, "")
     store = store_of(stores, pod.metadata.name, labelled)
     ids[labels.STORE_ID] = store
     if kind != "tikv":
-        return Marks(_given(ids))
+        return DesiredMetadata(_given(ids))
     if store or not labelled:
-        return Marks(_given(ids), without=(labels.TIKV_NO_ACTIVE_STORE_SINCE,))
+        return DesiredMetadata(_given(ids), without=(labels.TIKV_NO_ACTIVE_STORE_SINCE,))
     since = pod.metadata.annotations.get(labels.TIKV_NO_ACTIVE_STORE_SINCE) or stamp(now)
-    return Marks(_given(ids), {labels.TIKV_NO_ACTIVE_STORE_SINCE: since})
+    return DesiredMetadata(_given(ids), {labels.TIKV_NO_ACTIVE_STORE_SINCE: since})
 
 
-def is_about_to_join(pod: Object, marks: Marks, now: datetime) -> bool:
+def is_about_to_join(pod: Object, metadata: DesiredMetadata, now: datetime) -> bool:
     """Whether a new pod gets its ids soon: then it is labelled once, with all of them."""
     meta = pod.metadata
     own = _own_id(meta.labels.get(labels.COMPONENT, ""))
-    if own in marks.labels or any(key in meta.labels for key in IDS) or not meta.creation_timestamp:
+    if own in metadata.labels or any(key in meta.labels for key in IDS) or not meta.creation_timestamp:
         return False
     created = parse_time(meta.creation_timestamp)
     return created is not None and (now - created).total_seconds() < _JOINING
@@ -62,21 +62,21 @@ def _own_id(kind: str) -> str:
     return labels.STORE_ID if kind in component_names(lambda row: row.is_store) else labels.CLUSTER_ID
 
 
-def of_claim(tc: TidbCluster, pod: Object) -> Marks:
-    """The marks of a claim: those of its pod.
+def of_claim(tc: TidbCluster, pod: Object) -> DesiredMetadata:
+    """The labels and annotations of a claim: those of its pod.
 
     A claim that was there before its pod, such as a restored one, also gets what claims made from templates carry.
     """
     name, carried = pod.metadata.name, pod.metadata.labels
     base = base_labels(tc, carried[labels.COMPONENT])
-    return Marks(base | _picked(carried, IDS) | {labels.POD_NAME: name}, {labels.POD_NAME: name})
+    return DesiredMetadata(base | _picked(carried, IDS) | {labels.POD_NAME: name}, {labels.POD_NAME: name})
 
 
-def of_volume(claim: Object) -> Marks:
-    """The marks of a volume: those of its claim."""
+def of_volume(claim: Object) -> DesiredMetadata:
+    """The labels and annotations of a volume: those of its claim."""
     meta = claim.metadata
     own = {labels.NAMESPACE: meta.namespace}
-    return Marks(own | _picked(meta.labels, _FROM_CLAIM), _picked(meta.annotations, (labels.POD_NAME,)))
+    return DesiredMetadata(own | _picked(meta.labels, _FROM_CLAIM), _picked(meta.annotations, (labels.POD_NAME,)))
 
 
 def store_of(stores: Mapping[str, TiKVStore], pod: str, labelled: str) -> str:

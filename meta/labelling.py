@@ -18,8 +18,8 @@ from member.naming import referenced_cluster
 from member.observed.claims import Claim, own_claims
 from member.outcome import Done, Failed, Outcome
 from meta import identity
-from meta.looking import claims_of_cluster, on_current, volume_of
-from meta.marking import Marks, mark
+from meta.metadata import DesiredMetadata, apply_metadata
+from meta.reading import claims_of_cluster, retry_on_conflict, volume_of
 
 
 def act(ctx: ReconcileContext) -> Outcome:
@@ -70,8 +70,8 @@ def _cluster_id(ctx: ReconcileContext, pods: Sequence[Object]) -> tuple[str, Fai
 
 def _remind(ctx: ReconcileContext, pod: Object) -> None:
     """Let a pod that was made anew while its volumes are replaced know that they are (`member.commands`)."""
-    marks = Marks(annotations={pod_commands.REPLACEMENT_BEGUN: "true"})
-    on_current(ctx, PODS, pod, lambda there: mark(ctx, PODS, there, marks))
+    metadata = DesiredMetadata(annotations={pod_commands.REPLACEMENT_BEGUN: "true"})
+    retry_on_conflict(ctx, PODS, pod, lambda there: apply_metadata(ctx, PODS, there, metadata))
 
 
 def _label_pod(ctx: ReconcileContext, pod: Object, cluster_id: str) -> Object | None:
@@ -79,22 +79,22 @@ def _label_pod(ctx: ReconcileContext, pod: Object, cluster_id: str) -> Object | 
     now = ctx.deps.clock.wall()
     if identity.is_about_to_join(pod, identity.of_pod(ctx.tc, cluster_id, pod, now), now):
         return None
-    return on_current(
-        ctx, PODS, pod, lambda there: mark(ctx, PODS, there, identity.of_pod(ctx.tc, cluster_id, there, now))
+    return retry_on_conflict(
+        ctx, PODS, pod, lambda there: apply_metadata(ctx, PODS, there, identity.of_pod(ctx.tc, cluster_id, there, now))
     )
 
 
 def _label_claims(ctx: ReconcileContext, pod: Object, claims: dict[str, Object]) -> None:
     """Label the claims of a pod, and leave them in `claims` as they are then."""
-    marks = identity.of_claim(ctx.tc, pod)
+    metadata = identity.of_claim(ctx.tc, pod)
     for name in own_claims(pod):
         # one that was there before its pod carries no label of ours, so the cache lacks it
         claim = claims.get(name) or ctx.deps.client.find(PERSISTENT_VOLUME_CLAIMS, name, ctx.namespace)
-        labelled = claim and on_current(
+        labelled = claim and retry_on_conflict(
             ctx,
             PERSISTENT_VOLUME_CLAIMS,
             claim,
-            lambda there: mark(ctx, PERSISTENT_VOLUME_CLAIMS, there, marks),
+            lambda there: apply_metadata(ctx, PERSISTENT_VOLUME_CLAIMS, there, metadata),
         )
         if labelled is not None:
             claims[name] = labelled
@@ -106,5 +106,7 @@ def _label_volume(ctx: ReconcileContext, claim: Object) -> None:
     volume = volume_of(ctx, claim)
     if volume is None:
         return
-    marks = identity.of_volume(claim)
-    on_current(ctx, PERSISTENT_VOLUMES, volume, lambda there: mark(ctx, PERSISTENT_VOLUMES, there, marks))
+    metadata = identity.of_volume(claim)
+    retry_on_conflict(
+        ctx, PERSISTENT_VOLUMES, volume, lambda there: apply_metadata(ctx, PERSISTENT_VOLUMES, there, metadata)
+    )

@@ -26,22 +26,22 @@ _TIDB_KNOWS_LABELS = "v6.3.0"
 
 
 @dataclass(frozen=True, slots=True)
-class _News:
-    """Somebody to tell something. `memory`: whoever has another one by now has forgotten it; None: can be asked."""
+class _LocationUpdate:
+    """Labels to send to a server. `memory`: one that has another by now has forgotten them; None: it can be asked."""
 
-    whom: str
+    target: str
     memory: Hashable
     labels: Mapping[str, str]
-    tell: Callable[[Mapping[str, str]], None]
+    send: Callable[[Mapping[str, str]], None]
 
     @property
-    def what(self) -> Hashable:
-        """All that makes it news."""
+    def setting(self) -> Hashable:
+        """What is accepted or refused as a whole."""
         return self.memory, tuple(sorted(self.labels.items()))
 
 
 def act(ctx: ReconcileContext) -> Outcome:
-    """Tell locations where they are not known. One who refuses stops nobody else.
+    """Send locations where they are not known. A server that refuses stops no other.
 
     Raises DataPlaneError when PD does not say what it wants to know, LeaseExpired.
     """
@@ -54,12 +54,12 @@ def act(ctx: ReconcileContext) -> Outcome:
     if (spec.pd is not None and not status.pd.synced) or not (status.tikv.stores or servers):
         return Done()
     keys = api_clients.pd(ctx).config().location_labels
-    for news in (*_of_stores(ctx, keys), *_of_servers(ctx, keys, servers)):
-        _tell(ctx, news)
+    for update in (*_of_stores(ctx, keys), *_of_servers(ctx, keys, servers)):
+        _send(ctx, update)
     return Done()
 
 
-def _of_stores(ctx: ReconcileContext, keys: tuple[str, ...]) -> Iterator[_News]:
+def _of_stores(ctx: ReconcileContext, keys: tuple[str, ...]) -> Iterator[_LocationUpdate]:
     """The stores whose labels in PD are not those of their nodes."""
     tikv = ctx.tc.spec.tikv
     wanted = tuple(dict.fromkeys((*keys, *(tikv.store_labels if tikv else ()))))
@@ -67,11 +67,11 @@ def _of_stores(ctx: ReconcileContext, keys: tuple[str, ...]) -> Iterator[_News]:
         own = ctx.status.tikv.stores.get(str(store.id))
         found = location(_node_of(ctx, own.pod_name)[1], wanted) if own else {}
         if found.items() - store.labels.items():
-            tell = partial(api_clients.pd(ctx).set_store_labels, store.id)
-            yield _News(f"store {store.id}", None, found, tell)
+            send = partial(api_clients.pd(ctx).set_store_labels, store.id)
+            yield _LocationUpdate(f"store {store.id}", None, found, send)
 
 
-def _of_servers(ctx: ReconcileContext, keys: tuple[str, ...], names: list[str]) -> Iterator[_News]:
+def _of_servers(ctx: ReconcileContext, keys: tuple[str, ...], names: list[str]) -> Iterator[_LocationUpdate]:
     """The TiDB servers; they keep their labels in memory, so one that has started again has forgotten them."""
     if not names or not at_least(component(ctx.tc, "tidb").version, _TIDB_KNOWS_LABELS):
         return
@@ -79,7 +79,7 @@ def _of_servers(ctx: ReconcileContext, keys: tuple[str, ...], names: list[str]) 
         pod, node = _node_of(ctx, name)
         if pod is not None and (found := with_zone(node, keys)):
             restarts = tuple(each.restart_count for each in pod.decode_as(Pod).status.container_statuses)
-            yield _News(name, (pod.metadata.uid, restarts), found, api_clients.tidb(ctx, name).set_labels)
+            yield _LocationUpdate(name, (pod.metadata.uid, restarts), found, api_clients.tidb(ctx, name).set_labels)
 
 
 def _node_of(ctx: ReconcileContext, name: str) -> tuple[Object | None, Mapping[str, str]]:
@@ -90,19 +90,19 @@ def _node_of(ctx: ReconcileContext, name: str) -> tuple[Object | None, Mapping[s
     return pod, node.metadata.labels if node else {}
 
 
-def _tell(ctx: ReconcileContext, news: _News) -> None:
-    told, clock = ctx.accepted_settings, ctx.deps.clock
-    if not told.is_new(news.whom, news.what, clock):
+def _send(ctx: ReconcileContext, update: _LocationUpdate) -> None:
+    settings, clock = ctx.accepted_settings, ctx.deps.clock
+    if not settings.is_new(update.target, update.setting, clock):
         return
     try:
-        news.tell(news.labels)
+        update.send(update.labels)
     except DataPlaneError as error:
-        told.refused(news.whom, news.what, clock)
-        log.warning("a location was refused", whom=news.whom, labels=dict(news.labels), error=str(error))
-        message = f"{news.whom} was not told its location {dict(news.labels)}: {error}"
+        settings.refused(update.target, update.setting, clock)
+        log.warning("a location was refused", target=update.target, labels=dict(update.labels), error=str(error))
+        message = f"{update.target} was not told its location {dict(update.labels)}: {error}"
         ctx.deps.recorder.event(ctx.owner, WARNING, "FailedSetStoreLabels", message)
     else:
-        if news.memory is None:
-            told.forget(news.whom)
+        if update.memory is None:
+            settings.forget(update.target)
         else:
-            told.accepted(news.whom, news.what)
+            settings.accepted(update.target, update.setting)

@@ -15,9 +15,9 @@ from member.context import ReconcileContext
 from member.evidence import Evidence, delete, look_up, shown_by
 from member.naming import member_name, ordinal_of
 from member.outcome import Done, Outcome
-from meta.left_behind import Reclaim, Reprieve, Unlock, deferred_step, lock_step
-from meta.looking import claims_of_cluster, on_current, volume_of
-from meta.marking import Marks, mark
+from meta.deferred_claims import Reclaim, Unlock, Unmark, deferred_step, lock_step
+from meta.metadata import DesiredMetadata, apply_metadata
+from meta.reading import claims_of_cluster, retry_on_conflict, volume_of
 from meta.reclaim_policy import set_policy
 
 
@@ -27,11 +27,11 @@ def act(ctx: ReconcileContext) -> Outcome:
         return Done("paused")
     for claim in claims_of_cluster(ctx, component_names(lambda row: row.claims.hold_data)):
         if isinstance(lock_step(claim, _pod(ctx, claim)), Unlock):
-            _unmark(ctx, claim, labels.POD_SCHEDULING)
+            _remove_annotations(ctx, claim, labels.POD_SCHEDULING)
     for claim in claims_of_cluster(ctx, component_names(lambda row: row.claims.deferred)):
         match deferred_step(ctx.tc, claim, _pod(ctx, claim)):
-            case Reprieve():
-                _unmark(ctx, claim, labels.PVC_DEFER_DELETING, labels.SCALE_IN_TIME)
+            case Unmark():
+                _remove_annotations(ctx, claim, labels.PVC_DEFER_DELETING, labels.SCALE_IN_TIME)
             case Reclaim():
                 _reclaim(ctx, claim)
     return Done()
@@ -43,9 +43,14 @@ def _pod(ctx: ReconcileContext, claim: Object) -> Object | None:
     return ctx.listers.pods.get(ctx.namespace, name) if name else None
 
 
-def _unmark(ctx: ReconcileContext, claim: Object, *annotations: str) -> None:
-    marks = Marks(without=annotations)
-    on_current(ctx, PERSISTENT_VOLUME_CLAIMS, claim, lambda there: mark(ctx, PERSISTENT_VOLUME_CLAIMS, there, marks))
+def _remove_annotations(ctx: ReconcileContext, claim: Object, *annotations: str) -> None:
+    metadata = DesiredMetadata(without=annotations)
+    retry_on_conflict(
+        ctx,
+        PERSISTENT_VOLUME_CLAIMS,
+        claim,
+        lambda there: apply_metadata(ctx, PERSISTENT_VOLUME_CLAIMS, there, metadata),
+    )
 
 
 def _reclaim(ctx: ReconcileContext, claim: Object) -> None:

@@ -9,8 +9,8 @@ from member.labels import PVC_DEFER_DELETING
 from member.observed.claims import Claim
 from member.outcome import Done, Outcome
 from meta.identity import of_volume
-from meta.looking import Volume, claims_of_cluster, on_current, volume_of
-from meta.marking import Marks
+from meta.metadata import DesiredMetadata
+from meta.reading import Volume, claims_of_cluster, retry_on_conflict, volume_of
 
 
 def act(ctx: ReconcileContext) -> Outcome:
@@ -28,7 +28,7 @@ def act(ctx: ReconcileContext) -> Outcome:
             continue
         volume = volume_of(ctx, claim)
         if volume is None:
-            _tell_missing(ctx, claim)
+            _report_missing(ctx, claim)
         elif spec.pv_reclaim_policy:
             set_policy(ctx, claim, volume, spec.pv_reclaim_policy)
     return Done()
@@ -36,16 +36,16 @@ def act(ctx: ReconcileContext) -> Outcome:
 
 def set_policy(ctx: ReconcileContext, claim: Object, volume: Object, policy: str) -> None:
     """Give the volume of a claim a reclaim policy unless it has it. Raises ApiError, TransportError."""
-    marks = of_volume(claim)
-    on_current(ctx, PERSISTENT_VOLUMES, volume, lambda there: _with_policy(ctx, there, policy, marks))
+    labels = of_volume(claim)
+    retry_on_conflict(ctx, PERSISTENT_VOLUMES, volume, lambda there: _with_policy(ctx, there, policy, labels))
 
 
-def _with_policy(ctx: ReconcileContext, volume: Object, policy: str, marks: Marks) -> Object:
+def _with_policy(ctx: ReconcileContext, volume: Object, policy: str, labels: DesiredMetadata) -> Object:
     """Labels go with the policy: they are what makes the cache show the volume from then on."""
     if volume.decode_as(Volume).spec.persistent_volume_reclaim_policy == policy:
         return volume
     name = volume.metadata.name
-    metadata = {"name": name, "labels": dict(marks.labels), "annotations": dict(marks.annotations)}
+    metadata = {"name": name, "labels": dict(labels.labels), "annotations": dict(labels.annotations)}
     desired: Json = {"metadata": metadata, "spec": {"persistentVolumeReclaimPolicy": policy}}
     written = ctx.deps.applier.apply(PERSISTENT_VOLUMES, desired, volume)
     what = f"patch PersistentVolume {name} in TidbCluster {ctx.name} successful: reclaim policy {policy}"
@@ -53,8 +53,8 @@ def _with_policy(ctx: ReconcileContext, volume: Object, policy: str, marks: Mark
     return written
 
 
-def _tell_missing(ctx: ReconcileContext, claim: Object) -> None:
-    """Say that data may be lost. Kubernetes says so, too, and then calls the claim Lost: it is told but once."""
+def _report_missing(ctx: ReconcileContext, claim: Object) -> None:
+    """Say that data may be lost. Kubernetes says so, too, and then calls the claim Lost: so there is but one event."""
     volume, name = claim.decode_as(Claim).spec.volume_name, claim.metadata.name
     what = f"PersistentVolume {volume}, to which PersistentVolumeClaim {name} is bound, does not exist or is another's"
     ctx.deps.recorder.event(ctx.owner, WARNING, "VolumeMissing", what)

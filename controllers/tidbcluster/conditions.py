@@ -21,7 +21,7 @@ def conditions(ctx: ReconcileContext, now: datetime) -> Mapping[str, ConditionVa
     """The conditions of the cluster; those of its components are set in the working copy of the status."""
     _set_component_conditions(ctx, now)
     news = progressing(ctx.outcomes)
-    return {PROGRESSING: news, READY: with_story(ready(ctx.tc), news)}
+    return {PROGRESSING: news, READY: with_progress(ready(ctx.tc), news)}
 
 
 def ready(tc: TidbCluster) -> ConditionValue:
@@ -44,7 +44,7 @@ def component_ready(tc: TidbCluster, component: str) -> ConditionValue:
     return False, unready.reason, unready.message
 
 
-def with_story(value: ConditionValue, news: ConditionValue) -> ConditionValue:
+def with_progress(value: ConditionValue, news: ConditionValue) -> ConditionValue:
     """A readiness whose message goes on with what is being done, where something is."""
     holds, reason, message = value
     return value if news[1] == DONE else (holds, reason, f"{message}; {news[2]}")

@@ -65,7 +65,7 @@ def of_pods(clusters: Lister, enqueue: Enqueue) -> ResourceEventHandlerDetailedF
 def of_clusters(pods: Lister, enqueue: Enqueue) -> ResourceEventHandlerDetailedFuncs:
     """Every event of a TidbCluster enqueues the pods of it that have a command, or an eviction to end."""
 
-    def concerned(cluster: Object, priority: int) -> None:
+    def enqueue_pods(cluster: Object, priority: int) -> None:
         meta = cluster.metadata
         instance = meta.labels.get(INSTANCE_LABEL) or meta.name
         found = pods.list(meta.namespace, {MANAGED_BY: TIDB_OPERATOR, INSTANCE_LABEL: instance})
@@ -74,6 +74,6 @@ def of_clusters(pods: Lister, enqueue: Enqueue) -> ResourceEventHandlerDetailedF
             enqueue(f"{meta.namespace}/{name}", priority)
 
     return ResourceEventHandlerDetailedFuncs(
-        on_add=lambda cluster, is_in_initial_list: concerned(cluster, priority_of_add(is_in_initial_list)),
-        on_update=lambda old, new: concerned(new, NO_NEWS if is_resync(old, new) else NEWS),
+        on_add=lambda cluster, is_in_initial_list: enqueue_pods(cluster, priority_of_add(is_in_initial_list)),
+        on_update=lambda old, new: enqueue_pods(new, NO_NEWS if is_resync(old, new) else NEWS),
     )

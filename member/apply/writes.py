@@ -61,15 +61,15 @@ def apply_service(ctx: ReconcileContext, desired: Json) -> None:
 def _create(ctx: ReconcileContext, resource: Resource, desired: Json) -> None:
     require_owner(ctx)
     what = f"create {resource.kind} {desired['metadata']['name']} in TidbCluster {ctx.name}"
-    tell = ctx.deps.recorder.event
+    record = ctx.deps.recorder.event
     try:
         ctx.deps.applier.create(resource, desired)
     except AlreadyExists:
         raise
     except ApiError as error:
-        tell(ctx.owner, WARNING, "FailedCreate", f"{what} failed error: {error.message}")
+        record(ctx.owner, WARNING, "FailedCreate", f"{what} failed error: {error.message}")
         raise
-    tell(ctx.owner, NORMAL, "SuccessfulCreate", f"{what} successful")
+    record(ctx.owner, NORMAL, "SuccessfulCreate", f"{what} successful")
 
 
 def annotate_owner(ctx: ReconcileContext, annotations: Mapping[str, str | None]) -> None:

@@ -8,19 +8,19 @@ from apis.times import parse_time
 from kube.objects import Object
 from member import labels
 
-BUSY = 60.0
-"""Seconds until the next look while something else goes on in the cluster."""
+RETRY_BUSY = 60.0
+"""Seconds until the next poll while something else goes on in the cluster."""
 
-LETTING_GO = 15.0
-"""Seconds until the next look at leaders and data that move away."""
+RETRY_DRAINING = 15.0
+"""Seconds until the next poll of leaders and data that move away."""
 
-SOON = 0.5
-"""Seconds until the next look at what an event will most likely tell before."""
+RETRY_SOON = 0.5
+"""Seconds until the next poll of what an event will most likely show before."""
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """An annotation of a pod that tells it what to do."""
+    """An annotation of a pod that says what to do with it."""
 
     key: str
     value: str
@@ -31,22 +31,22 @@ class Command:
 
 
 def commands_of(pod: Object) -> list[Command]:
-    """What a pod is told to do; values that nobody knows tell nothing."""
-    return [Command(key, value) for key, value, known in _asked(pod) if value in known]
+    """The commands that a pod carries; unknown values are left out."""
+    return [Command(key, value) for key, value, known in _annotated(pod) if value in known]
 
 
 def unknown_values(pod: Object) -> list[str]:
     """What is wrong with the annotations of a pod that look like commands."""
     return [
         f"annotation {key} of {pod.metadata.name}: {value!r} is none of {', '.join(sorted(known))}; it is ignored"
-        for key, value, known in _asked(pod)
+        for key, value, known in _annotated(pod)
         if value not in known
     ]
 
 
 def is_commanded(pod: Object) -> bool:
-    """Whether a pod carries any annotation of a command, also one that nobody knows the value of."""
-    return bool(_asked(pod))
+    """Whether a pod carries any annotation of a command, also one with an unknown value."""
+    return bool(_annotated(pod))
 
 
 def expired(pod: Object, key: str, now: datetime) -> bool:
@@ -58,7 +58,7 @@ def expired(pod: Object, key: str, now: datetime) -> bool:
     return end is None or end < now
 
 
-def _asked(pod: Object) -> list[tuple[str, str, frozenset[str]]]:
+def _annotated(pod: Object) -> list[tuple[str, str, frozenset[str]]]:
     meta = pod.metadata
     name = meta.labels.get(labels.COMPONENT, "")
     known = component_type(name).commands if name in component_names() else {}

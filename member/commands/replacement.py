@@ -10,8 +10,8 @@ from kube.deletion import Destroyer
 from kube.objects import Object
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, Resource
 from member.commands.annotating import withdraw
-from member.commands.annotations import BUSY, SOON, Command
-from member.commands.restarting import still_told
+from member.commands.annotations import RETRY_BUSY, RETRY_SOON, Command
+from member.commands.restarting import confirm
 from member.context import ReconcileContext
 from member.evidence import Evidence
 from member.observed.claims import own_claims
@@ -20,26 +20,30 @@ from member.outcome import Waiting
 REPLACING = "ReplacingVolume"
 
 
-def is_to_stay(ctx: ReconcileContext, pod: Object, command: Command) -> bool:
-    """Whether a replacement was taken back before anything was given up."""
-    return is_taken_back(command) and not is_begun(ctx, pod)
+def is_cancelled(ctx: ReconcileContext, pod: Object, command: Command) -> bool:
+    """Whether a replacement was withdrawn before anything was given up."""
+    return is_withdrawn(command) and not has_begun(ctx, pod)
 
 
 def begin(ctx: ReconcileContext, pod: Object, command: Command) -> Evidence | Waiting:
-    """Mark a pod that is still told to, before what it holds is given up; the evidence of that when it is marked."""
-    told = still_told(ctx, pod, command)
-    if isinstance(told, Waiting):
-        return told
-    carriers = [*_claims(ctx, pod), (PODS, told.pod.object)]
+    """Mark a pod that still carries the command, before what it holds is given up; then the evidence that it may be."""
+    confirmed = confirm(ctx, pod, command)
+    if isinstance(confirmed, Waiting):
+        return confirmed
+    carriers = [*_claims(ctx, pod), (PODS, confirmed.pod.object)]
     unmarked = [each for each in carriers if pod_commands.REPLACEMENT_BEGUN not in each[1].metadata.annotations]
     for resource, carrier in unmarked:
         name = {"name": carrier.metadata.name, "namespace": ctx.namespace}
         marked = {"metadata": name | {"annotations": {pod_commands.REPLACEMENT_BEGUN: "true"}}}
         ctx.deps.applier.apply(resource, marked, carrier)
-    return Waiting(REPLACING, f"{pod.metadata.name} begins to give up its volumes", SOON) if unmarked else told.wanted
+    return (
+        Waiting(REPLACING, f"{pod.metadata.name} begins to give up its volumes", RETRY_SOON)
+        if unmarked
+        else confirmed.unchanged
+    )
 
 
-def is_begun(ctx: ReconcileContext, pod: Object) -> bool:
+def has_begun(ctx: ReconcileContext, pod: Object) -> bool:
     """Whether the claims, read live, are marked: the cache may show the old ones of a pod that has new ones already."""
     return any(pod_commands.REPLACEMENT_BEGUN in claim.metadata.annotations for _, claim in _claims(ctx, pod))
 
@@ -50,17 +54,17 @@ def _claims(ctx: ReconcileContext, pod: Object) -> list[tuple[Resource, Object]]
     return [(resource, claim.object) for claim in found if claim]
 
 
-def is_taken_back(command: Command) -> bool:
+def is_withdrawn(command: Command) -> bool:
     return command.key == pod_commands.REPLACEMENT_BEGUN
 
 
-def keep(ctx: ReconcileContext, pod: Object) -> Waiting:
+def cancel(ctx: ReconcileContext, pod: Object) -> Waiting:
     for resource, carrier in (*_claims(ctx, pod), (PODS, pod)):
         withdraw(ctx, carrier, (pod_commands.REPLACEMENT_BEGUN,), resource)
-    return Waiting(REPLACING, f"{pod.metadata.name} keeps its volumes: nothing of them was given up", SOON)
+    return Waiting(REPLACING, f"{pod.metadata.name} keeps its volumes: nothing of them was given up", RETRY_SOON)
 
 
 def component_busy(ctx: ReconcileContext, pod: str, component: str, *phases: predicates.Phase) -> Waiting | None:
     if not predicates.in_phase(ctx.tc, component, *(phases or ("Upgrade", "Scale"))):
         return None
-    return Waiting("ComponentBusy", f"the volumes of {pod} are replaced when {component} is at rest", BUSY)
+    return Waiting("ComponentBusy", f"the volumes of {pod} are replaced when {component} is at rest", RETRY_BUSY)

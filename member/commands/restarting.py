@@ -9,7 +9,7 @@ from kube.objects import Json, Object
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS
 from member import labels
 from member.apply.writes import record_deletion
-from member.commands.annotations import BUSY, SOON, Command
+from member.commands.annotations import RETRY_BUSY, RETRY_SOON, Command
 from member.context import ReconcileContext
 from member.evidence import Evidence, delete, pods_live, spec_confirmed
 from member.naming import member_name, ordinal_of, pod_name
@@ -22,26 +22,26 @@ RESTARTED = "PodRestarted"
 
 
 @dataclass(frozen=True, slots=True)
-class StillTold:
-    """A pod, read live, that is told what it was told, of a cluster that is `wanted` as it was decided upon."""
+class ConfirmedCommand:
+    """A pod, read live, that still carries its command; `unchanged`: its cluster is what was decided upon."""
 
     pod: LiveObject
-    wanted: Evidence
+    unchanged: Evidence
 
 
 def restart(
     ctx: ReconcileContext, pod: Object, command: Command, ignored_pods: Collection[str], because: str
 ) -> Outcome:
-    """Delete a pod that has let go of what it does, when all others but `ignored_pods` serve.
+    """Delete a pod that serves nothing any more, when all others but `ignored_pods` serve.
 
     Raises Conflict when it changed meanwhile, other ApiErrors, TransportError, LeaseExpired.
     """
     if waiting := others_not_ready(ctx, pod, ignored_pods):
         return waiting
-    told = still_told(ctx, pod, command)
-    if isinstance(told, Waiting):
-        return told
-    return _delete_pod(ctx, told.pod, told.wanted, because)
+    confirmed = confirm(ctx, pod, command)
+    if isinstance(confirmed, Waiting):
+        return confirmed
+    return _delete_pod(ctx, confirmed.pod, confirmed.unchanged, because)
 
 
 def restart_without_volumes(ctx: ReconcileContext, pod: Object, command: Command, gone: Evidence) -> Outcome:
@@ -49,40 +49,42 @@ def restart_without_volumes(ctx: ReconcileContext, pod: Object, command: Command
 
     Raises as `restart`.
     """
-    told = still_told(ctx, pod, command)
-    if isinstance(told, Waiting):
-        return told
+    confirmed = confirm(ctx, pod, command)
+    if isinstance(confirmed, Waiting):
+        return confirmed
     destroyer = Destroyer(ctx.deps.client)
     deleted = []
     for name in own_claims(pod):
         claim = destroyer.observe(PERSISTENT_VOLUME_CLAIMS, name, ctx.namespace)
         if claim is not None and claim.object.metadata.deletion_timestamp is None:
-            delete(ctx, claim, told.wanted & gone)
+            delete(ctx, claim, confirmed.unchanged & gone)
             record_deletion(ctx, PERSISTENT_VOLUME_CLAIMS, name)
             deleted.append(name)
     if deleted:
-        return Waiting("ReplacingVolume", f"{', '.join(deleted)} goes together with {pod.metadata.name}", SOON)
-    return _delete_pod(ctx, told.pod, told.wanted & gone, f"its volumes are made anew: {gone.what}")
+        return Waiting("ReplacingVolume", f"{', '.join(deleted)} goes together with {pod.metadata.name}", RETRY_SOON)
+    return _delete_pod(ctx, confirmed.pod, confirmed.unchanged & gone, f"its volumes are made anew: {gone.what}")
 
 
-def still_told(ctx: ReconcileContext, pod: Object, command: Command) -> StillTold | Waiting:
-    """The pod as it is now, if it is the one that was decided on, still told the same, of a cluster that still is so.
+def confirm(ctx: ReconcileContext, pod: Object, command: Command) -> ConfirmedCommand | Waiting:
+    """The pod as it is now, if it is the one that was decided on, with the same command, of an unchanged cluster.
 
     Raises ApiError, TransportError.
     """
     seen = Destroyer(ctx.deps.client).observe(PODS, pod.metadata.name, ctx.namespace)
     if seen is None or seen.object.metadata.uid != pod.metadata.uid:
-        return Waiting("PodChanged", f"waiting until the cache shows that {pod.metadata.name} is another one", SOON)
+        return Waiting(
+            "PodChanged", f"waiting until the cache shows that {pod.metadata.name} is another one", RETRY_SOON
+        )
     if seen.object.metadata.deletion_timestamp or not command.is_on(seen.object):
-        return Waiting("PodChanged", f"waiting until the cache shows {pod.metadata.name} as it is", SOON)
+        return Waiting("PodChanged", f"waiting until the cache shows {pod.metadata.name} as it is", RETRY_SOON)
     wanted = spec_confirmed(ctx)
     if wanted is None:
-        return Waiting("SpecChanged", "waiting until the cache shows the TidbCluster as it is", SOON)
-    return StillTold(seen, wanted)
+        return Waiting("SpecChanged", "waiting until the cache shows the TidbCluster as it is", RETRY_SOON)
+    return ConfirmedCommand(seen, wanted)
 
 
 def others_not_ready(ctx: ReconcileContext, pod: Object, ignored_pods: Collection[str]) -> Waiting | None:
-    """What keeps a pod that serves from going: another one does not, or is about to go (I10).
+    """What keeps a pod that serves from being restarted: another one does not, or is about to be restarted (I10).
 
     Raises ApiError, TransportError.
     """
@@ -92,16 +94,18 @@ def others_not_ready(ctx: ReconcileContext, pod: Object, ignored_pods: Collectio
     wanted = {pod_name(ctx.tc, kind, ordinal) for ordinal in desired_ordinals(ctx.tc, kind)}
     missing = sorted(wanted - ready - {name} - set(ignored_pods))
     if missing:
-        return Waiting("PodsNotReady", f"{name} is restarted when {', '.join(missing)} is Ready", BUSY)
+        return Waiting("PodsNotReady", f"{name} is restarted when {', '.join(missing)} is Ready", RETRY_BUSY)
     stateful_set = ctx.deps.client.find(STATEFUL_SETS, member_name(ctx.tc, kind), ctx.namespace)
     if stateful_set is None:
-        return Waiting("PodsNotReady", f"{name} is restarted when there is a StatefulSet that brings it back", BUSY)
-    if going := _about_to_go(stateful_set.decode(), pods):
-        return Waiting("RollingUpdate", f"{name} is restarted when {', '.join(going)} has been", BUSY)
+        return Waiting(
+            "PodsNotReady", f"{name} is restarted when there is a StatefulSet that brings it back", RETRY_BUSY
+        )
+    if restarting := _about_to_restart(stateful_set.decode(), pods):
+        return Waiting("RollingUpdate", f"{name} is restarted when {', '.join(restarting)} has been", RETRY_BUSY)
     return None
 
 
-def _about_to_go(body: Json, pods: Sequence[Object]) -> list[str]:
+def _about_to_restart(body: Json, pods: Sequence[Object]) -> list[str]:
     """The pods that the StatefulSet controller restarts by itself any moment."""
     spec, status = body["spec"], body.get("status") or {}
     strategy = spec["updateStrategy"]

@@ -19,7 +19,7 @@ from member.failover.witnesses import Failing, Node, NodeState
 from member.labels import AUTO_FAILURE_RECOVERY
 from member.observed.pods import Pod, pods_of
 from member.outcome import Waiting
-from member.polling import next_look
+from member.polling import next_poll
 
 Record = PDFailureMember | TiKVFailureStore
 
@@ -31,7 +31,7 @@ _SUCCESSOR_TIME = 600.0
 """Seconds that the pod which comes after a force-deleted one has for bringing the member back."""
 
 
-def host_trouble(pod: Pod, node: Node | None, lasted: float, hard_period: float) -> str:
+def host_failure(pod: Pod, node: Node | None, lasted: float, hard_period: float) -> str:
     """Why the host of a failing member counts as down; empty when it does not. Times are seconds."""
     if 0 < hard_period < lasted:
         return STORE_DOWN_TIME_EXCEEDED
@@ -44,7 +44,7 @@ def host_trouble(pod: Pod, node: Node | None, lasted: float, hard_period: float)
     return RO_DISK_FOUND if pod.is_ready and node.holds(RO_DISK_FOUND) else ""
 
 
-def give_up_hosts(
+def handle_failed_hosts(
     ctx: ReconcileContext, component: str, records: Mapping[str, Record], failing: Sequence[Failing]
 ) -> Waiting | None:
     """Note which hosts are down, then free what they hold; None when the failover goes on.
@@ -55,7 +55,7 @@ def give_up_hosts(
         return None
     if not any(record.host_down for record in records.values()):
         return _note(ctx, component, records, failing)
-    if not automatic(ctx):
+    if not is_automatic(ctx):
         return None
     for record in records.values():
         if record.host_down and (waiting := _force(ctx, component, record)):
@@ -63,12 +63,12 @@ def give_up_hosts(
     return None
 
 
-def automatic(ctx: ReconcileContext) -> bool:
+def is_automatic(ctx: ReconcileContext) -> bool:
     """Whether the user lets the operator go to the end by itself."""
     return ctx.tc.metadata.annotations.get(AUTO_FAILURE_RECOVERY) == "true"
 
 
-def successor_has_time(ctx: ReconcileContext, component: str, record: Record) -> Waiting | None:
+def wait_for_replacement(ctx: ReconcileContext, component: str, record: Record) -> Waiting | None:
     """The wait for the pod that came after the lost one, while it may still bring the member back."""
     if not record.host_down:
         return None
@@ -76,7 +76,7 @@ def successor_has_time(ctx: ReconcileContext, component: str, record: Record) ->
     created = parse_time((pod and pod.metadata.creation_timestamp) or "")
     if created is None or not _is_after(created, record):
         what = f"the host of {record.pod_name} is down: waiting until the pod is made anew elsewhere"
-        return Waiting("HostDown", what, next_look(ctx, component))
+        return Waiting("HostDown", what, next_poll(ctx, component))
     age = (ctx.deps.clock.wall() - created).total_seconds()
     if age > _SUCCESSOR_TIME:
         return None
@@ -94,7 +94,7 @@ def _note(
         name = record.pod_name
         if name not in lasted or name not in pods or not record.pvc_uid_set:
             continue
-        if why := host_trouble(pods[name], _cached_node(ctx, pods[name]), lasted[name], hard_period):
+        if why := host_failure(pods[name], _cached_node(ctx, pods[name]), lasted[name], hard_period):
             record.host_down = True
             found.append(f"{name} ({why})")
     if not found:
@@ -116,7 +116,7 @@ def _force(ctx: ReconcileContext, component: str, record: Record) -> Waiting | N
     delete(ctx, found, lost, propagation="Background", grace_period_seconds=0)
     what = f"{record.pod_name} was deleted by force: its node is gone"
     ctx.deps.recorder.event(ctx.owner, WARNING, NODE_FAILURE, what)
-    return Waiting("HostDown", f"{what}; waiting for its successor", next_look(ctx, component))
+    return Waiting("HostDown", f"{what}; waiting for its successor", next_poll(ctx, component))
 
 
 def _node_is_lost(ctx: ReconcileContext, pod: LiveObject) -> Evidence | None:

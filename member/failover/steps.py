@@ -30,16 +30,13 @@ from member.lifecycle.pod_removal import claims_of_templates
 from member.naming import ordinal_of, pod_name
 from member.observed.pods import Pod, pods_of
 from member.outcome import Done, Outcome, Refused, Waiting
-from member.polling import next_look
+from member.polling import next_poll
 
 RECOVERY = "Recovery"
 UNHEALTHY = "Unhealthy"
 
-_UNREMARKABLE = 10.0
-"""Seconds for which a pod may be away, as every one is that starts, before it is called lost."""
-
-_UNWORRIED = 0.1
-"""The part of a period for which one who is starting looks the same as one who is lost."""
+_GRACE = 0.1
+"""The part of a period for which a member that is starting looks the same as one that is lost."""
 
 
 # Who may be replaced
@@ -68,10 +65,10 @@ def substitutes(ctx: ReconcileContext, component: str) -> list[str]:
     return [pod_name(ctx.tc, component, ordinal) for ordinal in extra]
 
 
-def uncounted(ctx: ReconcileContext, component: str, lost: Collection[str], serving: Collection[str]) -> set[str]:
-    """The pods that nobody counts on: substitutes that do not serve, and the lost ones that others stand in for.
+def ignorable(ctx: ReconcileContext, component: str, lost: Collection[str], serving: Collection[str]) -> set[str]:
+    """The pods that a roll may ignore: substitutes that do not serve, and the lost ones that others stand in for.
 
-    While fewer serve than the spec asks for, another restart would hurt: nobody may overlook the lost one (F12, I10).
+    While fewer serve than the spec asks for, another restart would hurt: the lost one must not be ignored (F12, I10).
     """
     substitutes_ = set(substitutes(ctx, component))
     stood_in_for = sorted(lost, key=ordinal_of)[: len(substitutes_ & set(serving))]
@@ -94,9 +91,9 @@ def all_ready(ctx: ReconcileContext, component: str) -> bool:
 def still_waiting(
     ctx: ReconcileContext, component: str, reason: str, failing: Sequence[Failing], period: float
 ) -> Outcome:
-    """The wait for the first of the failing to come back by itself; at first nobody worries."""
+    """The wait for the first of the failing to recover by itself; nothing is said at first."""
     first = max(failing, key=lambda each: each.lasted)
-    if first.lasted < _UNWORRIED * period:
+    if first.lasted < _GRACE * period:
         return Done()
     others = ", ".join(each.pod for each in failing if each != first)
     what = (
@@ -104,7 +101,7 @@ def still_waiting(
         f"{f', and {others} too' if others else ''}; it is replaced at "
         f"{stamp(first.since + timedelta(seconds=period))} unless it comes back"
     )
-    return Waiting(reason, what, _again(ctx, component, period - first.lasted))
+    return Waiting(reason, what, _retry_after(ctx, component, period - first.lasted))
 
 
 def named(ctx: ReconcileContext, component: str, pod: str) -> str:
@@ -113,9 +110,9 @@ def named(ctx: ReconcileContext, component: str, pod: str) -> str:
     return f"{pod} ({trouble})" if trouble else pod
 
 
-def _again(ctx: ReconcileContext, component: str, left: float) -> float:
+def _retry_after(ctx: ReconcileContext, component: str, left: float) -> float:
     """Seconds until the next look; not later than when the period ends."""
-    return min(next_look(ctx, component), max(left, 0.5))
+    return min(next_poll(ctx, component), max(left, 0.5))
 
 
 def limit_reached(ctx: ReconcileContext, component: str, records: int, failing: Failing) -> Refused:
@@ -139,7 +136,7 @@ def serving_instead(
     return Waiting(reason, what)
 
 
-def tell(ctx: ReconcileContext, reason: str, message: str, *, is_warning: bool = True) -> None:
+def record_event(ctx: ReconcileContext, reason: str, message: str, *, is_warning: bool = True) -> None:
     """Record an event about the cluster."""
     ctx.deps.recorder.event(ctx.owner, WARNING if is_warning else NORMAL, reason, message)
 
@@ -185,7 +182,9 @@ def clean_up(ctx: ReconcileContext, component: str, pod: str, uids: Collection[s
         meta = each.object.metadata
         if not meta.deletion_timestamp:
             delete(ctx, each, gone)
-            tell(ctx, "SuccessfulDelete", f"delete {each.object.kind} {meta.name}: {gone.what}", is_warning=False)
+            record_event(
+                ctx, "SuccessfulDelete", f"delete {each.object.kind} {meta.name}: {gone.what}", is_warning=False
+            )
 
 
 def _claims(ctx: ReconcileContext, component: str, pod: str) -> list[LiveObject]:
@@ -211,10 +210,10 @@ def clear_requested(ctx: ReconcileContext, component: str, has_records: bool) ->
     if command is None or (command in known and command != component):
         return False
     if command not in known:
-        tell(ctx, "UnknownComponent", f"{CLEAR_FAILURE_RECORDS}: {command!r} is none of {', '.join(known)}")
+        record_event(ctx, "UnknownComponent", f"{CLEAR_FAILURE_RECORDS}: {command!r} is none of {', '.join(known)}")
     elif has_records:
         ctx.failure_timers.reset(component)
-        tell(ctx, RECOVERY, f"the failure records of {component} are dropped, as told", is_warning=False)
+        record_event(ctx, RECOVERY, f"the failure records of {component} are dropped, as told", is_warning=False)
         return True
     meta = ctx.owner.metadata
     preconditions = {"uid": meta.uid, "resourceVersion": meta.resource_version}

@@ -31,11 +31,11 @@ class PodState(Enum):
 
 
 class NodeState(Enum):
-    """The node of a pod, as a witness. UNTOLD: it has none, or the operator may not look at nodes."""
+    """The node of a pod, as a witness. UNKNOWN: it has none, or the operator may not look at nodes."""
 
     READY = "Ready"
     NOT_READY = "NotReady"
-    UNTOLD = "untold"
+    UNKNOWN = "unknown"
 
 
 class NodeCondition(msgspec.Struct):
@@ -81,13 +81,13 @@ class Failing:
     lasted: float
 
 
-def failing(ctx: ReconcileContext, component: str, accused: Mapping[str, str]) -> tuple[Failing, ...]:
-    """Which of those that the component calls failed are lost, by ordinal. `accused`: pod by key, a lasting identity.
+def failing(ctx: ReconcileContext, component: str, suspects: Mapping[str, str]) -> tuple[Failing, ...]:
+    """Which of those that the component calls failed are lost, by ordinal. `suspects`: pod by key, a lasting identity.
 
     Only pods that the spec asks for count: what failover added is never replaced itself (F39). Neither is a pod that
     our own restart has brought where it is (F12). To be asked once in a reconcile.
     """
-    if not accused:
+    if not suspects:
         ctx.failure_timers.reset(component)
         return ()
     pods = {pod.metadata.name: pod for pod in pods_of(ctx, component)}
@@ -96,7 +96,7 @@ def failing(ctx: ReconcileContext, component: str, accused: Mapping[str, str]) -
     body = live.decode() if live else {}
     lost = {
         key: name
-        for key, name in accused.items()
+        for key, name in suspects.items()
         if name in wanted
         and not _by_our_own_restart(body, pods.get(name))
         and is_lost(True, pod_state(pods.get(name)), node_state(ctx, pods.get(name)))
@@ -126,7 +126,7 @@ def node_state(ctx: ReconcileContext, pod: Object | None) -> NodeState:
     """What the node of a pod testifies; the cache may not know it."""
     name = pod.decode_as(Pod).spec.node_name if pod else ""
     node = ctx.listers.nodes.get("", name) if ctx.listers.nodes and name else None
-    return node.decode_as(Node).state if node else NodeState.UNTOLD
+    return node.decode_as(Node).state if node else NodeState.UNKNOWN
 
 
 def is_cut_off(ctx: ReconcileContext) -> bool:

@@ -31,17 +31,17 @@ from member.apply.stateful_set import with_size, with_strategy
 from member.apply.writes import apply, apply_service
 from member.context import ReconcileContext
 from member.evidence import delete
-from member.lifecycle.recreation import RECREATING, as_before, left_behind
+from member.lifecycle.recreation import RECREATING, previous_stateful_set, recreated
 from member.lifecycle.rolling import PodDeletion, next_roll
 from member.lifecycle.scaling import next_size, warn_of_slots
-from member.lifecycle.suspend import Later, suspension
+from member.lifecycle.suspend import Postponed, suspension
 from member.lifecycle.workload import Workload, members_ready
 from member.naming import member_name, pod_name
 from member.objects.config_map import ConfigMapChoice, choose_config_map, config_map, in_use_config_map_name
 from member.observed.pods import Pod, pods_of
 from member.observed.status import UPGRADE, set_phase
 from member.outcome import Done, Outcome, Refused, Waiting
-from member.polling import next_look
+from member.polling import next_poll
 
 NOT_YET_SUPPORTED = "NotYetSupported"
 
@@ -54,7 +54,7 @@ def act(ctx: ReconcileContext, member: Workload) -> Outcome:
     outcome = _act(ctx, member)
     if ctx.tc.spec.paused:
         return outcome
-    other = member.beside(ctx)
+    other = member.housekeeping(ctx)
     return other if other and isinstance(outcome, Done) else outcome
 
 
@@ -65,12 +65,12 @@ def _act(ctx: ReconcileContext, member: Workload) -> Outcome:
     if ctx.tc.spec.paused:
         return Refused("Paused", "spec.paused is true: nothing is written until it is false")
     suspended = suspension(ctx, member.name)
-    if isinstance(suspended, Later):
-        return suspended.beside(_keep(ctx, member, spec))
-    return suspended or _keep(ctx, member, spec)
+    if isinstance(suspended, Postponed):
+        return suspended.merged_with(_maintain(ctx, member, spec))
+    return suspended or _maintain(ctx, member, spec)
 
 
-def _keep(ctx: ReconcileContext, member: Workload, spec: Component) -> Outcome:
+def _maintain(ctx: ReconcileContext, member: Workload, spec: Component) -> Outcome:
     """Everything but suspending it."""
     if waiting := _gate(ctx, member):
         return waiting
@@ -81,7 +81,7 @@ def _keep(ctx: ReconcileContext, member: Workload, spec: Component) -> Outcome:
         return _create(ctx, member, spec)
     if live.metadata.deletion_timestamp:
         what = f"StatefulSet {live.metadata.name} is being deleted; it is made again when it is gone"
-        return Waiting(RECREATING, what, next_look(ctx, member.name))
+        return Waiting(RECREATING, what, next_poll(ctx, member.name))
     return _first_not_done(
         _update(ctx, member, spec, live), lambda: member.failover(ctx), lambda: _serving(ctx, member)
     )
@@ -120,10 +120,10 @@ def _unseen(ctx: ReconcileContext, resource: Resource, name: str) -> Object | No
 
 
 def _create(ctx: ReconcileContext, member: Workload, spec: Component) -> Outcome:
-    left = left_behind(ctx, member.name)
-    choice = _choose(ctx, member, spec, left.running)
+    previous = previous_stateful_set(ctx, member.name)
+    choice = _choose(ctx, member, spec, previous.running)
     _write_config_map(ctx, member, choice)
-    desired = as_before(left, member.stateful_set(ctx.tc, choice.name))
+    desired = recreated(previous, member.stateful_set(ctx.tc, choice.name))
     warn_of_slots(ctx, member.name, desired, None)
     stateful_set.create(ctx, desired)
     return Waiting("Creating", f"StatefulSet {desired['metadata']['name']} was created; waiting for its pods")

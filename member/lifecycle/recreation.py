@@ -26,11 +26,11 @@ from member.outcome import Waiting
 
 RECREATING = "Recreating"
 
-_LOOK_AGAIN = 0.5
+_RETRY = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class LeftBehind:
+class PreviousStatefulSet:
     """What a StatefulSet that is gone has left.
 
     `replicas` it had at least, None when nothing tells. `running` has the pod template that its pods run and the record
@@ -41,20 +41,20 @@ class LeftBehind:
     running: Json | None = None
 
 
-def left_behind(ctx: ReconcileContext, component: str) -> LeftBehind:
+def previous_stateful_set(ctx: ReconcileContext, component: str) -> PreviousStatefulSet:
     """Look live at what there is of a component that has no StatefulSet.
 
     Nothing while the cluster has never run: then no member is known to PD. Raises ApiError, TransportError.
     """
     if not ctx.status.cluster_id:
-        return LeftBehind()
+        return PreviousStatefulSet()
     seen = pods_live(ctx, component)
-    stay = [pod for pod in seen.pods if pod.metadata.deletion_timestamp is None]
-    names = [pod.metadata.name for pod in stay]
+    remaining = [pod for pod in seen.pods if pod.metadata.deletion_timestamp is None]
+    names = [pod.metadata.name for pod in remaining]
     if component_type(component).data_volume:
         names += _pods_with_data(ctx, component)
     replicas = Replicas.as_found(max(ordinal_of(name) + 1 for name in names), seen) if names else None
-    return LeftBehind(replicas, _running(ctx, component, stay) if stay else None)
+    return PreviousStatefulSet(replicas, _running(ctx, component, remaining) if remaining else None)
 
 
 def _pods_with_data(ctx: ReconcileContext, component: str) -> Iterable[str]:
@@ -92,21 +92,21 @@ def _labelled(ctx: ReconcileContext, resource: Resource, component: str) -> Sequ
     return ctx.deps.client.list_page(resource, ctx.namespace, label_selector=selector).items
 
 
-def as_before(left: LeftBehind, desired: Json) -> Json:
+def recreated(previous: PreviousStatefulSet, desired: Json) -> Json:
     """The StatefulSet to make, with its record: `desired`, but as large as it was and with the template that runs.
 
     Another template than that goes in when the user wants another; then the roll takes its time over the pods.
     """
-    if left.replicas:
-        desired = with_size(desired, left.replicas)
-    if left.running is None:
+    if previous.replicas:
+        desired = with_size(desired, previous.replicas)
+    if previous.running is None:
         return stamped(desired)
-    desired = with_running_template(left.running, desired)
+    desired = with_running_template(previous.running, desired)
     made = stamped(desired)
-    difference = compare_stateful_set(left.running, desired)
+    difference = compare_stateful_set(previous.running, desired)
     if difference.template_difference or difference.pod_metadata_change:
         return made
-    return made | {"spec": made["spec"] | {"template": left.running["spec"]["template"]}}
+    return made | {"spec": made["spec"] | {"template": previous.running["spec"]["template"]}}
 
 
 def _is_unchanged(live: Object, cached: Object) -> bool:
@@ -114,7 +114,7 @@ def _is_unchanged(live: Object, cached: Object) -> bool:
     return (now.uid, now.generation) == (then.uid, then.generation) and now.deletion_timestamp is None
 
 
-def release(ctx: ReconcileContext, component: str, cached: Object) -> Waiting:
+def delete_keeping_pods(ctx: ReconcileContext, component: str, cached: Object) -> Waiting:
     """Delete a StatefulSet, its pods staying, so that it is made again; `cached` is what the decision was made on.
 
     The ConfigMap that it uses is remembered first, as v1.6 does. Raises OwnerGone, ApiError, TransportError.
@@ -122,10 +122,10 @@ def release(ctx: ReconcileContext, component: str, cached: Object) -> Waiting:
     seen = Destroyer(ctx.deps.client).observe(STATEFUL_SETS, cached.metadata.name, ctx.namespace)
     wanted = spec_confirmed(ctx) if seen and _is_unchanged(seen.object, cached) else None
     if seen is None or wanted is None:
-        return Waiting(RECREATING, "waiting until the cache shows things as they are", _LOOK_AGAIN)
+        return Waiting(RECREATING, "waiting until the cache shows things as they are", _RETRY)
     in_use = in_use_config_map_name(ctx.tc, component, seen.object.decode())
     annotate_owner(ctx, {config_map_before_delete(component): in_use})
     delete(ctx, seen, wanted, propagation="Orphan")
     record_deletion(ctx, STATEFUL_SETS, cached.metadata.name)
     what = f"StatefulSet {cached.metadata.name} is made again for its new volumes; its pods go on running"
-    return Waiting(RECREATING, what, _LOOK_AGAIN)
+    return Waiting(RECREATING, what, _RETRY)

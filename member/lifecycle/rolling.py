@@ -26,7 +26,7 @@ from member.objects.stateful_set import ON_DELETE
 from member.observed.pods import Pod, pods_of
 from member.observed.status import NORMAL, UPGRADE, is_upgrading, phase_while_upgrading, set_phase
 from member.outcome import Done, Failed, NotDone, Wait, Waiting
-from member.polling import look_after, next_look, seconds_since
+from member.polling import next_poll, poll_interval, seconds_since
 
 
 def _nothing_to_do(*_: object) -> None:
@@ -63,7 +63,8 @@ class Rolling:
 class RollingPod:
     """How one pod of a roll stands.
 
-    `exists` is False also while it is being deleted. `unmet_condition` and `ignored_pods` as in `Rolling`.
+    `exists` is False also while it is being deleted. `unmet_condition` as in `Rolling`; `ignored`: it is among
+    the `ignored_pods`.
     """
 
     name: str
@@ -72,7 +73,7 @@ class RollingPod:
     ready: bool
     updated: bool
     unmet_condition: str = ""
-    ignored_pods: bool = False
+    ignored: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +108,11 @@ Step: TypeAlias = Wait | Restart | Replace | Prepare | Finished
 def next_step(pods: Sequence[RollingPod]) -> Step:
     """The next step of a roll; `pods` are all that the StatefulSet should have, by ordinal (7.1, F11, I10, I14)."""
     # one that failover has replaced may never go: its node is lost
-    outdated = [pod for pod in pods if not pod.updated and (pod.exists or not pod.ignored_pods)]
+    outdated = [pod for pod in pods if not pod.updated and (pod.exists or not pod.ignored)]
     if broken := [pod for pod in outdated if not pod.ready]:
         pod = broken[-1]
         return Replace(pod) if _held_up(pod, pods) else Restart(pod)
-    counted = [pod for pod in pods if not pod.ignored_pods]
+    counted = [pod for pod in pods if not pod.ignored]
     if unready := next((pod for pod in reversed(counted) if not pod.ready), None):
         return Wait(f"until {unready.name} is Ready")
     if unmet_condition := next((pod for pod in reversed(counted) if pod.updated and pod.unmet_condition), None):
@@ -148,7 +149,7 @@ class Roll:
     selected: str = ""
 
 
-def _goes_after(ctx: ReconcileContext, own: ComponentType) -> Waiting | None:
+def _waits_for(ctx: ReconcileContext, own: ComponentType) -> Waiting | None:
     """Another component whose upgrade or scaling comes first (7.2)."""
     for row in map(component_type, own.upgrades_after):
         if predicates.in_phase(ctx.tc, row.name, "Upgrade", "Scale"):
@@ -180,7 +181,7 @@ class _View:
             return Waiting("CacheOutdated", "waiting until the cache shows the StatefulSet")
         if self.scaling:
             return Waiting("Scaling", f"{self.component} is scaled before its pods are restarted")
-        return _goes_after(self.ctx, component_type(self.component)) or self.rolling.blocked(self.ctx)
+        return _waits_for(self.ctx, component_type(self.component)) or self.rolling.blocked(self.ctx)
 
     def may_heal(self, pod: RollingPod) -> bool:
         """Whether a new template may go in because of a pod that is not Ready, though the others must wait (F11).
@@ -201,15 +202,15 @@ class _View:
             for ordinal, name in enumerate(names)
         ]
 
-    def _rolling_pod(self, ordinal: int, name: str, pod: Object | None, ignored_pods: bool) -> RollingPod:
+    def _rolling_pod(self, ordinal: int, name: str, pod: Object | None, ignored: bool) -> RollingPod:
         if pod is None:
-            return RollingPod(name, ordinal, exists=False, ready=False, updated=False, ignored_pods=ignored_pods)
+            return RollingPod(name, ordinal, exists=False, ready=False, updated=False, ignored=ignored)
         stays = not pod.metadata.deletion_timestamp
         ready = stays and pod.decode_as(Pod).is_ready
         revision = (self.body.get("status") or {}).get("updateRevision")
         updated = not self.everything_changed and pod.metadata.labels.get(labels.CONTROLLER_REVISION_HASH) == revision
         unmet_condition = self._unmet_condition(pod) if updated and ready else ""
-        return RollingPod(name, ordinal, stays, ready, updated, unmet_condition, ignored_pods)
+        return RollingPod(name, ordinal, stays, ready, updated, unmet_condition, ignored)
 
     def _unmet_condition(self, pod: Object) -> str:
         tc = self.ctx.tc
@@ -418,7 +419,7 @@ def _waiting(view: _View, what: str) -> Waiting:
     observed = view.ctx.observations.get(view.component, Done())
     unknown = [] if isinstance(observed, Done) else [observed.message]
     sentence = "; ".join([what, *_troubles(view.cached), *unknown])
-    return Waiting("RollingUpdate", sentence, next_look_at_walk(view.ctx, view.component))
+    return Waiting("RollingUpdate", sentence, next_roll_poll(view.ctx, view.component))
 
 
 def _troubles(pods: Sequence[Object]) -> list[str]:
@@ -426,11 +427,11 @@ def _troubles(pods: Sequence[Object]) -> list[str]:
     return [f"{pod.metadata.name}: {trouble}" for pod in pods if (trouble := pod.decode_as(Pod).trouble)]
 
 
-def next_look_at_walk(ctx: ReconcileContext, component: str) -> float:
+def next_roll_poll(ctx: ReconcileContext, component: str) -> float:
     """Seconds until the next look at a roll: a step of it is as young as the latest pod that became Ready."""
     now = ctx.deps.clock.wall()
     ages = [seconds_since(pod.decode_as(Pod).ready_since, now) for pod in pods_of(ctx, component)]
-    return min(next_look(ctx, component), look_after(min(ages, default=0.0)))
+    return min(next_poll(ctx, component), poll_interval(min(ages, default=0.0)))
 
 
 def _observed(body: Json) -> bool:

@@ -21,9 +21,9 @@ from member.labels import PVC_DEFER_DELETING
 from member.lifecycle.pod_removal import claims_of_templates
 from member.naming import pod_name
 from member.outcome import Refused, Waiting
-from member.polling import next_look
+from member.polling import next_poll
 
-_LOOK_AGAIN = 10.0
+_RETRY = 10.0
 """Seconds until the next look at a volume claim that the user has to judge: no event tells that it is gone."""
 
 
@@ -32,13 +32,13 @@ class ScaleOut:
     """How a component grows.
 
     `limit` pods at a time; `allowed` says what must be well first; `is_member` whether a pod name is known to PD, so
-    that its old volumes belong to it; `unused` proves that nothing in the data plane needs the volumes of a pod.
+    that its old volumes belong to it; `volumes_unused` proves that nothing in the data plane needs those of a pod.
     """
 
     limit: Callable[[Component], int]
     allowed: Callable[[ReconcileContext], Waiting | None]
     is_member: Callable[[ReconcileContext, str], bool]
-    unused: Callable[[ReconcileContext, str], Evidence | None]
+    volumes_unused: Callable[[ReconcileContext, str], Evidence | None]
 
 
 def next_replicas(
@@ -89,21 +89,21 @@ def _of_nobody(component: str, pod: str, claims: Sequence[LiveObject]) -> Refuse
         f"{_named(claims)} exists though {pod} is no {component} member; look at its data, then delete it to let {pod} "
         "start"
     )
-    return Refused("StalePVC", what, _LOOK_AGAIN)
+    return Refused("StalePVC", what, _RETRY)
 
 
 def _going(ctx: ReconcileContext, component: str, claims: Sequence[LiveObject], pod: str) -> Waiting:
     what = f"waiting until {_named(claims)} is gone before {pod} starts"
-    return Waiting("StalePVC", what, next_look(ctx, component))
+    return Waiting("StalePVC", what, next_poll(ctx, component))
 
 
 def _delete(
     ctx: ReconcileContext, component: str, scale_out: ScaleOut, claims: Sequence[LiveObject], pod: str
 ) -> Waiting | None:
     """Delete what a removed member left, if nothing needs it (I1, I2); None when its member is still there."""
-    again = next_look(ctx, component)
-    unused = scale_out.unused(ctx, pod)
-    if unused is None:
+    again = next_poll(ctx, component)
+    volumes_unused = scale_out.volumes_unused(ctx, pod)
+    if volumes_unused is None:
         if scale_out.is_member(ctx, pod):
             return None
         return Waiting("StalePVC", f"waiting until PD tells whether {pod} still is a member", again)
@@ -111,7 +111,7 @@ def _delete(
     if wanted is None:
         return Waiting("SpecChanged", "waiting until the cache shows the TidbCluster as it is", again)
     for claim in claims:
-        delete(ctx, claim, unused & wanted)
+        delete(ctx, claim, volumes_unused & wanted)
         what = f"delete PersistentVolumeClaim {claim.object.metadata.name} in TidbCluster {ctx.name} successful"
         ctx.deps.recorder.event(ctx.owner, NORMAL, "SuccessfulDelete", what)
     return _going(ctx, component, claims, pod)

@@ -39,12 +39,12 @@ def next_size(ctx: ReconcileContext, component: str, scaling: Scaling, body: Jso
     """Decide on the replicas. Raises ApiError, TransportError, DataPlaneError."""
     there, wanted = body["spec"]["replicas"], desired["spec"]["replicas"]
     kept = min(there, wanted)
-    stay, unfinished = cancel_removals(ctx, component, scaling.in_, body, kept)
+    retained, unfinished = cancel_removals(ctx, component, scaling.in_, body, kept)
     if unfinished:
         return Size(Replicas.unchanged(body), unfinished)
-    if stay < kept:
+    if retained < kept:
         set_phase(ctx, component, SCALE)
-        return _finish_removal(ctx, component, scaling, body, stay)
+        return _finish_removal(ctx, component, scaling, body, retained)
     if wanted < there:
         return Size(*next_lower_replicas(ctx, component, scaling.in_, body, wanted))
     return Size(*next_replicas(ctx, component, scaling.out, body, desired))
@@ -67,11 +67,11 @@ def _slots(stateful_set: Json) -> str | None:
     return slots
 
 
-def _finish_removal(ctx: ReconcileContext, component: str, scaling: Scaling, body: Json, stay: int) -> Size:
+def _finish_removal(ctx: ReconcileContext, component: str, scaling: Scaling, body: Json, retained: int) -> Size:
     """Let go of what is too far gone to stay; it comes back empty when it is gone (F32, I32)."""
-    replicas, outcome = next_lower_replicas(ctx, component, scaling.in_, body, stay)
+    replicas, outcome = next_lower_replicas(ctx, component, scaling.in_, body, retained)
     if not isinstance(outcome, Waiting):
         return Size(replicas, outcome)
-    pod = pod_name(ctx.tc, component, stay)
+    pod = pod_name(ctx.tc, component, retained)
     what = f"{pod} had left before it was wanted again: it goes, and comes back empty; {outcome.message}"
     return Size(replicas, Waiting(outcome.reason, what, outcome.retry_after))

@@ -11,11 +11,11 @@ from member.lifecycle.scaling import Scaling
 from member.naming import ordinal_of
 from member.observed.pods import ready_pods
 from member.outcome import Waiting
-from member.polling import next_look
+from member.polling import next_poll
 
 
 def _drain(removal: PodRemoval) -> Evidence | Waiting:
-    again = next_look(removal.ctx, removal.component)
+    again = next_poll(removal.ctx, removal.component)
     outdated = Waiting("SpecChanged", "waiting until the cache shows the TidbCluster as it is", again)
     return _still_needed(removal) or spec_confirmed(removal.ctx) or outdated
 
@@ -30,7 +30,7 @@ def _still_needed(removal: PodRemoval) -> Waiting | None:
     if removal.ordinal not in serving or staying >= wanted - component(ctx.tc, name).scale_in_parallelism:
         return None
     what = f"{removal.name} serves until more of the {wanted} pods that stay are Ready; {staying} are"
-    return Waiting("ScalingIn", what, next_look(ctx, name))
+    return Waiting("ScalingIn", what, next_poll(ctx, name))
 
 
 def _cancel(removal: PodRemoval) -> None:
@@ -61,7 +61,7 @@ SCALING = Scaling(
         limit=scale_out_parallelism,
         allowed=_no_obstacle,
         is_member=lambda _ctx, _pod: True,
-        unused=_spec_confirmed,
+        volumes_unused=_spec_confirmed,
     ),
     ScaleIn(limit=scale_in_parallelism, drain=_drain, cancel=_cancel),
 )

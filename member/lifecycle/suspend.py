@@ -19,7 +19,7 @@ from member.evidence import delete, pods_live, spec_confirmed
 from member.naming import member_name
 from member.observed.status import NORMAL, SUSPEND, set_phase
 from member.outcome import Done, NotDone, Outcome, Waiting
-from member.polling import next_look
+from member.polling import next_poll
 
 SUSPENDED = "Suspended"
 SUSPENDING = "Suspending"
@@ -28,12 +28,12 @@ _IS_SUSPENDED = "suspended: no pods run until suspendAction.suspendStatefulSet i
 
 
 @dataclass(frozen=True, slots=True)
-class Later:
+class Postponed:
     """The component is to be suspended and can't be yet; until then it is kept in order. `until` ends a sentence."""
 
     until: str
 
-    def beside(self, outcome: Outcome) -> NotDone:
+    def merged_with(self, outcome: Outcome) -> NotDone:
         """What the component waits for, together with what keeping it in order gave."""
         sentence = f"it is suspended when {self.until}"
         if isinstance(outcome, Done):
@@ -41,7 +41,7 @@ class Later:
         return replace(outcome, message=f"{outcome.message}; {sentence}")
 
 
-def suspension(ctx: ReconcileContext, component: str) -> Outcome | Later | None:
+def suspension(ctx: ReconcileContext, component: str) -> Outcome | Postponed | None:
     """What suspending or resuming a component does in this reconcile; None: it goes on as usual.
 
     Raises OwnerGone, ApiError, TransportError.
@@ -53,22 +53,22 @@ def suspension(ctx: ReconcileContext, component: str) -> Outcome | Later | None:
             set_phase(ctx, component, NORMAL)
         return None
     if not suspended:
-        if later := _not_yet(ctx, spec):
-            return later
+        if postponed := _obstacle(ctx, spec):
+            return postponed
         set_phase(ctx, component, SUSPEND)
         return Waiting(SUSPENDING, "its pods are about to be removed")
     return _remove(ctx, spec)
 
 
-def _not_yet(ctx: ReconcileContext, spec: Component) -> Later | None:
+def _obstacle(ctx: ReconcileContext, spec: Component) -> Postponed | None:
     """What comes first: the component's own work (F42), and those that it serves (I37)."""
     for other in sorted(workloads(ctx.tc), key=lambda each: each.type.suspend_rank):
         if other.type.suspend_rank < spec.type.suspend_rank and other.suspended and _is_there(ctx, other.name):
-            return Later(f"{other.name} is, which comes first")
+            return Postponed(f"{other.name} is, which comes first")
     status = predicates.status_of(ctx.tc, spec.name)
     if status is None or status.phase in ("", NORMAL):
         return None
-    return Later(f"its phase is {NORMAL} again; now it is {status.phase}")
+    return Postponed(f"its phase is {NORMAL} again; now it is {status.phase}")
 
 
 def _is_there(ctx: ReconcileContext, component: str) -> bool:
@@ -89,7 +89,7 @@ def _remove(ctx: ReconcileContext, spec: Component) -> Outcome | None:
             return Waiting(SUSPENDING, "waiting until the cache shows the TidbCluster as it is")
         delete(ctx, seen, wanted, propagation="Foreground")
         record_deletion(ctx, STATEFUL_SETS, seen.object.metadata.name)
-    return Waiting(SUSPENDING, "waiting until its pods are gone", next_look(ctx, spec.name))
+    return Waiting(SUSPENDING, "waiting until its pods are gone", next_poll(ctx, spec.name))
 
 
 def _removed(ctx: ReconcileContext, component: str) -> Outcome | None:
@@ -99,7 +99,7 @@ def _removed(ctx: ReconcileContext, component: str) -> Outcome | None:
         return None
     if pods:
         what = f"waiting until {_names(pods)} {'is' if len(pods) == 1 else 'are'} gone"
-        return Waiting(SUSPENDING, what, next_look(ctx, component))
+        return Waiting(SUSPENDING, what, next_poll(ctx, component))
     _clear(ctx, component)
     return Done(_IS_SUSPENDED, SUSPENDED)
 

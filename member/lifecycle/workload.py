@@ -17,10 +17,10 @@ from member.lifecycle.rolling import Rolling
 from member.lifecycle.scaling import Scaling
 from member.objects.config_map import Content
 from member.outcome import Done, Outcome, Waiting
-from member.polling import next_look
+from member.polling import next_poll
 
 CommandAct: TypeAlias = Callable[[ReconcileContext, Object, Command], Outcome]
-"""One step of what a pod is told by annotation."""
+"""One step of what an annotation of a pod asks for."""
 
 
 def _nothing(_: ReconcileContext) -> None:
@@ -38,8 +38,8 @@ class Workload:
     `observe` brings its status up to date, with reads alone. `gate` says what must be there first, beside the
     components that it starts after; `services`, `content` and `stateful_set` what is desired; `scaling` how it grows
     and shrinks, `rolling` how its pods are restarted, `failover` how lost ones are replaced; `serving` what it still
-    lacks when all its pods are Ready, by default members that are well; `beside` what else is to do in each reconcile,
-    None when nothing. `commands` are what single pods can be told, by annotation.
+    lacks when all its pods are Ready, by default healthy members; `housekeeping` what else is to do in each reconcile,
+    None when nothing. `commands` are what annotations of single pods ask for.
     """
 
     name: str
@@ -52,7 +52,7 @@ class Workload:
     rolling: Rolling = field(default_factory=Rolling)
     failover: Callable[[ReconcileContext], Outcome] = _done
     serving: Callable[[ReconcileContext], Outcome] | None = None
-    beside: Callable[[ReconcileContext], Outcome | None] = _nothing
+    housekeeping: Callable[[ReconcileContext], Outcome | None] = _nothing
     commands: Mapping[str, CommandAct] = field(default_factory=dict)
 
 
@@ -60,4 +60,4 @@ def members_ready(ctx: ReconcileContext, name: str) -> Outcome:
     """Whether a component has as many members as wanted, each of them well."""
     if predicates.all_members_ready(ctx.tc, name):
         return Done()
-    return Waiting("MembersNotReady", f"waiting for all members of {name} to be healthy", next_look(ctx, name))
+    return Waiting("MembersNotReady", f"waiting for all members of {name} to be healthy", next_poll(ctx, name))

@@ -1,7 +1,7 @@
 """Since when this process has seen a trouble without a break (lifecycle.md F44, I22).
 
-What is stored may tell of hours in which nobody looked, and the clock on the wall may jump: neither counts. Forgotten
-with the process, so that an operator that has just started gives everybody a whole period.
+What is stored may include hours in which nobody looked, and the clock on the wall may jump: neither counts. Forgotten
+with the process, so that an operator that has just started gives every member a whole period.
 """
 
 from collections.abc import Collection, Mapping
@@ -20,7 +20,7 @@ class FailureTimer:
 
     since: datetime
     lasted: float
-    looked: float
+    last_seen: float
 
 
 class FailureTimers:
@@ -42,6 +42,6 @@ class FailureTimers:
 
 def _again(before: FailureTimer | None, clock: Clock) -> FailureTimer:
     now = clock.now()
-    if before is None or now - before.looked > LONGEST_GAP:
+    if before is None or now - before.last_seen > LONGEST_GAP:
         return FailureTimer(clock.wall(), 0.0, now)
-    return FailureTimer(before.since, before.lasted + now - before.looked, now)
+    return FailureTimer(before.since, before.lasted + now - before.last_seen, now)

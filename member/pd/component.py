@@ -11,7 +11,7 @@ from member.naming import pd_member_name
 from member.outcome import Done, Outcome, Waiting
 from member.pd import desired, failover, replace_volume, scale_in, transfer_leader, unstarted_members, upgrade
 from member.pd.status import observe
-from member.polling import next_look
+from member.polling import next_poll
 
 
 def _serving(ctx: ReconcileContext) -> Outcome:
@@ -20,16 +20,16 @@ def _serving(ctx: ReconcileContext) -> Outcome:
         return Done(f"{len(members)} of {len(members)} members are healthy")
     healthy = sum(member.health for member in members.values())
     wanted = ctx.tc.spec.pd.replicas if ctx.tc.spec.pd else 0
-    return Waiting("PDUnhealthy", f"{healthy} of {wanted} members are healthy", next_look(ctx, "pd"))
+    return Waiting("PDUnhealthy", f"{healthy} of {wanted} members are healthy", next_poll(ctx, "pd"))
 
 
-def _all_well(ctx: ReconcileContext) -> Waiting | None:
+def _all_healthy(ctx: ReconcileContext) -> Waiting | None:
     """A further member joins only when every present pod is a healthy member (8.3 BETTER), but for the lost ones."""
     pd, lost = ctx.status.pd, failover.replaced(ctx)
     joined = len(pd.members) >= predicates.actual_replicas(ctx.tc, "pd") - len(lost)
     if pd.synced and joined and pd.unjoined_members.keys() <= lost and all(m.health for m in pd.members.values()):
         return None
-    return Waiting("PDUnhealthy", "PD grows when all its present members are healthy", next_look(ctx, "pd"))
+    return Waiting("PDUnhealthy", "PD grows when all its present members are healthy", next_poll(ctx, "pd"))
 
 
 def _is_member(ctx: ReconcileContext, pod: str) -> bool:
@@ -37,7 +37,7 @@ def _is_member(ctx: ReconcileContext, pod: str) -> bool:
     return pod in members or pd_member_name(ctx.tc, pod) in members
 
 
-_OUT = ScaleOut(limit=lambda _: 1, allowed=_all_well, is_member=_is_member, unused=member_gone)
+_OUT = ScaleOut(limit=lambda _: 1, allowed=_all_healthy, is_member=_is_member, volumes_unused=member_gone)
 
 PD = Workload(
     name="pd",
@@ -50,7 +50,7 @@ PD = Workload(
     rolling=upgrade.ROLLING,
     failover=failover.failover,
     # one of them keeps others from joining, so it can't wait until all pods are Ready
-    beside=unstarted_members.give_up,
+    housekeeping=unstarted_members.remove,
     commands={
         REPLACE_VOLUME: replace_volume.act,
         REPLACEMENT_BEGUN: replace_volume.act,

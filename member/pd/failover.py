@@ -17,52 +17,53 @@ from apis.times import stamp
 from member import api_clients
 from member.context import ReconcileContext
 from member.evidence import delete_member, majority_without, member_gone
-from member.failover.node_failure import give_up_hosts, successor_has_time
+from member.failover.node_failure import handle_failed_hosts, wait_for_replacement
 from member.failover.steps import (
     RECOVERY,
     all_ready,
     claim_uids,
     clean_up,
     clear_requested,
+    ignorable,
     limit,
     limit_reached,
     live_status,
     named,
+    record_event,
     serving_instead,
     still_waiting,
     stored_status,
     substitutes,
-    tell,
     to_record,
-    uncounted,
 )
 from member.failover.witnesses import Failing, desired_pods, failing, is_cut_off
 from member.naming import pd_member_name
 from member.observed.pods import Pod, pods_of
 from member.outcome import Done, Outcome, Refused, Waiting
-from member.polling import next_look
+from member.polling import next_poll
 
 _QUORUM = "pd-quorum"
-"""The kind of sighting that there is no majority."""
+"""The kind of failure timer that there is no majority."""
 
 
 @dataclass(frozen=True, slots=True)
 class Situation:
     """What a decision is made on.
 
-    `lost` are all lost members, `failing` those without a record; `open_` is the record whose member may still be in
-    PD, and `open_is_over` whether nothing must be done for it any more. `at_rest`: PD is neither upgraded nor scaled.
+    `lost` are all lost members, `failing` those without a record; `open_record` is the record whose member may still be
+    in PD, and `open_record_is_over` whether nothing must be done for it any more. `is_idle`: PD is neither being
+    upgraded nor scaled.
     """
 
     lost: Sequence[Failing]
     failing: Sequence[Failing]
     records: int
-    open_: PDFailureMember | None
-    open_is_over: bool
-    all_well: bool
-    substitutes_well: bool
+    open_record: PDFailureMember | None
+    open_record_is_over: bool
+    all_healthy: bool
+    substitutes_healthy: bool
     has_majority: bool
-    at_rest: bool
+    is_idle: bool
     limit: int
     period: float
 
@@ -78,7 +79,7 @@ class Recover:
 
 
 @dataclass(frozen=True, slots=True)
-class Forget:
+class DropRecord:
     """Drop the open record: its member is back, or was never removed by us."""
 
     record: PDFailureMember
@@ -92,7 +93,7 @@ class Replace:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class RecordFailure:
     """Record this member as failed."""
 
     failing: Failing
@@ -104,7 +105,7 @@ class Wait:
 
 
 @dataclass(frozen=True, slots=True)
-class Hold:
+class Postpone:
     """Its time is up, but something comes first."""
 
     failing: Failing
@@ -112,31 +113,31 @@ class Hold:
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
+class LimitReached:
     """Its time is up, but as many were replaced as may be."""
 
     failing: Failing
 
 
 @dataclass(frozen=True, slots=True)
-class Despair:
-    """PD can't decide any more: a human must help."""
+class QuorumLost:
+    """PD can't decide any more: only an administrator can help."""
 
 
-Step: TypeAlias = Nothing | Recover | Forget | Replace | Mark | Wait | Hold | Limit | Despair
+Step: TypeAlias = Nothing | Recover | DropRecord | Replace | RecordFailure | Wait | Postpone | LimitReached | QuorumLost
 
 
 def next_step(pd: Situation) -> Step:
     """The next step of a failover, and why (9.2, F12, F39, I8, I21, I24, I25)."""
-    if pd.records and pd.all_well:
+    if pd.records and pd.all_healthy:
         return Recover()
-    if pd.open_ and pd.open_is_over:
-        return Forget(pd.open_)
+    if pd.open_record and pd.open_record_is_over:
+        return DropRecord(pd.open_record)
     if not pd.has_majority:
-        return Despair()
-    if not pd.limit or not pd.at_rest:
+        return QuorumLost()
+    if not pd.limit or not pd.is_idle:
         return Nothing()
-    return Replace(pd.open_) if pd.open_ else _of_new_loss(pd)
+    return Replace(pd.open_record) if pd.open_record else _of_new_loss(pd)
 
 
 def _of_new_loss(pd: Situation) -> Step:
@@ -144,10 +145,10 @@ def _of_new_loss(pd: Situation) -> Step:
     if not due:
         return Wait() if pd.failing else Nothing()
     if pd.records >= pd.limit:
-        return Limit(due[0])
-    if not pd.substitutes_well:
-        return Hold(due[0], "the members that replace earlier losses are healthy")
-    return Mark(due[0])
+        return LimitReached(due[0])
+    if not pd.substitutes_healthy:
+        return Postpone(due[0], "the members that replace earlier losses are healthy")
+    return RecordFailure(due[0])
 
 
 def failover(ctx: ReconcileContext) -> Outcome:
@@ -157,8 +158,8 @@ def failover(ctx: ReconcileContext) -> Outcome:
         pd.failure_members = {}
     if not pd.synced:
         ctx.failure_timers.reset("pd")
-        return _despair(ctx, {pod for pod in _own(ctx) if not _is_ready(ctx, pod)})
-    _tell_transitions(ctx, pd)
+        return _quorum_lost(ctx, {pod for pod in _own(ctx) if not _is_ready(ctx, pod)})
+    _record_transitions(ctx, pd)
     situation = _situation(ctx, pd)
     if situation.has_majority:
         ctx.failure_timers.reset(_QUORUM)
@@ -173,13 +174,13 @@ def replaced(ctx: ReconcileContext) -> set[str]:
 
 
 def ignored_pods(ctx: ReconcileContext) -> set[str]:
-    """The pods that nobody counts on: lost ones that are recorded and replaced, and substitutes that never joined."""
+    """The pods that a roll ignores: lost ones that are recorded and replaced, and substitutes that never joined."""
     if not ctx.status.pd.failure_members:
         return set()
     own = _own(ctx)
     lost = {record.pod_name for record in ctx.status.pd.failure_members.values()}
     ill = {pod for pod in lost if pod not in own or not own[pod].health}
-    return uncounted(ctx, "pd", ill, own)
+    return ignorable(ctx, "pd", ill, own)
 
 
 def _situation(ctx: ReconcileContext, pd: PDStatus) -> Situation:
@@ -188,23 +189,23 @@ def _situation(ctx: ReconcileContext, pd: PDStatus) -> Situation:
     ill = {pod: member for pod, member in own.items() if not member.health}
     lost = failing(ctx, "pd", {member.id: pod for pod, member in ill.items()})
     recorded = {record.pod_name for record in pd.failure_members.values()}
-    open_ = next((record for record in pd.failure_members.values() if not record.member_deleted), None)
+    open_record = next((record for record in pd.failure_members.values() if not record.member_deleted), None)
     return Situation(
         lost=lost,
         failing=[each for each in lost if each.pod not in recorded and not is_cut_off(ctx)],
         records=len(pd.failure_members),
-        open_=open_,
-        open_is_over=open_ is not None and _is_over(open_, own, lost),
-        all_well=not lost and bool(recorded) and _all_well(ctx, own),
-        substitutes_well=all(pod in own and own[pod].health for pod in substitutes(ctx, "pd")),
+        open_record=open_record,
+        open_record_is_over=open_record is not None and _is_over(open_record, own, lost),
+        all_healthy=not lost and bool(recorded) and _all_healthy(ctx, own),
+        substitutes_healthy=all(pod in own and own[pod].health for pod in substitutes(ctx, "pd")),
         has_majority=sum(member.health for member in _all(pd).values()) * 2 > len(_all(pd)),
-        at_rest=not predicates.in_phase(ctx.tc, "pd", "Upgrade", "Scale"),
+        is_idle=not predicates.in_phase(ctx.tc, "pd", "Upgrade", "Scale"),
         limit=limit(ctx, spec.max_failover_count if spec else 0),
         period=settings.pd_period,
     )
 
 
-def _all_well(ctx: ReconcileContext, own: dict[str, PDMember]) -> bool:
+def _all_healthy(ctx: ReconcileContext, own: dict[str, PDMember]) -> bool:
     """Whether all that the spec asks for serve, so that no substitute is needed any more (F41)."""
     return all_ready(ctx, "pd") and all(pod in own and own[pod].health for pod in desired_pods(ctx, "pd"))
 
@@ -219,33 +220,33 @@ def _carry_out(ctx: ReconcileContext, step: Step, situation: Situation) -> Outco
     records = ctx.status.pd.failure_members
     outcome: Outcome = Done()
     match step:
-        case Nothing() if situation.substitutes_well and not situation.open_:
+        case Nothing() if situation.substitutes_healthy and not situation.open_record:
             way_back = "the extra pod goes when it is a healthy member again"
             outcome = serving_instead(ctx, "pd", "PDFailedOver", replaced(ctx), way_back)
         case Recover():
             names = ", ".join(record.pod_name for record in records.values())
             ctx.status.pd.failure_members = {}
             what = f"all PD members that the spec asks for are healthy again, {names} too"
-            tell(ctx, RECOVERY, what, is_warning=False)
-        case Forget(record):
+            record_event(ctx, RECOVERY, what, is_warning=False)
+        case DropRecord(record):
             ctx.status.pd.failure_members = {name: each for name, each in records.items() if each != record}
         case Replace(record):
             outcome = _replace(ctx, record, situation.lost)
-        case Mark(lost):
-            outcome = _mark(ctx, lost)
+        case RecordFailure(lost):
+            outcome = _record_failure(ctx, lost)
         case Wait():
             outcome = still_waiting(ctx, "pd", "PDMemberUnhealthy", situation.failing, situation.period)
-        case Hold(lost, until):
+        case Postpone(lost, until):
             what = f"{lost.pod} has been lost since {stamp(lost.since)}; it is replaced when {until}"
-            outcome = Waiting("PDMemberUnhealthy", what, next_look(ctx, "pd"))
-        case Limit(lost):
+            outcome = Waiting("PDMemberUnhealthy", what, next_poll(ctx, "pd"))
+        case LimitReached(lost):
             outcome = limit_reached(ctx, "pd", situation.records, lost)
-        case Despair():
-            outcome = _despair(ctx, {pod for pod, member in _own(ctx).items() if not member.health})
+        case QuorumLost():
+            outcome = _quorum_lost(ctx, {pod for pod, member in _own(ctx).items() if not member.health})
     return outcome
 
 
-def _mark(ctx: ReconcileContext, lost: Failing) -> Outcome:
+def _record_failure(ctx: ReconcileContext, lost: Failing) -> Outcome:
     """Write down what is going to be removed; nothing is until that is stored (I23, F45)."""
     member = _own(ctx)[lost.pod]
     ctx.status.pd.failure_members = ctx.status.pd.failure_members | {
@@ -265,27 +266,27 @@ def _replace(ctx: ReconcileContext, record: PDFailureMember, lost: Sequence[Fail
     recorded = live_status(ctx)
     if recorded.status.pd.failure_members.get(name) != record:
         return Waiting("PDFailover", f"waiting until the cache shows what is recorded of {record.pod_name}", 0.5)
-    if waiting := give_up_hosts(ctx, "pd", {name: record}, lost) or successor_has_time(ctx, "pd", record):
+    if waiting := handle_failed_hosts(ctx, "pd", {name: record}, lost) or wait_for_replacement(ctx, "pd", record):
         return waiting
     pd = api_clients.pd(ctx)
     if member := pd.members().member(int(record.member_id)):
         expendable = majority_without(pd, member, len(_all(ctx.status.pd)))
         if expendable is None:
             what = f"{record.pod_name} is removed when a majority of PD members is healthy and it is not"
-            return Waiting("PDFailover", what, next_look(ctx, "pd"))
+            return Waiting("PDFailover", what, next_poll(ctx, "pd"))
         delete_member(pd, member, recorded & expendable)
-        tell(ctx, "PDMemberDeleted", f"{record.pod_name} (member {record.member_id}) was removed from PD")
+        record_event(ctx, "PDMemberDeleted", f"{record.pod_name} (member {record.member_id}) was removed from PD")
     gone = member_gone(ctx, record.pod_name)
     if gone is None:
         what = f"waiting until PD has no member of {record.pod_name} any more"
-        return Waiting("PDFailover", what, next_look(ctx, "pd"))
+        return Waiting("PDFailover", what, next_poll(ctx, "pd"))
     clean_up(ctx, "pd", record.pod_name, record.pvc_uid_set.keys() | {record.pvc_uid}, gone)
     record.member_deleted = True
     return Waiting("PDFailover", f"{record.pod_name} was removed from PD; one more member is started in its place")
 
 
-def _despair(ctx: ReconcileContext, lost: set[str]) -> Outcome:
-    """What is said when PD can't decide any more: nothing is done about that, for a human must (R29, I24)."""
+def _quorum_lost(ctx: ReconcileContext, lost: set[str]) -> Outcome:
+    """The refusal when PD can't decide any more: only an administrator can help then (R29, I24)."""
     total = len(_all(ctx.status.pd))
     if not lost or (total - len(lost)) * 2 > total:
         ctx.failure_timers.reset(_QUORUM)
@@ -301,8 +302,8 @@ def _despair(ctx: ReconcileContext, lost: set[str]) -> Outcome:
     return Refused("PDQuorumLost", what)
 
 
-def _tell_transitions(ctx: ReconcileContext, pd: PDStatus) -> None:
-    """Tell of each member that was healthy when last looked at and is not now (15)."""
+def _record_transitions(ctx: ReconcileContext, pd: PDStatus) -> None:
+    """Record an event for each member that was healthy in the stored status and is not now (15)."""
     ill = [member for member in _all(pd).values() if not member.health]
     if not ill:
         return
@@ -310,7 +311,7 @@ def _tell_transitions(ctx: ReconcileContext, pd: PDStatus) -> None:
     for member in ill:
         if member.name in before and before[member.name].health:
             reason = "PDMemberUnhealthy" if member.name in pd.members else "PDPeerMemberUnhealthy"
-            tell(ctx, reason, f"PD member {member.name} (id {member.id}) is not healthy")
+            record_event(ctx, reason, f"PD member {member.name} (id {member.id}) is not healthy")
 
 
 def _own(ctx: ReconcileContext) -> dict[str, PDMember]:

@@ -5,8 +5,8 @@ from dataplane.errors import Conflict
 from dataplane.pd import LiveMember, PDClient
 from kube.objects import Object
 from member import api_clients
-from member.commands.annotations import BUSY, SOON, Command
-from member.commands.replacement import REPLACING, begin, is_taken_back, is_to_stay, keep
+from member.commands.annotations import RETRY_BUSY, RETRY_SOON, Command
+from member.commands.replacement import REPLACING, begin, cancel, is_cancelled, is_withdrawn
 from member.commands.restarting import restart_without_volumes
 from member.context import ReconcileContext
 from member.evidence import delete_member, member_gone
@@ -17,13 +17,13 @@ from member.pd.scale_in import Remove, Transfer, next_step, voters
 
 def act(ctx: ReconcileContext, pod: Object, command: Command) -> Outcome:
     """One step of a replacement. Raises DataPlaneError, ApiError, TransportError, LeaseExpired."""
-    if is_to_stay(ctx, pod, command):
-        return keep(ctx, pod)
+    if is_cancelled(ctx, pod, command):
+        return cancel(ctx, pod)
     if waiting := _leave_pd(ctx, pod, command):
         return waiting
     gone = member_gone(ctx, pod.metadata.name)
     if gone is None:
-        return Waiting(REPLACING, f"waiting until PD has no member of {pod.metadata.name}", SOON)
+        return Waiting(REPLACING, f"waiting until PD has no member of {pod.metadata.name}", RETRY_SOON)
     return restart_without_volumes(ctx, pod, command, gone)
 
 
@@ -33,14 +33,14 @@ def _leave_pd(ctx: ReconcileContext, pod: Object, command: Command) -> Waiting |
     members = pd.members()
     match next_step(voters(ctx, members, pd.health(members=len(members.members))), ordinal_of(name)):
         case Wait(what):
-            return Waiting("PDUnhealthy", what, BUSY)
-        case Transfer() | Remove() if is_taken_back(command):
-            return keep(ctx, pod)
+            return Waiting("PDUnhealthy", what, RETRY_BUSY)
+        case Transfer() | Remove() if is_withdrawn(command):
+            return cancel(ctx, pod)
         case Transfer(to):
             pd.transfer_leader(to.name)
-            return Waiting(REPLACING, f"{name} leads PD; waiting until {to.name} does", SOON)
+            return Waiting(REPLACING, f"{name} leads PD; waiting until {to.name} does", RETRY_SOON)
         case Remove() if len(members.members) < desired_replicas(ctx.tc, "pd"):
-            return Waiting("PDUnhealthy", f"{name} leaves PD when every PD pod is a member", BUSY)
+            return Waiting("PDUnhealthy", f"{name} leaves PD when every PD pod is a member", RETRY_BUSY)
         case Remove(voter) if leaving := members.member(voter.id):
             return _remove(ctx, pd, pod, command, leaving)
     return None
@@ -53,5 +53,5 @@ def _remove(ctx: ReconcileContext, pd: PDClient, pod: Object, command: Command, 
     try:
         delete_member(pd, leaving, begun)
     except Conflict as error:
-        return Waiting(REPLACING, f"PD does not let {pod.metadata.name} go yet: {error}", BUSY)
+        return Waiting(REPLACING, f"PD does not let {pod.metadata.name} go yet: {error}", RETRY_BUSY)
     return None

@@ -20,7 +20,7 @@ from member.lifecycle.scale_in import ScaleIn
 from member.naming import address_book, ordinal_of, pd_member_name, pod_name
 from member.observed.pods import pods_of
 from member.outcome import Refused, Wait, Waiting
-from member.polling import next_look
+from member.polling import next_poll
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ def _drain(removal: PodRemoval) -> Evidence | Waiting | Refused:
     ctx = removal.ctx
     if obstacle := _nothing_left_to_lead(ctx) or _too_early(removal):
         return obstacle
-    soon, pd = next_look(ctx, "pd"), api_clients.pd(ctx)
+    soon, pd = next_poll(ctx, "pd"), api_clients.pd(ctx)
     members = pd.members()
     step = next_step(voters(ctx, members, pd.health(members=len(members.members))), removal.ordinal)
     match step:
@@ -129,7 +129,7 @@ def _nothing_left_to_lead(ctx: ReconcileContext) -> Refused | None:
 
 def _too_early(removal: PodRemoval) -> Waiting | None:
     ctx = removal.ctx
-    soon = next_look(ctx, "pd")
+    soon = next_poll(ctx, "pd")
     if not predicates.is_synced(ctx.tc, "pd"):
         return Waiting("PDUnknown", "PD shrinks when it tells its members", soon)
     above = [pod.metadata.name for pod in pods_of(ctx, "pd") if ordinal_of(pod.metadata.name) > removal.ordinal]
@@ -166,7 +166,7 @@ def ordinal_of_member(ctx: ReconcileContext, member: PDMember) -> int | None:
 def _cancel(removal: PodRemoval) -> Evidence | Waiting | None:
     """Keep a member that was about to leave, unless PD has removed it: its data can't join again."""
     ctx = removal.ctx
-    soon = next_look(ctx, "pd")
+    soon = next_poll(ctx, "pd")
     if not predicates.is_synced(ctx.tc, "pd"):
         return Waiting("PDUnknown", f"whether {removal.name} can stay is seen when PD tells its members", soon)
     members = api_clients.pd(ctx).members().members

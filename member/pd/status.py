@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from apis.component_statuses import PDStatus
-from apis.identity import is_given_up
+from apis.identity import is_abandoned
 from apis.ordinals import desired_replicas
 from apis.shared import PDMember, UnjoinedMember
 from apis.times import stamp
@@ -19,7 +19,7 @@ from member.observed.pods import ready_pods
 from member.observed.status import observe_pods, transition_time
 from member.outcome import Done, Failed, Outcome, Refused, Waiting
 from member.pd.failover import ignored_pods
-from member.polling import next_look
+from member.polling import next_poll
 from ports.transport import RequestTimeout
 
 
@@ -61,11 +61,11 @@ def _ask(ctx: ReconcileContext, status: PDStatus) -> Outcome:
     except Unavailable as error:
         if known or isinstance(error.cause, RequestTimeout):
             return Failed("PDUnreachable", str(error))
-        return Waiting("PDNotAnswering", f"PD does not answer yet: {error}", next_look(ctx, "pd"))
+        return Waiting("PDNotAnswering", f"PD does not answer yet: {error}", next_poll(ctx, "pd"))
     except DataPlaneError as error:
         return Failed("PDUnreachable", str(error))
     cluster_id = answers.cluster_id
-    if known and known != cluster_id and not is_given_up(ctx.tc):
+    if known and known != cluster_id and not is_abandoned(ctx.tc):
         return Refused(
             "ForeignPDCluster",
             f"PD answers with cluster id {cluster_id}, but this cluster is {known}: nothing is written until the "

@@ -8,7 +8,7 @@ from apis.pod_commands import DELETE_POD, NONE
 from kube.objects import Object
 from member import api_clients, labels
 from member.commands.annotating import withdraw
-from member.commands.annotations import BUSY, Command, expired
+from member.commands.annotations import RETRY_BUSY, Command, expired
 from member.commands.restarting import restart
 from member.context import ReconcileContext
 from member.observed.pods import pods_of
@@ -33,39 +33,41 @@ def act(ctx: ReconcileContext, pod: Object, command: Command) -> Outcome:
         withdraw(ctx, pod, (pod_commands.PD_TRANSFER_LEADER, labels.PD_EVICT_LEADER_EXPIRATION_TIME))
         return Done(f"the time of {command.key} on {name} is over, or can't be read", "TransferLeaderExpired")
     if not predicates.in_phase(ctx.tc, "pd", NORMAL):
-        return Waiting("PDBusy", f"{name} hands over when PD is neither upgraded nor scaled", BUSY)
+        return Waiting("PDBusy", f"{name} hands over when PD is neither upgraded nor scaled", RETRY_BUSY)
     return _stay_away(ctx, name) if command.value == NONE else _go(ctx, pod, command)
 
 
 def _go(ctx: ReconcileContext, pod: Object, command: Command) -> Outcome:
-    """Restart the pod when it does not lead. Those that are told so take turns: they would hand over to each other."""
+    """Restart the pod when it does not lead; one after another, or they would hand over to each other."""
     name = pod.metadata.name
-    first = min(_told(ctx, DELETE_POD), default=name)
+    first = min(_pods_with_command(ctx, DELETE_POD), default=name)
     if name != first:
-        return Waiting("AnotherPodRestarting", f"{name} is restarted when {first} has been", BUSY)
+        return Waiting("AnotherPodRestarting", f"{name} is restarted when {first} has been", RETRY_BUSY)
     # what a rolling restart asks of a pod before it goes
     hold = ROLLING.prepare(ctx, pod)
     if isinstance(hold, Waiting):
-        return replace(hold, retry_after=_TRANSFER if hold.reason == TRANSFERRING else BUSY)
+        return replace(hold, retry_after=_TRANSFER if hold.reason == TRANSFERRING else RETRY_BUSY)
     return hold or restart(ctx, pod, command, ignored_pods(ctx), "another member leads PD, if there is one")
 
 
 def _stay_away(ctx: ReconcileContext, pod: str) -> Outcome:
-    """Have somebody lead who is not told to let go of it."""
+    """Have a member lead that carries no such command."""
     pd = api_clients.pd(ctx)
     if not is_of(ctx, pd.leader().name, pod):
         return Done(f"{pod} does not lead PD", "LeaderTransferred")
-    told = _told(ctx, NONE, DELETE_POD)
+    others = _pods_with_command(ctx, NONE, DELETE_POD)
     members = pd.health(members=desired_replicas(ctx.tc, "pd"))
-    able = [each for each in members if each.healthy and not any(is_of(ctx, each.name, name) for name in told)]
+    able = [each for each in members if each.healthy and not any(is_of(ctx, each.name, name) for name in others)]
     to = successor(ctx, pod, able)
     if to is None:
-        return Refused("NoSuccessor", f"{pod} leads PD: no other member is healthy and not told to hand over", BUSY)
+        return Refused(
+            "NoSuccessor", f"{pod} leads PD: no other member is healthy and not told to hand over", RETRY_BUSY
+        )
     pd.transfer_leader(to)
     return Waiting(TRANSFERRING, f"{pod} leads PD: waiting until {to} does", _TRANSFER)
 
 
-def _told(ctx: ReconcileContext, *values: str) -> list[str]:
-    """The pods that are told to hand over, with one of these values."""
+def _pods_with_command(ctx: ReconcileContext, *values: str) -> list[str]:
+    """The pods that carry the command with one of these values."""
     key = pod_commands.PD_TRANSFER_LEADER
     return [pod.metadata.name for pod in pods_of(ctx, "pd") if pod.metadata.annotations.get(key) in values]

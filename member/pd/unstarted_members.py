@@ -13,10 +13,10 @@ from member.lifecycle import pod_removal
 from member.naming import ordinal_of
 from member.outcome import Outcome, Waiting
 from member.pd.scale_in import SCALE_IN, ordinal_of_member
-from member.polling import next_look
+from member.polling import next_poll
 
 
-def give_up(ctx: ReconcileContext) -> Outcome | None:
+def remove(ctx: ReconcileContext) -> Outcome | None:
     """Take the highest one out of PD, as a scale-in does; None when there is none.
 
     Raises ApiError, TransportError, DataPlaneError.
@@ -31,7 +31,7 @@ def give_up(ctx: ReconcileContext) -> Outcome | None:
     left = SCALE_IN.drain(pod_removal.live(ctx, "pd", body, ordinal))
     if not isinstance(left, Evidence):
         return left
-    return Waiting("ScalingIn", f"PD no longer waits for the member of ordinal {ordinal}", next_look(ctx, "pd"))
+    return Waiting("ScalingIn", f"PD no longer waits for the member of ordinal {ordinal}", next_poll(ctx, "pd"))
 
 
 def _highest(ctx: ReconcileContext, body: Json) -> int | None:

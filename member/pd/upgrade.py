@@ -6,19 +6,19 @@ from dataplane.pd import Health, PDClient
 from kube.objects import Object
 from member import api_clients, labels
 from member.context import ReconcileContext
-from member.evidence import Evidence, untold
-from member.lifecycle.rolling import Rolling, next_look_at_walk
+from member.evidence import Evidence, unobservable
+from member.lifecycle.rolling import Rolling, next_roll_poll
 from member.naming import address_book, ordinal_of, pd_member_name
 from member.observed.status import UPGRADE
 from member.outcome import NotDone, Refused, Waiting
 from member.pd.failover import ignored_pods
-from member.polling import next_look
+from member.polling import next_poll
 
 
 def _blocked(ctx: ReconcileContext) -> Waiting | None:
     if ctx.status.pd.synced:
         return None
-    return Waiting("PDUnknown", "PD's pods are restarted when PD tells its members", next_look(ctx, "pd"))
+    return Waiting("PDUnknown", "PD's pods are restarted when PD tells its members", next_poll(ctx, "pd"))
 
 
 def _unmet_condition(ctx: ReconcileContext, pod: str) -> str:
@@ -74,7 +74,7 @@ def _forced(ctx: ReconcileContext) -> Evidence | None:
         return None
     alone = predicates.actual_replicas(ctx.tc, "pd") < 2 and not pd.peer_members
     wanted = alone or ctx.tc.metadata.annotations.get(labels.FORCE_UPGRADE) == "true"
-    return untold(ctx, "pd") if wanted else None
+    return unobservable(ctx, "pd") if wanted else None
 
 
 def _without_quorum(ctx: ReconcileContext, pod: str, others: list[Health], total: int) -> NotDone | None:
@@ -86,9 +86,9 @@ def _without_quorum(ctx: ReconcileContext, pod: str, others: list[Health], total
     what = f"without {pod}, {healthy} of PD's {total} members are healthy, and a quorum is {wanted}"
     if len(others) >= wanted:
         ill = ", ".join(member.name or "a member that never started" for member in others if not member.healthy)
-        return Waiting("PDQuorum", f"{what}: waiting for {ill}", next_look_at_walk(ctx, "pd"))
+        return Waiting("PDQuorum", f"{what}: waiting for {ill}", next_roll_poll(ctx, "pd"))
     way_out = f'scale PD to 3, or set the annotation {labels.PD_CHECK_QUORUM_BEFORE_UPGRADE}: "false"'
-    return Refused("PDQuorum", f"{what}: {way_out}", next_look_at_walk(ctx, "pd"))
+    return Refused("PDQuorum", f"{what}: {way_out}", next_roll_poll(ctx, "pd"))
 
 
 def _opted_out(ctx: ReconcileContext) -> bool:
@@ -102,7 +102,7 @@ def _loading(ctx: ReconcileContext, members: list[Health] | tuple[Health, ...]) 
         url = member.client_urls[0] if member.client_urls else ""
         if book.ordinal_of("pd", url) is not None and not api_clients.pd_member(ctx, url).ready():
             what = f"waiting until {member.name} has loaded its regions"
-            return Waiting("PDLoading", what, next_look_at_walk(ctx, "pd"))
+            return Waiting("PDLoading", what, next_roll_poll(ctx, "pd"))
     return None
 
 
@@ -113,7 +113,7 @@ def _transfer(ctx: ReconcileContext, pd: PDClient, pod: str, healthy: list[Healt
         return None
     pd.transfer_leader(target)
     what = f"{pod} leads PD: waiting until {target} does"
-    return Waiting("TransferringPDLeader", what, next_look_at_walk(ctx, "pd"))
+    return Waiting("TransferringPDLeader", what, next_roll_poll(ctx, "pd"))
 
 
 def successor(ctx: ReconcileContext, pod: str, healthy: list[Health]) -> str | None:

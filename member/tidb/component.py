@@ -7,7 +7,7 @@ from member.context import ReconcileContext
 from member.lifecycle.workload import Workload
 from member.naming import tidb_server_secret
 from member.outcome import Done, Outcome, Waiting
-from member.polling import next_look
+from member.polling import next_poll
 from member.tidb import desired, failover, graceful_shutdown, replace_volume, upgrade
 from member.tidb.status import observe
 
@@ -28,7 +28,7 @@ def _missing_certificate(ctx: ReconcileContext) -> Waiting | None:
     data = (secret.decode().get("data") if secret else None) or {}
     if missing := [key for key in ("tls.crt", "tls.key") if not data.get(key)]:
         what = f"spec.tidb.tlsClient.enabled needs Secret {name} with {' and '.join(missing)}"
-        return Waiting("MissingSecret", what, next_look(ctx, "tidb"))
+        return Waiting("MissingSecret", what, next_poll(ctx, "tidb"))
     return None
 
 
@@ -37,7 +37,7 @@ def _serving(ctx: ReconcileContext) -> Outcome:
     if predicates.all_members_ready(ctx.tc, "tidb"):
         return Done(f"{len(members)} of {len(members)} servers are healthy")
     ill = ", ".join(name for name, member in members.items() if not member.health)
-    return Waiting("TiDBUnhealthy", f"waiting until {ill or 'the servers'} can serve", next_look(ctx, "tidb"))
+    return Waiting("TiDBUnhealthy", f"waiting until {ill or 'the servers'} can serve", next_poll(ctx, "tidb"))
 
 
 TIDB = Workload(

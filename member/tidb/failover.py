@@ -12,14 +12,14 @@ from member.failover.steps import (
     RECOVERY,
     UNHEALTHY,
     clear_requested,
+    ignorable,
     limit,
     limit_reached,
+    record_event,
     serving_instead,
     still_waiting,
     substitutes,
-    tell,
     to_record,
-    uncounted,
 )
 from member.failover.witnesses import Failing, desired_pods, failing, is_cut_off
 from member.observed.pods import Pod, pods_of
@@ -48,12 +48,12 @@ def failover(ctx: ReconcileContext) -> Outcome:
 
 
 def ignored_pods(ctx: ReconcileContext) -> set[str]:
-    """The pods that nobody counts on: lost ones that are recorded and replaced, and substitutes without a node."""
+    """The pods that a roll ignores: lost ones that are recorded and replaced, and substitutes without a node."""
     records = ctx.status.tidb.failure_members
     if not records:
         return set()
     placed = {pod.metadata.name for pod in pods_of(ctx, "tidb") if _is_scheduled(pod)}
-    return uncounted(ctx, "tidb", {record.pod_name for record in records.values()}, placed)
+    return ignorable(ctx, "tidb", {record.pod_name for record in records.values()}, placed)
 
 
 def _ill(ctx: ReconcileContext) -> dict[str, str]:
@@ -71,7 +71,7 @@ def _record(ctx: ReconcileContext, lost: Failing) -> Waiting:
     record = TiDBFailureMember(pod_name=lost.pod, created_at=now)
     ctx.status.tidb.failure_members = ctx.status.tidb.failure_members | {lost.key: record}
     what = f"{lost.pod} has not answered since {stamp(lost.since)}: it is replaced"
-    tell(ctx, UNHEALTHY, what)
+    record_event(ctx, UNHEALTHY, what)
     return Waiting("TiDBFailover", f"{lost.pod} is lost; another pod is started in its place")
 
 
@@ -89,7 +89,7 @@ def _drop_recovered(ctx: ReconcileContext) -> None:
     well = {name for name, member in tidb.members.items() if member.health}
     back = [key for key, record in tidb.failure_members.items() if record.pod_name in well]
     if back:
-        tell(ctx, RECOVERY, f"{', '.join(back)} answers again", is_warning=False)
+        record_event(ctx, RECOVERY, f"{', '.join(back)} answers again", is_warning=False)
     tidb.failure_members = {
         key: record
         for key, record in tidb.failure_members.items()

@@ -4,7 +4,7 @@ from apis import predicates
 from apis.components import component_type
 from apis.pod_commands import NONE
 from kube.objects import Object
-from member.commands.annotations import BUSY, Command
+from member.commands.annotations import RETRY_BUSY, Command
 from member.commands.restarting import restart
 from member.context import ReconcileContext
 from member.outcome import Done, Outcome, Waiting
@@ -18,5 +18,5 @@ def act(ctx: ReconcileContext, pod: Object, command: Command) -> Outcome:
     for component in (*component_type("tidb").upgrades_after, "tidb"):
         if predicates.in_phase(ctx.tc, component, "Upgrade", "Scale"):
             what = f"{pod.metadata.name} is restarted when {component} is neither upgraded nor scaled"
-            return Waiting("ComponentBusy", what, BUSY)
+            return Waiting("ComponentBusy", what, RETRY_BUSY)
     return restart(ctx, pod, command, ignored_pods(ctx), "a TiDB server ends its connections by itself")

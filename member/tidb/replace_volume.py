@@ -2,8 +2,8 @@
 
 from apis.components import component_type
 from kube.objects import Object
-from member.commands.annotations import SOON, Command
-from member.commands.replacement import component_busy, is_to_stay, keep
+from member.commands.annotations import RETRY_SOON, Command
+from member.commands.replacement import cancel, component_busy, is_cancelled
 from member.commands.restarting import others_not_ready, restart_without_volumes
 from member.context import ReconcileContext
 from member.evidence import spec_confirmed
@@ -13,8 +13,8 @@ from member.tidb.failover import ignored_pods
 
 def act(ctx: ReconcileContext, pod: Object, command: Command) -> Outcome:
     """One step of a replacement. Raises DataPlaneError, ApiError, TransportError, LeaseExpired."""
-    if is_to_stay(ctx, pod, command):
-        return keep(ctx, pod)
+    if is_cancelled(ctx, pod, command):
+        return cancel(ctx, pod)
     name = pod.metadata.name
     if busy := _busy(ctx, name):
         return busy
@@ -22,7 +22,7 @@ def act(ctx: ReconcileContext, pod: Object, command: Command) -> Outcome:
         return waiting
     wanted = spec_confirmed(ctx)
     if wanted is None:
-        return Waiting("SpecChanged", "waiting until the cache shows the TidbCluster as it is", SOON)
+        return Waiting("SpecChanged", "waiting until the cache shows the TidbCluster as it is", RETRY_SOON)
     return restart_without_volumes(ctx, pod, command, wanted)
 
 

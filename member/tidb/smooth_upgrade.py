@@ -20,7 +20,7 @@ from member.context import ReconcileContext
 from member.naming import pod_name
 from member.observed.status import image_of, is_rolling
 from member.outcome import Waiting
-from member.polling import next_look
+from member.polling import next_poll
 
 _ANNOTATIONS = (
     labels.SMOOTH_UPGRADE_DDL_PAUSED,
@@ -77,7 +77,7 @@ def finish(ctx: ReconcileContext) -> Waiting | None:
     settled = live is not None and not is_rolling(live.decode()) and predicates.all_members_ready(ctx.tc, "tidb")
     if server is None or not settled:
         what = "DDL is paused until all servers are upgraded and healthy"
-        return Waiting("DDLPaused", what, next_look(ctx, "tidb"))
+        return Waiting("DDLPaused", what, next_poll(ctx, "tidb"))
     _end(ctx, server)
     return None
 

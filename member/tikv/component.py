@@ -10,7 +10,7 @@ from member.lifecycle.scaling import Scaling
 from member.lifecycle.stateless import scale_out_parallelism
 from member.lifecycle.workload import Workload
 from member.outcome import Done, Outcome, Waiting
-from member.polling import next_look
+from member.polling import next_poll
 from member.tikv import desired, evict_leader, failover, replace_volume, scale_in, upgrade
 from member.tikv.status import observe
 
@@ -25,7 +25,7 @@ def _serving(ctx: ReconcileContext) -> Outcome:
     stores = ctx.status.tikv.stores
     if predicates.all_members_ready(ctx.tc, "tikv"):
         return Done(f"{len(stores)} of {len(stores)} stores are Up")
-    again = next_look(ctx, "tikv")
+    again = next_poll(ctx, "tikv")
     if not ctx.status.tikv.boot_strapped:
         return Waiting("NotBootstrapped", "no TiKV has registered with PD yet", again)
     others = ", ".join(f"{s.pod_name} is {s.state}" for s in stores.values() if not s.is_up)
@@ -37,7 +37,7 @@ def _stores_known(ctx: ReconcileContext) -> Waiting | None:
     """Whether a pod has a store is judged by what PD says now (F7)."""
     if ctx.status.tikv.synced:
         return None
-    return Waiting("StoresUnknown", "TiKV grows when PD tells its stores", next_look(ctx, "tikv"))
+    return Waiting("StoresUnknown", "TiKV grows when PD tells its stores", next_poll(ctx, "tikv"))
 
 
 def _is_member(ctx: ReconcileContext, pod: str) -> bool:
@@ -48,7 +48,7 @@ _OUT = ScaleOut(
     limit=scale_out_parallelism,
     allowed=_stores_known,
     is_member=_is_member,
-    unused=lambda ctx, pod: no_store(ctx, "tikv", pod),
+    volumes_unused=lambda ctx, pod: no_store(ctx, "tikv", pod),
 )
 
 TIKV = Workload(

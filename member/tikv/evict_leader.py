@@ -15,7 +15,7 @@ from kube.objects import Object
 from kube.resources import PODS
 from member import api_clients, labels
 from member.commands.annotating import withdraw
-from member.commands.annotations import BUSY, LETTING_GO, SOON, Command, expired
+from member.commands.annotations import RETRY_BUSY, RETRY_DRAINING, RETRY_SOON, Command, expired
 from member.commands.restarting import restart
 from member.context import ReconcileContext
 from member.naming import ordinal_of, pod_name
@@ -44,7 +44,7 @@ def act(ctx: ReconcileContext, pod: Object, command: Command) -> Outcome:
         withdraw(ctx, pod, (*_COMMANDS, labels.TIKV_EVICT_LEADER_EXPIRATION_TIME))
         return Done(f"the time of {command.key} on {name} is over, or can't be read", "EvictLeaderExpired")
     if command.value == DELETE_POD and (other := _being_restarted(ctx, name)):
-        return Waiting("AnotherPodRestarting", f"{name} is evicted and restarted when {other} is back", BUSY)
+        return Waiting("AnotherPodRestarting", f"{name} is evicted and restarted when {other} is back", RETRY_BUSY)
     pd = api_clients.pd(ctx)
     stores = pd.stores()
     own = own_stores(ctx, stores, ordinal_of(name))
@@ -52,10 +52,10 @@ def act(ctx: ReconcileContext, pod: Object, command: Command) -> Outcome:
         return Failed("StoreUnknown", f"PD tells no single store of {name}")
     store = own[0]
     if ill := not_up(ctx, stores, store.id):
-        return Waiting("StoresNotUp", f"leaders are evicted from {name} when all stores are Up: {ill}", BUSY)
+        return Waiting("StoresNotUp", f"leaders are evicted from {name} when all stores are Up: {ill}", RETRY_BUSY)
     if not any(other.id != store.id and not other.is_tiflash for other in stores):
         return _alone(ctx, pod, command, store)
-    return _noted(ctx, pod, command, store) or _evict(ctx, pd, pod, command, store)
+    return _record_eviction(ctx, pod, command, store) or _evict(ctx, pd, pod, command, store)
 
 
 def end(ctx: ReconcileContext, name: str, pod: Object | None) -> Outcome:
@@ -69,12 +69,12 @@ def end(ctx: ReconcileContext, name: str, pod: Object | None) -> Outcome:
     if pod is not None and pod.metadata.deletion_timestamp:
         return Done()
     if pod is not None and entry.value == DELETE_POD and not pod.decode_as(Pod).is_ready:
-        return Waiting(EVICTING, f"leaders come back to {name} when it is Ready", LETTING_GO)
+        return Waiting(EVICTING, f"leaders come back to {name} when it is Ready", RETRY_DRAINING)
     if pod is None or not any(mark in pod.metadata.annotations for mark in _OTHER_EVICTIONS):
         pd = api_clients.pd(ctx)
         known = (*pd.stores(), *pd.tombstone_stores())
         if not known:
-            return Waiting(EVICTING, f"leaders come back to {name} when PD tells its stores", LETTING_GO)
+            return Waiting(EVICTING, f"leaders come back to {name} when PD tells its stores", RETRY_DRAINING)
         own = {store.id for store in own_stores(ctx, known, ordinal_of(name))}
         for store_id in sorted(own & pd.evicting_stores()):
             # a scheduler outlives its store
@@ -84,7 +84,7 @@ def end(ctx: ReconcileContext, name: str, pod: Object | None) -> Outcome:
     return Done(f"leaders may come back to {name}" if pod else f"{name} is gone", ENDED)
 
 
-def _noted(ctx: ReconcileContext, pod: Object, command: Command, store: Store) -> Waiting | None:
+def _record_eviction(ctx: ReconcileContext, pod: Object, command: Command, store: Store) -> Waiting | None:
     """Write down, before anything is done, that the eviction is the command's (F16)."""
     name, entries = pod.metadata.name, ctx.status.tikv.evict_leader
     known = entries.get(name)
@@ -94,7 +94,7 @@ def _noted(ctx: ReconcileContext, pod: Object, command: Command, store: Store) -
     if entry == known:
         return None
     ctx.status.tikv.evict_leader = entries | {name: entry}
-    return Waiting(EVICTING, f"the leaders of store {store.id} move away from {name}", SOON)
+    return Waiting(EVICTING, f"the leaders of store {store.id} move away from {name}", RETRY_SOON)
 
 
 def _evict(ctx: ReconcileContext, pd: PDClient, pod: Object, command: Command, store: Store) -> Outcome:
@@ -105,7 +105,7 @@ def _evict(ctx: ReconcileContext, pd: PDClient, pod: Object, command: Command, s
         return Done(f"the leaders of store {store.id} stay away from {name}", EVICTING)
     left = api_clients.tikv(ctx, name).leader_count()
     if left:
-        return Waiting(EVICTING, f"store {store.id} of {name} has {left} leaders left to move away", LETTING_GO)
+        return Waiting(EVICTING, f"store {store.id} of {name} has {left} leaders left to move away", RETRY_DRAINING)
     return restart(ctx, pod, command, ignored_pods(ctx), f"store {store.id} leads no region")
 
 

@@ -23,9 +23,9 @@ from member.lifecycle.rolling import is_available
 from member.naming import ordinal_of
 from member.observed.pods import Pod, pods_of
 from member.outcome import Waiting
-from member.polling import look_after, look_on_progress
+from member.polling import poll_interval, poll_on_progress
 
-_WORTH_WAITING_FOR = 200
+_MIN_LEADERS = 200
 """Leaders; a store that had fewer is not waited for."""
 
 _COMMANDS = (pod_commands.EVICT_LEADER, pod_commands.EVICT_LEADER_FOR_RESIZE)
@@ -47,7 +47,7 @@ def evict(ctx: ReconcileContext, pod: Object, store: TiKVStore) -> Waiting | Non
     if store.leader_count_before_upgrade is None:
         # this mark outlives the pod, so it must be stored before there is a scheduler
         store.leader_count_before_upgrade = store.leader_count
-        return Waiting("EvictingLeaders", _sentence(pod, store, ""), look_after(0.0))
+        return Waiting("EvictingLeaders", _sentence(pod, store, ""), poll_interval(0.0))
     begun = parse_time(pod.metadata.annotations.get(labels.EVICT_LEADER_BEGIN_TIME, ""))
     if begun is not None and begun + timedelta(seconds=limit) < clock.wall():
         # before anything is read that may not be readable (F18)
@@ -57,17 +57,19 @@ def evict(ctx: ReconcileContext, pod: Object, store: TiKVStore) -> Waiting | Non
     pd = api_clients.pd(ctx)
     if begun is None or begun > clock.wall() or int(store.id) not in pd.evicting_stores():
         begun = clock.wall()
-        _mark(ctx, pod, {labels.EVICT_LEADER_BEGIN_TIME: stamp(begun)})
+        _annotate(ctx, pod, {labels.EVICT_LEADER_BEGIN_TIME: stamp(begun)})
         pd.begin_evict_leaders(int(store.id))
     until = f", timeout at {stamp(begun + timedelta(seconds=limit))}"
     age = (clock.wall() - begun).total_seconds()
     try:
         left = api_clients.tikv(ctx, pod.metadata.name).leader_count()
     except DataPlaneError as error:
-        return Waiting("EvictingLeaders", f"{_sentence(pod, store, until)}; it does not tell: {error}", look_after(age))
+        return Waiting(
+            "EvictingLeaders", f"{_sentence(pod, store, until)}; it does not tell: {error}", poll_interval(age)
+        )
     if left == 0:
         return None
-    again = look_on_progress(store.leader_count_before_upgrade, left, age)
+    again = poll_on_progress(store.leader_count_before_upgrade, left, age)
     return Waiting("EvictingLeaders", _sentence(pod, store, until), again)
 
 
@@ -77,19 +79,23 @@ def resume(ctx: ReconcileContext, selected: str) -> Waiting | None:
     A pod that is not Ready for long enough, or whose store is not Up, keeps its scheduler until it is (F15, F20).
     Raises as `evict`.
     """
-    waits = [wait for pod, store in _owed(ctx) if pod.metadata.name != selected and (wait := _end(ctx, pod, store))]
+    waits = [
+        wait
+        for pod, store in _evictions_to_end(ctx)
+        if pod.metadata.name != selected and (wait := _end(ctx, pod, store))
+    ]
     return waits[0] if waits else None
 
 
-def coming_back(store: TiKVStore) -> str:
-    """What a store still lacks after an eviction; empty when nothing, or so little that nobody waits for it."""
+def missing_leaders(store: TiKVStore) -> str:
+    """What a store still lacks after an eviction, as the end of "until <pod> ..."; empty when nothing worth a wait."""
     before = store.leader_count_before_upgrade or 0
-    if before < _WORTH_WAITING_FOR:
+    if before < _MIN_LEADERS:
         return ""
     return f"leads regions again: {store.leader_count} now, {before} before"
 
 
-def _owed(ctx: ReconcileContext) -> Iterator[tuple[Object, TiKVStore]]:
+def _evictions_to_end(ctx: ReconcileContext) -> Iterator[tuple[Object, TiKVStore]]:
     """The pods that serve, are to stay, and bear a mark of ours."""
     tikv, wanted = ctx.status.tikv, desired_replicas(ctx.tc, "tikv")
     if not tikv.synced:
@@ -115,25 +121,27 @@ def _end(ctx: ReconcileContext, pod: Object, store: TiKVStore) -> Waiting | None
         api_clients.pd(ctx).end_evict_leaders(int(store.id))
         ended = now
     age = (now - ended).total_seconds()
-    if _are_back(store) or age >= _patience(ctx):
-        _mark(ctx, pod, {})
+    if _leaders_returned(store) or age >= _return_timeout(ctx):
+        _annotate(ctx, pod, {})
         store.leader_count_before_upgrade = None
         return None
-    _mark(ctx, pod, {labels.TIKV_EVICT_LEADER_END_AT: stamp(ended)})
-    return Waiting("LeadersComingBack", f"waiting until {pod.metadata.name} {coming_back(store)}", look_after(age))
+    _annotate(ctx, pod, {labels.TIKV_EVICT_LEADER_END_AT: stamp(ended)})
+    return Waiting(
+        "LeadersComingBack", f"waiting until {pod.metadata.name} {missing_leaders(store)}", poll_interval(age)
+    )
 
 
-def _are_back(store: TiKVStore) -> bool:
+def _leaders_returned(store: TiKVStore) -> bool:
     before = store.leader_count_before_upgrade or 0
-    return before < _WORTH_WAITING_FOR or store.leader_count >= before * 2 // 3
+    return before < _MIN_LEADERS or store.leader_count >= before * 2 // 3
 
 
-def _patience(ctx: ReconcileContext) -> float:
+def _return_timeout(ctx: ReconcileContext) -> float:
     tikv = ctx.tc.spec.tikv
     return duration.seconds((tikv and tikv.wait_leader_transfer_back_timeout) or "0s")
 
 
-def _mark(ctx: ReconcileContext, pod: Object, marks: Mapping[str, str]) -> None:
+def _annotate(ctx: ReconcileContext, pod: Object, marks: Mapping[str, str]) -> None:
     """Give a pod these marks of an eviction and no other."""
     ours = (labels.EVICT_LEADER_BEGIN_TIME, labels.TIKV_EVICT_LEADER_END_AT)
     meta = pod.metadata

@@ -13,7 +13,7 @@ from dataplane.pd import DISCONNECTED, DOWN, UP
 from member import api_clients
 from member.context import ReconcileContext
 from member.evidence import Evidence, delete_store, store_gone
-from member.failover.node_failure import automatic, give_up_hosts, successor_has_time
+from member.failover.node_failure import handle_failed_hosts, is_automatic, wait_for_replacement
 from member.failover.steps import (
     RECOVERY,
     UNHEALTHY,
@@ -21,20 +21,20 @@ from member.failover.steps import (
     claim_uids,
     clean_up,
     clear_requested,
+    ignorable,
     incident,
     limit,
     limit_reached,
     live_status,
+    record_event,
     serving_instead,
     still_waiting,
     substitutes,
-    tell,
     to_record,
-    uncounted,
 )
 from member.failover.witnesses import Failing, desired_pods, failing, is_cut_off
 from member.outcome import Done, Outcome, Waiting
-from member.polling import next_look
+from member.polling import next_poll
 
 
 def failover(ctx: ReconcileContext) -> Outcome:
@@ -49,35 +49,37 @@ def failover(ctx: ReconcileContext) -> Outcome:
     if _may_recover(ctx):
         names = ", ".join(record.pod_name for record in tikv.failure_stores.values())
         _set_records(ctx, {})
-        tell(ctx, RECOVERY, f"all TiKV stores that the spec asks for are Up again, {names} too", is_warning=False)
+        record_event(
+            ctx, RECOVERY, f"all TiKV stores that the spec asks for are Up again, {names} too", is_warning=False
+        )
     return _replace(ctx)
 
 
-def accused(tikv: TiKVStatus) -> dict[str, str]:
+def down_stores(tikv: TiKVStatus) -> dict[str, str]:
     """The stores that PD has given up, with their pods; one that is merely Disconnected may be back any moment."""
     return {store.id: store.pod_name for store in tikv.stores.values() if store.state == DOWN}
 
 
 def ignored_pods(ctx: ReconcileContext) -> set[str]:
-    """The pods that nobody counts on: lost ones that are recorded and replaced, and substitutes without a store."""
+    """The pods that a roll ignores: lost ones that are recorded and replaced, and substitutes without a store."""
     if not ctx.status.tikv.failure_stores:
         return set()
     lost = {record.pod_name for record in ctx.status.tikv.failure_stores.values()}
     stores = _stores_by_pod(ctx)
     # one that is just being restarted is Disconnected
     ill = {pod for pod in lost if pod not in stores or stores[pod].state not in (UP, DISCONNECTED)}
-    return uncounted(ctx, "tikv", ill, stores)
+    return ignorable(ctx, "tikv", ill, stores)
 
 
 def _replace(ctx: ReconcileContext) -> Outcome:
     tikv, spec, period = ctx.status.tikv, ctx.tc.spec.tikv, ctx.settings.failover.tikv_period
     recorded = {record.pod_name for record in tikv.failure_stores.values()}
-    all_lost = failing(ctx, "tikv", accused(tikv))
+    all_lost = failing(ctx, "tikv", down_stores(tikv))
     lost = [each for each in all_lost if each.pod not in recorded]
     most = limit(ctx, spec.max_failover_count if spec else 0)
     if not most or is_cut_off(ctx):
         return Done()
-    if waiting := give_up_hosts(ctx, "tikv", tikv.failure_stores, all_lost) or _remove_stores(ctx):
+    if waiting := handle_failed_hosts(ctx, "tikv", tikv.failure_stores, all_lost) or _remove_stores(ctx):
         return waiting
     new = to_record(lost, len(recorded), most, period)
     if new:
@@ -96,7 +98,7 @@ def _remove_stores(ctx: ReconcileContext) -> Waiting | None:
 
     Only where the user has asked for that by annotation (9.3 step 3).
     """
-    if not automatic(ctx):
+    if not is_automatic(ctx):
         return None
     for key, record in ctx.status.tikv.failure_stores.items():
         if record.host_down and not record.store_deleted:
@@ -110,11 +112,11 @@ def _remove(ctx: ReconcileContext, key: str, record: TiKVFailureStore) -> Waitin
         return Waiting("TiKVFailover", f"waiting until the cache shows what is recorded of {record.pod_name}", 0.5)
     store = ctx.status.tikv.stores.get(key)
     if store and store.state == DOWN:
-        return successor_has_time(ctx, "tikv", record) or _delete_store(ctx, record, recorded)
+        return wait_for_replacement(ctx, "tikv", record) or _delete_store(ctx, record, recorded)
     gone = store_gone(ctx, int(record.store_id), "")
     if gone is None:
         what = f"waiting until store {record.store_id} of {record.pod_name} is Tombstone"
-        return Waiting("TiKVFailover", what, next_look(ctx, "tikv"))
+        return Waiting("TiKVFailover", what, next_poll(ctx, "tikv"))
     clean_up(ctx, "tikv", record.pod_name, record.pvc_uid_set, gone)
     record.store_deleted = True
     return Waiting("TiKVFailover", f"{gone.what}; {record.pod_name} starts on new volumes")
@@ -125,9 +127,9 @@ def _delete_store(ctx: ReconcileContext, record: TiKVFailureStore, recorded: Evi
     live = pd.store(int(record.store_id))
     if live.state_name == DOWN and live.address.startswith(f"{record.pod_name}."):
         delete_store(pd, live, recorded)
-        tell(ctx, RECOVERY, f"store {live.id} of {record.pod_name} is taken out of service: its host is down")
+        record_event(ctx, RECOVERY, f"store {live.id} of {record.pod_name} is taken out of service: its host is down")
     what = f"waiting until store {record.store_id} of {record.pod_name} is Tombstone"
-    return Waiting("TiKVFailover", what, next_look(ctx, "tikv"))
+    return Waiting("TiKVFailover", what, next_poll(ctx, "tikv"))
 
 
 def _record(ctx: ReconcileContext, lost: Failing) -> TiKVFailureStore:
@@ -138,7 +140,7 @@ def _record(ctx: ReconcileContext, lost: Failing) -> TiKVFailureStore:
         pvc_uid_set=claim_uids(ctx, "tikv", lost.pod),
         created_at=stamp(ctx.deps.clock.wall()),
     )
-    tell(ctx, UNHEALTHY, what)
+    record_event(ctx, UNHEALTHY, what)
     return record
 
 

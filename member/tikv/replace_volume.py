@@ -7,8 +7,8 @@ from dataplane.errors import Conflict
 from dataplane.pd import OFFLINE, UP, LiveStore, PDClient, Store
 from kube.objects import Object
 from member import api_clients, labels
-from member.commands.annotations import BUSY, LETTING_GO, Command
-from member.commands.replacement import REPLACING, begin, component_busy, is_taken_back, is_to_stay, keep
+from member.commands.annotations import RETRY_BUSY, RETRY_DRAINING, Command
+from member.commands.replacement import REPLACING, begin, cancel, component_busy, is_cancelled, is_withdrawn
 from member.commands.restarting import restart_without_volumes
 from member.context import ReconcileContext
 from member.evidence import delete_store, no_store, store_gone
@@ -19,8 +19,8 @@ from member.tikv.stores import is_up, not_up, own_stores
 
 def act(ctx: ReconcileContext, pod: Object, command: Command) -> Outcome:
     """One step of a replacement. Raises DataPlaneError, ApiError, TransportError, LeaseExpired."""
-    if is_to_stay(ctx, pod, command):
-        return keep(ctx, pod)
+    if is_cancelled(ctx, pod, command):
+        return cancel(ctx, pod)
     name = pod.metadata.name
     if busy := component_busy(ctx, name, "pd"):
         return busy
@@ -43,7 +43,7 @@ def _without_store(ctx: ReconcileContext, pd: PDClient, pod: Object, command: Co
         return Refused("StoreUnknown", f"{name} has no store, and no label {labels.STORE_ID} that names one")
     gone = store_gone(ctx, int(label), "") and no_store(ctx, "tikv", name)
     if gone is None:
-        return Waiting(REPLACING, f"waiting until PD knows store {label} of {name} as Tombstone", LETTING_GO)
+        return Waiting(REPLACING, f"waiting until PD knows store {label} of {name} as Tombstone", RETRY_DRAINING)
     if int(label) in pd.evicting_stores():
         pd.end_evict_leaders(int(label))
     return restart_without_volumes(ctx, pod, command, gone)
@@ -53,23 +53,23 @@ def _may_leave(ctx: ReconcileContext, pd: PDClient, pod: str, store: Store, stor
     """What keeps a store from being taken offline, if it is not already (I5); None when nothing does."""
     if store.state_name == OFFLINE:
         what = f"store {store.id} of {pod} is Offline: {store.region_count} regions left to move"
-        return Waiting(REPLACING, what, LETTING_GO)
+        return Waiting(REPLACING, what, RETRY_DRAINING)
     if store.state_name != UP:
         return Failed("StoreNotUp", f"store {store.id} of {pod} is {store.state_name}: it is replaced when it is Up")
     if ill := not_up(ctx, stores, store.id):
-        return Waiting("StoresNotUp", f"store {store.id} of {pod} goes when all stores are Up: {ill}", BUSY)
+        return Waiting("StoresNotUp", f"store {store.id} of {pod} goes when all stores are Up: {ill}", RETRY_BUSY)
     if not predicates.all_members_ready(ctx.tc, "tikv"):
-        return Waiting("StoresNotUp", f"store {store.id} of {pod} goes when every TiKV pod has its store", BUSY)
+        return Waiting("StoresNotUp", f"store {store.id} of {pod} goes when every TiKV pod has its store", RETRY_BUSY)
     others, wanted = sum(is_up(each) and not each.is_tiflash for each in stores) - 1, pd.config().max_replicas
     if others >= wanted:
         return None
     what = f"without store {store.id} of {pod}, {others} TiKV stores would be Up, and PD keeps {wanted} replicas"
-    return Refused("TooFewStores", f"{what}: raise spec.tikv.replicas first", BUSY)
+    return Refused("TooFewStores", f"{what}: raise spec.tikv.replicas first", RETRY_BUSY)
 
 
 def _take_offline(ctx: ReconcileContext, pd: PDClient, pod: Object, command: Command, store: LiveStore) -> Outcome:
-    if is_taken_back(command):
-        return keep(ctx, pod)
+    if is_withdrawn(command):
+        return cancel(ctx, pod)
     begun = begin(ctx, pod, command)
     if isinstance(begun, Waiting):
         return begun
@@ -77,5 +77,5 @@ def _take_offline(ctx: ReconcileContext, pd: PDClient, pod: Object, command: Com
     try:
         delete_store(pd, store, begun)
     except Conflict as error:
-        return Refused("TooFewStores", f"PD keeps store {store.id} of {name}: {error}", BUSY)
-    return Waiting(REPLACING, f"store {store.id} of {name} goes Offline, its regions move away", LETTING_GO)
+        return Refused("TooFewStores", f"PD keeps store {store.id} of {name}: {error}", RETRY_BUSY)
+    return Waiting(REPLACING, f"store {store.id} of {name} goes Offline, its regions move away", RETRY_DRAINING)

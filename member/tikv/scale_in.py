@@ -18,7 +18,7 @@ from member.lifecycle.stateless import scale_in_parallelism
 from member.naming import address_book
 from member.observed.pods import Pod
 from member.outcome import Refused, Wait, Waiting
-from member.polling import next_look
+from member.polling import next_poll
 from member.tikv.stores import own_stores
 
 _EVICTION = 300.0
@@ -80,10 +80,10 @@ def _drain(removal: PodRemoval) -> Evidence | Waiting | Refused:
     if len(own) > 1 or any(not store.complete for store in own):
         ids = ", ".join(str(store.id) for store in own)
         return Waiting("StoresUnknown", f"PD tells no single store of {removal.name} but {ids}", _soon(ctx))
-    return _give_up(removal, pd, own[0], stores) if own else _without_store(removal, pd)
+    return _drain_store(removal, pd, own[0], stores) if own else _without_store(removal, pd)
 
 
-def _give_up(removal: PodRemoval, pd: PDClient, store: LiveStore, stores: Sequence[Store]) -> Waiting | Refused:
+def _drain_store(removal: PodRemoval, pd: PDClient, store: LiveStore, stores: Sequence[Store]) -> Waiting | Refused:
     ctx, name = removal.ctx, removal.name
     others_up = _others_up(ctx, stores, store, removal.ordinal)
     step = next_step(store, name, others_up, pd.config().max_replicas, _waited(removal))
@@ -92,7 +92,7 @@ def _give_up(removal: PodRemoval, pd: PDClient, store: LiveStore, stores: Sequen
             return Waiting("ScalingIn", what, _soon(ctx))
         case Refuse(why):
             if removal.begun:
-                _keep(removal, pd, store)
+                _restore(removal, pd, store)
             return Refused("FailedScaleIn", why)
         case Evict():
             removal.note(store.id)
@@ -158,11 +158,11 @@ def _cancel(removal: PodRemoval) -> Evidence | Waiting | None:
     if not own:
         return no_store(ctx, "tikv", removal.name) or _unknown(ctx)
     for store in own:
-        _keep(removal, pd, store)
+        _restore(removal, pd, store)
     return None
 
 
-def _keep(removal: PodRemoval, pd: PDClient, store: LiveStore) -> None:
+def _restore(removal: PodRemoval, pd: PDClient, store: LiveStore) -> None:
     if store.state_name == OFFLINE:
         pd.restore_store(store)
     pd.end_evict_leaders(store.id)
@@ -193,7 +193,7 @@ def _age(ctx: ReconcileContext, since: datetime) -> float:
 
 
 def _soon(ctx: ReconcileContext) -> float:
-    return next_look(ctx, "tikv")
+    return next_poll(ctx, "tikv")
 
 
 def _unknown(ctx: ReconcileContext) -> Waiting:

@@ -7,11 +7,11 @@ from dataplane.pd import Store
 from kube.objects import Object
 from member import api_clients, labels
 from member.context import ReconcileContext
-from member.lifecycle.rolling import Rolling, next_look_at_walk
+from member.lifecycle.rolling import Rolling, next_roll_poll
 from member.naming import ordinal_of
 from member.outcome import NotDone, Waiting
-from member.polling import next_look
-from member.tikv.eviction import coming_back, evict, resume, store_of
+from member.polling import next_poll
+from member.tikv.eviction import evict, missing_leaders, resume, store_of
 from member.tikv.failover import ignored_pods
 from member.tikv.stores import is_up, not_up, own_stores
 
@@ -19,14 +19,14 @@ from member.tikv.stores import is_up, not_up, own_stores
 def _blocked(ctx: ReconcileContext) -> Waiting | None:
     if ctx.status.tikv.synced or _is_alone(ctx):
         return None
-    return Waiting("StoresUnknown", "TiKV's pods are restarted when PD tells its stores", next_look(ctx, "tikv"))
+    return Waiting("StoresUnknown", "TiKV's pods are restarted when PD tells its stores", next_poll(ctx, "tikv"))
 
 
 def _unmet_condition(ctx: ReconcileContext, pod: str) -> str:
     store = store_of(ctx, pod)
     if store is None or not store.is_up:
         return "has a store that is Up"
-    return coming_back(store)
+    return missing_leaders(store)
 
 
 def _prepare(ctx: ReconcileContext, pod: Object) -> NotDone | None:
@@ -59,7 +59,7 @@ def _others_not_up(ctx: ReconcileContext, stores: Sequence[Store], store_id: int
         return None
     way_out = f'annotation {labels.TIKV_CHECK_ALL_STORES_UP_BEFORE_UPGRADE}: "false" skips this'
     what = f"TiKV's pods are restarted when all stores are Up: {ill}; {way_out}"
-    return Waiting("StoresNotUp", what, next_look_at_walk(ctx, "tikv"))
+    return Waiting("StoresNotUp", what, next_roll_poll(ctx, "tikv"))
 
 
 ROLLING = Rolling(_blocked, _unmet_condition, _prepare, ignored_pods, resume=resume, prepare_unready=_prepare_unready)

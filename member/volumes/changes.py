@@ -18,13 +18,13 @@ from member import labels
 from member.apply.claim_templates import names, sizes_differ
 from member.apply.writes import annotate_owner
 from member.context import ReconcileContext
-from member.lifecycle.recreation import release
+from member.lifecycle.recreation import delete_keeping_pods
 from member.naming import pod_name, pvc_name
 from member.objects.volumes import HasStorage
 from member.observed.claims import Claim
 from member.observed.volumes import desired_templates, desired_volumes
 from member.outcome import Done, Outcome, Refused, Wait, Waiting
-from member.polling import look_again
+from member.polling import poll_since
 from member.volumes import replacement as volume_replacement
 from member.volumes.growth import Ask, Begin, Finish, Refuse, Settled, Step, VolumeClaim, Wanted, next_step
 
@@ -85,13 +85,13 @@ def _change(ctx: ReconcileContext, spec: Component) -> Outcome:
     for move in moves:
         _carry_out(ctx, move)
     if sizes_differ(body, wanted):
-        return _renew(ctx, spec.name, live, body)
+        return _recreate(ctx, spec.name, live, body)
     annotate_owner(ctx, {labels.config_map_before_delete(spec.name): None})
     if stale:
         return volume_replacement.replace(ctx, spec, body, stale)
     all_seen = len(seen) == body["spec"]["replicas"] * len(wanted["spec"]["volumeClaimTemplates"])
-    ended = volume_replacement.end(ctx, spec.name, all_seen=all_seen)
-    return _growing(ctx, moves) if isinstance(ended, Done) else ended
+    unfinished = volume_replacement.finish(ctx, spec.name, all_seen=all_seen)
+    return _growing(ctx, moves) if isinstance(unfinished, Done) else unfinished
 
 
 def _moves(ctx: ReconcileContext, spec: Component, body: Json) -> Iterator[Move]:
@@ -115,20 +115,20 @@ def _field(spec: Component, volume: str) -> str:
 
 
 def _read(ctx: ReconcileContext, cached: Object) -> VolumeClaim:
-    claim, told = cached.decode_as(Claim), cached.metadata.annotations
+    claim, annotations = cached.decode_as(Claim), cached.metadata.annotations
     # where a cloud changed the class under the claim, v1.6 has noted it
-    storage_class = told.get(labels.STATUS_STORAGE_CLASS) or claim.spec.storage_class_name
+    storage_class = annotations.get(labels.STATUS_STORAGE_CLASS) or claim.spec.storage_class_name
     return VolumeClaim(
         name=cached.metadata.name,
         requested=claim.spec.resources.requests.storage,
         capacity=claim.status.capacity.storage or claim.spec.resources.requests.storage,
         storage_class=storage_class,
         can_grow=_can_grow(ctx, claim.spec.storage_class_name),
-        spec_revision=told.get(labels.SPEC_REVISION, ""),
-        spec_size=told.get(labels.SPEC_STORAGE_SIZE, ""),
-        status_revision=told.get(labels.STATUS_REVISION, ""),
-        status_size=told.get(labels.STATUS_STORAGE_SIZE, ""),
-        changed_at=told.get(labels.STATUS_LAST_TRANSITION, ""),
+        spec_revision=annotations.get(labels.SPEC_REVISION, ""),
+        spec_size=annotations.get(labels.SPEC_STORAGE_SIZE, ""),
+        status_revision=annotations.get(labels.STATUS_REVISION, ""),
+        status_size=annotations.get(labels.STATUS_STORAGE_SIZE, ""),
+        changed_at=annotations.get(labels.STATUS_LAST_TRANSITION, ""),
     )
 
 
@@ -170,13 +170,13 @@ def _patch(ctx: ReconcileContext, cached: Object, fields: Json) -> None:
     ctx.deps.applier.apply(PERSISTENT_VOLUME_CLAIMS, fields | {"metadata": metadata}, cached)
 
 
-def _renew(ctx: ReconcileContext, component: str, live: Object, body: Json) -> Waiting:
+def _recreate(ctx: ReconcileContext, component: str, live: Object, body: Json) -> Waiting:
     """Make the StatefulSet again, if nothing else is going on with its pods."""
-    if not volume_replacement.at_rest(ctx, component, body):
+    if not volume_replacement.is_idle(ctx, component, body):
         return Waiting(
             GROWING, f"{component}'s StatefulSet is made again for other volumes when {component} is at rest"
         )
-    return release(ctx, component, live)
+    return delete_keeping_pods(ctx, component, live)
 
 
 def _growing(ctx: ReconcileContext, moves: Sequence[Move]) -> Outcome:
@@ -184,5 +184,5 @@ def _growing(ctx: ReconcileContext, moves: Sequence[Move]) -> Outcome:
         return Done()
     wait = next((move.step for move in moves if isinstance(move.step, Wait)), None)
     what = wait.what if wait else f"{', '.join(move.claim.name for move in moves)} change"
-    again = wait.seconds if wait and wait.seconds else look_again(ctx, moves[0].claim.changed_at)
+    again = wait.seconds if wait and wait.seconds else poll_since(ctx, moves[0].claim.changed_at)
     return Waiting(GROWING, what, again)

@@ -43,7 +43,7 @@ def refusal(ctx: ReconcileContext, spec: Component, stale: Mapping[str, str]) ->
     return None
 
 
-def at_rest(ctx: ReconcileContext, component: str, body: Json) -> bool:
+def is_idle(ctx: ReconcileContext, component: str, body: Json) -> bool:
     """Whether nothing else goes on with the pods of a StatefulSet."""
     is_normal = predicates.in_phase(ctx.tc, component, NORMAL) and not is_upgrading(body, pods_of(ctx, component))
     return is_normal and isinstance(ctx.outcomes.get(component), Done)
@@ -56,17 +56,17 @@ def replace(ctx: ReconcileContext, spec: Component, body: Json, stale: Mapping[s
     if not status.vol_replace_in_progress:
         status.vol_replace_in_progress = True
         return Waiting(REPLACING, f"volumes of {', '.join(stale)} are made anew: {why}", _SOON)
-    if told := _told(ctx, spec.name):
-        return Waiting(REPLACING, f"{told.metadata.name} gets new volumes; events tell how it goes")
+    if pod := _being_replaced(ctx, spec.name):
+        return Waiting(REPLACING, f"{pod.metadata.name} gets new volumes; events tell how it goes")
     pod = ctx.listers.pods.get(ctx.namespace, first)
-    if pod is None or pod.metadata.deletion_timestamp or not at_rest(ctx, spec.name, body):
+    if pod is None or pod.metadata.deletion_timestamp or not is_idle(ctx, spec.name, body):
         return Waiting(REPLACING, f"{first} gets new volumes when {spec.name} is at rest")
     name = {"name": first, "namespace": ctx.namespace}
     ctx.deps.applier.apply(PODS, {"metadata": name | {"annotations": {pod_commands.REPLACE_VOLUME: "true"}}}, pod)
     return Waiting(REPLACING, f"{first} is told to replace its volumes: {why}")
 
 
-def end(ctx: ReconcileContext, component: str, *, all_seen: bool) -> Outcome:
+def finish(ctx: ReconcileContext, component: str, *, all_seen: bool) -> Outcome:
     """What is left to do when no volume is stale any more, or none may be replaced.
 
     `all_seen`: whether the cache shows every claim, bound: one that it lacks may be stale (F1).
@@ -76,8 +76,8 @@ def end(ctx: ReconcileContext, component: str, *, all_seen: bool) -> Outcome:
         return Done()
     if _is_on(ctx) and not all_seen:
         return Waiting(REPLACING, f"waiting until every volume of {component} is bound")
-    if _is_on(ctx) and ((told := _told(ctx, component)) or not isinstance(ctx.outcomes.get(component), Done)):
-        what = f"{told.metadata.name} gets new volumes" if told else f"all volumes of {component} are new"
+    if _is_on(ctx) and ((pod := _being_replaced(ctx, component)) or not isinstance(ctx.outcomes.get(component), Done)):
+        what = f"{pod.metadata.name} gets new volumes" if pod else f"all volumes of {component} are new"
         return Waiting(REPLACING, f"{what}; waiting until {component} is at rest")
     status.vol_replace_in_progress = False
     return Waiting(REPLACING, f"the volumes of {component} are replaced; a spare pod goes", _SOON)
@@ -88,7 +88,7 @@ def _is_on(ctx: ReconcileContext) -> bool:
     return bool(ctx.tc.spec.enable_pvc_replace) or ctx.settings.replaces_volumes
 
 
-def _told(ctx: ReconcileContext, component: str) -> Object | None:
+def _being_replaced(ctx: ReconcileContext, component: str) -> Object | None:
     return next(
         (pod for pod in pods_of(ctx, component) if pod_commands.REPLACE_VOLUME in pod.metadata.annotations), None
     )

@@ -7,7 +7,7 @@ import pytest
 
 from kube.objects import Json, Object
 from member.context import Dependencies, ReconcileContext
-from member.polling import look_on_progress, next_look
+from member.polling import next_poll, poll_on_progress
 from ports.clock import FakeClock
 from tests.member.clusters import cluster
 
@@ -20,7 +20,7 @@ class _Dependencies:
 def look(clock: FakeClock, *conditions: Json) -> float:
     tc = cluster(status={"tikv": {"conditions": list(conditions)}})
     deps = cast("Dependencies", _Dependencies(clock))
-    return next_look(ReconcileContext(cast("Object", None), tc, deps), "tikv")
+    return next_poll(ReconcileContext(cast("Object", None), tc, deps), "tikv")
 
 
 def progressing(clock: FakeClock, seconds: float, status: str = "True") -> Json:
@@ -60,4 +60,4 @@ def test_what_has_just_begun_is_looked_at_soon(clock: FakeClock) -> None:
 def test_what_goes_down_is_looked_at_when_half_of_the_rest_is_done(
     begun: int, left: int, age: float, expected: float
 ) -> None:
-    assert expected == pytest.approx(look_on_progress(begun, left, age), rel=0.01)
+    assert expected == pytest.approx(poll_on_progress(begun, left, age), rel=0.01)

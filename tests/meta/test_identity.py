@@ -19,7 +19,7 @@ from member.labels import (
 )
 from meta import identity
 from meta.identity import store_of
-from meta.marking import Marks
+from meta.metadata import DesiredMetadata
 from tests.member.clusters import cluster
 from tests.member.recordings import Recording
 from tests.meta.objects import base, claim, pod
@@ -33,7 +33,7 @@ def store(store_id: str, state: str = "Up", pod_name: str = "demo-tikv-0") -> di
     return {"id": store_id, "podName": pod_name, "ip": "", "leaderCount": 0, "state": state}
 
 
-def marks(there: Object, *, cluster_id: str = "7", **status: Any) -> Marks:
+def marks(there: Object, *, cluster_id: str = "7", **status: Any) -> DesiredMetadata:
     return identity.of_pod(cluster(status=status), cluster_id, there, NOW)
 
 
@@ -58,17 +58,17 @@ def test_F50_the_member_id_follows_the_present_member() -> None:
 def test_F7_ids_stay_as_they_are_while_pd_does_not_answer() -> None:
     assert {} == marks(pod("demo-pd-0", "pd"), cluster_id="", pd=PD | {"synced": False}).labels
     silent = marks(pod("demo-tikv-0", "tikv", labels={STORE_ID: "4"}), tikv=tikv(store("5"), synced=False))
-    assert Marks({CLUSTER_ID: "7"}) == silent
+    assert DesiredMetadata({CLUSTER_ID: "7"}) == silent
 
 
 def test_11_4_tidb_and_discovery_get_the_cluster_id_alone() -> None:
     for kind in ("tidb", "discovery"):
-        assert Marks({CLUSTER_ID: "7"}) == marks(pod(f"demo-{kind}-0", kind), pd=PD, tikv=tikv(store("4")))
+        assert DesiredMetadata({CLUSTER_ID: "7"}) == marks(pod(f"demo-{kind}-0", kind), pd=PD, tikv=tikv(store("4")))
 
 
 def test_11_4_a_pod_of_tikv_gets_the_id_of_its_store() -> None:
     found = marks(pod("demo-tikv-0", "tikv"), tikv=tikv(store("4"), store("5", pod_name="demo-tikv-1")))
-    assert Marks({CLUSTER_ID: "7", STORE_ID: "4"}, without=(TIKV_NO_ACTIVE_STORE_SINCE,)) == found
+    assert DesiredMetadata({CLUSTER_ID: "7", STORE_ID: "4"}, without=(TIKV_NO_ACTIVE_STORE_SINCE,)) == found
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_11_4_the_store_id_is_overwritten_unless_the_old_store_is_up(
 def test_8_5_since_when_a_pod_has_no_store_any_more_is_noted_once() -> None:
     labelled = {STORE_ID: "4"}
     first = marks(pod("demo-tikv-0", "tikv", labels=labelled), tikv=tikv())
-    assert Marks({CLUSTER_ID: "7"}, {TIKV_NO_ACTIVE_STORE_SINCE: SINCE}) == first
+    assert DesiredMetadata({CLUSTER_ID: "7"}, {TIKV_NO_ACTIVE_STORE_SINCE: SINCE}) == first
     noted = pod("demo-tikv-0", "tikv", labels=labelled, annotations={TIKV_NO_ACTIVE_STORE_SINCE: "earlier"})
     assert {TIKV_NO_ACTIVE_STORE_SINCE: "earlier"} == marks(noted, tikv=tikv()).annotations
 
@@ -134,11 +134,11 @@ def test_11_4_claims_get_exactly_what_v1_6_gave_them(recording: str) -> None:
 def test_11_4_a_claim_loses_the_ids_of_the_pod_that_had_it_before() -> None:
     there = claim("demo-tikv-0", "tikv", labels={STORE_ID: "4"})
     found = identity.of_claim(cluster(), pod("demo-tikv-0", "tikv", labels={CLUSTER_ID: "7", STORE_ID: "5"}))
-    assert not found.on(there)
+    assert not found.matches(there)
     assert "5" == found.labels[STORE_ID]
 
 
 def test_11_4_a_volume_gets_what_its_claim_has() -> None:
     found = identity.of_volume(claim("demo-tikv-0", "tikv", labels={STORE_ID: "5", "mine": "x"}))
-    assert Marks(base("tikv") | {NAMESPACE: "ns", STORE_ID: "5"}, {POD_NAME: "demo-tikv-0"}) == found
+    assert DesiredMetadata(base("tikv") | {NAMESPACE: "ns", STORE_ID: "5"}, {POD_NAME: "demo-tikv-0"}) == found
     assert "tikv" == found.labels[COMPONENT]

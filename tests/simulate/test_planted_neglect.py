@@ -84,7 +84,7 @@ def test_I18_a_scale_in_that_goes_too_far(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_I23_a_member_that_goes_before_its_record_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = member.pd.failover._mark
+    honest = member.pd.failover._record_failure
 
     def hasty(ctx: ReconcileContext, lost: Failing) -> Outcome:
         honest(ctx, lost)
@@ -96,7 +96,7 @@ def test_I23_a_member_that_goes_before_its_record_is_stored(monkeypatch: pytest.
 
     def plant() -> None:
         monkeypatch.setattr(member.pd.failover, "live_status", as_if_live)
-        monkeypatch.setattr(member.pd.failover, "_mark", hasty)
+        monkeypatch.setattr(member.pd.failover, "_record_failure", hasty)
 
     assert "I23" in rules(short("pd-failover", 180.0), plant)
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from controllers.conditions import progressing
-from controllers.tidbcluster.conditions import component_ready, ready, with_story
+from controllers.tidbcluster.conditions import component_ready, ready, with_progress
 from kube.objects import Json
 from tests.member.clusters import cluster
 
@@ -57,8 +57,8 @@ def test_the_message_of_ready_goes_on_with_what_is_being_done() -> None:
     rolling = (False, "StatefulSetNotUpToDate", "Statefulset(s) are in progress")
     news = (True, "RollingUpdate", "tikv: waiting until basic-tikv-2 is Ready")
     told = "Statefulset(s) are in progress; tikv: waiting until basic-tikv-2 is Ready"
-    assert (False, "StatefulSetNotUpToDate", told) == with_story(rolling, news)
-    assert rolling == with_story(rolling, progressing({}))
+    assert (False, "StatefulSetNotUpToDate", told) == with_progress(rolling, news)
+    assert rolling == with_progress(rolling, progressing({}))
 
 
 def test_each_component_tells_whether_it_serves() -> None:

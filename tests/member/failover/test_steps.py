@@ -13,18 +13,18 @@ from dataplane.pd import DISCONNECTED, DOWN, TOMBSTONE, UP, Health
 from kube.objects import Json
 from member.evidence import may_remove
 from member.failover import node_failure
-from member.failover.node_failure import host_trouble
+from member.failover.node_failure import host_failure
 from member.failover.steps import to_record
 from member.failover.witnesses import Failing, Node, NodeState, PodState, is_lost
 from member.memory.failure_timers import LONGEST_GAP, FailureTimers
 from member.observed.pods import Pod
 from member.pd.failover import (
-    Despair,
-    Forget,
-    Hold,
-    Limit,
-    Mark,
+    DropRecord,
+    LimitReached,
     Nothing,
+    Postpone,
+    QuorumLost,
+    RecordFailure,
     Recover,
     Replace,
     Situation,
@@ -32,7 +32,7 @@ from member.pd.failover import (
     Wait,
     next_step,
 )
-from member.tikv.failover import accused
+from member.tikv.failover import down_stores
 from ports.clock import FakeClock
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -52,7 +52,7 @@ _LOST = {
 )
 def test_R18_a_store_is_lost_when_pd_and_kubernetes_both_say_so(state: str, pod: PodState, node: NodeState) -> None:
     store = TiKVStore(id="1", pod_name="demo-tikv-0", ip="", leader_count=0, state=state)
-    pd_says_so = bool(accused(TiKVStatus(stores={"1": store})))
+    pd_says_so = bool(down_stores(TiKVStatus(stores={"1": store})))
     assert ((state, pod, node) in _LOST) is is_lost(pd_says_so, pod, node)
 
 
@@ -124,12 +124,12 @@ def situation(**changes: object) -> Situation:
         lost=[lost(2)],
         failing=[lost(2)],
         records=0,
-        open_=None,
-        open_is_over=False,
-        all_well=False,
-        substitutes_well=True,
+        open_record=None,
+        open_record_is_over=False,
+        all_healthy=False,
+        substitutes_healthy=True,
         has_majority=True,
-        at_rest=True,
+        is_idle=True,
         limit=3,
         period=PERIOD,
     )
@@ -137,33 +137,33 @@ def situation(**changes: object) -> Situation:
 
 
 OPEN = PDFailureMember(pod_name="demo-pd-2", member_id="2")
-OPENED = {"records": 1, "open_": OPEN, "failing": []}
+OPENED = {"records": 1, "open_record": OPEN, "failing": []}
 
 
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({}, Mark(lost(2))),
+        ({}, RecordFailure(lost(2))),
         ({"failing": []}, Nothing()),
         ({"failing": [lost(2, PERIOD - 1)]}, Wait()),
-        ({"failing": [lost(1, 10.0), lost(2)]}, Mark(lost(2))),
+        ({"failing": [lost(1, 10.0), lost(2)]}, RecordFailure(lost(2))),
         ({"limit": 0}, Nothing()),
-        ({"at_rest": False}, Nothing()),
-        ({"records": 3}, Limit(lost(2))),
+        ({"is_idle": False}, Nothing()),
+        ({"records": 3}, LimitReached(lost(2))),
         (
-            {"records": 1, "substitutes_well": False},
-            Hold(lost(2), "the members that replace earlier losses are healthy"),
+            {"records": 1, "substitutes_healthy": False},
+            Postpone(lost(2), "the members that replace earlier losses are healthy"),
         ),
-        ({"has_majority": False}, Despair()),
-        ({"has_majority": False, "limit": 0}, Despair()),
+        ({"has_majority": False}, QuorumLost()),
+        ({"has_majority": False, "limit": 0}, QuorumLost()),
         (OPENED, Replace(OPEN)),
-        (OPENED | {"open_is_over": True}, Forget(OPEN)),
-        (OPENED | {"at_rest": False}, Nothing()),
-        (OPENED | {"has_majority": False}, Despair()),
+        (OPENED | {"open_record_is_over": True}, DropRecord(OPEN)),
+        (OPENED | {"is_idle": False}, Nothing()),
+        (OPENED | {"has_majority": False}, QuorumLost()),
         (OPENED | {"limit": 0}, Nothing()),
-        (OPENED | {"all_well": True}, Recover()),
-        ({"records": 2, "all_well": True, "failing": [], "limit": 0}, Recover()),
-        ({"all_well": True, "failing": []}, Nothing()),
+        (OPENED | {"all_healthy": True}, Recover()),
+        ({"records": 2, "all_healthy": True, "failing": [], "limit": 0}, Recover()),
+        ({"all_healthy": True, "failing": []}, Nothing()),
     ],
     ids=str,
 )
@@ -216,8 +216,8 @@ _RO_DISK = {"conditions": [*_READY["conditions"], {"type": "RODiskFound", "statu
 def test_9_5_when_a_host_counts_as_down(pod: Json, node: Json | None, lasted: float, expected: str) -> None:
     seen = msgspec.convert({"spec": {}, "status": pod}, Pod)
     host = None if node is None else msgspec.convert({"status": node}, Node)
-    assert expected == host_trouble(seen, host, lasted, 86400.0)
+    assert expected == host_failure(seen, host, lasted, 86400.0)
 
 
 def test_9_5_a_hard_recovery_period_of_0_is_none() -> None:
-    assert "" == host_trouble(msgspec.convert({"spec": {}, "status": _PENDING}, Pod), None, 1e9, 0.0)
+    assert "" == host_failure(msgspec.convert({"spec": {}, "status": _PENDING}, Pod), None, 1e9, 0.0)

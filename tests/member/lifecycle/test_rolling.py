@@ -29,7 +29,7 @@ def _standing(ordinal: int, word: str) -> RollingPod:
         ready=not {"ill", "gone"} & set(flags),
         updated=age == "new",
         unmet_condition="serves" if "unmet_condition" in flags else "",
-        ignored_pods="ignored_pods" in flags,
+        ignored="ignored" in flags,
     )
 
 
@@ -102,15 +102,15 @@ def test_F11_an_outdated_pod_that_is_not_ready_is_first(standing: str, expected:
     ("standing", "expected"),
     [
         # lost, and its node with it: it may never go
-        ("old old:gone:ignored_pods old", "prepare p-2"),
-        ("old old:gone:ignored_pods new", "prepare p-0"),
-        ("new old:gone:ignored_pods new", "finished"),
+        ("old old:gone:ignored old", "prepare p-2"),
+        ("old old:gone:ignored new", "prepare p-0"),
+        ("new old:gone:ignored new", "finished"),
         # it is there, so it can be replaced
-        ("old old old:ill:ignored_pods", "restart p-2"),
-        ("old old:ill:ignored_pods old", "replace p-1"),
-        ("old old new:ill:ignored_pods", "prepare p-1"),
-        ("new new new:ill:ignored_pods", "finished"),
-        ("new new new:unmet_condition:ignored_pods", "finished"),
+        ("old old old:ill:ignored", "restart p-2"),
+        ("old old:ill:ignored old", "replace p-1"),
+        ("old old new:ill:ignored", "prepare p-1"),
+        ("new new new:ill:ignored", "finished"),
+        ("new new new:unmet_condition:ignored", "finished"),
     ],
 )
 def test_F12_nobody_waits_for_a_pod_that_nobody_counts_on(standing: str, expected: str) -> None:

@@ -9,15 +9,15 @@ from member.context import ReconcileContext
 
 
 @dataclass(frozen=True, slots=True)
-class Marks:
+class DesiredMetadata:
     """What an object should carry, and the annotations it should not."""
 
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
     without: Collection[str] = ()
 
-    def on(self, there: Object) -> bool:
-        """Whether the object is marked so."""
+    def matches(self, there: Object) -> bool:
+        """Whether the object carries it."""
         meta = there.metadata
         return (
             self.labels.items() <= meta.labels.items()
@@ -26,21 +26,21 @@ class Marks:
         )
 
 
-def mark(ctx: ReconcileContext, resource: Resource, there: Object, marks: Marks) -> Object:
-    """Bring the marks of an object to what is wanted, with at most one request; the object as it is then.
+def apply_metadata(ctx: ReconcileContext, resource: Resource, there: Object, desired: DesiredMetadata) -> Object:
+    """Bring labels and annotations of an object to what is desired, with at most one request; the object as it is then.
 
     Raises Conflict when it has changed, other ApiErrors, TransportError.
     """
     meta = there.metadata
-    if meta.deletion_timestamp or marks.on(there):
+    if meta.deletion_timestamp or desired.matches(there):
         return there
-    desired: Json = {
+    body: Json = {
         "metadata": {
             "name": meta.name,
             "namespace": meta.namespace,
-            "labels": dict(marks.labels),
-            "annotations": dict(marks.annotations),
+            "labels": dict(desired.labels),
+            "annotations": dict(desired.annotations),
         }
     }
-    removed = {key: meta.annotations[key] for key in marks.without if key in meta.annotations}
-    return ctx.deps.applier.apply(resource, desired, there, applied={"metadata": {"annotations": removed}})
+    removed = {key: meta.annotations[key] for key in desired.without if key in meta.annotations}
+    return ctx.deps.applier.apply(resource, body, there, applied={"metadata": {"annotations": removed}})

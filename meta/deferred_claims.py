@@ -30,8 +30,8 @@ class Unlock:
 
 
 @dataclass(frozen=True, slots=True)
-class Reprieve:
-    """The claim is in use again: it is not to be deleted any more."""
+class Unmark:
+    """The claim is in use again: the mark by which it would be deleted is removed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ def lock_step(claim: Object, pod: Object | None) -> Unlock | Keep:
     return Unlock()
 
 
-Step: TypeAlias = Reprieve | Reclaim | Keep
+Step: TypeAlias = Unmark | Reclaim | Keep
 
 
 def deferred_step(tc: TidbCluster, claim: Object, pod: Object | None) -> Step:
@@ -71,7 +71,7 @@ def deferred_step(tc: TidbCluster, claim: Object, pod: Object | None) -> Step:
         return Keep("it names no pod of this cluster")
     if ordinal in desired_ordinals(tc, kind):
         in_use = pod is not None and meta.name in own_claims(pod) and _serves(tc, kind, pod)
-        return Reprieve() if in_use else Keep("its pod is wanted again")
+        return Unmark() if in_use else Keep("its pod is wanted again")
     because = _why_kept(tc, claim, kind, pod)
     return Keep(because) if because else Reclaim()
 

@@ -6,7 +6,7 @@ import pytest
 
 from kube.objects import Object
 from member.labels import MEMBER_ID, POD_NAME, POD_SCHEDULING, PVC_DEFER_DELETING, STORE_ID
-from meta.left_behind import Keep, Reclaim, Reprieve, Unlock, deferred_step, lock_step
+from meta.deferred_claims import Keep, Reclaim, Unlock, Unmark, deferred_step, lock_step
 from tests.member.clusters import cluster
 from tests.meta.objects import claim, pod
 
@@ -107,9 +107,9 @@ def test_I1_a_claim_whose_member_or_store_may_be_there_is_kept(there: Object, st
 
 @pytest.mark.parametrize("reclaim", [True, False])
 def test_8_5_the_mark_goes_when_the_pod_works_with_its_data_again(reclaim: bool) -> None:
-    assert Reprieve() == step(left(0), pod("demo-tikv-0", "tikv"), reclaim=reclaim)
-    assert Reprieve() == step(left(0, "pd"), pod("demo-pd-0", "pd"), reclaim=reclaim)
-    assert Reprieve() == step(left(0, "tidb"), pod("demo-tidb-0", "tidb"), reclaim=reclaim)
+    assert Unmark() == step(left(0), pod("demo-tikv-0", "tikv"), reclaim=reclaim)
+    assert Unmark() == step(left(0, "pd"), pod("demo-pd-0", "pd"), reclaim=reclaim)
+    assert Unmark() == step(left(0, "tidb"), pod("demo-tidb-0", "tidb"), reclaim=reclaim)
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ def _is_for(volume: Object, claim: Object) -> bool:
     return reference is not None and reference.uid == claim.metadata.uid
 
 
-def on_current(
+def retry_on_conflict(
     ctx: ReconcileContext, resource: Resource, cached: Object, write: Callable[[Object], Object | None]
 ) -> Object | None:
     """Decide and write; when the object has changed since it was cached, do so once more on a live read (F3).
