@@ -26,7 +26,7 @@ def tables(config: Config | None, schema: ConfigSchema, field: str) -> Table:
         try:
             return toml.loads(config)
         except ValueError as error:
-            raise InvalidField(field, _excerpt(config, error), f"not valid TOML: {error}; correct the text") from None
+            raise InvalidField(field, _excerpt(config, error), f"is not valid TOML: {error}") from None
     result = _copy(config)
     for path, name in schema.renamed.items():
         _rename(result, path, name)

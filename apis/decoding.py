@@ -134,7 +134,7 @@ def _misfits(value: object, kind: inspect.Type, path: str) -> Iterator[Problem]:
     if isinstance(kind, inspect.StructType) and isinstance(value, dict):
         for field in kind.fields:
             if field.required and field.encode_name not in value:
-                message = f"is required; give {_described(_plain(field.type))}"
+                message = f"is required; specify {_described(_plain(field.type))}"
                 yield Problem(_step(path, field.encode_name), None, message)
     for item, item_kind, item_path in _below(value, kind, path):
         yield from _misfits(item, item_kind, item_path)

@@ -10,6 +10,6 @@ _DURATION = re.compile(rf"[-+]?(?:0|(?:{_PART.pattern})+)")
 def seconds(text: str) -> float:
     """The duration in seconds. Raises ValueError when `text` is not a Go duration."""
     if not _DURATION.fullmatch(text):
-        raise ValueError(f"{text!r} is not a duration; write for example 90s, 10m or 1h30m")
+        raise ValueError(f"{text!r} is not a duration; use, for example, 90s, 10m or 1h30m")
     total = sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text))
     return -total if text.startswith("-") else total

@@ -22,7 +22,7 @@ def parse(quantity: str | int) -> Decimal:
     """The exact value in units, bytes for storage and memory. Raises ValueError when it is not a quantity."""
     found = _QUANTITY.fullmatch(str(quantity))
     if found is None:
-        raise ValueError(f"{quantity!r} is not a quantity; write for example 10Gi, 500m or 2")
+        raise ValueError(f"{quantity!r} is not a quantity; use, for example, 10Gi, 500m or 2")
     number = Decimal(found["number"])
     if found["exponent"]:
         return number.scaleb(int(found["exponent"]))

@@ -54,7 +54,7 @@ class ActiveSyncs:
         for thread, sync in self._newly_stuck():
             frame = sys._current_frames().get(thread)
             _log.warning(
-                "sync takes very long",
+                "sync is taking very long",
                 key=sync.key,
                 seconds=self._clock.now() - sync.started,
                 stack="".join(traceback.format_stack(frame)) if frame else "",

@@ -24,8 +24,8 @@ ConditionValue: TypeAlias = tuple[bool, str, str]
 """Whether a condition holds, its reason, its message."""
 
 
-def progressing(outcomes: Mapping[str, Outcome]) -> ConditionValue:
-    """What the operator is doing: the first stage that needs the user, else the first that is not done."""
+def progressing(outcomes: Mapping[str, Outcome], subject: str = "object") -> ConditionValue:
+    """What the operator is doing for the `subject`: the first stage that needs the user, else the first not done."""
     for kind in (Refused, Failed, Waiting):
         for stage, outcome in outcomes.items():
             if not isinstance(outcome, Done) and isinstance(outcome, kind):
@@ -33,7 +33,7 @@ def progressing(outcomes: Mapping[str, Outcome]) -> ConditionValue:
     if resting := {stage: outcome for stage, outcome in outcomes.items() if outcome.reason != DONE}:
         first = next(iter(resting.values()))
         return False, first.reason, f"{', '.join(resting)}: {first.message}"
-    return False, DONE, "everything is as the spec wants it"
+    return False, DONE, f"the {subject} matches its spec"
 
 
 def done(outcomes: Mapping[str, Outcome]) -> ConditionValue:

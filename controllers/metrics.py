@@ -33,7 +33,7 @@ class ControllerMetrics:
         )
         self._errors = Counter(
             "controller_runtime_reconcile_errors",
-            "Syncs that failed, expected waits left out.",
+            "Syncs that failed, not counting expected waits.",
             labels,
             registry=registry,
         )
@@ -52,7 +52,7 @@ class ControllerMetrics:
         )
         self._throttled = Counter(
             "tidb_operator_throttled_retries",
-            "Retries that waited for the controller's shared bucket.",
+            "Retries delayed by the controller's shared rate limit.",
             labels,
             registry=registry,
         )
@@ -178,7 +178,7 @@ class ClusterMetrics(Collector):
         """Both families."""
         labels = ("namespace", "name", "component")
         replicas = GaugeMetricFamily(
-            "tidb_operator_cluster_spec_replicas", "Replicas wanted by the spec.", labels=labels
+            "tidb_operator_cluster_spec_replicas", "Replicas requested by the spec.", labels=labels
         )
         errors = UntypedMetricFamily(
             "tidb_operator_cluster_update_errors", "Failed stages of syncs, counted.", labels=labels

@@ -121,7 +121,7 @@ class Reconciler(Generic[M, C, D, R]):
     def _note_silence(self, ctx: C, memory: KeyMemory[R]) -> None:
         silent = self._kind.silent(ctx)
         if silent:
-            log.warning("the data plane of a cluster is silent", endpoints=sorted(silent))
+            log.warning("the data plane of a cluster does not answer", endpoints=sorted(silent))
         memory.is_silent = bool(silent)
 
     def _status(self, ctx: C, stored: Json) -> Json:

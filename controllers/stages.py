@@ -55,7 +55,7 @@ def attempt(stage: Stage[C], ctx: C, on_defect: OnDefect) -> Outcome:
             return stage.run(ctx)
         except Conflict as error:
             # F3: the decision was made on an outdated object; the next reconcile decides again
-            return Waiting("Conflict", f"something else wrote at the same moment: {error}", retry_after=0.5)
+            return Waiting("Conflict", f"another client changed the object at the same time: {error}", retry_after=0.5)
         except OwnerGone as error:
             return Waiting("ClusterDeleted", str(error))
         except EXPECTED as error:

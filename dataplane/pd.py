@@ -294,7 +294,7 @@ class PDClient:
             return
         if store_id in self.evicting_stores():
             body = answer.body.decode("utf-8", "replace")
-            raise ApiError("DELETE", self.base_url + path, answer.status, body, "the scheduler is still there")
+            raise ApiError("DELETE", self.base_url + path, answer.status, body, "the scheduler still exists")
 
     def evicting_stores(self) -> frozenset[int]:
         """The ids of the stores whose leaders are being moved away. Raises NotBootstrapped, Unavailable, ApiError."""
@@ -326,7 +326,7 @@ class PDClient:
 
     def _require_same_address(self, method: str, path: str, store: LiveStore, found: LiveStore) -> None:
         if found.address != store.address:
-            reason = f"not sent: store {store.id} is at {found.address} now, not at {store.address}"
+            reason = f"not sent: store {store.id} now has the address {found.address}, not {store.address}"
             raise Conflict(method, self.base_url + path, 0, "", reason)
 
     def _stores(self, path: str) -> tuple[LiveStore, ...]:

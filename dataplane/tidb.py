@@ -55,7 +55,7 @@ class TiDBClient:
         answer = self._call.write("POST", path, timeout=timeout)
         if _text(answer) not in (_DONE, _DUPLICATED.format(state)):
             body = answer.body.decode("utf-8", "replace")
-            raise ApiError("POST", self._call.base_url + path, answer.status, body, "TiDB did not agree")
+            raise ApiError("POST", self._call.base_url + path, answer.status, body, "TiDB refused")
 
 
 def _text(answer: Response) -> str:

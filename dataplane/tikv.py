@@ -22,7 +22,7 @@ class TiKVClient:
         answer = self._call.get("/metrics")
         sample = _LEADERS.search(answer.body)
         if sample is None:
-            reason = 'there is no tikv_raftstore_region_count{type="leader"}'
+            reason = 'tikv_raftstore_region_count{type="leader"} is missing'
             raise self._call.malformed("/metrics", answer, reason)
         try:
             # large counts are printed as 1.234567e+06

@@ -86,7 +86,9 @@ class OneTimeoutTransport:
         """Send and read the whole answer. Raises TransportError, at once for an endpoint that was silent."""
         endpoint = urlsplit(request.url).netloc
         if endpoint in self._silent:
-            raise RequestTimeout(request.method, request.url, "not asked: it did not answer earlier in this reconcile")
+            raise RequestTimeout(
+                request.method, request.url, "not sent: the endpoint did not answer earlier in this reconcile"
+            )
         try:
             return self._transport.request(request)
         except RequestTimeout:

@@ -25,7 +25,7 @@ class TlsMaterial:
         try:
             return cls(data["ca.crt"], data["tls.crt"], data["tls.key"])
         except KeyError as error:
-            raise BadTlsMaterial(f"the Secret has no key {error}; it needs ca.crt, tls.crt and tls.key") from None
+            raise BadTlsMaterial(f"the Secret has no key {error}; it must have ca.crt, tls.crt and tls.key") from None
 
     @property
     def fingerprint(self) -> str:
@@ -43,13 +43,13 @@ def client_context(material: TlsMaterial) -> ssl.SSLContext:
     try:
         context.load_verify_locations(cadata=material.ca.decode("ascii"))
     except (ssl.SSLError, ValueError) as error:
-        raise BadTlsMaterial(f"ca.crt holds no usable certificate: {error}") from None
+        raise BadTlsMaterial(f"ca.crt contains no usable certificate: {error}") from None
     with _readable(material.cert) as cert, _readable(material.key) as key:
         try:
             # an encrypted key would ask for its password on the terminal
             context.load_cert_chain(cert, key, password="")
         except (ssl.SSLError, ValueError) as error:
-            raise BadTlsMaterial(f"tls.crt and tls.key are no usable pair: {error}") from None
+            raise BadTlsMaterial(f"tls.crt and tls.key are not a usable pair: {error}") from None
     return context
 
 

@@ -41,7 +41,7 @@ class App:
             case ["", "new", encoded] | ["", "new", encoded, "pd"]:
                 return self._new(encoded)
             case ["", "new", _, kind]:
-                return _text(500, f"register type {kind} is not supported, only pd is\n")
+                return _text(500, f"register type {kind} is not supported; only pd is\n")
             case ["", "verify", encoded]:
                 return self._verify(encoded)
         return _text(404, "404 page not found\n")
@@ -51,9 +51,9 @@ class App:
             asked = _decoded(encoded)
             answer = self._discovery.new(asked)
         except (Refused, ApiError, TransportError) as error:
-            _log.info("a PD pod has to wait", question=encoded, reason=str(error))
+            _log.info("PD pod must wait", question=encoded, reason=str(error))
             return _text(500, f"{error}\n")
-        _log.info("told a PD pod how to start", pod=asked, answer=answer)
+        _log.info("PD pod may start", pod=asked, answer=answer)
         return _text(200, answer)
 
     def _verify(self, encoded: str) -> Response:
@@ -62,7 +62,7 @@ class App:
             asked = _decoded(encoded)
             answer = self._discovery.verify(asked)
         except (Refused, ApiError, TransportError) as error:
-            _log.info("cannot verify an address of PD", question=encoded, reason=str(error))
+            _log.info("cannot verify PD address", question=encoded, reason=str(error))
             return _text(500, f"{error}\n{asked}")
         return _text(200, answer)
 

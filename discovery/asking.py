@@ -28,13 +28,15 @@ def asker(advertised: str, namespace: str) -> Asker:
     host = address.rpartition(":")[0]
     labels = host.split(".")
     if len(labels) < 4 or labels[3] != "svc":
-        raise Refused(f"{address!r} is no address <pod>.<cluster>-pd-peer.<namespace>.svc[.<domain>]:2380")
+        raise Refused(f"{address!r} is not an address <pod>.<cluster>-pd-peer.<namespace>.svc[.<domain>]:2380")
     pod, service, its_namespace = labels[:3]
     cluster = service.removesuffix("-pd-peer")
     if cluster == service or not _is_ordinal(pod.removeprefix(f"{cluster}-pd-"), pod):
         raise Refused(f"{address!r} is not the address of a PD pod")
     if its_namespace != namespace:
-        raise Refused(f"{address!r} is in namespace {its_namespace}, and this is the discovery service of {namespace}")
+        raise Refused(
+            f"{address!r} is in namespace {its_namespace}, but this discovery service serves namespace {namespace}"
+        )
     return Asker(cluster, namespace, pod, host, address)
 
 
@@ -79,7 +81,7 @@ def question(url: str) -> Question:
     host, _, port = rest.partition(":")
     cluster = host.removesuffix("-pd")
     if not cluster or cluster == host:
-        raise Refused(f"{url!r} is no address [scheme://]<cluster>-pd[:port]")
+        raise Refused(f"{url!r} is not an address [scheme://]<cluster>-pd[:port]")
     return Question(before + separator, cluster, port or str(PD_CLIENT_PORT))
 
 

@@ -74,35 +74,39 @@ def obstacle(tc: TidbCluster, asker: Asker, pods: list[str], evidence: Evidence)
 
 def _cluster_exists(tc: TidbCluster) -> str:
     if tc.spec.cluster is not None:
-        return f"the cluster is a part of {tc.spec.cluster.name}, and no member of that answers"
+        return f"this cluster is part of {tc.spec.cluster.name}, none of whose members answers"
     cluster_id = tc.status.cluster_id
     if is_abandoned(tc):
         return ""
     if cluster_id:
         return (
-            f"the cluster {cluster_id} exists, and none of its members answers; restore a volume of PD, or give up all "
-            f"data with the annotation {FORCE_PD_BOOTSTRAP}: {cluster_id!r}"
+            f"cluster {cluster_id} exists, but none of its members answers; restore a PD volume, or abandon all data "
+            f"with the annotation {FORCE_PD_BOOTSTRAP}: {cluster_id!r}"
         )
     if tc.status.pd.peer_members:
-        return "the cluster has members in other Kubernetes clusters, and none of them answers"
+        return "the cluster has members in other Kubernetes clusters, but none of them answers"
     return ""
 
 
 def _not_the_turn(asker: Asker, pods: list[str], evidence: Evidence) -> str:
     if asker.pod not in pods:
-        return f"{asker.pod} is not wanted any more, and no member answers"
+        return f"the spec no longer requests {asker.pod}, and no member answers"
     if asker.pod != pods[0]:
-        return f"{pods[0]} begins the cluster, and does not answer yet"
+        return f"waiting for {pods[0]} to bootstrap the cluster and to answer"
     if evidence.bootstrapping not in ("", asker.pod):
-        return f"{evidence.bootstrapping} was told to begin the cluster, and does not answer yet"
+        return f"waiting for {evidence.bootstrapping}, which was allowed to bootstrap the cluster, to answer"
     return ""
 
 
 def _others_may_have_data(tc: TidbCluster, asker: Asker, pods: list[str], evidence: Evidence) -> str:
     if evidence.alive:
-        return f"there may be a PD that cannot name its members: {evidence.alive}"
+        return f"a PD that cannot list its members may be running: {evidence.alive}"
     others = [pod for pod in pods if pod != asker.pod and pod not in evidence.empty]
     if is_ordered(tc):
         seen = [f"{pod} ({evidence.present[pod]})" for pod in others if pod in evidence.present]
-        return f"there are signs of life of {', '.join(seen)}" if seen else ""
-    return f"{', '.join(others)} may hold data: the cluster begins when all its pods ask" if others else ""
+        return f"other members may be running: {', '.join(seen)}" if seen else ""
+    return (
+        f"{', '.join(others)} may hold data; waiting for all PD pods to ask before bootstrapping the cluster"
+        if others
+        else ""
+    )

@@ -75,7 +75,9 @@ def serve(servers: Sequence[Server], wait: Callable[[], str]) -> None:
 
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser("tidb-discovery", description="Tells PD pods which members to join.")
+    parser = argparse.ArgumentParser(
+        "tidb-discovery", description="Serve the addresses that PD, TiKV and TiDB pods need to start."
+    )
     parser.add_argument("-V", "-version", "--version", action="store_true", help="print the version and exit")
     parser.add_argument("-port", "--port", type=int, default=DISCOVERY_PORT, help="port of the API")
     parser.add_argument(
@@ -111,7 +113,7 @@ def _pd_material(directory: Path) -> TlsMaterial:
         return TlsMaterial(*((directory / name).read_bytes() for name in ("ca.crt", "tls.crt", "tls.key")))
     except OSError as error:
         raise BadTlsMaterial(
-            f"TC_TLS_ENABLED is true, and {error.filename} cannot be read: {error.strerror}"
+            f"TC_TLS_ENABLED is true, but {error.filename} cannot be read: {error.strerror}"
         ) from error
 
 

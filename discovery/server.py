@@ -48,7 +48,7 @@ class _Server(ThreadingHTTPServer):
 
     def handle_error(self, request: object, client_address: object) -> None:  # noqa: ARG002  (the base class's shape)
         """A client that went away in the middle is no event."""
-        _log.debug("a connection broke", client=str(client_address), exc_info=True)
+        _log.debug("connection broken", client=str(client_address), exc_info=True)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -88,7 +88,7 @@ class _Handler(BaseHTTPRequestHandler):
         length = self.headers.get("content-length", "0")
         if "transfer-encoding" in self.headers or not length.isdecimal() or int(length) > _LONGEST_BODY:
             self.close_connection = True
-            self.send_response_of(Response(413, {"connection": "close"}, b"the request's body is too long\n"))
+            self.send_response_of(Response(413, {"connection": "close"}, b"the request body is too large\n"))
             return
         body = self.rfile.read(int(length)) or None
         headers = {name.lower(): value for name, value in self.headers.items()}

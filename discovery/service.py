@@ -118,7 +118,7 @@ class Discovery:
         except NotFound:
             raise
         except (ApiError, TransportError) as error:
-            _log.warning("cannot read the cluster, answering what was asked", pd_url=url, error=str(error))
+            _log.warning("cannot read the TidbCluster, returning the address unverified", pd_url=url, error=str(error))
             return url
         return verified(tc, asked, url)
 
@@ -144,24 +144,24 @@ class Discovery:
     def _read(self, tc: TidbCluster, url: str, deadline: float) -> Membership:
         left = deadline - self._clock.now()
         if left <= 0:
-            cause = RequestTimeout("GET", url, "not asked, for want of time")
+            cause = RequestTimeout("GET", url, "not sent: no time left")
             raise Unavailable("GET", url, cause.cause, cause)
         return self._members.members(tc, url, min(left, _LONGEST_READ))
 
     def _join(self, tc: TidbCluster, pod: Asker, found: Membership) -> str:
         known = tc.status.cluster_id
         if known and found.cluster_id and known != str(found.cluster_id) and not is_abandoned(tc):
-            raise Refused(f"PD says it is the cluster {found.cluster_id}, and this is the cluster {known}")
+            raise Refused(f"PD reports cluster id {found.cluster_id}, but this cluster is {known}")
         urls = [_client_url(member) for member in found.members if _can_be_joined_through(member, pod)]
         if not urls:
-            raise Refused(f"{pod.pod} itself is the only member that PD names")
+            raise Refused(f"PD lists no member other than {pod.pod} itself")
         self._remember_answer(tc, pod)
         return f"--join={','.join(urls)}"
 
     def _join_given(self, tc: TidbCluster, pod: Asker) -> str:
         first = desired_pods(tc, self._advanced)[:1]
         if pod.pod not in first:
-            raise Refused(f"{pod.pod} joins after {' '.join(first) or 'nobody'} has joined spec.pdAddresses")
+            raise Refused(f"waiting for {' '.join(first) or 'the first pod'} to join spec.pdAddresses before {pod.pod}")
         self._remember_answer(tc, pod)
         return f"--join={','.join(tc.spec.pd_addresses)}"
 

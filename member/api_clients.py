@@ -73,7 +73,7 @@ def _read_tls(ctx: ReconcileContext) -> TlsMaterial:
     secret = ctx.deps.client.find(SECRETS, name, ctx.namespace)
     if secret is None:
         raise BadTlsMaterial(
-            f"Secret {ctx.namespace}/{name} does not exist; spec.tlsCluster.enabled needs it, with ca.crt, tls.crt "
+            f"Secret {ctx.namespace}/{name} does not exist; spec.tlsCluster.enabled requires it, with ca.crt, tls.crt "
             "and tls.key"
         )
     encoded: Mapping[str, str] = secret.decode().get("data") or {}

@@ -38,7 +38,7 @@ class Evidence:
     def __init__(self, maker: object, what: str) -> None:
         """Raise TypeError for any maker but a live read."""
         if maker is not _LIVE_READ:
-            raise TypeError("evidence comes from a live read: one of the functions of member.evidence makes it")
+            raise TypeError("evidence comes from a live read; use one of the functions of member.evidence")
         self.what = what
 
     def __and__(self, other: "Evidence") -> "Evidence":
@@ -58,7 +58,7 @@ class LivePods(Evidence):
 
     def __init__(self, maker: object, component: str, pods: Sequence[Object]) -> None:
         """Raise TypeError for any maker but a live read."""
-        super().__init__(maker, f"the pods of {component} as they are now")
+        super().__init__(maker, f"the current pods of {component}")
         self.pods = pods
 
 
@@ -70,14 +70,14 @@ class LiveStatus(Evidence):
 
     def __init__(self, maker: object, status: TidbClusterStatus) -> None:
         """Raise TypeError for any maker but a live read."""
-        super().__init__(maker, "the status of the TidbCluster as it is now")
+        super().__init__(maker, "the current status of the TidbCluster")
         self.status = status
 
 
 def shown_by(live: LiveObject, what: str) -> Evidence:
     """What an object that was read live shows, in words. Raises TypeError for any other object."""
     if not isinstance(live, LiveObject):
-        raise TypeError(f"evidence comes from a live read: pass what Destroyer.observe gave, not {live!r}")
+        raise TypeError(f"evidence comes from a live read: pass what observe returned, not {live!r}")
     return Evidence(_LIVE_READ, what)
 
 
@@ -116,7 +116,7 @@ def unobservable(ctx: ReconcileContext, component: str) -> Evidence | None:
     observed = ctx.observations.get(component, Done())
     if isinstance(observed, Done):
         return None
-    return Evidence(_LIVE_READ, f"{component} does not tell its state: {observed.message}")
+    return Evidence(_LIVE_READ, f"{component} does not report its state: {observed.message}")
 
 
 def member_gone(ctx: ReconcileContext, pod: str) -> Evidence | None:
@@ -133,7 +133,7 @@ def member_gone(ctx: ReconcileContext, pod: str) -> Evidence | None:
             return None
     if not answer.members or not _is_ours(ctx, answer.cluster_id):
         return None
-    return Evidence(_LIVE_READ, f"PD has no member of {pod}")
+    return Evidence(_LIVE_READ, f"PD has no member for pod {pod}")
 
 
 def majority_without(pd: PDClient, member: LiveMember, expected: int) -> Evidence | None:
@@ -163,7 +163,7 @@ def store_gone(ctx: ReconcileContext, store_id: int, address: str) -> Evidence |
         store = pd.store(store_id)
     except NotFound:
         gone = _is_ours(ctx, pd.cluster_id())
-        return Evidence(_LIVE_READ, f"PD does not know store {store_id} any more") if gone else None
+        return Evidence(_LIVE_READ, f"PD no longer has store {store_id}") if gone else None
     if store.state_name != _TOMBSTONE or (address and store.address != address):
         return None
     return Evidence(_LIVE_READ, f"store {store_id} is Tombstone")
@@ -184,7 +184,7 @@ def no_store(ctx: ReconcileContext, component: str, pod: str) -> Evidence | None
     there = any(book.ordinal_of(component, store.address) == ordinal_of(pod) for store in stores)
     if there or not believable or not _is_ours(ctx, pd.cluster_id()):
         return None
-    return Evidence(_LIVE_READ, f"PD has no store of {pod}")
+    return Evidence(_LIVE_READ, f"PD has no store for pod {pod}")
 
 
 def spec_confirmed(ctx: ReconcileContext) -> Evidence | None:
@@ -200,7 +200,7 @@ def spec_confirmed(ctx: ReconcileContext) -> Evidence | None:
     now, then = live.decode(), decided_on.decode()
     if now.get("spec") != then.get("spec") or _replicas(now, ctx) != _replicas(then, ctx):
         return None
-    return Evidence(_LIVE_READ, "the TidbCluster wants what this reconcile decides upon")
+    return Evidence(_LIVE_READ, "the TidbCluster is unchanged")
 
 
 def _replicas(cluster: Json, ctx: ReconcileContext) -> dict[str, int]:

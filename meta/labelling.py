@@ -65,7 +65,7 @@ def _cluster_id(ctx: ReconcileContext, pods: Sequence[Object]) -> tuple[str, Fai
     try:
         return str(api_clients.pd(ctx).cluster_id()), None
     except DataPlaneError as error:
-        return "", Failed("PDUnreachable", f"the label {labels.CLUSTER_ID} waits for PD: {error}")
+        return "", Failed("PDUnreachable", f"cannot set the label {labels.CLUSTER_ID}: {error}")
 
 
 def _remind(ctx: ReconcileContext, pod: Object) -> None:

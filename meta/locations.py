@@ -98,8 +98,8 @@ def _send(ctx: ReconcileContext, update: _LocationUpdate) -> None:
         update.send(update.labels)
     except DataPlaneError as error:
         settings.refused(update.target, update.setting, clock)
-        log.warning("a location was refused", target=update.target, labels=dict(update.labels), error=str(error))
-        message = f"{update.target} was not told its location {dict(update.labels)}: {error}"
+        log.warning("could not set location labels", target=update.target, labels=dict(update.labels), error=str(error))
+        message = f"could not set location labels {dict(update.labels)} of {update.target}: {error}"
         ctx.deps.recorder.event(ctx.owner, WARNING, "FailedSetStoreLabels", message)
     else:
         if update.memory is None:

@@ -33,7 +33,7 @@ def act(ctx: ReconcileContext) -> Outcome:
     ]
     if not deleted:
         return Done()
-    return Waiting("OrphanPod", f"pods whose PersistentVolumeClaims were gone are made anew: {', '.join(deleted)}")
+    return Waiting("OrphanPod", f"recreating pods whose PersistentVolumeClaims are missing: {', '.join(deleted)}")
 
 
 def may_be_orphan(pod: Object) -> bool:

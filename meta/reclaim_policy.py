@@ -54,7 +54,8 @@ def _with_policy(ctx: ReconcileContext, volume: Object, policy: str, labels: Des
 
 
 def _report_missing(ctx: ReconcileContext, claim: Object) -> None:
-    """Say that data may be lost. Kubernetes says so, too, and then calls the claim Lost: so there is but one event."""
+    """Say that data may be lost. Kubernetes then calls the claim Lost, so there is but one event."""
     volume, name = claim.decode_as(Claim).spec.volume_name, claim.metadata.name
-    what = f"PersistentVolume {volume}, to which PersistentVolumeClaim {name} is bound, does not exist or is another's"
+    bound = f"PersistentVolumeClaim {name} is bound to PersistentVolume {volume}"
+    what = f"{bound}, which does not exist or belongs to another claim"
     ctx.deps.recorder.event(ctx.owner, WARNING, "VolumeMissing", what)

@@ -22,7 +22,7 @@ def check(tc: TidbCluster) -> Iterator[Problem]:
             yield Problem("metadata.annotations", key, message)
     size = sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items())
     if size > _MOST_BYTES:
-        yield Problem("metadata.annotations", None, f"have {size} bytes; at most {_MOST_BYTES} are allowed")
+        yield Problem("metadata.annotations", None, f"must not exceed {_MOST_BYTES} bytes in total; they have {size}")
     for component in component_names(lambda row: row.has_delete_slots):
         yield from _check_slots(annotations, slots_annotation(component))
 

@@ -93,13 +93,15 @@ def _check_creation(tc: TidbCluster) -> Iterator[Problem]:
     for component in workloads(tc):
         if component.type.guarded:
             if component.spec.image:
-                message = "is deprecated and not accepted for new clusters; write baseImage and version"
+                message = "is deprecated and not accepted for new clusters; set baseImage and version instead"
                 yield Problem(f"{component.field}.image", component.spec.image, message)
             if not component.workload.base_image:
                 yield Problem(f"{component.field}.baseImage", "", "must not be empty")
         if component.workload.base_image and not _is_versioned(component.image):
             yield Problem(
-                _version_field(component), "", f"must not be empty: {component.name} would run no known version"
+                _version_field(component),
+                "",
+                f"must not be empty; without it the version of {component.name} is unknown",
             )
 
 
@@ -114,7 +116,9 @@ def _version_field(component: Component) -> str:
 
 def _check_instance(tc: TidbCluster, running: Running) -> Iterator[Problem]:
     if running.instance and running.instance != instance_name(tc):
-        message = f"can't change, since selectors of running StatefulSets can't; set it back to {running.instance}"
+        message = (
+            f"cannot be changed, because selectors of StatefulSets are immutable; set it back to {running.instance}"
+        )
         yield Problem(f'metadata.labels["{INSTANCE_LABEL}"]', instance_name(tc), message)
 
 
@@ -123,7 +127,9 @@ def _check_tls(tc: TidbCluster, running: Running) -> Iterator[Problem]:
     wanted = tls_enabled(tc)
     if running.pd_replicas > 1 and tc.status.cluster_id and wanted != running.pd_tls:
         way_out = f"set it back to {str(running.pd_tls).lower()}"
-        message = f"can't change while PD has more than one member; {way_out}, and scale PD to 1 before you change it"
+        message = (
+            f"cannot be changed while PD has more than one member; {way_out}, and scale PD to 1 before changing it"
+        )
         yield Problem("spec.tlsCluster.enabled", wanted, message)
 
 
@@ -142,7 +148,11 @@ def _check_pd(tc: TidbCluster, running: Running) -> Iterator[Problem]:
             yield Problem(f"{pd.config_field}.{section}", wanted.get(section), message)
     names = config.get(wanted, "security.cert-allowed-cn")
     if isinstance(names, list) and len(names) > 1 and names != config.get(in_use, "security.cert-allowed-cn"):
-        yield Problem(f"{pd.config_field}.security.cert-allowed-cn", names, "PD accepts one name only; keep one")
+        yield Problem(
+            f"{pd.config_field}.security.cert-allowed-cn",
+            names,
+            "must have one name only, because PD accepts no more; keep one",
+        )
 
 
 def _check_bootstrap_sql(tc: TidbCluster, running: Running) -> Iterator[Problem]:
@@ -151,7 +161,7 @@ def _check_bootstrap_sql(tc: TidbCluster, running: Running) -> Iterator[Problem]
     wanted = tc.spec.tidb.bootstrap_sql_config_map_name
     if wanted and wanted != running.bootstrap_sql:
         way_out = f"set it back to {running.bootstrap_sql} or remove it" if running.bootstrap_sql else "remove it"
-        message = f"has no effect once TiDB has run for the first time; {way_out}"
+        message = f"has no effect after the first start of TiDB; {way_out}"
         yield Problem("spec.tidb.bootstrapSQLConfigMapName", wanted, message)
 
 
@@ -161,11 +171,13 @@ def _check_emptied(component: Component, running: Running) -> Iterator[Problem]:
         return
     if not component.workload.base_image:
         if component.type.guarded and component.image != image:
-            yield Problem(f"{component.field}.baseImage", "", f"can't be emptied; {image} runs")
+            yield Problem(f"{component.field}.baseImage", "", f"cannot be emptied while {image} is running")
     elif _is_versioned(image) and not _is_versioned(component.image):
-        yield Problem(_version_field(component), "", f"can't be emptied; {component.name} runs {image}")
+        yield Problem(_version_field(component), "", f"cannot be emptied while {component.name} is running {image}")
     if component.type.guarded and component.config is None and _written_by_user(component, running):
-        message = "can't be removed while the running one has settings; write `config: {}` to go back to the defaults"
+        message = (
+            "cannot be removed while the running configuration has settings; set `config: {}` to return to the defaults"
+        )
         yield Problem(component.config_field, None, message)
 
 

@@ -34,7 +34,7 @@ def _check_cluster(tc: TidbCluster) -> Iterator[Problem]:
     names = [entry.name for entry in tc.spec.pdms]
     for index, name in enumerate(names):
         if name in names[:index]:
-            yield Problem(f"spec.pdms[{index}].name", name, "is there twice; keep one entry per microservice")
+            yield Problem(f"spec.pdms[{index}].name", name, "is a duplicate; keep one entry per microservice")
 
 
 def _is_http_url(address: str) -> bool:
@@ -81,7 +81,7 @@ def _holds_all_data(tc: TidbCluster) -> bool:
 def _check_ranges(ranges: Sequence[str], field: str) -> Iterator[Problem]:
     for index, entry in enumerate(ranges):
         if not _is_range(entry.strip()):
-            yield Problem(f"{field}[{index}]", entry, "must be a range of addresses such as 10.0.0.0/8")
+            yield Problem(f"{field}[{index}]", entry, "must be an address range such as 10.0.0.0/8")
 
 
 def _is_range(entry: str) -> bool:

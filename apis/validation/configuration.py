@@ -46,14 +46,14 @@ def _check_tables(config: Table, schema: ConfigSchema, field: str) -> Iterator[P
     for path in schema.tables:
         value = get(config, path)
         if value is not None and not isinstance(value, dict):
-            yield Problem(f"{field}.{path}", value, "must be a table; the operator sets keys in it")
+            yield Problem(f"{field}.{path}", value, "must be a table, because the operator sets keys in it")
 
 
 def _check_tidb(config: Table, field: str) -> Iterator[Problem]:
     """Services, probes and the operator reach TiDB's status on one port only (R25)."""
     port, served = get(config, "status.status-port"), component_type("tidb").ports["status"]
     if port is not None and port != served:
-        message = f"must be {served}: Services, probes and the operator ask for TiDB's status there"
+        message = f"must be {served}, where Services, probes and the operator query TiDB's status"
         yield Problem(f"{field}.status.status-port", port, message)
 
 

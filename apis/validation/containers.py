@@ -21,7 +21,7 @@ def check(component: Component) -> Iterator[Problem]:
     for index, container in enumerate(component.spec.additional_containers):
         if not container.get("image") and container.get("name") not in generated:
             message = (
-                f"is required, since the operator generates no container of this name here ({', '.join(generated)})"
+                f"is required, because the operator generates no container of this name here ({', '.join(generated)})"
             )
             yield Problem(f"{component.field}.additionalContainers[{index}].image", None, message)
 
@@ -37,13 +37,13 @@ def _check_variable(entry: Json, field: str) -> Iterator[Problem]:
     if not name:
         yield Problem(f"{field}.name", None, "is required")
     elif not isinstance(name, str) or not _ENV_NAME.fullmatch(name):
-        message = "must consist of letters, digits, `-`, `_` and `.`, and begin neither with a digit nor with `..`"
+        message = "must consist of letters, digits, `-`, `_` and `.`, and must begin neither with a digit nor with `..`"
         yield Problem(f"{field}.name", name, message)
     source = entry.get("valueFrom")
     if source is None:
         return
     if entry.get("value"):
-        yield Problem(f"{field}.valueFrom", source, "may not stand beside a value; keep one of the two")
+        yield Problem(f"{field}.valueFrom", source, "cannot be combined with value; keep one of the two")
     yield from _check_source(source, f"{field}.valueFrom")
 
 
@@ -62,5 +62,5 @@ def _check_source(source: object, field: str) -> Iterator[Problem]:
         )
     if not _DATA_KEY.fullmatch(key):
         yield Problem(
-            f"{field}.{kind}.key", key, "must be a key: letters, digits, `-`, `_`, `.`, not beginning with `..`"
+            f"{field}.{kind}.key", key, "must be a key: letters, digits, `-`, `_`, `.`, and must not begin with `..`"
         )

@@ -38,7 +38,7 @@ def _check_quantity(value: Quantity, field: str) -> Iterator[Problem]:
 
 
 def _without_size(field: str) -> Problem:
-    return Problem(field, None, "is required; give the size of the data volume, such as 100Gi")
+    return Problem(field, None, "is required; specify the size of the data volume, such as 100Gi")
 
 
 def _check_storage_volumes(volumes: Sequence[StorageVolume], field: str) -> Iterator[Problem]:
@@ -50,14 +50,16 @@ def _check_storage_volumes(volumes: Sequence[StorageVolume], field: str) -> Iter
 
 def _check_sub_directory(directory: str, field: str) -> Iterator[Problem]:
     if directory.startswith("/"):
-        yield Problem(field, directory, "must be relative to the data volume; leave the leading / out")
+        yield Problem(field, directory, "must be relative to the data volume; remove the leading /")
     if ".." in directory.split("/"):
-        yield Problem(field, directory, "must not leave the data volume; leave .. out")
+        yield Problem(field, directory, "must be inside the data volume; remove ..")
 
 
 def _check_claims(tiflash: TiFlashSpec, field: str) -> Iterator[Problem]:
     if not tiflash.storage_claims:
-        yield Problem(f"{field}.storageClaims", None, "must have at least one item; TiFlash keeps its data there")
+        yield Problem(
+            f"{field}.storageClaims", None, "must have at least one item, because TiFlash keeps its data there"
+        )
     for index, claim in enumerate(tiflash.storage_claims):
         requests = (claim.resources or {}).get("requests") or {}
         at = f"{field}.storageClaims[{index}].resources.requests.storage"

@@ -20,7 +20,7 @@ from member.outcome import DONE, Failed, Waiting
 def conditions(ctx: ReconcileContext, now: datetime) -> Mapping[str, ConditionValue]:
     """The conditions of the cluster; those of its components are set in the working copy of the status."""
     _set_component_conditions(ctx, now)
-    news = progressing(ctx.outcomes)
+    news = progressing(ctx.outcomes, "cluster")
     return {PROGRESSING: news, READY: with_progress(ready(ctx.tc), news)}
 
 

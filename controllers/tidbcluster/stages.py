@@ -46,7 +46,7 @@ def run(ctx: ReconcileContext, attempt: Attempt[ReconcileContext]) -> None:
         ctx.outcomes[stage.name] = _broken_off(ctx, stage.name) or attempt(stage, ctx)
     if parts := unsupported(ctx.tc):
         ctx.outcomes["spec"] = Refused(
-            "NotYetSupported", f"{', '.join(parts)}: this version does not manage this yet; the rest is kept in order"
+            "NotYetSupported", f"{', '.join(parts)}: not managed by this version; everything else is managed"
         )
 
 

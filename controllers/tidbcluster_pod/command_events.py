@@ -40,6 +40,6 @@ def warn(recorder: EventRecorder, memory: PodMemory, cluster: Object, uid: str, 
     news = (uid, *problems) if problems else ()
     if news != memory.warned:
         for problem in problems:
-            log.warning("not a command", problem=problem)
+            log.warning("unknown command", problem=problem)
             recorder.event(cluster, WARNING, "UnknownCommand", problem)
     memory.warned = news

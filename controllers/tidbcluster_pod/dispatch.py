@@ -19,7 +19,7 @@ def act(ctx: ReconcileContext, name: str, pod: Object | None) -> Outcome:
     if command is None and name not in ctx.status.tikv.evict_leader:
         return Done()
     if not is_same_cluster(ctx):
-        return Refused("ForeignPD", "PD answers for another cluster than this one's: commands of pods are not followed")
+        return Refused("ForeignPD", "PD reports the id of another cluster; commands on pods are ignored")
     ended = Done() if command and evict_leader.is_one(command) else evict_leader.end(ctx, name, pod)
     if pod is None or command is None or pod.metadata.deletion_timestamp:
         return ended

@@ -47,7 +47,7 @@ class Replicas:
     def raised(cls, body: Json, count: int) -> "Replicas":
         """As many as the StatefulSet has, or more. Raises ValueError for fewer."""
         if count < body["spec"]["replicas"]:
-            raise ValueError(f"{count} replicas are fewer than {body['spec']['replicas']}: that takes Replicas.lowered")
+            raise ValueError(f"{count} replicas are fewer than {body['spec']['replicas']}; use Replicas.lowered")
         return cls(count=count, maker=_CONSTRUCTORS)
 
     @classmethod
@@ -159,13 +159,13 @@ def _require_evidence(live: Json, desired: Json, replicas: Replicas, strategy: U
     name, fewer = desired["metadata"]["name"], there["replicas"] - wanted["replicas"]
     if fewer > 0 and (replicas.count != wanted["replicas"] or len(replicas.gone) < fewer):
         what = f"StatefulSet {name} would be scaled from {there['replicas']} to {wanted['replicas']} replicas"
-        raise EvidenceMissing(f"{what} without evidence for each pod that goes: that takes Replicas.lowered")
+        raise EvidenceMissing(f"{what} without evidence for each pod that is removed; use Replicas.lowered")
     reached = _lowest_restarted(wanted)
     if reached >= min(_lowest_restarted(there), wanted["replicas"]):
         return
     if strategy.spec != wanted["updateStrategy"] or not _may_restart(strategy, there):
-        what = f"StatefulSet {name} would restart pods from ordinal {reached} up without evidence that they may go"
-        raise EvidenceMissing(f"{what}: that takes UpdateStrategy.lowered")
+        what = f"StatefulSet {name} would restart pods from ordinal {reached} up without evidence for that"
+        raise EvidenceMissing(f"{what}; use UpdateStrategy.lowered")
 
 
 def _may_restart(strategy: UpdateStrategy, there: Json) -> bool:

@@ -117,7 +117,7 @@ def live_owner(ctx: ReconcileContext) -> Object:
     meta = ctx.owner.metadata
     live = ctx.deps.client.find(TIDB_CLUSTERS, meta.name, meta.namespace)
     if live is None:
-        raise OwnerGone("the TidbCluster was deleted; waiting until the cache shows it")
+        raise OwnerGone("the TidbCluster was deleted; waiting for the cache to show that")
     if live.metadata.uid != meta.uid or live.metadata.deletion_timestamp:
-        raise OwnerGone("the TidbCluster is being deleted or was made anew; waiting until the cache shows it")
+        raise OwnerGone("the TidbCluster is being deleted or was recreated; waiting for the cache to show that")
     return live

@@ -38,7 +38,7 @@ def commands_of(pod: Object) -> list[Command]:
 def unknown_values(pod: Object) -> list[str]:
     """What is wrong with the annotations of a pod that look like commands."""
     return [
-        f"annotation {key} of {pod.metadata.name}: {value!r} is none of {', '.join(sorted(known))}; it is ignored"
+        f"annotation {key} of pod {pod.metadata.name}: {value!r} is not one of {', '.join(sorted(known))}; ignored"
         for key, value, known in _annotated(pod)
         if value not in known
     ]

@@ -37,7 +37,7 @@ def begin(ctx: ReconcileContext, pod: Object, command: Command) -> Evidence | Wa
         marked = {"metadata": name | {"annotations": {pod_commands.REPLACEMENT_BEGUN: "true"}}}
         ctx.deps.applier.apply(resource, marked, carrier)
     return (
-        Waiting(REPLACING, f"{pod.metadata.name} begins to give up its volumes", RETRY_SOON)
+        Waiting(REPLACING, f"starting to replace the volumes of pod {pod.metadata.name}", RETRY_SOON)
         if unmarked
         else confirmed.unchanged
     )
@@ -61,10 +61,11 @@ def is_withdrawn(command: Command) -> bool:
 def cancel(ctx: ReconcileContext, pod: Object) -> Waiting:
     for resource, carrier in (*_claims(ctx, pod), (PODS, pod)):
         withdraw(ctx, carrier, (pod_commands.REPLACEMENT_BEGUN,), resource)
-    return Waiting(REPLACING, f"{pod.metadata.name} keeps its volumes: nothing of them was given up", RETRY_SOON)
+    return Waiting(REPLACING, f"the replacement was cancelled; pod {pod.metadata.name} keeps its volumes", RETRY_SOON)
 
 
 def component_busy(ctx: ReconcileContext, pod: str, component: str, *phases: predicates.Phase) -> Waiting | None:
     if not predicates.in_phase(ctx.tc, component, *(phases or ("Upgrade", "Scale"))):
         return None
-    return Waiting("ComponentBusy", f"the volumes of {pod} are replaced when {component} is at rest", RETRY_BUSY)
+    what = f"waiting until {component} is neither being upgraded nor scaled before replacing the volumes of pod {pod}"
+    return Waiting("ComponentBusy", what, RETRY_BUSY)

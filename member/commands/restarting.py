@@ -61,8 +61,10 @@ def restart_without_volumes(ctx: ReconcileContext, pod: Object, command: Command
             record_deletion(ctx, PERSISTENT_VOLUME_CLAIMS, name)
             deleted.append(name)
     if deleted:
-        return Waiting("ReplacingVolume", f"{', '.join(deleted)} goes together with {pod.metadata.name}", RETRY_SOON)
-    return _delete_pod(ctx, confirmed.pod, confirmed.unchanged & gone, f"its volumes are made anew: {gone.what}")
+        return Waiting(
+            "ReplacingVolume", f"deleted {', '.join(deleted)}; deleting pod {pod.metadata.name} next", RETRY_SOON
+        )
+    return _delete_pod(ctx, confirmed.pod, confirmed.unchanged & gone, f"replacing its volumes: {gone.what}")
 
 
 def confirm(ctx: ReconcileContext, pod: Object, command: Command) -> ConfirmedCommand | Waiting:
@@ -73,13 +75,15 @@ def confirm(ctx: ReconcileContext, pod: Object, command: Command) -> ConfirmedCo
     seen = Destroyer(ctx.deps.client).observe(PODS, pod.metadata.name, ctx.namespace)
     if seen is None or seen.object.metadata.uid != pod.metadata.uid:
         return Waiting(
-            "PodChanged", f"waiting until the cache shows that {pod.metadata.name} is another one", RETRY_SOON
+            "PodChanged", f"waiting for the cache to show that pod {pod.metadata.name} was recreated", RETRY_SOON
         )
     if seen.object.metadata.deletion_timestamp or not command.is_on(seen.object):
-        return Waiting("PodChanged", f"waiting until the cache shows {pod.metadata.name} as it is", RETRY_SOON)
+        return Waiting(
+            "PodChanged", f"waiting for the cache to show the current state of pod {pod.metadata.name}", RETRY_SOON
+        )
     wanted = spec_confirmed(ctx)
     if wanted is None:
-        return Waiting("SpecChanged", "waiting until the cache shows the TidbCluster as it is", RETRY_SOON)
+        return Waiting("SpecChanged", "waiting for the cache to show the current TidbCluster", RETRY_SOON)
     return ConfirmedCommand(seen, wanted)
 
 
@@ -94,14 +98,18 @@ def others_not_ready(ctx: ReconcileContext, pod: Object, ignored_pods: Collectio
     wanted = {pod_name(ctx.tc, kind, ordinal) for ordinal in desired_ordinals(ctx.tc, kind)}
     missing = sorted(wanted - ready - {name} - set(ignored_pods))
     if missing:
-        return Waiting("PodsNotReady", f"{name} is restarted when {', '.join(missing)} is Ready", RETRY_BUSY)
+        return Waiting(
+            "PodsNotReady", f"waiting for {', '.join(missing)} to be Ready before restarting pod {name}", RETRY_BUSY
+        )
     stateful_set = ctx.deps.client.find(STATEFUL_SETS, member_name(ctx.tc, kind), ctx.namespace)
     if stateful_set is None:
-        return Waiting(
-            "PodsNotReady", f"{name} is restarted when there is a StatefulSet that brings it back", RETRY_BUSY
-        )
+        return Waiting("PodsNotReady", f"waiting for the StatefulSet to exist before restarting pod {name}", RETRY_BUSY)
     if restarting := _about_to_restart(stateful_set.decode(), pods):
-        return Waiting("RollingUpdate", f"{name} is restarted when {', '.join(restarting)} has been", RETRY_BUSY)
+        return Waiting(
+            "RollingUpdate",
+            f"waiting for {', '.join(restarting)} to be restarted before restarting pod {name}",
+            RETRY_BUSY,
+        )
     return None
 
 
@@ -129,4 +137,4 @@ def _delete_pod(ctx: ReconcileContext, seen: LiveObject, why: Evidence, because:
     name = seen.object.metadata.name
     delete(ctx, seen, why)
     record_deletion(ctx, PODS, name)
-    return Done(f"{name} is restarted: {because}", RESTARTED)
+    return Done(f"restarting pod {name}: {because}", RESTARTED)

@@ -15,7 +15,7 @@ def act(ctx: ReconcileContext) -> Outcome:
     if not desired.wanted(tc):
         return Done("not part of this cluster")
     if tc.spec.paused:
-        return Refused("Paused", "spec.paused is true: nothing is written until it is false")
+        return Refused("Paused", "spec.paused is true: no changes are made until it is false")
     apply(ctx, ROLES, desired.role(tc), listers.roles.get(ctx.namespace, name))
     account = listers.service_accounts.get(ctx.namespace, name)
     apply(ctx, SERVICE_ACCOUNTS, desired.service_account(tc), account)

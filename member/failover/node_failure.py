@@ -75,12 +75,12 @@ def wait_for_replacement(ctx: ReconcileContext, component: str, record: Record) 
     pod = next((each for each in pods_of(ctx, component) if each.metadata.name == record.pod_name), None)
     created = parse_time((pod and pod.metadata.creation_timestamp) or "")
     if created is None or not _is_after(created, record):
-        what = f"the host of {record.pod_name} is down: waiting until the pod is made anew elsewhere"
+        what = f"the host of pod {record.pod_name} is down; waiting for the pod to be recreated on another node"
         return Waiting("HostDown", what, next_poll(ctx, component))
     age = (ctx.deps.clock.wall() - created).total_seconds()
     if age > _SUCCESSOR_TIME:
         return None
-    what = f"{record.pod_name} was made anew after its host went down; it has 10 min to bring its member back"
+    what = f"pod {record.pod_name} was recreated after its host went down; giving it 10 min to recover"
     return Waiting("HostDown", what, _SUCCESSOR_TIME - age + 1)
 
 
@@ -99,7 +99,7 @@ def _note(
             found.append(f"{name} ({why})")
     if not found:
         return None
-    return Waiting("HostDown", f"the host is down of {', '.join(found)}")
+    return Waiting("HostDown", f"the hosts of these pods are down: {', '.join(found)}")
 
 
 def _force(ctx: ReconcileContext, component: str, record: Record) -> Waiting | None:
@@ -114,9 +114,9 @@ def _force(ctx: ReconcileContext, component: str, record: Record) -> Waiting | N
     if lost is None:
         return None
     delete(ctx, found, lost, propagation="Background", grace_period_seconds=0)
-    what = f"{record.pod_name} was deleted by force: its node is gone"
+    what = f"pod {record.pod_name} was force-deleted: its node is down"
     ctx.deps.recorder.event(ctx.owner, WARNING, NODE_FAILURE, what)
-    return Waiting("HostDown", f"{what}; waiting for its successor", next_poll(ctx, component))
+    return Waiting("HostDown", f"{what}; waiting for its replacement", next_poll(ctx, component))
 
 
 def _node_is_lost(ctx: ReconcileContext, pod: LiveObject) -> Evidence | None:

@@ -97,9 +97,9 @@ def still_waiting(
         return Done()
     others = ", ".join(each.pod for each in failing if each != first)
     what = (
-        f"{named(ctx, component, first.pod)} has been lost since {stamp(first.since)}"
-        f"{f', and {others} too' if others else ''}; it is replaced at "
-        f"{stamp(first.since + timedelta(seconds=period))} unless it comes back"
+        f"pod {named(ctx, component, first.pod)} has been lost since {stamp(first.since)}"
+        f"{f', and so has {others}' if others else ''}; it will be replaced at "
+        f"{stamp(first.since + timedelta(seconds=period))} unless it recovers"
     )
     return Waiting(reason, what, _retry_after(ctx, component, period - first.lasted))
 
@@ -119,8 +119,8 @@ def limit_reached(ctx: ReconcileContext, component: str, records: int, failing: 
     """The refusal of one record too many (F39)."""
     field = component_of(ctx.tc, component).field
     what = (
-        f"{failing.pod} has been lost since {stamp(failing.since)}, but {records} were replaced already, as many as "
-        f"{field}.maxFailoverCount allows: bring them back, or raise it"
+        f"pod {failing.pod} has been lost since {stamp(failing.since)}, but {records} have been replaced already, as "
+        f"many as {field}.maxFailoverCount allows; repair the lost pods, or raise the limit"
     )
     return Refused("FailoverLimit", what)
 
@@ -132,7 +132,7 @@ def serving_instead(
     if not records or not predicates.in_phase(ctx.tc, component, "Normal"):
         return Done()
     extra = ", ".join(substitutes(ctx, component))
-    what = f"{', '.join(sorted(records))} was lost and {extra} serves instead; {way_back}"
+    what = f"{extra} replaced the lost {', '.join(sorted(records))}; {way_back}"
     return Waiting(reason, what)
 
 
@@ -152,9 +152,9 @@ def live_status(ctx: ReconcileContext) -> LiveStatus:
     try:
         live = status_live(ctx)
     except NotFound:
-        raise OwnerGone("the TidbCluster was deleted; waiting until the cache shows it") from None
+        raise OwnerGone("the TidbCluster was deleted; waiting for the cache to show that") from None
     if live is None:
-        raise OwnerGone("the TidbCluster is being deleted or was made anew; waiting until the cache shows it")
+        raise OwnerGone("the TidbCluster is being deleted or was recreated; waiting for the cache to show that")
     return live
 
 
@@ -210,10 +210,17 @@ def clear_requested(ctx: ReconcileContext, component: str, has_records: bool) ->
     if command is None or (command in known and command != component):
         return False
     if command not in known:
-        record_event(ctx, "UnknownComponent", f"{CLEAR_FAILURE_RECORDS}: {command!r} is none of {', '.join(known)}")
+        record_event(
+            ctx, "UnknownComponent", f"annotation {CLEAR_FAILURE_RECORDS}: {command!r} is not one of {', '.join(known)}"
+        )
     elif has_records:
         ctx.failure_timers.reset(component)
-        record_event(ctx, RECOVERY, f"the failure records of {component} are dropped, as told", is_warning=False)
+        record_event(
+            ctx,
+            RECOVERY,
+            f"the failure records of {component} were dropped, as requested by annotation",
+            is_warning=False,
+        )
         return True
     meta = ctx.owner.metadata
     preconditions = {"uid": meta.uid, "resourceVersion": meta.resource_version}

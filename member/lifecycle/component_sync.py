@@ -63,7 +63,7 @@ def _act(ctx: ReconcileContext, member: Workload) -> Outcome:
     if spec is None:
         return Done("not part of this cluster")
     if ctx.tc.spec.paused:
-        return Refused("Paused", "spec.paused is true: nothing is written until it is false")
+        return Refused("Paused", "spec.paused is true: no changes are made until it is false")
     suspended = suspension(ctx, member.name)
     if isinstance(suspended, Postponed):
         return suspended.merged_with(_maintain(ctx, member, spec))
@@ -80,7 +80,7 @@ def _maintain(ctx: ReconcileContext, member: Workload, spec: Component) -> Outco
     if live is None:
         return _create(ctx, member, spec)
     if live.metadata.deletion_timestamp:
-        what = f"StatefulSet {live.metadata.name} is being deleted; it is made again when it is gone"
+        what = f"StatefulSet {live.metadata.name} is being deleted; it will be recreated afterwards"
         return Waiting(RECREATING, what, next_poll(ctx, member.name))
     return _first_not_done(
         _update(ctx, member, spec, live), lambda: member.failover(ctx), lambda: _serving(ctx, member)
@@ -162,11 +162,11 @@ def _other_mounts(spec: Component, body: Json, wanted: Json) -> Refused | None:
     """The refusal of pods that could not be made, or would lose a volume, as claim templates stay (4.5, F23, R26)."""
     reason = f"FailedUpdate{spec.type.title}STS"
     if missing := missing_volumes(body, wanted):
-        what = f"{spec.field} mounts {', '.join(missing)}, which is neither among its volumes nor its storageVolumes"
-        return Refused(reason, f"{what} at its creation; this version can't add volumes to running pods")
+        what = f"{spec.field} mounts {', '.join(missing)}, which its StatefulSet was created without"
+        return Refused(reason, f"{what}; this version cannot add volumes to running pods; remove the mount")
     if unwanted := unwanted_mounts(body, wanted):
-        what = f"{spec.field}.storageVolumes lacks {', '.join(unwanted)}, which the pods mount"
-        return Refused(reason, f"{what}; this version can't take volumes from running pods: put it back")
+        lacking = f"{spec.field}.storageVolumes lacks {', '.join(unwanted)}, which the pods mount"
+        return Refused(reason, f"{lacking}; this version cannot remove volumes from running pods; restore it")
     return None
 
 
@@ -193,7 +193,7 @@ def _delete(ctx: ReconcileContext, deletion: PodDeletion) -> None:
 def _fixed(body: Json, wanted: Json) -> Refused | None:
     """The refusal of what can't be changed in a StatefulSet; larger volumes are `member.volume_changes`'."""
     if change := fixed_field_change(body, with_sizes_of(body, wanted)):
-        return Refused(NOT_YET_SUPPORTED, f"{change}; this version can't replace volumes or the StatefulSet")
+        return Refused(NOT_YET_SUPPORTED, f"{change}; this version cannot replace volumes or the StatefulSet")
     return None
 
 

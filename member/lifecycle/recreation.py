@@ -122,10 +122,10 @@ def delete_keeping_pods(ctx: ReconcileContext, component: str, cached: Object) -
     seen = Destroyer(ctx.deps.client).observe(STATEFUL_SETS, cached.metadata.name, ctx.namespace)
     wanted = spec_confirmed(ctx) if seen and _is_unchanged(seen.object, cached) else None
     if seen is None or wanted is None:
-        return Waiting(RECREATING, "waiting until the cache shows things as they are", _RETRY)
+        return Waiting(RECREATING, "waiting for the cache to show the current StatefulSet and TidbCluster", _RETRY)
     in_use = in_use_config_map_name(ctx.tc, component, seen.object.decode())
     annotate_owner(ctx, {config_map_before_delete(component): in_use})
     delete(ctx, seen, wanted, propagation="Orphan")
     record_deletion(ctx, STATEFUL_SETS, cached.metadata.name)
-    what = f"StatefulSet {cached.metadata.name} is made again for its new volumes; its pods go on running"
+    what = f"recreating StatefulSet {cached.metadata.name} for its new volumes; its pods keep running"
     return Waiting(RECREATING, what, _RETRY)

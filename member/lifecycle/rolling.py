@@ -114,9 +114,9 @@ def next_step(pods: Sequence[RollingPod]) -> Step:
         return Replace(pod) if _held_up(pod, pods) else Restart(pod)
     counted = [pod for pod in pods if not pod.ignored]
     if unready := next((pod for pod in reversed(counted) if not pod.ready), None):
-        return Wait(f"until {unready.name} is Ready")
+        return Wait(f"until pod {unready.name} is Ready")
     if unmet_condition := next((pod for pod in reversed(counted) if pod.updated and pod.unmet_condition), None):
-        return Wait(f"until {unmet_condition.name} {unmet_condition.unmet_condition}")
+        return Wait(f"until pod {unmet_condition.name} {unmet_condition.unmet_condition}")
     return Prepare(outdated[-1]) if outdated else Finished()
 
 
@@ -153,7 +153,7 @@ def _waits_for(ctx: ReconcileContext, own: ComponentType) -> Waiting | None:
     """Another component whose upgrade or scaling comes first (7.2)."""
     for row in map(component_type, own.upgrades_after):
         if predicates.in_phase(ctx.tc, row.name, "Upgrade", "Scale"):
-            what = f"{row.title} is upgraded or scaled before {own.title}'s pods are restarted"
+            what = f"waiting for {row.title} to finish upgrading or scaling before restarting {own.title}'s pods"
             return Waiting(f"WaitingFor{row.title}", what)
     return None
 
@@ -178,9 +178,9 @@ class _View:
         """What must be done before a Ready pod may be restarted (7.2, 8.2)."""
         if self.ctx.stateful_set(self.component) is None:
             # what this reconcile observed is of no worth then (F1)
-            return Waiting("CacheOutdated", "waiting until the cache shows the StatefulSet")
+            return Waiting("CacheOutdated", "waiting for the cache to show the StatefulSet")
         if self.scaling:
-            return Waiting("Scaling", f"{self.component} is scaled before its pods are restarted")
+            return Waiting("Scaling", f"waiting for {self.component} to be scaled before restarting its pods")
         return _waits_for(self.ctx, component_type(self.component)) or self.rolling.blocked(self.ctx)
 
     def may_heal(self, pod: RollingPod) -> bool:
@@ -217,7 +217,7 @@ class _View:
         if not is_available(self.ctx, self.component, pod.decode_as(Pod)):
             return f"has been Ready for {min_ready_seconds(tc.metadata.annotations, self.component)} s"
         if not predicates.is_synced(tc, self.component):
-            return "is known to serve"
+            return "is reported healthy"
         return self.rolling.unmet_condition(self.ctx, pod.metadata.name)
 
 
@@ -248,7 +248,7 @@ def _next_roll(view: _View, desired: Json, changed: str) -> Roll:
     if not view.scaling and _has_revision(view.body):
         set_phase(view.ctx, view.component, phase_while_upgrading(view.ctx, view.component))
     if not _observed(view.body):
-        waiting = Waiting("RollingUpdate", "waiting until the StatefulSet controller has seen the new pod template")
+        waiting = Waiting("RollingUpdate", "waiting for the StatefulSet controller to observe the new pod template")
         return Roll(True, _held(view.body, view.rolling_pods(view.cached)), waiting)
     return _go_on(view)
 
@@ -256,7 +256,7 @@ def _next_roll(view: _View, desired: Json, changed: str) -> Roll:
 def _left_to_the_user(view: _View, changed: str, upgrading: bool) -> Roll:
     if not changed and not upgrading:
         return _finish(view, UpdateStrategy.on_delete())
-    what = f"{view.component} has the update strategy OnDelete: its pods get the new revision when they are deleted"
+    what = f"{view.component} has the update strategy OnDelete; its pods get the new revision once you delete them"
     return Roll(True, UpdateStrategy.on_delete(), Waiting(ON_DELETE, what))
 
 
@@ -268,7 +268,7 @@ def _finish(view: _View, strategy: UpdateStrategy) -> Roll:
             case Wait(what):
                 return Roll(True, strategy, _waiting(view, f"waiting {what}"))
             case Restart(pod) | Replace(pod):
-                return Roll(True, strategy, _waiting(view, f"waiting until {pod.name} is Ready"))
+                return Roll(True, strategy, _waiting(view, f"waiting until pod {pod.name} is Ready"))
     hooks = view.rolling
     if unfinished := _asked(view, lambda: hooks.resume(view.ctx, "") or hooks.finish(view.ctx)):
         return Roll(True, strategy, unfinished)
@@ -297,7 +297,7 @@ def _begin(view: _View, desired: Json, changed: str) -> Roll:
     """The new template goes in, no Ready pod is restarted by it (7.1 round A, F21)."""
     pods = view.rolling_pods(view.cached)
     if forced := view.rolling.forced(view.ctx):
-        waiting = Waiting("ForcedUpgrade", f"{changed}; all pods are restarted as they are")
+        waiting = Waiting("ForcedUpgrade", f"{changed}; restarting all pods at once (forced)")
         return Roll(True, UpdateStrategy.lowered(0, forced), waiting)
     step = next_step(pods)
     heals = isinstance(step, Restart | Replace) and view.may_heal(step.pod)
@@ -308,7 +308,7 @@ def _begin(view: _View, desired: Json, changed: str) -> Roll:
         return Roll(False, _held(view.body, pods), blocked)
     if unprepared := _asked(view, lambda: view.rolling.begin(view.ctx, view.body, desired)):
         return Roll(False, _held(view.body, pods), unprepared)
-    outcome = Waiting("RollingUpdate", f"{changed}; the pods are restarted one after another")
+    outcome = Waiting("RollingUpdate", f"{changed}; restarting the pods one by one")
     match step:
         case Restart(pod) if seen := _confirmed(view, step):
             return Roll(True, UpdateStrategy.lowered(pod.ordinal, seen), outcome)
@@ -324,7 +324,7 @@ def _go_on(view: _View) -> Roll:
         case Restart() | Replace():
             return _heal(view, step, held)
         case Prepare() | Wait() if not _reaches(view.body, 0) and (forced := view.rolling.forced(view.ctx)):
-            return Roll(True, UpdateStrategy.lowered(0, forced), _waiting(view, "all pods are restarted as they are"))
+            return Roll(True, UpdateStrategy.lowered(0, forced), _waiting(view, "restarting all pods at once (forced)"))
         case Wait(what):
             return Roll(True, held, _waiting(view, f"waiting {what}"), selected=_next_in_line(view, pods))
         case Finished():
@@ -343,14 +343,14 @@ def _next_in_line(view: _View, pods: Sequence[RollingPod]) -> str:
 def _prepare(view: _View, step: Prepare, pods: Sequence[RollingPod], held: UpdateStrategy) -> Roll:
     pod = step.pod
     if _reaches(view.body, pod.ordinal) and not _held_up(pod, pods):
-        waiting = _waiting(view, f"waiting until {pod.name} is restarted")
+        waiting = _waiting(view, f"waiting for pod {pod.name} to be restarted")
         return Roll(True, held, waiting, selected=pod.name)
     if blocked := view.blocked():
         return Roll(True, held, blocked)
     cached = next(each for each in view.cached if each.metadata.name == pod.name)
     if unprepared := _asked(view, lambda: view.rolling.prepare(view.ctx, cached)):
         return Roll(True, held, unprepared, selected=pod.name)
-    what = f"{pod.name} is restarted"
+    what = f"restarting pod {pod.name}"
     roll = _by_hand(view, step, what) if _held_up(pod, pods) else _restart(view, step, held, what)
     return replace(roll, selected=pod.name)
 
@@ -360,7 +360,7 @@ def _asked(view: _View, question: Callable[[], NotDone | None]) -> NotDone | Non
     try:
         return question()
     except DataPlaneError as error:
-        return Failed("DataPlaneUnreachable", f"{view.component}'s pods are restarted when this works again: {error}")
+        return Failed("DataPlaneUnreachable", f"cannot continue the rolling restart of {view.component}: {error}")
 
 
 def _heal(view: _View, step: Restart | Replace, held: UpdateStrategy) -> Roll:
@@ -369,10 +369,10 @@ def _heal(view: _View, step: Restart | Replace, held: UpdateStrategy) -> Roll:
         return Roll(True, held, unprepared)
     pod = step.pod
     if isinstance(step, Replace):
-        what = f"{pod.name} is not Ready on the old revision: it is replaced before the pods above it"
+        what = f"pod {pod.name} is not Ready on the old revision; replacing it before the pods above it"
         return _by_hand(view, step, what)
-    what = f"{pod.name} is not Ready on the old revision: it is restarted first"
-    return _restart(view, step, held, what if pod.exists else f"waiting until {pod.name} is back")
+    what = f"pod {pod.name} is not Ready on the old revision; restarting it first"
+    return _restart(view, step, held, what if pod.exists else f"waiting for pod {pod.name} to be recreated")
 
 
 def _unprepared_unready(view: _View, step: Step) -> NotDone | None:
@@ -397,7 +397,7 @@ def _restart(view: _View, step: Restart | Prepare, held: UpdateStrategy, what: s
         return Roll(True, UpdateStrategy.unchanged(view.body), _waiting(view, what), delete)
     seen = _confirmed(view, step)
     if seen is None:
-        return Roll(True, held, _waiting(view, "waiting until the cache shows the pods as they are"))
+        return Roll(True, held, _waiting(view, "waiting for the cache to show the current pods"))
     return Roll(True, UpdateStrategy.lowered(pod.ordinal, seen), _waiting(view, what))
 
 

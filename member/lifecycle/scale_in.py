@@ -54,7 +54,7 @@ def next_lower_replicas(
             unfinished.append(left)
         elif not unfinished:
             gone.append(left)
-    going = Waiting("ScalingIn", f"shrinking from {there} to {wanted} pods")
+    going = Waiting("ScalingIn", f"scaling in from {there} to {wanted} pods")
     return Replicas.lowered(body, gone), _joined(unfinished) if unfinished else going
 
 
@@ -100,7 +100,7 @@ def _attempt(act: Callable[[], _T]) -> _T | Waiting | Failed:
     try:
         return act()
     except Conflict as error:
-        return Waiting("Conflict", f"something else wrote at the same moment: {error}", retry_after=0.5)
+        return Waiting("Conflict", f"another client changed the object at the same time: {error}", retry_after=0.5)
     except (ApiError, TransportError, DataPlaneError) as error:
         return Failed(type(error).__name__, str(error))
 

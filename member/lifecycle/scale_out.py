@@ -52,7 +52,9 @@ def next_replicas(
     if wanted <= there:
         return Replicas.unchanged(body), None
     if (body.get("status") or {}).get("replicas") != there:
-        return Replicas.unchanged(body), Waiting("ScalingOut", f"waiting until the {there} pods asked for before exist")
+        return Replicas.unchanged(body), Waiting(
+            "ScalingOut", f"waiting for the {there} pods requested so far to exist"
+        )
     if waiting := scale_out.allowed(ctx):
         return Replicas.unchanged(body), waiting
     step = min(wanted, there + scale_out.limit(component_of(ctx.tc, component)))
@@ -62,7 +64,7 @@ def next_replicas(
     for (ordinal, _), obstacle in zip(pods, in_the_way, strict=True):
         if obstacle:
             return Replicas.raised(body, ordinal), obstacle
-    return Replicas.raised(body, step), Waiting("ScalingOut", f"growing from {there} to {wanted} pods")
+    return Replicas.raised(body, step), Waiting("ScalingOut", f"scaling out from {there} to {wanted} pods")
 
 
 def _in_the_way(
@@ -86,14 +88,14 @@ def _in_the_way(
 def _of_nobody(component: str, pod: str, claims: Sequence[LiveObject]) -> Refused:
     """The refusal of data that is nobody's, and that nobody has given up either (8.4, 8.9)."""
     what = (
-        f"{_named(claims)} exists though {pod} is no {component} member; look at its data, then delete it to let {pod} "
-        "start"
+        f"{_named(claims)} exists, but pod {pod} is not a {component} member; inspect its data, then delete it so that "
+        "the pod can start"
     )
     return Refused("StalePVC", what, _RETRY)
 
 
 def _going(ctx: ReconcileContext, component: str, claims: Sequence[LiveObject], pod: str) -> Waiting:
-    what = f"waiting until {_named(claims)} is gone before {pod} starts"
+    what = f"waiting for {_named(claims)} to be deleted before starting pod {pod}"
     return Waiting("StalePVC", what, next_poll(ctx, component))
 
 
@@ -106,10 +108,10 @@ def _delete(
     if volumes_unused is None:
         if scale_out.is_member(ctx, pod):
             return None
-        return Waiting("StalePVC", f"waiting until PD tells whether {pod} still is a member", again)
+        return Waiting("StalePVC", f"waiting for PD to report whether pod {pod} is still a member", again)
     wanted = spec_confirmed(ctx)
     if wanted is None:
-        return Waiting("SpecChanged", "waiting until the cache shows the TidbCluster as it is", again)
+        return Waiting("SpecChanged", "waiting for the cache to show the current TidbCluster", again)
     for claim in claims:
         delete(ctx, claim, volumes_unused & wanted)
         what = f"delete PersistentVolumeClaim {claim.object.metadata.name} in TidbCluster {ctx.name} successful"

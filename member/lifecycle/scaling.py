@@ -56,8 +56,8 @@ def warn_of_slots(ctx: ReconcileContext, component: str, desired: Json, body: Js
     if slots is None or (body is not None and _slots(body) == slots):
         return
     what = (
-        f"the annotation {slots_annotation(component)}={slots} has no effect: a StatefulSet always removes its highest "
-        "ordinal; set the replicas alone, and remove the annotation"
+        f"annotation {slots_annotation(component)}={slots} has no effect: a StatefulSet always removes its highest "
+        "ordinal; remove the annotation and set only the replicas"
     )
     ctx.deps.recorder.event(ctx.owner, WARNING, "DeleteSlotsIgnored", what)
 
@@ -73,5 +73,5 @@ def _finish_removal(ctx: ReconcileContext, component: str, scaling: Scaling, bod
     if not isinstance(outcome, Waiting):
         return Size(replicas, outcome)
     pod = pod_name(ctx.tc, component, retained)
-    what = f"{pod} had left before it was wanted again: it goes, and comes back empty; {outcome.message}"
+    what = f"pod {pod} had already left the data plane; recreating it with empty volumes: {outcome.message}"
     return Size(replicas, Waiting(outcome.reason, what, outcome.retry_after))

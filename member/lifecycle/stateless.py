@@ -16,7 +16,7 @@ from member.polling import next_poll
 
 def _drain(removal: PodRemoval) -> Evidence | Waiting:
     again = next_poll(removal.ctx, removal.component)
-    outdated = Waiting("SpecChanged", "waiting until the cache shows the TidbCluster as it is", again)
+    outdated = Waiting("SpecChanged", "waiting for the cache to show the current TidbCluster", again)
     return _still_needed(removal) or spec_confirmed(removal.ctx) or outdated
 
 
@@ -29,7 +29,7 @@ def _still_needed(removal: PodRemoval) -> Waiting | None:
     staying = sum(ordinal < wanted for ordinal in serving)
     if removal.ordinal not in serving or staying >= wanted - component(ctx.tc, name).scale_in_parallelism:
         return None
-    what = f"{removal.name} serves until more of the {wanted} pods that stay are Ready; {staying} are"
+    what = f"keeping pod {removal.name} until more of the {wanted} remaining pods are Ready; {staying} are"
     return Waiting("ScalingIn", what, next_poll(ctx, name))
 
 

@@ -24,21 +24,22 @@ from member.polling import next_poll
 SUSPENDED = "Suspended"
 SUSPENDING = "Suspending"
 
-_IS_SUSPENDED = "suspended: no pods run until suspendAction.suspendStatefulSet is false; volumes and configuration stay"
+_IS_SUSPENDED = (
+    "suspended: no pods run until suspendAction.suspendStatefulSet is false; volumes and configuration are kept"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Postponed:
-    """The component is to be suspended and can't be yet; until then it is kept in order. `until` ends a sentence."""
+    """The component is to be suspended and can't be yet; until then it is reconciled as usual."""
 
-    until: str
+    why: str
 
     def merged_with(self, outcome: Outcome) -> NotDone:
         """What the component waits for, together with what keeping it in order gave."""
-        sentence = f"it is suspended when {self.until}"
         if isinstance(outcome, Done):
-            return Waiting(SUSPENDING, sentence)
-        return replace(outcome, message=f"{outcome.message}; {sentence}")
+            return Waiting(SUSPENDING, self.why)
+        return replace(outcome, message=f"{outcome.message}; {self.why}")
 
 
 def suspension(ctx: ReconcileContext, component: str) -> Outcome | Postponed | None:
@@ -56,7 +57,7 @@ def suspension(ctx: ReconcileContext, component: str) -> Outcome | Postponed | N
         if postponed := _obstacle(ctx, spec):
             return postponed
         set_phase(ctx, component, SUSPEND)
-        return Waiting(SUSPENDING, "its pods are about to be removed")
+        return Waiting(SUSPENDING, "about to remove all pods")
     return _remove(ctx, spec)
 
 
@@ -64,11 +65,11 @@ def _obstacle(ctx: ReconcileContext, spec: Component) -> Postponed | None:
     """What comes first: the component's own work (F42), and those that it serves (I37)."""
     for other in sorted(workloads(ctx.tc), key=lambda each: each.type.suspend_rank):
         if other.type.suspend_rank < spec.type.suspend_rank and other.suspended and _is_there(ctx, other.name):
-            return Postponed(f"{other.name} is, which comes first")
+            return Postponed(f"waiting for {other.name} to be suspended first")
     status = predicates.status_of(ctx.tc, spec.name)
     if status is None or status.phase in ("", NORMAL):
         return None
-    return Postponed(f"its phase is {NORMAL} again; now it is {status.phase}")
+    return Postponed(f"waiting for the phase {status.phase} to end before suspending")
 
 
 def _is_there(ctx: ReconcileContext, component: str) -> bool:
@@ -86,10 +87,10 @@ def _remove(ctx: ReconcileContext, spec: Component) -> Outcome | None:
     if seen.object.metadata.deletion_timestamp is None:
         wanted = spec_confirmed(ctx)
         if wanted is None:
-            return Waiting(SUSPENDING, "waiting until the cache shows the TidbCluster as it is")
+            return Waiting(SUSPENDING, "waiting for the cache to show the current TidbCluster")
         delete(ctx, seen, wanted, propagation="Foreground")
         record_deletion(ctx, STATEFUL_SETS, seen.object.metadata.name)
-    return Waiting(SUSPENDING, "waiting until its pods are gone", next_poll(ctx, spec.name))
+    return Waiting(SUSPENDING, "waiting for all pods to be deleted", next_poll(ctx, spec.name))
 
 
 def _removed(ctx: ReconcileContext, component: str) -> Outcome | None:
@@ -98,7 +99,7 @@ def _removed(ctx: ReconcileContext, component: str) -> Outcome | None:
     if any(_is_orphan(pod) for pod in pods):
         return None
     if pods:
-        what = f"waiting until {_names(pods)} {'is' if len(pods) == 1 else 'are'} gone"
+        what = f"waiting for pods to be deleted: {_names(pods)}"
         return Waiting(SUSPENDING, what, next_poll(ctx, component))
     _clear(ctx, component)
     return Done(_IS_SUSPENDED, SUSPENDED)

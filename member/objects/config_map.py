@@ -86,10 +86,12 @@ def choose_config_map(
     same_config = _same_toml(old.get(CONFIG_FILE), wanted.data.get(CONFIG_FILE))
     other_options = _other_options(_recorded_options(in_use), wanted.script_options)
     if same_config and not other_options and STARTUP_SCRIPT in old:
-        return ConfigMapChoice(in_use_name, old, options, "neither the configuration nor a script option changed")
+        return ConfigMapChoice(in_use_name, old, options, "neither the configuration nor a start-script option changed")
 
     data = {**wanted.data, CONFIG_FILE: old[CONFIG_FILE]} if same_config else wanted.data
-    because = f"the start script shows {', '.join(other_options)}" if same_config else "the configuration changed"
+    because = (
+        f"the start-script options {', '.join(other_options)} changed" if same_config else "the configuration changed"
+    )
     return ConfigMapChoice(_name_for(base, data, old, in_use_name, strategy), data, options, because, same_config)
 
 

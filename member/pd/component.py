@@ -29,7 +29,9 @@ def _all_healthy(ctx: ReconcileContext) -> Waiting | None:
     joined = len(pd.members) >= predicates.actual_replicas(ctx.tc, "pd") - len(lost)
     if pd.synced and joined and pd.unjoined_members.keys() <= lost and all(m.health for m in pd.members.values()):
         return None
-    return Waiting("PDUnhealthy", "PD grows when all its present members are healthy", next_poll(ctx, "pd"))
+    return Waiting(
+        "PDUnhealthy", "waiting for all present PD members to be healthy before adding another", next_poll(ctx, "pd")
+    )
 
 
 def _is_member(ctx: ReconcileContext, pod: str) -> bool:

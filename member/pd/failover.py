@@ -147,7 +147,7 @@ def _of_new_loss(pd: Situation) -> Step:
     if pd.records >= pd.limit:
         return LimitReached(due[0])
     if not pd.substitutes_healthy:
-        return Postpone(due[0], "the members that replace earlier losses are healthy")
+        return Postpone(due[0], "the substitutes for earlier losses are healthy")
     return RecordFailure(due[0])
 
 
@@ -221,13 +221,13 @@ def _carry_out(ctx: ReconcileContext, step: Step, situation: Situation) -> Outco
     outcome: Outcome = Done()
     match step:
         case Nothing() if situation.substitutes_healthy and not situation.open_record:
-            way_back = "the extra pod goes when it is a healthy member again"
+            way_back = "the extra pod will be removed once the lost one is a healthy member again"
             outcome = serving_instead(ctx, "pd", "PDFailedOver", replaced(ctx), way_back)
         case Recover():
             names = ", ".join(record.pod_name for record in records.values())
             ctx.status.pd.failure_members = {}
-            what = f"all PD members that the spec asks for are healthy again, {names} too"
-            record_event(ctx, RECOVERY, what, is_warning=False)
+            recovered = f"all requested PD members are healthy again, including {names}"
+            record_event(ctx, RECOVERY, recovered, is_warning=False)
         case DropRecord(record):
             ctx.status.pd.failure_members = {name: each for name, each in records.items() if each != record}
         case Replace(record):
@@ -237,7 +237,7 @@ def _carry_out(ctx: ReconcileContext, step: Step, situation: Situation) -> Outco
         case Wait():
             outcome = still_waiting(ctx, "pd", "PDMemberUnhealthy", situation.failing, situation.period)
         case Postpone(lost, until):
-            what = f"{lost.pod} has been lost since {stamp(lost.since)}; it is replaced when {until}"
+            what = f"pod {lost.pod} has been lost since {stamp(lost.since)}; waiting until {until} before replacing it"
             outcome = Waiting("PDMemberUnhealthy", what, next_poll(ctx, "pd"))
         case LimitReached(lost):
             outcome = limit_reached(ctx, "pd", situation.records, lost)
@@ -257,7 +257,7 @@ def _record_failure(ctx: ReconcileContext, lost: Failing) -> Outcome:
             created_at=stamp(ctx.deps.clock.wall()),
         )
     }
-    return Waiting("PDFailover", f"{lost.pod} has been lost since {stamp(lost.since)} and is going to be replaced")
+    return Waiting("PDFailover", f"pod {lost.pod} has been lost since {stamp(lost.since)} and will be replaced")
 
 
 def _replace(ctx: ReconcileContext, record: PDFailureMember, lost: Sequence[Failing]) -> Outcome:
@@ -265,24 +265,28 @@ def _replace(ctx: ReconcileContext, record: PDFailureMember, lost: Sequence[Fail
     name = next(name for name, each in ctx.status.pd.failure_members.items() if each == record)
     recorded = live_status(ctx)
     if recorded.status.pd.failure_members.get(name) != record:
-        return Waiting("PDFailover", f"waiting until the cache shows what is recorded of {record.pod_name}", 0.5)
+        return Waiting("PDFailover", f"waiting for the cache to show the failure record of pod {record.pod_name}", 0.5)
     if waiting := handle_failed_hosts(ctx, "pd", {name: record}, lost) or wait_for_replacement(ctx, "pd", record):
         return waiting
     pd = api_clients.pd(ctx)
     if member := pd.members().member(int(record.member_id)):
         expendable = majority_without(pd, member, len(_all(ctx.status.pd)))
         if expendable is None:
-            what = f"{record.pod_name} is removed when a majority of PD members is healthy and it is not"
+            what = (
+                f"waiting for a healthy majority of PD members before removing the lost member of pod {record.pod_name}"
+            )
             return Waiting("PDFailover", what, next_poll(ctx, "pd"))
         delete_member(pd, member, recorded & expendable)
-        record_event(ctx, "PDMemberDeleted", f"{record.pod_name} (member {record.member_id}) was removed from PD")
+        record_event(ctx, "PDMemberDeleted", f"member {record.member_id} of pod {record.pod_name} was removed from PD")
     gone = member_gone(ctx, record.pod_name)
     if gone is None:
-        what = f"waiting until PD has no member of {record.pod_name} any more"
+        what = f"waiting for PD to remove the member of pod {record.pod_name}"
         return Waiting("PDFailover", what, next_poll(ctx, "pd"))
     clean_up(ctx, "pd", record.pod_name, record.pvc_uid_set.keys() | {record.pvc_uid}, gone)
     record.member_deleted = True
-    return Waiting("PDFailover", f"{record.pod_name} was removed from PD; one more member is started in its place")
+    return Waiting(
+        "PDFailover", f"the member of pod {record.pod_name} was removed from PD; starting another in its place"
+    )
 
 
 def _quorum_lost(ctx: ReconcileContext, lost: set[str]) -> Outcome:
@@ -296,8 +300,8 @@ def _quorum_lost(ctx: ReconcileContext, lost: set[str]) -> Outcome:
         return Done()
     names = ", ".join(named(ctx, "pd", pod) for pod in sorted(lost))
     what = (
-        f"{len(lost)} of {total} PD members are lost: {names}. PD has no quorum, so nothing is replaced: a human must "
-        "bring back a majority, or recover PD"
+        f"{len(lost)} of {total} PD members are lost: {names}; without a quorum no member is replaced; restore a "
+        "majority manually, or recover PD"
     )
     return Refused("PDQuorumLost", what)
 

@@ -23,7 +23,7 @@ def act(ctx: ReconcileContext, pod: Object, command: Command) -> Outcome:
         return waiting
     gone = member_gone(ctx, pod.metadata.name)
     if gone is None:
-        return Waiting(REPLACING, f"waiting until PD has no member of {pod.metadata.name}", RETRY_SOON)
+        return Waiting(REPLACING, f"waiting for PD to remove the member of pod {pod.metadata.name}", RETRY_SOON)
     return restart_without_volumes(ctx, pod, command, gone)
 
 
@@ -38,9 +38,11 @@ def _leave_pd(ctx: ReconcileContext, pod: Object, command: Command) -> Waiting |
             return cancel(ctx, pod)
         case Transfer(to):
             pd.transfer_leader(to.name)
-            return Waiting(REPLACING, f"{name} leads PD; waiting until {to.name} does", RETRY_SOON)
+            return Waiting(REPLACING, f"transferring PD leadership from pod {name} to {to.name}", RETRY_SOON)
         case Remove() if len(members.members) < desired_replicas(ctx.tc, "pd"):
-            return Waiting("PDUnhealthy", f"{name} leaves PD when every PD pod is a member", RETRY_BUSY)
+            return Waiting(
+                "PDUnhealthy", f"waiting for every PD pod to be a member before removing {name} from PD", RETRY_BUSY
+            )
         case Remove(voter) if leaving := members.member(voter.id):
             return _remove(ctx, pd, pod, command, leaving)
     return None
@@ -53,5 +55,5 @@ def _remove(ctx: ReconcileContext, pd: PDClient, pod: Object, command: Command, 
     try:
         delete_member(pd, leaving, begun)
     except Conflict as error:
-        return Waiting(REPLACING, f"PD does not let {pod.metadata.name} go yet: {error}", RETRY_BUSY)
+        return Waiting(REPLACING, f"PD refused to remove the member of pod {pod.metadata.name}: {error}", RETRY_BUSY)
     return None

@@ -65,10 +65,10 @@ def next_step(voters: Sequence[Voter], ordinal: int) -> Step:
     ill = [voter for voter in rest if not voter.healthy]
     healthy = len(rest) - len(ill)
     if healthy <= len(rest) // 2:
-        return Wait(f"{healthy} of the {len(rest)} PD members that would remain are healthy, which is no quorum")
+        return Wait(f"{healthy} of the {len(rest)} PD members that would remain are healthy, which is not a quorum")
     if ill and leaving.healthy:
-        names = ", ".join(voter.name or "the one that joins" for voter in ill)
-        return Wait(f"{leaving.name} leaves PD when all others are healthy; waiting for {names}")
+        names = ", ".join(voter.name or "a member that has not started" for voter in ill)
+        return Wait(f"waiting for {names} to be healthy before removing {leaving.name} from PD")
     return Transfer(_successor(rest, ordinal)) if leaving.leads else Remove(leaving)
 
 
@@ -93,17 +93,17 @@ def _drain(removal: PodRemoval) -> Evidence | Waiting | Refused:
             return Waiting("ScalingIn", what, soon)
         case Transfer(to):
             pd.transfer_leader(to.name)
-            return Waiting("ScalingIn", f"{removal.name} leads PD; waiting until {to.name} does", soon)
+            return Waiting("ScalingIn", f"transferring PD leadership from pod {removal.name} to {to.name}", soon)
         case Remove(voter) if leaving := members.member(voter.id):
             wanted = spec_confirmed(ctx)
             if wanted is None:
-                return Waiting("SpecChanged", "waiting until the cache shows the TidbCluster as it is", soon)
+                return Waiting("SpecChanged", "waiting for the cache to show the current TidbCluster", soon)
             removal.note()
             try:
                 delete_member(pd, leaving, wanted)
             except Conflict as error:
-                return Waiting("ScalingIn", f"PD does not let {removal.name} go yet: {error}", soon)
-    waiting = Waiting("ScalingIn", f"waiting until PD has no member of {removal.name}", soon)
+                return Waiting("ScalingIn", f"PD refused to remove the member of pod {removal.name}: {error}", soon)
+    waiting = Waiting("ScalingIn", f"waiting for PD to remove the member of pod {removal.name}", soon)
     return member_gone(ctx, removal.name) or waiting
 
 
@@ -120,9 +120,9 @@ def _nothing_left_to_lead(ctx: ReconcileContext) -> Refused | None:
         "Pump replicas": spec.pump.replicas if spec.pump else 0,
     }
     if there := ", ".join(f"{count} {what}" for what, count in dependents.items() if count):
-        return Refused("FailedScaleIn", f"spec.pd.replicas can't be 0 while there are {there}, which need PD")
+        return Refused("FailedScaleIn", f"spec.pd.replicas cannot be 0 while there are {there}, which need PD")
     if not any(peer.health for peer in status.pd.peer_members.values()):
-        what = "spec.pd.replicas can't be 0 without a healthy PD elsewhere; suspend PD to keep its data"
+        what = "spec.pd.replicas cannot be 0 without a healthy PD in another cluster; suspend PD to keep its data"
         return Refused("FailedScaleIn", what)
     return None
 
@@ -131,15 +131,15 @@ def _too_early(removal: PodRemoval) -> Waiting | None:
     ctx = removal.ctx
     soon = next_poll(ctx, "pd")
     if not predicates.is_synced(ctx.tc, "pd"):
-        return Waiting("PDUnknown", "PD shrinks when it tells its members", soon)
+        return Waiting("PDUnknown", "waiting for PD to report its members before scaling in", soon)
     above = [pod.metadata.name for pod in pods_of(ctx, "pd") if ordinal_of(pod.metadata.name) > removal.ordinal]
     if above:
-        return Waiting("ScalingIn", f"waiting until pod {', '.join(above)} is gone")
+        return Waiting("ScalingIn", f"waiting for pod {', '.join(above)} to be deleted")
     return None
 
 
 def voters(ctx: ReconcileContext, found: Membership, healths: Sequence[Health]) -> list[Voter]:
-    """PD's members, as they are told now."""
+    """PD's members, as PD reports them now."""
     healthy = {health.member_id for health in healths if health.healthy}
     leader = found.leader.id if found.leader else 0
     return [
@@ -168,12 +168,16 @@ def _cancel(removal: PodRemoval) -> Evidence | Waiting | None:
     ctx = removal.ctx
     soon = next_poll(ctx, "pd")
     if not predicates.is_synced(ctx.tc, "pd"):
-        return Waiting("PDUnknown", f"whether {removal.name} can stay is seen when PD tells its members", soon)
+        return Waiting(
+            "PDUnknown",
+            f"waiting for PD to report its members before deciding whether pod {removal.name} can be kept",
+            soon,
+        )
     members = api_clients.pd(ctx).members().members
     if any(ordinal_of_member(ctx, member) == removal.ordinal for member in members):
         removal.clear()
         return None
-    return member_gone(ctx, removal.name) or Waiting("PDUnknown", "PD tells no members", soon)
+    return member_gone(ctx, removal.name) or Waiting("PDUnknown", "PD reports no members", soon)
 
 
 SCALE_IN = ScaleIn(limit=lambda _: 1, drain=_drain, cancel=_cancel)

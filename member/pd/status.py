@@ -68,8 +68,8 @@ def _ask(ctx: ReconcileContext, status: PDStatus) -> Outcome:
     if known and known != cluster_id and not is_abandoned(ctx.tc):
         return Refused(
             "ForeignPDCluster",
-            f"PD answers with cluster id {cluster_id}, but this cluster is {known}: nothing is written until the "
-            "volumes of the right PD are back, or the TidbCluster is made anew",
+            f"PD reports cluster id {cluster_id}, but this cluster is {known}: no changes are made until the volumes "
+            "of the right PD are restored, or the TidbCluster is recreated",
         )
     ctx.status.cluster_id = cluster_id
     _set_members(ctx, status, answers.healths, answers.leader)

@@ -31,9 +31,16 @@ def act(ctx: ReconcileContext, pod: Object, command: Command) -> Outcome:
     name = pod.metadata.name
     if expired(pod, labels.PD_EVICT_LEADER_EXPIRATION_TIME, ctx.deps.clock.wall()):
         withdraw(ctx, pod, (pod_commands.PD_TRANSFER_LEADER, labels.PD_EVICT_LEADER_EXPIRATION_TIME))
-        return Done(f"the time of {command.key} on {name} is over, or can't be read", "TransferLeaderExpired")
+        return Done(
+            f"annotation {command.key} of pod {name} has expired, or its expiration time is invalid",
+            "TransferLeaderExpired",
+        )
     if not predicates.in_phase(ctx.tc, "pd", NORMAL):
-        return Waiting("PDBusy", f"{name} hands over when PD is neither upgraded nor scaled", RETRY_BUSY)
+        return Waiting(
+            "PDBusy",
+            f"waiting until PD is neither being upgraded nor scaled before transferring its leadership from pod {name}",
+            RETRY_BUSY,
+        )
     return _stay_away(ctx, name) if command.value == NONE else _go(ctx, pod, command)
 
 
@@ -42,29 +49,33 @@ def _go(ctx: ReconcileContext, pod: Object, command: Command) -> Outcome:
     name = pod.metadata.name
     first = min(_pods_with_command(ctx, DELETE_POD), default=name)
     if name != first:
-        return Waiting("AnotherPodRestarting", f"{name} is restarted when {first} has been", RETRY_BUSY)
+        return Waiting(
+            "AnotherPodRestarting", f"waiting for pod {first} to be restarted before restarting pod {name}", RETRY_BUSY
+        )
     # what a rolling restart asks of a pod before it goes
     hold = ROLLING.prepare(ctx, pod)
     if isinstance(hold, Waiting):
         return replace(hold, retry_after=_TRANSFER if hold.reason == TRANSFERRING else RETRY_BUSY)
-    return hold or restart(ctx, pod, command, ignored_pods(ctx), "another member leads PD, if there is one")
+    return hold or restart(ctx, pod, command, ignored_pods(ctx), "PD has another leader, or no other member to lead it")
 
 
 def _stay_away(ctx: ReconcileContext, pod: str) -> Outcome:
     """Have a member lead that carries no such command."""
     pd = api_clients.pd(ctx)
     if not is_of(ctx, pd.leader().name, pod):
-        return Done(f"{pod} does not lead PD", "LeaderTransferred")
+        return Done(f"pod {pod} does not lead PD", "LeaderTransferred")
     others = _pods_with_command(ctx, NONE, DELETE_POD)
     members = pd.health(members=desired_replicas(ctx.tc, "pd"))
     able = [each for each in members if each.healthy and not any(is_of(ctx, each.name, name) for name in others)]
     to = successor(ctx, pod, able)
     if to is None:
         return Refused(
-            "NoSuccessor", f"{pod} leads PD: no other member is healthy and not told to hand over", RETRY_BUSY
+            "NoSuccessor",
+            f"cannot transfer PD leadership from pod {pod}: no other member is both healthy and allowed to lead",
+            RETRY_BUSY,
         )
     pd.transfer_leader(to)
-    return Waiting(TRANSFERRING, f"{pod} leads PD: waiting until {to} does", _TRANSFER)
+    return Waiting(TRANSFERRING, f"transferring PD leadership from pod {pod} to {to}", _TRANSFER)
 
 
 def _pods_with_command(ctx: ReconcileContext, *values: str) -> list[str]:

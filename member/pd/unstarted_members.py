@@ -1,7 +1,7 @@
 """Members that PD counts on though no pod will ever start them (F29, R14).
 
 A pod that was scaled in, or given up, while it started may have asked PD to join in its last moments. PD keeps a place
-for it, without a name, and counts it for its quorum. Nobody but the operator knows that nobody comes.
+for it, without a name, and counts it for its quorum. Only the operator knows that it will never start.
 """
 
 from apis.ordinals import desired_ordinals
@@ -31,7 +31,9 @@ def remove(ctx: ReconcileContext) -> Outcome | None:
     left = SCALE_IN.drain(pod_removal.live(ctx, "pd", body, ordinal))
     if not isinstance(left, Evidence):
         return left
-    return Waiting("ScalingIn", f"PD no longer waits for the member of ordinal {ordinal}", next_poll(ctx, "pd"))
+    return Waiting(
+        "ScalingIn", f"the member of ordinal {ordinal}, which never started, was removed from PD", next_poll(ctx, "pd")
+    )
 
 
 def _highest(ctx: ReconcileContext, body: Json) -> int | None:

@@ -18,7 +18,7 @@ from member.polling import next_poll
 def _blocked(ctx: ReconcileContext) -> Waiting | None:
     if ctx.status.pd.synced:
         return None
-    return Waiting("PDUnknown", "PD's pods are restarted when PD tells its members", next_poll(ctx, "pd"))
+    return Waiting("PDUnknown", "waiting for PD to report its members before restarting its pods", next_poll(ctx, "pd"))
 
 
 def _unmet_condition(ctx: ReconcileContext, pod: str) -> str:
@@ -65,7 +65,7 @@ def _finish(ctx: ReconcileContext) -> Waiting | None:
 
 
 def _forced(ctx: ReconcileContext) -> Evidence | None:
-    """Evidence that PD does not tell its members, when its pods are restarted all the same (6.1 step 11).
+    """Evidence that PD does not report its members, when its pods are restarted all the same (6.1 step 11).
 
     That is so where PD is alone, and where the user has said so by annotation.
     """
@@ -83,12 +83,12 @@ def _without_quorum(ctx: ReconcileContext, pod: str, others: list[Health], total
     wanted = total // 2 + 1
     if total <= 1 or healthy >= wanted or _opted_out(ctx):
         return None
-    what = f"without {pod}, {healthy} of PD's {total} members are healthy, and a quorum is {wanted}"
+    what = f"without pod {pod}, only {healthy} of PD's {total} members would be healthy, but a quorum needs {wanted}"
     if len(others) >= wanted:
-        ill = ", ".join(member.name or "a member that never started" for member in others if not member.healthy)
-        return Waiting("PDQuorum", f"{what}: waiting for {ill}", next_roll_poll(ctx, "pd"))
+        ill = ", ".join(member.name or "a member that has not started" for member in others if not member.healthy)
+        return Waiting("PDQuorum", f"{what}; waiting for {ill}", next_roll_poll(ctx, "pd"))
     way_out = f'scale PD to 3, or set the annotation {labels.PD_CHECK_QUORUM_BEFORE_UPGRADE}: "false"'
-    return Refused("PDQuorum", f"{what}: {way_out}", next_roll_poll(ctx, "pd"))
+    return Refused("PDQuorum", f"{what}; {way_out}", next_roll_poll(ctx, "pd"))
 
 
 def _opted_out(ctx: ReconcileContext) -> bool:
@@ -101,7 +101,7 @@ def _loading(ctx: ReconcileContext, members: list[Health] | tuple[Health, ...]) 
     for member in members:
         url = member.client_urls[0] if member.client_urls else ""
         if book.ordinal_of("pd", url) is not None and not api_clients.pd_member(ctx, url).ready():
-            what = f"waiting until {member.name} has loaded its regions"
+            what = f"waiting for PD member {member.name} to load its regions"
             return Waiting("PDLoading", what, next_roll_poll(ctx, "pd"))
     return None
 
@@ -112,7 +112,7 @@ def _transfer(ctx: ReconcileContext, pd: PDClient, pod: str, healthy: list[Healt
     if target is None:
         return None
     pd.transfer_leader(target)
-    what = f"{pod} leads PD: waiting until {target} does"
+    what = f"transferring PD leadership from pod {pod} to {target}"
     return Waiting("TransferringPDLeader", what, next_roll_poll(ctx, "pd"))
 
 

@@ -14,7 +14,7 @@ from member.tidb.status import observe
 
 def _gate(ctx: ReconcileContext) -> Waiting | None:
     if ctx.tc.spec.recovery_mode:
-        return Waiting("WaitingForRestore", "recovery mode: TiDB starts when spec.recoveryMode is false again")
+        return Waiting("WaitingForRestore", "recovery mode: TiDB is not started until spec.recoveryMode is false")
     return _missing_certificate(ctx)
 
 
@@ -27,7 +27,7 @@ def _missing_certificate(ctx: ReconcileContext) -> Waiting | None:
     secret = ctx.deps.client.find(SECRETS, name, ctx.namespace)
     data = (secret.decode().get("data") if secret else None) or {}
     if missing := [key for key in ("tls.crt", "tls.key") if not data.get(key)]:
-        what = f"spec.tidb.tlsClient.enabled needs Secret {name} with {' and '.join(missing)}"
+        what = f"spec.tidb.tlsClient.enabled requires Secret {name} with {' and '.join(missing)}"
         return Waiting("MissingSecret", what, next_poll(ctx, "tidb"))
     return None
 
@@ -37,7 +37,7 @@ def _serving(ctx: ReconcileContext) -> Outcome:
     if predicates.all_members_ready(ctx.tc, "tidb"):
         return Done(f"{len(members)} of {len(members)} servers are healthy")
     ill = ", ".join(name for name, member in members.items() if not member.health)
-    return Waiting("TiDBUnhealthy", f"waiting until {ill or 'the servers'} can serve", next_poll(ctx, "tidb"))
+    return Waiting("TiDBUnhealthy", f"waiting for {ill or 'all servers'} to be healthy", next_poll(ctx, "tidb"))
 
 
 TIDB = Workload(

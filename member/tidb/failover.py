@@ -70,9 +70,9 @@ def _record(ctx: ReconcileContext, lost: Failing) -> Waiting:
     now = stamp(ctx.deps.clock.wall())
     record = TiDBFailureMember(pod_name=lost.pod, created_at=now)
     ctx.status.tidb.failure_members = ctx.status.tidb.failure_members | {lost.key: record}
-    what = f"{lost.pod} has not answered since {stamp(lost.since)}: it is replaced"
+    what = f"pod {lost.pod} has not answered since {stamp(lost.since)}; replacing it"
     record_event(ctx, UNHEALTHY, what)
-    return Waiting("TiDBFailover", f"{lost.pod} is lost; another pod is started in its place")
+    return Waiting("TiDBFailover", f"pod {lost.pod} is lost; starting another pod in its place")
 
 
 def _serving_instead(ctx: ReconcileContext) -> Outcome:
@@ -80,16 +80,18 @@ def _serving_instead(ctx: ReconcileContext) -> Outcome:
     if not all(pod in tidb.members and tidb.members[pod].health for pod in substitutes(ctx, "tidb")):
         return Done()
     lost = [record.pod_name for record in tidb.failure_members.values()]
-    return serving_instead(ctx, "tidb", "TiDBFailedOver", lost, "the extra pod goes when it answers again")
+    return serving_instead(
+        ctx, "tidb", "TiDBFailedOver", lost, "the extra pod will be removed once the lost one answers again"
+    )
 
 
 def _drop_recovered(ctx: ReconcileContext) -> None:
     """A record ends with the trouble, or with the wish for the pod (9.4, F33)."""
     tidb, wanted = ctx.status.tidb, set(desired_pods(ctx, "tidb"))
     well = {name for name, member in tidb.members.items() if member.health}
-    back = [key for key, record in tidb.failure_members.items() if record.pod_name in well]
-    if back:
-        record_event(ctx, RECOVERY, f"{', '.join(back)} answers again", is_warning=False)
+    recovered = [key for key, record in tidb.failure_members.items() if record.pod_name in well]
+    if recovered:
+        record_event(ctx, RECOVERY, f"{', '.join(recovered)} recovered", is_warning=False)
     tidb.failure_members = {
         key: record
         for key, record in tidb.failure_members.items()

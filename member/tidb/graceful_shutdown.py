@@ -17,6 +17,7 @@ def act(ctx: ReconcileContext, pod: Object, command: Command) -> Outcome:
         return Done()
     for component in (*component_type("tidb").upgrades_after, "tidb"):
         if predicates.in_phase(ctx.tc, component, "Upgrade", "Scale"):
-            what = f"{pod.metadata.name} is restarted when {component} is neither upgraded nor scaled"
+            name = pod.metadata.name
+            what = f"waiting until {component} is neither being upgraded nor scaled before restarting pod {name}"
             return Waiting("ComponentBusy", what, RETRY_BUSY)
-    return restart(ctx, pod, command, ignored_pods(ctx), "a TiDB server ends its connections by itself")
+    return restart(ctx, pod, command, ignored_pods(ctx), "the server closes its connections gracefully")

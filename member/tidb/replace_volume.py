@@ -22,7 +22,7 @@ def act(ctx: ReconcileContext, pod: Object, command: Command) -> Outcome:
         return waiting
     wanted = spec_confirmed(ctx)
     if wanted is None:
-        return Waiting("SpecChanged", "waiting until the cache shows the TidbCluster as it is", RETRY_SOON)
+        return Waiting("SpecChanged", "waiting for the cache to show the current TidbCluster", RETRY_SOON)
     return restart_without_volumes(ctx, pod, command, wanted)
 
 

@@ -59,7 +59,7 @@ def begin(ctx: ReconcileContext, body: Json, desired: Json) -> Waiting | None:
         return None
     if marks and not is_this:
         _end(ctx, server)
-        return Waiting("ResumingDDL", "another upgrade begins: DDL goes on before it is paused again")
+        return Waiting("ResumingDDL", "another upgrade has begun; resuming DDL before pausing it again")
     if labels.SMOOTH_UPGRADE_STARTED_AT in marks or not can_pause(source, target):
         return None
     # also what the cache shows already: the write fails if that is an old view

@@ -17,7 +17,9 @@ from member.tikv.status import observe
 
 def _gate(ctx: ReconcileContext) -> Waiting | None:
     if ctx.tc.spec.recovery_mode and TIKV_VOLUMES_READY not in ctx.tc.metadata.annotations:
-        return Waiting("WaitingForVolumes", f"recovery mode: the restore has not set {TIKV_VOLUMES_READY} yet")
+        return Waiting(
+            "WaitingForVolumes", f"recovery mode: waiting for the restore to set the annotation {TIKV_VOLUMES_READY}"
+        )
     return None
 
 
@@ -27,7 +29,7 @@ def _serving(ctx: ReconcileContext) -> Outcome:
         return Done(f"{len(stores)} of {len(stores)} stores are Up")
     again = next_poll(ctx, "tikv")
     if not ctx.status.tikv.boot_strapped:
-        return Waiting("NotBootstrapped", "no TiKV has registered with PD yet", again)
+        return Waiting("NotBootstrapped", "no TiKV store has registered with PD yet", again)
     others = ", ".join(f"{s.pod_name} is {s.state}" for s in stores.values() if not s.is_up)
     up = sum(store.is_up for store in stores.values())
     return Waiting("StoresNotUp", f"{up} stores are Up{'; ' + others if others else ''}", again)
@@ -37,7 +39,9 @@ def _stores_known(ctx: ReconcileContext) -> Waiting | None:
     """Whether a pod has a store is judged by what PD says now (F7)."""
     if ctx.status.tikv.synced:
         return None
-    return Waiting("StoresUnknown", "TiKV grows when PD tells its stores", next_poll(ctx, "tikv"))
+    return Waiting(
+        "StoresUnknown", "waiting for PD to report the TiKV stores before scaling out", next_poll(ctx, "tikv")
+    )
 
 
 def _is_member(ctx: ReconcileContext, pod: str) -> bool:

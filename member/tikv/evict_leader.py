@@ -42,17 +42,26 @@ def act(ctx: ReconcileContext, pod: Object, command: Command) -> Outcome:
     name = pod.metadata.name
     if expired(pod, labels.TIKV_EVICT_LEADER_EXPIRATION_TIME, ctx.deps.clock.wall()):
         withdraw(ctx, pod, (*_COMMANDS, labels.TIKV_EVICT_LEADER_EXPIRATION_TIME))
-        return Done(f"the time of {command.key} on {name} is over, or can't be read", "EvictLeaderExpired")
+        return Done(
+            f"annotation {command.key} of pod {name} has expired, or its expiration time is invalid",
+            "EvictLeaderExpired",
+        )
     if command.value == DELETE_POD and (other := _being_restarted(ctx, name)):
-        return Waiting("AnotherPodRestarting", f"{name} is evicted and restarted when {other} is back", RETRY_BUSY)
+        return Waiting(
+            "AnotherPodRestarting",
+            f"waiting for pod {other} to be restarted before evicting leaders from pod {name}",
+            RETRY_BUSY,
+        )
     pd = api_clients.pd(ctx)
     stores = pd.stores()
     own = own_stores(ctx, stores, ordinal_of(name))
     if len(own) != 1 or not own[0].complete:
-        return Failed("StoreUnknown", f"PD tells no single store of {name}")
+        return Failed("StoreUnknown", f"PD does not report exactly one store for pod {name}")
     store = own[0]
     if ill := not_up(ctx, stores, store.id):
-        return Waiting("StoresNotUp", f"leaders are evicted from {name} when all stores are Up: {ill}", RETRY_BUSY)
+        return Waiting(
+            "StoresNotUp", f"waiting for all stores to be Up before evicting leaders from pod {name}: {ill}", RETRY_BUSY
+        )
     if not any(other.id != store.id and not other.is_tiflash for other in stores):
         return _alone(ctx, pod, command, store)
     return _record_eviction(ctx, pod, command, store) or _evict(ctx, pd, pod, command, store)
@@ -69,19 +78,23 @@ def end(ctx: ReconcileContext, name: str, pod: Object | None) -> Outcome:
     if pod is not None and pod.metadata.deletion_timestamp:
         return Done()
     if pod is not None and entry.value == DELETE_POD and not pod.decode_as(Pod).is_ready:
-        return Waiting(EVICTING, f"leaders come back to {name} when it is Ready", RETRY_DRAINING)
+        return Waiting(EVICTING, f"waiting until pod {name} is Ready before ending its leader eviction", RETRY_DRAINING)
     if pod is None or not any(mark in pod.metadata.annotations for mark in _OTHER_EVICTIONS):
         pd = api_clients.pd(ctx)
         known = (*pd.stores(), *pd.tombstone_stores())
         if not known:
-            return Waiting(EVICTING, f"leaders come back to {name} when PD tells its stores", RETRY_DRAINING)
+            return Waiting(
+                EVICTING,
+                f"waiting for PD to report its stores before ending the leader eviction of pod {name}",
+                RETRY_DRAINING,
+            )
         own = {store.id for store in own_stores(ctx, known, ordinal_of(name))}
         for store_id in sorted(own & pd.evicting_stores()):
             # a scheduler outlives its store
             pd.end_evict_leaders(store_id)
     entries = ctx.status.tikv.evict_leader
     ctx.status.tikv.evict_leader = {key: value for key, value in entries.items() if key != name}
-    return Done(f"leaders may come back to {name}" if pod else f"{name} is gone", ENDED)
+    return Done(f"ended the leader eviction of pod {name}" if pod else f"pod {name} no longer exists", ENDED)
 
 
 def _record_eviction(ctx: ReconcileContext, pod: Object, command: Command, store: Store) -> Waiting | None:
@@ -94,7 +107,7 @@ def _record_eviction(ctx: ReconcileContext, pod: Object, command: Command, store
     if entry == known:
         return None
     ctx.status.tikv.evict_leader = entries | {name: entry}
-    return Waiting(EVICTING, f"the leaders of store {store.id} move away from {name}", RETRY_SOON)
+    return Waiting(EVICTING, f"evicting leaders from pod {name} (store {store.id})", RETRY_SOON)
 
 
 def _evict(ctx: ReconcileContext, pd: PDClient, pod: Object, command: Command, store: Store) -> Outcome:
@@ -102,20 +115,22 @@ def _evict(ctx: ReconcileContext, pd: PDClient, pod: Object, command: Command, s
     if store.id not in pd.evicting_stores():
         pd.begin_evict_leaders(store.id)
     if command.value == NONE:
-        return Done(f"the leaders of store {store.id} stay away from {name}", EVICTING)
+        return Done(f"leaders are kept away from pod {name} (store {store.id})", EVICTING)
     left = api_clients.tikv(ctx, name).leader_count()
     if left:
-        return Waiting(EVICTING, f"store {store.id} of {name} has {left} leaders left to move away", RETRY_DRAINING)
-    return restart(ctx, pod, command, ignored_pods(ctx), f"store {store.id} leads no region")
+        return Waiting(EVICTING, f"evicting leaders from pod {name} (store {store.id}): {left} left", RETRY_DRAINING)
+    return restart(ctx, pod, command, ignored_pods(ctx), f"store {store.id} leads no regions")
 
 
 def _alone(ctx: ReconcileContext, pod: Object, command: Command, store: Store) -> Outcome:
     """Without another store nobody could take leaders (F19)."""
     if command.value == DELETE_POD:
         return restart(
-            ctx, pod, command, ignored_pods(ctx), f"store {store.id} is the only one, so no leader can move away"
+            ctx, pod, command, ignored_pods(ctx), f"store {store.id} is the only one, so its leaders cannot be moved"
         )
-    return Refused("NoOtherStore", f"store {store.id} of {pod.metadata.name} is the only one: its leaders stay")
+    return Refused(
+        "NoOtherStore", f"store {store.id} of pod {pod.metadata.name} is the only one, so its leaders cannot be moved"
+    )
 
 
 def _being_restarted(ctx: ReconcileContext, besides: str) -> str:

@@ -51,7 +51,7 @@ def evict(ctx: ReconcileContext, pod: Object, store: TiKVStore) -> Waiting | Non
     begun = parse_time(pod.metadata.annotations.get(labels.EVICT_LEADER_BEGIN_TIME, ""))
     if begun is not None and begun + timedelta(seconds=limit) < clock.wall():
         # before anything is read that may not be readable (F18)
-        what = f"{_sentence(pod, store, '')}: {limit:.0f} s are over, it is restarted nevertheless"
+        what = f"{_sentence(pod, store, '')} after {limit:.0f} s; restarting the pod anyway"
         ctx.deps.recorder.event(ctx.owner, WARNING, "EvictLeaderTimeout", what)
         return None
     pd = api_clients.pd(ctx)
@@ -65,7 +65,9 @@ def evict(ctx: ReconcileContext, pod: Object, store: TiKVStore) -> Waiting | Non
         left = api_clients.tikv(ctx, pod.metadata.name).leader_count()
     except DataPlaneError as error:
         return Waiting(
-            "EvictingLeaders", f"{_sentence(pod, store, until)}; it does not tell: {error}", poll_interval(age)
+            "EvictingLeaders",
+            f"{_sentence(pod, store, until)}; cannot read the current count: {error}",
+            poll_interval(age),
         )
     if left == 0:
         return None
@@ -92,7 +94,7 @@ def missing_leaders(store: TiKVStore) -> str:
     before = store.leader_count_before_upgrade or 0
     if before < _MIN_LEADERS:
         return ""
-    return f"leads regions again: {store.leader_count} now, {before} before"
+    return f"leads its regions again ({store.leader_count} now, {before} before)"
 
 
 def _evictions_to_end(ctx: ReconcileContext) -> Iterator[tuple[Object, TiKVStore]]:
@@ -127,7 +129,7 @@ def _end(ctx: ReconcileContext, pod: Object, store: TiKVStore) -> Waiting | None
         return None
     _annotate(ctx, pod, {labels.TIKV_EVICT_LEADER_END_AT: stamp(ended)})
     return Waiting(
-        "LeadersComingBack", f"waiting until {pod.metadata.name} {missing_leaders(store)}", poll_interval(age)
+        "LeadersComingBack", f"waiting until pod {pod.metadata.name} {missing_leaders(store)}", poll_interval(age)
     )
 
 
@@ -153,4 +155,4 @@ def _annotate(ctx: ReconcileContext, pod: Object, marks: Mapping[str, str]) -> N
 
 def _sentence(pod: Object, store: TiKVStore, end: str) -> str:
     """What is going on. The count is the status's, which does not move with every single leader."""
-    return f"evicting leaders from {pod.metadata.name} (store {store.id}): {store.leader_count} left{end}"
+    return f"evicting leaders from pod {pod.metadata.name} (store {store.id}): {store.leader_count} left{end}"

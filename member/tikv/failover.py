@@ -49,9 +49,7 @@ def failover(ctx: ReconcileContext) -> Outcome:
     if _may_recover(ctx):
         names = ", ".join(record.pod_name for record in tikv.failure_stores.values())
         _set_records(ctx, {})
-        record_event(
-            ctx, RECOVERY, f"all TiKV stores that the spec asks for are Up again, {names} too", is_warning=False
-        )
+        record_event(ctx, RECOVERY, f"all requested TiKV stores are Up again, including {names}", is_warning=False)
     return _replace(ctx)
 
 
@@ -85,7 +83,7 @@ def _replace(ctx: ReconcileContext) -> Outcome:
     if new:
         _set_records(ctx, tikv.failure_stores | {each.key: _record(ctx, each) for each in new})
         names = ", ".join(each.pod for each in new)
-        return Waiting("TiKVFailover", f"{names}: the store is Down; another pod is started in its place")
+        return Waiting("TiKVFailover", f"{names}: the store is Down; starting another pod in its place")
     if over := to_record(lost, 0, len(lost), period):
         return limit_reached(ctx, "tikv", len(recorded), over[0])
     if lost:
@@ -109,17 +107,19 @@ def _remove_stores(ctx: ReconcileContext) -> Waiting | None:
 def _remove(ctx: ReconcileContext, key: str, record: TiKVFailureStore) -> Waiting:
     recorded = live_status(ctx)
     if recorded.status.tikv.failure_stores.get(key) != record:
-        return Waiting("TiKVFailover", f"waiting until the cache shows what is recorded of {record.pod_name}", 0.5)
+        return Waiting(
+            "TiKVFailover", f"waiting for the cache to show the failure record of pod {record.pod_name}", 0.5
+        )
     store = ctx.status.tikv.stores.get(key)
     if store and store.state == DOWN:
         return wait_for_replacement(ctx, "tikv", record) or _delete_store(ctx, record, recorded)
     gone = store_gone(ctx, int(record.store_id), "")
     if gone is None:
-        what = f"waiting until store {record.store_id} of {record.pod_name} is Tombstone"
+        what = f"waiting until store {record.store_id} of pod {record.pod_name} is Tombstone"
         return Waiting("TiKVFailover", what, next_poll(ctx, "tikv"))
     clean_up(ctx, "tikv", record.pod_name, record.pvc_uid_set, gone)
     record.store_deleted = True
-    return Waiting("TiKVFailover", f"{gone.what}; {record.pod_name} starts on new volumes")
+    return Waiting("TiKVFailover", f"{gone.what}; starting pod {record.pod_name} on new volumes")
 
 
 def _delete_store(ctx: ReconcileContext, record: TiKVFailureStore, recorded: Evidence) -> Waiting:
@@ -127,13 +127,13 @@ def _delete_store(ctx: ReconcileContext, record: TiKVFailureStore, recorded: Evi
     live = pd.store(int(record.store_id))
     if live.state_name == DOWN and live.address.startswith(f"{record.pod_name}."):
         delete_store(pd, live, recorded)
-        record_event(ctx, RECOVERY, f"store {live.id} of {record.pod_name} is taken out of service: its host is down")
-    what = f"waiting until store {record.store_id} of {record.pod_name} is Tombstone"
+        record_event(ctx, RECOVERY, f"removing store {live.id} of pod {record.pod_name} from PD: its host is down")
+    what = f"waiting until store {record.store_id} of pod {record.pod_name} is Tombstone"
     return Waiting("TiKVFailover", what, next_poll(ctx, "tikv"))
 
 
 def _record(ctx: ReconcileContext, lost: Failing) -> TiKVFailureStore:
-    what = f"store {lost.key} of {lost.pod} has been Down since {stamp(lost.since)}: it is replaced"
+    what = f"store {lost.key} of pod {lost.pod} has been Down since {stamp(lost.since)}; replacing it"
     record = TiKVFailureStore(
         pod_name=lost.pod,
         store_id=lost.key,
@@ -148,7 +148,9 @@ def _serving_instead(ctx: ReconcileContext) -> Outcome:
     tikv, stores = ctx.status.tikv, _stores_by_pod(ctx)
     if not all(pod in stores and stores[pod].is_up for pod in substitutes(ctx, "tikv")):
         return Done()
-    way_back = f"when it is Up again, spec.tikv.failover.recoverByUID: {tikv.failover_uid} gives the extra pod up"
+    way_back = (
+        f"once its store is Up again, set spec.tikv.failover.recoverByUID: {tikv.failover_uid} to remove the extra pod"
+    )
     lost = [record.pod_name for record in tikv.failure_stores.values()]
     return serving_instead(ctx, "tikv", "TiKVFailedOver", lost, way_back)
 

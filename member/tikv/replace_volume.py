@@ -28,7 +28,7 @@ def act(ctx: ReconcileContext, pod: Object, command: Command) -> Outcome:
     stores = pd.stores()
     own = own_stores(ctx, stores, ordinal_of(name))
     if len(own) > 1 or any(not store.complete for store in own):
-        return Failed("StoreUnknown", f"PD tells no single store of {name}")
+        return Failed("StoreUnknown", f"PD does not report exactly one store for pod {name}")
     if own:
         waiting = _may_leave(ctx, pd, name, own[0], stores)
         return waiting or _take_offline(ctx, pd, pod, command, own[0])
@@ -40,10 +40,10 @@ def _without_store(ctx: ReconcileContext, pd: PDClient, pod: Object, command: Co
     name = pod.metadata.name
     label = pod.metadata.labels.get(labels.STORE_ID, "")
     if not label.isdecimal():
-        return Refused("StoreUnknown", f"{name} has no store, and no label {labels.STORE_ID} that names one")
+        return Refused("StoreUnknown", f"pod {name} has neither a store nor a label {labels.STORE_ID}")
     gone = store_gone(ctx, int(label), "") and no_store(ctx, "tikv", name)
     if gone is None:
-        return Waiting(REPLACING, f"waiting until PD knows store {label} of {name} as Tombstone", RETRY_DRAINING)
+        return Waiting(REPLACING, f"waiting until store {label} of pod {name} is Tombstone", RETRY_DRAINING)
     if int(label) in pd.evicting_stores():
         pd.end_evict_leaders(int(label))
     return restart_without_volumes(ctx, pod, command, gone)
@@ -52,19 +52,31 @@ def _without_store(ctx: ReconcileContext, pd: PDClient, pod: Object, command: Co
 def _may_leave(ctx: ReconcileContext, pd: PDClient, pod: str, store: Store, stores: Sequence[Store]) -> Outcome | None:
     """What keeps a store from being taken offline, if it is not already (I5); None when nothing does."""
     if store.state_name == OFFLINE:
-        what = f"store {store.id} of {pod} is Offline: {store.region_count} regions left to move"
+        what = f"store {store.id} of pod {pod} is Offline: {store.region_count} regions left to move"
         return Waiting(REPLACING, what, RETRY_DRAINING)
     if store.state_name != UP:
-        return Failed("StoreNotUp", f"store {store.id} of {pod} is {store.state_name}: it is replaced when it is Up")
+        return Failed(
+            "StoreNotUp", f"store {store.id} of pod {pod} is {store.state_name}; it can be replaced only while it is Up"
+        )
     if ill := not_up(ctx, stores, store.id):
-        return Waiting("StoresNotUp", f"store {store.id} of {pod} goes when all stores are Up: {ill}", RETRY_BUSY)
+        return Waiting(
+            "StoresNotUp",
+            f"waiting for all stores to be Up before removing store {store.id} of pod {pod}: {ill}",
+            RETRY_BUSY,
+        )
     if not predicates.all_members_ready(ctx.tc, "tikv"):
-        return Waiting("StoresNotUp", f"store {store.id} of {pod} goes when every TiKV pod has its store", RETRY_BUSY)
+        return Waiting(
+            "StoresNotUp",
+            f"waiting for every TiKV pod to have its store before removing store {store.id} of pod {pod}",
+            RETRY_BUSY,
+        )
     others, wanted = sum(is_up(each) and not each.is_tiflash for each in stores) - 1, pd.config().max_replicas
     if others >= wanted:
         return None
-    what = f"without store {store.id} of {pod}, {others} TiKV stores would be Up, and PD keeps {wanted} replicas"
-    return Refused("TooFewStores", f"{what}: raise spec.tikv.replicas first", RETRY_BUSY)
+    too_few = (
+        f"without store {store.id} of pod {pod}, only {others} TiKV stores would be Up, but PD keeps {wanted} replicas"
+    )
+    return Refused("TooFewStores", f"{too_few}; raise spec.tikv.replicas first", RETRY_BUSY)
 
 
 def _take_offline(ctx: ReconcileContext, pd: PDClient, pod: Object, command: Command, store: LiveStore) -> Outcome:
@@ -77,5 +89,7 @@ def _take_offline(ctx: ReconcileContext, pd: PDClient, pod: Object, command: Com
     try:
         delete_store(pd, store, begun)
     except Conflict as error:
-        return Refused("TooFewStores", f"PD keeps store {store.id} of {name}: {error}", RETRY_BUSY)
-    return Waiting(REPLACING, f"store {store.id} of {name} goes Offline, its regions move away", RETRY_DRAINING)
+        return Refused("TooFewStores", f"PD refused to remove store {store.id} of pod {name}: {error}", RETRY_BUSY)
+    return Waiting(
+        REPLACING, f"removing store {store.id} of pod {name}: moving its regions to other stores", RETRY_DRAINING
+    )

@@ -59,11 +59,11 @@ def next_step(store: Store, pod: str, others_up: int, max_replicas: int, waited:
     it was first asked to leave.
     """
     if store.state_name == OFFLINE:
-        return Wait(f"store {store.id} of {pod} is Offline: {store.region_count} regions left to move")
+        return Wait(f"store {store.id} of pod {pod} is Offline: {store.region_count} regions left to move")
     if others_up < max_replicas:
         return Refuse(
-            f"store {store.id} of {pod} can't leave: {others_up} TiKV stores would be Up, and PD keeps {max_replicas} "
-            "replicas of each region; raise spec.tikv.replicas again, or lower max-replicas in PD"
+            f"cannot remove store {store.id} of pod {pod}: only {others_up} TiKV stores would be Up, but PD keeps "
+            f"{max_replicas} replicas of each region; raise spec.tikv.replicas again, or lower max-replicas in PD"
         )
     if store.leader_count and store.state_name != DOWN and waited < _EVICTION:
         return Evict()
@@ -79,7 +79,9 @@ def _drain(removal: PodRemoval) -> Evidence | Waiting | Refused:
     own = own_stores(ctx, stores, removal.ordinal)
     if len(own) > 1 or any(not store.complete for store in own):
         ids = ", ".join(str(store.id) for store in own)
-        return Waiting("StoresUnknown", f"PD tells no single store of {removal.name} but {ids}", _soon(ctx))
+        return Waiting(
+            "StoresUnknown", f"PD does not report exactly one store for pod {removal.name}: {ids}", _soon(ctx)
+        )
     return _drain_store(removal, pd, own[0], stores) if own else _without_store(removal, pd)
 
 
@@ -98,7 +100,7 @@ def _drain_store(removal: PodRemoval, pd: PDClient, store: LiveStore, stores: Se
             removal.note(store.id)
             if store.id not in pd.evicting_stores():
                 pd.begin_evict_leaders(store.id)
-            what = f"store {store.id} of {name} has {store.leader_count} region leaders left to move away"
+            what = f"evicting leaders from pod {name} (store {store.id}): {store.leader_count} left"
             return Waiting("ScalingIn", what, _soon(ctx))
         case TakeOffline():
             return _take_offline(removal, pd, store)
@@ -108,13 +110,15 @@ def _take_offline(removal: PodRemoval, pd: PDClient, store: LiveStore) -> Waitin
     ctx = removal.ctx
     wanted = spec_confirmed(ctx)
     if wanted is None:
-        return Waiting("SpecChanged", "waiting until the cache shows the TidbCluster as it is", _soon(ctx))
+        return Waiting("SpecChanged", "waiting for the cache to show the current TidbCluster", _soon(ctx))
     removal.note(store.id)
     try:
         delete_store(pd, store, wanted)
     except Conflict as error:
-        return Refused("FailedScaleIn", f"PD keeps store {store.id} of {removal.name}: {error}", _ASK_AGAIN)
-    what = f"store {store.id} of {removal.name} goes Offline: {store.region_count} regions left to move"
+        return Refused(
+            "FailedScaleIn", f"PD refused to remove store {store.id} of pod {removal.name}: {error}", _ASK_AGAIN
+        )
+    what = f"removing store {store.id} of pod {removal.name}: {store.region_count} regions left to move"
     return Waiting("ScalingIn", what, _soon(ctx))
 
 
@@ -143,7 +147,9 @@ def _unregistered(removal: PodRemoval) -> Evidence | Waiting:
             since = min(since, created)
         left = _REGISTRATION - _age(ctx, since)
         if left > 0:
-            what = f"{removal.name} runs but has no store; it goes unless one registers within {left:.0f} s"
+            what = (
+                f"pod {removal.name} is running but has no store; removing it unless one registers within {left:.0f} s"
+            )
             return Waiting("ScalingIn", what, min(_soon(ctx), left))
     return no_store(ctx, "tikv", removal.name) or _unknown(ctx)
 
@@ -197,7 +203,7 @@ def _soon(ctx: ReconcileContext) -> float:
 
 
 def _unknown(ctx: ReconcileContext) -> Waiting:
-    return Waiting("StoresUnknown", "TiKV is scaled in when PD tells its stores", _soon(ctx))
+    return Waiting("StoresUnknown", "waiting for PD to report the TiKV stores before scaling in", _soon(ctx))
 
 
 SCALE_IN = ScaleIn(scale_in_parallelism, _drain, _cancel)

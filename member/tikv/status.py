@@ -44,7 +44,7 @@ def _ask(ctx: ReconcileContext, status: TiKVStatus) -> Outcome:
     gone = {str(store.id) for store in tombstones}
     if not stores and (lost := [each for each in status.stores if each not in gone]):
         # absence is no evidence (R19): what is remembered of them, such as an eviction, must not go with it
-        return Failed("StoresUnknown", f"PD lists no store, not even {', '.join(lost)}: nothing is decided on that")
+        return Failed("StoresUnknown", f"PD reports no stores, not even {', '.join(lost)}; ignoring its answer")
     ctx.stores = stores
     _set_stores(ctx, status, stores)
     now = ctx.deps.clock.wall()

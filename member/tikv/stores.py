@@ -1,4 +1,4 @@
-"""What PD tells of TiKV's stores, asked live: whose they are, and which do not serve."""
+"""What PD reports of TiKV's stores, asked live: whose they are, and which do not serve."""
 
 from collections.abc import Sequence
 from typing import TypeVar

@@ -19,7 +19,11 @@ from member.tikv.stores import is_up, not_up, own_stores
 def _blocked(ctx: ReconcileContext) -> Waiting | None:
     if ctx.status.tikv.synced or _is_alone(ctx):
         return None
-    return Waiting("StoresUnknown", "TiKV's pods are restarted when PD tells its stores", next_poll(ctx, "tikv"))
+    return Waiting(
+        "StoresUnknown",
+        "waiting for PD to report the TiKV stores before restarting TiKV's pods",
+        next_poll(ctx, "tikv"),
+    )
 
 
 def _unmet_condition(ctx: ReconcileContext, pod: str) -> str:
@@ -57,8 +61,8 @@ def _others_not_up(ctx: ReconcileContext, stores: Sequence[Store], store_id: int
     ill = not_up(ctx, stores, store_id)
     if not ill:
         return None
-    way_out = f'annotation {labels.TIKV_CHECK_ALL_STORES_UP_BEFORE_UPGRADE}: "false" skips this'
-    what = f"TiKV's pods are restarted when all stores are Up: {ill}; {way_out}"
+    way_out = f'the annotation {labels.TIKV_CHECK_ALL_STORES_UP_BEFORE_UPGRADE}: "false" skips this check'
+    what = f"waiting for all stores to be Up before restarting TiKV's pods: {ill}; {way_out}"
     return Waiting("StoresNotUp", what, next_roll_poll(ctx, "tikv"))
 
 

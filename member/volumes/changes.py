@@ -76,7 +76,7 @@ def _change(ctx: ReconcileContext, spec: Component) -> Outcome:
         return Done()
     body, wanted = live.decode(), {"spec": {"volumeClaimTemplates": desired_templates(ctx.tc, spec.name)}}
     if sorted(names(body)) != sorted(names(wanted)):
-        return Done("other volumes than before are the component's own refusal")
+        return Done("volumes were added or removed, which the component itself refuses")
     seen = list(_moves(ctx, spec, body))
     moves = [move for move in seen if not isinstance(move.step, Settled)]
     stale = {move.pod: move.step.why for move in moves if isinstance(move.step, Refuse)}
@@ -174,7 +174,7 @@ def _recreate(ctx: ReconcileContext, component: str, live: Object, body: Json) -
     """Make the StatefulSet again, if nothing else is going on with its pods."""
     if not volume_replacement.is_idle(ctx, component, body):
         return Waiting(
-            GROWING, f"{component}'s StatefulSet is made again for other volumes when {component} is at rest"
+            GROWING, f"waiting until {component} is idle before recreating its StatefulSet for its new volumes"
         )
     return delete_keeping_pods(ctx, component, live)
 
@@ -183,6 +183,6 @@ def _growing(ctx: ReconcileContext, moves: Sequence[Move]) -> Outcome:
     if not moves:
         return Done()
     wait = next((move.step for move in moves if isinstance(move.step, Wait)), None)
-    what = wait.what if wait else f"{', '.join(move.claim.name for move in moves)} change"
+    what = wait.what if wait else f"changing {', '.join(move.claim.name for move in moves)}"
     again = wait.seconds if wait and wait.seconds else poll_since(ctx, moves[0].claim.changed_at)
     return Waiting(GROWING, what, again)

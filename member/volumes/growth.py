@@ -92,7 +92,9 @@ def next_step(claim: VolumeClaim, wanted: Wanted, now: datetime) -> Step:
         return Settled()
     wait = _MINIMUM_WAIT - _age(claim.changed_at, now)
     if not claim.is_changing and wait > 0:
-        return Wait(f"PersistentVolumeClaim {claim.name} has just changed; it changes again in {wait:.0f} s", wait)
+        return Wait(
+            f"PersistentVolumeClaim {claim.name} was changed recently; it can be changed again in {wait:.0f} s", wait
+        )
     return Begin(_number(claim.spec_revision) + 1)
 
 
@@ -101,21 +103,21 @@ def _impossible(claim: VolumeClaim, wanted: Wanted) -> str:
     of = f"{wanted.field}: PersistentVolumeClaim {claim.name} has"
     if wanted.storage_class not in ("", claim.storage_class):
         return (
-            f"{of} storage class {claim.storage_class}, which can't become {wanted.storage_class} while it holds data; "
-            "set the class back"
+            f"{of} storage class {claim.storage_class}, which cannot be changed to {wanted.storage_class} while it "
+            f"holds data; restore {claim.storage_class}"
         )
     size, capacity = parse(wanted.size), parse(claim.capacity)
     if size < capacity:
-        return f"{of} {claim.capacity} and can't shrink to {wanted.size}; set {claim.capacity} or more"
+        return f"{of} {claim.capacity} and cannot shrink to {wanted.size}; set {claim.capacity} or more"
     if size == capacity < parse(claim.requested):
         return (
-            f"{of} {claim.capacity}, asks for {claim.requested}, and Kubernetes lets it ask for no less than "
-            f"it has; set more than {claim.capacity}"
+            f"{of} {claim.capacity} and requests {claim.requested}, which Kubernetes does not lower to the current "
+            f"size; set more than {claim.capacity}"
         )
     if size > capacity and claim.can_grow is False:
         return (
             f"{of} storage class {claim.storage_class}, which does not exist or lacks allowVolumeExpansion; "
-            f"allow it there, or set {claim.capacity}"
+            f"allow expansion there, or set {claim.capacity}"
         )
     return ""
 
@@ -125,9 +127,7 @@ def _go_on(claim: VolumeClaim, wanted: Wanted) -> Step:
     if parse(claim.requested) != size:
         return Ask()
     if parse(claim.capacity) < size:
-        return Wait(
-            f"waiting until PersistentVolumeClaim {claim.name} has grown from {claim.capacity} to {wanted.size}"
-        )
+        return Wait(f"waiting for PersistentVolumeClaim {claim.name} to grow from {claim.capacity} to {wanted.size}")
     return Finish()
 
 

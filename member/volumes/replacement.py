@@ -38,7 +38,7 @@ def refusal(ctx: ReconcileContext, spec: Component, stale: Mapping[str, str]) ->
         _status(ctx, spec.name).vol_replace_in_progress = False
         return Refused(REFUSED, "; ".join(dict.fromkeys(stale.values())))
     if spec.type.is_store and spec.workload.replicas < _FEWEST_STORES:
-        what = f"the volumes of {spec.workload.replicas} {spec.type.title} pods can't be replaced one after another"
+        what = f"the volumes of {spec.workload.replicas} {spec.type.title} pods cannot be replaced one by one"
         return Refused(TOO_FEW, f"{spec.field}.replicas: {what}; set {_FEWEST_STORES} or more")
     return None
 
@@ -55,15 +55,17 @@ def replace(ctx: ReconcileContext, spec: Component, body: Json, stale: Mapping[s
     status = _status(ctx, spec.name)
     if not status.vol_replace_in_progress:
         status.vol_replace_in_progress = True
-        return Waiting(REPLACING, f"volumes of {', '.join(stale)} are made anew: {why}", _SOON)
+        return Waiting(REPLACING, f"replacing the volumes of {', '.join(stale)}: {why}", _SOON)
     if pod := _being_replaced(ctx, spec.name):
-        return Waiting(REPLACING, f"{pod.metadata.name} gets new volumes; events tell how it goes")
+        return Waiting(
+            REPLACING, f"replacing the volumes of pod {pod.metadata.name}; its progress is reported in events"
+        )
     pod = ctx.listers.pods.get(ctx.namespace, first)
     if pod is None or pod.metadata.deletion_timestamp or not is_idle(ctx, spec.name, body):
-        return Waiting(REPLACING, f"{first} gets new volumes when {spec.name} is at rest")
+        return Waiting(REPLACING, f"waiting until {spec.name} is idle before replacing the volumes of pod {first}")
     name = {"name": first, "namespace": ctx.namespace}
     ctx.deps.applier.apply(PODS, {"metadata": name | {"annotations": {pod_commands.REPLACE_VOLUME: "true"}}}, pod)
-    return Waiting(REPLACING, f"{first} is told to replace its volumes: {why}")
+    return Waiting(REPLACING, f"annotated pod {first} to replace its volumes: {why}")
 
 
 def finish(ctx: ReconcileContext, component: str, *, all_seen: bool) -> Outcome:
@@ -75,12 +77,16 @@ def finish(ctx: ReconcileContext, component: str, *, all_seen: bool) -> Outcome:
     if not status.vol_replace_in_progress:
         return Done()
     if _is_on(ctx) and not all_seen:
-        return Waiting(REPLACING, f"waiting until every volume of {component} is bound")
+        return Waiting(REPLACING, f"waiting for all volumes of {component} to be bound")
     if _is_on(ctx) and ((pod := _being_replaced(ctx, component)) or not isinstance(ctx.outcomes.get(component), Done)):
-        what = f"{pod.metadata.name} gets new volumes" if pod else f"all volumes of {component} are new"
-        return Waiting(REPLACING, f"{what}; waiting until {component} is at rest")
+        what = (
+            f"replacing the volumes of pod {pod.metadata.name}"
+            if pod
+            else f"all volumes of {component} have been replaced"
+        )
+        return Waiting(REPLACING, f"{what}; waiting until {component} is idle")
     status.vol_replace_in_progress = False
-    return Waiting(REPLACING, f"the volumes of {component} are replaced; a spare pod goes", _SOON)
+    return Waiting(REPLACING, f"all volumes of {component} have been replaced; removing the spare pod", _SOON)
 
 
 def _is_on(ctx: ReconcileContext) -> bool:
@@ -98,5 +104,5 @@ def _status(ctx: ReconcileContext, component: str) -> ReplacesVolumes:
     """Where the progress is kept: from the next reconcile on it counts a spare replica (apis.ordinals)."""
     status: object = status_of(ctx.tc, component)
     if not isinstance(status, ReplacesVolumes):
-        raise TypeError(f"the volumes of {component} can't be replaced one after another")
+        raise TypeError(f"the volumes of {component} cannot be replaced one by one")
     return status

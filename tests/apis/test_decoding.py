@@ -43,7 +43,7 @@ def test_given_tree_stays_as_it_is() -> None:
         ({"pd": {"replicas": "3"}}, 'spec.pd.replicas: "3": must be an integer of at least 0'),
         ({"pd": {"replicas": -1}}, "spec.pd.replicas: -1: must be an integer of at least 0"),
         ({"pd": {"replicas": True}}, "spec.pd.replicas: true: must be an integer of at least 0"),
-        ({"pd": {}}, "spec.pd.replicas: is required; give an integer of at least 0"),
+        ({"pd": {}}, "spec.pd.replicas: is required; specify an integer of at least 0"),
         ({"pd": []}, "spec.pd: []: must be an object"),
         ({"pd": {"replicas": 1, "config": [1]}}, "spec.pd.config: [1]: must be a string or an object"),
         (

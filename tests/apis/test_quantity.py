@@ -28,7 +28,7 @@ def test_quantity_is_exact(text: str | int, value: Decimal | int) -> None:
 
 @pytest.mark.parametrize("text", ["", "10GiB", "1 Gi", "ten", "1e", "1ki", "--1", "0x1"])
 def test_what_is_no_quantity_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="is not a quantity; write for example 10Gi"):
+    with pytest.raises(ValueError, match="is not a quantity; use, for example, 10Gi"):
         quantity.parse(text)
 
 
@@ -46,5 +46,5 @@ def test_duration_in_seconds(text: str, seconds: float) -> None:
 
 @pytest.mark.parametrize("text", ["", "10", "1d", "m", "1h 30m", "ten minutes", "."])
 def test_what_is_no_duration_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="is not a duration; write for example 90s"):
+    with pytest.raises(ValueError, match="is not a duration; use, for example, 90s"):
         duration.seconds(text)

@@ -41,8 +41,8 @@ def test_samples_are_valid() -> None:
 def test_all_problems_are_collected_with_field_value_and_way_out() -> None:
     spec = minimal(pd={"requests": {}, "dataSubDir": "/x"}, tikv={"evictLeaderTimeout": "soon"})
     assert [
-        "spec.pd.requests.storage: is required; give the size of the data volume, such as 100Gi",
-        'spec.pd.dataSubDir: "/x": must be relative to the data volume; leave the leading / out',
+        "spec.pd.requests.storage: is required; specify the size of the data volume, such as 100Gi",
+        'spec.pd.dataSubDir: "/x": must be relative to the data volume; remove the leading /',
         'spec.tikv.evictLeaderTimeout: "soon": must be a duration such as 90s, 10m or 1h30m',
     ] == [str(problem) for problem in validate(cluster(spec))]
 

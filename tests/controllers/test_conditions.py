@@ -15,7 +15,7 @@ EARLIER = "2026-01-01T00:00:00Z"
 @pytest.mark.parametrize(
     ("outcomes", "expected"),
     [
-        ({"pd": Done(), "tikv": Done()}, (False, "Done", "everything is as the spec wants it")),
+        ({"pd": Done(), "tikv": Done()}, (False, "Done", "the object matches its spec")),
         ({"pd": Waiting("A", "a"), "tikv": Waiting("B", "b")}, (True, "A", "pd: a")),
         ({"pd": Waiting("A", "a"), "tikv": Failed("B", "b")}, (True, "B", "tikv: b")),
         ({"pd": Failed("A", "a"), "tikv": Refused("B", "b")}, (False, "B", "tikv: b")),

@@ -31,7 +31,7 @@ def test_MET_13_no_two_controllers_report_under_one_name(registry: CollectorRegi
     metrics.of("backup")
     metrics.of("backupSchedule").set_workers(5)
 
-    with pytest.raises(ValueError, match="'backup' reports already"):
+    with pytest.raises(ValueError, match="'backup' is already registered"):
         metrics.of("backup")
     workers = [
         registry.get_sample_value("controller_runtime_max_concurrent_reconciles", {"controller": name})

@@ -41,8 +41,8 @@ def test_10_2_new(path: str) -> None:
 @pytest.mark.parametrize(
     ("path", "status", "body"),
     [
-        (f"/new/{b64(address(1))}/dm", 500, "register type dm is not supported, only pd is\n"),
-        (f"/new/{b64('x')}", 500, "'x' is no address <pod>.<cluster>-pd-peer.<namespace>.svc[.<domain>]:2380\n"),
+        (f"/new/{b64(address(1))}/dm", 500, "register type dm is not supported; only pd is\n"),
+        (f"/new/{b64('x')}", 500, "'x' is not an address <pod>.<cluster>-pd-peer.<namespace>.svc[.<domain>]:2380\n"),
         ("/", 404, "404 page not found\n"),
         ("/verify", 404, "404 page not found\n"),
     ],

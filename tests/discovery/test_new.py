@@ -31,8 +31,8 @@ def join(*ordinals: int) -> str:
 def test_10_3_the_lowest_ordinal_begins_when_all_have_asked() -> None:
     discovery = World(cluster()).discovery()
     assert "demo-pd-1, demo-pd-2 may hold data" in told(discovery, 0)
-    assert "demo-pd-0 begins the cluster" in told(discovery, 1)
-    assert "demo-pd-0 begins the cluster" in told(discovery, 2)
+    assert "waiting for demo-pd-0 to bootstrap the cluster" in told(discovery, 1)
+    assert "waiting for demo-pd-0 to bootstrap the cluster" in told(discovery, 2)
     assert BEGIN == told(discovery, 0)
 
 
@@ -42,7 +42,7 @@ def test_10_3_a_single_replica_begins_at_once() -> None:
 
 def test_10_3_with_OrderedReady_the_first_pod_begins_alone() -> None:
     discovery = World(cluster(podManagementPolicy="OrderedReady")).discovery()
-    assert "demo-pd-0 begins the cluster" in told(discovery, 1)
+    assert "waiting for demo-pd-0 to bootstrap the cluster" in told(discovery, 1)
     assert BEGIN == told(discovery, 0)
 
 
@@ -61,7 +61,7 @@ def test_10_3_a_member_is_itself_by_name_by_host_and_by_address() -> None:
 
 def test_10_3_an_empty_list_is_no_answer() -> None:
     world = World(cluster(), {SERVICE: membership(1)})
-    assert "demo-pd-1 itself is the only member" in told(world.discovery(), 1)
+    assert "PD lists no member other than demo-pd-1" in told(world.discovery(), 1)
 
 
 @pytest.mark.parametrize(
@@ -96,22 +96,22 @@ def test_10_3_members_are_asked_of_the_own_pd_then_the_referenced_then_peers() -
 
 def test_10_3_a_heterogeneous_cluster_never_begins() -> None:
     world = World(cluster(pd={"replicas": 1}, cluster={"name": "main"}))
-    assert "the cluster is a part of main" in told(world.discovery(), 0)
+    assert "this cluster is part of main" in told(world.discovery(), 0)
     assert [SERVICE, "http://main-pd.default:2379"] == [url for url, _ in world.asked]
 
 
 def test_10_3_given_addresses_are_joined_by_the_first_pod_before_the_others() -> None:
     discovery = World(cluster(pdAddresses=["http://a:2379", "http://b:2379"])).discovery()
-    assert "demo-pd-1 joins after demo-pd-0" in told(discovery, 1)
+    assert "waiting for demo-pd-0 to join spec.pdAddresses before demo-pd-1" in told(discovery, 1)
     assert told(discovery, 0) == "--join=http://a:2379,http://b:2379"
 
 
 @pytest.mark.parametrize(
     ("advertised", "reason"),
     [
-        ("", "is no address"),
-        ("demo-pd-0.demo-pd-peer.default:2380", "is no address"),
-        ("demo-pd-0.demo-pd-peer.default.cluster:2380", "is no address"),
+        ("", "is not an address"),
+        ("demo-pd-0.demo-pd-peer.default:2380", "is not an address"),
+        ("demo-pd-0.demo-pd-peer.default.cluster:2380", "is not an address"),
         ("demo-pd-0.demo-pd-peer.other.svc:2380", "is in namespace other"),
         ("demo-tikv-0.demo-tikv-peer.default.svc:2380", "is not the address of a PD pod"),
         ("demo-pd-x.demo-pd-peer.default.svc:2380", "is not the address of a PD pod"),
@@ -124,7 +124,7 @@ def test_10_3_strangers_are_refused(advertised: str, reason: str) -> None:
 
 def test_F40_nothing_begins_once_the_cluster_has_an_id() -> None:
     discovery = World(cluster(pd={"replicas": 1}, status={"clusterID": "7"})).discovery()
-    assert "the cluster 7 exists, and none of its members answers" in told(discovery, 0)
+    assert "cluster 7 exists, but none of its members answers" in told(discovery, 0)
 
 
 @pytest.mark.parametrize(("value", "begins"), [("7", True), ("8", False), ("true", False)])
@@ -141,7 +141,7 @@ def test_F40_a_given_up_cluster_is_replaced_by_all_its_pods() -> None:
 
 def test_I7_members_of_another_cluster_are_not_joined() -> None:
     world = World(cluster(status={"clusterID": "7"}), {SERVICE: membership(0, cluster_id=8)})
-    assert "PD says it is the cluster 8, and this is the cluster 7" in told(world.discovery(), 1)
+    assert "PD reports cluster id 8, but this cluster is 7" in told(world.discovery(), 1)
 
 
 def test_members_elsewhere_prove_that_the_cluster_exists() -> None:
@@ -168,7 +168,7 @@ def silent(url: str = SERVICE) -> Unavailable:
 )
 def test_a_pd_that_answers_with_an_error_is_alive(sign: DataPlaneError) -> None:
     world = World(cluster(pd={"replicas": 1}), {SERVICE: sign})
-    assert "there may be a PD that cannot name its members" in told(world.discovery(), 0)
+    assert "a PD that cannot list its members may be running" in told(world.discovery(), 0)
 
 
 def test_a_service_that_swallows_connections_proves_nothing() -> None:
@@ -179,7 +179,7 @@ def test_a_service_that_swallows_connections_proves_nothing() -> None:
 def test_with_OrderedReady_signs_of_life_of_another_pod_forbid_to_begin(sign: Membership | DataPlaneError) -> None:
     own_address = "http://demo-pd-1.demo-pd-peer.default.svc:2379"
     world = World(cluster(podManagementPolicy="OrderedReady"), {own_address: sign})
-    assert "there are signs of life of demo-pd-1" in told(world.discovery(), 0)
+    assert "other members may be running: demo-pd-1" in told(world.discovery(), 0)
 
 
 def test_the_beginner_that_crashed_before_it_wrote_is_told_the_same_again() -> None:
@@ -233,8 +233,8 @@ def test_who_was_told_to_begin_stays_the_beginner() -> None:
     discovery = Discovery(world, world, world.clock, "default", advanced=True)
     assert BEGIN == told(discovery, 0)
     world.tc = cluster(pd={"replicas": 1}, annotations={"pd.tidb.pingcap.com/delete-slots": "[0]"})
-    assert "demo-pd-0 was told to begin" in told(discovery, 1)
-    assert "demo-pd-0 is not wanted any more" in told(discovery, 0)
+    assert "waiting for demo-pd-0, which was allowed to bootstrap the cluster" in told(discovery, 1)
+    assert "the spec no longer requests demo-pd-0" in told(discovery, 0)
     assert "--initial-cluster=demo-pd-1=" in told(discovery, 1)
 
 
@@ -245,5 +245,5 @@ def test_scripts_are_answered_within_their_patience() -> None:
     tc = cluster(podManagementPolicy="OrderedReady", pd={"replicas": 5})
     black_hole[SERVICE] = silent()
     world = World(tc, black_hole, each_read_takes=5)
-    assert "signs of life of demo-pd-1" in told(world.discovery(), 0)
+    assert "other members may be running: demo-pd-1" in told(world.discovery(), 0)
     assert 2.4 == pytest.approx(world.clock.now())

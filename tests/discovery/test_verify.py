@@ -42,7 +42,7 @@ def test_10_5_without_a_pd_of_its_own_the_referenced_clusters_is_named(asked: st
 
 @pytest.mark.parametrize("asked", ["", "demo:2379", "-pd:2379", "http://"])
 def test_10_5_other_names_are_refused(asked: str) -> None:
-    with pytest.raises(Refused, match="is no address"):
+    with pytest.raises(Refused, match="is not an address"):
         World(cluster()).discovery().verify(asked)
 
 

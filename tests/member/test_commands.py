@@ -44,7 +44,7 @@ def test_13_commands_of_other_components_are_no_commands() -> None:
 
 
 def test_13_an_unknown_value_is_named_with_those_that_are_known() -> None:
-    wanted = f"annotation {PREFIX}evict-leader of demo-tikv-0: 'now' is none of delete-pod, none; it is ignored"
+    wanted = f"annotation {PREFIX}evict-leader of pod demo-tikv-0: 'now' is not one of delete-pod, none; ignored"
     assert [wanted] == unknown_values(pod("tikv", evict_leader="now", replace_volume="true"))
 
 

@@ -30,7 +30,7 @@ def test_F5_a_cached_object_is_not_deleted() -> None:
     ctx = context(api)
     api.put(PODS.path("ns", "a"), POD)
     why = pods_live(ctx, "pd")
-    with pytest.raises(TypeError, match=r"pass what Destroyer\.observe gave"):
+    with pytest.raises(TypeError, match=r"pass what observe returned"):
         delete(ctx, as_object(POD), why)  # type: ignore[arg-type]
     assert "DELETE a" not in api.calls
 

@@ -16,18 +16,18 @@ from tests.member.reconciling import CLUSTER_PATH, as_object, context
 @pytest.mark.parametrize(
     "forge",
     [
-        lambda: Evidence(object(), "PD has no member of demo-pd-2"),
+        lambda: Evidence(object(), "PD has no member for pod demo-pd-2"),
         lambda: LivePods(object(), "pd", []),
         lambda: LiveStatus(object(), TidbClusterStatus()),
     ],
 )
 def test_F5_nobody_else_makes_evidence(forge: Callable[[], object]) -> None:
-    with pytest.raises(TypeError, match=r"live read: one of the functions of member\.evidence"):
+    with pytest.raises(TypeError, match=r"live read; use one of the functions of member\.evidence"):
         forge()
 
 
 def test_F5_what_a_cached_object_shows_is_no_evidence() -> None:
-    with pytest.raises(TypeError, match=r"pass what Destroyer\.observe gave"):
+    with pytest.raises(TypeError, match=r"pass what observe returned"):
         shown_by(as_object({"metadata": {"name": "a"}}), "its node is lost")  # type: ignore[arg-type]
 
 
@@ -61,4 +61,4 @@ def test_F4_a_cluster_that_was_recreated_is_evidence_of_nothing() -> None:
 def test_two_pieces_of_evidence_are_one_that_says_both() -> None:
     ctx = context(FakeApi())
     both = pods_live(ctx, "pd") & pods_live(ctx, "tikv")
-    assert "the pods of pd as they are now; the pods of tikv as they are now" == both.what
+    assert "the current pods of pd; the current pods of tikv" == both.what

@@ -173,7 +173,7 @@ def test_O6_a_label_that_outlives_the_wish_for_it(monkeypatch: pytest.MonkeyPatc
 
 
 def test_O8_a_wait_of_which_nobody_tells(monkeypatch: pytest.MonkeyPatch) -> None:
-    silent = lambda _: (False, "Done", "everything is as the spec wants it")  # noqa: E731
+    silent = lambda *_: (False, "Done", "the cluster matches its spec")  # noqa: E731
 
     assert "O8" in rules(
         short("tikv-out"), lambda: monkeypatch.setattr(controllers.tidbcluster.conditions, "progressing", silent)

@@ -55,8 +55,8 @@ def test_2_3_the_first_row_that_matches_wins(changed: Json, spec: Json, reason: 
 def test_the_message_of_ready_goes_on_with_what_is_being_done() -> None:
     """`kubectl get tc -o wide` shows it as Status."""
     rolling = (False, "StatefulSetNotUpToDate", "Statefulset(s) are in progress")
-    news = (True, "RollingUpdate", "tikv: waiting until basic-tikv-2 is Ready")
-    told = "Statefulset(s) are in progress; tikv: waiting until basic-tikv-2 is Ready"
+    news = (True, "RollingUpdate", "tikv: waiting until pod basic-tikv-2 is Ready")
+    told = "Statefulset(s) are in progress; tikv: waiting until pod basic-tikv-2 is Ready"
     assert (False, "StatefulSetNotUpToDate", told) == with_progress(rolling, news)
     assert rolling == with_progress(rolling, progressing({}))
 

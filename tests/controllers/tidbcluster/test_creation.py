@@ -13,7 +13,7 @@ STORY = [
     ("True", "PodsNotReady", "pd: ", "PDUnhealthy"),
     ("True", "PodsNotReady", "tikv: ", "TiKVStoreNotUp"),
     ("True", "PodsNotReady", "tidb: ", "TiDBUnhealthy"),
-    ("False", "Done", "everything is as the spec wants it", "Ready"),
+    ("False", "Done", "the cluster matches its spec", "Ready"),
 ]
 """Progressing (status, reason, beginning of the message) and the reason of Ready, one after another."""
 

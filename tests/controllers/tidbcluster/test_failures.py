@@ -271,7 +271,7 @@ def test_3_1_tidb_waits_for_the_certificate_of_its_clients(world: OperatorWorld)
     world.apply(cluster)
     world.run_until(lambda: world.reason() == "MissingSecret")
     message = world.condition("Progressing")["message"]
-    assert message.endswith("needs Secret basic-tidb-server-secret with tls.crt and tls.key")
+    assert message.endswith("requires Secret basic-tidb-server-secret with tls.crt and tls.key")
 
     world.admin.create(SECRETS, {"metadata": {"name": "basic-tidb-server-secret"}, "data": data}, NAMESPACE)
     world.run_until(lambda: world.exists(STATEFUL_SETS, "basic-tidb"))

@@ -91,7 +91,7 @@ def test_parts_that_are_not_managed_yet_are_named(world: OperatorWorld) -> None:
     world.run_until(lambda: (world.cluster()["status"].get("tidb") or {}).get("members") is not None)
     world.run(5.0)
 
-    assert "spec: tiflash, ticdc: this version does not manage this yet" in refusal(world)
+    assert "spec: tiflash, ticdc: not managed by this version" in refusal(world)
     assert "TiFlashStoreNotUp" == world.condition("Ready")["reason"]
     assert {"basic-pd", "basic-tikv", "basic-tidb"} == {each["metadata"]["name"] for each in world.every(STATEFUL_SETS)}
 

@@ -90,7 +90,7 @@ def test_F32_2709_a_marked_claim_is_deleted_and_gone_before_its_pod_starts(
     world.change(**{component: {"replicas": 3}})
     world.run(20.0)
     assert 2 == world.replicas(component), "the pod before it may start"
-    assert f"{component}: waiting until PersistentVolumeClaim {claim} is gone" in world.progressing
+    assert f"{component}: waiting for PersistentVolumeClaim {claim} to be deleted" in world.progressing
     (event,) = world.events("SuccessfulDelete")
     assert f"delete PersistentVolumeClaim {claim} in TidbCluster basic successful" == event["message"]
 
@@ -109,7 +109,7 @@ def test_8_4_a_claim_of_nobody_is_left_to_the_user(basic: OperatorWorld, compone
     assert 1 == basic.replicas(component)
     progressing = basic.condition("Progressing")
     assert ("False", "StalePVC") == (progressing["status"], progressing["reason"])
-    assert f"PersistentVolumeClaim {claim} exists though basic-{component}-1 is no" in progressing["message"]
+    assert f"PersistentVolumeClaim {claim} exists, but pod basic-{component}-1 is not" in progressing["message"]
     (event,) = basic.events("StalePVC")
     assert progressing["message"] == event["message"]
 
@@ -123,7 +123,7 @@ def test_8_4_a_claim_that_is_going_is_waited_for(basic: OperatorWorld) -> None:
     basic.admin.patch(PERSISTENT_VOLUME_CLAIMS, "tikv-basic-tikv-1", NAMESPACE, finalizers)
     basic.admin.delete(PERSISTENT_VOLUME_CLAIMS, "tikv-basic-tikv-1", NAMESPACE)
     basic.change(tikv={"replicas": 2})
-    basic.run_until(lambda: "is gone" in basic.condition("Progressing")["message"])
+    basic.run_until(lambda: "to be deleted before starting" in basic.condition("Progressing")["message"])
     assert 1 == basic.replicas("tikv")
 
 

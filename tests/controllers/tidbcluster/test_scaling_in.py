@@ -99,7 +99,7 @@ def test_I8_I9_no_member_leaves_pd_while_another_one_is_ill(wide_pd: OperatorWor
     wide_pd.world.data_plane.hang(NAMESPACE, "basic-pd-1")
     wide_pd.change(pd={"replicas": 4})
     wide_pd.run(60.0)
-    assert "basic-pd-4 leaves PD when all others are healthy; waiting for basic-pd-1" in wide_pd.progressing
+    assert "waiting for basic-pd-1 to be healthy before removing basic-pd-4 from PD" in wide_pd.progressing
     assert (5, [], {}) == (wide_pd.replicas("pd"), dataplane_writes(wide_pd), claim_marks(wide_pd))
 
     wide_pd.world.data_plane.hang(NAMESPACE, "basic-pd-1", hung=False)
@@ -141,7 +141,7 @@ def test_F34_the_last_pd_stays_while_something_needs_it(basic: OperatorWorld) ->
     basic.run(60.0)
     assert (1, [], []) == (basic.replicas("pd"), dataplane_writes(basic), basic.asked_replicas("pd"))
     (event,) = basic.events("FailedScaleIn")
-    assert "pd: spec.pd.replicas can't be 0 while there are 1 TiKV stores, 1 TiDB members" in event["message"]
+    assert "pd: spec.pd.replicas cannot be 0 while there are 1 TiKV stores, 1 TiDB members" in event["message"]
 
 
 def test_F34_3456_a_cluster_gives_up_its_last_pd_when_that_of_another_one_leads(basic: OperatorWorld) -> None:
@@ -190,12 +190,12 @@ def test_8_5_a_wait_for_a_store_tells_what_is_left(wide_tikv: OperatorWorld) -> 
     store = stores_of(wide_tikv)["basic-tikv-4"]
     wide_tikv.change(tikv={"replicas": 4})
     wide_tikv.run(20.0)
-    what = f"tikv: store {store.id} of basic-tikv-4 has {store.leader_count} region leaders left to move away"
+    what = f"tikv: evicting leaders from pod basic-tikv-4 (store {store.id}): {store.leader_count} left"
     assert what in wide_tikv.progressing
     assert "Scale" == wide_tikv.cluster()["status"]["tikv"]["phase"]
     assert frozenset({store.id}) == pd_of(wide_tikv).evicting_stores()
     wide_tikv.run(300.0)
-    what = f"tikv: store {store.id} of basic-tikv-4 is Offline: {store.region_count} regions left to move"
+    what = f"tikv: store {store.id} of pod basic-tikv-4 is Offline: {store.region_count} regions left to move"
     assert what in wide_tikv.progressing
 
 
@@ -204,7 +204,7 @@ def test_I5_tikv_keeps_as_many_stores_as_regions_have_replicas(wide_tikv: Operat
     wide_tikv.run(60.0)
     assert ({"Up"}, 3) == ({store.state_name for store in stores_of(wide_tikv).values()}, wide_tikv.replicas("tikv"))
     (event,) = wide_tikv.events("FailedScaleIn")
-    assert "2 TiKV stores would be Up, and PD keeps 3 replicas of each region" in event["message"]
+    assert "2 TiKV stores would be Up, but PD keeps 3 replicas of each region" in event["message"]
     assert frozenset() == pd_of(wide_tikv).evicting_stores()
 
 
@@ -215,7 +215,7 @@ def test_F31_3514_tiflash_does_not_count_when_tikv_shrinks(world: OperatorWorld)
     tikv.run(10.0)
     assert 4 == sum(store.state_name == "Up" for store in stores_of(tikv).values())
     (event,) = tikv.events("FailedScaleIn")
-    assert "2 TiKV stores would be Up, and PD keeps 3 replicas of each region" in event["message"]
+    assert "2 TiKV stores would be Up, but PD keeps 3 replicas of each region" in event["message"]
     assert [] == dataplane_writes(tikv)
 
 
@@ -310,7 +310,7 @@ def test_I18_a_tidb_that_serves_stays_while_those_that_are_to_stay_do_not(world:
     tidb.change(tidb={"replicas": 2})
     tidb.run(30.0)
     assert [] == tidb.asked_replicas("tidb")
-    sentence = "tidb: basic-tidb-3 serves until more of the 2 pods that stay are Ready; 0 are"
+    sentence = "tidb: keeping pod basic-tidb-3 until more of the 2 remaining pods are Ready; 0 are"
     assert sentence == tidb.condition("Progressing")["message"]
     heal[0]()
     tidb.run(30.0)
@@ -381,7 +381,7 @@ def test_R19_a_pd_without_any_store_proves_nothing(wide_tikv: OperatorWorld) -> 
     heal = wide_tikv.world.faults.pd_no_stores("default/basic")
     wide_tikv.change(tikv={"replicas": 4})
     wide_tikv.run(400.0)
-    assert (5, "tikv: TiKV is scaled in when PD tells its stores" in wide_tikv.progressing) == (
+    assert (5, "tikv: waiting for PD to report the TiKV stores before scaling in" in wide_tikv.progressing) == (
         wide_tikv.replicas("tikv"),
         True,
     )
@@ -460,7 +460,9 @@ def test_8_5_a_tikv_pod_that_runs_gets_time_to_register(wide_tikv: OperatorWorld
     wide_tikv.run(10.0)
     wide_tikv.change(tikv={"replicas": 5})
     wide_tikv.run(100.0)
-    assert "basic-tikv-5 runs but has no store; it goes unless one registers within" in wide_tikv.progressing
+    assert (
+        "pod basic-tikv-5 is running but has no store; removing it unless one registers within" in wide_tikv.progressing
+    )
     wide_tikv.run_until_ready(within=60.0)
     assert 5 == wide_tikv.replicas("tikv")
 

@@ -40,7 +40,7 @@ def test_certificates_that_cannot_be_used_are_not_repeated(world: OperatorWorld)
         world.run_until(lambda: world.reason() == "BadTLS")
         world.run(30.0)
     assert "get secrets basic-cluster-client-secret" in world.reads()
-    assert "ca.crt holds no usable certificate" in world.condition("Progressing")["message"]
+    assert "ca.crt contains no usable certificate" in world.condition("Progressing")["message"]
     assert_silent(world, logs)
 
 

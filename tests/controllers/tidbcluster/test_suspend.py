@@ -95,7 +95,7 @@ def test_F42_what_is_under_way_comes_first_and_the_condition_says_so(basic: Oper
     basic.run(30.0)
     condition = basic.condition("Progressing")
     assert "OnDelete" == condition["reason"]
-    assert condition["message"].endswith("; it is suspended when its phase is Normal again; now it is Upgrade")
+    assert condition["message"].endswith("; waiting for the phase Upgrade to end before suspending")
     assert "basic-tidb-0" in uids(basic, PODS)
 
     basic.admin.delete(PODS, "basic-tidb-0", NAMESPACE)
@@ -105,7 +105,7 @@ def test_F42_what_is_under_way_comes_first_and_the_condition_says_so(basic: Oper
 def test_I37_who_is_served_goes_first_and_those_after_it_say_so(basic: OperatorWorld) -> None:
     basic.change(suspendAction=SUSPEND)
     basic.run_until(lambda: basic.cluster()["status"]["tidb"]["phase"] == "Suspend")
-    told = "it is suspended when tidb is, which comes first"
+    told = "waiting for tidb to be suspended first"
     basic.run_until(lambda: told in basic.condition("Progressing")["message"])
     assert {"basic-pd", "basic-tikv"} <= uids(basic, STATEFUL_SETS).keys()
 

@@ -230,7 +230,7 @@ def test_4_7_phase_upgrade_lasts_until_the_last_pod_serves(basic: OperatorWorld)
     """F20: the last pod is looked at like any other, and those that come after wait for it."""
     annotate(basic, tikv_min_ready_seconds="20")
     basic.change(version="v8.5.9")
-    basic.run_until(says(basic, "tikv: waiting until basic-tikv-0 has been Ready for 20 s"))
+    basic.run_until(says(basic, "tikv: waiting until pod basic-tikv-0 has been Ready for 20 s"))
     tidb = uids(basic, "tidb")
     basic.run(15.0)
     assert ("Upgrade", tidb) == (status(basic, "tikv")["phase"], uids(basic, "tidb"))
@@ -261,7 +261,7 @@ def test_F11_pods_in_order_come_back_from_a_bad_revision(world: OperatorWorld) -
     world.apply(cluster)
     world.run_until_ready()
     world.change(tidb={"nodeSelector": {"no-such": "label"}})
-    world.run_until(says(world, "waiting until basic-tidb-1 is Ready"))
+    world.run_until(says(world, "waiting until pod basic-tidb-1 is Ready"))
     world.change(tidb={"nodeSelector": None})
     world.run_until_ready()
 
@@ -284,7 +284,7 @@ def test_3_2_a_paused_roll_stands_still(basic: OperatorWorld) -> None:
 def test_I16_a_pod_that_is_on_its_way_does_not_bring_a_new_version_forward(wide: OperatorWorld) -> None:
     wide.world.faults.image_missing("pingcap/pd:v8.5.9")
     wide.change(version="v8.5.9")
-    wide.run_until(says(wide, "pd: waiting until basic-pd-2 is Ready"))
+    wide.run_until(says(wide, "pd: waiting until pod basic-pd-2 is Ready"))
     wide.admin.delete(PODS, "basic-tidb-0", NAMESPACE)
     wide.run(20.0)
     assert "pingcap/tidb:v8.5.2" == image(wide, "tidb")
@@ -303,7 +303,7 @@ def test_F9_784_830_no_pod_goes_before_the_revision_of_the_new_template_is_known
     before = uids(wide)
     wide.change(pd={"annotations": {"a": "b"}})
     show = see_no_more_than(wide, "patch statefulsets.apps basic-pd")
-    wide.run_until(says(wide, "waiting until the StatefulSet controller has seen the new pod template"))
+    wide.run_until(says(wide, "waiting for the StatefulSet controller to observe the new pod template"))
     wide.run(20.0)
     assert (3, before) == (strategy(wide, "pd")["rollingUpdate"]["partition"], uids(wide))
 
@@ -330,7 +330,7 @@ def test_F21_4739_a_roll_that_others_interrupt_goes_on_where_it_was(wide: Operat
     """A partition above pods that were restarted would bring them back as they were before."""
     wide.world.faults.pod_pending(f"{NAMESPACE}/basic-tidb-1")
     wide.change(tidb={"annotations": {"a": "b"}})
-    wide.run_until(says(wide, "tidb: waiting until basic-tidb-1 is Ready"))
+    wide.run_until(says(wide, "tidb: waiting until pod basic-tidb-1 is Ready"))
     wide.change(tikv={"replicas": 4, "annotations": {"a": "b"}})
     wide.run_until(lambda: status(wide, "tikv")["phase"] == "Upgrade")
     before = uids(wide, "tidb")
@@ -373,7 +373,8 @@ def test_I12_F13_a_pd_pod_goes_when_the_others_are_a_quorum_and_another_leads(wi
     wide.run_until(lambda: not status(wide, "pd")["members"]["basic-pd-0"].get("health"))
     pods = uids(wide, "pd")
     wide.change(pd={"annotations": {"a": "b"}})
-    quorum = "without basic-pd-2, 1 of PD's 3 members are healthy, and a quorum is 2: waiting for basic-pd-0"
+    missing = "without pod basic-pd-2, only 1 of PD's 3 members would be healthy, but a quorum needs 2"
+    quorum = f"{missing}; waiting for basic-pd-0"
     wide.run_until(says(wide, quorum))
     wide.run(60.0)
     assert pods == uids(wide, "pd")
@@ -454,7 +455,7 @@ def test_7_4_I11_leaders_leave_first_and_the_condition_says_how_many_are_left(wi
     before = uids(wide, "tikv")
     wide.change(tikv={"annotations": {"a": "b"}})
     left = status(wide, "tikv")["stores"]["5"]["leaderCount"]
-    wide.run_until(says(wide, f"evicting leaders from basic-tikv-2 (store 5): {left} left, timeout at 20"))
+    wide.run_until(says(wide, f"evicting leaders from pod basic-tikv-2 (store 5): {left} left, timeout at 20"))
     wide.run(100.0)
     assert (before, {5}, ["evictLeaderBeginTime", "basic-tikv-2"]) == (uids(wide, "tikv"), evicting(wide), marks(wide))
     thaw()
@@ -545,7 +546,7 @@ def test_F19_4335_a_single_tikv_is_restarted_without_an_eviction(basic: Operator
 def test_F20_5544_leaders_come_back_to_the_last_pod_when_it_was_ready_for_long_enough(wide: OperatorWorld) -> None:
     annotate(wide, tikv_min_ready_seconds="20")
     wide.change(tikv={"annotations": {"a": "b"}})
-    wide.run_until(says(wide, "tikv: waiting until basic-tikv-0 has been Ready for 20 s"), 90.0)
+    wide.run_until(says(wide, "tikv: waiting until pod basic-tikv-0 has been Ready for 20 s"), 90.0)
     wide.run(15.0)
     assert ({1}, "Upgrade") == (evicting(wide), status(wide, "tikv")["phase"])
     finish(wide)
@@ -590,7 +591,7 @@ def test_7_4_a_store_gets_two_thirds_of_its_leaders_back_before_the_next_one_goe
     cluster.stores.regions = 900
     wide.run_until(lambda: min(s["leaderCount"] for s in status(wide, "tikv")["stores"].values()) >= 250, 300.0)
     wide.change(tikv={"annotations": {"a": "b"}})
-    wide.run_until(says(wide, "waiting until basic-tikv-2 leads regions again: "), 120.0)
+    wide.run_until(says(wide, "waiting until pod basic-tikv-2 leads its regions again ("), 120.0)
     before = status(wide, "tikv")["stores"]["5"]["leaderCountBeforeUpgrade"]
     wide.run_until(lambda: evicting(wide) == {4}, 120.0)
     assert status(wide, "tikv")["stores"]["5"]["leaderCount"] >= before * 2 // 3

@@ -159,8 +159,8 @@ def test_12_resuming_with_other_replicas_starts_what_had_data_and_scales_then(th
             {"requests": {"storage": "512Mi"}},
             "spec.tikv.requests.storage: PersistentVolumeClaim tikv-basic-tikv-0",
         ),
-        ({"storageClassName": "other"}, "has storage class standard, which can't become other"),
-        ({"requests": {"storage": "2Gi"}, "storageClassName": "fixed"}, "standard, which can't become fixed"),
+        ({"storageClassName": "other"}, "has storage class standard, which cannot be changed to other"),
+        ({"requests": {"storage": "2Gi"}, "storageClassName": "fixed"}, "standard, which cannot be changed to fixed"),
     ],
 )
 def test_10_2_what_can_not_be_is_refused_by_field_and_claim(basic: OperatorWorld, spec: Json, told: str) -> None:
@@ -200,7 +200,7 @@ def test_R26_volumes_that_come_or_go_are_refused_before_any_pod_notices(world: O
     for volumes, told in (
         ([], "spec.tikv.storageVolumes lacks tikv-wal, which the pods mount"),
         ([volume | {"name": "raft"}], "spec.tikv mounts tikv-raft"),
-        ([volume, volume | {"name": "raft", "mountPath": "/raft"}], "this version can't add volumes to running pods"),
+        ([volume, volume | {"name": "raft", "mountPath": "/raft"}], "this version cannot add volumes to running pods"),
     ):
         world.change(tikv={"storageVolumes": volumes})
         world.run_until(lambda told=told: told in world.condition("Progressing")["message"])  # type: ignore[misc]

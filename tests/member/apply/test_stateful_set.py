@@ -74,7 +74,7 @@ def test_more_replicas_need_no_evidence() -> None:
     more = Replicas.raised(here.body, 5)
     spec = here.update(with_size(here.body, more), more)
     assert (5, rolling(5)) == (spec["replicas"], spec["updateStrategy"])
-    with pytest.raises(ValueError, match=r"2 replicas are fewer than 3: that takes Replicas\.lowered"):
+    with pytest.raises(ValueError, match=r"2 replicas are fewer than 3; use Replicas\.lowered"):
         Replicas.raised(here.body, 2)
 
 

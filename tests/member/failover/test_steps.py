@@ -152,7 +152,7 @@ OPENED = {"records": 1, "open_record": OPEN, "failing": []}
         ({"records": 3}, LimitReached(lost(2))),
         (
             {"records": 1, "substitutes_healthy": False},
-            Postpone(lost(2), "the members that replace earlier losses are healthy"),
+            Postpone(lost(2), "the substitutes for earlier losses are healthy"),
         ),
         ({"has_majority": False}, QuorumLost()),
         ({"has_majority": False, "limit": 0}, QuorumLost()),

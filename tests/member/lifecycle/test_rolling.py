@@ -67,11 +67,11 @@ def test_I15_the_walk_goes_from_the_highest_ordinal_down(standing: str, expected
 @pytest.mark.parametrize(
     ("standing", "expected"),
     [
-        ("old old new:ill", "until p-2 is Ready"),
-        ("old old new:unmet_condition", "until p-2 serves"),
-        ("old new:unmet_condition new:ill", "until p-2 is Ready"),
-        ("new:unmet_condition new new", "until p-0 serves"),
-        ("new:ill new new", "until p-0 is Ready"),
+        ("old old new:ill", "until pod p-2 is Ready"),
+        ("old old new:unmet_condition", "until pod p-2 serves"),
+        ("old new:unmet_condition new:ill", "until pod p-2 is Ready"),
+        ("new:unmet_condition new new", "until pod p-0 serves"),
+        ("new:ill new new", "until pod p-0 is Ready"),
     ],
 )
 def test_I14_F20_none_is_restarted_before_all_restarted_ones_serve(standing: str, expected: str) -> None:

@@ -44,18 +44,18 @@ _LEAVES = voters("hhhhh")[4]
     [
         (voters("hhhhh"), Remove(_LEAVES)),
         (voters("hhhh"), Gone()),
-        (voters("hhhih"), Wait("pd-4 leaves PD when all others are healthy; waiting for pd-3")),
+        (voters("hhhih"), Wait("waiting for pd-3 to be healthy before removing pd-4 from PD")),
         (voters("hhhii"), Remove(voters("hhhii")[4])),
-        (voters("hhiii"), Wait("2 of the 4 PD members that would remain are healthy, which is no quorum")),
-        (voters("hiiih"), Wait("1 of the 4 PD members that would remain are healthy, which is no quorum")),
+        (voters("hhiii"), Wait("2 of the 4 PD members that would remain are healthy, which is not a quorum")),
+        (voters("hiiih"), Wait("1 of the 4 PD members that would remain are healthy, which is not a quorum")),
         ([*voters("hhhhh"), Voter(9, "", None, healthy=False)], None),
-        ([_LEAVES], Wait("0 of the 0 PD members that would remain are healthy, which is no quorum")),
+        ([_LEAVES], Wait("0 of the 0 PD members that would remain are healthy, which is not a quorum")),
     ],
     ids=["well", "gone", "other ill", "itself ill", "no quorum", "loses quorum", "other joins", "last"],
 )
 def test_I8_I9_when_a_member_may_leave(members: Sequence[Voter], step: Step | None) -> None:
     if step is None:
-        step = Wait("pd-4 leaves PD when all others are healthy; waiting for the one that joins")
+        step = Wait("waiting for a member that has not started to be healthy before removing pd-4 from PD")
     assert step == pd.next_step(members, 4)
 
 
@@ -70,7 +70,7 @@ def test_I8_I9_when_a_member_may_leave(members: Sequence[Voter], step: Step | No
         ("Down", 12, 3, 0.0, TakeOffline()),
         ("Up", 0, 2, 0.0, Refuse),
         ("Down", 0, 2, 0.0, Refuse),
-        ("Offline", 12, 2, 400.0, Wait("store 7 of tikv-3 is Offline: 30 regions left to move")),
+        ("Offline", 12, 2, 400.0, Wait("store 7 of pod tikv-3 is Offline: 30 regions left to move")),
     ],
 )
 def test_8_5_F35_6239_I5_the_next_step_of_a_store(

@@ -75,7 +75,7 @@ def test_6_5_a_changed_script_option_gets_a_new_name_and_keeps_the_text_of_the_c
     expected = {"config-file": "a = 1\n", "startup-script": "ours"}
     assert (f"demo-pd-{digest(expected)}", expected) == (choice.name, choice.data)
     assert '{"plugins":["x"]}' == choice.script_options
-    assert "start script" in choice.because
+    assert "start-script options" in choice.because
 
 
 def test_6_5_an_option_that_changes_no_text_keeps_the_name() -> None:

@@ -42,7 +42,7 @@ def test_10_2_the_next_step_follows_from_sizes_and_revisions(claim: VolumeClaim,
 
 
 def test_10_2_a_claim_that_was_asked_is_waited_for() -> None:
-    expected = Wait("waiting until PersistentVolumeClaim tikv-a-tikv-0 has grown from 1Gi to 2Gi")
+    expected = Wait("waiting for PersistentVolumeClaim tikv-a-tikv-0 to grow from 1Gi to 2Gi")
     assert expected == next_step(BEGUN, WANTED, NOW)
 
 
@@ -55,10 +55,10 @@ def test_10_2_two_changes_of_a_claim_are_a_minute_apart(age: int, expected: str)
 @pytest.mark.parametrize(
     ("claim", "wanted", "why"),
     [
-        (CLAIM, replace(WANTED, size="512Mi"), "has 1Gi and can't shrink to 512Mi; set 1Gi or more"),
-        (CLAIM, replace(WANTED, storage_class="slow"), "has storage class fast, which can't become slow"),
+        (CLAIM, replace(WANTED, size="512Mi"), "has 1Gi and cannot shrink to 512Mi; set 1Gi or more"),
+        (CLAIM, replace(WANTED, storage_class="slow"), "has storage class fast, which cannot be changed to slow"),
         (replace(CLAIM, can_grow=False), WANTED, "does not exist or lacks allowVolumeExpansion"),
-        (BEGUN, replace(WANTED, size="1Gi"), "asks for 2Gi, and Kubernetes lets it ask for no less than it has"),
+        (BEGUN, replace(WANTED, size="1Gi"), "requests 2Gi, which Kubernetes does not lower to the current size"),
     ],
 )
 def test_10_2_what_can_not_be_names_field_claim_and_way_out(claim: VolumeClaim, wanted: Wanted, why: str) -> None:
