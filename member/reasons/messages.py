@@ -11,10 +11,18 @@ from itertools import product
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-ROOMS = ("controllers", "meta", "member")
+ROOMS = ("apis", "controllers", "meta", "member")
 
 _OUTCOMES: Mapping[str, tuple[int, int]] = {"Done": (1, 0), "Waiting": (0, 1), "Refused": (0, 1), "Failed": (0, 1)}
 """Where reason and message stand among the arguments."""
+
+_PARTS: Mapping[str, tuple[str, str, int]] = {
+    "OwnerGone": ("Waiting", "ClusterDeleted", 0),
+    "Problem": ("Refused", "InvalidSpec", 2),
+    "Refuse": ("Refused", "", 0),
+    "Wait": ("Waiting", "", 0),
+}
+"""What becomes part of an outcome: its kind, its reason where that is always the same, where the message stands."""
 
 _EVENT = (2, 3)
 _MOST = 12
@@ -72,6 +80,9 @@ def _said(call: ast.Call) -> Iterator[tuple[str, ast.expr | None, ast.expr]]:
             reason, text = _OUTCOMES[name]
             if len(call.args) > text:
                 yield name, call.args[reason] if len(call.args) > reason else None, call.args[text]
+        case ast.Name(id=name) if name in _PARTS and len(call.args) > _PARTS[name][2]:
+            kind, constant, text = _PARTS[name]
+            yield kind, ast.Constant(constant) if constant else None, call.args[text]
         case ast.Attribute(attr="event") if len(call.args) > _EVENT[1]:
             yield "Event", call.args[_EVENT[0]], call.args[_EVENT[1]]
         case ast.Name(id="record_event") if len(call.args) > 2:
@@ -126,8 +137,9 @@ def page() -> str:
         "",
         "# Messages",
         "",
-        "What the operator says in conditions and events, by module. `<name>` stands for what is filled in. What a",
-        "reason means and what to do about it: [reasons](reasons/README.md).",
+        "The sentences of conditions and events, by module. `<name>` stands for a value. What is refused as",
+        "`InvalidSpec` follows the field and its value; an empty reason is that of the stage. What a reason means and",
+        "what to do about it: [reasons](reasons/README.md).",
     ]
     module = ""
     for message in messages():
