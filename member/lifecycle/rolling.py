@@ -5,7 +5,7 @@ with the partition above all pods, and the partition is lowered by one pod at a 
 the pods above serve again on the new revision, and the component has let go of this one.
 
 A pod that is not Ready on an outdated revision comes first and needs no such care (F11). Where the partition can't
-reach a pod alone - Ready outdated pods stand above it, or the StatefulSet waits for one that nobody counts on - the
+reach a pod alone - Ready outdated pods stand above it, or the StatefulSet waits for one that is ignored - the
 strategy is OnDelete for as long, and the pod is deleted.
 """
 
@@ -35,16 +35,16 @@ def _nothing_to_do(*_: object) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Rolling:
-    """How one component gives up its pods and takes them back.
+    """What one component does before and after the restart of its pods.
 
     `blocked`: what comes first beside the upgrades of other components. `begin`: what must be done before a new
     template, the second, may take the place of the running one. `unmet_condition`: what a Ready pod on the new revision
-    still lacks before the next one may go, as an end of "waiting until <pod> ..."; empty when nothing. `prepare`: makes
-    a Ready pod let go of what it serves. `resume`: gives back what pods had let go of, except the named one, which is
-    next; called in every reconcile. `finish`: what is left to do when all pods run the newest template; called in every
-    reconcile then. `prepare_unready`: makes a pod that is not Ready let go of what it serves all the same; when nobody
-    answers it is restarted as it is. All of these answer None when there is nothing (more) to do, and cost nothing
-    then. `ignored_pods`: names of pods that nobody counts on, such as those that failover has replaced. `forced`:
+    still lacks before the next one may go, as an end of "waiting until <pod> ..."; empty when nothing. `prepare`: moves
+    away what a Ready pod serves. `resume`: gives pods back what was moved away, except the named one, which is next;
+    called in every reconcile. `finish`: what is left to do when all pods run the newest template; called in every
+    reconcile then. `prepare_unready`: moves away what a pod serves though it is not Ready; when no server answers it is
+    restarted as it is. All of these answer None when there is nothing (more) to do, and cost nothing then.
+    `ignored_pods`: names of pods that a roll does not wait for, such as those that failover has replaced. `forced`:
     evidence that the data plane can't be looked at, where the user wants the pods restarted all the same.
     """
 
@@ -92,7 +92,7 @@ class Replace:
 
 @dataclass(frozen=True, slots=True)
 class Prepare:
-    """Let this Ready pod be relieved of its work, then lower the partition to it."""
+    """Move away what this Ready pod serves, then lower the partition to it."""
 
     pod: RollingPod
 
@@ -111,7 +111,7 @@ def next_step(pods: Sequence[RollingPod]) -> Step:
     outdated = [pod for pod in pods if not pod.updated and (pod.exists or not pod.ignored)]
     if broken := [pod for pod in outdated if not pod.ready]:
         pod = broken[-1]
-        return Replace(pod) if _held_up(pod, pods) else Restart(pod)
+        return Replace(pod) if _blocked_by_higher(pod, pods) else Restart(pod)
     counted = [pod for pod in pods if not pod.ignored]
     if unready := next((pod for pod in reversed(counted) if not pod.ready), None):
         return Wait(f"until pod {unready.name} is Ready")
@@ -120,7 +120,7 @@ def next_step(pods: Sequence[RollingPod]) -> Step:
     return Prepare(outdated[-1]) if outdated else Finished()
 
 
-def _held_up(pod: RollingPod, pods: Sequence[RollingPod]) -> bool:
+def _blocked_by_higher(pod: RollingPod, pods: Sequence[RollingPod]) -> bool:
     """Whether a StatefulSet would do something else before it restarts this pod: it goes from the highest down."""
     return any(other.ordinal > pod.ordinal and not (other.updated and other.ready) for other in pods)
 
@@ -183,7 +183,7 @@ class _View:
             return Waiting("Scaling", f"waiting for {self.component} to be scaled before restarting its pods")
         return _waits_for(self.ctx, component_type(self.component)) or self.rolling.blocked(self.ctx)
 
-    def may_heal(self, pod: RollingPod) -> bool:
+    def may_fix_unready(self, pod: RollingPod) -> bool:
         """Whether a new template may go in because of a pod that is not Ready, though the others must wait (F11).
 
         One that is merely on its way comes back by itself: a new version must not overtake that of another component.
@@ -231,7 +231,7 @@ def next_roll(
     """
     view = _View(ctx, component, rolling, body, scaling, everything_changed=bool(changed))
     roll = _next_roll(view, desired, changed)
-    unresumed = _asked(view, lambda: rolling.resume(ctx, roll.selected))
+    unresumed = _call_hook(view, lambda: rolling.resume(ctx, roll.selected))
     return replace(roll, outcome=roll.outcome or unresumed)
 
 
@@ -249,8 +249,8 @@ def _next_roll(view: _View, desired: Json, changed: str) -> Roll:
         set_phase(view.ctx, view.component, phase_while_upgrading(view.ctx, view.component))
     if not _observed(view.body):
         waiting = Waiting("RollingUpdate", "waiting for the StatefulSet controller to observe the new pod template")
-        return Roll(True, _held(view.body, view.rolling_pods(view.cached)), waiting)
-    return _go_on(view)
+        return Roll(True, _no_restarts(view.body, view.rolling_pods(view.cached)), waiting)
+    return _continue(view)
 
 
 def _left_to_the_user(view: _View, changed: str, upgrading: bool) -> Roll:
@@ -270,7 +270,7 @@ def _finish(view: _View, strategy: UpdateStrategy) -> Roll:
             case Restart(pod) | Replace(pod):
                 return Roll(True, strategy, _waiting(view, f"waiting until pod {pod.name} is Ready"))
     hooks = view.rolling
-    if unfinished := _asked(view, lambda: hooks.resume(view.ctx, "") or hooks.finish(view.ctx)):
+    if unfinished := _call_hook(view, lambda: hooks.resume(view.ctx, "") or hooks.finish(view.ctx)):
         return Roll(True, strategy, unfinished)
     if in_upgrade:
         set_phase(view.ctx, view.component, NORMAL)
@@ -300,14 +300,14 @@ def _begin(view: _View, desired: Json, changed: str) -> Roll:
         waiting = Waiting("ForcedUpgrade", f"{changed}; restarting all pods at once (forced)")
         return Roll(True, UpdateStrategy.lowered(0, forced), waiting)
     step = next_step(pods)
-    heals = isinstance(step, Restart | Replace) and view.may_heal(step.pod)
-    blocked = _unprepared_unready(view, step) if heals else view.blocked()
+    fixes_unready = isinstance(step, Restart | Replace) and view.may_fix_unready(step.pod)
+    blocked = _unprepared_unready(view, step) if fixes_unready else view.blocked()
     if blocked:
         # what the roll before this one owes must not wait for as long
-        _asked(view, lambda: view.rolling.finish(view.ctx))
-        return Roll(False, _held(view.body, pods), blocked)
-    if unprepared := _asked(view, lambda: view.rolling.begin(view.ctx, view.body, desired)):
-        return Roll(False, _held(view.body, pods), unprepared)
+        _call_hook(view, lambda: view.rolling.finish(view.ctx))
+        return Roll(False, _no_restarts(view.body, pods), blocked)
+    if unprepared := _call_hook(view, lambda: view.rolling.begin(view.ctx, view.body, desired)):
+        return Roll(False, _no_restarts(view.body, pods), unprepared)
     outcome = Waiting("RollingUpdate", f"{changed}; restarting the pods one by one")
     match step:
         case Restart(pod) if seen := _confirmed(view, step):
@@ -317,20 +317,20 @@ def _begin(view: _View, desired: Json, changed: str) -> Roll:
     return Roll(True, UpdateStrategy.above_all(len(pods)), outcome)
 
 
-def _go_on(view: _View) -> Roll:
+def _continue(view: _View) -> Roll:
     pods = view.rolling_pods(view.cached)
-    held, step = _held(view.body, pods), next_step(pods)
+    no_restarts, step = _no_restarts(view.body, pods), next_step(pods)
     match step:
         case Restart() | Replace():
-            return _heal(view, step, held)
+            return _restart_unready(view, step, no_restarts)
         case Prepare() | Wait() if not _reaches(view.body, 0) and (forced := view.rolling.forced(view.ctx)):
             return Roll(True, UpdateStrategy.lowered(0, forced), _waiting(view, "restarting all pods at once (forced)"))
         case Wait(what):
-            return Roll(True, held, _waiting(view, f"waiting {what}"), selected=_next_in_line(view, pods))
+            return Roll(True, no_restarts, _waiting(view, f"waiting {what}"), selected=_next_in_line(view, pods))
         case Finished():
-            return Roll(True, held, _waiting(view, "all pods run the new revision"))
+            return Roll(True, no_restarts, _waiting(view, "all pods run the new revision"))
         case Prepare():
-            return _prepare(view, step, pods, held)
+            return _prepare(view, step, pods, no_restarts)
 
 
 def _next_in_line(view: _View, pods: Sequence[RollingPod]) -> str:
@@ -340,22 +340,22 @@ def _next_in_line(view: _View, pods: Sequence[RollingPod]) -> str:
     return next((pod.name for pod in reversed(pods) if pod.ready and not pod.updated), "")
 
 
-def _prepare(view: _View, step: Prepare, pods: Sequence[RollingPod], held: UpdateStrategy) -> Roll:
+def _prepare(view: _View, step: Prepare, pods: Sequence[RollingPod], no_restarts: UpdateStrategy) -> Roll:
     pod = step.pod
-    if _reaches(view.body, pod.ordinal) and not _held_up(pod, pods):
+    if _reaches(view.body, pod.ordinal) and not _blocked_by_higher(pod, pods):
         waiting = _waiting(view, f"waiting for pod {pod.name} to be restarted")
-        return Roll(True, held, waiting, selected=pod.name)
+        return Roll(True, no_restarts, waiting, selected=pod.name)
     if blocked := view.blocked():
-        return Roll(True, held, blocked)
+        return Roll(True, no_restarts, blocked)
     cached = next(each for each in view.cached if each.metadata.name == pod.name)
-    if unprepared := _asked(view, lambda: view.rolling.prepare(view.ctx, cached)):
-        return Roll(True, held, unprepared, selected=pod.name)
+    if unprepared := _call_hook(view, lambda: view.rolling.prepare(view.ctx, cached)):
+        return Roll(True, no_restarts, unprepared, selected=pod.name)
     what = f"restarting pod {pod.name}"
-    roll = _by_hand(view, step, what) if _held_up(pod, pods) else _restart(view, step, held, what)
+    roll = _by_deletion(view, step, what) if _blocked_by_higher(pod, pods) else _restart(view, step, no_restarts, what)
     return replace(roll, selected=pod.name)
 
 
-def _asked(view: _View, question: Callable[[], NotDone | None]) -> NotDone | None:
+def _call_hook(view: _View, question: Callable[[], NotDone | None]) -> NotDone | None:
     """What a hook answers; a data plane that gives no answer holds the roll and nothing else."""
     try:
         return question()
@@ -363,20 +363,20 @@ def _asked(view: _View, question: Callable[[], NotDone | None]) -> NotDone | Non
         return Failed("DataPlaneUnreachable", f"cannot continue the rolling restart of {view.component}: {error}")
 
 
-def _heal(view: _View, step: Restart | Replace, held: UpdateStrategy) -> Roll:
+def _restart_unready(view: _View, step: Restart | Replace, no_restarts: UpdateStrategy) -> Roll:
     """Restart a pod that is not Ready on the old revision."""
     if unprepared := _unprepared_unready(view, step):
-        return Roll(True, held, unprepared)
+        return Roll(True, no_restarts, unprepared)
     pod = step.pod
     if isinstance(step, Replace):
         what = f"pod {pod.name} is not Ready on the old revision; replacing it before the pods above it"
-        return _by_hand(view, step, what)
+        return _by_deletion(view, step, what)
     what = f"pod {pod.name} is not Ready on the old revision; restarting it first"
-    return _restart(view, step, held, what if pod.exists else f"waiting for pod {pod.name} to be recreated")
+    return _restart(view, step, no_restarts, what if pod.exists else f"waiting for pod {pod.name} to be recreated")
 
 
 def _unprepared_unready(view: _View, step: Step) -> NotDone | None:
-    """What a pod that is not Ready does all the same, and must let go of before it is restarted."""
+    """What a pod serves though it is not Ready, and must be moved away before it is restarted."""
     if not isinstance(step, Restart | Replace) or not step.pod.exists or _reaches(view.body, step.pod.ordinal):
         return None
     try:
@@ -386,7 +386,7 @@ def _unprepared_unready(view: _View, step: Step) -> NotDone | None:
         return None
 
 
-def _restart(view: _View, step: Restart | Prepare, held: UpdateStrategy, what: str) -> Roll:
+def _restart(view: _View, step: Restart | Prepare, no_restarts: UpdateStrategy, what: str) -> Roll:
     """Lower the partition to a pod, unless a live look at all pods gives another step (F5)."""
     pod = step.pod
     in_order = view.body["spec"].get("podManagementPolicy") == "OrderedReady"
@@ -397,11 +397,11 @@ def _restart(view: _View, step: Restart | Prepare, held: UpdateStrategy, what: s
         return Roll(True, UpdateStrategy.unchanged(view.body), _waiting(view, what), delete)
     seen = _confirmed(view, step)
     if seen is None:
-        return Roll(True, held, _waiting(view, "waiting for the cache to show the current pods"))
+        return Roll(True, no_restarts, _waiting(view, "waiting for the cache to show the current pods"))
     return Roll(True, UpdateStrategy.lowered(pod.ordinal, seen), _waiting(view, what))
 
 
-def _by_hand(view: _View, step: Replace | Prepare, what: str) -> Roll:
+def _by_deletion(view: _View, step: Replace | Prepare, what: str) -> Roll:
     """Delete a pod that the StatefulSet would not come to; under OnDelete, or it would come back as it was."""
     pod = step.pod
     seen = _confirmed(view, step) if _is_on_delete(view.body) and pod.exists else None
@@ -445,8 +445,8 @@ def _has_revision(body: Json) -> bool:
     return bool((body.get("status") or {}).get("updateRevision"))
 
 
-def _held(body: Json, pods: Sequence[RollingPod]) -> UpdateStrategy:
-    """The strategy that restarts nobody: the partition as it is, or after OnDelete one above all outdated pods."""
+def _no_restarts(body: Json, pods: Sequence[RollingPod]) -> UpdateStrategy:
+    """The strategy that restarts no pod: the partition as it is, or after OnDelete one above all outdated pods."""
     if not _is_on_delete(body):
         return UpdateStrategy.unchanged(body)
     return UpdateStrategy.after_on_delete(pod.ordinal for pod in pods if not pod.updated)
