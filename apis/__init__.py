@@ -5,7 +5,7 @@
     accessor      what a component's pods get once cluster level and component level are merged
     config, toml  a component's configuration as tables, and as byte-stable text
     ordinals      how many pods, and which
-    predicates    what a status tells: ready, available, upgrading
+    predicates    what a status says: ready, available, upgrading
     validation    what can't work, and what may not change any more
     crd           the CustomResourceDefinitions, generated from the models
 

@@ -1,4 +1,4 @@
-"""From a JSON tree to a model, strictly, and told in the user's words when it does not fit.
+"""From a JSON tree to a model, strictly; what does not fit is reported in the terms of the manifest.
 
 Null means absent: v1.6 writes null for lists, maps and references that are unset (api/shared-types.fields, `always`).
 Kubernetes sub-trees and configurations are not looked into; the API server and the components know them better.

@@ -1,4 +1,4 @@
-"""What a status tells about a cluster (defaults-and-validation.md 8.5, lifecycle.md 3.1, 4.3).
+"""What a status says about a cluster (defaults-and-validation.md 8.5, lifecycle.md 3.1, 4.3).
 
 A status that the last observation could not renew is unknown, not good: readiness and availability are false then (F7).
 """

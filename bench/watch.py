@@ -62,12 +62,12 @@ def _events_per_second() -> float:
     pods = trees()
     chunks = [line(number, pods) for number in range(_BATCH)]
     note(f"{_BATCH} events of {len(chunks[-1])} bytes")
-    told, everything = 0, threading.Event()
+    handled, everything = 0, threading.Event()
 
     def count(*_: object) -> None:
-        nonlocal told
-        told += 1
-        if told == _BATCH:
+        nonlocal handled
+        handled += 1
+        if handled == _BATCH:
             everything.set()
 
     cores = os.sched_getaffinity(0)

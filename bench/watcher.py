@@ -15,11 +15,11 @@ from ports.stopping import Stop
 
 
 def main() -> int:
-    """Print `watching` when all caches are full; end when told."""
+    """Print `watching` when all caches are full; end when stopped."""
     logs_to_stderr()
     kubeconfig, count = sys.argv[1], int(sys.argv[2])
-    told = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: told.set())
+    stopped = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stopped.set())
     clock, stop = SystemClock(), Stop()
     connection = connect(load(kubeconfig, {}, clock), {}, clock, stop)
     factories = [SharedInformerFactory(connection.client, clock, SystemRandomness()) for _ in range(count)]
@@ -27,10 +27,10 @@ def main() -> int:
         factory.informer_for(CONFIG_MAPS)
         factory.start(stop)
     synced = all(all(factory.wait_for_cache_sync(stop).values()) for factory in factories)
-    told.wait(1.0)  # a cache is full before its watch is open
+    stopped.wait(1.0)  # a cache is full before its watch is open
     if synced:
         print("watching", flush=True)  # noqa: T201  (for the parent)
-    told.wait()
+    stopped.wait()
     stop.set()
     connection.transport.close()
     return 0 if synced and all(factory.shutdown() for factory in factories) else 1

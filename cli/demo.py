@@ -122,7 +122,7 @@ def _show(demo: Demo, documents: Sequence[manifests.Manifest], stage: _Stage) ->
             stage.console.print(f"\nReady after {stage.clock.now() - started:.1f} s.", highlight=False)
     if demo.exit_when_ready or stage.stop.is_set():
         return 0
-    _tell_what_next(clusters, stage)
+    _print_next_steps(clusters, stage)
     stage.stop.wait(stage.clock)
     return 0
 
@@ -166,7 +166,7 @@ def _changes(client: Client, stop: Stop) -> Iterator[Object]:
             watch.close()
 
 
-def _tell_what_next(clusters: set[tuple[str, str]], stage: _Stage) -> None:
+def _print_next_steps(clusters: set[tuple[str, str]], stage: _Stage) -> None:
     """Commands that work right now, for those who have kubectl and for those who have not."""
     api, _ = stage.world.serve_http()
     namespace, name = min(clusters, default=("default", ""))

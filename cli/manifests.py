@@ -1,4 +1,4 @@
-"""Manifests as a user writes them: read with care, told in the user's words what is wrong, then applied.
+"""Manifests as a user writes them: decoded strictly, errors reported by field, then applied.
 
 Our commands validate strictly: a field that the resource does not have is an error that names the nearest one it has.
 """

@@ -1,4 +1,4 @@
-"""What the process tells about itself over HTTP: `/metrics`, `/healthz`, `/readyz` (scheduler-deployment.md 3.3, 5).
+"""What the process serves about itself over HTTP: `/metrics`, `/healthz`, `/readyz` (scheduler-deployment.md 3.3, 5).
 
 A failing `/healthz` asks for a restart, a failing `/readyz` for patience. Both answer with a line per check.
 """

@@ -68,7 +68,7 @@ class Controller:
     ) -> None:
         """`drain_timeout` is how many seconds running syncs may take after the stop (CW-10).
 
-        `is_slow` tells whether the next sync of a key may wait in vain.
+        `is_slow` says whether the next sync of a key may wait in vain.
         """
         self.name = name
         self.sync = sync

@@ -16,7 +16,7 @@ NEWS = 0
 """The priority of what has just happened."""
 
 NO_NEWS = -100
-"""The priority of what was there when the handler came, and of what a resync tells again (PQ-10)."""
+"""The priority of what was there when the handler came, and of what a resync delivers again (PQ-10)."""
 
 
 class Enqueue(Protocol):

@@ -1,4 +1,4 @@
-"""How a sync tells its controller what became of a key (lifecycle.md 1.3).
+"""How a sync reports to its controller what became of a key (lifecycle.md 1.3).
 
 Exception
 ├── RequeueError    an expected wait: try again, and make no noise

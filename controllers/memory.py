@@ -37,7 +37,7 @@ class Memory(Generic[T]):
 class KeyMemory(Generic[R]):
     """What a reconciler remembers of one object.
 
-    `kind` is what the kind itself asks to remember. `reported_spec` tells which invalid spec was reported last, empty
+    `kind` is what the kind itself asks to remember. `reported_spec` is which invalid spec was reported last, empty
     when it is valid. `is_silent`: servers of it did not answer in time.
     """
 

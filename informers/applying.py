@@ -1,4 +1,4 @@
-"""Applying a delta to the store, and what handlers are to be told of it (informers-workqueue.md FIFO-20 to FIFO-24)."""
+"""Applying a delta to the store, and the notifications that result (informers-workqueue.md FIFO-20 to FIFO-24)."""
 
 from informers.deltas import Added, Batch, Bookmark, Deleted, Delta, Event, ReplacedAll, SyncAll, Updated
 from informers.notifications import Add, Delete, Notification, Update
@@ -27,11 +27,11 @@ def _change(store: Store, events: tuple[Event, ...], initial: bool) -> list[Noti
     """Apply events of different objects in one step."""
     before = [store.get(event.obj) for event in events]
     store.change((event.obj, isinstance(event, Deleted)) for event in events)
-    told = (_told(old, event, initial) for old, event in zip(before, events, strict=True))
-    return [notification for notification in told if notification]
+    notifications = (_notification(old, event, initial) for old, event in zip(before, events, strict=True))
+    return [notification for notification in notifications if notification]
 
 
-def _told(old: Object | None, event: Event, initial: bool) -> Notification | None:
+def _notification(old: Object | None, event: Event, initial: bool) -> Notification | None:
     if not isinstance(event, Deleted):
         return _stored(old, event.obj, initial)
     return Delete(event.obj) if old else None

@@ -56,7 +56,7 @@ class InformerMetrics:
         self.queued = Gauge("informer_queued_items", "Deltas waiting for the store", identity, registry=registry)
         self.latency = Histogram(
             "informer_processing_latency_seconds",
-            "Time from taking a delta to having told all handlers' buffers",
+            "Time from taking a delta to having filled the buffers of all handlers",
             identity,
             registry=registry,
             buckets=_LATENCY_BUCKETS,

@@ -1,4 +1,4 @@
-"""What handlers are told."""
+"""The notifications that handlers receive."""
 
 from dataclasses import dataclass
 from typing import TypeAlias

@@ -8,8 +8,8 @@ fails; rounds and watch retries draw from one backoff.
      ▲ any error  │ refused, 429: wait, open again
      └── wait ◀───┴─ other errors, expired, a very short watch
 
-With `streaming` a round begins with a watch that tells the list first (`informers.streaming`); where that fails, this
-round lists.
+With `streaming` a round begins with a watch that delivers the list first (`informers.streaming`); where that fails,
+this round lists.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -277,7 +277,7 @@ class Reflector:
         self._metrics.event_received(self._clock.wall().timestamp())
         if event.type == "ERROR" and isinstance(event.object, ApiError):
             return self._stream_failed(event.object) if stream.initial else self._refused(event.object)
-        self._tell(stream, event)
+        self._store_event(stream, event)
         return 0.0
 
     def _closed(self, stream: _OpenWatch, broken: TransportError | None) -> float:
@@ -308,7 +308,7 @@ class Reflector:
         self._log.warning("watch ended with an error", error=str(error), reason=error.reason)
         return self._end_round(WATCH_ERROR)
 
-    def _tell(self, stream: _OpenWatch, event: WatchEvent) -> None:
+    def _store_event(self, stream: _OpenWatch, event: WatchEvent) -> None:
         obj = event.object
         if isinstance(obj, ApiError) or obj.kind != self._source.kind:
             self._log.error("watch event without the expected object, skipped", type=event.type, object=str(obj))

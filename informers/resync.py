@@ -1,4 +1,4 @@
-"""Who is told everything again, and when (informers-workqueue.md INF-25 to INF-29, REF-50).
+"""Which handlers receive everything again, and when (informers-workqueue.md INF-25 to INF-29, REF-50).
 
 An informer checks every `check_period` seconds which handlers are due. A resync never talks to the server.
 """

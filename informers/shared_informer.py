@@ -65,8 +65,8 @@ class SharedInformer:
     ) -> None:
         """`default_resync` in seconds is what handlers get that ask for none of their own; 0: never.
 
-        `name` tells apart informers of one resource in the metrics (MET-21). `streaming` reads the initial list as part
-        of the watch (REF-40).
+        `name` distinguishes informers of one resource in the metrics (MET-21). `streaming` reads the initial list as
+        part of the watch (REF-40).
         """
         self.resource = source.resource
         self._source = source

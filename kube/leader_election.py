@@ -160,7 +160,7 @@ class LeaderElector:
         self._observed_at = 0.0
         self._reported_leader: str | None = None
         self._renewal_started: float | None = None
-        self._tell_leading(False)
+        self._set_leading_metric(False)
 
     @property
     def leader(self) -> str:
@@ -310,7 +310,7 @@ class LeaderElector:
         if self._leading:
             return
         self._leading = True
-        self._tell_leading(True)
+        self._set_leading_metric(True)
         self._say("became leader")
         _in_a_thread(self._callbacks.on_started_leading)
 
@@ -319,7 +319,7 @@ class LeaderElector:
         self.lease.drop()
         if self._watch:
             self._watch.stop()
-        self._tell_leading(False)
+        self._set_leading_metric(False)
         if led:
             self._say("stopped leading")
         if led and stopped:
@@ -342,7 +342,7 @@ class LeaderElector:
         if self._recorder and lease is not None:
             self._recorder.event(lease, NORMAL, "LeaderElection", f"{self._identity} {what}")
 
-    def _tell_leading(self, leads: bool) -> None:
+    def _set_leading_metric(self, leads: bool) -> None:
         if self._metrics:
             self._metrics.leading(self._name, leads)
 

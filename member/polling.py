@@ -1,4 +1,4 @@
-"""When to look again at what no event tells of, such as a store that is about to come up.
+"""When to look again at what no event reports, such as a store that is about to come up.
 
 What has just begun is looked at soon, what lasts less and less often: a wait of a minute may go on for another few
 seconds unseen, and a cluster that is ill for a day must not cost PD two reconciles a second.

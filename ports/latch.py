@@ -1,4 +1,4 @@
-"""A fact that becomes true once and stays true, that threads wait for and that others can be told of."""
+"""A fact that becomes true once and stays true, that threads wait for and that callbacks can be registered for."""
 
 import contextlib
 import threading

@@ -1,4 +1,4 @@
-"""How a thread is told to end (informers-workqueue.md TH-10, TH-11)."""
+"""How a thread learns that it is to stop (informers-workqueue.md TH-10, TH-11)."""
 
 from ports.latch import Latch
 

@@ -77,7 +77,7 @@ class ItemFastSlowRateLimiter(Generic[T]):
 class BucketRateLimiter(Generic[T]):
     """Lets `qps` items per second pass, and `burst` at once after a quiet time; all items share the bucket (RL-4).
 
-    A token once taken is never given back. `on_wait` is told each delay above zero (RL-9).
+    A token once taken is never given back. `on_wait` receives each delay above zero (RL-9).
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class BucketRateLimiter(Generic[T]):
     def forget(self, item: T) -> None:
         """Nothing: items are not told apart."""
 
-    def num_requeues(self, item: T) -> int:  # noqa: ARG002  (items are not told apart)
+    def num_requeues(self, item: T) -> int:  # noqa: ARG002  (items are not distinguished)
         """Always 0."""
         return 0
 

@@ -77,7 +77,7 @@ class QueueStatistics:
     """One consistent reading of a queue (informers-workqueue.md 8.1).
 
     `depth` counts every item that needs work, also those added while they are processed, which `len` does not (MET-3).
-    A priority queue tells it by priority as well.
+    A priority queue reports it by priority as well.
     Times are seconds; the last two cover the items being processed now and stand still after shutdown (MET-5).
     """
 

@@ -139,7 +139,7 @@ def _check_pd(tc: TidbCluster, running: Running) -> Iterator[Problem]:
         return
     try:
         wanted = pd.config_tables()
-    except InvalidField:  # `validate` tells
+    except InvalidField:  # `validate` reports it
         return
     for section in _PD_SECTIONS:
         now = in_use.get(section) or {}

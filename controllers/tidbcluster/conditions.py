@@ -1,4 +1,4 @@
-"""The conditions of a TidbCluster: Ready tells whether it serves, Progressing what the operator waits for.
+"""The conditions of a TidbCluster: Ready says whether it serves, Progressing what the operator waits for.
 
 Ready is v1.6's, reason by reason (lifecycle.md 2.3), and better in two points: a status left from a failed
 observation is unknown, not good (F7), and the message goes on with Progressing's, since `kubectl get tc -o wide`

@@ -1,4 +1,4 @@
-"""Writing the objects of a cluster, and telling the user about it (objects.md 2.3, 6.5, 11)."""
+"""Writing the objects of a cluster, and the events about it (objects.md 2.3, 6.5, 11)."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""Deleting the pod that was told to go, and its volumes: each on a live look at what is decided upon (F5, O5, I10)."""
+"""Deleting the pod that a command restarts, and its volumes, each on live reads of what decides it (F5, O5, I10)."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass

@@ -1,1 +1,1 @@
-"""Discovery: the little service that tells PD's pods at their first start whether to found a cluster or to join one."""
+"""Discovery: the service that PD pods ask at their first start whether to bootstrap a cluster or to join one."""

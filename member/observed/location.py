@@ -1,4 +1,4 @@
-"""Where a node is, in the words in which PD is told to spread replicas (lifecycle.md 7.9). Pure."""
+"""Where a node is, in the location labels by which PD spreads replicas (lifecycle.md 7.9). Pure."""
 
 from collections.abc import Mapping, Sequence
 

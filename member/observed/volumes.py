@@ -1,4 +1,4 @@
-"""What `status.<component>.volumes` tells: sizes and classes of the volumes of all pods (lifecycle.md 5.8)."""
+"""What `status.<component>.volumes` shows: sizes and classes of the volumes of all pods (lifecycle.md 5.8)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -94,14 +94,14 @@ class StatefulSets:
     def _carry_out(self, stateful_set: Json, planned: Plan, revisions: dict[str, Json]) -> None:
         for pod in planned.delete:
             self._cluster.delete(PODS, pod)
-            self._tell(stateful_set, "SuccessfulDelete", f"delete Pod {pod['metadata']['name']}")
+            self._record_event(stateful_set, "SuccessfulDelete", f"delete Pod {pod['metadata']['name']}")
         for ordinal, revision in planned.create.items():
             self._make_claims(stateful_set, ordinal)
             pod = new_pod(stateful_set, ordinal, revisions[revision])
             if self._cluster.create(PODS, pod) is not None:
-                self._tell(stateful_set, "SuccessfulCreate", f"create Pod {pod['metadata']['name']}")
+                self._record_event(stateful_set, "SuccessfulCreate", f"create Pod {pod['metadata']['name']}")
 
-    def _tell(self, stateful_set: Json, reason: str, what: str) -> None:
+    def _record_event(self, stateful_set: Json, reason: str, what: str) -> None:
         message = f"{what} in StatefulSet {stateful_set['metadata']['name']} successful"
         self._cluster.event(stateful_set, "Normal", reason, message)
 
@@ -113,7 +113,7 @@ class StatefulSets:
                 continue
             if self._cluster.create(PERSISTENT_VOLUME_CLAIMS, new_claim(stateful_set, template, name)) is not None:
                 pod = f"{stateful_set['metadata']['name']}-{ordinal}"
-                self._tell(stateful_set, "SuccessfulCreate", f"create Claim {name} Pod {pod}")
+                self._record_event(stateful_set, "SuccessfulCreate", f"create Claim {name} Pod {pod}")
 
     def _keep_claims(self, snapshot: Snapshot, planned: Plan) -> None:
         """Pods that wait for a claim somebody deleted get a new one; retention may remove those of former pods."""
