@@ -12,9 +12,10 @@ import yaml
 from kube.resources import STATEFUL_SETS
 from ports.clock import SystemClock
 from ports.stopping import Stop
-from ports.transport import Request
+from ports.transport import Request, TransportError
 from sandbox.dataplane.faults import Fault, Trouble
 from sandbox.world import DataPlaneWorld, World
+from tests.e2e.waiting import eventually
 from tests.sandbox.clusters import NAMESPACE, PD, create, create_discovery, discovery, get
 
 PROGRAMS = {"/usr/local/bin/tidb-discovery": discovery}
@@ -37,10 +38,18 @@ def wait_for_ready(world: World, *components: str) -> float:
     start = clock.now()
     while clock.now() - start < _DEADLINE:
         sets = [world.client().get(STATEFUL_SETS, f"basic-{each}", NAMESPACE).decode() for each in components]
-        if all(each["status"].get("readyReplicas") == each["spec"]["replicas"] for each in sets):
+        if all(each.get("status", {}).get("readyReplicas") == each["spec"]["replicas"] for each in sets):
             return clock.now() - start
         stop.wait(clock, 0.05)
     raise AssertionError("not ready in time")
+
+
+def pd_leader(world: World) -> str:
+    """The name of PD's leader; empty while the Service has no endpoint, which may be later than the pod is Ready."""
+    try:
+        return str(get(world.data_plane_transport(), f"{PD}/pd/api/v1/leader")["name"])
+    except TransportError:
+        return ""
 
 
 @pytest.mark.slow
@@ -87,8 +96,7 @@ def test_node_side_alone_serves_another_control_plane(world: World) -> None:
         create_discovery(world.client())
         create(world.client(), "pd", 1)
         wait_for_ready(world, "pd")
-        member = get(world.data_plane_transport(), f"{PD}/pd/api/v1/leader")["name"]
-        assert "basic-pd-0" == member
+        assert "basic-pd-0" == eventually(lambda: pd_leader(world))
         assert 200 == world.data_plane_transport().request(Request("GET", f"{PD}/pd/api/v1/health")).status
     finally:
         other.stop()
