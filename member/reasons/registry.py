@@ -417,6 +417,14 @@ _FAILING_OVER: Mapping[str, Reason] = {
         "It replaces no more. The cluster may be close to losing data: the next loss may be one too many.",
         "Repair the lost pods now. If they are gone for good, raise `maxFailoverCount` of the component.",
     ),
+    "PDJoinFailed": Reason(
+        "A PD pod ended after PD had added it as a member and before it could start. PD refuses every further join, "
+        "that of the pod itself too, as long as it lists this member, which has no name.",
+        "It removes the member from PD after a minute, if the pod is restarted again and again and a majority of the "
+        "members is healthy. Then the pod joins as if for the first time.",
+        "Nothing. If the pod keeps being restarted afterwards, its volume may belong to the removed member: delete its "
+        "PVC and the pod.",
+    ),
     "PDQuorumLost": Reason(
         "Half or more of PD's members are lost. PD has no leader, and the database does not serve.",
         "It replaces no member: without a quorum that would lose PD's data.",
