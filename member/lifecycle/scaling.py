@@ -39,7 +39,7 @@ def next_size(ctx: ReconcileContext, component: str, scaling: Scaling, body: Jso
     """Decide on the replicas. Raises ApiError, TransportError, DataPlaneError."""
     there, wanted = body["spec"]["replicas"], desired["spec"]["replicas"]
     if pod := next_returning(ctx, component, scaling.out, body, wanted):
-        what = f"recreating pod {pod}, which is still a member in PD"
+        what = f"recreating pod {pod}, whose data is still in use"
         return Size(Replicas.raised(body, there + 1), Waiting("ScalingOut", what))
     kept = min(there, wanted)
     retained, unfinished = cancel_removals(ctx, component, scaling.in_, body, kept)

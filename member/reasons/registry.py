@@ -226,7 +226,8 @@ _PD_AND_STORES: Mapping[str, Reason] = {
         "PD reports another cluster id than this cluster has: it was started on empty volumes, or on those of another "
         "cluster.",
         "It makes no changes to this cluster.",
-        "Restore PD's own volumes. To abandon the old data: delete the TidbCluster and create it again.",
+        "Restore PD's own volumes. To abandon the old data, delete the volume claims of TiKV and set the annotation "
+        "`tidb.pingcap.com/force-pd-bootstrap` of the TidbCluster to the old cluster id.",
     ),
     "ForeignPD": Reason(
         "PD reports another cluster id than this cluster has, so commands on pods are ignored.",
@@ -424,6 +425,15 @@ _FAILING_OVER: Mapping[str, Reason] = {
         "members is healthy. Then the pod joins as if for the first time.",
         "Nothing. If the pod keeps being restarted afterwards, its volume may belong to the removed member: delete its "
         "PVC and the pod.",
+    ),
+    "PDBootstrapRefused": Reason(
+        "No PD member runs, but a PD cluster exists: its id is in the status, or the volume claims of PD and TiKV are "
+        "labelled with it, or stores are known. The PD pods have no data, so one of them would have to bootstrap a new "
+        "cluster, which could not read the data of the stores.",
+        "Discovery lets no pod bootstrap a cluster. The pods wait.",
+        "Restore the volumes of PD, or recover PD with `pd-recover`. To abandon all data, delete the volume claims of "
+        "TiKV and set the annotation `tidb.pingcap.com/force-pd-bootstrap` of the TidbCluster to the cluster id that "
+        "the message names.",
     ),
     "PDQuorumLost": Reason(
         "Half or more of PD's members are lost. PD has no leader, and the database does not serve.",
