@@ -74,24 +74,22 @@ def next_returning(ctx: ReconcileContext, component: str, scale_out: ScaleOut, b
     """The next pod that PD counts on though the StatefulSet has no place for it; empty when there is none (I4, R14).
 
     Whoever made the StatefulSet too small, such a pod comes back whatever else is the case, even where the spec asks
-    for fewer: without it PD may have no quorum, and it can leave only by the steps of a scale-in. While PD does not
-    answer, an unmarked volume claim stands for the member. Raises ApiError, TransportError.
+    for fewer: without it PD may have no quorum, and it can leave only by the steps of a scale-in. Where PD does not
+    answer and no member is remembered, an unmarked volume claim stands for one. Raises ApiError, TransportError.
     """
-    there = body["spec"]["replicas"]
-    if not component_type(component).claims.hold_data:
+    there, status = body["spec"]["replicas"], predicates.status_of(ctx.tc, component)
+    if status is None or not component_type(component).claims.hold_data:
         return ""
     pods = {ordinal: pod_name(ctx.tc, component, ordinal) for ordinal in range(there, max(wanted, there + 1))}
-    known = [ordinal for ordinal, pod in pods.items() if scale_out.is_member(ctx, pod)]
-    untold = [] if predicates.is_synced(ctx.tc, component) else [ordinal for ordinal in pods if ordinal < wanted]
-    if not known and not untold:
+    members = {ordinal for ordinal, pod in pods.items() if scale_out.is_member(ctx, pod)}
+    unknown = set() if status.is_current or status.health else {ordinal for ordinal in pods if ordinal < wanted}
+    if not members | unknown:
         return ""
     found = {ordinal: pod_removal.live(ctx, component, body, ordinal) for ordinal in pods}
-    if found[there].begun:
-        # it has left, or is about to: its volume goes first (F32)
-        return ""
-    kept = [ordinal for ordinal in {*known, *untold} if not found[ordinal].begun]
-    counted_on = [ordinal for ordinal in kept if ordinal in known or found[ordinal].claims]
-    return pods[there] if counted_on else ""
+    kept = members | {ordinal for ordinal in unknown if found[ordinal].claims}
+    # what has left, or is about to, goes first with its volume (F32)
+    returns = not found[there].begun and any(not found[ordinal].begun for ordinal in kept)
+    return pods[there] if returns else ""
 
 
 def _in_the_way(
