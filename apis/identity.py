@@ -1,5 +1,7 @@
 """What a TidbCluster is called and of which sort it is (defaults-and-validation.md 8.2, 8.4)."""
 
+from collections.abc import Collection
+
 from apis.tidbcluster import TidbCluster
 
 INSTANCE_LABEL = "app.kubernetes.io/instance"
@@ -27,6 +29,14 @@ def is_heterogeneous(tc: TidbCluster) -> bool:
     return tc.spec.cluster is not None and bool(tc.spec.cluster.name)
 
 
-def is_abandoned(tc: TidbCluster) -> bool:
-    """Whether the user has given up the PD cluster whose id the status holds, so that another may take its place."""
-    return bool(tc.status.cluster_id) and tc.metadata.annotations.get(FORCE_PD_BOOTSTRAP) == tc.status.cluster_id
+def known_cluster_ids(tc: TidbCluster, claimed: Collection[str] = ()) -> tuple[str, ...]:
+    """The ids under which the PD cluster is known: that of the status, else those that volume claims are labelled with.
+
+    The status may have lost the id, or be that of a TidbCluster which was created again over its volumes (F40).
+    """
+    return (tc.status.cluster_id,) if tc.status.cluster_id else tuple(sorted(claimed))
+
+
+def is_abandoned(tc: TidbCluster, claimed: Collection[str] = ()) -> bool:
+    """Whether the user has given up the one PD cluster that is known, so that another may take its place."""
+    return known_cluster_ids(tc, claimed) == (tc.metadata.annotations.get(FORCE_PD_BOOTSTRAP),)

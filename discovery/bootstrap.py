@@ -5,9 +5,10 @@ Service two clusters destroy each other's data. PD has no protection against it;
 
 What is known when a pod without data asks, and what can happen at the same time:
 
-- *The cluster exists.* `status.clusterID` is set, or its members in other Kubernetes clusters are known: nobody begins,
-  whatever else is seen. If all volumes are lost, the pods wait until the user restores one or says, by an annotation
-  with the very id, that the data is given up.
+- *The cluster exists.* `status.clusterID` is set, or volume claims are labelled with a cluster id, or its stores or its
+  members in other Kubernetes clusters are known: nobody begins, whatever else is seen. The labels of the claims outlive
+  the status, and the TidbCluster itself. If all volumes of PD are lost, the pods wait until the user restores one or
+  says, by an annotation with the very id, that the data is given up.
 - *Two pods ask at the same time.* Only the pod of the lowest desired ordinal may begin; the others wait until it
   answers and join it. This needs no memory, so a restart of discovery changes nothing.
 - *The beginner crashes before it has written anything and asks again.* It is told the same again; nobody can have
@@ -34,7 +35,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from apis.accessor import component
-from apis.identity import FORCE_PD_BOOTSTRAP, is_abandoned
+from apis.identity import FORCE_PD_BOOTSTRAP, is_abandoned, known_cluster_ids
 from apis.ordinals import desired_ordinals
 from apis.tidbcluster import TidbCluster
 from discovery.asking import Asker
@@ -47,12 +48,14 @@ class Evidence:
     `empty`: pods that have shown that they hold no data. `present`: pods that show signs of life, with what was seen.
     `alive`: what was heard from PD in place of its members; empty when there was silence.
     `bootstrapping`: the pod that was told to begin and has not asked since; empty when there is none.
+    `claimed`: the ids of PD clusters that the volume claims are labelled with.
     """
 
     empty: Collection[str]
     present: Mapping[str, str]
     alive: str
     bootstrapping: str
+    claimed: frozenset[str] = frozenset()
 
 
 def desired_pods(tc: TidbCluster, advanced: bool) -> list[str]:
@@ -68,23 +71,38 @@ def is_ordered(tc: TidbCluster) -> bool:
 def obstacle(tc: TidbCluster, asker: Asker, pods: list[str], evidence: Evidence) -> str:
     """Why the asker may not begin the cluster; empty when it may."""
     return (
-        _cluster_exists(tc) or _not_the_turn(asker, pods, evidence) or _others_may_have_data(tc, asker, pods, evidence)
+        _cluster_exists(tc, evidence.claimed)
+        or _not_the_turn(asker, pods, evidence)
+        or _others_may_have_data(tc, asker, pods, evidence)
     )
 
 
-def _cluster_exists(tc: TidbCluster) -> str:
+def _cluster_exists(tc: TidbCluster, claimed: Collection[str]) -> str:
     if tc.spec.cluster is not None:
         return f"this cluster is part of {tc.spec.cluster.name}, none of whose members answers"
-    cluster_id = tc.status.cluster_id
-    if is_abandoned(tc):
+    if is_abandoned(tc, claimed):
         return ""
-    if cluster_id:
-        return (
-            f"cluster {cluster_id} exists, but none of its members answers; restore a PD volume, or abandon all data "
-            f"with the annotation {FORCE_PD_BOOTSTRAP}: {cluster_id!r}"
-        )
+    if known := _known_cluster(tc, claimed):
+        return known
     if tc.status.pd.peer_members:
         return "the cluster has members in other Kubernetes clusters, but none of them answers"
+    return ""
+
+
+def _known_cluster(tc: TidbCluster, claimed: Collection[str]) -> str:
+    """What tells of the cluster in this Kubernetes cluster; empty when nothing does."""
+    match known_cluster_ids(tc, claimed):
+        case (cluster_id,):
+            return (
+                f"cluster {cluster_id} exists, but none of its members answers; restore a PD volume, or abandon all "
+                f"data with the annotation {FORCE_PD_BOOTSTRAP}: {cluster_id!r}"
+            )
+        case (_, *_) as ids:
+            what = f"there are volumes of clusters {', '.join(ids)}, but no member of any of them answers"
+            return f"{what}; delete the PVCs of all clusters but one"
+    if stores := sorted((*tc.status.tikv.stores, *tc.status.tiflash.stores), key=int):
+        what = f"the cluster has the stores {', '.join(stores)}, but none of its PD members answers"
+        return f"{what}; restore status.clusterID"
     return ""
 
 

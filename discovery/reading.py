@@ -1,10 +1,11 @@
-"""Discovery's two reads, with the credentials its pod has (objects.md 10.1)."""
+"""Discovery's reads, with the credentials its pod has (objects.md 10.1)."""
 
 import base64
 from collections.abc import Mapping
 
+from apis.data_volumes import CLUSTER_ID_LABEL, cluster_id_of
 from apis.decoding import InvalidField, decode
-from apis.identity import tls_enabled
+from apis.identity import INSTANCE_LABEL, instance_name, tls_enabled
 from apis.tidbcluster import TidbCluster
 from dataplane.clients import DataPlane
 from dataplane.errors import BadTlsMaterial
@@ -13,7 +14,7 @@ from dataplane.tls import TlsMaterial
 from discovery.asking import Refused
 from kube.client import Client
 from kube.errors import ApiError
-from kube.resources import SECRETS, TIDB_CLUSTERS
+from kube.resources import PERSISTENT_VOLUME_CLAIMS, SECRETS, TIDB_CLUSTERS
 from ports.transport import TransportError
 
 
@@ -30,6 +31,13 @@ class LiveClusters:
             return decode(tree, TidbCluster)
         except InvalidField as error:
             raise Refused(f"TidbCluster {namespace}/{name}: {error}") from error
+
+    def claimed(self, tc: TidbCluster) -> frozenset[str]:
+        """The ids that the claims are labelled with whose data is still needed. Raises ApiError, TransportError."""
+        selector = f"{INSTANCE_LABEL}={instance_name(tc)},{CLUSTER_ID_LABEL}"
+        page = self._client.list_page(PERSISTENT_VOLUME_CLAIMS, tc.metadata.namespace, label_selector=selector)
+        found = (cluster_id_of(each.metadata.labels, each.metadata.annotations) for each in page.items)
+        return frozenset(found) - {""}
 
 
 class LiveMembers:

@@ -35,6 +35,9 @@ class Clusters(Protocol):
     def get(self, namespace: str, name: str) -> TidbCluster:
         """The cluster as the API server has it now. Raises kube.errors.ApiError, TransportError."""
 
+    def claimed(self, tc: TidbCluster) -> frozenset[str]:
+        """The ids of PD clusters to which the data in its volume claims belongs. Raises as `get`."""
+
 
 class Members(Protocol):
     """Reads PD's members."""
@@ -167,11 +170,12 @@ class Discovery:
 
     def _begin(self, tc: TidbCluster, pod: Asker, view: _View, deadline: float) -> str:
         pods = desired_pods(tc, self._advanced)
+        claimed = self._clusters.claimed(tc)
         present = self._present(tc, pods[1:], deadline) if pod.pod in pods[:1] else {}
         with self._lock:
             memory = self._memories[tc.metadata.uid]
             now = self._clock.now()
-            evidence = Evidence(memory.empty(now), present, view.alive, memory.bootstrapping)
+            evidence = Evidence(memory.empty(now), present, view.alive, memory.bootstrapping, claimed)
             reason = obstacle(tc, pod, pods, evidence)
             if not reason:
                 memory.answered[pod.pod] = now

@@ -15,7 +15,7 @@ from apis.defaulting import with_defaults
 from apis.identity import instance_name
 from apis.ordinals import desired_replicas
 from apis.tidbcluster import TidbCluster, TidbClusterStatus
-from dataplane.errors import NotBootstrapped, NotFound
+from dataplane.errors import ApiError, NotBootstrapped, NotFound, Unavailable
 from dataplane.pd import Health, LiveMember, LiveStore, PDClient, Store
 from kube.deletion import Destroyer, LiveObject
 from kube.objects import Json, Object
@@ -23,7 +23,9 @@ from kube.resources import PODS, TIDB_CLUSTERS, Resource
 from member import api_clients, labels
 from member.context import ReconcileContext
 from member.naming import address_book, ordinal_of, pd_member_name
+from member.observed.pods import Pod
 from member.outcome import Done
+from ports.transport import ConnectionRefused
 
 _LIVE_READ = object()
 
@@ -185,6 +187,26 @@ def no_store(ctx: ReconcileContext, component: str, pod: str) -> Evidence | None
     if there or not believable or not _is_ours(ctx, pd.cluster_id()):
         return None
     return Evidence(_LIVE_READ, f"PD has no store for pod {pod}")
+
+
+def not_serving(ctx: ReconcileContext, pod: str) -> Evidence | None:
+    """Whether a TiKV pod, looked at and asked now, does not serve (I1, I3).
+
+    It is the second witness where PD lists no store of a pod: the list may be older than the store. A pod from which
+    nothing is heard may serve as long as it is Ready. Raises kube's ApiError, TransportError, BadTlsMaterial.
+    """
+    seen = look_up(ctx, PODS, pod, ctx.namespace)
+    if isinstance(seen, Evidence):
+        return seen
+    try:
+        api_clients.tikv(ctx, pod).leader_count()
+    except Unavailable as error:
+        refused, ready = isinstance(error.cause, ConnectionRefused), seen.object.decode_as(Pod).is_ready
+        if refused or (error.cause is not None and not ready):
+            return shown_by(seen, f"pod {pod} does not serve: {error}")
+    except ApiError:
+        pass
+    return None
 
 
 def spec_confirmed(ctx: ReconcileContext) -> Evidence | None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from apis.data_volumes import CLUSTER_ID_LABEL, COMPONENT_LABEL, DEFER_DELETING
 from apis.identity import INSTANCE_LABEL, instance_name
 from apis.tidbcluster import TidbCluster
 from kube.objects import Json
@@ -10,10 +11,10 @@ from kube.objects import Json
 NAME = "app.kubernetes.io/name"
 MANAGED_BY = "app.kubernetes.io/managed-by"
 INSTANCE = INSTANCE_LABEL
-COMPONENT = "app.kubernetes.io/component"
+COMPONENT = COMPONENT_LABEL
 USED_BY = "app.kubernetes.io/used-by"
 NAMESPACE = "app.kubernetes.io/namespace"
-CLUSTER_ID = "tidb.pingcap.com/cluster-id"
+CLUSTER_ID = CLUSTER_ID_LABEL
 MEMBER_ID = "tidb.pingcap.com/member-id"
 STORE_ID = "tidb.pingcap.com/store-id"
 POD_NAME = "tidb.pingcap.com/pod-name"
@@ -55,7 +56,7 @@ PROMETHEUS_PORT = "prometheus.io/port"
 SYSCTL_INIT = "tidb.pingcap.com/sysctl-init"
 RESTARTED_AT = "tidb.pingcap.com/restartedAt"
 SCALE_IN_TIME = "tidb.pingcap.com/scale-in-time"
-PVC_DEFER_DELETING = "tidb.pingcap.com/pvc-defer-deleting"
+PVC_DEFER_DELETING = DEFER_DELETING
 POD_SCHEDULING = "tidb.pingcap.com/pod-scheduling"
 EVICT_LEADER_BEGIN_TIME = "evictLeaderBeginTime"
 TIKV_EVICT_LEADER_END_AT = "tidb.pingcap.com/tikv-evict-leader-end-at"

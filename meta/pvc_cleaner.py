@@ -4,6 +4,8 @@ A claim is deleted only with spec.enablePVReclaim, and only when live reads of t
 its pod is gone, the StatefulSet has no such ordinal, PD no such member or store (I1, I2, F5).
 """
 
+from apis import predicates
+from apis.component_statuses import PDStatus, TiFlashStatus, TiKVStatus
 from apis.components import component_names
 from kube.deletion import Destroyer, LiveObject
 from kube.events import NORMAL
@@ -12,7 +14,7 @@ from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS
 from member import labels
 from member.apply.writes import require_owner
 from member.context import ReconcileContext
-from member.evidence import Evidence, delete, look_up, shown_by
+from member.evidence import Evidence, delete, look_up, member_gone, no_store, shown_by, store_gone
 from member.naming import member_name, ordinal_of
 from member.outcome import Done, Outcome
 from meta.deferred_claims import Reclaim, Unlock, Unmark, deferred_step, lock_step
@@ -22,7 +24,7 @@ from meta.reclaim_policy import set_policy
 
 
 def act(ctx: ReconcileContext) -> Outcome:
-    """Do for each claim what is due. Raises OwnerGone, Conflict, other ApiErrors, TransportError."""
+    """Do for each claim what is due. Raises OwnerGone, Conflict, other ApiErrors, TransportError, DataPlaneError."""
     if ctx.tc.spec.paused:
         return Done("paused")
     for claim in claims_of_cluster(ctx, component_names(lambda row: row.claims.hold_data)):
@@ -70,7 +72,7 @@ def _reclaim(ctx: ReconcileContext, claim: Object) -> None:
 
 
 def _not_wanted(ctx: ReconcileContext, claim: Object) -> Evidence | None:
-    """Whether, looked at now, there is no pod of a claim, and a StatefulSet that has no such ordinal."""
+    """Whether, looked at now, PD has nothing of the pod of a claim, and there is no such pod, nor is it going to be."""
     pod, kind = claim.metadata.annotations[labels.POD_NAME], claim.metadata.labels[labels.COMPONENT]
     gone = look_up(ctx, PODS, pod, ctx.namespace)
     if isinstance(gone, LiveObject):
@@ -78,7 +80,23 @@ def _not_wanted(ctx: ReconcileContext, claim: Object) -> Evidence | None:
     stateful_set = look_up(ctx, STATEFUL_SETS, member_name(ctx.tc, kind), ctx.namespace)
     if isinstance(stateful_set, Evidence) or ordinal_of(pod) < stateful_set.object.decode()["spec"]["replicas"]:
         return None
-    return gone & shown_by(stateful_set, f"the StatefulSet has no pod {pod}")
+    forgotten = _forgotten(ctx, claim, pod, kind)
+    return forgotten and gone & forgotten & shown_by(stateful_set, f"the StatefulSet has no pod {pod}")
+
+
+def _forgotten(ctx: ReconcileContext, claim: Object, pod: str, kind: str) -> Evidence | None:
+    """Whether PD, asked now, has no member or store of a pod, nor the store that its claim is labelled with.
+
+    The label is asked for by itself, as a list may be older than the store.
+    """
+    match predicates.status_of(ctx.tc, kind):
+        case PDStatus():
+            return member_gone(ctx, pod)
+        case TiKVStatus() | TiFlashStatus():
+            store = claim.metadata.labels.get(labels.STORE_ID, "")
+            absent = no_store(ctx, kind, pod)
+            return absent and store_gone(ctx, int(store), "") if store.isdecimal() else absent
+    return None
 
 
 def _unchanged(ctx: ReconcileContext, claim: Object) -> LiveObject | None:

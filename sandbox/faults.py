@@ -115,6 +115,10 @@ class WorldFaults:
         """A deleted pod stays Terminating after its processes ended; deletion by force works."""
         return self._hold(self._kubelet.faults.stuck, pod)
 
+    def join_interrupted(self, pod: str) -> Heal:
+        """Such PDs end, each time they join, between their addition as a member and the note of it on their disk."""
+        return self._hold(self._data_plane.interrupted_joins, pod)
+
     def image_missing(self, image: str) -> Heal:
         """Such images can't be pulled, not even on a node that has them."""
         return self._hold(self._kubelet.faults.missing_images, image)

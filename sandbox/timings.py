@@ -31,6 +31,10 @@ class Timings:
     """The longest pause between two questions to discovery; each pause is drawn between a tenth of it and it."""
     pd_start: float = 0.2
     pd_join: float = 0.1
+    pd_join_file: float = 0.01
+    """From the addition of a member until it has written down that it is one."""
+    pd_connected: float = 0.5
+    """How long all members must have been connected before etcd adds another one."""
     pd_election: float = 0.3
     pd_leader_loss: float = 3.0
     """How long the others take to notice that the PD leader is gone."""
@@ -74,6 +78,8 @@ class Timings:
             discovery_retry=4.0,
             pd_start=2.0,
             pd_join=1.0,
+            pd_join_file=0.1,
+            pd_connected=5.0,
             pd_election=1.0,
             pd_leader_loss=5.0,
             pd_regions_loaded=3.0,

@@ -118,7 +118,7 @@ class Events:
 
     def _foreign(self, event: plan.Foreign) -> None:
         resource, name = _object(event.target)
-        self._engine.admin.patch(resource, name, _namespace(resource), event.patch)
+        self._engine.admin.patch(resource, name, _namespace(resource), event.patch, subresource=event.subresource)
 
     def _edit(self, edit: plan.Edit) -> None:
         patch = ({"spec": edit.spec} if edit.spec else {}) | (

@@ -127,10 +127,11 @@ class Jump(_Triggered, frozen=True, kw_only=True, tag="jump", tag_field="fault")
 
 
 class Foreign(_Triggered, frozen=True, kw_only=True, tag="foreign", tag_field="fault"):
-    """Another controller merges something into an object, `plural.group/name` (FP11)."""
+    """Another controller merges something into an object, `plural.group/name`, or its `subresource` (FP11)."""
 
     target: str
     patch: Json
+    subresource: str = ""
 
 
 class World(_Triggered, frozen=True, kw_only=True, tag="world", tag_field="fault"):

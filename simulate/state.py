@@ -31,6 +31,8 @@ class State:
         self._members: dict[int, str] = {}
         self.pd: PdCluster | None = None
         """The PD cluster as `look` found it, also while no member runs; None before the first."""
+        self.founded: set[int] = set()
+        """The ids of all PD clusters that there have been."""
         self.unready: dict[str, float] = {}
         """Since when pods that were seen once are not Ready, as `watch` saw it."""
         self.unsettled = ""
@@ -73,6 +75,7 @@ class State:
         self.pd = pd = self._world.data_plane.pd_cluster(NAMESPACE, NAME) or self.pd
         if pd is None:
             return self._world.server.storage.version
+        self.founded.add(pd.id)
         members = tuple((each.id, each.healthy) for each in pd.members.values())
         stores = tuple((each.id, each.node_state, each.died_at, each.leaders) for each in pd.stores.all())
         leader, evicting = pd.leader and pd.leader.id, frozenset(pd.stores.evicting)

@@ -19,6 +19,9 @@ _RBAC = "rbac.authorization.k8s.io"
 _TOKEN_LIFETIME = 3607
 """Seconds; the value Kubernetes itself uses, one above an hour so that it shows who asked."""
 
+_MAY_LIST_CLAIMS: Json = {"apiGroups": [""], "resources": ["persistentvolumeclaims"], "verbs": ["list"]}
+"""They tell whether a PD cluster exists, even when the status does not (F40)."""
+
 
 def wanted(tc: TidbCluster) -> bool:
     """Whether the cluster needs Discovery: for a PD of its own, or to reach PD in another Kubernetes cluster."""
@@ -31,11 +34,11 @@ def name(tc: TidbCluster) -> str:
 
 
 def role(tc: TidbCluster) -> Json:
-    """What Discovery may read: its cluster, and with TLS the certificate with which it asks PD.
+    """What Discovery may read: its cluster, the labels of volume claims, and with TLS the certificate for PD.
 
     v1.6 lets it read every Secret of the namespace.
     """
-    rules = [_may_get("pingcap.com", "tidbclusters", tc.metadata.name)]
+    rules = [_may_get("pingcap.com", "tidbclusters", tc.metadata.name), _MAY_LIST_CLAIMS]
     if tls_enabled(tc):
         rules.append(_may_get("", "secrets", cluster_client_secret(tc)))
     return _object(tc, f"{_RBAC}/v1", "Role", rules=rules)

@@ -44,10 +44,9 @@ class PreviousStatefulSet:
 def previous_stateful_set(ctx: ReconcileContext, component: str) -> PreviousStatefulSet:
     """Look live at what there is of a component that has no StatefulSet.
 
-    Nothing while the cluster has never run: then no member is known to PD. Raises ApiError, TransportError.
+    A TidbCluster that was itself deleted and created again finds its volumes so, whatever it asks for now. Raises
+    ApiError, TransportError.
     """
-    if not ctx.status.cluster_id:
-        return PreviousStatefulSet()
     seen = pods_live(ctx, component)
     remaining = [pod for pod in seen.pods if pod.metadata.deletion_timestamp is None]
     names = [pod.metadata.name for pod in remaining]

@@ -7,8 +7,10 @@ that such a member left are deleted first, and waited for until they are gone (F
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from apis import predicates
 from apis.accessor import Component
 from apis.accessor import component as component_of
+from apis.components import component_type
 from apis.ordinals import ordinals
 from kube.deletion import Destroyer, LiveObject
 from kube.events import NORMAL
@@ -18,6 +20,7 @@ from member.apply.stateful_set import Replicas
 from member.context import ReconcileContext
 from member.evidence import Evidence, delete, spec_confirmed
 from member.labels import PVC_DEFER_DELETING
+from member.lifecycle import pod_removal
 from member.lifecycle.pod_removal import claims_of_templates
 from member.naming import pod_name
 from member.outcome import Refused, Waiting
@@ -65,6 +68,28 @@ def next_replicas(
         if obstacle:
             return Replicas.raised(body, ordinal), obstacle
     return Replicas.raised(body, step), Waiting("ScalingOut", f"scaling out from {there} to {wanted} pods")
+
+
+def next_returning(ctx: ReconcileContext, component: str, scale_out: ScaleOut, body: Json, wanted: int) -> str:
+    """The next pod that PD counts on though the StatefulSet has no place for it; empty when there is none (I4, R14).
+
+    Whoever made the StatefulSet too small, such a pod comes back whatever else is the case, even where the spec asks
+    for fewer: without it PD may have no quorum, and it can leave only by the steps of a scale-in. Where PD does not
+    answer and no member is remembered, an unmarked volume claim stands for one. Raises ApiError, TransportError.
+    """
+    there, status = body["spec"]["replicas"], predicates.status_of(ctx.tc, component)
+    if status is None or not component_type(component).claims.hold_data:
+        return ""
+    pods = {ordinal: pod_name(ctx.tc, component, ordinal) for ordinal in range(there, max(wanted, there + 1))}
+    members = {ordinal for ordinal, pod in pods.items() if scale_out.is_member(ctx, pod)}
+    unknown = set() if status.is_current or status.health else {ordinal for ordinal in pods if ordinal < wanted}
+    if not members | unknown:
+        return ""
+    found = {ordinal: pod_removal.live(ctx, component, body, ordinal) for ordinal in pods}
+    kept = members | {ordinal for ordinal in unknown if found[ordinal].claims}
+    # what has left, or is about to, goes first with its volume (F32)
+    returns = not found[there].begun and any(not found[ordinal].begun for ordinal in kept)
+    return pods[there] if returns else ""
 
 
 def _in_the_way(

@@ -13,7 +13,7 @@ from member.apply.stateful_set import Replicas
 from member.context import ReconcileContext
 from member.labels import DELETE_SLOTS
 from member.lifecycle.scale_in import ScaleIn, cancel_removals, next_lower_replicas
-from member.lifecycle.scale_out import ScaleOut, next_replicas
+from member.lifecycle.scale_out import ScaleOut, next_replicas, next_returning
 from member.naming import pod_name
 from member.observed.status import SCALE, set_phase
 from member.outcome import NotDone, Waiting
@@ -38,6 +38,9 @@ class Size:
 def next_size(ctx: ReconcileContext, component: str, scaling: Scaling, body: Json, desired: Json) -> Size:
     """Decide on the replicas. Raises ApiError, TransportError, DataPlaneError."""
     there, wanted = body["spec"]["replicas"], desired["spec"]["replicas"]
+    if pod := next_returning(ctx, component, scaling.out, body, wanted):
+        what = f"recreating pod {pod}, whose data is still in use"
+        return Size(Replicas.raised(body, there + 1), Waiting("ScalingOut", what))
     kept = min(there, wanted)
     retained, unfinished = cancel_removals(ctx, component, scaling.in_, body, kept)
     if unfinished:

@@ -4,7 +4,10 @@ from collections.abc import Mapping
 
 import msgspec
 
+from apis.data_volumes import cluster_id_of
+from apis.identity import instance_name
 from kube.objects import Object
+from member import labels
 from member.context import ReconcileContext
 from member.naming import pvc_name
 
@@ -91,3 +94,20 @@ def claims_of(ctx: ReconcileContext, pod: Object) -> list[Object]:
     """The cached claims that a pod mounts; one that the cache lacks is left out."""
     found = (ctx.listers.persistent_volume_claims.get(ctx.namespace, name) for name in claim_names(pod).values())
     return [claim for claim in found if claim is not None]
+
+
+def claimed_ids(ctx: ReconcileContext) -> frozenset[str]:
+    """The ids of PD clusters to which the data in the cached claims of the TidbCluster belongs (F40).
+
+    Not looked for while the status knows the id.
+    """
+    if ctx.status.cluster_id:
+        return frozenset()
+    selector = {
+        labels.NAME: labels.TIDB_CLUSTER,
+        labels.MANAGED_BY: labels.TIDB_OPERATOR,
+        labels.INSTANCE: instance_name(ctx.tc),
+    }
+    claims = ctx.listers.persistent_volume_claims.list(ctx.namespace, selector)
+    found = (cluster_id_of(claim.metadata.labels, claim.metadata.annotations) for claim in claims)
+    return frozenset(found) - {""}

@@ -69,6 +69,11 @@ class Pod(msgspec.Struct):
         return any(c.type == "Ready" and c.status == "True" for c in self.status.conditions)
 
     @property
+    def is_crash_looping(self) -> bool:
+        """Whether a container that was restarted twice or more keeps the pod from being Ready."""
+        return not self.is_ready and any(each.restart_count >= 2 for each in self.status.container_statuses)
+
+    @property
     def ready_since(self) -> str:
         """When the Ready condition last moved; empty when there is none."""
         return next((c.last_transition_time or "" for c in self.status.conditions if c.type == "Ready"), "")

@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from apis import predicates
 from apis.component_statuses import PDFailureMember, PDStatus
+from apis.identity import FORCE_PD_BOOTSTRAP, is_abandoned, known_cluster_ids
 from apis.shared import PDMember
 from apis.times import stamp
 from member import api_clients
@@ -38,12 +39,16 @@ from member.failover.steps import (
 )
 from member.failover.witnesses import Failing, desired_pods, failing, is_cut_off
 from member.naming import pd_member_name
-from member.observed.pods import Pod, pods_of
+from member.observed.claims import claimed_ids
+from member.observed.pods import Pod, pods_of, ready_pods
 from member.outcome import Done, Outcome, Refused, Waiting
 from member.polling import next_poll
 
 _QUORUM = "pd-quorum"
 """The kind of failure timer that there is no majority."""
+
+_BOOTSTRAP = "pd-bootstrap"
+"""The kind of sighting that no member of a PD that exists is running."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +163,7 @@ def failover(ctx: ReconcileContext) -> Outcome:
         pd.failure_members = {}
     if not pd.synced:
         ctx.failure_timers.reset("pd")
-        return _quorum_lost(ctx, {pod for pod in _own(ctx) if not _is_ready(ctx, pod)})
+        return _bootstrap_refused(ctx) or _quorum_lost(ctx, {pod for pod in _own(ctx) if not _is_ready(ctx, pod)})
     _record_transitions(ctx, pd)
     situation = _situation(ctx, pd)
     if situation.has_majority:
@@ -304,6 +309,29 @@ def _quorum_lost(ctx: ReconcileContext, lost: set[str]) -> Outcome:
         "majority manually, or recover PD"
     )
     return Refused("PDQuorumLost", what)
+
+
+def _bootstrap_refused(ctx: ReconcileContext) -> Refused | None:
+    """What is said of a PD that exists, as its id or its data tells, while none of its members does (F40).
+
+    Pods without data wait then: Discovery lets none of them begin another cluster.
+    """
+    ids, stores = known_cluster_ids(ctx.tc, claimed_ids(ctx)), ctx.status.tikv.stores
+    if not (ids or stores) or is_abandoned(ctx.tc, ids) or _own(ctx) or ready_pods(pods_of(ctx, "pd")):
+        ctx.failure_timers.reset(_BOOTSTRAP)
+        return None
+    (seen,) = ctx.failure_timers.update(_BOOTSTRAP, [_BOOTSTRAP], ctx.deps.clock).values()
+    if seen.lasted < ctx.settings.failover.pd_period:
+        return None
+    what = f"PD cluster {', '.join(ids)}" if ids else f"a PD cluster with store {', '.join(stores)}"
+    way_out = (
+        f'abandon its data with the annotation {FORCE_PD_BOOTSTRAP}: "{ids[0]}"' if ids else "restore status.clusterID"
+    )
+    return Refused(
+        "PDBootstrapRefused",
+        f"{what} exists, but none of its members is running, so no new cluster is bootstrapped; restore the volumes of "
+        f"PD, or {way_out}",
+    )
 
 
 def _record_transitions(ctx: ReconcileContext, pd: PDStatus) -> None:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from apis.component_statuses import PDStatus
-from apis.identity import is_abandoned
+from apis.identity import FORCE_PD_BOOTSTRAP, is_abandoned, known_cluster_ids
 from apis.ordinals import desired_replicas
 from apis.shared import PDMember, UnjoinedMember
 from apis.times import stamp
@@ -14,7 +14,7 @@ from kube.objects import Object
 from member import api_clients
 from member.context import ReconcileContext
 from member.naming import address_book, pd_member_name
-from member.observed.claims import claims_of
+from member.observed.claims import claimed_ids, claims_of
 from member.observed.pods import ready_pods
 from member.observed.status import observe_pods, transition_time
 from member.outcome import Done, Failed, Outcome, Refused, Waiting
@@ -53,7 +53,7 @@ class _Answers:
 
 
 def _ask(ctx: ReconcileContext, status: PDStatus) -> Outcome:
-    known = ctx.status.cluster_id
+    known = known_cluster_ids(ctx.tc, claimed_ids(ctx))
     try:
         answers = _answers_of_any(ctx)
     except BadTlsMaterial as error:
@@ -65,11 +65,12 @@ def _ask(ctx: ReconcileContext, status: PDStatus) -> Outcome:
     except DataPlaneError as error:
         return Failed("PDUnreachable", str(error))
     cluster_id = answers.cluster_id
-    if known and known != cluster_id and not is_abandoned(ctx.tc):
+    if known and cluster_id not in known and not is_abandoned(ctx.tc, known):
         return Refused(
             "ForeignPDCluster",
-            f"PD reports cluster id {cluster_id}, but this cluster is {known}: no changes are made until the volumes "
-            "of the right PD are restored, or the TidbCluster is recreated",
+            f"PD reports cluster id {cluster_id}, but this cluster is {', '.join(known)}: no changes are made; restore "
+            "the volumes of the right PD, or abandon its data with the annotation "
+            f'{FORCE_PD_BOOTSTRAP}: "{known[0]}"',
         )
     ctx.status.cluster_id = cluster_id
     _set_members(ctx, status, answers.healths, answers.leader)

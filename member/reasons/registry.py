@@ -226,7 +226,8 @@ _PD_AND_STORES: Mapping[str, Reason] = {
         "PD reports another cluster id than this cluster has: it was started on empty volumes, or on those of another "
         "cluster.",
         "It makes no changes to this cluster.",
-        "Restore PD's own volumes. To abandon the old data: delete the TidbCluster and create it again.",
+        "Restore PD's own volumes. To abandon the old data, delete the volume claims of TiKV and set the annotation "
+        "`tidb.pingcap.com/force-pd-bootstrap` of the TidbCluster to the old cluster id.",
     ),
     "ForeignPD": Reason(
         "PD reports another cluster id than this cluster has, so commands on pods are ignored.",
@@ -416,6 +417,23 @@ _FAILING_OVER: Mapping[str, Reason] = {
         "As many pods have been replaced as `maxFailoverCount` allows, and one more is lost.",
         "It replaces no more. The cluster may be close to losing data: the next loss may be one too many.",
         "Repair the lost pods now. If they are gone for good, raise `maxFailoverCount` of the component.",
+    ),
+    "PDJoinFailed": Reason(
+        "A PD pod ended after PD had added it as a member and before it could start. PD refuses every further join, "
+        "that of the pod itself too, as long as it lists this member, which has no name.",
+        "It removes the member from PD after a minute, if the pod is restarted again and again and a majority of the "
+        "members is healthy. Then the pod joins as if for the first time.",
+        "Nothing. If the pod keeps being restarted afterwards, its volume may belong to the removed member: delete its "
+        "PVC and the pod.",
+    ),
+    "PDBootstrapRefused": Reason(
+        "No PD member runs, but a PD cluster exists: its id is in the status, or the volume claims of PD and TiKV are "
+        "labelled with it, or stores are known. The PD pods have no data, so one of them would have to bootstrap a new "
+        "cluster, which could not read the data of the stores.",
+        "Discovery lets no pod bootstrap a cluster. The pods wait.",
+        "Restore the volumes of PD, or recover PD with `pd-recover`. To abandon all data, delete the volume claims of "
+        "TiKV and set the annotation `tidb.pingcap.com/force-pd-bootstrap` of the TidbCluster to the cluster id that "
+        "the message names.",
     ),
     "PDQuorumLost": Reason(
         "Half or more of PD's members are lost. PD has no leader, and the database does not serve.",

@@ -11,7 +11,7 @@ from dataplane.errors import Conflict, NotBootstrapped
 from dataplane.pd import DOWN, OFFLINE, UP, LiveStore, PDClient, Store
 from member import api_clients
 from member.context import ReconcileContext
-from member.evidence import Evidence, delete_store, no_store, spec_confirmed, store_gone
+from member.evidence import Evidence, delete_store, no_store, not_serving, spec_confirmed, store_gone
 from member.lifecycle.pod_removal import PodRemoval
 from member.lifecycle.scale_in import ScaleIn
 from member.lifecycle.stateless import scale_in_parallelism
@@ -124,15 +124,27 @@ def _take_offline(removal: PodRemoval, pd: PDClient, store: LiveStore) -> Waitin
 
 def _without_store(removal: PodRemoval, pd: PDClient) -> Evidence | Waiting:
     """What is left to do for a pod whose store is Tombstone, or that never had one."""
-    ctx, known = removal.ctx, removal.store_id
+    known = removal.store_id
     if known is None:
         return _unregistered(removal)
-    gone = store_gone(ctx, known, "") and no_store(ctx, "tikv", removal.name)
-    if gone is None:
-        return _unknown(ctx)
-    if known in pd.evicting_stores():
+    gone = _gone(removal)
+    if isinstance(gone, Evidence) and known in pd.evicting_stores():
         pd.end_evict_leaders(known)
     return gone
+
+
+def _gone(removal: PodRemoval) -> Evidence | Waiting:
+    """That nothing of a pod is left: its store is Tombstone, or PD lists none and the pod does not serve (I1, I3).
+
+    PD goes on listing no store, for as long as its list is older than the store. Only a store that is known by its id
+    to be Tombstone may still answer.
+    """
+    ctx, known, pod = removal.ctx, removal.store_id, removal.name
+    witness = not_serving(ctx, pod) if known is None else store_gone(ctx, known, "")
+    if witness is None and known is None:
+        what = f"PD reports no store for pod {pod}, which may be serving; waiting for PD to report the store"
+        return Waiting("StoresUnknown", what, _soon(ctx))
+    return (witness and no_store(ctx, "tikv", pod)) or _unknown(ctx)
 
 
 def _unregistered(removal: PodRemoval) -> Evidence | Waiting:
@@ -151,7 +163,7 @@ def _unregistered(removal: PodRemoval) -> Evidence | Waiting:
                 f"pod {removal.name} is running but has no store; removing it unless one registers within {left:.0f} s"
             )
             return Waiting("ScalingIn", what, min(_soon(ctx), left))
-    return no_store(ctx, "tikv", removal.name) or _unknown(ctx)
+    return _gone(removal)
 
 
 def _cancel(removal: PodRemoval) -> Evidence | Waiting | None:
@@ -162,7 +174,7 @@ def _cancel(removal: PodRemoval) -> Evidence | Waiting | None:
     pd = api_clients.pd(ctx)
     own = own_stores(ctx, _stores(pd), removal.ordinal)
     if not own:
-        return no_store(ctx, "tikv", removal.name) or _unknown(ctx)
+        return _gone(removal)
     for store in own:
         _restore(removal, pd, store)
     return None

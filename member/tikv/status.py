@@ -37,6 +37,9 @@ def _ask(ctx: ReconcileContext, status: TiKVStatus) -> Outcome:
         pd = api_clients.pd(ctx)
         stores, tombstones = pd.stores(), pd.tombstone_stores()
     except NotBootstrapped:
+        if status.stores:
+            what = f"PD reports that no TiKV has registered, though store {', '.join(status.stores)} has"
+            return Failed("StoresUnknown", f"{what}: nothing is decided on that")
         status.boot_strapped = False
         return Done()
     except DataPlaneError as error:

@@ -1,6 +1,6 @@
 """What every process of the data plane needs from the world."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ports.clock import Clock
 from ports.randomness import Randomness
@@ -10,9 +10,14 @@ from sandbox.timings import Timings
 
 @dataclass(frozen=True, slots=True)
 class Dependencies:
-    """Time, chance, durations and the network."""
+    """Time, chance, durations and the network.
+
+    `interrupted_joins`: a fault, globs of `namespace/pod`: such PDs end after PD has added them as a member, before
+    they write it down.
+    """
 
     clock: Clock
     randomness: Randomness
     timings: Timings
     network: Network
+    interrupted_joins: set[str] = field(default_factory=set)

@@ -67,6 +67,11 @@ class DataPlane:
         self.network = Network(directory, randomness, self._lock, pause=pause, touched=self.changed)
         self._deps = Dependencies(clock, randomness, timings, self.network)
 
+    @property
+    def interrupted_joins(self) -> set[str]:
+        """A fault: see `Dependencies`."""
+        return self._deps.interrupted_joins
+
     def disk(self, uid: str) -> Disk:
         """The volume of that identity, empty when it is new."""
         with self._lock:

@@ -92,4 +92,6 @@ def another_pd(state: State) -> str | None:
     known = ((state.cluster or {}).get("status") or {}).get("clusterID")
     if known and state.pd is not None and str(state.pd.id) != known:
         return f"PD's cluster id is {state.pd.id}, the cluster was bootstrapped as {known}"
+    if len(state.founded) > 1:
+        return f"{len(state.founded)} PD clusters have been bootstrapped: {', '.join(map(str, sorted(state.founded)))}"
     return None

@@ -87,6 +87,14 @@ TC = '{"metadata":{"name":"demo","namespace":"default","uid":"u"},"spec":{"pd":{
 GET_TC = "GET /apis/pingcap.com/v1alpha1/namespaces/default/tidbclusters/demo"
 SECRET = '{"metadata":{"name":"x"},"data":{"ca.crt":"Yw==","tls.crt":"Yw==","tls.key":"Yw=="}}'
 GET_SECRET = "GET /api/v1/namespaces/default/secrets/demo-cluster-client-secret"
+GET_CLAIMS = (
+    "GET /api/v1/namespaces/default/persistentvolumeclaims?"
+    "labelSelector=app.kubernetes.io%2Finstance%3Ddemo%2Ctidb.pingcap.com%2Fcluster-id"
+)
+NO_CLAIMS = (
+    200,
+    '{"kind":"PersistentVolumeClaimList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[]}',
+)
 MEMBERS = "GET /pd/api/v1/members"
 
 
@@ -104,16 +112,17 @@ def in_process(kubernetes: ScriptedTransport, dataplane: ScriptedTransport) -> R
 
 def test_12_discovery_in_process_reads_the_cluster_and_pd() -> None:
     pd = ScriptedTransport().on(MEMBERS, ConnectionRefused)
-    answer = in_process(Kubernetes().on(GET_TC, (200, TC % "")), pd)
+    answer = in_process(Kubernetes().on(GET_TC, (200, TC % "")).on(GET_CLAIMS, NO_CLAIMS), pd)
     assert b"--initial-cluster=demo-pd-0=http://demo-pd-0.demo-pd-peer.default.svc:2380" == answer.body
     assert {"http://demo-pd.default:2379/pd/api/v1/members"} == {request.url for request in pd.requests}
 
 
 def test_9_1_with_tls_pd_is_asked_with_the_client_certificate() -> None:
     kubernetes = Kubernetes().on(GET_TC, (200, TC % ',"tlsCluster":{"enabled":true}')).on(GET_SECRET, (200, SECRET))
+    kubernetes.on(GET_CLAIMS, NO_CLAIMS)
     answer = in_process(kubernetes, ScriptedTransport().on(MEMBERS, ConnectionRefused))
     assert b"--initial-cluster=demo-pd-0=https://demo-pd-0.demo-pd-peer.default.svc:2380" == answer.body
-    assert [GET_TC, GET_SECRET] == kubernetes.calls
+    assert [GET_TC, GET_SECRET, GET_CLAIMS] == kubernetes.calls
 
 
 @pytest.mark.parametrize(

@@ -133,6 +133,26 @@ def test_F40_unless_the_user_gives_up_that_very_cluster(value: str, begins: bool
     assert begins is (told(World(tc).discovery(), 0) == BEGIN)
 
 
+@pytest.mark.parametrize(("value", "begins"), [("7", True), ("8", False)])
+def test_F40_nothing_begins_over_volumes_that_are_labelled_with_a_cluster(value: str, begins: bool) -> None:
+    tc = cluster(pd={"replicas": 1}, annotations={FORCE_PD_BOOTSTRAP: value})
+    answer = told(World(tc, labelled=frozenset({"7"})).discovery(), 0)
+    assert begins is (answer == BEGIN)
+    assert begins is ("cluster 7 exists, but none of its members answers" not in answer)
+
+
+def test_F40_nothing_begins_over_volumes_of_two_clusters() -> None:
+    tc = cluster(pd={"replicas": 1}, annotations={FORCE_PD_BOOTSTRAP: "7"})
+    world = World(tc, labelled=frozenset({"7", "8"}))
+    assert "there are volumes of clusters 7, 8" in told(world.discovery(), 0)
+
+
+def test_F40_nothing_begins_while_stores_are_known() -> None:
+    stores = {"1": {"id": "1", "podName": "demo-tikv-0", "ip": "", "leaderCount": 0, "state": "Up"}}
+    tc = cluster(pd={"replicas": 1}, status={"tikv": {"stores": stores}})
+    assert "the cluster has the stores 1, but none of its PD members answers" in told(World(tc).discovery(), 0)
+
+
 def test_F40_a_given_up_cluster_is_replaced_by_all_its_pods() -> None:
     tc = cluster(status={"clusterID": "7"}, annotations={FORCE_PD_BOOTSTRAP: "7"})
     world = World(tc, {SERVICE: membership(0, cluster_id=8)})

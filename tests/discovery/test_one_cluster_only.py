@@ -46,6 +46,9 @@ class Beginning:
     def get(self, namespace: str, name: str) -> TidbCluster:
         return self.tc
 
+    def claimed(self, tc: TidbCluster) -> frozenset[str]:
+        return frozenset()
+
     def members(self, tc: TidbCluster, url: str, timeout: float) -> Membership:
         if self.black_hole:
             raise Unavailable("GET", url, "timeout", RequestTimeout("GET", url, "timeout"))

@@ -58,6 +58,7 @@ class World:
     asked: list[tuple[str, float]] = field(default_factory=list)
     clock: FakeClock = field(default_factory=FakeClock)
     each_read_takes: float = 0.0
+    labelled: frozenset[str] = frozenset()
 
     def get(self, namespace: str, name: str) -> TidbCluster:
         """The cluster. Raises it, when it is an error."""
@@ -65,6 +66,10 @@ class World:
             raise self.tc
         assert (namespace, name) == (self.tc.metadata.namespace, self.tc.metadata.name)
         return self.tc
+
+    def claimed(self, tc: TidbCluster) -> frozenset[str]:
+        """The ids that volume claims are labelled with."""
+        return self.labelled
 
     def members(self, tc: TidbCluster, url: str, timeout: float) -> Membership:
         """What the PD at `url` says."""

@@ -70,9 +70,10 @@ def test_10_1_probes_only_when_wished_and_only_with_given_times() -> None:
 
 def test_10_1_rights() -> None:
     tc = cluster(tlsCluster=TLS)
-    may_read = [(rule["resources"], rule["resourceNames"], rule["verbs"]) for rule in discovery.role(tc)["rules"]]
+    may_read = [(rule["resources"], rule.get("resourceNames"), rule["verbs"]) for rule in discovery.role(tc)["rules"]]
     assert [
         (["tidbclusters"], ["demo"], ["get"]),
+        (["persistentvolumeclaims"], None, ["list"]),
         (["secrets"], ["demo-cluster-client-secret"], ["get"]),
     ] == may_read
     binding = discovery.role_binding(tc)

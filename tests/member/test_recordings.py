@@ -48,13 +48,14 @@ def test_a_recording_with_more_names_the_missing_part(name: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "secrets"), [("basic", []), ("basic-tls", ["basic-tls-cluster-client-secret"])])
-def test_10_1_discovery_reads_its_cluster_and_named_secrets_only(name: str, secrets: list[str]) -> None:
+def test_10_1_F40_discovery_reads_its_cluster_named_secrets_and_lists_claims_only(name: str, secrets: list[str]) -> None:
     recording = Recording(name)
     key = next(key for key in recording.objects if key.startswith("Role/"))
     theirs, ours = recording.objects[key]["rules"], recording.built()[key]["rules"]
     assert theirs[0] == ours[0]
     named = [{"apiGroups": [""], "resources": ["secrets"], "resourceNames": [s], "verbs": ["get"]} for s in secrets]
-    assert named == ours[1:]
+    claims = {"apiGroups": [""], "resources": ["persistentvolumeclaims"], "verbs": ["list"]}
+    assert [claims, *named] == ours[1:]
 
 
 def test_the_comparison_notices_a_changed_a_missing_and_an_extra_field() -> None:

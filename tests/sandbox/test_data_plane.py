@@ -2,6 +2,7 @@
 
 import base64
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -73,6 +74,14 @@ class Plane:
     def ask(self, method: str, path: str, body: Any = None, host: str = "basic-pd.ns:2379") -> Response:
         payload = None if body is None else json.dumps(body).encode()
         return self._plane.transport().request(Request(method, f"http://{host}{path}", body=payload))
+
+    def kill(self, pod: str) -> None:
+        for running in self._plane.running("ns", pod):
+            self._plane.kill(running)
+
+    def interrupt_joins(self, pods: str) -> Callable[[], None]:
+        self._plane.interrupted_joins.add(pods)
+        return lambda: self._plane.interrupted_joins.discard(pods)
 
     def stop_all(self) -> None:
         for pod in ("basic-tidb-0",):
@@ -201,3 +210,41 @@ def test_sizes_and_durations_are_written_as_go_does() -> None:
     assert ("98.6GiB", "0B", "1.969TiB") == (size(int(98.6 * 2**30)), size(0), size(int(1.9688 * 2**40)))
     assert ("1h2m3.45s", "30m0s", "10.5s") == (duration(3723.45), duration(1800), duration(10.5))
     assert 1800.0 == seconds("30m0s")
+
+
+def _members(plane: Plane) -> list[str]:
+    return [each["name"] for each in json.loads(plane.ask("GET", "/pd/api/v1/members").body)["members"]]
+
+
+def test_etcd_adds_no_member_before_all_voters_are_connected(plane: Plane) -> None:
+    for ordinal in (1, 2):
+        plane.start("pd", ordinal)
+    plane.advance(5)
+
+    # both ask at the same time: the second one ends with `etcdserver: unhealthy cluster`, and its pod is restarted
+    assert ["basic-pd-0", "basic-pd-1"] == _members(plane)
+    plane.start("pd", 2)
+    plane.advance(5)
+    assert ["basic-pd-0", "basic-pd-1", "basic-pd-2"] == _members(plane)
+    plane.kill("basic-pd-2")
+    plane.start("pd", 3)
+    plane.advance(5)
+    assert ["basic-pd-0", "basic-pd-1", "basic-pd-2"] == _members(plane)
+
+
+def test_a_member_that_never_started_is_in_the_way_even_of_its_own_pod(plane: Plane) -> None:
+    plane.start("pd", 1)
+    plane.advance(1)
+    heal = plane.interrupt_joins("ns/basic-pd-2")
+    plane.start("pd", 2)
+    plane.advance(5)
+    heal()
+    for ordinal in (2, 3):
+        plane.start("pd", ordinal)
+    plane.advance(5)
+
+    assert ["basic-pd-0", "basic-pd-1", ""] == _members(plane)
+    plane.kill("basic-pd-1")
+    # it counts for the quorum: one of three is none
+    plane.advance(5)
+    assert 503 == plane.ask("GET", "/pd/api/v1/leader").status

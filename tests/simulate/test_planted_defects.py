@@ -6,6 +6,7 @@ import pytest
 
 import controllers.tidbcluster.conditions
 import controllers.tidbcluster.kind
+import discovery.reading
 import kube.apply
 import member.evidence
 import member.failover.witnesses
@@ -27,7 +28,7 @@ from member.outcome import Done, Outcome
 from member.pd.component import PD
 from member.tidb.component import TIDB
 from member.tikv.component import TIKV
-from simulate.plan import Edit, Plan, World
+from simulate.plan import Edit, Foreign, Plan, World
 from tests.simulate.planting import plant_workload, rogue, rules, short
 
 pytestmark = pytest.mark.slow
@@ -204,3 +205,22 @@ def test_I22_a_failover_on_one_witness(monkeypatch: pytest.MonkeyPatch) -> None:
 def _at_once(removal: PodRemoval) -> Evidence:
     """Whoever asks may go."""
     return member.evidence.pods_live(removal.ctx, "tikv")
+
+
+def test_I7_R01_a_second_cluster_beside_the_volumes_of_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    lost = [
+        World(at=1, verb="disk_lost", arguments={"namespace": "default", "claim": f"pd-basic-pd-{ordinal}"})
+        for ordinal in range(3)
+    ]
+    crash = World(at=2, verb="pod_crash", arguments={"pod": "default/basic-pd-*"})
+    empty = {"status": {"clusterID": None, "pd": {"members": None, "leader": None}, "tikv": {"stores": None}}}
+    forgotten = Foreign(at=2.1, target="tidbclusters.pingcap.com/basic", subresource="status", patch=empty)
+    plan = Plan(
+        name="emptied", cluster="brittle", budget=120.0, faults=(*lost, crash, forgotten), ends="PDBootstrapRefused"
+    )
+    assert set() == rules(plan, lambda: None)
+
+    def blind(*_: object) -> frozenset[str]:
+        return frozenset()
+
+    assert "I7" in rules(plan, lambda: monkeypatch.setattr(discovery.reading.LiveClusters, "claimed", blind))

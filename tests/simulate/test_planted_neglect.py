@@ -15,6 +15,7 @@ import member.lifecycle.suspend
 import member.pd.failover
 import member.pd.scale_in
 import member.tidb.smooth_upgrade
+import member.tikv.scale_in
 import meta.orphan_pods
 import meta.reclaim_policy
 from kube.objects import Json, Object
@@ -178,3 +179,20 @@ def test_O8_a_wait_of_which_nobody_tells(monkeypatch: pytest.MonkeyPatch) -> Non
     assert "O8" in rules(
         short("tikv-out"), lambda: monkeypatch.setattr(controllers.tidbcluster.conditions, "progressing", silent)
     )
+
+
+def test_I1_I3_a_list_of_stores_that_is_believed_though_the_pod_serves(monkeypatch: pytest.MonkeyPatch) -> None:
+    old = World(at=0.5, verb="pd_old", arguments={"cluster": "default/basic", "path": "/pd/api/v1/stores"}, seconds=0)
+    edits = (
+        Edit(at=1, spec={"enablePVReclaim": True, "tikv": {"replicas": 4}}),
+        Edit(at=30, spec={"tikv": {"replicas": 3}}),
+    )
+    plan = Plan(name="an old list", budget=200.0, edits=edits, faults=(old,), ends="StoresUnknown")
+    assert set() == rules(plan, lambda: None)
+
+    def credulous(ctx: ReconcileContext, _: str) -> Evidence:
+        return pods_live(ctx, "tikv")
+
+    plant = lambda: monkeypatch.setattr(member.tikv.scale_in, "not_serving", credulous)  # noqa: E731
+
+    assert {"I1", "I3"} <= rules(plan, plant)

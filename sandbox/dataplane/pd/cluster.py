@@ -4,6 +4,7 @@ Replication itself is not modelled. The shared state stands for the log that a q
 a quorum behind it reads or changes it.
 
     JoinRefused       a new member may not join; its process exits
+    RemovalRefused    a member may not be removed
 """
 
 from dataclasses import dataclass
@@ -21,11 +22,19 @@ class JoinRefused(Exception):
     """Raised when a member may not join now. The message is PD's."""
 
 
+class RemovalRefused(Exception):
+    """Raised when etcd keeps a member, for the others would be no majority. The message is etcd's."""
+
+
 class Voter(Protocol):
     """A member's process, as far as voting goes."""
 
     def reachable(self) -> bool:
         """Whether it serves and the network leads to it."""
+
+    @property
+    def served_at(self) -> float | None:
+        """The clock time since which it serves, None before."""
 
 
 @dataclass(slots=True)
@@ -82,18 +91,38 @@ class PdCluster:
         return member
 
     def join(self, name: str, peer_url: str) -> Member:
-        """A new member that has yet to start. Raises JoinRefused."""
-        if self.leader is None:
+        """A new member that has yet to start. Raises JoinRefused.
+
+        As PD did it before April 2025: a member without a name is in the way even of its own pod, unless that has its
+        join file, with which it does not come here.
+        """
+        leader = self.leader
+        if leader is None:
             raise JoinRefused("etcdserver: no leader")
         for member in self.members.values():
-            if not member.name and member.peer_url != peer_url:
+            if not member.name:
                 raise JoinRefused(f"there is a member {member.id} that has not joined successfully")
             if member.name == name:
                 raise JoinRefused("missing data or join a duplicated pd")
-        return next((each for each in self.members.values() if not each.name), None) or self.add("", peer_url, "", "")
+            if member.peer_url == peer_url:
+                raise JoinRefused("etcdserver: Peer URLs already exists")
+        if not all(member is leader or self._is_connected(member) for member in self.members.values()):
+            raise JoinRefused("etcdserver: unhealthy cluster")
+        return self.add("", peer_url, "", "")
+
+    def _is_connected(self, member: Member) -> bool:
+        """Whether a member votes, and has for as long as etcd wants it to before it adds another one."""
+        since = member.voter.served_at if member.healthy and member.voter is not None else None
+        return since is not None and since <= self._clock.now() - self._timings.pd_connected
 
     def remove(self, member: int) -> None:
-        """Take a member out; its process exits when it notices."""
+        """Take a member out; its process exits when it notices. Raises RemovalRefused."""
+        others = [each for each in self.members.values() if each.id != member]
+        majority = len(others) // 2 + 1
+        if sum(bool(each.name) for each in others) < majority:
+            raise RemovalRefused("etcdserver: re-configuration failed due to not enough started members")
+        if self.members[member].healthy and sum(each.healthy for each in others) < majority:
+            raise RemovalRefused("etcdserver: unhealthy cluster")
         del self.members[member]
         self.removed.add(member)
         if member == self._leader:

@@ -4,6 +4,7 @@ import base64
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from fnmatch import fnmatchcase
 
 from ports.transport import Request, Response
 from sandbox.dataplane.addresses import goes_by_host, peer_host, speaks_tls
@@ -29,6 +30,7 @@ class Phase(Enum):
 
     STARTING = "starting"
     ASKING = "asking discovery"
+    ADDED = "a member whose join file is yet to be written"
     JOINING = "joining"
     SERVING = "serving"
 
@@ -78,6 +80,8 @@ class PdProcess:
         self._disk = launch.disks.get(DATA) or Disk("")
         self._phase = Phase.STARTING
         self._due = deps.clock.now() + deps.timings.pd_start
+        self._joins: PdData | None = None
+        """What the join file is going to say."""
         self._stopping_at: float | None = None
         self.served_at: float | None = None
         self.exit: Exit | None = None
@@ -123,7 +127,7 @@ class PdProcess:
         if self._stopping_at is not None and now >= self._stopping_at:
             self._end(Exit(0))
             return None
-        if self._phase in (Phase.STARTING, Phase.JOINING) and now >= self._due:
+        if self._phase in (Phase.STARTING, Phase.ADDED, Phase.JOINING) and now >= self._due:
             self._advance()
         due = self._serve() if self._phase is Phase.SERVING else self._start_due(now)
         if self._stopping_at is None or self.exit is not None:
@@ -179,7 +183,10 @@ class PdProcess:
         return None if self._phase is Phase.ASKING and now >= self._due else self._due
 
     def _advance(self) -> None:
-        """The start script has run, or the join is through."""
+        """The start script has run, the join file is to be written, or the join is through."""
+        if self._phase is Phase.ADDED and self._joins is not None:
+            self._write_join_file(self._joins)
+            return
         data = self._disk.data
         if not isinstance(data, PdData):
             self._phase = Phase.ASKING
@@ -226,9 +233,17 @@ class PdProcess:
             except JoinRefused as refused:
                 self._end(Exit(1, f"join meet error: {refused}"))
                 return
-            self._settle(PdData(peer.cluster, member.id))
+            self._joins, self._phase = PdData(peer.cluster, member.id), Phase.ADDED
+            self._due = self._deps.clock.now() + self._deps.timings.pd_join_file
             return
         # nobody leads: joining blocks until somebody does, which here is to ask discovery again
+
+    def _write_join_file(self, data: PdData) -> None:
+        launch = self._launch
+        if any(fnmatchcase(f"{launch.namespace}/{launch.pod}", glob) for glob in self._deps.interrupted_joins):
+            self._end(Exit(1, "interrupted before the join file was written"))
+            return
+        self._settle(data)
 
     def _settle(self, data: PdData) -> None:
         self._disk.data = data

@@ -13,7 +13,7 @@ import msgspec
 from kube.objects import Json
 from ports.transport import Request, Response
 from sandbox.dataplane.dependencies import Dependencies
-from sandbox.dataplane.pd.cluster import Member, PdCluster
+from sandbox.dataplane.pd.cluster import Member, PdCluster, RemovalRefused
 from sandbox.dataplane.pd.durations import duration, size
 from sandbox.dataplane.pd.etcd import gateway
 from sandbox.dataplane.pd.process import PdProcess
@@ -169,11 +169,10 @@ def _delete_by_id(call: _Call) -> Response:
 
 
 def _delete_member(call: _Call, member: Member, called: str) -> Response:
-    others = [each for each in call.cluster.members.values() if each is not member]
-    if sum(each.healthy for each in others) < len(others) // 2 + 1:
-        reason = "etcdserver: re-configuration failed due to not enough started members"
-        return _json(500, f"[PD:etcd:ErrEtcdMemberRemove]etcd remove member failed: {reason}")
-    call.cluster.remove(member.id)
+    try:
+        call.cluster.remove(member.id)
+    except RemovalRefused as refused:
+        return _json(500, f"[PD:etcd:ErrEtcdMemberRemove]etcd remove member failed: {refused}")
     return _json(200, f"removed, pd: {called}")
 
 

@@ -478,6 +478,7 @@ def test_F6_marks_that_only_the_cache_still_has_take_nothing_away(wide_pd: Opera
 
 def test_F29_R14_a_member_that_asked_to_join_and_never_came_leaves_pd(wide_pd: OperatorWorld) -> None:
     """A pod that was scaled in while it started has asked PD; PD lets nobody else join until it is forgotten."""
+    wide_pd.run(1.0)  # until etcd counts all members as connected
     pd = wide_pd.world.data_plane.pd_cluster(NAMESPACE, "basic")
     assert pd is not None
     pd.join("basic-pd-6", "http://basic-pd-6.basic-pd-peer.default.svc:2380")

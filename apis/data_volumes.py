@@ -1,0 +1,17 @@
+"""Whose data a volume claim holds, as its labels and annotations say (objects.md 13.1, lifecycle.md F40)."""
+
+from collections.abc import Mapping
+
+from apis.components import component_names
+
+COMPONENT_LABEL = "app.kubernetes.io/component"
+CLUSTER_ID_LABEL = "tidb.pingcap.com/cluster-id"
+DEFER_DELETING = "tidb.pingcap.com/pvc-defer-deleting"
+"""Annotation of a claim whose data is not needed any more (8.9)."""
+
+
+def cluster_id_of(labels: Mapping[str, str], annotations: Mapping[str, str]) -> str:
+    """The id of the PD cluster to which the data in a claim belongs; empty when it holds none that is still needed."""
+    if labels.get(COMPONENT_LABEL) not in component_names(lambda row: row.claims.hold_data):
+        return ""
+    return "" if DEFER_DELETING in annotations else labels.get(CLUSTER_ID_LABEL, "")
