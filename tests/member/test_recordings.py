@@ -48,7 +48,7 @@ def test_a_recording_with_more_names_the_missing_part(name: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "secrets"), [("basic", []), ("basic-tls", ["basic-tls-cluster-client-secret"])])
-def test_10_1_F40_discovery_reads_its_cluster_named_secrets_and_lists_claims_only(name: str, secrets: list[str]) -> None:
+def test_10_1_F40_discovery_reads_its_cluster_and_named_secrets_and_lists_claims(name: str, secrets: list[str]) -> None:
     recording = Recording(name)
     key = next(key for key in recording.objects if key.startswith("Role/"))
     theirs, ours = recording.objects[key]["rules"], recording.built()[key]["rules"]
