@@ -503,7 +503,7 @@ def test_R20_F14_4071_F18_4034_an_eviction_that_never_ends_times_out_with_an_eve
     begun = wide.clock.now()
     wide.run_until(lambda: bool(wide.events("EvictLeaderTimeout")), 120.0)
     assert 60.0 <= wide.clock.now() - begun <= 75.0
-    assert "evicting leaders from basic-tikv-2 (store 5): " in wide.events("EvictLeaderTimeout")[0]["message"]
+    assert "evicting leaders from pod basic-tikv-2 (store 5): " in wide.events("EvictLeaderTimeout")[0]["message"]
     wide.world.faults.heal()
     finish(wide, 120.0)
     assert (set(), []) == (evicting(wide), marks(wide))
@@ -627,7 +627,7 @@ def test_R19_what_is_owed_to_a_store_outlives_an_empty_answer(wide: OperatorWorl
     wide.change(tikv={"annotations": {"a": "b"}})
     wide.run_until(lambda: strategy(wide, "tikv")["rollingUpdate"]["partition"] == 2)
     heal = wide.world.faults.pd_no_stores(f"{NAMESPACE}/basic")
-    wide.run_until(says(wide, "PD lists no store, not even 1, 4, 5"))
+    wide.run_until(says(wide, "PD reports no stores, not even 1, 4, 5"))
     wide.run(20.0)
     assert (["basic-tikv-2"], {5}) == (marks(wide), evicting(wide))
     heal()

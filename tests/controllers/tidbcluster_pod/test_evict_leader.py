@@ -163,7 +163,7 @@ def test_13_a_value_that_nobody_knows_is_told_once_and_does_nothing(world: Comma
     world.run(95.0)
     (event,) = world.events("UnknownCommand")
     assert (1, ([], {})) == (event["count"], (world.asked_of_pd(), world.evictions))
-    assert "'yes' is none of delete-pod, none" in event["message"]
+    assert "'yes' is not one of delete-pod, none" in event["message"]
 
 
 @pytest.mark.parametrize("trouble", ["paused", "invalid"])
