@@ -423,13 +423,11 @@ _FAILING_OVER: Mapping[str, Reason] = {
         "that of the pod itself too, as long as it lists this member, which has no name.",
         "It removes the member from PD after a minute, if the pod is restarted again and again and a majority of the "
         "members is healthy. Then the pod joins as if for the first time.",
-        "Nothing. If the pod keeps being restarted afterwards, its volume may belong to the removed member: delete its "
-        "PVC and the pod.",
+        "Nothing. If the pod is still restarted then, its volume belongs to that member: delete its PVC and the pod.",
     ),
     "PDBootstrapRefused": Reason(
-        "No PD member runs, but a PD cluster exists: its id is in the status, or the volume claims of PD and TiKV are "
-        "labelled with it, or stores are known. The PD pods have no data, so one of them would have to bootstrap a new "
-        "cluster, which could not read the data of the stores.",
+        "No PD member runs, but a PD cluster exists: its id is in the status or on volume claims, or stores are known. "
+        "The PD pods have no data; a new cluster that one of them bootstrapped could not read the data of the stores.",
         "Discovery lets no pod bootstrap a cluster. The pods wait.",
         "Restore the volumes of PD, or recover PD with `pd-recover`. To abandon all data, delete the volume claims of "
         "TiKV and set the annotation `tidb.pingcap.com/force-pd-bootstrap` of the TidbCluster to the cluster id that "
