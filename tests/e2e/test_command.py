@@ -81,7 +81,7 @@ def test_on_a_terminal_the_view_is_live() -> None:
 
 _BAD = {
     "not-yaml": ("a: [", "not valid YAML"),
-    "no-object": ("", "holds no object"),
+    "no-object": ("", "contains no object"),
     "unknown-field": (
         "{apiVersion: pingcap.com/v1alpha1, kind: TidbCluster, metadata: {name: a}, spec: {tikv: {replica: 3}}}",
         "spec.tikv.replica: unknown field; did you mean replicas?",
