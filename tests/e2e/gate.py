@@ -45,7 +45,7 @@ class Call:
 
 
 Hook = Callable[[Call], None]
-"""AcceptedSettings of a write; `status` is 0 before the server has seen it. May raise HungUp."""
+"""Called with a write; `status` is 0 before the server has seen it. May raise HungUp."""
 
 
 def _ignore(_: Call) -> None:

@@ -54,7 +54,7 @@ class _Freezer:
         self._late: set[int] = set()
 
     def __call__(self, call: Call) -> None:
-        """AcceptedSettings of each write, before and after."""
+        """Called before and after each write."""
         if call.resource == "events":
             return
         if call.status:
