@@ -48,7 +48,7 @@ _QUORUM = "pd-quorum"
 """The kind of failure timer that there is no majority."""
 
 _BOOTSTRAP = "pd-bootstrap"
-"""The kind of sighting that no member of a PD that exists is running."""
+"""The kind of failure timer that no member of a PD that exists is running."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,9 +324,13 @@ def _bootstrap_refused(ctx: ReconcileContext) -> Refused | None:
     if seen.lasted < ctx.settings.failover.pd_period:
         return None
     what = f"PD cluster {', '.join(ids)}" if ids else f"a PD cluster with store {', '.join(stores)}"
-    way_out = (
-        f'abandon its data with the annotation {FORCE_PD_BOOTSTRAP}: "{ids[0]}"' if ids else "restore status.clusterID"
-    )
+    match ids:
+        case ():
+            way_out = "restore status.clusterID"
+        case (cluster_id,):
+            way_out = f'abandon its data with the annotation {FORCE_PD_BOOTSTRAP}: "{cluster_id}"'
+        case _:
+            way_out = "delete the PVCs of all clusters but one"
     return Refused(
         "PDBootstrapRefused",
         f"{what} exists, but none of its members is running, so no new cluster is bootstrapped; restore the volumes of "

@@ -23,9 +23,9 @@ from member.pd.scale_in import SCALE_IN, ordinal_of_member
 from member.polling import next_poll
 
 _JOINING = "pd-joining"
-"""The kind of sighting that a member has not started."""
+"""The kind of failure timer that a member has not started."""
 
-_PATIENCE = 60.0
+_START_TIMEOUT = 60.0
 """Seconds that a member may take to start while its pod is restarted again and again."""
 
 
@@ -51,7 +51,7 @@ def remove(ctx: ReconcileContext) -> Outcome | None:
     stuck = {pod.metadata.name for pod in pods.pods if pod.decode_as(Pod).is_crash_looping}
     for ordinal, member in sorted(unstarted.items()):
         pod = pod_name(ctx.tc, "pd", ordinal)
-        if pod in stuck and seen[str(member.id)].lasted >= _PATIENCE:
+        if pod in stuck and seen[str(member.id)].lasted >= _START_TIMEOUT:
             return _remove_member(ctx, pd, member, pod, pods)
     return None
 
