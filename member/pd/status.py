@@ -20,7 +20,9 @@ from member.observed.status import observe_pods, transition_time
 from member.outcome import Done, Failed, Outcome, Refused, Waiting
 from member.pd.failover import ignored_pods
 from member.polling import next_poll
-from ports.transport import RequestTimeout
+from ports.transport import ConnectionLost, ConnectionRefused, RequestTimeout
+
+_NO_ANSWER = (ConnectionLost, ConnectionRefused, RequestTimeout)
 
 
 def observe(ctx: ReconcileContext) -> Outcome:
@@ -81,11 +83,15 @@ def _ask(ctx: ReconcileContext, status: PDStatus) -> Outcome:
 
 
 def _answers_of_any(ctx: ReconcileContext) -> _Answers:
-    """What PD's Service answers, or a single member when the Service lets us wait. Raises DataPlaneError."""
+    """What PD's Service answers, or a single member when the Service leads to none that serves.
+
+    A member is Ready as soon as its container runs, so that one that is ill is behind the Service from time to time.
+    Raises DataPlaneError.
+    """
     try:
         return _answers(ctx, api_clients.pd(ctx))
     except Unavailable as error:
-        another = api_clients.responding_pd_member(ctx) if isinstance(error.cause, RequestTimeout) else None
+        another = api_clients.responding_pd_member(ctx) if isinstance(error.cause, _NO_ANSWER) else None
         if another is None:
             raise
         return _answers(ctx, another)

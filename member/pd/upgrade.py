@@ -21,8 +21,9 @@ def _blocked(ctx: ReconcileContext) -> Waiting | None:
     return Waiting("PDUnknown", "waiting for PD to report its members before restarting its pods", next_poll(ctx, "pd"))
 
 
-def _unmet_condition(ctx: ReconcileContext, pod: str) -> str:
-    member = ctx.status.pd.members.get(pod) or ctx.status.pd.members.get(pd_member_name(ctx.tc, pod))
+def _unmet_condition(ctx: ReconcileContext, pod: Object) -> str:
+    name, members = pod.metadata.name, ctx.status.pd.members
+    member = members.get(name) or members.get(pd_member_name(ctx.tc, name))
     return "" if member and member.health else "is a healthy member"
 
 

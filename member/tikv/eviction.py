@@ -24,6 +24,7 @@ from member.naming import ordinal_of
 from member.observed.pods import Pod, pods_of
 from member.outcome import Waiting
 from member.polling import poll_interval, poll_on_progress
+from member.tikv.stores import restarting
 
 _MIN_LEADERS = 200
 """Leaders; a store that had fewer is not waited for."""
@@ -110,6 +111,8 @@ def _evictions_to_end(ctx: ReconcileContext) -> Iterator[tuple[Object, TiKVStore
         if store.leader_count_before_upgrade is None and labels.EVICT_LEADER_BEGIN_TIME not in annotations:
             continue
         if name in tikv.evict_leader or any(command in annotations for command in _COMMANDS):
+            continue
+        if any(str(each.id) == store.id for each in restarting(ctx, ctx.stores, [pod])):
             continue
         if not pod.metadata.deletion_timestamp and is_available(ctx, "tikv", pod.decode_as(Pod)):
             yield pod, store

@@ -11,7 +11,7 @@ from dataplane.errors import Conflict, NotBootstrapped
 from dataplane.pd import DOWN, OFFLINE, UP, LiveStore, PDClient, Store
 from member import api_clients
 from member.context import ReconcileContext
-from member.evidence import Evidence, delete_store, no_store, not_serving, spec_confirmed, store_gone
+from member.evidence import Evidence, delete_store, no_store, not_serving, pods_live, spec_confirmed, store_gone
 from member.lifecycle.pod_removal import PodRemoval
 from member.lifecycle.scale_in import ScaleIn
 from member.lifecycle.stateless import scale_in_parallelism
@@ -19,7 +19,7 @@ from member.naming import address_book
 from member.observed.pods import Pod
 from member.outcome import Refused, Wait, Waiting
 from member.polling import next_poll
-from member.tikv.stores import own_stores
+from member.tikv.stores import own_stores, restarting
 
 _EVICTION = 300.0
 """Seconds for which leaders may take their time to move away before the store is taken offline all the same (F35)."""
@@ -103,7 +103,18 @@ def _drain_store(removal: PodRemoval, pd: PDClient, store: LiveStore, stores: Se
             what = f"evicting leaders from pod {name} (store {store.id}): {store.leader_count} left"
             return Waiting("ScalingIn", what, _soon(ctx))
         case TakeOffline():
-            return _take_offline(removal, pd, store)
+            return _others_restarting(removal, stores, store) or _take_offline(removal, pd, store)
+
+
+def _others_restarting(removal: PodRemoval, stores: Sequence[Store], store: Store) -> Waiting | None:
+    """The stores that are counted as Up only because PD has not noticed yet that they are not (F13)."""
+    ctx = removal.ctx
+    pods = pods_live(ctx, "tikv").pods
+    away = ", ".join(f"store {each.id}" for each in restarting(ctx, stores, pods) if each.id != store.id)
+    if not away:
+        return None
+    what = f"waiting until {away} has reported to PD since its restart before removing store {store.id}"
+    return Waiting("ScalingIn", f"{what} of pod {removal.name}", _soon(ctx))
 
 
 def _take_offline(removal: PodRemoval, pd: PDClient, store: LiveStore) -> Waiting | Refused:

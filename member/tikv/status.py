@@ -10,9 +10,11 @@ from dataplane.pd import Store
 from member import api_clients
 from member.context import ReconcileContext
 from member.naming import address_book
+from member.observed.pods import pods_of
 from member.observed.status import observe_pods, transition_time
 from member.outcome import Done, Failed, Outcome, Waiting
 from member.tikv.failover import ignored_pods
+from member.tikv.stores import known_to_run
 
 _TOLERANCE = 0.1
 
@@ -57,6 +59,7 @@ def _ask(ctx: ReconcileContext, status: TiKVStatus) -> Outcome:
         if store.complete and _is_own(ctx.tc, store)
     }
     status.boot_strapped = True
+    _note_pods(ctx)
     return Done()
 
 
@@ -70,6 +73,12 @@ def _set_stores(ctx: ReconcileContext, status: TiKVStatus, stores: tuple[Store, 
             continue
         record = _store(store, before.get(str(store.id)), now)
         (status.stores if _is_own(ctx.tc, store) else status.peer_stores)[record.id] = record
+
+
+def _note_pods(ctx: ReconcileContext) -> None:
+    """Measure for how long containers have run, so that nobody waits later."""
+    for pod in pods_of(ctx, "tikv"):
+        known_to_run(ctx, pod)
 
 
 def _is_own(tc: TidbCluster, store: Store) -> bool:

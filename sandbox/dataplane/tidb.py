@@ -23,7 +23,7 @@ class TidbProcess:
     def __init__(self, launch: Launch, deps: Dependencies) -> None:
         self._launch = launch
         self._deps = deps
-        self._due = deps.clock.now() + deps.timings.tidb_start
+        self._due = deps.clock.now() + deps.timings.tidb_start + launch.slowness
         self._started = deps.clock.wall().timestamp()
         self._cluster: PdCluster | None = None
         self._lease = 0

@@ -31,7 +31,7 @@ class TikvProcess:
         self._launch = launch
         self._deps = deps
         self._disk = launch.disks.get(DATA) or Disk("")
-        self._due = deps.clock.now() + deps.timings.tikv_start
+        self._due = deps.clock.now() + deps.timings.tikv_start + launch.slowness
         self._started = deps.clock.wall().timestamp()
         self._cluster: PdCluster | None = None
         self._stopping_at: float | None = None

@@ -79,7 +79,7 @@ class PdProcess:
         self._identity = identity(launch)
         self._disk = launch.disks.get(DATA) or Disk("")
         self._phase = Phase.STARTING
-        self._due = deps.clock.now() + deps.timings.pd_start
+        self._due = deps.clock.now() + deps.timings.pd_start + launch.slowness
         self._joins: PdData | None = None
         """What the join file is going to say."""
         self._stopping_at: float | None = None

@@ -199,6 +199,26 @@ def test_8_5_a_wait_for_a_store_tells_what_is_left(wide_tikv: OperatorWorld) -> 
     assert what in wide_tikv.progressing
 
 
+@pytest.mark.slow
+def test_F13_F35_no_store_is_taken_offline_while_another_one_has_not_reported_since_its_restart(
+    wide_tikv: OperatorWorld,
+) -> None:
+    store = stores_of(wide_tikv)["basic-tikv-4"]
+    wide_tikv.run(5.0)
+    wide_tikv.world.faults.pod_slow("default/basic-tikv-0", 12.0)
+    wide_tikv.world.faults.pod_crash("default/basic-tikv-0")
+    wide_tikv.run(1.0)
+    wide_tikv.change(tikv={"replicas": 4})
+    wide_tikv.run(9.0)
+    assert ("Up", "Up") == (
+        stores_of(wide_tikv)["basic-tikv-0"].state_name,
+        pd_of(wide_tikv).store(store.id).state_name,
+    )
+    assert "has reported to PD since its restart" in wide_tikv.progressing
+    wide_tikv.run_until_ready(within=120.0)
+    assert "Tombstone" == pd_of(wide_tikv).store(store.id).state_name
+
+
 def test_I5_tikv_keeps_as_many_stores_as_regions_have_replicas(wide_tikv: OperatorWorld) -> None:
     wide_tikv.change(tikv={"replicas": 2, "scalePolicy": {"scaleInParallelism": 5}})
     wide_tikv.run(60.0)
