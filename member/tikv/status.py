@@ -14,7 +14,7 @@ from member.observed.pods import pods_of
 from member.observed.status import observe_pods, transition_time
 from member.outcome import Done, Failed, Outcome, Waiting
 from member.tikv.failover import ignored_pods
-from member.tikv.stores import known_to_run
+from member.tikv.stores import has_store, known_to_run, without_store
 
 _TOLERANCE = 0.1
 
@@ -76,9 +76,14 @@ def _set_stores(ctx: ReconcileContext, status: TiKVStatus, stores: tuple[Store, 
 
 
 def _note_pods(ctx: ReconcileContext) -> None:
-    """Measure for how long containers have run, so that nobody waits later."""
+    """Measure for how long containers have run, and for how long pods have had no store, so that nobody waits later."""
+    known = {store.pod_name for store in ctx.status.tikv.stores.values()}
     for pod in pods_of(ctx, "tikv"):
         known_to_run(ctx, pod)
+        if pod.metadata.name in known:
+            has_store(ctx, pod)
+        else:
+            without_store(ctx, pod)
 
 
 def _is_own(tc: TidbCluster, store: Store) -> bool:

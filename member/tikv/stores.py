@@ -18,6 +18,8 @@ _CONTAINER = "tikv"
 _UNSEEN = 5.0
 """Seconds for which a container may have run before this process has known of it."""
 
+_WITHOUT_STORE = "without a store"
+
 _SILENCE = 30.0
 """Seconds after which PD, which calls a silent store Disconnected after 20, cannot mean the time before a restart."""
 
@@ -36,6 +38,16 @@ def not_up(ctx: ReconcileContext, stores: Sequence[Store], besides: int, pods: S
     """
     others = (store for store in stores if store.id != besides and not _is_empty(ctx, store, stores))
     return ", ".join(what for store in others if (what := _trouble(ctx, store, pods)))
+
+
+def without_store(ctx: ReconcileContext, pod: Object) -> float:
+    """Seconds for which this process has known a pod that has no store."""
+    return ctx.stopwatches.look(_WITHOUT_STORE, pod.metadata.uid, ctx.deps.clock).seconds
+
+
+def has_store(ctx: ReconcileContext, pod: Object) -> None:
+    """Note that a pod has a store now."""
+    ctx.stopwatches.forget(_WITHOUT_STORE, pod.metadata.uid)
 
 
 def is_up(store: Store) -> bool:

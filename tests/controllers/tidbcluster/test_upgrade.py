@@ -1,6 +1,7 @@
 """Rolling upgrades and restarts, as a whole operator does them (lifecycle.md 7)."""
 
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 
 import pytest
 
@@ -521,18 +522,49 @@ def test_R20_I32_a_cancelled_upgrade_leaves_nothing_behind(wide: OperatorWorld) 
 
 
 @pytest.mark.slow
-def test_F17_5614_5613_F16_the_scheduler_in_pd_is_the_truth_and_those_of_others_stay(wide: OperatorWorld) -> None:
+def test_F17_5614_5613_the_scheduler_in_pd_is_the_truth(wide: OperatorWorld) -> None:
     wide.world.faults.regions_frozen(f"{NAMESPACE}/basic")
     pd = PDClient(wide.world.data_plane_transport(), "http://basic-pd.default:2379")
-    pd.begin_evict_leaders(1)
     wide.change(tikv={"annotations": {"a": "b"}})
-    wide.run_until(lambda: evicting(wide) == {1, 5})
+    wide.run_until(lambda: evicting(wide) == {5})
     pd.end_evict_leaders(5)
     wide.run(20.0)
-    assert {1, 5} == evicting(wide)
+    assert {5} == evicting(wide)
     wide.change(tikv={"annotations": {"a": None}})
     finish(wide)
-    assert {1} == evicting(wide)
+    assert set() == evicting(wide)
+
+
+@pytest.mark.slow
+def test_F16_a_scheduler_that_nothing_accounts_for_is_removed_from_our_stores_and_from_no_others(
+    wide: OperatorWorld,
+) -> None:
+    wide.register_store("foreign-tikv-0.foreign-tikv-peer.default.svc:20160", {"engine": "tiflash"})
+    wide.run(5.0)
+    pd = PDClient(wide.world.data_plane_transport(), "http://basic-pd.default:2379")
+    foreign = max(store.id for store in pd.stores())
+    pd.begin_evict_leaders(foreign)
+    pd.begin_evict_leaders(1)
+    wide.forget()
+    wide.run(60.0)
+    assert {foreign} == evicting(wide)
+    told = "removed the evict-leader scheduler of store 1 (pod basic-tikv-0): nothing requests it"
+    assert [told] == [event["message"] for event in wide.events("LeaderEvictionEnded")]
+
+
+@pytest.mark.slow
+def test_F14_F44_a_clock_that_jumps_does_not_shorten_the_time_that_leaders_get(wide: OperatorWorld) -> None:
+    wide.world.faults.regions_frozen(f"{NAMESPACE}/basic")
+    before = uids(wide)
+    wide.change(tikv={"annotations": {"a": "b"}})
+    wide.run_until(lambda: evicting(wide) == {5})
+    wide.clock.jump(timedelta(hours=1))
+    wide.run(500.0)
+    assert (before, []) == (uids(wide), wide.events("EvictLeaderTimeout"))
+    wide.run_until(lambda: bool(wide.events("EvictLeaderTimeout")), 120.0)
+    wide.world.faults.heal()
+    finish(wide, 120.0)
+    assert (set(), []) == (evicting(wide), marks(wide))
 
 
 @pytest.mark.slow
