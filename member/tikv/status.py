@@ -5,13 +5,14 @@ from datetime import datetime
 from apis.component_statuses import TiKVStatus
 from apis.shared import TiKVStore
 from apis.tidbcluster import TidbCluster
-from dataplane.errors import DataPlaneError, NotBootstrapped
+from dataplane.errors import AddressNotUnderstood, DataPlaneError, NotBootstrapped
 from dataplane.pd import Store
 from member import api_clients
 from member.context import ReconcileContext
 from member.naming import address_book
 from member.observed.status import observe_pods, transition_time
 from member.outcome import Done, Failed, Outcome, Waiting
+from member.ownership import require_understood_stores
 from member.tikv.failover import ignored_pods
 
 _TOLERANCE = 0.1
@@ -50,6 +51,10 @@ def _ask(ctx: ReconcileContext, status: TiKVStatus) -> Outcome:
         return Failed("StoresUnknown", f"PD reports no stores, not even {', '.join(lost)}; ignoring its answer")
     ctx.stores = stores
     _set_stores(ctx, status, stores)
+    try:
+        require_understood_stores(ctx.tc, "tikv", stores)
+    except AddressNotUnderstood as error:
+        return Failed("AddressNotUnderstood", str(error))
     now = ctx.deps.clock.wall()
     status.tombstone_stores = {
         str(store.id): _store(store, status.tombstone_stores.get(str(store.id)), now)

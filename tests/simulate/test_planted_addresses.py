@@ -1,0 +1,40 @@
+"""What recognises members and stores holds by itself, and the judge sees it fail (issue 11, 2.1 and 2.16)."""
+
+import pytest
+
+import apis.validation.changes
+from apis.problem import Problem
+from dataplane.addresses import AddressBook, Stranger
+from simulate.plan import Edit, Plan
+from tests.simulate.planting import rules
+
+pytestmark = pytest.mark.slow
+
+_WITHOUT = Edit(at=1.0, spec={"clusterDomain": None})
+_SCALED = Edit(at=120.0, spec={"pd": {"replicas": 1}, "tikv": {"version": "v8.5.3"}})
+_PLAN = Plan(name="domain", cluster="domain", budget=500.0, edits=(_WITHOUT, _SCALED))
+
+
+def _unguarded(monkeypatch: pytest.MonkeyPatch) -> None:
+    def check(*_: object) -> list[Problem]:
+        return []
+
+    monkeypatch.setattr(apis.validation.changes, "_check_domain", check)
+
+
+def test_I4_I11_I12_members_are_recognised_under_the_domain_they_had(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert set() == rules(_PLAN, lambda: _unguarded(monkeypatch))
+
+
+def test_I11_I12_addresses_are_compared_with_the_domain_of_the_spec(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = AddressBook.owner_of
+
+    def literal(book: AddressBook, component: str, address: str) -> int | Stranger:
+        domain = book.domain_of(component, address)
+        return honest(book, component, address) if domain in ("", book.cluster_domain) else Stranger.PEER
+
+    def plant() -> None:
+        _unguarded(monkeypatch)
+        monkeypatch.setattr(AddressBook, "owner_of", literal)
+
+    assert rules(_PLAN, plant) & {"I4", "I11", "I12"}
