@@ -13,13 +13,13 @@ _LOOKS_UP_ITS_NAME = re.compile(r"^[^#\n]*\b(?:nslookup|dig|getent)\b", re.MULTI
 
 def domain(launch: Launch) -> str:
     """`.cluster.local` when the start script names the cluster's domain, else empty."""
-    found = next(filter(None, map(_DOMAIN.search, _scripts(launch))), None)
+    found = next(filter(None, map(_DOMAIN.search, scripts(launch))), None)
     return f".{found[1] or found[2]}" if found else ""
 
 
 def waits_for_dns(launch: Launch) -> bool:
     """Whether the start script ends the pod when its own name does not resolve in time."""
-    return any(_LOOKS_UP_ITS_NAME.search(text) for text in _scripts(launch))
+    return any(_LOOKS_UP_ITS_NAME.search(text) for text in scripts(launch))
 
 
 def peer_host(launch: Launch, service: str) -> str:
@@ -30,13 +30,14 @@ def peer_host(launch: Launch, service: str) -> str:
 
 def goes_by_host(launch: Launch) -> bool:
     """Whether a PD member is named like its host, as the start script of a cluster across several Kubernetes does."""
-    return bool(domain(launch)) or any('MEMBER="$DOMAIN"' in text for text in _scripts(launch))
+    return bool(domain(launch)) or any('MEMBER="$DOMAIN"' in text for text in scripts(launch))
 
 
 def speaks_tls(launch: Launch) -> bool:
     """Whether the start script uses https."""
-    return any("https://" in text for text in _scripts(launch))
+    return any("https://" in text for text in scripts(launch))
 
 
-def _scripts(launch: Launch) -> list[str]:
+def scripts(launch: Launch) -> list[str]:
+    """The texts of the start scripts."""
     return [text for name, text in sorted(launch.files.items()) if name.endswith(".sh")]

@@ -3,8 +3,10 @@
 import pytest
 
 import apis.validation.changes
+import apis.validation.listening
 from apis.problem import Problem
 from dataplane.addresses import AddressBook, Stranger
+from kube.objects import Json
 from simulate.plan import Edit, Plan
 from tests.simulate.planting import rules
 
@@ -38,3 +40,26 @@ def test_I11_I12_addresses_are_compared_with_the_domain_of_the_spec(monkeypatch:
         monkeypatch.setattr(AddressBook, "owner_of", literal)
 
     assert rules(_PLAN, plant) & {"I4", "I11", "I12"}
+
+
+@pytest.mark.parametrize(
+    "tidb",
+    [
+        {"config": {"port": 4001}},
+        {"config": "[status]\nreport-status = false\n"},
+        {"config": {"status": {"status-host": "127.0.0.1"}}},
+        {"arguments": ["--status=10090"]},
+    ],
+)
+def test_R25_a_setting_that_moves_a_server_is_not_refused(monkeypatch: pytest.MonkeyPatch, tidb: Json) -> None:
+    plan = Plan(name="moved", budget=200.0, edits=(Edit(at=1.0, spec={"tidb": tidb}),), ends="InvalidSpec")
+
+    def check(*_: object) -> list[Problem]:
+        return []
+
+    def plant() -> None:
+        monkeypatch.setattr(apis.validation.listening, "check_config", check)
+        monkeypatch.setattr(apis.validation.listening, "check_arguments", check)
+
+    assert set() == rules(plan, lambda: None)
+    assert "O10" in rules(plan, plant)

@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from ports.transport import Request, Response
 from sandbox.dataplane.addresses import goes_by_host, peer_host, speaks_tls, waits_for_dns
 from sandbox.dataplane.dependencies import Dependencies
+from sandbox.dataplane.listening import Setting, ports
 from sandbox.dataplane.network import Origin
 from sandbox.dataplane.pd.cluster import JoinRefused, Member, PdCluster
 from sandbox.dataplane.pd.config import Config
@@ -18,6 +19,10 @@ DATA = "/var/lib/pd"
 CLIENT_PORT = 2379
 PEER_PORT = 2380
 _CONFIG = "/etc/pd/pd.toml"
+_URLS = (
+    Setting("client-urls", "client-urls", f"http://0.0.0.0:{CLIENT_PORT}"),
+    Setting("peer-urls", "peer-urls", f"http://0.0.0.0:{PEER_PORT}"),
+)
 _DISCOVERY_TIMEOUT = 3.0
 
 
@@ -79,6 +84,7 @@ class PdProcess:
         self._identity = identity(launch)
         self._disk = launch.disks.get(DATA) or Disk("")
         self._phase = Phase.STARTING
+        self._ports = ports(launch, "pd", _URLS)
         self._due = deps.clock.now() + deps.timings.pd_start
         self._joins: PdData | None = None
         """What the join file is going to say."""
@@ -160,7 +166,7 @@ class PdProcess:
 
     def listens(self, port: int) -> bool:
         """Clients and peers, once it serves."""
-        return self._phase is Phase.SERVING and port in (CLIENT_PORT, PEER_PORT)
+        return self._phase is Phase.SERVING and port in self._ports
 
     def handle(self, port: int, request: Request) -> Answer:  # noqa: ARG002
         """PD's HTTP API."""
