@@ -166,7 +166,7 @@ def _check_pd(tc: TidbCluster, running: Running) -> Iterator[Problem]:
         return
     for section in _PD_SECTIONS:
         now = in_use.get(section) or {}
-        if (wanted.get(section) or {}) != now:
+        if not toml.same({section: wanted.get(section)}, {section: now}):
             message = f"has no effect on a running PD; change it with pd-ctl and set it back to {now} here"
             yield Problem(f"{pd.config_field}.{section}", wanted.get(section), message)
     names = config.get(wanted, "security.cert-allowed-cn")

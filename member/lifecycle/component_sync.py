@@ -148,7 +148,8 @@ def _update(ctx: ReconcileContext, member: Workload, spec: Component, live: Obje
     desired = with_size(desired, size.replicas)
     scaling = size.outcome is not None
     roll = next_roll(ctx, member.name, member.rolling, body, desired, changed=changed, scaling=scaling)
-    if not roll.takes_template:
+    if not roll.takes_template or not changed:
+        # one that is only written differently is not written, or Kubernetes would roll all pods for it
         desired = with_template_of(body, desired)
     elif changed:
         # others that are reconciled after this one in the same reconcile see it coming (7.2)
