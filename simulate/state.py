@@ -159,9 +159,9 @@ class State:
 
     @property
     def leader(self) -> str:
-        """The name of PD's leader, empty without one."""
+        """The pod of PD's leader, empty without one."""
         found = self.pd.leader if self.pd else None
-        return found.name if found else ""
+        return pod_of_member(found) if found else ""
 
     @property
     def stores(self) -> list[Store]:
@@ -214,6 +214,11 @@ class State:
 def pod_of(store: Store) -> str:
     """The pod whose address a store has."""
     return store.address.partition(".")[0]
+
+
+def pod_of_member(member: Member) -> str:
+    """The pod of a PD member, which goes by its host name where the cluster has a domain."""
+    return member.name.partition(".")[0]
 
 
 def is_ready(pod: Json) -> bool:

@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from apis import predicates
 from apis.components import ComponentType, component_type
-from dataplane.errors import DataPlaneError
+from dataplane.errors import AddressNotUnderstood, DataPlaneError
 from kube.objects import Json, Object
 from member import labels
 from member.apply.stateful_set import UpdateStrategy
@@ -381,6 +381,8 @@ def _unprepared_unready(view: _View, step: Step) -> NotDone | None:
         return None
     try:
         return view.rolling.prepare_unready(view.ctx, step.pod.name)
+    except AddressNotUnderstood as error:
+        return Failed("AddressNotUnderstood", str(error))
     except DataPlaneError:
         # the way back stays open (F11)
         return None

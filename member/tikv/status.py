@@ -5,7 +5,7 @@ from datetime import datetime
 from apis.component_statuses import TiKVStatus
 from apis.shared import TiKVStore
 from apis.tidbcluster import TidbCluster
-from dataplane.errors import DataPlaneError, NotBootstrapped
+from dataplane.errors import AddressNotUnderstood, DataPlaneError, NotBootstrapped
 from dataplane.pd import Store
 from member import api_clients
 from member.context import ReconcileContext
@@ -13,6 +13,7 @@ from member.naming import address_book
 from member.observed.pods import pods_of
 from member.observed.status import observe_pods, transition_time
 from member.outcome import Done, Failed, Outcome, Waiting
+from member.ownership import require_understood_stores
 from member.tikv.failover import ignored_pods
 from member.tikv.stores import has_store, known_to_run, without_store
 
@@ -52,6 +53,10 @@ def _ask(ctx: ReconcileContext, status: TiKVStatus) -> Outcome:
         return Failed("StoresUnknown", f"PD reports no stores, not even {', '.join(lost)}; ignoring its answer")
     ctx.stores = stores
     _set_stores(ctx, status, stores)
+    try:
+        require_understood_stores(ctx.tc, "tikv", stores)
+    except AddressNotUnderstood as error:
+        return Failed("AddressNotUnderstood", str(error))
     now = ctx.deps.clock.wall()
     status.tombstone_stores = {
         str(store.id): _store(store, status.tombstone_stores.get(str(store.id)), now)

@@ -7,6 +7,7 @@ from typing import TypeVar
 from apis.times import parse_time
 from dataplane.pd import UP, Store
 from kube.objects import Object
+from member import ownership
 from member.context import ReconcileContext
 from member.naming import address_book, ordinal_of
 from member.observed.pods import Pod
@@ -25,9 +26,9 @@ _SILENCE = 30.0
 
 
 def own_stores(ctx: ReconcileContext, stores: Sequence[_S], ordinal: int) -> list[_S]:
-    """The stores of a pod: by their address, and by not being TiFlash (F31)."""
-    book = address_book(ctx.tc)
-    return [each for each in stores if not each.is_tiflash and book.ordinal_of("tikv", each.address) == ordinal]
+    """The stores of a pod. Raises AddressNotUnderstood when some store may be its, or another's."""
+    ownership.require_understood_stores(ctx.tc, "tikv", stores)
+    return ownership.own_stores(ctx.tc, stores, "tikv", ordinal)
 
 
 def not_up(ctx: ReconcileContext, stores: Sequence[Store], besides: int, pods: Sequence[Object]) -> str:

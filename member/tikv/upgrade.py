@@ -12,6 +12,7 @@ from member.lifecycle.rolling import Rolling, next_roll_poll
 from member.naming import ordinal_of
 from member.observed.pods import pods_of
 from member.outcome import NotDone, Waiting
+from member.ownership import not_understood
 from member.polling import next_poll
 from member.tikv.eviction import evict, missing_leaders, resume, store_of
 from member.tikv.failover import ignored_pods
@@ -48,10 +49,12 @@ def _prepare(ctx: ReconcileContext, pod: Object) -> NotDone | None:
     return _others_not_up(ctx, stores, own, pods_live(ctx, "tikv").pods)
 
 
-def _prepare_unready(ctx: ReconcileContext, pod: str) -> Waiting | None:
+def _prepare_unready(ctx: ReconcileContext, pod: str) -> NotDone | None:
     """A pod that is not Ready may serve all the same: it does not go while another store is away (F13)."""
-    if not ctx.status.tikv.synced or _is_alone(ctx):
+    if _is_alone(ctx):
         return None
+    if not ctx.status.tikv.synced:
+        return not_understood(ctx.observations)
     stores = api_clients.pd(ctx).stores()
     up = next(filter(is_up, own_stores(ctx, stores, ordinal_of(pod))), None)
     return _others_not_up(ctx, stores, up.id, pods_live(ctx, "tikv").pods) if up else None

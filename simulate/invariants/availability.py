@@ -17,7 +17,7 @@ from simulate.invariants.facts import (
     status_of,
 )
 from simulate.operator_write import OperatorWrite
-from simulate.state import State, is_outdated, is_ready, pod_of, replicas
+from simulate.state import State, is_outdated, is_ready, pod_of, pod_of_member, replicas
 from simulate.worlds import NAME
 
 _EVICT_TIMEOUT = 1500 * 60.0
@@ -36,7 +36,9 @@ def i8(write: OperatorWrite) -> str | None:
     before = [each for each in write.earlier if each.method == "DELETE" and "/pd/api/v1/members/" in each.path]
     if before:
         return f"{write.call} after {before[0]} in the same reconcile"
-    ill = [each.name for each in write.before.members if not each.healthy and each.name != write.removed_member]
+    ill = [
+        each.name for each in write.before.members if not each.healthy and pod_of_member(each) != write.removed_member
+    ]
     if ill and write.before.unsettled:
         return f"{write.call} though {', '.join(ill)} was not healthy since {write.before.unsettled} was removed"
     return None
@@ -54,9 +56,9 @@ def i9(write: OperatorWrite) -> str | None:
     # a single member can't be restarted in any other way (lifecycle.md 7.3)
     if healthy <= len(members) // 2 or (len(members) == 1 and not removed):
         return None
-    total = len(members) - any(each.name == removed for each in members)
+    total = len(members) - any(pod_of_member(each) == removed for each in members)
     # a partition restarts its pods one after another
-    lost = any(each.healthy and each.name in {*names, removed} for each in members)
+    lost = any(each.healthy and pod_of_member(each) in {*names, removed} for each in members)
     if healthy - lost > total // 2:
         return None
     return f"{write.call} leaves {healthy - lost} healthy of {total} PD members"
@@ -122,7 +124,7 @@ def i12(write: OperatorWrite) -> str | None:
     pods, synced = write.before.pods("pd"), status_of(write.before.cluster, "pd").get("synced")
     hit = [each for each in ordinals if component == "pd" and each in pods and (synced or is_ready(pods[each]))]
     leader = write.before.leader
-    others = any(each.healthy and each.name != leader for each in write.before.members)
+    others = any(each.healthy and pod_of_member(each) != leader for each in write.before.members)
     if leader and others and leader in {write.removed_member, *(f"{NAME}-pd-{ordinal}" for ordinal in hit)}:
         return f"{write.call} hits the leader {leader}"
     return None
