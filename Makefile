@@ -55,7 +55,7 @@ soak: .venv/.dev ## Informers under events, broken connections and restarts for 
 
 simulate: .venv/.dev ## Run a fault at writes of all workloads, pairs of changes, mistakes, 2000 random plans [EVERY=4]
 	@$(BIN)/python -m simulate sweep --every $(or $(EVERY),4)
-	@$(BIN)/python -m simulate sweep pair mistake field
+	@$(BIN)/python -m simulate sweep pair mistake field same
 	@$(BIN)/python -m simulate seeds 0 2000
 
 clean: ## Remove what make made

@@ -17,6 +17,11 @@ Table: TypeAlias = dict[str, Any]
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _ESCAPES = {"\t": "\\t", "\n": "\\n", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
+_SECONDS = {"h": Decimal(3600), "m": Decimal(60), "s": Decimal(1), "ms": Decimal("0.001")}
+_DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(h|ms|m|s)")
+_DURATION = re.compile(r"(?:\d+(?:\.\d+)?(?:h|ms|m|s))+")
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)([KMGTP])i?B")
+"""What all servers read alike; their kilobytes have 1024 bytes."""
 _CONTROL = re.compile(r'[\x00-\x1f\x7f"\\]')
 
 
@@ -31,6 +36,38 @@ def dumps(table: Mapping[str, Any]) -> str:
     Raises TypeError for a value that TOML does not know.
     """
     return "".join(_table(table, ())).removeprefix("\n")
+
+
+def same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether two configurations mean the same: an empty table says nothing, durations and sizes compare by value.
+
+    1, 1.0 and true differ, as they do to the servers; so do durations in days, which PD and TiDB do not know.
+    """
+    return dumps(_canonical(one)) == dumps(_canonical(other))
+
+
+def _canonical(table: Mapping[str, Any]) -> Table:
+    found = {key: _canonical_value(key, value) for key, value in table.items()}
+    return {key: value for key, value in found.items() if value != {} and value is not None}
+
+
+def _canonical_value(key: str, value: Any) -> Any:
+    if isinstance(value, Mapping):
+        # labels are names of the user's own
+        return dict(value) if key == "labels" else _canonical(value)
+    if isinstance(value, list):
+        return [_canonical(item) if isinstance(item, Mapping) else item for item in value]
+    return _measure(value) if isinstance(value, str) else value
+
+
+def _measure(text: str) -> str:
+    """A duration in seconds, a size in bytes; any other text as it is. A NUL tells them from text that users write."""
+    if _DURATION.fullmatch(text):
+        length = sum((Decimal(number) * _SECONDS[unit] for number, unit in _DURATION_PART.findall(text)), Decimal(0))
+        return f"\0{length.normalize()} s"
+    if found := _SIZE.fullmatch(text):
+        return f"\0{(Decimal(found[1]) * 1024 ** ('KMGTP'.index(found[2]) + 1)).normalize()} B"
+    return text
 
 
 def _table(table: Mapping[str, Any], path: tuple[str, ...]) -> list[str]:

@@ -7,6 +7,7 @@ Two forms of a name must not be confused. Dialled: short, `demo-pd.ns`, and with
 
 import re
 from dataclasses import dataclass
+from enum import Enum
 from urllib.parse import urlsplit
 
 PD_CLIENT_PORT = 2379
@@ -18,6 +19,17 @@ TIDB_STATUS_PORT = 10080
 DISCOVERY_PORT = 10261
 DISCOVERY_PROXY_PORT = 10262
 
+_POD = re.compile(r"[^.]+\.[^.]+\.(?P<namespace>[^.]+)\.svc(\..*)?")
+"""The host of a pod, under its Service."""
+
+
+class Stranger(Enum):
+    """An address that is not known as that of a pod of the cluster."""
+
+    PEER = "another cluster's"
+    UNCLEAR = "not understood"
+    """It looks like one of ours, but is written in another way: nothing is proven while there is one."""
+
 
 @dataclass(frozen=True, slots=True)
 class AddressBook:
@@ -27,6 +39,7 @@ class AddressBook:
     namespace: str
     cluster_domain: str = ""
     tls: bool = False
+    across_k8s: bool = False
 
     @property
     def scheme(self) -> str:
@@ -61,18 +74,43 @@ class AddressBook:
         """The names by which PD may know a member: its host name, or its pod name (lifecycle.md 4.1)."""
         return self.advertised_host("pd", ordinal), f"{self.cluster}-pd-{ordinal}"
 
-    def ordinal_of(self, component: str, address: str) -> int | None:
-        """The ordinal of this cluster's pod that advertises `address`, a URL or `host:port`; None: not ours.
+    def owner_of(self, component: str, address: str) -> int | Stranger:
+        """The ordinal of this cluster's pod that advertises `address`, a URL, `host:port` or a host; else a Stranger.
 
-        The whole host is compared, where v1.6 searches for a pattern (lifecycle.md 4.1).
+        Pod, Service and namespace decide, under any domain or none: members keep the domain that they have registered
+        with. Only where clusters span Kubernetes, another domain is another Kubernetes. The whole host is compared,
+        where v1.6 searches for a pattern (lifecycle.md 4.1).
         """
-        host, port = _host_and_port(address)
-        match = re.fullmatch(rf"{re.escape(self.cluster)}-{component}-(0|[1-9]\d*)", host.partition(".")[0])
-        if match is None or port is None:
-            return None
-        ordinal = int(match[1])
-        plain = f"{self._peer(component, ordinal)}.{self.namespace}.svc"
-        return ordinal if host in (plain, plain + self._suffix()) else None
+        host = _host(address)
+        found = re.fullmatch(self._own_host(component), host)
+        if found is None:
+            return Stranger.UNCLEAR if self._looks_own(component, address.lower(), host) else Stranger.PEER
+        elsewhere = self.across_k8s and self.cluster_domain and found["domain"] not in (None, self.cluster_domain)
+        return Stranger.PEER if elsewhere else int(found["ordinal"])
+
+    def ordinal_of(self, component: str, address: str) -> int | None:
+        """The ordinal of this cluster's pod that advertises `address`; None when it is not known to be ours."""
+        owner = self.owner_of(component, address)
+        return None if isinstance(owner, Stranger) else owner
+
+    def domain_of(self, component: str, address: str) -> str | None:
+        """The domain in an address of one of this cluster's pods, empty without one; None when it is not ours."""
+        found = re.fullmatch(self._own_host(component), _host(address))
+        return None if found is None else found["domain"] or ""
+
+    def _own_host(self, component: str) -> str:
+        service = f"{self.cluster}-{component}"
+        pod = rf"{re.escape(service)}-(?P<ordinal>0|[1-9]\d*)"
+        return rf"{pod}\.{re.escape(f'{service}-peer.{self.namespace}.svc')}(\.(?P<domain>[^.].*?))?\.?"
+
+    def _looks_own(self, component: str, address: str, host: str) -> bool:
+        """Whether a pod or the peer Service of ours is named in an address, which is not that of another namespace."""
+        pod = _POD.fullmatch(host)
+        if pod and pod["namespace"] != self.namespace:
+            return False
+        service = re.escape(f"{self.cluster}-{component}")
+        named = rf"(?<![\w.-]){service}-\d+(?![\w-])|(?<![\w-]){service}-peer\.{re.escape(self.namespace)}(?![\w-])"
+        return not address or re.search(named, address) is not None
 
     def _peer(self, component: str, ordinal: int) -> str:
         return f"{self.cluster}-{component}-{ordinal}.{self.cluster}-{component}-peer"
@@ -87,9 +125,11 @@ class AddressBook:
         return f"{self.scheme}://{host}:{port}"
 
 
-def _host_and_port(address: str) -> tuple[str, int | None]:
+def _host(address: str) -> str:
+    """The host of an address in lower case; empty when it cannot be read."""
     try:
         parts = urlsplit(address if "://" in address else f"//{address}")
-        return parts.hostname or "", parts.port
+        _ = parts.port
     except ValueError:
-        return "", None
+        return ""
+    return parts.hostname or ""

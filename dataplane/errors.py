@@ -2,6 +2,7 @@
 
     DataPlaneError
     ├── Unavailable            nobody answered, or the answer was 503 or "no leader": ask again later
+    ├── AddressNotUnderstood   PD reports an address that looks like one of the cluster's pods, but is written otherwise
     ├── BadTlsMaterial         the certificates of the cluster cannot be used: nothing was sent
     └── ApiError               the component answered with something else than success
         ├── NotBootstrapped    PD waits for its first TiKV
@@ -26,6 +27,10 @@ class DataPlaneError(Exception):
 
 class BadTlsMaterial(DataPlaneError):
     """Raised when a cluster's CA, certificate or key cannot be used."""
+
+
+class AddressNotUnderstood(DataPlaneError):
+    """Raised when an answer names what may or may not be a pod of the cluster: nothing can be concluded from it."""
 
 
 class Unavailable(DataPlaneError):

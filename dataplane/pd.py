@@ -97,7 +97,8 @@ class Store:
     """One TiKV or TiFlash store.
 
     `complete` is False when PD left out half of the record: such a store is skipped in status and counts as unstable.
-    `last_heartbeat` is in nanoseconds since 1970, 0 when unknown.
+    `last_heartbeat`, by PD's clock, is in nanoseconds since 1970, `start_timestamp`, by the store's own, in seconds; 0
+    when unknown.
     """
 
     id: int
@@ -108,6 +109,7 @@ class Store:
     region_count: int = 0
     version: str = ""
     status_address: str = ""
+    start_timestamp: int = 0
     last_heartbeat: int = 0
     complete: bool = True
 
@@ -390,6 +392,7 @@ class _StoreMeta(msgspec.Struct):
     labels: list[_Label] | None = None
     version: str = ""
     status_address: str = ""
+    start_timestamp: int = 0
     last_heartbeat: int = 0
 
 
@@ -453,6 +456,7 @@ def _store(info: _StoreInfo) -> LiveStore:
         region_count=status.region_count,
         version=meta.version,
         status_address=meta.status_address,
+        start_timestamp=meta.start_timestamp,
         last_heartbeat=meta.last_heartbeat,
         complete=info.store is not None and info.status is not None,
         maker=_LIVE_READ,

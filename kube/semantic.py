@@ -1,7 +1,8 @@
 """When two objects mean the same, and what must be sent where they do not (objects.md 11.1).
 
 Everywhere here: null, `{}`, `[]`, and zero in a plain field equal absence; zero in an optional field is a statement;
-quantities compare by value; the order of a list matters. Pure functions; the trees given are not changed.
+quantities compare by value; the order of a list matters, but in lists that Kubernetes reads as sets. Pure functions;
+the trees given are not changed.
 """
 
 import enum
@@ -64,6 +65,33 @@ _OPTIONAL = frozenset(
     }
 )
 """Fields that Kubernetes knows to be unset: an explicit zero, false or empty text in them differs from absence."""
+
+_SETS = frozenset(
+    {
+        "accessModes",
+        "add",
+        "drop",
+        "hostAliases",
+        "imagePullSecrets",
+        "loadBalancerSourceRanges",
+        "matchExpressions",
+        "matchFields",
+        "namespaces",
+        "nodeSelectorTerms",
+        "ports",
+        "preferredDuringSchedulingIgnoredDuringExecution",
+        "requiredDuringSchedulingIgnoredDuringExecution",
+        "supplementalGroups",
+        "sysctls",
+        "tolerations",
+        "topologySpreadConstraints",
+        "values",
+        "volumeClaimTemplates",
+        "volumeMounts",
+        "volumes",
+    }
+)
+"""Lists whose order says nothing. Neither does that of `env`, unless a variable refers to an earlier one."""
 
 _SUFFIXES: Mapping[str, Decimal] = {
     "n": Decimal("1e-9"),
@@ -143,6 +171,7 @@ def _patch(live: Json, desired: Json, applied: Json, context: _Context) -> Json:
         if not _says(key, wanted, context):
             continue
         there, before, below = live.get(key), applied.get(key), _below(key, context)
+        there, before = (_in_order_of(wanted, each, key, context) for each in (there, before))
         if isinstance(wanted, dict) and isinstance(there, dict):
             if inner := _patch(there, wanted, _tree(before), below):
                 patch[key] = inner
@@ -180,6 +209,41 @@ def _holds(live: Any, wanted: Any, before: Any, context: _Context) -> bool:
     return bool(_normal(live, context) == _normal(wanted, context))
 
 
+def _sort_key(value: Any) -> str:
+    """A text by which what is equal stands side by side."""
+    if isinstance(value, dict):
+        return str(sorted((key, _sort_key(inner)) for key, inner in value.items()))
+    return str([_sort_key(inner) for inner in value]) if isinstance(value, list) else repr(value)
+
+
+def _is_set(key: str, value: Any, context: _Context) -> bool:
+    if context is not _Context.FIELDS or not isinstance(value, list):
+        return False
+    return key in _SETS or (key == "env" and not _refers(value))
+
+
+def _refers(env: list[Any]) -> bool:
+    """Whether a variable refers to another one, which must stand before it, or has the name of another one."""
+    names = [str(each.get("name")) for each in env]
+    return len(set(names)) < len(names) or any("$(" in str(each.get("value")) for each in env)
+
+
+def _in_order_of(wanted: Any, there: Any, key: str, context: _Context) -> Any:
+    """A list that is a set in the order of another one, as far as its items have names that the other has, too."""
+    if not (_is_set(key, wanted, context) and isinstance(there, list) and len(there) == len(wanted)):
+        return there
+    by_name = {_name(each): each for each in there}
+    names = [_name(each) for each in wanted]
+    known = len(by_name) == len(there) and all(name in by_name for name in names)
+    return [by_name[name] for name in names] if known and len(set(names)) == len(names) else there
+
+
+def _name(item: Any) -> str:
+    if not isinstance(item, dict):
+        return str(item)
+    return str(item.get("name") or item.get("mountPath") or _tree(item.get("metadata")).get("name"))
+
+
 def _tree(value: Any) -> Json:
     return value if isinstance(value, dict) else {}
 
@@ -187,7 +251,8 @@ def _tree(value: Any) -> Json:
 def _normal(value: Any, context: _Context) -> Any:
     """`value` without what says nothing, quantities as numbers."""
     if isinstance(value, dict):
-        return {k: _normal(v, _below(k, context)) for k, v in value.items() if _says(k, v, context)}
+        found = {k: _normal(v, _below(k, context)) for k, v in value.items() if _says(k, v, context)}
+        return {k: sorted(v, key=_sort_key) if _is_set(k, value[k], context) else v for k, v in found.items()}
     if isinstance(value, list):
         return [_normal(item, context) for item in value]
     if context is _Context.QUANTITIES and isinstance(value, str | int | float):

@@ -17,6 +17,7 @@ from kube.objects import Object
 from kube.reading import Lister
 from member.memory.accepted_settings import AcceptedSettings
 from member.memory.failure_timers import FailureTimers
+from member.memory.stopwatches import Stopwatches
 from member.naming import member_name
 from member.outcome import Outcome
 from ports.clock import Clock
@@ -86,8 +87,8 @@ class ReconcileContext:
     `observations` holds what looking at each component gave, `outcomes` what the stages answered so far. `pd_url`: a
     member of PD to ask instead of the Service, which may lead to one that is ill. `unstarted_pd_members`: whether PD,
     when asked, had members that never started. `stores` are those that PD lists, once it was asked. `owner_lives`: a
-    live read of this reconcile has found the TidbCluster. `failure_timers` and `accepted_settings` outlive the
-    reconcile.
+    live read of this reconcile has found the TidbCluster. `failure_timers`, `accepted_settings` and `stopwatches`
+    outlive the reconcile.
     """
 
     owner: Object
@@ -98,6 +99,7 @@ class ReconcileContext:
     owner_lives: bool = False
     failure_timers: FailureTimers = field(default_factory=FailureTimers)
     accepted_settings: AcceptedSettings = field(default_factory=AcceptedSettings)
+    stopwatches: Stopwatches = field(default_factory=Stopwatches)
     stores: tuple[Store, ...] = ()
     tls: TlsMaterial | None = field(default=None, repr=False)
     pd_url: str = ""

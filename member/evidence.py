@@ -22,9 +22,10 @@ from kube.objects import Json, Object
 from kube.resources import PODS, TIDB_CLUSTERS, Resource
 from member import api_clients, labels
 from member.context import ReconcileContext
-from member.naming import address_book, ordinal_of, pd_member_name
+from member.naming import ordinal_of
 from member.observed.pods import Pod
 from member.outcome import Done
+from member.ownership import own_member, own_stores, require_understood_members, require_understood_stores
 from ports.transport import ConnectionRefused
 
 _LIVE_READ = object()
@@ -124,15 +125,12 @@ def unobservable(ctx: ReconcileContext, component: str) -> Evidence | None:
 def member_gone(ctx: ReconcileContext, pod: str) -> Evidence | None:
     """Whether PD, asked now, has no member of this pod: by neither of its names, by none of its URLs (I4).
 
-    Raises DataPlaneError.
+    Raises AddressNotUnderstood when some member may be its, other DataPlaneErrors.
     """
     answer = api_clients.pd(ctx).members()
-    names = {pd_member_name(ctx.tc, pod).lower(), pod.lower()}
-    book, ordinal = address_book(ctx.tc), ordinal_of(pod)
-    for member in answer.members:
-        urls = (*member.client_urls, *member.peer_urls)
-        if member.name.lower() in names or any(book.ordinal_of("pd", url) == ordinal for url in urls):
-            return None
+    require_understood_members(ctx.tc, answer.members)
+    if own_member(ctx.tc, answer.members, ordinal_of(pod)):
+        return None
     if not answer.members or not _is_ours(ctx, answer.cluster_id):
         return None
     return Evidence(_LIVE_READ, f"PD has no member for pod {pod}")
@@ -175,15 +173,16 @@ def no_store(ctx: ReconcileContext, component: str, pod: str) -> Evidence | None
     """Whether PD, asked now, has no store at the address of this pod, unless it is Tombstone (I3).
 
     That holds for a pod that never registered as well. A PD that knows of no store at all, though it is bootstrapped,
-    proves nothing. Raises DataPlaneError.
+    proves nothing. Raises AddressNotUnderstood when some store may be its, other DataPlaneErrors.
     """
-    pd, book = api_clients.pd(ctx), address_book(ctx.tc)
+    pd = api_clients.pd(ctx)
     try:
         stores: Sequence[Store] = pd.stores()
         believable = bool(stores)
     except NotBootstrapped:
         stores, believable = (), not ctx.status.tikv.stores
-    there = any(book.ordinal_of(component, store.address) == ordinal_of(pod) for store in stores)
+    require_understood_stores(ctx.tc, component, stores)
+    there = own_stores(ctx.tc, stores, component, ordinal_of(pod))
     if there or not believable or not _is_ours(ctx, pd.cluster_id()):
         return None
     return Evidence(_LIVE_READ, f"PD has no store for pod {pod}")

@@ -53,7 +53,8 @@ def discovery_mtls(tc: TidbCluster) -> bool:
 
 def address_book(tc: TidbCluster) -> AddressBook:
     """The addresses of the cluster's own members."""
-    return AddressBook(tc.metadata.name, tc.metadata.namespace, tc.spec.cluster_domain, tls_enabled(tc))
+    spec, meta = tc.spec, tc.metadata
+    return AddressBook(meta.name, meta.namespace, spec.cluster_domain, tls_enabled(tc), spec.across_k8s)
 
 
 def referenced_cluster(tc: TidbCluster) -> TidbClusterRef | None:

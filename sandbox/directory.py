@@ -9,12 +9,18 @@ from sandbox.conditions import holds
 from sandbox.dataplane.network import Target
 from sandbox.owners import is_deleted
 
+CLUSTER_DOMAIN = "cluster.local"
+
 
 class ClusterDirectory:
-    """Resolves pod names under headless services, service names and addresses, short and full forms alike."""
+    """Resolves pod names under headless services, service names and addresses, short and full forms alike.
 
-    def __init__(self, cluster: Cluster) -> None:
+    `domain` is the one domain of the cluster: names under any other do not exist.
+    """
+
+    def __init__(self, cluster: Cluster, domain: str = CLUSTER_DOMAIN) -> None:
         self._cluster = cluster
+        self._domain = domain.split(".")
         self._resolved: dict[tuple[str, int, str], list[Target]] = {}
         self._resolved_at = -1
 
@@ -32,9 +38,11 @@ class ClusterDirectory:
     def _resolve(self, host: str, port: int, namespace: str) -> list[Target]:
         if host.replace(".", "").isdigit():
             return self._by_address(host, port)
-        labels = host.rstrip(".").split(".")
+        labels = host.lower().rstrip(".").split(".")
         if "svc" in labels:
-            labels = labels[: labels.index("svc")]
+            labels, domain = labels[: labels.index("svc")], labels[labels.index("svc") + 1 :]
+            if domain not in ([], self._domain):
+                return []
         match labels:
             case [service]:
                 return self._service(namespace, service, port)

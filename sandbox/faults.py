@@ -7,7 +7,10 @@ Each verb puts one fault in and returns what takes it out again; `heal` takes al
 from collections.abc import Callable, Iterable, MutableSet
 from fnmatch import fnmatchcase
 
+import msgspec
+
 from kube.resources import NODES, PODS
+from ports.transport import Request
 from sandbox.apiserver import ApiServer
 from sandbox.apiserver.audit import Call
 from sandbox.apiserver.faults import Fault as ApiFault
@@ -107,6 +110,16 @@ class WorldFaults:
 
         return self._remember(resume)
 
+    def pod_slow(self, pod: str, seconds: float) -> Heal:
+        """Processes of such pods that start from now on serve so much later, as those with many regions do."""
+        slow = self._kubelet.faults.slow
+        slow[pod] = seconds
+
+        def as_ever() -> None:
+            slow.pop(pod, None)
+
+        return self._remember(as_ever)
+
     def pod_unready(self, pod: str) -> Heal:
         """The readiness probe fails, whatever the process says."""
         return self._hold(self._kubelet.faults.unready, pod)
@@ -199,6 +212,26 @@ class WorldFaults:
             self._data_plane.changed()
 
         return self._remember(thaw)
+
+    def late_eviction(self, cluster: str, pod: str) -> None:
+        """A request to move leaders away from a pod's store arrives, whoever sent it. Raises LookupError without PD."""
+        stores = self._pd(cluster).stores.all()
+        namespace, _, name = cluster.partition("/")
+        for store in (each.id for each in stores if each.address.startswith(f"{pod}.")):
+            body = msgspec.json.encode({"name": "evict-leader-scheduler", "store_id": store})
+            url = f"http://{name}-pd.{namespace}:2379/pd/api/v1/schedulers"
+            self._data_plane.transport().request(Request("POST", url, body=body))
+
+    def regions_slow(self, cluster: str, peers: float) -> Heal:
+        """A store receives so many peers in a second. Raises LookupError when no member of the cluster runs."""
+        stores = self._pd(cluster).stores
+        before, stores.peer_moves = stores.peer_moves, peers
+
+        def as_ever() -> None:
+            stores.peer_moves = before
+            self._data_plane.changed()
+
+        return self._remember(as_ever)
 
     def store_low_space(self, cluster: str, store: int) -> Heal:
         """A store takes no more regions. Raises LookupError when no member of the cluster runs."""

@@ -29,6 +29,8 @@ class Timings:
 
     discovery_retry: float = 0.3
     """The longest pause between two questions to discovery; each pause is drawn between a tenth of it and it."""
+    dns_timeout: float = 3.0
+    """How long a start script waits for the name of its own pod."""
     pd_start: float = 0.2
     pd_join: float = 0.1
     pd_join_file: float = 0.01
@@ -76,6 +78,7 @@ class Timings:
             volume_provision=3.0,
             node_monitor_grace=50.0,
             discovery_retry=4.0,
+            dns_timeout=30.0,
             pd_start=2.0,
             pd_join=1.0,
             pd_join_file=0.1,

@@ -81,13 +81,13 @@ _BESIDE: Mapping[str, Json] = {
 
 def field(path: str) -> Plan:
     """The plan called `field/<path>`. Raises InvalidPlan."""
-    if path not in _fields():
+    if path not in values():
         raise InvalidPlan(f"{path!r} is no field of {', '.join(replicas_of(_CLUSTER))}, such as `tikv.dataSubDir`")
     component = path.partition(".")[0]
-    spec = _at(path, _fields()[path])
+    spec = at(path, values()[path])
     for glob, beside in _BESIDE.items():
         if fnmatchcase(path, glob):
-            spec = merged(_at(component, beside), spec)
+            spec = merged(at(component, beside), spec)
     first = CLUSTERS[_CLUSTER]()["spec"]
     edits = (Edit(at=1.0, spec=spec), Edit(at=_UNSET_AT, spec=difference(merged(first, spec), first)))
     return Plan(name=f"{FAMILY}/{path}", budget=_BUDGET, edits=edits, reference=False)
@@ -95,11 +95,11 @@ def field(path: str) -> Plan:
 
 def fields() -> Iterator[Plan]:
     """All of them."""
-    return map(field, _fields())
+    return map(field, values())
 
 
 @cache
-def _fields() -> Mapping[str, object]:
+def values() -> Mapping[str, object]:
     """What each field is set to, by its path."""
     version = definition(TIDB_CLUSTER, status_subresource=True)["spec"]["versions"][0]
     spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
@@ -115,16 +115,16 @@ def _leaves(path: str, node: Json) -> Iterator[tuple[str, object]]:
 
 
 def _value(path: str, node: Json) -> object:
-    before, name = _before(path), path.rpartition(".")[2]
+    there, name = before(path), path.rpartition(".")[2]
     if "enum" in node:
-        return next(each for each in node["enum"] if each not in ("", before))
-    return _VALUES[name] if name in _VALUES else _of_type(node, before)
+        return next(each for each in node["enum"] if each not in ("", there))
+    return _VALUES[name] if name in _VALUES else _of_type(node, there)
 
 
-def _of_type(node: Json, before: object) -> object:
+def _of_type(node: Json, there: object) -> object:
     match node.get("type"):
         case "integer":
-            return max(before if isinstance(before, int) else node.get("default", 0), node.get("minimum", 0)) + 1
+            return max(there if isinstance(there, int) else node.get("default", 0), node.get("minimum", 0)) + 1
         case "boolean":
             return True
         case "array":
@@ -134,7 +134,7 @@ def _of_type(node: Json, before: object) -> object:
     return "swept"
 
 
-def _before(path: str) -> object:
+def before(path: str) -> object:
     """What the cluster where plans begin has there; None when nothing."""
     value: object = CLUSTERS[_CLUSTER]()["spec"]
     for name in path.split("."):
@@ -142,7 +142,7 @@ def _before(path: str) -> object:
     return value
 
 
-def _at(path: str, value: object) -> Json:
+def at(path: str, value: object) -> Json:
     """A tree that has a value at a path."""
     outer, _, name = path.rpartition(".")
-    return _at(outer, {name: value}) if outer else {name: value}
+    return at(outer, {name: value}) if outer else {name: value}

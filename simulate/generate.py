@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from msgspec.structs import replace
 
-from simulate import fields, mistakes, pairs
+from simulate import fields, mistakes, pairs, same_meaning
 from simulate import plan as plans
 from simulate.plan import InvalidPlan, Plan
 from simulate.workloads import WORKLOADS
@@ -39,6 +39,7 @@ FAMILIES: Mapping[str, Callable[[str], Plan]] = {
     fields.FAMILY: fields.field,
     mistakes.FAMILY: mistakes.mistake,
     pairs.FAMILY: pairs.pair,
+    same_meaning.FAMILY: same_meaning.same,
 }
 """Plans with names of their own, by the part of the name before the slash."""
 
@@ -72,4 +73,6 @@ def family(name: str, writes: Callable[[Plan], int]) -> Iterator[Plan]:
             return pairs.pairs(writes)
         case mistakes.FAMILY:
             return mistakes.mistakes()
+        case same_meaning.FAMILY:
+            return same_meaning.same_meanings()
     return fields.fields()

@@ -10,7 +10,7 @@ from kube.resources import PODS, STATEFUL_SETS, TIDB_CLUSTERS, Resource
 from member.context import FailoverSettings
 from simulate.calls import Call, Port
 from simulate.components import managed_components
-from simulate.state import State, is_outdated, partition, replicas
+from simulate.state import State, is_outdated, partition, pod_of_member, replicas
 from simulate.trees import merged
 from simulate.worlds import NAME
 
@@ -118,14 +118,14 @@ class OperatorWrite:
 
     @property
     def removed_member(self) -> str:
-        """The name of the PD member that it removes, else empty."""
+        """The pod of the PD member that it removes, or its id while it has no name; else empty."""
         found = _MEMBER.search(urlsplit(self.call.request.url).path)
         if self.call.method != "DELETE" or found is None:
             return ""
         kind, value = found.groups()
         if kind == "name":
-            return value
-        return next((each.name or value for each in self.before.members if str(each.id) == value), "")
+            return value.partition(".")[0]
+        return next((pod_of_member(each) or value for each in self.before.members if str(each.id) == value), "")
 
     @property
     def removed_store(self) -> int:

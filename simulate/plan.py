@@ -156,6 +156,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     `reference`: whether the end must equal that of the same plan without faults (O1, O2). `ends`: the reason of the
     Progressing condition in which the cluster is at rest; another than Done says what a human must do.
+    `silent_after`: seconds after which nothing but the status may be written; 0 where something may.
     `interleaved`: whether the loops of an operator take turns at every port call; those of two operators always do.
     """
 
@@ -169,6 +170,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     faults: tuple[Fault, ...] = ()
     reference: bool = True
     ends: str = "Done"
+    silent_after: float = 0.0
     interleaved: bool = False
 
     @property

@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable
 
+from apis.times import parse_time
 from kube.objects import Json
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, TIDB_CLUSTERS, Resource
 from sandbox.conditions import holds
@@ -15,6 +16,9 @@ from simulate.worlds import NAME, NAMESPACE
 
 NEVER = 10_000
 """A partition above all ordinals."""
+
+_FORGIVEN = 600.0
+"""Seconds after a crash in which Kubernetes still counts it."""
 
 _UPGRADING = b"/tidb/server/global_state"
 """The key under which TiDB remembers that DDL is paused."""
@@ -34,22 +38,34 @@ class State:
         self.founded: set[int] = set()
         """The ids of all PD clusters that there have been."""
         self.unready: dict[str, float] = {}
-        """Since when pods that were seen once are not Ready, as `watch` saw it."""
+        """Since when pods that were seen once are not Ready for good, as `watch` saw it."""
+        self.evicting_since: dict[int, float] = {}
+        """Since when PD moves leaders away from stores, by the monotonic clock, as `watch` saw it."""
         self.unsettled = ""
         """The PD member that went last, until all others were healthy at one time, as `watch` saw it."""
 
     def watch(self) -> None:
         """Note which pods are Ready now, and which PD members there are."""
         self._watch_members()
+        evicting = self.pd.stores.evicting if self.pd else ()
+        self.evicting_since = {each: self.evicting_since.get(each, self.now) for each in evicting}
         for component in managed_components():
             pods = self.pods(component)
             live = self.stateful_set(component)
             for ordinal in {*pods, *range(replicas(live) if live else 0)}:
                 name = f"{NAME}-{component}-{ordinal}"
-                if ordinal in pods and is_ready(pods[ordinal]):
+                pod = pods.get(ordinal)
+                if pod is not None and is_ready(pod) and not self._has_crashed_lately(pod, component):
                     self.unready.pop(name, None)
                 else:
                     self.unready.setdefault(name, self.now)
+
+    def _has_crashed_lately(self, pod: Json, part: str) -> bool:
+        """Whether a pod may run between two crashes only, which is Ready without a probe."""
+        containers = (each for each in pod["status"].get("containerStatuses") or () if each["name"] == part)
+        ends = (each.get("lastState", {}).get("terminated", {}).get("finishedAt", "") for each in containers)
+        end = parse_time(next(ends, ""))
+        return end is not None and self.wall - end.timestamp() < _FORGIVEN
 
     def _watch_members(self) -> None:
         there = {each.id: each.name for each in self.members}
@@ -143,9 +159,9 @@ class State:
 
     @property
     def leader(self) -> str:
-        """The name of PD's leader, empty without one."""
+        """The pod of PD's leader, empty without one."""
         found = self.pd.leader if self.pd else None
-        return found.name if found else ""
+        return pod_of_member(found) if found else ""
 
     @property
     def stores(self) -> list[Store]:
@@ -156,6 +172,19 @@ class State:
     def all_stores(self) -> list[Store]:
         """The stores, Tombstones included."""
         return self.pd.stores.all() if self.pd else []
+
+    @property
+    def dead_stores(self) -> set[int]:
+        """The stores without a process that serves, and those whose pod is on its way out, whatever PD says of them."""
+        pods = (pod["metadata"] for pod in self.pods("tikv").values())
+        leaving = {meta["name"] for meta in pods if meta.get("deletionTimestamp")}
+        return {
+            each.id
+            for each in self.all_stores
+            if each.died_at is not None
+            or pod_of(each) in leaving
+            or self.store_state(each) in ("Disconnected", "Down", "Tombstone")
+        }
 
     def store_state(self, store: Store) -> str:
         """Up, Disconnected, Down, Offline or Tombstone."""
@@ -185,6 +214,11 @@ class State:
 def pod_of(store: Store) -> str:
     """The pod whose address a store has."""
     return store.address.partition(".")[0]
+
+
+def pod_of_member(member: Member) -> str:
+    """The pod of a PD member, which goes by its host name where the cluster has a domain."""
+    return member.name.partition(".")[0]
 
 
 def is_ready(pod: Json) -> bool:

@@ -13,6 +13,7 @@ from kube.objects import Json
 from member.context import FailoverSettings, Settings
 from ports.clock import FakeClock
 from ports.randomness import SeededRandomness
+from sandbox.directory import CLUSTER_DOMAIN
 from sandbox.world import World
 from simulate.components import managed_components
 
@@ -73,6 +74,13 @@ def _guarded() -> Json:
     return cluster
 
 
+def _of_a_domain() -> Json:
+    """3/3/2 whose members go by names under the domain."""
+    cluster = _cluster()
+    cluster["spec"]["clusterDomain"] = CLUSTER_DOMAIN
+    return cluster
+
+
 CLUSTERS: Mapping[str, Callable[[], Json]] = {
     "tiny": lambda: _cluster(pd=1, tikv=1, tidb=1),
     "small": _cluster,
@@ -82,9 +90,10 @@ CLUSTERS: Mapping[str, Callable[[], Json]] = {
     "brittle": _brittle,
     "guarded": _guarded,
     "lone": lambda: _cluster(pd=1),
+    "domain": _of_a_domain,
 }
 """3/3/2 and the like; `wide` has stores to spare, `big` PD members and TiDBs, `roomy` one of each; `brittle` and
-`guarded` fail over within minutes; `lone` has a single PD."""
+`guarded` fail over within minutes; `lone` has a single PD; `domain` names the domain of its Kubernetes."""
 
 
 @cache

@@ -4,7 +4,7 @@ The last word is not with the previous spec, which nobody keeps, but with the St
 mount: what differs from them without effect, or with a destructive one, is refused with the way back.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from apis import config, images, toml
@@ -26,7 +26,7 @@ class Running:
 
     `images` are those of the main containers, `configs` the configuration files in use, read; `bootstrap_sql` names
     the ConfigMap that TiDB mounts, empty if none; `instance` is the instance label in the selectors. `pd_replicas` is
-    how many PD pods there should be, `pd_tls` whether they speak TLS.
+    how many PD pods there should be, `pd_tls` whether they speak TLS. `domains` are those under which pods are known.
     """
 
     instance: str = ""
@@ -35,9 +35,10 @@ class Running:
     bootstrap_sql: str = ""
     pd_replicas: int = 0
     pd_tls: bool = False
+    domains: frozenset[str] = frozenset()
 
 
-def observe(stateful_sets: Mapping[str, Json], config_files: Mapping[str, str]) -> Running:
+def observe(stateful_sets: Mapping[str, Json], config_files: Mapping[str, str], domains: Iterable[str] = ()) -> Running:
     """What StatefulSets and the configuration texts they mount tell, both by member type.
 
     A text that is not TOML is left out: nothing can be compared with it.
@@ -54,7 +55,8 @@ def observe(stateful_sets: Mapping[str, Json], config_files: Mapping[str, str]) 
         if name == "pd":
             pd_replicas = stateful_set["spec"].get("replicas", 1)
             pd_tls = any(volume["name"] == component_type("pd").certificate_volume for volume in pod.get("volumes", ()))
-    return Running(instance, images_in_use, _parsed(config_files), bootstrap_sql, pd_replicas, pd_tls)
+    configs = _parsed(config_files)
+    return Running(instance, images_in_use, configs, bootstrap_sql, pd_replicas, pd_tls, frozenset(domains))
 
 
 def _instance_of(stateful_set: Json) -> str:
@@ -79,9 +81,10 @@ def _parsed(config_files: Mapping[str, str]) -> dict[str, Table]:
 def immutability(tc: TidbCluster, running: Running) -> list[Problem]:
     """What a defaulted cluster's spec may not say, given what runs; the rules of creation while nothing ever ran."""
     if not running.images:
-        return [] if tc.status.cluster_id else list(_check_creation(tc))
+        return list(_check_domain(tc, running) if tc.status.cluster_id else _check_creation(tc))
     return [
         *_check_instance(tc, running),
+        *_check_domain(tc, running),
         *_check_tls(tc, running),
         *_check_pd(tc, running),
         *_check_bootstrap_sql(tc, running),
@@ -122,6 +125,26 @@ def _check_instance(tc: TidbCluster, running: Running) -> Iterator[Problem]:
         yield Problem(f'metadata.labels["{INSTANCE_LABEL}"]', instance_name(tc), message)
 
 
+def _check_domain(tc: TidbCluster, running: Running) -> Iterator[Problem]:
+    """Members and stores are registered under one domain, and a roll to another would split them (lifecycle.md 4.1).
+
+    Until PD is bootstrapped nothing is registered, and a domain that does not resolve can be corrected.
+    """
+    wanted = tc.spec.cluster_domain
+    if not running.domains or wanted in running.domains or not _is_bootstrapped(tc, running):
+        return
+    known = ", ".join(sorted(running.domains - {""}))
+    way_out = f"set it back to {known}" if known else "remove it"
+    message = (
+        f"cannot be changed after PD has bootstrapped, because members and stores are registered under it; {way_out}"
+    )
+    yield Problem("spec.clusterDomain", wanted, message)
+
+
+def _is_bootstrapped(tc: TidbCluster, running: Running) -> bool:
+    return bool(tc.status.cluster_id) or "tikv" in running.images
+
+
 def _check_tls(tc: TidbCluster, running: Running) -> Iterator[Problem]:
     """Members of PD that are restarted one by one would not understand each other; a single one can be (R25)."""
     wanted = tls_enabled(tc)
@@ -143,7 +166,7 @@ def _check_pd(tc: TidbCluster, running: Running) -> Iterator[Problem]:
         return
     for section in _PD_SECTIONS:
         now = in_use.get(section) or {}
-        if (wanted.get(section) or {}) != now:
+        if not toml.same({section: wanted.get(section)}, {section: now}):
             message = f"has no effect on a running PD; change it with pd-ctl and set it back to {now} here"
             yield Problem(f"{pd.config_field}.{section}", wanted.get(section), message)
     names = config.get(wanted, "security.cert-allowed-cn")

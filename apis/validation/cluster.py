@@ -10,7 +10,7 @@ from apis.component_specs import DiscoverySpec, PDMSSpec, PDSpec, TiCDCSpec, TiD
 from apis.problem import Problem
 from apis.shared import ScalePolicy
 from apis.tidbcluster import TidbCluster
-from apis.validation import annotations, configuration, containers, volumes
+from apis.validation import annotations, configuration, containers, listening, volumes
 
 START_SCRIPT_FLAGS = ("WaitForDnsNameIpMatch", "PreferPDAddressesOverDiscovery", "BashShebang", "NoWaitDNS")
 
@@ -56,6 +56,8 @@ def _check_component(component: Component) -> Iterator[Problem]:
         yield from _check_ranges(spec.service.load_balancer_source_ranges, f"{field}.service.loadBalancerSourceRanges")
     if isinstance(spec, TiKVSpec | TiDBSpec | TiFlashSpec) and spec.scale_policy:
         yield from _check_scale_policy(spec.scale_policy, f"{field}.scalePolicy")
+    if isinstance(spec, TiDBSpec):
+        yield from listening.check_arguments(spec, field)
     if isinstance(spec, TiKVSpec):
         yield from _check_duration(spec.evict_leader_timeout, f"{field}.evictLeaderTimeout", positive=True)
         yield from _check_duration(spec.wait_leader_transfer_back_timeout, f"{field}.waitLeaderTransferBackTimeout")

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from apis import config_schema
 from apis.accessor import Component
 from apis.component_specs import TiFlashSpec
-from apis.components import component_type
 from apis.config import get, tables
 from apis.config_schema import ConfigSchema
 from apis.problem import InvalidField, Problem
 from apis.shared import Config, WorkloadSpec
 from apis.toml import Table
+from apis.validation import listening
 
 _TIFLASH_LOGS = ("flash.flash_cluster.log", "flash.proxy.log-file", "logger.log", "logger.errorlog")
 
@@ -26,8 +26,7 @@ def check(component: Component) -> Iterator[Problem]:
         yield from _check_tables(read, schema, field)
         if schema is config_schema.TIFLASH:
             yield from _check_tiflash(read, field)
-        if schema is config_schema.TIDB:
-            yield from _check_tidb(read, field)
+        yield from listening.check_config(component.name, read, field)
 
 
 def _configurations(component: Component) -> list[tuple[ConfigSchema, str, Config | None]]:
@@ -47,14 +46,6 @@ def _check_tables(config: Table, schema: ConfigSchema, field: str) -> Iterator[P
         value = get(config, path)
         if value is not None and not isinstance(value, dict):
             yield Problem(f"{field}.{path}", value, "must be a table, because the operator sets keys in it")
-
-
-def _check_tidb(config: Table, field: str) -> Iterator[Problem]:
-    """Services, probes and the operator reach TiDB's status on one port only (R25)."""
-    port, served = get(config, "status.status-port"), component_type("tidb").ports["status"]
-    if port is not None and port != served:
-        message = f"must be {served}, where Services, probes and the operator query TiDB's status"
-        yield Problem(f"{field}.status.status-port", port, message)
 
 
 def _check_tiflash(config: Table, field: str) -> Iterator[Problem]:

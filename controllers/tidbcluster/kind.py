@@ -15,6 +15,7 @@ from kube.resources import TIDB_CLUSTERS
 from member.context import Dependencies, ReconcileContext
 from member.memory.accepted_settings import AcceptedSettings
 from member.memory.failure_timers import FailureTimers
+from member.memory.stopwatches import Stopwatches
 from member.observed.running_spec import running
 
 
@@ -24,6 +25,7 @@ class ClusterMemory:
 
     failure_timers: FailureTimers = field(default_factory=FailureTimers)
     accepted_settings: AcceptedSettings = field(default_factory=AcceptedSettings)
+    stopwatches: Stopwatches = field(default_factory=Stopwatches)
 
 
 def _context(owner: Object, tc: TidbCluster, deps: Dependencies, memory: ClusterMemory) -> ReconcileContext:
@@ -33,6 +35,7 @@ def _context(owner: Object, tc: TidbCluster, deps: Dependencies, memory: Cluster
         replace(deps, dataplane=deps.dataplane.for_one_reconcile()),
         failure_timers=memory.failure_timers,
         accepted_settings=memory.accepted_settings,
+        stopwatches=memory.stopwatches,
     )
 
 

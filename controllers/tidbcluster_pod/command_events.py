@@ -1,12 +1,13 @@
 """Reports what becomes of commands: as events of the TidbCluster, each turn of things once."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import structlog
 
 from kube.events import NORMAL, WARNING, EventRecorder
 from kube.objects import Object
+from member.memory.stopwatches import Stopwatches
 from member.outcome import DONE, Failed, Outcome, Refused
 
 log = structlog.get_logger(__name__)
@@ -17,12 +18,13 @@ class PodMemory:
     """What is remembered of one pod.
 
     `reported` is the UID of the pod and the reason reported last, `warned` its UID and the problems warned of.
-    `is_silent`: servers that its command needs did not answer in time.
+    `is_silent`: servers that its command needs did not answer in time. `stopwatches` is what its commands measure.
     """
 
     reported: tuple[str, str] | None = None
     warned: tuple[str, ...] = ()
     is_silent: bool = False
+    stopwatches: Stopwatches = field(default_factory=Stopwatches)
 
 
 def report(recorder: EventRecorder, memory: PodMemory, cluster: Object, uid: str, outcome: Outcome) -> None:

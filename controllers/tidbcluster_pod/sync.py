@@ -63,7 +63,8 @@ class TidbClusterPodSync:
             self._memory.forget(key)
             return None
         memory, dataplane = self._memory.of(key), self._deps.dataplane.for_one_reconcile()
-        ctx = ReconcileContext(owner, tc, replace(self._deps, dataplane=dataplane))
+        deps = replace(self._deps, dataplane=dataplane)
+        ctx = ReconcileContext(owner, tc, deps, stopwatches=memory.stopwatches)
         before = tc.status.tikv.evict_leader
         uid, name = pod.metadata.uid if pod else "", key.rpartition("/")[2]
         stage = Stage[ReconcileContext](_STAGE, lambda ctx: dispatch.act(ctx, name, pod))

@@ -19,6 +19,10 @@ from member.context import ReconcileContext
 from member.naming import ordinal_of, pod_name
 from member.observed.pods import Pod, pods_of
 from member.observed.status import is_rolling
+from member.polling import seconds_since
+
+_FORGIVEN = 600.0
+"""Seconds that a container has to run until Kubernetes, too, counts its crashes from the beginning."""
 
 
 class PodState(Enum):
@@ -99,7 +103,7 @@ def failing(ctx: ReconcileContext, component: str, suspects: Mapping[str, str]) 
         for key, name in suspects.items()
         if name in wanted
         and not _by_our_own_restart(body, pods.get(name))
-        and is_lost(True, pod_state(pods.get(name)), node_state(ctx, pods.get(name)))
+        and is_lost(True, _testimony(ctx, component, pods.get(name)), node_state(ctx, pods.get(name)))
     }
     seen = ctx.failure_timers.update(component, lost, ctx.deps.clock)
     found = [Failing(key, name, seen[key].since, seen[key].lasted) for key, name in lost.items()]
@@ -120,6 +124,23 @@ def pod_state(pod: Object | None) -> PodState:
     if seen.status.phase == "Unknown":
         return PodState.UNKNOWN
     return PodState.READY if seen.is_ready and not pod.metadata.deletion_timestamp else PodState.NOT_READY
+
+
+def _testimony(ctx: ReconcileContext, component: str, pod: Object | None) -> PodState:
+    """What a pod testifies, unless it merely runs between two crashes: without a probe, Kubernetes calls that Ready."""
+    state = pod_state(pod)
+    if pod is None or state is not PodState.READY or not _has_crashed_lately(ctx, component, pod):
+        return state
+    return PodState.NOT_READY
+
+
+def _has_crashed_lately(ctx: ReconcileContext, component: str, pod: Object) -> bool:
+    seen, clock = pod.decode_as(Pod), ctx.deps.clock
+    since = seen.running_since(component)
+    if not since or not seen.restarts(component):
+        return False
+    known = ctx.stopwatches.look("crashed", f"{pod.metadata.uid} {since}", clock).seconds
+    return known < _FORGIVEN and seconds_since(since, clock.wall()) < _FORGIVEN
 
 
 def node_state(ctx: ReconcileContext, pod: Object | None) -> NodeState:

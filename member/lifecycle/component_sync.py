@@ -41,6 +41,7 @@ from member.objects.config_map import ConfigMapChoice, choose_config_map, config
 from member.observed.pods import Pod, pods_of
 from member.observed.status import UPGRADE, set_phase
 from member.outcome import Done, Outcome, Refused, Waiting
+from member.ownership import not_understood
 from member.polling import next_poll
 
 NOT_YET_SUPPORTED = "NotYetSupported"
@@ -82,9 +83,11 @@ def _maintain(ctx: ReconcileContext, member: Workload, spec: Component) -> Outco
     if live.metadata.deletion_timestamp:
         what = f"StatefulSet {live.metadata.name} is being deleted; it will be recreated afterwards"
         return Waiting(RECREATING, what, next_poll(ctx, member.name))
-    return _first_not_done(
+    outcome = _first_not_done(
         _update(ctx, member, spec, live), lambda: member.failover(ctx), lambda: _serving(ctx, member)
     )
+    # the cause of all that is waited for
+    return outcome if isinstance(outcome, Done) else not_understood(ctx.observations) or outcome
 
 
 def _gate(ctx: ReconcileContext, member: Workload) -> Waiting | None:
@@ -145,7 +148,8 @@ def _update(ctx: ReconcileContext, member: Workload, spec: Component, live: Obje
     desired = with_size(desired, size.replicas)
     scaling = size.outcome is not None
     roll = next_roll(ctx, member.name, member.rolling, body, desired, changed=changed, scaling=scaling)
-    if not roll.takes_template:
+    if not roll.takes_template or not changed:
+        # one that is only written differently is not written, or Kubernetes would roll all pods for it
         desired = with_template_of(body, desired)
     elif changed:
         # others that are reconciled after this one in the same reconcile see it coming (7.2)

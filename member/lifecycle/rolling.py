@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from apis import predicates
 from apis.components import ComponentType, component_type
-from dataplane.errors import DataPlaneError
+from dataplane.errors import AddressNotUnderstood, DataPlaneError
 from kube.objects import Json, Object
 from member import labels
 from member.apply.stateful_set import UpdateStrategy
@@ -49,7 +49,7 @@ class Rolling:
     """
 
     blocked: Callable[[ReconcileContext], NotDone | None] = _nothing_to_do
-    unmet_condition: Callable[[ReconcileContext, str], str] = lambda _ctx, _pod: ""
+    unmet_condition: Callable[[ReconcileContext, Object], str] = lambda _ctx, _pod: ""
     prepare: Callable[[ReconcileContext, Object], NotDone | None] = _nothing_to_do
     ignored_pods: Callable[[ReconcileContext], Collection[str]] = lambda _: ()
     begin: Callable[[ReconcileContext, Json, Json], NotDone | None] = _nothing_to_do
@@ -218,7 +218,7 @@ class _View:
             return f"has been Ready for {min_ready_seconds(tc.metadata.annotations, self.component)} s"
         if not predicates.is_synced(tc, self.component):
             return "is reported healthy"
-        return self.rolling.unmet_condition(self.ctx, pod.metadata.name)
+        return self.rolling.unmet_condition(self.ctx, pod)
 
 
 def next_roll(
@@ -381,6 +381,8 @@ def _unprepared_unready(view: _View, step: Step) -> NotDone | None:
         return None
     try:
         return view.rolling.prepare_unready(view.ctx, step.pod.name)
+    except AddressNotUnderstood as error:
+        return Failed("AddressNotUnderstood", str(error))
     except DataPlaneError:
         # the way back stays open (F11)
         return None

@@ -118,8 +118,7 @@ def _same_toml(old: str | None, new: str | None) -> bool:
     if old is None or new is None:
         return old == new
     try:
-        # the canonical text tells 1 from 1.0 and from true, which Python's equality does not
-        return toml.dumps(toml.loads(old)) == toml.dumps(toml.loads(new))
+        return toml.same(toml.loads(old), toml.loads(new))
     except ValueError:
         return old == new
 

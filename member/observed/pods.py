@@ -29,10 +29,17 @@ class ContainerWaiting(msgspec.Struct):
     reason: str = ""
 
 
+class ContainerRunning(msgspec.Struct, rename="camel"):
+    """Since when a container runs, in whole seconds."""
+
+    started_at: str | None = None
+
+
 class ContainerState(msgspec.Struct):
     """What a container does."""
 
     waiting: ContainerWaiting | None = None
+    running: ContainerRunning | None = None
 
 
 class ContainerStatus(msgspec.Struct, rename="camel"):
@@ -77,6 +84,15 @@ class Pod(msgspec.Struct):
     def ready_since(self) -> str:
         """When the Ready condition last moved; empty when there is none."""
         return next((c.last_transition_time or "" for c in self.status.conditions if c.type == "Ready"), "")
+
+    def running_since(self, container: str) -> str:
+        """When a container that runs was started; empty when it does not run."""
+        states = (each.state.running for each in self.status.container_statuses if each.name == container)
+        return next((running.started_at or "" for running in states if running), "")
+
+    def restarts(self, container: str) -> int:
+        """How often a container was started again in this pod."""
+        return sum(each.restart_count for each in self.status.container_statuses if each.name == container)
 
     @property
     def trouble(self) -> str:

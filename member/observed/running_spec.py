@@ -1,19 +1,23 @@
 """What runs of a cluster, for the rules that are judged by it (api/defaults-and-validation.md 4). Reads caches only."""
 
+from collections.abc import Mapping
+
 from apis.accessor import components
 from apis.tidbcluster import TidbCluster
 from apis.validation import Running, observe
 from kube.objects import Json
 from member.context import Listers
-from member.naming import member_name
-from member.objects.config_map import CONFIG_FILE, in_use_config_map_name
+from member.labels import base_labels
+from member.naming import address_book, member_name
+from member.objects.config_map import CONFIG_FILE, STARTUP_SCRIPT, in_use_config_map_name
+from member.startscript.domain import domain_of
 
 
 def running(tc: TidbCluster, listers: Listers) -> Running:
     """The StatefulSets of the cluster's components, and the configuration that their pods mount."""
     namespace = tc.metadata.namespace
     stateful_sets: dict[str, Json] = {}
-    config_files: dict[str, str] = {}
+    mounted: dict[str, dict[str, str]] = {}
     for part in components(tc):
         live = listers.stateful_sets.get(namespace, member_name(tc, part.name))
         if live is None:
@@ -22,5 +26,21 @@ def running(tc: TidbCluster, listers: Listers) -> Running:
         in_use = in_use_config_map_name(tc, part.name, stateful_sets[part.name])
         config_map = listers.config_maps.get(namespace, in_use) if in_use else None
         if config_map is not None:
-            config_files[part.name] = (config_map.decode().get("data") or {}).get(CONFIG_FILE, "")
-    return observe(stateful_sets, config_files)
+            mounted[part.name] = config_map.decode().get("data") or {}
+    config_files = {name: data.get(CONFIG_FILE, "") for name, data in mounted.items()}
+    return observe(stateful_sets, config_files, _domains(tc, listers, mounted))
+
+
+def _domains(tc: TidbCluster, listers: Listers, mounted: Mapping[str, Mapping[str, str]]) -> set[str]:
+    """The domains under which pods make themselves known, and those under which PD knows its members."""
+    book = address_book(tc)
+    registered = (book.domain_of("pd", member.client_url) for member in tc.status.pd.members.values())
+    data = mounted.values() or _left_behind(tc, listers)
+    scripts = (domain_of(each.get(STARTUP_SCRIPT, "")) for each in data)
+    return {domain for domain in (*registered, *scripts) if domain is not None}
+
+
+def _left_behind(tc: TidbCluster, listers: Listers) -> list[dict[str, str]]:
+    """What PD's ConfigMaps hold: they outlive a suspended PD."""
+    maps = listers.config_maps.list(tc.metadata.namespace, base_labels(tc, "pd"))
+    return [config_map.decode().get("data") or {} for config_map in maps]

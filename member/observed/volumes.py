@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 
 from apis.accessor import find
 from apis.quantity import parse
@@ -31,6 +32,12 @@ class ActualVolume:
     name: str
     capacity: str
     storage_class: str
+    requested: str = ""
+
+    def has(self, size: Decimal) -> bool:
+        """Whether it is as large as wanted; a provisioner may give more than is requested."""
+        capacity = parse(self.capacity)
+        return capacity == size or (capacity > size and bool(self.requested) and parse(self.requested) == size)
 
 
 def desired_templates(tc: TidbCluster, kind: str) -> list[Json]:
@@ -73,7 +80,7 @@ def _status(wanted: DesiredVolume, volumes: Sequence[ActualVolume], class_is_unk
     size = parse(wanted.size)
     shown_class = UNKNOWN_CLASS if class_is_unknown else wanted.storage_class or volumes[0].storage_class
     compared = "" if class_is_unknown else wanted.storage_class
-    outdated = [v for v in volumes if parse(v.capacity) != size or compared not in ("", v.storage_class)]
+    outdated = [v for v in volumes if not v.has(size) or compared not in ("", v.storage_class)]
     modified = len(volumes) - len(outdated)
     return StorageVolumeStatus(
         name=wanted.name,
@@ -108,7 +115,8 @@ def _volumes_of(ctx: ReconcileContext, names: set[str], claims: Mapping[str, str
         claim = cached.decode_as(Claim) if cached else None
         if claim is None or not claim.is_bound or not claim.status.capacity.storage:
             return []
-        volumes.append(ActualVolume(name, claim.status.capacity.storage, claim.spec.storage_class_name))
+        requested = claim.spec.resources.requests.storage
+        volumes.append(ActualVolume(name, claim.status.capacity.storage, claim.spec.storage_class_name, requested))
     return volumes
 
 

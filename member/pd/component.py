@@ -7,8 +7,9 @@ from member.evidence import member_gone
 from member.lifecycle.scale_out import ScaleOut
 from member.lifecycle.scaling import Scaling
 from member.lifecycle.workload import Workload
-from member.naming import pd_member_name
+from member.naming import ordinal_of
 from member.outcome import Done, Outcome, Waiting
+from member.ownership import own_member
 from member.pd import desired, failover, replace_volume, scale_in, transfer_leader, unstarted_members, upgrade
 from member.pd.status import observe
 from member.polling import next_poll
@@ -35,8 +36,7 @@ def _all_healthy(ctx: ReconcileContext) -> Waiting | None:
 
 
 def _is_member(ctx: ReconcileContext, pod: str) -> bool:
-    members = ctx.status.pd.members
-    return pod in members or pd_member_name(ctx.tc, pod) in members
+    return own_member(ctx.tc, ctx.status.pd.members.values(), ordinal_of(pod)) is not None
 
 
 _OUT = ScaleOut(limit=lambda _: 1, allowed=_all_healthy, is_member=_is_member, volumes_unused=member_gone)

@@ -38,10 +38,11 @@ from member.failover.steps import (
     to_record,
 )
 from member.failover.witnesses import Failing, desired_pods, failing, is_cut_off
-from member.naming import pd_member_name
+from member.naming import ordinal_of
 from member.observed.claims import claimed_ids
 from member.observed.pods import Pod, pods_of, ready_pods
 from member.outcome import Done, Outcome, Refused, Waiting
+from member.ownership import own_member
 from member.polling import next_poll
 
 _QUORUM = "pd-quorum"
@@ -352,9 +353,9 @@ def _record_transitions(ctx: ReconcileContext, pd: PDStatus) -> None:
 
 def _own(ctx: ReconcileContext) -> dict[str, PDMember]:
     """The members of the pods that the spec and failover ask for, by pod."""
-    members = ctx.status.pd.members
+    members = ctx.status.pd.members.values()
     pods = [*desired_pods(ctx, "pd"), *substitutes(ctx, "pd")]
-    found = {pod: members.get(pd_member_name(ctx.tc, pod)) or members.get(pod) for pod in pods}
+    found = {pod: own_member(ctx.tc, members, ordinal_of(pod)) for pod in pods}
     return {pod: member for pod, member in found.items() if member is not None}
 
 

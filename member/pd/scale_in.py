@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from apis import predicates
 from apis.ordinals import desired_replicas
+from dataplane.addresses import Stranger
 from dataplane.errors import Conflict
 from dataplane.pd import Health, Membership
 from dataplane.pd import Member as PDMember
@@ -17,9 +18,10 @@ from member.context import ReconcileContext
 from member.evidence import Evidence, delete_member, member_gone, spec_confirmed
 from member.lifecycle.pod_removal import PodRemoval
 from member.lifecycle.scale_in import ScaleIn
-from member.naming import address_book, ordinal_of, pd_member_name, pod_name
+from member.naming import ordinal_of
 from member.observed.pods import pods_of
 from member.outcome import Refused, Wait, Waiting
+from member.ownership import member_owner, require_understood_members
 from member.polling import next_poll
 
 
@@ -139,7 +141,8 @@ def _too_early(removal: PodRemoval) -> Waiting | None:
 
 
 def voters(ctx: ReconcileContext, found: Membership, healths: Sequence[Health]) -> list[Voter]:
-    """PD's members, as PD reports them now."""
+    """PD's members, as PD reports them now. Raises AddressNotUnderstood when one of them may be ours or a peer's."""
+    require_understood_members(ctx.tc, found.members)
     healthy = {health.member_id for health in healths if health.healthy}
     leader = found.leader.id if found.leader else 0
     return [
@@ -150,17 +153,8 @@ def voters(ctx: ReconcileContext, found: Membership, healths: Sequence[Health]) 
 
 def ordinal_of_member(ctx: ReconcileContext, member: PDMember) -> int | None:
     """The pod of a member, by its URLs or by either of its names (8.3 BETTER, F24)."""
-    book = address_book(ctx.tc)
-    urls = (*member.client_urls, *member.peer_urls)
-    by_url = next((found for url in urls if (found := book.ordinal_of("pd", url)) is not None), None)
-    if by_url is not None:
-        return by_url
-    tail = member.name.partition(".")[0].rpartition("-")[2]
-    if not tail.isdecimal():
-        return None
-    pod = pod_name(ctx.tc, "pd", int(tail))
-    names = {pod.lower(), pd_member_name(ctx.tc, pod).lower()}
-    return int(tail) if member.name.lower() in names else None
+    owner = member_owner(ctx.tc, member)
+    return None if isinstance(owner, Stranger) else owner
 
 
 def _cancel(removal: PodRemoval) -> Evidence | Waiting | None:
@@ -174,6 +168,7 @@ def _cancel(removal: PodRemoval) -> Evidence | Waiting | None:
             soon,
         )
     members = api_clients.pd(ctx).members().members
+    require_understood_members(ctx.tc, members)
     if any(ordinal_of_member(ctx, member) == removal.ordinal for member in members):
         removal.clear()
         return None

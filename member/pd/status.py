@@ -8,19 +8,23 @@ from apis.identity import FORCE_PD_BOOTSTRAP, is_abandoned, known_cluster_ids
 from apis.ordinals import desired_replicas
 from apis.shared import PDMember, UnjoinedMember
 from apis.times import stamp
-from dataplane.errors import BadTlsMaterial, DataPlaneError, Unavailable
+from dataplane.addresses import Stranger
+from dataplane.errors import AddressNotUnderstood, BadTlsMaterial, DataPlaneError, Unavailable
 from dataplane.pd import Health, PDClient
 from kube.objects import Object
 from member import api_clients
 from member.context import ReconcileContext
-from member.naming import address_book, pd_member_name
+from member.naming import ordinal_of
 from member.observed.claims import claimed_ids, claims_of
 from member.observed.pods import ready_pods
 from member.observed.status import observe_pods, transition_time
 from member.outcome import Done, Failed, Outcome, Refused, Waiting
+from member.ownership import member_owner, require_understood_members
 from member.pd.failover import ignored_pods
 from member.polling import next_poll
-from ports.transport import RequestTimeout
+from ports.transport import ConnectionLost, ConnectionRefused, RequestTimeout
+
+_NO_ANSWER = (ConnectionLost, ConnectionRefused, RequestTimeout)
 
 
 def observe(ctx: ReconcileContext) -> Outcome:
@@ -77,15 +81,27 @@ def _ask(ctx: ReconcileContext, status: PDStatus) -> Outcome:
     if status.leader and not all(health.healthy for health in answers.healths):
         # the Service may lead to the one that is ill
         ctx.pd_url = status.leader.client_url
+    return _understood(ctx, answers.healths)
+
+
+def _understood(ctx: ReconcileContext, healths: tuple[Health, ...]) -> Outcome:
+    try:
+        require_understood_members(ctx.tc, [health for health in healths if health.name])
+    except AddressNotUnderstood as error:
+        return Failed("AddressNotUnderstood", str(error))
     return Done()
 
 
 def _answers_of_any(ctx: ReconcileContext) -> _Answers:
-    """What PD's Service answers, or a single member when the Service lets us wait. Raises DataPlaneError."""
+    """What PD's Service answers, or a single member when the Service leads to none that serves.
+
+    A member is Ready as soon as its container runs, so that one that is ill is behind the Service from time to time.
+    Raises DataPlaneError.
+    """
     try:
         return _answers(ctx, api_clients.pd(ctx))
     except Unavailable as error:
-        another = api_clients.responding_pd_member(ctx) if isinstance(error.cause, RequestTimeout) else None
+        another = api_clients.responding_pd_member(ctx) if isinstance(error.cause, _NO_ANSWER) else None
         if another is None:
             raise
         return _answers(ctx, another)
@@ -102,7 +118,7 @@ def _answers(ctx: ReconcileContext, pd: PDClient) -> _Answers:
 
 
 def _set_members(ctx: ReconcileContext, status: PDStatus, healths: tuple[Health, ...], leader: str) -> None:
-    book, now = address_book(ctx.tc), ctx.deps.clock.wall()
+    now = ctx.deps.clock.wall()
     before = status.members | status.peer_members
     status.members, status.peer_members, status.leader = {}, {}, None
     for health in healths:
@@ -110,7 +126,7 @@ def _set_members(ctx: ReconcileContext, status: PDStatus, healths: tuple[Health,
             ctx.unstarted_pd_members = True
             continue
         member = _member(health, before.get(health.name), now)
-        own = book.ordinal_of("pd", member.client_url) is not None
+        own = not isinstance(member_owner(ctx.tc, health), Stranger)
         (status.members if own else status.peer_members)[member.name] = member
         if member.name == leader:
             status.leader = member
@@ -128,11 +144,11 @@ def _member(health: Health, old: PDMember | None, now: datetime) -> PDMember:
 
 def _unjoined(ctx: ReconcileContext, status: PDStatus, pods: list[Object]) -> dict[str, UnjoinedMember]:
     """The pods that PD does not count among its members; the time is that of the first sight."""
-    members = {name.lower() for name in status.members}
+    joined = {member_owner(ctx.tc, member) for member in status.members.values()}
     found = {}
     for pod in pods:
         name = pod.metadata.name
-        if pd_member_name(ctx.tc, name).lower() in members or name.lower() in members:
+        if ordinal_of(name) in joined:
             continue
         old = status.unjoined_members.get(name)
         found[name] = UnjoinedMember(

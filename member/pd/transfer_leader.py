@@ -62,11 +62,11 @@ def _go(ctx: ReconcileContext, pod: Object, command: Command) -> Outcome:
 def _stay_away(ctx: ReconcileContext, pod: str) -> Outcome:
     """Have a member lead that carries no such command."""
     pd = api_clients.pd(ctx)
-    if not is_of(ctx, pd.leader().name, pod):
+    if not is_of(ctx, pd.leader(), pod):
         return Done(f"pod {pod} does not lead PD", "LeaderTransferred")
     others = _pods_with_command(ctx, NONE, DELETE_POD)
     members = pd.health(members=desired_replicas(ctx.tc, "pd"))
-    able = [each for each in members if each.healthy and not any(is_of(ctx, each.name, name) for name in others)]
+    able = [each for each in members if each.healthy and not any(is_of(ctx, each, name) for name in others)]
     to = successor(ctx, pod, able)
     if to is None:
         return Refused(

@@ -19,6 +19,7 @@ from member.lifecycle import pod_removal
 from member.naming import ordinal_of, pod_name
 from member.observed.pods import Pod
 from member.outcome import Outcome, Waiting
+from member.ownership import require_understood_members
 from member.pd.scale_in import SCALE_IN, ordinal_of_member
 from member.polling import next_poll
 
@@ -39,9 +40,11 @@ def remove(ctx: ReconcileContext) -> Outcome | None:
         ctx.failure_timers.reset(_JOINING)
         return None
     body, pd, pods = live.decode(), api_clients.pd(ctx), pods_live(ctx, "pd")
+    members = pd.members().members
+    require_understood_members(ctx.tc, members)
     unstarted = {
         ordinal: member
-        for member in pd.members().members
+        for member in members
         if not member.name and (ordinal := ordinal_of_member(ctx, member)) is not None
     }
     ordinal = _highest_without_pod(ctx, body, pods, unstarted)

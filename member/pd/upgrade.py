@@ -2,15 +2,17 @@
 
 from apis import predicates
 from apis.ordinals import desired_replicas
-from dataplane.pd import Health, PDClient
+from dataplane.addresses import Stranger
+from dataplane.pd import Health, Member, PDClient
 from kube.objects import Object
 from member import api_clients, labels
 from member.context import ReconcileContext
 from member.evidence import Evidence, unobservable
 from member.lifecycle.rolling import Rolling, next_roll_poll
-from member.naming import address_book, ordinal_of, pd_member_name
+from member.naming import ordinal_of
 from member.observed.status import UPGRADE
 from member.outcome import NotDone, Refused, Waiting
+from member.ownership import member_owner, not_understood, own_member, require_understood_members
 from member.pd.failover import ignored_pods
 from member.polling import next_poll
 
@@ -21,39 +23,38 @@ def _blocked(ctx: ReconcileContext) -> Waiting | None:
     return Waiting("PDUnknown", "waiting for PD to report its members before restarting its pods", next_poll(ctx, "pd"))
 
 
-def _unmet_condition(ctx: ReconcileContext, pod: str) -> str:
-    member = ctx.status.pd.members.get(pod) or ctx.status.pd.members.get(pd_member_name(ctx.tc, pod))
+def _unmet_condition(ctx: ReconcileContext, pod: Object) -> str:
+    member = own_member(ctx.tc, ctx.status.pd.members.values(), ordinal_of(pod.metadata.name))
     return "" if member and member.health else "is a healthy member"
 
 
 def _prepare(ctx: ReconcileContext, pod: Object) -> NotDone | None:
     """All is asked live, right before the restart: quorum, readiness of the others, leader (F13, I9, I12)."""
     pd, name = api_clients.pd(ctx), pod.metadata.name
-    members = pd.health(members=desired_replicas(ctx.tc, "pd"))
-    others = [member for member in members if not is_of(ctx, member.name, name)]
+    members = _health(ctx, pd)
+    others = [member for member in members if not is_of(ctx, member, name)]
     if hold := _without_quorum(ctx, name, others, len(members)):
         return hold
     healthy = [member for member in others if member.healthy]
     if loading := _loading(ctx, healthy):
         return loading
-    leader = pd.leader().name
-    if not is_of(ctx, leader, name):
+    if not is_of(ctx, pd.leader(), name):
         return None
     return _transfer(ctx, pd, name, healthy)
 
 
-def _prepare_unready(ctx: ReconcileContext, pod: str) -> Waiting | None:
+def _prepare_unready(ctx: ReconcileContext, pod: str) -> NotDone | None:
     """A pod that is not Ready may be needed for the quorum all the same (I9), or lead (I12)."""
     if not ctx.status.pd.synced:
-        return None
+        return not_understood(ctx.observations)
     pd = api_clients.pd(ctx)
-    members = pd.health(members=desired_replicas(ctx.tc, "pd"))
-    others = [member for member in members if not is_of(ctx, member.name, pod)]
+    members = _health(ctx, pd)
+    others = [member for member in members if not is_of(ctx, member, pod)]
     is_healthy = any(member.healthy for member in members if member not in others)
     # two members are no quorum without one of them: then what is broken is put right all the same
     if is_healthy and isinstance(needed := _without_quorum(ctx, pod, others, len(members)), Waiting):
         return needed
-    if not is_of(ctx, pd.leader().name, pod):
+    if not is_of(ctx, pd.leader(), pod):
         return None
     return _transfer(ctx, pd, pod, [member for member in others if member.healthy])
 
@@ -77,6 +78,13 @@ def _forced(ctx: ReconcileContext) -> Evidence | None:
     return unobservable(ctx, "pd") if wanted else None
 
 
+def _health(ctx: ReconcileContext, pd: PDClient) -> tuple[Health, ...]:
+    """What PD says of its members. Raises AddressNotUnderstood when one of them may be ours or a peer's."""
+    members = pd.health(members=desired_replicas(ctx.tc, "pd"))
+    require_understood_members(ctx.tc, [member for member in members if member.name])
+    return members
+
+
 def _without_quorum(ctx: ReconcileContext, pod: str, others: list[Health], total: int) -> NotDone | None:
     """What keeps the others from being a quorum; a single PD has none to lose (7.3 BETTER)."""
     healthy = sum(member.healthy for member in others)
@@ -97,10 +105,9 @@ def _opted_out(ctx: ReconcileContext) -> bool:
 
 def _loading(ctx: ReconcileContext, members: list[Health] | tuple[Health, ...]) -> Waiting | None:
     """The first of our members that has not loaded its regions yet; peers are none of our restarts."""
-    book = address_book(ctx.tc)
     for member in members:
-        url = member.client_urls[0] if member.client_urls else ""
-        if book.ordinal_of("pd", url) is not None and not api_clients.pd_member(ctx, url).ready():
+        own = bool(member.client_urls) and not isinstance(member_owner(ctx.tc, member), Stranger)
+        if own and not api_clients.pd_member(ctx, member.client_urls[0]).ready():
             what = f"waiting for PD member {member.name} to load its regions"
             return Waiting("PDLoading", what, next_roll_poll(ctx, "pd"))
     return None
@@ -118,24 +125,24 @@ def _transfer(ctx: ReconcileContext, pd: PDClient, pod: str, healthy: list[Healt
 
 def successor(ctx: ReconcileContext, pod: str, healthy: list[Health]) -> str | None:
     """The highest above the pod, which is restarted already, else the lowest below it, which is last, else a peer."""
-    book, own = address_book(ctx.tc), ordinal_of(pod)
+    own = ordinal_of(pod)
     ordinals: dict[int, str] = {}
     peers: list[str] = []
     for member in healthy:
-        ordinal = book.ordinal_of("pd", member.client_urls[0] if member.client_urls else "")
-        if ordinal is None:
+        owner = member_owner(ctx.tc, member)
+        if isinstance(owner, Stranger):
             peers.append(member.name)
         else:
-            ordinals[ordinal] = member.name
+            ordinals[owner] = member.name
     above = [ordinal for ordinal in ordinals if ordinal > own]
     if above or ordinals:
         return ordinals[max(above) if above else min(ordinals)]
     return peers[0] if peers else None
 
 
-def is_of(ctx: ReconcileContext, member: str, pod: str) -> bool:
-    """Whether a member's name is that of a pod, in either form (F24)."""
-    return member.lower() in (pod.lower(), pd_member_name(ctx.tc, pod).lower())
+def is_of(ctx: ReconcileContext, member: Health | Member, pod: str) -> bool:
+    """Whether a member is that of a pod (F24)."""
+    return member_owner(ctx.tc, member) == ordinal_of(pod)
 
 
 ROLLING = Rolling(

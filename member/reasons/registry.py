@@ -196,6 +196,13 @@ _PD_AND_STORES: Mapping[str, Reason] = {
         f"{_LOOK_AT_PD} As a last resort, restart all of them at once: `kubectl annotate tc NAME "
         'tidb.pingcap.com/force-upgrade="true"`.',
     ),
+    "AddressNotUnderstood": Reason(
+        "PD reports a member or a store that looks like a pod of this cluster, but at an address that its pods do not "
+        "advertise. Whether it is one of them is unknown. The message names it.",
+        "It scales in, restarts and replaces nothing of PD and TiKV until the address is understood.",
+        "Compare `pd-ctl member` and `pd-ctl store` with the pods. Correct the address that the server advertises, or "
+        "remove a member or store that does not exist any more with `pd-ctl`.",
+    ),
     "StoresUnknown": Reason(
         "PD must report the TiKV stores before TiKV is restarted or scaled, and it does not, or its answer lacks "
         "stores that were there before.",

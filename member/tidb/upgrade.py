@@ -1,13 +1,14 @@
 """How TiDB's pods are restarted: they close their connections themselves (lifecycle.md 7.6)."""
 
+from kube.objects import Object
 from member.context import ReconcileContext
 from member.lifecycle.rolling import Rolling
 from member.tidb.failover import ignored_pods
 from member.tidb.smooth_upgrade import begin, finish
 
 
-def _unmet_condition(ctx: ReconcileContext, pod: str) -> str:
-    member = ctx.status.tidb.members.get(pod)
+def _unmet_condition(ctx: ReconcileContext, pod: Object) -> str:
+    member = ctx.status.tidb.members.get(pod.metadata.name)
     return "" if member and member.health else "serves"
 
 

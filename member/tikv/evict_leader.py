@@ -18,11 +18,12 @@ from member.commands.annotating import withdraw
 from member.commands.annotations import RETRY_BUSY, RETRY_DRAINING, RETRY_SOON, Command, expired
 from member.commands.restarting import restart
 from member.context import ReconcileContext
+from member.evidence import pods_live
 from member.naming import ordinal_of, pod_name
-from member.observed.pods import Pod
+from member.observed.pods import Pod, pods_of
 from member.outcome import Done, Failed, Outcome, Refused, Waiting
 from member.tikv.failover import ignored_pods
-from member.tikv.stores import not_up, own_stores
+from member.tikv.stores import not_up, own_stores, restarting
 
 EVICTING = "EvictingLeaders"
 ENDED = "LeaderEvictionEnded"
@@ -58,7 +59,7 @@ def act(ctx: ReconcileContext, pod: Object, command: Command) -> Outcome:
     if len(own) != 1 or not own[0].complete:
         return Failed("StoreUnknown", f"PD does not report exactly one store for pod {name}")
     store = own[0]
-    if ill := not_up(ctx, stores, store.id):
+    if ill := not_up(ctx, stores, store.id, pods_of(ctx, "tikv")):
         return Waiting(
             "StoresNotUp", f"waiting for all stores to be Up before evicting leaders from pod {name}: {ill}", RETRY_BUSY
         )
@@ -88,8 +89,11 @@ def end(ctx: ReconcileContext, name: str, pod: Object | None) -> Outcome:
                 f"waiting for PD to report its stores before ending the leader eviction of pod {name}",
                 RETRY_DRAINING,
             )
-        own = {store.id for store in own_stores(ctx, known, ordinal_of(name))}
-        for store_id in sorted(own & pd.evicting_stores()):
+        own = own_stores(ctx, known, ordinal_of(name))
+        if pod is not None and entry.value == DELETE_POD and any(restarting(ctx, own, [pod])):
+            what = f"waiting for the store of pod {name} to report to PD before ending its leader eviction"
+            return Waiting(EVICTING, what, RETRY_DRAINING)
+        for store_id in sorted({store.id for store in own} & pd.evicting_stores()):
             # a scheduler outlives its store
             pd.end_evict_leaders(store_id)
     entries = ctx.status.tikv.evict_leader
@@ -119,6 +123,10 @@ def _evict(ctx: ReconcileContext, pd: PDClient, pod: Object, command: Command, s
     left = api_clients.tikv(ctx, name).leader_count()
     if left:
         return Waiting(EVICTING, f"evicting leaders from pod {name} (store {store.id}): {left} left", RETRY_DRAINING)
+    # it is restarted next: what the cache shows of the other pods may be old
+    if ill := not_up(ctx, pd.stores(), store.id, pods_live(ctx, "tikv").pods):
+        what = f"waiting for all stores to be Up before restarting pod {name}: {ill}"
+        return Waiting("StoresNotUp", what, RETRY_BUSY)
     return restart(ctx, pod, command, ignored_pods(ctx), f"store {store.id} leads no regions")
 
 

@@ -1,32 +1,39 @@
 """Moving region leaders off a store before its pod is restarted, and letting them come back (lifecycle.md 7.4).
 
+The time that leaders get is measured by this process, since a clock on the wall may jump (F14, F44).
+
 Three marks tell what we owe, whatever becomes of this process. In the status of the store: how many leaders it had,
 written before anything else happens, kept until they are back. On the pod: since when it is being evicted, or since
 when it is not any more. In PD: the scheduler itself, which is the truth about whether leaders move (F17).
-A scheduler without a mark of ours is somebody else's (F16).
+A scheduler of a store of ours that no mark accounts for, such as one whose request arrived late, is removed (F16).
 """
 
-from collections.abc import Iterator, Mapping
-from datetime import timedelta
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
 
 from apis import duration, pod_commands
 from apis.ordinals import desired_replicas
 from apis.shared import TiKVStore
 from apis.times import parse_time, stamp
 from dataplane.errors import DataPlaneError
-from kube.events import WARNING
+from kube.events import NORMAL, WARNING
 from kube.objects import Object
 from kube.resources import PODS
 from member import api_clients, labels
 from member.context import ReconcileContext
 from member.lifecycle.rolling import is_available
+from member.memory.stopwatches import Stopwatch
 from member.naming import ordinal_of
 from member.observed.pods import Pod, pods_of
 from member.outcome import Waiting
 from member.polling import poll_interval, poll_on_progress
+from member.tikv.stores import restarting
 
 _MIN_LEADERS = 200
 """Leaders; a store that had fewer is not waited for."""
+
+_LISTED_AGAIN = 300.0
+"""Seconds after which PD is asked again who evicts the stores that lead nothing."""
 
 _COMMANDS = (pod_commands.EVICT_LEADER, pod_commands.EVICT_LEADER_FOR_RESIZE)
 """What users, and the resizer, ask for on a pod: their schedulers are theirs (13)."""
@@ -49,18 +56,18 @@ def evict(ctx: ReconcileContext, pod: Object, store: TiKVStore) -> Waiting | Non
         store.leader_count_before_upgrade = store.leader_count
         return Waiting("EvictingLeaders", _sentence(pod, store, ""), poll_interval(0.0))
     begun = parse_time(pod.metadata.annotations.get(labels.EVICT_LEADER_BEGIN_TIME, ""))
-    if begun is not None and begun + timedelta(seconds=limit) < clock.wall():
+    if begun is not None and _elapsed(ctx, pod, begun).seconds >= limit:
         # before anything is read that may not be readable (F18)
         what = f"{_sentence(pod, store, '')} after {limit:.0f} s; restarting the pod anyway"
         ctx.deps.recorder.event(ctx.owner, WARNING, "EvictLeaderTimeout", what)
         return None
     pd = api_clients.pd(ctx)
-    if begun is None or begun > clock.wall() or int(store.id) not in pd.evicting_stores():
-        begun = clock.wall()
+    if begun is None or int(store.id) not in pd.evicting_stores():
+        begun = clock.wall().replace(microsecond=0)
         _annotate(ctx, pod, {labels.EVICT_LEADER_BEGIN_TIME: stamp(begun)})
         pd.begin_evict_leaders(int(store.id))
-    until = f", timeout at {stamp(begun + timedelta(seconds=limit))}"
-    age = (clock.wall() - begun).total_seconds()
+    elapsed = _elapsed(ctx, pod, begun)
+    until, age = f", timeout at {stamp(elapsed.since + timedelta(seconds=limit))}", elapsed.seconds
     try:
         left = api_clients.tikv(ctx, pod.metadata.name).leader_count()
     except DataPlaneError as error:
@@ -81,11 +88,9 @@ def resume(ctx: ReconcileContext, selected: str) -> Waiting | None:
     A pod that is not Ready for long enough, or whose store is not Up, keeps its scheduler until it is (F15, F20).
     Raises as `evict`.
     """
-    waits = [
-        wait
-        for pod, store in _evictions_to_end(ctx)
-        if pod.metadata.name != selected and (wait := _end(ctx, pod, store))
-    ]
+    others = [(pod, store) for pod, store in _serving(ctx) if pod.metadata.name != selected]
+    waits = [wait for pod, store in others if _is_marked(pod, store) and (wait := _end(ctx, pod, store))]
+    _end_strays(ctx, [store for pod, store in others if not _is_marked(pod, store)])
     return waits[0] if waits else None
 
 
@@ -97,8 +102,8 @@ def missing_leaders(store: TiKVStore) -> str:
     return f"leads its regions again ({store.leader_count} now, {before} before)"
 
 
-def _evictions_to_end(ctx: ReconcileContext) -> Iterator[tuple[Object, TiKVStore]]:
-    """The pods that serve, are to stay, and bear a mark of ours."""
+def _serving(ctx: ReconcileContext) -> Iterator[tuple[Object, TiKVStore]]:
+    """The pods that serve, are to stay, and are not told to lead nothing."""
     tikv, wanted = ctx.status.tikv, desired_replicas(ctx.tc, "tikv")
     if not tikv.synced:
         return
@@ -107,12 +112,40 @@ def _evictions_to_end(ctx: ReconcileContext) -> Iterator[tuple[Object, TiKVStore
         store = store_of(ctx, name)
         if store is None or not store.is_up or ordinal_of(name) >= wanted:
             continue
-        if store.leader_count_before_upgrade is None and labels.EVICT_LEADER_BEGIN_TIME not in annotations:
-            continue
         if name in tikv.evict_leader or any(command in annotations for command in _COMMANDS):
+            continue
+        if any(str(each.id) == store.id for each in restarting(ctx, ctx.stores, [pod])):
             continue
         if not pod.metadata.deletion_timestamp and is_available(ctx, "tikv", pod.decode_as(Pod)):
             yield pod, store
+
+
+def _is_marked(pod: Object, store: TiKVStore) -> bool:
+    return store.leader_count_before_upgrade is not None or labels.EVICT_LEADER_BEGIN_TIME in pod.metadata.annotations
+
+
+def _end_strays(ctx: ReconcileContext, stores: Sequence[TiKVStore]) -> None:
+    """Remove the schedulers that nothing requests, as when a request of a former leader arrives late (F16).
+
+    PD is asked only while a store leads nothing though others lead: that costs an idle cluster no request.
+    """
+    if not any(store.leader_count for store in ctx.stores):
+        return
+    suspects = {int(store.id): store.pod_name for store in stores if not store.leader_count}
+    key = ", ".join(map(str, sorted(suspects)))
+    if not suspects or not ctx.stopwatches.is_due("evictions listed", key, _LISTED_AGAIN, ctx.deps.clock):
+        return
+    pd = api_clients.pd(ctx)
+    for store_id in sorted(pd.evicting_stores() & suspects.keys()):
+        pd.end_evict_leaders(store_id)
+        name = suspects[store_id]
+        what = f"removed the evict-leader scheduler of store {store_id} (pod {name}): nothing requests it"
+        ctx.deps.recorder.event(ctx.owner, NORMAL, "LeaderEvictionEnded", what)
+
+
+def _elapsed(ctx: ReconcileContext, pod: Object, begun: datetime) -> Stopwatch:
+    """The time that leaders had since an eviction, or its end, was noted, as this process has seen it."""
+    return ctx.stopwatches.look("eviction", f"{pod.metadata.uid} {stamp(begun)}", ctx.deps.clock)
 
 
 def _end(ctx: ReconcileContext, pod: Object, store: TiKVStore) -> Waiting | None:
@@ -122,7 +155,7 @@ def _end(ctx: ReconcileContext, pod: Object, store: TiKVStore) -> Waiting | None
     if ended is None or labels.EVICT_LEADER_BEGIN_TIME in annotations:
         api_clients.pd(ctx).end_evict_leaders(int(store.id))
         ended = now
-    age = (now - ended).total_seconds()
+    age = _elapsed(ctx, pod, ended).seconds
     if _leaders_returned(store) or age >= _return_timeout(ctx):
         _annotate(ctx, pod, {})
         store.leader_count_before_upgrade = None

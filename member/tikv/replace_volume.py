@@ -11,7 +11,7 @@ from member.commands.annotations import RETRY_BUSY, RETRY_DRAINING, Command
 from member.commands.replacement import REPLACING, begin, cancel, component_busy, is_cancelled, is_withdrawn
 from member.commands.restarting import restart_without_volumes
 from member.context import ReconcileContext
-from member.evidence import delete_store, no_store, store_gone
+from member.evidence import delete_store, no_store, pods_live, store_gone
 from member.naming import ordinal_of
 from member.outcome import Failed, Outcome, Refused, Waiting
 from member.tikv.stores import is_up, not_up, own_stores
@@ -58,7 +58,7 @@ def _may_leave(ctx: ReconcileContext, pd: PDClient, pod: str, store: Store, stor
         return Failed(
             "StoreNotUp", f"store {store.id} of pod {pod} is {store.state_name}; it can be replaced only while it is Up"
         )
-    if ill := not_up(ctx, stores, store.id):
+    if ill := not_up(ctx, stores, store.id, pods_live(ctx, "tikv").pods):
         return Waiting(
             "StoresNotUp",
             f"waiting for all stores to be Up before removing store {store.id} of pod {pod}: {ill}",

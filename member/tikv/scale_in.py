@@ -2,16 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import TypeAlias
 
 from apis import predicates
-from apis.times import parse_time
+from apis.times import stamp
 from dataplane.errors import Conflict, NotBootstrapped
 from dataplane.pd import DOWN, OFFLINE, UP, LiveStore, PDClient, Store
 from member import api_clients
 from member.context import ReconcileContext
-from member.evidence import Evidence, delete_store, no_store, not_serving, spec_confirmed, store_gone
+from member.evidence import Evidence, delete_store, no_store, not_serving, pods_live, spec_confirmed, store_gone
 from member.lifecycle.pod_removal import PodRemoval
 from member.lifecycle.scale_in import ScaleIn
 from member.lifecycle.stateless import scale_in_parallelism
@@ -19,7 +18,7 @@ from member.naming import address_book
 from member.observed.pods import Pod
 from member.outcome import Refused, Wait, Waiting
 from member.polling import next_poll
-from member.tikv.stores import own_stores
+from member.tikv.stores import own_stores, restarting, without_store
 
 _EVICTION = 300.0
 """Seconds for which leaders may take their time to move away before the store is taken offline all the same (F35)."""
@@ -103,7 +102,18 @@ def _drain_store(removal: PodRemoval, pd: PDClient, store: LiveStore, stores: Se
             what = f"evicting leaders from pod {name} (store {store.id}): {store.leader_count} left"
             return Waiting("ScalingIn", what, _soon(ctx))
         case TakeOffline():
-            return _take_offline(removal, pd, store)
+            return _others_restarting(removal, stores, store) or _take_offline(removal, pd, store)
+
+
+def _others_restarting(removal: PodRemoval, stores: Sequence[Store], store: Store) -> Waiting | None:
+    """The stores that are counted as Up only because PD has not noticed yet that they are not (F13)."""
+    ctx = removal.ctx
+    pods = pods_live(ctx, "tikv").pods
+    away = ", ".join(f"store {each.id}" for each in restarting(ctx, stores, pods) if each.id != store.id)
+    if not away:
+        return None
+    what = f"waiting until {away} has reported to PD since its restart before removing store {store.id}"
+    return Waiting("ScalingIn", f"{what} of pod {removal.name}", _soon(ctx))
 
 
 def _take_offline(removal: PodRemoval, pd: PDClient, store: LiveStore) -> Waiting | Refused:
@@ -150,14 +160,9 @@ def _gone(removal: PodRemoval) -> Evidence | Waiting:
 def _unregistered(removal: PodRemoval) -> Evidence | Waiting:
     """A pod that does not run registers no store; one that does gets some time for it (F12)."""
     ctx = removal.ctx
-    pod = removal.pod.decode_as(Pod) if removal.pod else None
-    if pod is not None and pod.status.phase == "Running":
+    if removal.pod is not None and removal.pod.decode_as(Pod).status.phase == "Running":
         removal.note()
-        since = removal.since or ctx.deps.clock.wall()
-        created = parse_time((removal.pod and removal.pod.metadata.creation_timestamp) or "")
-        if created and not pod.is_ready:
-            since = min(since, created)
-        left = _REGISTRATION - _age(ctx, since)
+        left = _REGISTRATION - without_store(ctx, removal.pod)
         if left > 0:
             what = (
                 f"pod {removal.name} is running but has no store; removing it unless one registers within {left:.0f} s"
@@ -203,11 +208,11 @@ def _others_up(ctx: ReconcileContext, stores: Sequence[Store], store: Store, ord
 
 
 def _waited(removal: PodRemoval) -> float:
-    return _age(removal.ctx, removal.since) if removal.since else 0.0
-
-
-def _age(ctx: ReconcileContext, since: datetime) -> float:
-    return (ctx.deps.clock.wall() - since).total_seconds()
+    """Seconds that leaders had, as this process has seen it: a clock on the wall may jump (F35, F44)."""
+    if not removal.since:
+        return 0.0
+    key = f"{removal.name} since {stamp(removal.since)}"
+    return removal.ctx.stopwatches.look("scale-in", key, removal.ctx.deps.clock).seconds
 
 
 def _soon(ctx: ReconcileContext) -> float:

@@ -5,14 +5,17 @@ from datetime import datetime
 from apis.component_statuses import TiKVStatus
 from apis.shared import TiKVStore
 from apis.tidbcluster import TidbCluster
-from dataplane.errors import DataPlaneError, NotBootstrapped
+from dataplane.errors import AddressNotUnderstood, DataPlaneError, NotBootstrapped
 from dataplane.pd import Store
 from member import api_clients
 from member.context import ReconcileContext
 from member.naming import address_book
+from member.observed.pods import pods_of
 from member.observed.status import observe_pods, transition_time
 from member.outcome import Done, Failed, Outcome, Waiting
+from member.ownership import require_understood_stores
 from member.tikv.failover import ignored_pods
+from member.tikv.stores import has_store, known_to_run, without_store
 
 _TOLERANCE = 0.1
 
@@ -50,6 +53,10 @@ def _ask(ctx: ReconcileContext, status: TiKVStatus) -> Outcome:
         return Failed("StoresUnknown", f"PD reports no stores, not even {', '.join(lost)}; ignoring its answer")
     ctx.stores = stores
     _set_stores(ctx, status, stores)
+    try:
+        require_understood_stores(ctx.tc, "tikv", stores)
+    except AddressNotUnderstood as error:
+        return Failed("AddressNotUnderstood", str(error))
     now = ctx.deps.clock.wall()
     status.tombstone_stores = {
         str(store.id): _store(store, status.tombstone_stores.get(str(store.id)), now)
@@ -57,6 +64,7 @@ def _ask(ctx: ReconcileContext, status: TiKVStatus) -> Outcome:
         if store.complete and _is_own(ctx.tc, store)
     }
     status.boot_strapped = True
+    _note_pods(ctx)
     return Done()
 
 
@@ -70,6 +78,17 @@ def _set_stores(ctx: ReconcileContext, status: TiKVStatus, stores: tuple[Store, 
             continue
         record = _store(store, before.get(str(store.id)), now)
         (status.stores if _is_own(ctx.tc, store) else status.peer_stores)[record.id] = record
+
+
+def _note_pods(ctx: ReconcileContext) -> None:
+    """Measure for how long containers have run, and for how long pods have had no store, so that nobody waits later."""
+    known = {store.pod_name for store in ctx.status.tikv.stores.values()}
+    for pod in pods_of(ctx, "tikv"):
+        known_to_run(ctx, pod)
+        if pod.metadata.name in known:
+            has_store(ctx, pod)
+        else:
+            without_store(ctx, pod)
 
 
 def _is_own(tc: TidbCluster, store: Store) -> bool:

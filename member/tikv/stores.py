@@ -1,34 +1,110 @@
 """What PD reports of TiKV's stores, asked live: whose they are, and which do not serve."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from datetime import datetime
 from typing import TypeVar
 
+from apis.times import parse_time
 from dataplane.pd import UP, Store
+from kube.objects import Object
+from member import ownership
 from member.context import ReconcileContext
-from member.naming import address_book
+from member.naming import address_book, ordinal_of
+from member.observed.pods import Pod
 
 _S = TypeVar("_S", bound=Store)
 
+_CONTAINER = "tikv"
+
+_UNSEEN = 5.0
+"""Seconds for which a container may have run before this process has known of it."""
+
+_WITHOUT_STORE = "without a store"
+
+_SILENCE = 30.0
+"""Seconds after which PD, which calls a silent store Disconnected after 20, cannot mean the time before a restart."""
+
 
 def own_stores(ctx: ReconcileContext, stores: Sequence[_S], ordinal: int) -> list[_S]:
-    """The stores of a pod: by their address, and by not being TiFlash (F31)."""
-    book = address_book(ctx.tc)
-    return [each for each in stores if not each.is_tiflash and book.ordinal_of("tikv", each.address) == ordinal]
+    """The stores of a pod. Raises AddressNotUnderstood when some store may be its, or another's."""
+    ownership.require_understood_stores(ctx.tc, "tikv", stores)
+    return ownership.own_stores(ctx.tc, stores, "tikv", ordinal)
 
 
-def not_up(ctx: ReconcileContext, stores: Sequence[Store], besides: int) -> str:
-    """The stores, TiFlash's and peers' too, that PD does not call Up (F13), in words; empty when there are none.
+def not_up(ctx: ReconcileContext, stores: Sequence[Store], besides: int, pods: Sequence[Object]) -> str:
+    """The stores, TiFlash's and peers' too, that do not serve (F13), in words; empty when there are none.
 
-    Those that failover has given up do not count.
+    PD says which are Up; `pods` are TiKV's, which say what PD may not have noticed yet. A store that failover has given
+    up counts until nothing is left on it: until then, another one away may cost a region its majority (F13).
     """
-    given_up = {record.store_id for record in ctx.status.tikv.failure_stores.values()}
-    return ", ".join(
-        f"store {store.id} ({store.address}) is {store.state_name if store.complete else 'unknown'}"
-        for store in stores
-        if store.id != besides and str(store.id) not in given_up and not is_up(store)
-    )
+    others = (store for store in stores if store.id != besides and not _is_empty(ctx, store, stores))
+    return ", ".join(what for store in others if (what := _trouble(ctx, store, pods)))
+
+
+def without_store(ctx: ReconcileContext, pod: Object) -> float:
+    """Seconds for which this process has known a pod that has no store."""
+    return ctx.stopwatches.look(_WITHOUT_STORE, pod.metadata.uid, ctx.deps.clock).seconds
+
+
+def has_store(ctx: ReconcileContext, pod: Object) -> None:
+    """Note that a pod has a store now."""
+    ctx.stopwatches.forget(_WITHOUT_STORE, pod.metadata.uid)
 
 
 def is_up(store: Store) -> bool:
     """Whether PD says, in a whole answer, that a store serves."""
     return store.complete and store.state_name == UP
+
+
+def restarting(ctx: ReconcileContext, stores: Sequence[Store], pods: Sequence[Object]) -> Iterator[Store]:
+    """The stores that PD still calls Up as they were before their restart, which it notices only after 20 s (F13)."""
+    return (store for store in stores if is_up(store) and _is_restarting(ctx, store, pods))
+
+
+def _is_empty(ctx: ReconcileContext, store: Store, stores: Sequence[Store]) -> bool:
+    """Whether failover has given up a store, and PD has moved all that it held; a PD without regions proves nothing."""
+    given_up = any(record.store_id == str(store.id) for record in ctx.status.tikv.failure_stores.values())
+    return given_up and store.region_count == 0 and any(each.region_count for each in stores)
+
+
+def _trouble(ctx: ReconcileContext, store: Store, pods: Sequence[Object]) -> str:
+    what = f"store {store.id} ({store.address})"
+    if not store.complete:
+        return f"{what} is unknown"
+    if store.state_name != UP:
+        return f"{what} is {store.state_name}" + (" and still holds regions" if store.region_count else "")
+    return f"{what} has not reported to PD since its restart" if _is_restarting(ctx, store, pods) else ""
+
+
+def _is_restarting(ctx: ReconcileContext, store: Store, pods: Sequence[Object]) -> bool:
+    """Whether the process that PD calls Up is not the one that runs now; only stores of ours have a pod to ask."""
+    ordinal = None if store.is_tiflash else address_book(ctx.tc).ordinal_of("tikv", store.address)
+    if ordinal is None:
+        return False
+    pod = next((each for each in pods if ordinal_of(each.metadata.name) == ordinal), None)
+    since = running_since(pod) if pod and not pod.metadata.deletion_timestamp else None
+    if pod is None or since is None:
+        return True
+    known = known_to_run(ctx, pod)
+    return known < _SILENCE and not _has_reported(store, since, known)
+
+
+def running_since(pod: Object) -> datetime | None:
+    """When the container of a store was started; None when it does not run."""
+    return parse_time(pod.decode_as(Pod).running_since(_CONTAINER))
+
+
+def known_to_run(ctx: ReconcileContext, pod: Object) -> float:
+    """Seconds for which this process has known that the container of a store runs."""
+    key = f"{pod.metadata.uid} {running_since(pod)}"
+    return ctx.stopwatches.look("running", key, ctx.deps.clock).seconds
+
+
+def _has_reported(store: Store, since: datetime, known: float) -> bool:
+    """Whether a store has started, or, where PD does not say when it did, been heard, after its container has.
+
+    The first is by the clock of one machine; heartbeats are noted by PD's. A clock that was put back may let the
+    process before the restart seem younger than the container: that is more than this process has known of.
+    """
+    reported = store.start_timestamp or store.last_heartbeat / 1e9
+    return 0 <= reported - since.timestamp() <= known + _UNSEEN

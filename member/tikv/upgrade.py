@@ -7,13 +7,16 @@ from dataplane.pd import Store
 from kube.objects import Object
 from member import api_clients, labels
 from member.context import ReconcileContext
+from member.evidence import pods_live
 from member.lifecycle.rolling import Rolling, next_roll_poll
 from member.naming import ordinal_of
+from member.observed.pods import pods_of
 from member.outcome import NotDone, Waiting
+from member.ownership import not_understood
 from member.polling import next_poll
 from member.tikv.eviction import evict, missing_leaders, resume, store_of
 from member.tikv.failover import ignored_pods
-from member.tikv.stores import is_up, not_up, own_stores
+from member.tikv.stores import is_up, not_up, own_stores, restarting
 
 
 def _blocked(ctx: ReconcileContext) -> Waiting | None:
@@ -26,10 +29,12 @@ def _blocked(ctx: ReconcileContext) -> Waiting | None:
     )
 
 
-def _unmet_condition(ctx: ReconcileContext, pod: str) -> str:
-    store = store_of(ctx, pod)
+def _unmet_condition(ctx: ReconcileContext, pod: Object) -> str:
+    store = store_of(ctx, pod.metadata.name)
     if store is None or not store.is_up:
         return "has a store that is Up"
+    if any(str(each.id) == store.id for each in restarting(ctx, ctx.stores, [pod])):
+        return "has reported to PD since its restart"
     return missing_leaders(store)
 
 
@@ -37,16 +42,22 @@ def _prepare(ctx: ReconcileContext, pod: Object) -> NotDone | None:
     store = store_of(ctx, pod.metadata.name)
     if store is None or _is_alone(ctx):
         return None
-    return _others_not_up(ctx, api_clients.pd(ctx).stores(), int(store.id)) or evict(ctx, pod, store)
+    stores, own = api_clients.pd(ctx).stores(), int(store.id)
+    if waiting := _others_not_up(ctx, stores, own, pods_of(ctx, "tikv")) or evict(ctx, pod, store):
+        return waiting
+    # it is restarted next: what the cache shows of the other pods may be old
+    return _others_not_up(ctx, stores, own, pods_live(ctx, "tikv").pods)
 
 
-def _prepare_unready(ctx: ReconcileContext, pod: str) -> Waiting | None:
+def _prepare_unready(ctx: ReconcileContext, pod: str) -> NotDone | None:
     """A pod that is not Ready may serve all the same: it does not go while another store is away (F13)."""
-    if not ctx.status.tikv.synced or _is_alone(ctx):
+    if _is_alone(ctx):
         return None
+    if not ctx.status.tikv.synced:
+        return not_understood(ctx.observations)
     stores = api_clients.pd(ctx).stores()
     up = next(filter(is_up, own_stores(ctx, stores, ordinal_of(pod))), None)
-    return _others_not_up(ctx, stores, up.id) if up else None
+    return _others_not_up(ctx, stores, up.id, pods_live(ctx, "tikv").pods) if up else None
 
 
 def _is_alone(ctx: ReconcileContext) -> bool:
@@ -55,10 +66,12 @@ def _is_alone(ctx: ReconcileContext) -> bool:
     return len(tikv.stores) + len(tikv.peer_stores) < 2 and predicates.actual_replicas(ctx.tc, "tikv") < 2
 
 
-def _others_not_up(ctx: ReconcileContext, stores: Sequence[Store], store_id: int) -> Waiting | None:
+def _others_not_up(
+    ctx: ReconcileContext, stores: Sequence[Store], store_id: int, pods: Sequence[Object]
+) -> Waiting | None:
     if ctx.tc.metadata.annotations.get(labels.TIKV_CHECK_ALL_STORES_UP_BEFORE_UPGRADE) == "false":
         return None
-    ill = not_up(ctx, stores, store_id)
+    ill = not_up(ctx, stores, store_id, pods)
     if not ill:
         return None
     way_out = f'the annotation {labels.TIKV_CHECK_ALL_STORES_UP_BEFORE_UPGRADE}: "false" skips this check'

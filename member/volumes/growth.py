@@ -6,6 +6,7 @@ their revisions differ, it is on the way. Kubernetes and its storage drivers do 
 
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
 from typing import TypeAlias
 
 from apis.quantity import parse
@@ -88,7 +89,7 @@ def next_step(claim: VolumeClaim, wanted: Wanted, now: datetime) -> Step:
     size = parse(wanted.size)
     if claim.is_changing and claim.spec_size and parse(claim.spec_size) == size:
         return _go_on(claim, wanted)
-    if not claim.is_changing and parse(claim.status_size or claim.requested) == size:
+    if not claim.is_changing and (parse(claim.status_size or claim.requested) == size or _has_already(claim, size)):
         return Settled()
     wait = _MINIMUM_WAIT - _age(claim.changed_at, now)
     if not claim.is_changing and wait > 0:
@@ -107,8 +108,10 @@ def _impossible(claim: VolumeClaim, wanted: Wanted) -> str:
             f"holds data; restore {claim.storage_class}"
         )
     size, capacity = parse(wanted.size), parse(claim.capacity)
-    if size < capacity:
-        return f"{of} {claim.capacity} and cannot shrink to {wanted.size}; set {claim.capacity} or more"
+    # a provisioner may give more than is requested
+    least = claim.capacity if capacity < parse(claim.requested) else claim.requested
+    if size < parse(least):
+        return f"{of} {least} and cannot shrink to {wanted.size}; set {least} or more"
     if size == capacity < parse(claim.requested):
         return (
             f"{of} {claim.capacity} and requests {claim.requested}, which Kubernetes does not lower to the current "
@@ -120,6 +123,11 @@ def _impossible(claim: VolumeClaim, wanted: Wanted) -> str:
             f"allow expansion there, or set {claim.capacity}"
         )
     return ""
+
+
+def _has_already(claim: VolumeClaim, size: Decimal) -> bool:
+    """Whether a volume that cannot grow is as large as wanted, because its provisioner rounded up."""
+    return claim.can_grow is False and parse(claim.requested) <= size <= parse(claim.capacity)
 
 
 def _go_on(claim: VolumeClaim, wanted: Wanted) -> Step:

@@ -3,6 +3,7 @@
 In front of a real control plane only the provisioning half runs; binding is then the real controller's business.
 """
 
+import math
 from collections.abc import Hashable
 
 from kube.objects import Json
@@ -84,10 +85,12 @@ class Provisioner:
             return
         wanted = (claim["spec"].get("resources", {}).get("requests") or {}).get("storage", "0")
         if quantity(volume["spec"]["capacity"]["storage"]) < quantity(wanted):
-            self._cluster.patch(PERSISTENT_VOLUMES, volume, {"spec": {"capacity": {"storage": wanted}}})
+            self._cluster.patch(PERSISTENT_VOLUMES, volume, {"spec": {"capacity": {"storage": _provided(wanted)}}})
         before: Json = claim.get("status", {})
         if quantity((before.get("capacity") or {}).get("storage", "0")) < quantity(wanted):
-            self._cluster.set_status(PERSISTENT_VOLUME_CLAIMS, claim, before | {"capacity": {"storage": wanted}})
+            self._cluster.set_status(
+                PERSISTENT_VOLUME_CLAIMS, claim, before | {"capacity": {"storage": _provided(wanted)}}
+            )
 
     def _reclaim(self, volume: Json) -> None:
         """A released volume goes when its policy says so."""
@@ -211,11 +214,16 @@ class VolumeBinder:
             self._cluster.patch(PERSISTENT_VOLUME_CLAIMS, claim, {"metadata": {"finalizers": left}})
 
 
+def _provided(wanted: str) -> str:
+    """What a cloud makes of a size: whole gibibytes, in its own notation."""
+    return f"{math.ceil(quantity(wanted) / 2**30)}Gi"
+
+
 def _volume(claim: Json, storage_class: Json, node: str) -> Json:
     meta = claim["metadata"]
     wanted = (claim["spec"].get("resources", {}).get("requests") or {}).get("storage", "1Gi")
     spec: Json = {
-        "capacity": {"storage": wanted},
+        "capacity": {"storage": _provided(wanted)},
         "accessModes": claim["spec"]["accessModes"],
         "persistentVolumeReclaimPolicy": storage_class.get("reclaimPolicy", "Delete"),
         "storageClassName": storage_class["metadata"]["name"],

@@ -168,6 +168,11 @@ class Network:
                 return None
             return found[0]
 
+    def resolves(self, host: str, port: int, origin: Origin) -> bool:
+        """Whether a name leads anywhere, asked from a pod."""
+        with self._lock:
+            return bool(self._directory.resolve(host, port, origin.namespace))
+
     def reach(self, running: Running, port: int, request: Request) -> Answer | None:
         """A request from the process's own pod, as probes send it; None when it hangs or nobody listens."""
         with self._lock:

@@ -32,6 +32,8 @@ class Launch:
     ports: frozenset[int] = frozenset()
     labels: Mapping[str, str] = field(default_factory=dict)
     service_account: str = "default"
+    slowness: float = 0.0
+    """Seconds that it needs to start on top of what it always needs."""
 
     @property
     def version(self) -> str:

@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 from ports.transport import Request, Response
 from sandbox.dataplane.addresses import peer_host
 from sandbox.dataplane.dependencies import Dependencies
+from sandbox.dataplane.listening import Setting, reachable_port
 from sandbox.dataplane.pd.clients import find_pd
 from sandbox.dataplane.pd.cluster import PdCluster
 from sandbox.dataplane.processes import Answer, Exit, Launch, not_found, text
@@ -13,6 +14,12 @@ from sandbox.dataplane.server_program import ServerProgram
 
 SERVER_PORT = 4000
 STATUS_PORT = 10080
+_PORT = (Setting("host", "host", "0.0.0.0"), Setting("P", "port", str(SERVER_PORT)))
+_STATUS = (
+    Setting("status-host", "status.status-host", "0.0.0.0"),
+    Setting("status", "status.status-port", str(STATUS_PORT)),
+)
+_REPORTS = Setting("report-status", "status.report-status", "true")
 _DUPLICATED = "It's a duplicated operation and the cluster is already in {} state."
 _UPGRADING = b"/tidb/server/global_state"
 
@@ -23,7 +30,10 @@ class TidbProcess:
     def __init__(self, launch: Launch, deps: Dependencies) -> None:
         self._launch = launch
         self._deps = deps
-        self._due = deps.clock.now() + deps.timings.tidb_start
+        self._port, self._status_port = _port(launch, _PORT), _port(launch, _STATUS)
+        if _REPORTS.of(launch, "tidb") != "true":
+            self._status_port = None
+        self._due = deps.clock.now() + deps.timings.tidb_start + launch.slowness
         self._started = deps.clock.wall().timestamp()
         self._cluster: PdCluster | None = None
         self._lease = 0
@@ -53,11 +63,11 @@ class TidbProcess:
 
     def listens(self, port: int) -> bool:
         """SQL and status, once it serves."""
-        return self._cluster is not None and port in (SERVER_PORT, STATUS_PORT)
+        return self._cluster is not None and port in (self._port, self._status_port)
 
     def handle(self, port: int, request: Request) -> Answer:
         """The status server."""
-        if port != STATUS_PORT:
+        if port != self._status_port:
             return Answer(not_found())
         if self._stopping_at is not None:
             return Answer(text(500, ""))
@@ -142,6 +152,12 @@ class TidbProcess:
         else:
             self._cluster.etcd.delete(_UPGRADING, b"", now)
         return _json("success!")
+
+
+def _port(launch: Launch, settings: tuple[Setting, Setting]) -> int | None:
+    """The port on which others reach it, None when it listens on the loopback or the like."""
+    host, port = (setting.of(launch, "tidb") for setting in settings)
+    return reachable_port(f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
 
 
 def _json(body: object) -> Answer:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from ports.transport import Request, Response
 from sandbox.dataplane.addresses import peer_host
 from sandbox.dataplane.dependencies import Dependencies
+from sandbox.dataplane.listening import Setting, ports
 from sandbox.dataplane.pd.clients import find_pd
 from sandbox.dataplane.pd.cluster import PdCluster
 from sandbox.dataplane.pd.stores import NodeState, Store, StoreRefused
@@ -14,6 +15,8 @@ from sandbox.dataplane.server_program import ServerProgram
 DATA = "/var/lib/tikv"
 SERVER_PORT = 20160
 STATUS_PORT = 20180
+_STATUS = Setting("status-addr", "server.status-addr", f"0.0.0.0:{STATUS_PORT}")
+_ADDRESSES = (Setting("addr", "server.addr", f"0.0.0.0:{SERVER_PORT}"), _STATUS)
 
 
 @dataclass(slots=True)
@@ -31,7 +34,8 @@ class TikvProcess:
         self._launch = launch
         self._deps = deps
         self._disk = launch.disks.get(DATA) or Disk("")
-        self._due = deps.clock.now() + deps.timings.tikv_start
+        self._ports, self._status = ports(launch, "tikv", _ADDRESSES), ports(launch, "tikv", (_STATUS,))
+        self._due = deps.clock.now() + deps.timings.tikv_start + launch.slowness
         self._started = deps.clock.wall().timestamp()
         self._cluster: PdCluster | None = None
         self._stopping_at: float | None = None
@@ -63,12 +67,12 @@ class TikvProcess:
 
     def listens(self, port: int) -> bool:
         """Both ports, once it is registered."""
-        return self._cluster is not None and port in (SERVER_PORT, STATUS_PORT)
+        return self._cluster is not None and port in self._ports
 
     def handle(self, port: int, request: Request) -> Answer:
         """`/metrics` on the status port."""
         store = self._store()
-        if port != STATUS_PORT or store is None or not request.url.partition("?")[0].endswith("/metrics"):
+        if port not in self._status or store is None or not request.url.partition("?")[0].endswith("/metrics"):
             return Answer(not_found())
         lines = (
             "# HELP tikv_raftstore_region_count Number of regions collected in region_collector",

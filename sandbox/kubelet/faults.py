@@ -1,6 +1,6 @@
 """What can be wrong with nodes and pods, as far as a kubelet is concerned (reliability.md FP6, FP7)."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
@@ -18,6 +18,8 @@ class KubeletFaults:
     missing_images: set[str] = field(default_factory=set)
     crashing: set[str] = field(default_factory=set)
     """Pods whose containers end as soon as they start."""
+    slow: dict[str, float] = field(default_factory=dict)
+    """Pods whose processes need so many seconds more until they serve."""
     unready: set[str] = field(default_factory=set)
     """Pods whose readiness probe fails, whatever their processes say."""
     stuck: set[str] = field(default_factory=set)
@@ -26,6 +28,11 @@ class KubeletFaults:
     def is_silent(self, node: str) -> bool:
         """Whether nobody reports for the node."""
         return node in self.gone or node in self.cut_off
+
+
+def slowness(globs: Mapping[str, float], pod: Json) -> float:
+    """How many seconds longer the pod's processes need to start."""
+    return max((seconds for glob, seconds in globs.items() if matches_any((glob,), pod)), default=0.0)
 
 
 def matches_any(globs: Iterable[str], pod: Json) -> bool:

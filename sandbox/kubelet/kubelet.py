@@ -10,9 +10,8 @@ from kube.resources import CONFIG_MAPS, NODES, PERSISTENT_VOLUME_CLAIMS, PERSIST
 from sandbox.cluster import Cluster, labels_of
 from sandbox.dataplane.network import Running
 from sandbox.dataplane.processes import Launch
-from sandbox.dataplane.program import Program
 from sandbox.dataplane.runtime import CHANGED, DataPlane
-from sandbox.kubelet.faults import KubeletFaults, matches_any
+from sandbox.kubelet.faults import KubeletFaults, matches_any, slowness
 from sandbox.kubelet.mounts import Mounts, NotMountable
 from sandbox.kubelet.nodes import Nodes
 from sandbox.kubelet.runs import ContainerRun, PodRun
@@ -193,7 +192,7 @@ class Kubelet:
             if mounts is None:
                 return None
             try:
-                launch = _launch(pod, spec, mounts)
+                launch = _launch(pod, spec, mounts, slowness(self.faults.slow, pod))
             except NotMountable as missing:
                 run.waiting, run.message = "CreateContainerConfigError", str(missing)
                 self._warn(pod, run, "Failed", f"Error: {missing}")
@@ -231,10 +230,8 @@ class Kubelet:
         target = _probe_target(spec.get("readinessProbe") or {}, spec)
         if target is not None:
             return self._data_plane.probe(running, *target)
-        if isinstance(running.process, Program) or not running.launch.ports:
-            return running.process.exit is None
-        # real containers without a probe are Ready at once; here Ready tells whether the program serves
-        return any(self._data_plane.probe(running, port, None) for port in running.launch.ports)
+        # without a probe, running is all that Kubernetes asks for: TiKV has none unless the user gives it one
+        return running.process.exit is None
 
     def _believed_at(self, probe: Json, ready: bool, first: float, now: float) -> float:
         """When enough probes in a row will have found what is so now: no probe needs to run where nothing changes."""
@@ -286,7 +283,7 @@ def _is_on(volume: Json, node: str) -> bool:
     return any(each["key"] == "kubernetes.io/hostname" and each["values"] == [node] for each in expressions)
 
 
-def _launch(pod: Json, container: Json, mounts: Mounts) -> Launch:
+def _launch(pod: Json, container: Json, mounts: Mounts, slowness: float) -> Launch:
     meta = pod["metadata"]
     return Launch(
         namespace=meta["namespace"],
@@ -300,6 +297,7 @@ def _launch(pod: Json, container: Json, mounts: Mounts) -> Launch:
         ports=frozenset(port["containerPort"] for port in container.get("ports") or ()),
         labels=labels_of(pod),
         service_account=pod["spec"].get("serviceAccountName", "default"),
+        slowness=slowness,
     )
 
 

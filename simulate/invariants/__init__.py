@@ -71,6 +71,8 @@ ON_WRITE: Mapping[str, OnWrite] = {
     "I37": order.i37,
     "I38": upkeep.i38,
     "I39": upkeep.i39,
+    "I41": availability.i41,
+    "F35": availability.f35,
     "O4": control.o4,
     "O5": control.o5,
 }

@@ -1,24 +1,32 @@
-"""Quorum and availability: what is restarted or removed, and what must serve meanwhile (I8-I13, I24)."""
+"""Quorum and availability: what is restarted or removed, and what must serve meanwhile (I8-I13, I24, I41)."""
 
 from collections.abc import Iterator
 
-from apis.times import parse_time
-from kube.objects import Json
+from apis import duration
+from kube.resources import PODS
+from sandbox.dataplane.pd.stores import Store
 from simulate.invariants.facts import (
     COMMANDS,
     annotations,
     asked_for,
     is_held,
+    is_replaced,
     is_suspended,
     records,
     spec_of,
     status_of,
 )
 from simulate.operator_write import OperatorWrite
-from simulate.state import State, is_outdated, is_ready, pod_of, replicas
+from simulate.state import State, is_outdated, is_ready, pod_of, pod_of_member, replicas
 from simulate.worlds import NAME
 
 _EVICT_TIMEOUT = 1500 * 60.0
+
+_LEADERS_LEAVE = 299.0
+"""Seconds, less what a request takes."""
+
+_UNCHECKED = "tidb.pingcap.com/tikv-check-all-stores-up-before-upgrade"
+"""The annotation by which users want pods restarted whatever becomes of the other stores."""
 
 
 def i8(write: OperatorWrite) -> str | None:
@@ -28,7 +36,9 @@ def i8(write: OperatorWrite) -> str | None:
     before = [each for each in write.earlier if each.method == "DELETE" and "/pd/api/v1/members/" in each.path]
     if before:
         return f"{write.call} after {before[0]} in the same reconcile"
-    ill = [each.name for each in write.before.members if not each.healthy and each.name != write.removed_member]
+    ill = [
+        each.name for each in write.before.members if not each.healthy and pod_of_member(each) != write.removed_member
+    ]
     if ill and write.before.unsettled:
         return f"{write.call} though {', '.join(ill)} was not healthy since {write.before.unsettled} was removed"
     return None
@@ -46,9 +56,9 @@ def i9(write: OperatorWrite) -> str | None:
     # a single member can't be restarted in any other way (lifecycle.md 7.3)
     if healthy <= len(members) // 2 or (len(members) == 1 and not removed):
         return None
-    total = len(members) - any(each.name == removed for each in members)
+    total = len(members) - any(pod_of_member(each) == removed for each in members)
     # a partition restarts its pods one after another
-    lost = any(each.healthy and each.name in {*names, removed} for each in members)
+    lost = any(each.healthy and pod_of_member(each) in {*names, removed} for each in members)
     if healthy - lost > total // 2:
         return None
     return f"{write.call} leaves {healthy - lost} healthy of {total} PD members"
@@ -87,8 +97,8 @@ def i11(write: OperatorWrite) -> str | None:
         stores = write.before.stores_of(f"{NAME}-tikv-{ordinal}")
         if away and any(write.before.store_state(store) == "Up" for store in stores):
             return f"{write.call} restarts {NAME}-tikv-{ordinal}, whose store is Up, while that of {away} is not"
-        leaders = sum(store.leaders for store in stores)
-        if leaders and ordinal in pods and is_ready(pods[ordinal]) and not _eviction_expired(write, pods[ordinal]):
+        leaders = sum(store.leaders for store in stores if not _eviction_expired(write, store))
+        if leaders and ordinal in pods and is_ready(pods[ordinal]):
             return f"{write.call} restarts {NAME}-tikv-{ordinal}, whose store leads {leaders} regions"
     return None
 
@@ -114,7 +124,7 @@ def i12(write: OperatorWrite) -> str | None:
     pods, synced = write.before.pods("pd"), status_of(write.before.cluster, "pd").get("synced")
     hit = [each for each in ordinals if component == "pd" and each in pods and (synced or is_ready(pods[each]))]
     leader = write.before.leader
-    others = any(each.healthy and each.name != leader for each in write.before.members)
+    others = any(each.healthy and pod_of_member(each) != leader for each in write.before.members)
     if leader and others and leader in {write.removed_member, *(f"{NAME}-pd-{ordinal}" for ordinal in hit)}:
         return f"{write.call} hits the leader {leader}"
     return None
@@ -148,16 +158,47 @@ def i24(write: OperatorWrite) -> str | None:
     return None
 
 
+def f35(write: OperatorWrite) -> str | None:
+    """A store that scale-in takes offline leads nothing, or had 5 minutes to let go of its leaders."""
+    store = next((each for each in write.before.stores if each.id == write.removed_store), None)
+    if store is None or not store.leaders or write.before.store_state(store) == "Down":
+        return None
+    pod = write.before.get(PODS, pod_of(store))
+    if is_replaced(pod) or _evicted_for(write, store) >= _LEADERS_LEAVE:
+        return None
+    for_so_long = f"after an eviction of {_evicted_for(write, store):.0f} s"
+    return f"{write.call} takes {pod_of(store)} offline, which leads {store.leaders} regions {for_so_long}"
+
+
+def i41(write: OperatorWrite) -> str | None:
+    """No region that has a majority loses it by what we restart; one that is whole is excused where that can't be."""
+    part, ordinals = write.restarts
+    pd = write.before.pd
+    if part != "tikv" or pd is None or not ordinals or annotations(write.seen).get(_UNCHECKED) == "false":
+        return None
+    hit = {store.id for ordinal in ordinals for store in write.before.stores_of(f"{NAME}-tikv-{ordinal}")}
+    dead = write.before.dead_stores
+    lost = [each for each in pd.stores.regions if each.has_majority(dead) and not each.has_majority(dead | hit)]
+    avoidable = [each for each in lost if len(hit.intersection(each.peers)) > 1 or dead.intersection(each.peers)]
+    if not avoidable:
+        return None
+    pods = ", ".join(f"{NAME}-tikv-{ordinal}" for ordinal in ordinals)
+    what = f"{len(avoidable)} of {len(pd.stores.regions)} regions without a majority"
+    return f"{write.call} restarts {pods} and leaves {what}: stores {sorted(dead) or 'none'} do not serve"
+
+
 def _stood_in_for(write: OperatorWrite, component: str, wanted: int, unready: int) -> bool:
     """Whether substitutes serve in the place of all that are not Ready."""
     cluster = write.before.cluster
     return unready <= len(records(cluster, component)) and wanted - unready >= asked_for(cluster, component)
 
 
-def _eviction_expired(write: OperatorWrite, pod: Json) -> bool:
-    begun = parse_time(next((value for key, value in annotations(pod).items() if "evictLeaderBeginTime" in key), ""))
-    if begun is None:
-        return False
-    if spec_of(write.seen, "tikv").get("evictLeaderTimeout"):
-        return True
-    return begun.timestamp() + _EVICT_TIMEOUT < write.before.wall
+def _eviction_expired(write: OperatorWrite, store: Store) -> bool:
+    """Whether its leaders had the time that they get, whatever the clock on the wall shows (F14, F44)."""
+    timeout = spec_of(write.seen, "tikv").get("evictLeaderTimeout")
+    return _evicted_for(write, store) >= (duration.seconds(timeout) if timeout else _EVICT_TIMEOUT)
+
+
+def _evicted_for(write: OperatorWrite, store: Store) -> float:
+    """Seconds for which PD has been moving the store's leaders away."""
+    return write.before.now - write.before.evicting_since.get(store.id, write.before.now)

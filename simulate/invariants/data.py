@@ -3,7 +3,7 @@
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, TIDB_CLUSTERS
 from simulate.invariants.facts import DEFERRED, annotations, is_replaced
 from simulate.operator_write import OperatorWrite
-from simulate.state import State, pod_of
+from simulate.state import State, pod_of, pod_of_member
 from simulate.worlds import NAME
 
 
@@ -49,7 +49,7 @@ def i4(write: OperatorWrite) -> str | None:
     """PD gets smaller only by ordinals that are no members any more."""
     component, ordinals = write.leaving
     leaving = {f"{NAME}-pd-{ordinal}" for ordinal in ordinals} if component == "pd" else set()
-    left = [each.name for each in write.before.members if each.name in leaving]
+    left = [name for each in write.before.members if (name := pod_of_member(each)) in leaving]
     return f"replicas {write.replicas[0]} -> {write.replicas[1]} while {', '.join(left)} is a member" if left else None
 
 

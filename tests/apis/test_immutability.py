@@ -190,3 +190,25 @@ def test_new_clusters_name_version_and_image_properly(spec: Json, expected: list
 def test_rules_of_creation_end_with_the_creation() -> None:
     spec = {**minimal(), "version": ""}
     assert [] == immutability(cluster(spec, status={"clusterID": "7"}), NOTHING)
+
+
+@pytest.mark.parametrize(
+    ("expected", "wanted", "domains", "cluster_id"),
+    [
+        ([], "a.local", {"a.local"}, "7"),
+        (["spec.clusterDomain"], "b.local", {"a.local"}, "7"),
+        (["spec.clusterDomain"], "", {"a.local"}, "7"),
+        (["spec.clusterDomain"], "a.local", {""}, "7"),
+        ([], "a.local", {"", "a.local"}, "7"),
+        ([], "b.local", {"a.local"}, ""),
+        ([], "b.local", set(), "7"),
+    ],
+)
+def test_4_1_the_domain_stays_once_pd_is_bootstrapped(
+    expected: list[str], wanted: str, domains: set[str], cluster_id: str
+) -> None:
+    tc = cluster({"clusterDomain": wanted})
+    tc.status.cluster_id = cluster_id
+    for images in ({}, {"pd": "pingcap/pd:v8.5.2"}):
+        problems = immutability(tc, Running(images=images, domains=frozenset(domains)))
+        assert expected == [each.field for each in problems if each.field == "spec.clusterDomain"]

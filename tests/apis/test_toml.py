@@ -74,3 +74,37 @@ def test_notation(table: dict[str, Any], text: str) -> None:
 def test_value_that_TOML_does_not_know_is_refused() -> None:
     with pytest.raises(TypeError, match="object"):
         toml.dumps({"a": object()})
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("a = 1", "a = 1\n[log]\n[x.y]"),
+        ("a = '90s'", "a = '1m30s'"),
+        ("a = '1h'", "a = '60m'"),
+        ("a = '1s'", "a = '1000ms'"),
+        ("a = '1GB'", "a = '1024MiB'"),
+        ("[[a]]\nb = '1m'", "[[a]]\nb = '60s'"),
+    ],
+)
+def test_R22_notations_of_the_same_are_the_same(one: str, other: str) -> None:
+    assert toml.same(toml.loads(one), toml.loads(other))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("a = 1", "a = 1.0"),
+        ("a = 1", "a = true"),
+        ("a = '1d'", "a = '24h'"),
+        ("a = '60'", "a = 60"),
+        ("a = '60 s'", "a = '1m'"),
+        ("a = '1m'", "a = '1M'"),
+        ("labels.zone = '60s'", "labels.zone = '1m'"),
+        ("a = []", ""),
+        ("a = ''", ""),
+        ("[[a]]", ""),
+    ],
+)
+def test_R22_what_servers_read_otherwise_differs(one: str, other: str) -> None:
+    assert not toml.same(toml.loads(one), toml.loads(other))

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kube.objects import Json
 from kube.semantic import covers, merge_patch, quantity, semantically_equal
 from tests.kube.fakes import merged
 
@@ -140,3 +141,50 @@ def test_equal_trees_cover_each_other(one: Any, other: Any) -> None:
     if semantically_equal(one, other):
         assert covers(one, other)
         assert covers(other, one)
+
+
+_SPREAD = [{"topologyKey": "zone", "maxSkew": 1}, {"topologyKey": "host", "maxSkew": 1}]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"tolerations": [{"key": "a"}, {"key": "b"}]}, {"tolerations": [{"key": "b"}, {"key": "a", "value": ""}]}),
+        ({"topologySpreadConstraints": _SPREAD}, {"topologySpreadConstraints": _SPREAD[::-1]}),
+        ({"capabilities": {"add": ["A", "B"]}}, {"capabilities": {"add": ["B", "A"]}}),
+        ({"env": [{"name": "A", "value": "1"}, {"name": "B"}]}, {"env": [{"name": "B"}, {"name": "A", "value": "1"}]}),
+    ],
+)
+def test_objects_11_1_sets_have_no_order(one: Json, other: Json) -> None:
+    assert semantically_equal(one, other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"command": ["a", "b"]}, {"command": ["b", "a"]}),
+        ({"tolerations": [{"key": "a"}, {"key": "a"}]}, {"tolerations": [{"key": "a"}]}),
+        ({"envFrom": [{"prefix": "a"}, {"prefix": "b"}]}, {"envFrom": [{"prefix": "b"}, {"prefix": "a"}]}),
+        (
+            {"env": [{"name": "A", "value": "1"}, {"name": "B", "value": "$(A)"}]},
+            {"env": [{"name": "B", "value": "$(A)"}, {"name": "A", "value": "1"}]},
+        ),
+        (
+            {"env": [{"name": "A", "value": "1"}, {"name": "A", "value": "2"}]},
+            {"env": [{"name": "A", "value": "2"}, {"name": "A", "value": "1"}]},
+        ),
+        ({"labels": {"env": ["a", "b"]}}, {"labels": {"env": ["b", "a"]}}),
+    ],
+)
+def test_objects_11_1_other_lists_have_an_order(one: Json, other: Json) -> None:
+    assert not semantically_equal(one, other)
+
+
+def test_objects_11_1_a_set_is_not_written_for_its_order_nor_for_defaults_of_its_items() -> None:
+    live = {"ports": [{"name": "a", "port": 1, "protocol": "TCP"}, {"name": "b", "port": 2, "protocol": "TCP"}]}
+    ports = [{"name": "b", "port": 2}, {"name": "a", "port": 1}]
+    assert None is merge_patch(live, {"ports": ports}, None)
+    assert None is merge_patch(live, {"ports": ports}, {"ports": ports[::-1]})
+    assert {"ports": [*ports[:1], {"name": "a", "port": 3}]} == merge_patch(
+        live, {"ports": [*ports[:1], {"name": "a", "port": 3}]}, {"ports": ports}
+    )

@@ -17,6 +17,7 @@ CLUSTER = "basic"
 PD = "http://basic-pd.default:2379"
 
 _PORTS = {"pd": [2380, 2379], "tikv": [20160, 20180], "tidb": [4000, 10080]}
+_SERVES_ON = {"pd": 2379, "tikv": 20160, "tidb": 4000}
 _CLAIMED = ("pd", "tikv")
 
 
@@ -55,6 +56,7 @@ def stateful_set(component: str, replicas: int, version: str = "v8.5.0") -> Json
         "env": [{"name": key, "value": value} for key, value in environment.items()],
         "ports": [{"containerPort": port} for port in _PORTS[component]],
         "volumeMounts": mounts,
+        "readinessProbe": {"tcpSocket": {"port": _SERVES_ON[component]}, "periodSeconds": 1},
     }
     return {
         "apiVersion": "apps/v1",

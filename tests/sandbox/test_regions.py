@@ -1,80 +1,122 @@
-"""Region placement: numbers in, numbers out (dataplane-apis.md 15.2)."""
+"""Region placement: regions and stores in, regions out (dataplane-apis.md 15.2)."""
+
+from collections.abc import Sequence
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sandbox.dataplane.pd.regions import Place, Rules, schedule
+from sandbox.dataplane.pd.regions import Place, Region, Rules, leaders_of, peers_of, schedule
 
-RULES = Rules(regions=30, max_replicas=3, peer_moves=5, leader_moves=10, election=1.0)
+RULES = Rules(max_replicas=3, peer_moves=5, leader_moves=10, election=1.0)
+
+THREE = [Region((1, 2, 3), 1 + index % 3) for index in range(30)]
+"""Thirty regions on three stores, each of which leads ten."""
 
 
-def settled(places: list[Place], rules: Rules = RULES) -> list[Place]:
+def settled(regions: Sequence[Region], places: Sequence[Place], rules: Rules = RULES) -> list[Region]:
     """The placement when nothing moves any more."""
+    before = list(regions)
     for _ in range(500):
-        after = schedule(places, rules)
-        if after == places:
+        after = schedule(before, places, rules)
+        if after == before:
             return after
-        places = after
+        before = after
     raise AssertionError("regions move for ever")
+
+
+def peers(regions: Sequence[Region], *stores: int) -> list[int]:
+    """How many regions are on each store."""
+    return [peers_of(regions, store) for store in stores]
+
+
+def leaders(regions: Sequence[Region], *stores: int) -> list[int]:
+    """How many regions each store leads."""
+    return [leaders_of(regions, store) for store in stores]
+
+
+_STORES = st.integers(0, 5)
 
 
 @settings(deadline=None)
 @given(
+    st.lists(st.lists(_STORES, min_size=1, max_size=5, unique=True), min_size=1, max_size=20),
     st.lists(
         st.builds(
             Place,
             id=st.just(0),
-            peers=st.integers(0, 30),
-            leaders=st.just(0),
             dead_for=st.none() | st.just(100.0),
             removing=st.booleans(),
             evicting=st.booleans(),
             lost=st.booleans(),
         ),
-        min_size=1,
+        min_size=6,
         max_size=6,
-    )
+    ),
 )
-def test_regions_come_to_rest_and_no_store_leads_what_it_does_not_hold(drawn: list[Place]) -> None:
+def test_regions_come_to_rest_and_no_store_leads_what_it_does_not_hold(
+    where: list[list[int]], drawn: list[Place]
+) -> None:
     places = [
-        Place(
-            index, place.peers, 0, place.dead_for, place.removing, place.evicting, place.lost and bool(place.dead_for)
-        )
+        Place(index, place.dead_for, place.removing, place.evicting, place.lost and bool(place.dead_for))
         for index, place in enumerate(drawn)
     ]
+    before = [Region(tuple(stores)) for stores in where]
+    dead = {place.id for place in places if place.dead_for is not None}
 
-    after = settled(places)
+    after = settled(before, places)
 
-    assert all(0 <= place.leaders <= place.peers for place in after)
-    assert sum(place.leaders for place in after) <= RULES.regions
+    assert all(region.leader is None or region.leader in region.peers for region in after)
+    assert all(len(set(region.peers)) == len(region.peers) for region in after)
+    for was, region in zip(before, after, strict=True):
+        assert was == region or (was.has_majority(dead) and region.has_majority(dead))
 
 
 def test_peers_and_leaders_spread_evenly() -> None:
-    after = settled([Place(1, 1, 1), Place(2, 0, 0), Place(3, 0, 0), Place(4, 0, 0)])
+    after = settled([Region((1,), 1)] * 30, [Place(1), Place(2), Place(3), Place(4)])
+    held, led = peers(after, 1, 2, 3, 4), leaders(after, 1, 2, 3, 4)
 
-    assert 90 == sum(place.peers for place in after)
-    assert max(place.peers for place in after) - min(place.peers for place in after) <= 1
-    assert max(place.leaders for place in after) - min(place.leaders for place in after) <= 1
+    assert (90, 30) == (sum(held), sum(led))
+    assert max(held) - min(held) <= 1
+    assert max(led) - min(led) <= 1
 
 
 def test_an_evicted_store_keeps_its_leaders_when_nobody_can_take_them() -> None:
-    alone = Place(1, 30, 30, evicting=True)
+    alone = settled([Region((1,), 1)] * 30, [Place(1, evicting=True)])
 
-    assert 30 == settled([alone], Rules(30, 1, 5, 10, 1.0))[0].leaders
+    assert [30] == leaders(alone, 1)
 
 
 def test_a_dead_store_loses_its_leaders_only_to_a_majority() -> None:
-    live = [Place(1, 30, 10), Place(2, 30, 10)]
-    dead = Place(3, 30, 10, dead_for=2.0)
-    assert 0 == settled([*live, dead])[2].leaders
+    assert 0 == leaders(settled(THREE, [Place(1), Place(2), Place(3, dead_for=2.0)]), 3)[0]
 
-    two_dead = [Place(1, 30, 10), Place(2, 30, 10, dead_for=2.0), Place(3, 30, 10, dead_for=2.0)]
-    assert [10, 10, 10] == [place.leaders for place in settled(two_dead)]
+    two_dead = [Place(1), Place(2, dead_for=2.0), Place(3, dead_for=2.0)]
+    assert [10, 10, 10] == leaders(settled(THREE, two_dead), 1, 2, 3)
 
 
 def test_a_removing_store_drains_only_when_others_can_hold_a_full_set() -> None:
-    leaving = Place(1, 30, 10, removing=True)
-    three = [leaving, Place(2, 30, 10), Place(3, 30, 10)]
-    assert 30 == settled(three)[0].peers
+    three = [Place(1, removing=True), Place(2), Place(3)]
+    assert [30, 30, 30] == peers(settled(THREE, three), 1, 2, 3)
 
-    assert 0 == settled([*three, Place(4, 0, 0)])[0].peers
+    assert [0, 30, 30, 30] == peers(settled(THREE, [*three, Place(4)]), 1, 2, 3, 4)
+
+
+def test_what_a_lost_store_held_is_copied_region_by_region() -> None:
+    places = [Place(1, dead_for=100.0, lost=True), Place(2), Place(3), Place(4)]
+
+    after = schedule(THREE, places, RULES)
+
+    assert [25, 5] == peers(after, 1, 4)
+    assert [0, 30, 30, 30] == peers(settled(after, places), 1, 2, 3, 4)
+
+
+def test_a_region_without_a_majority_is_neither_copied_nor_moved() -> None:
+    places = [Place(1, dead_for=100.0, lost=True), Place(2, dead_for=100.0, lost=True), Place(3), Place(4), Place(5)]
+
+    assert THREE == settled(THREE, places)
+
+
+def test_replicas_that_are_too_many_are_removed() -> None:
+    after = settled(THREE, [Place(1), Place(2), Place(3)], Rules(1, 5, 10, 1.0))
+
+    assert 30 == sum(peers(after, 1, 2, 3))
+    assert all((region.leader,) == region.peers for region in after)

@@ -233,6 +233,28 @@ def test_faults_strike_names_routes_and_time(world: World, clock: FakeClock) -> 
         transport.request(Request("GET", "http://nobody.default:2379/"))
 
 
+@pytest.mark.parametrize(
+    ("host", "resolves"),
+    [
+        ("basic-pd-1.basic-pd-peer.default", True),
+        ("basic-pd-1.basic-pd-peer.default.svc", True),
+        ("Basic-PD-1.basic-pd-peer.default.svc.cluster.local.", True),
+        ("basic-pd.default.svc.cluster.local", True),
+        ("basic-pd-1.basic-pd-peer.default.svc.other.example", False),
+        ("basic-pd.default.svc.cluster", False),
+    ],
+)
+def test_4_1_names_lead_somewhere_under_the_domain_of_the_cluster_alone(
+    world: World, host: str, resolves: bool
+) -> None:
+    request = Request("GET", f"http://{host}:2379/pd/api/v1/members")
+    if resolves:
+        assert 200 == world.data_plane_transport().request(request).status
+        return
+    with pytest.raises(ConnectionRefused):
+        world.data_plane_transport().request(request)
+
+
 def test_requests_are_counted_by_kind_and_asker(world: World) -> None:
     world.data_plane.network.reset_counts()
     headers = {"user-agent": "operator"}

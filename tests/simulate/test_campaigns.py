@@ -19,6 +19,8 @@ _PARTS = 4
 _SEEDS = 200
 _EVERY = 22
 """Of the plans of the workloads each so manieth one is run: 300."""
+_EVERY_SPELLING = 7
+"""Of the plans of the family `same`: 29."""
 _LONG = {"upgrade", "pd-other-volumes", "tikv-other-volumes"}
 """Several operations in a row, which cost as much."""
 _WORKLOADS = [name for name in WORKLOADS if name not in _LONG]
@@ -46,3 +48,7 @@ def test_a_fault_at_writes_of_workloads(part: int) -> None:
 @pytest.mark.parametrize("part", range(_PARTS))
 def test_what_once_failed_and_scenarios(part: int) -> None:
     _simulate("run", *map(str, _PLANS[part::_PARTS]))
+
+
+def test_R22_another_spelling_of_the_same_writes_nothing() -> None:
+    _simulate("sweep", "same", "--every", str(_EVERY_SPELLING))

@@ -7,8 +7,9 @@ from enum import Enum
 from fnmatch import fnmatchcase
 
 from ports.transport import Request, Response
-from sandbox.dataplane.addresses import goes_by_host, peer_host, speaks_tls
+from sandbox.dataplane.addresses import goes_by_host, peer_host, speaks_tls, waits_for_dns
 from sandbox.dataplane.dependencies import Dependencies
+from sandbox.dataplane.listening import Setting, ports
 from sandbox.dataplane.network import Origin
 from sandbox.dataplane.pd.cluster import JoinRefused, Member, PdCluster
 from sandbox.dataplane.pd.config import Config
@@ -18,6 +19,10 @@ DATA = "/var/lib/pd"
 CLIENT_PORT = 2379
 PEER_PORT = 2380
 _CONFIG = "/etc/pd/pd.toml"
+_URLS = (
+    Setting("client-urls", "client-urls", f"http://0.0.0.0:{CLIENT_PORT}"),
+    Setting("peer-urls", "peer-urls", f"http://0.0.0.0:{PEER_PORT}"),
+)
 _DISCOVERY_TIMEOUT = 3.0
 
 
@@ -79,9 +84,11 @@ class PdProcess:
         self._identity = identity(launch)
         self._disk = launch.disks.get(DATA) or Disk("")
         self._phase = Phase.STARTING
-        self._due = deps.clock.now() + deps.timings.pd_start
+        self._ports = ports(launch, "pd", _URLS)
+        self._due = deps.clock.now() + deps.timings.pd_start + launch.slowness
         self._joins: PdData | None = None
         """What the join file is going to say."""
+        self._known_by = self._due + deps.timings.dns_timeout
         self._stopping_at: float | None = None
         self.served_at: float | None = None
         self.exit: Exit | None = None
@@ -159,7 +166,7 @@ class PdProcess:
 
     def listens(self, port: int) -> bool:
         """Clients and peers, once it serves."""
-        return self._phase is Phase.SERVING and port in (CLIENT_PORT, PEER_PORT)
+        return self._phase is Phase.SERVING and port in self._ports
 
     def handle(self, port: int, request: Request) -> Answer:  # noqa: ARG002
         """PD's HTTP API."""
@@ -184,6 +191,9 @@ class PdProcess:
 
     def _advance(self) -> None:
         """The start script has run, the join file is to be written, or the join is through."""
+        if self._phase is Phase.STARTING and not self._is_known():
+            self._look_again()
+            return
         if self._phase is Phase.ADDED and self._joins is not None:
             self._write_join_file(self._joins)
             return
@@ -199,6 +209,17 @@ class PdProcess:
         member.version, member.voter = self._launch.version, self
         self._phase = Phase.SERVING
         self.served_at = self._deps.clock.now()
+
+    def _is_known(self) -> bool:
+        """Whether DNS knows the pod by the name that it advertises, or the start script does not care."""
+        network = self._deps.network
+        return not waits_for_dns(self._launch) or network.resolves(self._identity.host, PEER_PORT, self.origin)
+
+    def _look_again(self) -> None:
+        now = self._deps.clock.now()
+        if now >= self._known_by:
+            self._end(Exit(1, f"{self._identity.host} did not resolve within {self._deps.timings.dns_timeout} s"))
+        self._due = now + self._deps.timings.dependency_retry
 
     def _serve(self) -> float | None:
         cluster, member = self.cluster, self.member

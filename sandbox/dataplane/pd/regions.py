@@ -1,9 +1,22 @@
-"""Where regions live, as numbers: peers and leaders per store, moved a few at a time (dataplane-apis.md 15.2).
+"""Where regions live: peers on named stores, one of which leads, moved a few at a time (dataplane-apis.md 15.2).
 
-Pure: a placement in, the next placement out. No keys, no region is an individual.
+Pure: a placement in, the next placement out. No keys.
 """
 
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """The stores that hold a peer of it, and the one whose peer leads; None while none does."""
+
+    peers: tuple[int, ...] = ()
+    leader: int | None = None
+
+    def has_majority(self, dead: Collection[int]) -> bool:
+        """Whether more than half of its peers vote while those on the `dead` stores do not."""
+        return 2 * sum(peer not in dead for peer in self.peers) > len(self.peers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -11,13 +24,11 @@ class Place:
     """One store as the scheduler sees it. `dead_for` is seconds without its process, None while it runs."""
 
     id: int
-    peers: int
-    leaders: int
     dead_for: float | None = None
     removing: bool = False
     evicting: bool = False
     lost: bool = False
-    """Down for longer than max-store-down-time: its peers are made again elsewhere."""
+    """Down for longer than max-store-down-time: its peers are recreated elsewhere."""
     low_space: bool = False
 
     @property
@@ -28,110 +39,175 @@ class Place:
     @property
     def takes_leaders(self) -> bool:
         """Whether leaders may move here."""
-        return self.dead_for is None and not self.evicting and self.peers > self.leaders
+        return self.dead_for is None and not self.evicting
+
+    @property
+    def is_left(self) -> bool:
+        """Whether its peers are to be somewhere else."""
+        return self.removing or self.lost
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
     """What the scheduler may do in one round."""
 
-    regions: int
     max_replicas: int
     peer_moves: int
     leader_moves: int
     election: float
 
 
-def schedule(places: list[Place], rules: Rules) -> list[Place]:
-    """The placement one round later; equal to `places` when there is nothing to move."""
-    moved = {place.id: place for place in places}
-    _move_peers(moved, rules)
-    _elect(moved, rules)
-    _move_leaders(moved, rules)
-    return [moved[place.id] for place in places]
+def schedule(regions: Sequence[Region], places: Sequence[Place], rules: Rules) -> list[Region]:
+    """The placement one round later; equal to `regions` when there is nothing to move."""
+    board = _Board(regions, places)
+    _move_peers(board, rules)
+    _elect(board, rules)
+    _move_leaders(board, rules)
+    return board.regions
 
 
-def _move_peers(places: dict[int, Place], rules: Rules) -> None:
-    usable = sum(place.takes_peers for place in places.values())
+def peers_of(regions: Sequence[Region], store: int) -> int:
+    """How many regions have a peer on a store."""
+    return sum(store in region.peers for region in regions)
+
+
+def leaders_of(regions: Sequence[Region], store: int) -> int:
+    """How many regions a store leads."""
+    return sum(store == region.leader for region in regions)
+
+
+class _Board:
+    """A placement that is being changed."""
+
+    def __init__(self, regions: Sequence[Region], places: Sequence[Place]) -> None:
+        self.regions = list(regions)
+        self.places: Mapping[int, Place] = {place.id: place for place in places}
+        self.dead = {place.id for place in places if place.dead_for is not None}
+        self.peers = {place.id: peers_of(regions, place.id) for place in places}
+        self.leaders = {place.id: leaders_of(regions, place.id) for place in places}
+
+    def put(self, index: int, peers: tuple[int, ...], leader: int | None) -> None:
+        """Place a region anew."""
+        before = self.regions[index]
+        for counts, gone, come in (
+            (self.peers, before.peers, peers),
+            (self.leaders, (before.leader,), (leader,)),
+        ):
+            for step, stores in ((-1, gone), (1, come)):
+                for store in stores:
+                    if store in counts:
+                        counts[store] += step
+        self.regions[index] = replace(before, peers=peers, leader=leader)
+
+    def movable(self) -> Iterator[tuple[int, Region]]:
+        """The regions that can agree on a change."""
+        for index, region in enumerate(self.regions):
+            if region.has_majority(self.dead):
+                yield index, region
+
+    def target(self, region: Region) -> int | None:
+        """The store that gets the region's next peer."""
+        free = [each.id for each in self.places.values() if each.takes_peers and each.id not in region.peers]
+        return min(free, key=lambda store: (self.peers[store], store), default=None)
+
+    def successor(self, peers: Collection[int]) -> int | None:
+        """The one of some peers that leads next: one that is evicted only where nobody else lives."""
+        live = [peer for peer in peers if peer in self.places and peer not in self.dead]
+        return min(live, key=lambda store: (self.places[store].evicting, self.leaders[store], store), default=None)
+
+    def move(self, index: int, source: int, target: int | None) -> None:
+        """Replace a peer, or remove it; another one leads when it has led."""
+        region = self.regions[index]
+        peers = tuple(peer for peer in region.peers if peer != source) + ((target,) if target is not None else ())
+        leader = region.leader if region.leader in peers else self.successor(peers)
+        self.put(index, peers, leader)
+
+
+def _move_peers(board: _Board, rules: Rules) -> None:
+    """Missing peers come first, then those that are one too many or to be elsewhere, then balance."""
     budget = rules.peer_moves
-    held = sum(place.peers for place in places.values())
-    wanted = rules.regions * min(rules.max_replicas, max(usable, 1))
-    for _ in range(min(budget, max(wanted - held, 0))):
-        _add_peer(places, rules)
-    leaving = [place for place in places.values() if (place.removing or place.lost) and place.peers > 0]
-    for place in leaving:
-        # peers can only leave when enough other stores can hold a full set of replicas
-        if usable < rules.max_replicas:
-            continue
-        for _ in range(min(budget, place.peers)):
-            if not _add_peer(places, rules):
-                break
-            _change(places, place.id, peers=-1)
-    if not leaving:
-        _spread_peers(places, rules, budget)
+    budget -= _each(board, budget, lambda index, region: _add_missing(board, rules, index, region))
+    budget -= _each(board, budget, lambda index, region: _relocate(board, rules, index, region))
+    if not any(board.places[peer].is_left for region in board.regions for peer in region.peers if peer in board.places):
+        while budget > 0 and _spread(board):
+            budget -= 1
 
 
-def _add_peer(places: dict[int, Place], rules: Rules) -> bool:
-    targets = [place for place in places.values() if place.takes_peers and place.peers < rules.regions]
-    if not targets:
+def _each(board: _Board, budget: int, change: Callable[[int, Region], bool]) -> int:
+    """How many regions were changed, at most as many as the budget allows."""
+    done = 0
+    for index, region in board.movable():
+        if done >= budget:
+            break
+        done += change(index, region)
+    return done
+
+
+def _add_missing(board: _Board, rules: Rules, index: int, region: Region) -> bool:
+    target = board.target(region) if len(region.peers) < rules.max_replicas else None
+    if target is not None:
+        board.put(index, (*region.peers, target), region.leader)
+    return target is not None
+
+
+def _relocate(board: _Board, rules: Rules, index: int, region: Region) -> bool:
+    leaving = next((peer for peer in region.peers if peer in board.places and board.places[peer].is_left), None)
+    if len(region.peers) > rules.max_replicas:
+        # a dead one first, or the rest might have no majority
+        dead = next((peer for peer in region.peers if peer in board.dead), None)
+        board.move(index, next(peer for peer in (dead, leaving, region.peers[-1]) if peer is not None), None)
+        return True
+    target = board.target(region) if leaving is not None else None
+    if leaving is None or target is None:
         return False
-    _change(places, min(targets, key=lambda place: (place.peers, place.id)).id, peers=1)
+    board.move(index, leaving, target)
     return True
 
 
-def _spread_peers(places: dict[int, Place], rules: Rules, budget: int) -> None:
-    for _ in range(budget):
-        movable = [place for place in places.values() if place.takes_peers]
-        if len(movable) < 2:
-            return
-        most = max(movable, key=lambda place: (place.peers, -place.id))
-        least = min(movable, key=lambda place: (place.peers, place.id))
-        if most.peers - least.peers < 2 or least.peers >= rules.regions:
-            return
-        _change(places, most.id, peers=-1)
-        _change(places, least.id, peers=1)
+def _spread(board: _Board) -> bool:
+    """Move a peer from the fullest store to the emptiest one."""
+    usable = [place.id for place in board.places.values() if place.takes_peers]
+    if len(usable) < 2:
+        return False
+    most = max(usable, key=lambda store: (board.peers[store], -store))
+    least = min(usable, key=lambda store: (board.peers[store], store))
+    if board.peers[most] - board.peers[least] < 2:
+        return False
+    found = [(index, each) for index, each in board.movable() if most in each.peers and least not in each.peers]
+    # one that is not led from there needs no other leader
+    index = min(found, key=lambda each: (each[1].leader == most, each[0]), default=(None, None))[0]
+    if index is None:
+        return False
+    board.move(index, most, least)
+    return True
 
 
-def _elect(places: dict[int, Place], rules: Rules) -> None:
+def _elect(board: _Board, rules: Rules) -> None:
     """Regions whose leader died elect another one if a majority of their peers lives."""
-    dead = [place for place in places.values() if place.dead_for is not None and place.peers > 0]
-    if len(dead) <= (rules.max_replicas - 1) // 2:
-        for place in dead:
-            if place.dead_for is not None and place.dead_for >= rules.election and place.leaders:
-                _change(places, place.id, leaders=-place.leaders)
-    for place in list(places.values()):
-        if place.leaders > place.peers:
-            _change(places, place.id, leaders=place.peers - place.leaders)
-    missing = rules.regions - sum(place.leaders for place in places.values())
-    for _ in range(missing):
-        target = _least_led(places)
-        if target is None:
-            return
-        _change(places, target.id, leaders=1)
+    for index, region in board.movable():
+        leader = board.places.get(region.leader) if region.leader is not None else None
+        dead_for = leader.dead_for if leader is not None else rules.election
+        if dead_for is not None and dead_for >= rules.election:
+            board.put(index, region.peers, board.successor(region.peers))
 
 
-def _move_leaders(places: dict[int, Place], rules: Rules) -> None:
+def _move_leaders(board: _Board, rules: Rules) -> None:
     for _ in range(rules.leader_moves):
-        source = _to_drain(places)
-        target = _least_led(places)
-        if source is None or target is None:
+        if not _move_leader(board):
             return
-        if not source.evicting and source.leaders - target.leaders < 2:
-            return
-        _change(places, source.id, leaders=-1)
-        _change(places, target.id, leaders=1)
 
 
-def _to_drain(places: dict[int, Place]) -> Place | None:
-    live = [place for place in places.values() if place.dead_for is None and place.leaders > 0]
-    return max(live, key=lambda place: (place.evicting, place.leaders, -place.id), default=None)
-
-
-def _least_led(places: dict[int, Place]) -> Place | None:
-    targets = [place for place in places.values() if place.takes_leaders]
-    return min(targets, key=lambda place: (place.leaders, place.id), default=None)
-
-
-def _change(places: dict[int, Place], store: int, peers: int = 0, leaders: int = 0) -> None:
-    place = places[store]
-    places[store] = replace(place, peers=place.peers + peers, leaders=place.leaders + leaders)
+def _move_leader(board: _Board) -> bool:
+    """Move one leader, from a store that is evicted or leads more than another one."""
+    live = [place for place in board.places.values() if place.dead_for is None and board.leaders[place.id]]
+    for source in sorted(live, key=lambda place: (not place.evicting, -board.leaders[place.id], place.id)):
+        most = board.leaders[source.id] - (0 if source.evicting else 2)
+        for index, region in board.movable():
+            if region.leader != source.id:
+                continue
+            takers = [peer for peer in region.peers if peer in board.places and board.places[peer].takes_leaders]
+            taker = min(takers, key=lambda store: (board.leaders[store], store), default=None)
+            if taker is not None and taker != source.id and (source.evicting or board.leaders[taker] <= most):
+                board.put(index, region.peers, taker)
+                return True
+    return False

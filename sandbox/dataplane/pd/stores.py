@@ -9,12 +9,11 @@ from enum import IntEnum
 
 from kube.objects import Json
 from sandbox.dataplane.pd.config import Config
-from sandbox.dataplane.pd.regions import Place, Rules, schedule
+from sandbox.dataplane.pd.regions import Place, Region, Rules, leaders_of, peers_of, schedule
 from sandbox.timings import Timings
 
 FIRST_STORE = 1
 _GIB = 2**30
-_REGIONS_AT_FIRST = 1
 _REGIONS_WITH_TIDB = 30
 _SERVING_AT_ONCE_BELOW = 100
 _MISSED = 1.5
@@ -88,15 +87,17 @@ class Stores:
         self._heard_from = 0.0
         self.cluster_version = "0.0.0"
         """The lowest version of a store that is not removed; it never falls."""
-        self.regions = 0
+        self.regions: list[Region] = []
         self.evicting: set[int] = set()
+        self.peer_moves = timings.peer_moves
+        """Peers that a store receives in a second."""
         self.frozen = False
         """A fault: regions stay where they are."""
 
     @property
     def bootstrapped(self) -> bool:
         """Whether a TiKV has ever registered."""
-        return self.regions > 0
+        return bool(self.regions)
 
     def all(self) -> list[Store]:
         """Every store PD remembers, by id."""
@@ -137,10 +138,12 @@ class Stores:
             raise StoreRefused(400, message)
         if known is None:
             if not self.bootstrapped:
-                self.regions = _REGIONS_AT_FIRST
-            store.node_state = NodeState.SERVING if self.regions < _SERVING_AT_ONCE_BELOW else NodeState.PREPARING
+                self.regions = [Region((store.id,), store.id)]
+            serves = len(self.regions) < _SERVING_AT_ONCE_BELOW
+            store.node_state = NodeState.SERVING if serves else NodeState.PREPARING
             self._by_id[store.id] = store
             known = store
+            self._count()
         known.version, known.started, known.labels = store.version, store.started, known.labels | store.labels
         known.died_at = None
         self._raise_version()
@@ -163,7 +166,12 @@ class Stores:
 
     def grow(self, now: float) -> None:
         """TiDB has created its tables."""
-        self.regions = max(self.regions, _REGIONS_WITH_TIDB)
+        self.split(_REGIONS_WITH_TIDB, now)
+
+    def split(self, regions: int, now: float) -> None:
+        """Have so many regions; new ones are where the first one is."""
+        self.regions += self.regions[:1] * (regions - len(self.regions))
+        self._count()
         self._schedule_soon(now)
 
     def remove(self, store: int, now: float) -> None:
@@ -229,10 +237,9 @@ class Stores:
         return "Disconnected" if silence > self._timings.store_disconnected else "Up"
 
     def majority_alive(self) -> bool:
-        """Whether regions can be written: enough stores that hold peers have a live process."""
-        holding = [store for store in self._by_id.values() if store.peers > 0]
-        dead = sum(store.dead_since is not None for store in holding)
-        return bool(holding) and dead <= (min(self._config.max_replicas, len(holding)) - 1) // 2
+        """Whether all regions can be written: more than half of the peers of each have a live process."""
+        dead = {store.id for store in self._by_id.values() if store.dead_since is not None}
+        return self.bootstrapped and all(region.has_majority(dead) for region in self.regions)
 
     def tick(self, now: float) -> float | None:
         """Move regions and finish removals; return when to come again, or None while nothing moves."""
@@ -257,26 +264,28 @@ class Stores:
     def _schedule(self, now: float) -> None:
         tick = self._timings.region_tick
         places = [self._place(store, now) for store in self._by_id.values() if store.node_state != NodeState.REMOVED]
-        self._credit += self._timings.peer_moves * tick * sum(place.takes_peers for place in places)
+        self._credit += self.peer_moves * tick * sum(place.takes_peers for place in places)
         rules = Rules(
-            regions=self.regions,
             max_replicas=self._config.max_replicas,
             peer_moves=int(self._credit),
             leader_moves=max(1, int(self._timings.leader_moves * tick)),
             election=self._timings.raft_election,
         )
-        after = schedule(places, rules)
+        before, after = self.regions, schedule(self.regions, places, rules)
         # moves that have to be saved up for are moves to come
-        waiting = after == places and schedule(places, replace(rules, peer_moves=1)) != places
+        waiting = after == before and schedule(before, places, replace(rules, peer_moves=1)) != before
         self._credit = min(self._credit, 1.0) if waiting else self._credit % 1.0
-        for place in after:
-            store = self._by_id[place.id]
-            store.peers, store.leaders = place.peers, place.leaders
-        if after != places or waiting:
+        self.regions = after
+        self._count()
+        if after != before or waiting:
             self._scheduled_at = now + tick
             self._checked_at = min(self._checked_at, now + self._timings.store_check)
             return
         self._scheduled_at = min((time for time in self._future() if time > now), default=float("inf"))
+
+    def _count(self) -> None:
+        for store in self._by_id.values():
+            store.peers, store.leaders = peers_of(self.regions, store.id), leaders_of(self.regions, store.id)
 
     def _future(self) -> list[float]:
         """When the silence of a dead store begins to mean something."""
@@ -306,8 +315,6 @@ class Stores:
     def _place(self, store: Store, now: float) -> Place:
         return Place(
             id=store.id,
-            peers=store.peers,
-            leaders=store.leaders,
             dead_for=None if store.dead_since is None else now - store.dead_since,
             removing=store.node_state is NodeState.REMOVING,
             evicting=store.id in self.evicting,

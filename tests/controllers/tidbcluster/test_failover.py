@@ -164,6 +164,16 @@ def test_9_2_a_member_that_lost_its_disk_joins_anew_without_a_hand(world: Operat
     assert claim != uid_of(world, "pd-basic-pd-1")
 
 
+def test_I22_R18_a_store_that_crashes_again_and_again_is_lost_though_its_pod_is_ready_in_between(
+    world: OperatorWorld,
+) -> None:
+    world.world.faults.disk_lost(NAMESPACE, "tikv-basic-tikv-1")
+    world.world.faults.pod_crash(f"{NAMESPACE}/basic-tikv-1")
+    world.run(3.5 * PERIOD)
+    assert ["basic-tikv-1"] == records(world, "tikv")
+    assert "TiKVFailedOver" == said(world, "tikv")[0]
+
+
 def test_I29_nothing_is_written_and_nothing_read_while_substitutes_serve(world: OperatorWorld) -> None:
     world.world.faults.node_gone(node_of(world, "basic-pd-2"))
     world.run(2 * PERIOD)

@@ -84,8 +84,12 @@ def test_2_2_an_invalid_cluster_is_not_begun(world: OperatorWorld) -> None:
     [
         ({"tlsCluster": {"enabled": True}}, "spec.tlsCluster.enabled"),
         ({"tidb": {"config": "[status]\nstatus-port = 10090\n"}}, "spec.tidb.config.status.status-port"),
+        ({"tidb": {"config": "port = 4001\n"}}, "spec.tidb.config.port: 4001: must be 4000"),
+        ({"tidb": {"arguments": ["--report-status=false"]}}, "spec.tidb.arguments[0]"),
+        ({"tikv": {"config": "server.status-addr = '127.0.0.1:20180'"}}, "spec.tikv.config.server.status-addr"),
+        ({"pd": {"config": "client-urls = 'http://127.0.0.1:2379'"}}, "spec.pd.config.client-urls"),
     ],
-    ids=["TLS", "status port"],
+    ids=["TLS", "status port", "port", "arguments", "TiKV", "PD"],
 )
 def test_R25_what_the_others_could_not_follow_is_refused_and_no_pod_is_touched(
     basic: OperatorWorld, spec: dict[str, Any], named: str
@@ -98,7 +102,12 @@ def test_R25_what_the_others_could_not_follow_is_refused_and_no_pod_is_touched(
     basic.run(100.0)
     assert (before, True) == (pods(basic), basic.is_ready())
 
-    basic.change(tlsCluster=None, tidb={"config": was["tidb"].get("config")})
+    parts = {
+        part: {key: was[part].get(key) for key in ("config", "arguments") if key in changed}
+        for part, changed in spec.items()
+        if part != "tlsCluster"
+    }
+    basic.change(tlsCluster=None, **parts)
     basic.run_until_ready()
     assert before == pods(basic)
 

@@ -1,6 +1,7 @@
 """Shrinking, and shrinking that is taken back half-way (lifecycle.md 8.3, 8.5, 8.7)."""
 
 from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
 
@@ -197,6 +198,41 @@ def test_8_5_a_wait_for_a_store_tells_what_is_left(wide_tikv: OperatorWorld) -> 
     wide_tikv.run(300.0)
     what = f"tikv: store {store.id} of pod basic-tikv-4 is Offline: {store.region_count} regions left to move"
     assert what in wide_tikv.progressing
+
+
+@pytest.mark.slow
+def test_F35_F44_a_clock_that_jumps_takes_no_store_offline_before_its_leaders_had_their_time(
+    wide_tikv: OperatorWorld,
+) -> None:
+    wide_tikv.world.faults.regions_frozen("default/basic")
+    store = stores_of(wide_tikv)["basic-tikv-4"]
+    wide_tikv.change(tikv={"replicas": 4})
+    wide_tikv.run(20.0)
+    wide_tikv.clock.jump(timedelta(minutes=10))
+    wide_tikv.run(260.0)
+    assert "Up" == pd_of(wide_tikv).store(store.id).state_name
+    wide_tikv.run(40.0)
+    assert "Offline" == pd_of(wide_tikv).store(store.id).state_name
+
+
+@pytest.mark.slow
+def test_F13_F35_no_store_is_taken_offline_while_another_one_has_not_reported_since_its_restart(
+    wide_tikv: OperatorWorld,
+) -> None:
+    store = stores_of(wide_tikv)["basic-tikv-4"]
+    wide_tikv.run(5.0)
+    wide_tikv.world.faults.pod_slow("default/basic-tikv-0", 12.0)
+    wide_tikv.world.faults.pod_crash("default/basic-tikv-0")
+    wide_tikv.run(1.0)
+    wide_tikv.change(tikv={"replicas": 4})
+    wide_tikv.run(9.0)
+    assert ("Up", "Up") == (
+        stores_of(wide_tikv)["basic-tikv-0"].state_name,
+        pd_of(wide_tikv).store(store.id).state_name,
+    )
+    assert "has reported to PD since its restart" in wide_tikv.progressing
+    wide_tikv.run_until_ready(within=120.0)
+    assert "Tombstone" == pd_of(wide_tikv).store(store.id).state_name
 
 
 def test_I5_tikv_keeps_as_many_stores_as_regions_have_replicas(wide_tikv: OperatorWorld) -> None:

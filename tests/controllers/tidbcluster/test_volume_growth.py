@@ -79,7 +79,8 @@ def test_R05_volumes_and_stateful_set_grow_and_no_pod_is_restarted(three: Operat
     for key in ("revision", "storage-size", "storage-class"):
         assert noted[f"spec.tidb.pingcap.com/{key}"] == noted[f"status.tidb.pingcap.com/{key}"]
 
-    three.run(5.0)
+    # a resync sees where leaders have come to rest
+    three.run(35.0)
     three.forget()
     three.run(100.0)
     assert [] == three.writes()

@@ -146,12 +146,15 @@ def test_11_4_labels_of_pods_do_not_count_as_a_changed_template() -> None:
     assert not difference.nothing
 
 
-def test_11_1_order_matters_and_equal_quantities_do_not() -> None:
+def test_11_1_order_matters_where_kubernetes_reads_it_and_equal_quantities_do_not() -> None:
     live = _live(_desired(pd={"limits": {"memory": "1Gi"}, "env": [{"name": "A"}, {"name": "B"}]}))
     same = _desired(pd={"limits": {"memory": "1024Mi"}, "env": [{"name": "A"}, {"name": "B"}]})
     assert compare_stateful_set(live, same).template_difference is None
-    other = _desired(pd={"limits": {"memory": "1Gi"}, "env": [{"name": "B"}, {"name": "A"}]})
-    change = compare_stateful_set(live, other).template_difference
+    same = _desired(pd={"limits": {"memory": "1Gi"}, "env": [{"name": "B"}, {"name": "A"}]})
+    assert compare_stateful_set(live, same).template_difference is None
+    variables = [{"name": "A", "value": "1"}, {"name": "B", "value": "$(A)"}]
+    live = _live(_desired(pd={"env": variables}))
+    change = compare_stateful_set(live, _desired(pd={"env": variables[::-1]})).template_difference
     assert 'spec.template.spec.containers[0].env[5].name: "A" → "B"' == str(change)
 
 

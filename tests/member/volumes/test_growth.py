@@ -35,6 +35,11 @@ def told(step: Step) -> str:
         (ARRIVED, "2Gi", Settled()),
         (replace(ARRIVED, changed_at=""), "3Gi", Begin(2)),
         (replace(CLAIM, requested="2Gi"), "2Gi", Settled()),
+        (replace(CLAIM, requested="1500Mi", capacity="2Gi"), "1500Mi", Settled()),
+        (replace(CLAIM, requested="1500Mi", capacity="2Gi"), "1536000Ki", Settled()),
+        (replace(CLAIM, requested="1500Mi", capacity="2Gi"), "2Gi", Begin(1)),
+        (replace(CLAIM, requested="1500Mi", capacity="2Gi", can_grow=False), "2Gi", Settled()),
+        (replace(BEGUN, spec_size="1500Mi", requested="1500Mi", capacity="2Gi"), "1500Mi", Finish()),
     ],
 )
 def test_10_2_the_next_step_follows_from_sizes_and_revisions(claim: VolumeClaim, size: str, expected: Step) -> None:
@@ -56,6 +61,11 @@ def test_10_2_two_changes_of_a_claim_are_a_minute_apart(age: int, expected: str)
     ("claim", "wanted", "why"),
     [
         (CLAIM, replace(WANTED, size="512Mi"), "has 1Gi and cannot shrink to 512Mi; set 1Gi or more"),
+        (
+            replace(CLAIM, requested="1500Mi", capacity="2Gi"),
+            replace(WANTED, size="1400Mi"),
+            "has 1500Mi and cannot shrink to 1400Mi; set 1500Mi or more",
+        ),
         (CLAIM, replace(WANTED, storage_class="slow"), "has storage class fast, which cannot be changed to slow"),
         (replace(CLAIM, can_grow=False), WANTED, "does not exist or lacks allowVolumeExpansion"),
         (BEGUN, replace(WANTED, size="1Gi"), "requests 2Gi, which Kubernetes does not lower to the current size"),

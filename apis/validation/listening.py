@@ -1,0 +1,122 @@
+"""Settings that move what Services, probes and the operator reach: refused before a pod is touched (issue 11, R25).
+
+Most have no effect, since the start script gives the server a flag for the same; the others make a component that runs
+count as ill for ever. Values that say what is so anyway are accepted: configurations of other deployments have them.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+
+from apis.component_specs import TiDBSpec
+from apis.components import component_type
+from apis.problem import Problem
+from apis.toml import Table
+
+_EVERYWHERE = ("0.0.0.0", "::", "[::]")
+
+Accepted = tuple[object, ...]
+
+
+def check_config(component: str, config: Table, field: str) -> Iterator[Problem]:
+    """Problems of a configuration file. Keys are compared in any case, as the decoder of PD and TiDB does."""
+    for path, accepted in _settings(component).items():
+        for written, value in _found(config, path.split(".")):
+            if value is not None and not _is_accepted(value, accepted):
+                yield Problem(f"{field}.{written}", value, _message(component, accepted))
+
+
+def check_arguments(tidb: TiDBSpec, field: str) -> Iterator[Problem]:
+    """Problems of additional arguments: a later flag wins over that of the start script."""
+    settings = _settings("tidb")
+    for index, flag, value in _flags(tidb.arguments):
+        path = _FLAGS.get(flag)
+        if path is None:
+            continue
+        accepted = tuple(str(each).lower() if isinstance(each, bool) else str(each) for each in settings[path])
+        if value not in accepted:
+            yield Problem(f"{field}.arguments[{index}]", tidb.arguments[index], _message("tidb", settings[path]))
+
+
+_FLAGS: Mapping[str, str] = {
+    "P": "port",
+    "host": "host",
+    "advertise-address": "advertise-address",
+    "report-status": "status.report-status",
+    "status-host": "status.status-host",
+    "status": "status.status-port",
+}
+"""Flags of tidb-server by the setting that they override."""
+
+
+def _settings(component: str) -> Mapping[str, Accepted]:
+    """The paths of such settings in a component's configuration file, with the values that change nothing."""
+    ports = component_type(component).ports
+    match component:
+        case "pd":
+            return {
+                "client-urls": _urls(ports["client"]),
+                "peer-urls": _urls(ports["peer"]),
+                "advertise-client-urls": ("",),
+                "advertise-peer-urls": ("",),
+            }
+        case "tikv":
+            return {
+                "server.addr": _addresses(ports["server"]),
+                "server.status-addr": _addresses(ports["status"]),
+                "server.advertise-addr": ("",),
+                "server.advertise-status-addr": ("",),
+            }
+        case "tidb":
+            return {
+                "host": (*_EVERYWHERE, ""),
+                "port": (ports["server"],),
+                "advertise-address": ("",),
+                "status.report-status": (True,),
+                "status.status-host": (*_EVERYWHERE, ""),
+                "status.status-port": (ports["status"],),
+            }
+    return {}
+
+
+def _addresses(port: int) -> Accepted:
+    return tuple(f"{host}:{port}" for host in ("0.0.0.0", "[::]"))
+
+
+def _urls(port: int) -> Accepted:
+    return tuple(f"{scheme}://{address}" for scheme in ("http", "https") for address in _addresses(port))
+
+
+def _found(table: Mapping[str, object], path: Sequence[str]) -> Iterator[tuple[str, object]]:
+    """The values at a path, with the path as it is written."""
+    name, *rest = path
+    for key, value in table.items():
+        if key.lower() != name:
+            continue
+        if not rest:
+            yield key, value
+        elif isinstance(value, Mapping):
+            yield from ((f"{key}.{below}", found) for below, found in _found(value, rest))
+
+
+def _is_accepted(value: object, accepted: Accepted) -> bool:
+    return any(type(value) is type(each) and value == each for each in accepted)
+
+
+def _flags(arguments: Sequence[str]) -> Iterator[tuple[int, str, str]]:
+    """Index, flag and value of each word that is a flag; white space separates words, as in the start script."""
+    words = [(index, word) for index, argument in enumerate(arguments) for word in argument.split()]
+    for (index, word), (_, after) in pairwise([*words, (len(arguments), "")]):
+        if not word.startswith("-"):
+            continue
+        flag, given, value = word.lstrip("-").partition("=")
+        separate = "true" if flag == "report-status" else after
+        yield index, flag, value if given else separate
+
+
+def _message(component: str, accepted: Accepted) -> str:
+    title = component_type(component).title
+    first = accepted[0]
+    if first == "":
+        return f"must be absent, because each pod of {title} advertises its own name; remove it"
+    shown = str(first).lower() if isinstance(first, bool) else first
+    return f"must be {shown}, where Services, probes and the operator reach {title}; remove it"

@@ -1,0 +1,92 @@
+"""Which of PD's members and stores are pods of this cluster (lifecycle.md 4.1, F24, F31).
+
+What looks like one of ours, but is not understood, voids every conclusion: who is absent, who may go, who stays.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import TypeVar
+
+from apis.shared import PDMember
+from apis.tidbcluster import TidbCluster
+from dataplane.addresses import Stranger
+from dataplane.errors import AddressNotUnderstood
+from dataplane.pd import Health, Member, Store
+from member.naming import address_book, member_name
+from member.outcome import Failed, Outcome
+
+M = TypeVar("M", Member, Health, PDMember)
+S = TypeVar("S", bound=Store)
+
+
+def member_owner(tc: TidbCluster, member: Member | Health | PDMember) -> int | Stranger:
+    """The ordinal of a member's pod: by its URLs, and where they tell nothing, by its name."""
+    book, urls = address_book(tc), _urls(member)
+    owners = [book.owner_of("pd", url) for url in urls]
+    ordinals = {owner for owner in owners if not isinstance(owner, Stranger)}
+    if len(ordinals) == 1:
+        return ordinals.pop()
+    if ordinals or Stranger.UNCLEAR in owners or not (urls or member.name):
+        return Stranger.UNCLEAR
+    elsewhere = not member.name or any(".svc" in url for url in urls)
+    return Stranger.PEER if elsewhere else _named_like(tc, member.name)
+
+
+def own_member(tc: TidbCluster, members: Iterable[M], ordinal: int) -> M | None:
+    """The member of a pod, if there is one."""
+    return next((member for member in members if member_owner(tc, member) == ordinal), None)
+
+
+def own_stores(tc: TidbCluster, stores: Iterable[S], component: str, ordinal: int) -> list[S]:
+    """The stores of a pod, by their address; those of TiFlash are never TiKV's."""
+    book = address_book(tc)
+    return [store for store in _of(component, stores) if book.owner_of(component, store.address) == ordinal]
+
+
+def require_understood_members(tc: TidbCluster, members: Iterable[Member | Health]) -> None:
+    """Raise AddressNotUnderstood for a member that may be ours, and for two members of one pod."""
+    seen: dict[int, str] = {}
+    for member in members:
+        owner, known_as = member_owner(tc, member), f"member {member.name or '(unnamed)'} at {', '.join(_urls(member))}"
+        if owner is Stranger.UNCLEAR:
+            raise AddressNotUnderstood(f"PD reports {known_as}, {_LOOKS_OWN}")
+        if isinstance(owner, Stranger):
+            continue
+        if owner in seen:
+            raise AddressNotUnderstood(f"PD reports {seen[owner]} and {known_as}, which are the same pod")
+        seen[owner] = known_as
+
+
+def require_understood_stores(tc: TidbCluster, component: str, stores: Iterable[Store]) -> None:
+    """Raise AddressNotUnderstood for a store that may be ours. Several stores may have the address of one pod."""
+    book = address_book(tc)
+    for store in _of(component, stores):
+        if book.owner_of(component, store.address) is Stranger.UNCLEAR:
+            raise AddressNotUnderstood(f"PD reports store {store.id} at {store.address or 'no address'}, {_LOOKS_OWN}")
+
+
+def not_understood(observations: Mapping[str, Outcome]) -> Failed | None:
+    """The observation of this reconcile that met such an address, if one did."""
+    failed = (seen for seen in observations.values() if isinstance(seen, Failed))
+    return next((seen for seen in failed if seen.reason == AddressNotUnderstood.__name__), None)
+
+
+_LOOKS_OWN = "which looks like a pod of this cluster but is not an address that its pods advertise"
+
+
+def _named_like(tc: TidbCluster, name: str) -> int | Stranger:
+    found = re.fullmatch(rf"{re.escape(member_name(tc, 'pd'))}-(0|[1-9]\d*)", name.lower())
+    return int(found[1]) if found else address_book(tc).owner_of("pd", name)
+
+
+def _urls(member: Member | Health | PDMember) -> tuple[str, ...]:
+    match member:
+        case PDMember():
+            return (member.client_url,) if member.client_url else ()
+        case Member():
+            return (*member.client_urls, *member.peer_urls)
+    return member.client_urls
+
+
+def _of(component: str, stores: Iterable[S]) -> list[S]:
+    return [store for store in stores if store.is_tiflash == (component == "tiflash")]

@@ -1,0 +1,172 @@
+"""Every field of PD, TiKV and TiDB that has a second spelling: written in one, then in another (issue 11, 2.15; R22).
+
+`same/tikv.env` sets variables, and a while later the same ones in another order. The second edit must write nothing but
+the status (O3), and restart nobody.
+"""
+
+from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
+from functools import cache
+from itertools import chain
+
+from kube.objects import Json
+from simulate import fields
+from simulate.components import managed_components
+from simulate.plan import Edit, InvalidPlan, Plan
+from simulate.trees import difference, merged
+from simulate.worlds import CLUSTERS
+
+FAMILY = "same"
+
+_SPELT_ANEW = 240.0
+_BUDGET = 330.0
+
+_OLD: Json = {"key": "old", "operator": "DoesNotExist"}
+_DISKS = ["ssd", "nvme"]
+_VARIABLES: list[Json] = [{"name": "COLOR", "value": "blue"}, {"name": "SIZE", "value": "9"}]
+_TOLERATIONS: list[Json] = [{"key": "a", "operator": "Exists"}, {"key": "b", "operator": "Exists"}]
+_SPREAD: list[Json] = [{"topologyKey": "kubernetes.io/hostname"}, {"topologyKey": "topology.kubernetes.io/zone"}]
+_VOLUMES: list[Json] = [{"name": "one", "emptyDir": {}}, {"name": "two", "emptyDir": {"sizeLimit": "1Gi"}}]
+_MOUNTS: list[Json] = [{"name": "one", "mountPath": "/one"}, {"name": "two", "mountPath": "/two"}]
+_PLAIN = {"cpu": "500m", "memory": "1Gi"}
+_OTHERWISE = {"cpu": "0.5", "memory": "1073741824"}
+
+
+def _affinity(terms: list[Json]) -> Json:
+    preferred = {"weight": 1, "preference": {"matchExpressions": terms}}
+    return {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [preferred]}}
+
+
+def _container(variables: list[Json], requests: Mapping[str, str]) -> list[Json]:
+    return [{"name": "beside", "image": "busybox:1", "env": variables, "resources": {"requests": requests}}]
+
+
+Spellings = tuple[Json, Json]
+"""What is merged into the spec of a component first, and then."""
+
+_BY_FIELD: Mapping[str, Spellings] = {
+    "additionalContainers": (
+        {"additionalContainers": _container(_VARIABLES, _PLAIN)},
+        {"additionalContainers": _container(_VARIABLES[::-1], _OTHERWISE)},
+    ),
+    "additionalVolumeMounts": (
+        {"additionalVolumes": _VOLUMES, "additionalVolumeMounts": _MOUNTS},
+        {"additionalVolumes": _VOLUMES, "additionalVolumeMounts": _MOUNTS[::-1]},
+    ),
+    "additionalVolumes": (
+        {"additionalVolumes": _VOLUMES},
+        {"additionalVolumes": [{"name": "two", "emptyDir": {"sizeLimit": "1024Mi"}}, _VOLUMES[0]]},
+    ),
+    "affinity": (
+        {"affinity": _affinity([_OLD, {"key": "disk", "operator": "In", "values": _DISKS}])},
+        {"affinity": _affinity([{"key": "disk", "operator": "In", "values": _DISKS[::-1]}, _OLD])},
+    ),
+    "env": ({"env": _VARIABLES}, {"env": _VARIABLES[::-1]}),
+    "imagePullSecrets": (
+        {"imagePullSecrets": [{"name": "a"}, {"name": "b"}]},
+        {"imagePullSecrets": [{"name": "b"}, {"name": "a"}]},
+    ),
+    "initContainers": (
+        {"initContainers": _container(_VARIABLES, _PLAIN)},
+        {"initContainers": _container(_VARIABLES[::-1], _OTHERWISE)},
+    ),
+    "limits": ({"limits": {"cpu": "2", "memory": "2Gi"}}, {"limits": {"cpu": "2000m", "memory": "2048Mi"}}),
+    "podSecurityContext": (
+        {"podSecurityContext": {"fsGroup": 1000, "supplementalGroups": [1, 2]}},
+        {"podSecurityContext": {"supplementalGroups": [2, 1], "fsGroup": 1000}},
+    ),
+    "requests": ({"requests": _PLAIN}, {"requests": _OTHERWISE}),
+    "securityContext": (
+        {"securityContext": {"capabilities": {"add": ["SYS_PTRACE", "NET_ADMIN"]}}},
+        {"securityContext": {"capabilities": {"add": ["NET_ADMIN", "SYS_PTRACE"]}}},
+    ),
+    "tolerations": ({"tolerations": _TOLERATIONS}, {"tolerations": _TOLERATIONS[::-1]}),
+    "topologySpreadConstraints": ({"topologySpreadConstraints": _SPREAD}, {"topologySpreadConstraints": _SPREAD[::-1]}),
+    "version": ({}, {"version": "v8.5.2"}),
+}
+"""What each field is set to, by its name, in two spellings."""
+
+_OF_VOLUMES: Mapping[str, Spellings] = {
+    "requests.storage (notation)": ({"requests": {"storage": "1Gi"}}, {"requests": {"storage": "1024Mi"}}),
+    "requests.storage (bytes)": ({"requests": {"storage": "1Gi"}}, {"requests": {"storage": "1073741824"}}),
+    "requests.storage (rounded up)": ({"requests": {"storage": "1500Mi"}}, {"requests": {"storage": "1536000Ki"}}),
+}
+"""Of components with data; a provisioner rounds up."""
+
+_OF_CONFIGS: Mapping[str, Spellings] = {
+    "config (text)": ({"config": {"log": {"level": "warn"}}}, {"config": '[log]\nlevel = "warn"\n'}),
+    "config (object)": ({"config": '[log]\nlevel = "warn"\n'}, {"config": {"log": {"level": "warn"}}}),
+    "config (layout)": ({"config": '[log]\nlevel = "warn"\n'}, {"config": "# as it was\nlog.level = 'warn'"}),
+    "config (empty table)": ({"config": {"log": {"level": "warn"}}}, {"config": {"log": {"level": "warn"}, "x": {}}}),
+    "config (empty text)": ({"config": {}}, {"config": ""}),
+    "config (number)": ({"config": "x.limit = 1000"}, {"config": "x.limit = 1_000"}),
+    "config (duration)": ({"config": "x.interval = '90s'"}, {"config": "x.interval = '1m30s'"}),
+    "config (size)": ({"config": "x.size = '1GB'"}, {"config": "x.size = '1024MiB'"}),
+}
+
+_ALONE: Mapping[str, Spellings] = {
+    "pd.config (schedule)": (
+        {"config": {}},
+        {"config": "[schedule]\n[replication]\n"},
+    ),
+    "tidb.service.loadBalancerSourceRanges": (
+        {"service": {"type": "LoadBalancer", "loadBalancerSourceRanges": ["10.0.0.0/8", "172.16.0.0/12"]}},
+        {"service": {"type": "LoadBalancer", "loadBalancerSourceRanges": ["172.16.0.0/12", "10.0.0.0/8"]}},
+    ),
+}
+
+_SAYS_SOMETHING = (
+    "*.imagePullPolicy",
+    "*.storageClassName",
+    "*.version",
+    "*.failover.*",
+    "*.logTailer.*",
+    "*.slowLogTailer.*",
+    "tidb.customizedStartupProbe.*",
+)
+"""Fields whose empty text is a value of its own, and those in a table that says something by being there, by globs."""
+
+_EMPTY: Mapping[type, object] = {list: [], dict: {}, str: ""}
+
+
+def same(rest: str) -> Plan:
+    """The plan called `same/<rest>`. Raises InvalidPlan."""
+    known = _spellings()
+    if rest not in known:
+        raise InvalidPlan(f"{rest!r} has no second spelling; these have: {', '.join(known)}")
+    start = CLUSTERS["small"]()["spec"]
+    first, then = (merged(start, spelt) for spelt in known[rest])
+    edits = [Edit(at=_SPELT_ANEW + 1.0, spec=difference(first, then))]
+    if begun := difference(start, first):
+        edits.insert(0, Edit(at=1.0, spec=begun))
+    return Plan(name=f"{FAMILY}/{rest}", budget=_BUDGET, silent_after=_SPELT_ANEW, edits=tuple(edits), reference=False)
+
+
+def same_meanings() -> Iterator[Plan]:
+    """All of them."""
+    return map(same, _spellings())
+
+
+@cache
+def _spellings() -> Mapping[str, Spellings]:
+    """What is merged into the spec of the cluster in the first place, and what instead of it later."""
+    return dict(_spelt_twice()) | {f"{path} (empty)": ({}, empty) for path, empty in _empty()}
+
+
+def _spelt_twice() -> Iterator[tuple[str, Spellings]]:
+    for component in managed_components():
+        start = CLUSTERS["small"]()["spec"][component]
+        tables = [_BY_FIELD, _OF_CONFIGS, *([_OF_VOLUMES] if "requests" in start else [])]
+        for name, (first, then) in chain.from_iterable(table.items() for table in tables):
+            yield f"{component}.{name}", ({component: first}, {component: then})
+    for name, (first, then) in _ALONE.items():
+        component = name.partition(".")[0]
+        yield name, ({component: first}, {component: then})
+
+
+def _empty() -> Iterator[tuple[str, Json]]:
+    """Every field that is absent where plans begin, as an empty list, table or text."""
+    for path, value in fields.values().items():
+        says_something = any(fnmatchcase(path, glob) for glob in _SAYS_SOMETHING)
+        if type(value) in _EMPTY and not says_something and fields.before(path) is None:
+            yield path, fields.at(path, _EMPTY[type(value)])

@@ -1,0 +1,40 @@
+"""Servers listen where flags, configuration and defaults say, in this order."""
+
+import pytest
+
+from sandbox.dataplane.listening import Setting, ports, reachable_port
+from sandbox.dataplane.processes import Launch
+
+STATUS = Setting("status-addr", "server.status-addr", "0.0.0.0:20180")
+
+
+def launch(config: str = "", script: str = "") -> Launch:
+    files = {"/etc/tikv/tikv.toml": config, "/usr/local/bin/tikv_start_script.sh": script}
+    return Launch("ns", "tikv-0", "uid", "pingcap/tikv:v8.5.2", ("/tikv-server",), files=files)
+
+
+@pytest.mark.parametrize(
+    ("expected", "config", "script"),
+    [
+        ({20180}, "", ""),
+        ({20181}, '[server]\nstatus-addr = "0.0.0.0:20181"', ""),
+        ({20181}, '[Server]\nStatus-Addr = "[::]:20181"', ""),
+        (set(), '[server]\nstatus-addr = "127.0.0.1:20180"', ""),
+        (set(), 'server.status-addr = "0.0.0.0:99999"', ""),
+        (set(), "server.status-addr = 5", ""),
+        ({20180}, '[server]\nstatus-addr = "127.0.0.1:20180"', 'set -- --status-addr="$LISTEN:20180"'),
+        ({20182}, "", "set -- --advertise-status-addr=a:1 --status-addr=0.0.0.0:20182"),
+        ({20183}, "", "exec /tikv-server --status-addr 0.0.0.0:20183"),
+        ({20180}, "", "# --status-addr=0.0.0.0:1"),
+    ],
+)
+def test_R25_flags_win_over_the_configuration(expected: set[int], config: str, script: str) -> None:
+    assert expected == ports(launch(config, script), "tikv", (STATUS,))
+
+
+@pytest.mark.parametrize(
+    ("expected", "address"),
+    [(2379, "http://0.0.0.0:2379"), (2379, "https://[::]:2379"), (None, "http://10.0.0.1:2379"), (4000, ":4000")],
+)
+def test_R25_only_what_is_bound_to_all_addresses_is_reached(expected: int | None, address: str) -> None:
+    assert expected == reachable_port(address)

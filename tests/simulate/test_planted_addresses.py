@@ -1,0 +1,65 @@
+"""What recognises members and stores holds by itself, and the judge sees it fail (issue 11, 2.1 and 2.16)."""
+
+import pytest
+
+import apis.validation.changes
+import apis.validation.listening
+from apis.problem import Problem
+from dataplane.addresses import AddressBook, Stranger
+from kube.objects import Json
+from simulate.plan import Edit, Plan
+from tests.simulate.planting import rules
+
+pytestmark = pytest.mark.slow
+
+_WITHOUT = Edit(at=1.0, spec={"clusterDomain": None})
+_SCALED = Edit(at=120.0, spec={"pd": {"replicas": 1}, "tikv": {"version": "v8.5.3"}})
+_PLAN = Plan(name="domain", cluster="domain", budget=500.0, edits=(_WITHOUT, _SCALED))
+
+
+def _unguarded(monkeypatch: pytest.MonkeyPatch) -> None:
+    def check(*_: object) -> list[Problem]:
+        return []
+
+    monkeypatch.setattr(apis.validation.changes, "_check_domain", check)
+
+
+def test_I4_I11_I12_members_are_recognised_under_the_domain_they_had(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert set() == rules(_PLAN, lambda: _unguarded(monkeypatch))
+
+
+def test_I11_I12_addresses_are_compared_with_the_domain_of_the_spec(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = AddressBook.owner_of
+
+    def literal(book: AddressBook, component: str, address: str) -> int | Stranger:
+        domain = book.domain_of(component, address)
+        return honest(book, component, address) if domain in ("", book.cluster_domain) else Stranger.PEER
+
+    def plant() -> None:
+        _unguarded(monkeypatch)
+        monkeypatch.setattr(AddressBook, "owner_of", literal)
+
+    assert rules(_PLAN, plant) & {"I4", "I11", "I12"}
+
+
+@pytest.mark.parametrize(
+    "tidb",
+    [
+        {"config": {"port": 4001}},
+        {"config": "[status]\nreport-status = false\n"},
+        {"config": {"status": {"status-host": "127.0.0.1"}}},
+        {"arguments": ["--status=10090"]},
+    ],
+)
+def test_R25_a_setting_that_moves_a_server_is_not_refused(monkeypatch: pytest.MonkeyPatch, tidb: Json) -> None:
+    plan = Plan(name="moved", budget=200.0, edits=(Edit(at=1.0, spec={"tidb": tidb}),), ends="InvalidSpec")
+
+    def check(*_: object) -> list[Problem]:
+        return []
+
+    def plant() -> None:
+        monkeypatch.setattr(apis.validation.listening, "check_config", check)
+        monkeypatch.setattr(apis.validation.listening, "check_arguments", check)
+
+    assert set() == rules(plan, lambda: None)
+    assert "O10" in rules(plan, plant)

@@ -1,0 +1,81 @@
+"""The judge notices when pods of TiKV are restarted while data that others hold is away: one defect in each test."""
+
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+import member.tikv.eviction
+import member.tikv.scale_in
+import member.tikv.stores
+from dataplane.pd import Store
+from kube.objects import Object
+from member.context import ReconcileContext
+from member.lifecycle.pod_removal import PodRemoval
+from member.memory.stopwatches import Stopwatch
+from simulate.plan import load
+from tests.simulate.planting import rules
+
+pytestmark = pytest.mark.slow
+
+_PLANS = Path(__file__).parent / "plans"
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        "F13-stores-that-start-slowly",
+        "F13-stores-that-commands-restart-start-slowly",
+        "F13-a-store-crashes-while-others-are-restarted",
+    ],
+)
+def test_I41_F13_a_store_counts_that_pd_still_calls_up_from_before_its_restart(
+    plan: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def believing(*_: object) -> bool:
+        return False
+
+    plant = lambda: monkeypatch.setattr(member.tikv.stores, "_is_restarting", believing)  # noqa: E731
+
+    assert "I41" in rules(load(_PLANS / f"{plan}.yaml"), plant)
+
+
+def test_I41_F13_a_lost_store_is_excused_as_soon_as_failover_has_given_it_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    def given_up(ctx: ReconcileContext, store: Store, _: object) -> bool:
+        return any(record.store_id == str(store.id) for record in ctx.status.tikv.failure_stores.values())
+
+    plan = load(_PLANS / "F13-a-roll-waits-for-lost-data-to-be-copied.yaml")
+    plant = lambda: monkeypatch.setattr(member.tikv.stores, "_is_empty", given_up)  # noqa: E731
+
+    assert "I41" in rules(plan, plant)
+
+
+def test_I11_F14_the_time_that_leaders_get_by_the_clock_on_the_wall(monkeypatch: pytest.MonkeyPatch) -> None:
+    def by_the_wall(ctx: ReconcileContext, _: Object, begun: datetime) -> Stopwatch:
+        return Stopwatch(begun, (ctx.deps.clock.wall() - begun).total_seconds())
+
+    plan = load(_PLANS / "F44-a-clock-put-forward-while-leaders-move-away.yaml")
+    plant = lambda: monkeypatch.setattr(member.tikv.eviction, "_elapsed", by_the_wall)  # noqa: E731
+
+    assert "I11" in rules(plan, plant)
+
+
+def test_F35_the_time_before_a_store_is_deleted_by_the_clock_on_the_wall(monkeypatch: pytest.MonkeyPatch) -> None:
+    def by_the_wall(removal: PodRemoval) -> float:
+        since = removal.since
+        return (removal.ctx.deps.clock.wall() - since).total_seconds() if since else 0.0
+
+    plan = load(_PLANS / "F44-a-clock-put-forward-while-a-store-leaves.yaml")
+    plant = lambda: monkeypatch.setattr(member.tikv.scale_in, "_waited", by_the_wall)  # noqa: E731
+
+    assert "F35" in rules(plan, plant)
+
+
+def test_I13_F16_a_scheduler_of_ours_that_nobody_wants_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    def leaving(*_: object) -> None:
+        return None
+
+    plan = load(_PLANS / "F16-a-late-request-of-a-former-leader.yaml")
+    plant = lambda: monkeypatch.setattr(member.tikv.eviction, "_end_strays", leaving)  # noqa: E731
+
+    assert "I13" in rules(plan, plant)
