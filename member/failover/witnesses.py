@@ -103,7 +103,7 @@ def failing(ctx: ReconcileContext, component: str, suspects: Mapping[str, str]) 
         for key, name in suspects.items()
         if name in wanted
         and not _by_our_own_restart(body, pods.get(name))
-        and is_lost(True, _testimony(ctx, component, pods.get(name)), node_state(ctx, pods.get(name)))
+        and is_lost(True, testimony(ctx, component, pods.get(name)), node_state(ctx, pods.get(name)))
     }
     seen = ctx.failure_timers.update(component, lost, ctx.deps.clock)
     found = [Failing(key, name, seen[key].since, seen[key].lasted) for key, name in lost.items()]
@@ -126,7 +126,7 @@ def pod_state(pod: Object | None) -> PodState:
     return PodState.READY if seen.is_ready and not pod.metadata.deletion_timestamp else PodState.NOT_READY
 
 
-def _testimony(ctx: ReconcileContext, component: str, pod: Object | None) -> PodState:
+def testimony(ctx: ReconcileContext, component: str, pod: Object | None) -> PodState:
     """What a pod testifies, unless it merely runs between two crashes: without a probe, Kubernetes calls that Ready."""
     state = pod_state(pod)
     if pod is None or state is not PodState.READY or not _has_crashed_lately(ctx, component, pod):

@@ -37,10 +37,10 @@ from member.failover.steps import (
     substitutes,
     to_record,
 )
-from member.failover.witnesses import Failing, desired_pods, failing, is_cut_off
+from member.failover.witnesses import Failing, PodState, desired_pods, failing, is_cut_off, testimony
 from member.naming import ordinal_of
 from member.observed.claims import claimed_ids
-from member.observed.pods import Pod, pods_of, ready_pods
+from member.observed.pods import pods_of
 from member.outcome import Done, Outcome, Refused, Waiting
 from member.ownership import own_member
 from member.polling import next_poll
@@ -49,7 +49,7 @@ _QUORUM = "pd-quorum"
 """The kind of failure timer that there is no majority."""
 
 _BOOTSTRAP = "pd-bootstrap"
-"""The kind of failure timer that no member of a PD that exists is running."""
+"""The kind of failure timer that no member of a PD that exists is serving."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,7 +318,7 @@ def _bootstrap_refused(ctx: ReconcileContext) -> Refused | None:
     Pods without data wait then: Discovery lets none of them begin another cluster.
     """
     ids, stores = known_cluster_ids(ctx.tc, claimed_ids(ctx)), ctx.status.tikv.stores
-    if not (ids or stores) or is_abandoned(ctx.tc, ids) or _own(ctx) or ready_pods(pods_of(ctx, "pd")):
+    if not (ids or stores) or is_abandoned(ctx.tc, ids) or _own(ctx):
         ctx.failure_timers.reset(_BOOTSTRAP)
         return None
     (seen,) = ctx.failure_timers.update(_BOOTSTRAP, [_BOOTSTRAP], ctx.deps.clock).values()
@@ -334,7 +334,7 @@ def _bootstrap_refused(ctx: ReconcileContext) -> Refused | None:
             way_out = "delete the PVCs of all clusters but one"
     return Refused(
         "PDBootstrapRefused",
-        f"{what} exists, but none of its members is running, so no new cluster is bootstrapped; restore the volumes of "
+        f"{what} exists, but none of its members is serving, so no new cluster is bootstrapped; restore the volumes of "
         f"PD, or {way_out}",
     )
 
@@ -364,4 +364,5 @@ def _all(pd: PDStatus) -> dict[str, PDMember]:
 
 
 def _is_ready(ctx: ReconcileContext, name: str) -> bool:
-    return any(pod.metadata.name == name and pod.decode_as(Pod).is_ready for pod in pods_of(ctx, "pd"))
+    pod = next((each for each in pods_of(ctx, "pd") if each.metadata.name == name), None)
+    return testimony(ctx, "pd", pod) is PodState.READY

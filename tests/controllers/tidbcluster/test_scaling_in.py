@@ -48,6 +48,8 @@ def ready_with(world: OperatorWorld, component: str, replicas: int) -> OperatorW
     cluster["spec"][component]["replicas"] = replicas
     world.apply(cluster)
     world.run_until_ready()
+    # what is Ready at once may still be looked at again
+    world.run(1.0)
     world.forget()
     return world
 
