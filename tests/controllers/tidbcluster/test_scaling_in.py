@@ -76,6 +76,8 @@ def test_8_3_pd_shrinks_one_by_one_and_grows_on_fresh_volumes(wide_pd: OperatorW
     assert {"pd-basic-pd-3": marks, "pd-basic-pd-4": marks} == claim_marks(wide_pd)
 
     wide_pd.change(pd={"replicas": 5})
+    # a status that was written often is looked at again within a second
+    wide_pd.run(1.0)
     wide_pd.run_until_ready()
     assert [f"basic-pd-{ordinal}" for ordinal in range(5)] == member_names(wide_pd)
     now = {name: wide_pd.get(PERSISTENT_VOLUME_CLAIMS, name)["metadata"]["uid"] for name in _pd_claims(5)}
