@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 
 from msgspec import structs
 
-from apis import config_schema, pod_commands
+from apis import config_schema, listen_settings, pod_commands
 from apis.component_specs import DiscoverySpec
 from apis.config_schema import ConfigSchema
+from apis.listen_settings import ListenSettings
 from apis.pod_commands import PodCommands
 from apis.shared import ComponentSpec, ComponentStatus
 from apis.tidbcluster import TidbClusterSpec, TidbClusterStatus
@@ -58,13 +59,14 @@ class ComponentType:
     """The facts of one component.
 
     `name` is its member type: the value of its label, the suffix of its StatefulSet; `title` how people write it.
-    `slot` is where its spec stands, `status` finds its status, None where a cluster has none. `ports` are numbers by
-    name, `metrics_port` names one of them; `peer_ports` are those of its headless Service, by the names that they have
-    there. `data_volume`: its main volume is a claim named after it, whose size is required. `is_store`: PD knows its
-    pods as stores. `starts_after`: the components that must serve first (3.1); `upgrades_after`: those whose upgrade or
-    scaling comes first (7.2); `suspend_rank`: who is served goes before who serves (12). `unavailable` says what a
-    component lacks while others wait for it. `replaceable`: failover replaces lost members (9). `guarded`: image and
-    configuration may not be emptied (defaults-and-validation.md 4). `commands` are those that its pods know (13).
+    `slot` is where its spec stands, `status` finds its status, None where a cluster has none. `ports` are numbers
+    by name, `metrics_port` names one of them; `peer_ports` are those of its headless Service, by the names that
+    they have there. `listens` are the settings that would move them. `data_volume`: its main volume is a claim
+    named after it, whose size is required. `is_store`: PD knows its pods as stores. `starts_after`: the components
+    that must serve first (3.1); `upgrades_after`: those whose upgrade or scaling comes first (7.2); `suspend_rank`:
+    who is served goes before who serves (12). `unavailable` says what a component lacks while others wait for it.
+    `replaceable`: failover replaces lost members (9). `guarded`: image and configuration may not be emptied
+    (defaults-and-validation.md 4). `commands` are those that its pods know (13).
     """
 
     name: str
@@ -76,6 +78,7 @@ class ComponentType:
     metrics_port: str = ""
     peer_ports: Mapping[str, str] = field(default_factory=dict)
     config: ConfigSchema = config_schema.NONE
+    listens: ListenSettings = field(default_factory=dict)
     data_volume: bool = False
     claims: Claims = field(default_factory=Claims)
     is_store: bool = False
@@ -176,6 +179,7 @@ _TABLE: dict[str, ComponentType] = {
             metrics_port="client",
             peer_ports={"tcp-peer-2380": "peer", "tcp-peer-2379": "client"},
             config=config_schema.PD,
+            listens=listen_settings.OF_PD,
             data_volume=True,
             claims=Claims(hold_data=True, labelled=True, reclaim_policy=True, deferred=True),
             suspend_rank=7,
@@ -220,6 +224,7 @@ _TABLE: dict[str, ComponentType] = {
             metrics_port="status",
             peer_ports={"peer": "server"},
             config=config_schema.TIKV,
+            listens=listen_settings.OF_TIKV,
             data_volume=True,
             claims=Claims(hold_data=True, labelled=True, reclaim_policy=True, deferred=True),
             is_store=True,
@@ -256,6 +261,7 @@ _TABLE: dict[str, ComponentType] = {
             metrics_port="status",
             peer_ports={"status": "status"},
             config=config_schema.TIDB,
+            listens=listen_settings.OF_TIDB,
             claims=Claims(labelled=True, reclaim_policy=True, deferred=True),
             starts_after=("tikv", "pump"),
             upgrades_after=("pd", "tiflash", "tikv", "pump"),

@@ -9,12 +9,9 @@ from itertools import pairwise
 
 from apis.component_specs import TiDBSpec
 from apis.components import component_type
+from apis.listen_settings import Accepted
 from apis.problem import Problem
 from apis.toml import Table
-
-_EVERYWHERE = ("0.0.0.0", "::", "[::]")
-
-Accepted = tuple[object, ...]
 
 
 def check_config(component: str, config: Table, field: str) -> Iterator[Problem]:
@@ -50,40 +47,8 @@ _FLAGS: Mapping[str, str] = {
 
 def _settings(component: str) -> Mapping[str, Accepted]:
     """The paths of such settings in a component's configuration file, with the values that change nothing."""
-    ports = component_type(component).ports
-    match component:
-        case "pd":
-            return {
-                "client-urls": _urls(ports["client"]),
-                "peer-urls": _urls(ports["peer"]),
-                "advertise-client-urls": ("",),
-                "advertise-peer-urls": ("",),
-            }
-        case "tikv":
-            return {
-                "server.addr": _addresses(ports["server"]),
-                "server.status-addr": _addresses(ports["status"]),
-                "server.advertise-addr": ("",),
-                "server.advertise-status-addr": ("",),
-            }
-        case "tidb":
-            return {
-                "host": (*_EVERYWHERE, ""),
-                "port": (ports["server"],),
-                "advertise-address": ("",),
-                "status.report-status": (True,),
-                "status.status-host": (*_EVERYWHERE, ""),
-                "status.status-port": (ports["status"],),
-            }
-    return {}
-
-
-def _addresses(port: int) -> Accepted:
-    return tuple(f"{host}:{port}" for host in ("0.0.0.0", "[::]"))
-
-
-def _urls(port: int) -> Accepted:
-    return tuple(f"{scheme}://{address}" for scheme in ("http", "https") for address in _addresses(port))
+    row = component_type(component)
+    return {path: accepted(row.ports) for path, accepted in row.listens.items()}
 
 
 def _found(table: Mapping[str, object], path: Sequence[str]) -> Iterator[tuple[str, object]]:
