@@ -50,8 +50,8 @@ class Kind(Generic[M, C, D, R]):
     `name` is that of its controller in logs and metrics. `defaults` fills in what a spec leaves open, in memory alone;
     `problems` is what is wrong with it then, judged by caches as well. `run` has the stages answer, one after another,
     into the context's `outcomes`. `status` is the context's working copy of the status, `conditions` what its
-    conditions become; `update_times`: they carry a `lastUpdateTime`. `silent` names the servers of the object that did
-    not answer in time, `replicas` is what the spec asks for, by component, for the metrics.
+    conditions become; `update_times`: they carry a `lastUpdateTime`. `slow` names the servers of the object that did
+    not answer soon, `replicas` is what the spec asks for, by component, for the metrics.
     """
 
     name: str
@@ -64,7 +64,7 @@ class Kind(Generic[M, C, D, R]):
     conditions: Callable[[C, datetime], Mapping[str, ConditionValue]]
     defaults: Callable[[M], M] = lambda model: model
     problems: Callable[[M, D], Sequence[Problem]] = lambda _model, _deps: ()
-    silent: Callable[[C], Collection[str]] = lambda _ctx: ()
+    slow: Callable[[C], Collection[str]] = lambda _ctx: ()
     replicas: Callable[[M], Mapping[str, int]] = lambda _model: {}
     update_times: bool = False
 

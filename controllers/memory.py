@@ -38,11 +38,11 @@ class KeyMemory(Generic[R]):
     """What a reconciler remembers of one object.
 
     `kind` is what the kind itself asks to remember. `reported_spec` is which invalid spec was reported last, empty
-    when it is valid. `is_silent`: servers of it did not answer in time.
+    when it is valid. `is_slow`: servers of it did not answer soon.
     """
 
     kind: R
     status_writes: StatusWriteLimiter
     own_write: OwnWrite = field(default_factory=OwnWrite)
     reported_spec: str = ""
-    is_silent: bool = False
+    is_slow: bool = False

@@ -59,9 +59,9 @@ class Reconciler(Generic[M, C, D, R]):
         self._memory = Memory(lambda: KeyMemory(kind.memory(), StatusWriteLimiter(runtime.clock)))
 
     def is_slow(self, key: str) -> bool:
-        """Whether servers of this object were silent when last asked, so that a reconcile of it may wait in vain."""
+        """Whether servers of this object were slow or silent when last asked, so that its reconcile may take long."""
         memory = self._memory.find(key)
-        return memory is not None and memory.is_silent
+        return memory is not None and memory.is_slow
 
     def __call__(self, key: str) -> Result | None:
         """Reconcile one key. Raises RequeueError for what is retried with back-off."""
@@ -106,7 +106,7 @@ class Reconciler(Generic[M, C, D, R]):
             self._metrics.set_spec_replicas(meta.namespace, meta.name, component, replicas)
         ctx = self._kind.context(owner, model, self._deps, memory.kind)
         self._kind.run(ctx, self._attempt)
-        self._note_silence(ctx, memory)
+        self._note_slowness(ctx, memory)
         if ctx.owner is not owner:
             memory.own_write.remember(ctx.owner)
         stored: Json = ctx.owner.decode().get("status") or {}
@@ -118,11 +118,11 @@ class Reconciler(Generic[M, C, D, R]):
     def _attempt(self, stage: Stage[C], ctx: C) -> Outcome:
         return attempt(stage, ctx, self._runtime.on_defect)
 
-    def _note_silence(self, ctx: C, memory: KeyMemory[R]) -> None:
-        silent = self._kind.silent(ctx)
-        if silent:
-            log.warning("the data plane of a cluster does not answer", endpoints=sorted(silent))
-        memory.is_silent = bool(silent)
+    def _note_slowness(self, ctx: C, memory: KeyMemory[R]) -> None:
+        slow = self._kind.slow(ctx)
+        if slow:
+            log.warning("the data plane of a cluster does not answer soon", endpoints=sorted(slow))
+        memory.is_slow = bool(slow)
 
     def _status(self, ctx: C, stored: Json) -> Json:
         """The new status with its conditions; a refusal that is new is an event, too."""

@@ -8,12 +8,13 @@ import msgspec
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_none
 
 from dataplane.errors import MalformedAnswer, error_from_answer, unavailable
+from dataplane.timeouts import USUAL
 from ports.clock import Clock
 from ports.fencing import Fence
 from ports.transport import ConnectionLost, ConnectionRefused, Request, Response, Transport, TransportError
 
-TIMEOUT = 5.0
-"""Seconds that any call may take, tries included."""
+TIMEOUT = USUAL
+"""Seconds that any call may take, tries included; one to a slow endpoint gets more (`dataplane.timeouts`)."""
 
 _TRIES = 2
 """A kept connection may have died unnoticed, and a Service may send the second try to a member that lives."""

@@ -34,17 +34,20 @@ class DataPlane:
         self._lock = threading.Lock()
         self._transports: OrderedDict[str, Transport] = OrderedDict()
         self._silent: set[str] = set()
+        self._slow: set[str] = set()
 
     def for_one_reconcile(self) -> "DataPlane":
         """The same data plane, but each endpoint that times out is asked no more: for one reconcile of one cluster."""
         of_round = DataPlane(self._make_transport, self._fence, self._clock)
-        of_round._make_transport = lambda tls: OneTimeoutTransport(self._transport(tls), of_round._silent)
+        of_round._make_transport = lambda tls: OneTimeoutTransport(
+            self._transport(tls), of_round._silent, of_round._slow, self._clock
+        )
         return of_round
 
     @property
-    def silent(self) -> frozenset[str]:
-        """The endpoints, `host:port`, that timed out in this reconcile."""
-        return frozenset(self._silent)
+    def slow(self) -> frozenset[str]:
+        """The endpoints, `host:port`, that timed out in this reconcile, or took so long that others should not wait."""
+        return frozenset(self._slow)
 
     def pd(self, url: str, tls: TlsMaterial | None = None) -> PDClient:
         """The PD at `url`. Raises BadTlsMaterial."""

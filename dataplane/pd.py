@@ -28,6 +28,7 @@ DISCONNECTED = "Disconnected"
 
 _STATE_NAMES = {0: UP, 1: OFFLINE, 2: TOMBSTONE}
 _EVICT = "evict-leader-scheduler"
+_SCHEDULERS_PATH = "/pd/api/v1/schedulers"
 
 _PING_TIMEOUT = 3.0
 """Seconds that PD waits for each member that does not answer, one after the other."""
@@ -277,7 +278,7 @@ class PDClient:
         Raises Unavailable, ApiError, LeaseExpired.
         """
         try:
-            self._call.write("POST", "/pd/api/v1/schedulers", {"name": _EVICT, "store_id": store_id})
+            self._call.write("POST", _SCHEDULERS_PATH, {"name": _EVICT, "store_id": store_id})
         except ApiError:
             # PD refuses in many words what is there already
             if store_id not in self.evicting_stores():
@@ -288,24 +289,29 @@ class PDClient:
         path = f"/pd/api/v1/schedulers/{_EVICT}-{store_id}"
         try:
             answer = self._call.write("DELETE", path)
-        except NotFound:
-            return
         except ApiError:
+            # a new leader answers 404 before it has started its schedulers
             if store_id in self.evicting_stores():
                 raise
             return
-        if store_id in self.evicting_stores():
+        if store_id in (self._evicting_stores() or ()):
             body = answer.body.decode("utf-8", "replace")
             raise ApiError("DELETE", self.base_url + path, answer.status, body, "the scheduler still exists")
 
     def evicting_stores(self) -> frozenset[int]:
-        """The ids of the stores whose leaders are being moved away. Raises NotBootstrapped, Unavailable, ApiError."""
-        names = self._call.get_json("/pd/api/v1/schedulers", _SCHEDULERS) or ()
-        # PD 3.x has one scheduler per store; later ones have one for all, whose configuration lists them
-        ids = set(_trailing_ids(names))
-        if _EVICT in names:
-            ids |= self._configured_evictions()
-        return frozenset(ids)
+        """The ids of the stores whose leaders are being moved away.
+
+        Raises Unavailable while PD runs no scheduler at all, as a new leader does for a while, whatever it is going to
+        run; also NotBootstrapped, ApiError.
+        """
+        found = self._evicting_stores()
+        if found is None:
+            reason = (
+                "PD runs no schedulers, so it may not have loaded those that evict leaders; if that lasts, add one "
+                "with pd-ctl, such as balance-leader-scheduler"
+            )
+            raise Unavailable("GET", self.base_url + _SCHEDULERS_PATH, reason)
+        return found
 
     def ready(self) -> bool:
         """Whether this one member has loaded its regions; members older than v8.5.2 always have.
@@ -318,13 +324,21 @@ class PDClient:
             return False
         return True
 
-    def _configured_evictions(self) -> set[int]:
-        path = f"/pd/api/v1/scheduler-config/{_EVICT}/list"
+    def _evicting_stores(self) -> frozenset[int] | None:
+        """The same, None while PD runs no schedulers."""
+        names = self._call.get_json(_SCHEDULERS_PATH, _SCHEDULERS)
+        if not names:
+            return None
+        # PD 3.x has one scheduler per store; later ones have one for all, whose configuration lists them
+        ids = set(_trailing_ids(names))
+        if _EVICT not in names:
+            return frozenset(ids)
         try:
-            found = self._call.get_json(path, _EVICT_CONFIG)
+            found = self._call.get_json(f"/pd/api/v1/scheduler-config/{_EVICT}/list", _EVICT_CONFIG)
         except NotFound:
-            return set()
-        return set(found.ranges or ())
+            # it ended in between, or the leader did
+            return None
+        return frozenset(ids.union(found.ranges or ()))
 
     def _require_same_address(self, method: str, path: str, store: LiveStore, found: LiveStore) -> None:
         if found.address != store.address:

@@ -31,6 +31,7 @@ Heal = Callable[[], None]
 """Takes one fault out. Idempotent."""
 
 _STORES = "/pd/api/v1/stores"
+_SCHEDULERS = "/pd/api/v1/schedulers"
 _NO_STORES = b'{\n  "count": 0,\n  "stores": []\n}\n'
 
 
@@ -143,12 +144,17 @@ class WorldFaults:
 
     # the network between operator, pods and PD
 
-    def network_cut(self, target: str = "*", origin: str = OUTSIDE, *, refuse: bool = False) -> Heal:
-        """Nothing from `origin` (by default the operator) arrives at the pods: time-outs, or refused at once."""
-        return self._inject(Fault(Trouble.REFUSE if refuse else Trouble.BLACK_HOLE, target, origin))
+    def network_cut(
+        self, target: str = "*", origin: str = OUTSIDE, *, refuse: bool = False, port: int | None = None
+    ) -> Heal:
+        """Nothing from `origin` (by default the operator) arrives at the pods: time-outs, or refused at once.
+
+        With a `port` only that one is cut off, as when PD's members do not reach each other (2380) but clients do.
+        """
+        return self._inject(Fault(Trouble.REFUSE if refuse else Trouble.BLACK_HOLE, target, origin, port))
 
     def network_slow(self, seconds: float, target: str = "*", origin: str = OUTSIDE) -> Heal:
-        """Every answer takes `seconds` longer."""
+        """Every answer takes `seconds` longer; what changes something has its effect late, whoever still waits."""
         return self._inject(Fault(Trouble.SLOW, target, origin, seconds=seconds))
 
     def network_fault(self, fault: Fault) -> Heal:
@@ -168,6 +174,29 @@ class WorldFaults:
             self._data_plane.changed()
 
         return self._remember(elect)
+
+    def pd_leader_changes(self, cluster: str) -> None:
+        """Another member becomes the leader. Raises LookupError when no member of the cluster runs."""
+        self._pd(cluster).transfer(None)
+        self._data_plane.changed()
+
+    def pd_slow_to_load(self, cluster: str, reporting: float) -> Heal:
+        """Regions take `reporting` seconds to tell a new leader who leads them; until then it schedules nothing.
+
+        Raises LookupError when no member of the cluster runs.
+        """
+        stores = self._pd(cluster).stores
+        stores.reporting = reporting
+
+        def as_ever() -> None:
+            stores.reporting = 0.0
+
+        return self._remember(as_ever)
+
+    def eviction_refused(self, cluster: str) -> Heal:
+        """PD adds no evict-leader scheduler, as while another scheduler holds the leaders of the store."""
+        body = b'"[PD:core:ErrPauseLeaderTransfer]store is paused for leader transfer"\n'
+        return self.pd_answers(cluster, 500, body, path=_SCHEDULERS, method="POST")
 
     def pd_answers(
         self, cluster: str, status: int, body: bytes = b"", *, path: str = "*", method: str = "*", every: int = 1
@@ -219,7 +248,7 @@ class WorldFaults:
         namespace, _, name = cluster.partition("/")
         for store in (each.id for each in stores if each.address.startswith(f"{pod}.")):
             body = msgspec.json.encode({"name": "evict-leader-scheduler", "store_id": store})
-            url = f"http://{name}-pd.{namespace}:2379/pd/api/v1/schedulers"
+            url = f"http://{name}-pd.{namespace}:2379{_SCHEDULERS}"
             self._data_plane.transport().request(Request("POST", url, body=body))
 
     def regions_slow(self, cluster: str, peers: float) -> Heal:

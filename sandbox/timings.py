@@ -43,10 +43,16 @@ class Timings:
     pd_leader_wait: float = 3.0
     """How long a follower waits for a leader before it answers 503."""
     pd_regions_loaded: float = 0.3
+    pd_stores_loaded: float = 0.3
+    """How long a new leader calls the cluster not bootstrapped, because it has yet to load the stores."""
+    pd_regions_reported: float = 2.0
+    """How long it takes until the leaders of all regions have reported to a new PD leader; until then none moves."""
 
     tikv_start: float = 0.2
     store_heartbeat: float = 10.0
     store_disconnected: float = 20.0
+    store_saved: float = 300.0
+    """How often PD writes down when it last heard a store, which is all that its next leader knows."""
     store_check: float = 1.0
     """How often PD looks whether a store has drained."""
     raft_election: float = 1.0
@@ -86,6 +92,8 @@ class Timings:
             pd_election=1.0,
             pd_leader_loss=5.0,
             pd_regions_loaded=3.0,
+            pd_stores_loaded=1.0,
+            pd_regions_reported=60.0,
             tikv_start=5.0,
             store_check=10.0,
             raft_election=15.0,

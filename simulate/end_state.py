@@ -167,7 +167,7 @@ def _pd(pd: PdCluster, now: float) -> Iterator[tuple[str, str]]:
     by_id = {store.id: pod_of(store) for store in pd.stores.all()}
     for store in pd.stores.all():
         if store.node_state is not NodeState.REMOVED:
-            yield f"pd/stores/{pod_of(store)}/{pd.stores.state_name(store, now)}", ", ".join(sorted(store.labels))
+            yield f"pd/stores/{pod_of(store)}/{pd.stores.true_state(store, now)}", ", ".join(sorted(store.labels))
     gone = (store.id for store in pd.stores.all() if store.node_state is NodeState.REMOVED)
     yield "pd/tombstones", ", ".join(sorted(by_id[each] for each in gone))
     yield "pd/evicting", ", ".join(sorted(by_id.get(each, str(each)) for each in pd.stores.evicting))

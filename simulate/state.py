@@ -187,8 +187,8 @@ class State:
         }
 
     def store_state(self, store: Store) -> str:
-        """Up, Disconnected, Down, Offline or Tombstone."""
-        return self.pd.stores.state_name(store, self.now) if self.pd else ""
+        """Up, Disconnected, Down, Offline or Tombstone, whatever a new leader of PD makes of it."""
+        return self.pd.stores.true_state(store, self.now) if self.pd else ""
 
     def stores_of(self, pod: str) -> list[Store]:
         """The stores at a pod's address that are not Tombstone."""

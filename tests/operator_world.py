@@ -22,7 +22,7 @@ from ports.randomness import SeededRandomness
 from sandbox.actor_system import NeverSettles
 from sandbox.apiserver import Faults
 from sandbox.apiserver.faults import no_faults
-from sandbox.dataplane.pd.stores import Store
+from sandbox.dataplane.pd.stores import Heartbeat, Store
 from sandbox.dataplane.server_program import ServerProgram
 from sandbox.kubelet.nodes import NodeSpec
 from sandbox.world import World
@@ -115,8 +115,9 @@ class OperatorWorld:
         """A store that PD hears of once: Up now, Down when it was silent for long enough."""
         pd, now, wall = self.world.data_plane.pd_cluster(NAMESPACE, name), self.clock.now(), self.clock.wall()
         assert pd is not None
-        since = wall.timestamp()
-        store = Store(pd.stores.allocate(), address, pd.stores.cluster_version, since, now, since, labels=dict(labels))
+        beat = Heartbeat(now, wall.timestamp())
+        version = pd.stores.cluster_version
+        store = Store(pd.stores.allocate(), address, version, beat.wall, beat, labels=dict(labels))
         pd.stores.register(store, now)
 
     # What there is to see

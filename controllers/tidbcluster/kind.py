@@ -58,7 +58,7 @@ TIDB_CLUSTER = Kind(
     conditions=conditions.conditions,
     defaults=with_defaults,
     problems=_problems,
-    silent=lambda ctx: ctx.deps.dataplane.silent,
+    slow=lambda ctx: ctx.deps.dataplane.slow,
     replicas=_replicas,
     update_times=True,
 )

@@ -18,12 +18,12 @@ class PodMemory:
     """What is remembered of one pod.
 
     `reported` is the UID of the pod and the reason reported last, `warned` its UID and the problems warned of.
-    `is_silent`: servers that its command needs did not answer in time. `stopwatches` is what its commands measure.
+    `is_slow`: servers that its command needs did not answer soon. `stopwatches` is what its commands measure.
     """
 
     reported: tuple[str, str] | None = None
     warned: tuple[str, ...] = ()
-    is_silent: bool = False
+    is_slow: bool = False
     stopwatches: Stopwatches = field(default_factory=Stopwatches)
 
 

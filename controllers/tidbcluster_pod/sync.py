@@ -44,7 +44,7 @@ class TidbClusterPodSync:
     def is_slow(self, key: str) -> bool:
         """Whether the data plane was silent in the last sync of this pod."""
         memory = self._memory.find(key)
-        return memory is not None and memory.is_silent
+        return memory is not None and memory.is_slow
 
     def __call__(self, key: str) -> Result | None:
         """Sync one pod. Raises RequeueError for what is retried with back-off."""
@@ -69,7 +69,7 @@ class TidbClusterPodSync:
         uid, name = pod.metadata.uid if pod else "", key.rpartition("/")[2]
         stage = Stage[ReconcileContext](_STAGE, lambda ctx: dispatch.act(ctx, name, pod))
         outcome = attempt(stage, ctx, self._runtime.on_defect)
-        memory.is_silent = bool(dataplane.silent)
+        memory.is_slow = bool(dataplane.slow)
         if ctx.status.tikv.evict_leader != before:
             self._write_evictions(ctx)
         warn(self._deps.recorder, memory, owner, uid, unknown_values(pod) if pod else ())

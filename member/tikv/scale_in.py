@@ -6,8 +6,8 @@ from typing import TypeAlias
 
 from apis import predicates
 from apis.times import stamp
-from dataplane.errors import Conflict, NotBootstrapped
-from dataplane.pd import DOWN, OFFLINE, UP, LiveStore, PDClient, Store
+from dataplane.errors import Conflict, DataPlaneError, NotBootstrapped, Unavailable
+from dataplane.pd import DISCONNECTED, DOWN, OFFLINE, UP, LiveStore, PDClient, Store
 from member import api_clients
 from member.context import ReconcileContext
 from member.evidence import Evidence, delete_store, no_store, not_serving, pods_live, spec_confirmed, store_gone
@@ -19,6 +19,7 @@ from member.observed.pods import Pod
 from member.outcome import Refused, Wait, Waiting
 from member.polling import next_poll
 from member.tikv.stores import own_stores, restarting, without_store
+from ports.transport import ConnectionRefused
 
 _EVICTION = 300.0
 """Seconds for which leaders may take their time to move away before the store is taken offline all the same (F35)."""
@@ -51,22 +52,31 @@ class TakeOffline:
 Step: TypeAlias = Wait | Refuse | Evict | TakeOffline
 
 
-def next_step(store: Store, pod: str, others_up: int, max_replicas: int, waited: float) -> Step:
+@dataclass(frozen=True, slots=True)
+class Others:
+    """The TiKV stores that stay: how many are Up, and those of which PD's leader has not heard lately."""
+
+    up: int
+    silent: Sequence[int] = ()
+
+
+def next_step(store: Store, pod: str, others: Others, max_replicas: int, leaders_gone: bool) -> Step:
     """The next step to remove a store (I5, F35).
 
-    `others_up`: the Up stores that remain without it, and without those that leave before it. `waited`: seconds since
-    it was first asked to leave.
+    `others` are without those that leave before it. `leaders_gone`: no leaders are left on it, or they had their time.
     """
     if store.state_name == OFFLINE:
         return Wait(f"store {store.id} of pod {pod} is Offline: {store.region_count} regions left to move")
-    if others_up < max_replicas:
+    if others.up < max_replicas <= others.up + len(others.silent):
+        # all are Disconnected when PD's leader has changed, which says nothing of them
+        silent = ", ".join(f"store {each}" for each in others.silent)
+        return Wait(f"waiting until {silent} has reported to PD before removing store {store.id} of pod {pod}")
+    if others.up < max_replicas:
         return Refuse(
-            f"cannot remove store {store.id} of pod {pod}: only {others_up} TiKV stores would be Up, but PD keeps "
+            f"cannot remove store {store.id} of pod {pod}: only {others.up} TiKV stores would be Up, but PD keeps "
             f"{max_replicas} replicas of each region; raise spec.tikv.replicas again, or lower max-replicas in PD"
         )
-    if store.leader_count and store.state_name != DOWN and waited < _EVICTION:
-        return Evict()
-    return TakeOffline()
+    return TakeOffline() if leaders_gone or store.state_name == DOWN else Evict()
 
 
 def _drain(removal: PodRemoval) -> Evidence | Waiting | Refused:
@@ -86,9 +96,11 @@ def _drain(removal: PodRemoval) -> Evidence | Waiting | Refused:
 
 def _drain_store(removal: PodRemoval, pd: PDClient, store: LiveStore, stores: Sequence[Store]) -> Waiting | Refused:
     ctx, name = removal.ctx, removal.name
-    others_up = _others_up(ctx, stores, store, removal.ordinal)
-    step = next_step(store, name, others_up, pd.config().max_replicas, _waited(removal))
-    match step:
+    leaders = _leaders(ctx, name, store)
+    is_evicted = leaders != 0 and store.id in pd.evicting_stores()
+    others = _others(ctx, stores, store, removal.ordinal)
+    leaders_gone = leaders == 0 or _waited(removal, is_evicted) >= _EVICTION
+    match next_step(store, name, others, pd.config().max_replicas, leaders_gone):
         case Wait(what):
             return Waiting("ScalingIn", what, _soon(ctx))
         case Refuse(why):
@@ -97,9 +109,10 @@ def _drain_store(removal: PodRemoval, pd: PDClient, store: LiveStore, stores: Se
             return Refused("FailedScaleIn", why)
         case Evict():
             removal.note(store.id)
-            if store.id not in pd.evicting_stores():
+            if not is_evicted:
                 pd.begin_evict_leaders(store.id)
-            what = f"evicting leaders from pod {name} (store {store.id}): {store.leader_count} left"
+            left = "an unknown number" if leaders is None else leaders
+            what = f"evicting leaders from pod {name} (store {store.id}): {left} left"
             return Waiting("ScalingIn", what, _soon(ctx))
         case TakeOffline():
             return _others_restarting(removal, stores, store) or _take_offline(removal, pd, store)
@@ -199,20 +212,41 @@ def _stores(pd: PDClient) -> tuple[LiveStore, ...]:
         return ()
 
 
-def _others_up(ctx: ReconcileContext, stores: Sequence[Store], store: Store, ordinal: int) -> int:
-    """The TiKV stores, those of peers included, that are Up and stay when this one and those above it have left."""
+def _leaders(ctx: ReconcileContext, pod: str, store: Store) -> int | None:
+    """How many regions a store leads, None when that is not known.
+
+    It says so itself: PD has not heard of all leaders while its own leader is new. What does not run leads nothing.
+    """
+    try:
+        return api_clients.tikv(ctx, pod).leader_count()
+    except DataPlaneError as error:
+        not_running = isinstance(error, Unavailable) and isinstance(error.cause, ConnectionRefused)
+        return store.leader_count or (0 if not_running else None)
+
+
+def _others(ctx: ReconcileContext, stores: Sequence[Store], store: Store, ordinal: int) -> Others:
+    """The TiKV stores, those of peers included, that stay when this one and those above it have left."""
     book = address_book(ctx.tc)
-    up = [each for each in stores if each.state_name == UP and not each.is_tiflash and each.id != store.id]
-    ordinals = [book.ordinal_of("tikv", each.address) for each in up]
-    return sum(each is None or each < ordinal for each in ordinals)
+    others = [each for each in stores if each.id != store.id and not each.is_tiflash]
+    owners = {each.id: book.ordinal_of("tikv", each.address) for each in others}
+    stay = [each for each in others if (owner := owners[each.id]) is None or owner < ordinal]
+    return Others(
+        sum(each.state_name == UP for each in stay), [each.id for each in stay if each.state_name == DISCONNECTED]
+    )
 
 
-def _waited(removal: PodRemoval) -> float:
-    """Seconds that leaders had, as this process has seen it: a clock on the wall may jump (F35, F44)."""
+def _waited(removal: PodRemoval, is_evicted: bool) -> float:
+    """Seconds that leaders had, as this process has seen it: a clock on the wall may jump (F35, F44).
+
+    They have none while PD does not move them, as when it refuses to.
+    """
     if not removal.since:
         return 0.0
-    key = f"{removal.name} since {stamp(removal.since)}"
-    return removal.ctx.stopwatches.look("scale-in", key, removal.ctx.deps.clock).seconds
+    stopwatches, key = removal.ctx.stopwatches, f"{removal.name} since {stamp(removal.since)}"
+    if not is_evicted:
+        stopwatches.forget("scale-in", key)
+        return 0.0
+    return stopwatches.look("scale-in", key, removal.ctx.deps.clock).seconds
 
 
 def _soon(ctx: ReconcileContext) -> float:

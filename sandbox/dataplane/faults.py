@@ -23,10 +23,11 @@ class Trouble(Enum):
 class Fault:
     """One trouble for the connections it matches. Globs: `target` and `origin` on `namespace/pod`, `path` on the path.
 
-    SLOW adds `seconds`; ANSWER gives `status` and `body` without asking the process; TRUNCATE ends the body half-way;
-    OLD repeats the first answer that the same GET got under the fault; LOSE_ANSWER breaks the connection after the
-    request was carried out. `every`: it applies to each n-th matching request only. A fault with a `method` or a
-    `path` applies to HTTP requests only, any other to every connection.
+    SLOW adds `seconds`: a GET is answered with what was so when it was sent, anything else has its effect at the end,
+    also when its sender waits no more. ANSWER gives `status` and `body` without asking the process; TRUNCATE ends the
+    body half-way; OLD repeats the first answer that the same GET got under the fault; LOSE_ANSWER breaks the connection
+    after the request was carried out. `every`: it applies to each n-th matching request only. A fault with a `method`
+    or a `path` applies to HTTP requests only, any other to every connection.
     """
 
     trouble: Trouble

@@ -3,10 +3,11 @@
 from collections import Counter
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 from urllib.parse import urlsplit
 
+from ports.clock import Clock
 from ports.randomness import Randomness
 from ports.transport import ConnectionLost, ConnectionRefused, Request, RequestTimeout, Response, TransportError
 from sandbox.dataplane.faults import Fault, Trouble
@@ -84,6 +85,16 @@ class _Injected:
     answers: dict[str, Response] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class _Late:
+    """A request that is still on its way when its sender has given up."""
+
+    due: float
+    running: Running
+    port: int
+    request: Request
+
+
 class Network:
     """The data plane's network. Safe for use by many threads.
 
@@ -92,6 +103,7 @@ class Network:
 
     def __init__(
         self,
+        clock: Clock,
         directory: Directory,
         randomness: Randomness,
         lock: AbstractContextManager[object],
@@ -99,6 +111,7 @@ class Network:
         pause: Callable[[float], None],
         touched: Callable[[], None],
     ) -> None:
+        self._clock = clock
         self._directory = directory
         self._randomness = randomness
         self._lock = lock
@@ -106,6 +119,7 @@ class Network:
         self._touched = touched
         self._running: dict[str, list[Running]] = {}
         self._faults: list[_Injected] = []
+        self._late: list[_Late] = []
         self._counts: Counter[Count] = Counter()
 
     def attach(self, running: Running) -> None:
@@ -153,11 +167,29 @@ class Network:
             and self._severed(origin, running, port) is None
         )
 
-    def reachable(self, launch: Launch, process: Process, port: int) -> bool:
-        """Whether the pods of its namespace can talk to a process."""
+    def reachable(self, launch: Launch, process: Process, port: int, origin: Origin | None = None) -> bool:
+        """Whether `origin`, by default the pods of its namespace in general, can talk to a process."""
         with self._lock:
-            running = next((each for each in self._running.get(launch.pod_uid, []) if each.process is process), None)
-            return running is not None and self.connected(Origin(launch.namespace, _PEERS), running, port)
+            running = self._behind(launch, process)
+            asker = origin or Origin(launch.namespace, _PEERS)
+            return running is not None and self.connected(asker, running, port)
+
+    def pass_on(self, request: Request, origin: Origin, launch: Launch, process: Process, port: int) -> Answer:
+        """What a process answers to a request that another one, `origin`, passes on to it."""
+        with self._lock:
+            running = self._behind(launch, process)
+            if running is None or not self.connected(origin, running, port):
+                return Answer(Response(504, {}, b""), delay=float("inf"))
+            answer = process.handle(port, request)
+            return replace(answer, delay=answer.delay + self._slowness(origin, running, port, request))
+
+    def _behind(self, launch: Launch, process: Process) -> Running | None:
+        return next((each for each in self._running.get(launch.pod_uid, []) if each.process is process), None)
+
+    def _slowness(self, origin: Origin, running: Running, port: int, request: Request) -> float:
+        path = urlsplit(request.url).path
+        slow = (each.fault for each in self._faults if each.fault.trouble is Trouble.SLOW)
+        return sum(each.seconds for each in slow if each.matches_request(str(origin), running.pod, port, request, path))
 
     def find(self, url: str, origin: Origin) -> Running | None:
         """The process behind a URL when it can be reached from `origin`: how data-plane peers find each other."""
@@ -194,6 +226,11 @@ class Network:
             self._count(running.launch.cluster, request, parts.path)
             injected = self._matching(origin, running, port, request, parts.path)
             fault = injected.fault if injected is not None else None
+        slow = fault.seconds if fault is not None else 0.0
+        if slow and request.method != "GET":
+            self._send_slowly(running, port, request, slow)
+            slow = 0.0
+        with self._lock:
             answer = self._answer(request, running, port, fault)
         if answer is None:
             answer = running.process.handle(port, request)
@@ -201,12 +238,32 @@ class Network:
             self._touched()
         if answer.provisional:
             answer = self._wait_for_better(answer, running, port, request)
-        delay = answer.delay + (fault.seconds if fault is not None else 0.0)
+        delay = answer.delay + slow
         if delay > request.timeout:
             self._time_out(request)
         if delay > 0:
             self._pause(delay)
         return answer.response if injected is None else _spoiled(answer.response, injected, request)
+
+    def arrive(self) -> float | None:
+        """Hand over the late requests that are due, and return when the next one is."""
+        with self._lock:
+            now = self._clock.now()
+            due = [each for each in self._late if each.due <= now]
+            self._late = [each for each in self._late if each.due > now]
+            for each in due:
+                if self.connected(Origin(), each.running, each.port):
+                    each.running.process.handle(each.port, each.request)
+            return min((each.due for each in self._late), default=None)
+
+    def _send_slowly(self, running: Running, port: int, request: Request, seconds: float) -> None:
+        """What changes something has its effect late: also when its sender waits no more. Raises RequestTimeout."""
+        if seconds > request.timeout:
+            with self._lock:
+                self._late.append(_Late(self._clock.now() + seconds, running, port, request))
+            self._touched()
+            self._time_out(request)
+        self._pause(seconds)
 
     def _answer(self, request: Request, running: Running, port: int, fault: Fault | None) -> Answer | None:
         """The answer, or None when the process is to be asked outside the lock. Raises ConnectionRefused."""
@@ -214,7 +271,7 @@ class Network:
         if trouble is Trouble.BLACK_HOLE or running.hung:
             return Answer(Response(504, {}, b""), delay=float("inf"))
         if trouble is Trouble.REFUSE or running.process.exit is not None or not running.process.listens(port):
-            raise ConnectionRefused(request.method, request.url, f"{running.pod} does not listen on {port}")
+            raise ConnectionRefused(request.method, request.url, "connection refused")
         if fault is not None and trouble is Trouble.ANSWER:
             return Answer(Response(fault.status, {"content-type": "application/json; charset=UTF-8"}, fault.body))
         return None if running.concurrent else running.process.handle(port, request)

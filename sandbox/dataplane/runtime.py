@@ -64,7 +64,7 @@ class DataPlane:
         self._lock = threading.RLock()
         self._processes: list[Running] = []
         self._disks: dict[str, Disk] = {}
-        self.network = Network(directory, randomness, self._lock, pause=pause, touched=self.changed)
+        self.network = Network(clock, directory, randomness, self._lock, pause=pause, touched=self.changed)
         self._deps = Dependencies(clock, randomness, timings, self.network)
 
     @property
@@ -175,6 +175,7 @@ class DataPlane:
     def _advance(self) -> float | None:
         with self._lock:
             times = [running.process.step() for running in self._processes if not running.hung]
+            times.append(self.network.arrive())
         return min((time for time in times if time is not None), default=None)
 
     def questions(self) -> list[tuple[Running, Request]]:

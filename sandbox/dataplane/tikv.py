@@ -8,7 +8,7 @@ from sandbox.dataplane.dependencies import Dependencies
 from sandbox.dataplane.listening import Setting, ports
 from sandbox.dataplane.pd.clients import find_pd
 from sandbox.dataplane.pd.cluster import PdCluster
-from sandbox.dataplane.pd.stores import NodeState, Store, StoreRefused
+from sandbox.dataplane.pd.stores import Heartbeat, NodeState, Store, StoreRefused
 from sandbox.dataplane.processes import Answer, Disk, Exit, Launch, not_found
 from sandbox.dataplane.server_program import ServerProgram
 
@@ -104,9 +104,7 @@ class TikvProcess:
         if not isinstance(data, TikvData):
             data = TikvData(cluster.id, cluster.stores.allocate())
             self._disk.data = data
-        store = Store(
-            data.store, self.address, self._launch.version, self._started, now, self._deps.clock.wall().timestamp()
-        )
+        store = Store(data.store, self.address, self._launch.version, self._started, self._beat(now))
         try:
             cluster.stores.register(store, now)
         except StoreRefused as refused:
@@ -121,8 +119,11 @@ class TikvProcess:
         if cluster is not None and isinstance(data, TikvData) and cluster is self._cluster:
             store = self._store()
             if store is not None and store.node_state is not NodeState.REMOVED:
-                cluster.stores.heartbeat(data.store, now, self._deps.clock.wall().timestamp())
+                cluster.stores.heartbeat(data.store, self._beat(now))
         return self._deps.timings.store_heartbeat
+
+    def _beat(self, now: float) -> Heartbeat:
+        return Heartbeat(now, self._deps.clock.wall().timestamp())
 
     def _store(self) -> Store | None:
         data = self._disk.data

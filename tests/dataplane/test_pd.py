@@ -291,6 +291,7 @@ SCHEDULERS = "GET /pd/api/v1/schedulers"
 BEGIN = "POST /pd/api/v1/schedulers"
 END = "DELETE /pd/api/v1/schedulers/evict-leader-scheduler-4"
 EVICTIONS = "GET /pd/api/v1/scheduler-config/evict-leader-scheduler/list"
+NONE_EVICTED = (200, '["balance-leader-scheduler"]')
 BARE = (200, '["balance-leader-scheduler","evict-leader-scheduler"]')
 EVICTING_4 = (200, '{"store-id-ranges":{"4":[{"start-key":"","end-key":""}]},"batch":3}')
 
@@ -305,9 +306,14 @@ def test_18_6_old_pd_has_a_scheduler_per_store() -> None:
     assert frozenset({4, 1001}) == pd(SCHEDULERS, answer).evicting_stores()
 
 
-def test_18_6_a_scheduler_that_went_between_the_two_reads_evicts_nothing() -> None:
-    transport = ScriptedTransport().on(SCHEDULERS, BARE).on(EVICTIONS, (404, "scheduler not found"))
-    assert frozenset() == client(transport).evicting_stores()
+@pytest.mark.parametrize("schedulers", [BARE, (200, "[]"), (200, "null")])
+def test_18_6_a_leader_that_has_yet_to_start_its_schedulers_proves_nothing(schedulers: tuple[int, str]) -> None:
+    transport = ScriptedTransport().on(SCHEDULERS, schedulers).on(EVICTIONS, (404, "scheduler not found"))
+    transport.on(END, (404, "not found"))
+    with pytest.raises(Unavailable, match="PD runs no schedulers"):
+        client(transport).evicting_stores()
+    with pytest.raises(Unavailable, match="PD runs no schedulers"):
+        client(transport).end_evict_leaders(4)
 
 
 def test_18_6_beginning_twice_is_no_error() -> None:
@@ -319,14 +325,14 @@ def test_18_6_beginning_twice_is_no_error() -> None:
 
 
 def test_18_6_a_refused_begin_raises() -> None:
-    transport = ScriptedTransport().on(BEGIN, (400, '"unknown store"')).on(SCHEDULERS, (200, "[]"))
+    transport = ScriptedTransport().on(BEGIN, (400, '"unknown store"')).on(SCHEDULERS, NONE_EVICTED)
     with pytest.raises(ApiError, match="unknown store"):
         client(transport).begin_evict_leaders(4)
 
 
 @pytest.mark.parametrize(
     ("ended", "listed"),
-    [((404, "not found"), BARE), ((200, "null"), (200, "[]")), ((500, '"x"'), (200, "[]"))],
+    [((404, "not found"), NONE_EVICTED), ((200, "null"), (200, "[]")), ((500, '"x"'), NONE_EVICTED)],
 )
 def test_18_6_an_eviction_that_is_gone_has_ended(ended: tuple[int, str], listed: tuple[int, str]) -> None:
     transport = ScriptedTransport().on(END, ended).on(SCHEDULERS, listed).on(EVICTIONS, EVICTING_4)
@@ -334,7 +340,7 @@ def test_18_6_an_eviction_that_is_gone_has_ended(ended: tuple[int, str], listed:
     assert transport.calls[0] == END
 
 
-@pytest.mark.parametrize("ended", [(200, "null"), (500, '"x"')])
+@pytest.mark.parametrize("ended", [(200, "null"), (404, "not found"), (500, '"x"')])
 def test_18_6_an_eviction_that_stays_raises(ended: tuple[int, str]) -> None:
     transport = ScriptedTransport().on(END, ended).on(SCHEDULERS, BARE).on(EVICTIONS, EVICTING_4)
     with pytest.raises(ApiError):

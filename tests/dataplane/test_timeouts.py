@@ -4,7 +4,14 @@ import contextlib
 
 import pytest
 
-from dataplane.timeouts import FULL_TRY_EVERY, PROBE_TIMEOUT, AdaptiveTimeoutTransport, OneTimeoutTransport
+from dataplane.timeouts import (
+    FULL_TRY_EVERY,
+    LONGEST,
+    PROBE_TIMEOUT,
+    SLOW,
+    AdaptiveTimeoutTransport,
+    OneTimeoutTransport,
+)
 from ports.clock import FakeClock
 from ports.transport import ConnectionRefused, Request, RequestTimeout, TransportError
 from tests.dataplane.scripted import Answer, ScriptedTransport
@@ -29,10 +36,39 @@ def test_R31_reads_of_a_silent_endpoint_are_short_until_one_is_answered(clock: F
     assert [FULL, PROBE_TIMEOUT, PROBE_TIMEOUT, FULL] == _asked(clock, *answers)
 
 
-def test_R31_a_slow_endpoint_is_given_its_time_once_in_a_while(clock: FakeClock) -> None:
-    answers = [RequestTimeout] * 4
-    expected = [FULL, PROBE_TIMEOUT, FULL, PROBE_TIMEOUT]
-    assert expected == _asked(clock, *answers, pause=FULL_TRY_EVERY / 2)
+def test_R31_a_slow_endpoint_is_given_its_time_once_in_a_while_and_more_of_it(clock: FakeClock) -> None:
+    answers = [RequestTimeout] * 8
+    expected = [FULL, 2 * FULL, PROBE_TIMEOUT, LONGEST, PROBE_TIMEOUT, PROBE_TIMEOUT, PROBE_TIMEOUT, LONGEST]
+    assert expected == _asked(clock, *answers, pause=FULL_TRY_EVERY)
+
+
+@pytest.mark.parametrize(("takes", "allowed"), [(1.0, FULL), (4.0, 8.0), (10.0, LONGEST), (15.0, LONGEST)])
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_R31_an_endpoint_gets_twice_the_time_that_it_takes(
+    clock: FakeClock, method: str, takes: float, allowed: float
+) -> None:
+    scripted = ScriptedTransport(before=lambda _: clock.step(takes)).on(CALL, (200, "")).on("POST /status", (200, ""))
+    adaptive = AdaptiveTimeoutTransport(scripted, clock)
+    adaptive.request(Request("GET", "http://a:2379/status", timeout=FULL))
+    adaptive.request(Request(method, "http://a:2379/status", timeout=FULL))
+    assert [FULL, allowed] == [request.timeout for request in scripted.requests]
+
+
+def test_R31_an_endpoint_that_is_quick_again_gets_the_usual_time(clock: FakeClock) -> None:
+    times = [10.0, 0.1, 0.1, 0.1]
+    scripted = ScriptedTransport(before=lambda _: clock.step(times.pop(0))).on(CALL, (200, ""))
+    adaptive = AdaptiveTimeoutTransport(scripted, clock)
+    for _ in range(4):
+        adaptive.request(Request("GET", "http://a:2379/status", timeout=FULL))
+    assert [FULL, LONGEST, 2 * FULL, FULL] == [request.timeout for request in scripted.requests]
+
+
+def test_who_is_in_a_hurry_stays_so(clock: FakeClock) -> None:
+    scripted = ScriptedTransport(before=lambda _: clock.step(10.0)).on(CALL, (200, ""))
+    adaptive = AdaptiveTimeoutTransport(scripted, clock)
+    for _ in range(2):
+        adaptive.request(Request("GET", "http://a:2379/status", timeout=1.0))
+    assert [1.0, 1.0] == [request.timeout for request in scripted.requests]
 
 
 def test_a_refused_connection_is_no_silence(clock: FakeClock) -> None:
@@ -54,13 +90,21 @@ def test_the_error_is_the_transports(clock: FakeClock) -> None:
         patient.request(Request("GET", "http://pd:2379/status"))
 
 
-def test_R31_an_endpoint_that_timed_out_is_not_asked_again_in_the_same_round() -> None:
+def test_R31_an_endpoint_that_timed_out_is_not_asked_again_in_the_same_round(clock: FakeClock) -> None:
     scripted = ScriptedTransport().on(CALL, RequestTimeout, (200, ""))
     silent: set[str] = set()
-    of_round = OneTimeoutTransport(scripted, silent)
+    of_round = OneTimeoutTransport(scripted, silent, set(), clock)
     for _ in range(3):
         with pytest.raises(RequestTimeout):
             of_round.request(Request("GET", "http://a:2379/status"))
     assert 1 == len(scripted.requests)
     assert {"a:2379"} == silent
     assert 200 == of_round.request(Request("GET", "http://b:2379/status")).status
+
+
+@pytest.mark.parametrize(("takes", "slow"), [(SLOW, set()), (SLOW + 1, {"a:2379"})])
+def test_R31_a_slow_endpoint_is_known_to_be_so(clock: FakeClock, takes: float, slow: set[str]) -> None:
+    scripted = ScriptedTransport(before=lambda _: clock.step(takes)).on(CALL, (200, ""))
+    found: set[str] = set()
+    OneTimeoutTransport(scripted, set(), found, clock).request(Request("GET", "http://a:2379/status"))
+    assert slow == found

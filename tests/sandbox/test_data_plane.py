@@ -2,14 +2,16 @@
 
 import base64
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import pytest
 
 from ports.clock import FakeClock
 from ports.randomness import SeededRandomness
-from ports.transport import Request, Response
+from ports.transport import Request, RequestTimeout, Response
+from sandbox.dataplane.faults import Fault, Trouble
 from sandbox.dataplane.network import Target
 from sandbox.dataplane.pd.durations import duration, seconds, size
 from sandbox.dataplane.processes import Launch
@@ -46,10 +48,12 @@ class Plane:
         )
         self._questions = Questions(self._plane)
 
-    def start(self, component: str, ordinal: int = 0, config: str = "") -> None:
+    def start(
+        self, component: str, ordinal: int = 0, config: str = "", *, disk_of: str = "", service: str = ""
+    ) -> None:
         command = "/usr/local/bin/tidb-discovery" if component == "discovery" else f"/{component}-server"
         environment = {"CLUSTER_NAME": "basic", "PEER_SERVICE_NAME": "basic-pd-peer"}
-        environment["HEADLESS_SERVICE_NAME"] = f"basic-{component}-peer"
+        environment["HEADLESS_SERVICE_NAME"] = service or f"basic-{component}-peer"
         pod = f"basic-{component}-{ordinal}"
         self._plane.start(
             Launch(
@@ -61,6 +65,7 @@ class Plane:
                 env=environment,
                 files={"/etc/pd/pd.toml": config},
                 ports=frozenset(_PORTS[component]),
+                disks={f"/var/lib/{component}": self._plane.disk(disk_of or pod)},
             )
         )
 
@@ -71,9 +76,22 @@ class Plane:
             self._questions.step()
             self._clock.step(0.1)
 
-    def ask(self, method: str, path: str, body: Any = None, host: str = "basic-pd.ns:2379") -> Response:
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        host: str = "basic-pd.ns:2379",
+        *,
+        headers: Mapping[str, str] = MappingProxyType({}),
+        timeout: float = 30.0,
+    ) -> Response:
         payload = None if body is None else json.dumps(body).encode()
-        return self._plane.transport().request(Request(method, f"http://{host}{path}", body=payload))
+        request = Request(method, f"http://{host}{path}", headers, payload, timeout)
+        return self._plane.transport().request(request)
+
+    def inject(self, fault: Fault) -> None:
+        self._plane.network.inject(fault)
 
     def kill(self, pod: str) -> None:
         for running in self._plane.running("ns", pod):
@@ -248,3 +266,94 @@ def test_a_member_that_never_started_is_in_the_way_even_of_its_own_pod(plane: Pl
     # it counts for the quorum: one of three is none
     plane.advance(5)
     assert 503 == plane.ask("GET", "/pd/api/v1/leader").status
+
+
+@pytest.fixture
+def three(plane: Plane) -> Plane:
+    """Three PDs and a store that has reported for half a minute."""
+    for ordinal in (1, 2):
+        plane.start("pd", ordinal)
+        plane.advance(2)
+    plane.start("tikv")
+    plane.advance(30)
+    return plane
+
+
+def _stores(plane: Plane) -> list[tuple[str, int]]:
+    found = json.loads(plane.ask("GET", "/pd/api/v1/stores").body)["stores"]
+    return [(each["store"]["state_name"], each["status"]["leader_count"]) for each in found]
+
+
+def _host(plane: Plane, leads: bool) -> str:
+    leader = json.loads(plane.ask("GET", "/pd/api/v1/leader").body)["name"]
+    other = next(name for name in _members(plane) if name != leader)
+    return f"{leader if leads else other}.basic-pd-peer.ns:2379"
+
+
+def test_3_1_followers_pass_everything_on_to_the_leader(three: Plane) -> None:
+    leader, follower = _host(three, leads=True), _host(three, leads=False)
+    config = json.loads(three.ask("GET", "/pd/api/v1/config", host=follower).body)
+    assert config["name"] == leader.partition(".")[0]
+    itself = three.ask("GET", "/pd/api/v1/config", host=follower, headers={"PD-Allow-follower-handle": "true"})
+    assert json.loads(itself.body)["name"] == follower.partition(".")[0]
+    again = three.ask("GET", "/pd/api/v1/health", host=follower, headers={"PD-Redirector": "basic-pd-9"})
+    assert (500, b"[PD:apiutil:ErrRedirectToNotLeader]redirect to not leader\n") == (again.status, again.body)
+
+
+@pytest.mark.parametrize("path", ["health", "members", "config", "leader", "stores", "version"])
+def test_3_1_without_a_leader_followers_answer_503(three: Plane, path: str) -> None:
+    follower, others = _host(three, leads=False), _members(three)
+    for pod in others:
+        if not follower.startswith(f"{pod}."):
+            three.kill(pod)
+    answer = three.ask("GET", f"/pd/api/v1/{path}", host=follower)
+    assert (503, b"[PD:apiutil:ErrRedirectNoLeader]redirect finds no leader\n") == (answer.status, answer.body)
+
+
+def test_3_3_health_is_a_ping_of_the_client_port(three: Plane) -> None:
+    healthy = {each["name"]: each["health"] for each in json.loads(three.ask("GET", "/pd/api/v1/health").body)}
+    assert {"basic-pd-0": True, "basic-pd-1": True, "basic-pd-2": True} == healthy
+    ill = _host(three, leads=False).partition(".")[0]
+    three.inject(Fault(Trouble.BLACK_HOLE, f"ns/{ill}", port=2380))
+    healthy = {each["name"]: each["health"] for each in json.loads(three.ask("GET", "/pd/api/v1/health").body)}
+    assert healthy[ill]
+    three.kill(next(name for name in _members(three) if name != ill))
+    # but it does not vote
+    three.advance(5)
+    assert 503 == three.ask("GET", "/pd/api/v1/leader", host=f"{ill}.basic-pd-peer.ns:2379").status
+
+
+def test_15_2_a_new_leader_knows_what_was_written_down(three: Plane) -> None:
+    assert [("Up", 1)] == _stores(three)
+    three.ask("POST", "/pd/api/v1/schedulers", {"name": "evict-leader-scheduler", "store_id": 1})
+    three.ask("POST", "/pd/api/v1/leader/resign")
+    three.advance(0.4)
+    refused = three.ask("GET", "/pd/api/v1/stores")
+    assert (500, True) == (refused.status, b"TiKV cluster not bootstrapped" in refused.body)
+    three.advance(0.5)
+    # when it was heard last is written down every five minutes, and its region has yet to report
+    assert [("Disconnected", 0)] == _stores(three)
+    assert [] == json.loads(three.ask("GET", "/pd/api/v1/schedulers").body)
+    assert 404 == three.ask("DELETE", "/pd/api/v1/schedulers/evict-leader-scheduler-1").status
+    three.advance(12)
+    assert [("Up", 1)] == _stores(three)
+    assert "evict-leader-scheduler" in json.loads(three.ask("GET", "/pd/api/v1/schedulers").body)
+
+
+def test_15_2_a_store_has_the_address_under_which_it_registered_last(three: Plane) -> None:
+    three.kill("basic-tikv-0")
+    three.start("tikv", 0, disk_of="basic-tikv-0", service="other-tikv-peer")
+    three.advance(2)
+    stores = json.loads(three.ask("GET", "/pd/api/v1/stores").body)["stores"]
+    assert ["basic-tikv-0.other-tikv-peer.ns.svc:20160"] == [each["store"]["address"] for each in stores]
+
+
+def test_15_4_a_slow_call_has_its_effect_when_nobody_waits_any_more(three: Plane) -> None:
+    three.inject(Fault(Trouble.SLOW, seconds=10.0))
+    with pytest.raises(RequestTimeout):
+        three.ask("POST", "/pd/api/v1/config", {"max-replicas": 5}, timeout=5.0)
+    with pytest.raises(RequestTimeout):
+        three.ask("GET", "/pd/api/v1/config", timeout=5.0)
+    assert 1 == json.loads(three.ask("GET", "/pd/api/v1/config/replicate", timeout=20.0).body)["max-replicas"]
+    three.advance(1)
+    assert 5 == json.loads(three.ask("GET", "/pd/api/v1/config/replicate", timeout=20.0).body)["max-replicas"]

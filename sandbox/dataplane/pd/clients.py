@@ -8,9 +8,15 @@ from sandbox.dataplane.processes import Launch
 
 
 def find_pd(launch: Launch, deps: Dependencies) -> PdCluster | None:
-    """The PD cluster a pod of the same TidbCluster talks to, if it has a leader (objects.md 7.3, base address)."""
-    name = launch.env.get("CLUSTER_NAME", "")
-    found = deps.network.find(f"{name}-pd:2379", Origin(launch.namespace, launch.pod))
+    """The PD cluster a pod of the same TidbCluster talks to, if it has a leader (objects.md 7.3, base address).
+
+    What clients want is for the leader alone to say; one that has yet to load the stores cannot say it.
+    """
+    name, origin = launch.env.get("CLUSTER_NAME", ""), Origin(launch.namespace, launch.pod)
+    found = deps.network.find(f"{name}-pd:2379", origin)
     process = found.process if found is not None else None
     cluster = process.cluster if isinstance(process, PdProcess) else None
-    return cluster if cluster is not None and cluster.leader is not None else None
+    leader = cluster.leader if cluster is not None else None
+    if cluster is None or leader is None or leader.voter is None or not leader.voter.answers(origin):
+        return None
+    return None if cluster.stores.is_loading(deps.clock.now()) else cluster

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from ports.clock import Clock
 from ports.randomness import Randomness
+from sandbox.dataplane.network import Origin
 from sandbox.dataplane.pd.config import Config
 from sandbox.dataplane.pd.etcd import Etcd
 from sandbox.dataplane.pd.stores import Stores
@@ -29,8 +30,11 @@ class RemovalRefused(Exception):
 class Voter(Protocol):
     """A member's process, as far as voting goes."""
 
-    def reachable(self) -> bool:
-        """Whether it serves and the network leads to it."""
+    def votes(self) -> bool:
+        """Whether it serves and other members can talk to it."""
+
+    def answers(self, asker: Origin) -> bool:
+        """Whether it serves and a client can talk to it, which may be otherwise."""
 
     @property
     def served_at(self) -> float | None:
@@ -51,7 +55,7 @@ class Member:
     @property
     def healthy(self) -> bool:
         """Whether its process votes."""
-        return bool(self.name) and self.voter is not None and self.voter.reachable()
+        return bool(self.name) and self.voter is not None and self.voter.votes()
 
 
 class PdCluster:

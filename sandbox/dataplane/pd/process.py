@@ -120,11 +120,18 @@ class PdProcess:
         data = self._disk.data
         return data.cluster.members.get(data.member) if isinstance(data, PdData) else None
 
-    def reachable(self) -> bool:
-        """Whether it serves and others can talk to it."""
+    def votes(self) -> bool:
+        """Whether it serves and other members can talk to it."""
+        return self._can_be_reached(PEER_PORT)
+
+    def answers(self, asker: Origin) -> bool:
+        """Whether it serves and a client can talk to it, which may be otherwise."""
+        return self._can_be_reached(CLIENT_PORT, asker)
+
+    def _can_be_reached(self, port: int, asker: Origin | None = None) -> bool:
         if self._phase is not Phase.SERVING or self.exit is not None:
             return False
-        return self._deps.network.reachable(self._launch, self, CLIENT_PORT)
+        return self._deps.network.reachable(self._launch, self, port, asker)
 
     def step(self) -> float | None:
         """Advance the start, notice a removal, tick the cluster; return the next due time."""

@@ -2,8 +2,8 @@
 
 import json
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -16,12 +16,14 @@ from sandbox.dataplane.dependencies import Dependencies
 from sandbox.dataplane.pd.cluster import Member, PdCluster, RemovalRefused
 from sandbox.dataplane.pd.durations import duration, size
 from sandbox.dataplane.pd.etcd import gateway
-from sandbox.dataplane.pd.process import PdProcess
+from sandbox.dataplane.pd.process import CLIENT_PORT, PdProcess
 from sandbox.dataplane.pd.stores import Store, StoreRefused, is_reserved, store_labels
 from sandbox.dataplane.processes import Answer, not_found, text
 
 NOT_BOOTSTRAPPED = "[PD:cluster:ErrNotBootstrapped]TiKV cluster not bootstrapped, please start TiKV first"
 _NO_LEADER = "[PD:apiutil:ErrRedirectNoLeader]redirect finds no leader"
+_NOT_LEADER = "[PD:apiutil:ErrRedirectToNotLeader]redirect to not leader"
+_ALLOW_FOLLOWER, _REDIRECTOR = "pd-allow-follower-handle", "pd-redirector"
 _PING_TIMEOUT = 3.0
 _EVICT = "evict-leader-scheduler"
 _SCHEDULERS = ["balance-hot-region-scheduler", "balance-leader-scheduler", "balance-region-scheduler"]
@@ -61,13 +63,26 @@ def answer(process: PdProcess, request: Request, deps: Dependencies) -> Answer:
         return Answer(not_found())
     route, names = found
     call = _Call(process, cluster, deps, names, parse_qs(parts.query), request.body or b"")
-    if not route.local and cluster.leader is None:
-        # the follower waits for a leader before it gives up
-        return Answer(text(503, _NO_LEADER + "\n"), delay=deps.timings.pd_leader_wait, provisional=True)
-    if route.clustered and not cluster.stores.bootstrapped:
+    headers = {name.lower(): value for name, value in request.headers.items()}
+    if not route.local and headers.get(_ALLOW_FOLLOWER) != "true" and cluster.leader is not process.member:
+        return _redirect(process, cluster.leader, request, headers, deps)
+    if route.clustered and (not cluster.stores.bootstrapped or cluster.stores.is_loading(call.now)):
         return Answer(_json(500, NOT_BOOTSTRAPPED))
     given = _carry_out(route, call)
     return given if isinstance(given, Answer) else Answer(given)
+
+
+def _redirect(
+    process: PdProcess, leader: Member | None, request: Request, headers: Mapping[str, str], deps: Dependencies
+) -> Answer:
+    """What a follower answers: what the leader does."""
+    if _REDIRECTOR in headers:
+        return Answer(text(500, _NOT_LEADER + "\n"))
+    if leader is None or not isinstance(leader.voter, PdProcess):
+        # the follower waits for a leader before it gives up
+        return Answer(text(503, _NO_LEADER + "\n"), delay=deps.timings.pd_leader_wait, provisional=True)
+    passed_on = replace(request, headers=dict(headers) | {_REDIRECTOR: process.name})
+    return deps.network.pass_on(passed_on, process.origin, leader.voter.launch, leader.voter, CLIENT_PORT)
 
 
 def _carry_out(route: "_Route", call: _Call) -> Response | Answer:
@@ -98,8 +113,8 @@ def _health(call: _Call) -> Answer:
     entries = []
     delay = 0.0
     for member in call.cluster.members.values():
-        healthy = member.healthy
-        if not healthy and isinstance(member.voter, PdProcess) and member.voter is not call.process:
+        healthy = bool(member.name) and member.voter is not None and member.voter.answers(call.process.origin)
+        if not healthy and member.voter is not None:
             delay += _PING_TIMEOUT
         entries.append(
             {
@@ -269,29 +284,29 @@ def _store(call: _Call, store: Store) -> Json:
         "git_hash": "0" * 40,
         "start_timestamp": int(store.started),
         "deploy_path": "/",
-        "last_heartbeat": int(store.last_heartbeat * 1e9),
+        "last_heartbeat": int(store.known.wall * 1e9),
     }
     if store.node_state:
         tree["node_state"] = int(store.node_state)
     tree["state_name"] = call.cluster.stores.state_name(store, call.now)
-    used = store.peers * _REGION_BYTES
+    used, leaders = store.peers * _REGION_BYTES, call.cluster.stores.reported_leaders(store, call.now)
     available = store.capacity // 10 if store.low_space else store.capacity - used
     status = {
         "capacity": size(store.capacity),
         "available": size(available),
         "used_size": size(used),
-        "leader_count": store.leaders,
+        "leader_count": leaders,
         "leader_weight": 1,
-        "leader_score": store.leaders,
-        "leader_size": store.leaders,
+        "leader_score": leaders,
+        "leader_size": leaders,
         "region_count": store.peers,
         "region_weight": 1,
         "region_score": store.peers,
         "region_size": store.peers,
         "slow_score": 1,
         "start_ts": _rfc3339(store.started),
-        "last_heartbeat_ts": _rfc3339(store.last_heartbeat),
-        "uptime": duration(max(store.last_heartbeat - store.started, 0.0)),
+        "last_heartbeat_ts": _rfc3339(store.known.wall),
+        "uptime": duration(max(store.known.wall - store.started, 0.0)),
     }
     return {"store": tree, "status": status}
 
@@ -351,6 +366,9 @@ def _set_labels(call: _Call) -> Response:
 
 
 def _list_schedulers(call: _Call) -> Response:
+    if not call.cluster.stores.is_prepared(call.now):
+        # a new leader starts its schedulers only when the regions have reported
+        return _json(200, [])
     evicting = [_EVICT] if call.cluster.stores.evicting else []
     return _json(200, [*_SCHEDULERS, *evicting])
 
@@ -373,6 +391,8 @@ def _add_scheduler(call: _Call) -> Response:
 def _remove_scheduler(call: _Call) -> Response:
     name, stores = call.names[0], call.cluster.stores
     gone = "[PD:scheduler:ErrScheduleConfigNotExist]the config does not exist"
+    if not stores.is_prepared(call.now):
+        return _json(404, gone)
     if name == _EVICT:
         if not stores.evicting:
             return _json(404, "[PD:scheduler:ErrSchedulerNotFound]scheduler not found")
@@ -385,7 +405,7 @@ def _remove_scheduler(call: _Call) -> Response:
 
 
 def _evict_config(call: _Call) -> Response:
-    if not call.cluster.stores.evicting:
+    if not call.cluster.stores.evicting or not call.cluster.stores.is_prepared(call.now):
         return text(404, "scheduler not found\n")
     ranges = {str(store): [{"start-key": "", "end-key": ""}] for store in sorted(call.cluster.stores.evicting)}
     return _json(200, {"store-id-ranges": ranges, "batch": 3})
@@ -400,7 +420,7 @@ class _Route:
     pattern: re.Pattern[str]
     handler: _Handler
     local: bool = False
-    """Answered by whichever member is asked, leader or not."""
+    """Answered by the member that is asked; all others are for the leader (3.1)."""
     clustered: bool = False
     """Refused until the first TiKV has bootstrapped the cluster."""
 
@@ -412,11 +432,11 @@ def _to(method: str, path: str, handler: _Handler, *, local: bool = False, clust
 
 _V1 = "/pd/api/v1"
 _ROUTES = (
-    _to("GET", f"{_V1}/health", _health, local=True),
-    _to("GET", f"{_V1}/ping", _ping, local=True),
-    _to("GET", f"{_V1}/version", _version, local=True),
-    _to("GET", f"{_V1}/status", _status, local=True),
-    _to("GET", f"{_V1}/config", _get_config, local=True),
+    _to("GET", f"{_V1}/health", _health),
+    _to("GET", f"{_V1}/ping", _ping),
+    _to("GET", f"{_V1}/version", _version),
+    _to("GET", f"{_V1}/status", _status),
+    _to("GET", f"{_V1}/config", _get_config),
     _to("GET", "/pd/api/v2/ready", _ready, local=True),
     _to("GET", f"{_V1}/members", _members),
     _to("DELETE", f"{_V1}/members/name/{{name}}", _delete_by_name),

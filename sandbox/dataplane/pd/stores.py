@@ -10,6 +10,7 @@ from enum import IntEnum
 from kube.objects import Json
 from sandbox.dataplane.pd.config import Config
 from sandbox.dataplane.pd.regions import Place, Region, Rules, leaders_of, peers_of, schedule
+from sandbox.dataplane.pd.term import Term
 from sandbox.timings import Timings
 
 FIRST_STORE = 1
@@ -38,16 +39,28 @@ class NodeState(IntEnum):
     REMOVED = 3
 
 
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """When a store reported: by the world's clock, and by the wall clock, in seconds."""
+
+    at: float
+    wall: float
+
+
 @dataclass(slots=True)
 class Store:
-    """One store. Clock times are `*_at`; `started` and `last_heartbeat` are wall seconds."""
+    """One store. Clock times are `*_at`; `started` is in wall seconds."""
 
     id: int
     address: str
     version: str
     started: float
-    heartbeat_at: float
-    last_heartbeat: float
+    last: Heartbeat
+    """The last heartbeat that there was."""
+    known: Heartbeat = field(init=False)
+    """The last one that PD's leader knows of."""
+    saved: Heartbeat = field(init=False)
+    """The last one that PD has written down for its next leader."""
     node_state: NodeState = NodeState.SERVING
     status_address: str = "0.0.0.0:20180"
     labels: dict[str, str] = field(default_factory=dict)
@@ -60,12 +73,15 @@ class Store:
     """Whether a heartbeat is overdue: nobody hears of the store, so its process counts as dead."""
     low_space: bool = False
 
+    def __post_init__(self) -> None:
+        self.known = self.saved = self.last
+
     @property
     def dead_since(self) -> float | None:
         """Since when its peers do not vote, None while they do."""
         if self.died_at is not None:
             return self.died_at
-        return self.heartbeat_at if self.silent else None
+        return self.last.at if self.silent else None
 
     @property
     def proto_state(self) -> int:
@@ -85,6 +101,7 @@ class Stores:
         self._checked_at = 0.0
         self._credit = 0.0
         self._heard_from = 0.0
+        self._term = Term(timings)
         self.cluster_version = "0.0.0"
         """The lowest version of a store that is not removed; it never falls."""
         self.regions: list[Region] = []
@@ -93,11 +110,27 @@ class Stores:
         """Peers that a store receives in a second."""
         self.frozen = False
         """A fault: regions stay where they are."""
+        self.reporting = 0.0
+        """A fault: seconds that regions take to report to a new leader; 0 is what is usual."""
 
     @property
     def bootstrapped(self) -> bool:
         """Whether a TiKV has ever registered."""
         return bool(self.regions)
+
+    def is_loading(self, now: float) -> bool:
+        """Whether a new leader has yet to load the stores: it calls the cluster not bootstrapped."""
+        return self._term.is_loading(now)
+
+    def is_prepared(self, now: float) -> bool:
+        """Whether a new leader knows all regions, and has its schedulers."""
+        return self._term.is_prepared(now)
+
+    def reported_leaders(self, store: Store, now: float) -> int:
+        """How many regions a store leads, as far as PD's leader has been told."""
+        if self._term.is_prepared(now):
+            return store.leaders
+        return leaders_of(self.regions[: self._term.reported(len(self.regions), now)], store.id)
 
     def all(self) -> list[Store]:
         """Every store PD remembers, by id."""
@@ -116,10 +149,17 @@ class Stores:
         return allocated
 
     def new_term(self, now: float) -> None:
-        """After a change of leader ids go on at the next thousand, and nobody is silent before it could be heard."""
+        """After a change of leader ids go on at the next thousand, and nobody is silent before it could be heard.
+
+        What the stores have said since it was written down is not known any more.
+        """
         self._heard_from = now
-        if self._by_id:
-            self._next_id = (self._next_id // 1000 + 1) * 1000 + 1
+        if not self._by_id:
+            return
+        self._next_id = (self._next_id // 1000 + 1) * 1000 + 1
+        self._term = Term(self._timings, now, self.reporting)
+        for store in self._by_id.values():
+            store.known = store.saved
 
     def register(self, store: Store, now: float) -> Store:
         """Put a store, new or restarted. Raises StoreRefused on a taken address or a removed store."""
@@ -145,18 +185,20 @@ class Stores:
             known = store
             self._count()
         known.version, known.started, known.labels = store.version, store.started, known.labels | store.labels
+        known.address, known.status_address = store.address, store.status_address
         known.died_at = None
         self._raise_version()
-        self._beat(known, now, store.last_heartbeat)
+        self._beat(known, store.last)
+        known.saved = store.last
         self._schedule_soon(now)
         return known
 
-    def heartbeat(self, store: int, now: float, wall: float) -> None:
+    def heartbeat(self, store: int, beat: Heartbeat) -> None:
         """A live store reports. Raises StoreRefused when it was removed."""
         known = self.get(store)
         if known.node_state is NodeState.REMOVED:
             raise StoreRefused(400, f"store {store} is tombstone")
-        self._beat(known, now, wall)
+        self._beat(known, beat)
 
     def died(self, store: int, now: float) -> None:
         """The store's process ended."""
@@ -226,12 +268,18 @@ class Stores:
         return found
 
     def state_name(self, store: Store, now: float) -> str:
-        """Up, Disconnected, Down, Offline or Tombstone."""
+        """Up, Disconnected, Down, Offline or Tombstone, as PD's leader has it."""
+        return self._name(store, now - store.known.at)
+
+    def true_state(self, store: Store, now: float) -> str:
+        """The same for one who has heard all heartbeats."""
+        return self._name(store, now - store.last.at)
+
+    def _name(self, store: Store, silence: float) -> str:
         if store.node_state is NodeState.REMOVED:
             return "Tombstone"
         if store.node_state is NodeState.REMOVING:
             return "Offline"
-        silence = now - store.heartbeat_at
         if silence > self._config.max_store_down_time:
             return "Down"
         return "Disconnected" if silence > self._timings.store_disconnected else "Up"
@@ -245,6 +293,8 @@ class Stores:
         """Move regions and finish removals; return when to come again, or None while nothing moves."""
         if not self.bootstrapped or self.frozen:
             return None
+        if not self._term.is_prepared(now):
+            return self._term.prepared_at
         self._listen(now)
         if now >= self._scheduled_at:
             self._schedule(now)
@@ -256,7 +306,7 @@ class Stores:
     def _listen(self, now: float) -> None:
         """Notice who has fallen silent and who is back."""
         for store in self._by_id.values():
-            silent = now - max(store.heartbeat_at, self._heard_from) > _MISSED * self._timings.store_heartbeat
+            silent = now - max(store.last.at, self._heard_from) > _MISSED * self._timings.store_heartbeat
             if silent != store.silent:
                 store.silent = silent
                 self._schedule_soon(now)
@@ -292,7 +342,7 @@ class Stores:
         dead = [store for store in self._by_id.values() if store.dead_since is not None]
         elections = [store.dead_since + self._timings.raft_election for store in dead if store.dead_since is not None]
         # strictly later: a store is Down when it was silent for longer than max-store-down-time
-        downs = [store.heartbeat_at + self._config.max_store_down_time + self._timings.region_tick for store in dead]
+        downs = [store.last.at + self._config.max_store_down_time + self._timings.region_tick for store in dead]
         return [*elections, *downs]
 
     def _check(self, now: float) -> None:
@@ -318,12 +368,14 @@ class Stores:
             dead_for=None if store.dead_since is None else now - store.dead_since,
             removing=store.node_state is NodeState.REMOVING,
             evicting=store.id in self.evicting,
-            lost=self.state_name(store, now) == "Down",
+            lost=self.true_state(store, now) == "Down",
             low_space=store.low_space,
         )
 
-    def _beat(self, store: Store, now: float, wall: float) -> None:
-        store.heartbeat_at, store.last_heartbeat = now, wall
+    def _beat(self, store: Store, beat: Heartbeat) -> None:
+        store.last = store.known = beat
+        if beat.at - store.saved.at >= self._timings.store_saved:
+            store.saved = beat
 
     def _schedule_soon(self, now: float) -> None:
         self._scheduled_at = now

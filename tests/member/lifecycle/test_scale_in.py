@@ -9,7 +9,7 @@ from member.outcome import Wait
 from member.pd import scale_in as pd
 from member.pd.scale_in import Gone, Remove, Step, Transfer, Voter
 from member.tikv import scale_in as tikv
-from member.tikv.scale_in import Evict, Refuse, TakeOffline
+from member.tikv.scale_in import Evict, Others, Refuse, TakeOffline
 
 
 def voters(pattern: str, leader: int = 0, peers: str = "") -> list[Voter]:
@@ -59,23 +59,31 @@ def test_I8_I9_when_a_member_may_leave(members: Sequence[Voter], step: Step | No
     assert step == pd.next_step(members, 4)
 
 
+_BEFORE = "has reported to PD before removing store 7 of pod t-3"
+
+
 @pytest.mark.parametrize(
-    ("state", "leaders", "others_up", "waited", "step"),
+    ("state", "leaders_gone", "others", "step"),
     [
-        ("Up", 12, 3, 0.0, Evict()),
-        ("Up", 12, 3, 299.0, Evict()),
-        ("Up", 12, 3, 300.0, TakeOffline()),
-        ("Up", 0, 3, 0.0, TakeOffline()),
-        ("Disconnected", 12, 3, 0.0, Evict()),
-        ("Down", 12, 3, 0.0, TakeOffline()),
-        ("Up", 0, 2, 0.0, Refuse),
-        ("Down", 0, 2, 0.0, Refuse),
-        ("Offline", 12, 2, 400.0, Wait("store 7 of pod tikv-3 is Offline: 30 regions left to move")),
+        ("Up", False, Others(3), Evict()),
+        ("Up", True, Others(3), TakeOffline()),
+        ("Disconnected", False, Others(3), Evict()),
+        ("Down", False, Others(3), TakeOffline()),
+        ("Up", True, Others(2), Refuse),
+        ("Down", True, Others(2), Refuse),
+        ("Up", True, Others(1, [4]), Refuse),
+        (
+            "Up",
+            True,
+            Others(2, [4]),
+            Wait(f"waiting until store 4 {_BEFORE}"),
+        ),
+        ("Offline", False, Others(2), Wait("store 7 of pod t-3 is Offline: 30 regions left to move")),
     ],
 )
 def test_8_5_F35_6239_I5_the_next_step_of_a_store(
-    state: str, leaders: int, others_up: int, waited: float, step: tikv.Step | type[Refuse]
+    state: str, leaders_gone: bool, others: Others, step: tikv.Step | type[Refuse]
 ) -> None:
-    store = Store(7, "tikv-3:20160", state, leader_count=leaders, region_count=30)
-    found = tikv.next_step(store, "tikv-3", others_up, 3, waited)
+    store = Store(7, "t-3:20160", state, region_count=30)
+    found = tikv.next_step(store, "t-3", others, 3, leaders_gone)
     assert (step == found) or (step is Refuse and isinstance(found, Refuse))
