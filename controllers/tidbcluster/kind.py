@@ -12,10 +12,12 @@ from controllers.kind import Kind
 from controllers.tidbcluster import conditions, stages
 from kube.objects import Object
 from kube.resources import TIDB_CLUSTERS
+from member.components import workload_names
 from member.context import Dependencies, ReconcileContext
 from member.memory.accepted_settings import AcceptedSettings
 from member.memory.failure_timers import FailureTimers
 from member.memory.stopwatches import Stopwatches
+from member.observed.removed_components import running_without_spec, with_removed
 from member.observed.running_spec import running
 
 
@@ -29,13 +31,15 @@ class ClusterMemory:
 
 
 def _context(owner: Object, tc: TidbCluster, deps: Dependencies, memory: ClusterMemory) -> ReconcileContext:
+    removed = running_without_spec(tc, deps.listers.stateful_sets, workload_names())
     return ReconcileContext(
         owner,
-        tc,
+        with_removed(tc, removed),
         replace(deps, dataplane=deps.dataplane.for_one_reconcile()),
         failure_timers=memory.failure_timers,
         accepted_settings=memory.accepted_settings,
         stopwatches=memory.stopwatches,
+        removed=frozenset(removed),
     )
 
 

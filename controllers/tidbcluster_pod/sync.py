@@ -26,7 +26,9 @@ from kube.objects import Object
 from kube.reading import Lister
 from kube.resources import TIDB_CLUSTERS
 from member.commands.annotations import is_commanded, unknown_values
+from member.components import workload_names
 from member.context import Dependencies, ReconcileContext
+from member.observed.removed_components import running_without_spec, with_removed
 
 _STAGE = "pod_command"
 
@@ -64,7 +66,9 @@ class TidbClusterPodSync:
             return None
         memory, dataplane = self._memory.of(key), self._deps.dataplane.for_one_reconcile()
         deps = replace(self._deps, dataplane=dataplane)
-        ctx = ReconcileContext(owner, tc, deps, stopwatches=memory.stopwatches)
+        removed = running_without_spec(tc, deps.listers.stateful_sets, workload_names())
+        tc = with_removed(tc, removed)
+        ctx = ReconcileContext(owner, tc, deps, stopwatches=memory.stopwatches, removed=frozenset(removed))
         before = tc.status.tikv.evict_leader
         uid, name = pod.metadata.uid if pod else "", key.rpartition("/")[2]
         stage = Stage[ReconcileContext](_STAGE, lambda ctx: dispatch.act(ctx, name, pod))

@@ -45,6 +45,23 @@ from member.ownership import not_understood
 from member.polling import next_poll
 
 NOT_YET_SUPPORTED = "NotYetSupported"
+REMOVED = "ComponentRemoved"
+
+
+def observe(ctx: ReconcileContext, member: Workload) -> Outcome:
+    """Bring the status of one component up to date; that of one that is gone tells of no member. Raises as `act`."""
+    if find(ctx.tc, member.name) is not None:
+        return member.observe(ctx)
+    status = predicates.status_of(ctx.tc, member.name)
+    if status is not None and status.stateful_set and _is_gone(ctx, member.name):
+        status.forget_members()
+    return Done()
+
+
+def _is_gone(ctx: ReconcileContext, component: str) -> bool:
+    """Whether a component without a spec has no StatefulSet, or one without replicas, read live."""
+    live = _unseen(ctx, STATEFUL_SETS, member_name(ctx.tc, component))
+    return live is None or not live.decode()["spec"].get("replicas", 1)
 
 
 def act(ctx: ReconcileContext, member: Workload) -> Outcome:
@@ -52,17 +69,26 @@ def act(ctx: ReconcileContext, member: Workload) -> Outcome:
 
     Raises OwnerGone, ForeignOwner, ApiError, TransportError, DataPlaneError.
     """
-    outcome = _act(ctx, member)
+    spec = find(ctx.tc, member.name)
+    if spec is None:
+        return Done("not part of this cluster")
+    if member.name in ctx.removed:
+        return _removed(ctx, spec)
+    outcome = _act(ctx, member, spec)
     if ctx.tc.spec.paused:
         return outcome
     other = member.housekeeping(ctx)
     return other if other and isinstance(outcome, Done) else outcome
 
 
-def _act(ctx: ReconcileContext, member: Workload) -> Outcome:
-    spec = find(ctx.tc, member.name)
-    if spec is None:
-        return Done("not part of this cluster")
+def _removed(ctx: ReconcileContext, spec: Component) -> Refused:
+    """What was removed from the spec is left as it runs, as in v1.6 (objects.md 1.1)."""
+    what = f"{spec.field} was removed, but StatefulSet {member_name(ctx.tc, spec.name)} still has replicas"
+    meanwhile = "its pods are left as they are, and no pod of the cluster is restarted for a change of the spec"
+    return Refused(REMOVED, f"{what}; {meanwhile}; restore it, and scale it in to 0 replicas before removing it")
+
+
+def _act(ctx: ReconcileContext, member: Workload, spec: Component) -> Outcome:
     if ctx.tc.spec.paused:
         return Refused("Paused", "spec.paused is true: no changes are made until it is false")
     suspended = suspension(ctx, member.name)
@@ -139,9 +165,13 @@ def _update(ctx: ReconcileContext, member: Workload, spec: Component, live: Obje
     require_ours(STATEFUL_SETS, wanted, live)
     if refused := _other_mounts(spec, body, wanted):
         return refused
-    _write_config_map(ctx, member, choice)
     # as far as no running pod notices
     desired = with_fixed_fields(body, wanted)
+    if ctx.removed:
+        # what other components say shows in these pods, too: they would be restarted, and again when it is restored
+        desired = with_template_of(body, desired)
+    else:
+        _write_config_map(ctx, member, choice)
     changed = _changed(spec, body, desired, choice)
     warn_of_slots(ctx, member.name, wanted, body)
     size = next_size(ctx, member.name, member.scaling, body, desired)

@@ -87,6 +87,14 @@ _SPEC: Mapping[str, Reason] = {
         "It makes no changes to this cluster until the spec is corrected. Everything that is running keeps running.",
         "Correct the fields that the message names and apply the manifest again.",
     ),
+    "ComponentRemoved": Reason(
+        "The spec no longer has a component whose StatefulSet still has replicas. Removing one from the spec deletes "
+        "nothing, as in v1.6.",
+        "It leaves the pods of that component as they are and shows their status. It restarts no pod of the cluster "
+        "for a change of the spec, as the pods of one component show what the spec says of others; all else goes on.",
+        "Restore the component as it was: nothing is restarted. To remove TiDB, set its `replicas` to 0, wait until "
+        "its pods are gone, then remove it. PD and TiKV hold the data: to remove them, delete the TidbCluster.",
+    ),
     "NotYetSupported": Reason(
         "The spec requests something that this version does not support. The message names the field.",
         "It ignores that part and manages everything else.",
