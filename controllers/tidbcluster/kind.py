@@ -17,6 +17,7 @@ from member.context import Dependencies, ReconcileContext
 from member.memory.accepted_settings import AcceptedSettings
 from member.memory.failure_timers import FailureTimers
 from member.memory.stopwatches import Stopwatches
+from member.memory.taken_names import TakenNames
 from member.observed.removed_components import running_without_spec, with_removed
 from member.observed.running_spec import running
 
@@ -28,6 +29,7 @@ class ClusterMemory:
     failure_timers: FailureTimers = field(default_factory=FailureTimers)
     accepted_settings: AcceptedSettings = field(default_factory=AcceptedSettings)
     stopwatches: Stopwatches = field(default_factory=Stopwatches)
+    taken_names: TakenNames = field(default_factory=TakenNames)
 
 
 def _context(owner: Object, tc: TidbCluster, deps: Dependencies, memory: ClusterMemory) -> ReconcileContext:
@@ -39,6 +41,7 @@ def _context(owner: Object, tc: TidbCluster, deps: Dependencies, memory: Cluster
         failure_timers=memory.failure_timers,
         accepted_settings=memory.accepted_settings,
         stopwatches=memory.stopwatches,
+        taken_names=memory.taken_names,
         removed=frozenset(removed),
     )
 

@@ -17,7 +17,7 @@ from controllers.outcomes import result_of
 from controllers.runtime import Runtime
 from controllers.stages import Stage, attempt
 from controllers.status_patch import patch_status
-from controllers.tidbcluster.events import clusters_of_instance
+from controllers.tidbcluster.events import clusters_of_pod
 from controllers.tidbcluster.kind import TIDB_CLUSTER
 from controllers.tidbcluster_pod import dispatch
 from controllers.tidbcluster_pod.command_events import PodMemory, report, warn
@@ -88,7 +88,7 @@ class TidbClusterPodSync:
         """The TidbCluster of a pod that has a command, or that has an eviction to end."""
         namespace, _, name = key.rpartition("/")
         pod = self._pod(key)
-        candidates = self._clusters.list(namespace) if pod is None else clusters_of_instance(self._clusters, pod)
+        candidates = self._clusters.list(namespace) if pod is None else clusters_of_pod(self._clusters, pod)
         commanded = pod is not None and is_commanded(pod)
         return next((each for each in candidates if commanded or name in evicted_pods(each)), None)
 

@@ -31,6 +31,8 @@ from member.apply.stateful_set import with_size, with_strategy
 from member.apply.writes import apply, apply_service
 from member.context import ReconcileContext
 from member.evidence import delete
+from member.labels import base_labels, object_meta
+from member.lifecycle.advanced_stateful_set import advanced_stateful_set
 from member.lifecycle.recreation import RECREATING, previous_stateful_set, recreated
 from member.lifecycle.rolling import PodDeletion, next_roll
 from member.lifecycle.scaling import next_size, warn_of_slots
@@ -99,11 +101,19 @@ def _act(ctx: ReconcileContext, member: Workload, spec: Component) -> Outcome:
 
 def _maintain(ctx: ReconcileContext, member: Workload, spec: Component) -> Outcome:
     """Everything but suspending it."""
+    cached = ctx.stateful_set(member.name)
+    # whose it is comes first: nothing is written beside the workload of others
+    if cached is not None:
+        _require_ours(ctx, member.name, cached)
     if waiting := _gate(ctx, member):
         return waiting
+    live = cached or _unseen(ctx, STATEFUL_SETS, member_name(ctx.tc, member.name))
+    if live is not None:
+        _require_ours(ctx, member.name, live)
+    elif refused := advanced_stateful_set(ctx, member.name):
+        return refused
     for service in member.services(ctx.tc):
         apply_service(ctx, service)
-    live = ctx.stateful_set(member.name) or _unseen(ctx, STATEFUL_SETS, member_name(ctx.tc, member.name))
     if live is None:
         return _create(ctx, member, spec)
     if live.metadata.deletion_timestamp:
@@ -114,6 +124,12 @@ def _maintain(ctx: ReconcileContext, member: Workload, spec: Component) -> Outco
     )
     # the cause of all that is waited for
     return outcome if isinstance(outcome, Done) else not_understood(ctx.observations) or outcome
+
+
+def _require_ours(ctx: ReconcileContext, component: str, live: Object) -> None:
+    """Raise ForeignOwner for a StatefulSet of others."""
+    name = member_name(ctx.tc, component)
+    require_ours(STATEFUL_SETS, {"metadata": object_meta(ctx.tc, name, base_labels(ctx.tc, component))}, live)
 
 
 def _gate(ctx: ReconcileContext, member: Workload) -> Waiting | None:
@@ -162,7 +178,6 @@ def _update(ctx: ReconcileContext, member: Workload, spec: Component, live: Obje
     body = live.decode()
     choice = _choose(ctx, member, spec, body)
     wanted = with_running_template(body, member.stateful_set(ctx.tc, choice.name))
-    require_ours(STATEFUL_SETS, wanted, live)
     if refused := _other_mounts(spec, body, wanted):
         return refused
     # as far as no running pod notices

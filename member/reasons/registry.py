@@ -578,9 +578,14 @@ _ERRORS: Mapping[str, Reason] = {
     "TlsError": _kubernetes("The TLS handshake with the API server failed."),
     "CredentialMissing": _kubernetes("The operator could not obtain its credential.", _PERMISSIONS),
     "TransportClosed": _kubernetes("The operator is shutting down.", _NOTHING),
-    "ForeignOwner": _kubernetes(
-        "An object of the required name belongs to another owner. The message names both.",
-        "Delete or rename that object, or the TidbCluster.",
+    "ForeignOwner": Reason(
+        "An object of the required name belongs to another owner. The message names both. If that owner is a "
+        "TidbCluster of the same name, it was deleted, and Kubernetes is about to delete what it has left.",
+        "It leaves that object alone and does nothing more for the component that needs the name. It goes on when the "
+        "object changes, or within half a minute when the object lacks the label "
+        "`app.kubernetes.io/managed-by: tidb-operator`.",
+        "Delete or rename that object, or the TidbCluster. An object without a controller is adopted when its "
+        "`app.kubernetes.io/` labels are those of the component.",
     ),
     "DataPlaneError": _kubernetes("A call to PD, TiKV or TiDB failed.", _LOOK_AT_PD),
     "Unavailable": _kubernetes("PD, TiKV or TiDB did not answer. The message names the address.", _LOOK_AT_PD),
