@@ -16,7 +16,7 @@ from apis.component_specs import DiscoverySpec
 from apis.config_schema import ConfigSchema
 from apis.listen_settings import ListenSettings
 from apis.pod_commands import PodCommands
-from apis.shared import ComponentSpec, ComponentStatus
+from apis.shared import ComponentSpec, ComponentStatus, Json
 from apis.tidbcluster import TidbClusterSpec, TidbClusterStatus
 
 Section = tuple[str, ComponentSpec]
@@ -25,10 +25,15 @@ Section = tuple[str, ComponentSpec]
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """Where the spec of a component stands in that of the cluster: finds it, None when it is absent, or replaces it."""
+    """Where the spec of a component stands in that of the cluster.
+
+    `section` finds it, None when it is absent; `replaced` puts one in its place, and adds it when it is absent; `tree`
+    is the spec of a cluster that has nothing but this, as JSON.
+    """
 
     section: Callable[[TidbClusterSpec], Section | None]
     replaced: Callable[[TidbClusterSpec, ComponentSpec], TidbClusterSpec]
+    tree: Callable[[Json], Json]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +119,7 @@ def own_section(name: str) -> Slot:
         own: ComponentSpec | None = getattr(spec, name)
         return None if own is None else (f"spec.{name}", own)
 
-    return Slot(section, lambda spec, new: structs.replace(spec, **{name: new}))
+    return Slot(section, lambda spec, new: structs.replace(spec, **{name: new}), lambda content: {name: content})
 
 
 def _microservice(name: str) -> Slot:
@@ -125,9 +130,11 @@ def _microservice(name: str) -> Slot:
         return next(found, None)
 
     def replaced(spec: TidbClusterSpec, new: ComponentSpec) -> TidbClusterSpec:
+        if section(spec) is None:
+            return structs.replace(spec, pdms=[*spec.pdms, new])
         return structs.replace(spec, pdms=[new if entry.name == name else entry for entry in spec.pdms])
 
-    return Slot(section, replaced)
+    return Slot(section, replaced, lambda content: {"pdms": [{"name": name} | content]})
 
 
 def _discovery() -> Slot:
@@ -135,6 +142,7 @@ def _discovery() -> Slot:
     return Slot(
         lambda spec: ("spec.discovery", spec.discovery or DiscoverySpec()),
         lambda spec, new: structs.replace(spec, discovery=new),
+        lambda content: {"discovery": content},
     )
 
 

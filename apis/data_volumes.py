@@ -1,13 +1,25 @@
 """Whose data a volume claim holds, as its labels and annotations say (objects.md 13.1, lifecycle.md F40)."""
 
+import re
 from collections.abc import Mapping
 
 from apis.components import component_names
 
 COMPONENT_LABEL = "app.kubernetes.io/component"
 CLUSTER_ID_LABEL = "tidb.pingcap.com/cluster-id"
+POD_NAME_LABEL = "tidb.pingcap.com/pod-name"
 DEFER_DELETING = "tidb.pingcap.com/pvc-defer-deleting"
 """Annotation of a claim whose data is not needed any more (8.9)."""
+
+
+def is_claim_of(cluster: str, name: str, labels: Mapping[str, str]) -> bool:
+    """Whether a claim is that of a pod of a cluster, by the pod that it is labelled with, or its own name.
+
+    Its instance label alone does not tell: several clusters may have the same.
+    """
+    pod = rf"{re.escape(cluster)}-{re.escape(labels.get(COMPONENT_LABEL, ''))}-\d+"
+    labelled = labels.get(POD_NAME_LABEL)
+    return re.fullmatch(pod, labelled) is not None if labelled else re.fullmatch(f".+-{pod}", name) is not None
 
 
 def cluster_id_of(labels: Mapping[str, str], annotations: Mapping[str, str]) -> str:

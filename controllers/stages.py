@@ -12,7 +12,8 @@ from dataplane.errors import DataPlaneError
 from kube.apply import ForeignOwner
 from kube.errors import ApiError, Conflict
 from member.apply.writes import OwnerGone
-from member.outcome import Failed, Outcome, Waiting
+from member.memory.taken_names import LOOK_AGAIN
+from member.outcome import Failed, Outcome, Refused, Waiting
 from ports.fencing import LeaseExpired
 from ports.transport import TransportError
 
@@ -38,6 +39,8 @@ OnDefect: TypeAlias = Callable[[str, Exception], None]
 EXPECTED = (ApiError, TransportError, DataPlaneError, ForeignOwner)
 """What the outside may refuse a stage with; the class is the reason then."""
 
+FOREIGN_OWNER = "ForeignOwner"
+
 INTERNAL_ERROR = "InternalError"
 """The reason of a stage that raised what nobody expected; the API server's own errors may have it, too."""
 
@@ -58,6 +61,8 @@ def attempt(stage: Stage[C], ctx: C, on_defect: OnDefect) -> Outcome:
             return Waiting("Conflict", f"another client changed the object at the same time: {error}", retry_after=0.5)
         except OwnerGone as error:
             return Waiting("ClusterDeleted", str(error))
+        except ForeignOwner as error:
+            return _of_another(error)
         except EXPECTED as error:
             log.warning("stage failed", stage=stage.name, error=str(error))
             return Failed(type(error).__name__, str(error))
@@ -69,6 +74,13 @@ def attempt(stage: Stage[C], ctx: C, on_defect: OnDefect) -> Outcome:
             return Failed(
                 INTERNAL_ERROR, f"internal error: {_described(error)}; the stack trace is in the operator's log"
             )
+
+
+def _of_another(error: ForeignOwner) -> Outcome:
+    """What has our name is left alone until it changes, which is an event, or nobody's cache shows."""
+    if error.is_former:
+        return Waiting(FOREIGN_OWNER, str(error), LOOK_AGAIN)
+    return Refused(FOREIGN_OWNER, str(error), LOOK_AGAIN)
 
 
 def _described(error: Exception) -> str:

@@ -3,7 +3,7 @@
 import base64
 from collections.abc import Mapping
 
-from apis.data_volumes import CLUSTER_ID_LABEL, cluster_id_of
+from apis.data_volumes import CLUSTER_ID_LABEL, cluster_id_of, is_claim_of
 from apis.decoding import InvalidField, decode
 from apis.identity import INSTANCE_LABEL, instance_name, tls_enabled
 from apis.tidbcluster import TidbCluster
@@ -36,7 +36,9 @@ class LiveClusters:
         """The ids that the claims are labelled with whose data is still needed. Raises ApiError, TransportError."""
         selector = f"{INSTANCE_LABEL}={instance_name(tc)},{CLUSTER_ID_LABEL}"
         page = self._client.list_page(PERSISTENT_VOLUME_CLAIMS, tc.metadata.namespace, label_selector=selector)
-        found = (cluster_id_of(each.metadata.labels, each.metadata.annotations) for each in page.items)
+        claims = (each.metadata for each in page.items)
+        own = (meta for meta in claims if is_claim_of(tc.metadata.name, meta.name, meta.labels))
+        found = (cluster_id_of(meta.labels, meta.annotations) for meta in own)
         return frozenset(found) - {""}
 
 

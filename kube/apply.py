@@ -19,14 +19,21 @@ _IDENTITY = "app.kubernetes.io/"
 
 
 class ForeignOwner(Exception):
-    """Raised when the object to write exists and is somebody else's. `owner` is None when nobody controls it."""
+    """Raised when the object to write exists and is somebody else's. `owner` is None when nobody controls it.
 
-    def __init__(self, resource: Resource, key: str, owner: OwnerReference | None) -> None:
+    `is_former`: it was made for an object of the same kind and name that is gone, and goes with that.
+    """
+
+    def __init__(self, resource: Resource, key: str, owner: OwnerReference | None, *, is_former: bool = False) -> None:
         whose = f"is controlled by {owner.kind} {owner.name} (uid {owner.uid})" if owner else "is not labelled as ours"
-        super().__init__(f"{resource} {key} exists and {whose}; delete or rename it, or rename the cluster")
+        way_out = "delete or rename it, or rename the cluster"
+        if is_former:
+            way_out = "that one was deleted; waiting for Kubernetes to delete what it has left"
+        super().__init__(f"{resource} {key} exists and {whose}; {way_out}")
         self.resource = resource
         self.key = key
         self.owner = owner
+        self.is_former = is_former
 
 
 class Applier:
@@ -101,18 +108,27 @@ class Applier:
         return self._api_resources.has_subresource(resource, "status")
 
 
-def require_ours(resource: Resource, desired: Json, live: Object) -> None:
-    """Raise ForeignOwner unless `live` is controlled by who controls `desired`, or is an orphan with our labels."""
-    wanted = next(
-        (owner for owner in desired["metadata"].get("ownerReferences") or () if owner.get("controller")), None
-    )
-    if wanted is None:
-        return
+def is_ours(desired: Json, live: Object) -> bool:
+    """Whether `live` is controlled by who controls `desired`, or is an orphan with our labels."""
+    wanted = _controller(desired)
     owner = live.metadata.controller
-    if owner is not None and owner.uid != wanted["uid"]:
-        raise ForeignOwner(resource, live.key, owner)
-    if owner is None and not _carries_our_labels(desired, live):
-        raise ForeignOwner(resource, live.key, None)
+    if wanted is None:
+        return True
+    return _carries_our_labels(desired, live) if owner is None else owner.uid == wanted["uid"]
+
+
+def require_ours(resource: Resource, desired: Json, live: Object) -> None:
+    """Raise ForeignOwner unless `is_ours`."""
+    wanted, owner = _controller(desired), live.metadata.controller
+    if wanted is None or is_ours(desired, live):
+        return
+    is_former = owner is not None and (owner.kind, owner.name) == (wanted["kind"], wanted["name"])
+    raise ForeignOwner(resource, live.key, owner, is_former=is_former)
+
+
+def _controller(desired: Json) -> Json | None:
+    owners = desired["metadata"].get("ownerReferences") or ()
+    return next((owner for owner in owners if owner.get("controller")), None)
 
 
 def _carries_our_labels(desired: Json, live: Object) -> bool:

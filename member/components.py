@@ -42,6 +42,11 @@ def workload_names() -> tuple[str, ...]:
     return tuple(name for name in component_names() if name in _WORKLOADS)
 
 
+def unmanaged_names() -> tuple[str, ...]:
+    """The components that would run in StatefulSets and that nothing is made for, in the order of the table."""
+    return tuple(name for name in component_names() if name not in _WORKLOADS and name != DISCOVERY.name)
+
+
 def behaviours() -> tuple[Behaviour, ...]:
     """The components that are managed, in the order of the table."""
     return (DISCOVERY, *(_of_workload(_WORKLOADS[name]) for name in workload_names()))
@@ -67,7 +72,7 @@ def _part(tc: TidbCluster, component: Component) -> str:
 
 
 def _of_workload(own: Workload) -> Behaviour:
-    return Behaviour(own.name, own.observe, lambda ctx: component_sync.act(ctx, own))
+    return Behaviour(own.name, lambda ctx: component_sync.observe(ctx, own), lambda ctx: component_sync.act(ctx, own))
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from kube.reading import Lister
 from member.memory.accepted_settings import AcceptedSettings
 from member.memory.failure_timers import FailureTimers
 from member.memory.stopwatches import Stopwatches
+from member.memory.taken_names import TakenNames
 from member.naming import member_name
 from member.outcome import Outcome
 from ports.clock import Clock
@@ -87,8 +88,9 @@ class ReconcileContext:
     `observations` holds what looking at each component gave, `outcomes` what the stages answered so far. `pd_url`: a
     member of PD to ask instead of the Service, which may lead to one that is ill. `unstarted_pd_members`: whether PD,
     when asked, had members that never started. `stores` are those that PD lists, once it was asked. `owner_lives`: a
-    live read of this reconcile has found the TidbCluster. `failure_timers`, `accepted_settings` and `stopwatches`
-    outlive the reconcile.
+    live read of this reconcile has found the TidbCluster. `removed` are the components that run although the spec has
+    them no more; `tc` has them as they run. `failure_timers`, `accepted_settings`, `stopwatches` and
+    `taken_names` outlive the reconcile.
     """
 
     owner: Object
@@ -97,9 +99,11 @@ class ReconcileContext:
     observations: dict[str, Outcome] = field(default_factory=dict)
     outcomes: dict[str, Outcome] = field(default_factory=dict)
     owner_lives: bool = False
+    removed: frozenset[str] = frozenset()
     failure_timers: FailureTimers = field(default_factory=FailureTimers)
     accepted_settings: AcceptedSettings = field(default_factory=AcceptedSettings)
     stopwatches: Stopwatches = field(default_factory=Stopwatches)
+    taken_names: TakenNames = field(default_factory=TakenNames)
     stores: tuple[Store, ...] = ()
     tls: TlsMaterial | None = field(default=None, repr=False)
     pd_url: str = ""

@@ -12,7 +12,6 @@ from typing import final
 from apis.accessor import components
 from apis.decoding import decode
 from apis.defaulting import with_defaults
-from apis.identity import instance_name
 from apis.ordinals import desired_replicas
 from apis.tidbcluster import TidbCluster, TidbClusterStatus
 from dataplane.errors import ApiError, NotBootstrapped, NotFound, Unavailable
@@ -20,9 +19,10 @@ from dataplane.pd import Health, LiveMember, LiveStore, PDClient, Store
 from kube.deletion import Destroyer, LiveObject
 from kube.objects import Json, Object
 from kube.resources import PODS, TIDB_CLUSTERS, Resource
-from member import api_clients, labels
+from member import api_clients
 from member.context import ReconcileContext
 from member.naming import ordinal_of
+from member.observed.belonging import is_pod_of, selector
 from member.observed.pods import Pod
 from member.outcome import Done
 from member.ownership import own_member, own_stores, require_understood_members, require_understood_stores
@@ -95,12 +95,10 @@ def look_up(ctx: ReconcileContext, resource: Resource, name: str, namespace: str
 
 def pods_live(ctx: ReconcileContext, component: str) -> LivePods:
     """The pods of a component as the API server has them now. Raises ApiError, TransportError."""
-    selector = (
-        f"{labels.NAME}={labels.TIDB_CLUSTER},{labels.MANAGED_BY}={labels.TIDB_OPERATOR},"
-        f"{labels.INSTANCE}={instance_name(ctx.tc)},{labels.COMPONENT}={component}"
-    )
-    page = ctx.deps.client.list_page(PODS, ctx.namespace, label_selector=selector)
-    return LivePods(_LIVE_READ, component, sorted(page.items, key=lambda pod: pod.metadata.name))
+    wanted = ",".join(f"{key}={value}" for key, value in selector(ctx.tc, component).items())
+    found = ctx.deps.client.list_page(PODS, ctx.namespace, label_selector=wanted).items
+    own = sorted((pod for pod in found if is_pod_of(ctx.name, pod)), key=lambda pod: pod.metadata.name)
+    return LivePods(_LIVE_READ, component, own)
 
 
 def status_live(ctx: ReconcileContext) -> LiveStatus | None:

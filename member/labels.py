@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from apis.data_volumes import CLUSTER_ID_LABEL, COMPONENT_LABEL, DEFER_DELETING
+from apis.data_volumes import CLUSTER_ID_LABEL, COMPONENT_LABEL, DEFER_DELETING, POD_NAME_LABEL
 from apis.identity import INSTANCE_LABEL, instance_name
 from apis.tidbcluster import TidbCluster
 from kube.objects import Json
@@ -17,7 +17,7 @@ NAMESPACE = "app.kubernetes.io/namespace"
 CLUSTER_ID = CLUSTER_ID_LABEL
 MEMBER_ID = "tidb.pingcap.com/member-id"
 STORE_ID = "tidb.pingcap.com/store-id"
-POD_NAME = "tidb.pingcap.com/pod-name"
+POD_NAME = POD_NAME_LABEL
 CONTROLLER_REVISION_HASH = "controller-revision-hash"
 STATEFUL_SET_POD_NAME = "statefulset.kubernetes.io/pod-name"
 

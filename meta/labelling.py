@@ -8,13 +8,13 @@ from collections.abc import Sequence
 
 from apis import pod_commands
 from apis.components import component_names
-from apis.identity import instance_name
 from dataplane.errors import DataPlaneError
 from kube.objects import Object
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS
 from member import api_clients, labels
 from member.context import ReconcileContext
 from member.naming import referenced_cluster
+from member.observed.belonging import is_pod_of, selector
 from member.observed.claims import Claim, own_claims
 from member.outcome import Done, Failed, Outcome
 from meta import identity
@@ -43,12 +43,7 @@ def act(ctx: ReconcileContext) -> Outcome:
 
 def _pods(ctx: ReconcileContext) -> list[Object]:
     """All pods of the cluster, Discovery's included, but those that are about to go."""
-    selector = {
-        labels.NAME: labels.TIDB_CLUSTER,
-        labels.MANAGED_BY: labels.TIDB_OPERATOR,
-        labels.INSTANCE: instance_name(ctx.tc),
-    }
-    found = ctx.listers.pods.list(ctx.namespace, selector)
+    found = [pod for pod in ctx.listers.pods.list(ctx.namespace, selector(ctx.tc)) if is_pod_of(ctx.name, pod)]
     return sorted((pod for pod in found if not pod.metadata.deletion_timestamp), key=lambda pod: pod.metadata.name)
 
 

@@ -4,12 +4,12 @@ from collections.abc import Callable, Collection
 
 import msgspec
 
-from apis.identity import instance_name
 from kube.errors import Conflict, NotFound
 from kube.objects import Object
 from kube.resources import PERSISTENT_VOLUMES, Resource
 from member import labels
 from member.context import ReconcileContext
+from member.observed import claims
 from member.observed.claims import Claim
 
 
@@ -36,16 +36,7 @@ class Volume(msgspec.Struct):
 
 def claims_of_cluster(ctx: ReconcileContext, components: Collection[str]) -> list[Object]:
     """The cached claims of some components, by name."""
-    selector = {
-        labels.NAME: labels.TIDB_CLUSTER,
-        labels.MANAGED_BY: labels.TIDB_OPERATOR,
-        labels.INSTANCE: instance_name(ctx.tc),
-    }
-    found = ctx.listers.persistent_volume_claims.list(ctx.namespace, selector)
-    return sorted(
-        (claim for claim in found if claim.metadata.labels.get(labels.COMPONENT) in components),
-        key=lambda claim: claim.metadata.name,
-    )
+    return [claim for claim in claims.claims_of_cluster(ctx) if claim.metadata.labels[labels.COMPONENT] in components]
 
 
 def volume_of(ctx: ReconcileContext, claim: Object) -> Object | None:

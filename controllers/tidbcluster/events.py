@@ -14,6 +14,7 @@ from kube.objects import Object
 from kube.reading import Lister
 from kube.resources import TIDB_CLUSTERS
 from member.labels import CONTROLLER_REVISION_HASH, MANAGED_BY, POD_SCHEDULING, PVC_DEFER_DELETING, TIDB_OPERATOR
+from member.observed.belonging import is_pod_of
 from member.observed.claims import Claim
 from member.observed.pods import Pod
 
@@ -24,46 +25,81 @@ def of_clusters(enqueue: Enqueue) -> ResourceEventHandlerDetailedFuncs:
 
 
 def of_owned(clusters: Lister, enqueue: Enqueue) -> ResourceEventHandlerDetailedFuncs:
-    """A change of an object enqueues the TidbCluster that controls it, before and after (CW-3)."""
-    return enqueue_owner(TIDB_CLUSTERS, clusters, enqueue)
+    """A change of an object enqueues the TidbCluster that controls it, before and after (CW-3).
+
+    One that no known TidbCluster controls may be in the way of those with its instance name.
+    """
+
+    def in_the_way(obj: Object) -> list[Object]:
+        owner = obj.metadata.controller
+        named = clusters.get(obj.metadata.namespace, owner.name) if owner else None
+        is_known = owner is not None and named is not None and named.metadata.uid == owner.uid
+        return [] if is_known else clusters_of_instance(clusters, obj)
+
+    others = _of(in_the_way, enqueue, lambda obj: (obj.metadata.uid, obj.metadata.controller, obj.metadata.labels))
+    return _both(enqueue_owner(TIDB_CLUSTERS, clusters, enqueue), others)
 
 
 def of_pods(clusters: Lister, enqueue: Enqueue) -> ResourceEventHandlerDetailedFuncs:
     """A pod that comes, goes, or changes in what decisions read enqueues the TidbCluster of its instance label."""
-    return _of_instance(clusters, enqueue, _seen_of_pod)
+    return _of(lambda pod: clusters_of_instance(clusters, pod), enqueue, _seen_of_pod)
 
 
 def of_claims(clusters: Lister, enqueue: Enqueue) -> ResourceEventHandlerDetailedFuncs:
     """As `of_pods`, for volume claims: nobody owns them, and they outlive their pods."""
-    return _of_instance(clusters, enqueue, _seen_of_claim)
+    return _of(lambda claim: clusters_of_instance(clusters, claim), enqueue, _seen_of_claim)
 
 
 def clusters_of_instance(clusters: Lister, obj: Object) -> list[Object]:
-    """The TidbClusters that an object belongs to, by its labels; more than one only when their own labels say so."""
+    """The TidbClusters that an object belongs to, by its labels; several when they share an instance name."""
     if obj.metadata.labels.get(MANAGED_BY) != TIDB_OPERATOR:
         return []
-    namespace, name = obj.metadata.namespace, obj.metadata.labels.get(INSTANCE_LABEL, "")
-    named = clusters.get(namespace, name)
+    namespace, instance = obj.metadata.namespace, obj.metadata.labels.get(INSTANCE_LABEL, "")
     # a cluster may carry an instance label of its own (lifecycle.md 1.2)
-    return [named] if named else clusters.list(namespace, {INSTANCE_LABEL: name})
+    found = clusters.list(namespace, {INSTANCE_LABEL: instance}) if instance else []
+    named = clusters.get(namespace, instance)
+    return [*found, named] if named is not None and not named.metadata.labels.get(INSTANCE_LABEL) else found
 
 
-def _of_instance(
-    clusters: Lister, enqueue: Enqueue, seen: Callable[[Object], tuple[object, ...]]
+def clusters_of_pod(clusters: Lister, pod: Object) -> list[Object]:
+    """The TidbCluster whose own pod it is: at most one, as pods are named after their cluster."""
+    return [cluster for cluster in clusters_of_instance(clusters, pod) if is_pod_of(cluster.metadata.name, pod)]
+
+
+def _of(
+    clusters_of: Callable[[Object], list[Object]], enqueue: Enqueue, seen: Callable[[Object], tuple[object, ...]]
 ) -> ResourceEventHandlerDetailedFuncs:
-    def instance(obj: Object | None, priority: int = NEWS) -> None:
-        for cluster in clusters_of_instance(clusters, obj) if obj else ():
+    def tell(obj: Object | None, priority: int = NEWS) -> None:
+        for cluster in clusters_of(obj) if obj else ():
             enqueue(cluster.key, priority)
 
     def on_add(obj: Object, is_in_initial_list: bool) -> None:
-        instance(obj, priority_of_add(is_in_initial_list))
+        tell(obj, priority_of_add(is_in_initial_list))
 
     def on_update(old: Object, new: Object) -> None:
         if not is_resync(old, new) and seen(old) != seen(new):
-            instance(new)
+            tell(new)
 
     def on_delete(deleted: LastKnown) -> None:
-        instance(last_known_object(deleted))
+        tell(last_known_object(deleted))
+
+    return ResourceEventHandlerDetailedFuncs(on_add, on_update, on_delete)
+
+
+def _both(
+    one: ResourceEventHandlerDetailedFuncs, other: ResourceEventHandlerDetailedFuncs
+) -> ResourceEventHandlerDetailedFuncs:
+    def on_add(obj: Object, is_in_initial_list: bool) -> None:
+        one.on_add(obj, is_in_initial_list)
+        other.on_add(obj, is_in_initial_list)
+
+    def on_update(old: Object, new: Object) -> None:
+        one.on_update(old, new)
+        other.on_update(old, new)
+
+    def on_delete(deleted: LastKnown) -> None:
+        one.on_delete(deleted)
+        other.on_delete(deleted)
 
     return ResourceEventHandlerDetailedFuncs(on_add, on_update, on_delete)
 

@@ -12,10 +12,13 @@ from controllers.kind import Kind
 from controllers.tidbcluster import conditions, stages
 from kube.objects import Object
 from kube.resources import TIDB_CLUSTERS
+from member.components import workload_names
 from member.context import Dependencies, ReconcileContext
 from member.memory.accepted_settings import AcceptedSettings
 from member.memory.failure_timers import FailureTimers
 from member.memory.stopwatches import Stopwatches
+from member.memory.taken_names import TakenNames
+from member.observed.removed_components import running_without_spec, with_removed
 from member.observed.running_spec import running
 
 
@@ -26,16 +29,20 @@ class ClusterMemory:
     failure_timers: FailureTimers = field(default_factory=FailureTimers)
     accepted_settings: AcceptedSettings = field(default_factory=AcceptedSettings)
     stopwatches: Stopwatches = field(default_factory=Stopwatches)
+    taken_names: TakenNames = field(default_factory=TakenNames)
 
 
 def _context(owner: Object, tc: TidbCluster, deps: Dependencies, memory: ClusterMemory) -> ReconcileContext:
+    removed = running_without_spec(tc, deps.listers.stateful_sets, workload_names())
     return ReconcileContext(
         owner,
-        tc,
+        with_removed(tc, removed),
         replace(deps, dataplane=deps.dataplane.for_one_reconcile()),
         failure_timers=memory.failure_timers,
         accepted_settings=memory.accepted_settings,
         stopwatches=memory.stopwatches,
+        taken_names=memory.taken_names,
+        removed=frozenset(removed),
     )
 
 

@@ -6,6 +6,7 @@ from member.commands.annotations import commands_of
 from member.components import workload
 from member.context import ReconcileContext
 from member.evidence import is_same_cluster
+from member.lifecycle.component_sync import REMOVED
 from member.outcome import Done, Outcome, Refused
 from member.tikv import evict_leader
 
@@ -23,4 +24,9 @@ def act(ctx: ReconcileContext, name: str, pod: Object | None) -> Outcome:
     ended = Done() if command and evict_leader.is_one(command) else evict_leader.end(ctx, name, pod)
     if pod is None or command is None or pod.metadata.deletion_timestamp:
         return ended
-    return workload(pod.metadata.labels[labels.COMPONENT]).commands[command.key](ctx, pod, command)
+    component = pod.metadata.labels[labels.COMPONENT]
+    if component in ctx.removed:
+        return Refused(
+            REMOVED, f"{component} was removed from the spec; commands on its pods wait until it is restored"
+        )
+    return workload(component).commands[command.key](ctx, pod, command)

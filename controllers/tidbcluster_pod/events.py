@@ -10,13 +10,14 @@ import msgspec
 
 from apis.identity import INSTANCE_LABEL
 from controllers.enqueueing import NEWS, NO_NEWS, Enqueue, is_resync, priority_of_add
-from controllers.tidbcluster.events import clusters_of_instance
+from controllers.tidbcluster.events import clusters_of_pod
 from informers.handlers import ResourceEventHandlerDetailedFuncs
 from informers.tombstones import LastKnown, last_known_object
 from kube.objects import Object
 from kube.reading import Lister
 from member.commands.annotations import is_commanded
 from member.labels import MANAGED_BY, TIDB_OPERATOR
+from member.observed.belonging import is_pod_of
 
 
 class _TiKVStatus(msgspec.Struct, rename="camel"):
@@ -43,7 +44,7 @@ def of_pods(clusters: Lister, enqueue: Enqueue) -> ResourceEventHandlerDetailedF
     def has_work(pod: Object) -> bool:
         return any(
             is_commanded(pod) or pod.metadata.name in evicted_pods(cluster)
-            for cluster in clusters_of_instance(clusters, pod)
+            for cluster in clusters_of_pod(clusters, pod)
         )
 
     def on_add(pod: Object, is_in_initial_list: bool) -> None:
@@ -69,7 +70,7 @@ def of_clusters(pods: Lister, enqueue: Enqueue) -> ResourceEventHandlerDetailedF
         meta = cluster.metadata
         instance = meta.labels.get(INSTANCE_LABEL) or meta.name
         found = pods.list(meta.namespace, {MANAGED_BY: TIDB_OPERATOR, INSTANCE_LABEL: instance})
-        commanded = {pod.metadata.name for pod in found if is_commanded(pod)}
+        commanded = {pod.metadata.name for pod in found if is_commanded(pod) and is_pod_of(meta.name, pod)}
         for name in sorted(commanded | evicted_pods(cluster)):
             enqueue(f"{meta.namespace}/{name}", priority)
 

@@ -17,7 +17,7 @@ from controllers.outcomes import result_of
 from controllers.runtime import Runtime
 from controllers.stages import Stage, attempt
 from controllers.status_patch import patch_status
-from controllers.tidbcluster.events import clusters_of_instance
+from controllers.tidbcluster.events import clusters_of_pod
 from controllers.tidbcluster.kind import TIDB_CLUSTER
 from controllers.tidbcluster_pod import dispatch
 from controllers.tidbcluster_pod.command_events import PodMemory, report, warn
@@ -26,7 +26,9 @@ from kube.objects import Object
 from kube.reading import Lister
 from kube.resources import TIDB_CLUSTERS
 from member.commands.annotations import is_commanded, unknown_values
+from member.components import workload_names
 from member.context import Dependencies, ReconcileContext
+from member.observed.removed_components import running_without_spec, with_removed
 
 _STAGE = "pod_command"
 
@@ -64,7 +66,9 @@ class TidbClusterPodSync:
             return None
         memory, dataplane = self._memory.of(key), self._deps.dataplane.for_one_reconcile()
         deps = replace(self._deps, dataplane=dataplane)
-        ctx = ReconcileContext(owner, tc, deps, stopwatches=memory.stopwatches)
+        removed = running_without_spec(tc, deps.listers.stateful_sets, workload_names())
+        tc = with_removed(tc, removed)
+        ctx = ReconcileContext(owner, tc, deps, stopwatches=memory.stopwatches, removed=frozenset(removed))
         before = tc.status.tikv.evict_leader
         uid, name = pod.metadata.uid if pod else "", key.rpartition("/")[2]
         stage = Stage[ReconcileContext](_STAGE, lambda ctx: dispatch.act(ctx, name, pod))
@@ -84,7 +88,7 @@ class TidbClusterPodSync:
         """The TidbCluster of a pod that has a command, or that has an eviction to end."""
         namespace, _, name = key.rpartition("/")
         pod = self._pod(key)
-        candidates = self._clusters.list(namespace) if pod is None else clusters_of_instance(self._clusters, pod)
+        candidates = self._clusters.list(namespace) if pod is None else clusters_of_pod(self._clusters, pod)
         commanded = pod is not None and is_commanded(pod)
         return next((each for each in candidates if commanded or name in evicted_pods(each)), None)
 

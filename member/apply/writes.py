@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from kube.apply import is_ours
 from kube.errors import AlreadyExists, ApiError
 from kube.events import NORMAL, WARNING
 from kube.objects import Json, Object
@@ -40,12 +41,27 @@ def create_or_find(ctx: ReconcileContext, resource: Resource, desired: Json) -> 
 
     Raises OwnerGone, ApiError, TransportError.
     """
+    name, names, clock = desired["metadata"]["name"], ctx.taken_names, ctx.deps.clock
+    if names.is_taken(resource, name):
+        there = names.last_seen(resource, name, clock) or ctx.deps.client.find(resource, name, ctx.namespace)
+        if there is not None:
+            return _noted(ctx, resource, desired, there)
+        names.note(resource, name, None, clock)
     try:
         _create(ctx, resource, desired)
     except AlreadyExists:
-        meta = desired["metadata"]
-        return ctx.deps.client.get(resource, meta["name"], meta["namespace"])
+        return _noted(ctx, resource, desired, ctx.deps.client.get(resource, name, ctx.namespace))
     return None
+
+
+def _noted(ctx: ReconcileContext, resource: Resource, desired: Json, there: Object) -> Object:
+    """What has the name of a desired object; one of others is noted, as asking the API server again is no use."""
+    name, clock = there.metadata.name, ctx.deps.clock
+    if is_ours(desired, there):
+        ctx.taken_names.note(resource, name, None, clock)
+    elif ctx.taken_names.last_seen(resource, name, clock) is None:
+        ctx.taken_names.note(resource, name, there, clock)
+    return there
 
 
 def apply_service(ctx: ReconcileContext, desired: Json) -> None:

@@ -31,6 +31,8 @@ from member.apply.stateful_set import with_size, with_strategy
 from member.apply.writes import apply, apply_service
 from member.context import ReconcileContext
 from member.evidence import delete
+from member.labels import base_labels, object_meta
+from member.lifecycle.advanced_stateful_set import advanced_stateful_set
 from member.lifecycle.recreation import RECREATING, previous_stateful_set, recreated
 from member.lifecycle.rolling import PodDeletion, next_roll
 from member.lifecycle.scaling import next_size, warn_of_slots
@@ -45,6 +47,23 @@ from member.ownership import not_understood
 from member.polling import next_poll
 
 NOT_YET_SUPPORTED = "NotYetSupported"
+REMOVED = "ComponentRemoved"
+
+
+def observe(ctx: ReconcileContext, member: Workload) -> Outcome:
+    """Bring the status of one component up to date; that of one that is gone tells of no member. Raises as `act`."""
+    if find(ctx.tc, member.name) is not None:
+        return member.observe(ctx)
+    status = predicates.status_of(ctx.tc, member.name)
+    if status is not None and status.stateful_set and _is_gone(ctx, member.name):
+        status.forget_members()
+    return Done()
+
+
+def _is_gone(ctx: ReconcileContext, component: str) -> bool:
+    """Whether a component without a spec has no StatefulSet, or one without replicas, read live."""
+    live = _unseen(ctx, STATEFUL_SETS, member_name(ctx.tc, component))
+    return live is None or not live.decode()["spec"].get("replicas", 1)
 
 
 def act(ctx: ReconcileContext, member: Workload) -> Outcome:
@@ -52,17 +71,26 @@ def act(ctx: ReconcileContext, member: Workload) -> Outcome:
 
     Raises OwnerGone, ForeignOwner, ApiError, TransportError, DataPlaneError.
     """
-    outcome = _act(ctx, member)
+    spec = find(ctx.tc, member.name)
+    if spec is None:
+        return Done("not part of this cluster")
+    if member.name in ctx.removed:
+        return _removed(ctx, spec)
+    outcome = _act(ctx, member, spec)
     if ctx.tc.spec.paused:
         return outcome
     other = member.housekeeping(ctx)
     return other if other and isinstance(outcome, Done) else outcome
 
 
-def _act(ctx: ReconcileContext, member: Workload) -> Outcome:
-    spec = find(ctx.tc, member.name)
-    if spec is None:
-        return Done("not part of this cluster")
+def _removed(ctx: ReconcileContext, spec: Component) -> Refused:
+    """What was removed from the spec is left as it runs, as in v1.6 (objects.md 1.1)."""
+    what = f"{spec.field} was removed, but StatefulSet {member_name(ctx.tc, spec.name)} still has replicas"
+    meanwhile = "its pods are left as they are, and no pod of the cluster is restarted for a change of the spec"
+    return Refused(REMOVED, f"{what}; {meanwhile}; restore it, and scale it in to 0 replicas before removing it")
+
+
+def _act(ctx: ReconcileContext, member: Workload, spec: Component) -> Outcome:
     if ctx.tc.spec.paused:
         return Refused("Paused", "spec.paused is true: no changes are made until it is false")
     suspended = suspension(ctx, member.name)
@@ -73,11 +101,19 @@ def _act(ctx: ReconcileContext, member: Workload) -> Outcome:
 
 def _maintain(ctx: ReconcileContext, member: Workload, spec: Component) -> Outcome:
     """Everything but suspending it."""
+    cached = ctx.stateful_set(member.name)
+    # whose it is comes first: nothing is written beside the workload of others
+    if cached is not None:
+        _require_ours(ctx, member.name, cached)
     if waiting := _gate(ctx, member):
         return waiting
+    live = cached or _unseen(ctx, STATEFUL_SETS, member_name(ctx.tc, member.name))
+    if live is not None:
+        _require_ours(ctx, member.name, live)
+    elif refused := advanced_stateful_set(ctx, member.name):
+        return refused
     for service in member.services(ctx.tc):
         apply_service(ctx, service)
-    live = ctx.stateful_set(member.name) or _unseen(ctx, STATEFUL_SETS, member_name(ctx.tc, member.name))
     if live is None:
         return _create(ctx, member, spec)
     if live.metadata.deletion_timestamp:
@@ -88,6 +124,12 @@ def _maintain(ctx: ReconcileContext, member: Workload, spec: Component) -> Outco
     )
     # the cause of all that is waited for
     return outcome if isinstance(outcome, Done) else not_understood(ctx.observations) or outcome
+
+
+def _require_ours(ctx: ReconcileContext, component: str, live: Object) -> None:
+    """Raise ForeignOwner for a StatefulSet of others."""
+    name = member_name(ctx.tc, component)
+    require_ours(STATEFUL_SETS, {"metadata": object_meta(ctx.tc, name, base_labels(ctx.tc, component))}, live)
 
 
 def _gate(ctx: ReconcileContext, member: Workload) -> Waiting | None:
@@ -136,12 +178,15 @@ def _update(ctx: ReconcileContext, member: Workload, spec: Component, live: Obje
     body = live.decode()
     choice = _choose(ctx, member, spec, body)
     wanted = with_running_template(body, member.stateful_set(ctx.tc, choice.name))
-    require_ours(STATEFUL_SETS, wanted, live)
     if refused := _other_mounts(spec, body, wanted):
         return refused
-    _write_config_map(ctx, member, choice)
     # as far as no running pod notices
     desired = with_fixed_fields(body, wanted)
+    if ctx.removed:
+        # what other components say shows in these pods, too: they would be restarted, and again when it is restored
+        desired = with_template_of(body, desired)
+    else:
+        _write_config_map(ctx, member, choice)
     changed = _changed(spec, body, desired, choice)
     warn_of_slots(ctx, member.name, wanted, body)
     size = next_size(ctx, member.name, member.scaling, body, desired)

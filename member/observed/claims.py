@@ -4,12 +4,11 @@ from collections.abc import Mapping
 
 import msgspec
 
-from apis.data_volumes import cluster_id_of
-from apis.identity import instance_name
+from apis.data_volumes import cluster_id_of, is_claim_of
 from kube.objects import Object
-from member import labels
 from member.context import ReconcileContext
 from member.naming import pvc_name
+from member.observed.belonging import selector
 
 BOUND = "Bound"
 
@@ -96,6 +95,13 @@ def claims_of(ctx: ReconcileContext, pod: Object) -> list[Object]:
     return [claim for claim in found if claim is not None]
 
 
+def claims_of_cluster(ctx: ReconcileContext) -> list[Object]:
+    """The cached claims of the cluster's pods, by name."""
+    found = ctx.listers.persistent_volume_claims.list(ctx.namespace, selector(ctx.tc))
+    own = (claim for claim in found if is_claim_of(ctx.name, claim.metadata.name, claim.metadata.labels))
+    return sorted(own, key=lambda claim: claim.metadata.name)
+
+
 def claimed_ids(ctx: ReconcileContext) -> frozenset[str]:
     """The ids of PD clusters to which the data in the cached claims of the TidbCluster belongs (F40).
 
@@ -103,11 +109,5 @@ def claimed_ids(ctx: ReconcileContext) -> frozenset[str]:
     """
     if ctx.status.cluster_id:
         return frozenset()
-    selector = {
-        labels.NAME: labels.TIDB_CLUSTER,
-        labels.MANAGED_BY: labels.TIDB_OPERATOR,
-        labels.INSTANCE: instance_name(ctx.tc),
-    }
-    claims = ctx.listers.persistent_volume_claims.list(ctx.namespace, selector)
-    found = (cluster_id_of(claim.metadata.labels, claim.metadata.annotations) for claim in claims)
+    found = (cluster_id_of(claim.metadata.labels, claim.metadata.annotations) for claim in claims_of_cluster(ctx))
     return frozenset(found) - {""}

@@ -4,10 +4,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from apis.identity import instance_name
 from kube.objects import Object
-from member import labels
 from member.context import ReconcileContext
+from member.observed.belonging import controls, is_pod_of, selector
 
 _ON_THE_WAY = frozenset({"ContainerCreating", "PodInitializing"})
 """Reasons for which a container waits as a matter of course."""
@@ -107,14 +106,12 @@ class Pod(msgspec.Struct):
 
 
 def pods_of(ctx: ReconcileContext, kind: str) -> list[Object]:
-    """The cached pods of a component, by name."""
-    selector = {
-        labels.NAME: labels.TIDB_CLUSTER,
-        labels.MANAGED_BY: labels.TIDB_OPERATOR,
-        labels.INSTANCE: instance_name(ctx.tc),
-        labels.COMPONENT: kind,
-    }
-    return sorted(ctx.listers.pods.list(ctx.namespace, selector), key=lambda pod: pod.metadata.name)
+    """The cached pods of a component, by name; none while a StatefulSet of others has its name."""
+    live = ctx.stateful_set(kind)
+    if live is not None and not controls(ctx, live):
+        return []
+    found = ctx.listers.pods.list(ctx.namespace, selector(ctx.tc, kind))
+    return sorted((pod for pod in found if is_pod_of(ctx.name, pod)), key=lambda pod: pod.metadata.name)
 
 
 def ready_pods(pods: Sequence[Object]) -> list[Object]:

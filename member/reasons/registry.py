@@ -87,6 +87,14 @@ _SPEC: Mapping[str, Reason] = {
         "It makes no changes to this cluster until the spec is corrected. Everything that is running keeps running.",
         "Correct the fields that the message names and apply the manifest again.",
     ),
+    "ComponentRemoved": Reason(
+        "The spec no longer has a component whose StatefulSet still has replicas. Removing one from the spec deletes "
+        "nothing, as in v1.6.",
+        "It leaves the pods of that component as they are and shows their status. It restarts no pod of the cluster "
+        "for a change of the spec, as the pods of one component show what the spec says of others; all else goes on.",
+        "Restore the component as it was: nothing is restarted. To remove TiDB, set its `replicas` to 0, wait until "
+        "its pods are gone, then remove it. PD and TiKV hold the data: to remove them, delete the TidbCluster.",
+    ),
     "NotYetSupported": Reason(
         "The spec requests something that this version does not support. The message names the field.",
         "It ignores that part and manages everything else.",
@@ -570,9 +578,14 @@ _ERRORS: Mapping[str, Reason] = {
     "TlsError": _kubernetes("The TLS handshake with the API server failed."),
     "CredentialMissing": _kubernetes("The operator could not obtain its credential.", _PERMISSIONS),
     "TransportClosed": _kubernetes("The operator is shutting down.", _NOTHING),
-    "ForeignOwner": _kubernetes(
-        "An object of the required name belongs to another owner. The message names both.",
-        "Delete or rename that object, or the TidbCluster.",
+    "ForeignOwner": Reason(
+        "An object of the required name belongs to another owner. The message names both. If that owner is a "
+        "TidbCluster of the same name, it was deleted, and Kubernetes is about to delete what it has left.",
+        "It leaves that object alone and does nothing more for the component that needs the name. It goes on when the "
+        "object changes, or within half a minute when the object lacks the label "
+        "`app.kubernetes.io/managed-by: tidb-operator`.",
+        "Delete or rename that object, or the TidbCluster. An object without a controller is adopted when its "
+        "`app.kubernetes.io/` labels are those of the component.",
     ),
     "DataPlaneError": _kubernetes("A call to PD, TiKV or TiDB failed.", _LOOK_AT_PD),
     "Unavailable": _kubernetes("PD, TiKV or TiDB did not answer. The message names the address.", _LOOK_AT_PD),

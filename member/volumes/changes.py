@@ -52,7 +52,7 @@ def act(ctx: ReconcileContext) -> Outcome:
     outcomes: list[Outcome] = []
     errors: list[ApiError] = []
     for spec in workloads(ctx.tc):
-        if not isinstance(spec.spec, HasStorage):
+        if spec.name in ctx.removed or not isinstance(spec.spec, HasStorage):
             continue
         try:
             outcomes.append(_change(ctx, spec))

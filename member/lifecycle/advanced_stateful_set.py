@@ -1,0 +1,34 @@
+"""Components that v1.6 runs in Advanced StatefulSets, with its feature gate (lifecycle.md 4.4): not managed here.
+
+A native StatefulSet beside one would take the same names for its pods. Where no pods tell, the API server is asked
+before a StatefulSet is created; nearly always its answer is that it knows of no such kind.
+"""
+
+from kube.errors import Forbidden, NotFound
+from member.context import ReconcileContext
+from member.naming import member_name
+from member.observed.belonging import ADVANCED_STATEFUL_SETS, is_of_advanced, selector
+from member.outcome import Refused
+
+_LOOK_AGAIN = 30.0
+"""Seconds until the next look: no cache shows Advanced StatefulSets."""
+
+
+def advanced_stateful_set(ctx: ReconcileContext, component: str) -> Refused | None:
+    """The refusal to create a StatefulSet beside an Advanced one. Raises ApiError, TransportError."""
+    if not _exists(ctx, component):
+        return None
+    what = f"{member_name(ctx.tc, component)} is a StatefulSet of {ADVANCED_STATEFUL_SETS.api_version}"
+    way_out = "go on with v1.6, or, where it has no delete slots, delete it with --cascade=orphan: its pods are adopted"
+    return Refused("NotYetSupported", f"{what}, which this version cannot manage; {way_out}", _LOOK_AGAIN)
+
+
+def _exists(ctx: ReconcileContext, component: str) -> bool:
+    pods = ctx.listers.pods.list(ctx.namespace, selector(ctx.tc, component))
+    if any(is_of_advanced(ctx.name, pod) for pod in pods):
+        return True
+    try:
+        return ctx.deps.client.find(ADVANCED_STATEFUL_SETS, member_name(ctx.tc, component), ctx.namespace) is not None
+    except (NotFound, Forbidden):
+        # there is no such kind; or no permission, which v1.6 has not either without its feature gate
+        return False

@@ -1,0 +1,61 @@
+"""Which pods and claims belong to a cluster: labels select, who controls them decides (lifecycle.md 4.1, 11.4).
+
+Several clusters may share an instance label, and anybody may write it. A pod is ours by its name and by the StatefulSet
+of ours that controls it; an orphan is ours by its name, since the StatefulSet will take it. Names are enough where UIDs
+would be exact: there is one StatefulSet of a name, and that it is ours is checked where it is written; a pod that an
+earlier one of that name has left stands where ours will be.
+"""
+
+import re
+
+from apis.identity import instance_name
+from apis.tidbcluster import TidbCluster
+from kube.objects import Object
+from kube.resources import REPLICA_SETS, STATEFUL_SETS, Resource
+from member import labels
+from member.context import ReconcileContext
+
+ADVANCED_STATEFUL_SETS = Resource("apps.pingcap.com", "v1", "statefulsets", "StatefulSet")
+"""Those of v1.6's feature gate AdvancedStatefulSet."""
+
+_DISCOVERY = "discovery"
+
+
+def selector(tc: TidbCluster, component: str = "") -> dict[str, str]:
+    """The labels of what is made for a cluster, or for one component of it."""
+    own = {
+        labels.NAME: labels.TIDB_CLUSTER,
+        labels.MANAGED_BY: labels.TIDB_OPERATOR,
+        labels.INSTANCE: instance_name(tc),
+    }
+    return own | ({labels.COMPONENT: component} if component else {})
+
+
+def is_pod_of(cluster: str, pod: Object) -> bool:
+    """Whether a pod with the labels of a cluster is one of its own: of a StatefulSet of it, of Discovery, an orphan."""
+    component, owner = pod.metadata.labels.get(labels.COMPONENT, ""), pod.metadata.controller
+    workload = f"{cluster}-{component}"
+    if component == _DISCOVERY:
+        of_deployment = owner is not None and _is(REPLICA_SETS, owner.api_version, owner.kind)
+        return of_deployment and pod.metadata.name.startswith(f"{workload}-")
+    if not re.fullmatch(rf"{re.escape(workload)}-\d+", pod.metadata.name):
+        return False
+    return owner is None or (_is(STATEFUL_SETS, owner.api_version, owner.kind) and owner.name == workload)
+
+
+def is_of_advanced(cluster: str, pod: Object) -> bool:
+    """Whether a pod is controlled by an Advanced StatefulSet with the name of ours."""
+    owner = pod.metadata.controller
+    if owner is None or not _is(ADVANCED_STATEFUL_SETS, owner.api_version, owner.kind):
+        return False
+    return owner.name == f"{cluster}-{pod.metadata.labels.get(labels.COMPONENT, '')}"
+
+
+def controls(ctx: ReconcileContext, obj: Object) -> bool:
+    """Whether the cluster controls an object, or can adopt it as nobody does."""
+    owner = obj.metadata.controller
+    return owner is None or owner.uid == ctx.owner.metadata.uid
+
+
+def _is(resource: Resource, api_version: str, kind: str) -> bool:
+    return (resource.api_version, resource.kind) == (api_version, kind)

@@ -1,0 +1,245 @@
+"""Objects with our names or labels that others own: named, left alone, and not asked for again and again (F4)."""
+
+import msgspec
+import pytest
+
+from kube.objects import Json
+from kube.resources import (
+    CONFIG_MAPS,
+    CUSTOM_RESOURCE_DEFINITIONS,
+    DEPLOYMENTS,
+    PODS,
+    ROLE_BINDINGS,
+    ROLES,
+    SERVICE_ACCOUNTS,
+    SERVICES,
+    STATEFUL_SETS,
+    TIDB_CLUSTERS,
+    Resource,
+)
+from member.observed.belonging import ADVANCED_STATEFUL_SETS
+from tests.operator_world import NAMESPACE, OPERATOR, OperatorWorld, sample
+
+_TEMPLATE: Json = {
+    "metadata": {"labels": {"app": "theirs"}},
+    "spec": {"containers": [{"name": "c", "image": "busybox"}]},
+}
+_WORKLOAD: Json = {"selector": {"matchLabels": {"app": "theirs"}}, "template": _TEMPLATE}
+_RBAC = "rbac.authorization.k8s.io"
+
+THEIRS: list[tuple[Resource, str, Json]] = [
+    (SERVICES, "basic-pd", {"spec": {"ports": [{"port": 80}]}}),
+    (SERVICES, "basic-tikv-peer", {"spec": {"ports": [{"port": 80}]}}),
+    (SERVICES, "basic-discovery", {"spec": {"ports": [{"port": 80}]}}),
+    (CONFIG_MAPS, "basic-tidb", {}),
+    (SERVICE_ACCOUNTS, "basic-discovery", {}),
+    (ROLES, "basic-discovery", {"rules": []}),
+    (ROLE_BINDINGS, "basic-discovery", {"roleRef": {"apiGroup": _RBAC, "kind": "Role", "name": "x"}}),
+    (DEPLOYMENTS, "basic-discovery", {"spec": _WORKLOAD}),
+    (STATEFUL_SETS, "basic-pd", {"spec": _WORKLOAD | {"serviceName": "x", "replicas": 1}}),
+    (STATEFUL_SETS, "basic-tidb", {"spec": _WORKLOAD | {"serviceName": "x", "replicas": 1}}),
+]
+LABELS = {
+    "app.kubernetes.io/name": "tidb-cluster",
+    "app.kubernetes.io/managed-by": "tidb-operator",
+    "app.kubernetes.io/instance": "basic",
+}
+OWNER = {"apiVersion": "v1", "kind": "ConfigMap", "name": "rival", "controller": True}
+
+
+def in_place() -> Json:
+    """A cluster whose ConfigMaps have names that one can know beforehand."""
+    cluster = sample("basic")
+    cluster["spec"]["configUpdateStrategy"] = "InPlace"
+    return cluster
+
+
+def create(world: OperatorWorld, resource: Resource, name: str, body: Json, *, labelled: bool) -> None:
+    """An object of ours by name, and by label where that is wanted, which a ConfigMap controls."""
+    if not world.exists(CONFIG_MAPS, "rival"):
+        world.admin.create(CONFIG_MAPS, {"metadata": {"name": "rival"}}, NAMESPACE)
+    rival = OWNER | {"uid": world.get(CONFIG_MAPS, "rival")["metadata"]["uid"]}
+    meta: Json = {"name": name, "ownerReferences": [rival]} | ({"labels": LABELS} if labelled else {})
+    world.admin.create(resource, {"metadata": meta} | body, NAMESPACE)
+
+
+def creations(world: OperatorWorld, resource: Resource, name: str) -> int:
+    """How often the operator has tried to create an object."""
+    calls = (entry.call for entry in world.world.server.audit.recent())
+    bodies = [
+        msgspec.json.decode(call.request.body or b"{}")
+        for call in calls
+        if (call.user, call.verb, call.resource) == (OPERATOR, "create", str(resource))
+    ]
+    return sum(body["metadata"]["name"] == name for body in bodies)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("labelled", [False, True], ids=["unlabelled", "labelled"])
+@pytest.mark.parametrize(("resource", "name", "body"), THEIRS, ids=[f"{each[0]}-{each[1]}" for each in THEIRS])
+def test_F4_an_object_of_others_is_named_and_written_to_at_most_once(
+    world: OperatorWorld, resource: Resource, name: str, body: Json, labelled: bool
+) -> None:
+    create(world, resource, name, body, labelled=labelled)
+    before = world.get(resource, name)
+    world.apply(in_place())
+    world.run_until(lambda: world.reason() == "ForeignOwner")
+    message = f"{resource} default/{name} exists and is controlled by ConfigMap rival"
+    assert message in world.condition("Progressing")["message"]
+    world.run(150.0)
+
+    assert (0 if labelled or resource == STATEFUL_SETS else 1) == creations(world, resource, name)
+    after = world.get(resource, name)
+    assert (before["metadata"]["uid"], before.get("spec")) == (after["metadata"]["uid"], after.get("spec"))
+
+    world.admin.delete(resource, name, NAMESPACE)
+    world.run_until_ready(within=90.0)
+
+
+def test_F4_the_change_of_a_labelled_object_of_others_ends_the_wait_at_once(world: OperatorWorld) -> None:
+    create(world, SERVICES, "basic-pd", THEIRS[0][2], labelled=True)
+    world.apply(in_place())
+    world.run_until(lambda: world.reason() == "ForeignOwner")
+    world.run(100.0)
+    world.admin.delete(SERVICES, "basic-pd", NAMESPACE)
+    world.run_until(lambda: world.exists(STATEFUL_SETS, "basic-pd"), 2.0)
+
+
+def test_F4_nothing_is_written_beside_a_stateful_set_of_others(world: OperatorWorld) -> None:
+    create(world, STATEFUL_SETS, "basic-pd", THEIRS[-2][2], labelled=False)
+    world.apply(in_place())
+    world.run(60.0)
+    assert [] == [write for write in world.writes() if "basic-pd" in write]
+
+
+def foreign_pod(world: OperatorWorld, component: str, name: str) -> Json:
+    labels = LABELS | {"app.kubernetes.io/component": component}
+    rival = OWNER | {"uid": world.get(CONFIG_MAPS, "rival")["metadata"]["uid"]}
+    containers = [{"name": "c", "image": "busybox"}]
+    meta = {"name": name, "labels": labels, "ownerReferences": [rival]}
+    return world.admin.create(PODS, {"metadata": meta, "spec": {"containers": containers}}, NAMESPACE).decode()
+
+
+@pytest.mark.parametrize("name", ["basic-tikv-0", "basic-tikv-7", "theirs"])
+def test_11_4_a_pod_with_our_labels_that_others_control_is_none_of_ours(world: OperatorWorld, name: str) -> None:
+    world.admin.create(CONFIG_MAPS, {"metadata": {"name": "rival"}}, NAMESPACE)
+    foreign_pod(world, "tikv", name)
+    order: list[str] = []
+
+    def created() -> bool:
+        found = {each["metadata"]["name"] for each in world.every(STATEFUL_SETS)}
+        order.extend(sorted(found - set(order)))
+        return len(order) == 2
+
+    world.apply(sample("basic"))
+    world.run_until(created)
+    assert ["basic-pd", "basic-tikv"] == order
+    world.run(60.0)
+    assert not [key for key in world.get(PODS, name)["metadata"]["labels"] if key.startswith("tidb.pingcap.com/")]
+
+
+def test_13_a_command_on_a_pod_of_others_is_not_carried_out(basic: OperatorWorld) -> None:
+    basic.change(tidb={"replicas": 2})
+    basic.run_until_ready()
+    basic.admin.create(CONFIG_MAPS, {"metadata": {"name": "rival"}}, NAMESPACE)
+    theirs = foreign_pod(basic, "tidb", "basic-tidb-7")
+    basic.forget()
+    command = {"metadata": {"annotations": {"tidb.pingcap.com/tidb-graceful-shutdown": "delete-pod"}}}
+    basic.admin.patch(PODS, "basic-tidb-7", NAMESPACE, command)
+    basic.run(60.0)
+    assert [] == [write for write in basic.writes() if "basic-tidb-7" in write]
+    assert theirs["metadata"]["uid"] == basic.get(PODS, "basic-tidb-7")["metadata"]["uid"]
+
+
+def test_11_6_orphans_are_adopted_by_a_cluster_that_is_created_again(basic: OperatorWorld) -> None:
+    before = {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in basic.every(PODS)}
+    basic.admin.delete(TIDB_CLUSTERS, "basic", NAMESPACE, propagation="Orphan")
+    basic.run_until(lambda: not basic.exists(TIDB_CLUSTERS, "basic"))
+    basic.run(5.0)
+    basic.apply(sample("basic"))
+    basic.run_until_ready()
+
+    uid = basic.cluster()["metadata"]["uid"]
+    for resource in (STATEFUL_SETS, SERVICES, CONFIG_MAPS, DEPLOYMENTS, ROLES, ROLE_BINDINGS, SERVICE_ACCOUNTS):
+        owners = {
+            each["metadata"]["name"]: [owner["uid"] for owner in each["metadata"].get("ownerReferences", ())]
+            for each in basic.every(resource)
+            if each["metadata"]["name"].startswith("basic-")
+        }
+        assert {(name, uid) for name in owners} == {(name, owner) for name, found in owners.items() for owner in found}
+    assert before == {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in basic.every(PODS)}
+
+
+def test_F4_what_a_former_cluster_of_the_name_has_left_is_waited_for(basic: OperatorWorld) -> None:
+    """Kubernetes deletes in the background what the TidbCluster before has owned."""
+    basic.admin.delete(TIDB_CLUSTERS, "basic", NAMESPACE)
+    basic.apply(sample("basic"))
+    basic.run_until_ready(within=120.0)
+    assert [] == basic.events("ForeignOwner")
+
+
+_ADVANCED: Json = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "statefulsets.apps.pingcap.com"},
+    "spec": {
+        "group": "apps.pingcap.com",
+        "scope": "Namespaced",
+        "names": {"plural": "statefulsets", "singular": "statefulset", "kind": "StatefulSet"},
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "schema": {
+                    "openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+                },
+            }
+        ],
+    },
+}
+
+
+def advanced(world: OperatorWorld, component: str) -> Json:
+    """An Advanced StatefulSet with the name of ours, as v1.6 leaves it with its feature gate."""
+    world.admin.create(CUSTOM_RESOURCE_DEFINITIONS, _ADVANCED)
+    meta = {"name": f"basic-{component}", "labels": LABELS}
+    body = {"apiVersion": "apps.pingcap.com/v1", "kind": "StatefulSet", "metadata": meta, "spec": {"replicas": 1}}
+    return world.admin.create(ADVANCED_STATEFUL_SETS, body, NAMESPACE).decode()
+
+
+def test_4_4_no_stateful_set_is_created_beside_an_advanced_one(world: OperatorWorld) -> None:
+    advanced(world, "pd")
+    world.apply(sample("basic"))
+    world.run_until(lambda: world.reason() == "NotYetSupported")
+    assert "basic-pd is a StatefulSet of apps.pingcap.com/v1" in world.condition("Progressing")["message"]
+    world.run(60.0)
+    assert [] == world.every(STATEFUL_SETS)
+
+    world.admin.delete(ADVANCED_STATEFUL_SETS, "basic-pd", NAMESPACE)
+    world.run_until_ready(within=120.0)
+
+
+def test_4_4_pods_of_an_advanced_stateful_set_tell_of_it_without_a_request(world: OperatorWorld) -> None:
+    there = advanced(world, "tidb")
+    kind = {"apiVersion": "apps.pingcap.com/v1", "kind": "StatefulSet"}
+    owner = kind | {"name": "basic-tidb", "uid": there["metadata"]["uid"], "controller": True}
+    meta = {
+        "name": "basic-tidb-0",
+        "labels": LABELS | {"app.kubernetes.io/component": "tidb"},
+        "ownerReferences": [owner],
+    }
+    spec = {"containers": [{"name": "c", "image": "busybox"}]}
+    world.admin.create(PODS, {"metadata": meta, "spec": spec}, NAMESPACE)
+    world.apply(sample("basic"))
+    world.run_until(lambda: world.reason() == "NotYetSupported")
+    world.run(60.0)
+    assert {"basic-pd", "basic-tikv"} == {each["metadata"]["name"] for each in world.every(STATEFUL_SETS)}
+    assert not [read for read in world.reads() if "apps.pingcap.com basic-tidb" in read]
+
+
+def test_4_4_a_cluster_that_runs_never_asks_for_advanced_stateful_sets(basic: OperatorWorld) -> None:
+    basic.change(tidb={"replicas": 2})
+    basic.run_until_ready()
+    basic.run(60.0)
+    assert not [read for read in basic.reads() if "apps.pingcap.com" in read]
