@@ -7,10 +7,11 @@ from sandbox.dataplane.pd.process import PdProcess
 from sandbox.dataplane.processes import Launch
 
 
-def find_pd(launch: Launch, deps: Dependencies) -> PdCluster | None:
-    """The PD cluster a pod of the same TidbCluster talks to, if it has a leader (objects.md 7.3, base address)."""
-    name = launch.env.get("CLUSTER_NAME", "")
-    found = deps.network.find(f"{name}-pd:2379", Origin(launch.namespace, launch.pod))
+def find_pd(endpoints: str, launch: Launch, deps: Dependencies) -> PdCluster | None:
+    """The PD cluster behind addresses or URLs, if it has a leader and a pod can reach one of them (objects.md 7.3)."""
+    origin = Origin(launch.namespace, launch.pod)
+    every = (deps.network.find(each, origin) for each in endpoints.split(",") if each)
+    found = next((each for each in every if each is not None), None)
     process = found.process if found is not None else None
     cluster = process.cluster if isinstance(process, PdProcess) else None
     return cluster if cluster is not None and cluster.leader is not None else None
