@@ -36,6 +36,7 @@ QUICK = Timings(
     graceful_stop=0.0,
     grace_second=0.0,
     dependency_retry=0.05,
+    script_second=0.01,
     pd_start=0.0,
     pd_join=0.0,
     pd_election=0.05,

@@ -35,22 +35,41 @@ class ClusterDirectory:
             found = self._resolved[asked] = self._resolve(host, port, namespace)
         return found
 
+    def addresses(self, host: str, namespace: str) -> list[str]:
+        """What DNS answers for a name, asked from a pod of `namespace`: addresses of pods, or that of a Service."""
+        found = self._named(host, namespace)
+        if found is None:
+            return []
+        service, pod = found
+        if pod is None and service["spec"].get("clusterIP") != "None":
+            return [service["spec"]["clusterIP"]] if service["spec"].get("clusterIP") else []
+        pods = [pod] if pod is not None else self._pods(service)
+        return [each["status"]["podIP"] for each in pods]
+
     def _resolve(self, host: str, port: int, namespace: str) -> list[Target]:
         if host.replace(".", "").isdigit():
             return self._by_address(host, port)
+        found = self._named(host, namespace)
+        if found is None:
+            return []
+        service, pod = found
+        return self._behind(service, port) if pod is None else [Target(pod["metadata"]["uid"], port)]
+
+    def _named(self, host: str, namespace: str) -> tuple[Json, Json | None] | None:
+        """The Service of that name, and the pod under it where the name is a pod's."""
         labels = host.lower().rstrip(".").split(".")
         if "svc" in labels:
             labels, domain = labels[: labels.index("svc")], labels[labels.index("svc") + 1 :]
             if domain not in ([], self._domain):
-                return []
+                return None
         match labels:
             case [service]:
-                return self._service(namespace, service, port)
+                return self._service(namespace, service)
             case [first, second]:
-                return self._service(second, first, port) or self._pod(namespace, second, first, port)
+                return self._service(second, first) or self._pod(namespace, second, first)
             case [pod, service, other]:
-                return self._pod(other, service, pod, port)
-        return []
+                return self._pod(other, service, pod)
+        return None
 
     def _by_address(self, address: str, port: int) -> list[Target]:
         for pod in self._cluster.list(PODS):
@@ -61,24 +80,27 @@ class ClusterDirectory:
                 return self._behind(service, port)
         return []
 
-    def _service(self, namespace: str, name: str, port: int) -> list[Target]:
+    def _service(self, namespace: str, name: str) -> tuple[Json, None] | None:
         service = self._cluster.get(SERVICES, namespace, name)
-        return [] if service is None else self._behind(service, port)
+        return None if service is None else (service, None)
 
-    def _pod(self, namespace: str, service_name: str, name: str, port: int) -> list[Target]:
+    def _pod(self, namespace: str, service_name: str, name: str) -> tuple[Json, Json] | None:
         service = self._cluster.get(SERVICES, namespace, service_name)
         pod = self._cluster.get(PODS, namespace, name)
         if service is None or pod is None or not reached_through(service, pod):
-            return []
+            return None
         spec = pod["spec"]
         if (spec.get("hostname"), spec.get("subdomain")) != (name, service_name):
-            return []
-        return [Target(pod["metadata"]["uid"], port)]
+            return None
+        return service, pod
 
-    def _behind(self, service: Json, port: int) -> list[Target]:
+    def _pods(self, service: Json) -> list[Json]:
         namespace = service["metadata"]["namespace"]
         pods = self._cluster.selected(PODS, namespace, service["spec"].get("selector") or {})
-        reached = [pod for pod in pods if reached_through(service, pod)]
+        return [pod for pod in pods if reached_through(service, pod)]
+
+    def _behind(self, service: Json, port: int) -> list[Target]:
+        reached = self._pods(service)
         if service["spec"].get("clusterIP") == "None":
             return [Target(pod["metadata"]["uid"], port) for pod in reached]
         entry = next((each for each in service["spec"].get("ports", ()) if each["port"] == port), None)

@@ -27,10 +27,8 @@ class Timings:
     node_monitor_grace: float = 0.0
     """How long a node may be silent before it is NotReady."""
 
-    discovery_retry: float = 0.3
-    """The longest pause between two questions to discovery; each pause is drawn between a tenth of it and it."""
-    dns_timeout: float = 3.0
-    """How long a start script waits for the name of its own pod."""
+    script_second: float = 0.1
+    """What one second that a script sleeps lasts."""
     pd_start: float = 0.2
     pd_join: float = 0.1
     pd_join_file: float = 0.01
@@ -83,8 +81,7 @@ class Timings:
             grace_second=1.0,
             volume_provision=3.0,
             node_monitor_grace=50.0,
-            discovery_retry=4.0,
-            dns_timeout=30.0,
+            script_second=1.0,
             pd_start=2.0,
             pd_join=1.0,
             pd_join_file=0.1,

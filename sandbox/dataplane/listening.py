@@ -1,19 +1,13 @@
-"""Where a server listens: as its start script says by a flag, else as its configuration does, else by default.
+"""The settings of a server, and where it listens: as its flags say, else its configuration, else by default."""
 
-A flag whose value the script works out stands for the default.
-"""
-
-import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from sandbox.dataplane.addresses import scripts
 from sandbox.dataplane.processes import Launch
 
 _EVERYWHERE = ("", "0.0.0.0", "::", "*")
-_COMMENT = re.compile(r"^\s*#.*$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,22 +15,47 @@ class Setting:
     """One setting of a server: its flag, its path in the configuration, and what it is by default."""
 
     flag: str
-    path: str
-    default: str
+    path: str = ""
+    default: str = ""
 
-    def of(self, launch: Launch, component: str) -> str:
+    def of(self, launch: Launch) -> str:
         """Its value as text."""
-        flag = re.compile(rf"""(?<![\w-])--?{re.escape(self.flag)}(?:=|["']*\s+)["']?([^\s"']+)""")
-        given = [value for text in scripts(launch) for value in flag.findall(_COMMENT.sub("", text))]
+        given = list(_flags(launch.command, self.flag))
         if given:
-            return self.default if "$" in given[-1] else given[-1]
-        text = launch.files.get(f"/etc/{component}/{component}.toml", "")
-        return next(_values(tomllib.loads(text), self.path.split(".")), self.default)
+            return given[-1]
+        if not self.path:
+            return self.default
+        return next(_values(tomllib.loads(configuration(launch)), self.path.split(".")), self.default)
 
 
-def ports(launch: Launch, component: str, settings: tuple[Setting, ...]) -> frozenset[int]:
+def configuration(launch: Launch) -> str:
+    """The text of the file that `--config` names; empty when it is not there."""
+    return launch.file(_CONFIG.of(launch)) or ""
+
+
+def configuration_file(launch: Launch) -> str:
+    """The path that `--config` names, empty when the flag is not given."""
+    return _CONFIG.of(launch)
+
+
+_CONFIG = Setting("config")
+
+
+def _flags(command: tuple[str, ...], name: str) -> Iterator[str]:
+    """The values of a flag among the arguments: `--name=value`, `--name value`, with one dash or two."""
+    for place, word in enumerate(command):
+        flag, given, value = word.partition("=")
+        if not flag.startswith("-") or flag.lstrip("-") != name:
+            continue
+        if given:
+            yield value
+        elif place + 1 < len(command):
+            yield command[place + 1]
+
+
+def ports(launch: Launch, settings: tuple[Setting, ...]) -> frozenset[int]:
     """The ports of addresses and URLs on which a server can be reached from other pods."""
-    addresses = (setting.of(launch, component) for setting in settings)
+    addresses = (setting.of(launch) for setting in settings)
     return frozenset(port for each in addresses for address in each.split(",") if (port := reachable_port(address)))
 
 

@@ -12,7 +12,7 @@ from ports.randomness import Randomness
 from ports.transport import ConnectionLost, ConnectionRefused, Request, RequestTimeout, Response, TransportError
 from sandbox.dataplane.faults import Fault, Trouble
 from sandbox.dataplane.paths import path_class
-from sandbox.dataplane.processes import Answer, Launch, Process
+from sandbox.dataplane.processes import Answer, Launch, Process, Waiting
 
 _STEP = 0.1
 """Seconds between two looks at a provisional answer."""
@@ -34,6 +34,9 @@ class Directory(Protocol):
     def resolve(self, host: str, port: int, namespace: str) -> list[Target]:
         """Where `host:port` leads, asked from a pod of `namespace`; empty when the name or the port is unknown."""
 
+    def addresses(self, host: str, namespace: str) -> list[str]:
+        """What DNS answers for a name, asked from a pod of `namespace`."""
+
 
 @dataclass(frozen=True, slots=True)
 class Origin:
@@ -54,6 +57,8 @@ class Running:
     launch: Launch
     process: Process
     hung: bool = False
+    behind: Waiting | None = None
+    """The script that waits for the process, where that has not taken its place."""
 
     @property
     def pod(self) -> str:
@@ -200,10 +205,10 @@ class Network:
                 return None
             return found[0]
 
-    def resolves(self, host: str, port: int, origin: Origin) -> bool:
-        """Whether a name leads anywhere, asked from a pod."""
+    def addresses(self, host: str, origin: Origin) -> list[str]:
+        """What DNS answers for a name, asked from a pod."""
         with self._lock:
-            return bool(self._directory.resolve(host, port, origin.namespace))
+            return self._directory.addresses(host, origin.namespace)
 
     def reach(self, running: Running, port: int, request: Request) -> Answer | None:
         """A request from the process's own pod, as probes send it; None when it hangs or nobody listens."""

@@ -11,10 +11,24 @@ _CONTENT = "content-type"
 
 @dataclass(slots=True)
 class Disk:
-    """A volume. Its identity is the claim's UID: a new claim is an empty disk."""
+    """A volume, or a directory of one. Its identity is the claim's UID: a new claim is an empty disk.
+
+    `data` is what a server keeps there, `files` are texts that scripts can read, by their path in it.
+    """
 
     uid: str
     data: object | None = None
+    files: dict[str, str] = field(default_factory=dict)
+    directories: dict[str, "Disk"] = field(default_factory=dict)
+
+    def directory(self, path: str) -> "Disk":
+        """A directory on it, made when it is new; the disk itself for an empty path."""
+        return self.directories.setdefault(path, Disk(f"{self.uid}/{path}")) if path else self
+
+    def texts(self) -> dict[str, str]:
+        """All files, by their path from here."""
+        below = {f"{name}/{path}": text for name, each in self.directories.items() for path, text in each.files.items()}
+        return self.files | below
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +46,34 @@ class Launch:
     ports: frozenset[int] = frozenset()
     labels: Mapping[str, str] = field(default_factory=dict)
     service_account: str = "default"
+    address: str = ""
+    """The pod's address."""
     slowness: float = 0.0
     """Seconds that it needs to start on top of what it always needs."""
+
+    def file(self, path: str) -> str | None:
+        """The text of a file, on a volume or among those that are mounted; None when it is not there."""
+        if path in self.files:
+            return self.files[path]
+        found = self.on_disk(path)
+        return found[0].texts().get(found[1]) if found is not None else None
+
+    def paths(self) -> list[str]:
+        """The paths of all files."""
+        return [*self.files, *(f"{mount}/{path}" for mount, disk in self.disks.items() for path in disk.texts())]
+
+    def disk(self, path: str) -> Disk:
+        """Where a server keeps its data; what is on no volume is gone when the container ends."""
+        found = self.on_disk(path)
+        return found[0].directory(found[1]) if found is not None else Disk("")
+
+    def on_disk(self, path: str) -> tuple[Disk, str] | None:
+        """The volume that a path leads to and the path on it, None when it leads to none."""
+        mounts = [mount for mount in self.disks if path == mount or path.startswith(f"{mount.rstrip('/')}/")]
+        if not mounts:
+            return None
+        mount = max(mounts, key=len)
+        return self.disks[mount], path[len(mount) :].strip("/")
 
     @property
     def version(self) -> str:
@@ -91,6 +131,13 @@ class Process(Protocol):
 
     def kill(self, code: int) -> None:
         """End now, without a word to anybody."""
+
+
+class Waiting(Process, Protocol):
+    """A process that runs another one in the foreground."""
+
+    def ended(self, code: int) -> None:
+        """The other one has ended."""
 
 
 def text(status: int, body: str) -> Response:

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import replace
 from fnmatch import fnmatchcase
 
 import structlog
@@ -9,12 +10,14 @@ import structlog
 from ports.clock import Clock
 from ports.randomness import Randomness
 from ports.transport import Request, Response, Transport, TransportError
+from sandbox.dataplane.container import Container
 from sandbox.dataplane.dependencies import Dependencies
 from sandbox.dataplane.network import Directory, Network, Origin, Running
 from sandbox.dataplane.pd.cluster import PdCluster
 from sandbox.dataplane.pd.process import PdProcess
 from sandbox.dataplane.processes import Disk, Exit, Launch, Process
 from sandbox.dataplane.program import Factory, Program
+from sandbox.dataplane.script import ScriptProcess, is_script
 from sandbox.dataplane.server_program import ServerProgram
 from sandbox.dataplane.servers import by_command
 from sandbox.dataplane.transport import DataPlaneTransport
@@ -28,9 +31,6 @@ CHANGED: Hashable = "data plane"
 
 ASKING: Hashable = "data plane questions"
 """The topic of processes that have a question."""
-
-_SHELLS = ("/bin/sh", "/bin/bash", "sh", "bash")
-_COMMAND_NOT_FOUND = 127
 
 Identity = Callable[[str, str], Transport]
 """The Kubernetes API as seen by a service account: namespace, name."""
@@ -90,12 +90,14 @@ class DataPlane:
         """SIGTERM."""
         with self._lock:
             if running.process.exit is None:
-                running.process.stop()
+                # a script that runs a program in the foreground does not pass the signal on
+                (running.behind or running.process).stop()
         self.changed()
 
     def kill(self, running: Running, code: int = 137) -> None:
         """SIGKILL."""
         with self._lock:
+            running.behind = None
             if running.process.exit is None:
                 running.process.kill(code)
             self.network.detach(running)
@@ -174,9 +176,24 @@ class DataPlane:
 
     def _advance(self) -> float | None:
         with self._lock:
-            times = [running.process.step() for running in self._processes if not running.hung]
+            times = [self._step(running) for running in self._processes if not running.hung]
             times.append(self.network.arrive())
         return min((time for time in times if time is not None), default=None)
+
+    def _step(self, running: Running) -> float | None:
+        """Advance a process; what a script runs takes its place, for good or until it has ended."""
+        due = running.process.step()
+        script = running.process
+        if isinstance(script, ScriptProcess) and script.exit is None and script.runs is not None:
+            running.launch = replace(running.launch, command=script.runs.arguments, env=dict(script.runs.environment))
+            running.behind = None if script.runs.replaces else script
+            running.process = self._program(running.launch)
+            return self._step(running)
+        if running.behind is not None and script.exit is not None:
+            running.process, running.behind = running.behind, None
+            running.process.ended(script.exit.code)
+            return self._step(running)
+        return due
 
     def questions(self) -> list[tuple[Running, Request]]:
         """The processes that want to ask the network something now, with what they ask."""
@@ -199,13 +216,20 @@ class DataPlane:
             ]
 
     def _make(self, launch: Launch) -> Process:
+        if not is_script(launch.command):
+            return self._program(launch)
+        repository = launch.image.rpartition("/")[2].partition(":")[0].partition("@")[0]
+        known = f"{repository}-server" in self._servers
+        container = Container(
+            launch, self.network, self._deps.randomness, lambda name: not known or self._has_program(name)
+        )
+        return ScriptProcess(launch, container, self._clock, self._deps.timings.script_second)
+
+    def _has_program(self, name: str) -> bool:
+        return name.rpartition("/")[2] in self._servers or name in self._programs
+
+    def _program(self, launch: Launch) -> Process:
         name = launch.command[0] if launch.command else ""
-        if name in _SHELLS and len(launch.command) > 1 and launch.command[1].startswith("/"):
-            name = launch.command[1]
-            if name not in launch.files:
-                program = Program(launch, None)
-                program.exit = Exit(_COMMAND_NOT_FOUND, f"{launch.command[0]}: can't open {name!r}")
-                return program
         server = self._servers.get(name.rpartition("/")[2])
         if server is None:
             return self._make_program(launch, self._programs.get(name))

@@ -4,13 +4,12 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from sandbox.dataplane.addresses import speaks_tls
 from sandbox.dataplane.dependencies import Dependencies
+from sandbox.dataplane.listening import Setting, configuration, configuration_file
 from sandbox.dataplane.pd.durations import seconds
 from sandbox.dataplane.processes import Launch, Process
 
 _LEVELS = ("debug", "info", "warn", "warning", "error", "fatal", "critical", "trace", "off", "")
-_CERTIFICATE_FILES = ("ca.crt", "tls.crt", "tls.key")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +18,8 @@ class ServerProgram:
 
     `name` is the component; `start` makes a process. `tables`, `numbers` and `durations` are dotted paths of its
     configuration: it refuses to start when they hold anything else. Of what it does not know it only warns, as the real
-    one does.
+    one does. `certificates` are the paths of its configuration that name the files of a certificate, `urls` the
+    settings whose values need one when they say https.
     """
 
     name: str
@@ -27,23 +27,28 @@ class ServerProgram:
     tables: tuple[str, ...] = ()
     numbers: tuple[str, ...] = ()
     durations: tuple[str, ...] = ()
+    certificates: tuple[str, ...] = ()
+    urls: tuple[Setting, ...] = ()
 
     @property
-    def commands(self) -> tuple[str, ...]:
-        """The file names by which a container starts it: its start script, or the program itself."""
-        return f"{self.name}_start_script.sh", f"{self.name}-server"
+    def command(self) -> str:
+        """The file name of the program."""
+        return f"{self.name}-server"
 
     def refusal(self, launch: Launch) -> str:
         """What it says before it exits with code 1; empty when it starts."""
+        file = configuration_file(launch)
+        if file and launch.file(file) is None:
+            return f"open {file}: no such file or directory"
         try:
-            self._check(launch.files.get(f"/etc/{self.name}/{self.name}.toml", ""))
+            tree = tomllib.loads(configuration(launch))
+            self._check(tree)
         except ValueError as error:
             return f"invalid configuration file: {error}"
-        return self._missing_certificate(launch)
+        return self._missing_certificate(launch, dict(_given(tree, self.certificates)))
 
-    def _check(self, text: str) -> None:
+    def _check(self, tree: Mapping[str, object]) -> None:
         """Raises ValueError where the real server would refuse."""
-        tree = tomllib.loads(text)
         for path, value in _given(tree, self.tables):
             if not isinstance(value, dict):
                 raise ValueError(f"invalid type for key {path!r}: expected a table")
@@ -56,15 +61,16 @@ class ServerProgram:
             if not isinstance(level, str) or level.lower() not in _LEVELS:
                 raise ValueError(f"unknown log level {level!r}")
 
-    def _missing_certificate(self, launch: Launch) -> str:
-        """A server that speaks TLS needs all three files, each of them PEM."""
-        if not speaks_tls(launch):
-            return ""
-        for name in _CERTIFICATE_FILES:
-            path = f"/var/lib/{self.name}-tls/{name}"
-            if path not in launch.files:
+    def _missing_certificate(self, launch: Launch, named: Mapping[str, object]) -> str:
+        """Files that the configuration names must be there, each of them PEM; https needs all of them."""
+        for url in (setting.of(launch) for setting in self.urls):
+            if url.startswith("https://") and len(named) < len(self.certificates):
+                return f"TLS key/cert must be provided for client url {url}"
+        for path in filter(None, map(str, named.values())):
+            text = launch.file(path)
+            if text is None:
                 return f"open {path}: no such file or directory"
-            if "-----BEGIN" not in launch.files[path]:
+            if "-----BEGIN" not in text:
                 return f"{path}: tls: failed to find any PEM data in certificate input"
         return ""
 

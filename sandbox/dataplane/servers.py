@@ -11,6 +11,6 @@ SERVERS: Mapping[str, ServerProgram] = {each.name: each for each in (PD, TIKV, T
 
 
 def by_command(additional: Iterable[ServerProgram] = ()) -> Mapping[str, ServerProgram]:
-    """The programs by the file names that start them; an additional one wins over that of the same name."""
+    """The programs by their file names; an additional one wins over that of the same name."""
     known = {**SERVERS, **{each.name: each for each in additional}}
-    return {command: each for each in known.values() for command in each.commands}
+    return {each.command: each for each in known.values()}

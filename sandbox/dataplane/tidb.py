@@ -4,7 +4,6 @@ import json
 from urllib.parse import urlsplit
 
 from ports.transport import Request, Response
-from sandbox.dataplane.addresses import peer_host
 from sandbox.dataplane.dependencies import Dependencies
 from sandbox.dataplane.listening import Setting, reachable_port
 from sandbox.dataplane.pd.clients import find_pd
@@ -19,6 +18,8 @@ _STATUS = (
     Setting("status-host", "status.status-host", "0.0.0.0"),
     Setting("status", "status.status-port", str(STATUS_PORT)),
 )
+_PD = Setting("path", "path")
+_ADVERTISED = Setting("advertise-address", "advertise-address")
 _REPORTS = Setting("report-status", "status.report-status", "true")
 _DUPLICATED = "It's a duplicated operation and the cluster is already in {} state."
 _UPGRADING = b"/tidb/server/global_state"
@@ -31,7 +32,7 @@ class TidbProcess:
         self._launch = launch
         self._deps = deps
         self._port, self._status_port = _port(launch, _PORT), _port(launch, _STATUS)
-        if _REPORTS.of(launch, "tidb") != "true":
+        if _REPORTS.of(launch) != "true":
             self._status_port = None
         self._due = deps.clock.now() + deps.timings.tidb_start + launch.slowness
         self._started = deps.clock.wall().timestamp()
@@ -96,11 +97,11 @@ class TidbProcess:
 
     @property
     def _topology(self) -> bytes:
-        return f"/topology/tidb/{peer_host(self._launch, 'HEADLESS_SERVICE_NAME')}:{SERVER_PORT}".encode()
+        return f"/topology/tidb/{_ADVERTISED.of(self._launch)}:{SERVER_PORT}".encode()
 
     def _serve(self, now: float) -> float:
         """Try to start; return the seconds until the next try or the first refresh."""
-        cluster = find_pd(self._launch, self._deps)
+        cluster = find_pd(_PD.of(self._launch), self._launch, self._deps)
         if cluster is None or not cluster.stores.majority_alive():
             return self._deps.timings.dependency_retry
         self._cluster = cluster
@@ -156,7 +157,7 @@ class TidbProcess:
 
 def _port(launch: Launch, settings: tuple[Setting, Setting]) -> int | None:
     """The port on which others reach it, None when it listens on the loopback or the like."""
-    host, port = (setting.of(launch, "tidb") for setting in settings)
+    host, port = (setting.of(launch) for setting in settings)
     return reachable_port(f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
 
 
@@ -169,4 +170,5 @@ TIDB = ServerProgram(
     start=TidbProcess,
     tables=("log", "security", "status", "performance", "tikv-client", "instance", "pessimistic-txn", "experimental"),
     numbers=("port", "token-limit", "performance.max-procs", "status.status-port"),
+    certificates=("security.cluster-ssl-ca", "security.cluster-ssl-cert", "security.cluster-ssl-key"),
 )

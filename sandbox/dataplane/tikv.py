@@ -3,19 +3,20 @@
 from dataclasses import dataclass
 
 from ports.transport import Request, Response
-from sandbox.dataplane.addresses import peer_host
 from sandbox.dataplane.dependencies import Dependencies
 from sandbox.dataplane.listening import Setting, ports
 from sandbox.dataplane.pd.clients import find_pd
 from sandbox.dataplane.pd.cluster import PdCluster
 from sandbox.dataplane.pd.stores import Heartbeat, NodeState, Store, StoreRefused
-from sandbox.dataplane.processes import Answer, Disk, Exit, Launch, not_found
+from sandbox.dataplane.processes import Answer, Exit, Launch, not_found
 from sandbox.dataplane.server_program import ServerProgram
 
-DATA = "/var/lib/tikv"
 SERVER_PORT = 20160
 STATUS_PORT = 20180
 _STATUS = Setting("status-addr", "server.status-addr", f"0.0.0.0:{STATUS_PORT}")
+_PD = Setting("pd", "pd.endpoints", "127.0.0.1:2379")
+_ADVERTISED = Setting("advertise-addr", "server.advertise-addr")
+_DATA_DIR = Setting("data-dir", "storage.data-dir", "./")
 _ADDRESSES = (Setting("addr", "server.addr", f"0.0.0.0:{SERVER_PORT}"), _STATUS)
 
 
@@ -33,8 +34,8 @@ class TikvProcess:
     def __init__(self, launch: Launch, deps: Dependencies) -> None:
         self._launch = launch
         self._deps = deps
-        self._disk = launch.disks.get(DATA) or Disk("")
-        self._ports, self._status = ports(launch, "tikv", _ADDRESSES), ports(launch, "tikv", (_STATUS,))
+        self._disk = launch.disk(_DATA_DIR.of(launch))
+        self._ports, self._status = ports(launch, _ADDRESSES), ports(launch, (_STATUS,))
         self._due = deps.clock.now() + deps.timings.tikv_start + launch.slowness
         self._started = deps.clock.wall().timestamp()
         self._cluster: PdCluster | None = None
@@ -44,7 +45,7 @@ class TikvProcess:
     @property
     def address(self) -> str:
         """Where the store says it is."""
-        return f"{peer_host(self._launch, 'HEADLESS_SERVICE_NAME')}:{SERVER_PORT}"
+        return _ADVERTISED.of(self._launch) or _ADDRESSES[0].of(self._launch)
 
     def step(self) -> float | None:
         """Register, then report every heartbeat; return the next due time."""
@@ -94,7 +95,7 @@ class TikvProcess:
     def _register(self, now: float) -> float:
         """Find PD and put the store; return the seconds until the next try or the first heartbeat."""
         timings = self._deps.timings
-        cluster = find_pd(self._launch, self._deps)
+        cluster = find_pd(_PD.of(self._launch), self._launch, self._deps)
         if cluster is None:
             return timings.dependency_retry
         data = self._disk.data
@@ -114,7 +115,7 @@ class TikvProcess:
         return timings.store_heartbeat
 
     def _report(self, now: float) -> float:
-        cluster = find_pd(self._launch, self._deps)
+        cluster = find_pd(_PD.of(self._launch), self._launch, self._deps)
         data = self._disk.data
         if cluster is not None and isinstance(data, TikvData) and cluster is self._cluster:
             store = self._store()
@@ -143,4 +144,5 @@ TIKV = ServerProgram(
     start=TikvProcess,
     tables=("log", "storage", "raftstore", "server", "coprocessor", "rocksdb", "raftdb", "security", "readpool", "gc"),
     numbers=("server.grpc-concurrency", "raftstore.store-pool-size", "storage.scheduler-worker-pool-size"),
+    certificates=("security.ca-path", "security.cert-path", "security.key-path"),
 )

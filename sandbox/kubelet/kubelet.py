@@ -192,7 +192,7 @@ class Kubelet:
             if mounts is None:
                 return None
             try:
-                launch = _launch(pod, spec, mounts, slowness(self.faults.slow, pod))
+                launch = _launch(pod, spec, mounts, run.address, slowness(self.faults.slow, pod))
             except NotMountable as missing:
                 run.waiting, run.message = "CreateContainerConfigError", str(missing)
                 self._warn(pod, run, "Failed", f"Error: {missing}")
@@ -283,7 +283,7 @@ def _is_on(volume: Json, node: str) -> bool:
     return any(each["key"] == "kubernetes.io/hostname" and each["values"] == [node] for each in expressions)
 
 
-def _launch(pod: Json, container: Json, mounts: Mounts, slowness: float) -> Launch:
+def _launch(pod: Json, container: Json, mounts: Mounts, address: str, slowness: float) -> Launch:
     meta = pod["metadata"]
     return Launch(
         namespace=meta["namespace"],
@@ -297,6 +297,7 @@ def _launch(pod: Json, container: Json, mounts: Mounts, slowness: float) -> Laun
         ports=frozenset(port["containerPort"] for port in container.get("ports") or ()),
         labels=labels_of(pod),
         service_account=pod["spec"].get("serviceAccountName", "default"),
+        address=address,
         slowness=slowness,
     )
 

@@ -55,7 +55,9 @@ class Mounts:
 
     def environment(self, container: Json) -> dict[str, str]:
         """Variables as the container sees them."""
-        found = {"HOSTNAME": self._pod["spec"].get("hostname") or self._pod["metadata"]["name"]}
+        spec = self._pod["spec"]
+        own = spec.get("hostname") or self._pod["metadata"]["name"]
+        found = {"HOSTNAME": spec["nodeName"] if spec.get("hostNetwork") else own}
         for source in container.get("envFrom") or ():
             prefix = source.get("prefix", "")
             for kind in ("configMapRef", "secretRef"):

@@ -11,6 +11,7 @@ from kube.resources import CONFIG_MAPS, DEPLOYMENTS, SERVICES, STATEFUL_SETS
 from ports.clock import Clock
 from ports.transport import Request, Response, Transport, TransportError
 from sandbox.dataplane.program import Handler
+from tests.sandbox.scripts import script
 
 NAMESPACE = "default"
 CLUSTER = "basic"
@@ -42,8 +43,20 @@ def stateful_set(component: str, replicas: int, version: str = "v8.5.0") -> Json
         "HEADLESS_SERVICE_NAME": f"{name}-peer",
         "CLUSTER_NAME": CLUSTER,
     }
-    mounts = [{"name": "startup-script", "mountPath": "/usr/local/bin"}]
-    script = {"name": name, "items": [{"key": "startup-script", "path": f"{component}_start_script.sh"}]}
+    environment["CAPACITY"] = "0"
+    mounts = [
+        {"name": "startup-script", "mountPath": "/usr/local/bin"},
+        {"name": "config", "mountPath": f"/etc/{component}"},
+        {"name": "annotations", "mountPath": "/etc/podinfo"},
+    ]
+    start = {"name": name, "items": [{"key": "startup-script", "path": f"{component}_start_script.sh"}]}
+    config = {"name": name, "items": [{"key": "config-file", "path": f"{component}.toml"}]}
+    info = {"items": [{"path": "annotations", "fieldRef": {"fieldPath": "metadata.annotations"}}]}
+    volumes: list[Json] = [
+        {"name": "startup-script", "configMap": start},
+        {"name": "config", "configMap": config},
+        {"name": "annotations", "downwardAPI": info},
+    ]
     claims = []
     if component in _CLAIMED:
         mounts.append({"name": component, "mountPath": f"/var/lib/{component}"})
@@ -70,19 +83,19 @@ def stateful_set(component: str, replicas: int, version: str = "v8.5.0") -> Json
             "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": replicas}},
             "template": {
                 "metadata": {"labels": labels(component)},
-                "spec": {"containers": [container], "volumes": [{"name": "startup-script", "configMap": script}]},
+                "spec": {"containers": [container], "volumes": volumes},
             },
             "volumeClaimTemplates": claims,
         },
     }
 
 
-def create(client: Client, component: str, replicas: int) -> None:
+def create(client: Client, component: str, replicas: int, generation: str = "v1") -> None:
     """Script, services and StatefulSet of a component."""
     name = f"{CLUSTER}-{component}"
     meta = {"name": name, "namespace": NAMESPACE}
-    script = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"startup-script": "#!/bin/sh\n"}}
-    client.create(CONFIG_MAPS, script, NAMESPACE)
+    data = {"startup-script": script(component, generation), "config-file": ""}
+    client.create(CONFIG_MAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data}, NAMESPACE)
     client.create(SERVICES, service(f"{name}-peer", component, _PORTS[component], True), NAMESPACE)
     client.create(SERVICES, service(name, component, _PORTS[component], False), NAMESPACE)
     client.create(STATEFUL_SETS, stateful_set(component, replicas), NAMESPACE)

@@ -8,13 +8,13 @@ from sandbox.dataplane.processes import Launch
 STATUS = Setting("status-addr", "server.status-addr", "0.0.0.0:20180")
 
 
-def launch(config: str = "", script: str = "") -> Launch:
-    files = {"/etc/tikv/tikv.toml": config, "/usr/local/bin/tikv_start_script.sh": script}
-    return Launch("ns", "tikv-0", "uid", "pingcap/tikv:v8.5.2", ("/tikv-server",), files=files)
+def launch(config: str = "", flags: str = "") -> Launch:
+    command = ("/tikv-server", "--config=/etc/tikv/tikv.toml", *flags.split())
+    return Launch("ns", "tikv-0", "uid", "pingcap/tikv:v8.5.2", command, files={"/etc/tikv/tikv.toml": config})
 
 
 @pytest.mark.parametrize(
-    ("expected", "config", "script"),
+    ("expected", "config", "flags"),
     [
         ({20180}, "", ""),
         ({20181}, '[server]\nstatus-addr = "0.0.0.0:20181"', ""),
@@ -22,14 +22,14 @@ def launch(config: str = "", script: str = "") -> Launch:
         (set(), '[server]\nstatus-addr = "127.0.0.1:20180"', ""),
         (set(), 'server.status-addr = "0.0.0.0:99999"', ""),
         (set(), "server.status-addr = 5", ""),
-        ({20180}, '[server]\nstatus-addr = "127.0.0.1:20180"', 'set -- --status-addr="$LISTEN:20180"'),
-        ({20182}, "", "set -- --advertise-status-addr=a:1 --status-addr=0.0.0.0:20182"),
-        ({20183}, "", "exec /tikv-server --status-addr 0.0.0.0:20183"),
-        ({20180}, "", "# --status-addr=0.0.0.0:1"),
+        ({20180}, '[server]\nstatus-addr = "127.0.0.1:20180"', "--status-addr=0.0.0.0:20180"),
+        ({20182}, "", "--advertise-status-addr=a:1 --status-addr=0.0.0.0:20182"),
+        ({20183}, "", "--status-addr 0.0.0.0:20183"),
+        ({20184}, "", "--status-addr=0.0.0.0:1 --status-addr=0.0.0.0:20184"),
     ],
 )
-def test_R25_flags_win_over_the_configuration(expected: set[int], config: str, script: str) -> None:
-    assert expected == ports(launch(config, script), "tikv", (STATUS,))
+def test_R25_flags_win_over_the_configuration(expected: set[int], config: str, flags: str) -> None:
+    assert expected == ports(launch(config, flags), (STATUS,))
 
 
 @pytest.mark.parametrize(

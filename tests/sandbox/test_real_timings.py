@@ -209,13 +209,9 @@ def with_probe(world: World, probe: Json) -> Json:
 
 def test_a_broken_configuration_ends_the_server_at_its_start(world: World) -> None:
     container = with_probe(world, {"tcpSocket": {"port": 20160}})
-    container["volumeMounts"].append({"name": "config", "mountPath": "/etc/tikv"})
-    script = {"name": "basic-tikv", "items": [{"key": "startup-script", "path": "tikv_start_script.sh"}]}
-    settings = {"name": "basic-tikv", "items": [{"key": "config-file", "path": "tikv.toml"}]}
-    volumes = [{"name": "startup-script", "configMap": script}, {"name": "config", "configMap": settings}]
     data = {"config-file": '[log]\nlevel = "loud"\n'}
     world.client().patch(CONFIG_MAPS, "basic-tikv", NAMESPACE, {"data": data})
-    template = {"spec": {"containers": [container], "volumes": volumes}}
+    template = {"spec": {"containers": [container]}}
     rolling = {"rollingUpdate": {"partition": 3}}
     spec = {"spec": {"template": template, "updateStrategy": rolling}}
     world.client().patch(STATEFUL_SETS, "basic-tikv", NAMESPACE, spec)

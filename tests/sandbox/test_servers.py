@@ -8,6 +8,7 @@ from apis.components import component_names
 from member.components import workload_names
 from ports.clock import FakeClock
 from ports.randomness import SeededRandomness
+from sandbox.dataplane.listening import Setting
 from sandbox.dataplane.network import Running
 from sandbox.dataplane.processes import Exit, Launch
 from sandbox.dataplane.program import Program
@@ -24,11 +25,12 @@ _CACHE = ServerProgram(
     tables=("log",),
     numbers=("memory.entries",),
     durations=("memory.lifetime",),
+    certificates=("security.ca",),
+    urls=(Setting("url"),),
 )
-_SCRIPT = "/usr/local/bin/cache_start_script.sh"
 
 
-def _started(servers: Iterable[ServerProgram], config: str = "", script: str = "") -> Running:
+def _started(servers: Iterable[ServerProgram], config: str = "", flags: str = "") -> Running:
     clock = FakeClock()
     plane = DataPlane(
         clock=clock,
@@ -47,8 +49,8 @@ def _started(servers: Iterable[ServerProgram], config: str = "", script: str = "
             pod="basic-cache-0",
             pod_uid="1",
             image="cache:v1",
-            command=("/bin/sh", _SCRIPT),
-            files={_SCRIPT: script, "/etc/cache/cache.toml": config},
+            command=("/cache-server", "--config=/etc/cache/cache.toml", *flags.split()),
+            files={"/etc/cache/cache.toml": config},
             ports=frozenset({6379}),
         )
     )
@@ -80,4 +82,7 @@ def test_a_program_refuses_what_it_cannot_read(config: str, message: str) -> Non
 
 def test_a_program_that_speaks_tls_needs_its_certificate() -> None:
     missing = "open /var/lib/cache-tls/ca.crt: no such file or directory"
-    assert Exit(1, missing) == _started([_CACHE], script="exec cache https://0.0.0.0").process.exit
+    named = "[security]\nca = '/var/lib/cache-tls/ca.crt'"
+    unnamed = "TLS key/cert must be provided for client url https://0.0.0.0"
+    assert Exit(1, missing) == _started([_CACHE], named).process.exit
+    assert Exit(1, unnamed) == _started([_CACHE], flags="--url=https://0.0.0.0").process.exit

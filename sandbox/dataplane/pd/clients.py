@@ -7,13 +7,14 @@ from sandbox.dataplane.pd.process import PdProcess
 from sandbox.dataplane.processes import Launch
 
 
-def find_pd(launch: Launch, deps: Dependencies) -> PdCluster | None:
-    """The PD cluster a pod of the same TidbCluster talks to, if it has a leader (objects.md 7.3, base address).
+def find_pd(endpoints: str, launch: Launch, deps: Dependencies) -> PdCluster | None:
+    """The PD cluster behind addresses or URLs, if it has a leader and a pod can reach one of them (objects.md 7.3).
 
     What clients want is for the leader alone to say; one that has yet to load the stores cannot say it.
     """
-    name, origin = launch.env.get("CLUSTER_NAME", ""), Origin(launch.namespace, launch.pod)
-    found = deps.network.find(f"{name}-pd:2379", origin)
+    origin = Origin(launch.namespace, launch.pod)
+    every = (deps.network.find(each, origin) for each in endpoints.split(",") if each)
+    found = next((each for each in every if each is not None), None)
     process = found.process if found is not None else None
     cluster = process.cluster if isinstance(process, PdProcess) else None
     leader = cluster.leader if cluster is not None else None

@@ -1,29 +1,30 @@
-"""One PD member: start, discovery, join, serve (dataplane-apis.md 15.1, objects.md 7.4)."""
+"""One PD member: start, join, serve (dataplane-apis.md 15.1). How it is to start, its arguments say."""
 
-import base64
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from fnmatch import fnmatchcase
 
 from ports.transport import Request, Response
-from sandbox.dataplane.addresses import goes_by_host, peer_host, speaks_tls, waits_for_dns
 from sandbox.dataplane.dependencies import Dependencies
-from sandbox.dataplane.listening import Setting, ports
+from sandbox.dataplane.listening import Setting, configuration, configuration_file, ports
 from sandbox.dataplane.network import Origin
 from sandbox.dataplane.pd.cluster import JoinRefused, Member, PdCluster
 from sandbox.dataplane.pd.config import Config
-from sandbox.dataplane.processes import Answer, Disk, Exit, Launch
+from sandbox.dataplane.processes import Answer, Exit, Launch
 
-DATA = "/var/lib/pd"
 CLIENT_PORT = 2379
 PEER_PORT = 2380
-_CONFIG = "/etc/pd/pd.toml"
-_URLS = (
-    Setting("client-urls", "client-urls", f"http://0.0.0.0:{CLIENT_PORT}"),
-    Setting("peer-urls", "peer-urls", f"http://0.0.0.0:{PEER_PORT}"),
-)
-_DISCOVERY_TIMEOUT = 3.0
+_CLIENT_URLS = Setting("client-urls", "client-urls", f"http://127.0.0.1:{CLIENT_PORT}")
+_PEER_URLS = Setting("peer-urls", "peer-urls", f"http://127.0.0.1:{PEER_PORT}")
+URLS = (_CLIENT_URLS, _PEER_URLS)
+"""Where it listens."""
+_NAME = Setting("name", "name")
+_DATA_DIR = Setting("data-dir", "data-dir", "default.pd")
+_ADVERTISED_CLIENT_URLS = Setting("advertise-client-urls", "advertise-client-urls")
+_ADVERTISED_PEER_URLS = Setting("advertise-peer-urls", "advertise-peer-urls")
+_JOIN = Setting("join", "join")
+_INITIAL_CLUSTER = Setting("initial-cluster", "initial-cluster")
 
 
 Api = Callable[["PdProcess", Request, Dependencies], Answer]
@@ -34,7 +35,6 @@ class Phase(Enum):
     """Where a starting member is."""
 
     STARTING = "starting"
-    ASKING = "asking discovery"
     ADDED = "a member whose join file is yet to be written"
     JOINING = "joining"
     SERVING = "serving"
@@ -50,31 +50,22 @@ class PdData:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A member's name and addresses, as its start script makes them."""
+    """A member's name, and the URLs by which other members and clients reach it."""
 
     name: str
-    host: str
-    scheme: str
-
-    @property
-    def peer_url(self) -> str:
-        """Where other members reach it."""
-        return f"{self.scheme}://{self.host}:{PEER_PORT}"
-
-    @property
-    def client_url(self) -> str:
-        """Where clients reach it."""
-        return f"{self.scheme}://{self.host}:{CLIENT_PORT}"
+    peer_url: str
+    client_url: str
 
 
 def identity(launch: Launch) -> Identity:
-    """The identity a PD pod starts with (objects.md 7.4)."""
-    host = peer_host(launch, "PEER_SERVICE_NAME")
-    return Identity(host if goes_by_host(launch) else launch.pod, host, "https" if speaks_tls(launch) else "http")
+    """The identity that a PD's arguments give it."""
+    peer = _ADVERTISED_PEER_URLS.of(launch) or _PEER_URLS.of(launch)
+    client = _ADVERTISED_CLIENT_URLS.of(launch) or _CLIENT_URLS.of(launch)
+    return Identity(_NAME.of(launch) or f"pd-{launch.pod}", peer, client)
 
 
 class PdProcess:
-    """A pd-server behind its start script."""
+    """A pd-server."""
 
     def __init__(self, launch: Launch, deps: Dependencies, api: Api) -> None:
         """`api` answers the HTTP requests of a serving member."""
@@ -82,13 +73,12 @@ class PdProcess:
         self._deps = deps
         self._api = api
         self._identity = identity(launch)
-        self._disk = launch.disks.get(DATA) or Disk("")
+        self._disk = launch.disk(_DATA_DIR.of(launch))
         self._phase = Phase.STARTING
-        self._ports = ports(launch, "pd", _URLS)
+        self._ports = ports(launch, URLS)
         self._due = deps.clock.now() + deps.timings.pd_start + launch.slowness
         self._joins: PdData | None = None
         """What the join file is going to say."""
-        self._known_by = self._due + deps.timings.dns_timeout
         self._stopping_at: float | None = None
         self.served_at: float | None = None
         self.exit: Exit | None = None
@@ -143,33 +133,17 @@ class PdProcess:
             return None
         if self._phase in (Phase.STARTING, Phase.ADDED, Phase.JOINING) and now >= self._due:
             self._advance()
-        due = self._serve() if self._phase is Phase.SERVING else self._start_due(now)
+        due = self._serve() if self._phase is Phase.SERVING else self._due
         if self._stopping_at is None or self.exit is not None:
             return due
         return self._stopping_at if due is None else min(due, self._stopping_at)
 
     def question(self) -> Request | None:
-        """Ask discovery how to start, when it is time to."""
-        if self.exit is not None or self._phase is not Phase.ASKING or self._deps.clock.now() < self._due:
-            return None
-        launch = self._launch
-        cluster = launch.env.get("PEER_SERVICE_NAME", "").removesuffix("-pd-peer")
-        own = f"{self._identity.host}:{PEER_PORT}\n".encode()
-        path = f"/new/{base64.b64encode(own).decode()}"
-        url = f"http://{cluster}-discovery.{launch.namespace}.svc:10261{path}"
-        return Request("GET", url, {"user-agent": "Wget"}, timeout=_DISCOVERY_TIMEOUT)
+        """It talks to other members in etcd's protocol, which is not HTTP."""
+        return None
 
     def answered(self, response: Response | None) -> None:
-        """Start as discovery says, or ask again after a while."""
-        if self.exit is not None or self._phase is not Phase.ASKING:
-            return
-        arguments = response.body.decode().strip() if response is not None and response.status == 200 else ""
-        retry = self._deps.timings.discovery_retry
-        self._due = self._deps.clock.now() + self._deps.randomness.uniform(retry / 10, retry)
-        if arguments.startswith("--initial-cluster="):
-            self._bootstrap(arguments.removeprefix("--initial-cluster="))
-        elif arguments.startswith("--join="):
-            self._join(arguments.removeprefix("--join=").split(","))
+        """Nothing was asked."""
 
     def listens(self, port: int) -> bool:
         """Clients and peers, once it serves."""
@@ -192,21 +166,14 @@ class PdProcess:
         """End at once."""
         self._end(Exit(code))
 
-    def _start_due(self, now: float) -> float | None:
-        """The next due time of a start; None while the answer to a question is awaited."""
-        return None if self._phase is Phase.ASKING and now >= self._due else self._due
-
     def _advance(self) -> None:
-        """The start script has run, the join file is to be written, or the join is through."""
-        if self._phase is Phase.STARTING and not self._is_known():
-            self._look_again()
-            return
+        """It has started, the join file is to be written, or the join is through."""
         if self._phase is Phase.ADDED and self._joins is not None:
             self._write_join_file(self._joins)
             return
         data = self._disk.data
         if not isinstance(data, PdData):
-            self._phase = Phase.ASKING
+            self._begin()
             return
         if data.member in data.cluster.removed:
             self._end(Exit(1, "the member has been permanently removed from the cluster"))
@@ -217,17 +184,6 @@ class PdProcess:
         self._phase = Phase.SERVING
         self.served_at = self._deps.clock.now()
 
-    def _is_known(self) -> bool:
-        """Whether DNS knows the pod by the name that it advertises, or the start script does not care."""
-        network = self._deps.network
-        return not waits_for_dns(self._launch) or network.resolves(self._identity.host, PEER_PORT, self.origin)
-
-    def _look_again(self) -> None:
-        now = self._deps.clock.now()
-        if now >= self._known_by:
-            self._end(Exit(1, f"{self._identity.host} did not resolve within {self._deps.timings.dns_timeout} s"))
-        self._due = now + self._deps.timings.dependency_retry
-
     def _serve(self) -> float | None:
         cluster, member = self.cluster, self.member
         if cluster is None or member is None:
@@ -235,15 +191,23 @@ class PdProcess:
             return None
         return cluster.tick()
 
+    def _begin(self) -> None:
+        """Without data it joins those that it is told to join; told nothing, it begins a cluster of its own."""
+        if urls := _JOIN.of(self._launch):
+            self._join(urls.split(","))
+        else:
+            own = f"{self._identity.name}={self._identity.peer_url}"
+            self._bootstrap(_INITIAL_CLUSTER.of(self._launch) or own)
+
     def _bootstrap(self, initial_cluster: str) -> None:
         if initial_cluster.count("=") != 1:
             self._end(Exit(1, f"the sandbox bootstraps single members only, not {initial_cluster!r}"))
             return
         deps = self._deps
         try:
-            config = Config(self._launch.files.get(_CONFIG, ""))
+            config = Config(configuration(self._launch))
         except ValueError as error:
-            self._end(Exit(1, f"parse {_CONFIG}: {error}"))
+            self._end(Exit(1, f"parse {configuration_file(self._launch)}: {error}"))
             return
         cluster = PdCluster(deps.clock, deps.randomness, deps.timings, config)
         own = self._identity
@@ -264,17 +228,20 @@ class PdProcess:
             self._joins, self._phase = PdData(peer.cluster, member.id), Phase.ADDED
             self._due = self._deps.clock.now() + self._deps.timings.pd_join_file
             return
-        # nobody leads: joining blocks until somebody does, which here is to ask discovery again
+        self._end(Exit(1, f"join meet error: {', '.join(urls)}: context deadline exceeded"))
 
     def _write_join_file(self, data: PdData) -> None:
         launch = self._launch
         if any(fnmatchcase(f"{launch.namespace}/{launch.pod}", glob) for glob in self._deps.interrupted_joins):
             self._end(Exit(1, "interrupted before the join file was written"))
             return
+        members = data.cluster.members.values()
+        self._disk.files["join"] = ",".join(f"{each.name or self.name}={each.peer_url}" for each in members)
         self._settle(data)
 
     def _settle(self, data: PdData) -> None:
         self._disk.data = data
+        self._disk.files["member/wal/0.wal"] = ""
         self._phase = Phase.JOINING
         self._due = self._deps.clock.now() + self._deps.timings.pd_join
 

@@ -1,6 +1,6 @@
 """The program of PD's pods."""
 
-from sandbox.dataplane.pd.process import PdProcess
+from sandbox.dataplane.pd.process import URLS, PdProcess
 from sandbox.dataplane.pd.routes import answer
 from sandbox.dataplane.server_program import ServerProgram
 
@@ -10,4 +10,6 @@ PD = ServerProgram(
     tables=("log", "schedule", "replication", "security", "pd-server", "dashboard", "metric"),
     numbers=("lease", "replication.max-replicas", "schedule.leader-schedule-limit", "schedule.region-schedule-limit"),
     durations=("schedule.max-store-down-time",),
+    certificates=("security.cacert-path", "security.cert-path", "security.key-path"),
+    urls=URLS,
 )

@@ -38,9 +38,9 @@ def test_certificates_that_cannot_be_used_are_not_repeated(world: OperatorWorld)
     with capture_logs() as logs:
         world.apply(cluster)
         world.run_until(lambda: world.reason() == "BadTLS")
+        assert "ca.crt contains no usable certificate" in world.condition("Progressing")["message"]
         world.run(30.0)
     assert "get secrets basic-cluster-client-secret" in world.reads()
-    assert "ca.crt contains no usable certificate" in world.condition("Progressing")["message"]
     assert_silent(world, logs)
 
 

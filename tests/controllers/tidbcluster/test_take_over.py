@@ -28,6 +28,7 @@ from sandbox.kubelet.nodes import NodeSpec
 from tests.member.recordings import Recording, as_applied, identity
 from tests.operator_world import OperatorWorld
 from tests.sandbox.clusters import get
+from tests.sandbox.scripts import script
 
 RESOURCES = {
     each.kind: each
@@ -114,7 +115,8 @@ def storage_classes(items: list[Json]) -> set[str]:
 
 
 def as_v16_left_it(recorded: Json, ours: Json, uid: str) -> Json:
-    """A recorded object with what the recording leaves out: the owner's UID and v1.6's record of what it applied."""
+    """A recorded object with what the recording leaves out: the owner's UID, v1.6's record of what it applied, and a
+    script in its manner."""
     tree: Json = json.loads(json.dumps(recorded))
     meta = tree["metadata"]
     for reference in meta["ownerReferences"]:
@@ -122,6 +124,8 @@ def as_v16_left_it(recorded: Json, ours: Json, uid: str) -> Json:
     annotations: dict[str, str] = meta.setdefault("annotations", {})
     if tree["kind"] in ("StatefulSet", "Service"):
         annotations[LAST_APPLIED] = json.dumps(as_applied(recorded, ours))
+    if tree["kind"] == "ConfigMap":
+        tree["data"]["startup-script"] = script(meta["labels"]["app.kubernetes.io/component"])
     if tree["kind"] == "Deployment":
         annotations[LAST_APPLIED_POD_TEMPLATE] = json.dumps(as_applied(recorded, ours)["template"]["spec"])
     return tree

@@ -1,0 +1,74 @@
+"""What a script finds in its container: files, volumes, DNS, and the programs of the image."""
+
+import posixpath
+from collections.abc import Callable, Iterator
+
+from ports.randomness import Randomness
+from sandbox.dataplane.network import Network, Origin
+from sandbox.dataplane.processes import Launch
+
+_DIRECTORIES = ("/", "/bin", "/dev", "/etc", "/usr", "/var", "/var/lib")
+_NO_TEXT = ("/dev/null", "/dev/stdin", "/dev/urandom")
+
+
+class Container:
+    """One container's surroundings. What is written outside of its volumes goes with it."""
+
+    def __init__(
+        self, launch: Launch, network: Network, randomness: Randomness, has_program: Callable[[str], bool]
+    ) -> None:
+        self._launch = launch
+        self._network = network
+        self._randomness = randomness
+        self._has_program = has_program
+        self._written: dict[str, str] = {}
+
+    @property
+    def hostname(self) -> str:
+        """The container's host name."""
+        return self._launch.env.get("HOSTNAME", self._launch.pod)
+
+    @property
+    def address(self) -> str:
+        """The pod's address."""
+        return self._launch.address
+
+    def resolve(self, name: str) -> list[str]:
+        """The addresses that DNS gives for a name."""
+        return self._network.addresses(name, Origin(self._launch.namespace, self._launch.pod))
+
+    def read(self, path: str) -> str | None:
+        """The text of a file, or None."""
+        path = posixpath.normpath(path)
+        if path in _NO_TEXT:
+            return ""
+        found = self._written.get(path)
+        return found if found is not None else self._launch.file(path)
+
+    def write(self, path: str, text: str) -> None:
+        """Make a file, or replace its text."""
+        path = posixpath.normpath(path)
+        found = self._launch.on_disk(path)
+        if found is None:
+            self._written[path] = text
+        else:
+            disk, rest = found
+            disk.files[rest] = text
+
+    def is_directory(self, path: str) -> bool:
+        """Whether a directory is there."""
+        path = posixpath.normpath(path)
+        return path in _DIRECTORIES or any(each == path or each.startswith(f"{path}/") for each in self._paths(path))
+
+    def _paths(self, path: str) -> Iterator[str]:
+        """Directories, and files below the path."""
+        yield from self._launch.disks
+        yield from (each for each in (*self._written, *self._launch.paths()) if each != path)
+
+    def has_program(self, name: str) -> bool:
+        """Whether the image has a program that the shell itself has not."""
+        return self._has_program(name)
+
+    def random(self, below: int) -> int:
+        """A random number from 0 to `below` - 1."""
+        return self._randomness.integer(0, below - 1)

@@ -1,0 +1,124 @@
+"""A container whose main process is a shell: it runs its script until that runs a program or ends."""
+
+from collections.abc import Sequence
+
+from ports.clock import Clock
+from ports.transport import Request, Response
+from sandbox.dataplane.container import Container
+from sandbox.dataplane.processes import Answer, Exit, Launch, not_found
+from sandbox.shell.effects import Ask, Reply, Run, Sleep
+from sandbox.shell.shell import Shell
+from sandbox.shell.state import Input, Streams
+
+_SHELLS = ("sh", "bash", "dash", "ash")
+_CANNOT_OPEN = 127
+_TOOL = 0.01
+"""Seconds of the script that a tool takes which asks others."""
+_KEPT = 20
+"""Texts of the log that are kept."""
+
+
+class ScriptProcess:
+    """A shell as the first process of its container, which by default ignores SIGTERM."""
+
+    def __init__(self, launch: Launch, container: Container, clock: Clock, second: float) -> None:
+        """`second` is what one second of a `sleep` lasts."""
+        name, text, options = _script(launch.command, container)
+        self._clock = clock
+        self._second = second
+        self._log: list[str] = []
+        self._shell = Shell(name, container, launch.env, Streams(Input(), self._log, self._log))
+        self._shell.state.options.update(options)
+        self._steps = self._shell.run(text or "")
+        self._due: float | None = clock.now()
+        self._question: Request | None = None
+        self._answer: Response | None = None
+        self.runs: Run | None = None
+        """The program that it wants to run, or waits for."""
+        self.exit = Exit(_CANNOT_OPEN, f"{launch.command[0]}: can't open {name!r}") if text is None else None
+
+    def step(self) -> float | None:
+        """Go on when it has slept enough; return when that is."""
+        if self.exit is not None or self.runs is not None or self._question is not None or self._due is None:
+            return None
+        if self._clock.now() >= self._due:
+            reply, self._answer = self._answer, None
+            self._resume(reply)
+        return self._due
+
+    def question(self) -> Request | None:
+        """What a tool of it asks the network."""
+        return self._question if self.exit is None else None
+
+    def answered(self, response: Response | None) -> None:
+        """Go on with the answer, after the little time that a tool takes."""
+        if self.exit is None and self._question is not None:
+            self._question, self._answer = None, response
+            self._due = self._clock.now() + _TOOL * self._second
+
+    def ended(self, code: int) -> None:
+        """The program that it waited for has ended."""
+        self.runs = None
+        self._resume(code)
+
+    def listens(self, port: int) -> bool:  # noqa: ARG002
+        """A shell listens nowhere."""
+        return False
+
+    def handle(self, port: int, request: Request) -> Answer:  # noqa: ARG002
+        """Nobody reaches it."""
+        return Answer(not_found())
+
+    def stop(self) -> None:
+        """SIGTERM: the first process of a container ignores it unless it has a trap."""
+        if self._shell.state.traps.get("TERM", "").startswith("exit"):
+            self.exit = Exit(0)
+
+    def kill(self, code: int) -> None:
+        """End now."""
+        self._due, self.exit = None, Exit(code)
+
+    def _resume(self, reply: Reply) -> None:
+        """Run on to where the world is needed."""
+        self._due = None
+        while self._due is None:
+            try:
+                effect = self._steps.send(reply)
+            except StopIteration as ended:
+                self.exit = Exit(ended.value, self._last_words() if ended.value else "")
+                return
+            finally:
+                del self._log[:-_KEPT]
+            match effect:
+                case Ask():
+                    self._question = effect.request
+                    return
+                case Run():
+                    self.runs = effect
+                    return
+                case Sleep(seconds) if seconds == float("inf"):
+                    return
+                case Sleep(seconds) if seconds > 0:
+                    self._due = self._clock.now() + seconds * self._second
+            reply = None
+
+    def _last_words(self) -> str:
+        lines = [line for text in self._log for line in text.splitlines() if line.strip()]
+        return lines[-1].strip() if lines else ""
+
+
+def is_script(command: Sequence[str]) -> bool:
+    """Whether a container's command is a shell with a script."""
+    return len(command) > 1 and command[0].rpartition("/")[2] in _SHELLS
+
+
+def _script(command: Sequence[str], container: Container) -> tuple[str, str | None, str]:
+    """The script's name, its text (None where there is no such file), and options of the shell."""
+    words, options = list(command[1:]), ""
+    while words and words[0].startswith("-"):
+        options += words.pop(0)[1:]
+    if not words:
+        return command[0], "", options
+    if "c" in options:
+        return command[0], words[0], options.replace("c", "")
+    return words[0], container.read(words[0]), options

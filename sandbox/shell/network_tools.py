@@ -1,0 +1,128 @@
+"""The tools that ask DNS and other servers."""
+
+from urllib.parse import urlsplit
+
+from ports.transport import Request, Response
+from sandbox.shell.effects import Ask, ShellError, Steps, Surroundings
+from sandbox.shell.state import Streams
+
+_WGET_SERVER_ERROR = 8
+_WGET_NO_CONNECTION = 4
+_CURL_HTTP_ERROR = 22
+_CURL_NO_CONNECTION = 7
+_CURL_NO_CERTIFICATE = 58
+_DEFAULT_TIMEOUT = 900.0
+_NOT_FOUND = 2
+
+
+def wget(arguments: list[str], streams: Streams, host: Surroundings) -> Steps[int]:
+    """`wget -qO- -T 3 URL`."""
+    words, url, path, timeout = list(arguments), "", "", _DEFAULT_TIMEOUT
+    while words:
+        word = words.pop(0)
+        match word:
+            case "-q" | "--no-check-certificate":
+                continue
+            case "-T":
+                timeout = float(words.pop(0))
+            case "-t":
+                words.pop(0)
+            case "-O" | "-qO":
+                path = words.pop(0)
+            case "-O-" | "-qO-":
+                path = "-"
+            case _ if word.startswith("--timeout="):
+                timeout = float(word.partition("=")[2])
+            case _ if word.startswith("-"):
+                raise ShellError(f"wget: the sandbox does not know the option {word!r}")
+            case _:
+                url = word
+    response = yield from _answer(url, "Wget", timeout)
+    if response is None or not 200 <= response.status < 300:
+        why = "no connection" if response is None else f"server returned error: HTTP/1.1 {response.status}"
+        streams.error.append(f"wget: {why}\n")
+        return _WGET_NO_CONNECTION if response is None else _WGET_SERVER_ERROR
+    _put(response, path or urlsplit(url).path.rpartition("/")[2] or "index.html", streams, host)
+    return 0
+
+
+def curl(arguments: list[str], streams: Streams, host: Surroundings) -> Steps[int]:
+    """`curl -sS --fail --max-time 3 --cacert FILE --cert FILE --key FILE URL`."""
+    words, url, path, timeout, fails = list(arguments), "", "-", _DEFAULT_TIMEOUT, False
+    while words:
+        word = words.pop(0)
+        match word:
+            case "-s" | "-S" | "-sS" | "-L" | "-sL" | "-k" | "--silent" | "--show-error" | "--insecure":
+                continue
+            case "--fail" | "-f" | "-sf" | "-fsS" | "-sSf":
+                fails = True
+            case "--max-time" | "-m" | "--connect-timeout":
+                timeout = float(words.pop(0))
+            case "--cacert" | "--cert" | "--key":
+                file = words.pop(0)
+                if host.read(file) is None:
+                    streams.error.append(f"curl: ({_CURL_NO_CERTIFICATE}) could not load {word[2:]} {file}\n")
+                    return _CURL_NO_CERTIFICATE
+            case "-o":
+                path = words.pop(0)
+            case _ if word.startswith("-"):
+                raise ShellError(f"curl: the sandbox does not know the option {word!r}")
+            case _:
+                url = word
+    response = yield from _answer(url, "curl", timeout)
+    if response is None or (fails and response.status >= 400):
+        code = _CURL_NO_CONNECTION if response is None else _CURL_HTTP_ERROR
+        streams.error.append(f"curl: ({code}) {'no connection' if response is None else response.status}\n")
+        return code
+    _put(response, path, streams, host)
+    return 0
+
+
+def dig(arguments: list[str], streams: Streams, host: Surroundings) -> Steps[int]:
+    """`dig NAME A NAME AAAA +search +short`: the addresses, which are all of version 4."""
+    yield from ()
+    names = [each for each in arguments if not each.startswith(("+", "-")) and each not in ("A", "AAAA", "ANY")]
+    for name in dict.fromkeys(names):
+        streams.output.extend(f"{address}\n" for address in host.resolve(name))
+    return 0
+
+
+def nslookup(arguments: list[str], streams: Streams, host: Surroundings) -> Steps[int]:
+    """`nslookup NAME`."""
+    yield from ()
+    name = arguments[-1] if arguments else ""
+    found = host.resolve(name)
+    if not found:
+        streams.output.append(f"** server can't find {name}: NXDOMAIN\n")
+        return 1
+    streams.output.extend(f"Name:\t{name}\nAddress: {address}\n" for address in found)
+    return 0
+
+
+def getent(arguments: list[str], streams: Streams, host: Surroundings) -> Steps[int]:
+    """`getent ahosts NAME`, `getent hosts NAME`."""
+    yield from ()
+    if len(arguments) != 2 or arguments[0] not in ("hosts", "ahosts", "ahostsv4"):
+        raise ShellError(f"getent: the sandbox does not know {' '.join(arguments)!r}")
+    kind, name = arguments
+    found = host.resolve(name)
+    for address in found:
+        if kind == "hosts":
+            streams.output.append(f"{address} {name}\n")
+        else:
+            streams.output.extend(f"{address} {socket}\n" for socket in (f"STREAM {name}", "DGRAM", "RAW"))
+    return 0 if found else _NOT_FOUND
+
+
+def _answer(url: str, agent: str, timeout: float) -> Steps[Response | None]:
+    request = Request("GET", url if "://" in url else f"http://{url}", {"user-agent": agent}, timeout=timeout)
+    found = yield Ask(request)
+    return found if isinstance(found, Response) else None
+
+
+def _put(response: Response, path: str, streams: Streams, host: Surroundings) -> None:
+    text = response.body.decode(errors="replace")
+    if path == "-":
+        streams.output.append(text)
+    else:
+        host.write(path, text)
