@@ -74,8 +74,6 @@ _VOLATILE = frozenset(
         # and who was first with a claim, the control plane or the provisioner
         "volume.kubernetes.io/storage-provisioner",
         "volume.beta.kubernetes.io/storage-provisioner",
-        # where the last roll came to its end
-        "partition",
         # which of the equal members leads is chance
         "leader",
         "leaderCount",

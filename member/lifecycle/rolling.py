@@ -2,7 +2,8 @@
 
 A StatefulSet restarts outdated pods whose ordinal is at or above its partition. So a change of the pod template goes in
 with the partition above all pods, and the partition is lowered by one pod at a time, each when nothing can be hurt:
-the pods above serve again on the new revision, and the component has let go of this one.
+the pods above serve again on the new revision, and the component has let go of this one. When all have come to it, the
+partition is raised above them again.
 
 A pod that is not Ready on an outdated revision comes first and needs no such care (F11). Where the partition can't
 reach a pod alone - Ready outdated pods stand above it, or the StatefulSet waits for one that is ignored - the
@@ -24,7 +25,7 @@ from member.evidence import Evidence, LivePods, pods_live
 from member.naming import pod_name
 from member.objects.stateful_set import ON_DELETE
 from member.observed.pods import Pod, pods_of
-from member.observed.status import NORMAL, UPGRADE, is_upgrading, phase_while_upgrading, set_phase
+from member.observed.status import NORMAL, UPGRADE, is_rolling, is_upgrading, phase_while_upgrading, set_phase
 from member.outcome import Done, Failed, NotDone, Wait, Waiting
 from member.polling import next_poll, poll_interval, seconds_since
 
@@ -242,9 +243,7 @@ def _next_roll(view: _View, desired: Json, changed: str) -> Roll:
     if changed:
         return _begin(view, desired, changed)
     if not upgrading:
-        moves = view.scaling or _is_on_delete(view.body)
-        above = UpdateStrategy.above_all(desired["spec"]["replicas"])
-        return _finish(view, above if moves else UpdateStrategy.unchanged(view.body))
+        return _finish(view, _at_rest(view, desired["spec"]["replicas"]))
     if not view.scaling and _has_revision(view.body):
         set_phase(view.ctx, view.component, phase_while_upgrading(view.ctx, view.component))
     if not _observed(view.body):
@@ -260,6 +259,18 @@ def _left_to_the_user(view: _View, changed: str, upgrading: bool) -> Roll:
     return Roll(True, UpdateStrategy.on_delete(), Waiting(ON_DELETE, what))
 
 
+def _at_rest(view: _View, replicas: int) -> UpdateStrategy:
+    """A partition above all pods, so that no edit by another hand restarts any.
+
+    Not before Kubernetes has made the newest revision the current one, which it does when all pods run it and are
+    Ready: below the partition, pods are made of the current one.
+    """
+    if is_rolling(view.body) or not _observed(view.body):
+        return _no_restarts(view.body, view.rolling_pods(view.cached))
+    moves = view.scaling or _is_on_delete(view.body) or _reaches(view.body, replicas - 1)
+    return UpdateStrategy.above_all(replicas) if moves else UpdateStrategy.unchanged(view.body)
+
+
 def _finish(view: _View, strategy: UpdateStrategy) -> Roll:
     """All pods run the newest template; the last one must serve, too, and what the roll left is tidied up (F20)."""
     in_upgrade = predicates.in_phase(view.ctx.tc, view.component, UPGRADE)
@@ -269,6 +280,10 @@ def _finish(view: _View, strategy: UpdateStrategy) -> Roll:
                 return Roll(True, strategy, _waiting(view, f"waiting {what}"))
             case Restart(pod) | Replace(pod):
                 return Roll(True, strategy, _waiting(view, f"waiting until pod {pod.name} is Ready"))
+        if strategy.spec != UpdateStrategy.unchanged(view.body).spec:
+            return Roll(
+                True, strategy, _waiting(view, "all pods run the new revision; raising the partition above them")
+            )
     hooks = view.rolling
     if unfinished := _call_hook(view, lambda: hooks.resume(view.ctx, "") or hooks.finish(view.ctx)):
         return Roll(True, strategy, unfinished)
