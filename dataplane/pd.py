@@ -324,6 +324,15 @@ class PDClient:
             return False
         return True
 
+    def votes(self) -> bool:
+        """Whether this one member has a leader and reads with the quorum, as its etcd says.
+
+        One that does not tell (404) is taken to. Ask a member, not the Service. Raises Unavailable when it does not
+        answer, ApiError.
+        """
+        answer = self._call.get("/health", also=frozenset({404, 503}))
+        return answer.status != 503
+
     def _evicting_stores(self) -> frozenset[int] | None:
         """The same, None while PD runs no schedulers."""
         names = self._call.get_json(_SCHEDULERS_PATH, _SCHEDULERS)

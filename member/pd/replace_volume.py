@@ -13,6 +13,7 @@ from member.evidence import delete_member, member_gone
 from member.naming import ordinal_of
 from member.outcome import Outcome, Wait, Waiting
 from member.pd.scale_in import Remove, Transfer, next_step, voters
+from member.pd.voting import healths
 
 
 def act(ctx: ReconcileContext, pod: Object, command: Command) -> Outcome:
@@ -31,7 +32,7 @@ def _leave_pd(ctx: ReconcileContext, pod: Object, command: Command) -> Waiting |
     """Take the member of a pod out of PD, as a scale-in does; None when that is done."""
     pd, name = api_clients.pd(ctx), pod.metadata.name
     members = pd.members()
-    match next_step(voters(ctx, members, pd.health(members=len(members.members))), ordinal_of(name)):
+    match next_step(voters(ctx, members, healths(ctx, pd, len(members.members))), ordinal_of(name)):
         case Wait(what):
             return Waiting("PDUnhealthy", what, RETRY_BUSY)
         case Transfer() | Remove() if is_withdrawn(command):

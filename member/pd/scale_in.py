@@ -22,6 +22,7 @@ from member.naming import ordinal_of
 from member.observed.pods import pods_of
 from member.outcome import Refused, Wait, Waiting
 from member.ownership import member_owner, require_understood_members
+from member.pd.voting import healths
 from member.polling import next_poll
 
 
@@ -89,7 +90,7 @@ def _drain(removal: PodRemoval) -> Evidence | Waiting | Refused:
         return obstacle
     soon, pd = next_poll(ctx, "pd"), api_clients.pd(ctx)
     members = pd.members()
-    step = next_step(voters(ctx, members, pd.health(members=len(members.members))), removal.ordinal)
+    step = next_step(voters(ctx, members, healths(ctx, pd, len(members.members))), removal.ordinal)
     match step:
         case Wait(what):
             return Waiting("ScalingIn", what, soon)
@@ -140,10 +141,10 @@ def _too_early(removal: PodRemoval) -> Waiting | None:
     return None
 
 
-def voters(ctx: ReconcileContext, found: Membership, healths: Sequence[Health]) -> list[Voter]:
+def voters(ctx: ReconcileContext, found: Membership, seen: Sequence[Health]) -> list[Voter]:
     """PD's members, as PD reports them now. Raises AddressNotUnderstood when one of them may be ours or a peer's."""
     require_understood_members(ctx.tc, found.members)
-    healthy = {health.member_id for health in healths if health.healthy}
+    healthy = {health.member_id for health in seen if health.healthy}
     leader = found.leader.id if found.leader else 0
     return [
         Voter(each.id, each.name, ordinal_of_member(ctx, each), each.id in healthy, each.id == leader)

@@ -16,6 +16,7 @@ from member.observed.status import NORMAL
 from member.outcome import Done, Outcome, Refused, Waiting
 from member.pd.failover import ignored_pods
 from member.pd.upgrade import ROLLING, is_of, successor
+from member.pd.voting import healths
 
 TRANSFERRING = "TransferringPDLeader"
 
@@ -65,7 +66,7 @@ def _stay_away(ctx: ReconcileContext, pod: str) -> Outcome:
     if not is_of(ctx, pd.leader(), pod):
         return Done(f"pod {pod} does not lead PD", "LeaderTransferred")
     others = _pods_with_command(ctx, NONE, DELETE_POD)
-    members = pd.health(members=desired_replicas(ctx.tc, "pd"))
+    members = healths(ctx, pd, desired_replicas(ctx.tc, "pd"))
     able = [each for each in members if each.healthy and not any(is_of(ctx, each, name) for name in others)]
     to = successor(ctx, pod, able)
     if to is None:

@@ -14,6 +14,7 @@ from member.observed.status import UPGRADE
 from member.outcome import NotDone, Refused, Waiting
 from member.ownership import member_owner, not_understood, own_member, require_understood_members
 from member.pd.failover import ignored_pods
+from member.pd.voting import healths
 from member.polling import next_poll
 
 
@@ -62,7 +63,7 @@ def _prepare_unready(ctx: ReconcileContext, pod: str) -> NotDone | None:
 def _finish(ctx: ReconcileContext) -> Waiting | None:
     if not predicates.in_phase(ctx.tc, "pd", UPGRADE) or not ctx.status.pd.synced:
         return None
-    return _loading(ctx, api_clients.pd(ctx).health(members=desired_replicas(ctx.tc, "pd")))
+    return _loading(ctx, _health(ctx, api_clients.pd(ctx)))
 
 
 def _forced(ctx: ReconcileContext) -> Evidence | None:
@@ -79,8 +80,8 @@ def _forced(ctx: ReconcileContext) -> Evidence | None:
 
 
 def _health(ctx: ReconcileContext, pd: PDClient) -> tuple[Health, ...]:
-    """What PD says of its members. Raises AddressNotUnderstood when one of them may be ours or a peer's."""
-    members = pd.health(members=desired_replicas(ctx.tc, "pd"))
+    """How PD's members are. Raises AddressNotUnderstood when one of them may be ours or a peer's."""
+    members = healths(ctx, pd, desired_replicas(ctx.tc, "pd"))
     require_understood_members(ctx.tc, [member for member in members if member.name])
     return members
 

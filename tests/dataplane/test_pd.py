@@ -402,3 +402,8 @@ def test_writes_ask_the_fence_first_and_reads_do_not() -> None:
     for write in writes:
         with pytest.raises(LeaseExpired):
             write()
+
+
+@pytest.mark.parametrize(("status", "expected"), [(200, True), (404, True), (503, False)])
+def test_I9_a_member_votes_when_its_etcd_reads_with_the_quorum(status: int, expected: bool) -> None:
+    assert expected == pd("GET /health", (status, '{"health":"x"}')).votes()

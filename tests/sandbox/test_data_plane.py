@@ -367,3 +367,10 @@ def test_15_4_a_slow_call_has_its_effect_when_nobody_waits_any_more(three: Plane
     assert 1 == json.loads(three.ask("GET", "/pd/api/v1/config/replicate", timeout=20.0).body)["max-replicas"]
     three.advance(1)
     assert 5 == json.loads(three.ask("GET", "/pd/api/v1/config/replicate", timeout=20.0).body)["max-replicas"]
+
+
+def test_15_1_a_members_etcd_says_whether_it_reads_with_the_quorum(three: Plane) -> None:
+    ill = _host(three, leads=False)
+    assert 200 == three.ask("GET", "/health", host=ill).status
+    three.inject(Fault(Trouble.BLACK_HOLE, f"ns/{ill.partition('.')[0]}", port=2380))
+    assert 503 == three.ask("GET", "/health", host=ill).status

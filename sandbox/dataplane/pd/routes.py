@@ -25,6 +25,7 @@ _NO_LEADER = "[PD:apiutil:ErrRedirectNoLeader]redirect finds no leader"
 _NOT_LEADER = "[PD:apiutil:ErrRedirectToNotLeader]redirect to not leader"
 _ALLOW_FOLLOWER, _REDIRECTOR = "pd-allow-follower-handle", "pd-redirector"
 _PING_TIMEOUT = 3.0
+_ETCD_TIMEOUT = 1.0
 _EVICT = "evict-leader-scheduler"
 _SCHEDULERS = ["balance-hot-region-scheduler", "balance-leader-scheduler", "balance-region-scheduler"]
 _SCHEDULERS += ["evict-slow-store-scheduler"]
@@ -56,17 +57,25 @@ def answer(process: PdProcess, request: Request, deps: Dependencies) -> Answer:
     parts = urlsplit(request.url)
     if cluster is None:
         return Answer(text(503, "server not started\n"))
+    if parts.path == "/health":
+        return _etcd_health(process, cluster)
     if parts.path.startswith("/v3/"):
-        return _etcd(cluster, parts.path, request.body, deps)
+        return _etcd(process, cluster, parts.path, request.body, deps)
     found = _route(request.method, parts.path)
     if found is None:
         return Answer(not_found())
     route, names = found
     call = _Call(process, cluster, deps, names, parse_qs(parts.query), request.body or b"")
+    return _ask(route, call, request)
+
+
+def _ask(route: "_Route", call: _Call, request: Request) -> Answer:
+    """What this member answers, or the leader in its stead."""
+    cluster, stores = call.cluster, call.cluster.stores
     headers = {name.lower(): value for name, value in request.headers.items()}
-    if not route.local and headers.get(_ALLOW_FOLLOWER) != "true" and cluster.leader is not process.member:
-        return _redirect(process, cluster.leader, request, headers, deps)
-    if route.clustered and (not cluster.stores.bootstrapped or cluster.stores.is_loading(call.now)):
+    if not route.local and headers.get(_ALLOW_FOLLOWER) != "true" and cluster.leader is not call.process.member:
+        return _redirect(call.process, cluster.leader, request, headers, call.deps)
+    if route.clustered and (not stores.bootstrapped or stores.is_loading(call.now)):
         return Answer(_json(500, NOT_BOOTSTRAPPED))
     given = _carry_out(route, call)
     return given if isinstance(given, Answer) else Answer(given)
@@ -94,8 +103,17 @@ def _carry_out(route: "_Route", call: _Call) -> Response | Answer:
         return _json(400, {"code": "input", "msg": str(error), "data": None})
 
 
-def _etcd(cluster: PdCluster, path: str, body: bytes | None, deps: Dependencies) -> Answer:
+def _etcd_health(process: PdProcess, cluster: PdCluster) -> Answer:
+    """etcd's own health, beside PD's API: whether this member can read with the quorum, for which it takes a second."""
     if cluster.leader is None:
+        return Answer(_json(503, {"health": "false"}))
+    if not process.votes():
+        return Answer(_json(503, {"health": "false"}), delay=_ETCD_TIMEOUT)
+    return Answer(_json(200, {"health": "true"}))
+
+
+def _etcd(process: PdProcess, cluster: PdCluster, path: str, body: bytes | None, deps: Dependencies) -> Answer:
+    if cluster.leader is None or not process.votes():
         # a linearizable read hangs without a quorum; clients give up first
         return Answer(text(503, ""), delay=float("inf"))
     return Answer(gateway(cluster.etcd, cluster.id, path, body, deps.clock.now()) or not_found())
