@@ -50,7 +50,11 @@ def clusters_of_instance(clusters: Lister, namespace: str, instance: str) -> lis
 
 
 def instance_taken(ctx: ReconcileContext) -> Refused | Waiting | None:
-    """Why nothing may be made for the cluster under its instance name; None when the name is its own. Reads caches."""
+    """Why nothing may be made for the cluster under its instance name; None when the name is its own.
+
+    Reads caches, and live what runs for others before it begins under a name that it shares. Raises ApiError,
+    TransportError.
+    """
     listers, instance = ctx.listers, instance_name(ctx.tc)
     sharing = clusters_of_instance(listers.tidb_clusters, ctx.namespace, instance)
     others = [each for each in sharing if each.metadata.uid != ctx.owner.metadata.uid and not _are_one(ctx.owner, each)]
@@ -60,7 +64,17 @@ def instance_taken(ctx: ReconcileContext) -> Refused | Waiting | None:
         return _refused(first, instance)
     if next(_workloads(listers, ctx.owner), None):
         return None
+    if running := rivals and _running_live(ctx, rivals):
+        return _refused(running, instance)
     return _occupied(ctx, instance, {each.metadata.name for each in sharing if _are_one(ctx.owner, each)})
+
+
+def _running_live(ctx: ReconcileContext, rivals: Sequence[Object]) -> Object | None:
+    """One of the others that runs under the name, which the cache may not show (F1)."""
+    carried = ",".join(f"{key}={value}" for key, value in selector(ctx.tc).items())
+    found = ctx.deps.client.list_page(STATEFUL_SETS, ctx.namespace, label_selector=carried).items
+    owners = {each.metadata.controller.uid for each in found if each.metadata.controller}
+    return next((rival for rival in rivals if rival.metadata.uid in owners), None)
 
 
 def _refused(first: Object, instance: str) -> Refused:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from controllers.tidbcluster import stages
 from kube.objects import Json
 from kube.resources import (
     CONFIG_MAPS,
@@ -229,3 +230,48 @@ def test_1_2_clusters_of_other_namespaces_are_no_rivals(world: OperatorWorld) ->
     twin["metadata"]["namespace"] = "elsewhere"
     world.admin.create(TIDB_CLUSTERS, twin, "elsewhere")
     world.run_until(lambda: world.admin.find(STATEFUL_SETS, "b-pd", "elsewhere") is not None)
+
+
+def test_F1_a_running_cluster_that_the_cache_lacks_keeps_its_name(world: OperatorWorld) -> None:
+    idle = cluster("idle")
+    idle["spec"]["paused"] = True
+    world.apply(idle)
+    world.world.advance(1.0)
+    world.apply(cluster("young", "web"))
+    world.run_until_ready("young")
+    for resource in _MADE:
+        if resource in world.operator.caches:
+            world.operator.caches[resource].blind = True
+            world.operator.caches[resource].empty()
+    world.admin.patch(
+        TIDB_CLUSTERS, "idle", NAMESPACE, {"metadata": {"labels": {INSTANCE: "web"}}, "spec": {"paused": False}}
+    )
+    run_until_taken(world, "idle")
+    world.run(20.0)
+    assert {} == made_for(world, "idle")
+
+
+@pytest.mark.slow
+def test_1_2_of_two_that_run_already_the_older_goes_on_and_neither_takes_the_others_pods(
+    world: OperatorWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As v1.6 has left them behind; one of them has grown meanwhile."""
+    with monkeypatch.context() as v1_6:
+        v1_6.setattr(stages, "instance_taken", lambda _: None)
+        world.apply(cluster("a", "web"))
+        world.run_until_ready("a")
+        second = cluster("b", "web")
+        second["spec"]["tidb"]["replicas"] = 2
+        world.apply(second)
+        world.run_until(lambda: world.exists(STATEFUL_SETS, "b-pd"))
+        world.run(60.0)
+    before = made_for(world, "a")
+    world.change("b", pd={"replicas": 3})
+    run_until_taken(world, "b")
+    world.change("a", tidb={"replicas": 2})
+    world.run_until(lambda: world.replicas("tidb", "a") == 2)
+    world.run(60.0)
+
+    assert 1 == world.replicas("pd", "b")
+    assert before.items() <= made_for(world, "a").items()
+    assert ["a-tidb-0", "a-tidb-1"] == sorted(world.cluster("a")["status"]["tidb"]["members"])
