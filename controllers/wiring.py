@@ -46,7 +46,7 @@ def tidb_controllers(
         runtime.recorder,
         runtime.clock,
         settings,
-        _listers(owned, runtime.informers(""), permitted),
+        _listers(clusters, owned, runtime.informers(""), permitted),
     )
     return (
         tidb_cluster_controller(runtime, clusters, owned, deps),
@@ -54,13 +54,16 @@ def tidb_controllers(
     )
 
 
-def _listers(owned: Informers, infrastructure: Informers, permitted: Collection[Resource]) -> Listers:
+def _listers(
+    clusters: Informers, owned: Informers, infrastructure: Informers, permitted: Collection[Resource]
+) -> Listers:
     """The caches that stages read; asking for one creates its informer."""
 
     def optional(factory: Informers, resource: Resource) -> Lister | None:
         return factory.lister_for(resource) if resource in permitted else None
 
     return Listers(
+        tidb_clusters=clusters.lister_for(TIDB_CLUSTERS),
         stateful_sets=owned.lister_for(STATEFUL_SETS),
         services=owned.lister_for(SERVICES),
         config_maps=owned.lister_for(CONFIG_MAPS),

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from apis.data_volumes import CLUSTER_ID_LABEL, cluster_id_of, is_claim_of
 from apis.decoding import InvalidField, decode
-from apis.identity import INSTANCE_LABEL, instance_name, tls_enabled
+from apis.identity import tls_enabled
 from apis.tidbcluster import TidbCluster
 from dataplane.clients import DataPlane
 from dataplane.errors import BadTlsMaterial
@@ -34,8 +34,8 @@ class LiveClusters:
 
     def claimed(self, tc: TidbCluster) -> frozenset[str]:
         """The ids that the claims are labelled with whose data is still needed. Raises ApiError, TransportError."""
-        selector = f"{INSTANCE_LABEL}={instance_name(tc)},{CLUSTER_ID_LABEL}"
-        page = self._client.list_page(PERSISTENT_VOLUME_CLAIMS, tc.metadata.namespace, label_selector=selector)
+        # by name alone: they may be from before the cluster got another instance name
+        page = self._client.list_page(PERSISTENT_VOLUME_CLAIMS, tc.metadata.namespace, label_selector=CLUSTER_ID_LABEL)
         claims = (each.metadata for each in page.items)
         own = (meta for meta in claims if is_claim_of(tc.metadata.name, meta.name, meta.labels))
         found = (cluster_id_of(meta.labels, meta.annotations) for meta in own)

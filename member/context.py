@@ -41,6 +41,7 @@ class Listers:
     service_accounts: Lister
     services: Lister
     stateful_sets: Lister
+    tidb_clusters: Lister
     persistent_volumes: Lister | None = None
     nodes: Lister | None = None
     storage_classes: Lister | None = None

@@ -38,16 +38,23 @@ class Running:
     domains: frozenset[str] = frozenset()
 
 
-def observe(stateful_sets: Mapping[str, Json], config_files: Mapping[str, str], domains: Iterable[str] = ()) -> Running:
+def observe(
+    stateful_sets: Mapping[str, Json],
+    config_files: Mapping[str, str],
+    domains: Iterable[str] = (),
+    instance: str = "",
+) -> Running:
     """What StatefulSets and the configuration texts they mount tell, both by member type.
+
+    `instance` is what else has in its selector, should there be no StatefulSet.
 
     A text that is not TOML is left out: nothing can be compared with it.
     """
     images_in_use: dict[str, str] = {}
-    instance = bootstrap_sql = ""
+    bootstrap_sql = ""
     pd_replicas, pd_tls = 0, False
     for name, stateful_set in stateful_sets.items():
-        instance = instance or _instance_of(stateful_set)
+        instance = _instance_of(stateful_set) or instance
         pod = stateful_set["spec"]["template"]["spec"]
         images_in_use[name] = next((entry["image"] for entry in pod["containers"] if entry["name"] == name), "")
         if name == "tidb":
@@ -81,7 +88,8 @@ def _parsed(config_files: Mapping[str, str]) -> dict[str, Table]:
 def immutability(tc: TidbCluster, running: Running) -> list[Problem]:
     """What a defaulted cluster's spec may not say, given what runs; the rules of creation while nothing ever ran."""
     if not running.images:
-        return list(_check_domain(tc, running) if tc.status.cluster_id else _check_creation(tc))
+        begun = _check_domain(tc, running) if tc.status.cluster_id else _check_creation(tc)
+        return [*_check_instance(tc, running), *begun]
     return [
         *_check_instance(tc, running),
         *_check_domain(tc, running),
@@ -119,9 +127,7 @@ def _version_field(component: Component) -> str:
 
 def _check_instance(tc: TidbCluster, running: Running) -> Iterator[Problem]:
     if running.instance and running.instance != instance_name(tc):
-        message = (
-            f"cannot be changed, because selectors of StatefulSets are immutable; set it back to {running.instance}"
-        )
+        message = f"cannot be changed, because selectors are immutable; set it back to {running.instance}"
         yield Problem(f'metadata.labels["{INSTANCE_LABEL}"]', instance_name(tc), message)
 
 

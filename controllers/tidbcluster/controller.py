@@ -31,6 +31,7 @@ def tidb_cluster_controller(runtime: Runtime, clusters: Informers, owned: Inform
     """
     controller = kind_controller(runtime, TIDB_CLUSTER, clusters, deps, ClusterMetrics(runtime.registry))
     lister, enqueue = clusters.lister_for(TIDB_CLUSTERS), controller.enqueue
+    clusters.informer_for(TIDB_CLUSTERS).add_event_handler(events.of_rivals(lister, enqueue))
     for resource in _OWNED:
         owned.informer_for(resource).add_event_handler(events.of_owned(lister, enqueue))
     owned.informer_for(PODS).add_event_handler(events.of_pods(lister, enqueue))

@@ -14,6 +14,7 @@ from kube.objects import Object
 from kube.reading import Lister
 from kube.resources import TIDB_CLUSTERS
 from member.labels import CONTROLLER_REVISION_HASH, MANAGED_BY, POD_SCHEDULING, PVC_DEFER_DELETING, TIDB_OPERATOR
+from member.observed import instances
 from member.observed.belonging import is_pod_of
 from member.observed.claims import Claim
 from member.observed.pods import Pod
@@ -22,6 +23,26 @@ from member.observed.pods import Pod
 def of_clusters(enqueue: Enqueue) -> ResourceEventHandlerDetailedFuncs:
     """Every event of a TidbCluster enqueues it."""
     return enqueue_object(enqueue)
+
+
+def of_rivals(clusters: Lister, enqueue: Enqueue) -> ResourceEventHandlerDetailedFuncs:
+    """A TidbCluster that goes, or gets another instance name, brings those that share its name: it may be free now."""
+
+    def others(cluster: Object | None) -> None:
+        if cluster is None:
+            return
+        meta = cluster.metadata
+        instance = meta.labels.get(INSTANCE_LABEL) or meta.name
+        for other in instances.clusters_of_instance(clusters, meta.namespace, instance):
+            enqueue(other.key, NEWS)
+
+    def on_update(old: Object, new: Object) -> None:
+        if old.metadata.labels.get(INSTANCE_LABEL) != new.metadata.labels.get(INSTANCE_LABEL):
+            others(old)
+
+    return ResourceEventHandlerDetailedFuncs(
+        on_update=on_update, on_delete=lambda deleted: others(last_known_object(deleted))
+    )
 
 
 def of_owned(clusters: Lister, enqueue: Enqueue) -> ResourceEventHandlerDetailedFuncs:
@@ -54,11 +75,7 @@ def clusters_of_instance(clusters: Lister, obj: Object) -> list[Object]:
     """The TidbClusters that an object belongs to, by its labels; several when they share an instance name."""
     if obj.metadata.labels.get(MANAGED_BY) != TIDB_OPERATOR:
         return []
-    namespace, instance = obj.metadata.namespace, obj.metadata.labels.get(INSTANCE_LABEL, "")
-    # a cluster may carry an instance label of its own (lifecycle.md 1.2)
-    found = clusters.list(namespace, {INSTANCE_LABEL: instance}) if instance else []
-    named = clusters.get(namespace, instance)
-    return [*found, named] if named is not None and not named.metadata.labels.get(INSTANCE_LABEL) else found
+    return instances.clusters_of_instance(clusters, obj.metadata.namespace, obj.metadata.labels.get(INSTANCE_LABEL, ""))
 
 
 def clusters_of_pod(clusters: Lister, pod: Object) -> list[Object]:

@@ -9,6 +9,7 @@ from controllers.stages import INTERNAL_ERROR, Attempt, Stage
 from member.components import behaviours, unmanaged_names, unsupported
 from member.context import ReconcileContext
 from member.lifecycle.component_sync import REMOVED
+from member.observed.instances import instance_taken
 from member.observed.removed_components import running_without_spec
 from member.outcome import Failed, Refused
 from member.volumes import changes as volume_changes
@@ -40,6 +41,10 @@ def run(ctx: ReconcileContext, attempt: Attempt[ReconcileContext]) -> None:
     """
     for stage in observations():
         ctx.observations[stage.name] = attempt(stage, ctx)
+    if taken := instance_taken(ctx):
+        # before anything is written, since selectors cannot be corrected later
+        ctx.outcomes["instance"] = taken
+        return
     if refused := {name: seen for name, seen in ctx.observations.items() if isinstance(seen, Refused)}:
         # such as another cluster's PD (F40, I7)
         ctx.outcomes |= refused

@@ -7,6 +7,7 @@ from member.components import workload
 from member.context import ReconcileContext
 from member.evidence import is_same_cluster
 from member.lifecycle.component_sync import REMOVED
+from member.observed.instances import instance_taken
 from member.outcome import Done, Outcome, Refused
 from member.tikv import evict_leader
 
@@ -19,6 +20,8 @@ def act(ctx: ReconcileContext, name: str, pod: Object | None) -> Outcome:
     command = next(iter(commands_of(pod)), None) if pod else None
     if command is None and name not in ctx.status.tikv.evict_leader:
         return Done()
+    if taken := instance_taken(ctx):
+        return taken
     if not is_same_cluster(ctx):
         return Refused("ForeignPD", "PD reports the id of another cluster; commands on pods are ignored")
     ended = Done() if command and evict_leader.is_one(command) else evict_leader.end(ctx, name, pod)

@@ -5,7 +5,7 @@ them back. They keep running only if the new one has the pod template that they 
 replicas. Both are read from what the old one has left: its pods, the revisions of its template, the volume claims.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from apis.components import component_type
@@ -59,7 +59,9 @@ def previous_stateful_set(ctx: ReconcileContext, component: str) -> PreviousStat
 def _pods_with_data(ctx: ReconcileContext, component: str) -> Iterable[str]:
     """The pods whose data is in use: a member that was removed has its claims marked (8.9)."""
     prefix = f"{component}-"
-    for claim in _labelled(ctx, PERSISTENT_VOLUME_CLAIMS, component):
+    # whatever instance name they carry: the cluster may have got another one with its new TidbCluster
+    carried = {key: value for key, value in base_labels(ctx.tc, component).items() if key != labels.INSTANCE}
+    for claim in _labelled(ctx, PERSISTENT_VOLUME_CLAIMS, carried):
         pod = claim.metadata.name.removeprefix(prefix)
         is_data = pod.rpartition("-")[0] == member_name(ctx.tc, component)
         if is_data and not claim.metadata.deletion_timestamp and PVC_DEFER_DELETING not in claim.metadata.annotations:
@@ -69,7 +71,8 @@ def _pods_with_data(ctx: ReconcileContext, component: str) -> Iterable[str]:
 def _running(ctx: ReconcileContext, component: str, pods: Sequence[Object]) -> Json | None:
     """The newest revision that some pod runs."""
     run = {pod.metadata.labels.get(CONTROLLER_REVISION_HASH) for pod in pods}
-    found = [each for each in _labelled(ctx, CONTROLLER_REVISIONS, component) if each.metadata.name in run]
+    revisions = _labelled(ctx, CONTROLLER_REVISIONS, base_labels(ctx.tc, component))
+    found = [each for each in revisions if each.metadata.name in run]
     bodies = [each.decode() for each in found]
     newest = max(bodies, key=lambda body: int(body["revision"]), default=None)
     return None if newest is None else _as_stateful_set(ctx.tc, component, newest)
@@ -86,8 +89,8 @@ def _as_stateful_set(tc: TidbCluster, component: str, revision: Json) -> Json:
     }
 
 
-def _labelled(ctx: ReconcileContext, resource: Resource, component: str) -> Sequence[Object]:
-    selector = ",".join(f"{key}={value}" for key, value in base_labels(ctx.tc, component).items())
+def _labelled(ctx: ReconcileContext, resource: Resource, carried: Mapping[str, str]) -> Sequence[Object]:
+    selector = ",".join(f"{key}={value}" for key, value in carried.items())
     return ctx.deps.client.list_page(resource, ctx.namespace, label_selector=selector).items
 
 

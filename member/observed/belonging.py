@@ -51,6 +51,11 @@ def is_of_advanced(cluster: str, pod: Object) -> bool:
     return owner.name == f"{cluster}-{pod.metadata.labels.get(labels.COMPONENT, '')}"
 
 
+def is_controlled_by(obj: Object, uid: str) -> bool:
+    """Whether an object is controlled by the owner with this UID."""
+    return obj.metadata.controller is not None and obj.metadata.controller.uid == uid
+
+
 def controls(ctx: ReconcileContext, obj: Object) -> bool:
     """Whether the cluster controls an object, or can adopt it as nobody does."""
     owner = obj.metadata.controller

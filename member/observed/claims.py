@@ -6,6 +6,7 @@ import msgspec
 
 from apis.data_volumes import cluster_id_of, is_claim_of
 from kube.objects import Object
+from member import labels
 from member.context import ReconcileContext
 from member.naming import pvc_name
 from member.observed.belonging import selector
@@ -109,5 +110,9 @@ def claimed_ids(ctx: ReconcileContext) -> frozenset[str]:
     """
     if ctx.status.cluster_id:
         return frozenset()
-    found = (cluster_id_of(claim.metadata.labels, claim.metadata.annotations) for claim in claims_of_cluster(ctx))
+    # by name alone: they may be from before the cluster got another instance name
+    any_instance = {labels.NAME: labels.TIDB_CLUSTER, labels.MANAGED_BY: labels.TIDB_OPERATOR}
+    seen = ctx.listers.persistent_volume_claims.list(ctx.namespace, any_instance)
+    own = (each.metadata for each in seen if is_claim_of(ctx.name, each.metadata.name, each.metadata.labels))
+    found = (cluster_id_of(meta.labels, meta.annotations) for meta in own)
     return frozenset(found) - {""}

@@ -16,6 +16,7 @@ from apis.tidbcluster import TidbCluster
 from kube.objects import Json
 from kube.reading import Lister
 from member.naming import member_name
+from member.observed.belonging import is_controlled_by
 
 
 def running_without_spec(tc: TidbCluster, stateful_sets: Lister, components: Collection[str]) -> dict[str, Json]:
@@ -25,8 +26,8 @@ def running_without_spec(tc: TidbCluster, stateful_sets: Lister, components: Col
         live = stateful_sets.get(tc.metadata.namespace, member_name(tc, name))
         if live is None or component_type(name).section(tc.spec) is not None:
             continue
-        controller, body = live.metadata.controller, live.decode()
-        if controller is not None and controller.uid == tc.metadata.uid and body["spec"].get("replicas", 1):
+        body = live.decode()
+        if is_controlled_by(live, tc.metadata.uid) and body["spec"].get("replicas", 1):
             found[name] = body
     return found
 

@@ -10,6 +10,8 @@ from member.context import Listers
 from member.labels import base_labels
 from member.naming import address_book, member_name
 from member.objects.config_map import CONFIG_FILE, STARTUP_SCRIPT, in_use_config_map_name
+from member.observed.belonging import is_controlled_by
+from member.observed.instances import instance_of
 from member.startscript.domain import domain_of
 
 
@@ -20,7 +22,7 @@ def running(tc: TidbCluster, listers: Listers) -> Running:
     mounted: dict[str, dict[str, str]] = {}
     for part in components(tc):
         live = listers.stateful_sets.get(namespace, member_name(tc, part.name))
-        if live is None:
+        if live is None or not (live.metadata.controller is None or is_controlled_by(live, tc.metadata.uid)):
             continue
         stateful_sets[part.name] = live.decode()
         in_use = in_use_config_map_name(tc, part.name, stateful_sets[part.name])
@@ -28,7 +30,13 @@ def running(tc: TidbCluster, listers: Listers) -> Running:
         if config_map is not None:
             mounted[part.name] = config_map.decode().get("data") or {}
     config_files = {name: data.get(CONFIG_FILE, "") for name, data in mounted.items()}
-    return observe(stateful_sets, config_files, _domains(tc, listers, mounted))
+    return observe(stateful_sets, config_files, _domains(tc, listers, mounted), _instance(tc, listers))
+
+
+def _instance(tc: TidbCluster, listers: Listers) -> str:
+    """The instance name in the selector of Discovery, which outlives a suspended PD."""
+    live = listers.deployments.get(tc.metadata.namespace, member_name(tc, "discovery"))
+    return instance_of(live) if live is not None and is_controlled_by(live, tc.metadata.uid) else ""
 
 
 def _domains(tc: TidbCluster, listers: Listers, mounted: Mapping[str, Mapping[str, str]]) -> set[str]:

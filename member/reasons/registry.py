@@ -87,6 +87,17 @@ _SPEC: Mapping[str, Reason] = {
         "It makes no changes to this cluster until the spec is corrected. Everything that is running keeps running.",
         "Correct the fields that the message names and apply the manifest again.",
     ),
+    "InstanceTaken": Reason(
+        "Another TidbCluster of the namespace has the same instance name: the label `app.kubernetes.io/instance`, or "
+        "without one the name. It stands in all selectors, so that both would take the other's pods for their own. The "
+        "name belongs to the TidbCluster that runs under it, else to the older one. Objects, and volumes with data, "
+        "that a deleted TidbCluster has left hold the name, too.",
+        "It makes no changes for this TidbCluster, and goes on as soon as the name is free.",
+        "Give this TidbCluster another label `app.kubernetes.io/instance`. Argo CD sets it: let it track by annotation "
+        "(`application.resourceTrackingMethod: annotation`), or choose another label for it "
+        "(`application.instanceLabelKey`). The selectors of a cluster that runs cannot change. If the other one is "
+        "gone for good, delete the volume claims that the message names.",
+    ),
     "ComponentRemoved": Reason(
         "The spec no longer has a component whose StatefulSet still has replicas. Removing one from the spec deletes "
         "nothing, as in v1.6.",

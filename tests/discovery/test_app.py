@@ -87,10 +87,7 @@ TC = '{"metadata":{"name":"demo","namespace":"default","uid":"u"},"spec":{"pd":{
 GET_TC = "GET /apis/pingcap.com/v1alpha1/namespaces/default/tidbclusters/demo"
 SECRET = '{"metadata":{"name":"x"},"data":{"ca.crt":"Yw==","tls.crt":"Yw==","tls.key":"Yw=="}}'
 GET_SECRET = "GET /api/v1/namespaces/default/secrets/demo-cluster-client-secret"
-GET_CLAIMS = (
-    "GET /api/v1/namespaces/default/persistentvolumeclaims?"
-    "labelSelector=app.kubernetes.io%2Finstance%3Ddemo%2Ctidb.pingcap.com%2Fcluster-id"
-)
+GET_CLAIMS = "GET /api/v1/namespaces/default/persistentvolumeclaims?labelSelector=tidb.pingcap.com%2Fcluster-id"
 NO_CLAIMS = (
     200,
     '{"kind":"PersistentVolumeClaimList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[]}',

@@ -1,0 +1,166 @@
+"""Whose an instance name is (objects.md 1.2).
+
+It stands in every selector: two clusters that share it send requests to each other's pods, and a new PD would join the
+other's. It belongs to the cluster that already runs under it, else to the older one; the others make nothing. Clusters
+that refer to each other by `spec.cluster` are one.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from apis.components import component_names
+from apis.data_volumes import cluster_id_of, is_claim_of
+from apis.identity import FORCE_PD_BOOTSTRAP, INSTANCE_LABEL, instance_name
+from kube.objects import Object
+from kube.reading import Lister
+from kube.resources import DEPLOYMENTS, PODS, SERVICES, STATEFUL_SETS, TIDB_CLUSTERS
+from member import labels
+from member.context import Listers, ReconcileContext
+from member.observed.belonging import is_controlled_by, is_pod_of, selector
+from member.outcome import Refused, Waiting
+
+TAKEN = "InstanceTaken"
+_LOOK_AGAIN = 30.0
+"""Seconds until the next look, should an event be missed."""
+_NAMED = 5
+"""So many objects are named in a message."""
+
+
+class _Reference(msgspec.Struct):
+    name: str = ""
+    namespace: str = ""
+
+
+class _Spec(msgspec.Struct):
+    cluster: _Reference | None = None
+
+
+class _Cluster(msgspec.Struct):
+    spec: _Spec
+
+
+def clusters_of_instance(clusters: Lister, namespace: str, instance: str) -> list[Object]:
+    """The TidbClusters with an instance name: by their label (lifecycle.md 1.2), else by their own name."""
+    if not instance:
+        return []
+    labelled = clusters.list(namespace, {INSTANCE_LABEL: instance})
+    named = clusters.get(namespace, instance)
+    return [*labelled, named] if named is not None and not named.metadata.labels.get(INSTANCE_LABEL) else labelled
+
+
+def instance_taken(ctx: ReconcileContext) -> Refused | Waiting | None:
+    """Why nothing may be made for the cluster under its instance name; None when the name is its own.
+
+    Reads caches, and live what runs for others before it begins under a name that it shares. Raises ApiError,
+    TransportError.
+    """
+    listers, instance = ctx.listers, instance_name(ctx.tc)
+    sharing = clusters_of_instance(listers.tidb_clusters, ctx.namespace, instance)
+    others = [each for each in sharing if each.metadata.uid != ctx.owner.metadata.uid and not _are_one(ctx.owner, each)]
+    rivals = [each for each in others if _instances(listers, each) <= {instance}]
+    first = min([ctx.owner, *rivals], key=lambda each: _rank(listers, each)) if rivals else ctx.owner
+    if first is not ctx.owner:
+        return _refused(first, instance)
+    if next(_workloads(listers, ctx.owner), None):
+        return None
+    if running := rivals and _running_live(ctx, rivals):
+        return _refused(running, instance)
+    return _occupied(ctx, instance, {each.metadata.name for each in sharing if _are_one(ctx.owner, each)})
+
+
+def _running_live(ctx: ReconcileContext, rivals: Sequence[Object]) -> Object | None:
+    """One of the others that runs under the name, which the cache may not show (F1)."""
+    carried = ",".join(f"{key}={value}" for key, value in selector(ctx.tc).items())
+    found = ctx.deps.client.list_page(STATEFUL_SETS, ctx.namespace, label_selector=carried).items
+    owners = {each.metadata.controller.uid for each in found if each.metadata.controller}
+    return next((rival for rival in rivals if rival.metadata.uid in owners), None)
+
+
+def _refused(first: Object, instance: str) -> Refused:
+    what = f"instance name {instance} belongs to TidbCluster {first.metadata.name}, which had it first"
+    way_out = f"no changes are made; give this TidbCluster another label {INSTANCE_LABEL}, or delete one of the two"
+    return Refused(TAKEN, f"{what}; {way_out}", _LOOK_AGAIN)
+
+
+def _rank(listers: Listers, cluster: Object) -> tuple[bool, str, str]:
+    """Who runs comes first, then who is older."""
+    meta = cluster.metadata
+    return not _instances(listers, cluster), meta.creation_timestamp or "", meta.name
+
+
+def _instances(listers: Listers, cluster: Object) -> set[str]:
+    """The instance names in the selectors of what runs for a cluster, which nobody can change."""
+    return {instance_of(each) for each in _workloads(listers, cluster)}
+
+
+def _workloads(listers: Listers, cluster: Object) -> Iterator[Object]:
+    meta = cluster.metadata
+    names = [(listers.stateful_sets, f"{meta.name}-{component}") for component in component_names()]
+    names.append((listers.deployments, f"{meta.name}-discovery"))
+    found = (lister.get(meta.namespace, name) for lister, name in names)
+    return (each for each in found if each is not None and is_controlled_by(each, meta.uid))
+
+
+def instance_of(workload: Object) -> str:
+    """The instance name in the selector of a StatefulSet or Deployment; empty when it has none."""
+    return str((workload.decode()["spec"]["selector"].get("matchLabels") or {}).get(INSTANCE_LABEL, ""))
+
+
+def _are_one(one: Object, other: Object) -> bool:
+    """Whether two clusters are one by `spec.cluster`, each a part of it (objects.md 8)."""
+    return _refers_to(one, other) or _refers_to(other, one)
+
+
+def _refers_to(one: Object, other: Object) -> bool:
+    reference = one.decode_as(_Cluster).spec.cluster
+    if reference is None:
+        return False
+    namespace = reference.namespace or one.metadata.namespace
+    return (namespace, reference.name) == (other.metadata.namespace, other.metadata.name)
+
+
+def _occupied(ctx: ReconcileContext, instance: str, related: set[str]) -> Refused | Waiting | None:
+    """What other clusters have left under the instance name of one that is about to begin."""
+    own = {ctx.name, *related}
+    if left := list(_left(ctx, own)):
+        owners = ", ".join(sorted({owner for owner, _ in left}))
+        what = f"instance name {instance} is carried by objects of TidbCluster {owners}"
+        return Waiting(TAKEN, f"{what}; waiting until they are gone: {_some([each for _, each in left])}", _LOOK_AGAIN)
+    given_up = ctx.tc.metadata.annotations.get(FORCE_PD_BOOTSTRAP)
+    claims = [
+        claim.metadata.name
+        for claim in ctx.listers.persistent_volume_claims.list(ctx.namespace, selector(ctx.tc))
+        if not any(is_claim_of(name, claim.metadata.name, claim.metadata.labels) for name in own)
+        and cluster_id_of(claim.metadata.labels, claim.metadata.annotations) not in ("", given_up)
+    ]
+    if not claims:
+        return None
+    what = f"instance name {instance} is carried by volumes with the data of another TidbCluster: {_some(claims)}"
+    return Refused(TAKEN, f"{what}; delete them, or give this TidbCluster another label {INSTANCE_LABEL}", _LOOK_AGAIN)
+
+
+def _left(ctx: ReconcileContext, own: set[str]) -> Iterator[tuple[str, str]]:
+    """The other TidbClusters that control something with the instance name, and what."""
+    listers, carried = ctx.listers, selector(ctx.tc)
+    for resource, lister in (
+        (STATEFUL_SETS, listers.stateful_sets),
+        (DEPLOYMENTS, listers.deployments),
+        (SERVICES, listers.services),
+    ):
+        for obj in lister.list(ctx.namespace, carried):
+            owner = obj.metadata.controller
+            if owner is not None and owner.kind == TIDB_CLUSTERS.kind and owner.name not in own:
+                yield owner.name, f"{resource.kind} {obj.metadata.name}"
+    for pod in listers.pods.list(ctx.namespace, carried):
+        owner, component = pod.metadata.controller, pod.metadata.labels.get(labels.COMPONENT, "")
+        if owner is None or owner.kind != STATEFUL_SETS.kind:
+            continue
+        cluster = owner.name.removesuffix(f"-{component}")
+        if cluster not in own and is_pod_of(cluster, pod):
+            yield cluster, f"{PODS.kind} {pod.metadata.name}"
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"{', '.join(names[:_NAMED])}{more}"
