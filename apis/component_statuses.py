@@ -50,9 +50,9 @@ class PDStatus(SyncedStatus, kw_only=True):
         return [member.health for member in self.members.values()]
 
     @property
-    def failed(self) -> int:
+    def failed_pods(self) -> list[str]:
         """See `ComponentStatus`."""
-        return sum(member.member_deleted for member in self.failure_members.values())
+        return [member.pod_name for member in self.failure_members.values() if member.member_deleted]
 
     def is_available(self, replicas: int) -> bool:
         """See `ComponentStatus`: a quorum of known, healthy and Ready members, peers counted."""
@@ -113,9 +113,9 @@ class TiKVStatus(SyncedStatus, kw_only=True):
         return [store.is_up for store in self.stores.values()]
 
     @property
-    def failed(self) -> int:
+    def failed_pods(self) -> list[str]:
         """See `ComponentStatus`."""
-        return len(self.failure_stores)
+        return [store.pod_name for store in self.failure_stores.values()]
 
     def is_available(self, replicas: int) -> bool:  # noqa: ARG002  # one store serves, however many are wanted
         """See `ComponentStatus`: a store is Up and a pod Ready, peers counted."""
@@ -169,9 +169,9 @@ class TiDBStatus(ComponentStatus, kw_only=True):
         return [member.health for name, member in self.members.items() if name in running]
 
     @property
-    def failed(self) -> int:
+    def failed_pods(self) -> list[str]:
         """See `ComponentStatus`."""
-        return len(self.failure_members)
+        return [member.pod_name for member in self.failure_members.values()]
 
     @property
     def replaces_volumes(self) -> bool:
@@ -229,9 +229,9 @@ class TiFlashStatus(SyncedStatus, kw_only=True):
         return [store.is_up for store in self.stores.values()]
 
     @property
-    def failed(self) -> int:
+    def failed_pods(self) -> list[str]:
         """See `ComponentStatus`."""
-        return len(self.failure_stores)
+        return [store.pod_name for store in self.failure_stores.values()]
 
     @property
     def replaces_volumes(self) -> bool:

@@ -81,4 +81,4 @@ def _extra(tc: TidbCluster, component: str, workload: WorkloadSpec) -> int:
     status = component_type(component).status(tc.status)
     if status is None:
         return 0
-    return status.failed + (workload.spare_replicas if status.replaces_volumes else 0)
+    return len(status.failed_pods) + (workload.spare_replicas if status.replaces_volumes else 0)

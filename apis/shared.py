@@ -279,9 +279,9 @@ class ComponentStatus(Model, kw_only=True):
         return [self.is_current]
 
     @property
-    def failed(self) -> int:
-        """The members that failover has replaced: each has a substitute."""
-        return 0
+    def failed_pods(self) -> list[str]:
+        """The pods that failover has given up: each has a substitute."""
+        return []
 
     def is_available(self, replicas: int) -> bool:
         """Whether enough of it serves for others to start, of a component with `replicas` in its spec (3.1)."""

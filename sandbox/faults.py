@@ -73,6 +73,21 @@ class WorldFaults:
         """The machine stops with all it runs; healed, it starts again and so do its pods."""
         return self._hold(self._kubelet.faults.gone, node)
 
+    def host_gone(self, pod: str) -> Heal:
+        """The machine stops that a pod, by its whole name, is on; see `node_gone`. Raises LookupError."""
+        return self.node_gone(self._kubelet.node_of(*pod.split("/")).name)
+
+    def zone_gone(self, pod: str) -> Heal:
+        """All machines stop that share the zone of a pod's, by its whole name; see `node_gone`. Raises LookupError."""
+        names = self._kubelet.zone(self._kubelet.node_of(*pod.split("/")).zone)
+        heals = [self.node_gone(each) for each in names]
+
+        def start() -> None:
+            for each in heals:
+                each()
+
+        return start
+
     def node_cut_off(self, node: str) -> Heal:
         """The node's kubelet reaches no API server: pods turn Unknown and stick, their processes serve on."""
         return self._hold(self._kubelet.faults.cut_off, node)

@@ -9,7 +9,7 @@ one thread, in which a sync goes on to its end.
 """
 
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from itertools import count
@@ -29,6 +29,7 @@ from ports.fencing import LeaseExpired
 from ports.randomness import SeededRandomness
 from ports.transport import ConnectionLost, Request, Response, Transport, TransportError
 from sandbox.actor_system import NeverSettles
+from sandbox.kubelet.nodes import NodeSpec
 from sandbox.world import World
 from simulate import plan as plans
 from simulate.calls import Call, Crash, Port, call
@@ -113,11 +114,14 @@ _CURRENT: ContextVar[SyncRecord | None] = ContextVar("sync", default=None)
 class Engine:
     """One world and what drives it."""
 
-    def __init__(self, show: Show | None = None, settings: Settings = SETTINGS) -> None:
+    def __init__(
+        self, show: Show | None = None, settings: Settings = SETTINGS, nodes: Sequence[NodeSpec] | None = None
+    ) -> None:
+        """`nodes` are three where nothing is said."""
         self.settings = settings
         self.clock = FakeClock()
         self.randomness = Reseedable(1)
-        self.world: World = empty_world(self.clock, self.randomness, self._wait)
+        self.world: World = empty_world(self.clock, self.randomness, self._wait, nodes)
         self.admin = self.world.client()
         self.trace = Trace(show)
         self.judge: Judge = NoJudge()
@@ -242,6 +246,7 @@ class Engine:
         for _ in range(turns):
             self._happen()
             self.world.settle()
+            self._events.look()
             worked = turn()
             self.judge.step()
             if not worked:

@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from kube.errors import ApiError, Invalid, NotFound
+from kube.objects import Json
 from kube.resources import (
     CONFIG_MAPS,
     NODES,
@@ -22,9 +23,10 @@ from kube.resources import (
 from ports.transport import TransportError
 from simulate import plan
 from simulate.caches import Cache
-from simulate.worlds import NAME, NAMESPACE
+from simulate.worlds import CLUSTERS, NAME, NAMESPACE
 
 if TYPE_CHECKING:
+    from sandbox.world import World
     from simulate.engine import Engine
 
 _NAMED = {
@@ -47,6 +49,30 @@ _RETRY_AFTER = 5.0
 _SECOND = "operator-2"
 
 
+class Sight:
+    """Whether something has come to be there: `plural.group/name`, or a field of it, `plural.group/name/a/b`."""
+
+    def __init__(self, world: World, what: str) -> None:
+        """Raise InvalidPlan for what has no such form."""
+        plural, *names = what.split("/")
+        self._resource, self._name = _object("/".join([plural, *names[:1]]))
+        self._path = names[1:]
+        self._storage = world.server.storage
+        self._version = -1
+
+    def is_seen(self) -> bool:
+        """Whether it is there now; an object that has not changed is not looked at again."""
+        key = f"{NAMESPACE}/{self._name}" if self._resource.namespaced else self._name
+        stored = self._storage.get(str(self._resource), key)
+        if stored is None or stored.version == self._version:
+            return False
+        self._version = stored.version
+        value: Json | None = stored.tree()
+        for step in self._path:
+            value = (value or {}).get(step)
+        return bool(value)
+
+
 class Events:
     """Those of one plan."""
 
@@ -56,9 +82,13 @@ class Events:
         self._on_write: dict[tuple[int, str], list[plan.Edit | plan.Fault]] = defaultdict(list)
         self._waiting: list[plan.Edit] = []
         """Edits that the API server has not taken yet."""
+        self._once: list[tuple[Sight, plan.Edit | plan.Fault]] = []
+        """What waits for something to be seen."""
         for event in events:
-            if event.write is None:
-                engine.later(event.at or 0.0, lambda event=event: self._happen(event))  # type: ignore[misc]
+            if event.once:
+                self._once.append((Sight(engine.world, event.once), event))
+            elif event.write is None:
+                self._later(event.at or 0.0, event)
             elif not isinstance(event, plan.Crash | plan.Refused | plan.Lost):
                 self._on_write[event.write, event.when].append(event)
 
@@ -66,6 +96,16 @@ class Events:
         """A write is about to be sent, or was."""
         for event in self._on_write.get((number, when), ()):
             self._happen(event)
+
+    def look(self) -> None:
+        """Something may have changed that events wait for."""
+        for sight, event in self._once[:]:
+            if sight.is_seen():
+                self._once.remove((sight, event))
+                self._later(event.later, event)
+
+    def _later(self, seconds: float, event: plan.Edit | plan.Fault) -> None:
+        self._engine.later(seconds, lambda: self._happen(event))
 
     def _happen(self, event: plan.Edit | plan.Fault) -> None:
         who = "user" if isinstance(event, plan.Edit) else "fault"
@@ -131,6 +171,8 @@ class Events:
             if edit.delete:
                 resource, name = _object(edit.delete)
                 self._engine.admin.delete(resource, name, _namespace(resource))
+            if edit.create:
+                self._engine.apply(CLUSTERS[edit.create]())
         except NotFound:
             self._engine.note("user", f"finds no {resource} {name}")
 

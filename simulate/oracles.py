@@ -49,7 +49,7 @@ def reference(runs: Sequence[Outcome]) -> Reference:
 
 def direct_plan(plan: Plan) -> Plan | None:
     """The plan that goes directly to the spec where another ends after detours; None when it makes none (O6)."""
-    if plan.ends != "Done" or not (plan.reference or not plan.faults) or any(edit.does_more for edit in plan.edits):
+    if not plan.ends_done or not (plan.reference or not plan.faults) or any(edit.does_more for edit in plan.edits):
         return None
     first = last = CLUSTERS[plan.cluster]()["spec"]
     touched = set()

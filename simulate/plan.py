@@ -10,8 +10,10 @@
     faults:
       - {fault: crash, write: 3, when: after}
 
-Every edit and fault has a trigger: `at`, seconds from the start, or `write`, the k-th mutating request of the operator
-(to Kubernetes or PD, events not counted), `when: before` or `after` it.
+Every edit and fault has a trigger: `at`, seconds from the start; `write`, the k-th mutating request of the operator
+(to Kubernetes or PD, events not counted), `when: before` or `after` it; or `once`, the first time that an object is
+there (`pods/basic-pd-3`), or that something stands in a field of one
+(`tidbclusters.pingcap.com/basic/status/pd/failureMembers`), and `later` so many seconds after that.
 """
 
 from collections.abc import Iterator
@@ -35,28 +37,32 @@ class _Triggered(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     at: float | None = None
     write: int | None = None
     when: When = "after"
+    once: str = ""
+    later: float = 0.0
 
     def __post_init__(self) -> None:
-        if (self.at is None) == (self.write is None):
-            raise ValueError(f"exactly one of `at` and `write` says when, not at={self.at} and write={self.write}")
+        if (self.at is not None) + (self.write is not None) + bool(self.once) != 1:
+            given = f"at={self.at}, write={self.write} and once={self.once!r}"
+            raise ValueError(f"exactly one of `at`, `write` and `once` says when, not {given}")
 
 
 class Edit(_Triggered, frozen=True, kw_only=True):
-    """What a user does (FP10): merge into the spec or the annotations of the cluster, or delete an object.
+    """What a user does (FP10): merge into the spec or the annotations of the cluster, delete an object, or create.
 
     `target` is whose annotations are meant where it is not the cluster; it and `delete` are `plural.group/name`, such
-    as `pods/basic-tikv-0`.
+    as `pods/basic-tikv-0`. `create` is a cluster of `simulate.worlds` by name: the one that was deleted, once more.
     """
 
     spec: Json = msgspec.field(default_factory=dict)
     annotations: Json = msgspec.field(default_factory=dict)
     target: str = ""
     delete: str = ""
+    create: str = ""
 
     @property
     def does_more(self) -> bool:
         """Whether it does anything but change the spec."""
-        return bool(self.annotations or self.target or self.delete)
+        return bool(self.annotations or self.target or self.delete or self.create)
 
 
 class Crash(_Triggered, frozen=True, kw_only=True, tag="crash", tag_field="fault"):
@@ -155,7 +161,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """See the module. `given` is what breaks in the reference run, too: it is what the plan is about.
 
     `reference`: whether the end must equal that of the same plan without faults (O1, O2). `ends`: the reason of the
-    Progressing condition in which the cluster is at rest; another than Done says what a human must do.
+    Progressing condition in which the cluster is at rest, or several that may be it; another than Done says what a
+    human must do.
     `silent_after`: seconds after which nothing but the status may be written; 0 where something may.
     `interleaved`: whether the loops of an operator take turns at every port call; those of two operators always do.
     """
@@ -169,9 +176,19 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     given: tuple[Fault, ...] = ()
     faults: tuple[Fault, ...] = ()
     reference: bool = True
-    ends: str = "Done"
+    ends: str | tuple[str, ...] = "Done"
     silent_after: float = 0.0
     interleaved: bool = False
+
+    @property
+    def ends_done(self) -> bool:
+        """Whether nothing may be left to do, nor to be said."""
+        return self.ends == "Done"
+
+    @property
+    def ends_in(self) -> tuple[str, ...]:
+        """The reasons in which it may be at rest."""
+        return (self.ends,) if isinstance(self.ends, str) else self.ends
 
     @property
     def is_interleaved(self) -> bool:

@@ -1,6 +1,6 @@
 """Where plans begin: the clusters by name, and worlds with one of them in it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 
@@ -14,6 +14,7 @@ from member.context import FailoverSettings, Settings
 from ports.clock import FakeClock
 from ports.randomness import SeededRandomness
 from sandbox.directory import CLUSTER_DOMAIN
+from sandbox.kubelet.nodes import NodeSpec
 from sandbox.world import World
 from simulate.components import managed_components
 
@@ -81,6 +82,22 @@ def _of_a_domain() -> Json:
     return cluster
 
 
+def _mortal(pd: int, tikv: int) -> Callable[[], Json]:
+    """A cluster on six machines in three zones, whose losses are noticed within half a minute."""
+
+    def cluster() -> Json:
+        found = _cluster(pd=pd, tikv=tikv, tidb=1)
+        found["spec"]["pd"]["config"] = {"schedule": {"max-store-down-time": "30s"}}
+        return found
+
+    return cluster
+
+
+MORTAL: Mapping[str, Callable[[], Json]] = {
+    f"mortal-{pd}-{tikv}": _mortal(pd, tikv) for pd, tikv in ((3, 3), (5, 3), (3, 4), (3, 5))
+}
+"""By the number of PDs and of stores; what is lost in them is lost for good (`simulate.loss_and_edit`)."""
+
 CLUSTERS: Mapping[str, Callable[[], Json]] = {
     "tiny": lambda: _cluster(pd=1, tikv=1, tidb=1),
     "small": _cluster,
@@ -91,6 +108,7 @@ CLUSTERS: Mapping[str, Callable[[], Json]] = {
     "guarded": _guarded,
     "lone": lambda: _cluster(pd=1),
     "domain": _of_a_domain,
+    **MORTAL,
 }
 """3/3/2 and the like; `wide` has stores to spare, `big` PD members and TiDBs, `roomy` one of each; `brittle` and
 `guarded` fail over within minutes; `lone` has a single PD; `domain` names the domain of its Kubernetes."""
@@ -104,12 +122,19 @@ def replicas_of(cluster: str) -> Mapping[str, int]:
 
 
 _BRITTLE = FailoverSettings(pd_period=60.0, tikv_period=60.0, tidb_period=60.0)
+_HASTY = FailoverSettings(pd_period=30.0, tikv_period=30.0, tidb_period=30.0)
 
 SETTINGS: Mapping[str, Settings] = {
     "brittle": Settings("tidb-operator-py:test", _BRITTLE),
     "guarded": Settings("tidb-operator-py:test", replace(_BRITTLE, detect_node_failure=True)),
+    **dict.fromkeys(MORTAL, Settings("tidb-operator-py:test", _HASTY)),
 }
 """The settings that the operator starts with, where these are not the default."""
+
+_SIX_NODES = tuple(NodeSpec(f"node-{index}", f"192.168.0.{index + 10}", f"zone-{index % 3}") for index in range(6))
+
+NODES: Mapping[str, Sequence[NodeSpec]] = dict.fromkeys(MORTAL, _SIX_NODES)
+"""The machines of a world, where these are not three in three zones."""
 
 
 class Reseedable:
@@ -135,12 +160,18 @@ class Reseedable:
         return self._draws.uuid()
 
 
-def empty_world(clock: FakeClock, randomness: Reseedable, pause: Callable[[float], None]) -> World:
-    """Nodes, the CRD, and the programs that run in pods. `pause`: see `World`."""
+def empty_world(
+    clock: FakeClock,
+    randomness: Reseedable,
+    pause: Callable[[float], None],
+    nodes: Sequence[NodeSpec] | None = None,
+) -> World:
+    """Nodes, the CRD, and the programs that run in pods. `pause`, `nodes`: see `World`."""
     return World(
         clock,
         randomness,
         programs={"/usr/local/bin/tidb-discovery": make_handler},
         crds=[definition(TIDB_CLUSTER, status_subresource=True)],
+        nodes=nodes,
         pause=pause,
     )

@@ -3,26 +3,29 @@
 One alone proves nothing: an operator that is cut off sees all members ill, a pod may be Ready with a dead process.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import Enum
-
-import msgspec
 
 from apis import predicates
 from apis.accessor import find, workloads
 from apis.ordinals import ordinals
+from apis.times import parse_time
 from kube.objects import Json, Object
 from member import labels
 from member.context import ReconcileContext
 from member.naming import ordinal_of, pod_name
+from member.observed.nodes import NodeState, node_state
 from member.observed.pods import Pod, pods_of
 from member.observed.status import is_rolling
 from member.polling import seconds_since
 
 _FORGIVEN = 600.0
 """Seconds that a container has to run until Kubernetes, too, counts its crashes from the beginning."""
+
+_ENDING = timedelta(minutes=2)
+"""How long before the next pod of its name is made a member may be called ill because its pod is ended."""
 
 
 class PodState(Enum):
@@ -32,42 +35,6 @@ class PodState(Enum):
     NOT_READY = "NotReady"
     UNKNOWN = "Unknown"
     ABSENT = "absent"
-
-
-class NodeState(Enum):
-    """The node of a pod, as a witness. UNKNOWN: it has none, or the operator may not look at nodes."""
-
-    READY = "Ready"
-    NOT_READY = "NotReady"
-    UNKNOWN = "unknown"
-
-
-class NodeCondition(msgspec.Struct):
-    """A condition of a node."""
-
-    type: str
-    status: str
-
-
-class NodeStatus(msgspec.Struct):
-    """What decisions read of a node's status."""
-
-    conditions: tuple[NodeCondition, ...] = ()
-
-
-class Node(msgspec.Struct):
-    """A node, as far as decisions read it."""
-
-    status: NodeStatus = msgspec.field(default_factory=NodeStatus)
-
-    @property
-    def state(self) -> NodeState:
-        """Whether it is Ready; what it does not say is no."""
-        return NodeState.READY if self.holds("Ready") else NodeState.NOT_READY
-
-    def holds(self, condition: str) -> bool:
-        """Whether a condition of it is True."""
-        return any(each.type == condition and each.status == "True" for each in self.status.conditions)
 
 
 def is_lost(component_says_so: bool, pod: PodState, node: NodeState) -> bool:
@@ -85,29 +52,43 @@ class Failing:
     lasted: float
 
 
-def failing(ctx: ReconcileContext, component: str, suspects: Mapping[str, str]) -> tuple[Failing, ...]:
+def failing(
+    ctx: ReconcileContext,
+    component: str,
+    suspects: Mapping[str, str],
+    ill_since: Callable[[str], datetime | None] = lambda _: None,
+) -> tuple[Failing, ...]:
     """Which of those that the component calls failed are lost, by ordinal. `suspects`: pod by key, a lasting identity.
 
     Only pods that the spec asks for count: what failover added is never replaced itself (F39). Neither is a pod that
-    our own restart has brought where it is (F12). To be asked once in a reconcile.
+    our own restart has brought where it is (F12); one that was lost before that still is, be it that this process has
+    seen it or that the component says `ill_since` when. To be asked once in a reconcile.
     """
-    if not suspects:
-        ctx.failure_timers.reset(component)
-        return ()
-    pods = {pod.metadata.name: pod for pod in pods_of(ctx, component)}
-    wanted = set(desired_pods(ctx, component))
-    live = ctx.stateful_set(component)
-    body = live.decode() if live else {}
-    lost = {
-        key: name
-        for key, name in suspects.items()
-        if name in wanted
-        and not _by_our_own_restart(body, pods.get(name))
-        and is_lost(True, testimony(ctx, component, pods.get(name)), node_state(ctx, pods.get(name)))
-    }
+    times = {pod: ill_since(key) for key, pod in suspects.items()}
+    away = _away(ctx, component, times)
+    lost = {key: pod for key, pod in suspects.items() if pod in away}
     seen = ctx.failure_timers.update(component, lost, ctx.deps.clock)
-    found = [Failing(key, name, seen[key].since, seen[key].lasted) for key, name in lost.items()]
+    found = [Failing(key, pod, seen[key].since, seen[key].lasted) for key, pod in lost.items()]
     return tuple(sorted(found, key=lambda each: ordinal_of(each.pod)))
+
+
+def _away(ctx: ReconcileContext, component: str, ill_since: Mapping[str, datetime | None]) -> set[str]:
+    """The pods that Kubernetes calls lost, and not because of a roll.
+
+    They are noted while the component may not know of it yet, and through a roll that restarts them.
+    """
+    pods, live = {pod.metadata.name: pod for pod in pods_of(ctx, component)}, ctx.stateful_set(component)
+    kind, body = f"{component} away", live.decode() if live else {}
+    before, away, noted = ctx.failure_timers.known(kind), set(), set()
+    for name in desired_pods(ctx, component):
+        pod = pods.get(name)
+        lost = is_lost(True, testimony(ctx, component, pod), node_state(ctx, pod))
+        restarted = _by_our_own_restart(body, pod, ill_since.get(name))
+        if name in before if restarted else lost:
+            noted.add(name)
+            away |= {name} if lost else set()
+    ctx.failure_timers.update(kind, noted, ctx.deps.clock)
+    return away
 
 
 def desired_pods(ctx: ReconcileContext, component: str) -> list[str]:
@@ -143,13 +124,6 @@ def _has_crashed_lately(ctx: ReconcileContext, component: str, pod: Object) -> b
     return known < _FORGIVEN and seconds_since(since, clock.wall()) < _FORGIVEN
 
 
-def node_state(ctx: ReconcileContext, pod: Object | None) -> NodeState:
-    """What the node of a pod testifies; the cache may not know it."""
-    name = pod.decode_as(Pod).spec.node_name if pod else ""
-    node = ctx.listers.nodes.get("", name) if ctx.listers.nodes and name else None
-    return node.decode_as(Node).state if node else NodeState.UNKNOWN
-
-
 def is_cut_off(ctx: ReconcileContext) -> bool:
     """Whether more than half of what was asked in this reconcile gave no good answer: then it may be us (F43)."""
     answered: list[bool] = []
@@ -162,8 +136,13 @@ def is_cut_off(ctx: ReconcileContext) -> bool:
     return answered.count(False) * 2 > len(answered)
 
 
-def _by_our_own_restart(body: Json, pod: Object | None) -> bool:
-    """Whether a roll has made or is about to make this pod: it runs the newest revision, or is just away (F12)."""
+def _by_our_own_restart(body: Json, pod: Object | None, ill_since: datetime | None) -> bool:
+    """Whether a roll has made or is about to make this pod, and its member was well until then (F12)."""
     if not body or not is_rolling(body):
         return False
-    return pod is None or pod.metadata.labels.get(labels.CONTROLLER_REVISION_HASH) == body["status"]["updateRevision"]
+    if pod is None:
+        return True
+    meta = pod.metadata
+    made = meta.labels.get(labels.CONTROLLER_REVISION_HASH) != body["status"].get("currentRevision")
+    restarted = parse_time(meta.deletion_timestamp or (meta.creation_timestamp if made else None) or "")
+    return restarted is not None and (ill_since is None or restarted - ill_since < _ENDING)

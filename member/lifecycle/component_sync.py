@@ -40,6 +40,7 @@ from member.lifecycle.suspend import Postponed, suspension
 from member.lifecycle.workload import Workload, members_ready
 from member.naming import member_name, pod_name
 from member.objects.config_map import ConfigMapChoice, choose_config_map, config_map, in_use_config_map_name
+from member.observed.nodes import kept_by_lost_nodes
 from member.observed.pods import Pod, pods_of
 from member.observed.status import UPGRADE, set_phase
 from member.outcome import Done, Outcome, Refused, Waiting
@@ -118,7 +119,7 @@ def _maintain(ctx: ReconcileContext, member: Workload, spec: Component) -> Outco
         return _create(ctx, member, spec)
     if live.metadata.deletion_timestamp:
         what = f"StatefulSet {live.metadata.name} is being deleted; it will be recreated afterwards"
-        return Waiting(RECREATING, what, next_poll(ctx, member.name))
+        return kept_by_lost_nodes(ctx, member.name, what) or Waiting(RECREATING, what, next_poll(ctx, member.name))
     outcome = _first_not_done(
         _update(ctx, member, spec, live), lambda: member.failover(ctx), lambda: _serving(ctx, member)
     )
@@ -135,7 +136,8 @@ def _require_ours(ctx: ReconcileContext, component: str, live: Object) -> None:
 def _gate(ctx: ReconcileContext, member: Workload) -> Waiting | None:
     """What must be there first; nothing for pods that run already and only lack their StatefulSet."""
     waiting = _waits_for(ctx, component_type(member.name)) or member.gate(ctx)
-    if waiting is None or ctx.stateful_set(member.name) or not pods_of(ctx, member.name):
+    stay = [pod for pod in pods_of(ctx, member.name) if not pod.metadata.deletion_timestamp]
+    if waiting is None or ctx.stateful_set(member.name) or not stay:
         return waiting
     return waiting if _unseen(ctx, STATEFUL_SETS, member_name(ctx.tc, member.name)) else None
 

@@ -19,10 +19,11 @@ from kube.resources import PERSISTENT_VOLUME_CLAIMS
 from member.apply.stateful_set import Replicas
 from member.context import ReconcileContext
 from member.evidence import Evidence, delete, spec_confirmed
-from member.labels import PVC_DEFER_DELETING
+from member.labels import MEMBER_ID, PVC_DEFER_DELETING, STORE_ID, base_labels
 from member.lifecycle import pod_removal
 from member.lifecycle.pod_removal import claims_of_templates
 from member.naming import pod_name
+from member.observed.pods import pods_of
 from member.outcome import Refused, Waiting
 from member.polling import next_poll
 
@@ -54,10 +55,9 @@ def next_replicas(
     there, wanted = body["spec"]["replicas"], desired["spec"]["replicas"]
     if wanted <= there:
         return Replicas.unchanged(body), None
-    if (body.get("status") or {}).get("replicas") != there:
-        return Replicas.unchanged(body), Waiting(
-            "ScalingOut", f"waiting for the {there} pods requested so far to exist"
-        )
+    if not _all_exist(ctx, component, body):
+        what = f"waiting for the {there} pods requested so far to exist"
+        return Replicas.unchanged(body), Waiting("ScalingOut", what)
     if waiting := scale_out.allowed(ctx):
         return Replicas.unchanged(body), waiting
     step = min(wanted, there + scale_out.limit(component_of(ctx.tc, component)))
@@ -68,6 +68,16 @@ def next_replicas(
         if obstacle:
             return Replicas.raised(body, ordinal), obstacle
     return Replicas.raised(body, step), Waiting("ScalingOut", f"scaling out from {there} to {wanted} pods")
+
+
+def _all_exist(ctx: ReconcileContext, component: str, body: Json) -> bool:
+    """Whether all pods exist but those that failover has given up: with a node that is gone for good, they may not."""
+    there, status = body["spec"]["replicas"], predicates.status_of(ctx.tc, component)
+    if (body.get("status") or {}).get("replicas") == there:
+        return True
+    stay = {pod.metadata.name for pod in pods_of(ctx, component) if not pod.metadata.deletion_timestamp}
+    missing = {pod_name(ctx.tc, component, ordinal) for ordinal in range(there)} - stay
+    return bool(missing) and status is not None and missing.issubset(status.failed_pods)
 
 
 def next_returning(ctx: ReconcileContext, component: str, scale_out: ScaleOut, body: Json, wanted: int) -> str:
@@ -101,13 +111,21 @@ def _in_the_way(
     claims = [claim for name in names if (claim := destroyer.observe(PERSISTENT_VOLUME_CLAIMS, name, ctx.namespace))]
     staying = [claim for claim in claims if not claim.object.metadata.deletion_timestamp]
     marked = [claim for claim in staying if PVC_DEFER_DELETING in claim.object.metadata.annotations]
-    if len(marked) < len(staying) and not scale_out.is_member(ctx, pod):
-        return _of_nobody(component, pod, [claim for claim in staying if claim not in marked])
+    kept = [claim for claim in staying if claim not in marked and not _never_joined(ctx, component, claim)]
+    if kept and not scale_out.is_member(ctx, pod):
+        return _of_nobody(component, pod, kept)
     if marked and (waiting := _delete(ctx, component, scale_out, marked, pod)):
         return waiting
     if len(staying) < len(claims):
         return _going(ctx, component, [claim for claim in claims if claim not in staying], pod)
     return None
+
+
+def _never_joined(ctx: ReconcileContext, component: str, claim: LiveObject) -> bool:
+    """Whether a claim was made for a pod of ours that went before it was known to be a member: it may come back."""
+    given = claim.object.metadata.labels
+    ours = base_labels(ctx.tc, component).items() <= given.items()
+    return ours and MEMBER_ID not in given and STORE_ID not in given
 
 
 def _of_nobody(component: str, pod: str, claims: Sequence[LiveObject]) -> Refused:

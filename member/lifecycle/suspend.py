@@ -17,6 +17,7 @@ from member.apply.writes import record_deletion
 from member.context import ReconcileContext
 from member.evidence import delete, pods_live, spec_confirmed
 from member.naming import member_name
+from member.observed.nodes import kept_by_lost_nodes
 from member.observed.status import NORMAL, SUSPEND, set_phase
 from member.outcome import Done, NotDone, Outcome, Waiting
 from member.polling import next_poll
@@ -90,7 +91,7 @@ def _remove(ctx: ReconcileContext, spec: Component) -> Outcome | None:
             return Waiting(SUSPENDING, "waiting for the cache to show the current TidbCluster")
         delete(ctx, seen, wanted, propagation="Foreground")
         record_deletion(ctx, STATEFUL_SETS, seen.object.metadata.name)
-    return Waiting(SUSPENDING, "waiting for all pods to be deleted", next_poll(ctx, spec.name))
+    return _waiting(ctx, spec.name, "waiting for all pods to be deleted")
 
 
 def _removed(ctx: ReconcileContext, component: str) -> Outcome | None:
@@ -99,10 +100,14 @@ def _removed(ctx: ReconcileContext, component: str) -> Outcome | None:
     if any(_is_orphan(pod) for pod in pods):
         return None
     if pods:
-        what = f"waiting for pods to be deleted: {_names(pods)}"
-        return Waiting(SUSPENDING, what, next_poll(ctx, component))
+        return _waiting(ctx, component, f"waiting for pods to be deleted: {_names(pods)}")
     _clear(ctx, component)
     return Done(_IS_SUSPENDED, SUSPENDED)
+
+
+def _waiting(ctx: ReconcileContext, component: str, what: str) -> Waiting:
+    """The wait for pods to go, some of which may never do by themselves."""
+    return kept_by_lost_nodes(ctx, component, what) or Waiting(SUSPENDING, what, next_poll(ctx, component))
 
 
 def _is_orphan(pod: Object) -> bool:

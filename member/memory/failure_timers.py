@@ -35,6 +35,10 @@ class FailureTimers:
         self._seen[kind] = {key: _again(before.get(key), clock) for key in keys}
         return self._seen[kind]
 
+    def known(self, kind: str) -> Collection[str]:
+        """What was in trouble of a kind at the last look."""
+        return self._seen.get(kind, {}).keys()
+
     def reset(self, kind: str) -> None:
         """Begin anew: it can't be seen at present."""
         self._seen.pop(kind, None)

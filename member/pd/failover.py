@@ -10,11 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from apis import predicates
 from apis.component_statuses import PDFailureMember, PDStatus
 from apis.identity import FORCE_PD_BOOTSTRAP, is_abandoned, known_cluster_ids
 from apis.shared import PDMember
-from apis.times import stamp
+from apis.times import parse_time, stamp
 from member import api_clients
 from member.context import ReconcileContext
 from member.evidence import delete_member, majority_without, member_gone
@@ -40,7 +39,7 @@ from member.failover.steps import (
 from member.failover.witnesses import Failing, PodState, desired_pods, failing, is_cut_off, testimony
 from member.naming import ordinal_of
 from member.observed.claims import claimed_ids
-from member.observed.pods import pods_of
+from member.observed.pods import Pod, pods_of
 from member.outcome import Done, Outcome, Refused, Waiting
 from member.ownership import own_member
 from member.polling import next_poll
@@ -57,8 +56,8 @@ class Situation:
     """What a decision is made on.
 
     `lost` are all lost members, `failing` those without a record; `open_record` is the record whose member may still be
-    in PD, and `open_record_is_over` whether nothing must be done for it any more. `is_idle`: PD is neither being
-    upgraded nor scaled.
+    in PD, and `open_record_is_over` whether nothing must be done for it any more. `awaited` are substitutes that have
+    not come to the point where they ask to join.
     """
 
     lost: Sequence[Failing]
@@ -68,8 +67,8 @@ class Situation:
     open_record_is_over: bool
     all_healthy: bool
     substitutes_healthy: bool
+    awaited: str
     has_majority: bool
-    is_idle: bool
     limit: int
     period: float
 
@@ -141,7 +140,7 @@ def next_step(pd: Situation) -> Step:
         return DropRecord(pd.open_record)
     if not pd.has_majority:
         return QuorumLost()
-    if not pd.limit or not pd.is_idle:
+    if not pd.limit:
         return Nothing()
     return Replace(pd.open_record) if pd.open_record else _of_new_loss(pd)
 
@@ -152,9 +151,8 @@ def _of_new_loss(pd: Situation) -> Step:
         return Wait() if pd.failing else Nothing()
     if pd.records >= pd.limit:
         return LimitReached(due[0])
-    if not pd.substitutes_healthy:
-        return Postpone(due[0], "the substitutes for earlier losses are healthy")
-    return RecordFailure(due[0])
+    # one that runs can't join before the next lost member is removed: PD adds none while another one is away
+    return Postpone(due[0], pd.awaited) if pd.awaited else RecordFailure(due[0])
 
 
 def failover(ctx: ReconcileContext) -> Outcome:
@@ -193,7 +191,8 @@ def _situation(ctx: ReconcileContext, pd: PDStatus) -> Situation:
     own, settings = _own(ctx), ctx.settings.failover
     spec = ctx.tc.spec.pd
     ill = {pod: member for pod, member in own.items() if not member.health}
-    lost = failing(ctx, "pd", {member.id: pod for pod, member in ill.items()})
+    since = {member.id: parse_time(member.last_transition_time or "") for member in ill.values()}
+    lost = failing(ctx, "pd", {member.id: pod for pod, member in ill.items()}, since.get)
     recorded = {record.pod_name for record in pd.failure_members.values()}
     open_record = next((record for record in pd.failure_members.values() if not record.member_deleted), None)
     return Situation(
@@ -204,11 +203,19 @@ def _situation(ctx: ReconcileContext, pd: PDStatus) -> Situation:
         open_record_is_over=open_record is not None and _is_over(open_record, own, lost),
         all_healthy=not lost and bool(recorded) and _all_healthy(ctx, own),
         substitutes_healthy=all(pod in own and own[pod].health for pod in substitutes(ctx, "pd")),
+        awaited=_awaited(ctx, own),
         has_majority=sum(member.health for member in _all(pd).values()) * 2 > len(_all(pd)),
-        is_idle=not predicates.in_phase(ctx.tc, "pd", "Upgrade", "Scale"),
         limit=limit(ctx, spec.max_failover_count if spec else 0),
         period=settings.pd_period,
     )
+
+
+def _awaited(ctx: ReconcileContext, own: dict[str, PDMember]) -> str:
+    """What comes before the removal of another member: substitutes that do not even run need more than that."""
+    pods = {pod.metadata.name: pod.decode_as(Pod) for pod in pods_of(ctx, "pd")}
+    joining = (pod for pod in substitutes(ctx, "pd") if pod in pods and pod not in own)
+    pending = [named(ctx, "pd", pod) for pod in joining if pods[pod].status.phase == "Pending"]
+    return f"{', '.join(pending)} runs" if pending else ""
 
 
 def _all_healthy(ctx: ReconcileContext, own: dict[str, PDMember]) -> bool:

@@ -8,17 +8,18 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from apis import predicates
-from apis.ordinals import desired_replicas
+from apis.ordinals import desired_ordinals, desired_replicas
 from dataplane.addresses import Stranger
 from dataplane.errors import Conflict
-from dataplane.pd import Health, Membership
+from dataplane.pd import Health, LiveMember, Membership, PDClient
 from dataplane.pd import Member as PDMember
 from member import api_clients
 from member.context import ReconcileContext
 from member.evidence import Evidence, delete_member, member_gone, spec_confirmed
+from member.failover.steps import named
 from member.lifecycle.pod_removal import PodRemoval
 from member.lifecycle.scale_in import ScaleIn
-from member.naming import ordinal_of
+from member.naming import ordinal_of, pod_name
 from member.observed.pods import pods_of
 from member.outcome import Refused, Wait, Waiting
 from member.ownership import member_owner, require_understood_members
@@ -56,11 +57,18 @@ class Remove:
     voter: Voter
 
 
-Step: TypeAlias = Gone | Wait | Transfer | Remove
+@dataclass(frozen=True, slots=True)
+class StandsIn:
+    """Without this member there would be fewer healthy ones, `others`, than are wanted."""
+
+    others: int
 
 
-def next_step(voters: Sequence[Voter], ordinal: int) -> Step:
-    """The next step to remove the member of a pod (F28, I8, I9, I12)."""
+Step: TypeAlias = Gone | Wait | StandsIn | Transfer | Remove
+
+
+def next_step(voters: Sequence[Voter], ordinal: int, wanted: int = 0) -> Step:
+    """The next step to remove the member of a pod; `wanted` are to remain (F28, I8, I9, I12)."""
     leaving = next((voter for voter in voters if voter.ordinal == ordinal), None)
     if leaving is None:
         return Gone()
@@ -72,6 +80,9 @@ def next_step(voters: Sequence[Voter], ordinal: int) -> Step:
     if ill and leaving.healthy:
         names = ", ".join(voter.name or "a member that has not started" for voter in ill)
         return Wait(f"waiting for {names} to be healthy before removing {leaving.name} from PD")
+    own = sum(voter.healthy and voter.ordinal is not None for voter in rest)
+    if own < wanted:
+        return StandsIn(own)
     return Transfer(_successor(rest, ordinal)) if leaving.leads else Remove(leaving)
 
 
@@ -90,24 +101,56 @@ def _drain(removal: PodRemoval) -> Evidence | Waiting | Refused:
         return obstacle
     soon, pd = next_poll(ctx, "pd"), api_clients.pd(ctx)
     members = pd.members()
-    step = next_step(voters(ctx, members, healths(ctx, pd, len(members.members))), removal.ordinal)
+    found = voters(ctx, members, healths(ctx, pd, len(members.members)))
+    wanted_members = _wanted(removal, found)
+    step = next_step(found, removal.ordinal, wanted_members)
     match step:
         case Wait(what):
             return Waiting("ScalingIn", what, soon)
+        case StandsIn(others):
+            return _stands_in(removal, found, f"{others} of the {wanted_members} PD members")
         case Transfer(to):
             pd.transfer_leader(to.name)
             return Waiting("ScalingIn", f"transferring PD leadership from pod {removal.name} to {to.name}", soon)
         case Remove(voter) if leaving := members.member(voter.id):
-            wanted = spec_confirmed(ctx)
-            if wanted is None:
-                return Waiting("SpecChanged", "waiting for the cache to show the current TidbCluster", soon)
-            removal.note()
-            try:
-                delete_member(pd, leaving, wanted)
-            except Conflict as error:
-                return Waiting("ScalingIn", f"PD refused to remove the member of pod {removal.name}: {error}", soon)
+            if refused := _remove(removal, pd, leaving):
+                return refused
     waiting = Waiting("ScalingIn", f"waiting for PD to remove the member of pod {removal.name}", soon)
     return member_gone(ctx, removal.name) or waiting
+
+
+def _remove(removal: PodRemoval, pd: PDClient, leaving: LiveMember) -> Waiting | None:
+    """Take the member out of PD; what keeps it there, if something does."""
+    soon = next_poll(removal.ctx, "pd")
+    wanted = spec_confirmed(removal.ctx)
+    if wanted is None:
+        return Waiting("SpecChanged", "waiting for the cache to show the current TidbCluster", soon)
+    removal.note()
+    try:
+        delete_member(pd, leaving, wanted)
+    except Conflict as error:
+        return Waiting("ScalingIn", f"PD refused to remove the member of pod {removal.name}: {error}", soon)
+    return None
+
+
+def _wanted(removal: PodRemoval, found: Sequence[Voter]) -> int:
+    """How many members are to remain; 0 when the one that leaves has been ill for so long that it serves no purpose."""
+    ctx, kind = removal.ctx, "ill while it leaves"
+    leaving = next((voter for voter in found if voter.ordinal == removal.ordinal), None)
+    if leaving is None or leaving.healthy:
+        ctx.stopwatches.forget(kind, removal.name)
+        return desired_replicas(ctx.tc, "pd")
+    ill_for = ctx.stopwatches.look(kind, removal.name, ctx.deps.clock).seconds
+    return 0 if ill_for >= ctx.settings.failover.pd_period else desired_replicas(ctx.tc, "pd")
+
+
+def _stands_in(removal: PodRemoval, found: Sequence[Voter], others: str) -> Waiting:
+    """The wait for pods that are no healthy members: what serves in their place stays until they are."""
+    ctx, healthy = removal.ctx, {voter.ordinal for voter in found if voter.healthy}
+    missing = [ordinal for ordinal in desired_ordinals(ctx.tc, "pd") if ordinal not in healthy]
+    names = ", ".join(named(ctx, "pd", pod_name(ctx.tc, "pd", ordinal)) for ordinal in missing)
+    what = f"only {others} would be healthy without pod {removal.name}; it will be removed once {names} is one of them"
+    return Waiting("PDFailedOver", what, next_poll(ctx, "pd"))
 
 
 def _nothing_left_to_lead(ctx: ReconcileContext) -> Refused | None:
@@ -135,6 +178,9 @@ def _too_early(removal: PodRemoval) -> Waiting | None:
     soon = next_poll(ctx, "pd")
     if not predicates.is_synced(ctx.tc, "pd"):
         return Waiting("PDUnknown", "waiting for PD to report its members before scaling in", soon)
+    if lost := [each.pod_name for each in ctx.status.pd.failure_members.values() if not each.member_deleted]:
+        what = f"waiting for the lost member of {', '.join(lost)} to be replaced before scaling in"
+        return Waiting("ScalingIn", what, soon)
     above = [pod.metadata.name for pod in pods_of(ctx, "pd") if ordinal_of(pod.metadata.name) > removal.ordinal]
     if above:
         return Waiting("ScalingIn", f"waiting for pod {', '.join(above)} to be deleted")

@@ -4,7 +4,8 @@ recorded → one more pod is wanted at once; the lost store, its pod and its vol
 data from the other replicas, and it may come back → the records go, and with them the extra pods, when the user says.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from datetime import UTC, datetime
 
 from apis.component_statuses import TiKVStatus
 from apis.shared import TiKVFailureStore, TiKVStore
@@ -58,6 +59,12 @@ def down_stores(tikv: TiKVStatus) -> dict[str, str]:
     return {store.id: store.pod_name for store in tikv.stores.values() if store.state == DOWN}
 
 
+def _last_heard(ctx: ReconcileContext, key: str) -> datetime | None:
+    """When PD last heard of a store."""
+    beat = next((store.last_heartbeat for store in ctx.stores if str(store.id) == key), 0)
+    return datetime.fromtimestamp(beat / 1e9, UTC) if beat else None
+
+
 def ignored_pods(ctx: ReconcileContext) -> set[str]:
     """The pods that a roll ignores: lost ones that are recorded and replaced, and substitutes without a store."""
     if not ctx.status.tikv.failure_stores:
@@ -72,7 +79,7 @@ def ignored_pods(ctx: ReconcileContext) -> set[str]:
 def _replace(ctx: ReconcileContext) -> Outcome:
     tikv, spec, period = ctx.status.tikv, ctx.tc.spec.tikv, ctx.settings.failover.tikv_period
     recorded = {record.pod_name for record in tikv.failure_stores.values()}
-    all_lost = failing(ctx, "tikv", down_stores(tikv))
+    all_lost = failing(ctx, "tikv", down_stores(tikv), lambda key: _last_heard(ctx, key))
     lost = [each for each in all_lost if each.pod not in recorded]
     most = limit(ctx, spec.max_failover_count if spec else 0)
     if not most or is_cut_off(ctx):
@@ -145,14 +152,14 @@ def _record(ctx: ReconcileContext, lost: Failing) -> TiKVFailureStore:
 
 
 def _serving_instead(ctx: ReconcileContext) -> Outcome:
-    tikv, stores = ctx.status.tikv, _stores_by_pod(ctx)
-    if not all(pod in stores and stores[pod].is_up for pod in substitutes(ctx, "tikv")):
+    tikv, lost = ctx.status.tikv, [record.pod_name for record in ctx.status.tikv.failure_stores.values()]
+    way_back = f"set spec.tikv.failover.recoverByUID: {tikv.failover_uid} to remove the extra pod"
+    if _are_up(ctx, lost):
+        # whether or not the substitutes have ever started
+        return serving_instead(ctx, "tikv", "TiKVFailedOver", lost, f"its store is Up again: {way_back}")
+    if not _are_up(ctx, substitutes(ctx, "tikv")):
         return Done()
-    way_back = (
-        f"once its store is Up again, set spec.tikv.failover.recoverByUID: {tikv.failover_uid} to remove the extra pod"
-    )
-    lost = [record.pod_name for record in tikv.failure_stores.values()]
-    return serving_instead(ctx, "tikv", "TiKVFailedOver", lost, way_back)
+    return serving_instead(ctx, "tikv", "TiKVFailedOver", lost, f"once its store is Up again, {way_back}")
 
 
 def _drop_undesired(ctx: ReconcileContext) -> None:
@@ -163,14 +170,19 @@ def _drop_undesired(ctx: ReconcileContext) -> None:
 
 def _may_recover(ctx: ReconcileContext) -> bool:
     """Whether the user wants the extra pods gone, and all others serve (6.4 step 10)."""
-    tikv, spec, stores = ctx.status.tikv, ctx.tc.spec.tikv, _stores_by_pod(ctx)
+    tikv, spec = ctx.status.tikv, ctx.tc.spec.tikv
     if not tikv.failure_stores or spec is None:
         return False
     by_uid = spec.failover is not None and spec.failover.recover_by_uid == tikv.failover_uid != ""
     if not spec.recover_failover and not by_uid:
         return False
-    up = (pod in stores and stores[pod].is_up for pod in desired_pods(ctx, "tikv"))
-    return all(up) and all_ready(ctx, "tikv")
+    return _are_up(ctx, desired_pods(ctx, "tikv")) and all_ready(ctx, "tikv")
+
+
+def _are_up(ctx: ReconcileContext, pods: Collection[str]) -> bool:
+    """Whether the store of each of these pods is Up."""
+    stores = _stores_by_pod(ctx)
+    return all(pod in stores and stores[pod].is_up for pod in pods)
 
 
 def _set_records(ctx: ReconcileContext, records: dict[str, TiKVFailureStore]) -> None:

@@ -13,7 +13,7 @@ from sandbox.dataplane.processes import Launch
 from sandbox.dataplane.runtime import CHANGED, DataPlane
 from sandbox.kubelet.faults import KubeletFaults, matches_any, slowness
 from sandbox.kubelet.mounts import Mounts, NotMountable
-from sandbox.kubelet.nodes import Nodes
+from sandbox.kubelet.nodes import Nodes, NodeSpec
 from sandbox.kubelet.runs import ContainerRun, PodRun
 from sandbox.kubelet.statuses import pod_status
 from sandbox.owners import is_deleted
@@ -64,6 +64,18 @@ class Kubelet:
             raise LookupError(f"no persistentvolumeclaim {namespace}/{name}")
         uid: str = claim["metadata"]["uid"]
         return uid
+
+    def node_of(self, namespace: str, pod: str) -> NodeSpec:
+        """The machine that a pod is bound to. Raises LookupError."""
+        found = self._cluster.get(PODS, namespace, pod)
+        node = found["spec"].get("nodeName", "") if found is not None else ""
+        if node not in self._nodes.specs:
+            raise LookupError(f"pod {namespace}/{pod} is on no node of the sandbox")
+        return self._nodes.specs[node]
+
+    def zone(self, name: str) -> list[str]:
+        """The names of the machines in a zone."""
+        return [each.name for each in self._nodes.specs.values() if each.zone == name]
 
     def claims_on(self, node: str) -> list[str]:
         """The identities of the claims whose volumes can be reached from that node alone."""

@@ -30,7 +30,8 @@ def test_a_plan_says_when_what_happens() -> None:
         ("{name: x, buget: 3}", "Object contains unknown field `buget`: {'name': 'x', 'buget': 3}"),
         (
             "{name: x, edits: [{spec: {}}]}",
-            "exactly one of `at` and `write` says when, not at=None and write=None - at `$.edits[0]`: {'spec': {}}",
+            "exactly one of `at`, `write` and `once` says when, not at=None, write=None and once='' - at "
+            "`$.edits[0]`: {'spec': {}}",
         ),
     ],
 )

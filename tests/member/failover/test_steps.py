@@ -15,8 +15,9 @@ from member.evidence import may_remove
 from member.failover import node_failure
 from member.failover.node_failure import host_failure
 from member.failover.steps import to_record
-from member.failover.witnesses import Failing, Node, NodeState, PodState, is_lost
+from member.failover.witnesses import Failing, PodState, is_lost
 from member.memory.failure_timers import LONGEST_GAP, FailureTimers
+from member.observed.nodes import Node, NodeState
 from member.observed.pods import Pod
 from member.pd.failover import (
     DropRecord,
@@ -129,7 +130,7 @@ def situation(**changes: object) -> Situation:
         all_healthy=False,
         substitutes_healthy=True,
         has_majority=True,
-        is_idle=True,
+        awaited="",
         limit=3,
         period=PERIOD,
     )
@@ -148,17 +149,13 @@ OPENED = {"records": 1, "open_record": OPEN, "failing": []}
         ({"failing": [lost(2, PERIOD - 1)]}, Wait()),
         ({"failing": [lost(1, 10.0), lost(2)]}, RecordFailure(lost(2))),
         ({"limit": 0}, Nothing()),
-        ({"is_idle": False}, Nothing()),
         ({"records": 3}, LimitReached(lost(2))),
-        (
-            {"records": 1, "substitutes_healthy": False},
-            Postpone(lost(2), "the substitutes for earlier losses are healthy"),
-        ),
+        ({"records": 1, "substitutes_healthy": False}, RecordFailure(lost(2))),
+        ({"records": 1, "substitutes_healthy": False, "awaited": "pd-3 runs"}, Postpone(lost(2), "pd-3 runs")),
         ({"has_majority": False}, QuorumLost()),
         ({"has_majority": False, "limit": 0}, QuorumLost()),
         (OPENED, Replace(OPEN)),
         (OPENED | {"open_record_is_over": True}, DropRecord(OPEN)),
-        (OPENED | {"is_idle": False}, Nothing()),
         (OPENED | {"has_majority": False}, QuorumLost()),
         (OPENED | {"limit": 0}, Nothing()),
         (OPENED | {"all_healthy": True}, Recover()),

@@ -1,0 +1,64 @@
+"""Nodes as decisions read them: whether they are Ready, and which pods they keep. Reads caches only."""
+
+from enum import Enum
+
+import msgspec
+
+from kube.objects import Object
+from member.context import ReconcileContext
+from member.observed.pods import Pod, pods_of
+from member.outcome import Waiting
+
+
+class NodeState(Enum):
+    """The node of a pod, as a witness. UNKNOWN: it has none, or the operator may not look at nodes."""
+
+    READY = "Ready"
+    NOT_READY = "NotReady"
+    UNKNOWN = "unknown"
+
+
+class NodeCondition(msgspec.Struct):
+    """A condition of a node."""
+
+    type: str
+    status: str
+
+
+class NodeStatus(msgspec.Struct):
+    """What decisions read of a node's status."""
+
+    conditions: tuple[NodeCondition, ...] = ()
+
+
+class Node(msgspec.Struct):
+    """A node, as far as decisions read it."""
+
+    status: NodeStatus = msgspec.field(default_factory=NodeStatus)
+
+    @property
+    def state(self) -> NodeState:
+        """Whether it is Ready; what it does not say is no."""
+        return NodeState.READY if self.holds("Ready") else NodeState.NOT_READY
+
+    def holds(self, condition: str) -> bool:
+        """Whether a condition of it is True."""
+        return any(each.type == condition and each.status == "True" for each in self.status.conditions)
+
+
+def node_state(ctx: ReconcileContext, pod: Object | None) -> NodeState:
+    """What the node of a pod testifies; the cache may not know it."""
+    name = pod.decode_as(Pod).spec.node_name if pod else ""
+    node = ctx.listers.nodes.get("", name) if ctx.listers.nodes and name else None
+    return node.decode_as(Node).state if node else NodeState.UNKNOWN
+
+
+def kept_by_lost_nodes(ctx: ReconcileContext, component: str, what: str) -> Waiting | None:
+    """The wait for `what` as far as it is one for pods that may never end, since their nodes do not answer."""
+    leaving = [pod for pod in pods_of(ctx, component) if pod.metadata.deletion_timestamp]
+    kept = [pod for pod in leaving if node_state(ctx, pod) is NodeState.NOT_READY]
+    if not kept:
+        return None
+    where = ", ".join(f"pod {pod.metadata.name} on node {pod.decode_as(Pod).spec.node_name}" for pod in kept)
+    way_out = "which is not Ready; if the machine is gone for good, delete its Node object"
+    return Waiting("NodeLost", f"{what}: {where}, {way_out}")

@@ -1,0 +1,177 @@
+"""Something is lost for good, and somebody changes something meanwhile (reliability.md R21, R24, R28, R29).
+
+`loss/pd-5.two.scale-in@recorded` loses two of five PD members for good, and scales PD in once the first loss is
+recorded. Each plan ends converged, with substitutes for what is lost, or says which step only a human may take.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import product
+
+from msgspec.structs import replace
+
+from kube.objects import Json
+from simulate.invariants.facts import kind_of_record
+from simulate.plan import Edit, Fault, Foreign, InvalidPlan, Plan, World
+from simulate.worlds import NAME, NAMESPACE
+
+FAMILY = "loss"
+
+CONVERGED = ("Done", "PDFailedOver", "TiKVFailedOver", "TiDBFailedOver")
+"""All that the spec asks for serves, whatever was lost; the last three say how substitutes go."""
+
+_COPIED = 120.0
+"""Seconds after which PD has copied what the first of two stores held."""
+_AWAY = 90.0
+"""Seconds until the user takes back what is only for a while."""
+_BUDGET = 600.0
+
+_VICTIM, _SECOND = 1, 3
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """The component that something is lost of, and that is changed; its replicas, and the cluster in which it is."""
+
+    component: str
+    replicas: int
+    cluster: str
+
+    def pod(self, ordinal: int) -> str:
+        """The name of a pod of it."""
+        return f"{NAME}-{self.component}-{ordinal}"
+
+    @property
+    def stateful_set(self) -> str:
+        """Its StatefulSet, as plans name objects."""
+        return f"statefulsets.apps/{NAME}-{self.component}"
+
+    @property
+    def records(self) -> str:
+        """Where its failures are recorded, as plans name fields."""
+        return f"tidbclusters.pingcap.com/{NAME}/status/{self.component}/{kind_of_record(self.component)}"
+
+
+SUBJECTS: Mapping[str, Subject] = {
+    "pd-3": Subject("pd", 3, "mortal-3-3"),
+    "pd-5": Subject("pd", 5, "mortal-5-3"),
+    "tikv-3": Subject("tikv", 3, "mortal-3-3"),
+    "tikv-4": Subject("tikv", 4, "mortal-3-4"),
+    "tikv-5": Subject("tikv", 5, "mortal-3-5"),
+}
+
+Loss = Callable[[Subject], tuple[Fault, ...]]
+Change = Callable[[Subject], tuple[Edit | Fault, ...]]
+
+
+def _of_pod(verb: str, hit: Subject, ordinal: int = _VICTIM, at: float = 1.0) -> World:
+    return World(at=at, verb=verb, arguments={"pod": f"{NAMESPACE}/{hit.pod(ordinal)}"}, seconds=0.0)
+
+
+def _volume(hit: Subject) -> tuple[Fault, ...]:
+    """The process ends with its disk, and begins with an empty one."""
+    disk = {"namespace": NAMESPACE, "claim": f"{hit.component}-{hit.pod(_VICTIM)}"}
+    return World(at=1.0, verb="disk_lost", arguments=disk), _of_pod("pod_crash", hit)
+
+
+def _two(hit: Subject) -> tuple[Fault, ...]:
+    """Two at once; of stores the second when the data of the first are copied, or their regions were lost."""
+    second = _COPIED if hit.component == "tikv" else 1.0
+    return _of_pod("pod_crash_loop", hit), _of_pod("pod_crash_loop", hit, _SECOND, second)
+
+
+LOSSES: Mapping[str, Loss] = {
+    "volume": _volume,
+    "node": lambda hit: (_of_pod("host_gone", hit),),
+    "pod": lambda hit: (_of_pod("pod_crash_loop", hit),),
+    "two": _two,
+    "zone": lambda hit: (_of_pod("zone_gone", hit),),
+}
+"""What is lost for good, a second after the plan begins."""
+
+
+def _edit(change: Json) -> Change:
+    return lambda hit: (Edit(at=0.0, spec={hit.component: change}),)
+
+
+def _scale(by: int) -> Change:
+    return lambda hit: (Edit(at=0.0, spec={hit.component: {"replicas": hit.replicas + by}}),)
+
+
+def _for_a_while(there: Json, back: Json) -> Change:
+    return lambda _: (Edit(at=0.0, spec=there), Edit(at=_AWAY, spec=back))
+
+
+def _patched(spec: Callable[[Subject], Json]) -> Change:
+    return lambda hit: (Foreign(at=0.0, target=hit.stateful_set, patch={"spec": spec(hit)}),)
+
+
+def _made_again(hit: Subject) -> tuple[Edit, Edit]:
+    return Edit(at=0.0, delete=f"tidbclusters.pingcap.com/{NAME}"), Edit(at=_AWAY, create=hit.cluster)
+
+
+CHANGES: Mapping[str, Change] = {
+    "scale-out": _scale(1),
+    "scale-in": _scale(-1),
+    "image": _edit({"version": "v8.5.3"}),
+    "config": _edit({"config": {"log": {"level": "warn"}}}),
+    "suspend": _for_a_while(
+        {"suspendAction": {"suspendStatefulSet": True}}, {"suspendAction": {"suspendStatefulSet": False}}
+    ),
+    "pause": _for_a_while({"paused": True}, {"paused": False}),
+    "hand-scaled": _patched(lambda hit: {"replicas": hit.replicas - 1}),
+    "hand-edited": _patched(lambda _: {"template": {"metadata": {"annotations": {"by": "hand"}}}}),
+    "hand-deleted": lambda hit: (Edit(at=0.0, delete=hit.stateful_set),),
+    "made-again": _made_again,
+    "removed": lambda _: (Edit(at=0.0, spec={"tidb": None}),),
+}
+"""What somebody does meanwhile, `at` seconds after the moment of the plan."""
+
+
+MOMENTS: Mapping[str, Callable[[Subject], tuple[float, str]]] = {
+    "unrecorded": lambda _: (12.0, ""),
+    "recorded": lambda hit: (0.0, hit.records),
+    "replaced": lambda hit: (0.0, f"pods/{hit.pod(hit.replicas)}"),
+}
+"""When they do it: so many seconds after the plan begins, or once something is there."""
+
+
+def loss(rest: str) -> Plan:
+    """The plan called `loss/<rest>`. Raises InvalidPlan."""
+    what, _, moment = rest.partition("@")
+    subject, lost, change = (*what.split("."), "", "")[:3]
+    if subject not in SUBJECTS or lost not in LOSSES or change not in CHANGES or moment not in MOMENTS:
+        raise InvalidPlan(
+            f"{rest!r} is no `SUBJECT.LOSS.CHANGE@MOMENT` of {', '.join(SUBJECTS)}; {', '.join(LOSSES)}; "
+            f"{', '.join(CHANGES)}; {', '.join(MOMENTS)}"
+        )
+    hit = SUBJECTS[subject]
+    seconds, once = MOMENTS[moment](hit)
+    events = [_moved(event, seconds, once) for event in CHANGES[change](hit)]
+    return Plan(
+        name=f"{FAMILY}/{rest}",
+        cluster=hit.cluster,
+        budget=_BUDGET,
+        edits=tuple(event for event in events if isinstance(event, Edit)),
+        faults=(*LOSSES[lost](hit), *(event for event in events if not isinstance(event, Edit))),
+        reference=False,
+        ends=CONVERGED,
+    )
+
+
+def losses() -> Iterator[Plan]:
+    """All of them that make sense."""
+    for subject, lost, change, moment in product(SUBJECTS, LOSSES, CHANGES, MOMENTS):
+        if makes_sense(subject, lost):
+            yield loss(f"{subject}.{lost}.{change}@{moment}")
+
+
+def makes_sense(subject: str, lost: str) -> bool:
+    """Whether something is left of a loss that can be changed: two of three is a majority."""
+    return lost != "two" or SUBJECTS[subject].replicas > 3
+
+
+def _moved(event: Edit | Fault, seconds: float, once: str) -> Edit | Fault:
+    """An event at the moment of the plan, and what `at` says after that."""
+    delay = event.at or 0.0
+    return replace(event, at=None, once=once, later=delay) if once else replace(event, at=seconds + delay)
