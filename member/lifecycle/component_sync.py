@@ -1,6 +1,7 @@
 """The frame of every component that runs in a StatefulSet (lifecycle.md 6).
 
-suspend? → gate → Services → StatefulSet: configuration, size, roll, volumes → failover → does it serve?
+suspend? → edits by others → gate → Services → StatefulSet: configuration, size, roll, volumes → failover
+→ does it serve?
 
 Each step is a module of its own and the same for all components; what differs between them is in the verbs of
 `Workload`. Size, pod template and update strategy are decided one after another on what this reconcile saw, and written
@@ -32,6 +33,7 @@ from member.apply.writes import apply, apply_service
 from member.context import ReconcileContext
 from member.evidence import delete
 from member.lifecycle.recreation import RECREATING, previous_stateful_set, recreated
+from member.lifecycle.restoring import restore
 from member.lifecycle.rolling import PodDeletion, next_roll
 from member.lifecycle.scaling import next_size, warn_of_slots
 from member.lifecycle.suspend import Postponed, suspension
@@ -73,11 +75,14 @@ def _act(ctx: ReconcileContext, member: Workload) -> Outcome:
 
 def _maintain(ctx: ReconcileContext, member: Workload, spec: Component) -> Outcome:
     """Everything but suspending it."""
+    known = ctx.stateful_set(member.name)
+    if known and not known.metadata.deletion_timestamp and (restored := restore(ctx, member.name, known)):
+        return restored
     if waiting := _gate(ctx, member):
         return waiting
     for service in member.services(ctx.tc):
         apply_service(ctx, service)
-    live = ctx.stateful_set(member.name) or _unseen(ctx, STATEFUL_SETS, member_name(ctx.tc, member.name))
+    live = known or _unseen(ctx, STATEFUL_SETS, member_name(ctx.tc, member.name))
     if live is None:
         return _create(ctx, member, spec)
     if live.metadata.deletion_timestamp:
