@@ -64,6 +64,9 @@ TIKV_NO_ACTIVE_STORE_SINCE = "tidb.pingcap.com/tikv-no-active-store-since"
 START_SCRIPT_OPTIONS = "tidb.pingcap.com/start-script-options"
 """On a ConfigMap: what the user chose that shows in its start script (`member.configmap`). Not known to v1.6."""
 
+WRITTEN_GENERATION = "tidb.pingcap.com/written-generation"
+"""On a StatefulSet: `UID/generation` after our last write (`member.apply.foreign_edits`). Not known to v1.6."""
+
 # Annotations of volume claims: the change under way, and what the last one came to (objects.md 13.3)
 SPEC_REVISION = "spec.tidb.pingcap.com/revision"
 SPEC_STORAGE_CLASS = "spec.tidb.pingcap.com/storage-class"

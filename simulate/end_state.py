@@ -67,6 +67,8 @@ _VOLATILE = frozenset(
         "collisionCount",
         "volumeName",
         "pod-template-hash",
+        # how often the operator has written
+        "tidb.pingcap.com/written-generation",
         # where pods are placed is chance
         "volume.kubernetes.io/selected-node",
         "topology.kubernetes.io/zone",

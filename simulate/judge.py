@@ -7,10 +7,11 @@ import msgspec
 from kube.objects import Json
 from ports.transport import Response
 from simulate import plan
+from simulate.asked_for import AskedFor
 from simulate.calls import Call
 from simulate.components import managed_components
 from simulate.engine import Engine, SyncRecord
-from simulate.invariants import LASTING, ON_STATE, ON_WRITE
+from simulate.invariants import LASTING, ON_STATE, ON_WRITE, TWO_RESYNCS
 from simulate.invariants.facts import parallelism
 from simulate.operator_write import OperatorWrite
 from simulate.quiet_time import QuietTime
@@ -50,13 +51,14 @@ class Invariants:
         self._always = always
         self._quiet_time = QuietTime(faults)
         self._last_seen: Hashable = None
-        self._pending: dict[int, list[tuple[str, str]]] = {}
-        """The violations of the writes that are under way, by identity."""
+        self._pending: dict[int, tuple[OperatorWrite, list[tuple[str, str]]]] = {}
+        """The writes that are under way with their violations, by identity."""
         self._since: dict[tuple[str, str], float] = {}
         """Since when something is that may not last."""
         self._reported: set[tuple[str, str]] = set()
         self.state = State(engine.world)
         self.state.look()
+        self._asked_for = AskedFor(self.state)
         self.violations: list[Violation] = []
 
     def before(self, call: Call) -> None:
@@ -64,7 +66,10 @@ class Invariants:
         if call.counts:
             self._quiet_time.wrote(len(self._engine.calls), self._engine.elapsed)
         write = self._operator_write(call)
-        self._pending[id(call)] = [(rule, what) for rule, wrong in ON_WRITE.items() if (what := wrong(write))]
+        found = [(rule, what) for rule, wrong in ON_WRITE.items() if (what := wrong(write))]
+        if what := self._asked_for.before(write):
+            found.append(("I42", what))
+        self._pending[id(call)] = write, found
 
     def _operator_write(self, call: Call) -> OperatorWrite:
         failover, sync = self._engine.settings.failover, self._engine.last_syncs.get(call.actor)
@@ -75,10 +80,12 @@ class Invariants:
 
     def after(self, call: Call, answer: Response | None) -> None:
         """See `Judge`. What the server refused has done no harm: that is what preconditions are for."""
-        pending = self._pending.pop(id(call))
+        write, found = self._pending.pop(id(call))
         if answer is None or answer.status < 400:
-            for rule, what in pending:
-                self.report(rule, what)
+            for rule, wrong in found:
+                self.report(rule, wrong)
+            if what := self._asked_for.after(write):
+                self.report("I42", what)
         self.step()
 
     def step(self) -> None:
@@ -104,6 +111,8 @@ class Invariants:
         for rule, lasting in LASTING.items():
             for what in lasting.found(self.state):
                 yield rule, what
+        for what in self._asked_for.lasting(self.state):
+            yield "I42", what
 
     def _judge_lasting(self) -> None:
         now = self._engine.elapsed
@@ -111,7 +120,7 @@ class Invariants:
         if quiet_since is None:
             return
         for (rule, what), since in self._since.items():
-            if now - max(since, quiet_since) > LASTING[rule].seconds:
+            if now - max(since, quiet_since) > (LASTING[rule].seconds if rule in LASTING else TWO_RESYNCS):
                 self.report(rule, what)
 
     def _judge_budget(self, sync: SyncRecord) -> None:

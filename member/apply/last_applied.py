@@ -145,8 +145,8 @@ def compare_stateful_set(live: Json, desired: Json) -> StatefulSetDifference:
     new = desired["spec"]["template"]
     pod_spec = _with_old_topology(live, old.get("spec") or {}, new["spec"])
     return StatefulSetDifference(
-        template_difference=_first_difference(old.get("spec") or {}, pod_spec, "spec.template.spec", same),
-        pod_metadata_change=_first_difference(
+        template_difference=first_difference(old.get("spec") or {}, pod_spec, "spec.template.spec", same),
+        pod_metadata_change=first_difference(
             old.get("metadata") or {}, new["metadata"], "spec.template.metadata", same
         ),
         replicas_change=_changed(live, desired, "replicas"),
@@ -167,9 +167,21 @@ def with_running_template(live: Json, desired: Json) -> Json:
     return desired | {"spec": desired["spec"] | {"template": kept}}
 
 
+def as_recorded(live: Json, metadata: Json) -> Json:
+    """The StatefulSet that was written last; `metadata` is what it has at least. Raises ValueError without a record."""
+    before = applied(live)
+    if before is None:
+        raise ValueError(f"StatefulSet {live['metadata']['name']} has no record of what was written last")
+    wished = {kind: {**metadata.get(kind, {}), **keys} for kind, keys in before["metadata"].items()}
+    given = metadata | {kind: keys for kind, keys in wished.items() if keys}
+    return {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": given, "spec": before["spec"]}
+
+
 def with_template_of(live: Json, desired: Json) -> Json:
-    """`desired` with the pod template that `live` was last given."""
+    """`desired` with the pod template that `live` was last given; where nothing tells, with what covers the same."""
     record = read_record(live)
+    if record is None and covers(live["spec"]["template"], desired["spec"]["template"]):
+        return desired
     template = (record.spec if record else live["spec"])["template"]
     return desired | {"spec": desired["spec"] | {"template": template}}
 
@@ -177,7 +189,7 @@ def with_template_of(live: Json, desired: Json) -> Json:
 def fixed_field_change(live: Json, desired: Json) -> FieldChange | None:
     """The first field that differs though nobody can change it in a StatefulSet, such as the size of a volume."""
     there, wanted = ({field: tree["spec"].get(field) for field in _FIXED} for tree in (live, desired))
-    return _first_difference(there, wanted, "spec", covers)
+    return first_difference(there, wanted, "spec", covers)
 
 
 def with_fixed_fields(live: Json, desired: Json) -> Json:
@@ -243,10 +255,10 @@ def _changed(live: Json, desired: Json, field: str) -> FieldChange | None:
 def _strategy_change(record: Record | None, live: Json, desired: Json) -> FieldChange | None:
     new = desired["spec"]["updateStrategy"]
     path = "spec.updateStrategy"
-    change = _first_difference(live["spec"].get("updateStrategy") or {}, new, path, covers)
+    change = first_difference(live["spec"].get("updateStrategy") or {}, new, path, covers)
     if change is not None or record is None:
         return change
-    return _first_difference(record.spec.get("updateStrategy") or {}, new, path, semantically_equal)
+    return first_difference(record.spec.get("updateStrategy") or {}, new, path, semantically_equal)
 
 
 def _metadata_change(record: Record | None, live: Json, desired: Json) -> FieldChange | None:
@@ -285,7 +297,8 @@ def _of_instance(constraint: Json, live: Json) -> Json:
     return {**constraint, "labelSelector": {"matchLabels": {**selector, labels.INSTANCE: instance}}}
 
 
-def _first_difference(old: Json, new: Json, path: str, same: _Same) -> FieldChange | None:
+def first_difference(old: Json, new: Json, path: str, same: Callable[[Json, Json], bool]) -> FieldChange | None:
+    """The first leaf below `path` that differs; None when the two are the same."""
     return None if same(old, new) else _descend(old, new, path, same, lambda tree: tree)
 
 

@@ -4,17 +4,18 @@ Replicas and UpdateStrategy say by which constructor they were made whether they
 what evidence. What is sent is compared with what is there: without the evidence it is not sent.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import InitVar, dataclass
 from typing import final
 
 from kube.objects import Json, Object
 from kube.resources import STATEFUL_SETS
+from member.apply.foreign_edits import with_written_generation
 from member.apply.last_applied import applied, stamped
 from member.apply.writes import create_or_find
 from member.context import ReconcileContext
 from member.evidence import Evidence, require
-from member.objects.stateful_set import ON_DELETE
+from member.objects.stateful_set import ON_DELETE, lowest_restarted
 
 _CONSTRUCTORS = object()
 
@@ -134,16 +135,25 @@ def create(ctx: ReconcileContext, desired: Json) -> None:
 
     Raises EvidenceMissing, OwnerGone, ForeignOwner, ApiError, TransportError.
     """
-    found = create_or_find(ctx, STATEFUL_SETS, desired)
+    found = create_or_find(ctx, STATEFUL_SETS, with_written_generation(desired))
     if found is not None:
         body = found.decode()
         _require_evidence(body, desired, Replicas.unchanged(body), UpdateStrategy.unchanged(body))
         ctx.deps.applier.apply(STATEFUL_SETS, desired, found)
 
 
-def update(ctx: ReconcileContext, desired: Json, live: Object, *, replicas: Replicas, strategy: UpdateStrategy) -> None:
+def update(
+    ctx: ReconcileContext,
+    desired: Json,
+    live: Object,
+    *,
+    replicas: Replicas,
+    strategy: UpdateStrategy,
+    rewritten: Collection[str] = (),
+) -> None:
     """Patch what differs in a StatefulSet; `desired` was given these replicas and this strategy.
 
+    In the fields of the spec that are `rewritten` nothing stays but what is desired, whoever has put it there.
     Raises EvidenceMissing, ForeignOwner, ApiError, TransportError; TypeError for plain values.
     """
     for value, made in ((replicas, Replicas), (strategy, UpdateStrategy)):
@@ -151,7 +161,12 @@ def update(ctx: ReconcileContext, desired: Json, live: Object, *, replicas: Repl
             raise TypeError(f"a StatefulSet is written with {made.__name__}, which holds the evidence, not {value!r}")
     body = live.decode()
     _require_evidence(body, desired, replicas, strategy)
-    ctx.deps.applier.apply(STATEFUL_SETS, stamped(desired, body), live, applied=applied(body))
+    before = applied(body)
+    if before is not None and rewritten:
+        there = {field: body["spec"][field] for field in rewritten if field in body["spec"]}
+        before = before | {"spec": before["spec"] | there}
+    noted = with_written_generation(stamped(desired, body), body, before)
+    ctx.deps.applier.apply(STATEFUL_SETS, noted, live, applied=before)
 
 
 def _require_evidence(live: Json, desired: Json, replicas: Replicas, strategy: UpdateStrategy) -> None:
@@ -160,8 +175,8 @@ def _require_evidence(live: Json, desired: Json, replicas: Replicas, strategy: U
     if fewer > 0 and (replicas.count != wanted["replicas"] or len(replicas.gone) < fewer):
         what = f"StatefulSet {name} would be scaled from {there['replicas']} to {wanted['replicas']} replicas"
         raise EvidenceMissing(f"{what} without evidence for each pod that is removed; use Replicas.lowered")
-    reached = _lowest_restarted(wanted)
-    if reached >= min(_lowest_restarted(there), wanted["replicas"]):
+    reached = _reach(wanted)
+    if reached >= min(_reach(there), wanted["replicas"]):
         return
     if strategy.spec != wanted["updateStrategy"] or not _may_restart(strategy, there):
         what = f"StatefulSet {name} would restart pods from ordinal {reached} up without evidence for that"
@@ -172,12 +187,8 @@ def _may_restart(strategy: UpdateStrategy, there: Json) -> bool:
     return strategy.why is not None or (strategy.restarts_none and there["updateStrategy"]["type"] == ON_DELETE)
 
 
-def _lowest_restarted(spec: Json) -> int:
-    """The lowest ordinal that the StatefulSet controller restarts when it is outdated."""
-    strategy, replicas = spec["updateStrategy"], int(spec["replicas"])
-    if strategy["type"] == ON_DELETE:
-        return replicas
-    return min(int((strategy.get("rollingUpdate") or {}).get("partition", 0)), replicas)
+def _reach(spec: Json) -> int:
+    return lowest_restarted(spec["updateStrategy"], int(spec["replicas"]))
 
 
 def _rolling_update(partition: int) -> Json:

@@ -1,6 +1,7 @@
 """The frame of every component that runs in a StatefulSet (lifecycle.md 6).
 
-suspend? → gate → Services → StatefulSet: configuration, size, roll, volumes → failover → does it serve?
+suspend? → edits by others → gate → Services → StatefulSet: configuration, size, roll, volumes → failover
+→ does it serve?
 
 Each step is a module of its own and the same for all components; what differs between them is in the verbs of
 `Workload`. Size, pod template and update strategy are decided one after another on what this reconcile saw, and written
@@ -34,6 +35,7 @@ from member.evidence import delete
 from member.labels import base_labels, object_meta
 from member.lifecycle.advanced_stateful_set import advanced_stateful_set
 from member.lifecycle.recreation import RECREATING, previous_stateful_set, recreated
+from member.lifecycle.restoring import restore
 from member.lifecycle.rolling import PodDeletion, next_roll
 from member.lifecycle.scaling import next_size, warn_of_slots
 from member.lifecycle.suspend import Postponed, suspension
@@ -102,13 +104,15 @@ def _act(ctx: ReconcileContext, member: Workload, spec: Component) -> Outcome:
 
 def _maintain(ctx: ReconcileContext, member: Workload, spec: Component) -> Outcome:
     """Everything but suspending it."""
-    cached = ctx.stateful_set(member.name)
+    known = ctx.stateful_set(member.name)
     # whose it is comes first: nothing is written beside the workload of others
-    if cached is not None:
-        _require_ours(ctx, member.name, cached)
+    if known is not None:
+        _require_ours(ctx, member.name, known)
+    if known and not known.metadata.deletion_timestamp and (restored := restore(ctx, member.name, known)):
+        return restored
     if waiting := _gate(ctx, member):
         return waiting
-    live = cached or _unseen(ctx, STATEFUL_SETS, member_name(ctx.tc, member.name))
+    live = known or _unseen(ctx, STATEFUL_SETS, member_name(ctx.tc, member.name))
     if live is not None:
         _require_ours(ctx, member.name, live)
     elif refused := advanced_stateful_set(ctx, member.name):

@@ -18,7 +18,9 @@ from apis import predicates
 from apis.components import ComponentType, component_type
 from dataplane.errors import AddressNotUnderstood, DataPlaneError
 from kube.objects import Json, Object
+from kube.semantic import covers
 from member import labels
+from member.apply.last_applied import read_record
 from member.apply.stateful_set import UpdateStrategy
 from member.context import ReconcileContext
 from member.evidence import Evidence, LivePods, pods_live
@@ -267,7 +269,8 @@ def _at_rest(view: _View, replicas: int) -> UpdateStrategy:
     """
     if is_rolling(view.body) or not _observed(view.body):
         return _no_restarts(view.body, view.rolling_pods(view.cached))
-    moves = view.scaling or _is_on_delete(view.body) or _reaches(view.body, replicas - 1)
+    is_ours = _is_recorded(view.body) and not _is_on_delete(view.body)
+    moves = view.scaling or not is_ours or _reaches(view.body, replicas - 1)
     return UpdateStrategy.above_all(replicas) if moves else UpdateStrategy.unchanged(view.body)
 
 
@@ -280,7 +283,7 @@ def _finish(view: _View, strategy: UpdateStrategy) -> Roll:
                 return Roll(True, strategy, _waiting(view, f"waiting {what}"))
             case Restart(pod) | Replace(pod):
                 return Roll(True, strategy, _waiting(view, f"waiting until pod {pod.name} is Ready"))
-        if strategy.spec != UpdateStrategy.unchanged(view.body).spec:
+        if not covers(view.body["spec"]["updateStrategy"], strategy.spec):
             return Roll(
                 True, strategy, _waiting(view, "all pods run the new revision; raising the partition above them")
             )
@@ -463,9 +466,12 @@ def _has_revision(body: Json) -> bool:
 
 
 def _no_restarts(body: Json, pods: Sequence[RollingPod]) -> UpdateStrategy:
-    """The strategy that restarts no pod: the partition as it is, or after OnDelete one above all outdated pods."""
+    """The strategy that restarts no pod: the partition as it is, or after OnDelete one above all outdated pods.
+
+    Where nothing tells that the partition is ours, it is one above all pods.
+    """
     if not _is_on_delete(body):
-        return UpdateStrategy.unchanged(body)
+        return UpdateStrategy.unchanged(body) if read_record(body) else UpdateStrategy.above_all(len(pods))
     return UpdateStrategy.after_on_delete(pod.ordinal for pod in pods if not pod.updated)
 
 
@@ -473,6 +479,12 @@ def _reaches(body: Json, ordinal: int) -> bool:
     """Whether the StatefulSet controller restarts an outdated pod of this ordinal by itself."""
     strategy = body["spec"]["updateStrategy"]
     return not _is_on_delete(body) and (strategy.get("rollingUpdate") or {}).get("partition", 0) <= ordinal
+
+
+def _is_recorded(body: Json) -> bool:
+    """Whether the update strategy is the one that was written last."""
+    record = read_record(body)
+    return record is not None and covers(body["spec"]["updateStrategy"], record.spec.get("updateStrategy") or {})
 
 
 def _is_on_delete(body: Json) -> bool:

@@ -50,3 +50,10 @@ def _update_strategy(component: Component, replicas: int) -> Json:
     if component.stateful_set_update_strategy == ON_DELETE:
         return {"type": ON_DELETE}
     return {"type": "RollingUpdate", "rollingUpdate": {"partition": replicas}}
+
+
+def lowest_restarted(strategy: Json, replicas: int) -> int:
+    """The lowest ordinal that the StatefulSet controller restarts when it is outdated; `replicas`: none."""
+    if strategy.get("type") == ON_DELETE:
+        return replicas
+    return min(int((strategy.get("rollingUpdate") or {}).get("partition", 0)), replicas)

@@ -139,6 +139,15 @@ _SPEC: Mapping[str, Reason] = {
 }
 
 _STARTING: Mapping[str, Reason] = {
+    "ForeignEdit": Reason(
+        "Somebody other than the operator has changed the spec of a StatefulSet: its pod template, the partition of "
+        "its update strategy, or another field that only the operator writes. The message names the first field.",
+        "It has written back what it had written before, with the partition above all pods. Pods that had already "
+        "come to the foreign template are restarted one by one, like in a rolling restart; the others stay.",
+        "Change the TidbCluster instead of the StatefulSet. To restart pods, set the annotation "
+        "`tidb.pingcap.com/restartedAt` in `spec.<component>.annotations`; `kubectl rollout restart` is undone. If it "
+        "comes again and again, find out who writes: `kubectl get sts NAME --show-managed-fields -o yaml`.",
+    ),
     "Creating": Reason("A StatefulSet was just created.", "It waits for the first pods.", _TRANSIENT),
     "WaitingForPD": Reason(
         "TiKV, or the restart of TiKV's or TiDB's pods, waits for PD: for a quorum of healthy members, or for the end "

@@ -16,7 +16,8 @@ time counts when the faults of the plan are over. Where an invariant is about a 
 
 I25 is in I21 and I22; I28's single event for each spec is tests/controllers'. Of the oracles, O4 is I1, I9-I12 and
 `o4`; O5 is `o5`; O7 is what the engine sees a sync raise; O8 is I36 and `o8`. That each pod is restarted once for each
-new revision is judged in plans without faults (R24, `simulate.restarts`).
+new revision is judged in plans without faults (R24, `simulate.restarts`); that none is restarted for what nobody has
+asked for is I42 (`simulate.asked_for`).
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -85,10 +86,11 @@ ON_STATE: Mapping[str, OnState] = {
     "O8": control.o8,
 }
 
-_TWO_RESYNCS = 2 * RESYNC + 1.0
+TWO_RESYNCS = 2 * RESYNC + 1.0
+"""Seconds in which the operator has looked again."""
 
 LASTING: Mapping[str, Lasting] = {
-    "I13": Lasting(_TWO_RESYNCS, availability.i13),
-    "I36": Lasting(_TWO_RESYNCS, control.outdated_ready),
-    "I39": Lasting(_TWO_RESYNCS, upkeep.leftover_ddl_pause),
+    "I13": Lasting(TWO_RESYNCS, availability.i13),
+    "I36": Lasting(TWO_RESYNCS, control.outdated_ready),
+    "I39": Lasting(TWO_RESYNCS, upkeep.leftover_ddl_pause),
 }

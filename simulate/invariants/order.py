@@ -1,11 +1,14 @@
 """Order: what comes first, how much at a time (I14-I20, I37)."""
 
+import json
+
 from apis.components import component_type
+from kube.objects import Json
 from kube.resources import CONFIG_MAPS, STATEFUL_SETS
 from simulate.components import managed_components
-from simulate.invariants.facts import asked_for, is_suspended, parallelism
+from simulate.invariants.facts import annotations, asked_for, is_suspended, parallelism
 from simulate.operator_write import OperatorWrite
-from simulate.state import NEVER, is_outdated, is_ready
+from simulate.state import NEVER, is_outdated, is_ready, partition
 from simulate.worlds import NAME
 
 
@@ -16,8 +19,9 @@ def i14(write: OperatorWrite) -> str | None:
     before, after = write.partition
     status = write.live.get("status", {})
     rolling = status.get("currentRevision") != status.get("updateRevision")
-    # OnDelete holds all pods back
-    if rolling and before < after < NEVER and write.replicas[0] == write.replicas[1]:
+    ours = _partition_written(write.live)
+    # OnDelete holds all pods back, and what others have lowered is put right
+    if rolling and before < after < NEVER and after > ours and write.replicas[0] == write.replicas[1]:
         return f"the partition of {write.component} rises from {before} to {after} in the middle of a roll"
     if after >= before:
         return None
@@ -30,6 +34,12 @@ def i14(write: OperatorWrite) -> str | None:
         pod = f"{NAME}-{write.component}-{undone[0]}"
         return f"the partition of {write.component} drops to {after} while {pod} is not done"
     return None
+
+
+def _partition_written(live: Json) -> int:
+    """The partition that the operator gave a StatefulSet last, by its own record."""
+    record = json.loads(annotations(live).get("pingcap.com/last-applied-configuration", "null"))
+    return partition((record or {}).get("updateStrategy") or {})
 
 
 def i15(write: OperatorWrite) -> str | None:

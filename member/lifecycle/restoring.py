@@ -1,0 +1,48 @@
+"""Putting right what others have changed in a StatefulSet, before anything else is decided about it.
+
+What we wrote last goes back in, whatever the spec asks for by now, and whatever keeps the component from being rolled:
+Kubernetes must not go on restarting pods for what nobody who may ask has asked for. Pods that have come to a foreign
+template already are outdated then, and below the partition: they are restarted one by one, like in every roll.
+"""
+
+from kube.apply import require_ours
+from kube.events import WARNING
+from kube.objects import Json, Object
+from kube.resources import STATEFUL_SETS
+from member.apply import stateful_set
+from member.apply.foreign_edits import ForeignEdit, foreign_edit
+from member.apply.last_applied import as_recorded
+from member.apply.stateful_set import Replicas, UpdateStrategy, with_replicas, with_strategy
+from member.context import ReconcileContext
+from member.labels import base_labels, object_meta
+from member.naming import member_name
+from member.outcome import Waiting
+
+FOREIGN_EDIT = "ForeignEdit"
+
+
+def restore(ctx: ReconcileContext, component: str, live: Object) -> Waiting | None:
+    """Undo an edit by others; None where there is none.
+
+    Raises ForeignOwner, ApiError, TransportError.
+    """
+    body = live.decode()
+    edit = foreign_edit(body)
+    if edit is None:
+        return None
+    metadata = object_meta(ctx.tc, member_name(ctx.tc, component), base_labels(ctx.tc, component))
+    desired = as_recorded(body, metadata)
+    require_ours(STATEFUL_SETS, desired, live)
+    replicas, strategy = Replicas.unchanged(body), _strategy(edit, body, desired)
+    desired = with_strategy(with_replicas(desired, replicas), strategy)
+    what = f"StatefulSet {live.metadata.name} was changed by another hand: {edit.change}"
+    stateful_set.update(ctx, desired, live, replicas=replicas, strategy=strategy, rewritten=edit.fields)
+    ctx.deps.recorder.event(ctx.owner, WARNING, FOREIGN_EDIT, f"{what}; restored, as only the TidbCluster is edited")
+    return Waiting(FOREIGN_EDIT, f"{what}; restored")
+
+
+def _strategy(edit: ForeignEdit, body: Json, recorded: Json) -> UpdateStrategy:
+    """Restarts no pod: as it was written, and above all pods where some may have come to a foreign template."""
+    if edit.hits_pods and "rollingUpdate" in recorded["spec"]["updateStrategy"]:
+        return UpdateStrategy.above_all(body["spec"]["replicas"])
+    return UpdateStrategy.unchanged(recorded if "updateStrategy" in edit.fields else body)

@@ -1,0 +1,93 @@
+"""Whether pods get only the template that the user's spec asks for (I42).
+
+What the operator wrote last stands for what was asked for, together with the cluster that it knew then: another
+template needs another spec or other annotations of the cluster. What somebody else has put in its place is not to be
+rolled, and not to stay; and nothing keeps a foreign template from all pods at once but a partition above them.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kube.objects import Json
+from simulate.components import managed_components
+from simulate.invariants.facts import annotations, is_held, is_suspended
+from simulate.operator_write import OperatorWrite
+from simulate.state import NEVER, State, is_outdated, partition, replicas
+from simulate.worlds import NAME
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """The template that the operator wrote last, as the API server completed it, and for which cluster it did."""
+
+    uid: str
+    template: Json
+    cluster: Json
+
+
+class AskedFor:
+    """Follows the StatefulSets of a cluster; what is there first was asked for."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._written: dict[str, _Written] = {}
+        for component in managed_components():
+            self._note(component, state.cluster)
+
+    def _note(self, component: str, cluster: Json | None) -> None:
+        live = self._state.stateful_set(component)
+        if live is not None:
+            self._written[component] = _Written(live["metadata"]["uid"], live["spec"]["template"], _wishes(cluster))
+
+    def _known(self, component: str, live: Json | None) -> _Written | None:
+        """What was written into this very StatefulSet."""
+        found = self._written.get(component)
+        return found if found and live and found.uid == live["metadata"]["uid"] else None
+
+    def before(self, write: OperatorWrite) -> str | None:
+        """What is wrong with a write while a template of others lives."""
+        known = self._known(write.component, write.live)
+        if write.live is None or known is None or write.live["spec"]["template"] == known.template:
+            return None
+        component, hit = write.restarts
+        if write.changes_template and write.partition[1] < replicas(write.live):
+            return f"{write.call} puts the template of {component} right and has Kubernetes restart pods for that"
+        if hit and not write.changes_template:
+            return f"{write.call} restarts {NAME}-{component}-{hit[0]} for a template that nobody has asked for"
+        return None
+
+    def after(self, write: OperatorWrite) -> str | None:
+        """What is wrong with the template that a write has made."""
+        component = write.component
+        live = self._state.stateful_set(component) if component else None
+        if live is None or not (write.live or write.call.method == "POST"):
+            return None
+        known, cluster = self._known(component, live), write.seen or write.known
+        if known is not None and known.template == live["spec"]["template"]:
+            # a change of the spec may have to wait
+            return None
+        self._note(component, cluster)
+        if known is None or known.cluster != _wishes(cluster):
+            return None
+        return f"{write.call} gives the pods of {component} another template, and nobody has changed the spec"
+
+    def lasting(self, state: State) -> Iterator[str]:
+        """A template of others that stays, and a partition that would let the next one through."""
+        cluster = state.cluster
+        if cluster is None or is_held(cluster):
+            return
+        for component, live in ((each, state.stateful_set(each)) for each in managed_components()):
+            if live is None or is_suspended(cluster, component):
+                continue
+            known = self._known(component, live)
+            if known is not None and known.template != live["spec"]["template"]:
+                yield f"the pods of {component} have a template that nobody has asked for"
+            outdated = any(is_outdated(live, pod) for pod in state.pods(component).values())
+            status, held = live.get("status") or {}, partition(live["spec"]["updateStrategy"])
+            at_rest = status.get("currentRevision") == status.get("updateRevision") and not outdated
+            if at_rest and held < min(replicas(live), NEVER):
+                yield f"the partition of {component} stays at {held} though no pod of it is to be restarted"
+
+
+def _wishes(cluster: Json | None) -> Json:
+    return {"spec": (cluster or {}).get("spec"), "annotations": annotations(cluster)}

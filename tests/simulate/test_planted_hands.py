@@ -1,0 +1,53 @@
+"""The judge notices pods that are restarted, or may be, for what nobody has asked for: one defect in each test."""
+
+from pathlib import Path
+
+import pytest
+
+import member.lifecycle.restoring
+import member.lifecycle.rolling
+from kube.objects import Json
+from member.apply.foreign_edits import ForeignEdit
+from member.apply.stateful_set import UpdateStrategy
+from simulate.plan import load
+from tests.simulate.planting import rules, short
+
+pytestmark = pytest.mark.slow
+
+_PLANS = Path(__file__).parent / "plans"
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        "I42-a-foreign-template-in-the-middle-of-a-roll",
+        "I42-a-foreign-template-and-its-partition",
+        "I42-a-foreign-template-after-a-roll",
+        "I42-a-rollout-restart",
+    ],
+)
+def test_I42_only_what_was_written_last_is_compared(plan: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant = lambda: monkeypatch.setattr(member.lifecycle.restoring, "foreign_edit", lambda _: None)  # noqa: E731
+
+    assert "I42" in rules(load(_PLANS / f"{plan}.yaml"), plant)
+
+
+def test_I42_the_partition_is_left_where_a_roll_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    def as_it_is(view: member.lifecycle.rolling._View, _: int) -> UpdateStrategy:
+        return UpdateStrategy.unchanged(view.body)
+
+    plant = lambda: monkeypatch.setattr(member.lifecycle.rolling, "_at_rest", as_it_is)  # noqa: E731
+
+    assert "I42" in rules(short("tikv-upgrade", 120.0), plant)
+
+
+def test_I42_a_template_is_put_right_below_a_partition_that_lets_it_through(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def as_it_is(_: ForeignEdit, body: Json, __: Json) -> UpdateStrategy:
+        return UpdateStrategy.unchanged(body)
+
+    plan = load(_PLANS / "I42-a-foreign-template-and-its-partition.yaml")
+    plant = lambda: monkeypatch.setattr(member.lifecycle.restoring, "_strategy", as_it_is)  # noqa: E731
+
+    assert "I42" in rules(plan, plant)
