@@ -164,6 +164,11 @@ class TiDBStatus(ComponentStatus, kw_only=True):
         """See `ComponentStatus`."""
         return [member.health for member in self.members.values()]
 
+    @property
+    def asked_one_by_one(self) -> bool:
+        """See `ComponentStatus`."""
+        return True
+
     def answers(self, running: Collection[str]) -> list[bool]:
         """See `ComponentStatus`: each server is asked by itself."""
         return [member.health for name, member in self.members.items() if name in running]

@@ -271,6 +271,11 @@ class ComponentStatus(Model, kw_only=True):
         """Of each known member, whether it serves."""
         return []
 
+    @property
+    def asked_one_by_one(self) -> bool:
+        """Whether its servers answer for themselves; for others PD does."""
+        return False
+
     def answers(self, running: Collection[str]) -> list[bool]:  # noqa: ARG002  # who is asked pod by pod needs it
         """Of each question that the last observation asked the data plane, whether it got a good answer.
 

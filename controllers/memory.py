@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from controllers.own_write import OwnWrite
+from controllers.status_flaps import StatusFlaps
 from controllers.status_write_limiter import StatusWriteLimiter
 
 T = TypeVar("T")
@@ -43,6 +44,7 @@ class KeyMemory(Generic[R]):
 
     kind: R
     status_writes: StatusWriteLimiter
+    status_flaps: StatusFlaps
     own_write: OwnWrite = field(default_factory=OwnWrite)
     reported_spec: str = ""
     is_slow: bool = False

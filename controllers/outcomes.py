@@ -18,3 +18,10 @@ def result_of(outcomes: Mapping[str, Outcome]) -> Result | None:
         raise RequeueError("; ".join(f"{stage}: {outcome.message}" for stage, outcome in failures.items()))
     delays = [o.retry_after for o in outcomes.values() if isinstance(o, Waiting | Refused) and o.retry_after]
     return Result(requeue_after=min(delays)) if delays else None
+
+
+def sooner(result: Result | None, pause: float) -> Result | None:
+    """The same result, but not later than after a pause in seconds; 0 is none."""
+    if not pause:
+        return result
+    return Result(requeue_after=min(pause, (result and result.requeue_after) or pause))

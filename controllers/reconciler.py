@@ -23,9 +23,10 @@ from controllers.key_locks import RETRY_AFTER
 from controllers.kind import C, D, InvalidSpec, Kind, M, R
 from controllers.memory import KeyMemory, Memory
 from controllers.metrics import NO_OBJECT_METRICS, ObjectMetrics
-from controllers.outcomes import failed, result_of
+from controllers.outcomes import failed, result_of, sooner
 from controllers.runtime import Runtime
 from controllers.stages import Stage, attempt
+from controllers.status_flaps import StatusFlaps
 from controllers.status_patch import patch_status
 from controllers.status_write_limiter import StatusWriteLimiter
 from kube.events import WARNING
@@ -56,7 +57,9 @@ class Reconciler(Generic[M, C, D, R]):
         self._deps = deps
         self._runtime = runtime
         self._metrics = metrics
-        self._memory = Memory(lambda: KeyMemory(kind.memory(), StatusWriteLimiter(runtime.clock)))
+        self._memory = Memory(
+            lambda: KeyMemory(kind.memory(), StatusWriteLimiter(runtime.clock), StatusFlaps(runtime.clock))
+        )
 
     def is_slow(self, key: str) -> bool:
         """Whether servers of this object were slow or silent when last asked, so that its reconcile may take long."""
@@ -110,10 +113,10 @@ class Reconciler(Generic[M, C, D, R]):
         if ctx.owner is not owner:
             memory.own_write.remember(ctx.owner)
         stored: Json = ctx.owner.decode().get("status") or {}
-        self._write_status(ctx.owner, memory, stored, self._status(ctx, stored))
+        pause = self._write_status(ctx.owner, memory, stored, self._status(ctx, stored))
         for stage in failed(ctx.outcomes):
             self._metrics.count_update_error(meta.namespace, meta.name, stage)
-        return result_of(ctx.outcomes)
+        return sooner(result_of(ctx.outcomes), pause)
 
     def _attempt(self, stage: Stage[C], ctx: C) -> Outcome:
         return attempt(stage, ctx, self._runtime.on_defect)
@@ -154,11 +157,16 @@ class Reconciler(Generic[M, C, D, R]):
         conditions = with_condition(conditions, PROGRESSING, (False, INVALID, message), now, update_time=times)
         self._write_status(owner, memory, stored, stored | {"conditions": conditions})
 
-    def _write_status(self, owner: Object, memory: KeyMemory[R], old: Json, new: Json) -> None:
+    def _write_status(self, owner: Object, memory: KeyMemory[R], old: Json, new: Json) -> float:
+        """Write what differs; return the seconds until it may be written, where that has to wait."""
+        if old != new and (pause := memory.status_flaps.pause(new)):
+            return pause
         written = patch_status(self._runtime.applier, self._kind.resource, owner, old, new)
         if written is not None:
             memory.own_write.remember(written)
             memory.status_writes.wrote()
+            memory.status_flaps.wrote(new)
+        return 0.0
 
 
 def _wait(memory: KeyMemory[Any], owner: Object) -> float:

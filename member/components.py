@@ -61,14 +61,14 @@ def unsupported(tc: TidbCluster) -> list[str]:
     missing = dict.fromkeys(_part(tc, each) for each in components(tc) if each.name not in managed)
     initializer = tc.spec.tidb.initializer if tc.spec.tidb else None
     password = ["tidb.initializer"] if initializer and initializer.create_password else []
-    return [*filter(None, missing), *password]
+    return [*missing, *password]
 
 
 def _part(tc: TidbCluster, component: Component) -> str:
-    """The name of a component in the spec; empty for a microservice that PD's mode leaves unused."""
+    """The name of a component in the spec; microservices that PD's mode leaves unused are named with that."""
     if not isinstance(component.spec, PDMSSpec):
         return component.name
-    return "pdms" if tc.spec.pd is not None and tc.spec.pd.mode == "ms" else ""
+    return "pdms" if tc.spec.pd is not None and tc.spec.pd.mode == "ms" else "pdms (unused unless spec.pd.mode is ms)"
 
 
 def _of_workload(own: Workload) -> Behaviour:

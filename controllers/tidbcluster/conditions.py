@@ -11,9 +11,11 @@ from datetime import datetime
 from apis.accessor import workloads
 from apis.components import component_type
 from apis.predicates import all_members_ready, status_of
+from apis.shared import ComponentStatus
 from apis.tidbcluster import TidbCluster
 from controllers.conditions import PROGRESSING, READY, ConditionValue, progressing, with_condition
 from member.context import ReconcileContext
+from member.observed.status import UPGRADE
 from member.outcome import DONE, Failed, Waiting
 
 
@@ -26,9 +28,12 @@ def conditions(ctx: ReconcileContext, now: datetime) -> Mapping[str, ConditionVa
 
 def ready(tc: TidbCluster) -> ConditionValue:
     """Whether the cluster serves; `tc.status` is what this reconcile observed."""
-    revisions = [status.stateful_set or {} for each in workloads(tc) if (status := status_of(tc, each.name))]
-    if any(each.get("currentRevision") != each.get("updateRevision") for each in revisions):
-        return False, "StatefulSetNotUpToDate", "Statefulset(s) are in progress"
+    statuses = {each.name: status for each in workloads(tc) if (status := status_of(tc, each.name))}
+    outdated = ", ".join(f"{told} of {name}" for name, status in statuses.items() if (told := _outdated(status)))
+    revisions = [status.stateful_set or {} for status in statuses.values()]
+    if outdated or any(each.get("currentRevision") != each.get("updateRevision") for each in revisions):
+        what = "Statefulset(s) are in progress"
+        return False, "StatefulSetNotUpToDate", f"{what}: {outdated} are outdated" if outdated else what
     judged = sorted((each.type.unready.rank, each.name) for each in workloads(tc) if each.type.unready)
     unready = next((name for _, name in judged if not all_members_ready(tc, name)), None)
     return component_ready(tc, unready) if unready else (True, READY, "TiDB cluster is fully up and running")
@@ -37,11 +42,21 @@ def ready(tc: TidbCluster) -> ConditionValue:
 def component_ready(tc: TidbCluster, component: str) -> ConditionValue:
     """Whether a component that the spec has serves."""
     if all_members_ready(tc, component):
-        return True, READY, "all requested replicas are serving"
+        status = status_of(tc, component)
+        outdated = _outdated(status) if status else ""
+        what = "all requested replicas are serving"
+        return True, READY, f"{what}; {outdated} are outdated" if outdated else what
     unready = component_type(component).unready
     if unready is None:
         return False, "MembersNotReady", f"{component} members are not healthy"
     return False, unready.reason, unready.message
+
+
+def _outdated(status: ComponentStatus) -> str:
+    """How many pods a rolling restart has yet to reach, however long it waits, in words; empty when there are none."""
+    live = status.stateful_set or {}
+    total, updated = live.get("replicas", 0), live.get("updatedReplicas", 0)
+    return f"{total - updated} of {total} pods" if status.phase == UPGRADE and updated < total else ""
 
 
 def with_progress(value: ConditionValue, news: ConditionValue) -> ConditionValue:

@@ -124,12 +124,15 @@ def _has_crashed_lately(ctx: ReconcileContext, component: str, pod: Object) -> b
     return known < _FORGIVEN and seconds_since(since, clock.wall()) < _FORGIVEN
 
 
-def is_cut_off(ctx: ReconcileContext) -> bool:
-    """Whether more than half of what was asked in this reconcile gave no good answer: then it may be us (F43)."""
+def is_cut_off(ctx: ReconcileContext, component: str) -> bool:
+    """Whether more than half of what was asked in this reconcile gave no good answer: then it may be us (F43).
+
+    Servers of other components that are asked one by one say nothing of what PD reports.
+    """
     answered: list[bool] = []
     for each in workloads(ctx.tc):
         status = predicates.status_of(ctx.tc, each.name)
-        if each.type.replaceable and status is not None:
+        if each.type.replaceable and status is not None and (each.name == component or not status.asked_one_by_one):
             pods = pods_of(ctx, each.name)
             running = {pod.metadata.name for pod in pods if pod.decode_as(Pod).status.phase == "Running"}
             answered += status.answers(running)

@@ -197,7 +197,7 @@ def _situation(ctx: ReconcileContext, pd: PDStatus) -> Situation:
     open_record = next((record for record in pd.failure_members.values() if not record.member_deleted), None)
     return Situation(
         lost=lost,
-        failing=[each for each in lost if each.pod not in recorded and not is_cut_off(ctx)],
+        failing=[each for each in lost if each.pod not in recorded and not is_cut_off(ctx, "pd")],
         records=len(pd.failure_members),
         open_record=open_record,
         open_record_is_over=open_record is not None and _is_over(open_record, own, lost),

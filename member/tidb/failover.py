@@ -38,7 +38,7 @@ def failover(ctx: ReconcileContext) -> Outcome:
     most = limit(ctx, spec.max_failover_count if spec else 0)
     if not lost:
         return _serving_instead(ctx)
-    if not most or is_cut_off(ctx):
+    if not most or is_cut_off(ctx, "tidb"):
         return Done()
     if new := to_record(lost, len(recorded), most, period):
         return _record(ctx, new[0])

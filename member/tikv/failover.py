@@ -82,7 +82,7 @@ def _replace(ctx: ReconcileContext) -> Outcome:
     all_lost = failing(ctx, "tikv", down_stores(tikv), lambda key: _last_heard(ctx, key))
     lost = [each for each in all_lost if each.pod not in recorded]
     most = limit(ctx, spec.max_failover_count if spec else 0)
-    if not most or is_cut_off(ctx):
+    if not most or is_cut_off(ctx, "tikv"):
         return Done()
     if waiting := handle_failed_hosts(ctx, "tikv", tikv.failure_stores, all_lost) or _remove_stores(ctx):
         return waiting

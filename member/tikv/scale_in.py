@@ -24,8 +24,11 @@ from ports.transport import ConnectionRefused
 _EVICTION = 300.0
 """Seconds for which leaders may take their time to move away before the store is taken offline all the same (F35)."""
 
-_REGISTRATION = 150.0
-"""Seconds in which a pod that runs should have registered its store: five resyncs."""
+_REGISTRATION = 30.0
+"""Seconds in which a pod that runs should have registered its store, once PD answers: it tries several times a second.
+
+What it did while PD did not answer proves nothing, however long that was.
+"""
 
 
 _ASK_AGAIN = 30.0

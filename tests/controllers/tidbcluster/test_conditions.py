@@ -52,6 +52,17 @@ def test_2_3_the_first_row_that_matches_wins(changed: Json, spec: Json, reason: 
     assert (reason == "Ready", reason) == found[:2]
 
 
+@pytest.mark.parametrize("revisions", [ROLLING, SETTLED])
+def test_ready_tells_how_many_pods_a_rolling_restart_has_yet_to_reach(revisions: Json) -> None:
+    live = revisions | {"replicas": 3, "updatedReplicas": 1}
+    tc = cluster(status=status(tikv={"statefulSet": live, "phase": "Upgrade"}))
+    told = "Statefulset(s) are in progress: 2 of 3 pods of tikv are outdated"
+    assert (False, "StatefulSetNotUpToDate", told) == ready(tc)
+    assert (True, "Ready", "all requested replicas are serving; 2 of 3 pods are outdated") == component_ready(
+        tc, "tikv"
+    )
+
+
 def test_the_message_of_ready_goes_on_with_what_is_being_done() -> None:
     """`kubectl get tc -o wide` shows it as Status."""
     rolling = (False, "StatefulSetNotUpToDate", "Statefulset(s) are in progress")

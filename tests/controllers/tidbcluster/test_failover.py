@@ -208,6 +208,15 @@ def test_F43_when_most_of_what_is_asked_fails_it_may_be_us(clock: FakeClock) -> 
         assert [] == records(world, "tidb")
 
 
+def test_F43_trouble_of_tidb_keeps_no_lost_store_and_no_lost_member(clock: FakeClock) -> None:
+    for world in failing_over(clock, cluster(tidb=4)):
+        world.world.faults.network_cut(f"{NAMESPACE}/basic-tidb-*")
+        for pod in ("basic-pd-2", "basic-tikv-2"):
+            world.world.faults.pod_crash_loop(f"{NAMESPACE}/{pod}")
+        world.run(40 * PERIOD)
+        assert (["basic-pd-2"], ["basic-tikv-2"]) == (records(world, "pd"), records(world, "tikv"))
+
+
 def test_R10_who_is_back_in_time_is_not_replaced(world: OperatorWorld) -> None:
     for _ in range(3):
         heal = world.world.faults.node_gone(node_of(world, "basic-pd-2"))

@@ -499,11 +499,11 @@ def test_8_5_a_tikv_pod_that_runs_gets_time_to_register(wide_tikv: OperatorWorld
     wide_tikv.change(tikv={"replicas": 6})
     wide_tikv.run(10.0)
     wide_tikv.change(tikv={"replicas": 5})
-    wide_tikv.run(100.0)
+    wide_tikv.run(10.0)
     assert (
         "pod basic-tikv-5 is running but has no store; removing it unless one registers within" in wide_tikv.progressing
     )
-    wide_tikv.run_until_ready(within=60.0)
+    wide_tikv.run_until_ready(within=30.0)
     assert 5 == wide_tikv.replicas("tikv")
 
 
