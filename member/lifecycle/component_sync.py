@@ -90,6 +90,13 @@ def _removed(ctx: ReconcileContext, spec: Component) -> Refused:
     return Refused(REMOVED, f"{what}; {meanwhile}; restore it, and scale it in to 0 replicas before removing it")
 
 
+def _lacks_components(ctx: ReconcileContext) -> bool:
+    """Whether the spec lacks a component that runs, or that runs for all that is known: no cache shows it (F1)."""
+    absent = [name for name in ctx.observations if find(ctx.tc, name) is None]
+    statuses = (predicates.status_of(ctx.tc, name) for name in absent)
+    return bool(ctx.removed) or any(status.stateful_set for status in statuses if status)
+
+
 def _act(ctx: ReconcileContext, member: Workload, spec: Component) -> Outcome:
     if ctx.tc.spec.paused:
         return Refused("Paused", "spec.paused is true: no changes are made until it is false")
@@ -182,7 +189,7 @@ def _update(ctx: ReconcileContext, member: Workload, spec: Component, live: Obje
         return refused
     # as far as no running pod notices
     desired = with_fixed_fields(body, wanted)
-    if ctx.removed:
+    if _lacks_components(ctx):
         # what other components say shows in these pods, too: they would be restarted, and again when it is restored
         desired = with_template_of(body, desired)
     else:
