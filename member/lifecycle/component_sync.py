@@ -33,6 +33,7 @@ from member.context import ReconcileContext
 from member.evidence import delete
 from member.labels import base_labels, object_meta
 from member.lifecycle.advanced_stateful_set import advanced_stateful_set
+from member.lifecycle.claims_of_others import claim_of_others
 from member.lifecycle.recreation import RECREATING, previous_stateful_set, recreated
 from member.lifecycle.rolling import PodDeletion, next_roll
 from member.lifecycle.scaling import next_size, warn_of_slots
@@ -174,8 +175,10 @@ def _unseen(ctx: ReconcileContext, resource: Resource, name: str) -> Object | No
 def _create(ctx: ReconcileContext, member: Workload, spec: Component) -> Outcome:
     previous = previous_stateful_set(ctx, member.name)
     choice = _choose(ctx, member, spec, previous.running)
-    _write_config_map(ctx, member, choice)
     desired = recreated(previous, member.stateful_set(ctx.tc, choice.name))
+    if refused := claim_of_others(ctx, member.name, desired):
+        return refused
+    _write_config_map(ctx, member, choice)
     warn_of_slots(ctx, member.name, desired, None)
     stateful_set.create(ctx, desired)
     return Waiting("Creating", f"StatefulSet {desired['metadata']['name']} was created; waiting for its pods")

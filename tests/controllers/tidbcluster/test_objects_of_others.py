@@ -8,6 +8,7 @@ from kube.resources import (
     CONFIG_MAPS,
     CUSTOM_RESOURCE_DEFINITIONS,
     DEPLOYMENTS,
+    PERSISTENT_VOLUME_CLAIMS,
     PODS,
     ROLE_BINDINGS,
     ROLES,
@@ -110,6 +111,20 @@ def test_F4_nothing_is_written_beside_a_stateful_set_of_others(world: OperatorWo
     world.apply(in_place())
     world.run(60.0)
     assert [] == [write for write in world.writes() if "basic-pd" in write]
+
+
+def test_F4_no_pod_is_made_over_a_volume_of_others(world: OperatorWorld) -> None:
+    body = {"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}
+    create(world, PERSISTENT_VOLUME_CLAIMS, "pd-basic-pd-0", body, labelled=False)
+    world.apply(sample("basic"))
+    world.run_until(lambda: world.reason() == "ForeignOwner")
+    named = "PersistentVolumeClaim pd-basic-pd-0 exists and is controlled by ConfigMap rival"
+    assert named in world.condition("Progressing")["message"]
+    world.run(60.0)
+    assert [] == world.every(STATEFUL_SETS)
+
+    world.admin.delete(PERSISTENT_VOLUME_CLAIMS, "pd-basic-pd-0", NAMESPACE)
+    world.run_until_ready(within=90.0)
 
 
 def foreign_pod(world: OperatorWorld, component: str, name: str) -> Json:
