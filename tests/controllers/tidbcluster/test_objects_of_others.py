@@ -153,6 +153,13 @@ def test_11_4_a_pod_with_our_labels_that_others_control_is_none_of_ours(world: O
     assert not [key for key in world.get(PODS, name)["metadata"]["labels"] if key.startswith("tidb.pingcap.com/")]
 
 
+def test_11_4_a_pod_of_ours_stays_ours_when_others_spoil_its_reference(basic: OperatorWorld) -> None:
+    owner = basic.get(PODS, "basic-tidb-0")["metadata"]["ownerReferences"][0] | {"apiVersion": "apps.example.com/v1"}
+    basic.admin.patch(PODS, "basic-tidb-0", NAMESPACE, {"metadata": {"ownerReferences": [owner]}})
+    basic.run(60.0)
+    assert ("Done", True) == (basic.reason(), basic.is_ready())
+
+
 def test_13_a_command_on_a_pod_of_others_is_not_carried_out(basic: OperatorWorld) -> None:
     basic.change(tidb={"replicas": 2})
     basic.run_until_ready()
