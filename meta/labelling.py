@@ -14,7 +14,7 @@ from kube.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS
 from member import api_clients, labels
 from member.context import ReconcileContext
 from member.naming import referenced_cluster
-from member.observed.belonging import is_pod_of, selector
+from member.observed.belonging import is_own_pod, selector
 from member.observed.claims import Claim, own_claims
 from member.outcome import Done, Failed, Outcome
 from meta import identity
@@ -43,7 +43,7 @@ def act(ctx: ReconcileContext) -> Outcome:
 
 def _pods(ctx: ReconcileContext) -> list[Object]:
     """All pods of the cluster, Discovery's included, but those that are about to go."""
-    found = [pod for pod in ctx.listers.pods.list(ctx.namespace, selector(ctx.tc)) if is_pod_of(ctx.name, pod)]
+    found = [pod for pod in ctx.listers.pods.list(ctx.namespace, selector(ctx.tc)) if is_own_pod(ctx, pod)]
     return sorted((pod for pod in found if not pod.metadata.deletion_timestamp), key=lambda pod: pod.metadata.name)
 
 

@@ -34,6 +34,7 @@ from member.context import ReconcileContext
 from member.evidence import delete
 from member.labels import base_labels, object_meta
 from member.lifecycle.advanced_stateful_set import advanced_stateful_set
+from member.lifecycle.claims_of_others import claim_of_others
 from member.lifecycle.recreation import RECREATING, previous_stateful_set, recreated
 from member.lifecycle.restoring import restore
 from member.lifecycle.rolling import PodDeletion, next_roll
@@ -91,6 +92,13 @@ def _removed(ctx: ReconcileContext, spec: Component) -> Refused:
     what = f"{spec.field} was removed, but StatefulSet {member_name(ctx.tc, spec.name)} still has replicas"
     meanwhile = "its pods are left as they are, and no pod of the cluster is restarted for a change of the spec"
     return Refused(REMOVED, f"{what}; {meanwhile}; restore it, and scale it in to 0 replicas before removing it")
+
+
+def _lacks_components(ctx: ReconcileContext) -> bool:
+    """Whether the spec lacks a component that runs, or that runs for all that is known: no cache shows it (F1)."""
+    absent = [name for name in ctx.observations if find(ctx.tc, name) is None]
+    statuses = (predicates.status_of(ctx.tc, name) for name in absent)
+    return bool(ctx.removed) or any(status.stateful_set for status in statuses if status)
 
 
 def _act(ctx: ReconcileContext, member: Workload, spec: Component) -> Outcome:
@@ -173,8 +181,10 @@ def _unseen(ctx: ReconcileContext, resource: Resource, name: str) -> Object | No
 def _create(ctx: ReconcileContext, member: Workload, spec: Component) -> Outcome:
     previous = previous_stateful_set(ctx, member.name)
     choice = _choose(ctx, member, spec, previous.running)
-    _write_config_map(ctx, member, choice)
     desired = recreated(previous, member.stateful_set(ctx.tc, choice.name))
+    if refused := claim_of_others(ctx, member.name, desired):
+        return refused
+    _write_config_map(ctx, member, choice)
     warn_of_slots(ctx, member.name, desired, None)
     stateful_set.create(ctx, desired)
     return Waiting("Creating", f"StatefulSet {desired['metadata']['name']} was created; waiting for its pods")
@@ -188,7 +198,7 @@ def _update(ctx: ReconcileContext, member: Workload, spec: Component, live: Obje
         return refused
     # as far as no running pod notices
     desired = with_fixed_fields(body, wanted)
-    if ctx.removed:
+    if _lacks_components(ctx):
         # what other components say shows in these pods, too: they would be restarted, and again when it is restored
         desired = with_template_of(body, desired)
     else:

@@ -43,6 +43,14 @@ def is_pod_of(cluster: str, pod: Object) -> bool:
     return owner is None or (_is(STATEFUL_SETS, owner.api_version, owner.kind) and owner.name == workload)
 
 
+def is_own_pod(ctx: ReconcileContext, pod: Object) -> bool:
+    """As `is_pod_of`; one of our StatefulSet by UID also where others have spoilt the rest of the reference."""
+    if is_pod_of(ctx.name, pod):
+        return True
+    live, owner = ctx.stateful_set(pod.metadata.labels.get(labels.COMPONENT, "")), pod.metadata.controller
+    return live is not None and owner is not None and owner.uid == live.metadata.uid and controls(ctx, live)
+
+
 def is_of_advanced(cluster: str, pod: Object) -> bool:
     """Whether a pod is controlled by an Advanced StatefulSet with the name of ours."""
     owner = pod.metadata.controller

@@ -6,7 +6,7 @@ import msgspec
 
 from kube.objects import Object
 from member.context import ReconcileContext
-from member.observed.belonging import controls, is_pod_of, selector
+from member.observed.belonging import controls, is_own_pod, selector
 
 _ON_THE_WAY = frozenset({"ContainerCreating", "PodInitializing"})
 """Reasons for which a container waits as a matter of course."""
@@ -111,7 +111,7 @@ def pods_of(ctx: ReconcileContext, kind: str) -> list[Object]:
     if live is not None and not controls(ctx, live):
         return []
     found = ctx.listers.pods.list(ctx.namespace, selector(ctx.tc, kind))
-    return sorted((pod for pod in found if is_pod_of(ctx.name, pod)), key=lambda pod: pod.metadata.name)
+    return sorted((pod for pod in found if is_own_pod(ctx, pod)), key=lambda pod: pod.metadata.name)
 
 
 def ready_pods(pods: Sequence[Object]) -> list[Object]:

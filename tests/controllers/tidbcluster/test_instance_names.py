@@ -239,7 +239,7 @@ def test_F1_a_running_cluster_that_the_cache_lacks_keeps_its_name(world: Operato
     world.world.advance(1.0)
     world.apply(cluster("young", "web"))
     world.run_until_ready("young")
-    for resource in _MADE:
+    for resource in (*_MADE, PERSISTENT_VOLUME_CLAIMS):
         if resource in world.operator.caches:
             world.operator.caches[resource].blind = True
             world.operator.caches[resource].empty()

@@ -8,6 +8,7 @@ from kube.resources import (
     CONFIG_MAPS,
     CUSTOM_RESOURCE_DEFINITIONS,
     DEPLOYMENTS,
+    PERSISTENT_VOLUME_CLAIMS,
     PODS,
     ROLE_BINDINGS,
     ROLES,
@@ -112,6 +113,20 @@ def test_F4_nothing_is_written_beside_a_stateful_set_of_others(world: OperatorWo
     assert [] == [write for write in world.writes() if "basic-pd" in write]
 
 
+def test_F4_no_pod_is_made_over_a_volume_of_others(world: OperatorWorld) -> None:
+    body = {"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}
+    create(world, PERSISTENT_VOLUME_CLAIMS, "pd-basic-pd-0", body, labelled=False)
+    world.apply(sample("basic"))
+    world.run_until(lambda: world.reason() == "ForeignOwner")
+    named = "PersistentVolumeClaim pd-basic-pd-0 exists and is controlled by ConfigMap rival"
+    assert named in world.condition("Progressing")["message"]
+    world.run(60.0)
+    assert [] == world.every(STATEFUL_SETS)
+
+    world.admin.delete(PERSISTENT_VOLUME_CLAIMS, "pd-basic-pd-0", NAMESPACE)
+    world.run_until_ready(within=90.0)
+
+
 def foreign_pod(world: OperatorWorld, component: str, name: str) -> Json:
     labels = LABELS | {"app.kubernetes.io/component": component}
     rival = OWNER | {"uid": world.get(CONFIG_MAPS, "rival")["metadata"]["uid"]}
@@ -136,6 +151,13 @@ def test_11_4_a_pod_with_our_labels_that_others_control_is_none_of_ours(world: O
     assert ["basic-pd", "basic-tikv"] == order
     world.run(60.0)
     assert not [key for key in world.get(PODS, name)["metadata"]["labels"] if key.startswith("tidb.pingcap.com/")]
+
+
+def test_11_4_a_pod_of_ours_stays_ours_when_others_spoil_its_reference(basic: OperatorWorld) -> None:
+    owner = basic.get(PODS, "basic-tidb-0")["metadata"]["ownerReferences"][0] | {"apiVersion": "apps.example.com/v1"}
+    basic.admin.patch(PODS, "basic-tidb-0", NAMESPACE, {"metadata": {"ownerReferences": [owner]}})
+    basic.run(60.0)
+    assert ("Done", True) == (basic.reason(), basic.is_ready())
 
 
 def test_13_a_command_on_a_pod_of_others_is_not_carried_out(basic: OperatorWorld) -> None:

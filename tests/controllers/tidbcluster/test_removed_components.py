@@ -66,6 +66,16 @@ def test_1_1_no_pod_is_restarted_for_what_comes_with_a_removal(basic: OperatorWo
     assert {name for name in before if pods(basic)[name] != before[name]} == {"basic-pd-0"}
 
 
+def test_F1_a_removed_component_that_the_cache_lacks_still_runs(basic: OperatorWorld) -> None:
+    before = pods(basic)
+    basic.change(tidb=None, pd={"config": {"log": {"level": "warn"}}})
+    basic.run_until(lambda: basic.reason() == "ComponentRemoved")
+    basic.operator.caches[STATEFUL_SETS].blind = True
+    basic.operator.caches[STATEFUL_SETS].empty()
+    basic.run(60.0)
+    assert (before, []) == (pods(basic), written(basic))
+
+
 def test_1_1_what_was_scaled_in_to_nothing_can_be_removed(basic: OperatorWorld) -> None:
     basic.change(tidb={"replicas": 0})
     basic.run_until_ready()
