@@ -17,6 +17,8 @@ ApiError                 any status >= 400 that no class below names
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 
 
@@ -51,19 +53,27 @@ class Status(msgspec.Struct, frozen=True, rename="camel"):
 STATUS = msgspec.json.Decoder(Status)
 
 
+_WHOLE_OBJECT = re.compile(r'Invalid value: "\{(?:[^"\\]|\\.)*"')
+"""How a server that cannot read the outcome of a patch quotes it, with all that may be secret in it."""
+
+
 class ApiError(Exception):
-    """Raised when the API server refuses a request. The message is the server's, prefixed with verb and path."""
+    """Raised when the API server refuses a request. The message is the server's, prefixed with verb and path.
+
+    An object that the server quotes whole is left out of it.
+    """
 
     code: int
     reason: str
 
     def __init__(self, status: Status, request: str = "") -> None:
-        super().__init__(f"{request}: {status.message}" if request else status.message)
+        message = _WHOLE_OBJECT.sub("Invalid value", status.message)
+        super().__init__(f"{request}: {message}" if request else message)
         self.status = status
         self.request = request
         self.code = status.code
         self.reason = status.reason
-        self.message = status.message
+        self.message = message
         self.details = status.details or StatusDetails()
 
 

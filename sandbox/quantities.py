@@ -1,6 +1,10 @@
 """Quantities of Kubernetes: `100m`, `1Gi`, `2e3`."""
 
+import re
 from decimal import Decimal, InvalidOperation
+
+QUANTITY = re.compile(r"^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$")
+"""What a quantity looks like, in the words of the API server."""
 
 _SUFFIXES = {
     "Ki": Decimal(2**10),
@@ -28,6 +32,15 @@ def quantity(text: str | int | float) -> Decimal:
         if suffix in _SUFFIXES:
             return _number(written[: -len(suffix)], written) * _SUFFIXES[suffix]
     return _number(written, written)
+
+
+def is_quantity(text: str) -> bool:
+    """Whether a text is a quantity, which blanks make it none."""
+    try:
+        quantity(text)
+    except ValueError:
+        return False
+    return QUANTITY.match(text) is not None
 
 
 def _number(digits: str, written: str) -> Decimal:

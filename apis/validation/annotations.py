@@ -17,7 +17,7 @@ def check(tc: TidbCluster) -> Iterator[Problem]:
     """Keys are qualified names, the whole is not too large, delete slots are lists of ordinals."""
     annotations = tc.metadata.annotations
     for key in annotations:
-        if not _is_qualified(key.lower()):
+        if not is_qualified(key.lower()):
             message = "must be a name of at most 63 letters, digits, `-`, `_` and `.`, after an optional `domain/`"
             yield Problem("metadata.annotations", key, message)
     size = sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items())
@@ -27,7 +27,8 @@ def check(tc: TidbCluster) -> Iterator[Problem]:
         yield from _check_slots(annotations, slots_annotation(component))
 
 
-def _is_qualified(key: str) -> bool:
+def is_qualified(key: str) -> bool:
+    """Whether a key in lower case is a name after an optional domain."""
     prefix, slash, name = key.rpartition("/")
     return _NAME.fullmatch(name) is not None and (not slash or _PREFIX.fullmatch(prefix) is not None)
 

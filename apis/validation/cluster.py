@@ -10,7 +10,7 @@ from apis.component_specs import DiscoverySpec, PDMSSpec, PDSpec, TiCDCSpec, TiD
 from apis.problem import Problem
 from apis.shared import ScalePolicy
 from apis.tidbcluster import TidbCluster
-from apis.validation import annotations, configuration, containers, listening, volumes
+from apis.validation import annotations, configuration, containers, listening, pods, volumes
 
 START_SCRIPT_FLAGS = ("WaitForDnsNameIpMatch", "PreferPDAddressesOverDiscovery", "BashShebang", "NoWaitDNS")
 
@@ -24,6 +24,7 @@ def validate(tc: TidbCluster) -> list[Problem]:
 
 
 def _check_cluster(tc: TidbCluster) -> Iterator[Problem]:
+    yield from pods.check_labels(tc.spec.labels, "spec.labels")
     for index, address in enumerate(tc.spec.pd_addresses):
         if not _is_http_url(address):
             yield Problem(f"spec.pdAddresses[{index}]", address, "must be a URL such as http://pd.example.com:2379")
@@ -47,6 +48,7 @@ def _is_http_url(address: str) -> bool:
 
 def _check_component(component: Component) -> Iterator[Problem]:
     yield from containers.check(component)
+    yield from pods.check(component)
     yield from volumes.check(component)
     yield from configuration.check(component)
     spec, field = component.spec, component.field

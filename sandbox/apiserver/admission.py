@@ -14,9 +14,9 @@ from kube.resources import (
     STORAGE_CLASSES,
     Resource,
 )
-from sandbox.apiserver import defaults, schemas, service_accounts, services, structural, validation
+from sandbox.apiserver import defaults, priorities, schemas, service_accounts, services, structural, validation
 from sandbox.apiserver.kinds import Custom, Kind
-from sandbox.apiserver.refusals import FieldError, bad_request, forbidden, invalid, invalid_value
+from sandbox.apiserver.refusals import FieldError, Refusal, bad_request, forbidden, invalid, invalid_value
 from sandbox.apiserver.world import World
 
 _NOTHING = Resource("", "", "", "")
@@ -64,7 +64,11 @@ class FieldCheck:
     def patched(self, kind: Kind, tree: Json) -> None:
         """Check the outcome of a patch, in place. Raises Refusal (422)."""
         before = msgspec.json.encode(tree).decode()
-        if error := self._error(known_fields(kind, tree)):
+        try:
+            error = self._error(known_fields(kind, tree))
+        except Refusal as refused:
+            error = refused.message.partition(": ")[2]
+        if error:
             raise invalid(_NOTHING, "", [invalid_value("patch", before, error)])
 
     def _error(self, unknown: list[str]) -> str:
@@ -105,6 +109,7 @@ def _built_in(world: World, kind: Kind, tree: Json, old: Json | None) -> list[Fi
         finalizers = tree["metadata"].get("finalizers") or []
         tree["metadata"]["finalizers"] = [*finalizers, *({protection} - set(finalizers))]
     if kind.resource == PODS and old is None:
+        priorities.give_priority(world, tree)
         service_accounts.give_account(world, tree)
     errors = validation.built_in_errors(kind, tree, old)
     if errors:

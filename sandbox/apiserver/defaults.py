@@ -135,7 +135,7 @@ def _http_get(handler: Json) -> None:
 
 
 def _volume(volume: Json) -> None:
-    if len(volume) == 1:
+    if not volume.keys() - {"name"}:
         volume["emptyDir"] = {}
     for source in ("configMap", "secret", "downwardAPI", "projected"):
         if volume.get(source) is not None:
@@ -255,6 +255,10 @@ def _storage_class(tree: Json) -> None:
     _fill(tree, reclaimPolicy="Delete", volumeBindingMode="Immediate")
 
 
+def _priority_class(tree: Json) -> None:
+    _fill(tree, preemptionPolicy="PreemptLowerPriority")
+
+
 def _binding(tree: Json) -> None:
     _fill(_child(tree, "roleRef"), apiGroup="rbac.authorization.k8s.io")
     for subject in tree.get("subjects") or ():
@@ -282,6 +286,7 @@ _DEFAULTS: dict[str, Callable[[Json], None]] = {
     "replicasets.apps": _replica_set,
     "jobs.batch": _job,
     "storageclasses.storage.k8s.io": _storage_class,
+    "priorityclasses.scheduling.k8s.io": _priority_class,
     "rolebindings.rbac.authorization.k8s.io": _binding,
     "clusterrolebindings.rbac.authorization.k8s.io": _binding,
     "customresourcedefinitions.apiextensions.k8s.io": _custom_resource_definition,
@@ -295,5 +300,6 @@ _STATUS: dict[str, Callable[[], Json]] = {
     "deployments.apps": dict,
     "replicasets.apps": lambda: {"replicas": 0},
     "jobs.batch": dict,
+    "ingresses.networking.k8s.io": lambda: {"loadBalancer": {}},
     "nodes": dict,
 }

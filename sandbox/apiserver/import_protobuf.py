@@ -1,8 +1,8 @@
 """Makes `builtin_protobuf.json` from the `generated.proto` files that Kubernetes publishes.
 
 Run `python -m sandbox.apiserver.import_protobuf FILE...` with those of k8s.io/api (apps, autoscaling, batch,
-coordination, core, discovery, policy, rbac, storage; all v1) and k8s.io/apimachinery (meta/v1, runtime, resource,
-intstr), after `import_schemas`.
+coordination, core, discovery, networking, policy, rbac, scheduling, storage; all v1) and k8s.io/apimachinery (meta/v1,
+runtime, resource, intstr), after `import_schemas`.
 """
 
 import json

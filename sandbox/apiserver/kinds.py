@@ -8,6 +8,8 @@ from kube.objects import Json
 from kube.resources import Resource
 
 ENDPOINT_SLICES = Resource("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice")
+INGRESSES = Resource("networking.k8s.io", "v1", "ingresses", "Ingress")
+PRIORITY_CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass")
 POD_DISRUPTION_BUDGETS = Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget")
 
 VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
@@ -168,6 +170,8 @@ BUILT_IN = (
     Kind(known.STORAGE_CLASSES, "storageclass", ("sc",)),
     Kind(known.LEASES, "lease"),
     Kind(ENDPOINT_SLICES, "endpointslice", has_generation=True),
+    Kind(INGRESSES, "ingress", ("ing",), has_status=True, has_generation=True),
+    Kind(PRIORITY_CLASSES, "priorityclass", ("pc",), has_generation=True),
     Kind(POD_DISRUPTION_BUDGETS, "poddisruptionbudget", ("pdb",), has_status=True, has_generation=True),
     Kind(
         known.CUSTOM_RESOURCE_DEFINITIONS,

@@ -15,20 +15,15 @@ _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _CONFIG_KEY = re.compile(r"[-._a-zA-Z0-9]{1,253}")
 _QUALIFIED = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
 
-_SUBDOMAIN_HELP = (
+SUBDOMAIN_HELP = (
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and "
     "end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
     "'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
 )
-_LABEL_HELP = (
+LABEL_HELP = (
     "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with "
     "an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is "
     "'[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
-)
-_SERVICE_HELP = (
-    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, "
-    "and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is "
-    "'[a-z]([-a-z0-9]*[a-z0-9])?')"
 )
 _LABEL_KEY_HELP = (
     "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric "
@@ -46,7 +41,7 @@ _CONFIG_KEY_HELP = (
     "'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
 )
 
-_LABEL_NAMES = frozenset({"namespaces", "statefulsets.apps"})
+_LABEL_NAMES = frozenset({"namespaces", "services", "statefulsets.apps"})
 _FREE_NAMES = frozenset(
     f"{kind}.rbac.authorization.k8s.io" for kind in ("roles", "rolebindings", "clusterroles", "clusterrolebindings")
 )
@@ -64,31 +59,62 @@ def name_errors(resource: str, name: str) -> list[FieldError]:
         return [required("metadata.name", "name or generateName is required")]
     if resource in _FREE_NAMES:
         return []
-    if resource == "services":
-        fits, limit, help_ = re.fullmatch("[a-z]([-a-z0-9]*[a-z0-9])?", name), 63, _SERVICE_HELP
-    elif resource in _LABEL_NAMES:
-        fits, limit, help_ = _LABEL.fullmatch(name), 63, _LABEL_HELP
-    else:
-        fits, limit, help_ = _SUBDOMAIN.fullmatch(name), 253, _SUBDOMAIN_HELP
-    errors = []
-    if len(name) > limit:
-        errors.append(invalid_value("metadata.name", name, f"must be no more than {limit} characters"))
-    if not fits:
-        errors.append(invalid_value("metadata.name", name, help_))
-    return errors
+    return list((dns_label if resource in _LABEL_NAMES else dns_subdomain)(name, "metadata.name"))
+
+
+def dns_label(name: str, path: str) -> Iterator[FieldError]:
+    """What is wrong with a name without dots."""
+    if len(name) > 63:
+        yield invalid_value(path, name, "must be no more than 63 characters")
+    if not _LABEL.fullmatch(name):
+        has_dots = "." in name and is_subdomain(name)
+        yield invalid_value(path, name, "must not contain dots" if has_dots else LABEL_HELP)
+
+
+def dns_subdomain(name: str, path: str) -> Iterator[FieldError]:
+    """What is wrong with a name that may hold dots."""
+    if len(name) > 253:
+        yield invalid_value(path, name, "must be no more than 253 characters")
+    if not _SUBDOMAIN.fullmatch(name):
+        yield invalid_value(path, name, SUBDOMAIN_HELP)
 
 
 def label_errors(labels: dict[str, str], path: str) -> list[FieldError]:
     """What is wrong with labels: keys are qualified names, values at most 63 characters."""
-    errors = []
+    errors: list[FieldError] = []
     for key, value in labels.items():
-        if not _QUALIFIED.fullmatch(key.rpartition("/")[2]):
-            errors.append(invalid_value(path, key, _LABEL_KEY_HELP))
+        errors += key_errors(key, path)
         if len(value) > 63:
             errors.append(invalid_value(path, value, "must be no more than 63 bytes"))
         if value and not _QUALIFIED.fullmatch(value):
             errors.append(invalid_value(path, value, _LABEL_VALUE_HELP))
     return errors
+
+
+def key_errors(key: str, path: str) -> Iterator[FieldError]:
+    """What is wrong with the key of a label, or another qualified name."""
+    prefix, slash, name = key.rpartition("/")
+    if slash and not prefix:
+        yield invalid_value(path, key, "prefix part must be non-empty")
+    elif slash and not is_subdomain(prefix):
+        yield invalid_value(path, key, f"prefix part {SUBDOMAIN_HELP}")
+    if not name:
+        yield invalid_value(path, key, "name part must be non-empty")
+    elif len(name) > 63:
+        yield invalid_value(path, key, "name part must be no more than 63 bytes")
+    if not _QUALIFIED.fullmatch(name):
+        yield invalid_value(path, key, _LABEL_KEY_HELP)
+
+
+def annotation_errors(annotations: Iterable[str], path: str) -> Iterator[FieldError]:
+    """What is wrong with the keys of annotations, whose case does not count."""
+    for key in annotations:
+        yield from key_errors(key, path)
+
+
+def is_subdomain(name: str) -> bool:
+    """Whether it is a lower-case name that may hold dots."""
+    return len(name) <= 253 and _SUBDOMAIN.fullmatch(name) is not None
 
 
 def config_key_errors(keys: Iterable[str], path: str) -> Iterator[FieldError]:

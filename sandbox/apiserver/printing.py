@@ -337,6 +337,27 @@ def _lease(tree: Json, now: datetime) -> list[Any]:
     return [_name(tree), _spec(tree).get("holderIdentity") or "", _age(tree, now)]
 
 
+def _ingress(tree: Json, now: datetime) -> list[Any]:
+    spec, balancer = _spec(tree), _status(tree).get("loadBalancer") or {}
+    hosts = [rule["host"] for rule in spec.get("rules") or () if rule.get("host")]
+    shown = ",".join(hosts[:3]) + (f" + {len(hosts) - 3} more..." if len(hosts) > 3 else "")
+    addresses = (each.get("ip") or each.get("hostname") or "" for each in balancer.get("ingress") or ())
+    ports = "80, 443" if spec.get("tls") else "80"
+    return [
+        _name(tree),
+        spec.get("ingressClassName") or "<none>",
+        shown or "*",
+        ",".join(addresses),
+        ports,
+        _age(tree, now),
+    ]
+
+
+def _priority_class(tree: Json, now: datetime) -> list[Any]:
+    default = str(bool(tree.get("globalDefault"))).lower()
+    return [_name(tree), tree.get("value", 0), default, _age(tree, now), tree.get("preemptionPolicy", "")]
+
+
 def _storage_class(tree: Json, now: datetime) -> list[Any]:
     annotations = tree["metadata"].get("annotations") or {}
     default = annotations.get("storageclass.kubernetes.io/is-default-class") == "true"
@@ -436,6 +457,10 @@ _PRINTERS = {
     ),
     "jobs.batch": Printer(
         (*_narrow("Status", "Completions", "Duration", "Age"), *_wide("Containers", "Images", "Selector")), _job
+    ),
+    "ingresses.networking.k8s.io": Printer(_narrow("Class", "Hosts", "Address", "Ports", "Age"), _ingress),
+    "priorityclasses.scheduling.k8s.io": Printer(
+        (("Value", "integer", 0), *_narrow("Global-Default", "Age", "PreemptionPolicy")), _priority_class
     ),
     "persistentvolumeclaims": Printer(
         (

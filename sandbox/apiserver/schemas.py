@@ -15,6 +15,7 @@ import msgspec
 from kube.objects import Json
 from kube.resources import Resource
 from sandbox.apiserver.refusals import bad_request
+from sandbox.quantities import QUANTITY, is_quantity
 
 PRESERVE = "x-kubernetes-preserve-unknown-fields"
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
@@ -105,13 +106,18 @@ def _is_map(node: Json) -> bool:
 
 def _type_errors(value: Any, node: Json, owner: str, path: str) -> Iterator[str]:
     if "$ref" in node:
-        owner, node = node["$ref"].rpartition(".")[2], resolve(node)
+        if (name := node["$ref"].rpartition(".")[2]) in _UNIONS:
+            yield from _UNIONS[name](value, owner, path)
+            return
+        owner, node = name, resolve(node)
     type_ = node.get("type")
     if value is None or type_ is None:
         return
     if not _has_type(value, type_):
-        yield f"json: cannot unmarshal {_go_value(value)} into Go struct field {owner}.{path} of type {_go_type(node)}"
+        yield _cannot_unmarshal(_go_value(value), owner, path, _go_type(node))
         return
+    if type_ == "integer" and not _fits(value, node):
+        yield _cannot_unmarshal(f"number {value}", owner, path, _go_type(node))
     if node.get("format") == "byte" and (wrong := _not_base64(value)) is not None:
         yield f"illegal base64 data at input byte {wrong}"
     if isinstance(value, list):
@@ -122,6 +128,30 @@ def _type_errors(value: Any, node: Json, owner: str, path: str) -> Iterator[str]
         for name, inner in value.items():
             place = path if is_map else f"{path}.{name}".lstrip(".")
             yield from _type_errors(inner, property_of(node, name) or {}, owner, place)
+
+
+def _cannot_unmarshal(value: str, owner: str, path: str, type_: str) -> str:
+    return f"json: cannot unmarshal {value} into Go struct field {owner}.{path} of type {type_}"
+
+
+def _fits(value: int, node: Json) -> bool:
+    limit = 2**31 if node.get("format") == "int32" else 2**63
+    return -limit <= value < limit
+
+
+def _quantity_errors(value: Any, owner: str, path: str) -> Iterator[str]:  # noqa: ARG001
+    """A number, or a text like `1Gi`."""
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)) or not is_quantity(str(value)):
+        yield f"quantities must match the regular expression '{QUANTITY.pattern}'"
+
+
+def _int_or_string_errors(value: Any, owner: str, path: str) -> Iterator[str]:
+    if isinstance(value, bool) or not isinstance(value, (str, int)):
+        yield _cannot_unmarshal(_go_value(value), owner, path, "int32")
+
+
+_UNIONS = {"Quantity": _quantity_errors, "IntOrString": _int_or_string_errors}
+"""Definitions of values that may have more than one JSON type."""
 
 
 def _not_base64(text: str) -> int | None:

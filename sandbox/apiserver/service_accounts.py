@@ -1,8 +1,9 @@
 """The account of a pod, and the volume through which its containers reach the API (admission of new pods)."""
 
 from kube.objects import Json
-from kube.resources import SERVICE_ACCOUNTS
+from kube.resources import PODS, SERVICE_ACCOUNTS
 from sandbox.apiserver import names
+from sandbox.apiserver.refusals import forbidden
 from sandbox.apiserver.world import World
 
 _DEFAULT = "default"
@@ -17,10 +18,17 @@ _SOURCES: tuple[Json, ...] = (
 
 
 def give_account(world: World, pod: Json) -> None:
-    """Name the account of a new pod and mount its token, in place."""
+    """Name the account of a new pod and mount its token, in place. Raises Refusal (403) when it is not there.
+
+    The default account is taken to be there, since in the sandbox nobody else makes it.
+    """
     spec = pod["spec"]
     account = spec.get("serviceAccountName") or _DEFAULT
     spec["serviceAccountName"] = spec["serviceAccount"] = account
+    namespace = pod["metadata"]["namespace"]
+    if account != _DEFAULT and world.storage.get(SERVICE_ACCOUNTS.plural, f"{namespace}/{account}") is None:
+        why = f'error looking up service account {namespace}/{account}: serviceaccount "{account}" not found'
+        raise forbidden(PODS, pod["metadata"].get("name", ""), why)
     if not _mounts_token(world, pod["metadata"]["namespace"], account, spec):
         return
     volume = names.generated(_PREFIX, world.randomness)

@@ -1,17 +1,23 @@
 """What the server refuses in objects: names, labels, required and immutable fields."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
-from typing import Any
 
 from kube.objects import Json
 from sandbox.apiserver import json_path
 from sandbox.apiserver.kinds import Kind
-from sandbox.apiserver.names import config_key_errors, label_errors, name_errors
-from sandbox.apiserver.refusals import FieldError, forbidden_field, invalid_value, required, unsupported
+from sandbox.apiserver.names import annotation_errors, config_key_errors, label_errors, name_errors
+from sandbox.apiserver.pod_validation import pod_spec, template
+from sandbox.apiserver.refusals import FieldError, forbidden_field, invalid_value, required, shown, unsupported
+from sandbox.apiserver.rules import Table, at_least, check, label, needed, one_of, record, subdomain
+from sandbox.apiserver.service_validation import ingress, service
 from sandbox.quantities import quantity
 from sandbox.selectors import matches
 
+_MAX_CONFIG = 2**20
+_ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
+_STANDARD_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
+_UNSELECTED = "`selector` does not match template `labels`"
 _IMMUTABLE = "field is immutable"
 _STATEFUL_SET_MUTABLE = (
     "replicas",
@@ -88,10 +94,24 @@ def metadata_errors(kind: Kind, tree: Json) -> Iterator[FieldError]:
     meta = tree["metadata"]
     yield from name_errors(kind.key, meta.get("name") or "")
     yield from label_errors(meta.get("labels") or {}, "metadata.labels")
-    for index, owner in enumerate(meta.get("ownerReferences") or ()):
+    yield from annotation_errors(meta.get("annotations") or {}, "metadata.annotations")
+    yield from _owner_errors(meta.get("ownerReferences") or (), "metadata.ownerReferences")
+    for index, finalizer in enumerate(meta.get("finalizers") or ()):
+        if "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
+            detail = "name is neither a standard finalizer name nor is it fully qualified"
+            yield invalid_value(f"metadata.finalizers[{index}]", finalizer, detail)
+
+
+def _owner_errors(owners: Sequence[Json], path: str) -> Iterator[FieldError]:
+    for owner in owners:
         for name in ("apiVersion", "kind", "name", "uid"):
             if not owner.get(name):
-                yield invalid_value(f"metadata.ownerReferences[{index}].{name}", "", "must not be empty")
+                detail = "version must not be empty" if name == "apiVersion" else "must not be empty"
+                yield invalid_value(f"{path}.{name}", "", detail)
+    controllers = [f"{owner.get('kind')}/{owner.get('name')}" for owner in owners if owner.get("controller")]
+    if len(controllers) > 1:
+        found = f'Found "true" in references for {" and ".join(controllers)}'
+        yield invalid_value(path, owners, f"Only one reference can have Controller set to true. {found}")
 
 
 def finalizer_errors(tree: Json, old: Json) -> Iterator[FieldError]:
@@ -110,86 +130,145 @@ def finalizer_errors(tree: Json, old: Json) -> Iterator[FieldError]:
 def _config(tree: Json) -> Iterator[FieldError]:
     for name in ("data", "binaryData"):
         yield from config_key_errors(tree.get(name) or (), name)
+    for key in sorted((tree.get("data") or {}).keys() & (tree.get("binaryData") or {}).keys()):
+        yield invalid_value(f"data[{key}]", key, "duplicate of key present in binaryData")
+    size = sum(len(value.encode()) for name in ("data", "binaryData") for value in (tree.get(name) or {}).values())
+    if size > _MAX_CONFIG:
+        yield FieldError("FieldValueTooLong", "[]", f"Too long: may not be more than {_MAX_CONFIG} bytes")
 
 
-def _workload(tree: Json) -> Iterator[FieldError]:
+def _secret(tree: Json) -> Iterator[FieldError]:
+    yield from _config(tree)
+    if tree.get("type") == "kubernetes.io/tls":
+        missing = [key for key in ("tls.crt", "tls.key") if key not in (tree.get("data") or {})]
+        yield from (required(f"data[{key}]") for key in missing)
+
+
+def _stateful_set(tree: Json) -> Iterator[FieldError]:
     spec = tree["spec"]
-    yield from _not_negative(spec, "replicas", "spec.replicas")
+    strategy = spec.get("updateStrategy") or {}
+    if spec.get("podManagementPolicy") not in ("OrderedReady", "Parallel"):
+        policy = spec.get("podManagementPolicy")
+        yield invalid_value("spec.podManagementPolicy", policy, "must be 'OrderedReady' or 'Parallel'")
+    rolling = strategy.get("rollingUpdate")
+    if strategy.get("type") not in ("RollingUpdate", "OnDelete"):
+        shown = {"Type": strategy.get("type"), "RollingUpdate": rolling}
+        yield invalid_value("spec.updateStrategy", shown, "must be 'RollingUpdate' or 'OnDelete'")
+    elif rolling is not None and strategy["type"] == "OnDelete":
+        shown = {"Partition": rolling.get("partition", 0), "MaxUnavailable": rolling.get("maxUnavailable")}
+        detail = "only allowed for updateStrategy 'RollingUpdate'"
+        yield invalid_value("spec.updateStrategy.rollingUpdate", shown, detail)
+    elif rolling is not None:
+        yield from check(rolling, "spec.updateStrategy.rollingUpdate", {"partition": at_least(0)})
+    claims = spec.get("volumeClaimTemplates") or ()
+    for index, claim in enumerate(claims):
+        yield from _claim_spec(claim.get("spec") or {}, f"spec.volumeClaimTemplates[{index}].spec")
+    yield from check(spec, "spec", _STATEFUL_SET)
+    yield from _selector(spec, "statefulset")
+    volumes = (_claimed((claim.get("metadata") or {}).get("name", "")) for claim in claims)
+    yield from template(spec.get("template") or {}, "spec.template", volumes)
+    pods = (spec.get("template") or {}).get("spec") or {}
+    yield from _always(pods)
+    if pods.get("activeDeadlineSeconds") is not None:
+        detail = "activeDeadlineSeconds in StatefulSet is not Supported"
+        yield forbidden_field("spec.template.spec.activeDeadlineSeconds", detail)
+
+
+def _claimed(name: str) -> Json:
+    """The volume that a claim template adds to pods."""
+    return {"name": name, "persistentVolumeClaim": {"claimName": name}}
+
+
+def _deployment(tree: Json) -> Iterator[FieldError]:
+    strategy = tree["spec"].get("strategy") or {}
+    rolling = strategy.get("rollingUpdate")
+    if strategy.get("type") not in (None, "Recreate", "RollingUpdate"):
+        shown = {"Type": strategy["type"], "RollingUpdate": rolling}
+        yield unsupported("spec.strategy", shown, ("Recreate", "RollingUpdate"))
+    elif strategy.get("type") == "Recreate" and rolling is not None:
+        detail = "may not be specified when strategy `type` is 'Recreate'"
+        yield forbidden_field("spec.strategy.rollingUpdate", detail)
+    yield from _replicated(tree, "deployment")
+
+
+def _replica_set(tree: Json) -> Iterator[FieldError]:
+    yield from _replicated(tree, "replicaset")
+
+
+def _replicated(tree: Json, kind: str) -> Iterator[FieldError]:
+    spec = tree["spec"]
+    yield from check(spec, "spec", {"replicas": at_least(0), "minReadySeconds": at_least(0)})
+    yield from _selector(spec, kind)
+    yield from template(spec.get("template") or {}, "spec.template")
+    yield from _always((spec.get("template") or {}).get("spec") or {})
+
+
+def _always(pods: Json) -> Iterator[FieldError]:
+    """Pods that are kept running are restarted whatever happens."""
+    policy = pods.get("restartPolicy")
+    if policy not in (None, "Always"):
+        yield unsupported("spec.template.spec.restartPolicy", policy, ("Always",))
+
+
+def _selector(spec: Json, kind: str) -> Iterator[FieldError]:
+    """A selector must be there, must select something, and must select the pods of the template."""
     labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels") or {}
-    if not spec.get("selector"):
+    selector = spec.get("selector")
+    if selector is None:
         yield required("spec.selector")
-    if not spec.get("selector") or not matches(spec["selector"], labels):
-        yield invalid_value(
-            "spec.template.metadata.labels", labels or None, "`selector` does not match template `labels`"
-        )
-    yield from _pod_spec((spec.get("template") or {}).get("spec") or {}, "spec.template.spec")
+        yield invalid_value("spec.template.metadata.labels", labels or None, _UNSELECTED)
+        return
+    if not selector:
+        yield invalid_value("spec.selector", selector, f"empty selector is invalid for {kind}")
+        return
+    wrong = list(label_errors(selector.get("matchLabels") or {}, "spec.selector.matchLabels"))
+    yield from wrong
+    if wrong:
+        yield FieldError("FieldValueInvalid", "spec.selector", f"Invalid value: {shown(selector)}")
+    elif not matches(selector, labels):
+        yield invalid_value("spec.template.metadata.labels", labels or None, _UNSELECTED)
 
 
 def _job(tree: Json) -> Iterator[FieldError]:
-    spec = (tree["spec"].get("template") or {}).get("spec") or {}
-    yield from _pod_spec(spec, "spec.template.spec")
-    if spec.get("restartPolicy") == "Always":
-        yield unsupported("spec.template.spec.restartPolicy", "Always", ("OnFailure", "Never"))
+    spec = tree["spec"]
+    yield from check(spec, "spec", _JOB)
+    pods = spec.get("template") or {}
+    yield from template(pods, "spec.template")
+    if (pods.get("spec") or {}).get("restartPolicy") == "Always":
+        yield required("spec.template.spec.restartPolicy", 'valid values: "OnFailure", "Never"')
+    if spec.get("completionMode") == "Indexed" and spec.get("completions") is None:
+        yield required("spec.completions", "when completion mode is Indexed")
 
 
 def _pod(tree: Json) -> Iterator[FieldError]:
-    yield from _pod_spec(tree["spec"], "spec")
-
-
-def _pod_spec(spec: Json, path: str) -> Iterator[FieldError]:
-    if not spec.get("containers"):
-        yield required(f"{path}.containers")
-    volumes = {volume.get("name") for volume in spec.get("volumes") or ()}
-    for field in ("initContainers", "containers"):
-        for index, container in enumerate(spec.get(field) or ()):
-            yield from _container(container, f"{path}.{field}[{index}]")
-    yield from _mounts(spec, volumes, path)
-
-
-def _mounts(spec: Json, volumes: set[Any], path: str) -> Iterator[FieldError]:
-    """Mounts must name a volume; in a StatefulSet's template a claim adds volumes, so only pods are checked."""
-    if path != "spec":
-        return
-    for field in ("initContainers", "containers"):
-        for number, container in enumerate(spec.get(field) or ()):
-            for index, mount in enumerate(container.get("volumeMounts") or ()):
-                if mount.get("name") not in volumes:
-                    place = f"{path}.{field}[{number}].volumeMounts[{index}].name"
-                    yield FieldError("FieldValueNotFound", place, f'Not found: "{mount.get("name")}"')
-
-
-def _container(container: Json, path: str) -> Iterator[FieldError]:
-    for name in ("name", "image"):
-        if not container.get(name):
-            yield required(f"{path}.{name}")
-
-
-def _service(tree: Json) -> Iterator[FieldError]:
-    spec = tree["spec"]
-    ports = spec.get("ports") or ()
-    if not ports and spec.get("clusterIP") != "None" and spec["type"] != "ExternalName":
-        yield required("spec.ports")
-    if spec["type"] not in ("ClusterIP", "NodePort", "LoadBalancer", "ExternalName"):
-        yield unsupported("spec.type", spec["type"], ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort"))
-    for index, port in enumerate(ports):
-        if not 1 <= port.get("port", 0) <= 65535:
-            yield invalid_value(f"spec.ports[{index}].port", port.get("port"), "must be between 1 and 65535, inclusive")
-        if len(ports) > 1 and not port.get("name"):
-            yield required(f"spec.ports[{index}].name")
+    yield from pod_spec(tree["spec"], "spec")
 
 
 def _claim(tree: Json) -> Iterator[FieldError]:
-    spec = tree["spec"]
-    if not spec.get("accessModes"):
-        yield required("spec.accessModes", "at least 1 access mode is required")
-    if not ((spec.get("resources") or {}).get("requests") or {}).get("storage"):
-        yield required("spec.resources[storage]")
+    yield from _claim_spec(tree["spec"], "spec")
 
 
-def _not_negative(tree: Json, name: str, path: str) -> Iterator[FieldError]:
-    value = tree.get(name)
-    if value is not None and value < 0:
-        yield invalid_value(path, value, "must be greater than or equal to 0")
+def _claim_spec(spec: Json, path: str) -> Iterator[FieldError]:
+    modes = spec.get("accessModes") or ()
+    if not modes:
+        yield required(f"{path}.accessModes", "at least 1 access mode is required")
+    yield from (unsupported(f"{path}.accessModes", mode, _ACCESS_MODES) for mode in modes if mode not in _ACCESS_MODES)
+    size = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
+    if size is None:
+        yield required(f"{path}.resources[storage]")
+    elif quantity(size) <= 0:
+        yield invalid_value(f"{path}.resources[storage]", str(size), "must be greater than zero")
+    yield from check(spec, path, _CLAIM)
+
+
+def _role(tree: Json) -> Iterator[FieldError]:
+    for index, rule in enumerate(tree.get("rules") or ()):
+        yield from needed(rule, f"rules[{index}]", "verbs", detail="verbs must contain at least one value")
+
+
+def _role_binding(tree: Json) -> Iterator[FieldError]:
+    for index, subject in enumerate(tree.get("subjects") or ()):
+        yield from one_of("ServiceAccount", "User", "Group")(subject.get("kind", ""), f"subjects[{index}].kind")
 
 
 def _stateful_set_changes(tree: Json, old: Json) -> Iterator[FieldError]:
@@ -207,8 +286,10 @@ def _job_changes(tree: Json, old: Json) -> Iterator[FieldError]:
     for name in ("completions", "completionMode"):
         if tree["spec"].get(name) != old["spec"].get(name):
             yield invalid_value(f"spec.{name}", tree["spec"].get(name), _IMMUTABLE)
-    if tree["spec"].get("template") != old["spec"].get("template"):
-        yield invalid_value("spec.template", tree["spec"].get("template"), _IMMUTABLE)
+    now, before = tree["spec"].get("template") or {}, old["spec"].get("template") or {}
+    if now != before:
+        inner = "spec" if now.get("spec") != before.get("spec") else "metadata"
+        yield invalid_value(f"spec.template.{inner}", now.get(inner), _IMMUTABLE)
 
 
 def _service_changes(tree: Json, old: Json) -> Iterator[FieldError]:
@@ -279,7 +360,9 @@ def _secret_changes(tree: Json, old: Json) -> Iterator[FieldError]:
 
 def _role_ref_changes(tree: Json, old: Json) -> Iterator[FieldError]:
     if tree.get("roleRef") != old.get("roleRef"):
-        yield invalid_value("roleRef", tree.get("roleRef"), "cannot change roleRef")
+        now = tree.get("roleRef") or {}
+        shown_now = {"APIGroup": now.get("apiGroup", ""), "Kind": now.get("kind", ""), "Name": now.get("name", "")}
+        yield invalid_value("roleRef", shown_now, "cannot change roleRef")
 
 
 def _revision_changes(tree: Json, old: Json) -> Iterator[FieldError]:
@@ -297,19 +380,45 @@ def _without(tree: Json, names: tuple[str, ...]) -> Json:
     return {key: value for key, value in tree.items() if key not in names}
 
 
+_STATEFUL_SET: Table = {
+    "replicas": at_least(0),
+    "minReadySeconds": at_least(0),
+    "serviceName": label,
+    "persistentVolumeClaimRetentionPolicy": record(
+        {"whenDeleted": one_of("Retain", "Delete"), "whenScaled": one_of("Retain", "Delete")}
+    ),
+}
+_JOB: Table = {
+    "parallelism": at_least(0),
+    "completions": at_least(0),
+    "activeDeadlineSeconds": at_least(0),
+    "backoffLimit": at_least(0),
+    "ttlSecondsAfterFinished": at_least(0),
+    "completionMode": one_of("NonIndexed", "Indexed"),
+}
+_CLAIM: Table = {
+    "storageClassName": lambda value, path: subdomain(value, path) if value else (),
+    "volumeMode": one_of("Block", "Filesystem"),
+}
+
 _Check = Callable[[Json], Iterator[FieldError]]
 _Comparison = Callable[[Json, Json], Iterator[FieldError]]
 
 _CHECKS: dict[str, _Check] = {
     "pods": _pod,
-    "services": _service,
+    "services": service,
     "configmaps": _config,
-    "secrets": _config,
+    "secrets": _secret,
     "persistentvolumeclaims": _claim,
-    "statefulsets.apps": _workload,
-    "deployments.apps": _workload,
-    "replicasets.apps": _workload,
+    "statefulsets.apps": _stateful_set,
+    "deployments.apps": _deployment,
+    "replicasets.apps": _replica_set,
     "jobs.batch": _job,
+    "ingresses.networking.k8s.io": ingress,
+    "roles.rbac.authorization.k8s.io": _role,
+    "clusterroles.rbac.authorization.k8s.io": _role,
+    "rolebindings.rbac.authorization.k8s.io": _role_binding,
+    "clusterrolebindings.rbac.authorization.k8s.io": _role_binding,
 }
 
 _COMPARISONS: dict[str, _Comparison] = {

@@ -121,6 +121,10 @@ class Writes:
                 error = invalid_value("metadata.uid", given, "field is immutable")
                 raise invalid(target.kind.resource, target.name, [error])
             options.fields.patched(target.kind, tree)
+            if meta.get("namespace") not in (None, old["metadata"].get("namespace")):
+                raise bad_request(
+                    "the namespace of the provided object does not match the namespace sent on the request"
+                )
             return tree
 
         return self.change(target, change, options)

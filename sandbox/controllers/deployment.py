@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable
 
+from kube.errors import Forbidden, Invalid
 from kube.objects import Json
 from kube.resources import DEPLOYMENTS, PODS, REPLICA_SETS
 from sandbox.cluster import Cluster
@@ -12,6 +13,8 @@ from sandbox.stamps import stamp
 
 _REVISION = "deployment.kubernetes.io/revision"
 _HASH = "pod-template-hash"
+_RETRY = 10.0
+"""Seconds after which a pod that the API server refused is tried again."""
 
 
 class Deployments:
@@ -127,19 +130,20 @@ class ReplicaSets:
 
     def step(self) -> float | None:
         """Bring every ReplicaSet to its count."""
+        refused = False
         for replica_set in self._cluster.list(REPLICA_SETS):
             if not is_deleted(replica_set):
-                self._sync(replica_set)
-        return None
+                refused = self._sync(replica_set) or refused
+        return self._cluster.clock.now() + _RETRY if refused else None
 
-    def _sync(self, replica_set: Json) -> None:
+    def _sync(self, replica_set: Json) -> bool:
+        """Make and delete pods; whether the API server refused one, which an event tells."""
         meta = replica_set["metadata"]
         pods = [pod for pod in self._cluster.list(PODS, meta["namespace"]) if controller_uid(pod) == meta["uid"]]
         pods = [pod for pod in pods if pod.get("status", {}).get("phase") not in ("Failed", "Succeeded")]
         staying = sorted((pod for pod in pods if not is_deleted(pod)), key=lambda pod: not holds(pod, "Ready"))
         wanted = replica_set["spec"].get("replicas", 1)
-        for _ in range(wanted - len(staying)):
-            self._cluster.create(PODS, self._pod(replica_set))
+        refused = not self._create(replica_set, wanted - len(staying))
         for pod in staying[wanted:]:
             self._cluster.delete(PODS, pod)
         ready = sum(holds(pod, "Ready") for pod in staying)
@@ -148,6 +152,17 @@ class ReplicaSets:
         status = others | {key: count for key, count in counts.items() if count or key == "replicas"}
         status["observedGeneration"] = meta.get("generation", 0)
         self._cluster.set_status(REPLICA_SETS, replica_set, status)
+        return refused
+
+    def _create(self, replica_set: Json, count: int) -> bool:
+        """Make so many pods; False when the API server refused one."""
+        for _ in range(count):
+            try:
+                self._cluster.create(PODS, self._pod(replica_set))
+            except (Invalid, Forbidden) as error:
+                self._cluster.event(replica_set, "Warning", "FailedCreate", f"Error creating: {error}")
+                return False
+        return True
 
     def _pod(self, replica_set: Json) -> Json:
         template = replica_set["spec"]["template"]

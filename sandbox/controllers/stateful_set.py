@@ -3,6 +3,9 @@
 import re
 from collections.abc import Hashable
 
+import structlog
+
+from kube.errors import Forbidden, Invalid
 from kube.objects import Json
 from kube.resources import CONTROLLER_REVISIONS, PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, Resource
 from sandbox.cluster import Cluster, labels_of
@@ -11,7 +14,11 @@ from sandbox.controllers.stateful_set_plan import Plan, Snapshot, available_from
 from sandbox.owners import controller_reference, controller_uid, is_deleted
 from sandbox.selectors import matches
 
+_log = structlog.get_logger(__name__)
+
 _HISTORY = 10
+_RETRY = 10.0
+"""Seconds after which what the API server refused is tried again."""
 
 
 class StatefulSets:
@@ -25,8 +32,16 @@ class StatefulSets:
 
     def step(self) -> float | None:
         """Plan and act for each set; return when a pod becomes available."""
-        due = [self._sync(tree) for tree in self._cluster.list(STATEFUL_SETS) if not is_deleted(tree)]
+        due = [self._attempt(tree) for tree in self._cluster.list(STATEFUL_SETS) if not is_deleted(tree)]
         return min((time for time in due if time is not None), default=None)
+
+    def _attempt(self, stateful_set: Json) -> float | None:
+        """Sync one set; what the API server refuses it, such as a revision with bad labels, stops no other."""
+        try:
+            return self._sync(stateful_set)
+        except (Invalid, Forbidden) as error:
+            _log.debug("sync refused", stateful_set=stateful_set["metadata"]["name"], error=str(error))
+            return self._cluster.clock.now() + _RETRY
 
     def _sync(self, stateful_set: Json) -> float | None:
         revisions = self._owned(CONTROLLER_REVISIONS, stateful_set)
@@ -45,11 +60,13 @@ class StatefulSets:
             self._cluster.clock.wall().timestamp(),
         )
         planned = plan(snapshot)
-        self._carry_out(stateful_set, planned, named)
+        refused = self._carry_out(stateful_set, planned, named)
         self._keep_claims(snapshot, planned)
         status = status_of(snapshot, before)
         self._cluster.set_status(STATEFUL_SETS, stateful_set, status)
         self._truncate(snapshot, revisions, status)
+        if refused:
+            return self._cluster.clock.now() + _RETRY
         return self._next_available(snapshot)
 
     def _owned(self, resource: Resource, stateful_set: Json) -> list[Json]:
@@ -91,15 +108,24 @@ class StatefulSets:
             return known
         return self._cluster.patch(CONTROLLER_REVISIONS, known, {"revision": newest + 1})
 
-    def _carry_out(self, stateful_set: Json, planned: Plan, revisions: dict[str, Json]) -> None:
+    def _carry_out(self, stateful_set: Json, planned: Plan, revisions: dict[str, Json]) -> bool:
+        """Delete and create pods; whether the API server refused one, which an event tells."""
         for pod in planned.delete:
             self._cluster.delete(PODS, pod)
             self._record_event(stateful_set, "SuccessfulDelete", f"delete Pod {pod['metadata']['name']}")
         for ordinal, revision in planned.create.items():
             self._make_claims(stateful_set, ordinal)
             pod = new_pod(stateful_set, ordinal, revisions[revision])
-            if self._cluster.create(PODS, pod) is not None:
-                self._record_event(stateful_set, "SuccessfulCreate", f"create Pod {pod['metadata']['name']}")
+            name = pod["metadata"]["name"]
+            try:
+                created = self._cluster.create(PODS, pod)
+            except (Invalid, Forbidden) as error:
+                what = f"create Pod {name} in StatefulSet {stateful_set['metadata']['name']} failed error: {error}"
+                self._cluster.event(stateful_set, "Warning", "FailedCreate", what)
+                return True
+            if created is not None:
+                self._record_event(stateful_set, "SuccessfulCreate", f"create Pod {name}")
+        return False
 
     def _record_event(self, stateful_set: Json, reason: str, what: str) -> None:
         message = f"{what} in StatefulSet {stateful_set['metadata']['name']} successful"

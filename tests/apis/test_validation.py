@@ -98,6 +98,32 @@ def test_environment_variables_may_come_from_fields_of_the_pod(source: Json) -> 
     assert [] == fields(minimal(pd={"env": [{"name": "A.b-c_", "valueFrom": source}]}))
 
 
+@pytest.mark.parametrize(
+    ("part", "field"),
+    [
+        ({"additionalVolumes": [{}]}, "additionalVolumes[0].name"),
+        ({"additionalVolumes": [{"name": 5}]}, "additionalVolumes[0].name"),
+        ({"additionalVolumes": [{"name": "A_b", "emptyDir": {}}]}, "additionalVolumes[0].name"),
+        ({"additionalVolumes": [{"name": "x"}, {"name": "x"}]}, "additionalVolumes[1].name"),
+        ({"additionalVolumeMounts": [{"mountPath": "/x"}]}, "additionalVolumeMounts[0].name"),
+        ({"additionalContainers": [{"image": "x:v1"}]}, "additionalContainers[0].name"),
+        ({"initContainers": [{"image": "x:v1"}]}, "initContainers[0].name"),
+        ({"labels": {"a": "b c"}}, 'labels["a"]'),
+        ({"labels": {"a": "x" * 64}}, 'labels["a"]'),
+        ({"labels": {"a b": "c"}}, "labels"),
+        ({"annotations": {"a b": "c"}}, "annotations"),
+    ],
+)
+@pytest.mark.parametrize("component", ["pd", "tikv", "tidb"])
+def test_names_and_labels_of_pods_are_well_formed(component: str, part: Json, field: str) -> None:
+    assert [f"spec.{component}.{field}"] == fields(minimal(**{component: part}))
+
+
+def test_labels_of_all_pods_are_well_formed() -> None:
+    assert ['spec.labels["a"]'] == fields(minimal(labels={"a": "b c"}))
+    assert [] == fields(minimal(labels={"example.com/a": "B.c_1"}, tikv={"labels": {"a": ""}}))
+
+
 def test_only_a_container_that_is_not_generated_needs_an_image() -> None:
     patches = [{"name": name} for name in ("tikv", "raftlog", "rocksdblog", "mine")]
     parts = {"additionalContainers": patches, "separateRaftLog": True}

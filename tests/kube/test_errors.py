@@ -1,3 +1,5 @@
+import json
+
 import pytest
 
 from kube.errors import (
@@ -57,6 +59,14 @@ def test_REST_9_a_page_that_is_no_status_is_the_message(body: bytes) -> None:
 
     assert isinstance(error, Forbidden)
     assert "denied" in str(error)
+
+
+def test_an_object_that_the_server_quotes_is_left_out() -> None:
+    text = r'"" is invalid: patch: Invalid value: "{\"env\":[{\"value\":\"hush\"}]}": json: cannot unmarshal string'
+    body = json.dumps({"kind": "Status", "code": 422, "reason": "Invalid", "message": text}).encode()
+    error = error_from_answer(422, body, "PATCH /x")
+
+    assert 'PATCH /x: "" is invalid: patch: Invalid value: json: cannot unmarshal string' == str(error)
 
 
 def test_REST_9_a_long_page_is_cut_and_an_empty_one_named() -> None:

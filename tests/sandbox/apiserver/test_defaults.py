@@ -9,6 +9,7 @@ _CLAIM_TEMPLATE = {
 
 
 def test_pods(call: Calls) -> None:
+    call.made(f"{CORE}/serviceaccounts", {"metadata": {"name": "pd"}})
     made = call.made(f"{CORE}/pods", pod("p", serviceAccountName="pd"))
     spec = made["spec"]
     assert ("default-scheduler", {}, 30, "pd") == (
