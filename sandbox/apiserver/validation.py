@@ -171,6 +171,8 @@ def _service(tree: Json) -> Iterator[FieldError]:
         yield required("spec.ports")
     if spec["type"] not in ("ClusterIP", "NodePort", "LoadBalancer", "ExternalName"):
         yield unsupported("spec.type", spec["type"], ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort"))
+    if spec["type"] in ("NodePort", "LoadBalancer") and spec.get("clusterIP") == "None":
+        yield invalid_value("spec.clusterIPs[0]", "None", f"may not be set to 'None' for {spec['type']} services")
     for index, port in enumerate(ports):
         if not 1 <= port.get("port", 0) <= 65535:
             yield invalid_value(f"spec.ports[{index}].port", port.get("port"), "must be between 1 and 65535, inclusive")
