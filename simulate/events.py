@@ -8,38 +8,16 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from kube.errors import ApiError, Invalid, NotFound
-from kube.resources import (
-    CONFIG_MAPS,
-    NODES,
-    PERSISTENT_VOLUME_CLAIMS,
-    PERSISTENT_VOLUMES,
-    PODS,
-    SERVICES,
-    STATEFUL_SETS,
-    TIDB_CLUSTERS,
-    Resource,
-)
+from kube.resources import TIDB_CLUSTERS
 from ports.transport import TransportError
 from simulate import plan
 from simulate.caches import Cache
-from simulate.worlds import NAME, NAMESPACE
+from simulate.hands import Hands, named, namespace_of
+from simulate.state import State
+from simulate.worlds import NAME
 
 if TYPE_CHECKING:
     from simulate.engine import Engine
-
-_NAMED = {
-    str(resource): resource
-    for resource in (
-        CONFIG_MAPS,
-        NODES,
-        PERSISTENT_VOLUMES,
-        PERSISTENT_VOLUME_CLAIMS,
-        PODS,
-        SERVICES,
-        STATEFUL_SETS,
-        TIDB_CLUSTERS,
-    )
-}
 
 _RETRY_AFTER = 5.0
 """Seconds after which a refused edit is tried again."""
@@ -54,6 +32,7 @@ class Events:
         """Schedules what has a time; `on_write` does the rest."""
         self._engine = engine
         self._on_write: dict[tuple[int, str], list[plan.Edit | plan.Fault]] = defaultdict(list)
+        self.hands = Hands(engine.admin, State(engine.world))
         self._waiting: list[plan.Edit] = []
         """Edits that the API server has not taken yet."""
         for event in events:
@@ -88,8 +67,8 @@ class Events:
                 self._engine.later(event.seconds, lambda: self._engine.stop_operator(_SECOND))
             case plan.Jump():
                 self._engine.clock.jump(timedelta(seconds=event.seconds))
-            case plan.Foreign():
-                self._with_retries(lambda: self._foreign(event))
+            case plan.Foreign() | plan.Deleted() | plan.Created():
+                self._with_retries(lambda: self._by_hand(event))
             case plan.World():
                 self._world_fault(event)
             case _:
@@ -116,21 +95,21 @@ class Events:
                 return
             del self._waiting[0]
 
-    def _foreign(self, event: plan.Foreign) -> None:
-        resource, name = _object(event.target)
-        self._engine.admin.patch(resource, name, _namespace(resource), event.patch, subresource=event.subresource)
+    def _by_hand(self, event: plan.Hand) -> None:
+        if said := self.hands.act(event):
+            self._engine.note("fault", said)
 
     def _edit(self, edit: plan.Edit) -> None:
         patch = ({"spec": edit.spec} if edit.spec else {}) | (
             {"metadata": {"annotations": edit.annotations}} if edit.annotations else {}
         )
-        resource, name = _object(edit.target) if edit.target else (TIDB_CLUSTERS, NAME)
+        resource, name = named(edit.target) if edit.target else (TIDB_CLUSTERS, NAME)
         try:
             if patch:
-                self._engine.admin.patch(resource, name, _namespace(resource), patch)
+                self._engine.admin.patch(resource, name, namespace_of(resource), patch)
             if edit.delete:
-                resource, name = _object(edit.delete)
-                self._engine.admin.delete(resource, name, _namespace(resource))
+                resource, name = named(edit.delete)
+                self._engine.admin.delete(resource, name, namespace_of(resource))
         except NotFound:
             self._engine.note("user", f"finds no {resource} {name}")
 
@@ -195,14 +174,3 @@ class Events:
 def _described(event: plan.Edit | plan.Fault) -> str:
     fields = {name: value for name in event.__struct_fields__ if (value := getattr(event, name)) not in (None, "", {})}
     return f"{type(event).__name__} {fields}"
-
-
-def _object(text: str) -> tuple[Resource, str]:
-    plural, _, name = text.partition("/")
-    if plural not in _NAMED or not name:
-        raise plan.InvalidPlan(f"{text!r} is no `plural.group/name` of {', '.join(sorted(_NAMED))}")
-    return _NAMED[plural], name
-
-
-def _namespace(resource: Resource) -> str:
-    return NAMESPACE if resource.namespaced else ""

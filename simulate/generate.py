@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from msgspec.structs import replace
 
-from simulate import fields, mistakes, pairs, same_meaning
+from simulate import fields, foreign_hands, mistakes, pairs, same_meaning
 from simulate import plan as plans
 from simulate.plan import InvalidPlan, Plan
 from simulate.workloads import WORKLOADS
@@ -37,6 +37,7 @@ KINDS: Mapping[str, Callable[[int], plans.Fault]] = {
 
 FAMILIES: Mapping[str, Callable[[str], Plan]] = {
     fields.FAMILY: fields.field,
+    foreign_hands.FAMILY: foreign_hands.foreign,
     mistakes.FAMILY: mistakes.mistake,
     pairs.FAMILY: pairs.pair,
     same_meaning.FAMILY: same_meaning.same,
@@ -75,4 +76,6 @@ def family(name: str, writes: Callable[[Plan], int]) -> Iterator[Plan]:
             return mistakes.mistakes()
         case same_meaning.FAMILY:
             return same_meaning.same_meanings()
+        case foreign_hands.FAMILY:
+            return foreign_hands.foreign_hands()
     return fields.fields()
