@@ -46,11 +46,15 @@ def is_suspended(tc: TidbCluster, component: str) -> bool:
 
 
 def all_members_ready(tc: TidbCluster, component: str) -> bool:
-    """Whether a component that the spec has runs as many members as wanted, each of them well."""
+    """Whether a component that the spec has runs as many pods and members as wanted, each of them well."""
     status = status_of(tc, component)
     if find(tc, component) is None or status is None or not status.is_current:
         return False
-    return desired_replicas(tc, component) == len(status.health) and all(status.health)
+    wanted, pods = desired_replicas(tc, component), status.stateful_set
+    if pods is not None and pods.get("replicas", wanted) < wanted:
+        # PD goes on calling a store Up for a while after its pod was deleted
+        return False
+    return wanted == len(status.health) and all(status.health)
 
 
 def is_available(tc: TidbCluster, component: str) -> bool:

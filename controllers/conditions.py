@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TypeAlias
 
-from apis.times import stamp
+from apis.times import parse_time, stamp
 from kube.objects import Json
 from member.outcome import DONE, Done, Failed, Outcome, Refused, Waiting
 
@@ -43,6 +43,12 @@ def done(outcomes: Mapping[str, Outcome]) -> ConditionValue:
     return (True, READY, message) if is_done else (False, reason, message)
 
 
+def _time(condition: Json, field: str) -> str:
+    """A time in a condition; empty when others have made something of it that is none."""
+    text = str(condition.get(field) or "")
+    return text if parse_time(text) else ""
+
+
 def with_condition(
     conditions: Sequence[Json], kind: str, value: ConditionValue, now: datetime, *, update_time: bool = False
 ) -> list[Json]:
@@ -53,9 +59,10 @@ def with_condition(
     holds, reason, message = value
     status = "True" if holds else "False"
     old = next((c for c in conditions if c.get("type") == kind), None)
-    if old and (old.get("status"), old.get("reason", ""), old.get("message", "")) == (status, reason, message):
+    since = _time(old, "lastTransitionTime") if old and old.get("status") == status else ""
+    timed = since and (not update_time or _time(old or {}, "lastUpdateTime"))
+    if old and timed and (old.get("reason", ""), old.get("message", "")) == (reason, message):
         return list(conditions)
-    since = old.get("lastTransitionTime") if old and old.get("status") == status else None
     new = {"type": kind, "status": status, "reason": reason, "message": message}
     new |= {"lastUpdateTime": stamp(now)} if update_time else {}
     new |= {"lastTransitionTime": since or stamp(now)}

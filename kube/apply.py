@@ -14,6 +14,7 @@ from kube.objects import Json, Object, OwnerReference
 from kube.resources import Resource
 from kube.semantic import merge_patch
 
+_ROLLING_UPDATE = "RollingUpdate"
 _IDENTITY = "app.kubernetes.io/"
 """Labels by which an object without an owner says whose it is."""
 
@@ -158,7 +159,7 @@ def _with_consequences(patch: Json, desired: Json) -> Json:
     It keeps a service account under an older name, too, and makes the one anew from the other; pods in the network of
     their host get ports of it.
     """
-    spec = patch.get("spec") or {}
+    spec = _with_one_strategy(patch.get("spec") or {})
     template = spec.get("template") or {}
     pod = template.get("spec") or {}
     more: Json = {}
@@ -167,7 +168,17 @@ def _with_consequences(patch: Json, desired: Json) -> Json:
     if "hostNetwork" in pod and not pod["hostNetwork"]:
         wanted = desired["spec"]["template"]["spec"]
         more |= {key: wanted[key] for key in ("containers", "initContainers") if key in wanted}
-    return patch | {"spec": spec | {"template": template | {"spec": pod | more}}} if more else patch
+    if more:
+        spec = spec | {"template": template | {"spec": pod | more}}
+    return patch | {"spec": spec} if spec else patch
+
+
+def _with_one_strategy(spec: Json) -> Json:
+    """A Deployment's spec without the parameters of the strategy that another takes the place of."""
+    strategy = spec.get("strategy") or {}
+    if strategy.get("type", _ROLLING_UPDATE) == _ROLLING_UPDATE:
+        return spec
+    return spec | {"strategy": strategy | {"rollingUpdate": None}}
 
 
 def _guarded(patch: Json, live: Object) -> Json:

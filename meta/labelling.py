@@ -1,15 +1,16 @@
 """The stage `meta`: the ids of the data plane as labels on pods, claims and volumes (lifecycle.md 11.4).
 
-A pod gets them from the status, a claim from its pod, a volume from its claim. It also runs while the cluster is
+A pod gets them from the status, a claim from its pod, a volume from its claim. What others made of the labels and
+annotations of pods is put right as well, without a restart (R27). It also runs while the cluster is
 paused: labels change no member.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from apis import pod_commands
 from apis.components import component_names
 from dataplane.errors import DataPlaneError
-from kube.objects import Object
+from kube.objects import Json, Object
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS
 from member import api_clients, labels
 from member.context import ReconcileContext
@@ -20,11 +21,14 @@ from member.outcome import Done, Failed, Outcome
 from meta import identity
 from meta.metadata import DesiredMetadata, apply_metadata
 from meta.reading import claims_of_cluster, retry_on_conflict, volume_of
+from meta.templates import of_template, stateful_sets, unlabelled_pods
 
 
 def act(ctx: ReconcileContext) -> Outcome:
     """Label what is not labelled as it should be. Raises ApiError, TransportError."""
+    sets = stateful_sets(ctx)
     pods = _pods(ctx)
+    pods += unlabelled_pods(ctx, sets, {pod.metadata.name for pod in pods})
     cluster_id, unknown = _cluster_id(ctx, pods)
     with_claims = component_names(lambda row: row.claims.labelled)
     claims = {claim.metadata.name: claim for claim in claims_of_cluster(ctx, with_claims)}
@@ -32,7 +36,7 @@ def act(ctx: ReconcileContext) -> Outcome:
     for pod in pods:
         if begun and not begun.isdisjoint(own_claims(pod)):
             _remind(ctx, pod)
-        labelled = _label_pod(ctx, pod, cluster_id)
+        labelled = _label_pod(ctx, pod, cluster_id, sets)
         if labelled is not None and labelled.metadata.labels.get(labels.COMPONENT) in with_claims:
             _label_claims(ctx, labelled, claims)
     if ctx.listers.persistent_volumes is not None:
@@ -69,14 +73,17 @@ def _remind(ctx: ReconcileContext, pod: Object) -> None:
     retry_on_conflict(ctx, PODS, pod, lambda there: apply_metadata(ctx, PODS, there, metadata))
 
 
-def _label_pod(ctx: ReconcileContext, pod: Object, cluster_id: str) -> Object | None:
+def _label_pod(ctx: ReconcileContext, pod: Object, cluster_id: str, sets: Collection[Json]) -> Object | None:
     """The labelled pod; None when it is gone, or its time has not come."""
     now = ctx.deps.clock.wall()
     if identity.is_about_to_join(pod, identity.of_pod(ctx.tc, cluster_id, pod, now), now):
         return None
-    return retry_on_conflict(
-        ctx, PODS, pod, lambda there: apply_metadata(ctx, PODS, there, identity.of_pod(ctx.tc, cluster_id, there, now))
-    )
+
+    def label(there: Object) -> Object:
+        metadata = identity.of_pod(ctx.tc, cluster_id, there, now).beside(of_template(sets, there))
+        return apply_metadata(ctx, PODS, there, metadata)
+
+    return retry_on_conflict(ctx, PODS, pod, label)
 
 
 def _label_claims(ctx: ReconcileContext, pod: Object, claims: dict[str, Object]) -> None:

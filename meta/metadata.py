@@ -16,6 +16,14 @@ class DesiredMetadata:
     annotations: Mapping[str, str] = field(default_factory=dict)
     without: Collection[str] = ()
 
+    def beside(self, other: "DesiredMetadata") -> "DesiredMetadata":
+        """Both; this one where they differ."""
+        return DesiredMetadata(
+            {**other.labels, **self.labels},
+            {**other.annotations, **self.annotations},
+            (*self.without, *other.without),
+        )
+
     def matches(self, there: Object) -> bool:
         """Whether the object carries it."""
         meta = there.metadata

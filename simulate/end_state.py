@@ -69,6 +69,8 @@ _VOLATILE = frozenset(
         "pod-template-hash",
         # how often the operator has written
         "tidb.pingcap.com/written-generation",
+        # how often something was rolled
+        "deployment.kubernetes.io/revision",
         # where pods are placed is chance
         "volume.kubernetes.io/selected-node",
         "topology.kubernetes.io/zone",
@@ -139,7 +141,9 @@ def _leaves(value: Any, path: str, names: Mapping[str, str]) -> Iterator[tuple[s
                 yield from _leaves(inner, f"{path}.{_named(key, path, names)}", names)
     elif isinstance(value, list):
         for index, inner in enumerate(value):
-            yield from _leaves(inner, f"{path}[{index}]", names)
+            # the order of conditions says nothing
+            place = inner["type"] if path.endswith(".conditions") else index
+            yield from _leaves(inner, f"{path}[{place}]", names)
     elif path.endswith(_RECORD):
         yield from _leaves(msgspec.json.decode(value), path, names)
     elif isinstance(value, str):

@@ -34,6 +34,7 @@ from sandbox.world import World
 from simulate import plan as plans
 from simulate.calls import Call, Crash, Port, call
 from simulate.events import Events
+from simulate.hands import Hands
 from simulate.intercepted_transport import InterceptedTransport
 from simulate.interleaving import Interleaver, Step
 from simulate.operator import SETTINGS, Operator
@@ -148,6 +149,11 @@ class Engine:
     def elapsed(self) -> float:
         """Seconds since the plan began."""
         return self.clock.now() - self._began
+
+    @property
+    def hands(self) -> Hands:
+        """What others have done in this plan."""
+        return self._events.hands
 
     def begin(self, plan: plans.Plan) -> None:
         """Forget what was, and have the plan's edits and faults happen in their time."""

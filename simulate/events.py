@@ -9,39 +9,17 @@ from typing import TYPE_CHECKING
 
 from kube.errors import ApiError, Invalid, NotFound
 from kube.objects import Json
-from kube.resources import (
-    CONFIG_MAPS,
-    NODES,
-    PERSISTENT_VOLUME_CLAIMS,
-    PERSISTENT_VOLUMES,
-    PODS,
-    SERVICES,
-    STATEFUL_SETS,
-    TIDB_CLUSTERS,
-    Resource,
-)
+from kube.resources import TIDB_CLUSTERS
 from ports.transport import TransportError
 from simulate import plan
 from simulate.caches import Cache
-from simulate.worlds import CLUSTERS, NAME, NAMESPACE
+from simulate.hands import Hands, named, namespace_of
+from simulate.state import State
+from simulate.worlds import CLUSTERS, NAME
 
 if TYPE_CHECKING:
     from sandbox.world import World
     from simulate.engine import Engine
-
-_NAMED = {
-    str(resource): resource
-    for resource in (
-        CONFIG_MAPS,
-        NODES,
-        PERSISTENT_VOLUMES,
-        PERSISTENT_VOLUME_CLAIMS,
-        PODS,
-        SERVICES,
-        STATEFUL_SETS,
-        TIDB_CLUSTERS,
-    )
-}
 
 _RETRY_AFTER = 5.0
 """Seconds after which a refused edit is tried again."""
@@ -55,14 +33,15 @@ class Sight:
     def __init__(self, world: World, what: str) -> None:
         """Raise InvalidPlan for what has no such form."""
         plural, *names = what.split("/")
-        self._resource, self._name = _object("/".join([plural, *names[:1]]))
+        self._resource, self._name = named("/".join([plural, *names[:1]]))
         self._path = names[1:]
         self._storage = world.server.storage
         self._version = -1
 
     def is_seen(self) -> bool:
         """Whether it is there now; an object that has not changed is not looked at again."""
-        key = f"{NAMESPACE}/{self._name}" if self._resource.namespaced else self._name
+        namespace = namespace_of(self._resource)
+        key = f"{namespace}/{self._name}" if namespace else self._name
         stored = self._storage.get(str(self._resource), key)
         if stored is None or stored.version == self._version:
             return False
@@ -80,6 +59,7 @@ class Events:
         """Schedules what has a time; `on_write` does the rest."""
         self._engine = engine
         self._on_write: dict[tuple[int, str], list[plan.Edit | plan.Fault]] = defaultdict(list)
+        self.hands = Hands(engine.admin, State(engine.world))
         self._waiting: list[plan.Edit] = []
         """Edits that the API server has not taken yet."""
         self._once: list[tuple[Sight, plan.Edit | plan.Fault]] = []
@@ -128,8 +108,8 @@ class Events:
                 self._engine.later(event.seconds, lambda: self._engine.stop_operator(_SECOND))
             case plan.Jump():
                 self._engine.clock.jump(timedelta(seconds=event.seconds))
-            case plan.Foreign():
-                self._with_retries(lambda: self._foreign(event))
+            case plan.Foreign() | plan.Deleted() | plan.Created():
+                self._with_retries(lambda: self._by_hand(event))
             case plan.World():
                 self._world_fault(event)
             case _:
@@ -156,21 +136,21 @@ class Events:
                 return
             del self._waiting[0]
 
-    def _foreign(self, event: plan.Foreign) -> None:
-        resource, name = _object(event.target)
-        self._engine.admin.patch(resource, name, _namespace(resource), event.patch, subresource=event.subresource)
+    def _by_hand(self, event: plan.Hand) -> None:
+        if said := self.hands.act(event):
+            self._engine.note("fault", said)
 
     def _edit(self, edit: plan.Edit) -> None:
         patch = ({"spec": edit.spec} if edit.spec else {}) | (
             {"metadata": {"annotations": edit.annotations}} if edit.annotations else {}
         )
-        resource, name = _object(edit.target) if edit.target else (TIDB_CLUSTERS, NAME)
+        resource, name = named(edit.target) if edit.target else (TIDB_CLUSTERS, NAME)
         try:
             if patch:
-                self._engine.admin.patch(resource, name, _namespace(resource), patch)
+                self._engine.admin.patch(resource, name, namespace_of(resource), patch)
             if edit.delete:
-                resource, name = _object(edit.delete)
-                self._engine.admin.delete(resource, name, _namespace(resource))
+                resource, name = named(edit.delete)
+                self._engine.admin.delete(resource, name, namespace_of(resource))
             if edit.create:
                 self._engine.apply(CLUSTERS[edit.create]())
         except NotFound:
@@ -237,14 +217,3 @@ class Events:
 def _described(event: plan.Edit | plan.Fault) -> str:
     fields = {name: value for name in event.__struct_fields__ if (value := getattr(event, name)) not in (None, "", {})}
     return f"{type(event).__name__} {fields}"
-
-
-def _object(text: str) -> tuple[Resource, str]:
-    plural, _, name = text.partition("/")
-    if plural not in _NAMED or not name:
-        raise plan.InvalidPlan(f"{text!r} is no `plural.group/name` of {', '.join(sorted(_NAMED))}")
-    return _NAMED[plural], name
-
-
-def _namespace(resource: Resource) -> str:
-    return NAMESPACE if resource.namespaced else ""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from msgspec.structs import replace
 
-from simulate import fields, loss_and_edit, mistakes, pairs, same_meaning
+from simulate import fields, foreign_hands, loss_and_edit, mistakes, pairs, same_meaning
 from simulate import plan as plans
 from simulate.plan import InvalidPlan, Plan
 from simulate.workloads import WORKLOADS
@@ -38,6 +38,7 @@ KINDS: Mapping[str, Callable[[int], plans.Fault]] = {
 FAMILIES: Mapping[str, Callable[[str], Plan]] = {
     fields.FAMILY: fields.field,
     loss_and_edit.FAMILY: loss_and_edit.loss,
+    foreign_hands.FAMILY: foreign_hands.foreign,
     mistakes.FAMILY: mistakes.mistake,
     pairs.FAMILY: pairs.pair,
     same_meaning.FAMILY: same_meaning.same,
@@ -78,4 +79,6 @@ def family(name: str, writes: Callable[[Plan], int]) -> Iterator[Plan]:
             return loss_and_edit.losses()
         case same_meaning.FAMILY:
             return same_meaning.same_meanings()
+        case foreign_hands.FAMILY:
+            return foreign_hands.foreign_hands()
     return fields.fields()

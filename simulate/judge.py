@@ -15,7 +15,7 @@ from simulate.invariants import LASTING, ON_STATE, ON_WRITE, TWO_RESYNCS
 from simulate.invariants.facts import parallelism
 from simulate.operator_write import OperatorWrite
 from simulate.quiet_time import QuietTime
-from simulate.restarts import Restarts
+from simulate.restarts import Lives, Restarts
 from simulate.state import State
 
 _CALLS_OF_A_SYNC = 30
@@ -59,6 +59,7 @@ class Invariants:
         self.state = State(engine.world)
         self.state.look()
         self._asked_for = AskedFor(self.state)
+        self.lives = Lives()
         self.violations: list[Violation] = []
 
     def before(self, call: Call) -> None:
@@ -94,9 +95,8 @@ class Invariants:
         if version != self._last_seen or self._always:
             self._last_seen = version
             self.state.watch()
-            for rule, wrong in ON_STATE.items():
-                if what := wrong(self.state):
-                    self.report(rule, what)
+            self.lives.look(self.state)
+            self._judge_state()
             for what in self._restarts.needless(self.state) if self._restarts else ():
                 self.report("R24", what)
             now = self._engine.elapsed
@@ -106,6 +106,15 @@ class Invariants:
         for sync in self._engine.last_syncs.values():
             if len(sync.calls) > _CALLS_OF_A_SYNC:
                 self._judge_budget(sync)
+
+    def _judge_state(self) -> None:
+        cluster = self.state.cluster
+        if cluster and cluster["metadata"]["resourceVersion"] == self._engine.hands.said:
+            # what others have put into the status is not the operator's word, before it has written it
+            return
+        for rule, wrong in ON_STATE.items():
+            if what := wrong(self.state):
+                self.report(rule, what)
 
     def _lasting(self) -> Iterator[tuple[str, str]]:
         for rule, lasting in LASTING.items():

@@ -2,7 +2,7 @@
 
 run PLAN...        plans by file, by generated name (`tikv-out/crash-after-3`), or by seed (`seed/17`)
 seeds FIRST COUNT  random plans
-sweep [WORKLOAD]   every kind of fault at every write of workloads; all plans of a family (`pair`, `same`, ...)
+sweep [WORKLOAD]   every kind of fault at every write of workloads; all plans of a family (`pair`, `foreign`, ...)
 record WORKLOAD    the numbered writes of a run without faults
 """
 

@@ -22,8 +22,8 @@ _SHOWN = 5
 _LEFT_BEHIND = frozenset({"replicas", "storage", "storageVolumes"})
 """What is taken back in part: volumes stay when pods go, and never get smaller."""
 
-_HISTORY = re.compile(r"\.deployment\.kubernetes\.io/revision$|^configmaps/basic-[a-z]+-\d+\.")
-"""What depends on the way only: how often something was rolled, and texts that pods were started with once."""
+_HISTORY = re.compile(r"^configmaps/basic-[a-z]+-\d+\.")
+"""What depends on the way only: texts that pods were started with once."""
 
 _MAKES_OR_ENDS = re.compile(r"(POST|DELETE) [a-z]+[.a-z0-9]* |DELETE .*/pd/api/v1/(store|members)/")
 """Creations and deletions of objects, of stores and of members; what else is posted to a component is idempotent."""
@@ -36,6 +36,7 @@ class Reference:
     end: Leaves
     masked: frozenset[str]
     summary: Mapping[str, int]
+    restarts: Mapping[str, int]
 
 
 def reference(runs: Sequence[Outcome]) -> Reference:
@@ -44,7 +45,9 @@ def reference(runs: Sequence[Outcome]) -> Reference:
     masked = {path for other in runs[1:] for path in differing(first.end, other.end)}
     keys = {key for each in runs for key in each.summary}
     summary = {key: max(each.summary.get(key, 0) for each in runs) for key in keys}
-    return Reference(first.end, frozenset(masked), summary)
+    pods = {pod for each in runs for pod in each.restarts}
+    restarts = {pod: max(each.restarts.get(pod, 0) for each in runs) for pod in pods}
+    return Reference(first.end, frozenset(masked), summary, restarts)
 
 
 def direct_plan(plan: Plan) -> Plan | None:
@@ -64,8 +67,22 @@ def direct_plan(plan: Plan) -> Plan | None:
 
 
 def compare(outcome: Outcome, known: Reference) -> Iterator[Violation]:
-    """What the end has that the reference has not (O1), and what was created and deleted more often (O2)."""
-    yield from _violations(outcome, "O1", differing(outcome.end, known.end) - known.masked, known)
+    """What the end has that the reference has not (O1), and what was created and deleted more often (O2, R24)."""
+    plan = outcome.plan
+    if not outcome.conflict:
+        others = {path for path in differing(outcome.end, known.end) - known.masked if not _is_theirs(path, plan)}
+        yield from _violations(outcome, "O1", others, known)
+    yield from _more_restarts(outcome, known) if plan.has_hands else _more_writes(outcome, known)
+
+
+def _is_theirs(path: str, plan: Plan) -> bool:
+    return any(
+        path.startswith(each[:-1]) if each.endswith("*") else path == each or path.startswith((f"{each}.", f"{each}["))
+        for each in plan.theirs
+    )
+
+
+def _more_writes(outcome: Outcome, known: Reference) -> Iterator[Violation]:
     for key, count in sorted(outcome.summary.items()):
         usual = known.summary.get(key, 0)
         if usual and key.startswith("DELETE pods "):
@@ -76,6 +93,14 @@ def compare(outcome: Outcome, known: Reference) -> Iterator[Violation]:
             usual *= 2
         if _MAKES_OR_ENDS.match(key) and count > usual:
             yield Violation("O2", outcome.plan.budget, f"{key}: {count} times instead of {usual}")
+
+
+def _more_restarts(outcome: Outcome, known: Reference) -> Iterator[Violation]:
+    """What others delete is created again; pods are not restarted for it."""
+    for pod, count in sorted(outcome.restarts.items()):
+        usual = known.restarts.get(pod, 0)
+        if count > usual:
+            yield Violation("R24", outcome.plan.budget, f"{pod} was made anew {count} times instead of {usual}")
 
 
 def compare_with_direct(outcome: Outcome, known: Reference) -> Iterator[Violation]:

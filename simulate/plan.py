@@ -140,6 +140,25 @@ class Foreign(_Triggered, frozen=True, kw_only=True, tag="foreign", tag_field="f
     subresource: str = ""
 
 
+class Deleted(_Triggered, frozen=True, kw_only=True, tag="deleted", tag_field="fault"):
+    """Another deletes an object, `plural.group/name`, with a `propagation` (empty: the default of its kind)."""
+
+    target: str
+    propagation: Literal["", "Background", "Foreground", "Orphan"] = ""
+
+
+class Created(_Triggered, frozen=True, kw_only=True, tag="created", tag_field="fault"):
+    """Another creates an object, `plural.group/name`, out of a `body` without kind and name.
+
+    An empty body puts back what was deleted, without its status.
+    `owner` is another object, of the same form, that controls it.
+    """
+
+    target: str
+    body: Json = msgspec.field(default_factory=dict)
+    owner: str = ""
+
+
 class World(_Triggered, frozen=True, kw_only=True, tag="world", tag_field="fault"):
     """A verb of `sandbox.faults.WorldFaults` with its arguments (FP5-FP7, FP12), taken back after `seconds`.
 
@@ -153,8 +172,24 @@ class World(_Triggered, frozen=True, kw_only=True, tag="world", tag_field="fault
 
 
 Fault: TypeAlias = (
-    Crash | Refused | Lost | Trouble | Stale | Hidden | Emptied | TimeTravel | Second | Jump | Foreign | World
+    Crash
+    | Refused
+    | Lost
+    | Trouble
+    | Stale
+    | Hidden
+    | Emptied
+    | TimeTravel
+    | Second
+    | Jump
+    | Foreign
+    | Deleted
+    | Created
+    | World
 )
+
+Hand: TypeAlias = Foreign | Deleted | Created
+"""What others do to the objects of a cluster."""
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -164,6 +199,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     Progressing condition in which the cluster is at rest, or several that may be it; another than Done says what a
     human must do.
     `silent_after`: seconds after which nothing but the status may be written; 0 where something may.
+    `conflict`: what the message of the Progressing condition may name instead of the cluster being at rest.
+    `theirs`: paths of the end state (`simulate.end_state`) that others may decide, with all that is below them, or
+    that begins like them where they end in `*`.
     `interleaved`: whether the loops of an operator take turns at every port call; those of two operators always do.
     """
 
@@ -178,6 +216,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     reference: bool = True
     ends: str | tuple[str, ...] = "Done"
     silent_after: float = 0.0
+    conflict: str = ""
+    theirs: tuple[str, ...] = ()
     interleaved: bool = False
 
     @property
@@ -195,9 +235,15 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         """Whether there is somebody to take turns with."""
         return self.interleaved or any(isinstance(each, Second) for each in (*self.given, *self.faults))
 
+    @property
+    def has_hands(self) -> bool:
+        """Whether others change objects, or make and delete them."""
+        return any(isinstance(each, Hand) for each in (*self.given, *self.faults))
+
     def without_faults(self) -> "Plan":
         """The plan of the reference run."""
-        return msgspec.structs.replace(self, name=f"{self.name} (reference)", faults=(), seed=1, ends="Done")
+        name = f"{self.name} (reference)"
+        return msgspec.structs.replace(self, name=name, faults=(), seed=1, ends="Done", conflict="", theirs=())
 
     @property
     def workload(self) -> str:

@@ -1,5 +1,9 @@
-"""Whether pods are restarted without need: made anew for the revision that they have already (reliability.md R24)."""
+"""Whether pods are restarted without need: made anew for the revision that they have already (reliability.md R24).
 
+Where others change objects, each pod is made anew as often as without them, and once for each time that they took it.
+"""
+
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -52,6 +56,22 @@ class Restarts:
         gone = [pod for pod in self._known if pod.startswith(prefix) and int(pod.removeprefix(prefix)) not in wanted]
         for pod in gone:
             del self._known[pod]
+
+
+class Lives:
+    """Counts how often each pod was made anew, by name."""
+
+    def __init__(self) -> None:
+        self._uids: dict[str, str] = {}
+        self.made_anew: Counter[str] = Counter()
+
+    def look(self, state: State) -> None:
+        """Count those that are others than before."""
+        for component in managed_components():
+            for pod in state.pods(component).values():
+                name, uid = pod["metadata"]["name"], pod["metadata"]["uid"]
+                self.made_anew[name] += self._uids.get(name, uid) != uid
+                self._uids[name] = uid
 
 
 def _life(live: Json | None, pod: Json) -> _Life:

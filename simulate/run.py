@@ -38,7 +38,11 @@ class NotReady(Exception):
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """What came of a plan. `writes` are the numbered writes as `method target`; `end` the end state."""
+    """What came of a plan. `writes` are the numbered writes as `method target`; `end` the end state.
+
+    `restarts`: how often each pod was made anew, but for what others did to it. `conflict`: whether it ended with a
+    condition that names what others did, instead of at rest.
+    """
 
     plan: Plan
     violations: tuple[Violation, ...]
@@ -48,6 +52,8 @@ class Outcome(msgspec.Struct, frozen=True):
     end: Leaves
     rested_at: float | None
     reads_per_hour: float
+    restarts: dict[str, int]
+    conflict: bool
 
     @property
     def passed(self) -> bool:
@@ -84,7 +90,7 @@ def run(engine: Engine, plan: Plan, *, always: bool = False) -> Outcome:
             judge.report("O10", f"not at rest after {plan.budget} s: {engine.condition('Progressing')}")
         else:
             rested_at = engine.elapsed
-        reads_per_hour = _resync(engine, judge, plan)
+        reads_per_hour = _resync(engine, judge)
     except NeverSettles as error:
         judge.report("O7", f"no rest: {error}")
     finally:
@@ -99,6 +105,8 @@ def run(engine: Engine, plan: Plan, *, always: bool = False) -> Outcome:
         end=end_state(judge.state.all, judge.state.pd, judge.state.now),
         rested_at=rested_at,
         reads_per_hour=reads_per_hour,
+        restarts=dict(judge.lives.made_anew - engine.hands.taken),
+        conflict=bool(plan.conflict) and not engine.at_rest(),
     )
 
 
@@ -117,26 +125,28 @@ def _carry_out(engine: Engine, judge: Invariants, plan: Plan) -> None:
 
 
 def _at_rest(engine: Engine, plan: Plan) -> bool:
+    if plan.conflict and plan.conflict in engine.condition("Progressing").get("message", ""):
+        return True
     if plan.ends_done:
         return engine.at_rest()
     return engine.condition("Progressing").get("reason") in plan.ends_in
 
 
-def _resync(engine: Engine, judge: Invariants, plan: Plan) -> float:
+def _resync(engine: Engine, judge: Invariants) -> float:
     """Ten more resyncs, in which nothing may be written (O3), and little read (O9, I40); live reads in an hour."""
-    written, read = len(engine.calls), engine.reads
+    written, read, idle = len(engine.calls), engine.reads, engine.at_rest()
     for _ in range(_RESYNCS):
         before = engine.reads
         engine.run(RESYNC)
         most = _READS_AT_MOST + sum(len(judge.state.pods(component)) for component in managed_components())
-        if plan.ends_done and engine.reads - before > most:
+        if idle and engine.reads - before > most:
             judge.report("I40", f"{engine.reads - before} live reads in an idle resync, {most} are allowed")
     for each in engine.calls[written:]:
         # what is broken for good goes on to be told, such as each crash of a pod
-        if plan.ends_done or each.target.resource != str(TIDB_CLUSTERS):
+        if idle or each.target.resource != str(TIDB_CLUSTERS):
             judge.report("O3", f"{each} in a resync that had nothing to do (stage {each.stage or '-'})")
     read, budget = engine.reads - read, _RESYNCS * (_READS_OF_A_RECONCILE + len(judge.state.pods("tidb")))
-    if plan.ends_done and read > budget * _MARGIN:
+    if idle and read > budget * _MARGIN:
         judge.report("O9", f"{read} live reads in {_RESYNCS} idle resyncs, the budget is {budget}")
     return read * 3600 / (_RESYNCS * RESYNC)
 

@@ -70,8 +70,14 @@ def apply_service(ctx: ReconcileContext, desired: Json) -> None:
     live = cached.decode() if cached else None
     if live is not None:
         desired = keep_allocated(desired, live)
-    before = applied(live) if live is not None else None
+    before = _with_whole_selector(applied(live) or {}, live) if live is not None else None
     apply(ctx, SERVICES, stamped(desired, live), cached, applied_before=before)
+
+
+def _with_whole_selector(before: Json, live: Json) -> Json:
+    """What was applied before, as if the whole selector had been: with a key of others it selects no pod."""
+    spec = before.get("spec") or {}
+    return before | {"spec": spec | {"selector": live["spec"].get("selector") or {}}}
 
 
 def _create(ctx: ReconcileContext, resource: Resource, desired: Json) -> None:

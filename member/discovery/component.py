@@ -27,8 +27,14 @@ def act(ctx: ReconcileContext) -> Outcome:
 
 def _apply_deployment(ctx: ReconcileContext, deployment: Json) -> None:
     cached = ctx.listers.deployments.get(ctx.namespace, deployment["metadata"]["name"])
-    before = applied(cached.decode()) if cached else None
+    before = _with_whole_pod_metadata(cached.decode()) if cached else None
     apply(ctx, DEPLOYMENTS, deployment, cached, applied_before=before)
+
+
+def _with_whole_pod_metadata(live: Json) -> Json:
+    """What was applied last, as if all labels and annotations of the pods had been: those of others go (R27)."""
+    template = ((applied(live) or {}).get("spec") or {}).get("template") or {}
+    return {"spec": {"template": template | {"metadata": live["spec"]["template"].get("metadata") or {}}}}
 
 
 def observe(_: ReconcileContext) -> Outcome:

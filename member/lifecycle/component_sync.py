@@ -282,8 +282,8 @@ def _write_config_map(ctx: ReconcileContext, member: Workload, choice: ConfigMap
     desired = config_map(ctx.tc, member.name, choice)
     cached = ctx.listers.config_maps.get(ctx.namespace, choice.name)
     data = cached.decode().get("data") or {} if cached else {}
-    if data == choice.data:
-        # what made the text is noted together with the next change of it, so that taking over writes nothing
+    if data == choice.data and not choice.same_script:
+        # what made the text of another version is noted with the next change of it: taking over writes nothing
         del desired["metadata"]["annotations"]
     apply(ctx, CONFIG_MAPS, desired, cached, applied_before={"data": data})
 

@@ -35,13 +35,17 @@ class Content:
 
 @dataclass(frozen=True, slots=True)
 class ConfigMapChoice:
-    """The name and the text that the component uses, and why; `same_config`: the configuration in use is as wanted."""
+    """The name and the text that the component uses, and why.
+
+    `same_config`: the configuration in use is as wanted; `same_script`: so is the start script.
+    """
 
     name: str
     data: Mapping[str, str]
     script_options: str
     because: str
     same_config: bool = True
+    same_script: bool = True
 
 
 def config_map(tc: TidbCluster, component: str, choice: ConfigMapChoice) -> Json:
@@ -82,17 +86,32 @@ def choose_config_map(
         fresh = f"{base}-{digest(wanted.data)}" if strategy == ROLLING_UPDATE else base
         return ConfigMapChoice(in_use_name or fresh, wanted.data, options, "no ConfigMap is in use yet")
 
-    old: dict[str, str] = in_use.get("data") or {}
+    old = _as_named(in_use_name, in_use.get("data") or {}, wanted.data, strategy)
     same_config = _same_toml(old.get(CONFIG_FILE), wanted.data.get(CONFIG_FILE))
     other_options = _other_options(_recorded_options(in_use), wanted.script_options)
     if same_config and not other_options and STARTUP_SCRIPT in old:
-        return ConfigMapChoice(in_use_name, old, options, "neither the configuration nor a start-script option changed")
+        same_script = old[STARTUP_SCRIPT] == wanted.data.get(STARTUP_SCRIPT)
+        because = "neither the configuration nor a start-script option changed"
+        return ConfigMapChoice(in_use_name, old, options, because, same_script=same_script)
 
     data = {**wanted.data, CONFIG_FILE: old[CONFIG_FILE]} if same_config else wanted.data
     because = (
         f"the start-script options {', '.join(other_options)} changed" if same_config else "the configuration changed"
     )
     return ConfigMapChoice(_name_for(base, data, old, in_use_name, strategy), data, options, because, same_config)
+
+
+def _as_named(name: str, there: Mapping[str, str], wanted: Mapping[str, str], strategy: str) -> Mapping[str, str]:
+    """The texts that a ConfigMap was made with, if others have changed them since and its name still tells.
+
+    Pods were started with those: putting them back restarts nobody. Texts that nobody can tell any more stay.
+    """
+    named_after = name.removesuffix("-new").rpartition("-")[2]
+    if strategy != ROLLING_UPDATE or digest(there) == named_after:
+        return there
+    own = {key: text for key, text in there.items() if key in wanted}
+    candidates = (wanted, *({**wanted, key: text} for key, text in own.items()), own)
+    return next((each for each in candidates if digest(each) == named_after), there)
 
 
 def _name_for(base: str, data: Mapping[str, str], old: Mapping[str, str], in_use_name: str, strategy: str) -> str:

@@ -79,6 +79,8 @@ def _twice(ports: Sequence[Json]) -> Iterator[FieldError]:
 
 def _address(spec: Json) -> Iterator[FieldError]:
     address = spec.get("clusterIP")
+    if address == "None" and spec["type"] in ("NodePort", "LoadBalancer"):
+        yield invalid_value("spec.clusterIPs[0]", address, f"may not be set to 'None' for {spec['type']} services")
     if not address or address == "None":
         return
     try:

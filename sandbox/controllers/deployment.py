@@ -5,10 +5,11 @@ from collections.abc import Hashable
 from kube.errors import Forbidden, Invalid
 from kube.objects import Json
 from kube.resources import DEPLOYMENTS, PODS, REPLICA_SETS
-from sandbox.cluster import Cluster
+from sandbox.cluster import Cluster, labels_of
 from sandbox.conditions import holds, with_condition
 from sandbox.controllers.revisions import template_hash
 from sandbox.owners import controller_reference, controller_uid, is_deleted
+from sandbox.selectors import matches
 from sandbox.stamps import stamp
 
 _REVISION = "deployment.kubernetes.io/revision"
@@ -36,7 +37,7 @@ class Deployments:
     def _sync(self, deployment: Json) -> None:
         meta = deployment["metadata"]
         owned = [
-            each for each in self._cluster.list(REPLICA_SETS, meta["namespace"]) if controller_uid(each) == meta["uid"]
+            each for each in self._cluster.list(REPLICA_SETS, meta["namespace"]) if self._is_owned(deployment, each)
         ]
         name = f"{meta['name']}-{template_hash(deployment['spec']['template'])}"
         current = next((each for each in owned if each["metadata"]["name"] == name), None)
@@ -55,6 +56,15 @@ class Deployments:
         self._shift(deployment, current, former)
         self._annotate(deployment, current)
         self._report(deployment, current, former)
+
+    def _is_owned(self, deployment: Json, replica_set: Json) -> bool:
+        """Whether the Deployment controls it; one that is nobody's and matches the selector is adopted."""
+        owner = controller_uid(replica_set)
+        if owner or is_deleted(replica_set) or not matches(deployment["spec"]["selector"], labels_of(replica_set)):
+            return bool(owner == deployment["metadata"]["uid"])
+        references = [*(replica_set["metadata"].get("ownerReferences") or ()), controller_reference(deployment)]
+        patch = {"metadata": {"ownerReferences": references}}
+        return self._cluster.patch(REPLICA_SETS, replica_set, patch) is not None
 
     def _drained(self, deployment: Json, former: list[Json]) -> bool:
         """Whether the new ReplicaSet may start pods: under Recreate only when the old ones are gone."""

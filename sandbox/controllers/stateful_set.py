@@ -70,18 +70,25 @@ class StatefulSets:
         return self._next_available(snapshot)
 
     def _owned(self, resource: Resource, stateful_set: Json) -> list[Json]:
-        """What the set controls; what matches its selector and has no controller is adopted."""
+        """What the set controls: what matches its selector and is nobody's is adopted, what does not is let go."""
         owned = []
         meta = stateful_set["metadata"]
         for tree in self._cluster.list(resource, meta["namespace"]):
             owner = controller_uid(tree)
             if owner == meta["uid"]:
-                owned.append(tree)
+                if is_deleted(tree) or matches(stateful_set["spec"]["selector"], labels_of(tree)):
+                    owned.append(tree)
+                else:
+                    self._let_go(resource, meta["uid"], tree)
             elif not owner and not is_deleted(tree) and self._may_adopt(stateful_set, tree):
                 references = [*(tree["metadata"].get("ownerReferences") or ()), controller_reference(stateful_set)]
                 adopted = self._cluster.patch(resource, tree, {"metadata": {"ownerReferences": references}})
                 owned += [adopted] if adopted is not None else []
         return owned
+
+    def _let_go(self, resource: Resource, owner: str, tree: Json) -> None:
+        left = [each for each in tree["metadata"]["ownerReferences"] if each["uid"] != owner]
+        self._cluster.patch(resource, tree, {"metadata": {"ownerReferences": left}})
 
     def _may_adopt(self, stateful_set: Json, tree: Json) -> bool:
         name = stateful_set["metadata"]["name"]

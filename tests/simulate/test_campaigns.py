@@ -21,6 +21,8 @@ _EVERY = 22
 """Of the plans of the workloads each so manieth one is run: 300."""
 _EVERY_SPELLING = 7
 """Of the plans of the family `same`: 29."""
+_EVERY_HAND = 89
+"""Of the plans of the family `foreign`: 40."""
 _LONG = {"upgrade", "pd-other-volumes", "tikv-other-volumes"}
 """Several operations in a row, which cost as much."""
 _WORKLOADS = [name for name in WORKLOADS if name not in _LONG]
@@ -52,3 +54,7 @@ def test_what_once_failed_and_scenarios(part: int) -> None:
 
 def test_R22_another_spelling_of_the_same_writes_nothing() -> None:
     _simulate("sweep", "same", "--every", str(_EVERY_SPELLING))
+
+
+def test_R27_what_others_do_to_objects_is_put_right_or_named() -> None:
+    _simulate("sweep", "foreign", "--every", str(_EVERY_HAND))

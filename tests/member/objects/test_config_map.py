@@ -1,5 +1,7 @@
 """Which name and text a ConfigMap gets (objects.md 6.5, design.md 3.5)."""
 
+from itertools import count
+
 import pytest
 
 from kube.objects import Json
@@ -90,9 +92,38 @@ def test_6_5_in_place_keeps_the_name_and_changes_the_text() -> None:
 
 
 def test_6_5_a_colliding_digest_gets_a_suffix() -> None:
-    content = _content(config="a = 2\n")
+    in_use = _in_use()
+    contents = (_content(config=f"a = {number}\n") for number in count(2))
+    colliding = next(each for each in contents if digest(each.data) == digest(in_use["data"]))
+    name = f"demo-pd-{digest(in_use['data'])}"
+    assert f"{name}-new" == _choose(colliding, in_use, name=name).name
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        {},
+        {"config-file": "a = 2\n", "startup-script": "ours"},
+        {"config-file": "a = 1\n", "startup-script": "exit 1"},
+        {"config-file": "a = 1\n"},
+        {"startup-script": "ours"},
+        {"config-file": "a = 1\n", "startup-script": "ours", "more": "text"},
+    ],
+    ids=["nothing", "configuration", "script", "no script", "no configuration", "more"],
+)
+def test_R27_what_others_make_of_the_texts_is_put_back_under_the_same_name(others: dict[str, str]) -> None:
+    content = _content()
     name = f"demo-pd-{digest(content.data)}"
-    assert f"{name}-new" == _choose(content, _in_use(), name=name).name
+    choice = _choose(content, {"metadata": {}, "data": others}, name=name)
+    assert (name, content.data) == (choice.name, choice.data)
+
+
+def test_R27_a_script_of_another_version_is_put_back_with_its_configuration() -> None:
+    in_use = _in_use()
+    name = f"demo-pd-{digest(in_use['data'])}"
+    changed = {"metadata": {}, "data": {**in_use["data"], "config-file": "a = 2\n"}}
+    choice = _choose(_content(), changed, name=name)
+    assert (name, in_use["data"]) == (choice.name, choice.data)
 
 
 @pytest.mark.parametrize("old", ["a = 1.0\n", "a = true\n", "a = \n", "b = 1\n"])

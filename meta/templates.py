@@ -1,0 +1,81 @@
+"""What pods carry of the template that they were made from, when others have taken it away or changed it (R27).
+
+A pod without our labels is in no cache, and its StatefulSet lets go of it. It is known by its name, and by what nobody
+can change in it. Pure, but for the look at pods that the cache lacks.
+"""
+
+from collections.abc import Collection, Iterator
+
+from kube.objects import Json, Object
+from kube.resources import PODS
+from kube.semantic import covers
+from member import labels
+from member.components import workload_names
+from member.context import ReconcileContext
+from meta.metadata import DesiredMetadata
+
+_NAMED = ("containers", "initContainers", "volumes")
+"""Lists of a pod's spec to which Kubernetes and others add items."""
+
+
+def stateful_sets(ctx: ReconcileContext) -> list[Json]:
+    """The cached StatefulSets of the cluster."""
+    found = (ctx.stateful_set(name) for name in workload_names())
+    return [each.decode() for each in found if each is not None and not each.metadata.deletion_timestamp]
+
+
+def unlabelled_pods(ctx: ReconcileContext, sets: Collection[Json], seen: Collection[str]) -> Iterator[Object]:
+    """Pods of StatefulSets beside those that the cache shows. Raises ApiError, TransportError."""
+    for each in sets:
+        for ordinal in range(each["spec"]["replicas"]):
+            name = f"{each['metadata']['name']}-{ordinal}"
+            pod = None if name in seen else ctx.deps.client.find(PODS, name, ctx.namespace)
+            if pod is not None and not pod.metadata.deletion_timestamp and _is_pod_of(each, pod):
+                yield pod
+
+
+def of_template(sets: Collection[Json], pod: Object) -> DesiredMetadata:
+    """The labels and annotations that a pod has from its StatefulSet.
+
+    Those by which it is selected, and while it runs the newest revision, all that the template says. One that does not
+    tell its revision runs the newest when there is no other, and all that it is made of says so.
+    """
+    owner = next((each for each in sets if _is_pod_of(each, pod)), None)
+    if owner is None:
+        return DesiredMetadata()
+    selected: dict[str, str] = owner["spec"]["selector"].get("matchLabels") or {}
+    status, template = owner.get("status") or {}, owner["spec"]["template"]
+    newest = status.get("updateRevision", "")
+    if not newest or status.get("observedGeneration") != owner["metadata"].get("generation"):
+        return DesiredMetadata(selected)
+    told = pod.metadata.labels.get(labels.CONTROLLER_REVISION_HASH)
+    if told != newest and not (status.get("currentRevision") == newest and _is_made_from(template["spec"], pod)):
+        return DesiredMetadata(selected)
+    meta = template.get("metadata") or {}
+    revision = {labels.CONTROLLER_REVISION_HASH: newest}
+    return DesiredMetadata({**(meta.get("labels") or {}), **selected, **revision}, meta.get("annotations") or {})
+
+
+def _is_pod_of(stateful_set: Json, pod: Object) -> bool:
+    """Whether a StatefulSet controls a pod, or made it before others took it away."""
+    meta = stateful_set["metadata"]
+    if pod.metadata.controller is not None:
+        return bool(pod.metadata.controller.uid == meta["uid"])
+    tree = pod.decode()
+    made = (tree["metadata"].get("generateName"), tree["spec"].get("hostname"), tree["spec"].get("subdomain"))
+    return made == (f"{meta['name']}-", pod.metadata.name, stateful_set["spec"].get("serviceName"))
+
+
+def _is_made_from(template: Json, pod: Object) -> bool:
+    """Whether a pod has everything that a template's spec says."""
+    spec = pod.decode()["spec"]
+    rest = {key: value for key, value in template.items() if key not in _NAMED}
+    return covers(spec, rest) and all(covers(_by_name(spec.get(key)), _by_name(template.get(key))) for key in _NAMED)
+
+
+def _by_name(items: list[Json] | None) -> Json:
+    """Items of a list by name; what they mount goes by its path, since the token of a service account comes on top."""
+    return {
+        item["name"]: item | {"volumeMounts": {mount["mountPath"]: mount for mount in item.get("volumeMounts") or ()}}
+        for item in items or ()
+    }

@@ -1,0 +1,76 @@
+"""Whose a field is: the operator's when it has written it, or Kubernetes has copied it from what the operator wrote.
+
+All else - what the API server fills in or allocates, what others have put there - is left to whoever wants it.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from kube.objects import Json
+from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, Resource
+from simulate.calls import Call, Port
+from simulate.field_changes import NEW, Change, Path
+
+_COPIED = ("labels", "annotations")
+
+
+class Owners:
+    """What was written in the calls of an operator that has brought a cluster up."""
+
+    def __init__(self, calls: Iterable[Call]) -> None:
+        self._written: dict[tuple[str, str], list[Json]] = {}
+        for call in calls:
+            if call.port is Port.KUBERNETES:
+                self._written.setdefault((call.target.resource, call.target.name), []).append(call.body())
+        self._copied = set(self._of_templates())
+
+    def made(self) -> Iterator[tuple[str, str, Json]]:
+        """Resource, name and body of what it has created."""
+        for (resource, name), bodies in self._written.items():
+            if "kind" in bodies[0]:
+                yield resource, name, bodies[0]
+
+    def theirs(self, resource: Resource, tree: Json, change: Change) -> Iterator[Path]:
+        """The fields of a change that are not the operator's, such as keys that others add to metadata (R27).
+
+        A list is one field.
+        """
+        if change.verb != "add":
+            yield from self._theirs(resource, tree, change.path)
+        elif change.path[0] == "metadata":
+            yield (*change.path, NEW)
+
+    def _theirs(self, resource: Resource, tree: Json, path: Path) -> Iterator[Path]:
+        value = value_at(tree, path)
+        if isinstance(value, dict) and value:
+            for key in value:
+                yield from self._theirs(resource, tree, (*path, key))
+        elif not self._is_ours(resource, tree, path):
+            yield path
+
+    def _is_ours(self, resource: Resource, tree: Json, path: Path) -> bool:
+        bodies = self._written.get((str(resource), tree["metadata"]["name"]), ())
+        if any(value_at(body, path) is not None for body in bodies):
+            return True
+        may_be_copied = resource in (PODS, PERSISTENT_VOLUME_CLAIMS) and path[:1] == ("metadata",)
+        return may_be_copied and (*path[1:], str(value_at(tree, path))) in self._copied
+
+    def _of_templates(self) -> Iterator[tuple[str, str, str]]:
+        """The labels and annotations that StatefulSets give to their pods, and to the claims of these."""
+        for (resource, _), bodies in self._written.items():
+            if resource == str(STATEFUL_SETS):
+                for kind in _COPIED:
+                    for key, value in (value_at(bodies[0], ("spec", "template", "metadata", kind)) or {}).items():
+                        yield kind, key, value
+
+
+def value_at(tree: Any, path: Path) -> Any:
+    """What stands at a path, None when nothing does."""
+    for step in path:
+        if isinstance(tree, dict):
+            tree = tree.get(step)
+        elif isinstance(tree, list) and isinstance(step, int) and step < len(tree):
+            tree = tree[step]
+        else:
+            return None
+    return tree

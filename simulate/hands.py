@@ -1,0 +1,166 @@
+"""What others do to objects: change, delete, and make them; and which pods they take with that."""
+
+from collections import Counter
+
+from kube.client import Client
+from kube.errors import AlreadyExists, Invalid, NotFound
+from kube.objects import Json
+from kube.resources import (
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    NODES,
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
+    PODS,
+    REPLICA_SETS,
+    ROLE_BINDINGS,
+    ROLES,
+    SECRETS,
+    SERVICE_ACCOUNTS,
+    SERVICES,
+    STATEFUL_SETS,
+    TIDB_CLUSTERS,
+    Resource,
+)
+from sandbox.owners import controller_reference
+from simulate import plan
+from simulate.state import State, is_outdated, partition, replicas
+from simulate.worlds import NAMESPACE
+
+_NAMED = {
+    str(resource): resource
+    for resource in (
+        CONFIG_MAPS,
+        DEPLOYMENTS,
+        NODES,
+        PERSISTENT_VOLUMES,
+        PERSISTENT_VOLUME_CLAIMS,
+        PODS,
+        ROLES,
+        ROLE_BINDINGS,
+        SECRETS,
+        SERVICES,
+        SERVICE_ACCOUNTS,
+        STATEFUL_SETS,
+        TIDB_CLUSTERS,
+    )
+}
+
+
+_OWNERS = (TIDB_CLUSTERS, STATEFUL_SETS, DEPLOYMENTS, REPLICA_SETS)
+
+
+def named(text: str) -> tuple[Resource, str]:
+    """The resource and the name in `plural.group/name`. Raises InvalidPlan."""
+    plural, _, name = text.partition("/")
+    if plural not in _NAMED or not name:
+        raise plan.InvalidPlan(f"{text!r} is no `plural.group/name` of {', '.join(sorted(_NAMED))}")
+    return _NAMED[plural], name
+
+
+def namespace_of(resource: Resource) -> str:
+    """Where the objects of a plan are."""
+    return NAMESPACE if resource.namespaced else ""
+
+
+class Hands:
+    """Those of one plan."""
+
+    def __init__(self, client: Client, state: State) -> None:
+        self._client = client
+        self._state = state
+        self.taken: Counter[str] = Counter()
+        """How often each pod has to be made anew for what was done, by name."""
+        self._deleted: dict[str, Json] = {}
+        """What users and others would put back, by `plural.group/name`."""
+        self.said = ""
+        """The version of the TidbCluster that they wrote last: its status is not the operator's word."""
+
+    def act(self, event: plan.Hand) -> str:
+        """Do it; what there is to say of it. Raises ApiError, TransportError where trying again may help."""
+        resource, name = named(event.target)
+        try:
+            match event:
+                case plan.Foreign():
+                    self._change(resource, name, event)
+                case plan.Deleted():
+                    self._delete(resource, name, event)
+                case plan.Created():
+                    self._create(resource, name, event)
+        except (Invalid, NotFound) as error:
+            return f"gives up: {error}"
+        except AlreadyExists:
+            there = self._state.get(resource, name)
+            if there is None or "deletionTimestamp" not in there["metadata"]:
+                return f"finds {resource} {name} there"
+            raise
+        return ""
+
+    def _change(self, resource: Resource, name: str, event: plan.Foreign) -> None:
+        taken = self._restarted_by(name, event.patch.get("spec") or {}) if resource == STATEFUL_SETS else []
+        if self._is_given_away(event.patch):
+            # it is garbage to Kubernetes
+            taken += self._ended_with(resource, name, alone=False)
+        done = self._client.patch(resource, name, namespace_of(resource), event.patch, subresource=event.subresource)
+        if resource == TIDB_CLUSTERS:
+            self.said = done.metadata.resource_version
+        self.taken.update(taken)
+
+    def _delete(self, resource: Resource, name: str, event: plan.Deleted) -> None:
+        if there := self._state.get(resource, name):
+            self._deleted[event.target] = _as_sent(there)
+        taken = self._ended_with(resource, name, alone=event.propagation == "Orphan")
+        self._client.delete(resource, name, namespace_of(resource), propagation=event.propagation)
+        self.taken.update(taken)
+
+    def _create(self, resource: Resource, name: str, event: plan.Created) -> None:
+        given = event.body or self._deleted.get(event.target, {})
+        meta: Json = {**(given.get("metadata") or {}), "name": name}
+        if event.owner:
+            kind, owner = named(event.owner)
+            found = self._client.get(kind, owner, namespace_of(kind)).decode()
+            meta["ownerReferences"] = [controller_reference(found)]
+        body = {"apiVersion": resource.api_version, "kind": resource.kind, **given, "metadata": meta}
+        self._client.create(resource, body, namespace_of(resource))
+
+    def _is_given_away(self, patch: Json) -> bool:
+        """Whether an object gets an owner that does not exist."""
+        owners = (patch.get("metadata") or {}).get("ownerReferences") or ()
+        there = {
+            (each["metadata"]["name"], each["metadata"]["uid"]) for kind in _OWNERS for each in self._state.all(kind)
+        }
+        return any((owner["name"], owner["uid"]) not in there for owner in owners)
+
+    def _ended_with(self, resource: Resource, name: str, *, alone: bool) -> list[str]:
+        """The pods that are deleted together with an object: itself, and unless it goes `alone`, what it owns."""
+        there = self._state.get(resource, name)
+        gone = {there["metadata"]["uid"]} if there else set()
+        pods = self._state.all(PODS)
+        for tree in () if alone else (*self._state.all(STATEFUL_SETS), *pods):
+            if gone.intersection(owner["uid"] for owner in tree["metadata"].get("ownerReferences") or ()):
+                gone.add(tree["metadata"]["uid"])
+        return [pod["metadata"]["name"] for pod in pods if pod["metadata"]["uid"] in gone]
+
+    def _restarted_by(self, name: str, spec: Json) -> list[str]:
+        """The pods that Kubernetes takes by itself when the spec of a StatefulSet changes in this way.
+
+        Those that are scaled away; and where a roll is on its way, those that it has reached: once for another
+        template, and once more for the right one.
+        """
+        live = self._state.get(STATEFUL_SETS, name)
+        if live is None:
+            return []
+        pods = {pod["metadata"]["name"]: pod for pod in self._state.all(PODS)}
+        ordinals = range(replicas(live))
+        taken = [f"{name}-{each}" for each in ordinals if each >= spec.get("replicas", len(ordinals))]
+        rolling = any(f"{name}-{each}" in pods and is_outdated(live, pods[f"{name}-{each}"]) for each in ordinals)
+        if "template" in spec and rolling:
+            reached = partition(live["spec"].get("updateStrategy") or {})
+            taken += [f"{name}-{each}" for each in ordinals if each >= reached] * 2
+        return taken
+
+
+def _as_sent(tree: Json) -> Json:
+    """An object as it can be created: without what the API server has put there."""
+    meta = {key: value for key, value in tree["metadata"].items() if key in ("labels", "annotations")}
+    return {key: value for key, value in tree.items() if key != "status"} | {"metadata": meta}

@@ -1,0 +1,66 @@
+"""What a pod carries of its template, and which pod is one of a StatefulSet's (reliability.md R27)."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from kube.objects import Json, Object
+from member.labels import CONTROLLER_REVISION_HASH
+from meta.metadata import DesiredMetadata
+from meta.templates import of_template
+
+SELECTED = {"app": "demo"}
+TEMPLATE: Json = {
+    "metadata": {"labels": SELECTED | {"team": "a"}, "annotations": {"port": "1"}},
+    "spec": {"containers": [{"name": "tikv", "image": "tikv:1", "volumeMounts": [{"name": "d", "mountPath": "/d"}]}]},
+}
+SET: Json = {
+    "metadata": {"name": "demo-tikv", "uid": "set", "generation": 2},
+    "spec": {"serviceName": "peer", "selector": {"matchLabels": SELECTED}, "template": TEMPLATE},
+    "status": {"observedGeneration": 2, "currentRevision": "new", "updateRevision": "new"},
+}
+ALL = DesiredMetadata(SELECTED | {"team": "a", CONTROLLER_REVISION_HASH: "new"}, {"port": "1"})
+
+
+def _pod(image: str = "tikv:1", owner: str | None = "set", revision: str = "", **meta: Any) -> Object:
+    token = {"name": "token", "mountPath": "/token"}
+    container = TEMPLATE["spec"]["containers"][0] | {"image": image}
+    container["volumeMounts"] = [*container["volumeMounts"], token]
+    reference = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "x", "uid": owner, "controller": True}
+    tree: Json = {
+        "metadata": {
+            "name": "demo-tikv-0",
+            "generateName": "demo-tikv-",
+            "labels": {CONTROLLER_REVISION_HASH: revision},
+            "ownerReferences": [reference] if owner else [],
+            **meta,
+        },
+        "spec": {"hostname": "demo-tikv-0", "subdomain": "peer", "containers": [container], "volumes": [token]},
+    }
+    return Object(msgspec.json.encode(tree))
+
+
+@pytest.mark.parametrize("owner", ["set", None], ids=["controlled", "let go"])
+def test_R27_a_pod_of_the_newest_revision_has_all_of_its_template(owner: str | None) -> None:
+    assert ALL == of_template([SET], _pod(owner=owner, revision="new"))
+    assert ALL == of_template([SET], _pod(owner=owner, revision=""))
+
+
+@pytest.mark.parametrize(
+    ("pod", "changed"),
+    [
+        (_pod(image="tikv:2"), {}),
+        (_pod(), {"currentRevision": "old"}),
+        (_pod(revision="new"), {"observedGeneration": 1}),
+    ],
+    ids=["is made of something else", "may be of another revision", "the newest revision is not known"],
+)
+def test_R27_else_it_has_what_selects_it(pod: Object, changed: Json) -> None:
+    stateful_set = SET | {"status": SET["status"] | changed}
+    assert DesiredMetadata(SELECTED) == of_template([stateful_set], pod)
+
+
+@pytest.mark.parametrize("pod", [_pod(owner="other"), _pod(owner=None, generateName="others-")])
+def test_R27_a_pod_of_others_has_nothing_of_ours(pod: Object) -> None:
+    assert DesiredMetadata() == of_template([SET], pod)

@@ -1,0 +1,140 @@
+"""What others do, as plans: which fields there are, whose they are, and which pods go with them."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from kube.errors import NotFound
+from kube.objects import Json
+from kube.resources import CONFIG_MAPS, PODS, SERVICES, STATEFUL_SETS, TIDB_CLUSTERS
+from simulate.engine import Engine
+from simulate.field_changes import Change, Changes
+from simulate.field_owners import Owners
+from simulate.foreign_hands import foreign, foreign_hands
+from simulate.hands import Hands
+from simulate.plan import Created, Deleted, Foreign, InvalidPlan, Plan
+from simulate.run import prepare
+from simulate.state import State
+
+pytestmark = pytest.mark.slow
+
+_PD = f"{STATEFUL_SETS}/basic-pd"
+
+
+@pytest.fixture(scope="module")
+def plans() -> Mapping[str, Plan]:
+    return {plan.name: plan for plan in foreign_hands()}
+
+
+@pytest.fixture
+def engine() -> Engine:
+    return prepare(Plan(name="ready"))
+
+
+def _tree(engine: Engine, resource: object, name: str) -> Json:
+    return next(each for each in State(engine.world).all(resource) if each["metadata"]["name"] == name)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("name", "patch"),
+    [
+        ("change/services/basic-tidb/spec.type", {"spec": {"type": "NodePort"}}),
+        ("lower/statefulsets.apps/basic-tikv/spec.replicas", {"spec": {"replicas": 1}}),
+        ("remove/pods/basic-pd-0/metadata.labels", {"metadata": {"labels": None}}),
+    ],
+)
+def test_every_field_is_changed_in_steady_state_and_in_a_roll(
+    name: str, patch: Json, plans: Mapping[str, Plan]
+) -> None:
+    steady, rolling = plans[f"foreign/{name}"], plans[f"foreign/{name}@rolling"]
+    for plan in (steady, rolling):
+        (hand,) = plan.faults
+        assert isinstance(hand, Foreign)
+        assert patch == hand.patch
+    assert () == steady.edits
+    assert rolling.edits[0].at < rolling.faults[0].at  # type: ignore[operator]
+
+
+def test_what_the_api_server_refuses_is_no_plan(plans: Mapping[str, Plan]) -> None:
+    assert not any("/spec.serviceName" in name or "/metadata.uid" in name for name in plans)
+
+
+def test_there_are_more_than_the_issue_asks_for(plans: Mapping[str, Plan]) -> None:
+    assert len(plans) >= 300
+    assert plans["foreign/delete-orphan/statefulsets.apps/basic-pd"] == foreign(
+        "delete-orphan/statefulsets.apps/basic-pd"
+    )
+    with pytest.raises(InvalidPlan, match="'nothing' is nothing that others do"):
+        foreign("nothing")
+
+
+def test_R27_a_field_is_the_operators_that_it_has_written(engine: Engine) -> None:
+    owners = Owners(engine.calls)
+
+    def theirs(resource: object, name: str, *path: str, verb: str = "change") -> list[object]:
+        return list(owners.theirs(resource, _tree(engine, resource, name), Change(verb, path, {})))  # type: ignore[arg-type]
+
+    assert [] == theirs(SERVICES, "basic-tidb", "spec", "selector")
+    assert [("spec", "sessionAffinity")] == theirs(SERVICES, "basic-tidb", "spec", "sessionAffinity")
+    assert [] == theirs(PODS, "basic-pd-0", "metadata", "labels", "app.kubernetes.io/component")
+    assert [] == theirs(PODS, "basic-pd-0", "metadata", "annotations", "prometheus.io/port")
+    assert [("metadata", "labels", "foreign")] == theirs(SERVICES, "basic-pd", "metadata", "labels", verb="add")
+    assert [] == theirs(SERVICES, "basic-pd", "spec", "selector", verb="add")
+
+
+def test_a_change_is_another_value_that_the_api_server_takes(engine: Engine) -> None:
+    changes = {
+        (change.verb, change.name): change.patch
+        for change in Changes(engine.admin).of(SERVICES, _tree(engine, SERVICES, "basic-tidb"), "spec")
+    }
+    assert {"spec": {"type": "NodePort"}} == changes["change", "spec.type"]
+    assert ("change", "spec.clusterIP") not in changes
+    assert 4001 == changes["change", "spec.ports.0.port"]["spec"]["ports"][0]["port"]
+    assert 1 == len(changes["remove", "spec.ports.1"]["spec"]["ports"])
+
+
+def _hands(engine: Engine) -> Hands:
+    return Hands(engine.admin, State(engine.world))
+
+
+@pytest.mark.parametrize(
+    ("hand", "taken"),
+    [
+        (Deleted(at=0, target="pods/basic-tidb-0"), {"basic-tidb-0"}),
+        (Deleted(at=0, target=f"{STATEFUL_SETS}/basic-tidb"), {"basic-tidb-0", "basic-tidb-1"}),
+        (Deleted(at=0, target="statefulsets.apps/basic-tidb", propagation="Orphan"), set()),
+        (
+            Foreign(at=0, target="statefulsets.apps/basic-pd", patch={"spec": {"replicas": 1}}),
+            {"basic-pd-1", "basic-pd-2"},
+        ),
+        (Foreign(at=0, target="statefulsets.apps/basic-pd", patch={"spec": {"template": {}}}), set()),
+    ],
+)
+def test_the_pods_that_others_take(hand: Deleted | Foreign, taken: set[str], engine: Engine) -> None:
+    hands = _hands(engine)
+    assert "" == hands.act(hand)
+    assert taken == set(hands.taken)
+
+
+def test_what_was_deleted_is_put_back_without_its_status(engine: Engine) -> None:
+    hands, target = _hands(engine), f"{TIDB_CLUSTERS}/basic"
+    hands.act(Deleted(at=0, target=target))
+    hands.act(Created(at=0, target=target))
+    again = engine.cluster()
+    assert 3 == again["spec"]["pd"]["replicas"]
+    assert not again.get("status")
+
+
+def test_what_others_make_is_controlled_by_others(engine: Engine) -> None:
+    hands = _hands(engine)
+    hands.act(Created(at=0, target="configmaps/others"))
+    hands.act(Created(at=0, target="configmaps/more", body={"data": {"a": "b"}}, owner="configmaps/others"))
+    (owner,) = engine.admin.get(CONFIG_MAPS, "more", "default").decode()["metadata"]["ownerReferences"]
+    assert ("others", True) == (owner["name"], owner["controller"])
+
+
+def test_who_finds_nothing_gives_up(engine: Engine) -> None:
+    said = _hands(engine).act(Deleted(at=0, target="statefulsets.apps/none"))
+    assert said.startswith("gives up: ")
+    with pytest.raises(NotFound):
+        engine.admin.get(STATEFUL_SETS, "none", "default")
