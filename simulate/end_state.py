@@ -67,7 +67,8 @@ _VOLATILE = frozenset(
         "collisionCount",
         "volumeName",
         "pod-template-hash",
-        # how often the operator has written
+        # how often the operator has written, and what the cluster looked like then
+        "tidb.pingcap.com/written-for",
         "tidb.pingcap.com/written-generation",
         # where pods are placed is chance
         "volume.kubernetes.io/selected-node",
