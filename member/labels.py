@@ -64,6 +64,8 @@ TIKV_NO_ACTIVE_STORE_SINCE = "tidb.pingcap.com/tikv-no-active-store-since"
 START_SCRIPT_OPTIONS = "tidb.pingcap.com/start-script-options"
 """On a ConfigMap: what the user chose that shows in its start script (`member.configmap`). Not known to v1.6."""
 
+WRITTEN_FOR = "tidb.pingcap.com/written-for"
+"""On a StatefulSet: the cluster that its template was written for (`member.lifecycle.own_changes`). New here, too."""
 WRITTEN_GENERATION = "tidb.pingcap.com/written-generation"
 """On a StatefulSet: `UID/generation` after our last write (`member.apply.foreign_edits`). Not known to v1.6."""
 

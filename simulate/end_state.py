@@ -67,7 +67,8 @@ _VOLATILE = frozenset(
         "collisionCount",
         "volumeName",
         "pod-template-hash",
-        # how often the operator has written
+        # how often the operator has written, and what the cluster looked like then
+        "tidb.pingcap.com/written-for",
         "tidb.pingcap.com/written-generation",
         # how often something was rolled
         "deployment.kubernetes.io/revision",

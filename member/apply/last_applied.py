@@ -24,6 +24,8 @@ _METADATA = "metadata"
 
 _OWN_LABELS = frozenset({labels.NAME, labels.MANAGED_BY, labels.INSTANCE, labels.COMPONENT, labels.USED_BY})
 
+_OWN_ANNOTATIONS = frozenset({labels.LAST_APPLIED, labels.WRITTEN_FOR, labels.WRITTEN_GENERATION})
+
 _ENV_VALUE = re.compile(r"\.env\[\d+\]\.value$")
 
 _FIXED = ("volumeClaimTemplates", "podManagementPolicy", "serviceName", "selector")
@@ -156,6 +158,12 @@ def compare_stateful_set(live: Json, desired: Json) -> StatefulSetDifference:
     )
 
 
+def pods_differ(live: Json, desired: Json) -> bool:
+    """Whether pods are made of another template in the two."""
+    difference = compare_stateful_set(live, desired)
+    return bool(difference.template_difference or difference.pod_metadata_change)
+
+
 def with_running_template(live: Json, desired: Json) -> Json:
     """`desired` with what its pod template may keep of the running one, though written differently today."""
     record = read_record(live)
@@ -218,7 +226,7 @@ def _record_of(desired: Json) -> Record:
     return Record(
         desired["spec"],
         tuple(sorted(metadata.get("labels", {}).keys() - _OWN_LABELS)),
-        tuple(sorted(metadata.get("annotations", {}).keys() - {labels.LAST_APPLIED})),
+        tuple(sorted(metadata.get("annotations", {}).keys() - _OWN_ANNOTATIONS)),
     )
 
 
@@ -267,7 +275,7 @@ def _metadata_change(record: Record | None, live: Json, desired: Json) -> FieldC
     for kind, keys in (("labels", wished.labels), ("annotations", wished.annotations)):
         there, wanted = live["metadata"].get(kind) or {}, desired["metadata"].get(kind) or {}
         for key in dict.fromkeys([*wanted, *keys]):
-            if key != labels.LAST_APPLIED and there.get(key) != wanted.get(key):
+            if key not in _OWN_ANNOTATIONS and there.get(key) != wanted.get(key):
                 return FieldChange(f"metadata.{kind}[{key}]", there.get(key), wanted.get(key))
     return None
 

@@ -9,6 +9,7 @@ as one patch.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from apis import predicates
 from apis.accessor import Component, find
@@ -24,6 +25,7 @@ from member.apply.last_applied import (
     compare_stateful_set,
     fixed_field_change,
     missing_volumes,
+    pods_differ,
     with_fixed_fields,
     with_running_template,
     with_template_of,
@@ -32,9 +34,11 @@ from member.apply.stateful_set import with_size, with_strategy
 from member.apply.writes import apply, apply_service
 from member.context import ReconcileContext
 from member.evidence import delete
-from member.labels import base_labels, object_meta
+from member.labels import WRITTEN_FOR, base_labels, object_meta
+from member.lifecycle import own_changes
 from member.lifecycle.advanced_stateful_set import advanced_stateful_set
 from member.lifecycle.claims_of_others import claim_of_others
+from member.lifecycle.own_changes import OwnChange, own_change
 from member.lifecycle.recreation import RECREATING, previous_stateful_set, recreated
 from member.lifecycle.restoring import restore
 from member.lifecycle.rolling import PodDeletion, next_roll
@@ -42,7 +46,13 @@ from member.lifecycle.scaling import next_size, warn_of_slots
 from member.lifecycle.suspend import Postponed, suspension
 from member.lifecycle.workload import Workload, members_ready
 from member.naming import member_name, pod_name
-from member.objects.config_map import ConfigMapChoice, choose_config_map, config_map, in_use_config_map_name
+from member.objects.config_map import (
+    ConfigMapChoice,
+    choose_config_map,
+    config_map,
+    in_use_config_map_name,
+    is_as_written,
+)
 from member.observed.nodes import kept_by_lost_nodes
 from member.observed.pods import Pod, pods_of
 from member.observed.status import UPGRADE, set_phase
@@ -180,11 +190,12 @@ def _unseen(ctx: ReconcileContext, resource: Resource, name: str) -> Object | No
 
 def _create(ctx: ReconcileContext, member: Workload, spec: Component) -> Outcome:
     previous = previous_stateful_set(ctx, member.name)
-    choice = _choose(ctx, member, spec, previous.running)
-    desired = recreated(previous, member.stateful_set(ctx.tc, choice.name))
+    choice, wanted, _ = _wanted(ctx, member, spec, previous.running)
+    desired = recreated(previous, wanted)
     if refused := claim_of_others(ctx, member.name, desired):
         return refused
     _write_config_map(ctx, member, choice)
+    desired = _noted(desired, own_changes.note(ctx, member.name))
     warn_of_slots(ctx, member.name, desired, None)
     stateful_set.create(ctx, desired)
     return Waiting("Creating", f"StatefulSet {desired['metadata']['name']} was created; waiting for its pods")
@@ -192,13 +203,13 @@ def _create(ctx: ReconcileContext, member: Workload, spec: Component) -> Outcome
 
 def _update(ctx: ReconcileContext, member: Workload, spec: Component, live: Object) -> Outcome:
     body = live.decode()
-    choice = _choose(ctx, member, spec, body)
-    wanted = with_running_template(body, member.stateful_set(ctx.tc, choice.name))
+    choice, wanted, waiting = _wanted(ctx, member, spec, body)
     if refused := _other_mounts(spec, body, wanted):
         return refused
     # as far as no running pod notices
     desired = with_fixed_fields(body, wanted)
-    if _lacks_components(ctx):
+    incomplete = _lacks_components(ctx)
+    if incomplete:
         # what other components say shows in these pods, too: they would be restarted, and again when it is restored
         desired = with_template_of(body, desired)
     else:
@@ -216,11 +227,44 @@ def _update(ctx: ReconcileContext, member: Workload, spec: Component, live: Obje
         # others that are reconciled after this one in the same reconcile see it coming (7.2)
         set_phase(ctx, member.name, UPGRADE)
     desired = with_strategy(desired, roll.strategy)
-    if not compare_stateful_set(body, desired).nothing:
+    if not compare_stateful_set(body, desired).nothing or (waiting and waiting.is_read_otherwise):
+        is_current = not incomplete and (roll.takes_template or not changed)
+        desired = _noted(desired, own_changes.note(ctx, member.name) if is_current else own_changes.remembered(body))
         stateful_set.update(ctx, desired, live, replicas=size.replicas, strategy=roll.strategy)
     elif roll.delete:
         _delete(ctx, roll.delete)
     return size.outcome or roll.outcome or _fixed(body, wanted) or Done()
+
+
+def _wanted(
+    ctx: ReconcileContext, member: Workload, spec: Component, body: Json | None
+) -> tuple[ConfigMapChoice, Json, OwnChange | None]:
+    """The configuration and the StatefulSet, and what of them waits since nobody has asked for it."""
+    name, config = in_use = _in_use(ctx, member, body)
+    choice = _choose(ctx, member, spec, in_use)
+    desired = member.stateful_set(ctx.tc, choice.name)
+    if body is None:
+        return choice, desired, None
+    desired = with_running_template(body, desired)
+    data: dict[str, str] = config.decode().get("data") or {} if config else {}
+    differs = choice.data != data or pods_differ(body, desired)
+    change = own_change(ctx, member, body, desired) if differs else None
+    if change is None:
+        return choice, desired, None
+    own_changes.tell(ctx, member, change)
+    # what somebody has changed by hand is put right where it is
+    text = data if is_as_written(name, data) else choice.data
+    kept = replace(choice, name=name or choice.name, data=text, same_config=True)
+    return kept, with_template_of(body, desired), change
+
+
+def _noted(desired: Json, note: str) -> Json:
+    """A StatefulSet with what it remembers of the cluster."""
+    if not note:
+        return desired
+    metadata = desired["metadata"]
+    annotations = {**metadata.get("annotations", {}), WRITTEN_FOR: note}
+    return desired | {"metadata": metadata | {"annotations": annotations}}
 
 
 def _other_mounts(spec: Component, body: Json, wanted: Json) -> Refused | None:
@@ -262,14 +306,21 @@ def _fixed(body: Json, wanted: Json) -> Refused | None:
     return None
 
 
-def _choose(ctx: ReconcileContext, member: Workload, spec: Component, body: Json | None) -> ConfigMapChoice:
-    in_use = in_use_config_map_name(ctx.tc, member.name, body)
-    existing = _config_map(ctx, in_use) if in_use else None
+def _in_use(ctx: ReconcileContext, member: Workload, body: Json | None) -> tuple[str, Object | None]:
+    """The ConfigMap that the pods use, which may be gone, and its name."""
+    name = in_use_config_map_name(ctx.tc, member.name, body)
+    return name, _config_map(ctx, name) if name else None
+
+
+def _choose(
+    ctx: ReconcileContext, member: Workload, spec: Component, in_use: tuple[str, Object | None]
+) -> ConfigMapChoice:
+    name, existing = in_use
     return choose_config_map(
         member_name(ctx.tc, member.name),
         member.content(ctx.tc),
         spec.config_update_strategy,
-        in_use,
+        name,
         existing.decode() if existing else None,
     )
 

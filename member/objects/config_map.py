@@ -121,6 +121,11 @@ def _name_for(base: str, data: Mapping[str, str], old: Mapping[str, str], in_use
     return f"{name}-new" if name == in_use_name else name
 
 
+def is_as_written(name: str, data: Mapping[str, str]) -> bool:
+    """Whether a ConfigMap whose name ends in a digest still holds what it was made with."""
+    return name.removesuffix("-new").rpartition("-")[2] == digest(data)
+
+
 def digest(data: Mapping[str, str]) -> str:
     """The seven characters that v1.6 appends to a ConfigMap's name (objects.md 6.5).
 

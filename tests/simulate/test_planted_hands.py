@@ -1,16 +1,20 @@
 """The judge notices pods that are restarted, or may be, for what nobody has asked for: one defect in each test."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+import member.lifecycle.component_sync
 import member.lifecycle.restoring
 import member.lifecycle.rolling
+from apis.tidbcluster import TidbCluster
 from kube.objects import Json
 from member.apply.foreign_edits import ForeignEdit
 from member.apply.stateful_set import UpdateStrategy
-from simulate.plan import load
-from tests.simulate.planting import rules, short
+from member.tikv.component import TIKV
+from simulate.plan import Plan, load
+from tests.simulate.planting import plant_workload, rules, short
 
 pytestmark = pytest.mark.slow
 
@@ -49,5 +53,28 @@ def test_I42_a_template_is_put_right_below_a_partition_that_lets_it_through(
 
     plan = load(_PLANS / "I42-a-foreign-template-and-its-partition.yaml")
     plant = lambda: monkeypatch.setattr(member.lifecycle.restoring, "_strategy", as_it_is)  # noqa: E731
+
+    assert "I42" in rules(plan, plant)
+
+
+def another_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    """TiKV's pods as a later version may make them."""
+
+    def stateful_set(tc: TidbCluster, config_map: str) -> Json:
+        made = TIKV.stateful_set(tc, config_map)
+        made["spec"]["template"]["metadata"]["labels"]["example.com/new"] = "yes"
+        return made
+
+    plant_workload(monkeypatch, replace(TIKV, stateful_set=stateful_set))
+
+
+def test_I42_another_version_of_the_operator_rolls_what_it_makes_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = Plan(name="another version", budget=60.0)
+    with monkeypatch.context() as honest:
+        assert set() == rules(plan, lambda: another_version(honest))
+
+    def plant() -> None:
+        another_version(monkeypatch)
+        monkeypatch.setattr(member.lifecycle.component_sync, "own_change", lambda *_: None)
 
     assert "I42" in rules(plan, plant)

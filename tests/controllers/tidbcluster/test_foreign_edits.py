@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 import pytest
 
 from kube.objects import Json
-from kube.resources import PODS, STATEFUL_SETS, TIDB_CLUSTERS
+from kube.resources import CONFIG_MAPS, PODS, STATEFUL_SETS, TIDB_CLUSTERS
 from ports.clock import FakeClock
 from tests.operator_world import NAMESPACE, OperatorWorld, sample
 
@@ -174,3 +174,15 @@ def test_I42_a_user_who_wants_a_restart_asks_for_it_in_the_spec(wide: OperatorWo
     wide.run(5.0)
     run_watched(wide, "tikv", lambda: wide.is_ready() and wide.reason() == "Done")
     assert not set(before.values()) & set(uids(wide, "tikv").values())
+
+
+def test_I42_a_configuration_that_others_have_changed_is_put_right_where_it_is(wide: OperatorWorld) -> None:
+    before = uids(wide, "tikv")
+    name = next(
+        each["metadata"]["name"] for each in wide.every(CONFIG_MAPS) if "basic-tikv" in each["metadata"]["name"]
+    )
+    data = wide.get(CONFIG_MAPS, name)["data"]
+    wide.admin.patch(CONFIG_MAPS, name, NAMESPACE, {"data": {"config-file": "by = 'hand'\n", "startup-script": "exit"}})
+    wide.run(20.0)
+    assert (data, before) == (wide.get(CONFIG_MAPS, name)["data"], uids(wide, "tikv"))
+    assert (True, "Done") == (wide.is_ready(), wide.reason())

@@ -1,0 +1,175 @@
+"""What this version of the operator would write otherwise than the one before it: it waits for a change by the user.
+
+A StatefulSet remembers, in an annotation, the cluster that its pod template was written for. The template that today's
+operator makes of that cluster is compared with the one it makes of the cluster as it is: where both say the same,
+nobody has asked for anything, and whatever differs from the running template is ours. Defaults that a new CRD has added
+count as little: they change what is read, and not the generation.
+
+Of a StatefulSet without that annotation, such as one of v1.6, nothing of the kind is known. There a difference is ours
+if the running template merely lacks what this version gives every cluster alike.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import msgspec
+import structlog
+from msgspec import structs
+
+from apis import toml
+from apis.components import component_names
+from apis.decoding import decode
+from apis.defaulting import with_defaults
+from apis.identity import INSTANCE_LABEL
+from apis.problem import InvalidField
+from apis.tidbcluster import TidbCluster
+from kube.objects import Json
+from kube.semantic import semantically_equal
+from member import labels
+from member.apply.last_applied import FieldChange, compare_stateful_set, read_record
+from member.context import ReconcileContext
+from member.lifecycle.workload import Workload
+from member.objects.config_map import CONFIG_FILE
+
+log = structlog.get_logger(__name__)
+
+_TOLD_AGAIN = 3600.0
+"""Seconds after which the log says the same again."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnChange:
+    """A difference that waits: the first field of it, as far as it shows in the pod template.
+
+    `is_read_otherwise`: the cluster is read otherwise than before, though nobody has written it.
+    """
+
+    field: FieldChange | None
+    is_read_otherwise: bool = False
+
+    def __str__(self) -> str:
+        """What differs."""
+        return str(self.field) if self.field else "the configuration as this version writes it"
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """The cluster that a template was written for, defaulted; `is_current`: nobody has written it since."""
+
+    cluster: TidbCluster
+    is_current: bool
+
+
+def own_change(ctx: ReconcileContext, member: Workload, body: Json, desired: Json) -> OwnChange | None:
+    """What differs between a StatefulSet and `desired` if nobody has asked for it; None where somebody has.
+
+    `body` is the StatefulSet as it is or, where it is gone, what has remained of it.
+    """
+    difference = compare_stateful_set(body, desired)
+    change = difference.template_difference or difference.pod_metadata_change
+    known = _known(ctx, body)
+    if known is None:
+        return OwnChange(change) if change and _is_in_every_cluster(ctx, member, body, desired) else None
+    if not _asks_for_another(member, known.cluster, ctx.tc):
+        return OwnChange(change)
+    return OwnChange(change, is_read_otherwise=True) if known.is_current else None
+
+
+def tell(ctx: ReconcileContext, member: Workload, change: OwnChange) -> None:
+    """Say in the log, once an hour, what waits."""
+    if ctx.stopwatches.is_due("own change", f"{member.name}: {change}", _TOLD_AGAIN, ctx.deps.clock):
+        cluster = f"{ctx.namespace}/{ctx.name}"
+        what = "a difference that no change of the spec has made waits for the next one, as it would restart pods"
+        log.info(what, cluster=cluster, component=member.name, difference=str(change))
+
+
+def _asks_for_another(member: Workload, before: TidbCluster, now: TidbCluster) -> bool:
+    """Whether two clusters differ in what today's operator makes of them, configuration included."""
+    try:
+        one, other = (member.stateful_set(tc, "")["spec"]["template"] for tc in (before, now))
+        there, wanted = (member.content(tc) for tc in (before, now))
+    except InvalidField:
+        return True
+    if not semantically_equal(one, other):
+        return True
+    return there.script_options != wanted.script_options or not toml.same(
+        *(toml.loads(each.data.get(CONFIG_FILE, "")) for each in (there, wanted))
+    )
+
+
+# What is remembered
+
+
+def note(ctx: ReconcileContext, component: str) -> str:
+    """The cluster, as far as it may show in the pods of a component, for the annotation."""
+    spec = dict(ctx.owner.decode()["spec"])
+    for other in component_names():
+        if other != component and isinstance(spec.get(other), dict):
+            spec[other] = {key: value for key, value in spec[other].items() if key != "config"}
+    meta = ctx.owner.metadata
+    tree = {"uid": meta.uid, "generation": meta.generation, "metadata": _metadata(ctx.tc), "spec": spec}
+    return msgspec.json.encode(tree, order="sorted").decode()
+
+
+def remembered(body: Json) -> str:
+    """The annotation as it is; empty when there is none."""
+    text: str = (body["metadata"].get("annotations") or {}).get(labels.WRITTEN_FOR, "")
+    return text
+
+
+def _metadata(tc: TidbCluster) -> Json:
+    """What the user says in the metadata of a cluster and the operator heeds."""
+    theirs = tc.metadata.annotations.items()
+    return {
+        "labels": {key: value for key, value in tc.metadata.labels.items() if key == INSTANCE_LABEL},
+        "annotations": {key: value for key, value in theirs if key.partition("/")[0].endswith("pingcap.com")},
+    }
+
+
+def _known(ctx: ReconcileContext, body: Json) -> _Known | None:
+    try:
+        tree = msgspec.json.decode(remembered(body) or "null")
+        metadata = {"name": ctx.name, "namespace": ctx.namespace} | tree["metadata"]
+        cluster = with_defaults(decode({"metadata": metadata, "spec": tree["spec"]}, TidbCluster))
+        written = (str(tree["uid"]), int(tree["generation"]), tree["metadata"])
+    except (msgspec.DecodeError, InvalidField, KeyError, TypeError, ValueError):
+        return None
+    there = ctx.owner.metadata
+    is_current = written == (there.uid, there.generation, _metadata(ctx.tc))
+    return _Known(structs.replace(cluster, status=ctx.tc.status), is_current)
+
+
+# Without a memory
+
+
+def _is_in_every_cluster(ctx: ReconcileContext, member: Workload, body: Json, desired: Json) -> bool:
+    """Whether the running template merely lacks what the template of any cluster has."""
+    record = read_record(body)
+    if record is None:
+        return False
+    plain = member.stateful_set(_plain(ctx), "")
+    running, wanted, usual = (set(_leaves(spec["template"])) for spec in (record.spec, desired["spec"], plain["spec"]))
+    return running <= wanted and wanted - running <= usual
+
+
+def _plain(ctx: ReconcileContext) -> TidbCluster:
+    """A cluster with the components of this one, in which everything is left open that can be."""
+    spec = ctx.owner.decode()["spec"]
+    components = [name for name in component_names() if isinstance(spec.get(name), dict)]
+    metadata = {"name": ctx.name, "namespace": ctx.namespace, "labels": _metadata(ctx.tc)["labels"]}
+    least = {name: {"replicas": 1, "requests": {"storage": "1Gi"}} for name in components}
+    return with_defaults(decode({"metadata": metadata, "spec": least}, TidbCluster))
+
+
+def _leaves(value: object, path: str = "") -> Iterator[tuple[str, str]]:
+    """What a tree says, each with its path; named items of lists by their names."""
+    if isinstance(value, dict):
+        for key, below in value.items():
+            yield from _leaves(below, f"{path}.{key}")
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            named = isinstance(item, dict) and "name" in item
+            key = f"{item['name']} {item.get('mountPath', '')}" if named else str(index)
+            yield from _leaves(item, f"{path}[{key}]")
+    elif value not in (None, ""):
+        yield path, str(value)
