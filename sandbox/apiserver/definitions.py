@@ -2,6 +2,8 @@
 
 from kube.objects import Json
 from kube.resources import CUSTOM_RESOURCE_DEFINITIONS
+from sandbox.apiserver import structural
+from sandbox.apiserver.kinds import Kind
 from sandbox.apiserver.world import World
 
 
@@ -12,7 +14,20 @@ def refresh(world: World) -> None:
     for tree in trees:
         if _accept(tree, world.timestamp()):
             world.write(kind, tree)
+    before = {kind.key: kind.custom for kind in world.registry.kinds.values()}
     world.registry.install(trees)
+    for each in world.registry.kinds.values():
+        if before.get(each.key) not in (None, each.custom):
+            _read_anew(world, each)
+
+
+def _read_anew(world: World, kind: Kind) -> None:
+    """Show objects with the defaults of a new schema: a real server fills them in when it reads, and writes nothing."""
+    schema = kind.custom.schema if kind.custom else {}
+    for stored in world.storage.objects(kind.key):
+        tree = stored.tree()
+        structural.apply_defaults(tree, schema)
+        world.storage.show(kind.key, stored, tree)
 
 
 def _accept(tree: Json, now: str) -> bool:

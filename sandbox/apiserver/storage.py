@@ -149,6 +149,11 @@ class Storage:
             self._record(shelf, Change("MODIFIED" if previous else "ADDED", stored, previous))
             return stored
 
+    def show(self, resource: str, stored: Stored, tree: Json) -> None:
+        """Have readers see the object like this, under the version that it has: no watch hears of it."""
+        with self.lock:
+            self._shelf(resource).objects[stored.key] = _renumbered(stored, tree, stored.version)
+
     def preview(self, tree: Json, fields: tuple[str, ...] = (), *, new: bool = False) -> Stored:
         """The object as `write` would store it, without storing it; a new one has no version yet."""
         return _stored(tree, 0 if new else self.version, fields)

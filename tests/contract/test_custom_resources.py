@@ -122,6 +122,24 @@ def test_without_a_status_subresource_one_door_writes_both(world: Side, namespac
         world.client.patch(OLD_CLUSTERS, "a", namespace, {"status": {"clusterID": "3"}}, subresource="status")
 
 
+def test_defaults_that_a_definition_gets_later_are_read_and_not_written(
+    world: Side, namespace: str, old_definition: Json
+) -> None:
+    body = tidb_cluster("a") | {"apiVersion": OLD_CLUSTERS.api_version}
+    made = world.client.create(OLD_CLUSTERS, body, namespace).decode()
+    spec = old_definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    spec["properties"]["dnsPolicy"]["default"] = "ClusterFirst"
+    world.client.replace(CUSTOM_RESOURCE_DEFINITIONS, str(OLD_CLUSTERS), "", old_definition)
+
+    def read() -> Json:
+        return world.client.get(OLD_CLUSTERS, "a", namespace).decode()
+
+    eventually(lambda: read()["spec"].get("dnsPolicy") == "ClusterFirst")
+    listed = world.client.list_page(OLD_CLUSTERS, namespace).items[0].decode()
+    assert listed == read()
+    assert made["metadata"] == listed["metadata"]
+
+
 def test_a_definition_that_goes_takes_its_objects_with_it(world: Side, namespace: str) -> None:
     things = Resource("gone.example.com", "v1", "things", "Thing")
     world.client.create(CUSTOM_RESOURCE_DEFINITIONS, definition_of(things))
