@@ -38,6 +38,7 @@ from member.lifecycle.suspend import Postponed, suspension
 from member.lifecycle.workload import Workload, members_ready
 from member.naming import member_name, pod_name
 from member.objects.config_map import ConfigMapChoice, choose_config_map, config_map, in_use_config_map_name
+from member.observed.lost_claims import volume_being_deleted
 from member.observed.pods import Pod, pods_of
 from member.observed.status import UPGRADE, set_phase
 from member.outcome import Done, Outcome, Refused, Waiting
@@ -239,7 +240,8 @@ def _serving(ctx: ReconcileContext, member: Workload) -> Outcome:
     observed = ctx.observations.get(member.name, Done())
     if not isinstance(observed, Done):
         return observed
-    return member.serving(ctx) if member.serving else members_ready(ctx, member.name)
+    at_risk = volume_being_deleted(ctx, member.name)
+    return at_risk or (member.serving(ctx) if member.serving else members_ready(ctx, member.name))
 
 
 def _is_ready(pod: Pod | None) -> bool:

@@ -4,8 +4,17 @@ from typing import Any
 
 import pytest
 
+from apis.pod_commands import REPLACE_VOLUME
 from kube.objects import Json
-from kube.resources import CONFIG_MAPS, DEPLOYMENTS, PODS, SERVICES, TIDB_CLUSTERS, Resource
+from kube.resources import (
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    PERSISTENT_VOLUME_CLAIMS,
+    PODS,
+    SERVICES,
+    TIDB_CLUSTERS,
+    Resource,
+)
 from tests.operator_world import NAMESPACE, OperatorWorld
 
 POD = "basic-tikv-0"
@@ -25,7 +34,8 @@ def ours(world: OperatorWorld) -> dict[str, str]:
     meta = world.get(PODS, POD)["metadata"]
     others = ("topology.kubernetes.io/", "statefulset.kubernetes.io/", "apps.kubernetes.io/")
     labels: dict[str, str] = {key: text for key, text in meta["labels"].items() if not key.startswith(others)}
-    return labels | meta["annotations"]
+    marks: dict[str, str] = meta["annotations"]
+    return labels | marks
 
 
 @pytest.mark.parametrize(
@@ -94,3 +104,13 @@ def test_R27_a_condition_without_a_time_gets_one(time: str, basic: OperatorWorld
     edited = [{**each, time: None} for each in basic.cluster()["status"]["conditions"]]
     change(basic, TIDB_CLUSTERS, "basic", {"status": {"conditions": edited}}, subresource="status")
     assert all(each[time].endswith("Z") for each in basic.cluster()["status"]["conditions"])
+
+
+def test_R27_a_pod_whose_volume_others_delete_is_not_restarted_and_the_way_out_is_named(basic: OperatorWorld) -> None:
+    pods = uids(basic)
+    basic.admin.delete(PERSISTENT_VOLUME_CLAIMS, f"tikv-{POD}", NAMESPACE)
+    basic.change(tikv={"version": "v8.5.3"})
+    basic.run(60.0)
+    assert pods == uids(basic)
+    assert "VolumeBeingDeleted" == basic.reason()
+    assert f"annotate the pod with {REPLACE_VOLUME}=true" in basic.condition("Progressing")["message"]
