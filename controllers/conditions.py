@@ -58,11 +58,13 @@ def with_condition(
     """
     holds, reason, message = value
     status = "True" if holds else "False"
-    old = next((c for c in conditions if c.get("type") == kind), None)
+    # one without a type is nobody's
+    conditions = [c for c in conditions if c.get("type")]
+    old = next((c for c in conditions if c["type"] == kind), None)
     since = _time(old, "lastTransitionTime") if old and old.get("status") == status else ""
     timed = since and (not update_time or _time(old or {}, "lastUpdateTime"))
     if old and timed and (old.get("reason", ""), old.get("message", "")) == (reason, message):
-        return list(conditions)
+        return conditions
     new = {"type": kind, "status": status, "reason": reason, "message": message}
     new |= {"lastUpdateTime": stamp(now)} if update_time else {}
     new |= {"lastTransitionTime": since or stamp(now)}

@@ -20,8 +20,9 @@ def next_poll(ctx: ReconcileContext, component: str) -> float:
     """Seconds until the next look at a component, from how long its Progressing condition has been as it is."""
     status = predicates.status_of(ctx.tc, component)
     conditions = status.conditions if status else []
-    progressing = next((c for c in conditions if c["type"] == "Progressing" and c.get("reason") != "Done"), None)
-    return poll_since(ctx, progressing["lastTransitionTime"] if progressing else "")
+    # others may have edited it
+    progressing = next((c for c in conditions if c.get("type") == "Progressing" and c.get("reason") != "Done"), {})
+    return poll_since(ctx, progressing.get("lastTransitionTime") or "")
 
 
 def poll_since(ctx: ReconcileContext, since: str) -> float:

@@ -143,7 +143,7 @@ def _leaves(value: Any, path: str, names: Mapping[str, str]) -> Iterator[tuple[s
     elif isinstance(value, list):
         for index, inner in enumerate(value):
             # the order of conditions says nothing
-            place = inner["type"] if path.endswith(".conditions") else index
+            place = inner.get("type", index) if path.endswith(".conditions") else index
             yield from _leaves(inner, f"{path}[{place}]", names)
     elif path.endswith(_RECORD):
         yield from _leaves(msgspec.json.decode(value), path, names)

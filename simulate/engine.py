@@ -411,7 +411,7 @@ class Engine:
     def condition(self, kind: str) -> Json:
         """A condition of the TidbCluster, empty when it has none of that type."""
         conditions = (self.cluster().get("status") or {}).get("conditions") or ()
-        return next((each for each in conditions if each["type"] == kind), {})
+        return next((each for each in conditions if each.get("type") == kind), {})
 
     def at_rest(self) -> bool:
         """Whether the cluster is Ready and the operator has nothing left to do."""

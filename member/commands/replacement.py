@@ -15,6 +15,7 @@ from member.commands.restarting import confirm
 from member.context import ReconcileContext
 from member.evidence import Evidence
 from member.observed.claims import own_claims
+from member.observed.lost_claims import volume_being_deleted
 from member.outcome import Waiting
 
 REPLACING = "ReplacingVolume"
@@ -65,7 +66,9 @@ def cancel(ctx: ReconcileContext, pod: Object) -> Waiting:
 
 
 def component_busy(ctx: ReconcileContext, pod: str, component: str, *phases: predicates.Phase) -> Waiting | None:
-    if not predicates.in_phase(ctx.tc, component, *(phases or ("Upgrade", "Scale"))):
+    busy = predicates.in_phase(ctx.tc, component, *(phases or ("Upgrade", "Scale")))
+    if not busy or volume_being_deleted(ctx, component):
+        # a roll stands still then
         return None
     what = f"waiting until {component} is neither being upgraded nor scaled before replacing the volumes of pod {pod}"
     return Waiting("ComponentBusy", what, RETRY_BUSY)

@@ -53,6 +53,7 @@ from member.objects.config_map import (
     in_use_config_map_name,
     is_as_written,
 )
+from member.observed.lost_claims import volume_being_deleted
 from member.observed.nodes import kept_by_lost_nodes
 from member.observed.pods import Pod, pods_of
 from member.observed.status import UPGRADE, set_phase
@@ -351,7 +352,8 @@ def _serving(ctx: ReconcileContext, member: Workload) -> Outcome:
     observed = ctx.observations.get(member.name, Done())
     if not isinstance(observed, Done):
         return observed
-    return member.serving(ctx) if member.serving else members_ready(ctx, member.name)
+    at_risk = volume_being_deleted(ctx, member.name)
+    return at_risk or (member.serving(ctx) if member.serving else members_ready(ctx, member.name))
 
 
 def _is_ready(pod: Pod | None) -> bool:

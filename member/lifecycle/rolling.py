@@ -26,6 +26,7 @@ from member.context import ReconcileContext
 from member.evidence import Evidence, LivePods, pods_live
 from member.naming import pod_name
 from member.objects.stateful_set import ON_DELETE
+from member.observed.lost_claims import volume_being_deleted, would_lose_volume
 from member.observed.pods import Pod, pods_of
 from member.observed.status import NORMAL, UPGRADE, is_rolling, is_upgrading, phase_while_upgrading, set_phase
 from member.outcome import Done, Failed, NotDone, Wait, Waiting
@@ -184,7 +185,8 @@ class _View:
             return Waiting("CacheOutdated", "waiting for the cache to show the StatefulSet")
         if self.scaling:
             return Waiting("Scaling", f"waiting for {self.component} to be scaled before restarting its pods")
-        return _waits_for(self.ctx, component_type(self.component)) or self.rolling.blocked(self.ctx)
+        at_risk = volume_being_deleted(self.ctx, self.component)
+        return at_risk or _waits_for(self.ctx, component_type(self.component)) or self.rolling.blocked(self.ctx)
 
     def may_fix_unready(self, pod: RollingPod) -> bool:
         """Whether a new template may go in because of a pod that is not Ready, though the others must wait (F11).
@@ -368,6 +370,9 @@ def _prepare(view: _View, step: Prepare, pods: Sequence[RollingPod], no_restarts
     cached = next(each for each in view.cached if each.metadata.name == pod.name)
     if unprepared := _call_hook(view, lambda: view.rolling.prepare(view.ctx, cached)):
         return Roll(True, no_restarts, unprepared, selected=pod.name)
+    if at_risk := would_lose_volume(view.ctx, cached):
+        # the cache does not show it yet
+        return Roll(True, no_restarts, at_risk)
     what = f"restarting pod {pod.name}"
     roll = _by_deletion(view, step, what) if _blocked_by_higher(pod, pods) else _restart(view, step, no_restarts, what)
     return replace(roll, selected=pod.name)

@@ -376,6 +376,13 @@ _VOLUMES: Mapping[str, Reason] = {
         "data has been moved away: `spec.enablePVCReplace: true`. To allow expansion: `kubectl patch storageclass "
         "CLASS -p '{\"allowVolumeExpansion\":true}'`.",
     ),
+    "VolumeBeingDeleted": Reason(
+        "Somebody has deleted the volume claim of a pod that runs. Kubernetes keeps it until the pod ends; then its "
+        "data is lost. A deletion cannot be taken back.",
+        "It restarts no Ready pod of that component, not even for a change of the spec.",
+        "Have the data moved away and the volume replaced: `kubectl annotate pod POD "
+        "tidb.pingcap.com/replace-volume=true`. TiKV needs a store to spare for that: scale it out first.",
+    ),
     "Recreating": Reason(
         "A StatefulSet was deleted without its pods and is being recreated.",
         "It recreates it with the template that the pods are running, so that none is restarted.",

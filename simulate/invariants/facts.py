@@ -71,7 +71,7 @@ def is_held(cluster: Json | None) -> bool:
 
 def conditions(status: Json) -> dict[str, Json]:
     """The conditions in a status by type."""
-    return {each["type"]: each for each in status.get("conditions") or ()}
+    return {each.get("type", ""): each for each in status.get("conditions") or ()}
 
 
 def says_ready(status: Json) -> bool:

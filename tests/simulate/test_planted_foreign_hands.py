@@ -1,0 +1,93 @@
+"""The judge notices when what others do is not put right, or is at the price of a restart: one defect in each test."""
+
+import pytest
+
+import member.lifecycle.component_sync
+import member.lifecycle.rolling
+import member.objects.config_map
+import meta.labelling
+from kube.objects import Json, Object
+from kube.resources import PODS
+from member import labels
+from member.context import ReconcileContext
+from meta.metadata import DesiredMetadata
+from simulate.foreign_hands import foreign
+from simulate.oracles import compare, reference
+from tests.simulate.planting import Plant, broken, rogue
+
+pytestmark = pytest.mark.slow
+
+
+def found(name: str, plant: Plant) -> set[str]:
+    """What is reported of a plan when the operator has a defect, and what by comparison with a run without others."""
+    plan = foreign(name)
+    honest = reference([broken(plan.without_faults(), lambda: None)])
+    outcome = broken(plan, plant)
+    return {each.rule for each in (*outcome.violations, *compare(outcome, honest))}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "remove/services/basic-pd/spec.selector",
+        "add/services/basic-pd/spec.selector",
+        "change/configmaps/basic-tikv-3961653/data.startup-script",
+        "remove/pods/basic-tikv-0/metadata.labels",
+        "change/persistentvolumeclaims/tikv-basic-tikv-0/spec.resources.requests.storage",
+        "delete-background/statefulsets.apps/basic-tidb",
+    ],
+)
+def test_without_a_defect_nothing_is_reported(name: str) -> None:
+    assert set() == found(name, lambda: None)
+
+
+def test_O1_a_selector_that_is_not_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    def blind(*_: object) -> None:
+        return None
+
+    plant = lambda: monkeypatch.setattr(member.lifecycle.component_sync, "apply_service", blind)  # noqa: E731
+
+    assert "O1" in found("add/services/basic-tidb/spec.selector", plant)
+
+
+def nothing(*_: object) -> DesiredMetadata:
+    return DesiredMetadata()
+
+
+def test_O1_a_label_that_is_not_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    plant = lambda: monkeypatch.setattr(meta.labelling, "of_template", nothing)  # noqa: E731
+
+    assert "O1" in found("change/pods/basic-tikv-0/metadata.annotations.prometheus.io/port", plant)
+
+
+def test_R24_a_pod_that_is_deleted_to_put_its_label_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    def restart(ctx: ReconcileContext) -> None:
+        pod: Object | None = ctx.deps.client.find(PODS, "basic-tikv-0", ctx.namespace)
+        if pod is not None and labels.COMPONENT not in pod.metadata.labels:
+            ctx.deps.client.delete(PODS, "basic-tikv-0", ctx.namespace)
+
+    def plant() -> None:
+        monkeypatch.setattr(meta.labelling, "of_template", nothing)
+        rogue(restart, monkeypatch)()
+
+    assert "R24" in found("remove/pods/basic-tikv-0/metadata.labels", plant)
+
+
+def test_R24_an_edited_configuration_that_rolls_its_component(monkeypatch: pytest.MonkeyPatch) -> None:
+    def believed(_name: str, there: Json, *_: object) -> Json:
+        return there
+
+    plant = lambda: monkeypatch.setattr(member.objects.config_map, "_as_named", believed)  # noqa: E731
+
+    assert "R24" in found("change/configmaps/basic-tikv-3961653/data.config-file", plant)
+
+
+def test_O10_a_pod_that_is_restarted_while_its_claim_is_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unseen(*_: object) -> None:
+        return None
+
+    def plant() -> None:
+        monkeypatch.setattr(member.lifecycle.rolling, "volume_being_deleted", unseen)
+        monkeypatch.setattr(member.lifecycle.rolling, "would_lose_volume", unseen)
+
+    assert "O10" in found("delete-background/persistentvolumeclaims/tikv-basic-tikv-0@rolling", plant)
