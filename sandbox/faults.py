@@ -148,6 +148,10 @@ class WorldFaults:
         """Such PDs end, each time they join, between their addition as a member and the note of it on their disk."""
         return self._hold(self._data_plane.interrupted_joins, pod)
 
+    def image_pushed(self, image: str) -> Heal:
+        """An image that the registries do not have (glob, as in pod specs) can be pulled all the same."""
+        return self._hold(self._kubelet.faults.pushed_images, image)
+
     def image_missing(self, image: str) -> Heal:
         """Such images can't be pulled, not even on a node that has them."""
         return self._hold(self._kubelet.faults.missing_images, image)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
 from kube.objects import Json
+from sandbox.kubelet import images
 
 
 @dataclass(slots=True)
@@ -16,6 +17,8 @@ class KubeletFaults:
     cut_off: set[str] = field(default_factory=set)
     """Nodes whose kubelet reaches no API server; what it ran runs on."""
     missing_images: set[str] = field(default_factory=set)
+    pushed_images: set[str] = field(default_factory=set)
+    """Images that are there although none of that name was released."""
     crashing: set[str] = field(default_factory=set)
     """Pods whose containers end as soon as they start."""
     slow: dict[str, float] = field(default_factory=dict)
@@ -24,6 +27,14 @@ class KubeletFaults:
     """Pods whose readiness probe fails, whatever their processes say."""
     stuck: set[str] = field(default_factory=set)
     """Pods whose deletion never ends."""
+
+    def image_trouble(self, image: str) -> tuple[str, str] | None:
+        """Why an image can't be pulled, as reason and message; None when it can."""
+        if any(fnmatchcase(image, glob) for glob in self.missing_images):
+            return images.not_found(image)
+        if any(fnmatchcase(image, glob) for glob in self.pushed_images):
+            return None
+        return images.trouble(image)
 
     def is_silent(self, node: str) -> bool:
         """Whether nobody reports for the node."""

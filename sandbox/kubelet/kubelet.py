@@ -3,7 +3,6 @@
 import math
 import re
 from collections.abc import Hashable
-from fnmatch import fnmatchcase
 
 from kube.objects import Json
 from kube.resources import CONFIG_MAPS, NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, SECRETS
@@ -12,6 +11,7 @@ from sandbox.dataplane.network import Running
 from sandbox.dataplane.processes import Launch
 from sandbox.dataplane.runtime import CHANGED, DataPlane
 from sandbox.kubelet.faults import KubeletFaults, matches_any, slowness
+from sandbox.kubelet.images import FAILED, INVALID
 from sandbox.kubelet.mounts import Mounts, NotMountable
 from sandbox.kubelet.nodes import Nodes, NodeSpec
 from sandbox.kubelet.runs import ContainerRun, PodRun
@@ -22,7 +22,6 @@ from sandbox.timings import Timings
 
 _URL = re.compile(r"https?://(?:127\.0\.0\.1|localhost):(\d+)(/\S*)?")
 _SLEEP = re.compile(r"\bsleep (\d+)")
-_PULL_FAILED = "ErrImagePull"
 _PULL_BACK_OFF = "ImagePullBackOff"
 _DEFAULT_GRACE = 30
 _PROBE_PERIOD = 10
@@ -151,12 +150,11 @@ class Kubelet:
     def _pull(self, pod: Json, run: PodRun, now: float) -> bool:
         node = pod["spec"]["nodeName"]
         images = {each["image"] for each in (*pod["spec"].get("initContainers", ()), *pod["spec"]["containers"])}
-        missing = self.faults.missing_images
-        broken = sorted(image for image in images if any(fnmatchcase(image, glob) for glob in missing))
-        if broken:
-            self._refuse_image(pod, run, broken[0], now)
+        broken = {image: found for image in sorted(images) if (found := self.faults.image_trouble(image)) is not None}
+        for image, (reason, message) in broken.items():
+            self._refuse_image(pod, run, image, reason, message)
             return False
-        if run.waiting in (_PULL_FAILED, _PULL_BACK_OFF):
+        if run.waiting in (INVALID, FAILED, _PULL_BACK_OFF):
             run.waiting, run.message, run.pulled_at = "ContainerCreating", "", None
         if run.pulled_at is None:
             cached = all((node, image) in self._images for image in images)
@@ -166,12 +164,15 @@ class Kubelet:
         self._images |= {(node, image) for image in images}
         return True
 
-    def _refuse_image(self, pod: Json, run: PodRun, image: str, now: float) -> None:
+    def _refuse_image(self, pod: Json, run: PodRun, image: str, reason: str, message: str) -> None:
         """One attempt fails after the time it takes; then come pauses, as after crashes."""
-        if run.waiting not in (_PULL_FAILED, _PULL_BACK_OFF):
-            run.waiting, run.message = _PULL_FAILED, f'Failed to pull image "{image}": not found'
-            run.pulled_at = now + self._timings.image_pull
-            self._warn(pod, run, "Failed", run.message)
+        now = self._cluster.clock.now()
+        if run.waiting not in (reason, _PULL_BACK_OFF):
+            run.waiting, run.message = reason, message
+            run.pulled_at = None if reason == INVALID else now + self._timings.image_pull
+            self._warn(pod, run, "InspectFailed" if reason == INVALID else "Failed", run.message)
+        elif reason == INVALID:
+            return
         elif run.pulled_at is None or now >= run.pulled_at:
             run.waiting, run.message = _PULL_BACK_OFF, f'Back-off pulling image "{image}"'
             run.pulled_at = now + self._timings.crash_back_off

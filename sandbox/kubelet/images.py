@@ -1,0 +1,72 @@
+"""What image registries have: which names and tags can be pulled, by rule.
+
+Images of TiDB are known: their names, in the vendor's namespace or under their own name in any registry or mirror, and
+tags that look like releases. Of other images the sandbox knows nothing, and they are there.
+"""
+
+import re
+from functools import lru_cache
+
+_VENDOR = "pingcap"
+_SERVERS = ("pd", "tikv", "tidb", "tiflash", "ticdc", "tiproxy", "tidb-binlog")
+_TOOLS = (
+    "advanced-statefulset",
+    "br",
+    "dm",
+    "dumpling",
+    "ng-monitoring",
+    "tidb-backup-manager",
+    "tidb-control",
+    "tidb-dashboard",
+    "tidb-debug",
+    "tidb-lightning",
+    "tidb-monitor-initializer",
+    "tidb-monitor-reloader",
+    "tidb-operator",
+)
+_PART = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
+_HOST = r"(?:localhost(?::\d+)?|[a-zA-Z0-9-]+(?:\.[a-zA-Z0-9-]+)+(?::\d+)?|[a-zA-Z0-9-]+:\d+)"
+_REFERENCE = re.compile(
+    rf"(?:{_HOST}/)?(?P<path>{_PART}(?:/{_PART})*)(?::(?P<tag>\w[\w.-]{{0,127}}))?(?P<digest>@sha256:[0-9a-f]{{64}})?"
+)
+_RELEASE = re.compile(r"v?(\d+)\.(\d+)\.(\d+)(?:-(?:alpha|beta|rc|dmr)(?:\.\d+)?)?", re.IGNORECASE)
+_MOVING = ("latest", "nightly")
+_MAJORS = range(1, 10)
+_MINORS = range(10)
+_PATCHES = range(31)
+"""What versions of TiDB and its operator there have been or may be soon."""
+
+INVALID = "InvalidImageName"
+FAILED = "ErrImagePull"
+
+
+@lru_cache(maxsize=1024)
+def trouble(image: str) -> tuple[str, str] | None:
+    """The reason and the message of a failure to pull an image; None when it can be pulled."""
+    found = _REFERENCE.fullmatch(image)
+    if found is None:
+        parsed = f'couldn\'t parse image name "{image}": invalid reference format'
+        return INVALID, f'Failed to apply default image tag "{image}": {parsed}'
+    *parents, name = found["path"].split("/")
+    name = name.removesuffix("-enterprise")
+    if parents[-1:] == [_VENDOR] and name not in (*_SERVERS, *_TOOLS):
+        denied = "pull access denied, repository does not exist or may require authorization"
+        return FAILED, f'Failed to pull image "{image}": {denied}'
+    if name in _SERVERS or parents[-1:] == [_VENDOR]:
+        return None if found["digest"] or _is_released(found["tag"] or "latest") else not_found(image)
+    return None
+
+
+def not_found(image: str) -> tuple[str, str]:
+    """The reason and message for an image that is not there."""
+    return FAILED, f'Failed to pull image "{image}": not found'
+
+
+def _is_released(tag: str) -> bool:
+    if tag in _MOVING:
+        return True
+    found = _RELEASE.fullmatch(tag)
+    if found is None:
+        return False
+    major, minor, patch = map(int, found.groups())
+    return major in _MAJORS and minor in _MINORS and patch in _PATCHES

@@ -1,0 +1,84 @@
+"""Registries have the images that were released, and mirrors have them, too."""
+
+import pytest
+
+from kube.objects import Json
+from kube.resources import EVENTS, PODS
+from ports.clock import FakeClock
+from ports.randomness import SeededRandomness
+from sandbox.kubelet import images
+from sandbox.world import World
+
+_DIGEST = "sha256:" + "0" * 64
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        "pingcap/pd:v8.5.2",
+        "pingcap/tikv:v8.5.3",
+        "pingcap/tidb:v7.1.8-rc.1",
+        "pingcap/tikv:nightly",
+        "pingcap/tidb",
+        "pingcap/tikv-enterprise:v8.5.2",
+        f"pingcap/pd@{_DIGEST}",
+        f"pingcap/pd:v8.5.2@{_DIGEST}",
+        "docker.io/pingcap/pd:v8.5.2",
+        "registry.example.com/mirror/pingcap/pd:v8.5.2",
+        "registry.example.com:5000/databases/tikv:v8.5.2",
+        "localhost:5000/tidb:v8.5.2",
+        "busybox:1.37",
+        "quay.io/prometheus/node-exporter:v1.9.0",
+        "mine:2026-11-22_a",
+    ],
+)
+def test_what_was_released_can_be_pulled(image: str) -> None:
+    assert images.trouble(image) is None
+
+
+@pytest.mark.parametrize(
+    ("image", "reason", "message"),
+    [
+        ("pingcap/tikvv:v8.5.2", "ErrImagePull", "repository does not exist"),
+        ("registry.example.com/mirror/pingcap/tikvv:v8.5.2", "ErrImagePull", "repository does not exist"),
+        ("pingcap/tikv:v8.5.99-nope", "ErrImagePull", "not found"),
+        ("pingcap/tikv:v8.5.99", "ErrImagePull", "not found"),
+        ("pingcap/tikv:v85.2.0", "ErrImagePull", "not found"),
+        ("pingcap/tikv:8,5", "InvalidImageName", "invalid reference format"),
+        ("registry.example.com/databases/tikv:stable", "ErrImagePull", "not found"),
+        ("pingcap/TiKV:v8.5.2", "InvalidImageName", "invalid reference format"),
+        ("pingcap/tikv: v8.5.2", "InvalidImageName", "invalid reference format"),
+        ("https://registry.example.com/tikv:v8.5.2", "InvalidImageName", "invalid reference format"),
+    ],
+)
+def test_what_was_not_released_cannot_be_pulled(image: str, reason: str, message: str) -> None:
+    found = images.trouble(image)
+    assert found is not None
+    assert reason == found[0]
+    assert message in found[1]
+
+
+def waiting(world: World, image: str) -> Json:
+    """What the container of a pod with that image waits for."""
+    spec = {"containers": [{"name": "main", "image": image}]}
+    world.client().create(PODS, {"metadata": {"name": "one"}, "spec": spec}, "default")
+    world.advance(5)
+    found: Json = world.client().get(PODS, "one", "default").decode()["status"]["containerStatuses"][0]["state"]
+    reason: Json = found.get("waiting", {})
+    return reason
+
+
+@pytest.mark.parametrize(
+    ("image", "reason"), [("pingcap/tikvv:v8.5.2", "ImagePullBackOff"), ("pingcap/TiKV:v8.5.2", "InvalidImageName")]
+)
+def test_a_pod_waits_for_an_image_that_is_nowhere(clock: FakeClock, image: str, reason: str) -> None:
+    world = World(clock, SeededRandomness(1))
+    assert reason == waiting(world, image)["reason"]
+    events = [each.decode() for each in world.client().list_page(EVENTS, "default").items]
+    assert any("image" in event.get("message", "") for event in events if event["type"] == "Warning")
+
+
+def test_an_image_may_be_pushed(clock: FakeClock) -> None:
+    world = World(clock, SeededRandomness(1))
+    world.faults.image_pushed("pingcap/tikv:v8.5.99-*")
+    assert {} == waiting(world, "pingcap/tikv:v8.5.99-hotfix")
