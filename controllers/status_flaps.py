@@ -74,5 +74,7 @@ def _without_detail(value: object) -> object:
         return [_without_detail(each) for each in value]
     if not isinstance(value, dict):
         return value
-    kept = {key: each for key, each in value.items() if key != "message" and not key.endswith(("Time", "Count"))}
+    kept = {
+        key: each for key, each in value.items() if key != "message" and not key.lower().endswith(("time", "count"))
+    }
     return {key: _without_detail(each) for key, each in kept.items()}

@@ -7,6 +7,7 @@ Removing a member or a store takes it as PD showed it: LiveMember, LiveStore, wh
 (design.md 3.6, F5).
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import InitVar, dataclass, field
 from typing import final
@@ -221,16 +222,22 @@ class PDClient:
             None if found.enable_placement_rules is None else found.enable_placement_rules == "true",
         )
 
-    def replica_counts(self, group: str) -> tuple[int, ...]:
-        """How many replicas each placement rule of a group asks for, such as those of `tiflash`.
+    def replicas(self) -> int:
+        """The most replicas that a region has, by max-replicas and by placement rules, learners not counted.
 
-        Empty when there is no rule, or when placement rules are off. Raises NotBootstrapped, Unavailable, ApiError.
+        Rules of one group for the same keys add up; other groups may override them. Raises NotBootstrapped,
+        Unavailable, ApiError.
         """
-        path = f"/pd/api/v1/config/rules/group/{quote(group, safe='')}"
+        wanted: Counter[tuple[str, str, str]] = Counter()
         try:
-            return tuple(rule.count for rule in self._call.get_json(path, _RULES) or ())
-        except Conflict:
-            return ()
+            rules = self._call.get_json("/pd/api/v1/config/rules", _RULES) or ()
+        except (Conflict, NotFound):
+            # placement rules are off, or PD is older than they are
+            rules = ()
+        for rule in rules:
+            if rule.role != "learner":
+                wanted[rule.group_id, rule.start_key, rule.end_key] += rule.count
+        return max(self.config().max_replicas, *wanted.values(), 0)
 
     def stores(self) -> tuple[LiveStore, ...]:
         """The stores that are not Tombstone, by id. Raises NotBootstrapped, Unavailable, ApiError."""
@@ -434,6 +441,10 @@ class _Stores(msgspec.Struct):
 
 
 class _Rule(msgspec.Struct):
+    group_id: str = ""
+    start_key: str = ""
+    end_key: str = ""
+    role: str = ""
     count: int = 0
 
 

@@ -212,6 +212,22 @@ class WorldFaults:
 
         return self._remember(as_ever)
 
+    def placement_rule(self, cluster: str, count: int) -> Heal:
+        """Somebody asks for other numbers of replicas than max-replicas. Raises LookupError when no PD member runs."""
+        pd = self._pd(cluster)
+
+        def remove() -> None:
+            pd.placement.remove("pd", "default")
+            self._reschedule(pd)
+
+        pd.placement.set({"group_id": "pd", "id": "default", "count": count})
+        self._reschedule(pd)
+        return self._remember(remove)
+
+    def _reschedule(self, pd: PdCluster) -> None:
+        pd.stores.reschedule(self._data_plane.clock.now())
+        self._data_plane.changed()
+
     def eviction_refused(self, cluster: str) -> Heal:
         """PD adds no evict-leader scheduler, as while another scheduler holds the leaders of the store."""
         body = b'"[PD:core:ErrPauseLeaderTransfer]store is paused for leader transfer"\n'

@@ -70,7 +70,7 @@ def _may_leave(ctx: ReconcileContext, pd: PDClient, pod: str, store: Store, stor
             f"waiting for every TiKV pod to have its store before removing store {store.id} of pod {pod}",
             RETRY_BUSY,
         )
-    others, wanted = sum(is_up(each) and not each.is_tiflash for each in stores) - 1, pd.config().max_replicas
+    others, wanted = sum(is_up(each) and not each.is_tiflash for each in stores) - 1, pd.replicas()
     if others >= wanted:
         return None
     too_few = (

@@ -63,22 +63,24 @@ class Others:
     silent: Sequence[int] = ()
 
 
-def next_step(store: Store, pod: str, others: Others, max_replicas: int, leaders_gone: bool) -> Step:
+def next_step(store: Store, pod: str, others: Others, replicas: int, leaders_gone: bool) -> Step:
     """The next step to remove a store (I5, F35).
 
     `others` are without those that leave before it. `leaders_gone`: no leaders are left on it, or they had their time.
     """
+    too_few = (
+        f"only {others.up} TiKV stores would be Up, but PD keeps {replicas} replicas of each region; raise "
+        "spec.tikv.replicas again, or lower max-replicas or the counts of placement rules in PD"
+    )
     if store.state_name == OFFLINE:
-        return Wait(f"store {store.id} of pod {pod} is Offline: {store.region_count} regions left to move")
-    if others.up < max_replicas <= others.up + len(others.silent):
+        what = f"store {store.id} of pod {pod} is Offline: {store.region_count} regions left to move"
+        return Wait(f"{what}; {too_few}" if store.region_count and others.up < replicas else what)
+    if others.up < replicas <= others.up + len(others.silent):
         # all are Disconnected when PD's leader has changed, which says nothing of them
         silent = ", ".join(f"store {each}" for each in others.silent)
         return Wait(f"waiting until {silent} has reported to PD before removing store {store.id} of pod {pod}")
-    if others.up < max_replicas:
-        return Refuse(
-            f"cannot remove store {store.id} of pod {pod}: only {others.up} TiKV stores would be Up, but PD keeps "
-            f"{max_replicas} replicas of each region; raise spec.tikv.replicas again, or lower max-replicas in PD"
-        )
+    if others.up < replicas:
+        return Refuse(f"cannot remove store {store.id} of pod {pod}: {too_few}")
     return TakeOffline() if leaders_gone or store.state_name == DOWN else Evict()
 
 
@@ -103,7 +105,7 @@ def _drain_store(removal: PodRemoval, pd: PDClient, store: LiveStore, stores: Se
     is_evicted = leaders != 0 and store.id in pd.evicting_stores()
     others = _others(ctx, stores, store, removal.ordinal)
     leaders_gone = leaders == 0 or _waited(removal, is_evicted) >= _EVICTION
-    match next_step(store, name, others, pd.config().max_replicas, leaders_gone):
+    match next_step(store, name, others, pd.replicas(), leaders_gone):
         case Wait(what):
             return Waiting("ScalingIn", what, _soon(ctx))
         case Refuse(why):

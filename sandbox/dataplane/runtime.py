@@ -68,6 +68,11 @@ class DataPlane:
         self._deps = Dependencies(clock, randomness, timings, self.network)
 
     @property
+    def clock(self) -> Clock:
+        """The world's."""
+        return self._clock
+
+    @property
     def interrupted_joins(self) -> set[str]:
         """A fault: see `Dependencies`."""
         return self._deps.interrupted_joins

@@ -59,8 +59,9 @@ def i5(write: OperatorWrite) -> str | None:
     if not write.removed_store or pd is None:
         return None
     up = {store.id for store in write.before.stores if write.before.store_state(store) == "Up"}
-    if write.removed_store in up and len(up) - 1 < pd.config.max_replicas:
-        return f"DELETE store {write.removed_store} leaves {len(up) - 1} Up of {pd.config.max_replicas} replicas"
+    replicas = max(pd.config.max_replicas, pd.placement.replicas)
+    if write.removed_store in up and len(up) - 1 < replicas:
+        return f"DELETE store {write.removed_store} leaves {len(up) - 1} Up of {replicas} replicas"
     return None
 
 

@@ -272,13 +272,21 @@ def test_the_leader_may_be_asked_to_resign() -> None:
 
 @pytest.mark.parametrize(
     ("answer", "expected"),
-    [((200, '[{"count":2},{"count":1}]'), (2, 1)), ((200, "null"), ()), ((412, '"placement rules off"'), ())],
+    [
+        ((200, '[{"group_id":"pd","count":5,"role":"voter"}]'), 5),
+        ((200, '[{"group_id":"pd","count":3,"role":"voter"},{"group_id":"pd","count":2,"role":"follower"}]'), 5),
+        ((200, '[{"group_id":"pd","count":3,"role":"voter"},{"group_id":"tiflash","count":2,"role":"learner"}]'), 3),
+        ((200, '[{"group_id":"pd","count":3},{"group_id":"a","start_key":"7","count":4}]'), 4),
+        ((200, '[{"group_id":"pd","count":1}]'), 3),
+        ((200, "null"), 3),
+        ((412, '"placement rules feature is disabled"'), 3),
+        ((404, "404 page not found"), 3),
+    ],
 )
-def test_placement_rules_tell_how_many_replicas_a_group_asks_for(
-    answer: tuple[int, str], expected: tuple[int, ...]
-) -> None:
-    transport = ScriptedTransport().on("GET /pd/api/v1/config/rules/group/tiflash", answer)
-    assert expected == client(transport).replica_counts("tiflash")
+def test_I5_placement_rules_may_ask_for_more_replicas(answer: tuple[int, str], expected: int) -> None:
+    transport = ScriptedTransport().on("GET /pd/api/v1/config/rules", answer)
+    transport.on("GET /pd/api/v1/config", (200, '{"replication":{"max-replicas":3}}'))
+    assert expected == client(transport).replicas()
 
 
 def test_labels_are_sent_as_an_object() -> None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from sandbox.dataplane.pd.regions import Place, Region, Rules, leaders_of, peers_of, schedule
 
-RULES = Rules(max_replicas=3, peer_moves=5, leader_moves=10, election=1.0)
+RULES = Rules(replicas=3, peer_moves=5, leader_moves=10, election=1.0)
 
 THREE = [Region((1, 2, 3), 1 + index % 3) for index in range(30)]
 """Thirty regions on three stores, each of which leads ten."""

@@ -15,6 +15,7 @@ from ports.randomness import Randomness
 from sandbox.dataplane.network import Origin
 from sandbox.dataplane.pd.config import Config
 from sandbox.dataplane.pd.etcd import Etcd
+from sandbox.dataplane.pd.placement import Placement
 from sandbox.dataplane.pd.stores import Stores
 from sandbox.timings import Timings
 
@@ -69,7 +70,8 @@ class PdCluster:
         self.id = (int(clock.wall().timestamp()) << 32) + randomness.integer(0, 2**32 - 1)
         self.members: dict[int, Member] = {}
         self.removed: set[int] = set()
-        self.stores = Stores(timings, config)
+        self.placement = Placement(config)
+        self.stores = Stores(timings, config, self.placement)
         self.etcd = Etcd()
         self.recovering = False
         self.no_leader = False

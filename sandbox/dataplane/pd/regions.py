@@ -51,7 +51,7 @@ class Place:
 class Rules:
     """What the scheduler may do in one round."""
 
-    max_replicas: int
+    replicas: int
     peer_moves: int
     leader_moves: int
     election: float
@@ -144,7 +144,7 @@ def _each(board: _Board, budget: int, change: Callable[[int, Region], bool]) -> 
 
 
 def _add_missing(board: _Board, rules: Rules, index: int, region: Region) -> bool:
-    target = board.target(region) if len(region.peers) < rules.max_replicas else None
+    target = board.target(region) if len(region.peers) < rules.replicas else None
     if target is not None:
         board.put(index, (*region.peers, target), region.leader)
     return target is not None
@@ -152,7 +152,7 @@ def _add_missing(board: _Board, rules: Rules, index: int, region: Region) -> boo
 
 def _relocate(board: _Board, rules: Rules, index: int, region: Region) -> bool:
     leaving = next((peer for peer in region.peers if peer in board.places and board.places[peer].is_left), None)
-    if len(region.peers) > rules.max_replicas:
+    if len(region.peers) > rules.replicas:
         # a dead one first, or the rest might have no majority
         dead = next((peer for peer in region.peers if peer in board.dead), None)
         board.move(index, next(peer for peer in (dead, leaving, region.peers[-1]) if peer is not None), None)

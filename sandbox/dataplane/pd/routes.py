@@ -343,12 +343,23 @@ def _remove_tombstones(call: _Call) -> Response:
     return _json(200, "Remove tombstone successfully.")
 
 
-def _rules_of_group(call: _Call) -> Response:
-    replication = call.cluster.config.sections["replication"]
-    if replication["enable-placement-rules"] != "true":
+def _rules(call: _Call) -> Response:
+    """All placement rules, or those of a group."""
+    if not call.cluster.placement.is_enabled:
         return _json(412, "placement rules feature is disabled")
-    voters = {"group_id": "pd", "id": "default", "start_key": "", "end_key": "", "role": "voter", "is_witness": False}
-    return _json(200, [voters | {"count": replication["max-replicas"]}] if call.names[0] == "pd" else [])
+    return _json(200, call.cluster.placement.rules(*call.names))
+
+
+def _set_rule(call: _Call) -> Response:
+    call.cluster.placement.set(call.json())
+    call.cluster.stores.reschedule(call.now)
+    return _json(200, "Update rule successfully.")
+
+
+def _remove_rule(call: _Call) -> Response:
+    call.cluster.placement.remove(*call.names)
+    call.cluster.stores.reschedule(call.now)
+    return _json(200, "Delete rule successfully.")
 
 
 def _set_state(call: _Call) -> Response:
@@ -471,7 +482,10 @@ _ROUTES = (
     _to("GET", "/pd/api/v2/ms/primary/{service}", _no_microservice),
     _to("GET", f"{_V1}/stores", _stores, clustered=True),
     _to("DELETE", f"{_V1}/stores/remove-tombstone", _remove_tombstones, clustered=True),
-    _to("GET", f"{_V1}/config/rules/group/{{group}}", _rules_of_group, clustered=True),
+    _to("GET", f"{_V1}/config/rules", _rules, clustered=True),
+    _to("GET", f"{_V1}/config/rules/group/{{group}}", _rules, clustered=True),
+    _to("POST", f"{_V1}/config/rule", _set_rule, clustered=True),
+    _to("DELETE", f"{_V1}/config/rule/{{group}}/{{id}}", _remove_rule, clustered=True),
     _to("GET", f"{_V1}/store/{{id}}", _get_store, clustered=True),
     _to("DELETE", f"{_V1}/store/{{id}}", _delete_store, clustered=True),
     _to("POST", f"{_V1}/store/{{id}}/state", _set_state, clustered=True),

@@ -9,6 +9,7 @@ from enum import IntEnum
 
 from kube.objects import Json
 from sandbox.dataplane.pd.config import Config
+from sandbox.dataplane.pd.placement import Placement
 from sandbox.dataplane.pd.regions import Place, Region, Rules, leaders_of, peers_of, schedule
 from sandbox.dataplane.pd.term import Term
 from sandbox.timings import Timings
@@ -92,9 +93,10 @@ class Store:
 class Stores:
     """All stores of one cluster and its regions."""
 
-    def __init__(self, timings: Timings, config: Config) -> None:
+    def __init__(self, timings: Timings, config: Config, placement: Placement) -> None:
         self._timings = timings
         self._config = config
+        self._placement = placement
         self._by_id: dict[int, Store] = {}
         self._next_id = FIRST_STORE
         self._scheduled_at = 0.0
@@ -241,6 +243,10 @@ class Stores:
         target.node_state = NodeState.REMOVING
         self._schedule_soon(now)
 
+    def reschedule(self, now: float) -> None:
+        """Regions may have to be somewhere else, because the rules of their placement have changed."""
+        self._schedule_soon(now)
+
     def restore(self, store: int, now: float) -> None:
         """Take the removal back (state=Up). Raises StoreRefused."""
         target = self.get(store)
@@ -316,7 +322,7 @@ class Stores:
         places = [self._place(store, now) for store in self._by_id.values() if store.node_state != NodeState.REMOVED]
         self._credit += self.peer_moves * tick * sum(place.takes_peers for place in places)
         rules = Rules(
-            max_replicas=self._config.max_replicas,
+            replicas=self._placement.replicas,
             peer_moves=int(self._credit),
             leader_moves=max(1, int(self._timings.leader_moves * tick)),
             election=self._timings.raft_election,

@@ -59,6 +59,10 @@ def test_I8_I9_when_a_member_may_leave(members: Sequence[Voter], step: Step | No
     assert step == pd.next_step(members, 4)
 
 
+_TOO_FEW = (
+    "only 2 TiKV stores would be Up, but PD keeps 3 replicas of each region; raise spec.tikv.replicas again, or lower "
+    "max-replicas or the counts of placement rules in PD"
+)
 _BEFORE = "has reported to PD before removing store 7 of pod t-3"
 
 
@@ -78,7 +82,8 @@ _BEFORE = "has reported to PD before removing store 7 of pod t-3"
             Others(2, [4]),
             Wait(f"waiting until store 4 {_BEFORE}"),
         ),
-        ("Offline", False, Others(2), Wait("store 7 of pod t-3 is Offline: 30 regions left to move")),
+        ("Offline", False, Others(3), Wait("store 7 of pod t-3 is Offline: 30 regions left to move")),
+        ("Offline", False, Others(2), Wait(f"store 7 of pod t-3 is Offline: 30 regions left to move; {_TOO_FEW}")),
     ],
 )
 def test_8_5_F35_6239_I5_the_next_step_of_a_store(

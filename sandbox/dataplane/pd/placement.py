@@ -1,0 +1,54 @@
+"""How many replicas PD keeps of each region: by placement rules, else by max-replicas (dataplane-apis.md 3.2).
+
+PD counts stores by max-replicas when one is to be removed, whatever the rules ask for: a store that they need goes
+Offline and stays so.
+"""
+
+from collections.abc import Mapping
+
+from kube.objects import Json
+from sandbox.dataplane.pd.config import Config
+
+_EVERYWHERE = {"start_key": "", "end_key": ""}
+_DEFAULT = ("pd", "default")
+
+
+class Placement:
+    """The rules of one cluster. The default one follows max-replicas until somebody sets it."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._rules: dict[tuple[str, str], Json] = {}
+
+    @property
+    def is_enabled(self) -> bool:
+        """Whether rules decide."""
+        return bool(self._config.sections["replication"]["enable-placement-rules"] == "true")
+
+    @property
+    def replicas(self) -> int:
+        """How many voters a region has; rules for parts of the keys are not modelled, nor are learners."""
+        if not self.is_enabled:
+            return self._config.max_replicas
+        rules = [each for each in self.rules() if not each["start_key"] and not each["end_key"]]
+        return sum(each["count"] for each in rules if each["role"] != "learner")
+
+    def rules(self, group: str = "") -> list[Json]:
+        """The rules, of one group or of all."""
+        default = self._rule({"group_id": _DEFAULT[0], "id": _DEFAULT[1], "count": self._config.max_replicas})
+        found = {_DEFAULT: default} | self._rules
+        return [rule for (owner, _), rule in sorted(found.items()) if group in ("", owner)]
+
+    def set(self, rule: Mapping[str, object]) -> None:
+        """Add a rule or replace it. Raises ValueError, TypeError."""
+        full = self._rule(rule)
+        if not isinstance(full["count"], int) or full["count"] <= 0:
+            raise ValueError(f"invalid count {full['count']}")
+        self._rules[full["group_id"], full["id"]] = full
+
+    def remove(self, group: str, rule: str) -> None:
+        """Remove a rule; the default one is as at the beginning then. Idempotent."""
+        self._rules.pop((group, rule), None)
+
+    def _rule(self, given: Mapping[str, object]) -> Json:
+        return _EVERYWHERE | {"role": "voter", "is_witness": False} | dict(given)
