@@ -1,8 +1,8 @@
 """Whose an instance name is (objects.md 1.2).
 
 It stands in every selector: two clusters that share it send requests to each other's pods, and a new PD would join the
-other's. It belongs to the cluster that already runs under it, else to the older one; the others make nothing. Clusters
-that refer to each other by `spec.cluster` are one.
+other's. It belongs to the cluster that runs or has data under it, else to the older one; the others make nothing.
+Clusters that refer to each other by `spec.cluster` are one.
 """
 
 from collections.abc import Iterator, Sequence
@@ -59,7 +59,7 @@ def instance_taken(ctx: ReconcileContext) -> Refused | Waiting | None:
     sharing = clusters_of_instance(listers.tidb_clusters, ctx.namespace, instance)
     others = [each for each in sharing if each.metadata.uid != ctx.owner.metadata.uid and not _are_one(ctx.owner, each)]
     rivals = [each for each in others if _instances(listers, each) <= {instance}]
-    first = min([ctx.owner, *rivals], key=lambda each: _rank(listers, each)) if rivals else ctx.owner
+    first = min([ctx.owner, *rivals], key=lambda each: _rank(ctx, each)) if rivals else ctx.owner
     if first is not ctx.owner:
         return _refused(first, instance)
     if next(_workloads(listers, ctx.owner), None):
@@ -83,10 +83,18 @@ def _refused(first: Object, instance: str) -> Refused:
     return Refused(TAKEN, f"{what}; {way_out}", _LOOK_AGAIN)
 
 
-def _rank(listers: Listers, cluster: Object) -> tuple[bool, str, str]:
-    """Who runs comes first, then who is older."""
+def _rank(ctx: ReconcileContext, cluster: Object) -> tuple[bool, bool, str, str]:
+    """Who runs comes first, then who has data, as one that is created again; then who is older."""
     meta = cluster.metadata
-    return not _instances(listers, cluster), meta.creation_timestamp or "", meta.name
+    runs = next(_workloads(ctx.listers, cluster), None) is not None
+    data = any(is_claim_of(meta.name, each.metadata.name, each.metadata.labels) for each in _with_data(ctx))
+    return not runs, not data, meta.creation_timestamp or "", meta.name
+
+
+def _with_data(ctx: ReconcileContext) -> Iterator[Object]:
+    """The claims with the instance name whose data is needed."""
+    carried = ctx.listers.persistent_volume_claims.list(ctx.namespace, selector(ctx.tc))
+    return (each for each in carried if cluster_id_of(each.metadata.labels, each.metadata.annotations))
 
 
 def _instances(listers: Listers, cluster: Object) -> set[str]:
@@ -130,9 +138,9 @@ def _occupied(ctx: ReconcileContext, instance: str, related: set[str]) -> Refuse
     given_up = ctx.tc.metadata.annotations.get(FORCE_PD_BOOTSTRAP)
     claims = [
         claim.metadata.name
-        for claim in ctx.listers.persistent_volume_claims.list(ctx.namespace, selector(ctx.tc))
+        for claim in _with_data(ctx)
         if not any(is_claim_of(name, claim.metadata.name, claim.metadata.labels) for name in own)
-        and cluster_id_of(claim.metadata.labels, claim.metadata.annotations) not in ("", given_up)
+        and cluster_id_of(claim.metadata.labels, claim.metadata.annotations) != given_up
     ]
     if not claims:
         return None

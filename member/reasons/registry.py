@@ -90,8 +90,8 @@ _SPEC: Mapping[str, Reason] = {
     "InstanceTaken": Reason(
         "Another TidbCluster of the namespace has the same instance name: the label `app.kubernetes.io/instance`, or "
         "without one the name. It stands in all selectors, so that both would take the other's pods for their own. The "
-        "name belongs to the TidbCluster that runs under it, else to the older one. Objects, and volumes with data, "
-        "that a deleted TidbCluster has left hold the name, too.",
+        "name belongs to the TidbCluster that runs or has data under it, else to the older one. Objects, and volumes "
+        "with data, that a deleted TidbCluster has left hold the name, too.",
         "It makes no changes for this TidbCluster, and goes on as soon as the name is free.",
         "Give this TidbCluster another label `app.kubernetes.io/instance`. Argo CD sets it: let it track by annotation "
         "(`application.resourceTrackingMethod: annotation`), or choose another label for it "

@@ -118,6 +118,20 @@ def test_1_2_the_second_begins_when_nothing_of_the_first_is_left(world: Operator
     world.run_until_ready("b")
 
 
+def test_1_2_the_first_keeps_its_name_when_it_is_created_again_over_its_volumes(world: OperatorWorld) -> None:
+    world.apply(cluster("a", "web"))
+    world.run_until_ready("a")
+    world.apply(cluster("b", "web"))
+    run_until_taken(world, "b")
+    store = set(world.cluster("a")["status"]["tikv"]["stores"])
+    world.admin.delete(TIDB_CLUSTERS, "a", NAMESPACE)
+    world.run(60.0)
+    world.apply(cluster("a", "web"))
+    world.run_until_ready("a", within=120.0)
+    world.run_until(lambda: "belongs to TidbCluster a" in message(world, "b"))
+    assert ({}, store) == (made_for(world, "b"), set(world.cluster("a")["status"]["tikv"]["stores"]))
+
+
 def test_1_2_another_label_is_a_way_out_at_once(world: OperatorWorld) -> None:
     world.apply(cluster("a", "web"))
     world.run_until_ready("a")
