@@ -130,7 +130,7 @@ def _known(ctx: ReconcileContext, body: Json) -> _Known | None:
     try:
         tree = msgspec.json.decode(remembered(body) or "null")
         metadata = {"name": ctx.name, "namespace": ctx.namespace} | tree["metadata"]
-        cluster = with_defaults(decode({"metadata": metadata, "spec": tree["spec"]}, TidbCluster))
+        cluster = with_defaults(decode({"metadata": metadata, "spec": tree["spec"]}, type(ctx.tc)))
         written = (str(tree["uid"]), int(tree["generation"]), tree["metadata"])
     except (msgspec.DecodeError, InvalidField, KeyError, TypeError, ValueError):
         return None
@@ -158,7 +158,7 @@ def _plain(ctx: ReconcileContext) -> TidbCluster:
     components = [name for name in component_names() if isinstance(spec.get(name), dict)]
     metadata = {"name": ctx.name, "namespace": ctx.namespace, "labels": _metadata(ctx.tc)["labels"]}
     least = {name: {"replicas": 1, "requests": {"storage": "1Gi"}} for name in components}
-    return with_defaults(decode({"metadata": metadata, "spec": least}, TidbCluster))
+    return with_defaults(decode({"metadata": metadata, "spec": least}, type(ctx.tc)))
 
 
 def _leaves(value: object, path: str = "") -> Iterator[tuple[str, str]]:
