@@ -4,7 +4,7 @@ recorded → one more pod is wanted at once; the lost store, its pod and its vol
 data from the other replicas, and it may come back → the records go, and with them the extra pods, when the user says.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 
 from apis.component_statuses import TiKVStatus
@@ -30,6 +30,7 @@ from member.failover.steps import (
     record_event,
     serving_instead,
     still_waiting,
+    substitute_lost,
     substitutes,
     to_record,
 )
@@ -79,8 +80,9 @@ def ignored_pods(ctx: ReconcileContext) -> set[str]:
 def _replace(ctx: ReconcileContext) -> Outcome:
     tikv, spec, period = ctx.status.tikv, ctx.tc.spec.tikv, ctx.settings.failover.tikv_period
     recorded = {record.pod_name for record in tikv.failure_stores.values()}
+    desired = desired_pods(ctx, "tikv")
     all_lost = failing(ctx, "tikv", down_stores(tikv), lambda key: _last_heard(ctx, key))
-    lost = [each for each in all_lost if each.pod not in recorded]
+    lost = [each for each in all_lost if each.pod in desired and each.pod not in recorded]
     most = limit(ctx, spec.max_failover_count if spec else 0)
     if not most or is_cut_off(ctx):
         return Done()
@@ -95,7 +97,7 @@ def _replace(ctx: ReconcileContext) -> Outcome:
         return limit_reached(ctx, "tikv", len(recorded), over[0])
     if lost:
         return still_waiting(ctx, "tikv", "TiKVStoreDown", lost, period)
-    return _serving_instead(ctx)
+    return _serving_instead(ctx, to_record([each for each in all_lost if each.pod not in desired], 0, 1, period))
 
 
 def _remove_stores(ctx: ReconcileContext) -> Waiting | None:
@@ -151,12 +153,15 @@ def _record(ctx: ReconcileContext, lost: Failing) -> TiKVFailureStore:
     return record
 
 
-def _serving_instead(ctx: ReconcileContext) -> Outcome:
+def _serving_instead(ctx: ReconcileContext, lost_substitutes: Sequence[Failing]) -> Outcome:
+    """What is said when nothing is left to be replaced."""
     tikv, lost = ctx.status.tikv, [record.pod_name for record in ctx.status.tikv.failure_stores.values()]
     way_back = f"set spec.tikv.failover.recoverByUID: {tikv.failover_uid} to remove the extra pod"
     if _are_up(ctx, lost):
         # whether or not the substitutes have ever started
         return serving_instead(ctx, "tikv", "TiKVFailedOver", lost, f"its store is Up again: {way_back}")
+    if lost_substitutes:
+        return substitute_lost(ctx, "tikv", lost_substitutes[0])
     if not _are_up(ctx, substitutes(ctx, "tikv")):
         return Done()
     return serving_instead(ctx, "tikv", "TiKVFailedOver", lost, f"once its store is Up again, {way_back}")

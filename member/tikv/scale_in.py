@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from apis import predicates
+from apis.accessor import component as component_of
 from apis.times import stamp
 from dataplane.errors import Conflict, NotBootstrapped
 from dataplane.pd import DOWN, OFFLINE, UP, LiveStore, PDClient, Store
@@ -48,14 +49,21 @@ class TakeOffline:
     """Let PD move its data away."""
 
 
-Step: TypeAlias = Wait | Refuse | Evict | TakeOffline
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """This store serves in the place of another one, for the time being; why."""
+
+    why: str
 
 
-def next_step(store: Store, pod: str, others_up: int, max_replicas: int, waited: float) -> Step:
-    """The next step to remove a store (I5, F35).
+Step: TypeAlias = Wait | Refuse | Keep | Evict | TakeOffline
 
-    `others_up`: the Up stores that remain without it, and without those that leave before it. `waited`: seconds since
-    it was first asked to leave.
+
+def next_step(store: Store, pod: str, others_up: int, max_replicas: int, waited: float, *, wanted: int = 0) -> Step:
+    """The next step to remove a store (I5, F35, O12).
+
+    `others_up`: the Up stores that remain without it, and without those that leave before it; `wanted` of them are
+    asked for. `waited`: seconds since it was first asked to leave.
     """
     if store.state_name == OFFLINE:
         return Wait(f"store {store.id} of pod {pod} is Offline: {store.region_count} regions left to move")
@@ -63,6 +71,11 @@ def next_step(store: Store, pod: str, others_up: int, max_replicas: int, waited:
         return Refuse(
             f"cannot remove store {store.id} of pod {pod}: only {others_up} TiKV stores would be Up, but PD keeps "
             f"{max_replicas} replicas of each region; raise spec.tikv.replicas again, or lower max-replicas in PD"
+        )
+    if others_up < wanted and store.state_name != DOWN:
+        return Keep(
+            f"only {others_up} of {wanted} TiKV stores would be Up without pod {pod}; waiting for the others before "
+            f"removing its store {store.id}"
         )
     if store.leader_count and store.state_name != DOWN and waited < _EVICTION:
         return Evict()
@@ -87,13 +100,16 @@ def _drain(removal: PodRemoval) -> Evidence | Waiting | Refused:
 def _drain_store(removal: PodRemoval, pd: PDClient, store: LiveStore, stores: Sequence[Store]) -> Waiting | Refused:
     ctx, name = removal.ctx, removal.name
     others_up = _others_up(ctx, stores, store, removal.ordinal)
-    step = next_step(store, name, others_up, pd.config().max_replicas, _waited(removal))
+    wanted = component_of(ctx.tc, "tikv").workload.replicas
+    step = next_step(store, name, others_up, pd.config().max_replicas, _waited(removal), wanted=wanted)
     match step:
         case Wait(what):
             return Waiting("ScalingIn", what, _soon(ctx))
-        case Refuse(why):
+        case Refuse(why) | Keep(why):
             if removal.begun:
                 _restore(removal, pd, store)
+            if isinstance(step, Keep):
+                return Waiting("ScalingIn", why, _soon(ctx))
             return Refused("FailedScaleIn", why)
         case Evict():
             removal.note(store.id)
