@@ -5,6 +5,7 @@ data from the other replicas, and it may come back → the records go, and with 
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from apis.component_statuses import TiKVStatus
@@ -164,7 +165,21 @@ def _serving_instead(ctx: ReconcileContext, lost_substitutes: Sequence[Failing])
         return substitute_lost(ctx, "tikv", lost_substitutes[0])
     if not _are_up(ctx, substitutes(ctx, "tikv")):
         return Done()
-    return serving_instead(ctx, "tikv", "TiKVFailedOver", lost, f"once its store is Up again, {way_back}")
+    uncopied = _uncopied(ctx)
+    said = serving_instead(ctx, "tikv", "TiKVFailedOver", lost, f"{uncopied}once its store is Up again, {way_back}")
+    return replace(said, serves=False) if uncopied and isinstance(said, Waiting) else said
+
+
+def _uncopied(ctx: ReconcileContext) -> str:
+    """What is said of lost stores that PD has not copied to the end: it can't where too many of them are lost."""
+    recorded = {record.store_id for record in ctx.status.tikv.failure_stores.values()}
+    left = [str(each.id) for each in ctx.stores if str(each.id) in recorded and each.region_count]
+    if not left:
+        return ""
+    return (
+        f"store {', '.join(left)} still holds regions, which PD copies unless they have lost their majority: then "
+        "restore a lost store, or give them up with pd-ctl's unsafe remove-failed-stores; "
+    )
 
 
 def _drop_undesired(ctx: ReconcileContext) -> None:

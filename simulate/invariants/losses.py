@@ -6,7 +6,7 @@ from apis.times import parse_time
 from kube.objects import Json
 from kube.resources import STATEFUL_SETS
 from simulate.components import profile
-from simulate.invariants.facts import asked_for, is_held, is_replaced, is_suspended
+from simulate.invariants.facts import asked_for, is_held, is_replaced, is_suspended, records
 from simulate.operator_write import OperatorWrite
 from simulate.state import State, pod_of, pod_of_member, replicas
 from simulate.worlds import NAME
@@ -80,7 +80,10 @@ def _too_few(write: OperatorWrite, component: str, given_up: str, serving: set[s
 
 
 def _is_starting(write: OperatorWrite, component: str, pod: Json | None) -> bool:
-    """Whether a pod is too young to be called lost."""
+    """Whether a pod is too young to be called lost, and not the next one of a pod that is."""
+    recorded = {each.get("podName") for each in records(write.before.cluster, component).values()}
+    if pod is not None and pod["metadata"]["name"] in recorded:
+        return False
     created = parse_time(pod["metadata"]["creationTimestamp"]) if pod else None
     period = profile(component).failover_period(write.failover)
     return created is not None and write.before.wall - created.timestamp() < period
