@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from apis.times import parse_time, stamp
 from kube.objects import Json
-from member.outcome import DONE, Done, Failed, Outcome, Refused, Waiting
+from member.outcome import DONE, Done, NotDone, Outcome, Refused, Waiting
 
 READY = "Ready"
 PROGRESSING = "Progressing"
@@ -25,15 +25,25 @@ ConditionValue: TypeAlias = tuple[bool, str, str]
 
 
 def progressing(outcomes: Mapping[str, Outcome], subject: str = "object") -> ConditionValue:
-    """What the operator is doing for the `subject`: the first stage that needs the user, else the first not done."""
-    for kind in (Refused, Failed, Waiting):
-        for stage, outcome in outcomes.items():
-            if not isinstance(outcome, Done) and isinstance(outcome, kind):
-                return kind is not Refused, outcome.reason, f"{stage}: {outcome.message}"
+    """What the operator is doing for the `subject`: the first stage that needs the user, else the first not done.
+
+    One that serves and only waits to be as before comes last.
+    """
+    unfinished = [(stage, outcome) for stage, outcome in outcomes.items() if not isinstance(outcome, Done)]
+    if unfinished:
+        stage, outcome = min(unfinished, key=lambda each: _urgency(each[1]))
+        return not isinstance(outcome, Refused), outcome.reason, f"{stage}: {outcome.message}"
     if resting := {stage: outcome for stage, outcome in outcomes.items() if outcome.reason != DONE}:
         first = next(iter(resting.values()))
         return False, first.reason, f"{', '.join(resting)}: {first.message}"
     return False, DONE, f"the {subject} matches its spec"
+
+
+def _urgency(outcome: NotDone) -> int:
+    """The lower, the sooner it is said."""
+    if isinstance(outcome, Waiting):
+        return 3 if outcome.serves else 2
+    return 0 if isinstance(outcome, Refused) else 1
 
 
 def done(outcomes: Mapping[str, Outcome]) -> ConditionValue:

@@ -24,12 +24,14 @@ class Waiting:
     """The stage can't go on yet, and that is expected.
 
     `reason` is a condition reason (CamelCase), `message` a sentence that says what for. `retry_after` is in seconds;
-    None means that an event will bring the cluster back.
+    None means that an event will bring the cluster back. `serves`: all that is wanted is there; what else is waited for
+    is said first.
     """
 
     reason: str
     message: str
     retry_after: float | None = None
+    serves: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,9 @@ _BUDGET = 600.0
 
 _VICTIM, _SECOND = 1, 3
 
+_LOST_SUBSTITUTES = {("pd-5", "zone"), ("tikv-4", "two"), ("tikv-5", "zone")}
+"""Where a second victim is the pod that stands in for the first one once fewer are wanted."""
+
 
 @dataclass(frozen=True, slots=True)
 class Subject:
@@ -155,8 +158,22 @@ def loss(rest: str) -> Plan:
         edits=tuple(event for event in events if isinstance(event, Edit)),
         faults=(*LOSSES[lost](hit), *(event for event in events if not isinstance(event, Edit))),
         reference=False,
-        ends=CONVERGED,
+        ends=(*CONVERGED, *_asks_for(subject, lost, change)),
     )
+
+
+def _asks_for(subject: str, lost: str, change: str) -> Iterator[str]:
+    """The reasons beside convergence in which a plan may end: each says what only a human may do."""
+    if change == "scale-in" and (subject, lost) in _LOST_SUBSTITUTES:
+        yield "SubstituteLost"
+    if change == "made-again" and lost in ("pod", "two"):
+        # pods that were never members are nothing that could be replaced
+        yield "PodsNotReady"
+    if (subject, lost) == ("tikv-5", "zone") and change in ("image", "config", "hand-edited"):
+        # two stores at once took the majority of some regions: to go on without them is nobody's decision but a human's
+        yield "StoresNotUp"
+    if change == "suspend" and lost in ("node", "zone"):
+        yield "NodeLost"
 
 
 def losses() -> Iterator[Plan]:

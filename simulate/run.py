@@ -11,6 +11,7 @@ from simulate.calls import Call
 from simulate.components import managed_components
 from simulate.end_state import Leaves, end_state
 from simulate.engine import Engine
+from simulate.invariants.losses import lacking
 from simulate.judge import Invariants, Violation
 from simulate.operator import RESYNC
 from simulate.operator import SETTINGS as DEFAULTS
@@ -86,7 +87,7 @@ def run(engine: Engine, plan: Plan, *, always: bool = False) -> Outcome:
     reads_per_hour = 0.0
     try:
         _carry_out(engine, judge, plan)
-        if not _at_rest(engine, plan):
+        if not _at_rest(engine, judge, plan):
             judge.report("O10", f"not at rest after {plan.budget} s: {engine.condition('Progressing')}")
         else:
             rested_at = engine.elapsed
@@ -115,7 +116,7 @@ def _carry_out(engine: Engine, judge: Invariants, plan: Plan) -> None:
     engine.run(plan.silent_after or plan.budget)
     if not plan.silent_after:
         return
-    if not _at_rest(engine, plan):
+    if not _at_rest(engine, judge, plan):
         judge.report("O10", f"not at rest after {plan.silent_after} s: {engine.condition('Progressing')}")
     written = len(engine.calls)
     engine.run(plan.budget - plan.silent_after)
@@ -124,12 +125,14 @@ def _carry_out(engine: Engine, judge: Invariants, plan: Plan) -> None:
             judge.report("O3", f"{each} though the spec means what it meant (stage {each.stage or '-'})")
 
 
-def _at_rest(engine: Engine, plan: Plan) -> bool:
+def _at_rest(engine: Engine, judge: Invariants, plan: Plan) -> bool:
+    """Whether all is as the plan ends; where failover has the last word, substitutes serve for what is lost."""
     if plan.conflict and plan.conflict in engine.condition("Progressing").get("message", ""):
         return True
     if plan.ends_done:
         return engine.at_rest()
-    return engine.condition("Progressing").get("reason") in plan.ends_in
+    reason = engine.condition("Progressing").get("reason", "")
+    return reason in plan.ends_in and not (reason.endswith("FailedOver") and lacking(judge.state))
 
 
 def _resync(engine: Engine, judge: Invariants) -> float:

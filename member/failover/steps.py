@@ -125,6 +125,18 @@ def limit_reached(ctx: ReconcileContext, component: str, records: int, failing: 
     return Refused("FailoverLimit", what)
 
 
+def substitute_lost(ctx: ReconcileContext, component: str, failing: Failing) -> Refused:
+    """The refusal to replace what failover has added, which would have no end (F39)."""
+    field = component_of(ctx.tc, component).field
+    records = predicates.status_of(ctx.tc, component)
+    instead = ", ".join(records.failed_pods) if records else ""
+    what = (
+        f"pod {named(ctx, component, failing.pod)} replaced the lost {instead} and has been lost itself since "
+        f"{stamp(failing.since)}; a substitute is not replaced: repair one of these pods, or raise {field}.replicas"
+    )
+    return Refused("SubstituteLost", what)
+
+
 def serving_instead(
     ctx: ReconcileContext, component: str, reason: str, records: Collection[str], way_back: str
 ) -> Outcome:
@@ -133,7 +145,7 @@ def serving_instead(
         return Done()
     extra = ", ".join(substitutes(ctx, component))
     what = f"{extra} replaced the lost {', '.join(sorted(records))}; {way_back}"
-    return Waiting(reason, what)
+    return Waiting(reason, what, serves=True)
 
 
 def record_event(ctx: ReconcileContext, reason: str, message: str, *, is_warning: bool = True) -> None:

@@ -10,7 +10,7 @@ from enum import Enum
 
 from apis import predicates
 from apis.accessor import find, workloads
-from apis.ordinals import ordinals
+from apis.ordinals import desired_ordinals, ordinals
 from apis.times import parse_time
 from kube.objects import Json, Object
 from member import labels
@@ -24,8 +24,8 @@ from member.polling import seconds_since
 _FORGIVEN = 600.0
 """Seconds that a container has to run until Kubernetes, too, counts its crashes from the beginning."""
 
-_ENDING = timedelta(minutes=2)
-"""How long before the next pod of its name is made a member may be called ill because its pod is ended."""
+_ENDED, _NOTICED = timedelta(minutes=2), timedelta(seconds=30)
+"""How long before the next pod of its name is made, and after, a member is called ill because of that."""
 
 
 class PodState(Enum):
@@ -60,9 +60,8 @@ def failing(
 ) -> tuple[Failing, ...]:
     """Which of those that the component calls failed are lost, by ordinal. `suspects`: pod by key, a lasting identity.
 
-    Only pods that the spec asks for count: what failover added is never replaced itself (F39). Neither is a pod that
-    our own restart has brought where it is (F12); one that was lost before that still is, be it that this process has
-    seen it or that the component says `ill_since` when. To be asked once in a reconcile.
+    A pod that our own restart has brought where it is does not count (F12); one that was lost before that does, be it
+    that this process has seen it or that the component says `ill_since` when. To be asked once in a reconcile.
     """
     times = {pod: ill_since(key) for key, pod in suspects.items()}
     away = _away(ctx, component, times)
@@ -80,7 +79,7 @@ def _away(ctx: ReconcileContext, component: str, ill_since: Mapping[str, datetim
     pods, live = {pod.metadata.name: pod for pod in pods_of(ctx, component)}, ctx.stateful_set(component)
     kind, body = f"{component} away", live.decode() if live else {}
     before, away, noted = ctx.failure_timers.known(kind), set(), set()
-    for name in desired_pods(ctx, component):
+    for name in wanted_pods(ctx, component):
         pod = pods.get(name)
         lost = is_lost(True, testimony(ctx, component, pod), node_state(ctx, pod))
         restarted = _by_our_own_restart(body, pod, ill_since.get(name))
@@ -89,6 +88,11 @@ def _away(ctx: ReconcileContext, component: str, ill_since: Mapping[str, datetim
             away |= {name} if lost else set()
     ctx.failure_timers.update(kind, noted, ctx.deps.clock)
     return away
+
+
+def wanted_pods(ctx: ReconcileContext, component: str) -> list[str]:
+    """The pods that the spec and failover ask for, by ordinal."""
+    return [pod_name(ctx.tc, component, ordinal) for ordinal in desired_ordinals(ctx.tc, component)]
 
 
 def desired_pods(ctx: ReconcileContext, component: str) -> list[str]:
@@ -140,7 +144,7 @@ def is_cut_off(ctx: ReconcileContext, component: str) -> bool:
 
 
 def _by_our_own_restart(body: Json, pod: Object | None, ill_since: datetime | None) -> bool:
-    """Whether a roll has made or is about to make this pod, and its member was well until then (F12)."""
+    """Whether a roll has made or is about to make this pod, and its member was well until then, and not since (F12)."""
     if not body or not is_rolling(body):
         return False
     if pod is None:
@@ -148,4 +152,4 @@ def _by_our_own_restart(body: Json, pod: Object | None, ill_since: datetime | No
     meta = pod.metadata
     made = meta.labels.get(labels.CONTROLLER_REVISION_HASH) != body["status"].get("currentRevision")
     restarted = parse_time(meta.deletion_timestamp or (meta.creation_timestamp if made else None) or "")
-    return restarted is not None and (ill_since is None or restarted - ill_since < _ENDING)
+    return restarted is not None and (ill_since is None or -_NOTICED < restarted - ill_since < _ENDED)

@@ -19,7 +19,7 @@ from member.evidence import delete, pods_live, spec_confirmed
 from member.naming import member_name
 from member.observed.nodes import kept_by_lost_nodes
 from member.observed.status import NORMAL, SUSPEND, set_phase
-from member.outcome import Done, NotDone, Outcome, Waiting
+from member.outcome import Done, NotDone, Outcome, Refused, Waiting
 from member.polling import next_poll
 
 SUSPENDED = "Suspended"
@@ -105,7 +105,7 @@ def _removed(ctx: ReconcileContext, component: str) -> Outcome | None:
     return Done(_IS_SUSPENDED, SUSPENDED)
 
 
-def _waiting(ctx: ReconcileContext, component: str, what: str) -> Waiting:
+def _waiting(ctx: ReconcileContext, component: str, what: str) -> Waiting | Refused:
     """The wait for pods to go, some of which may never do by themselves."""
     return kept_by_lost_nodes(ctx, component, what) or Waiting(SUSPENDING, what, next_poll(ctx, component))
 

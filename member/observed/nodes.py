@@ -7,7 +7,7 @@ import msgspec
 from kube.objects import Object
 from member.context import ReconcileContext
 from member.observed.pods import Pod, pods_of
-from member.outcome import Waiting
+from member.outcome import Refused
 
 
 class NodeState(Enum):
@@ -53,12 +53,12 @@ def node_state(ctx: ReconcileContext, pod: Object | None) -> NodeState:
     return node.decode_as(Node).state if node else NodeState.UNKNOWN
 
 
-def kept_by_lost_nodes(ctx: ReconcileContext, component: str, what: str) -> Waiting | None:
-    """The wait for `what` as far as it is one for pods that may never end, since their nodes do not answer."""
+def kept_by_lost_nodes(ctx: ReconcileContext, component: str, what: str) -> Refused | None:
+    """What is said of the wait for `what` where it is one for pods that may never end: their nodes do not answer."""
     leaving = [pod for pod in pods_of(ctx, component) if pod.metadata.deletion_timestamp]
     kept = [pod for pod in leaving if node_state(ctx, pod) is NodeState.NOT_READY]
     if not kept:
         return None
     where = ", ".join(f"pod {pod.metadata.name} on node {pod.decode_as(Pod).spec.node_name}" for pod in kept)
     way_out = "which is not Ready; if the machine is gone for good, delete its Node object"
-    return Waiting("NodeLost", f"{what}: {where}, {way_out}")
+    return Refused("NodeLost", f"{what}: {where}, {way_out}")

@@ -33,6 +33,7 @@ from member.failover.steps import (
     serving_instead,
     still_waiting,
     stored_status,
+    substitute_lost,
     substitutes,
     to_record,
 )
@@ -67,6 +68,7 @@ class Situation:
     open_record_is_over: bool
     all_healthy: bool
     substitutes_healthy: bool
+    lost_substitutes: Sequence[Failing]
     awaited: str
     has_majority: bool
     limit: int
@@ -125,11 +127,29 @@ class LimitReached:
 
 
 @dataclass(frozen=True, slots=True)
+class SubstituteLost:
+    """What serves in the place of a lost one is lost, too, and is not replaced again (F39)."""
+
+    failing: Failing
+
+
+@dataclass(frozen=True, slots=True)
 class QuorumLost:
     """PD can't decide any more: only an administrator can help."""
 
 
-Step: TypeAlias = Nothing | Recover | DropRecord | Replace | RecordFailure | Wait | Postpone | LimitReached | QuorumLost
+Step: TypeAlias = (
+    Nothing
+    | Recover
+    | DropRecord
+    | Replace
+    | RecordFailure
+    | Wait
+    | Postpone
+    | LimitReached
+    | SubstituteLost
+    | QuorumLost
+)
 
 
 def next_step(pd: Situation) -> Step:
@@ -147,6 +167,8 @@ def next_step(pd: Situation) -> Step:
 
 def _of_new_loss(pd: Situation) -> Step:
     due = to_record(pd.failing, 0, 1, pd.period)
+    if not due and not pd.failing and (stuck := to_record(pd.lost_substitutes, 0, 1, pd.period)):
+        return SubstituteLost(stuck[0])
     if not due:
         return Wait() if pd.failing else Nothing()
     if pd.records >= pd.limit:
@@ -192,7 +214,9 @@ def _situation(ctx: ReconcileContext, pd: PDStatus) -> Situation:
     spec = ctx.tc.spec.pd
     ill = {pod: member for pod, member in own.items() if not member.health}
     since = {member.id: parse_time(member.last_transition_time or "") for member in ill.values()}
-    lost = failing(ctx, "pd", {member.id: pod for pod, member in ill.items()}, since.get)
+    desired = desired_pods(ctx, "pd")
+    everywhere = failing(ctx, "pd", {member.id: pod for pod, member in ill.items()}, since.get)
+    lost = [each for each in everywhere if each.pod in desired]
     recorded = {record.pod_name for record in pd.failure_members.values()}
     open_record = next((record for record in pd.failure_members.values() if not record.member_deleted), None)
     return Situation(
@@ -203,6 +227,7 @@ def _situation(ctx: ReconcileContext, pd: PDStatus) -> Situation:
         open_record_is_over=open_record is not None and _is_over(open_record, own, lost),
         all_healthy=not lost and bool(recorded) and _all_healthy(ctx, own),
         substitutes_healthy=all(pod in own and own[pod].health for pod in substitutes(ctx, "pd")),
+        lost_substitutes=[each for each in everywhere if each not in lost],
         awaited=_awaited(ctx, own),
         has_majority=sum(member.health for member in _all(pd).values()) * 2 > len(_all(pd)),
         limit=limit(ctx, spec.max_failover_count if spec else 0),
@@ -254,6 +279,8 @@ def _carry_out(ctx: ReconcileContext, step: Step, situation: Situation) -> Outco
             outcome = Waiting("PDMemberUnhealthy", what, next_poll(ctx, "pd"))
         case LimitReached(lost):
             outcome = limit_reached(ctx, "pd", situation.records, lost)
+        case SubstituteLost(lost):
+            outcome = substitute_lost(ctx, "pd", lost)
         case QuorumLost():
             outcome = _quorum_lost(ctx, {pod for pod, member in _own(ctx).items() if not member.health})
     return outcome

@@ -150,7 +150,7 @@ def _stands_in(removal: PodRemoval, found: Sequence[Voter], others: str) -> Wait
     missing = [ordinal for ordinal in desired_ordinals(ctx.tc, "pd") if ordinal not in healthy]
     names = ", ".join(named(ctx, "pd", pod_name(ctx.tc, "pd", ordinal)) for ordinal in missing)
     what = f"only {others} would be healthy without pod {removal.name}; it will be removed once {names} is one of them"
-    return Waiting("PDFailedOver", what, next_poll(ctx, "pd"))
+    return Waiting("PDFailedOver", what, next_poll(ctx, "pd"), serves=True)
 
 
 def _nothing_left_to_lead(ctx: ReconcileContext) -> Refused | None:

@@ -487,6 +487,11 @@ _FAILING_OVER: Mapping[str, Reason] = {
         "Repair pods, nodes or volumes until a majority is running. If they are gone for good, recover PD with "
         "`pd-recover`.",
     ),
+    "SubstituteLost": Reason(
+        "A pod that failover started in the place of a lost one has served, and is lost itself.",
+        "It replaces no substitutes: without that limit, an ailing machine room would fill up with pods.",
+        "Repair one of the pods that the message names, or raise `replicas` of the component by one.",
+    ),
     "HostDown": Reason(
         "The node of a lost pod is down (only with `-detect-node-failure`).",
         'With the annotation `app.kubernetes.io/auto-failure-recovery: "true"` it force-deletes the pod, gives the '

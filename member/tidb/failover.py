@@ -57,12 +57,13 @@ def ignored_pods(ctx: ReconcileContext) -> set[str]:
 
 
 def _ill(ctx: ReconcileContext) -> dict[str, str]:
-    """The servers that don't answer though their pods have a node."""
+    """The servers that the spec asks for and that don't answer though their pods have a node; no substitutes (F39)."""
     members = ctx.status.tidb.members
     if all(member.health for member in members.values()):
         return {}
     placed = {pod.metadata.name for pod in pods_of(ctx, "tidb") if _is_scheduled(pod)}
-    return {name: name for name, member in members.items() if not member.health and name in placed}
+    wanted = placed.intersection(desired_pods(ctx, "tidb"))
+    return {name: name for name, member in members.items() if not member.health and name in wanted}
 
 
 def _record(ctx: ReconcileContext, lost: Failing) -> Waiting:

@@ -4,7 +4,8 @@ recorded → one more pod is wanted at once; the lost store, its pod and its vol
 data from the other replicas, and it may come back → the records go, and with them the extra pods, when the user says.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from apis.component_statuses import TiKVStatus
@@ -30,6 +31,7 @@ from member.failover.steps import (
     record_event,
     serving_instead,
     still_waiting,
+    substitute_lost,
     substitutes,
     to_record,
 )
@@ -79,8 +81,9 @@ def ignored_pods(ctx: ReconcileContext) -> set[str]:
 def _replace(ctx: ReconcileContext) -> Outcome:
     tikv, spec, period = ctx.status.tikv, ctx.tc.spec.tikv, ctx.settings.failover.tikv_period
     recorded = {record.pod_name for record in tikv.failure_stores.values()}
+    desired = desired_pods(ctx, "tikv")
     all_lost = failing(ctx, "tikv", down_stores(tikv), lambda key: _last_heard(ctx, key))
-    lost = [each for each in all_lost if each.pod not in recorded]
+    lost = [each for each in all_lost if each.pod in desired and each.pod not in recorded]
     most = limit(ctx, spec.max_failover_count if spec else 0)
     if not most or is_cut_off(ctx, "tikv"):
         return Done()
@@ -95,7 +98,7 @@ def _replace(ctx: ReconcileContext) -> Outcome:
         return limit_reached(ctx, "tikv", len(recorded), over[0])
     if lost:
         return still_waiting(ctx, "tikv", "TiKVStoreDown", lost, period)
-    return _serving_instead(ctx)
+    return _serving_instead(ctx, to_record([each for each in all_lost if each.pod not in desired], 0, 1, period))
 
 
 def _remove_stores(ctx: ReconcileContext) -> Waiting | None:
@@ -151,15 +154,32 @@ def _record(ctx: ReconcileContext, lost: Failing) -> TiKVFailureStore:
     return record
 
 
-def _serving_instead(ctx: ReconcileContext) -> Outcome:
+def _serving_instead(ctx: ReconcileContext, lost_substitutes: Sequence[Failing]) -> Outcome:
+    """What is said when nothing is left to be replaced."""
     tikv, lost = ctx.status.tikv, [record.pod_name for record in ctx.status.tikv.failure_stores.values()]
     way_back = f"set spec.tikv.failover.recoverByUID: {tikv.failover_uid} to remove the extra pod"
     if _are_up(ctx, lost):
         # whether or not the substitutes have ever started
         return serving_instead(ctx, "tikv", "TiKVFailedOver", lost, f"its store is Up again: {way_back}")
+    if lost_substitutes:
+        return substitute_lost(ctx, "tikv", lost_substitutes[0])
     if not _are_up(ctx, substitutes(ctx, "tikv")):
         return Done()
-    return serving_instead(ctx, "tikv", "TiKVFailedOver", lost, f"once its store is Up again, {way_back}")
+    uncopied = _uncopied(ctx)
+    said = serving_instead(ctx, "tikv", "TiKVFailedOver", lost, f"{uncopied}once its store is Up again, {way_back}")
+    return replace(said, serves=False) if uncopied and isinstance(said, Waiting) else said
+
+
+def _uncopied(ctx: ReconcileContext) -> str:
+    """What is said of lost stores that PD has not copied to the end: it can't where too many of them are lost."""
+    recorded = {record.store_id for record in ctx.status.tikv.failure_stores.values()}
+    left = [str(each.id) for each in ctx.stores if str(each.id) in recorded and each.region_count]
+    if not left:
+        return ""
+    return (
+        f"store {', '.join(left)} still holds regions, which PD copies unless they have lost their majority: then "
+        "restore a lost store, or give them up with pd-ctl's unsafe remove-failed-stores; "
+    )
 
 
 def _drop_undesired(ctx: ReconcileContext) -> None:

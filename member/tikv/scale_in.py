@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from apis import predicates
+from apis.accessor import component as component_of
 from apis.times import stamp
 from dataplane.errors import Conflict, DataPlaneError, NotBootstrapped, Unavailable
 from dataplane.pd import DISCONNECTED, DOWN, OFFLINE, UP, LiveStore, PDClient, Store
@@ -52,7 +53,11 @@ class TakeOffline:
     """Let PD move its data away."""
 
 
-Step: TypeAlias = Wait | Refuse | Evict | TakeOffline
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """This store serves in the place of another one, for the time being; why."""
+
+    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,24 +68,33 @@ class Others:
     silent: Sequence[int] = ()
 
 
-def next_step(store: Store, pod: str, others: Others, replicas: int, leaders_gone: bool) -> Step:
-    """The next step to remove a store (I5, F35).
+Step: TypeAlias = Wait | Refuse | Keep | Evict | TakeOffline
 
-    `others` are without those that leave before it. `leaders_gone`: no leaders are left on it, or they had their time.
+
+def next_step(store: Store, pod: str, others: Others, replicas: int, leaders_gone: bool, *, wanted: int = 0) -> Step:
+    """The next step to remove a store (I5, F35, O12).
+
+    `others` are without those that leave before it; `wanted` of them are asked for, and PD keeps so many `replicas` of
+    each region. `leaders_gone`: no leaders are left on it, or they had their time.
     """
     too_few = (
         f"only {others.up} TiKV stores would be Up, but PD keeps {replicas} replicas of each region; raise "
         "spec.tikv.replicas again, or lower max-replicas or the counts of placement rules in PD"
     )
     if store.state_name == OFFLINE:
-        what = f"store {store.id} of pod {pod} is Offline: {store.region_count} regions left to move"
-        return Wait(f"{what}; {too_few}" if store.region_count and others.up < replicas else what)
-    if others.up < replicas <= others.up + len(others.silent):
+        stays = f"; {too_few}" if store.region_count and others.up < replicas else ""
+        return Wait(f"store {store.id} of pod {pod} is Offline: {store.region_count} regions left to move{stays}")
+    if others.up < max(replicas, wanted) <= others.up + len(others.silent):
         # all are Disconnected when PD's leader has changed, which says nothing of them
         silent = ", ".join(f"store {each}" for each in others.silent)
         return Wait(f"waiting until {silent} has reported to PD before removing store {store.id} of pod {pod}")
     if others.up < replicas:
         return Refuse(f"cannot remove store {store.id} of pod {pod}: {too_few}")
+    if others.up < wanted and store.state_name != DOWN:
+        return Keep(
+            f"only {others.up} of {wanted} TiKV stores would be Up without pod {pod}; waiting for the others before "
+            f"removing its store {store.id}"
+        )
     return TakeOffline() if leaders_gone or store.state_name == DOWN else Evict()
 
 
@@ -105,12 +119,16 @@ def _drain_store(removal: PodRemoval, pd: PDClient, store: LiveStore, stores: Se
     is_evicted = leaders != 0 and store.id in pd.evicting_stores()
     others = _others(ctx, stores, store, removal.ordinal)
     leaders_gone = leaders == 0 or _waited(removal, is_evicted) >= _EVICTION
-    match next_step(store, name, others, pd.replicas(), leaders_gone):
+    wanted = component_of(ctx.tc, "tikv").workload.replicas
+    step = next_step(store, name, others, pd.replicas(), leaders_gone, wanted=wanted)
+    match step:
         case Wait(what):
             return Waiting("ScalingIn", what, _soon(ctx))
-        case Refuse(why):
+        case Refuse(why) | Keep(why):
             if removal.begun:
                 _restore(removal, pd, store)
+            if isinstance(step, Keep):
+                return Waiting("ScalingIn", why, _soon(ctx))
             return Refused("FailedScaleIn", why)
         case Evict():
             removal.note(store.id)

@@ -15,15 +15,15 @@ time counts when the faults of the plan are over. Where an invariant is about a 
 | I40 reads of idle reconciles | counted over the ten resyncs, together with O9 (`simulate.run`) |
 
 I25 is in I21 and I22; I28's single event for each spec is tests/controllers'. Of the oracles, O4 is I1, I9-I12 and
-`o4`; O5 is `o5`; O7 is what the engine sees a sync raise; O8 is I36 and `o8`. That each pod is restarted once for each
-new revision is judged in plans without faults (R24, `simulate.restarts`); that none is restarted for what nobody has
-asked for is I42 (`simulate.asked_for`).
+`o4`; O5 is `o5`; O7 is what the engine sees a sync raise; O8 is I36 and `o8`; O11 is I41 and `o11`; O12 is `o12` and
+`abandoned`. That each pod is restarted once for each new revision is judged in plans without faults (R24,
+`simulate.restarts`); that none is restarted for what nobody has asked for is I42 (`simulate.asked_for`).
 """
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from simulate.invariants import availability, control, data, failover, order, upkeep
+from simulate.invariants import availability, control, data, failover, losses, order, upkeep
 from simulate.operator import RESYNC
 from simulate.operator_write import OperatorWrite
 from simulate.state import State
@@ -76,6 +76,8 @@ ON_WRITE: Mapping[str, OnWrite] = {
     "F35": availability.f35,
     "O4": control.o4,
     "O5": control.o5,
+    "O11": losses.o11,
+    "O12": losses.o12,
 }
 
 ON_STATE: Mapping[str, OnState] = {
@@ -93,4 +95,5 @@ LASTING: Mapping[str, Lasting] = {
     "I13": Lasting(TWO_RESYNCS, availability.i13),
     "I36": Lasting(TWO_RESYNCS, control.outdated_ready),
     "I39": Lasting(TWO_RESYNCS, upkeep.leftover_ddl_pause),
+    "O12": Lasting(TWO_RESYNCS, losses.abandoned),
 }

@@ -59,6 +59,19 @@ def replaced(world: World, name: str, uid: str) -> Callable[[], bool]:
     )
 
 
+def test_FP6_the_machine_of_a_pod_stops_or_all_of_its_zone(world: World) -> None:
+    nodes = {name: pod(world, name)["spec"]["nodeName"] for name in ("basic-pd-0", "basic-tikv-1")}
+    for verb in (world.faults.host_gone, world.faults.zone_gone):
+        start = verb(f"{NAMESPACE}/basic-tikv-1")
+        world.advance(5)
+        assert not is_ready(world, "basic-tikv-1")
+        assert (nodes["basic-pd-0"] != nodes["basic-tikv-1"]) is is_ready(world, "basic-pd-0")
+        start()
+        world.run_until(lambda: is_ready(world, "basic-tikv-1"), 60)
+    with pytest.raises(LookupError, match="basic-tikv-9 is on no node"):
+        world.faults.host_gone(f"{NAMESPACE}/basic-tikv-9")
+
+
 def test_FP6_a_pod_of_a_gone_node_sticks_until_it_is_forced(world: World) -> None:
     before = pod(world, "basic-tikv-1")
     node = before["spec"]["nodeName"]

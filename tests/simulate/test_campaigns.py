@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from simulate.loss_and_edit import losses
 from simulate.workloads import WORKLOADS
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -23,6 +24,8 @@ _EVERY_SPELLING = 7
 """Of the plans of the family `same`: 29."""
 _EVERY_HAND = 89
 """Of the plans of the family `foreign`: 40."""
+_LOSSES = 60
+"""Of the plans of the family `loss`, without those that remove a component."""
 _LONG = {"upgrade", "pd-other-volumes", "tikv-other-volumes"}
 """Several operations in a row, which cost as much."""
 _WORKLOADS = [name for name in WORKLOADS if name not in _LONG]
@@ -50,6 +53,13 @@ def test_a_fault_at_writes_of_workloads(part: int) -> None:
 @pytest.mark.parametrize("part", range(_PARTS))
 def test_what_once_failed_and_scenarios(part: int) -> None:
     _simulate("run", *map(str, _PLANS[part::_PARTS]))
+
+
+@pytest.mark.parametrize("part", range(_PARTS))
+def test_R21_R24_R28_a_loss_and_an_edit(part: int) -> None:
+    # a cluster whose TiDB was removed is not yet reconciled to the end
+    names = [plan.name for plan in losses() if ".removed@" not in plan.name]
+    _simulate("run", *names[:: len(names) // _LOSSES][part::_PARTS])
 
 
 def test_R22_another_spelling_of_the_same_writes_nothing() -> None:

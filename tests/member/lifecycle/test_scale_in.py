@@ -7,9 +7,9 @@ import pytest
 from dataplane.pd import Store
 from member.outcome import Wait
 from member.pd import scale_in as pd
-from member.pd.scale_in import Gone, Remove, Step, Transfer, Voter
+from member.pd.scale_in import Gone, Remove, StandsIn, Step, Transfer, Voter
 from member.tikv import scale_in as tikv
-from member.tikv.scale_in import Evict, Others, Refuse, TakeOffline
+from member.tikv.scale_in import Evict, Keep, Others, Refuse, TakeOffline
 
 
 def voters(pattern: str, leader: int = 0, peers: str = "") -> list[Voter]:
@@ -90,5 +90,17 @@ def test_8_5_F35_6239_I5_the_next_step_of_a_store(
     state: str, leaders_gone: bool, others: Others, step: tikv.Step | type[Refuse]
 ) -> None:
     store = Store(7, "t-3:20160", state, region_count=30)
-    found = tikv.next_step(store, "t-3", others, 3, leaders_gone)
+    found = tikv.next_step(store, "t-3", others, 3, leaders_gone, wanted=3)
     assert (step == found) or (step is Refuse and isinstance(found, Refuse))
+
+
+@pytest.mark.parametrize(("state", "kept"), [("Up", True), ("Disconnected", True), ("Down", False)])
+def test_O12_a_store_stays_while_fewer_than_wanted_would_be_up(state: str, kept: bool) -> None:
+    found = tikv.next_step(Store(7, "tikv-5:20160", state), "tikv-5", Others(4), 3, leaders_gone=True, wanted=5)
+    assert kept is isinstance(found, Keep)
+
+
+def test_O12_a_member_stays_while_fewer_than_wanted_would_be_healthy() -> None:
+    joining = [voter for voter in voters("hhhh") if voter.ordinal != 1]
+    assert StandsIn(2) == pd.next_step(joining, 3, 3)
+    assert Remove(voters("hhhh")[3]) == pd.next_step(voters("hhhh"), 3, 3)

@@ -1,0 +1,89 @@
+"""Losses: what the world takes, the operator makes no worse (O11, O12)."""
+
+from collections.abc import Iterator
+
+from apis.times import parse_time
+from kube.objects import Json
+from kube.resources import STATEFUL_SETS
+from simulate.components import profile
+from simulate.invariants.facts import asked_for, is_held, is_replaced, is_suspended, records
+from simulate.operator_write import OperatorWrite
+from simulate.state import State, pod_of, pod_of_member, replicas
+from simulate.worlds import NAME
+
+
+def o11(write: OperatorWrite) -> str | None:
+    """No region that has a majority loses it by pods that we take away, be it for good; restarts are I41's."""
+    pd, cluster = write.before.pd, write.before.cluster
+    taken = _taken(write, "tikv")
+    if pd is None or not taken or is_suspended(cluster, "tikv"):
+        return None
+    hit = {store.id for ordinal in taken for store in write.before.stores_of(f"{NAME}-tikv-{ordinal}")}
+    dead = write.before.dead_stores
+    lost = [each for each in pd.stores.regions if each.has_majority(dead) and not each.has_majority(dead | hit)]
+    if not lost:
+        return None
+    return f"{write.call} takes stores {sorted(hit)} away and leaves {len(lost)} of {len(pd.stores.regions)} regions"
+
+
+def o12(write: OperatorWrite) -> str | None:
+    """No member or store that serves, or is starting, is given up while fewer than wanted would serve without it."""
+    before = write.before
+    if write.removed_member:
+        healthy = {pod_of_member(each) for each in before.members if each.healthy}
+        return _too_few(write, "pd", write.removed_member, healthy)
+    if write.removed_store:
+        up = {pod_of(each) for each in before.stores if before.store_state(each) == "Up"}
+        given_up = next((pod_of(each) for each in before.stores if each.id == write.removed_store), "")
+        return _too_few(write, "tikv", given_up, up)
+    return None
+
+
+def abandoned(state: State) -> Iterator[str]:
+    """O12: members, and stores that hold regions, for whose pods there is no place."""
+    cluster = state.cluster
+    members = {"pd": {pod_of_member(each) for each in state.members}}
+    holders = {"tikv": {pod_of(each) for each in state.stores if each.peers}}
+    for component, pods in (members | holders).items():
+        live = state.stateful_set(component)
+        if live is None or is_held(cluster) or is_suspended(cluster, component):
+            continue
+        places = {f"{NAME}-{component}-{ordinal}" for ordinal in range(replicas(live))}
+        for pod in sorted(pods - places):
+            if pod.startswith(f"{NAME}-{component}-"):
+                yield f"PD counts on {pod}, and its StatefulSet has {replicas(live)} replicas"
+
+
+def lacking(state: State) -> str:
+    """Where fewer serve than the spec asks for, in words; empty when nowhere."""
+    up = sum(state.store_state(each) == "Up" for each in state.stores)
+    serving = {"pd": sum(each.healthy for each in state.members), "tikv": up}
+    wanted = {component: asked_for(state.cluster, component) for component in serving}
+    return "; ".join(f"{serving[each]} of {wanted[each]} {each}" for each in serving if serving[each] < wanted[each])
+
+
+def _taken(write: OperatorWrite, component: str) -> list[int]:
+    """The ordinals of the pods of a component that a write ends without others to come."""
+    if write.deletes(STATEFUL_SETS) and write.component == component:
+        return [] if write.body.get("propagationPolicy") == "Orphan" else list(write.before.pods(component))
+    there, ordinals = write.leaving
+    return ordinals if there == component else []
+
+
+def _too_few(write: OperatorWrite, component: str, given_up: str, serving: set[str]) -> str | None:
+    """What is wrong with giving up a pod of a component, of whose pods these serve."""
+    wanted, left = asked_for(write.known, component), serving - {given_up}
+    pod = next((each for each in write.before.pods(component).values() if each["metadata"]["name"] == given_up), None)
+    if len(left) >= wanted or is_replaced(pod) or not (given_up in serving or _is_starting(write, component, pod)):
+        return None
+    return f"{write.call} gives up {given_up}, which is not lost, and leaves {len(left)} of {wanted} {component}"
+
+
+def _is_starting(write: OperatorWrite, component: str, pod: Json | None) -> bool:
+    """Whether a pod is too young to be called lost, and not the next one of a pod that is."""
+    recorded = {each.get("podName") for each in records(write.before.cluster, component).values()}
+    if pod is not None and pod["metadata"]["name"] in recorded:
+        return False
+    created = parse_time(pod["metadata"]["creationTimestamp"]) if pod else None
+    period = profile(component).failover_period(write.failover)
+    return created is not None and write.before.wall - created.timestamp() < period

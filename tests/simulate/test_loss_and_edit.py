@@ -1,0 +1,54 @@
+"""The family *losses and edits*: which plans there are, and that each means what its name says."""
+
+import pytest
+
+from kube.resources import PODS
+from simulate.generate import generated
+from simulate.loss_and_edit import CHANGES, LOSSES, MOMENTS, SUBJECTS, losses, makes_sense
+from simulate.plan import InvalidPlan, Plan
+from simulate.run import prepare
+from simulate.state import State
+from simulate.worlds import MORTAL
+
+
+def test_there_are_759_plans_each_of_which_goes_by_its_name() -> None:
+    plans = list(losses())
+    assert 759 == len({plan.name for plan in plans})
+    assert plans == [generated(plan.name) for plan in plans]
+
+
+def test_only_the_loss_of_two_of_three_is_left_out() -> None:
+    every = len(SUBJECTS) * len(LOSSES) * len(CHANGES) * len(MOMENTS)
+    left_out = [(subject, lost) for subject in SUBJECTS for lost in LOSSES if not makes_sense(subject, lost)]
+    assert [("pd-3", "two"), ("tikv-3", "two")] == left_out
+    assert 759 == every - len(left_out) * len(CHANGES) * len(MOMENTS)
+
+
+@pytest.mark.parametrize("name", ["pd-4.pod.image@recorded", "pd-3.pod.image", "pd-3.rain.image@recorded", "pd-3"])
+def test_what_is_no_plan_is_refused(name: str) -> None:
+    with pytest.raises(InvalidPlan, match=r"is no `SUBJECT\.LOSS\.CHANGE@MOMENT`"):
+        generated(f"loss/{name}")
+
+
+@pytest.mark.slow
+def test_which_pods_a_zone_takes() -> None:
+    taken = {}
+    for cluster in MORTAL:
+        engine = prepare(Plan(name="zones", cluster=cluster))
+        for component in ("pd", "tikv"):
+            engine.world.faults.zone_gone(f"default/basic-{component}-1")
+            gone = engine.world.kubelet.faults.gone
+            pods = [each for each in State(engine.world).all(PODS) if each["spec"].get("nodeName") in gone]
+            names = sorted(each["metadata"]["name"].removeprefix("basic-") for each in pods)
+            taken[cluster, component] = [name for name in names if name.startswith(component)]
+            engine.world.faults.heal()
+    assert {
+        ("mortal-3-3", "pd"): ["pd-1"],
+        ("mortal-3-3", "tikv"): ["tikv-1"],
+        ("mortal-5-3", "pd"): ["pd-1", "pd-4"],
+        ("mortal-5-3", "tikv"): ["tikv-1"],
+        ("mortal-3-4", "pd"): ["pd-1"],
+        ("mortal-3-4", "tikv"): ["tikv-1"],
+        ("mortal-3-5", "pd"): ["pd-1"],
+        ("mortal-3-5", "tikv"): ["tikv-1", "tikv-4"],
+    } == taken

@@ -1,0 +1,89 @@
+"""The judge notices when the operator adds to what the world took: one defect in each test."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import member.lifecycle.scaling
+import member.pd.failover
+import member.pd.scale_in
+import member.tikv.failover
+import member.tikv.scale_in
+from member.evidence import Evidence, pods_live
+from member.lifecycle.pod_removal import PodRemoval
+from member.memory.failure_timers import FailureTimers
+from member.tikv.component import TIKV
+from simulate.generate import generated
+from simulate.plan import load
+from tests.simulate.planting import plant_workload, rules, short
+
+pytestmark = pytest.mark.slow
+
+_PLANS = Path(__file__).parent / "plans"
+
+
+def test_O11_stores_that_go_before_their_data_have_moved(monkeypatch: pytest.MonkeyPatch) -> None:
+    def at_once(removal: PodRemoval) -> Evidence:
+        return pods_live(removal.ctx, "tikv")
+
+    hasty = replace(TIKV, scaling=replace(TIKV.scaling, in_=replace(TIKV.scaling.in_, drain=at_once)))
+
+    assert "O11" in rules(short("tikv-in-parallel"), lambda: plant_workload(monkeypatch, hasty))
+
+
+def test_O12_a_member_that_serves_for_one_that_cannot_start_is_removed(monkeypatch: pytest.MonkeyPatch) -> None:
+    plant = lambda: monkeypatch.setattr(member.pd.scale_in, "_wanted", lambda *_: 0)  # noqa: E731
+
+    assert "O12" in rules(load(_PLANS / "R28-a-cluster-is-made-again-while-a-substitute-serves.yaml"), plant)
+
+
+def test_O12_a_store_is_removed_while_another_one_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest: Callable[..., Any] = member.tikv.scale_in.next_step
+
+    def careless(*arguments: object, **_: object) -> object:
+        return honest(*arguments)
+
+    plant = lambda: monkeypatch.setattr(member.tikv.scale_in, "next_step", careless)  # noqa: E731
+
+    assert "O12" in rules(generated("loss/tikv-5.pod.scale-in@unrecorded"), plant)
+
+
+def test_O12_a_member_gets_no_pod_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    plant = lambda: monkeypatch.setattr(member.lifecycle.scaling, "next_returning", lambda *_: "")  # noqa: E731
+
+    assert "O12" in rules(load(_PLANS / "I4-pd-is-scaled-by-another-hand-to-two.yaml"), plant)
+
+
+@pytest.mark.parametrize(
+    ("plan", "room", "name", "defect"),
+    [
+        pytest.param(
+            "R28-two-of-five-pds-are-lost",
+            member.pd.failover,
+            "_awaited",
+            lambda *_: "the substitutes are healthy",
+            id="addition before removal",
+        ),
+        pytest.param(
+            "R21-a-store-is-lost-and-tikv-upgraded",
+            FailureTimers,
+            "known",
+            lambda *_: (),
+            id="what was lost before a roll is forgotten",
+        ),
+        pytest.param(
+            "F12-an-operator-starts-after-a-roll-has-restarted-a-lost-store",
+            member.tikv.failover,
+            "_last_heard",
+            lambda *_: None,
+            id="what PD last heard is not asked",
+        ),
+    ],
+)
+def test_O10_F12_a_loss_that_is_never_repaired(
+    plan: str, room: object, name: str, defect: Callable[..., object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "O10" in rules(load(_PLANS / f"{plan}.yaml"), lambda: monkeypatch.setattr(room, name, defect))

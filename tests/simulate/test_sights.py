@@ -1,0 +1,36 @@
+"""Events that wait for something to be seen."""
+
+import pytest
+
+from simulate.engine import Engine
+from simulate.events import Sight
+from simulate.plan import Edit, InvalidPlan, Plan
+from simulate.run import prepare, run
+from simulate.worlds import CLUSTERS
+
+
+def test_an_object_or_what_stands_in_a_field_of_it_is_seen() -> None:
+    engine = Engine()
+    there = Sight(engine.world, "tidbclusters.pingcap.com/basic")
+    field = Sight(engine.world, "tidbclusters.pingcap.com/basic/spec/pd/replicas")
+    missing = Sight(engine.world, "tidbclusters.pingcap.com/basic/status/pd/failureMembers")
+    assert [False] * 3 == [each.is_seen() for each in (there, field, missing)]
+    engine.apply(CLUSTERS["tiny"]())
+    assert [True, True, False] == [each.is_seen() for each in (there, field, missing)]
+
+
+def test_what_is_no_object_is_refused() -> None:
+    with pytest.raises(InvalidPlan, match="'pods' is no `plural"):
+        Sight(Engine().world, "pods")
+
+
+@pytest.mark.slow
+def test_an_edit_happens_once_so_many_seconds_after_what_it_waits_for() -> None:
+    edits = (
+        Edit(at=1.0, spec={"tidb": {"replicas": 2}}),
+        Edit(once="pods/basic-tidb-1", later=20.0, spec={"tidb": {"replicas": 1}}),
+    )
+    plan = Plan(name="once", cluster="tiny", budget=60.0, edits=edits, reference=False)
+    outcome = run(prepare(plan), plan)
+    assert outcome.passed, outcome.violations
+    assert 2 == sum("statefulsets.apps basic-tidb" in write for write in outcome.writes)
