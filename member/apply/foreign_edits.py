@@ -18,8 +18,7 @@ from kube.semantic import covers, merge_patch, semantically_equal
 from member import labels
 from member.apply.last_applied import FieldChange, Record, first_difference, read_record
 from member.apply.server_defaults import is_default
-from member.objects.stateful_set import lowest_restarted
-from member.observed.status import is_rolling
+from member.objects.stateful_set import is_rolling, lowest_restarted
 
 _NOT_COMPARED = frozenset(
     {"replicas", "updateStrategy", "volumeClaimTemplates", "podManagementPolicy", "serviceName", "selector"}

@@ -16,9 +16,9 @@ from kube.objects import Json, Object
 from member import labels
 from member.context import ReconcileContext
 from member.naming import ordinal_of, pod_name
+from member.objects.stateful_set import is_rolling
 from member.observed.nodes import NodeState, node_state
 from member.observed.pods import Pod, pods_of
-from member.observed.status import is_rolling
 from member.polling import seconds_since
 
 _FORGIVEN = 600.0

@@ -25,10 +25,10 @@ from member.apply.stateful_set import UpdateStrategy
 from member.context import ReconcileContext
 from member.evidence import Evidence, LivePods, pods_live
 from member.naming import pod_name
-from member.objects.stateful_set import ON_DELETE
+from member.objects.stateful_set import ON_DELETE, is_rolling
 from member.observed.lost_claims import volume_being_deleted, would_lose_volume
 from member.observed.pods import Pod, pods_of
-from member.observed.status import NORMAL, UPGRADE, is_rolling, is_upgrading, phase_while_upgrading, set_phase
+from member.observed.status import NORMAL, UPGRADE, is_upgrading, phase_while_upgrading, set_phase
 from member.outcome import Done, Failed, NotDone, Wait, Waiting
 from member.polling import next_poll, poll_interval, seconds_since
 

@@ -52,6 +52,12 @@ def _update_strategy(component: Component, replicas: int) -> Json:
     return {"type": "RollingUpdate", "rollingUpdate": {"partition": replicas}}
 
 
+def is_rolling(live: Json) -> bool:
+    """Whether the StatefulSet has another revision than the one that all its pods ran when it last came to rest."""
+    status = live.get("status") or {}
+    return bool(status.get("updateRevision")) and status.get("currentRevision") != status["updateRevision"]
+
+
 def lowest_restarted(strategy: Json, replicas: int) -> int:
     """The lowest ordinal that the StatefulSet controller restarts when it is outdated; `replicas`: none."""
     if strategy.get("type") == ON_DELETE:

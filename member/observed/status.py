@@ -15,6 +15,7 @@ from apis.times import stamp
 from kube.objects import Object
 from member import labels
 from member.context import ReconcileContext
+from member.objects.stateful_set import is_rolling
 from member.observed.pods import pods_of
 from member.observed.volumes import observe_volumes
 
@@ -60,12 +61,6 @@ def set_phase(ctx: ReconcileContext, component: str, phase: str) -> None:
     status = predicates.status_of(ctx.tc, component)
     if status is not None:
         status.phase = phase
-
-
-def is_rolling(live: Json) -> bool:
-    """Whether the StatefulSet has another revision than the one that all its pods ran when it last came to rest."""
-    status = live.get("status") or {}
-    return bool(status.get("updateRevision")) and status.get("currentRevision") != status["updateRevision"]
 
 
 def is_upgrading(live: Json, pods: Sequence[Object], ignored_pods: Collection[str] = frozenset()) -> bool:

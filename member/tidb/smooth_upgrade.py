@@ -18,7 +18,8 @@ from kube.resources import TIDB_CLUSTERS
 from member import api_clients, labels
 from member.context import ReconcileContext
 from member.naming import pod_name
-from member.observed.status import image_of, is_rolling
+from member.objects.stateful_set import is_rolling
+from member.observed.status import image_of
 from member.outcome import Waiting
 from member.polling import next_poll
 

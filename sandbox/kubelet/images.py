@@ -7,8 +7,10 @@ tags that look like releases. Of other images the sandbox knows nothing, and the
 import re
 from functools import lru_cache
 
+from apis.components import component_types
+
 _VENDOR = "pingcap"
-_SERVERS = ("pd", "tikv", "tidb", "tiflash", "ticdc", "tiproxy", "tidb-binlog")
+_SERVERS = frozenset(row.default_image.rpartition("/")[2] for row in component_types() if row.default_image)
 _TOOLS = (
     "advanced-statefulset",
     "br",

@@ -56,10 +56,16 @@ def abandoned(state: State) -> Iterator[str]:
 
 def lacking(state: State) -> str:
     """Where fewer serve than the spec asks for, in words; empty when nowhere."""
-    up = sum(state.store_state(each) == "Up" for each in state.stores)
-    serving = {"pd": sum(each.healthy for each in state.members), "tikv": up}
-    wanted = {component: asked_for(state.cluster, component) for component in serving}
-    return "; ".join(f"{serving[each]} of {wanted[each]} {each}" for each in serving if serving[each] < wanted[each])
+    return "; ".join(
+        f"{serving} of {wanted} {component}"
+        for component, serving in _serving(state)
+        if serving < (wanted := asked_for(state.cluster, component))
+    )
+
+
+def _serving(state: State) -> Iterator[tuple[str, int]]:
+    yield "pd", sum(each.healthy for each in state.members)
+    yield "tikv", sum(state.store_state(each) == "Up" for each in state.stores)
 
 
 def _taken(write: OperatorWrite, component: str) -> list[int]:
