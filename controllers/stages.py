@@ -12,7 +12,7 @@ from dataplane.errors import DataPlaneError
 from kube.apply import ForeignOwner
 from kube.errors import ApiError, Conflict
 from member.apply.writes import OwnerGone
-from member.memory.taken_names import LOOK_AGAIN
+from member.memory.taken_names import TakenNames
 from member.outcome import Failed, Outcome, Refused, Waiting
 from ports.fencing import LeaseExpired
 from ports.transport import TransportError
@@ -79,8 +79,8 @@ def attempt(stage: Stage[C], ctx: C, on_defect: OnDefect) -> Outcome:
 def _of_another(error: ForeignOwner) -> Outcome:
     """What has our name is left alone until it changes, which is an event, or nobody's cache shows."""
     if error.is_former:
-        return Waiting(FOREIGN_OWNER, str(error), LOOK_AGAIN)
-    return Refused(FOREIGN_OWNER, str(error), LOOK_AGAIN)
+        return Waiting(FOREIGN_OWNER, str(error), TakenNames.LOOK_AGAIN)
+    return Refused(FOREIGN_OWNER, str(error), TakenNames.LOOK_AGAIN)
 
 
 def _described(error: Exception) -> str:

@@ -7,7 +7,6 @@ from kube.objects import Json, Object, OwnerReference
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS
 from member.context import ReconcileContext
 from member.lifecycle.pod_removal import claims_of_templates
-from member.memory.taken_names import LOOK_AGAIN
 from member.naming import pod_name
 from member.outcome import Refused
 
@@ -21,7 +20,9 @@ def claim_of_others(ctx: ReconcileContext, component: str, desired: Json) -> Ref
             owner = _other_owner(claim, desired["metadata"]["name"], pod) if claim else None
             if owner:
                 what = f"PersistentVolumeClaim {name} exists and is controlled by {owner.kind} {owner.name}"
-                return Refused("ForeignOwner", f"{what}; delete or rename it, or rename the cluster", LOOK_AGAIN)
+                return Refused(
+                    "ForeignOwner", f"{what}; delete or rename it, or rename the cluster", ctx.taken_names.LOOK_AGAIN
+                )
     return None
 
 

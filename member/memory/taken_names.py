@@ -1,15 +1,17 @@
 """Names that others have taken: objects that no cache shows are looked at now and then, and never written over."""
 
+from typing import Final
+
 from kube.objects import Object
 from kube.resources import Resource
 from ports.clock import Clock
 
-LOOK_AGAIN = 30.0
-"""Seconds until the next look at an object of others. One with our labels is cached, and its changes are events."""
-
 
 class TakenNames:
     """Those of one cluster. For one thread at a time."""
+
+    LOOK_AGAIN: Final = 30.0
+    """Seconds until the next look at an object of others. One with our labels is cached, and its changes are events."""
 
     def __init__(self) -> None:
         self._taken: dict[tuple[Resource, str], tuple[Object, float]] = {}
@@ -28,4 +30,4 @@ class TakenNames:
         if there is None:
             self._taken.pop((resource, name), None)
         else:
-            self._taken[resource, name] = (there, clock.now() + LOOK_AGAIN)
+            self._taken[resource, name] = (there, clock.now() + self.LOOK_AGAIN)
