@@ -91,7 +91,13 @@ class Cluster:
         return self._mirror.observe(resource, answer)
 
     def delete(
-        self, resource: Resource, tree: Json, grace: int | None = None, *, only_if_unchanged: bool = False
+        self,
+        resource: Resource,
+        tree: Json,
+        grace: int | None = None,
+        *,
+        only_if_unchanged: bool = False,
+        propagation: str = "",
     ) -> None:
         """Delete exactly this object, or even this version of it; it may be gone or replaced already."""
         meta = tree["metadata"]
@@ -103,6 +109,7 @@ class Cluster:
                 uid=meta["uid"],
                 resource_version=meta["resourceVersion"] if only_if_unchanged else "",
                 grace_period_seconds=grace,
+                propagation=propagation,
             )
 
     def live_uid(self, resource: Resource, namespace: str, name: str) -> str:

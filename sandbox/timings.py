@@ -14,6 +14,8 @@ class Timings:
     """What one second of a probe's initialDelaySeconds lasts."""
     probe_period: float = 0.0
     """What one second of a probe's periodSeconds lasts; with 0 readiness follows the process at once."""
+    task: float = 0.2
+    """How long a program works that the sandbox knows nothing of, in a pod that ends."""
     dependency_retry: float = 0.1
     """How often TiKV and TiDB look for what they need to start."""
     crash_back_off: float = 0.2
@@ -74,6 +76,7 @@ class Timings:
             container_start=1.0,
             probe_delay=1.0,
             probe_period=1.0,
+            task=5.0,
             dependency_retry=1.0,
             crash_back_off=10.0,
             crash_back_off_cap=300.0,

@@ -20,6 +20,7 @@ from kube.resources import (
     CUSTOM_RESOURCE_DEFINITIONS,
     DEPLOYMENTS,
     ENDPOINTS,
+    JOBS,
     NAMESPACES,
     NODES,
     PERSISTENT_VOLUME_CLAIMS,
@@ -48,6 +49,7 @@ from sandbox.cluster import Cluster
 from sandbox.controllers.deployment import Deployments, ReplicaSets
 from sandbox.controllers.endpoints import ENDPOINT_SLICES, EndpointControllers
 from sandbox.controllers.garbage_collector import GarbageCollector
+from sandbox.controllers.job import Jobs
 from sandbox.controllers.namespaces import Namespaces
 from sandbox.controllers.node_lifecycle import NodeLifecycle
 from sandbox.controllers.stateful_set import StatefulSets
@@ -92,6 +94,7 @@ _CONTROLLED = (
     CONTROLLER_REVISIONS,
     DEPLOYMENTS,
     REPLICA_SETS,
+    JOBS,
 )
 
 
@@ -199,6 +202,7 @@ class World:
             StatefulSets(side.seen_by("statefulset-controller")),
             Deployments(side.seen_by("deployment-controller")),
             ReplicaSets(side.seen_by("replicaset-controller")),
+            Jobs(side.seen_by("job-controller"), (timings or Timings()).crash_back_off),
             VolumeBinder(side.seen_by("persistent-volume-binder")),
             scheduler,
             *side.actors,

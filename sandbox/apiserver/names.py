@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
 from ports.randomness import Randomness
 from sandbox.apiserver.refusals import FieldError, invalid_value, required
@@ -93,17 +94,25 @@ def label_errors(labels: dict[str, str], path: str) -> list[FieldError]:
 
 def key_errors(key: str, path: str) -> Iterator[FieldError]:
     """What is wrong with the key of a label, or another qualified name."""
+    for detail in _wrong_with_key(key):
+        yield invalid_value(path, key, detail)
+
+
+@lru_cache(maxsize=4096)
+def _wrong_with_key(key: str) -> tuple[str, ...]:
     prefix, slash, name = key.rpartition("/")
+    found = []
     if slash and not prefix:
-        yield invalid_value(path, key, "prefix part must be non-empty")
+        found.append("prefix part must be non-empty")
     elif slash and not is_subdomain(prefix):
-        yield invalid_value(path, key, f"prefix part {SUBDOMAIN_HELP}")
+        found.append(f"prefix part {SUBDOMAIN_HELP}")
     if not name:
-        yield invalid_value(path, key, "name part must be non-empty")
+        found.append("name part must be non-empty")
     elif len(name) > 63:
-        yield invalid_value(path, key, "name part must be no more than 63 bytes")
+        found.append("name part must be no more than 63 bytes")
     if not _QUALIFIED.fullmatch(name):
-        yield invalid_value(path, key, _LABEL_KEY_HELP)
+        found.append(_LABEL_KEY_HELP)
+    return tuple(found)
 
 
 def annotation_errors(annotations: Iterable[str], path: str) -> Iterator[FieldError]:

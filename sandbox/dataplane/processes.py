@@ -48,6 +48,8 @@ class Launch:
     service_account: str = "default"
     address: str = ""
     """The pod's address."""
+    is_task: bool = False
+    """Whether it is to end: the pod's containers are not started again when they do."""
     slowness: float = 0.0
     """Seconds that it needs to start on top of what it always needs."""
 

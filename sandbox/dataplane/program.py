@@ -18,6 +18,44 @@ Factory = Callable[[Mapping[str, str], Transport, Transport, Clock], Handler]
 _KILLED = 143
 
 
+class Task:
+    """A program that the sandbox knows nothing of, in a pod that ends: it does its work, whatever that is, and ends."""
+
+    def __init__(self, clock: Clock, seconds: float) -> None:
+        self._clock = clock
+        self._due = clock.now() + seconds
+        self.exit: Exit | None = None
+
+    def step(self) -> float | None:
+        """End in time."""
+        if self.exit is None and self._clock.now() >= self._due:
+            self.exit = Exit(0)
+        return None if self.exit is not None else self._due
+
+    def question(self) -> Request | None:
+        """It asks nothing that the sandbox knows of."""
+        return None
+
+    def answered(self, response: Response | None) -> None:
+        """Nothing was asked."""
+
+    def listens(self, port: int) -> bool:  # noqa: ARG002
+        """It serves nobody."""
+        return False
+
+    def handle(self, port: int, request: Request) -> Answer:  # noqa: ARG002
+        """Nobody reaches it."""
+        return Answer(Response(404, {"content-type": "text/plain"}, b""))
+
+    def stop(self) -> None:
+        """End at once."""
+        self.exit = Exit(_KILLED)
+
+    def kill(self, code: int = _KILLED) -> None:
+        """End at once."""
+        self.exit = Exit(code)
+
+
 class Program:
     """A process that only answers requests, on the ports its container declares."""
 

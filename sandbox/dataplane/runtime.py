@@ -16,7 +16,7 @@ from sandbox.dataplane.network import Directory, Network, Origin, Running
 from sandbox.dataplane.pd.cluster import PdCluster
 from sandbox.dataplane.pd.process import PdProcess
 from sandbox.dataplane.processes import Disk, Exit, Launch, Process
-from sandbox.dataplane.program import Factory, Program
+from sandbox.dataplane.program import Factory, Program, Task
 from sandbox.dataplane.script import ScriptProcess, is_script
 from sandbox.dataplane.server_program import ServerProgram
 from sandbox.dataplane.servers import by_command
@@ -246,7 +246,7 @@ class DataPlane:
 
     def _make_program(self, launch: Launch, factory: Factory | None) -> Process:
         if factory is None:
-            return Program(launch, None)
+            return Task(self._clock, self._deps.timings.task) if launch.is_task else Program(launch, None)
         identity = self._identity(launch.namespace, launch.service_account)
         network = self.transport(Origin(launch.namespace, launch.pod))
         try:

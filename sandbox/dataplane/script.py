@@ -13,7 +13,7 @@ from sandbox.shell.state import Input, Streams
 _SHELLS = ("sh", "bash", "dash", "ash")
 _CANNOT_OPEN = 127
 _TOOL = 0.01
-"""Seconds of the script that a tool takes which asks others."""
+"""Seconds of the script that a tool takes which asks others twice at a time."""
 _KEPT = 20
 """Texts of the log that are kept."""
 
@@ -33,6 +33,7 @@ class ScriptProcess:
         self._due: float | None = clock.now()
         self._question: Request | None = None
         self._answer: Response | None = None
+        self._answered_at: float | None = None
         self.runs: Run | None = None
         """The program that it wants to run, or waits for."""
         self.exit = Exit(_CANNOT_OPEN, f"{launch.command[0]}: can't open {name!r}") if text is None else None
@@ -51,10 +52,16 @@ class ScriptProcess:
         return self._question if self.exit is None else None
 
     def answered(self, response: Response | None) -> None:
-        """Go on with the answer, after the little time that a tool takes."""
-        if self.exit is None and self._question is not None:
-            self._question, self._answer = None, response
-            self._due = self._clock.now() + _TOOL * self._second
+        """Go on with the answer: at once, or a little later where it is not the first at this time."""
+        if self.exit is not None or self._question is None:
+            return
+        self._question, now = None, self._clock.now()
+        if now == self._answered_at:
+            # else a script that asks again and again would never let time go on
+            self._answer, self._due = response, now + _TOOL * self._second
+        else:
+            self._answered_at = now
+            self._resume(response)
 
     def ended(self, code: int) -> None:
         """The program that it waited for has ended."""

@@ -8,7 +8,7 @@ from kube.objects import Json
 from kube.resources import CONFIG_MAPS, NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, SECRETS
 from sandbox.cluster import Cluster, labels_of
 from sandbox.dataplane.network import Running
-from sandbox.dataplane.processes import Launch
+from sandbox.dataplane.processes import Exit, Launch
 from sandbox.dataplane.runtime import CHANGED, DataPlane
 from sandbox.kubelet.faults import KubeletFaults, matches_any, slowness
 from sandbox.kubelet.images import FAILED, INVALID
@@ -196,9 +196,14 @@ class Kubelet:
         container = run.containers[spec["name"]]
         if container.running is not None and container.running.process.exit is not None:
             how = container.running.process.exit
+            if _ends_for_good(pod, how):
+                container.end(how, stamp(self._cluster.clock.wall()))
+                return None
             container.crashed(how, now, stamp(self._cluster.clock.wall()), self._timings)
             if container.back_off:
                 self._cluster.event(pod, "Warning", "BackOff", f"Back-off restarting failed container {spec['name']}")
+        if container.finished:
+            return None
         if container.running is None:
             if container.restart_at is not None and now < container.restart_at:
                 return container.restart_at
@@ -290,6 +295,12 @@ class Kubelet:
             self._cluster.event(pod, "Warning", reason, message)
 
 
+def _ends_for_good(pod: Json, how: Exit) -> bool:
+    """Whether a container that ended so is not started again."""
+    policy = pod["spec"].get("restartPolicy", "Always")
+    return policy == "Never" or (policy == "OnFailure" and how.code == 0)
+
+
 def _is_on(volume: Json, node: str) -> bool:
     required = (volume["spec"].get("nodeAffinity") or {}).get("required") or {}
     expressions = [each for term in required.get("nodeSelectorTerms") or () for each in term["matchExpressions"]]
@@ -311,6 +322,7 @@ def _launch(pod: Json, container: Json, mounts: Mounts, address: str, slowness: 
         labels=labels_of(pod),
         service_account=pod["spec"].get("serviceAccountName", "default"),
         address=address,
+        is_task=pod["spec"].get("restartPolicy", "Always") != "Always",
         slowness=slowness,
     )
 

@@ -27,6 +27,13 @@ class ContainerRun:
     ended_started_stamp: str = ""
     restart_at: float | None = None
     back_off: float = 0.0
+    finished: bool = False
+    """Whether it has ended and is not started again."""
+
+    def end(self, how: Exit, stamp: str) -> None:
+        """The process ended, and the pod's restart policy leaves it at that."""
+        self.running, self.ready, self.turns_at, self.finished = None, False, None, True
+        self.ended, self.ended_stamp, self.ended_started_stamp = how, stamp, self.started_stamp
 
     def crashed(self, how: Exit, now: float, stamp: str, timings: Timings) -> None:
         """The process ended on its own: start it again, at once the first time, later and later after that."""
@@ -60,6 +67,11 @@ class PodRun:
     kill_at: float | None = None
     written: Json | None = None
     reported: set[str] = field(default_factory=set)
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether all containers have ended well."""
+        return all(each.ended is not None and each.ended.code == 0 for each in self.containers.values())
 
     @property
     def started(self) -> bool:

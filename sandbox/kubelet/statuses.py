@@ -12,15 +12,20 @@ def pod_status(pod: Json, run: PodRun, node_address: str, now: str) -> Json:
     initialized = all(name in run.initialized for name in init)
     ready = run.started and all(container.ready for container in run.containers.values())
     waiting_for = [container.name for container in run.containers.values() if not container.ready]
+    finished = run.started and all(container.finished for container in run.containers.values())
     message = f"containers with unready status: [{' '.join(waiting_for)}]" if not ready else ""
     reason = "" if ready else "ContainersNotReady"
+    if finished:
+        reason, message = ("PodCompleted", "") if run.succeeded else ("PodFailed", "")
     conditions = before.get("conditions")
     conditions = with_condition(conditions, "PodScheduled", True, now)
-    conditions = with_condition(conditions, "Initialized", initialized, now)
+    conditions = with_condition(
+        conditions, "Initialized", initialized, now, reason=reason if finished and run.succeeded else ""
+    )
     conditions = with_condition(conditions, "ContainersReady", ready, now, reason=reason, message=message)
     conditions = with_condition(conditions, "Ready", ready, now, reason=reason, message=message)
     status = before | {
-        "phase": "Running" if run.started else "Pending",
+        "phase": _phase(run, finished),
         "conditions": conditions,
         "hostIP": node_address,
         "startTime": run.started_stamp,
@@ -31,6 +36,12 @@ def pod_status(pod: Json, run: PodRun, node_address: str, now: str) -> Json:
     if run.started:
         status |= {"podIP": run.address, "podIPs": [{"ip": run.address}]}
     return status
+
+
+def _phase(run: PodRun, finished: bool) -> str:
+    if finished:
+        return "Succeeded" if run.succeeded else "Failed"
+    return "Running" if run.started else "Pending"
 
 
 def _container(container: ContainerRun, run: PodRun) -> Json:

@@ -10,6 +10,8 @@ METACHARACTERS = " \t\n;&|<>()"
 _NAME = re.compile(r"[A-Za-z_]\w*|\d+|[@*#?$!-]")
 _PLAIN_NAME = re.compile(r"[A-Za-z_]\w*|[0-9@*#?$!-]")
 _OPERATOR = re.compile(r":[-=?+]|[-=?+]|%%|%|##|#|//|/")
+_ORDINARY = re.compile(r"[\w.,:=+*@%^~-]+")
+"""Characters that mean nothing wherever they stand in a word."""
 _ESCAPED_IN_QUOTES = '$`"\\'
 _ESCAPES = {"n": "\n", "t": "\t", "\\": "\\", "'": "'", '"': '"', "r": "\r"}
 
@@ -48,7 +50,8 @@ class Words:
                 case "`":
                     parts.add(self._backquoted(quoted))
                 case _:
-                    parts.literal(source.take(), quoted)
+                    run = _ORDINARY.match(source.text, source.position)
+                    parts.literal(source.take(len(run[0]) if run is not None else 1), quoted)
         return parts.word()
 
     def _escaped(self, parts: "_Parts", quoted: bool) -> None:

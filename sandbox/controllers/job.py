@@ -1,0 +1,178 @@
+"""The Job controller: pods until enough have succeeded, or too many have failed."""
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from datetime import timedelta
+
+from kube.errors import Forbidden, Invalid
+from kube.objects import Json
+from kube.resources import JOBS, PODS
+from sandbox.cluster import Cluster
+from sandbox.conditions import condition, holds, with_condition
+from sandbox.owners import controller_reference, controller_uid, is_deleted
+from sandbox.stamps import parse, stamp
+
+_LONGEST_PAUSE = 600.0
+_RETRY = 10.0
+"""Seconds after which a pod that the API server refused is tried again."""
+_ENDS = {"Complete": "SuccessCriteriaMet", "Failed": "FailureTarget"}
+"""How a Job ends, each after the condition that announces it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Counts:
+    """The pods of a Job: those that may still do something, those that are Ready, and those that have ended."""
+
+    active: list[Json]
+    ready: int
+    succeeded: int
+    failed: int
+
+
+class Jobs:
+    """Brings every Job one step closer to its end."""
+
+    name = "job"
+    watches: tuple[Hashable, ...] = (JOBS, PODS)
+
+    def __init__(self, cluster: Cluster, pause: float) -> None:
+        """`pause`: seconds between the first failure and the next pod, doubled with each further failure."""
+        self._cluster = cluster
+        self._pause = pause
+
+    def step(self) -> float | None:
+        """Make, count and delete pods; return when the next Job is due."""
+        due = [self._sync(job) for job in self._cluster.list(JOBS) if not is_deleted(job)]
+        return min((time for time in due if time is not None), default=None)
+
+    def _sync(self, job: Json) -> float | None:
+        if any(holds(job, kind) for kind in _ENDS):
+            return self._expire(job)
+        counts, status = self._counted(job), dict(job.get("status") or {})
+        now = stamp(self._cluster.clock.wall())
+        if job["spec"].get("suspend"):
+            self._delete(counts.active)
+            status["conditions"] = with_condition(
+                status.get("conditions"), "Suspended", True, now, reason="JobSuspended", message="Job suspended"
+            )
+            return self._report(job, status, counts)
+        status.setdefault("startTime", now)
+        if end := _end(job, counts, self._age(status)):
+            return self._finish(job, status, counts, end)
+        return self._report(job, status, counts, self._fill(job, counts, status))
+
+    def _counted(self, job: Json) -> _Counts:
+        meta, before = job["metadata"], job.get("status") or {}
+        pods = [pod for pod in self._cluster.list(PODS, meta["namespace"]) if controller_uid(pod) == meta["uid"]]
+        phases = [(pod.get("status") or {}).get("phase") for pod in pods]
+        active = [pod for pod, phase in zip(pods, phases, strict=True) if phase not in ("Succeeded", "Failed")]
+        active = [pod for pod in active if not is_deleted(pod)]
+        # what has ended stays counted when its pod is deleted
+        succeeded = max(phases.count("Succeeded"), before.get("succeeded", 0))
+        failed = max(phases.count("Failed"), before.get("failed", 0))
+        return _Counts(active, sum(holds(pod, "Ready") for pod in active), succeeded, failed)
+
+    def _age(self, status: Json) -> float:
+        """Seconds since the Job began."""
+        return (self._cluster.clock.wall() - parse(status["startTime"])).total_seconds()
+
+    def _fill(self, job: Json, counts: _Counts, status: Json) -> float | None:
+        """Make the pods that are missing, after a pause when the last one failed; return when to look again."""
+        spec = job["spec"]
+        wanted: int = spec.get("parallelism", 1)
+        if spec.get("completions") is not None:
+            wanted = min(wanted, spec["completions"] - counts.succeeded)
+        deadline = spec.get("activeDeadlineSeconds")
+        clock = self._cluster.clock
+        due = None if deadline is None else clock.now() + max(deadline - self._age(status), 0.0)
+        if wanted <= len(counts.active):
+            return due
+        if (rest := self._rest(job, counts)) > 0:
+            again: float = clock.now() + rest
+            return again if due is None else min(due, again)
+        for _ in range(wanted - len(counts.active)):
+            try:
+                self._cluster.create(PODS, self._pod(job))
+            except (Invalid, Forbidden) as error:
+                self._cluster.event(job, "Warning", "FailedCreate", f"Error creating: {error}")
+                return clock.now() + _RETRY
+        return due
+
+    def _rest(self, job: Json, counts: _Counts) -> float:
+        """Seconds until a pod may follow the last one that failed."""
+        if not counts.failed:
+            return 0.0
+        meta = job["metadata"]
+        ended = [
+            container["state"]["terminated"]["finishedAt"]
+            for pod in self._cluster.list(PODS, meta["namespace"])
+            if controller_uid(pod) == meta["uid"] and (pod.get("status") or {}).get("phase") == "Failed"
+            for container in pod["status"].get("containerStatuses") or ()
+            if "terminated" in container["state"]
+        ]
+        if not ended:
+            return 0.0
+        pause = min(self._pause * 2 ** (counts.failed - 1), _LONGEST_PAUSE)
+        return (parse(max(ended)) + timedelta(seconds=pause) - self._cluster.clock.wall()).total_seconds()
+
+    def _pod(self, job: Json) -> Json:
+        template, meta = job["spec"]["template"], job["metadata"]
+        own = dict(template.get("metadata") or {}) | {
+            "name": f"{meta['name']}-{self._cluster.suffix()}",
+            "generateName": f"{meta['name']}-",
+            "namespace": meta["namespace"],
+            "ownerReferences": [controller_reference(job)],
+        }
+        return {"apiVersion": "v1", "kind": "Pod", "metadata": own, "spec": template["spec"]}
+
+    def _delete(self, pods: list[Json]) -> None:
+        for pod in pods:
+            self._cluster.delete(PODS, pod)
+
+    def _finish(self, job: Json, status: Json, counts: _Counts, end: tuple[str, str, str]) -> float | None:
+        kind, reason, message = end
+        now = stamp(self._cluster.clock.wall())
+        self._delete(counts.active)
+        conditions = status.get("conditions")
+        for each in (_ENDS[kind], kind):
+            conditions = with_condition(conditions, each, True, now, reason=reason, message=message)
+        status["conditions"] = conditions
+        if kind == "Complete":
+            status["completionTime"] = now
+        event = ("Normal", "Completed", "Job completed") if kind == "Complete" else ("Warning", reason, message)
+        self._cluster.event(job, *event)
+        self._report(job, status, _Counts([], 0, counts.succeeded, counts.failed))
+        return self._cluster.clock.now()
+
+    def _report(self, job: Json, status: Json, counts: _Counts, due: float | None = None) -> float | None:
+        numbers = {"active": len(counts.active), "succeeded": counts.succeeded, "failed": counts.failed}
+        kept = {key: value for key, value in status.items() if key not in numbers}
+        kept |= {key: number for key, number in numbers.items() if number}
+        kept |= {"ready": counts.ready, "terminating": 0, "uncountedTerminatedPods": {}}
+        self._cluster.set_status(JOBS, job, kept)
+        return due
+
+    def _expire(self, job: Json) -> float | None:
+        """Delete a finished Job when its time has come."""
+        lifetime = job["spec"].get("ttlSecondsAfterFinished")
+        if lifetime is None:
+            return None
+        ended = [found for kind in _ENDS if (found := condition(job["status"].get("conditions"), kind)) is not None]
+        end = parse(ended[0]["lastTransitionTime"]) + timedelta(seconds=lifetime)
+        rest = (end - self._cluster.clock.wall()).total_seconds()
+        if rest > 0:
+            return self._cluster.clock.now() + rest
+        self._cluster.delete(JOBS, job, propagation="Background")
+        return None
+
+
+def _end(job: Json, counts: _Counts, age: float) -> tuple[str, str, str] | None:
+    """How a Job ends now, as condition, reason and message; None while it goes on."""
+    spec = job["spec"]
+    completions, deadline = spec.get("completions"), spec.get("activeDeadlineSeconds")
+    if counts.failed > spec.get("backoffLimit", 6):
+        return "Failed", "BackoffLimitExceeded", "Job has reached the specified backoff limit"
+    if deadline is not None and age >= deadline:
+        return "Failed", "DeadlineExceeded", "Job was active longer than specified deadline"
+    done = counts.succeeded >= completions if completions is not None else counts.succeeded and not counts.active
+    return ("Complete", "CompletionsReached", "Reached expected number of succeeded pods") if done else None

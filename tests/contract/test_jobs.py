@@ -1,0 +1,107 @@
+"""Jobs run pods to their end, in both worlds."""
+
+from typing import Any
+
+import pytest
+
+from kube.objects import Json
+from kube.resources import JOBS, PODS
+from sandbox.apiserver.kinds import INGRESSES
+from sandbox.conditions import holds
+from tests.contract.bodies import CONTAINER, ingress, job
+from tests.contract.worlds import Side, eventually
+
+
+def script(name: str, text: str, **spec: Any) -> Json:
+    """A Job whose pods run a script."""
+    body = job(name, **spec)
+    body["spec"]["template"]["spec"]["containers"] = [CONTAINER | {"command": ["sh", "-c", text]}]
+    return body
+
+
+def ended(world: Side, namespace: str, body: Json, kind: str) -> Json:
+    """The status of a Job once it has ended that way."""
+    name = body["metadata"]["name"]
+    world.client.create(JOBS, body, namespace)
+
+    def status() -> Json:
+        found: Json = world.client.get(JOBS, name, namespace).decode()
+        return found if holds(found, kind) else {}
+
+    found: Json = eventually(status)["status"]
+    return found
+
+
+def conditions(status: Json) -> list[tuple[str, str, str]]:
+    """Type, reason and message of all conditions."""
+    return [(each["type"], each["reason"], each["message"]) for each in status["conditions"]]
+
+
+def test_a_job_completes_when_enough_pods_have_succeeded(world: Side, namespace: str) -> None:
+    status = ended(world, namespace, script("a", "echo done", completions=3, parallelism=2), "Complete")
+
+    why = ("CompletionsReached", "Reached expected number of succeeded pods")
+    assert [("SuccessCriteriaMet", *why), ("Complete", *why)] == conditions(status)
+    assert (3, 0, 0) == (status["succeeded"], status.get("failed", 0), status.get("active", 0))
+    assert {"startTime", "completionTime"} <= status.keys()
+    pods = [each.decode() for each in world.client.list_page(PODS, namespace, label_selector="job-name=a").items]
+    assert ["Succeeded"] * 3 == [each["status"]["phase"] for each in pods]
+    assert [0] * 3 == [each["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"] for each in pods]
+
+
+def test_a_job_fails_when_too_many_pods_have(world: Side, namespace: str) -> None:
+    status = ended(world, namespace, script("a", "exit 3", backoffLimit=1), "Failed")
+
+    why = ("BackoffLimitExceeded", "Job has reached the specified backoff limit")
+    assert [("FailureTarget", *why), ("Failed", *why)] == conditions(status)
+    assert (2, 0) == (status["failed"], status.get("succeeded", 0))
+
+
+def test_a_job_fails_when_it_takes_too_long(world: Side, namespace: str) -> None:
+    status = ended(world, namespace, script("a", "sleep 3600", activeDeadlineSeconds=1), "Failed")
+
+    why = ("DeadlineExceeded", "Job was active longer than specified deadline")
+    assert [("FailureTarget", *why), ("Failed", *why)] == conditions(status)
+
+
+def test_a_finished_job_goes_when_its_time_has_come(world: Side, namespace: str) -> None:
+    world.client.create(JOBS, script("a", "true", ttlSecondsAfterFinished=0), namespace)
+    eventually(lambda: not world.exists(JOBS, "a", namespace))
+    eventually(lambda: not world.client.list_page(PODS, namespace).items)
+
+
+def test_a_suspended_job_has_no_pods(world: Side, namespace: str) -> None:
+    status = ended(world, namespace, script("a", "true", suspend=True), "Suspended")
+    assert [("Suspended", "JobSuspended", "Job suspended")] == conditions(status)
+    assert [] == world.client.list_page(PODS, namespace).items
+
+
+@pytest.mark.parametrize("policy", ["Never", "OnFailure"])
+def test_a_pod_that_has_ended_well_stays_ended(world: Side, namespace: str, policy: str) -> None:
+    spec = {"restartPolicy": policy, "containers": [CONTAINER | {"command": ["sh", "-c", "true"]}]}
+    world.client.create(PODS, {"metadata": {"name": "one"}, "spec": spec}, namespace)
+
+    def phase() -> str:
+        found: str = world.client.get(PODS, "one", namespace).decode()["status"].get("phase", "")
+        return found
+
+    eventually(lambda: "Succeeded" == phase())
+
+
+def test_an_ingress_is_kept(world: Side, namespace: str) -> None:
+    backend = {"service": {"name": "a", "port": {"number": 80}}}
+    path = {"path": "/", "pathType": "Prefix", "backend": backend}
+    made = world.client.create(INGRESSES, ingress(rules=[{"host": "a.example", "http": {"paths": [path]}}]), namespace)
+    patched = world.client.patch(INGRESSES, "a", namespace, {"spec": {"ingressClassName": "nginx"}}).decode()
+    status = {"status": {"loadBalancer": {"ingress": [{"ip": "10.0.0.1"}]}}}
+    world.client.patch(INGRESSES, "a", namespace, status, subresource="status")
+    found = world.client.get(INGRESSES, "a", namespace).decode()
+
+    assert (1, {"loadBalancer": {}}) == (made.decode()["metadata"]["generation"], made.decode()["status"])
+    assert (2, "nginx") == (patched["metadata"]["generation"], patched["spec"]["ingressClassName"])
+    assert (2, status["status"]) == (found["metadata"]["generation"], found["status"])
+    shown = world.send("GET", INGRESSES.path(namespace), accept="application/json;as=Table;v=v1;g=meta.k8s.io").tree
+    assert ["Name", "Class", "Hosts", "Address", "Ports"] == [each["name"] for each in shown["columnDefinitions"]][:5]
+    assert ["a", "nginx", "a.example", "10.0.0.1", "80"] == shown["rows"][0]["cells"][:5]
+    world.client.delete(INGRESSES, "a", namespace)
+    assert not world.exists(INGRESSES, "a", namespace)
