@@ -187,8 +187,10 @@ class Events:
         versions = self._engine.versions
         if not versions:
             return
+        # nobody is shown what the API server has forgotten
+        at = max(versions[-min(event.back, len(versions))], self._engine.world.server.storage.compacted)
         self._engine.stop_operator()
-        self._engine.start_operator(at=versions[-min(event.back, len(versions))])
+        self._engine.start_operator(at=at)
         self._engine.operators["operator"].look()
         self._blind(plan.Stale(at=0.0, seconds=event.seconds))
 

@@ -110,8 +110,14 @@ _FAULTS: tuple[_Make, ...] = (
     lambda _, at, seconds: _world("network_cut", at, seconds, target="*"),
     lambda _, at, seconds: _world("network_cut", at, seconds, target=f"{_CLUSTER}-pd-*"),
     lambda draw, at, seconds: _world("network_cut", at, seconds, target=_pod(draw)),
-    lambda draw, at, seconds: _world("network_slow", at, seconds, seconds=pick(draw, (1.0, 4.0, 30.0))),
+    lambda draw, at, seconds: _world("network_slow", at, seconds, seconds=pick(draw, (1.0, 4.0, 10.0, 30.0))),
+    lambda draw, at, seconds: _world(
+        "network_cut", at, seconds, target=f"{_CLUSTER}-pd-{draw.integer(0, 2)}", origin="*", port=2380
+    ),
     _pd("pd_no_leader"),
+    _pd("pd_leader_changes"),
+    _pd("pd_slow_to_load", reporting=30.0),
+    _pd("eviction_refused"),
     _pd("pd_answers", status=500),
     _pd("pd_truncated"),
     _pd("pd_no_stores"),

@@ -170,6 +170,11 @@ class Storage:
             self._record(shelf, Change("DELETED", last, stored))
             return last
 
+    @property
+    def compacted(self) -> int:
+        """The version of the last `compact`, 0 before: no list goes back beyond it."""
+        return self._floor
+
     def compact(self) -> None:
         """Forget all history: watches from an earlier version and tokens of earlier lists expire."""
         with self.lock:
