@@ -146,6 +146,11 @@ class Engine:
         self._request_rules = RequestRules(self.clock, lambda what: self.judge.report("R13", what))
 
     @property
+    def unseen(self) -> list[str]:
+        """What events of the plan wait for, and has not come."""
+        return self._events.unseen
+
+    @property
     def elapsed(self) -> float:
         """Seconds since the plan began."""
         return self.clock.now() - self._began

@@ -84,6 +84,11 @@ class Events:
                 self._once.remove((sight, event))
                 self._later(event.later, event)
 
+    @property
+    def unseen(self) -> list[str]:
+        """What events still wait for."""
+        return [event.once for _, event in self._once]
+
     def _later(self, seconds: float, event: plan.Edit | plan.Fault) -> None:
         self._engine.later(seconds, lambda: self._happen(event))
 

@@ -87,6 +87,8 @@ def run(engine: Engine, plan: Plan, *, always: bool = False) -> Outcome:
     reads_per_hour = 0.0
     try:
         _carry_out(engine, judge, plan)
+        for what in engine.unseen:
+            judge.report("O10", f"an event waits for {what}, which has not come")
         if not _at_rest(engine, judge, plan):
             judge.report("O10", f"not at rest after {plan.budget} s: {engine.condition('Progressing')}")
         else:

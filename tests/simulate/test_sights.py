@@ -34,3 +34,10 @@ def test_an_edit_happens_once_so_many_seconds_after_what_it_waits_for() -> None:
     outcome = run(prepare(plan), plan)
     assert outcome.passed, outcome.violations
     assert 2 == sum("statefulsets.apps basic-tidb" in write for write in outcome.writes)
+
+
+@pytest.mark.slow
+def test_a_plan_fails_of_which_a_part_never_happens() -> None:
+    plan = Plan(name="never", cluster="tiny", budget=1.0, edits=(Edit(once="pods/basic-tidb-7"),), reference=False)
+    (violation,) = run(prepare(plan), plan).violations
+    assert ("O10", "an event waits for pods/basic-tidb-7, which has not come") == (violation.rule, violation.what)
