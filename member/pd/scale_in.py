@@ -81,7 +81,8 @@ def next_step(voters: Sequence[Voter], ordinal: int, wanted: int = 0) -> Step:
         names = ", ".join(voter.name or "a member that has not started" for voter in ill)
         return Wait(f"waiting for {names} to be healthy before removing {leaving.name} from PD")
     own = sum(voter.healthy and voter.ordinal is not None for voter in rest)
-    if own < wanted:
+    if own < wanted and leaving.name:
+        # one without a name has never started, and serves for nobody
         return StandsIn(own)
     return Transfer(_successor(rest, ordinal)) if leaving.leads else Remove(leaving)
 
