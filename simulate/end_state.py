@@ -145,12 +145,20 @@ def _leaves(value: Any, path: str, names: Mapping[str, str]) -> Iterator[tuple[s
             # the order of conditions says nothing
             place = inner.get("type", index) if path.endswith(".conditions") else index
             yield from _leaves(inner, f"{path}[{place}]", names)
-    elif path.endswith(_RECORD):
-        yield from _leaves(msgspec.json.decode(value), path, names)
+    elif path.endswith(_RECORD) and (record := _record(value)) is not None:
+        yield from _leaves(record, path, names)
     elif isinstance(value, str):
         yield path, _named(value, path, names)
     elif value is not None:
         yield path, str(value)
+
+
+def _record(text: str) -> Any:
+    """What a record says; None when others have made something of it that says nothing."""
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return None
 
 
 def _named(text: str, path: str, names: Mapping[str, str]) -> str:

@@ -57,6 +57,9 @@ _LOOKED_AT = (
     ROLES,
     ROLE_BINDINGS,
 )
+_ROLLED = (STATEFUL_SETS, PODS, PERSISTENT_VOLUME_CLAIMS, CONFIG_MAPS)
+"""What a roll goes by."""
+
 _PARTS = ("metadata", "spec", "data", "rules", "subjects")
 """Where the fields of these are; their status is their own controllers'."""
 
@@ -143,7 +146,11 @@ def _changed(resource: Resource, tree: Json, change: Change, owners: Owners) -> 
     # what a volume has grown by can't be taken back
     conflict = tree["metadata"]["name"] if resource == PERSISTENT_VOLUME_CLAIMS else ""
     name = f"{change.verb}/{target}/{change.name}"
-    yield from _at_both_moments(name, _component(tree), does, theirs=tuple(theirs), conflict=conflict)
+    steady, rolling = _at_both_moments(name, _component(tree), does, theirs=tuple(theirs), conflict=conflict)
+    yield steady
+    if resource in _ROLLED or change.verb not in ("remove", "lower"):
+        # elsewhere a second way to change the same field would tell nothing new
+        yield rolling
 
 
 def _in_end_state(target: str, path: Path) -> str:

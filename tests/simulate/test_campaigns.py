@@ -22,7 +22,7 @@ _EVERY = 22
 """Of the plans of the workloads each so manieth one is run: 300."""
 _EVERY_SPELLING = 7
 """Of the plans of the family `same`: 29."""
-_EVERY_HAND = 89
+_EVERY_HAND = 80
 """Of the plans of the family `foreign`: 40."""
 _LOSSES = 60
 """Of the plans of the family `loss`, without those that remove a component."""
