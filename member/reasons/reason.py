@@ -1,0 +1,22 @@
+"""What is said of a reason, and phrases that several share. Texts are Markdown, for somebody who was just woken."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """`means`: what is the case. `meanwhile`: what the operator does about it. `you`: what the user can do."""
+
+    means: str
+    meanwhile: str
+    you: str
+
+
+NOTHING = "Nothing."
+TRANSIENT = "Nothing: this is transient."
+AT_ONCE = "It retries in less than a second."
+LOOK_AT_PD = (
+    "`kubectl get pods -l app.kubernetes.io/component=pd`, then `kubectl logs` of the pods that are not Ready. If all "
+    "of them are Ready, the operator cannot reach PD: check NetworkPolicies, DNS, and the operator's log."
+)
+LOOK_AT_PODS = "`kubectl describe pod` of the pods that the message names; their events say what is missing."
