@@ -73,6 +73,18 @@ def evicting(world: OperatorWorld) -> set[int]:
     return set(cluster.stores.evicting)
 
 
+def store_id(world: OperatorWorld, ordinal: int) -> int:
+    """The store of a TiKV pod; which of them registers first is chance."""
+    stores: Json = status(world, "tikv")["stores"]
+    return next(int(key) for key, store in stores.items() if store["podName"] == f"basic-tikv-{ordinal}")
+
+
+def store(world: OperatorWorld, ordinal: int) -> Json:
+    """The status of the store of a TiKV pod."""
+    found: Json = status(world, "tikv")["stores"][str(store_id(world, ordinal))]
+    return found
+
+
 def marks(world: OperatorWorld) -> list[str]:
     """What evictions leave on pods and in the status."""
     ours = ("evictLeaderBeginTime", "tidb.pingcap.com/tikv-evict-leader-end-at")
@@ -460,10 +472,14 @@ def test_7_4_I11_leaders_leave_first_and_the_condition_says_how_many_are_left(wi
     thaw = wide.world.faults.regions_frozen(f"{NAMESPACE}/basic")
     before = uids(wide, "tikv")
     wide.change(tikv={"annotations": {"a": "b"}})
-    left = status(wide, "tikv")["stores"]["5"]["leaderCount"]
-    wide.run_until(says(wide, f"evicting leaders from pod basic-tikv-2 (store 5): {left} left, timeout at 20"))
+    left, two = store(wide, 2)["leaderCount"], store_id(wide, 2)
+    wide.run_until(says(wide, f"evicting leaders from pod basic-tikv-2 (store {two}): {left} left, timeout at 20"))
     wide.run(100.0)
-    assert (before, {5}, ["evictLeaderBeginTime", "basic-tikv-2"]) == (uids(wide, "tikv"), evicting(wide), marks(wide))
+    assert (before, {two}, ["evictLeaderBeginTime", "basic-tikv-2"]) == (
+        uids(wide, "tikv"),
+        evicting(wide),
+        marks(wide),
+    )
     thaw()
     assert ["basic-tikv-2", "basic-tikv-1", "basic-tikv-0"] == finish(wide)
     assert (set(), []) == (evicting(wide), marks(wide))
@@ -471,19 +487,20 @@ def test_7_4_I11_leaders_leave_first_and_the_condition_says_how_many_are_left(wi
 
 @pytest.mark.slow
 def test_F15_1200_3722_leaders_stay_away_until_the_pod_serves_again(wide: OperatorWorld) -> None:
-    stores, before = {"basic-tikv-0": 1, "basic-tikv-1": 4, "basic-tikv-2": 5}, uids(wide, "tikv")
+    stores = {f"basic-tikv-{ordinal}": store_id(wide, ordinal) for ordinal in range(3)}
+    before = uids(wide, "tikv")
     wide.change(tikv={"annotations": {"a": "b"}})
     begun: set[int] = set()
 
     def looked() -> bool:
         begun.update(evicting(wide))
         pods = {pod["metadata"]["name"]: pod for pod in wide.every(PODS)}
-        for name, store in stores.items():
-            if store in begun and not serves_anew(pods.get(name), before[name]):
-                assert store in evicting(wide)
+        for name, number in stores.items():
+            if number in begun and not serves_anew(pods.get(name), before[name]):
+                assert number in evicting(wide)
         return True
 
-    wide.run_until(lambda: looked() and begun == {1, 4, 5} and wide.is_ready() and wide.reason() == "Done")
+    wide.run_until(lambda: looked() and begun == set(stores.values()) and wide.is_ready() and wide.reason() == "Done")
     assert (set(), []) == (evicting(wide), marks(wide))
 
 
@@ -508,7 +525,10 @@ def test_R20_F14_4071_F18_4034_an_eviction_that_never_ends_times_out_with_an_eve
     begun = wide.clock.now()
     wide.run_until(lambda: bool(wide.events("EvictLeaderTimeout")), 120.0)
     assert 60.0 <= wide.clock.now() - begun <= 75.0
-    assert "evicting leaders from pod basic-tikv-2 (store 5): " in wide.events("EvictLeaderTimeout")[0]["message"]
+    assert (
+        f"evicting leaders from pod basic-tikv-2 (store {store_id(wide, 2)}): "
+        in wide.events("EvictLeaderTimeout")[0]["message"]
+    )
     wide.world.faults.heal()
     finish(wide, 120.0)
     assert (set(), []) == (evicting(wide), marks(wide))
@@ -519,7 +539,7 @@ def test_R20_I32_a_cancelled_upgrade_leaves_nothing_behind(wide: OperatorWorld) 
     wide.world.faults.regions_frozen(f"{NAMESPACE}/basic")
     before = uids(wide)
     wide.change(tikv={"annotations": {"a": "b"}})
-    wide.run_until(lambda: evicting(wide) == {5})
+    wide.run_until(lambda: evicting(wide) == {store_id(wide, 2)})
     wide.change(tikv={"annotations": {"a": None}})
     finish(wide)
     assert (before, set(), []) == (uids(wide), evicting(wide), marks(wide))
@@ -530,10 +550,10 @@ def test_F17_5614_5613_the_scheduler_in_pd_is_the_truth(wide: OperatorWorld) -> 
     wide.world.faults.regions_frozen(f"{NAMESPACE}/basic")
     pd = PDClient(wide.world.data_plane_transport(), "http://basic-pd.default:2379")
     wide.change(tikv={"annotations": {"a": "b"}})
-    wide.run_until(lambda: evicting(wide) == {5})
-    pd.end_evict_leaders(5)
+    wide.run_until(lambda: evicting(wide) == {store_id(wide, 2)})
+    pd.end_evict_leaders(store_id(wide, 2))
     wide.run(20.0)
-    assert {5} == evicting(wide)
+    assert {store_id(wide, 2)} == evicting(wide)
     wide.change(tikv={"annotations": {"a": None}})
     finish(wide)
     assert set() == evicting(wide)
@@ -548,11 +568,12 @@ def test_F16_a_scheduler_that_nothing_accounts_for_is_removed_from_our_stores_an
     pd = PDClient(wide.world.data_plane_transport(), "http://basic-pd.default:2379")
     foreign = max(store.id for store in pd.stores())
     pd.begin_evict_leaders(foreign)
-    pd.begin_evict_leaders(1)
+    own = store_id(wide, 0)
+    pd.begin_evict_leaders(own)
     wide.forget()
     wide.run(60.0)
     assert {foreign} == evicting(wide)
-    told = "removed the evict-leader scheduler of store 1 (pod basic-tikv-0): nothing requests it"
+    told = f"removed the evict-leader scheduler of store {own} (pod basic-tikv-0): nothing requests it"
     assert [told] == [event["message"] for event in wide.events("LeaderEvictionEnded")]
 
 
@@ -561,7 +582,7 @@ def test_F14_F44_a_clock_that_jumps_does_not_shorten_the_time_that_leaders_get(w
     wide.world.faults.regions_frozen(f"{NAMESPACE}/basic")
     before = uids(wide)
     wide.change(tikv={"annotations": {"a": "b"}})
-    wide.run_until(lambda: evicting(wide) == {5})
+    wide.run_until(lambda: evicting(wide) == {store_id(wide, 2)})
     wide.clock.jump(timedelta(hours=1))
     wide.run(500.0)
     assert (before, []) == (uids(wide), wide.events("EvictLeaderTimeout"))
@@ -578,7 +599,7 @@ def test_F13_the_next_pod_waits_until_the_store_has_reported_since_its_restart(w
     wide.change(tikv={"annotations": {"a": "b"}})
     what = says(wide, "waiting until pod basic-tikv-2 has reported to PD since its restart")
     wide.run_until(what, 60.0)
-    assert "Up" == status(wide, "tikv")["stores"]["5"]["state"]
+    assert "Up" == store(wide, 2)["state"]
     wide.run(10.0)
     assert ["basic-tikv-2"] == [pod for pod, uid in uids(wide, "tikv").items() if before[pod] != uid]
     wide.run_until_ready(within=300.0)
@@ -599,7 +620,7 @@ def test_F20_5544_leaders_come_back_to_the_last_pod_when_it_was_ready_for_long_e
     wide.change(tikv={"annotations": {"a": "b"}})
     wide.run_until(says(wide, "tikv: waiting until pod basic-tikv-0 has been Ready for 20 s"), 90.0)
     wide.run(15.0)
-    assert ({1}, "Upgrade") == (evicting(wide), status(wide, "tikv")["phase"])
+    assert ({store_id(wide, 0)}, "Upgrade") == (evicting(wide), status(wide, "tikv")["phase"])
     finish(wide)
     assert (set(), []) == (evicting(wide), marks(wide))
 
@@ -643,9 +664,9 @@ def test_7_4_a_store_gets_two_thirds_of_its_leaders_back_before_the_next_one_goe
     wide.run_until(lambda: min(s["leaderCount"] for s in status(wide, "tikv")["stores"].values()) >= 250, 300.0)
     wide.change(tikv={"annotations": {"a": "b"}})
     wide.run_until(says(wide, "waiting until pod basic-tikv-2 leads its regions again ("), 120.0)
-    before = status(wide, "tikv")["stores"]["5"]["leaderCountBeforeUpgrade"]
-    wide.run_until(lambda: evicting(wide) == {4}, 120.0)
-    assert status(wide, "tikv")["stores"]["5"]["leaderCount"] >= before * 2 // 3
+    before = store(wide, 2)["leaderCountBeforeUpgrade"]
+    wide.run_until(lambda: evicting(wide) == {store_id(wide, 1)}, 120.0)
+    assert store(wide, 2)["leaderCount"] >= before * 2 // 3
     wide.world.faults.regions_frozen(f"{NAMESPACE}/basic")
     wide.change(tikv={"evictLeaderTimeout": "30s", "waitLeaderTransferBackTimeout": "40s"})
     wide.run_until_ready(within=600.0)
@@ -656,8 +677,9 @@ def test_7_4_a_store_gets_two_thirds_of_its_leaders_back_before_the_next_one_goe
 def test_F12_a_lost_pod_and_its_substitute_do_not_keep_a_roll_from_its_end(wide: OperatorWorld) -> None:
     wide.world.faults.pod_pending(f"{NAMESPACE}/basic-tikv-2")
     wide.admin.delete(PODS, "basic-tikv-2", NAMESPACE)
-    wide.run_until(lambda: status(wide, "tikv")["stores"]["5"]["state"] == "Down", 2400.0)
-    record = {"failureStores": {"5": {"podName": "basic-tikv-2", "storeID": "5"}}}
+    wide.run_until(lambda: store(wide, 2)["state"] == "Down", 2400.0)
+    lost = str(store_id(wide, 2))
+    record = {"failureStores": {lost: {"podName": "basic-tikv-2", "storeID": lost}}}
     wide.admin.patch(TIDB_CLUSTERS, "basic", NAMESPACE, {"status": {"tikv": record}}, subresource="status")
     wide.run_until(lambda: status(wide, "tikv")["statefulSet"].get("readyReplicas") == 3)
     before = uids(wide, "tikv")
@@ -676,10 +698,10 @@ def test_F12_a_lost_pod_and_its_substitute_do_not_keep_a_roll_from_its_end(wide:
 def test_R19_what_is_owed_to_a_store_outlives_an_empty_answer(wide: OperatorWorld) -> None:
     wide.change(tikv={"annotations": {"a": "b"}})
     wide.run_until(lambda: strategy(wide, "tikv")["rollingUpdate"]["partition"] == 2)
-    heal = wide.world.faults.pd_no_stores(f"{NAMESPACE}/basic")
+    heal, two = wide.world.faults.pd_no_stores(f"{NAMESPACE}/basic"), store_id(wide, 2)
     wide.run_until(says(wide, "PD reports no stores, not even 1, 4, 5"))
     wide.run(20.0)
-    assert (["basic-tikv-2"], {5}) == (marks(wide), evicting(wide))
+    assert (["basic-tikv-2"], {two}) == (marks(wide), evicting(wide))
     heal()
     assert ["basic-tikv-2", "basic-tikv-1", "basic-tikv-0"] == sorted({"basic-tikv-2", *finish(wide)}, reverse=True)
     assert (set(), []) == (evicting(wide), marks(wide))
