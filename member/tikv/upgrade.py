@@ -7,7 +7,7 @@ from dataplane.pd import Store
 from kube.objects import Object
 from member import api_clients, labels
 from member.context import ReconcileContext
-from member.evidence import pods_live
+from member.evidence import not_serving, pods_live
 from member.lifecycle.rolling import Rolling, next_roll_poll
 from member.naming import ordinal_of
 from member.observed.pods import pods_of
@@ -39,14 +39,24 @@ def _unmet_condition(ctx: ReconcileContext, pod: Object) -> str:
 
 
 def _prepare(ctx: ReconcileContext, pod: Object) -> NotDone | None:
-    store = store_of(ctx, pod.metadata.name)
-    if store is None or _is_alone(ctx):
+    if _is_alone(ctx):
         return None
+    store = store_of(ctx, pod.metadata.name)
+    if store is None:
+        return _serving_unseen(ctx, pod.metadata.name)
     stores, own = api_clients.pd(ctx).stores(), int(store.id)
     if waiting := _others_not_up(ctx, stores, own, pods_of(ctx, "tikv")) or evict(ctx, pod, store):
         return waiting
     # it is restarted next: what the cache shows of the other pods may be old
     return _others_not_up(ctx, stores, own, pods_live(ctx, "tikv").pods)
+
+
+def _serving_unseen(ctx: ReconcileContext, pod: str) -> Waiting | None:
+    """The wait for PD to list the store of a pod that serves: an old list of stores shows no leaders of it (I11)."""
+    if not_serving(ctx, pod):
+        return None
+    what = f"waiting for PD to list the store of pod {pod}, which serves, before restarting it"
+    return Waiting("StoresUnknown", what, next_roll_poll(ctx, "tikv"))
 
 
 def _prepare_unready(ctx: ReconcileContext, pod: str) -> NotDone | None:
