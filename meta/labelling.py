@@ -27,8 +27,10 @@ from meta.templates import of_template, stateful_sets, unlabelled_pods
 def act(ctx: ReconcileContext) -> Outcome:
     """Label what is not labelled as it should be. Raises ApiError, TransportError."""
     sets = stateful_sets(ctx)
-    pods = _pods(ctx)
-    pods += unlabelled_pods(ctx, sets, {pod.metadata.name for pod in pods})
+    known = _pods(ctx)
+    found = [*known, *unlabelled_pods(ctx, sets, {pod.metadata.name for pod in known})]
+    # those that are about to go keep what they have
+    pods = [pod for pod in found if not pod.metadata.deletion_timestamp]
     cluster_id, unknown = _cluster_id(ctx, pods)
     with_claims = component_names(lambda row: row.claims.labelled)
     claims = {claim.metadata.name: claim for claim in claims_of_cluster(ctx, with_claims)}
@@ -46,9 +48,9 @@ def act(ctx: ReconcileContext) -> Outcome:
 
 
 def _pods(ctx: ReconcileContext) -> list[Object]:
-    """All pods of the cluster, Discovery's included, but those that are about to go."""
+    """All pods of the cluster, Discovery's included."""
     found = [pod for pod in ctx.listers.pods.list(ctx.namespace, selector(ctx.tc)) if is_own_pod(ctx, pod)]
-    return sorted((pod for pod in found if not pod.metadata.deletion_timestamp), key=lambda pod: pod.metadata.name)
+    return sorted(found, key=lambda pod: pod.metadata.name)
 
 
 def _cluster_id(ctx: ReconcileContext, pods: Sequence[Object]) -> tuple[str, Failed | None]:

@@ -18,6 +18,13 @@ _NAMED = ("containers", "initContainers", "volumes")
 """Lists of a pod's spec to which Kubernetes and others add items."""
 
 
+_UNSEEN, _LOOKED_FOR = "unseen pod", "pod looked for"
+_APPEARS = 5.0
+"""Seconds in which a pod that was just created appears in the cache."""
+_LOOK_AGAIN = 20.0
+"""Seconds until a pod is looked for again."""
+
+
 def stateful_sets(ctx: ReconcileContext) -> list[Json]:
     """The cached StatefulSets of the cluster."""
     found = (ctx.stateful_set(name) for name in workload_names())
@@ -29,9 +36,21 @@ def unlabelled_pods(ctx: ReconcileContext, sets: Collection[Json], seen: Collect
     for each in sets:
         for ordinal in range(each["spec"]["replicas"]):
             name = f"{each['metadata']['name']}-{ordinal}"
-            pod = None if name in seen else ctx.deps.client.find(PODS, name, ctx.namespace)
+            pod = _looked_for(ctx, name, name in seen)
             if pod is not None and not pod.metadata.deletion_timestamp and _is_pod_of(each, pod):
                 yield pod
+
+
+def _looked_for(ctx: ReconcileContext, name: str, is_seen: bool) -> Object | None:
+    """A pod that no cache has shown for longer than a new one takes to appear, read live now and then."""
+    watches, clock = ctx.stopwatches, ctx.deps.clock
+    if is_seen:
+        watches.forget(_UNSEEN, name)
+        return None
+    unseen = watches.look(_UNSEEN, name, clock).seconds
+    if unseen < _APPEARS or not watches.is_due(_LOOKED_FOR, name, _LOOK_AGAIN, clock):
+        return None
+    return ctx.deps.client.find(PODS, name, ctx.namespace)
 
 
 def of_template(sets: Collection[Json], pod: Object) -> DesiredMetadata:
