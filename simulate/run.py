@@ -20,6 +20,8 @@ from simulate.restarts import are_judged
 from simulate.trace import Show
 from simulate.worlds import CLUSTERS, NODES, SETTINGS
 
+_MEMBER = re.compile(r"\b(\w+-pd)-\d+\.\1-peer\.(\w+)\.svc\b")
+"""A member of PD: which of them is asked is chance."""
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?<=/)\d+(?=$)")
 """UIDs in names, and the ids of members and stores."""
 _RESYNCS = 10
@@ -160,4 +162,4 @@ def _summed(call: Call) -> str:
     """What O2 counts: the status of the cluster is left out, since it holds times."""
     if call.target.resource == str(TIDB_CLUSTERS):
         return "status"
-    return _ID.sub("<id>", str(call))
+    return _ID.sub("<id>", _MEMBER.sub(r"\1.\2", str(call)))

@@ -50,7 +50,7 @@ def _cluster(**replicas: int) -> Json:
 
 def storage_volume(size: str) -> Json:
     """One that TiDB, which has no data of its own, keeps its logs on."""
-    return {"name": "logs", "storageSize": size, "mountPath": "/var/log/tidb"}
+    return {"name": "logs", "storageSize": size, "mountPath": "/var/lib/logs"}
 
 
 def _roomy() -> Json:
