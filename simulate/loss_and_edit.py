@@ -174,6 +174,8 @@ def _asks_for(subject: str, lost: str, change: str) -> Iterator[str]:
         yield "StoresNotUp"
     if change == "suspend" and lost in ("node", "zone"):
         yield "NodeLost"
+    if change == "removed":
+        yield "ComponentRemoved"
 
 
 def losses() -> Iterator[Plan]:
