@@ -61,7 +61,7 @@ def test_I11_F14_the_time_that_leaders_get_by_the_clock_on_the_wall(monkeypatch:
 
 
 def test_F35_the_time_before_a_store_is_deleted_by_the_clock_on_the_wall(monkeypatch: pytest.MonkeyPatch) -> None:
-    def by_the_wall(removal: PodRemoval) -> float:
+    def by_the_wall(removal: PodRemoval, *_: object) -> float:
         since = removal.since
         return (removal.ctx.deps.clock.wall() - since).total_seconds() if since else 0.0
 
