@@ -133,9 +133,14 @@ def _changed(resource: Resource, tree: Json, change: Change, owners: Owners) -> 
     target = f"{resource}/{tree['metadata']['name']}"
     fields = list(owners.theirs(resource, tree, change))
     theirs = [_in_end_state(target, path) for path in fields]
+    # Kubernetes keeps what configures a field beside it, as `sessionAffinityConfig`
+    theirs += [f"{path}Config" for path in theirs]
     if any("template" in path for path in fields):
         # and with them its pods, and whether they run
         theirs += [f"{target}.status", f"{PODS}/{tree['metadata']['name']}-*"]
+    if change.path == ("spec", "replicas"):
+        # pods that were asked for leave their claims behind
+        theirs.append(f"{PERSISTENT_VOLUME_CLAIMS}/*-{tree['metadata']['name']}-*")
     if change.path[-1] == "type" and "conditions" in change.path:
         # a condition of their own
         theirs.append(f"{_in_end_state(target, change.path)}[{value_at(change.patch, change.path)}]")

@@ -7,6 +7,7 @@ same spec directly, where the plan made detours: O6, which stands for I32.
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 
 from msgspec.structs import replace
 
@@ -77,7 +78,7 @@ def compare(outcome: Outcome, known: Reference) -> Iterator[Violation]:
 
 def _is_theirs(path: str, plan: Plan) -> bool:
     return any(
-        path.startswith(each[:-1]) if each.endswith("*") else path == each or path.startswith((f"{each}.", f"{each}["))
+        fnmatchcase(path, each) if each.endswith("*") else path == each or path.startswith((f"{each}.", f"{each}["))
         for each in plan.theirs
     )
 

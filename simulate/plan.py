@@ -201,7 +201,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     `silent_after`: seconds after which nothing but the status may be written; 0 where something may.
     `conflict`: what the message of the Progressing condition may name instead of the cluster being at rest.
     `theirs`: paths of the end state (`simulate.end_state`) that others may decide, with all that is below them, or
-    that begins like them where they end in `*`.
+    globs that end in `*`.
     `interleaved`: whether the loops of an operator take turns at every port call; those of two operators always do.
     """
 

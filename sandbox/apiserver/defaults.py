@@ -219,6 +219,8 @@ def _service(tree: Json) -> None:
         _fill(port, protocol="TCP", targetPort=port.get("port"))
     if spec["sessionAffinity"] == "ClientIP":
         _fill(_child(_child(spec, "sessionAffinityConfig"), "clientIP"), timeoutSeconds=10800)
+    else:
+        spec.pop("sessionAffinityConfig", None)
     if spec["type"] == "ExternalName":
         return
     _fill(spec, internalTrafficPolicy="Cluster", ipFamilies=["IPv4"], ipFamilyPolicy="SingleStack")

@@ -24,10 +24,10 @@ _EVERY_SPELLING = 7
 """Of the plans of the family `same`: 29."""
 _EVERY_HAND = 80
 """Of the plans of the family `foreign`: 40."""
-_LOSSES = 60
-"""Of the plans of the family `loss`, without those that remove a component."""
-_UNFINISHED = (".hand-edited@", ".hand-deleted@")
-"""Edits after which the operator still restarts while it scales (I19), or calls stores without pods Ready (I36)."""
+_EVERY_LOSS = 12
+"""Of the plans of the family `loss`: 64."""
+_OPEN = frozenset({"loss/pd-5.volume.suspend@unrecorded", "loss/tikv-4.zone.made-again@unrecorded"})
+"""Losses that are not repaired yet: a PD pod that is given up joins once more while it ends, and TiDB waits for a node."""
 _LONG = {"upgrade", "pd-other-volumes", "tikv-other-volumes"}
 """Several operations in a row, which cost as much."""
 _WORKLOADS = [name for name in WORKLOADS if name not in _LONG]
@@ -59,9 +59,8 @@ def test_what_once_failed_and_scenarios(part: int) -> None:
 
 @pytest.mark.parametrize("part", range(_PARTS))
 def test_R21_R24_R28_a_loss_and_an_edit(part: int) -> None:
-    names = [plan.name for plan in losses() if ".removed@" not in plan.name]
-    drawn = names[:: len(names) // _LOSSES]
-    _simulate("run", *[name for name in drawn if not any(edit in name for edit in _UNFINISHED)][part::_PARTS])
+    names = [plan.name for plan in losses()][::_EVERY_LOSS]
+    _simulate("run", *[name for name in names if name not in _OPEN][part::_PARTS])
 
 
 def test_R22_another_spelling_of_the_same_writes_nothing() -> None:
