@@ -27,7 +27,7 @@ _EVERY_HAND = 80
 _EVERY_LOSS = 12
 """Of the plans of the family `loss`: 64."""
 _OPEN = frozenset({"loss/pd-5.volume.suspend@unrecorded", "loss/tikv-4.zone.made-again@unrecorded"})
-"""Losses that are not repaired yet: a PD pod that is given up joins once more while it ends, and TiDB waits for a node."""
+"""Not repaired yet: a PD pod that was given up joins once more while it ends; a TiDB pod that waits for a node."""
 _LONG = {"upgrade", "pd-other-volumes", "tikv-other-volumes"}
 """Several operations in a row, which cost as much."""
 _WORKLOADS = [name for name in WORKLOADS if name not in _LONG]
