@@ -51,6 +51,9 @@ _VOLATILE = {
     "leader",
     "leaderCount",
     "node",
+    # how often the operator has written, and what the cluster looked like then
+    "tidb.pingcap.com/written-for",
+    "tidb.pingcap.com/written-generation",
 }
 """What servers draw, stamp, elect and place."""
 
