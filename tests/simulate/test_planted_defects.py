@@ -24,7 +24,7 @@ from member.apply.stateful_set import UpdateStrategy
 from member.context import ReconcileContext
 from member.evidence import Evidence
 from member.lifecycle.pod_removal import PodRemoval
-from member.outcome import Done, Outcome
+from member.outcome import Outcome
 from member.pd.component import PD
 from member.tidb.component import TIDB
 from member.tikv.component import TIKV
