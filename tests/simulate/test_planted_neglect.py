@@ -185,7 +185,7 @@ def test_I1_I3_a_list_of_stores_that_is_believed_though_the_pod_serves(monkeypat
     old = World(at=0.5, verb="pd_old", arguments={"cluster": "default/basic", "path": "/pd/api/v1/stores"}, seconds=0)
     edits = (
         Edit(at=1, spec={"enablePVReclaim": True, "tikv": {"replicas": 4}}),
-        Edit(at=30, spec={"tikv": {"replicas": 3}}),
+        Edit(at=90, spec={"tikv": {"replicas": 3}}),
     )
     plan = Plan(name="an old list", budget=200.0, edits=edits, faults=(old,), ends="StoresUnknown")
     assert set() == rules(plan, lambda: None)
