@@ -22,8 +22,7 @@ from kube.resources import PODS, TIDB_CLUSTERS, Resource
 from member import api_clients
 from member.context import ReconcileContext
 from member.naming import ordinal_of
-from member.observed.belonging import is_own_pod, selector
-from member.observed.pods import Pod
+from member.observed.pods import Pod, read_pods
 from member.outcome import Done
 from member.ownership import own_member, own_stores, require_understood_members, require_understood_stores
 from ports.transport import ConnectionRefused
@@ -95,10 +94,7 @@ def look_up(ctx: ReconcileContext, resource: Resource, name: str, namespace: str
 
 def pods_live(ctx: ReconcileContext, component: str) -> LivePods:
     """The pods of a component as the API server has them now. Raises ApiError, TransportError."""
-    wanted = ",".join(f"{key}={value}" for key, value in selector(ctx.tc, component).items())
-    found = ctx.deps.client.list_page(PODS, ctx.namespace, label_selector=wanted).items
-    own = sorted((pod for pod in found if is_own_pod(ctx, pod)), key=lambda pod: pod.metadata.name)
-    return LivePods(_LIVE_READ, component, own)
+    return LivePods(_LIVE_READ, component, read_pods(ctx, component))
 
 
 def status_live(ctx: ReconcileContext) -> LiveStatus | None:

@@ -89,14 +89,26 @@ def config_map_before_delete(component: str) -> str:
     return f"tidb.pingcap.com/configmap-name-before-delete-{component}"
 
 
+def cluster_labels(tc: TidbCluster) -> dict[str, str]:
+    """The three labels of everything made for a cluster (objects.md 1.2)."""
+    return {NAME: TIDB_CLUSTER, MANAGED_BY: TIDB_OPERATOR, INSTANCE: instance_name(tc)}
+
+
 def base_labels(tc: TidbCluster, component: str) -> dict[str, str]:
     """The four labels of everything made for a component; they are also its selector (objects.md 1.2)."""
-    return {
-        NAME: TIDB_CLUSTER,
-        MANAGED_BY: TIDB_OPERATOR,
-        INSTANCE: instance_name(tc),
-        COMPONENT: component,
-    }
+    return cluster_labels(tc) | {COMPONENT: component}
+
+
+def selector_text(carried: Mapping[str, str]) -> str:
+    """The labels that objects carry, as a query asks for them."""
+    return ",".join(f"{key}={value}" for key, value in carried.items())
+
+
+def with_annotation(obj: Json, key: str, value: str) -> Json:
+    """An object with one annotation more, or another value of it."""
+    metadata = obj["metadata"]
+    annotations = {**metadata.get("annotations", {}), key: value}
+    return obj | {"metadata": metadata | {"annotations": annotations}}
 
 
 def owner_reference(tc: TidbCluster) -> Json:

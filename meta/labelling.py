@@ -15,7 +15,7 @@ from kube.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS
 from member import api_clients, labels
 from member.context import ReconcileContext
 from member.naming import referenced_cluster
-from member.observed.belonging import is_own_pod, selector
+from member.observed.belonging import is_own_pod
 from member.observed.claims import Claim, own_claims
 from member.outcome import Done, Failed, Outcome
 from meta import identity
@@ -49,7 +49,7 @@ def act(ctx: ReconcileContext) -> Outcome:
 
 def _pods(ctx: ReconcileContext) -> list[Object]:
     """All pods of the cluster, Discovery's included."""
-    found = [pod for pod in ctx.listers.pods.list(ctx.namespace, selector(ctx.tc)) if is_own_pod(ctx, pod)]
+    found = [pod for pod in ctx.listers.pods.list(ctx.namespace, labels.cluster_labels(ctx.tc)) if is_own_pod(ctx, pod)]
     return sorted(found, key=lambda pod: pod.metadata.name)
 
 

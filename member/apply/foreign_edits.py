@@ -126,6 +126,4 @@ def with_written_generation(desired: Json, live: Json | None = None, applied: Js
         before = {"spec": applied["spec"]} if applied else None
         changes = merge_patch({"spec": live["spec"]}, {"spec": desired["spec"]}, before) is not None
         note = f"{live['metadata'].get('uid', '')}/{live['metadata'].get('generation', 0) + changes}"
-    metadata = desired["metadata"]
-    annotations = {**metadata.get("annotations", {}), labels.WRITTEN_GENERATION: note}
-    return desired | {"metadata": metadata | {"annotations": annotations}}
+    return labels.with_annotation(desired, labels.WRITTEN_GENERATION, note)

@@ -62,12 +62,10 @@ class FieldChange:
 class StatefulSetDifference:
     """What separates a StatefulSet from what is desired; None where nothing does.
 
-    `template_difference` is about the pod's spec and rolls pods; `pod_metadata_change` is about the template's labels
-    and annotations. `orphan`: nobody controls the StatefulSet.
+    `template_change` rolls pods. `orphan`: nobody controls the StatefulSet.
     """
 
-    template_difference: FieldChange | None
-    pod_metadata_change: FieldChange | None
+    template_change: FieldChange | None
     replicas_change: FieldChange | None
     strategy_change: FieldChange | None
     metadata_change: FieldChange | None
@@ -82,8 +80,7 @@ class StatefulSetDifference:
     def first(self) -> FieldChange | None:
         """The change to name when one is enough."""
         changes = (
-            self.template_difference,
-            self.pod_metadata_change,
+            self.template_change,
             self.replicas_change,
             self.strategy_change,
             self.metadata_change,
@@ -114,9 +111,7 @@ def stamped(desired: Json, live: Json | None = None) -> Json:
     text = _text(record)
     if live is not None and before is not None and _says_the_same(before, record, live):
         text = _annotations(live)[labels.LAST_APPLIED]
-    metadata = desired["metadata"]
-    annotations = {**metadata.get("annotations", {}), labels.LAST_APPLIED: text}
-    return desired | {"metadata": metadata | {"annotations": annotations}}
+    return labels.with_annotation(desired, labels.LAST_APPLIED, text)
 
 
 def applied(live: Json) -> Json | None:
@@ -142,15 +137,8 @@ def compare_stateful_set(live: Json, desired: Json) -> StatefulSetDifference:
     writes count.
     """
     record = read_record(live)
-    same = semantically_equal if record is not None else covers
-    old = (record.spec if record is not None else live["spec"]).get("template") or {}
-    new = desired["spec"]["template"]
-    pod_spec = _with_old_topology(live, old.get("spec") or {}, new["spec"])
     return StatefulSetDifference(
-        template_difference=first_difference(old.get("spec") or {}, pod_spec, "spec.template.spec", same),
-        pod_metadata_change=first_difference(
-            old.get("metadata") or {}, new["metadata"], "spec.template.metadata", same
-        ),
+        template_change=template_change(live, desired),
         replicas_change=_changed(live, desired, "replicas"),
         strategy_change=_strategy_change(record, live, desired),
         metadata_change=_metadata_change(record, live, desired),
@@ -158,10 +146,16 @@ def compare_stateful_set(live: Json, desired: Json) -> StatefulSetDifference:
     )
 
 
-def pods_differ(live: Json, desired: Json) -> bool:
-    """Whether pods are made of another template in the two."""
-    difference = compare_stateful_set(live, desired)
-    return bool(difference.template_difference or difference.pod_metadata_change)
+def template_change(live: Json, desired: Json) -> FieldChange | None:
+    """The first field in which the pod templates differ, compared as `compare_stateful_set` does."""
+    record = read_record(live)
+    same = semantically_equal if record is not None else covers
+    old = (record.spec if record is not None else live["spec"]).get("template") or {}
+    new = desired["spec"]["template"]
+    spec = _with_old_topology(live, old.get("spec") or {}, new["spec"])
+    return first_difference(old.get("spec") or {}, spec, "spec.template.spec", same) or first_difference(
+        old.get("metadata") or {}, new["metadata"], "spec.template.metadata", same
+    )
 
 
 def with_running_template(live: Json, desired: Json) -> Json:

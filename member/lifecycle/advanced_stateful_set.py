@@ -6,12 +6,10 @@ before a StatefulSet is created; nearly always its answer is that it knows of no
 
 from kube.errors import Forbidden, NotFound
 from member.context import ReconcileContext
+from member.labels import base_labels
 from member.naming import member_name
-from member.observed.belonging import ADVANCED_STATEFUL_SETS, is_of_advanced, selector
+from member.observed.belonging import ADVANCED_STATEFUL_SETS, is_of_advanced
 from member.outcome import Refused
-
-_LOOK_AGAIN = 30.0
-"""Seconds until the next look: no cache shows Advanced StatefulSets."""
 
 
 def advanced_stateful_set(ctx: ReconcileContext, component: str) -> Refused | None:
@@ -20,11 +18,13 @@ def advanced_stateful_set(ctx: ReconcileContext, component: str) -> Refused | No
         return None
     what = f"{member_name(ctx.tc, component)} is a StatefulSet of {ADVANCED_STATEFUL_SETS.api_version}"
     way_out = "go on with v1.6, or, where it has no delete slots, delete it with --cascade=orphan: its pods are adopted"
-    return Refused("NotYetSupported", f"{what}, which this version cannot manage; {way_out}", _LOOK_AGAIN)
+    return Refused(
+        "NotYetSupported", f"{what}, which this version cannot manage; {way_out}", ctx.taken_names.LOOK_AGAIN
+    )
 
 
 def _exists(ctx: ReconcileContext, component: str) -> bool:
-    pods = ctx.listers.pods.list(ctx.namespace, selector(ctx.tc, component))
+    pods = ctx.listers.pods.list(ctx.namespace, base_labels(ctx.tc, component))
     if any(is_of_advanced(ctx.name, pod) for pod in pods):
         return True
     try:

@@ -25,7 +25,7 @@ from member.apply.last_applied import (
     compare_stateful_set,
     fixed_field_change,
     missing_volumes,
-    pods_differ,
+    template_change,
     with_fixed_fields,
     with_running_template,
     with_template_of,
@@ -34,7 +34,7 @@ from member.apply.stateful_set import with_size, with_strategy
 from member.apply.writes import apply, apply_service
 from member.context import ReconcileContext
 from member.evidence import delete
-from member.labels import WRITTEN_FOR, base_labels, object_meta
+from member.labels import WRITTEN_FOR, base_labels, object_meta, with_annotation
 from member.lifecycle import own_changes
 from member.lifecycle.advanced_stateful_set import advanced_stateful_set
 from member.lifecycle.claims_of_others import claim_of_others
@@ -123,18 +123,14 @@ def _act(ctx: ReconcileContext, member: Workload, spec: Component) -> Outcome:
 
 def _maintain(ctx: ReconcileContext, member: Workload, spec: Component) -> Outcome:
     """Everything but suspending it."""
-    known = ctx.stateful_set(member.name)
     # whose it is comes first: nothing is written beside the workload of others
-    if known is not None:
-        _require_ours(ctx, member.name, known)
+    known = _ours(ctx, member.name, ctx.stateful_set(member.name))
     if known and not known.metadata.deletion_timestamp and (restored := restore(ctx, member.name, known)):
         return restored
     if waiting := _gate(ctx, member):
         return waiting
-    live = known or _unseen(ctx, STATEFUL_SETS, member_name(ctx.tc, member.name))
-    if live is not None:
-        _require_ours(ctx, member.name, live)
-    elif refused := advanced_stateful_set(ctx, member.name):
+    live = known or _ours(ctx, member.name, _unseen(ctx, STATEFUL_SETS, member_name(ctx.tc, member.name)))
+    if live is None and (refused := advanced_stateful_set(ctx, member.name)):
         return refused
     for service in member.services(ctx.tc):
         apply_service(ctx, service)
@@ -150,10 +146,12 @@ def _maintain(ctx: ReconcileContext, member: Workload, spec: Component) -> Outco
     return outcome if isinstance(outcome, Done) else not_understood(ctx.observations) or outcome
 
 
-def _require_ours(ctx: ReconcileContext, component: str, live: Object) -> None:
-    """Raise ForeignOwner for a StatefulSet of others."""
-    name = member_name(ctx.tc, component)
-    require_ours(STATEFUL_SETS, {"metadata": object_meta(ctx.tc, name, base_labels(ctx.tc, component))}, live)
+def _ours(ctx: ReconcileContext, component: str, live: Object | None) -> Object | None:
+    """The StatefulSet, if there is one. Raises ForeignOwner for one of others."""
+    if live is not None:
+        metadata = object_meta(ctx.tc, live.metadata.name, base_labels(ctx.tc, component))
+        require_ours(STATEFUL_SETS, {"metadata": metadata}, live)
+    return live
 
 
 def _gate(ctx: ReconcileContext, member: Workload) -> Waiting | None:
@@ -196,7 +194,7 @@ def _create(ctx: ReconcileContext, member: Workload, spec: Component) -> Outcome
     if refused := claim_of_others(ctx, member.name, desired):
         return refused
     _write_config_map(ctx, member, choice)
-    desired = _noted(desired, own_changes.note(ctx, member.name))
+    desired = with_annotation(desired, WRITTEN_FOR, own_changes.note(ctx, member.name))
     warn_of_slots(ctx, member.name, desired, None)
     stateful_set.create(ctx, desired)
     return Waiting("Creating", f"StatefulSet {desired['metadata']['name']} was created; waiting for its pods")
@@ -230,7 +228,8 @@ def _update(ctx: ReconcileContext, member: Workload, spec: Component, live: Obje
     desired = with_strategy(desired, roll.strategy)
     if not compare_stateful_set(body, desired).nothing or (waiting and waiting.is_read_otherwise):
         is_current = not incomplete and (roll.takes_template or not changed)
-        desired = _noted(desired, own_changes.note(ctx, member.name) if is_current else own_changes.remembered(body))
+        note = own_changes.note(ctx, member.name) if is_current else own_changes.remembered(body)
+        desired = with_annotation(desired, WRITTEN_FOR, note) if note else desired
         stateful_set.update(ctx, desired, live, replicas=size.replicas, strategy=roll.strategy)
     elif roll.delete:
         _delete(ctx, roll.delete)
@@ -248,24 +247,17 @@ def _wanted(
         return choice, desired, None
     desired = with_running_template(body, desired)
     data: dict[str, str] = config.decode().get("data") or {} if config else {}
-    differs = choice.data != data or pods_differ(body, desired)
-    change = own_change(ctx, member, body, desired) if differs else None
-    if change is None:
+    difference = template_change(body, desired)
+    if choice.data == data and difference is None:
         return choice, desired, None
-    own_changes.tell(ctx, member, change)
+    waiting = own_change(ctx, member, body, desired, difference)
+    if waiting is None:
+        return choice, desired, None
+    own_changes.tell(ctx, member, waiting)
     # what somebody has changed by hand is put right where it is
     text = data if is_as_written(name, data) else choice.data
     kept = replace(choice, name=name or choice.name, data=text, same_config=True)
-    return kept, with_template_of(body, desired), change
-
-
-def _noted(desired: Json, note: str) -> Json:
-    """A StatefulSet with what it remembers of the cluster."""
-    if not note:
-        return desired
-    metadata = desired["metadata"]
-    annotations = {**metadata.get("annotations", {}), WRITTEN_FOR: note}
-    return desired | {"metadata": metadata | {"annotations": annotations}}
+    return kept, with_template_of(body, desired), waiting
 
 
 def _other_mounts(spec: Component, body: Json, wanted: Json) -> Refused | None:
@@ -282,8 +274,7 @@ def _other_mounts(spec: Component, body: Json, wanted: Json) -> Refused | None:
 
 def _changed(spec: Component, body: Json, desired: Json, choice: ConfigMapChoice) -> str:
     """What the user changed that shows in the pods; empty when nothing."""
-    difference = compare_stateful_set(body, desired)
-    change = difference.template_difference or difference.pod_metadata_change
+    change = template_change(body, desired)
     if change is None:
         return ""
     if choice.name == in_use_config_map_name(spec.tc, spec.name, body):

@@ -26,7 +26,7 @@ from apis.tidbcluster import TidbCluster
 from kube.objects import Json
 from kube.semantic import semantically_equal
 from member import labels
-from member.apply.last_applied import FieldChange, compare_stateful_set, read_record
+from member.apply.last_applied import FieldChange, read_record
 from member.context import ReconcileContext
 from member.lifecycle.workload import Workload
 from member.objects.config_map import CONFIG_FILE
@@ -60,13 +60,14 @@ class _Known:
     is_current: bool
 
 
-def own_change(ctx: ReconcileContext, member: Workload, body: Json, desired: Json) -> OwnChange | None:
+def own_change(
+    ctx: ReconcileContext, member: Workload, body: Json, desired: Json, change: FieldChange | None
+) -> OwnChange | None:
     """What differs between a StatefulSet and `desired` if nobody has asked for it; None where somebody has.
 
-    `body` is the StatefulSet as it is or, where it is gone, what has remained of it.
+    `body` is the StatefulSet as it is or, where it is gone, what has remained of it; `change` is what differs in the
+    pod template.
     """
-    difference = compare_stateful_set(body, desired)
-    change = difference.template_difference or difference.pod_metadata_change
     known = _known(ctx, body)
     if known is None:
         return OwnChange(change) if change and _is_in_every_cluster(ctx, member, body, desired) else None

@@ -14,7 +14,7 @@ from kube.deletion import Destroyer
 from kube.objects import Json, Object
 from kube.resources import CONTROLLER_REVISIONS, PERSISTENT_VOLUME_CLAIMS, STATEFUL_SETS, Resource
 from member import labels
-from member.apply.last_applied import compare_stateful_set, stamped, with_running_template
+from member.apply.last_applied import stamped, template_change, with_running_template
 from member.apply.stateful_set import Replicas, with_size
 from member.apply.writes import annotate_owner, record_deletion
 from member.context import ReconcileContext
@@ -90,7 +90,7 @@ def _as_stateful_set(tc: TidbCluster, component: str, revision: Json) -> Json:
 
 
 def _labelled(ctx: ReconcileContext, resource: Resource, carried: Mapping[str, str]) -> Sequence[Object]:
-    selector = ",".join(f"{key}={value}" for key, value in carried.items())
+    selector = labels.selector_text(carried)
     return ctx.deps.client.list_page(resource, ctx.namespace, label_selector=selector).items
 
 
@@ -105,8 +105,7 @@ def recreated(previous: PreviousStatefulSet, desired: Json) -> Json:
         return stamped(desired)
     desired = with_running_template(previous.running, desired)
     made = stamped(desired)
-    difference = compare_stateful_set(previous.running, desired)
-    if difference.template_difference or difference.pod_metadata_change:
+    if template_change(previous.running, desired):
         return made
     return made | {"spec": made["spec"] | {"template": previous.running["spec"]["template"]}}
 

@@ -5,10 +5,8 @@ Kubernetes must not go on restarting pods for what nobody who may ask has asked 
 template already are outdated then, and below the partition: they are restarted one by one, like in every roll.
 """
 
-from kube.apply import require_ours
 from kube.events import WARNING
 from kube.objects import Json, Object
-from kube.resources import STATEFUL_SETS
 from member.apply import stateful_set
 from member.apply.foreign_edits import ForeignEdit, foreign_edit
 from member.apply.last_applied import as_recorded
@@ -22,9 +20,9 @@ FOREIGN_EDIT = "ForeignEdit"
 
 
 def restore(ctx: ReconcileContext, component: str, live: Object) -> Waiting | None:
-    """Undo an edit by others; None where there is none.
+    """Undo an edit by others in a StatefulSet of ours; None where there is none.
 
-    Raises ForeignOwner, ApiError, TransportError.
+    Raises ApiError, TransportError.
     """
     body = live.decode()
     edit = foreign_edit(body)
@@ -32,7 +30,6 @@ def restore(ctx: ReconcileContext, component: str, live: Object) -> Waiting | No
         return None
     metadata = object_meta(ctx.tc, member_name(ctx.tc, component), base_labels(ctx.tc, component))
     desired = as_recorded(body, metadata)
-    require_ours(STATEFUL_SETS, desired, live)
     replicas, strategy = Replicas.unchanged(body), _strategy(edit, body, desired)
     desired = with_strategy(with_replicas(desired, replicas), strategy)
     what = f"StatefulSet {live.metadata.name} was changed by another hand: {edit.change}"

@@ -33,12 +33,15 @@ class Stopwatches:
 
     def __init__(self) -> None:
         self._starts: dict[tuple[str, str], _Start] = {}
+        self._swept = 0.0
 
     def look(self, what: str, key: str, clock: Clock) -> Stopwatch:
         """The time since the first look at `key`, which names one instance of `what`; the first look starts it."""
         now = clock.now()
-        self._starts = {each: start for each, start in self._starts.items() if now - start.looked <= _FORGOTTEN}
-        start = self._starts.setdefault((what, key), _Start(clock.wall(), now, now))
+        self._sweep(now)
+        start = self._starts.get((what, key))
+        if start is None or now - start.looked > _FORGOTTEN:
+            start = self._starts[what, key] = _Start(clock.wall(), now, now)
         start.looked = now
         return Stopwatch(start.wall, now - start.first)
 
@@ -54,3 +57,8 @@ class Stopwatches:
         self.forget(what, key)
         self.look(what, key, clock)
         return True
+
+    def _sweep(self, now: float) -> None:
+        if now - self._swept > _FORGOTTEN:
+            self._swept = now
+            self._starts = {each: start for each, start in self._starts.items() if now - start.looked <= _FORGOTTEN}

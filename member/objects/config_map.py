@@ -106,12 +106,11 @@ def _as_named(name: str, there: Mapping[str, str], wanted: Mapping[str, str], st
 
     Pods were started with those: putting them back restarts nobody. Texts that nobody can tell any more stay.
     """
-    named_after = name.removesuffix("-new").rpartition("-")[2]
-    if strategy != ROLLING_UPDATE or digest(there) == named_after:
+    if strategy != ROLLING_UPDATE or is_as_written(name, there):
         return there
     own = {key: text for key, text in there.items() if key in wanted}
     candidates = (wanted, *({**wanted, key: text} for key, text in own.items()), own)
-    return next((each for each in candidates if digest(each) == named_after), there)
+    return next((each for each in candidates if is_as_written(name, each)), there)
 
 
 def _name_for(base: str, data: Mapping[str, str], old: Mapping[str, str], in_use_name: str, strategy: str) -> str:

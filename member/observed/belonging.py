@@ -8,8 +8,6 @@ earlier one of that name has left stands where ours will be.
 
 import re
 
-from apis.identity import instance_name
-from apis.tidbcluster import TidbCluster
 from kube.objects import Object
 from kube.resources import REPLICA_SETS, STATEFUL_SETS, Resource
 from member import labels
@@ -19,16 +17,6 @@ ADVANCED_STATEFUL_SETS = Resource("apps.pingcap.com", "v1", "statefulsets", "Sta
 """Those of v1.6's feature gate AdvancedStatefulSet."""
 
 _DISCOVERY = "discovery"
-
-
-def selector(tc: TidbCluster, component: str = "") -> dict[str, str]:
-    """The labels of what is made for a cluster, or for one component of it."""
-    own = {
-        labels.NAME: labels.TIDB_CLUSTER,
-        labels.MANAGED_BY: labels.TIDB_OPERATOR,
-        labels.INSTANCE: instance_name(tc),
-    }
-    return own | ({labels.COMPONENT: component} if component else {})
 
 
 def is_pod_of(cluster: str, pod: Object) -> bool:
@@ -47,8 +35,8 @@ def is_own_pod(ctx: ReconcileContext, pod: Object) -> bool:
     """As `is_pod_of`; one of our StatefulSet by UID also where others have spoilt the rest of the reference."""
     if is_pod_of(ctx.name, pod):
         return True
-    live, owner = ctx.stateful_set(pod.metadata.labels.get(labels.COMPONENT, "")), pod.metadata.controller
-    return live is not None and owner is not None and owner.uid == live.metadata.uid and controls(ctx, live)
+    live = ctx.stateful_set(pod.metadata.labels.get(labels.COMPONENT, ""))
+    return live is not None and is_controlled_by(pod, live.metadata.uid) and controls(ctx.owner.metadata.uid, live)
 
 
 def is_of_advanced(cluster: str, pod: Object) -> bool:
@@ -64,10 +52,9 @@ def is_controlled_by(obj: Object, uid: str) -> bool:
     return obj.metadata.controller is not None and obj.metadata.controller.uid == uid
 
 
-def controls(ctx: ReconcileContext, obj: Object) -> bool:
-    """Whether the cluster controls an object, or can adopt it as nobody does."""
-    owner = obj.metadata.controller
-    return owner is None or owner.uid == ctx.owner.metadata.uid
+def controls(uid: str, obj: Object) -> bool:
+    """Whether the owner with this UID controls an object, or can adopt it as nobody does."""
+    return obj.metadata.controller is None or is_controlled_by(obj, uid)
 
 
 def _is(resource: Resource, api_version: str, kind: str) -> bool:

@@ -9,7 +9,6 @@ from kube.objects import Object
 from member import labels
 from member.context import ReconcileContext
 from member.naming import pvc_name
-from member.observed.belonging import selector
 
 BOUND = "Bound"
 
@@ -98,7 +97,7 @@ def claims_of(ctx: ReconcileContext, pod: Object) -> list[Object]:
 
 def claims_of_cluster(ctx: ReconcileContext) -> list[Object]:
     """The cached claims of the cluster's pods, by name."""
-    found = ctx.listers.persistent_volume_claims.list(ctx.namespace, selector(ctx.tc))
+    found = ctx.listers.persistent_volume_claims.list(ctx.namespace, labels.cluster_labels(ctx.tc))
     own = (claim for claim in found if is_claim_of(ctx.name, claim.metadata.name, claim.metadata.labels))
     return sorted(own, key=lambda claim: claim.metadata.name)
 

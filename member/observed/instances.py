@@ -17,7 +17,7 @@ from kube.reading import Lister
 from kube.resources import DEPLOYMENTS, PODS, SERVICES, STATEFUL_SETS, TIDB_CLUSTERS
 from member import labels
 from member.context import Listers, ReconcileContext
-from member.observed.belonging import is_controlled_by, is_pod_of, selector
+from member.observed.belonging import is_controlled_by, is_pod_of
 from member.outcome import Refused, Waiting
 
 TAKEN = "InstanceTaken"
@@ -71,7 +71,7 @@ def instance_taken(ctx: ReconcileContext) -> Refused | Waiting | None:
 
 def _running_live(ctx: ReconcileContext, rivals: Sequence[Object]) -> Object | None:
     """One of the others that runs under the name, which the cache may not show (F1)."""
-    carried = ",".join(f"{key}={value}" for key, value in selector(ctx.tc).items())
+    carried = labels.selector_text(labels.cluster_labels(ctx.tc))
     found = ctx.deps.client.list_page(STATEFUL_SETS, ctx.namespace, label_selector=carried).items
     owners = {each.metadata.controller.uid for each in found if each.metadata.controller}
     return next((rival for rival in rivals if rival.metadata.uid in owners), None)
@@ -93,7 +93,7 @@ def _rank(ctx: ReconcileContext, cluster: Object) -> tuple[bool, bool, str, str]
 
 def _with_data(ctx: ReconcileContext) -> Iterator[Object]:
     """The claims with the instance name whose data is needed."""
-    carried = ctx.listers.persistent_volume_claims.list(ctx.namespace, selector(ctx.tc))
+    carried = ctx.listers.persistent_volume_claims.list(ctx.namespace, labels.cluster_labels(ctx.tc))
     return (each for each in carried if cluster_id_of(each.metadata.labels, each.metadata.annotations))
 
 
@@ -150,7 +150,7 @@ def _occupied(ctx: ReconcileContext, instance: str, related: set[str]) -> Refuse
 
 def _left(ctx: ReconcileContext, own: set[str]) -> Iterator[tuple[str, str]]:
     """The other TidbClusters that control something with the instance name, and what."""
-    listers, carried = ctx.listers, selector(ctx.tc)
+    listers, carried = ctx.listers, labels.cluster_labels(ctx.tc)
     for resource, lister in (
         (STATEFUL_SETS, listers.stateful_sets),
         (DEPLOYMENTS, listers.deployments),

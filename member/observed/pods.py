@@ -5,8 +5,10 @@ from collections.abc import Sequence
 import msgspec
 
 from kube.objects import Object
+from kube.resources import PODS
 from member.context import ReconcileContext
-from member.observed.belonging import controls, is_own_pod, selector
+from member.labels import base_labels, selector_text
+from member.observed.belonging import controls, is_own_pod
 
 _ON_THE_WAY = frozenset({"ContainerCreating", "PodInitializing"})
 """Reasons for which a container waits as a matter of course."""
@@ -108,10 +110,19 @@ class Pod(msgspec.Struct):
 def pods_of(ctx: ReconcileContext, kind: str) -> list[Object]:
     """The cached pods of a component, by name; none while a StatefulSet of others has its name."""
     live = ctx.stateful_set(kind)
-    if live is not None and not controls(ctx, live):
+    if live is not None and not controls(ctx.owner.metadata.uid, live):
         return []
-    found = ctx.listers.pods.list(ctx.namespace, selector(ctx.tc, kind))
-    return sorted((pod for pod in found if is_own_pod(ctx, pod)), key=lambda pod: pod.metadata.name)
+    return _own(ctx, ctx.listers.pods.list(ctx.namespace, base_labels(ctx.tc, kind)))
+
+
+def read_pods(ctx: ReconcileContext, kind: str) -> list[Object]:
+    """The pods of a component as the API server has them now, by name. Raises ApiError, TransportError."""
+    carried = selector_text(base_labels(ctx.tc, kind))
+    return _own(ctx, ctx.deps.client.list_page(PODS, ctx.namespace, label_selector=carried).items)
+
+
+def _own(ctx: ReconcileContext, pods: Sequence[Object]) -> list[Object]:
+    return sorted((pod for pod in pods if is_own_pod(ctx, pod)), key=lambda pod: pod.metadata.name)
 
 
 def ready_pods(pods: Sequence[Object]) -> list[Object]:

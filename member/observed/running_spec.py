@@ -10,7 +10,7 @@ from member.context import Listers
 from member.labels import base_labels
 from member.naming import address_book, member_name
 from member.objects.config_map import CONFIG_FILE, STARTUP_SCRIPT, in_use_config_map_name
-from member.observed.belonging import is_controlled_by
+from member.observed.belonging import controls, is_controlled_by
 from member.observed.instances import instance_of
 from member.startscript.domain import domain_of
 
@@ -22,7 +22,7 @@ def running(tc: TidbCluster, listers: Listers) -> Running:
     mounted: dict[str, dict[str, str]] = {}
     for part in components(tc):
         live = listers.stateful_sets.get(namespace, member_name(tc, part.name))
-        if live is None or not (live.metadata.controller is None or is_controlled_by(live, tc.metadata.uid)):
+        if live is None or not controls(tc.metadata.uid, live):
             continue
         stateful_sets[part.name] = live.decode()
         in_use = in_use_config_map_name(tc, part.name, stateful_sets[part.name])
