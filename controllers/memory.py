@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from controllers.own_write import OwnWrite
-from controllers.status_flaps import StatusFlaps
+from controllers.status_pacing import StatusPacing
 from controllers.status_write_limiter import StatusWriteLimiter
 
 T = TypeVar("T")
@@ -44,7 +44,7 @@ class KeyMemory(Generic[R]):
 
     kind: R
     status_writes: StatusWriteLimiter
-    status_flaps: StatusFlaps
+    status_pacing: StatusPacing
     own_write: OwnWrite = field(default_factory=OwnWrite)
     reported_spec: str = ""
     is_slow: bool = False

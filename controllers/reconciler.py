@@ -26,7 +26,7 @@ from controllers.metrics import NO_OBJECT_METRICS, ObjectMetrics
 from controllers.outcomes import failed, result_of, sooner
 from controllers.runtime import Runtime
 from controllers.stages import Stage, attempt
-from controllers.status_flaps import StatusFlaps
+from controllers.status_pacing import StatusPacing
 from controllers.status_patch import patch_status
 from controllers.status_write_limiter import StatusWriteLimiter
 from kube.events import WARNING
@@ -58,7 +58,7 @@ class Reconciler(Generic[M, C, D, R]):
         self._runtime = runtime
         self._metrics = metrics
         self._memory = Memory(
-            lambda: KeyMemory(kind.memory(), StatusWriteLimiter(runtime.clock), StatusFlaps(runtime.clock))
+            lambda: KeyMemory(kind.memory(), StatusWriteLimiter(runtime.clock), StatusPacing(runtime.clock))
         )
 
     def is_slow(self, key: str) -> bool:
@@ -101,8 +101,7 @@ class Reconciler(Generic[M, C, D, R]):
         try:
             model = self._kind.read(owner, self._deps)
         except InvalidSpec as error:
-            self._refuse(owner, memory, error.problems)
-            return None
+            return sooner(None, self._refuse(owner, memory, error.problems))
         memory.reported_spec = ""
         meta = owner.metadata
         for component, replicas in self._kind.replicas(model).items():
@@ -140,7 +139,7 @@ class Reconciler(Generic[M, C, D, R]):
                 self._runtime.recorder.event(ctx.owner, WARNING, value[1], value[2])
         return status | {"conditions": conditions}
 
-    def _refuse(self, owner: Object, memory: KeyMemory[R], problems: Sequence[Problem]) -> None:
+    def _refuse(self, owner: Object, memory: KeyMemory[R], problems: Sequence[Problem]) -> float:
         """Say what is wrong with the spec: a condition, and one event for each distinct spec (I28)."""
         body = owner.decode()
         message = "; ".join(str(problem) for problem in problems)
@@ -155,17 +154,17 @@ class Reconciler(Generic[M, C, D, R]):
         memory.reported_spec = spec
         now, times = self._runtime.clock.wall(), self._kind.update_times
         conditions = with_condition(conditions, PROGRESSING, (False, INVALID, message), now, update_time=times)
-        self._write_status(owner, memory, stored, stored | {"conditions": conditions})
+        return self._write_status(owner, memory, stored, stored | {"conditions": conditions})
 
     def _write_status(self, owner: Object, memory: KeyMemory[R], old: Json, new: Json) -> float:
         """Write what differs; return the seconds until it may be written, where that has to wait."""
-        if old != new and (pause := memory.status_flaps.pause(new)):
+        if old != new and (pause := memory.status_pacing.pause(old, new)):
             return pause
         written = patch_status(self._runtime.applier, self._kind.resource, owner, old, new)
         if written is not None:
             memory.own_write.remember(written)
             memory.status_writes.wrote()
-            memory.status_flaps.wrote(new)
+            memory.status_pacing.wrote(new)
         return 0.0
 
 

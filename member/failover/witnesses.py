@@ -74,14 +74,16 @@ def failing(
 def _away(ctx: ReconcileContext, component: str, ill_since: Mapping[str, datetime | None]) -> set[str]:
     """The pods that Kubernetes calls lost, and not because of a roll.
 
-    They are noted while the component may not know of it yet, and through a roll that restarts them.
+    They are noted while the component may not know of it yet, and through a roll that restarts them. That a pod has
+    crashed lately counts where the component calls it ill: others have started again, as PD's do when they join.
     """
     pods, live = {pod.metadata.name: pod for pod in pods_of(ctx, component)}, ctx.stateful_set(component)
     kind, body = f"{component} away", live.decode() if live else {}
     before, away, noted = ctx.failure_timers.known(kind), set(), set()
     for name in wanted_pods(ctx, component):
         pod = pods.get(name)
-        lost = is_lost(True, testimony(ctx, component, pod), node_state(ctx, pod))
+        state = testimony(ctx, component, pod) if name in ill_since else pod_state(pod)
+        lost = is_lost(True, state, node_state(ctx, pod))
         restarted = _by_our_own_restart(body, pod, ill_since.get(name))
         if name in before if restarted else lost:
             noted.add(name)

@@ -1,4 +1,7 @@
-"""A status that goes back and forth is written now and then only (I29).
+"""When a status is written: what counts at once; what goes back and forth, or is a detail, now and then only (I29).
+
+While a cluster comes up, or rolls, some number in its status changes many times a second: those wait for the next write
+that counts, or for a short while.
 
 A node that comes and goes takes the status of what runs on it to what it was before, again and again, and each time
 that would be a write for every cluster that has a pod there. What is new is written at once; what has been there lately
@@ -26,28 +29,39 @@ EVERY = 20.0
 """Seconds between two writes of a status that goes back and forth."""
 
 
+DETAILS_EVERY = 2.0
+"""Seconds between two writes where nothing but details has changed."""
+
 _REMEMBERED = 64
 
+_DETAILS = frozenset({"statefulSet", "volumes", "leader", "leaderCount", "synced", "image"})
+"""What is observed anew in each reconcile, and shows in `phase` or a condition when it decides anything."""
 
-class StatusFlaps:
+
+class StatusPacing:
     """What the status of one object has been lately. For one thread at a time."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._seen: OrderedDict[bytes, float] = OrderedDict()
         self._returns: deque[float] = deque()
+        self._written = clock.now() - EVERY
 
-    def pause(self, status: Json) -> float:
-        """Seconds until a status may be written; 0 when it may be now."""
+    def pause(self, stored: Json, status: Json) -> float:
+        """Seconds until a status may be written in the place of the `stored` one; 0 when it may be now."""
         self._forget()
-        shape = _shape(status)
-        if len(self._returns) < OFTEN or shape not in self._seen:
+        if len(self._returns) >= OFTEN and _shape(status) in self._seen:
+            every = EVERY
+        elif _without_details(stored) == _without_details(status):
+            every = DETAILS_EVERY
+        else:
             return 0.0
-        return max(next(reversed(self._seen.values())) + EVERY - self._clock.now(), 0.0)
+        return max(self._written + every - self._clock.now(), 0.0)
 
     def wrote(self, status: Json) -> None:
         """Note a write."""
         now, shape = self._clock.now(), _shape(status)
+        self._written = now
         is_return = shape in self._seen and shape != next(reversed(self._seen))
         if is_return and (not self._returns or now - self._returns[-1] >= APART):
             self._returns.append(now)
@@ -66,15 +80,28 @@ class StatusFlaps:
 
 def _shape(status: Json) -> bytes:
     """A status without its sentences, times and counts, which differ each time."""
-    return hashlib.sha256(msgspec.json.encode(_without_detail(status), order="sorted")).digest()
+    return hashlib.sha256(msgspec.json.encode(_without_sentences(status), order="sorted")).digest()
 
 
-def _without_detail(value: object) -> object:
+def _without_sentences(value: object) -> object:
     if isinstance(value, list):
-        return [_without_detail(each) for each in value]
+        return [_without_sentences(each) for each in value]
     if not isinstance(value, dict):
         return value
     kept = {
         key: each for key, each in value.items() if key != "message" and not key.lower().endswith(("time", "count"))
     }
-    return {key: _without_detail(each) for key, each in kept.items()}
+    return {key: _without_sentences(each) for key, each in kept.items()}
+
+
+def _without_details(status: Json) -> Json:
+    """What counts of a status. Of a condition that holds its reason does not; `Normal` is the phase of the rest."""
+    kept: Json = {}
+    for key, each in status.items():
+        if key == "conditions":
+            kept[key] = {one["type"]: one["status"] == "True" or one["reason"] for one in each or ()}
+        elif isinstance(each, dict) and key not in _DETAILS:
+            kept[key] = _without_details(each)
+        elif key not in _DETAILS and (key, each) != ("phase", "Normal"):
+            kept[key] = each
+    return {key: each for key, each in kept.items() if each not in ({}, None)}

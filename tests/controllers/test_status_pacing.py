@@ -1,0 +1,118 @@
+"""A status that comes and goes costs few writes (I29)."""
+
+import pytest
+
+from controllers.status_pacing import APART, DETAILS_EVERY, EVERY, LATELY, OFTEN, StatusPacing
+from kube.objects import Json
+from ports.clock import FakeClock
+
+UP: Json = {
+    "conditions": [
+        {"type": "Ready", "status": "True", "reason": "Ready", "message": "", "lastTransitionTime": "1"},
+        {"type": "Progressing", "status": "True", "reason": "Upgrading", "message": "a pod", "lastTransitionTime": "1"},
+    ]
+}
+DOWN: Json = {
+    "conditions": [
+        {"type": "Ready", "status": "False", "reason": "Down", "message": "a pod", "lastTransitionTime": "2"},
+        {"type": "Progressing", "status": "True", "reason": "Upgrading", "message": "a pod", "lastTransitionTime": "1"},
+    ]
+}
+
+
+def _flapping(clock: FakeClock) -> StatusPacing:
+    """After as many returns as are often; it is down."""
+    flaps = StatusPacing(clock)
+    for each in (UP, DOWN, UP, DOWN, UP)[-OFTEN - 2 :]:
+        clock.step(APART)
+        assert 0 == flaps.pause({}, each)
+        flaps.wrote(each)
+    return flaps
+
+
+def test_I29_what_comes_and_goes_is_written_now_and_then() -> None:
+    clock = FakeClock()
+    flaps = _flapping(clock)
+    assert EVERY == flaps.pause(UP, DOWN)
+    clock.step(EVERY - 5)
+    assert 5 == flaps.pause(UP, DOWN)
+    clock.step(5)
+    assert 0 == flaps.pause(UP, DOWN)
+
+
+def test_I29_what_happens_within_seconds_is_no_coming_and_going() -> None:
+    flaps = StatusPacing(FakeClock())
+    for each in (UP, DOWN) * 10:
+        assert 0 == flaps.pause({}, each)
+        flaps.wrote(each)
+
+
+def test_I29_what_is_new_is_written_at_once() -> None:
+    flaps = _flapping(FakeClock())
+    assert 0 == flaps.pause(UP, DOWN | {"pd": {"phase": "Upgrade"}})
+
+
+def test_I29_another_sentence_is_no_return() -> None:
+    flaps = StatusPacing(FakeClock())
+    for left in range(100):
+        status: Json = {"conditions": [UP["conditions"][0] | {"message": f"{left} regions left"}]}
+        assert 0 == flaps.pause({}, status)
+        flaps.wrote(status)
+
+
+def test_I29_what_has_been_steady_for_long_may_change() -> None:
+    clock = FakeClock()
+    flaps = _flapping(clock)
+    clock.step(LATELY)
+    assert 0 == flaps.pause(UP, DOWN)
+
+
+def test_I29_a_flapping_node_costs_three_writes_a_minute() -> None:
+    clock = FakeClock()
+    flaps = _flapping(clock)
+    writes = 0
+    for second in range(600):
+        clock.step(1)
+        now = UP if second % 20 < 10 else DOWN
+        if second % 10 == 0 and flaps.pause({}, now) == 0:
+            flaps.wrote(now)
+            writes += 1
+    assert 30 >= writes
+
+
+@pytest.mark.parametrize(
+    "detail",
+    [
+        {"tikv": {"stores": {"1": {"leaderCount": 3}}}},
+        {"tikv": {"phase": "Normal"}},
+        {"pd": {"statefulSet": {"replicas": 3}}},
+        {"conditions": [UP["conditions"][0], UP["conditions"][1] | {"reason": "Scaling", "message": "another pod"}]},
+    ],
+)
+def test_a_detail_waits_for_the_next_write_or_a_while(detail: Json) -> None:
+    clock = FakeClock()
+    pacing = StatusPacing(clock)
+    assert 0 == pacing.pause(UP, UP | detail)
+    pacing.wrote(UP)
+    clock.step(0.5)
+    assert DETAILS_EVERY - 0.5 == pacing.pause(UP, UP | detail)
+    clock.step(DETAILS_EVERY)
+    assert 0 == pacing.pause(UP, UP | detail)
+
+
+@pytest.mark.parametrize(
+    "news",
+    [
+        DOWN,
+        {"tikv": {"phase": "Upgrade"}},
+        {"clusterID": "7"},
+        {"pd": {"failureMembers": {"basic-pd-0": {"podName": "basic-pd-0"}}}},
+        {"pd": {"unjoinedMembers": {"basic-pd-0": {"podName": "basic-pd-0"}}}},
+        {"conditions": [UP["conditions"][0], UP["conditions"][1] | {"status": "False", "reason": "Done"}]},
+    ],
+)
+def test_what_counts_is_written_at_once(news: Json) -> None:
+    pacing = StatusPacing(FakeClock())
+    pacing.wrote(UP)
+    assert 0 == pacing.pause(UP, UP | news)
+    assert 0 == pacing.pause(UP | news, UP)
