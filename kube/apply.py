@@ -68,6 +68,15 @@ class Applier:
         complete = _guarded(_with_consequences(patch, desired), cached)
         return self._client.patch(resource, meta["name"], meta.get("namespace", ""), complete)
 
+    def patch_unread(self, resource: Resource, desired: Json) -> Object:
+        """Write `desired` into an object that no cache shows, for who knows by its name alone whose it is.
+
+        Raises NotFound, other ApiErrors, TransportError, LeaseExpired.
+        """
+        meta = desired["metadata"]
+        body = {**desired, "metadata": {key: value for key, value in meta.items() if key in ("labels", "annotations")}}
+        return self._client.patch(resource, meta["name"], meta.get("namespace", ""), body)
+
     def create(self, resource: Resource, desired: Json) -> Object:
         """Create `desired`, for who must know that it was not there. Raises AlreadyExists, and as `apply`."""
         return self._client.create(resource, desired, desired["metadata"].get("namespace", ""))

@@ -4,8 +4,8 @@ Pure: time is an argument, state is in the correlator. Used by one thread.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Generic, TypeVar
 
@@ -20,6 +20,9 @@ _SPAM_REFILL = 1.0
 """Events per second and object once the burst is used up; v1.6's value."""
 
 _REMEMBERED = 4096
+
+_LONGEST = 1000
+"""Characters of joined messages; Kubernetes takes 1024."""
 
 _T = TypeVar("_T")
 
@@ -98,6 +101,26 @@ class _Sent:
     name: str
     first: datetime
     count: int
+
+
+def together(happenings: Iterable[Happening], type_: str) -> list[Happening]:
+    """Happenings of one moment, where different messages of one story and this type are told as one.
+
+    What is told again stays an event of its own, since it is counted.
+    """
+    told: list[Happening] = []
+    latest: dict[tuple[str, ...], int] = {}
+    messages: dict[tuple[str, ...], set[str]] = {}
+    for each in happenings:
+        known, at = messages.setdefault(each.story, set()), latest.get(each.story)
+        joined = f"{told[at].message}; {each.message}" if at is not None else ""
+        if at is None or each.type != type_ or each.message in known or len(joined) > _LONGEST:
+            latest[each.story] = len(told)
+            told.append(each)
+        else:
+            told[at] = replace(each, message=joined)
+        known.add(each.message)
+    return told
 
 
 class Correlator:

@@ -1,18 +1,20 @@
 """Telling users what happened, as Kubernetes Events (informers-workqueue.md 20).
 
 `event` never blocks and never fails; one thread sends. Events are best effort: what the server refuses is dropped.
+Normal events that say the same of one object within a second, such as what was created for it, are one.
 """
 
 import contextlib
 import threading
 from collections import deque
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 import structlog
 
 from kube.client import Client
 from kube.errors import AlreadyExists, ApiError, NotFound
-from kube.event_correlation import Correlator, Happening, NewEvent, ObjectReference, RepeatedEvent
+from kube.event_correlation import Correlator, Happening, NewEvent, ObjectReference, RepeatedEvent, together
 from kube.objects import Json, Object
 from kube.resources import EVENTS
 from ports.clock import Clock
@@ -34,6 +36,8 @@ _QUEUED = 1000
 _TRIES = 12
 _TRY_AGAIN = 10.0
 _FLUSH = 2.0
+_COLLECT = 1.0
+"""Seconds in which what happens is told together."""
 
 
 class EventRecorder:
@@ -92,28 +96,32 @@ class EventRecorder:
 
         Return whether there was something.
         """
-        had_news = bool(self._queue)
-        while self._queue:
-            self._send_first(self._queue[0])
-        return had_news
+        batch = list(self._queue)
+        self._send_batch(batch)
+        return bool(batch)
 
     def _run(self) -> None:
-        while (happening := self._next()) is not None:
-            self._send_first(happening)
+        while batch := self._next():
+            self._send_batch(batch)
 
-    def _send_first(self, happening: Happening) -> None:
-        self._handle(happening)
+    def _send_batch(self, batch: Sequence[Happening]) -> None:
+        for happening in together(batch, NORMAL):
+            self._handle(happening)
         with self._condition:
-            # taken off only now, so that `stop` waits for the one under way
-            if self._queue:
+            # taken off only now, so that `stop` waits for those under way
+            for _ in batch[: len(self._queue)]:
                 self._queue.popleft()
             self._condition.notify_all()
 
-    def _next(self) -> Happening | None:
+    def _next(self) -> Sequence[Happening]:
+        """What has happened, a moment after the first of it; nothing at the end."""
         with self._condition:
             while not self._queue and not self._stopping:
                 self._clock.wait(self._condition, None)
-            return self._queue[0] if self._queue else None
+            until = self._clock.now() + _COLLECT
+            while not self._stopping and (left := until - self._clock.now()) > 0:
+                self._clock.wait(self._condition, left)
+            return tuple(self._queue)
 
     def _handle(self, happening: Happening) -> None:
         """The step: correlate one happening and carry out the answer."""

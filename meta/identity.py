@@ -12,7 +12,7 @@ from apis.components import component_names
 from apis.shared import TiKVStore
 from apis.tidbcluster import TidbCluster
 from apis.times import parse_time, stamp
-from kube.objects import Object
+from kube.objects import Object, ObjectMeta
 from member import labels
 from member.labels import base_labels
 from meta.metadata import DesiredMetadata
@@ -49,9 +49,17 @@ def is_about_to_join(pod: Object, metadata: DesiredMetadata, now: datetime) -> b
     """Whether a new pod gets its ids soon: then it is labelled once, with all of them."""
     meta = pod.metadata
     own = _own_id(meta.labels.get(labels.COMPONENT, ""))
-    if own in metadata.labels or any(key in meta.labels for key in IDS) or not meta.creation_timestamp:
-        return False
-    created = parse_time(meta.creation_timestamp)
+    return own not in metadata.labels and not any(key in meta.labels for key in IDS) and _is_new(meta, now)
+
+
+def is_about_to_be_labelled(claim: Object, now: datetime) -> bool:
+    """Whether a new claim gets its ids soon: then its volume is labelled once, with all of them."""
+    meta = claim.metadata
+    return not any(key in meta.labels for key in IDS) and _is_new(meta, now)
+
+
+def _is_new(meta: ObjectMeta, now: datetime) -> bool:
+    created = parse_time(meta.creation_timestamp or "")
     return created is not None and (now - created).total_seconds() < _JOINING
 
 

@@ -11,16 +11,16 @@ from apis import pod_commands
 from apis.components import component_names
 from dataplane.errors import DataPlaneError
 from kube.objects import Json, Object
-from kube.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS
+from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS
 from member import api_clients, labels
 from member.context import ReconcileContext
 from member.naming import referenced_cluster
 from member.observed.belonging import is_own_pod
-from member.observed.claims import Claim, own_claims
+from member.observed.claims import own_claims
 from member.outcome import Done, Failed, Outcome
 from meta import identity
 from meta.metadata import DesiredMetadata, apply_metadata
-from meta.reading import claims_of_cluster, retry_on_conflict, volume_of
+from meta.reading import claims_of_cluster, retry_on_conflict
 from meta.templates import of_template, stateful_sets, unlabelled_pods
 
 
@@ -41,9 +41,6 @@ def act(ctx: ReconcileContext) -> Outcome:
         labelled = _label_pod(ctx, pod, cluster_id, sets)
         if labelled is not None and labelled.metadata.labels.get(labels.COMPONENT) in with_claims:
             _label_claims(ctx, labelled, claims)
-    if ctx.listers.persistent_volumes is not None:
-        for claim in claims.values():
-            _label_volume(ctx, claim)
     return unknown or Done()
 
 
@@ -102,15 +99,3 @@ def _label_claims(ctx: ReconcileContext, pod: Object, claims: dict[str, Object])
         )
         if labelled is not None:
             claims[name] = labelled
-
-
-def _label_volume(ctx: ReconcileContext, claim: Object) -> None:
-    if claim.metadata.deletion_timestamp or not claim.decode_as(Claim).is_bound:
-        return
-    volume = volume_of(ctx, claim)
-    if volume is None:
-        return
-    metadata = identity.of_volume(claim)
-    retry_on_conflict(
-        ctx, PERSISTENT_VOLUMES, volume, lambda there: apply_metadata(ctx, PERSISTENT_VOLUMES, there, metadata)
-    )

@@ -20,7 +20,7 @@ from member.outcome import Done, Outcome
 from meta.deferred_claims import Reclaim, Unlock, Unmark, deferred_step, lock_step
 from meta.metadata import DesiredMetadata, apply_metadata
 from meta.reading import claims_of_cluster, retry_on_conflict, volume_of
-from meta.reclaim_policy import set_policy
+from meta.volumes import set_policy
 
 
 def act(ctx: ReconcileContext) -> Outcome:

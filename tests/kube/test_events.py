@@ -64,7 +64,7 @@ def test_EV_2_an_event_names_object_source_and_time(bench: Recorder) -> None:
 def test_EV_1_a_simulated_process_sends_in_its_own_thread(clock: FakeClock) -> None:
     quiet = Recorder(clock)
     for message in ("one", "two"):
-        quiet.recorder.event(TC, NORMAL, "Created", message)
+        quiet.recorder.event(TC, WARNING, "Failed", message)
     assert {} == quiet.api.objects
     quiet.recorder.send_queued()
     assert ["one", "two"] == [event["message"] for event in quiet.api.objects.values()]
@@ -76,6 +76,23 @@ def test_EV_2_events_about_cluster_scoped_objects_live_in_default(bench: Recorde
 
     assert ["POST events"] == bench.api.calls
     assert bench.api.requests[0].url.endswith("/namespaces/default/events")
+
+
+def test_what_is_created_at_once_is_one_event(bench: Recorder) -> None:
+    for message in ("create Service a", "create Service b", "create Service a"):
+        bench.recorder.event(TC, NORMAL, "SuccessfulCreate", message)
+    bench.recorder.event(TC, NORMAL, "Other", "something else")
+    bench.recorder.event(TC, NORMAL, "SuccessfulCreate", "x" * 1000)
+    assert bench.flush()
+
+    told = [event["message"] for event in bench.api.objects.values()]
+    assert ["create Service a; create Service b", "create Service a", "something else", "x" * 1000] == told
+
+
+def test_a_moment_ends_after_a_second(bench: Recorder) -> None:
+    bench.recorder.event(TC, NORMAL, "SuccessfulCreate", "one")
+    step_until(bench.clock, lambda: bool(bench.api.objects), by=0.25)
+    assert 1.0 <= bench.clock.now() < 2.0
 
 
 def test_EV_3_a_repeated_event_is_counted(bench: Recorder) -> None:
@@ -103,7 +120,7 @@ def test_EV_4_what_the_server_refuses_is_given_up(bench: Recorder) -> None:
     bench.api.failures = [status(403, "Forbidden"), ending, None]
     with structlog.testing.capture_logs() as logs:
         for message in ("one", "two", "three"):
-            bench.recorder.event(TC, NORMAL, "Created", message)
+            bench.recorder.event(TC, WARNING, "Failed", message)
         assert bench.flush()
 
     assert ["three"] == [event["message"] for event in bench.api.objects.values()]

@@ -17,7 +17,7 @@ import member.pd.scale_in
 import member.tidb.smooth_upgrade
 import member.tikv.scale_in
 import meta.orphan_pods
-import meta.reclaim_policy
+import meta.volumes
 from kube.objects import Json, Object
 from kube.resources import PERSISTENT_VOLUME_CLAIMS
 from kube.semantic import merge_patch
@@ -51,12 +51,12 @@ def test_O1_I13_an_evict_leader_scheduler_that_stays_behind(monkeypatch: pytest.
 
 
 def test_I6_volumes_that_are_to_go_with_claims_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = meta.reclaim_policy.set_policy
+    honest = meta.volumes.set_policy
 
     def careless(ctx: ReconcileContext, claim: Object, volume: Object, _: str) -> None:
         honest(ctx, claim, volume, "Delete")
 
-    assert "I6" in rules(short("tidb-out"), lambda: monkeypatch.setattr(meta.reclaim_policy, "set_policy", careless))
+    assert "I6" in rules(short("tidb-out"), lambda: monkeypatch.setattr(meta.volumes, "set_policy", careless))
 
 
 def test_I8_two_members_that_leave_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,10 +49,10 @@ def test_15_every_object_is_told_once(world: OperatorWorld) -> None:
     world.run_until_ready()
 
     created = [write for write in world.writes() if write.startswith("create") and "events" not in write]
-    assert 16 == len(created) == sum(event["count"] for event in world.events("SuccessfulCreate"))
-    assert (
-        "create Role basic-discovery in TidbCluster basic successful" == world.events("SuccessfulCreate")[0]["message"]
-    )
+    events = world.events("SuccessfulCreate")
+    told = "; ".join(event["message"] for event in events).split("; ")
+    assert (16, True) == (len(created), len(events) < 6)
+    assert (16, "create Role basic-discovery in TidbCluster basic successful") == (len(set(told)), told[0])
     # of the volumes, the reclaim policy
     assert {"SuccessfulCreate", "SuccessfulPatch"} == {event["reason"] for event in world.events()}
 

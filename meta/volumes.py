@@ -1,0 +1,113 @@
+"""The stage `pv_reclaim_policy`: volumes outlive their claims unless the user wants otherwise (lifecycle.md 11.3).
+
+With the policy a volume gets the labels of its claim (11.4): they are what makes the cache show it from then on. It
+waits a while for a new claim to know its ids, so that one patch says all. Labels are written while the cluster is
+paused, too.
+"""
+
+from apis.components import component_names
+from kube.errors import NotFound
+from kube.events import NORMAL, WARNING
+from kube.objects import Json, Object
+from kube.resources import PERSISTENT_VOLUMES
+from member.context import ReconcileContext
+from member.labels import COMPONENT, PVC_DEFER_DELETING
+from member.observed.claims import Claim
+from member.outcome import Done, Outcome
+from meta.identity import is_about_to_be_labelled, of_volume
+from meta.reading import Volume, claims_of_cluster, retry_on_conflict, volume_of
+
+_APPEARS = 10.0
+"""Seconds in which a volume that was labelled appears in the cache."""
+
+
+def act(ctx: ReconcileContext) -> Outcome:
+    """Give the volumes of the cluster the policy of its spec and their labels. Raises ApiError, TransportError."""
+    if ctx.listers.persistent_volumes is None:
+        return Done("no permission for PersistentVolumes")
+    now = ctx.deps.clock.wall()
+    for claim in claims_of_cluster(ctx, component_names(lambda row: row.claims.labelled or row.claims.reclaim_policy)):
+        bound = claim.decode_as(Claim).is_bound and not claim.metadata.deletion_timestamp
+        if bound and not is_about_to_be_labelled(claim, now):
+            _bring(ctx, claim, _policy(ctx, claim))
+    return Done()
+
+
+def _policy(ctx: ReconcileContext, claim: Object) -> str:
+    """The policy that the volume of a claim gets; empty when it stays as it is."""
+    spec, meta = ctx.tc.spec, claim.metadata
+    if spec.paused or meta.labels[COMPONENT] not in component_names(lambda row: row.claims.reclaim_policy):
+        return ""
+    # what is left behind belongs to the PVC cleaner
+    left = spec.enable_pv_reclaim and PVC_DEFER_DELETING in meta.annotations
+    return "" if left else spec.pv_reclaim_policy or ""
+
+
+def _bring(ctx: ReconcileContext, claim: Object, policy: str) -> None:
+    volume = _cached(ctx, claim)
+    if volume is None and _is_made_for(claim):
+        _write_unread(ctx, claim, policy)
+        return
+    volume = volume_of(ctx, claim)
+    if volume is None:
+        _report_missing(ctx, claim)
+    else:
+        set_policy(ctx, claim, volume, policy)
+
+
+def _cached(ctx: ReconcileContext, claim: Object) -> Object | None:
+    lister = ctx.listers.persistent_volumes
+    return lister.get("", claim.decode_as(Claim).spec.volume_name) if lister else None
+
+
+def _is_made_for(claim: Object) -> bool:
+    """Whether the name of a claim's volume says that a provisioner has made it for this very claim."""
+    return claim.decode_as(Claim).spec.volume_name == f"pvc-{claim.metadata.uid}"
+
+
+def _write_unread(ctx: ReconcileContext, claim: Object, policy: str) -> None:
+    """The first patch of a volume, which no cache shows before it."""
+    name = claim.decode_as(Claim).spec.volume_name
+    if not ctx.stopwatches.is_due("volume written", name, _APPEARS, ctx.deps.clock):
+        return
+    try:
+        ctx.deps.applier.patch_unread(PERSISTENT_VOLUMES, _desired(claim, name, policy))
+    except NotFound:
+        _report_missing(ctx, claim)
+        return
+    _tell(ctx, name, policy)
+
+
+def set_policy(ctx: ReconcileContext, claim: Object, volume: Object, policy: str) -> None:
+    """Give the volume of a claim its labels and, if it names one, a policy. Raises ApiError, TransportError."""
+    retry_on_conflict(ctx, PERSISTENT_VOLUMES, volume, lambda there: _written(ctx, claim, there, policy))
+
+
+def _written(ctx: ReconcileContext, claim: Object, volume: Object, policy: str) -> Object:
+    meta, has = volume.metadata, volume.decode_as(Volume).spec.persistent_volume_reclaim_policy
+    if meta.deletion_timestamp:
+        return volume
+    written = ctx.deps.applier.apply(PERSISTENT_VOLUMES, _desired(claim, meta.name, policy), volume)
+    if policy and has != policy:
+        _tell(ctx, meta.name, policy)
+    return written
+
+
+def _desired(claim: Object, name: str, policy: str) -> Json:
+    labels = of_volume(claim)
+    metadata = {"name": name, "labels": dict(labels.labels), "annotations": dict(labels.annotations)}
+    return {"metadata": metadata} | ({"spec": {"persistentVolumeReclaimPolicy": policy}} if policy else {})
+
+
+def _tell(ctx: ReconcileContext, name: str, policy: str) -> None:
+    what = f"patch PersistentVolume {name} in TidbCluster {ctx.name} successful: reclaim policy {policy}"
+    if policy:
+        ctx.deps.recorder.event(ctx.owner, NORMAL, "SuccessfulPatch", what)
+
+
+def _report_missing(ctx: ReconcileContext, claim: Object) -> None:
+    """Say that data may be lost. Kubernetes then calls the claim Lost, so there is but one event."""
+    volume, name = claim.decode_as(Claim).spec.volume_name, claim.metadata.name
+    bound = f"PersistentVolumeClaim {name} is bound to PersistentVolume {volume}"
+    what = f"{bound}, which does not exist or belongs to another claim"
+    ctx.deps.recorder.event(ctx.owner, WARNING, "VolumeMissing", what)
