@@ -5,7 +5,11 @@ import threading
 import msgspec
 
 from kube.client import Client
+from kube.errors import NotFound
 from kube.resources import Resource
+
+_ABSENT = 600.0
+"""Seconds for which it is believed that the server lacks a group."""
 
 
 class _ApiResource(msgspec.Struct):
@@ -26,10 +30,21 @@ class ApiResources:
         self._client = client
         self._lock = threading.Lock()
         self._names: dict[str, frozenset[str]] = {}
+        self._absent_until: dict[str, float] = {}
 
     def has_subresource(self, resource: Resource, subresource: str) -> bool:
         """Whether the server has `<resource>/<subresource>`. Raises ApiError, TransportError."""
         return f"{resource.plural}/{subresource}" in self._served(resource.root)
+
+    def serves(self, resource: Resource, now: float) -> bool:
+        """Whether the server has a resource, `now` in monotonic seconds. Raises ApiError, TransportError."""
+        if now < self._absent_until.get(resource.root, now):
+            return False
+        try:
+            return resource.plural in self._served(resource.root)
+        except NotFound:
+            self._absent_until[resource.root] = now + _ABSENT
+            return False
 
     def forget(self, resource: Resource) -> None:
         """Ask again next time."""

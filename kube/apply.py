@@ -113,6 +113,10 @@ class Applier:
             self._api_resources.forget(resource)
         return answer
 
+    def serves(self, resource: Resource, now: float) -> bool:
+        """Whether the server has a resource, `now` in monotonic seconds. Raises ApiError, TransportError."""
+        return self._api_resources.serves(resource, now)
+
     def has_status_subresource(self, resource: Resource) -> bool:
         """Whether the server has `<resource>/status`; asked once. Raises ApiError, TransportError."""
         return self._api_resources.has_subresource(resource, "status")

@@ -1,7 +1,7 @@
 """Components that v1.6 runs in Advanced StatefulSets, with its feature gate (lifecycle.md 4.4): not managed here.
 
 A native StatefulSet beside one would take the same names for its pods. Where no pods tell, the API server is asked
-before a StatefulSet is created; nearly always its answer is that it knows of no such kind.
+before a StatefulSet is created, if it knows of such a kind at all.
 """
 
 from kube.errors import Forbidden, NotFound
@@ -27,8 +27,10 @@ def _exists(ctx: ReconcileContext, component: str) -> bool:
     pods = ctx.listers.pods.list(ctx.namespace, base_labels(ctx.tc, component))
     if any(is_of_advanced(ctx.name, pod) for pod in pods):
         return True
+    if not ctx.deps.applier.serves(ADVANCED_STATEFUL_SETS, ctx.deps.clock.now()):
+        return False
     try:
         return ctx.deps.client.find(ADVANCED_STATEFUL_SETS, member_name(ctx.tc, component), ctx.namespace) is not None
     except (NotFound, Forbidden):
-        # there is no such kind; or no permission, which v1.6 has not either without its feature gate
+        # the kind has gone; or no permission, which v1.6 has not either without its feature gate
         return False

@@ -3,6 +3,8 @@
 A claim that nobody controls is the user's, such as a restored one, and is used.
 """
 
+from collections.abc import Sequence
+
 from kube.objects import Json, Object, OwnerReference
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS
 from member.context import ReconcileContext
@@ -11,18 +13,25 @@ from member.naming import pod_name
 from member.outcome import Refused
 
 
-def claim_of_others(ctx: ReconcileContext, component: str, desired: Json) -> Refused | None:
-    """The refusal to create a StatefulSet over data of others, read live. Raises ApiError, TransportError."""
-    for ordinal in range(desired["spec"]["replicas"]):
-        pod = pod_name(ctx.tc, component, ordinal)
-        for name in claims_of_templates(desired, pod):
-            claim = ctx.deps.client.find(PERSISTENT_VOLUME_CLAIMS, name, ctx.namespace)
-            owner = _other_owner(claim, desired["metadata"]["name"], pod) if claim else None
-            if owner:
-                what = f"PersistentVolumeClaim {name} exists and is controlled by {owner.kind} {owner.name}"
-                return Refused(
-                    "ForeignOwner", f"{what}; delete or rename it, or rename the cluster", ctx.taken_names.LOOK_AGAIN
-                )
+def read_claims(ctx: ReconcileContext) -> Sequence[Object]:
+    """The metadata of all claims of the namespace, as those of others carry no label of ours.
+
+    Raises ApiError, TransportError.
+    """
+    return ctx.deps.client.list_page(PERSISTENT_VOLUME_CLAIMS, ctx.namespace, metadata_only=True).items
+
+
+def claim_of_others(ctx: ReconcileContext, component: str, desired: Json, claims: Sequence[Object]) -> Refused | None:
+    """The refusal to create a StatefulSet over data of others; `claims` were read live."""
+    pods = [pod_name(ctx.tc, component, ordinal) for ordinal in range(desired["spec"]["replicas"])]
+    pod_of = {claim: pod for pod in pods for claim in claims_of_templates(desired, pod)}
+    for claim in claims:
+        name, pod = claim.metadata.name, pod_of.get(claim.metadata.name, "")
+        owner = _other_owner(claim, desired["metadata"]["name"], pod) if pod else None
+        if owner:
+            what = f"PersistentVolumeClaim {name} exists and is controlled by {owner.kind} {owner.name}"
+            way_out = "delete or rename it, or rename the cluster"
+            return Refused("ForeignOwner", f"{what}; {way_out}", ctx.taken_names.LOOK_AGAIN)
     return None
 
 

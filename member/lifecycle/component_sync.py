@@ -37,7 +37,7 @@ from member.evidence import delete
 from member.labels import WRITTEN_FOR, base_labels, object_meta, with_annotation
 from member.lifecycle import own_changes
 from member.lifecycle.advanced_stateful_set import advanced_stateful_set
-from member.lifecycle.claims_of_others import claim_of_others
+from member.lifecycle.claims_of_others import claim_of_others, read_claims
 from member.lifecycle.own_changes import OwnChange, own_change
 from member.lifecycle.recreation import RECREATING, previous_stateful_set, recreated
 from member.lifecycle.restoring import restore
@@ -188,10 +188,11 @@ def _unseen(ctx: ReconcileContext, resource: Resource, name: str) -> Object | No
 
 
 def _create(ctx: ReconcileContext, member: Workload, spec: Component) -> Outcome:
-    previous = previous_stateful_set(ctx, member.name)
+    claims = read_claims(ctx) if member.stateful_set(ctx.tc, "")["spec"].get("volumeClaimTemplates") else ()
+    previous = previous_stateful_set(ctx, member.name, claims)
     choice, wanted, _ = _wanted(ctx, member, spec, previous.running)
     desired = recreated(previous, wanted)
-    if refused := claim_of_others(ctx, member.name, desired):
+    if refused := claim_of_others(ctx, member.name, desired, claims):
         return refused
     _write_config_map(ctx, member, choice)
     desired = with_annotation(desired, WRITTEN_FOR, own_changes.note(ctx, member.name))

@@ -5,14 +5,14 @@ them back. They keep running only if the new one has the pod template that they 
 replicas. Both are read from what the old one has left: its pods, the revisions of its template, the volume claims.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from apis.components import component_type
 from apis.tidbcluster import TidbCluster
 from kube.deletion import Destroyer
 from kube.objects import Json, Object
-from kube.resources import CONTROLLER_REVISIONS, PERSISTENT_VOLUME_CLAIMS, STATEFUL_SETS, Resource
+from kube.resources import CONTROLLER_REVISIONS, STATEFUL_SETS
 from member import labels
 from member.apply.last_applied import stamped, template_change, with_running_template
 from member.apply.stateful_set import Replicas, with_size
@@ -41,8 +41,8 @@ class PreviousStatefulSet:
     running: Json | None = None
 
 
-def previous_stateful_set(ctx: ReconcileContext, component: str) -> PreviousStatefulSet:
-    """Look live at what there is of a component that has no StatefulSet.
+def previous_stateful_set(ctx: ReconcileContext, component: str, claims: Sequence[Object]) -> PreviousStatefulSet:
+    """Look live at what there is of a component that has no StatefulSet; `claims` are those of the namespace.
 
     A TidbCluster that was itself deleted and created again finds its volumes so, whatever it asks for now. Raises
     ApiError, TransportError.
@@ -51,27 +51,29 @@ def previous_stateful_set(ctx: ReconcileContext, component: str) -> PreviousStat
     remaining = [pod for pod in seen.pods if pod.metadata.deletion_timestamp is None]
     names = [pod.metadata.name for pod in remaining]
     if component_type(component).data_volume:
-        names += _pods_with_data(ctx, component)
+        names += _pods_with_data(ctx.tc, component, claims)
     replicas = Replicas.as_found(max(ordinal_of(name) + 1 for name in names), seen) if names else None
     return PreviousStatefulSet(replicas, _running(ctx, component, remaining) if remaining else None)
 
 
-def _pods_with_data(ctx: ReconcileContext, component: str) -> Iterable[str]:
+def _pods_with_data(tc: TidbCluster, component: str, claims: Sequence[Object]) -> Iterable[str]:
     """The pods whose data is in use: a member that was removed has its claims marked (8.9)."""
     prefix = f"{component}-"
     # whatever instance name they carry: the cluster may have got another one with its new TidbCluster
-    carried = {key: value for key, value in base_labels(ctx.tc, component).items() if key != labels.INSTANCE}
-    for claim in _labelled(ctx, PERSISTENT_VOLUME_CLAIMS, carried):
+    carried = {key: value for key, value in base_labels(tc, component).items() if key != labels.INSTANCE}
+    for claim in claims:
         pod = claim.metadata.name.removeprefix(prefix)
-        is_data = pod.rpartition("-")[0] == member_name(ctx.tc, component)
-        if is_data and not claim.metadata.deletion_timestamp and PVC_DEFER_DELETING not in claim.metadata.annotations:
+        meta = claim.metadata
+        is_own = pod.rpartition("-")[0] == member_name(tc, component) and carried.items() <= meta.labels.items()
+        if is_own and not meta.deletion_timestamp and PVC_DEFER_DELETING not in meta.annotations:
             yield pod
 
 
 def _running(ctx: ReconcileContext, component: str, pods: Sequence[Object]) -> Json | None:
     """The newest revision that some pod runs."""
     run = {pod.metadata.labels.get(CONTROLLER_REVISION_HASH) for pod in pods}
-    revisions = _labelled(ctx, CONTROLLER_REVISIONS, base_labels(ctx.tc, component))
+    carried = labels.selector_text(base_labels(ctx.tc, component))
+    revisions = ctx.deps.client.list_page(CONTROLLER_REVISIONS, ctx.namespace, label_selector=carried).items
     found = [each for each in revisions if each.metadata.name in run]
     bodies = [each.decode() for each in found]
     newest = max(bodies, key=lambda body: int(body["revision"]), default=None)
@@ -87,11 +89,6 @@ def _as_stateful_set(tc: TidbCluster, component: str, revision: Json) -> Json:
         "metadata": metadata | {"annotations": annotations},
         "spec": {"template": template},
     }
-
-
-def _labelled(ctx: ReconcileContext, resource: Resource, carried: Mapping[str, str]) -> Sequence[Object]:
-    selector = labels.selector_text(carried)
-    return ctx.deps.client.list_page(resource, ctx.namespace, label_selector=selector).items
 
 
 def recreated(previous: PreviousStatefulSet, desired: Json) -> Json:

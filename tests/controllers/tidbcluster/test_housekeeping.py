@@ -115,10 +115,9 @@ def test_11_3_volumes_get_the_reclaim_policy_of_the_spec(basic: OperatorWorld) -
     basic.run(5.0)
     volume = volume_of(basic, CLAIM)
     assert "Delete" == volume["spec"]["persistentVolumeReclaimPolicy"]
-    messages = [event["message"] for event in basic.events("SuccessfulPatch")]
     name = volume["metadata"]["name"]
     told = f"patch PersistentVolume {name} in TidbCluster basic successful: reclaim policy Delete"
-    assert told in "; ".join(messages).split("; ")
+    assert told in basic.told("SuccessfulPatch")
 
 
 def test_11_3_a_missing_volume_is_told_and_stops_nothing(basic: OperatorWorld) -> None:
