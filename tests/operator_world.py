@@ -170,7 +170,7 @@ class OperatorWorld:
         found.sort(key=lambda each: each["metadata"]["name"].rpartition(".")[2])
         return [each for each in found if not reason or each["reason"] == reason]
 
-    def told(self, reason: str) -> list[str]:
+    def messages(self, reason: str) -> list[str]:
         """The messages of the events with a reason, oldest first; those of one moment are in one event."""
         return [message for event in self.events(reason) for message in event["message"].split("; ")]
 

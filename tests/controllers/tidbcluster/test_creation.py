@@ -49,7 +49,7 @@ def test_15_every_object_is_told_once(world: OperatorWorld) -> None:
     world.run_until_ready()
 
     created = [write for write in world.writes() if write.startswith("create") and "events" not in write]
-    told = world.told("SuccessfulCreate")
+    told = world.messages("SuccessfulCreate")
     assert 16 == len(created) == len(set(told))
     assert "create Role basic-discovery in TidbCluster basic successful" == told[0]
     assert len(world.events("SuccessfulCreate")) < 6

@@ -117,7 +117,7 @@ def test_11_3_volumes_get_the_reclaim_policy_of_the_spec(basic: OperatorWorld) -
     assert "Delete" == volume["spec"]["persistentVolumeReclaimPolicy"]
     name = volume["metadata"]["name"]
     told = f"patch PersistentVolume {name} in TidbCluster basic successful: reclaim policy Delete"
-    assert told in basic.told("SuccessfulPatch")
+    assert told in basic.messages("SuccessfulPatch")
 
 
 def test_11_3_a_missing_volume_is_told_and_stops_nothing(basic: OperatorWorld) -> None:

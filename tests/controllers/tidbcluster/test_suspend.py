@@ -44,7 +44,7 @@ def test_12_a_suspended_cluster_keeps_all_but_its_pods_and_resumes_with_its_data
     assert set() == database_pods(basic)
     assert [] == basic.every(STATEFUL_SETS)
     assert kept == {resource: uids(basic, resource) for resource in kept}
-    assert 3 == len(basic.told("SuccessfulDelete"))
+    assert 3 == len(basic.messages("SuccessfulDelete"))
 
     basic.change(suspendAction=None)
     basic.run_until_ready()

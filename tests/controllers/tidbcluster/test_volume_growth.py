@@ -101,7 +101,7 @@ def test_10_1_the_volumes_of_all_components_grow_at_once(world: OperatorWorld) -
     assert before == pods(world)
     for component in ("pd", "tikv", "tidb"):
         assert {("2Gi", "2Gi")} == sizes(world, component)
-    assert 3 == len(world.told("SuccessfulDelete"))
+    assert 3 == len(world.messages("SuccessfulDelete"))
 
 
 @pytest.mark.slow
