@@ -172,7 +172,8 @@ def _asks_for(subject: str, lost: str, change: str) -> Iterator[str]:
     if (subject, lost) == ("tikv-5", "zone") and change in ("image", "config", "hand-edited"):
         # two stores at once took the majority of some regions: to go on without them is nobody's decision but a human's
         yield "StoresNotUp"
-    if change == "suspend" and lost in ("node", "zone"):
+    if change in ("suspend", "made-again") and lost in ("node", "zone"):
+        # the pods that were to end there are in the way of those that come after them
         yield "NodeLost"
     if change == "removed":
         yield "ComponentRemoved"

@@ -340,7 +340,8 @@ def _serving(ctx: ReconcileContext, member: Workload) -> Outcome:
     if ready < wanted:
         names = [pod_name(ctx.tc, member.name, ordinal) for ordinal in desired_ordinals(ctx.tc, member.name)]
         missing = "; ".join(_with_trouble(name, pods.get(name)) for name in names if not _is_ready(pods.get(name)))
-        return Waiting("PodsNotReady", f"{ready} of {wanted} pods are Ready; waiting for {missing}")
+        what = f"{ready} of {wanted} pods are Ready; waiting for {missing}"
+        return kept_by_lost_nodes(ctx, member.name, what) or Waiting("PodsNotReady", what)
     observed = ctx.observations.get(member.name, Done())
     if not isinstance(observed, Done):
         return observed

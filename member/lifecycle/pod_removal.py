@@ -12,7 +12,7 @@ from apis.times import parse_time, stamp
 from kube.objects import Json, Object
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, Resource
 from member.context import ReconcileContext
-from member.labels import PVC_DEFER_DELETING, SCALE_IN_TIME, STORE_ID
+from member.labels import POD_NAME, PVC_DEFER_DELETING, SCALE_IN_TIME, STORE_ID
 from member.naming import pod_name, pvc_name
 
 
@@ -57,10 +57,13 @@ class PodRemoval:
             self._write(resource, carrier, {SCALE_IN_TIME: since}, labels)
 
     def defer_deleting(self) -> None:
-        """Mark the claims: nobody needs their data any more (8.9). Raises ApiError, TransportError."""
+        """Mark the claims: nobody needs their data any more (8.9). Raises ApiError, TransportError.
+
+        They name their pod from then on, if it left before it was known to PD and they were labelled.
+        """
         now = self.ctx.deps.clock.wall()
         # a rival with an older spec may have taken the note back in the meantime
-        marks = {SCALE_IN_TIME: stamp(self.since or now), PVC_DEFER_DELETING: stamp(now)}
+        marks = {SCALE_IN_TIME: stamp(self.since or now), PVC_DEFER_DELETING: stamp(now), POD_NAME: self.name}
         for claim in self.claims:
             if PVC_DEFER_DELETING not in claim.metadata.annotations:
                 self._write(PERSISTENT_VOLUME_CLAIMS, claim, marks)

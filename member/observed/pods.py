@@ -82,6 +82,11 @@ class Pod(msgspec.Struct):
         return not self.is_ready and any(each.restart_count >= 2 for each in self.status.container_statuses)
 
     @property
+    def has_run(self) -> bool:
+        """Whether a container of the pod was ever started."""
+        return any(each.restart_count or not each.state.waiting for each in self.status.container_statuses)
+
+    @property
     def ready_since(self) -> str:
         """When the Ready condition last moved; empty when there is none."""
         return next((c.last_transition_time or "" for c in self.status.conditions if c.type == "Ready"), "")

@@ -10,7 +10,7 @@ from member.lifecycle.workload import Workload
 from member.naming import ordinal_of
 from member.outcome import Done, Outcome, Waiting
 from member.ownership import own_member
-from member.pd import desired, failover, replace_volume, scale_in, transfer_leader, unstarted_members, upgrade
+from member.pd import desired, failover, replace_volume, scale_in, stray_members, transfer_leader, upgrade
 from member.pd.status import observe
 from member.polling import next_poll
 
@@ -19,9 +19,10 @@ def _serving(ctx: ReconcileContext) -> Outcome:
     members = ctx.status.pd.members
     if predicates.all_members_ready(ctx.tc, "pd"):
         return Done(f"{len(members)} of {len(members)} members are healthy")
-    healthy = sum(member.health for member in members.values())
-    wanted = ctx.tc.spec.pd.replicas if ctx.tc.spec.pd else 0
-    return Waiting("PDUnhealthy", f"{healthy} of {wanted} members are healthy", next_poll(ctx, "pd"))
+    ill = sorted(name for name, member in members.items() if not member.health)
+    there = max(len(members), ctx.tc.spec.pd.replicas if ctx.tc.spec.pd else 0)
+    what = f"{len(members) - len(ill)} of {there} members are healthy"
+    return Waiting("PDUnhealthy", f"{what}; waiting for {', '.join(ill)}" if ill else what, next_poll(ctx, "pd"))
 
 
 def _all_healthy(ctx: ReconcileContext) -> Waiting | None:
@@ -52,7 +53,7 @@ PD = Workload(
     rolling=upgrade.ROLLING,
     failover=failover.failover,
     # one of them keeps others from joining, so it can't wait until all pods are Ready
-    housekeeping=unstarted_members.remove,
+    housekeeping=stray_members.remove,
     commands={
         REPLACE_VOLUME: replace_volume.act,
         REPLACEMENT_BEGUN: replace_volume.act,

@@ -6,7 +6,7 @@ asks for are well again, the records go, and with them the extra pods.
 One at a time, and only where PD has a majority of healthy members before and after.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -14,9 +14,10 @@ from apis.component_statuses import PDFailureMember, PDStatus
 from apis.identity import FORCE_PD_BOOTSTRAP, is_abandoned, known_cluster_ids
 from apis.shared import PDMember
 from apis.times import parse_time, stamp
+from dataplane.pd import LiveMember, PDClient
 from member import api_clients
 from member.context import ReconcileContext
-from member.evidence import delete_member, majority_without, member_gone
+from member.evidence import Evidence, delete_member, majority_without, member_gone
 from member.failover.node_failure import handle_failed_hosts, wait_for_replacement
 from member.failover.steps import (
     RECOVERY,
@@ -43,6 +44,7 @@ from member.observed.claims import claimed_ids
 from member.observed.pods import Pod, pods_of
 from member.outcome import Done, Outcome, Refused, Waiting
 from member.ownership import own_member
+from member.pd.given_up import end_of_pod, has_volumes, is_over, recorded_claims
 from member.polling import next_poll
 
 _QUORUM = "pd-quorum"
@@ -56,14 +58,14 @@ _BOOTSTRAP = "pd-bootstrap"
 class Situation:
     """What a decision is made on.
 
-    `lost` are all lost members, `failing` those without a record; `open_record` is the record whose member may still be
-    in PD, and `open_record_is_over` whether nothing must be done for it any more. `awaited` are substitutes that have
-    not come to the point where they ask to join.
+    `lost` are all lost members, `failing` those without a record; `recorded` are the pods with one. `open_record` is
+    the record whose member may still be in PD, and `open_record_is_over` whether nothing must be done for it any more.
+    `awaited` are substitutes that have not come to the point where they ask to join.
     """
 
     lost: Sequence[Failing]
     failing: Sequence[Failing]
-    records: int
+    recorded: Collection[str]
     open_record: PDFailureMember | None
     open_record_is_over: bool
     all_healthy: bool
@@ -154,7 +156,7 @@ Step: TypeAlias = (
 
 def next_step(pd: Situation) -> Step:
     """The next step of a failover, and why (9.2, F12, F39, I8, I21, I24, I25)."""
-    if pd.records and pd.all_healthy:
+    if pd.recorded and pd.all_healthy:
         return Recover()
     if pd.open_record and pd.open_record_is_over:
         return DropRecord(pd.open_record)
@@ -171,10 +173,14 @@ def _of_new_loss(pd: Situation) -> Step:
         return SubstituteLost(stuck[0])
     if not due:
         return Wait() if pd.failing else Nothing()
-    if pd.records >= pd.limit:
-        return LimitReached(due[0])
+    first = due[0]
+    if first.pod in pd.recorded:
+        # it has come back, and is lost again: the substitute that it has is enough
+        return RecordFailure(first)
+    if len(pd.recorded) >= pd.limit:
+        return LimitReached(first)
     # one that runs can't join before the next lost member is removed: PD adds none while another one is away
-    return Postpone(due[0], pd.awaited) if pd.awaited else RecordFailure(due[0])
+    return Postpone(first, pd.awaited) if pd.awaited else RecordFailure(first)
 
 
 def failover(ctx: ReconcileContext) -> Outcome:
@@ -221,10 +227,10 @@ def _situation(ctx: ReconcileContext, pd: PDStatus) -> Situation:
     open_record = next((record for record in pd.failure_members.values() if not record.member_deleted), None)
     return Situation(
         lost=lost,
-        failing=[each for each in lost if each.pod not in recorded and not is_cut_off(ctx, "pd")],
-        records=len(pd.failure_members),
+        failing=[each for each in lost if not _is_recorded(pd, each) and not is_cut_off(ctx, "pd")],
+        recorded=recorded,
         open_record=open_record,
-        open_record_is_over=open_record is not None and _is_over(open_record, own, lost),
+        open_record_is_over=open_record is not None and is_over(ctx, open_record, own, lost),
         all_healthy=not lost and bool(recorded) and _all_healthy(ctx, own),
         substitutes_healthy=all(pod in own and own[pod].health for pod in substitutes(ctx, "pd")),
         lost_substitutes=[each for each in everywhere if each not in lost],
@@ -233,6 +239,12 @@ def _situation(ctx: ReconcileContext, pd: PDStatus) -> Situation:
         limit=limit(ctx, spec.max_failover_count if spec else 0),
         period=settings.pd_period,
     )
+
+
+def _is_recorded(pd: PDStatus, lost: Failing) -> bool:
+    """Whether a loss has its record; a pod that came back with another member, and lost that too, has none of it."""
+    records = (record for record in pd.failure_members.values() if record.pod_name == lost.pod)
+    return any(not record.member_deleted or record.member_id == lost.key for record in records)
 
 
 def _awaited(ctx: ReconcileContext, own: dict[str, PDMember]) -> str:
@@ -246,12 +258,6 @@ def _awaited(ctx: ReconcileContext, own: dict[str, PDMember]) -> str:
 def _all_healthy(ctx: ReconcileContext, own: dict[str, PDMember]) -> bool:
     """Whether all that the spec asks for serve, so that no substitute is needed any more (F41)."""
     return all_ready(ctx, "pd") and all(pod in own and own[pod].health for pod in desired_pods(ctx, "pd"))
-
-
-def _is_over(record: PDFailureMember, own: dict[str, PDMember], lost: Sequence[Failing]) -> bool:
-    """Whether a member whose removal was intended is no longer lost; one that PD lists no more is removed half-way."""
-    member = own.get(record.pod_name)
-    return member is not None and all(each.key != record.member_id for each in lost)
 
 
 def _carry_out(ctx: ReconcileContext, step: Step, situation: Situation) -> Outcome:
@@ -278,7 +284,7 @@ def _carry_out(ctx: ReconcileContext, step: Step, situation: Situation) -> Outco
             what = f"pod {lost.pod} has been lost since {stamp(lost.since)}; waiting until {until} before replacing it"
             outcome = Waiting("PDMemberUnhealthy", what, next_poll(ctx, "pd"))
         case LimitReached(lost):
-            outcome = limit_reached(ctx, "pd", situation.records, lost)
+            outcome = limit_reached(ctx, "pd", len(situation.recorded), lost)
         case SubstituteLost(lost):
             outcome = substitute_lost(ctx, "pd", lost)
         case QuorumLost():
@@ -289,7 +295,8 @@ def _carry_out(ctx: ReconcileContext, step: Step, situation: Situation) -> Outco
 def _record_failure(ctx: ReconcileContext, lost: Failing) -> Outcome:
     """Write down what is going to be removed; nothing is until that is stored (I23, F45)."""
     member = _own(ctx)[lost.pod]
-    ctx.status.pd.failure_members = ctx.status.pd.failure_members | {
+    of_others = {name: each for name, each in ctx.status.pd.failure_members.items() if each.pod_name != lost.pod}
+    ctx.status.pd.failure_members = of_others | {
         member.name: PDFailureMember(
             pod_name=lost.pod,
             member_id=lost.key,
@@ -308,25 +315,43 @@ def _replace(ctx: ReconcileContext, record: PDFailureMember, lost: Sequence[Fail
         return Waiting("PDFailover", f"waiting for the cache to show the failure record of pod {record.pod_name}", 0.5)
     if waiting := handle_failed_hosts(ctx, "pd", {name: record}, lost) or wait_for_replacement(ctx, "pd", record):
         return waiting
-    pd = api_clients.pd(ctx)
-    if member := pd.members().member(int(record.member_id)):
-        expendable = majority_without(pd, member, len(_all(ctx.status.pd)))
-        if expendable is None:
-            what = (
-                f"waiting for a healthy majority of PD members before removing the lost member of pod {record.pod_name}"
-            )
-            return Waiting("PDFailover", what, next_poll(ctx, "pd"))
-        delete_member(pd, member, recorded & expendable)
-        record_event(ctx, "PDMemberDeleted", f"member {record.member_id} of pod {record.pod_name} was removed from PD")
-    gone = member_gone(ctx, record.pod_name)
-    if gone is None:
-        what = f"waiting for PD to remove the member of pod {record.pod_name}"
-        return Waiting("PDFailover", what, next_poll(ctx, "pd"))
-    clean_up(ctx, "pd", record.pod_name, record.pvc_uid_set.keys() | {record.pvc_uid}, gone)
+    if waiting := _take_away(ctx, record, recorded):
+        return waiting
     record.member_deleted = True
     return Waiting(
         "PDFailover", f"the member of pod {record.pod_name} was removed from PD; starting another in its place"
     )
+
+
+def _take_away(ctx: ReconcileContext, record: PDFailureMember, recorded: Evidence) -> Waiting | None:
+    """Remove member, pod and volumes; None when nothing is left of them, and no pod that could join once more."""
+    pd = api_clients.pd(ctx)
+    members = pd.members()
+    begun = not has_volumes(ctx, record)
+    if begun and (waiting := end_of_pod(ctx, record, members)):
+        return waiting
+    if (member := members.member(int(record.member_id))) and (waiting := _remove(ctx, pd, member, record, recorded)):
+        return waiting
+    gone = member_gone(ctx, record.pod_name)
+    if gone is None:
+        # the next pod has joined already, or PD still has to remove the member
+        what = f"waiting for PD to remove the member of pod {record.pod_name}"
+        return None if begun else Waiting("PDFailover", what, next_poll(ctx, "pd"))
+    clean_up(ctx, "pd", record.pod_name, recorded_claims(record), gone)
+    return end_of_pod(ctx, record, members)
+
+
+def _remove(
+    ctx: ReconcileContext, pd: PDClient, member: LiveMember, record: PDFailureMember, recorded: Evidence
+) -> Waiting | None:
+    """Take a lost member out of PD; what it waits for, if it does."""
+    expendable = majority_without(pd, member, len(_all(ctx.status.pd)))
+    if expendable is None:
+        what = f"waiting for a healthy majority of PD members before removing the lost member of pod {record.pod_name}"
+        return Waiting("PDFailover", what, next_poll(ctx, "pd"))
+    delete_member(pd, member, recorded & expendable)
+    record_event(ctx, "PDMemberDeleted", f"member {record.member_id} of pod {record.pod_name} was removed from PD")
+    return None
 
 
 def _quorum_lost(ctx: ReconcileContext, lost: set[str]) -> Outcome:

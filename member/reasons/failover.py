@@ -21,8 +21,8 @@ FAILING_OVER: Mapping[str, Reason] = {
         "`kubectl describe pod` and `kubectl logs` of the pod that the message names.",
     ),
     "PDFailover": Reason(
-        "A lost PD member is being replaced: it is recorded in `status.pd.failureMembers` and removed from PD, its "
-        "volumes are deleted, and one more pod is started.",
+        "A lost PD member is being replaced: it is recorded in `status.pd.failureMembers` and removed from PD, its pod "
+        "and volumes are deleted, and when the pod has ended, one more is started.",
         "It replaces one member at a time, and only with a majority of healthy members.",
         "Nothing. The failover ends when all requested members are healthy.",
     ),

@@ -383,7 +383,8 @@ _SUSPENDING: Mapping[str, Reason] = {
         "Nothing; set the field to false to cancel it.",
     ),
     "NodeLost": Reason(
-        "Pods are to be removed, but their node does not answer: nobody can tell whether their processes have ended.",
+        "Pods are to end, or to be made again, but their node does not answer: nobody can tell whether their processes "
+        "have ended.",
         "It waits: Kubernetes ends such a pod only when its node is back, or its Node object is deleted.",
         "If the machine is gone for good, `kubectl delete node NODE`. If it may come back, wait: two processes on the "
         "same data destroy it.",

@@ -26,8 +26,6 @@ _EVERY_HAND = 80
 """Of the plans of the family `foreign`: 40."""
 _EVERY_LOSS = 12
 """Of the plans of the family `loss`: 64."""
-_OPEN = frozenset({"loss/pd-5.volume.suspend@unrecorded", "loss/tikv-4.zone.made-again@unrecorded"})
-"""Not repaired yet: a PD pod that was given up joins once more while it ends; a TiDB pod that waits for a node."""
 _LONG = {"upgrade", "pd-other-volumes", "tikv-other-volumes"}
 """Several operations in a row, which cost as much."""
 _WORKLOADS = [name for name in WORKLOADS if name not in _LONG]
@@ -60,7 +58,7 @@ def test_what_once_failed_and_scenarios(part: int) -> None:
 @pytest.mark.parametrize("part", range(_PARTS))
 def test_R21_R24_R28_a_loss_and_an_edit(part: int) -> None:
     names = [plan.name for plan in losses()][::_EVERY_LOSS]
-    _simulate("run", *[name for name in names if name not in _OPEN][part::_PARTS])
+    _simulate("run", *names[part::_PARTS])
 
 
 def test_R22_another_spelling_of_the_same_writes_nothing() -> None:

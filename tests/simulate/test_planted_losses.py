@@ -10,6 +10,7 @@ import pytest
 import member.lifecycle.scaling
 import member.pd.failover
 import member.pd.scale_in
+import member.pd.stray_members
 import member.tikv.failover
 import member.tikv.scale_in
 from member.evidence import Evidence, pods_live
@@ -18,7 +19,7 @@ from member.memory.failure_timers import FailureTimers
 from member.tikv.component import TIKV
 from simulate.generate import generated
 from simulate.plan import load
-from tests.simulate.planting import plant_workload, rules, short
+from tests.simulate.planting import broken, plant_workload, rules, short
 
 pytestmark = pytest.mark.slow
 
@@ -57,6 +58,16 @@ def test_O12_a_member_gets_no_pod_back(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "O12" in rules(load(_PLANS / "I4-pd-is-scaled-by-another-hand-to-two.yaml"), plant)
 
 
+def test_F29_a_pod_that_is_given_up_but_not_waited_for_is_given_up_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = load(_PLANS / "F29-a-pd-joins-once-more-while-it-is-given-up.yaml")
+    plant = lambda: monkeypatch.setattr(member.pd.failover, "end_of_pod", lambda *_: None)  # noqa: E731
+
+    honest, hasty = (broken(plan, each).summary for each in (lambda: None, plant))
+
+    claim = "DELETE persistentvolumeclaims pd-basic-pd-1"
+    assert (1, 2) == (honest[claim], hasty[claim])
+
+
 @pytest.mark.parametrize(
     ("plan", "room", "name", "defect"),
     [
@@ -80,6 +91,13 @@ def test_O12_a_member_gets_no_pod_back(monkeypatch: pytest.MonkeyPatch) -> None:
             "_last_heard",
             lambda *_: None,
             id="what PD last heard is not asked",
+        ),
+        pytest.param(
+            "F29-a-pd-joins-once-more-while-it-is-scaled-in",
+            member.pd.stray_members,
+            "_unasked",
+            lambda *_: set(),
+            id="a member that joined once more stays",
         ),
     ],
 )

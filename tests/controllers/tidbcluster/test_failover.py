@@ -164,6 +164,21 @@ def test_9_2_a_member_that_lost_its_disk_joins_anew_without_a_hand(world: Operat
     assert claim != uid_of(world, "pd-basic-pd-1")
 
 
+def test_9_2_F29_a_member_that_a_lost_pod_left_after_its_removal_is_removed_as_well(world: OperatorWorld) -> None:
+    heal = world.world.faults.node_gone(node_of(world, "basic-pd-2"))
+    world.run_until(lambda: said(world, "pd")[0] == "PDFailedOver", within=3 * PERIOD)
+    pd = world.world.data_plane.pd_cluster(NAMESPACE, "basic")
+    assert pd is not None
+    host = "basic-pd-2.basic-pd-peer.default.svc"
+    left = pd.add("basic-pd-2", f"http://{host}:2380", f"http://{host}:2379", "v8.5.2")
+    heal()
+    world.run(PERIOD / 2)
+    assert left.id in pd.members
+    world.run_until_ready(within=3 * PERIOD)
+    assert left.id in pd.removed
+    assert (["basic-pd-0", "basic-pd-1", "basic-pd-2"], 3) == (members(world), world.replicas("pd"))
+
+
 def test_I22_R18_a_store_that_crashes_again_and_again_is_lost_though_its_pod_is_ready_in_between(
     world: OperatorWorld,
 ) -> None:

@@ -271,6 +271,17 @@ def test_11_2_a_claim_left_behind_goes_with_its_volume_if_the_user_wants_it(basi
     assert basic.exists(PERSISTENT_VOLUME_CLAIMS, CLAIM)
 
 
+def test_11_2_a_claim_whose_pod_left_before_both_were_labelled_goes_as_well(basic: OperatorWorld) -> None:
+    claim, spec = "tikv-basic-tikv-1", basic.cluster()["spec"]["tikv"]
+    basic.change(enablePVReclaim=True, tikv=spec | {"replicas": 2})
+    basic.run_until(lambda: basic.exists(PODS, "basic-tikv-1"))
+    basic.run_until(lambda: "volumeName" in basic.get(PERSISTENT_VOLUME_CLAIMS, claim)["spec"])
+    assert POD_NAME not in annotations(basic, claim)
+    basic.change(tikv=spec | {"replicas": 1})
+    basic.run_until(lambda: not basic.exists(PODS, "basic-tikv-1"))
+    basic.run_until(lambda: not basic.exists(PERSISTENT_VOLUME_CLAIMS, claim), 35.0)
+
+
 def test_F5_a_claim_of_an_ordinal_that_the_stateful_set_has_again_is_kept(basic: OperatorWorld, away: Away) -> None:
     """Replicas were raised by hand, the cache does not show it yet, and the pod can't be made."""
     claim = leave_behind(basic)

@@ -125,7 +125,7 @@ def situation(**changes: object) -> Situation:
     plain = Situation(
         lost=[lost(2)],
         failing=[lost(2)],
-        records=0,
+        recorded=(),
         open_record=None,
         open_record_is_over=False,
         all_healthy=False,
@@ -140,7 +140,7 @@ def situation(**changes: object) -> Situation:
 
 
 OPEN = PDFailureMember(pod_name="demo-pd-2", member_id="2")
-OPENED = {"records": 1, "open_record": OPEN, "failing": []}
+OPENED = {"recorded": ["demo-pd-2"], "open_record": OPEN, "failing": []}
 
 
 @pytest.mark.parametrize(
@@ -154,9 +154,13 @@ OPENED = {"records": 1, "open_record": OPEN, "failing": []}
         ({"lost_substitutes": [lost(3)]}, RecordFailure(lost(2))),
         ({"failing": [lost(1, 10.0), lost(2)]}, RecordFailure(lost(2))),
         ({"limit": 0}, Nothing()),
-        ({"records": 3}, LimitReached(lost(2))),
-        ({"records": 1, "substitutes_healthy": False}, RecordFailure(lost(2))),
-        ({"records": 1, "substitutes_healthy": False, "awaited": "pd-3 runs"}, Postpone(lost(2), "pd-3 runs")),
+        ({"recorded": ["demo-pd-0", "demo-pd-1", "demo-pd-3"]}, LimitReached(lost(2))),
+        ({"recorded": ["demo-pd-1"], "substitutes_healthy": False}, RecordFailure(lost(2))),
+        (
+            {"recorded": ["demo-pd-1"], "substitutes_healthy": False, "awaited": "pd-3 runs"},
+            Postpone(lost(2), "pd-3 runs"),
+        ),
+        ({"recorded": ["demo-pd-2"], "awaited": "pd-3 runs", "limit": 1}, RecordFailure(lost(2))),
         ({"has_majority": False}, QuorumLost()),
         ({"has_majority": False, "limit": 0}, QuorumLost()),
         (OPENED, Replace(OPEN)),
@@ -164,7 +168,7 @@ OPENED = {"records": 1, "open_record": OPEN, "failing": []}
         (OPENED | {"has_majority": False}, QuorumLost()),
         (OPENED | {"limit": 0}, Nothing()),
         (OPENED | {"all_healthy": True}, Recover()),
-        ({"records": 2, "all_healthy": True, "failing": [], "limit": 0}, Recover()),
+        ({"recorded": ["demo-pd-1", "demo-pd-2"], "all_healthy": True, "failing": [], "limit": 0}, Recover()),
         ({"all_healthy": True, "failing": []}, Nothing()),
     ],
     ids=str,

@@ -1,25 +1,28 @@
-"""Members that PD counts on though they have never started, and will not by themselves (F29, R14).
+"""Members that PD counts on though no pod serves as them, nor will by itself (F29, R14).
 
-PD keeps a place for a pod from the moment in which it asks to join; until its member has started it has no name. Two
+PD keeps a place for a pod from the moment in which it asks to join; until its member has started it has no name. Three
 kinds of pod leave such a place behind. One that was scaled in, or given up, while it started is not there any more. One
-that ended before it had written down that it may join asks again and is refused, with everybody else, because of its
-own place. PD counts both for its quorum. Only the operator knows that they will never start.
+whose start script ran on while it was scaled in may even have started once more: its member has a name, and no data.
+One that ended before it had written down that it may join asks again and is refused, with everybody else, because of
+its own place. PD counts them all for its quorum. Only the operator knows that they will never serve.
 """
 
 from collections.abc import Iterable
 
 from apis.ordinals import desired_ordinals
+from dataplane.addresses import Stranger
 from dataplane.pd import LiveMember, PDClient
-from kube.objects import Json
+from kube.objects import Object
 from member import api_clients
 from member.context import ReconcileContext
 from member.evidence import Evidence, LivePods, delete_member, majority_without, pods_live
 from member.failover.steps import record_event
 from member.lifecycle import pod_removal
+from member.lifecycle.pod_removal import PodRemoval
 from member.naming import ordinal_of, pod_name
 from member.observed.pods import Pod
 from member.outcome import Outcome, Waiting
-from member.ownership import require_understood_members
+from member.ownership import member_owner, require_understood_members
 from member.pd.scale_in import SCALE_IN, ordinal_of_member
 from member.polling import next_poll
 
@@ -36,20 +39,23 @@ def remove(ctx: ReconcileContext) -> Outcome | None:
     Raises ApiError, TransportError, DataPlaneError.
     """
     live = ctx.stateful_set("pd")
-    if not ctx.unstarted_pd_members or live is None:
+    known = {member_owner(ctx.tc, member) for member in ctx.status.pd.members.values()}
+    if live is None or not (ctx.unstarted_pd_members or _unasked(ctx, live, known)):
         ctx.failure_timers.reset(_JOINING)
         return None
-    body, pd, pods = live.decode(), api_clients.pd(ctx), pods_live(ctx, "pd")
+    pd = api_clients.pd(ctx)
+    # before the pods: one that is made meanwhile may join meanwhile
     members = pd.members().members
     require_understood_members(ctx.tc, members)
-    unstarted = {
-        ordinal: member
-        for member in members
-        if not member.name and (ordinal := ordinal_of_member(ctx, member)) is not None
-    }
-    ordinal = _highest_without_pod(ctx, body, pods, unstarted)
-    if ordinal is not None:
-        return _as_in_a_scale_in(ctx, body, ordinal)
+    pods = pods_live(ctx, "pd")
+    own = {ordinal: member for member in members if (ordinal := ordinal_of_member(ctx, member)) is not None}
+    unstarted = {ordinal: member for ordinal, member in own.items() if not member.name}
+    there = {ordinal_of(pod.metadata.name) for pod in pods.pods}
+    for ordinal in sorted(_unasked(ctx, live, own.keys() - there), reverse=True):
+        removal = pod_removal.live(ctx, "pd", live.decode(), ordinal)
+        # another one with a name gets its pod back, and leaves with that
+        if ordinal in unstarted or removal.begun:
+            return _as_in_a_scale_in(removal)
     seen = ctx.failure_timers.update(_JOINING, {str(member.id) for member in unstarted.values()}, ctx.deps.clock)
     stuck = {pod.metadata.name for pod in pods.pods if pod.decode_as(Pod).is_crash_looping}
     for ordinal, member in sorted(unstarted.items()):
@@ -59,20 +65,18 @@ def remove(ctx: ReconcileContext) -> Outcome | None:
     return None
 
 
-def _highest_without_pod(ctx: ReconcileContext, body: Json, pods: LivePods, unstarted: Iterable[int]) -> int | None:
-    """The ordinal of a member of which there is no pod, and is going to be none."""
-    there = {ordinal_of(pod.metadata.name) for pod in pods.pods}
-    there.update(desired_ordinals(ctx.tc, "pd"), range(body["spec"]["replicas"]))
-    return max((ordinal for ordinal in unstarted if ordinal not in there), default=None)
+def _unasked(ctx: ReconcileContext, live: Object, owners: Iterable[int | Stranger]) -> set[int]:
+    """The ordinals for which nobody asks, neither the spec with failover nor the StatefulSet."""
+    extra = {owner for owner in owners if not isinstance(owner, Stranger)}.difference(desired_ordinals(ctx.tc, "pd"))
+    return {ordinal for ordinal in extra if ordinal >= live.decode()["spec"]["replicas"]}
 
 
-def _as_in_a_scale_in(ctx: ReconcileContext, body: Json, ordinal: int) -> Outcome:
-    left = SCALE_IN.drain(pod_removal.live(ctx, "pd", body, ordinal))
+def _as_in_a_scale_in(removal: PodRemoval) -> Outcome:
+    left = SCALE_IN.drain(removal)
     if not isinstance(left, Evidence):
         return left
-    return Waiting(
-        "ScalingIn", f"the member of ordinal {ordinal}, which never started, was removed from PD", next_poll(ctx, "pd")
-    )
+    what = f"the member of pod {removal.name}, which does not exist any more, was removed from PD"
+    return Waiting("ScalingIn", what, next_poll(removal.ctx, "pd"))
 
 
 def _remove_member(ctx: ReconcileContext, pd: PDClient, member: LiveMember, pod: str, pods: LivePods) -> Outcome:
