@@ -49,6 +49,8 @@ log = structlog.get_logger(__name__)
 
 _MIN_WATCH_SECONDS = 300
 _VERY_SHORT = 1.0
+_SHOWN = 3
+"""Of so many items that cannot be read the log says why."""
 
 
 class Sink(Protocol):
@@ -75,6 +77,8 @@ class _OpenWatch:
     watch: Watch
     events: Iterator[WatchEvent]
     opened_at: float
+    since: str = ""
+    """The version at which it began."""
     unordered: bool = False
     """Began at version "" or "0": the initial ADDED events are not in order of their versions (REF-23)."""
     initial: InitialEvents | None = None
@@ -230,6 +234,10 @@ class Reflector:
             self._metrics.list_ended(LIST_EXPIRED if isinstance(error, Expired) else LIST_ERROR)
             raise
         self._metrics.list_ended(LIST_SUCCESS)
+        if listed.unreadable:
+            self._metrics.objects_skipped(len(listed.unreadable))
+            shown = listed.unreadable[:_SHOWN]
+            self._log.error("list items cannot be read, skipped", count=len(listed.unreadable), items=shown)
         if version == "0" and listed.paginated:
             self._first_list_was_paginated = True
         return listed
@@ -254,7 +262,8 @@ class Reflector:
                 raise
             self._log.info("could not open the watch, retrying", error=str(error))
             return self._backoff.next()
-        self._open_watch = _OpenWatch(watch, iter(watch), self._clock.now(), self._version in {"", "0"})
+        began = self._version
+        self._open_watch = _OpenWatch(watch, iter(watch), self._clock.now(), began, unordered=began in {"", "0"})
         self._act = self._take
         return 0.0
 
@@ -281,20 +290,24 @@ class Reflector:
         return 0.0
 
     def _closed(self, stream: _OpenWatch, broken: TransportError | None) -> float:
-        """Watch again from the last version; a watch that was of no use counts as a failure (REF-25, REF-26)."""
+        """Watch again from the last version; a watch that was of no use counts as a failure (REF-25, REF-26).
+
+        However soon watches end, they begin at least a second apart.
+        """
         if broken:
             self._log.info("watch interrupted", error=str(broken))
-        of_no_use = not stream.seen and self._clock.now() - stream.opened_at < _VERY_SHORT
+        left = stream.opened_at + _VERY_SHORT - self._clock.now()
+        of_no_use = left > 0 and (not stream.seen or (not stream.initial and self._version == stream.since))
         if stream.initial:
             # neither a watch that ends at once nor a silent one will ever be complete (REF-40c, REF-40e)
             hopeless = of_no_use or isinstance(broken, RequestTimeout)
             return self._list_instead(broken) if hopeless else self._stream_again()
         if of_no_use:
-            self._log.warning("very short watch: closed within a second without an event")
+            self._log.warning("very short watch: closed within a second without news")
             return self._end_round(WATCH_VERY_SHORT)
         self._close_watch(WATCH_ERROR if broken else WATCH_TIMEOUT)
         self._act = self._open
-        return 0.0
+        return max(0.0, left)
 
     def _refused(self, error: ApiError) -> float:
         """Act on an ERROR event (REF-27 to REF-29)."""
@@ -310,8 +323,10 @@ class Reflector:
 
     def _store_event(self, stream: _OpenWatch, event: WatchEvent) -> None:
         obj = event.object
-        if isinstance(obj, ApiError) or obj.kind != self._source.kind:
+        nameless = not isinstance(obj, ApiError) and not obj.metadata.name and event.type != "BOOKMARK"
+        if isinstance(obj, ApiError) or nameless or obj.kind != self._source.kind:
             self._log.error("watch event without the expected object, skipped", type=event.type, object=str(obj))
+            self._metrics.objects_skipped(1)
             return
         if stream.initial:
             if stream.initial.take(event.type, obj):
