@@ -49,6 +49,7 @@ log = structlog.get_logger(__name__)
 
 _MIN_WATCH_SECONDS = 300
 _VERY_SHORT = 1.0
+_LONG_LIST = 10.0
 _SHOWN = 3
 """Of so many items that cannot be read the log says why."""
 
@@ -228,12 +229,15 @@ class Reflector:
         return self._list_at(self._list_version())
 
     def _list_at(self, version: str) -> PagedList:
+        started = self._clock.now()
         try:
             listed = list_pages(self._source, resource_version=version, limit=self._limit(version))
         except Exception as error:
             self._metrics.list_ended(LIST_EXPIRED if isinstance(error, Expired) else LIST_ERROR)
             raise
         self._metrics.list_ended(LIST_SUCCESS)
+        if (seconds := self._clock.now() - started) > _LONG_LIST:
+            self._log.info("a list took long", seconds=round(seconds, 1), objects=len(listed.items))
         if listed.unreadable:
             self._metrics.objects_skipped(len(listed.unreadable))
             shown = listed.unreadable[:_SHOWN]

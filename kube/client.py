@@ -34,6 +34,13 @@ WATCH_SILENCE = 180.0
 """Seconds without a line, bookmarks included, after which a watch counts as dead (TH-13)."""
 
 
+_LONGEST_LINE = 1 << 24
+"""Bytes of one event; etcd holds objects of a million or two."""
+
+_LONGEST_REFUSAL = 1 << 20
+"""Bytes of a refusal that are read."""
+
+
 @dataclass(frozen=True, slots=True)
 class ListPage:
     """One page of a list: the objects, the version of the whole list, and the token of the next page.
@@ -66,9 +73,16 @@ class Watch:
         self._api_version, self._kind = _kind_of(resource, metadata_only)
 
     def __iter__(self) -> Iterator[WatchEvent]:
-        """Events in order, until the server ends the watch. Raises TransportError when the stream breaks."""
-        for line in _lines(self._stream):
-            yield self._event(line)
+        """Events in order, until the server ends the watch. Raises TransportError when the stream breaks.
+
+        A line that does not end is an ERROR, and the last thing that comes.
+        """
+        try:
+            for line in _lines(self._stream):
+                yield self._event(line)
+        except _EndlessLine:
+            endless = Status(code=500, message=f"a watch line of more than {_LONGEST_LINE} bytes")
+            yield WatchEvent("ERROR", error_from_status(endless))
 
     def _event(self, line: bytes) -> WatchEvent:
         try:
@@ -256,7 +270,7 @@ class Client:
         stream = self._transport.stream(request, idle_timeout=patience)
         if stream.status != 200:
             with contextlib.closing(stream):
-                body = b"".join(stream)
+                body = _beginning(stream)
             raise error_from_answer(stream.status, body, f"WATCH {path}")
         return Watch(stream, resource, metadata_only=metadata_only)
 
@@ -385,8 +399,22 @@ def _without_empty(**values: str) -> dict[str, str]:
     return {name: value for name, value in values.items() if value}
 
 
+def _beginning(stream: ByteStream) -> bytes:
+    """As much of a refusal as can be of use, however long it is."""
+    body = bytearray()
+    for chunk in stream:
+        body += chunk
+        if len(body) >= _LONGEST_REFUSAL:
+            break
+    return bytes(body[:_LONGEST_REFUSAL])
+
+
+class _EndlessLine(Exception):
+    """Raised for a line that would be kept for as long as it goes on."""
+
+
 def _lines(chunks: ByteStream) -> Iterator[bytes]:
-    """Split a stream into lines, looking at each byte once (TH-18)."""
+    """Split a stream into lines, looking at each byte once (TH-18). Raises _EndlessLine."""
     pending = bytearray()
     for chunk in chunks:
         start = len(pending)
@@ -397,5 +425,7 @@ def _lines(chunks: ByteStream) -> Iterator[bytes]:
             start = 0
             if line.strip():
                 yield line
+        if len(pending) > _LONGEST_LINE:
+            raise _EndlessLine
     if pending.strip():
         yield bytes(pending)

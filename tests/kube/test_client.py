@@ -1,3 +1,5 @@
+import itertools
+from collections.abc import Iterator
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -206,3 +208,45 @@ def test_each_verb_has_its_method_path_and_type() -> None:
         ("PUT", "/api/v1/namespaces/ns/pods/a/status", "application/json", 7),
         ("GET", "/api/v1/nodes/n", None, 7),
     ] == asked
+
+
+def _endless(piece: bytes, taken: list[int]) -> Iterator[bytes]:
+    for number in itertools.count():
+        taken.append(number)
+        yield piece
+
+
+def test_TH_18_a_watch_line_without_end_ends_the_watch() -> None:
+    taken: list[int] = []
+    line = itertools.chain([b'{"type":"ADDED","object":{"metadata":{"name":"a"}}}\n'], _endless(b"x" * 65536, taken))
+
+    events = list(Watch(_StreamOf(line), PODS))
+
+    assert ["ADDED", "ERROR"] == [event.type for event in events]
+    assert "a watch line of more than 16777216 bytes" in str(events[1].object)
+    assert len(taken) <= 258
+
+
+def test_REST_9_of_a_refusal_without_end_the_beginning_is_read() -> None:
+    taken: list[int] = []
+
+    class Refusing(ScriptedTransport):
+        def stream(self, request: Request, idle_timeout: float) -> Any:
+            stream = _StreamOf(_endless(b"no" * 32768, taken))
+            stream.status = 500
+            return stream
+
+    with pytest.raises(InternalError, match="no"):
+        Client(Refusing([])).watch(PODS, resource_version="5", timeout_seconds=300)
+    assert len(taken) <= 17
+
+
+class _StreamOf(FakeStream):
+    """A stream of pieces."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        super().__init__(answer(200))
+        self._pieces = pieces
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self._pieces
