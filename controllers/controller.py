@@ -28,6 +28,7 @@ from controllers.enqueueing import Enqueue
 from controllers.errors import find_requeue, is_ignorable, sentence
 from controllers.metrics import SyncMetrics, SyncOutcome
 from ports.clock import Clock
+from ports.failures import ANY_FAILURE
 from ports.stopping import Stop
 from workqueue.priority_queue import PriorityQueue
 from workqueue.timers import require_seconds
@@ -129,7 +130,7 @@ class Controller:
                 while self.process_next_work_item():
                     pass
                 return
-            except Exception:
+            except ANY_FAILURE:
                 # A defect of the engine, not of a sync; the other keys must go on.
                 _log.exception("worker failed, restarting it", controller=self.name)
                 stop.wait(self._clock, _WORKER_PAUSE)
@@ -159,7 +160,7 @@ class Controller:
         while (key := self._slow_lane.get()) is not None:
             try:
                 self._process(key)
-            except Exception:
+            except ANY_FAILURE:
                 _log.exception("worker failed, restarting it", controller=self.name)
 
     def _drain(self, threads: list[threading.Thread]) -> bool:
@@ -191,14 +192,14 @@ class Controller:
     def _sync_and_requeue(self, key: str) -> SyncOutcome:
         try:
             result = self.sync(key)
-        except Exception as error:
+        except ANY_FAILURE as error:
             return self._requeue_failed(key, error)
         self._queue.forget(key)
         if result is not None and (after := result.requeue_after) is not None and after > 0:
             self._queue.add_after(key, max(after, _SOONEST))
         return "success"
 
-    def _requeue_failed(self, key: str, error: Exception) -> SyncOutcome:
+    def _requeue_failed(self, key: str, error: BaseException) -> SyncOutcome:
         if requeue := find_requeue(error):
             self._requeue(key, requeue.after)
             _log.info("still need sync, requeuing", reason=sentence(error), after=requeue.after)

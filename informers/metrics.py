@@ -55,7 +55,7 @@ class InformerMetrics:
         )
         self.unreadable = Counter(
             "informer_unreadable_objects_total",
-            "Items of lists and watch events that were skipped because they are no object of the resource",
+            "Items of lists and watch events that were skipped as they are no object, or could not be stored",
             ("resource",),
             registry=registry,
         )

@@ -41,6 +41,7 @@ from kube.errors import ApiError, BadRequest, Expired, Invalid
 from kube.objects import Object
 from kube.resources import Resource
 from ports.clock import Clock
+from ports.failures import ANY_FAILURE
 from ports.randomness import Randomness
 from ports.stopping import Stop
 from ports.transport import ConnectionLost, ConnectionRefused, RequestTimeout, TransportError
@@ -141,17 +142,17 @@ class Reflector:
         """List, open a watch or take one event; return the seconds to wait before the next step."""
         try:
             return self._act()
-        except Exception as error:
+        except ANY_FAILURE as error:
             # the boundary of a round: whatever went wrong, the next list puts it right
             if self._stopping:
                 return 0.0
-            self._report(error)
+            self._report(error if isinstance(error, Exception) else RuntimeError(repr(error)))
             return self._end_round(WATCH_ERROR)
 
     def _report(self, error: Exception) -> None:
         try:
             self.on_error(self, error)
-        except Exception:
+        except ANY_FAILURE:
             # a reflector that ends here would leave a cache that silently stands still
             self._log.exception("watch error handler failed", error=str(error))
 
@@ -338,8 +339,9 @@ class Reflector:
             return
         try:
             self._hand_over(event.type, obj)
-        except Exception:
+        except ANY_FAILURE:
             self._log.exception("storing a watch event failed", type=event.type, object=repr(obj))
+            self._metrics.objects_skipped(1)
         stream.unordered = stream.unordered and event.type == "ADDED"
         if not stream.unordered:
             self._version = obj.metadata.resource_version

@@ -12,6 +12,7 @@ from itertools import count
 import structlog
 
 from ports.clock import Clock
+from ports.failures import ANY_FAILURE
 from ports.stopping import Stop
 
 _log = structlog.get_logger(__name__)
@@ -97,7 +98,7 @@ class Timers:
         for call in self._take_due():
             try:
                 call()
-            except Exception:
+            except ANY_FAILURE:
                 # One bad call must not silence the retries of every other queue.
                 _log.exception("timer call failed", call=repr(call))
 

@@ -2,6 +2,7 @@
 
 import math
 import threading
+from asyncio import CancelledError
 from concurrent.futures import wait
 
 import pytest
@@ -186,6 +187,21 @@ def test_PQ_10_a_key_that_is_put_back_keeps_its_priority(clock: FakeClock) -> No
         world.timers.fire_due()
 
     assert (KEY, -100, False) == world.queue.get_with_priority()
+
+
+@pytest.mark.parametrize("error", [SystemExit(2), CancelledError(), GeneratorExit()], ids=repr)
+def test_CW_5_whatever_a_sync_raises_to_end_a_process_or_a_task_is_its_failure(
+    clock: FakeClock, error: BaseException
+) -> None:
+    def sync(_key: str) -> None:
+        raise error
+
+    world = World(clock, sync)
+    world.sync()
+
+    assert 1.0 == world.due_in()
+    assert [("sync failed, requeuing", error)] == [(log["event"], log["exc_info"]) for log in world.logs]
+    assert {"success": 0, "requeue": 0, "error": 1} == world.results()
 
 
 def test_CW_5_an_interrupt_passes_but_the_key_is_given_back(clock: FakeClock) -> None:
