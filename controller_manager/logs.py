@@ -61,7 +61,10 @@ def configure_logs(verbosity: int, *, clock: Clock, stream: TextIO | None = None
 
 
 def log_uncaught_exceptions(on_thread_death: Callable[[str], None] = lambda _thread: None) -> None:
-    """Log what ends a thread or the process by surprise; `on_thread_death` is told the thread's name (TH-19)."""
+    """Log what ends a thread or the process by surprise, SystemExit in a thread included (TH-19).
+
+    `on_thread_death` is told the thread's name.
+    """
     log = structlog.get_logger(__name__)
 
     def thread_ended(args: threading.ExceptHookArgs) -> None:

@@ -41,6 +41,9 @@ from workqueue.timers import Timers
 
 log = structlog.get_logger(__name__)
 
+_HANDLERS_TIMEOUT = 5.0
+"""Seconds that the informers of a process, and their handlers, may take to end; more would cost the clean end."""
+
 Build = Callable[[Runtime], Iterable[Controller]]
 """Makes the controllers of a process and registers their handlers; starts nothing."""
 
@@ -112,7 +115,7 @@ class ControllerManager:
             threading.Thread(target=self._work, name="workers"),
         ]
         if is_switched_on(self._environ):
-            detector = InconsistencyDetector(tuple(self._factories.values()), self._clock, self._fail)
+            detector = InconsistencyDetector(tuple(self._factories.values()), self._clock, self.fail)
             threads.append(
                 threading.Thread(target=detector.run, args=(self._informers_stop,), name="inconsistency-detector")
             )
@@ -133,7 +136,7 @@ class ControllerManager:
             return
         if missing := sorted(str(resource) for resource, filled in synced.items() if not filled):
             log.error("caches did not sync in time", resources=missing)
-            self._fail()
+            self.fail()
             return
         threads = [
             threading.Thread(target=self._run_controller, args=(each,), name=each.name) for each in self._controllers
@@ -147,7 +150,8 @@ class ControllerManager:
         if not controller.run(self._options.workers, self._work_stop):
             self._drained = False
 
-    def _fail(self) -> None:
+    def fail(self) -> None:
+        """Come to an orderly end with exit code 1. For who sees that a thread of this process has died (TH-19)."""
         self._exit_code = 1
         self._work_stop.set()
 
@@ -158,8 +162,7 @@ class ControllerManager:
         workers.join()
         self._informers_stop.set()
         self._client.transport.close()  # ends a list or the opening of a watch that blocks (TH-12)
-        for factory in self._factories.values():
-            factory.shutdown()
+        late = [factory for factory in self._factories.values() if not factory.shutdown(_HANDLERS_TIMEOUT)]
         for thread in (timers, *debugging):
             thread.join()
         if not self._drained:
@@ -175,6 +178,9 @@ class ControllerManager:
         for connection in self._connections:
             connection.transport.close()
         log.info("stopped")
+        if late:
+            # the interpreter would wait for the threads that are left, for ever
+            self._exit_now(1)
         return self._exit_code
 
     def _connect(self, purpose: str, fence: Fence | None = None, observer: RequestObserver | None = None) -> Connection:

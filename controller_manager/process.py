@@ -57,6 +57,7 @@ def run_process(name: str, kubeconfig: str, environ: Mapping[str, str], clock: C
         config = load(kubeconfig, environ, clock)
         log.info("using cluster", server=config.server, source=config.source)
         manager = make(config)
+        log_uncaught_exceptions(lambda _thread: manager.fail())
         with stopping_on_signals(stop := Stop()):
             return manager.run(stop)
     except (ConfigError, ListenError) as error:

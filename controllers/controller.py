@@ -14,6 +14,7 @@ however many they are, the other keys do not wait for them (reliability.md R31).
 Rules: informers-workqueue.md CW-4..7, CW-10, MET-10..12; lifecycle.md 1.3.
 """
 
+import math
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -27,8 +28,10 @@ from controllers.enqueueing import Enqueue
 from controllers.errors import find_requeue, is_ignorable, sentence
 from controllers.metrics import SyncMetrics, SyncOutcome
 from ports.clock import Clock
+from ports.failures import ANY_FAILURE
 from ports.stopping import Stop
 from workqueue.priority_queue import PriorityQueue
+from workqueue.timers import require_seconds
 
 _log = structlog.get_logger(__name__)
 
@@ -41,11 +44,22 @@ _STUCK_CHECK = 60.0
 """Seconds between two looks for syncs that take very long."""
 
 
+_SOONEST = 0.1
+"""Seconds that a key stays away at least when its sync asks for another one: fewer would be a loop."""
+
+
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a successful sync asks for: to be called again in `requeue_after` seconds, or None."""
+    """What a successful sync asks for: to be called again in `requeue_after` seconds; None, 0 or infinity: not at all.
+
+    Raises ValueError for NaN, at construction.
+    """
 
     requeue_after: float | None = None
+
+    def __post_init__(self) -> None:
+        """Fail in the sync that asks for it."""
+        require_seconds(self.requeue_after or 0.0, "requeue_after")
 
 
 Sync = Callable[[str], Result | None]
@@ -116,7 +130,7 @@ class Controller:
                 while self.process_next_work_item():
                     pass
                 return
-            except Exception:
+            except ANY_FAILURE:
                 # A defect of the engine, not of a sync; the other keys must go on.
                 _log.exception("worker failed, restarting it", controller=self.name)
                 stop.wait(self._clock, _WORKER_PAUSE)
@@ -146,7 +160,7 @@ class Controller:
         while (key := self._slow_lane.get()) is not None:
             try:
                 self._process(key)
-            except Exception:
+            except ANY_FAILURE:
                 _log.exception("worker failed, restarting it", controller=self.name)
 
     def _drain(self, threads: list[threading.Thread]) -> bool:
@@ -178,14 +192,14 @@ class Controller:
     def _sync_and_requeue(self, key: str) -> SyncOutcome:
         try:
             result = self.sync(key)
-        except Exception as error:
+        except ANY_FAILURE as error:
             return self._requeue_failed(key, error)
         self._queue.forget(key)
-        if result is not None and result.requeue_after is not None:
-            self._queue.add_after(key, result.requeue_after)
+        if result is not None and (after := result.requeue_after) is not None and after > 0:
+            self._queue.add_after(key, max(after, _SOONEST))
         return "success"
 
-    def _requeue_failed(self, key: str, error: Exception) -> SyncOutcome:
+    def _requeue_failed(self, key: str, error: BaseException) -> SyncOutcome:
         if requeue := find_requeue(error):
             self._requeue(key, requeue.after)
             _log.info("still need sync, requeuing", reason=sentence(error), after=requeue.after)
@@ -199,8 +213,8 @@ class Controller:
         return "error"
 
     def _requeue(self, key: str, after: float | None = None) -> None:
-        if after is None:
+        if after is None or not 0 < after < math.inf:
             self._queue.add_rate_limited(key)
             return
         self._queue.forget(key)
-        self._queue.add_after(key, after)
+        self._queue.add_after(key, max(after, _SOONEST))

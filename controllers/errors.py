@@ -14,7 +14,8 @@ from collections.abc import Iterator
 class RequeueError(Exception):
     """Raised when a sync waits for something outside it.
 
-    `after` is in seconds and starts the back-off anew; without it the key is retried with growing delays.
+    `after` is in seconds and starts the back-off anew; without it, or with none that is positive and finite, the key is
+    retried with growing delays.
     """
 
     def __init__(self, message: str, after: float | None = None) -> None:

@@ -22,6 +22,7 @@ from kube.objects import Json, Object
 from kube.reading import Lister
 from kube.resources import Resource
 from member.labels import MANAGED_BY
+from member.memory.taken_names import TakenNames
 from member.outcome import Outcome
 
 M = TypeVar("M", bound=Model)
@@ -47,6 +48,7 @@ class Reconcile(Generic[M]):
     owner: Object
     model: M
     owned: OwnedObjects
+    unseen: TakenNames
     outcomes: dict[str, Outcome] = field(default_factory=dict)
 
     def cached(self, resource: Resource, name: str) -> Object | None:
@@ -70,7 +72,30 @@ class Reconcile(Generic[M]):
             "ownerReferences": [kind | {"name": owner.name, "uid": owner.uid, "controller": True}],
         }
         whole = {"apiVersion": resource.api_version, "kind": resource.kind} | desired | {"metadata": meta | filled}
-        return owned.runtime.applier.apply(resource, whole, self.cached(resource, meta["name"]))
+        cached = self.cached(resource, meta["name"])
+        if cached is None:
+            return self._apply_unseen(resource, whole)
+        self.unseen.forget(resource, meta["name"])
+        return owned.runtime.applier.apply(resource, whole, cached)
+
+    def _apply_unseen(self, resource: Resource, whole: Json) -> Object:
+        """What the cache lacks may only be unseen: it is looked at live, and not created in every reconcile."""
+        runtime, meta, made = self.owned.runtime, whole["metadata"], list[Object]()
+
+        def make() -> Object:
+            made.append(runtime.applier.create(resource, whole))
+            return made[0]
+
+        there = self.unseen.make_or_find(
+            resource,
+            meta["name"],
+            runtime.clock,
+            make=make,
+            find=lambda: runtime.client.find(resource, meta["name"], meta["namespace"]),
+        )
+        if there is None:
+            return made[0]
+        return self.unseen.write(resource, there, runtime.clock, lambda: runtime.applier.apply(resource, whole, there))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,13 +126,13 @@ class SimpleKind(Generic[M]):
             owned.informer_for(resource).add_event_handler(enqueue_owner(self.resource, lister, controller.enqueue))
         return (controller,)
 
-    def _kind(self) -> Kind[M, Reconcile[M], OwnedObjects, None]:
+    def _kind(self) -> Kind[M, Reconcile[M], OwnedObjects, TakenNames]:
         return Kind(
             name=self.name or self.resource.kind.lower(),
             resource=self.resource,
             model=self.model,
-            memory=lambda: None,
-            context=lambda owner, model, owned, _memory: Reconcile(owner, model, owned),
+            memory=TakenNames,
+            context=Reconcile,
             run=self._run,
             status=_status,
             conditions=_conditions,

@@ -14,6 +14,7 @@ import structlog
 from informers.deltas import Added, Batch, Bookmark, Deleted, Delta, Event, ReplacedAll, SyncAll, Updated
 from kube.objects import Object
 from ports.clock import Clock
+from ports.failures import ANY_FAILURE
 
 log = structlog.get_logger(__name__)
 
@@ -26,6 +27,10 @@ _SLOW_QUEUED = 10
 
 Process = Callable[[Delta, bool], None]
 """Applies a delta; the flag says that it belongs to the initial list (FIFO-3)."""
+
+
+class TransformFailed(ValueError):
+    """Raised for an object that the transform did not make another object of; names the object."""
 
 
 class QueueClosed(Exception):
@@ -48,7 +53,10 @@ class DeltaFIFO:
         self._synced = False
 
     def set_transform(self, transform: Callable[[Object], Object]) -> None:
-        """Let objects pass through `transform` when they enter (FIFO-10). Its exceptions fail the call."""
+        """Let objects pass through `transform` when they enter (FIFO-10).
+
+        The call fails with TransformFailed where it raises, or returns anything but an object.
+        """
         self._transform = transform
 
     def add(self, obj: Object) -> None:
@@ -144,7 +152,7 @@ class DeltaFIFO:
         started = self._clock.now()
         try:
             process(delta, initial)
-        except Exception:
+        except ANY_FAILURE:
             log.exception("processing a delta failed", delta=type(delta).__name__)
         seconds = self._clock.now() - started
         with self._condition:
@@ -156,4 +164,12 @@ class DeltaFIFO:
             log.warning("slow event handlers block the queue", seconds=round(seconds, 3), queued=queued)
 
     def _transformed(self, obj: Object) -> Object:
-        return self._transform(obj) if self._transform else obj
+        if self._transform is None:
+            return obj
+        try:
+            made: object = self._transform(obj)
+        except ANY_FAILURE as error:
+            raise TransformFailed(f"the transform failed for {obj!r}: {error!r}") from error
+        if not isinstance(made, Object):
+            raise TransformFailed(f"the transform made {made!r} of {obj!r} instead of an object")
+        return made

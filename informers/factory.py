@@ -128,16 +128,21 @@ class SharedInformerFactory:
     def shutdown(self, timeout: float = 30.0) -> bool:
         """Start nothing any more and wait for the informers to end; whether all did (FAC-5).
 
-        The caller sets the stop. `timeout` in real seconds is for each informer.
+        The caller sets the stop. `timeout` is in real seconds; what has not ended by then is named in the log, such as
+        the thread of a handler that blocks.
         """
         with self._lock:
             self._shut_down = True
-            threads = list(self._started_informers.values())
-        for thread in threads:
-            thread.join(timeout)
-        late = [thread.name for thread in threads if thread.is_alive()]
+            threads = [(thread, self._informers[resource]) for resource, thread in self._started_informers.items()]
+        left = timeout
+        for thread, _ in threads:
+            asked = self._clock.now()
+            thread.join(max(0.0, left))
+            left -= self._clock.now() - asked
+        alive = [(thread.name, informer) for thread, informer in threads if thread.is_alive()]
+        late = [thread for name, informer in alive for thread in informer.running_threads() or [name]]
         if late:
-            log.error("informers did not stop", threads=late)
+            log.error("informers did not stop, as these threads are still running", threads=late)
         return not late
 
     def _require_started(self, resource: Resource) -> None:

@@ -53,6 +53,12 @@ class InformerMetrics:
             ("resource", "index"),
             registry=registry,
         )
+        self.unreadable = Counter(
+            "informer_unreadable_objects_total",
+            "Items of lists and watch events that were skipped as they are no object, or could not be stored",
+            ("resource",),
+            registry=registry,
+        )
         self.queued = Gauge("informer_queued_items", "Deltas waiting for the store", identity, registry=registry)
         self.latency = Histogram(
             "informer_processing_latency_seconds",
@@ -92,6 +98,7 @@ class ResourceMetrics:
         self._identity = (name, resource.group, resource.version, resource.plural)
         self._last_event = families.last_event.labels(self._resource)
         self._latency = families.latency.labels(*self._identity)
+        self._unreadable = families.unreadable.labels(self._resource)
 
     def list_ended(self, result: str) -> None:
         """Count a list, by one of the LIST_ results."""
@@ -104,6 +111,10 @@ class ResourceMetrics:
     def event_received(self, timestamp: float) -> None:
         """Note a watch event, in seconds since the epoch."""
         self._last_event.set(timestamp)
+
+    def objects_skipped(self, count: int) -> None:
+        """Count what was told and is no object of the resource."""
+        self._unreadable.inc(count)
 
     def delta_processed(self, seconds: float) -> None:
         """Note how long a delta took."""

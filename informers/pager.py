@@ -16,11 +16,15 @@ PAGE_SIZE = 500
 
 @dataclass(frozen=True, slots=True)
 class PagedList:
-    """All objects of a list, the version of its first page, and whether it took more than one page."""
+    """All objects of a list, the version of its first page, and whether it took more than one page.
+
+    `unreadable` says of each item that is no object which one it is, and what is wrong with it.
+    """
 
     items: list[Object]
     resource_version: str
     paginated: bool
+    unreadable: tuple[str, ...] = ()
 
 
 def list_pages(
@@ -42,7 +46,7 @@ def list_pages(
         )
 
     page = first(limit)
-    items, version = page.items, page.resource_version
+    items, version, unreadable = page.items, page.resource_version, page.unreadable
     paginated = bool(page.continue_token)
     while page.continue_token:
         try:
@@ -52,6 +56,7 @@ def list_pages(
             if error.reason != "Expired":
                 raise
             full = first(0)
-            return PagedList(full.items, full.resource_version, paginated)
+            return PagedList(full.items, full.resource_version, paginated, full.unreadable)
         items = items + page.items
-    return PagedList(items, version, paginated)
+        unreadable += page.unreadable
+    return PagedList(items, version, paginated, unreadable)

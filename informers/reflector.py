@@ -41,6 +41,7 @@ from kube.errors import ApiError, BadRequest, Expired, Invalid
 from kube.objects import Object
 from kube.resources import Resource
 from ports.clock import Clock
+from ports.failures import ANY_FAILURE
 from ports.randomness import Randomness
 from ports.stopping import Stop
 from ports.transport import ConnectionLost, ConnectionRefused, RequestTimeout, TransportError
@@ -49,6 +50,9 @@ log = structlog.get_logger(__name__)
 
 _MIN_WATCH_SECONDS = 300
 _VERY_SHORT = 1.0
+_LONG_LIST = 10.0
+_SHOWN = 3
+"""Of so many items that cannot be read the log says why."""
 
 
 class Sink(Protocol):
@@ -75,6 +79,8 @@ class _OpenWatch:
     watch: Watch
     events: Iterator[WatchEvent]
     opened_at: float
+    since: str = ""
+    """The version at which it began."""
     unordered: bool = False
     """Began at version "" or "0": the initial ADDED events are not in order of their versions (REF-23)."""
     initial: InitialEvents | None = None
@@ -136,17 +142,17 @@ class Reflector:
         """List, open a watch or take one event; return the seconds to wait before the next step."""
         try:
             return self._act()
-        except Exception as error:
+        except ANY_FAILURE as error:
             # the boundary of a round: whatever went wrong, the next list puts it right
             if self._stopping:
                 return 0.0
-            self._report(error)
+            self._report(error if isinstance(error, Exception) else RuntimeError(repr(error)))
             return self._end_round(WATCH_ERROR)
 
     def _report(self, error: Exception) -> None:
         try:
             self.on_error(self, error)
-        except Exception:
+        except ANY_FAILURE:
             # a reflector that ends here would leave a cache that silently stands still
             self._log.exception("watch error handler failed", error=str(error))
 
@@ -224,12 +230,19 @@ class Reflector:
         return self._list_at(self._list_version())
 
     def _list_at(self, version: str) -> PagedList:
+        started = self._clock.now()
         try:
             listed = list_pages(self._source, resource_version=version, limit=self._limit(version))
         except Exception as error:
             self._metrics.list_ended(LIST_EXPIRED if isinstance(error, Expired) else LIST_ERROR)
             raise
         self._metrics.list_ended(LIST_SUCCESS)
+        if (seconds := self._clock.now() - started) > _LONG_LIST:
+            self._log.info("a list took long", seconds=round(seconds, 1), objects=len(listed.items))
+        if listed.unreadable:
+            self._metrics.objects_skipped(len(listed.unreadable))
+            shown = listed.unreadable[:_SHOWN]
+            self._log.error("list items cannot be read, skipped", count=len(listed.unreadable), items=shown)
         if version == "0" and listed.paginated:
             self._first_list_was_paginated = True
         return listed
@@ -254,7 +267,8 @@ class Reflector:
                 raise
             self._log.info("could not open the watch, retrying", error=str(error))
             return self._backoff.next()
-        self._open_watch = _OpenWatch(watch, iter(watch), self._clock.now(), self._version in {"", "0"})
+        began = self._version
+        self._open_watch = _OpenWatch(watch, iter(watch), self._clock.now(), began, unordered=began in {"", "0"})
         self._act = self._take
         return 0.0
 
@@ -281,20 +295,24 @@ class Reflector:
         return 0.0
 
     def _closed(self, stream: _OpenWatch, broken: TransportError | None) -> float:
-        """Watch again from the last version; a watch that was of no use counts as a failure (REF-25, REF-26)."""
+        """Watch again from the last version; a watch that was of no use counts as a failure (REF-25, REF-26).
+
+        However soon watches end, they begin at least a second apart.
+        """
         if broken:
             self._log.info("watch interrupted", error=str(broken))
-        of_no_use = not stream.seen and self._clock.now() - stream.opened_at < _VERY_SHORT
+        left = stream.opened_at + _VERY_SHORT - self._clock.now()
+        of_no_use = left > 0 and (not stream.seen or (not stream.initial and self._version == stream.since))
         if stream.initial:
             # neither a watch that ends at once nor a silent one will ever be complete (REF-40c, REF-40e)
             hopeless = of_no_use or isinstance(broken, RequestTimeout)
             return self._list_instead(broken) if hopeless else self._stream_again()
         if of_no_use:
-            self._log.warning("very short watch: closed within a second without an event")
+            self._log.warning("very short watch: closed within a second without news")
             return self._end_round(WATCH_VERY_SHORT)
         self._close_watch(WATCH_ERROR if broken else WATCH_TIMEOUT)
         self._act = self._open
-        return 0.0
+        return max(0.0, left)
 
     def _refused(self, error: ApiError) -> float:
         """Act on an ERROR event (REF-27 to REF-29)."""
@@ -310,8 +328,10 @@ class Reflector:
 
     def _store_event(self, stream: _OpenWatch, event: WatchEvent) -> None:
         obj = event.object
-        if isinstance(obj, ApiError) or obj.kind != self._source.kind:
+        nameless = not isinstance(obj, ApiError) and not obj.metadata.name and event.type != "BOOKMARK"
+        if isinstance(obj, ApiError) or nameless or obj.kind != self._source.kind:
             self._log.error("watch event without the expected object, skipped", type=event.type, object=str(obj))
+            self._metrics.objects_skipped(1)
             return
         if stream.initial:
             if stream.initial.take(event.type, obj):
@@ -319,8 +339,9 @@ class Reflector:
             return
         try:
             self._hand_over(event.type, obj)
-        except Exception:
+        except ANY_FAILURE:
             self._log.exception("storing a watch event failed", type=event.type, object=repr(obj))
+            self._metrics.objects_skipped(1)
         stream.unordered = stream.unordered and event.type == "ADDED"
         if not stream.unordered:
             self._version = obj.metadata.resource_version

@@ -12,6 +12,7 @@ from informers.metrics import ResourceMetrics
 from informers.notifications import Add, Delete, Notification, Update
 from informers.resync import Turn
 from ports.clock import Clock
+from ports.failures import ANY_FAILURE
 from ports.latch import Latch
 from ports.stopping import Stop
 
@@ -115,7 +116,7 @@ class HandlerRegistration:
         started = self._clock.now()
         try:
             self._call(notification)
-        except Exception:
+        except ANY_FAILURE:
             self._failures += 1
             self._metrics.handler_failed(self.name)
             self._log.exception("handler failed, notification dropped", notification=type(notification).__name__)

@@ -104,6 +104,10 @@ class SharedInformer:
         """Whether `run` has returned (INF-2)."""
         return self._state is _State.STOPPED
 
+    def running_threads(self) -> list[str]:
+        """The names of the threads that have not ended, such as that of a handler that blocks."""
+        return [thread.name for thread in self._threads if thread.is_alive()]
+
     def last_sync_resource_version(self) -> str:
         """The version up to which the server has been read, empty before the first list."""
         return self.reflector.last_sync_resource_version
@@ -173,7 +177,8 @@ class SharedInformer:
             self._log.warning("informer is already running or has run before")
             return
         own_stop = Stop()
-        reflector = start_thread(f"reflector-{self.resource}", lambda: self.reflector.run(own_stop))
+        with self._state_lock:
+            self._threads.append(start_thread(f"reflector-{self.resource}", lambda: self.reflector.run(own_stop)))
         try:
             with stop.calling(own_stop.set), own_stop.calling(self._wind_down):
                 while not own_stop.is_set():
@@ -181,7 +186,7 @@ class SharedInformer:
         finally:
             own_stop.set()
             self._wind_down()
-            join_all([reflector, *self._threads])
+            join_all(self._threads)
             self._metrics.release()
             self._state = _State.STOPPED
 

@@ -10,6 +10,7 @@ import structlog
 
 from informers.index import Index, Indexers, IndexFunc
 from kube.objects import Object
+from ports.failures import ANY_FAILURE
 
 log = structlog.get_logger(__name__)
 
@@ -185,7 +186,7 @@ class Store:
     def _values(self, name: str, function: IndexFunc, obj: Object) -> tuple[str, ...]:
         try:
             return tuple(dict.fromkeys(function(obj)))
-        except Exception:
+        except ANY_FAILURE:
             # one index that cannot cope with one object must cost neither the object nor the process
             log.exception("index function failed", index=name, object=repr(obj))
             self._on_index_failure(name)

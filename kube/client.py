@@ -34,13 +34,24 @@ WATCH_SILENCE = 180.0
 """Seconds without a line, bookmarks included, after which a watch counts as dead (TH-13)."""
 
 
+_LONGEST_LINE = 1 << 24
+"""Bytes of one event; etcd holds objects of a million or two."""
+
+_LONGEST_REFUSAL = 1 << 20
+"""Bytes of a refusal that are read."""
+
+
 @dataclass(frozen=True, slots=True)
 class ListPage:
-    """One page of a list: the objects, the version of the whole list, and the token of the next page."""
+    """One page of a list: the objects, the version of the whole list, and the token of the next page.
+
+    `unreadable` says of each item that is no object of the resource which one it is, and what is wrong with it.
+    """
 
     items: list[Object]
     resource_version: str
     continue_token: str = ""
+    unreadable: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,18 +73,28 @@ class Watch:
         self._api_version, self._kind = _kind_of(resource, metadata_only)
 
     def __iter__(self) -> Iterator[WatchEvent]:
-        """Events in order, until the server ends the watch. Raises TransportError when the stream breaks."""
-        for line in _lines(self._stream):
-            yield self._event(line)
+        """Events in order, until the server ends the watch. Raises TransportError when the stream breaks.
+
+        A line that does not end is an ERROR, and the last thing that comes.
+        """
+        try:
+            for line in _lines(self._stream):
+                yield self._event(line)
+        except _EndlessLine:
+            endless = Status(code=500, message=f"a watch line of more than {_LONGEST_LINE} bytes")
+            yield WatchEvent("ERROR", error_from_status(endless))
 
     def _event(self, line: bytes) -> WatchEvent:
         try:
             event = _EVENT.decode(line)
             if event.type == "ERROR":
                 return WatchEvent("ERROR", error_from_status(STATUS.decode(event.object)))
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
             # REF-30: a line that cannot be read is an internal error of the stream
             return WatchEvent("ERROR", error_from_status(Status(code=500, message=f"undecodable watch line: {error}")))
+        except RecursionError as error:
+            # only objects are nested that deeply; as to the type, there is nothing to apply anyway
+            return WatchEvent("", error_from_status(Status(code=500, message=f"no object: {error}")))
         try:
             return WatchEvent(event.type, Object(bytes(event.object), self._api_version, self._kind))
         except msgspec.DecodeError as error:
@@ -98,7 +119,10 @@ _EVENT = msgspec.json.Decoder(_RawEvent)
 
 
 class _ListReading:
-    """A list that is being received: objects are made while the rest is still on its way."""
+    """A list that is being received: objects are made while the rest is still on its way.
+
+    An item that is no object costs itself alone: it is left out, and told.
+    """
 
     def __init__(self, api_version: str, kind: str) -> None:
         """`api_version` and `kind` are those of the items."""
@@ -106,24 +130,41 @@ class _ListReading:
         self._kind = kind
         self._splitter = ListSplitter()
         self._items: list[Object] = []
+        self._unreadable: list[str] = []
 
     def begin(self) -> Callable[[bytes], None]:
         """Forget what an attempt that failed has brought."""
         self._splitter = ListSplitter()
-        self._items = []
+        self._items, self._unreadable = [], []
         return self.receive
 
     def receive(self, chunk: bytes) -> None:
         self._keep(self._splitter.feed(chunk))
 
-    def end(self) -> tuple[str, ListPage]:
-        """The kind of the list, and the page. Raises msgspec.DecodeError when it is no list."""
+    def end(self, request: str) -> ListPage:
+        """The page. Raises ApiError for an answer of another kind, msgspec.DecodeError when it is no list."""
         rest = self._splitter.end()
+        if rest.kind != f"{self._kind}List":
+            why = f"the server answered a {rest.kind} instead of a {self._kind}List"
+            raise ApiError(Status(code=406, message=why), request)
+        if rest.items is msgspec.UNSET:
+            raise msgspec.DecodeError(f"a {rest.kind} without `items`")
         self._keep(bytes(raw) for raw in rest.items or ())
-        return rest.kind, ListPage(self._items, rest.metadata.resource_version, rest.metadata.continue_)
+        meta = rest.metadata
+        return ListPage(self._items, meta.resource_version, meta.continue_, tuple(self._unreadable))
 
     def _keep(self, raws: Iterable[bytes]) -> None:
-        self._items.extend(Object(raw, self._api_version, self._kind) for raw in raws)
+        for raw in raws:
+            try:
+                obj = Object(raw, self._api_version, self._kind)
+            except msgspec.DecodeError as error:
+                self._unreadable.append(f"{_name_of(raw)}: {error}")
+                continue
+            if obj.kind != self._kind or not obj.metadata.name:
+                what = f"is a {obj.kind}" if obj.metadata.name else "has no name"
+                self._unreadable.append(f"{_name_of(raw)}: {what}")
+                continue
+            self._items.append(obj)
 
 
 class Client:
@@ -188,16 +229,11 @@ class Client:
         )
         accept = _accept(f"{METADATA_KIND}List") if metadata_only else _JSON
         reading = _ListReading(*_kind_of(resource, metadata_only))
-        with _readable(f"LIST {resource}"):
+        what = f"LIST {resource}"
+        with _readable(what):
             answer = self.request("GET", resource.path(namespace) + query, accept=accept, receiver=reading.begin)
             reading.receive(answer.body)
-            kind, page = reading.end()
-        if kind == "Table":
-            raise ApiError(Status(code=406, message="the server answered a Table instead of a list"), resource.plural)
-        if metadata_only and kind != f"{METADATA_KIND}List":
-            why = f"the server answered a {kind} instead of metadata alone"
-            raise ApiError(Status(code=406, message=why), resource.plural)
-        return page
+            return reading.end(what)
 
     def watch(
         self,
@@ -234,7 +270,7 @@ class Client:
         stream = self._transport.stream(request, idle_timeout=patience)
         if stream.status != 200:
             with contextlib.closing(stream):
-                body = b"".join(stream)
+                body = _beginning(stream)
             raise error_from_answer(stream.status, body, f"WATCH {path}")
         return Watch(stream, resource, metadata_only=metadata_only)
 
@@ -306,17 +342,43 @@ class Client:
         return answer
 
     def _object(self, resource: Resource, answer: Response) -> Object:
-        with _readable(str(resource)):
-            return Object(answer.body, resource.api_version, resource.kind)
+        return read_object(answer.body, resource)
+
+
+def read_object(body: bytes, resource: Resource) -> Object:
+    """The object that an answer holds. Raises ApiError for anything else, such as a proxy's page with status 200."""
+    with _readable(str(resource)):
+        found = Object(body, resource.api_version, resource.kind)
+    if found.kind != resource.kind:
+        why = f"the server answered a {found.kind} instead of a {resource.kind}"
+        raise error_from_status(Status(code=500, message=why), str(resource))
+    return found
 
 
 @contextlib.contextmanager
 def _readable(request: str) -> Iterator[None]:
-    """An answer that is no object, such as a proxy's page with status 200, is a failure of the server."""
+    """An answer that cannot be read is a failure of the server."""
     try:
         yield
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise error_from_status(Status(code=500, message=f"undecodable answer: {error}"), request) from error
+
+
+def _name_of(raw: bytes) -> str:
+    """Which item it is, as far as it says; nothing else of it, which may be secret."""
+    try:
+        meta = _ITEM.decode(raw).metadata
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return "an item"
+    namespace, name = (meta.get(key) for key in ("namespace", "name"))
+    return f"item {namespace or ''}/{name or ''}"
+
+
+class _Named(msgspec.Struct):
+    metadata: dict[str, Any]
+
+
+_ITEM = msgspec.json.Decoder(_Named)
 
 
 def _kind_of(resource: Resource, metadata_only: bool) -> tuple[str, str]:
@@ -337,8 +399,22 @@ def _without_empty(**values: str) -> dict[str, str]:
     return {name: value for name, value in values.items() if value}
 
 
+def _beginning(stream: ByteStream) -> bytes:
+    """As much of a refusal as can be of use, however long it is."""
+    body = bytearray()
+    for chunk in stream:
+        body += chunk
+        if len(body) >= _LONGEST_REFUSAL:
+            break
+    return bytes(body[:_LONGEST_REFUSAL])
+
+
+class _EndlessLine(Exception):
+    """Raised for a line that would be kept for as long as it goes on."""
+
+
 def _lines(chunks: ByteStream) -> Iterator[bytes]:
-    """Split a stream into lines, looking at each byte once (TH-18)."""
+    """Split a stream into lines, looking at each byte once (TH-18). Raises _EndlessLine."""
     pending = bytearray()
     for chunk in chunks:
         start = len(pending)
@@ -349,5 +425,7 @@ def _lines(chunks: ByteStream) -> Iterator[bytes]:
             start = 0
             if line.strip():
                 yield line
+        if len(pending) > _LONGEST_LINE:
+            raise _EndlessLine
     if pending.strip():
         yield bytes(pending)

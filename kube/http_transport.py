@@ -53,6 +53,9 @@ _POOL_SIZE = 100
 
 _CHUNK = 1 << 16
 
+_LONGEST_BODY = 1 << 26
+"""Bytes of an answer that is kept whole; an object has at most a few million."""
+
 
 class HttpTransport:
     """One API server, one identity. Safe for use by many threads."""
@@ -71,19 +74,19 @@ class HttpTransport:
 
     def request(self, request: Request) -> Response:
         """Send and read the whole answer; gzip is undone. Raises TransportError."""
-        deadline = self._clock.now() + request.timeout
+        started = self._clock.now()
         headers = {"accept-encoding": "gzip", **request.headers}
         answer = self._send(self._shared, request, headers)
         pieces: list[bytes] = []
-        receive = request.receiver() if request.receiver and answer.status == 200 else pieces.append
+        receive = request.receiver() if request.receiver and answer.status == 200 else None
         try:
             with _typed_errors(request):
-                size = self._read(answer, request, deadline, receive)
+                size = self._stream_to(receive, answer) if receive else self._read(answer, request, started, pieces)
         except Exception:
             answer.close()
             raise
         body = b"".join(pieces)
-        return Response(answer.status, _lower(answer), body, streamed=size - len(body))
+        return Response(answer.status, _lower(answer), body, streamed=size)
 
     def stream(self, request: Request, idle_timeout: float) -> ByteStream:
         """Send and return once the headers are here. Raises TransportError.
@@ -132,19 +135,28 @@ class HttpTransport:
         except ConfigError as error:
             raise CredentialMissing(request.method, request.url, str(error)) from error
 
-    def _read(
-        self, answer: BaseHTTPResponse, request: Request, deadline: float, receive: Callable[[bytes], None]
-    ) -> int:
-        """Hand the body over as it comes; return its size."""
+    def _stream_to(self, receive: Callable[[bytes], None], answer: BaseHTTPResponse) -> int:
+        """Hand the body over as it comes; return its size. The socket's timeout limits each silence."""
         size = 0
         for chunk in answer.stream(_CHUNK, decode_content=True):
             size += len(chunk)
             receive(chunk)
-            # the socket's timeout covers one read; an answer that trickles must not outlive its request
-            if self._clock.now() > deadline:
-                raise RequestTimeout(request.method, request.url, f"the answer took longer than {request.timeout:g} s")
         answer.release_conn()
         return size
+
+    def _read(self, answer: BaseHTTPResponse, request: Request, started: float, pieces: list[bytes]) -> int:
+        """Keep the body; nothing of it was streamed. Raises RequestTimeout, ConnectionLost."""
+        size = 0
+        for chunk in answer.stream(_CHUNK, decode_content=True):
+            pieces.append(chunk)
+            size += len(chunk)
+            # the socket's timeout covers one read; an answer that trickles must not outlive its request
+            if self._clock.now() > started + request.timeout:
+                raise RequestTimeout(request.method, request.url, f"the answer took longer than {request.timeout:g} s")
+            if size > _LONGEST_BODY:
+                raise ConnectionLost(request.method, request.url, f"the answer is longer than {_LONGEST_BODY} bytes")
+        answer.release_conn()
+        return 0
 
 
 class _HttpStream:

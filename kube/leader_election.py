@@ -24,6 +24,7 @@ from kube.leases import LeaseLock, LeaseRecord, micro_time
 from kube.local_lease import LocalLease
 from kube.objects import Object
 from ports.clock import Clock
+from ports.failures import ANY_FAILURE
 from ports.latch import Latch
 from ports.randomness import Randomness
 from ports.stopping import Stop
@@ -79,7 +80,7 @@ class Callbacks:
     """What the process does with the outcome.
 
     `on_started_leading` and `on_new_leader` run in threads of their own; `on_stopped_leading` runs in the elector's,
-    on every exit (LE-16).
+    on every exit (LE-16). A failure of the first ends the leadership, one of the second is logged.
     """
 
     on_started_leading: Callable[[], None]
@@ -156,6 +157,7 @@ class LeaderElector:
         self._recorder = recorder
         self._metrics = metrics
         self._leading = False
+        self._gave_up = False
         self._observed: LeaseRecord | None = None
         self._observed_at = 0.0
         self._reported_leader: str | None = None
@@ -233,7 +235,7 @@ class LeaderElector:
             self._nap.wait(self._clock, delay)
         # renewed before the attempt, so that what is heard during it cuts the next wait short
         self._nap = Latch()
-        return stop.is_set()
+        return stop.is_set() or self._gave_up
 
     def _wake(self) -> None:
         self._nap.set()
@@ -252,6 +254,10 @@ class LeaderElector:
             return self._acquire_or_renew(deadline)
         except (ApiError, TransportError) as error:
             _log.warning("leader election attempt failed", lease=self._name, cause=str(error))
+            return False
+        except ANY_FAILURE:
+            # a standby that ends here would never lead, and nobody would know
+            _log.exception("leader election attempt failed", lease=self._name)
             return False
 
     def _acquire_or_renew(self, deadline: float) -> bool:
@@ -286,7 +292,12 @@ class LeaderElector:
     def _write(self, record: LeaseRecord, deadline: float, *, create: bool = False) -> bool:
         sent = self._clock.now()
         write = self._lock.create if create else self._lock.update
-        self._observe(write(record, self._timeout(deadline)), sent)
+        written = write(record, self._timeout(deadline))
+        self._observe(written, sent)
+        if written.holder != record.holder:
+            # a proxy, or an old answer: who leads without a Lease that says so does not lead alone
+            _log.warning("the server answered another Lease than was written", lease=self._name, holder=written.holder)
+            return False
         # the fence must not outlast what others read in the Lease, which holds whole seconds
         self.lease.extend(sent, record.duration)
         return True
@@ -312,7 +323,16 @@ class LeaderElector:
         self._leading = True
         self._set_leading_metric(True)
         self._say("became leader")
-        _in_a_thread(self._callbacks.on_started_leading)
+        _in_a_thread(self._start_leading)
+
+    def _start_leading(self) -> None:
+        try:
+            self._callbacks.on_started_leading()
+        except BaseException:
+            # who leads and does nothing keeps everybody else from it
+            _log.critical("could not start to lead, giving up", lease=self._name, exc_info=True)
+            self._gave_up = True
+            self._wake()
 
     def _end(self, stopped: bool) -> None:
         led, self._leading = self._leading, False
@@ -334,7 +354,13 @@ class LeaderElector:
             return
         leader = self._reported_leader = self._observed.holder
         _log.info("new leader", lease=self._name, leader=leader)
-        _in_a_thread(lambda: self._callbacks.on_new_leader(leader))
+        _in_a_thread(lambda: self._tell_leader(leader))
+
+    def _tell_leader(self, leader: str) -> None:
+        try:
+            self._callbacks.on_new_leader(leader)
+        except ANY_FAILURE:
+            _log.exception("callback failed", lease=self._name, leader=leader)
 
     def _say(self, what: str) -> None:
         _log.info("leader election", lease=self._name, identity=self._identity, outcome=what)

@@ -14,6 +14,7 @@ from kube.errors import ApiError, Forbidden
 from kube.leases import record_of
 from kube.resources import LEASES
 from ports.clock import Clock
+from ports.failures import ANY_FAILURE
 from ports.stopping import Stop
 from ports.transport import TransportError
 
@@ -65,6 +66,9 @@ class LeaseWatch:
         except (ApiError, TransportError) as error:
             if not self._stop.is_set():
                 _log.info("watching the lease failed", lease=self._name, cause=str(error))
+            return _AFTER_ERROR
+        except ANY_FAILURE:
+            _log.exception("watching the lease failed", lease=self._name)
             return _AFTER_ERROR
         return _AFTER_END
 

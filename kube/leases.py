@@ -3,7 +3,10 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from kube.client import Client
+import msgspec
+
+from kube.client import Client, read_object
+from kube.errors import InternalError, Status
 from kube.objects import Json, Object
 from kube.resources import LEASES
 
@@ -34,7 +37,7 @@ class LeaseLock:
         return self._last
 
     def read(self, timeout: float) -> LeaseRecord:
-        """Read the Lease. Raises NotFound, other ApiErrors, TransportError."""
+        """Read the Lease. Raises NotFound, other ApiErrors, also for an answer that is no Lease, TransportError."""
         path = LEASES.path(self._namespace, self._name)
         return self._remember(self._client.request("GET", path, timeout=timeout).body)
 
@@ -59,19 +62,39 @@ class LeaseLock:
         return self._remember(self._client.request("PUT", path, body=body, timeout=timeout).body)
 
     def _remember(self, raw: bytes) -> LeaseRecord:
-        self._last = Object(raw, LEASES.api_version, LEASES.kind)
-        return record_of(self._last)
+        lease = read_object(raw, LEASES)
+        if lease.metadata.name != self._name:
+            raise InternalError(Status(code=500, message=f"the server answered the Lease {lease.key!r}"), self._name)
+        # what cannot be read must not be what the next update is based on
+        record = record_of(lease)
+        self._last = lease
+        return record
+
+
+class _Spec(msgspec.Struct, rename="camel"):
+    holder_identity: str | None = None
+    lease_duration_seconds: int | None = None
+    acquire_time: str | None = None
+    renew_time: str | None = None
+    lease_transitions: int | None = None
+
+
+class _Lease(msgspec.Struct):
+    spec: _Spec | None = None
 
 
 def record_of(lease: Object) -> LeaseRecord:
-    """What a Lease says."""
-    spec = lease.decode().get("spec") or {}
+    """What a Lease says. Raises ApiError for one that cannot be read."""
+    try:
+        spec = lease.decode_as(_Lease).spec or _Spec()
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise InternalError(Status(code=500, message=f"not readable: {error}"), f"Lease {lease.key}") from error
     return LeaseRecord(
-        holder=spec.get("holderIdentity") or "",
-        duration=spec.get("leaseDurationSeconds") or 0,
-        acquired=spec.get("acquireTime") or "",
-        renewed=spec.get("renewTime") or "",
-        transitions=spec.get("leaseTransitions") or 0,
+        holder=spec.holder_identity or "",
+        duration=spec.lease_duration_seconds or 0,
+        acquired=spec.acquire_time or "",
+        renewed=spec.renew_time or "",
+        transitions=spec.lease_transitions or 0,
     )
 
 

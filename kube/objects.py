@@ -18,6 +18,8 @@ Json: TypeAlias = dict[str, Any]
 _T = TypeVar("_T")
 
 _NOTHING = msgspec.Raw()
+_NULL = msgspec.Raw(b"null")
+_ENVELOPE = ("apiVersion", "kind")
 _MANAGED_FIELDS = b',"managedFields":'
 
 
@@ -83,9 +85,16 @@ class Object:
     def __init__(self, raw: bytes, api_version: str = "", kind: str = "") -> None:
         """Decode the metadata of `raw`; `api_version` and `kind` fill in what items of a list lack (REF-17).
 
-        managedFields are dropped (INF-30). Raises msgspec.ValidationError when `raw` has no metadata (KEY-5).
+        managedFields are dropped (INF-30), and nulls in the metadata, which Go reads as absent. Raises
+        msgspec.DecodeError when `raw` has no metadata (KEY-5) or none that can be read.
         """
-        envelope = _envelopes.decode(raw)
+        try:
+            envelope = _envelopes.decode(raw)
+        except msgspec.ValidationError as error:
+            raw = _without_nulls(raw, error)
+            envelope = _envelopes.decode(raw)
+        except (UnicodeDecodeError, RecursionError) as error:
+            raise msgspec.DecodeError(str(error)) from error
         self.metadata = envelope.metadata
         self.api_version = envelope.api_version or api_version
         self.kind = envelope.kind or kind
@@ -125,6 +134,27 @@ def _without_managed_fields(raw: bytes, meta: ObjectMeta) -> bytes:
     if start >= 0 and raw.startswith(managed, end):
         return raw[:start] + raw[end + len(managed) :]
     return _decoded_without_managed_fields(raw)
+
+
+def _without_nulls(raw: bytes, why: msgspec.ValidationError) -> bytes:
+    """`raw` without the nulls and managedFields of its metadata. Raises `why` where that is no help."""
+    try:
+        body = _fields.decode(raw)
+        meta = msgspec.json.decode(body["metadata"])
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, KeyError):
+        raise why from None
+    if not isinstance(meta, dict):
+        raise why
+    meta.pop("managedFields", None)
+    named = {name: value for name, value in body.items() if value != _NULL or name not in _ENVELOPE}
+    return msgspec.json.encode(named | {"metadata": msgspec.Raw(msgspec.json.encode(_pruned(meta)))})
+
+
+def _pruned(tree: Any) -> Any:
+    """A tree of JSON without the fields that are null."""
+    if isinstance(tree, dict):
+        return {key: _pruned(value) for key, value in tree.items() if value is not None}
+    return [_pruned(value) for value in tree if value is not None] if isinstance(tree, list) else tree
 
 
 def _decoded_without_managed_fields(raw: bytes) -> bytes:

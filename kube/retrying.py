@@ -31,6 +31,9 @@ _log = structlog.get_logger(__name__)
 _ATTEMPTS = 11
 """The first one and ten retries (REST-2)."""
 
+_LONGEST_PAUSE = 300.0
+"""Seconds that a Retry-After can ask for at most: whoever means more is not to silence a client for a day."""
+
 _RETRY_PAUSE = 1.0
 """Seconds before a request is sent again over a new connection (REST-4)."""
 
@@ -109,12 +112,14 @@ class RetryingTransport:
                 named = _naming(error, earlier)
                 if not _may_repeat(request, error) or attempt + 1 == _ATTEMPTS or self._pause(_RETRY_PAUSE):
                     raise named from error
+                _log.info("sending a request again", method=request.method, path=request.url, cause=str(error))
                 earlier = earlier or error
                 continue
             self._observe(request, answer.status, attempt, len(answer.body) + answer.streamed)
             delay = _retry_after(answer.status, answer.headers)
             if delay is None or attempt + 1 == _ATTEMPTS or self._pause(delay):
                 return answer
+            _log.info("sending a request again", method=request.method, path=request.url, status=answer.status)
         raise AssertionError("the last attempt returns or raises")
 
     def _take_token(self, request: Request) -> None:
@@ -158,7 +163,7 @@ def _retry_after(status: int, headers: Mapping[str, str]) -> float | None:
     text = headers.get("retry-after", "")
     if (status != 429 and status < 500) or not text.isascii() or not text.isdigit():
         return None
-    return float(text)
+    return min(float(text), _LONGEST_PAUSE)
 
 
 def _may_repeat(request: Request, error: TransportError) -> bool:

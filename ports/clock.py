@@ -39,7 +39,8 @@ class SystemClock:
 
     def wait(self, condition: threading.Condition, timeout: float | None) -> None:
         """Wait for a notification of `condition`, whose lock the caller holds, at most `timeout` seconds."""
-        condition.wait(timeout)
+        # there are more seconds than a thread can wait for
+        condition.wait(None if timeout is None else min(timeout, threading.TIMEOUT_MAX))
 
 
 class FakeClock:

@@ -4,27 +4,54 @@ import contextlib
 import threading
 from collections.abc import Callable, Iterator
 
+import structlog
+
 from ports.clock import Clock
+from ports.failures import ANY_FAILURE
+
+_log = structlog.get_logger(__name__)
+
+_PATIENCE = 1.0
+"""Real seconds that the main thread waits for the callbacks of a latch that it sets."""
 
 
 class Latch:
-    """Starts unset; `set` is for ever. Callbacks run in the thread that sets it, outside its lock."""
+    """Starts unset; `set` is for ever. Callbacks run outside its lock before `set` returns.
+
+    The main thread has them run in another one, and waits for that a second at most: it may be in a signal handler, in
+    the middle of code that holds the very locks that the callbacks need.
+    """
 
     def __init__(self) -> None:
-        self._condition = threading.Condition()
+        self._condition = threading.Condition(threading.Lock())
         self._set = False
         self._callbacks: list[Callable[[], None]] = []
 
-    def set(self) -> None:
-        """Make it true, wake all waiters, run the callbacks. Idempotent."""
+    def set(self, *_signal: object) -> None:
+        """Make it true, wake all waiters, run the callbacks; one that fails is logged. Idempotent.
+
+        Can be given to `signal.signal`, whose arguments it ignores.
+        """
+        if self._set:
+            return
+        self._set = True
+        if threading.current_thread() is not threading.main_thread():
+            self._announce()
+            return
+        thread = threading.Thread(target=self._announce, name="latch")
+        thread.start()
+        thread.join(_PATIENCE)
+
+    def _announce(self) -> None:
         with self._condition:
-            if self._set:
-                return
-            self._set = True
             callbacks, self._callbacks = self._callbacks, []
             self._condition.notify_all()
         for callback in callbacks:
-            callback()
+            try:
+                callback()
+            except ANY_FAILURE:
+                # each ends something else that would go on for ever
+                _log.exception("callback failed", callback=repr(callback))
 
     def is_set(self) -> bool:
         """Whether it is true."""

@@ -59,8 +59,9 @@ class Request:
     (the transport knows the server). `timeout` is in seconds and covers the whole exchange, or,
     for a stream, the time to the response headers.
 
-    `receiver` is called when an answer with status 200 begins, and returns what takes its body piece by piece.
-    A transport that has the whole body anyway may ignore it.
+    `receiver` is called when an answer with status 200 begins, and returns what takes its body piece by piece. Such a
+    body may take as long as it wants: `timeout` then is for each silence. A transport that has the whole body anyway
+    may ignore it.
     """
 
     method: str

@@ -1,5 +1,6 @@
 """When: a queue whose items may be added later (informers-workqueue.md DQ-1..10)."""
 
+import math
 import threading
 from collections.abc import Hashable
 from dataclasses import replace
@@ -9,7 +10,7 @@ from typing import Generic, TypeVar
 from workqueue.metrics import MetricsProvider
 from workqueue.queue import Queue
 from workqueue.statistics import QueueStatistics
-from workqueue.timers import Timers
+from workqueue.timers import Timer, Timers, require_seconds
 
 T = TypeVar("T", bound=Hashable)
 
@@ -22,7 +23,7 @@ class DelayingQueue(Generic[T]):
         self._queue: Queue[T] = Queue(timers.clock)
         self._timers = timers
         self._lock = threading.Lock()
-        self._due: dict[T, float] = {}
+        self._waiting: dict[T, tuple[float, Timer]] = {}
         self._stopped = False
         self._retries = 0
         self._has_workers = False
@@ -30,31 +31,37 @@ class DelayingQueue(Generic[T]):
             metrics.track(name, self.statistics)
 
     def add_after(self, item: T, seconds: float) -> None:
-        """Add `item` in `seconds`, at once when that is not positive. Of two due times the earlier one holds (DQ-2).
+        """Add `item` in `seconds`, at once when that is not positive, never for infinity.
 
-        A direct `add` meanwhile does not cancel it (DQ-4). Does nothing after shutdown.
+        Of two due times the earlier one holds (DQ-2). A direct `add` meanwhile does not cancel it (DQ-4). Does nothing
+        after shutdown. Raises ValueError for NaN.
         """
+        require_seconds(seconds)
         with self._lock:
             if self._stopped:
                 return
             self._retries += 1
-            due = self._timers.clock.now() + seconds
             if seconds > 0:
-                if item in self._due and self._due[item] <= due:
-                    return
-                self._due[item] = due
-        if seconds > 0 and self._has_workers:
-            self._timers.require_attendance()
-        if seconds > 0:
-            self._timers.call_at(due, partial(self._fire, item, due))
-        else:
+                self._wait(item, self._timers.clock.now() + seconds)
+        if seconds <= 0:
             self._queue.add(item)
+        elif self._has_workers:
+            self._timers.require_attendance()
+
+    def _wait(self, item: T, due: float) -> None:
+        """Let `item` wait until `due`, or until when it waits already if that is sooner."""
+        known_due, timer = self._waiting.get(item, (math.inf, None))
+        if known_due <= due:
+            return
+        if timer:
+            timer.cancel()
+        self._waiting[item] = due, self._timers.call_at(due, partial(self._fire, item, due))
 
     def _fire(self, item: T, due: float) -> None:
         with self._lock:
-            if self._due.get(item) != due:
+            if self._waiting.get(item, (None, None))[0] != due:
                 return  # an earlier due time took its place, or the queue is shut down
-            del self._due[item]
+            del self._waiting[item]
         self._queue.add(item)
 
     def add(self, item: T) -> None:
@@ -87,7 +94,9 @@ class DelayingQueue(Generic[T]):
     def _drop_waiting(self) -> None:
         with self._lock:
             self._stopped = True
-            self._due.clear()
+            for _, timer in self._waiting.values():
+                timer.cancel()
+            self._waiting.clear()
 
     @property
     def shutting_down(self) -> bool:

@@ -5,6 +5,7 @@ of the wait. It may be either while it is *processing*; a ready one then keeps i
 worker is done.
 """
 
+import math
 import threading
 from collections.abc import Hashable
 from functools import partial
@@ -15,7 +16,7 @@ from workqueue.metrics import MetricsProvider
 from workqueue.ordering import ByPriority
 from workqueue.rate_limiters import ItemExponentialFailureRateLimiter, RateLimiter
 from workqueue.statistics import Depths, DurationRecorder, QueueStatistics, ages
-from workqueue.timers import Timers
+from workqueue.timers import Timer, Timers, require_seconds
 
 T = TypeVar("T", bound=Hashable)
 
@@ -25,6 +26,14 @@ class _Place(NamedTuple):
 
     priority: int
     time: float
+
+
+class _Wait(NamedTuple):
+    """Until when an item waits, with which priority, and what ends the wait."""
+
+    priority: int
+    due: float
+    timer: Timer
 
 
 class PriorityQueue(Generic[T]):
@@ -47,8 +56,7 @@ class PriorityQueue(Generic[T]):
         self._available = threading.Condition(self._lock)
         self._drain = Drain(timers.clock, self._lock, self._is_drained)
         self._order: ByPriority[T] = ByPriority()
-        self._waiting: dict[T, _Place] = {}
-        """Until when."""
+        self._waiting: dict[T, _Wait] = {}
         self._ready: dict[T, _Place] = {}
         """Since when; the same items as in the order."""
         self._processing: dict[T, _Place] = {}
@@ -72,7 +80,9 @@ class PriorityQueue(Generic[T]):
         self._add(item, 0.0, priority)
 
     def add_after(self, item: T, seconds: float) -> None:
-        """Add `item` in `seconds`. Put back by its worker, before `done`, it keeps its priority (PQ-10)."""
+        """Add `item` in `seconds`, never for infinity. Put back by its worker, before `done`, it keeps its priority
+        (PQ-10). Raises ValueError for NaN.
+        """
         self._add(item, seconds, self._priority_of_turn(item))
 
     def add_rate_limited(self, item: T) -> None:
@@ -81,6 +91,8 @@ class PriorityQueue(Generic[T]):
 
     def add_with_opts(self, *items: T, after: float = 0.0, rate_limited: bool = False, priority: int = 0) -> None:
         """Add items in `after` seconds, or when the limiter allows, whichever is sooner when both are given (PQ-6).
+
+        Raises ValueError when `after` is NaN.
 
         A known item takes the higher priority, at the end of that level, and the earlier due time; one that is ready
         stays so (PQ-2, PQ-3).
@@ -188,6 +200,7 @@ class PriorityQueue(Generic[T]):
             return turn.priority if turn else 0
 
     def _add(self, item: T, delay: float, priority: int) -> None:
+        require_seconds(delay)
         with self._lock:
             if self._shutting_down:
                 return
@@ -198,32 +211,34 @@ class PriorityQueue(Generic[T]):
             if delay <= 0:
                 self._make_ready(item, priority)
                 return
-            due = self._wait(item, delay, priority)
+            self._wait(item, self._clock.now() + delay, priority)
         if self._has_workers:
             self._timers.require_attendance()
-        if due is not None:
-            self._timers.call_at(due, partial(self._fire, item, due))
 
-    def _wait(self, item: T, delay: float, priority: int) -> float | None:
-        """Let `item` wait; return until when, or None when that brings its due time no nearer."""
-        due = self._clock.now() + delay
+    def _wait(self, item: T, due: float, priority: int) -> None:
+        """Let `item` wait until `due`, or until when it waits already if that is sooner."""
         known = self._waiting.get(item)
-        if known is None:
-            self._waiting[item] = _Place(priority, due)
-            return due
-        self._waiting[item] = _Place(max(priority, known.priority), min(due, known.time))
-        return due if due < known.time else None
+        if known is not None:
+            priority = max(priority, known.priority)
+            if known.due <= due:
+                self._waiting[item] = known._replace(priority=priority)
+                return
+            known.timer.cancel()
+        if due < math.inf:
+            self._waiting[item] = _Wait(priority, due, self._timers.call_at(due, partial(self._fire, item, due)))
 
     def _fire(self, item: T, due: float) -> None:
         with self._lock:
-            place = self._waiting.get(item)
-            if place is None or place.time != due:
+            wait = self._waiting.get(item)
+            if wait is None or wait.due != due:
                 return  # it came earlier, or the queue is shut down
-            self._make_ready(item, place.priority)
+            self._make_ready(item, wait.priority)
 
     def _make_ready(self, item: T, priority: int) -> None:
         waited = self._waiting.pop(item, None)
         if waited is not None:
+            # what is not taken off the heap stays there until it is due, one for each sync
+            waited.timer.cancel()
             priority = max(priority, waited.priority)
         self._ready[item] = _Place(priority, self._clock.now())
         self._order.push(item, priority)
@@ -259,6 +274,8 @@ class PriorityQueue(Generic[T]):
         if not self._shutting_down:
             self._ages_at_shutdown = self._ages()
         self._shutting_down = True
+        for wait in self._waiting.values():
+            wait.timer.cancel()
         self._waiting.clear()
         self._available.notify_all()
 

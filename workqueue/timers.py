@@ -4,6 +4,7 @@ Nothing is handed over through a bounded buffer (DQ-10): `call_at` pushes on the
 """
 
 import heapq
+import math
 import threading
 from collections.abc import Callable
 from itertools import count
@@ -11,9 +12,29 @@ from itertools import count
 import structlog
 
 from ports.clock import Clock
+from ports.failures import ANY_FAILURE
 from ports.stopping import Stop
 
 _log = structlog.get_logger(__name__)
+
+
+_FEW = 64
+"""So many calls that were cancelled may stay on the heap in any case."""
+
+
+class Timer:
+    """One call that is due later."""
+
+    __slots__ = ("_timers", "call")
+
+    def __init__(self, timers: "Timers", call: Callable[[], None]) -> None:
+        self._timers = timers
+        self.call: Callable[[], None] | None = call
+        """None once it was made or cancelled; guarded by the lock of the timers."""
+
+    def cancel(self) -> None:
+        """Never make the call, and keep nothing of it. Without effect when it was made."""
+        self._timers.cancel(self)
 
 
 class Timers:
@@ -22,21 +43,43 @@ class Timers:
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
         self._changed = threading.Condition(threading.Lock())
-        self._heap: list[tuple[float, int, Callable[[], None]]] = []
+        self._heap: list[tuple[float, int, Timer]] = []
+        self._cancelled = 0
+        """How many timers on the heap were cancelled."""
         self._attended = False
         self._missed = False
         self._sequence = count()
 
-    def call_at(self, due: float, call: Callable[[], None]) -> None:
+    def call_at(self, due: float, call: Callable[[], None]) -> Timer:
         """Make `call` when the clock's `now()` reaches `due`; calls due at the same time keep their order.
 
-        `call` runs on the timer thread: it must be quick and never wait.
+        `call` runs on the timer thread: it must be quick and never wait. Raises ValueError for what is no time.
         """
+        require_seconds(due, "a time")
+        timer = Timer(self, call)
         with self._changed:
             is_first = not self._heap or due < self._heap[0][0]
-            heapq.heappush(self._heap, (due, next(self._sequence), call))
+            heapq.heappush(self._heap, (due, next(self._sequence), timer))
             if is_first:
                 self._changed.notify_all()
+        return timer
+
+    def cancel(self, timer: Timer) -> None:
+        """See `Timer.cancel`."""
+        with self._changed:
+            if timer.call is None:
+                return
+            timer.call = None
+            self._cancelled += 1
+            if self._cancelled > max(_FEW, len(self._heap) // 2):
+                self._heap = [entry for entry in self._heap if entry[2].call]
+                heapq.heapify(self._heap)
+                self._cancelled = 0
+
+    def __len__(self) -> int:
+        """How many calls wait."""
+        with self._changed:
+            return len(self._heap) - self._cancelled
 
     def require_attendance(self) -> None:
         """Log an error, once, when nobody has run or fired these timers yet: what is delayed would never come."""
@@ -47,7 +90,7 @@ class Timers:
     def next_due(self) -> float | None:
         """When the first waiting call is due, in the clock's `now()`; None when none waits."""
         with self._changed:
-            return self._heap[0][0] if self._heap else None
+            return self._first_due()
 
     def fire_due(self) -> None:
         """Make every call that is due, in order of due time. Never waits."""
@@ -55,7 +98,7 @@ class Timers:
         for call in self._take_due():
             try:
                 call()
-            except Exception:
+            except ANY_FAILURE:
                 # One bad call must not silence the retries of every other queue.
                 _log.exception("timer call failed", call=repr(call))
 
@@ -71,18 +114,35 @@ class Timers:
         due = []
         with self._changed:
             now = self.clock.now()
-            while self._heap and self._heap[0][0] <= now:
-                due.append(heapq.heappop(self._heap)[2])
+            while (first := self._first_due()) is not None and first <= now:
+                timer = heapq.heappop(self._heap)[2]
+                if timer.call:
+                    due.append(timer.call)
+                timer.call = None
         return due
 
     def _wait(self, stop: Stop) -> None:
         with self._changed:
             if stop.is_set():
                 return
-            remaining = self._heap[0][0] - self.clock.now() if self._heap else None
+            first = self._first_due()
+            remaining = None if first is None else first - self.clock.now()
             if remaining is None or remaining > 0:
                 self.clock.wait(self._changed, remaining)
+
+    def _first_due(self) -> float | None:
+        """When the first call is due that was not cancelled."""
+        while self._heap and self._heap[0][2].call is None:
+            heapq.heappop(self._heap)
+            self._cancelled -= 1
+        return self._heap[0][0] if self._heap else None
 
     def _wake(self) -> None:
         with self._changed:
             self._changed.notify_all()
+
+
+def require_seconds(value: float, what: str = "a delay") -> None:
+    """Raise ValueError for NaN: it compares with nothing, so that a heap that holds it has no order."""
+    if math.isnan(value):
+        raise ValueError(f"{what} in seconds must be a number, not {value}")

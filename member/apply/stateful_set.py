@@ -12,7 +12,7 @@ from kube.objects import Json, Object
 from kube.resources import STATEFUL_SETS
 from member.apply.foreign_edits import with_written_generation
 from member.apply.last_applied import applied, stamped
-from member.apply.writes import create_or_find
+from member.apply.writes import create_or_find, write_unseen
 from member.context import ReconcileContext
 from member.evidence import Evidence, require
 from member.objects.stateful_set import ON_DELETE, lowest_restarted
@@ -135,11 +135,13 @@ def create(ctx: ReconcileContext, desired: Json) -> None:
 
     Raises EvidenceMissing, OwnerGone, ForeignOwner, ApiError, TransportError.
     """
+    # who calls this has looked live, and seen none
+    ctx.taken_names.forget(STATEFUL_SETS, desired["metadata"]["name"])
     found = create_or_find(ctx, STATEFUL_SETS, with_written_generation(desired))
     if found is not None:
         body = found.decode()
         _require_evidence(body, desired, Replicas.unchanged(body), UpdateStrategy.unchanged(body))
-        ctx.deps.applier.apply(STATEFUL_SETS, desired, found)
+        write_unseen(ctx, STATEFUL_SETS, desired, found)
 
 
 def update(

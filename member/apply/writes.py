@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 
-from kube.apply import is_ours
 from kube.errors import AlreadyExists, ApiError
 from kube.events import NORMAL, WARNING
 from kube.objects import Json, Object
@@ -31,37 +30,37 @@ def apply(
     """
     if resource == STATEFUL_SETS:
         raise TypeError("a StatefulSet is written by member.apply.stateful_set, which asks for evidence")
-    there = cached or create_or_find(ctx, resource, desired)
-    if there is not None:
-        ctx.deps.applier.apply(resource, desired, there, applied=applied_before)
+    if cached is not None:
+        ctx.taken_names.forget(resource, cached.metadata.name)
+        ctx.deps.applier.apply(resource, desired, cached, applied=applied_before)
+    elif (unseen := create_or_find(ctx, resource, desired)) is not None:
+        write_unseen(ctx, resource, desired, unseen, applied_before)
 
 
 def create_or_find(ctx: ReconcileContext, resource: Resource, desired: Json) -> Object | None:
     """Create the object, which is told as an event; what there is of its name, read live, if it was only unseen.
 
+    What no cache shows, but was made or found a moment ago, is neither made nor read again.
     Raises OwnerGone, ApiError, TransportError.
     """
-    name, names, clock = desired["metadata"]["name"], ctx.taken_names, ctx.deps.clock
-    if names.is_taken(resource, name):
-        there = names.last_seen(resource, name, clock) or ctx.deps.client.find(resource, name, ctx.namespace)
-        if there is not None:
-            return _noted(ctx, resource, desired, there)
-        names.note(resource, name, None, clock)
-    try:
-        _create(ctx, resource, desired)
-    except AlreadyExists:
-        return _noted(ctx, resource, desired, ctx.deps.client.get(resource, name, ctx.namespace))
-    return None
+    name = desired["metadata"]["name"]
+    return ctx.taken_names.make_or_find(
+        resource,
+        name,
+        ctx.deps.clock,
+        make=lambda: _create(ctx, resource, desired),
+        find=lambda: ctx.deps.client.find(resource, name, ctx.namespace),
+    )
 
 
-def _noted(ctx: ReconcileContext, resource: Resource, desired: Json, there: Object) -> Object:
-    """What has the name of a desired object; one of others is noted, as asking the API server again is no use."""
-    name, clock = there.metadata.name, ctx.deps.clock
-    if is_ours(desired, there):
-        ctx.taken_names.note(resource, name, None, clock)
-    elif ctx.taken_names.last_seen(resource, name, clock) is None:
-        ctx.taken_names.note(resource, name, there, clock)
-    return there
+def write_unseen(
+    ctx: ReconcileContext, resource: Resource, desired: Json, there: Object, applied_before: Json | None = None
+) -> None:
+    """Patch what differs in an object that no cache shows. Raises ForeignOwner, ApiError, TransportError."""
+    applier = ctx.deps.applier
+    ctx.taken_names.write(
+        resource, there, ctx.deps.clock, lambda: applier.apply(resource, desired, there, applied=applied_before)
+    )
 
 
 def apply_service(ctx: ReconcileContext, desired: Json) -> None:
@@ -80,18 +79,19 @@ def _with_whole_selector(before: Json, live: Json) -> Json:
     return before | {"spec": spec | {"selector": live["spec"].get("selector") or {}}}
 
 
-def _create(ctx: ReconcileContext, resource: Resource, desired: Json) -> None:
+def _create(ctx: ReconcileContext, resource: Resource, desired: Json) -> Object:
     require_owner(ctx)
     what = f"create {resource.kind} {desired['metadata']['name']} in TidbCluster {ctx.name}"
     record = ctx.deps.recorder.event
     try:
-        ctx.deps.applier.create(resource, desired)
+        created = ctx.deps.applier.create(resource, desired)
     except AlreadyExists:
         raise
     except ApiError as error:
         record(ctx.owner, WARNING, "FailedCreate", f"{what} failed error: {error.message}")
         raise
     record(ctx.owner, NORMAL, "SuccessfulCreate", f"{what} successful")
+    return created
 
 
 def annotate_owner(ctx: ReconcileContext, annotations: Mapping[str, str | None]) -> None:

@@ -109,7 +109,10 @@ def test_exceptions_are_rendered_without_their_secrets(clock: FakeClock) -> None
     assert "abcdef123456" not in stream.getvalue()
 
 
-def test_TH_19_the_end_of_a_thread_is_logged_and_told(clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("error", [RuntimeError("boom"), SystemExit("boom")])
+def test_TH_19_the_end_of_a_thread_is_logged_and_told(
+    clock: FakeClock, monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
     monkeypatch.setattr(threading, "excepthook", threading.excepthook)
     monkeypatch.setattr(sys, "excepthook", sys.excepthook)
     stream = io.StringIO()
@@ -118,7 +121,7 @@ def test_TH_19_the_end_of_a_thread_is_logged_and_told(clock: FakeClock, monkeypa
     log_uncaught_exceptions(dead.append)
 
     def fail() -> None:
-        raise RuntimeError("boom")
+        raise error
 
     thread = threading.Thread(target=fail, name="dispatcher-pods")
     thread.start()
@@ -126,7 +129,7 @@ def test_TH_19_the_end_of_a_thread_is_logged_and_told(clock: FakeClock, monkeypa
 
     assert ["dispatcher-pods"] == dead
     assert [("critical", "dispatcher-pods")] == [(entry["level"], entry["thread"]) for entry in entries(stream)]
-    assert "RuntimeError: boom" in entries(stream)[0]["exception"]
+    assert f"{type(error).__name__}: boom" in entries(stream)[0]["exception"]
 
 
 def test_the_end_of_the_process_is_logged(clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,8 @@ import socket
 import threading
 
 import pytest
+from pytest_mock import MockerFixture
+from structlog.testing import capture_logs
 
 from controller_manager.flags import parse
 from controller_manager.manager import ControllerManager
@@ -11,13 +13,16 @@ from controller_manager.process_options import ProcessOptions
 from controller_manager.tidb import tidb_controller_manager
 from controllers.controller import Controller
 from controllers.runtime import Runtime
-from informers.factory import InformerNotStarted
+from informers.factory import InformerNotStarted, SharedInformerFactory
+from informers.handlers import ResourceEventHandlerFuncs
 from kube.config import ClusterConfig
 from kube.resources import CONFIG_MAPS, PODS
 from ports.clock import FakeClock, SystemClock
 from ports.randomness import SeededRandomness
 from ports.stopping import Stop
 from tests.controller_manager.test_health import get
+from tests.kube.servers import Peer, serving
+from tests.workqueue.background import DEADLINE, in_background
 
 
 def manager(clock: FakeClock, *argv: str, **environ: str) -> ControllerManager:
@@ -77,3 +82,58 @@ def test_informers_that_are_asked_for_after_the_start_are_an_error() -> None:
     late = runtime.informers("color=red").lister_for(PODS)
     with pytest.raises(InformerNotStarted, match="pods was requested after the factory was started"):
         late.list()
+
+
+def test_TH_19_a_thread_that_dies_ends_the_process_in_order() -> None:
+    """Whichever thread: a process that goes on without it looks alive and does not work."""
+    config = ClusterConfig(server="http://127.0.0.1:9", source="test")
+    options = ProcessOptions(name="painter", metrics_addr="127.0.0.1:0")
+    made = ControllerManager(options, config, {}, SystemClock(), SeededRandomness(1), build=lambda _runtime: [])
+    stop = Stop()
+    ended = in_background(lambda: made.run(stop))
+    made.fail()
+
+    assert 1 == ended.result(DEADLINE)
+    assert stop.is_set()
+
+
+@pytest.mark.slow
+def test_CW_10_a_handler_that_blocks_at_the_stop_does_not_keep_the_process(mocker: MockerFixture) -> None:
+    mocker.patch("controller_manager.manager._HANDLERS_TIMEOUT", 2.0)
+    blocked, free, exits = threading.Event(), threading.Event(), list[int]()
+
+    def block(*_: object) -> None:
+        blocked.set()
+        assert free.wait(DEADLINE)
+
+    def build(runtime: Runtime) -> list[Controller]:
+        informers = runtime.informers("")
+        assert isinstance(informers, SharedInformerFactory)
+        informers.informer_for(CONFIG_MAPS).add_event_handler(ResourceEventHandlerFuncs(block), name="slow")
+        return []
+
+    def answer(peer: Peer) -> None:
+        while head := peer.head():
+            if "GET /api/v1/configmaps" in head and "watch=" not in head:
+                items = b'[{"metadata":{"name":"a"}}]'
+                peer.answer(200, b'{"kind":"ConfigMapList","metadata":{"resourceVersion":"1"},"items":%s}' % items)
+            else:
+                peer.answer(403)
+
+    with serving(answer) as server:
+        config = ClusterConfig(server=server.url, source="test")
+        options = ProcessOptions(name="painter", metrics_addr="127.0.0.1:0")
+        made = ControllerManager(
+            options, config, {}, SystemClock(), SeededRandomness(1), build=build, exit_now=exits.append
+        )
+        stop = Stop()
+        ended = in_background(lambda: made.run(stop))
+        assert blocked.wait(DEADLINE)
+        with capture_logs() as logs:
+            stop.set()
+            ended.result(DEADLINE)
+        free.set()
+
+    assert [1] == exits
+    (told,) = (entry for entry in logs if entry["log_level"] == "error" and "threads" in entry)
+    assert ["handler-configmaps-slow"] == told["threads"]

@@ -17,7 +17,7 @@ from member.outcome import Done, Outcome, Refused, Waiting
 from ports.clock import FakeClock
 from ports.randomness import SeededRandomness
 from sandbox.world import World
-from simulate.operator import Operator
+from simulate.operator import USER, Operator
 
 # the kind, from here ...
 MAILBOXES = Resource("post.example.com", "v1", "mailboxes", "Mailbox")
@@ -192,3 +192,18 @@ def test_what_is_deleted_is_forgotten(post: Post) -> None:
     post.create(owner="ada", port=0)
     assert "InvalidSpec" == post.condition("Progressing")[1]
     assert 2 == post.reported("FailedValidation"), "it is another object, and nothing is known of it"
+
+
+def test_EXP_1_what_its_cache_does_not_show_yet_is_created_once(clock: FakeClock) -> None:
+    post = Post(clock)
+    post.operator.caches[SERVICES].blind = True
+    post.admin.delete(SERVICES, "ada-post", "default")
+    post.operator.caches[SERVICES].empty()
+    post.world.server.audit.clear()
+    for number in range(25):
+        post.change(owner=f"owner-{number}")
+        post.work(1.0)
+
+    made = post.world.server.audit.count(user=USER, verb="create", resource="services")
+    assert (1, 0) == (made, post.world.server.audit.count(user=USER, verb="get", resource="services"))
+    assert "owner-24" in str(post.service())

@@ -1,6 +1,8 @@
 """The engine: workers, retries, the end."""
 
+import math
 import threading
+from asyncio import CancelledError
 from concurrent.futures import wait
 
 import pytest
@@ -137,6 +139,44 @@ def test_CW_5_a_result_asks_to_come_back(clock: FakeClock) -> None:
     assert {"success": 1, "requeue": 0, "error": 0} == world.results()
 
 
+@pytest.mark.parametrize("after", [None, 0, 0.0, -1, -math.inf, math.inf])
+def test_CW_5_a_result_that_names_no_time_does_not_come_back(clock: FakeClock, after: float | None) -> None:
+    world = World(clock, lambda _key: Result(requeue_after=after))
+
+    world.sync()
+
+    assert (None, (None, False)) == (world.due_in(), world.queue.try_get())
+    assert {"success": 1, "requeue": 0, "error": 0} == world.results()
+
+
+@pytest.mark.parametrize("after", [0, -1, math.nan, math.inf])
+def test_CW_5_a_wait_that_names_no_time_backs_off(clock: FakeClock, after: float) -> None:
+    world = World(clock, raising(*[RequeueError("wait", after=after)] * 2))
+
+    world.sync()
+    assert 1.0 == world.due_in()
+    world.sync()
+    assert 2.0 == world.due_in()
+
+
+def test_CW_5_a_result_that_is_no_number_is_an_error_of_the_sync(clock: FakeClock) -> None:
+    world = World(clock, lambda _key: Result(requeue_after=math.nan))
+
+    world.sync()
+
+    assert 1.0 == world.due_in()
+    assert "requeue_after in seconds must be a number, not nan" == str(world.logs[0]["exc_info"])
+
+
+@pytest.mark.parametrize("sync", [lambda _key: Result(requeue_after=1e-9), raising(*[RequeueError("", 1e-9)] * 999)])
+def test_CW_5_no_sync_makes_its_key_spin(clock: FakeClock, sync: Sync) -> None:
+    world = World(clock, sync)
+
+    world.sync()
+
+    assert 0.1 == world.due_in()
+
+
 def test_PQ_10_a_key_that_is_put_back_keeps_its_priority(clock: FakeClock) -> None:
     world = World(clock, raising(ValueError("bad"), RequeueError("wait", after=1), None))
     world.queue.add(KEY, -100)
@@ -147,6 +187,21 @@ def test_PQ_10_a_key_that_is_put_back_keeps_its_priority(clock: FakeClock) -> No
         world.timers.fire_due()
 
     assert (KEY, -100, False) == world.queue.get_with_priority()
+
+
+@pytest.mark.parametrize("error", [SystemExit(2), CancelledError(), GeneratorExit()], ids=repr)
+def test_CW_5_whatever_a_sync_raises_to_end_a_process_or_a_task_is_its_failure(
+    clock: FakeClock, error: BaseException
+) -> None:
+    def sync(_key: str) -> None:
+        raise error
+
+    world = World(clock, sync)
+    world.sync()
+
+    assert 1.0 == world.due_in()
+    assert [("sync failed, requeuing", error)] == [(log["event"], log["exc_info"]) for log in world.logs]
+    assert {"success": 0, "requeue": 0, "error": 1} == world.results()
 
 
 def test_CW_5_an_interrupt_passes_but_the_key_is_given_back(clock: FakeClock) -> None:

@@ -60,5 +60,5 @@ def test_INF_50_a_factory_can_leave_out_all_bodies(clock: FakeClock) -> None:
 
 def test_INF_50_a_server_that_answers_whole_objects_is_refused() -> None:
     source = FakeSource()
-    with pytest.raises(ApiError, match="PodList instead of metadata"):
+    with pytest.raises(ApiError, match="a PodList instead of a PartialObjectMetadataList"):
         source.client().list_page(PODS, metadata_only=True)

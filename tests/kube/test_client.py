@@ -1,3 +1,5 @@
+import itertools
+from collections.abc import Iterator
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -86,11 +88,11 @@ def test_REST_4_a_list_that_broke_and_is_sent_again_has_each_object_once() -> No
 def test_REF_16_a_table_is_refused() -> None:
     kube, _ = client(answer(200, {"kind": "Table", "metadata": {}}))
 
-    with pytest.raises(ApiError, match="a Table instead of a list"):
+    with pytest.raises(ApiError, match="a Table instead of a PodList"):
         kube.list_page(PODS)
 
 
-@pytest.mark.parametrize("body", [b"<html>", b"{}", b'{"kind":"PodList","metadata":{},"items":[{}]}', b""])
+@pytest.mark.parametrize("body", [b"<html>", b"{}", b'{"kind":"PodList","metadata":{}}', b""])
 def test_a_list_that_cannot_be_read_is_a_failure_of_the_server(body: bytes) -> None:
     kube, _ = client(Response(200, {}, body))
 
@@ -206,3 +208,45 @@ def test_each_verb_has_its_method_path_and_type() -> None:
         ("PUT", "/api/v1/namespaces/ns/pods/a/status", "application/json", 7),
         ("GET", "/api/v1/nodes/n", None, 7),
     ] == asked
+
+
+def _endless(piece: bytes, taken: list[int]) -> Iterator[bytes]:
+    for number in itertools.count():
+        taken.append(number)
+        yield piece
+
+
+def test_TH_18_a_watch_line_without_end_ends_the_watch() -> None:
+    taken: list[int] = []
+    line = itertools.chain([b'{"type":"ADDED","object":{"metadata":{"name":"a"}}}\n'], _endless(b"x" * 65536, taken))
+
+    events = list(Watch(_StreamOf(line), PODS))
+
+    assert ["ADDED", "ERROR"] == [event.type for event in events]
+    assert "a watch line of more than 16777216 bytes" in str(events[1].object)
+    assert len(taken) <= 258
+
+
+def test_REST_9_of_a_refusal_without_end_the_beginning_is_read() -> None:
+    taken: list[int] = []
+
+    class Refusing(ScriptedTransport):
+        def stream(self, request: Request, idle_timeout: float) -> Any:
+            stream = _StreamOf(_endless(b"no" * 32768, taken))
+            stream.status = 500
+            return stream
+
+    with pytest.raises(InternalError, match="no"):
+        Client(Refusing([])).watch(PODS, resource_version="5", timeout_seconds=300)
+    assert len(taken) <= 17
+
+
+class _StreamOf(FakeStream):
+    """A stream of pieces."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        super().__init__(answer(200))
+        self._pieces = pieces
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self._pieces

@@ -313,6 +313,50 @@ def test_an_answer_that_trickles_does_not_outlive_its_request(clock: FakeClock) 
         transport.close()
 
 
+def test_TH_12_a_list_may_take_longer_than_its_timeout_as_long_as_it_is_not_silent(clock: FakeClock) -> None:
+    items = [b'{"metadata":{"name":"p%d"}}' % number for number in range(5)]
+
+    def serve(peer: Peer) -> None:
+        peer.head()
+        peer.begin_chunks()
+        peer.chunk(b'{"kind":"PodList","metadata":{"resourceVersion":"5"},"items":[' + items[0])
+        for item in items[1:]:
+            clock.step(20)
+            peer.chunk(b"," + item)
+        peer.chunk(b"]}")
+        peer.chunk(b"")
+
+    with serving(serve) as server:
+        transport = HttpTransport(ClusterConfig(server.url, "test"), {}, clock)
+        page = Client(transport, timeout=30).list_page(PODS)
+        transport.close()
+
+    assert (5, "5", 80.0) == (len(page.items), page.resource_version, clock.now())
+
+
+def test_TH_12_a_list_that_falls_silent_is_given_up(pair: Callable[..., Pair]) -> None:
+    def serve(peer: Peer) -> None:
+        peer.head()
+        peer.begin_chunks()
+        peer.chunk(b'{"kind":"PodList","metadata":{},"items":[')
+        peer.hang()
+
+    client = Client(pair(serve).transport, timeout=0.2)
+    with pytest.raises(RequestTimeout):
+        client.list_page(PODS)
+
+
+def test_an_answer_without_end_is_not_kept(pair: Callable[..., Pair]) -> None:
+    def serve(peer: Peer) -> None:
+        peer.head()
+        peer.begin_chunks()
+        for _ in range(80):
+            peer.chunk(bytes(1 << 20))
+
+    with pytest.raises(ConnectionLost, match="longer than 67108864 bytes"):
+        pair(serve).transport.request(replace(GET, timeout=60.0))
+
+
 @pytest.mark.parametrize("encrypted", [False, True])
 def test_TH_10_abort_ends_a_blocked_read_in_another_thread(
     pair: Callable[..., Pair], request: pytest.FixtureRequest, encrypted: bool

@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 from prometheus_client import CollectorRegistry
+from structlog.testing import capture_logs
 
 from kube.client import Client
 from kube.leader_election import (
@@ -21,8 +22,9 @@ from ports.clock import FakeClock
 from ports.fencing import LeaseExpired
 from ports.randomness import SeededRandomness
 from ports.stopping import Stop
-from ports.transport import RequestTimeout
-from tests.kube.fakes import Answer, FakeApi, status, step_until
+from ports.transport import RequestTimeout, Response
+from tests.informers.support import eventually
+from tests.kube.fakes import Answer, FakeApi, answer, status, step_until
 
 PATH = "/apis/coordination.k8s.io/v1/namespaces/ns/leases/tidb-controller-manager"
 DOWN = RequestTimeout("PUT", PATH, "no answer")
@@ -365,3 +367,77 @@ def test_LE_2_nothing_of_an_odd_lease_is_lost(api: FakeApi) -> None:
     assert {"a": 1} == spec_of(api)["futureField"]
     assert lock.object is not None
     assert spec_of(api) == msgspec.json.decode(lock.object.raw)["spec"]
+
+
+NO_LEASES = {
+    "a page": Response(200, {}, b"<html>moved</html>"),
+    "nothing": Response(200, {}, b""),
+    "null": answer(200),
+    "half": Response(200, {}, b'{"kind":"Lease","metadata":{"name":'),
+    "no utf-8": Response(200, {}, b'{"kind":"Lease","metadata":{"name":"\xff"}}'),
+    "a status": answer(200, {"kind": "Status", "metadata": {}, "status": "Success"}),
+    "a list": answer(200, {"kind": "LeaseList", "metadata": {}, "items": []}),
+    "another lease": answer(200, {"kind": "Lease", "metadata": {"name": "other"}, "spec": {}}),
+    "odd types": answer(200, lease() | {"kind": "Lease", "spec": {"holderIdentity": 5}}),
+    "an odd spec": answer(200, lease() | {"kind": "Lease", "spec": []}),
+}
+
+
+@pytest.mark.parametrize("odd", NO_LEASES.values(), ids=NO_LEASES.keys())
+def test_LE_12_a_200_that_is_no_lease_is_an_attempt_that_failed(
+    api: FakeApi, me: Candidate, clock: FakeClock, odd: Answer
+) -> None:
+    api.put(PATH, lease(holder=""))
+    api.failures = [odd, None, odd]
+
+    assert (me.elector.tick() or 0) > 2.0, "read"
+    assert not me.elector.is_leader
+    assert (me.elector.tick() or 0) > 2.0, "written"
+    assert not me.elector.lease.is_valid()
+    assert 2.0 == me.elector.tick()
+    api.failures = [odd]
+    assert 2.0 == me.elector.tick(), "renewed by reading first"
+    api.failures = [odd] * 12
+    delays = []
+    while (delay := me.elector.tick()) is not None:
+        delays.append(delay)
+        clock.step(delay)
+    assert 10 == sum(delays), "LE-15: lost when the deadline has passed"
+
+
+def test_LE_15_a_write_that_is_answered_with_the_lease_of_another_is_no_success(api: FakeApi, me: Candidate) -> None:
+    api.put(PATH, lease(holder=""))
+    api.failures = [None, answer(200, lease(holder="other") | {"kind": "Lease"})]
+
+    assert (me.elector.tick() or 0) > 2.0
+    assert not me.elector.is_leader
+    assert not me.elector.lease.is_valid()
+
+
+@pytest.mark.parametrize("error", [ValueError("no"), SystemExit(3)])
+def test_LE_14_who_cannot_start_to_lead_gives_up_and_does_not_free_the_lease(
+    api: FakeApi, clock: FakeClock, error: BaseException
+) -> None:
+    heard = Heard()
+
+    def fail() -> None:
+        raise error
+
+    lock = LeaseLock(Client(api), "ns", "tidb-controller-manager")
+    callbacks = Callbacks(fail, heard._stop)
+    elector = LeaderElector(lock, "me", callbacks, clock, SeededRandomness(1), name="tidb-controller-manager")
+    elector.run(Stop())
+
+    assert (1, "me") == (heard.stopped, spec_of(api)["holderIdentity"])
+
+
+def test_LE_17_who_listens_for_leaders_and_fails_ends_nothing(api: FakeApi, clock: FakeClock) -> None:
+    def fail(_leader: str) -> None:
+        raise SystemExit
+
+    lock = LeaseLock(Client(api), "ns", "tidb-controller-manager")
+    callbacks = Callbacks(lambda: None, lambda: None, fail)
+    elector = LeaderElector(lock, "me", callbacks, clock, SeededRandomness(1), name="tidb-controller-manager")
+    with capture_logs() as logs:
+        assert 2.0 == elector.tick()
+        eventually(lambda: any(entry["event"] == "callback failed" for entry in logs))

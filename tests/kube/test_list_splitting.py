@@ -56,3 +56,70 @@ def test_an_object_in_an_item_is_not_taken_for_one() -> None:
 def test_a_list_that_ends_too_early_is_an_error(body: bytes) -> None:
     with pytest.raises(msgspec.DecodeError):
         _read([body])
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [b'{"metadata":' + b"[" * 3000 + b"]" * 3000 + b"}", rb'{"metadata":{"name":"\ud800"}}', b'{"s":"}]\\",[{"}'],
+    ids=["deep", "surrogate", "brackets"],
+)
+def test_an_item_that_no_decoder_reads_is_split_from_the_others(odd: bytes) -> None:
+    deep, good = b'{"metadata":' + b"[" * 3000 + b"]" * 3000 + b"}", b'{"metadata": {}}'
+    body = b'{"kind":"PodList","metadata":{"resourceVersion":"9"},"items": [' + b" , ".join([good, odd, deep]) + b"]}"
+    splitter = ListSplitter()
+
+    early = splitter.feed(body)
+
+    assert [good, odd, deep] == early + [bytes(raw) for raw in splitter.end().items or ()]
+
+
+def _pieces(body: bytes) -> list[bytes]:
+    return [body[start : start + (1 << 16)] for start in range(0, len(body), 1 << 16)]
+
+
+def _lookalikes(size: int) -> bytes:
+    """A custom resource of so many bytes whose managedFields, owners and templates all begin as it does itself."""
+    kind = '{"apiVersion":"v1","kind":"A","metadata":{"a":{}}}'
+    same = ",".join([kind] * 6)
+    head = (
+        f'{{"apiVersion":"v1","kind":"A","metadata":{{"name":"x","managedFields":[{same}]}},"templates":[{same}],"p":"'
+    )
+    return head.encode().ljust(size - 2, b"x") + b'"}'
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [1 << 12, 1 << 13, 1 << 16, (1 << 16) - 1, 5000, 200_000])
+def test_TH_6_no_list_costs_more_than_a_few_passes_over_its_bytes(size: int, mocker: Any) -> None:
+    """Wherever the pieces end, such as always in the middle of the same field."""
+    decoded = 0
+
+    def decode(body: bytes) -> Any:
+        nonlocal decoded
+        decoded += len(body)
+        return msgspec.json.Decoder(list[msgspec.Raw]).decode(body)
+
+    mocker.patch("kube.list_splitting._arrays").decode = decode
+    items = [_lookalikes(size)] * (8_000_000 // size)
+    body = b'{"items":[' + b",".join(items) + b'],"kind":"AList","metadata":{}}'
+    splitter, count = ListSplitter(), 0
+
+    for piece in _pieces(body):
+        count += len(splitter.feed(piece))
+
+    assert len(items) == count + len(splitter.end().items or ())
+    assert decoded <= 6 * len(body)
+
+
+def test_TH_6_four_managers_of_fields_do_not_hide_where_an_item_ends() -> None:
+    fields = ",".join(['{"apiVersion":"v1","fieldsType":"FieldsV1","manager":"m"}'] * 4)
+    item = f'{{"apiVersion":"v1","kind":"A","metadata":{{"name":"x","managedFields":[{fields}]}},"spec":{{}}}}'.encode()
+    whole = b'{"apiVersion":"v1","items":[' + b",".join([item] * 3)
+    splitter = ListSplitter()
+
+    assert [item] * 2 == splitter.feed(whole[: -len('},"spec":{}}')])
+
+
+def test_the_items_of_a_list_within_the_list_are_not_taken_for_its_own() -> None:
+    body = b'{"metadata":{"items":[{"a":{}},{"a":{}},{"a":{}}]},"items":[{"b":{}},{"b":{}}],"kind":"AList"}'
+
+    assert ([], [{"b": {}}, {"b": {}}]) == _read([body])[:2]

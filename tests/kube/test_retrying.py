@@ -77,6 +77,13 @@ def test_REST_3_retry_after_is_obeyed_for_any_verb(clock: FakeClock, code: int, 
     assert (OK, 7.0) == bench.send(request_)
 
 
+@pytest.mark.parametrize("asked", ["86400", "9" * 400])
+def test_REST_3_nobody_silences_a_client_for_a_day(clock: FakeClock, asked: str) -> None:
+    bench = Bench(clock, [answer(503, retry_after=asked), OK])
+
+    assert (OK, 300.0) == bench.send(GET)
+
+
 @pytest.mark.parametrize(
     "final",
     [

@@ -1,3 +1,13 @@
+import contextlib
+import subprocess
+import sys
+import threading
+from asyncio import CancelledError
+from functools import partial
+
+import pytest
+from structlog.testing import capture_logs
+
 from ports.clock import FakeClock
 from ports.stopping import Stop
 
@@ -24,3 +34,74 @@ def test_a_callback_runs_at_once_when_the_stop_is_set_and_never_after_its_block(
     assert ["at once"] == seen
     assert stop.wait(clock)
     assert not Stop().wait(clock, 0)
+
+
+@pytest.mark.parametrize("in_main", [True, False])
+def test_a_callback_that_raises_costs_none_of_the_others(in_main: bool) -> None:
+    stop = Stop()
+    seen: list[str] = []
+
+    def fail(error: BaseException) -> None:
+        raise error
+
+    with contextlib.ExitStack() as stack:
+        for error in (ValueError("no"), SystemExit(3), CancelledError()):
+            stack.enter_context(stop.calling(partial(fail, error)))
+            stack.enter_context(stop.calling(lambda: seen.append("called")))
+        with capture_logs() as logs:
+            if in_main:
+                stop.set()
+            else:
+                thread = threading.Thread(target=stop.set)
+                thread.start()
+                thread.join()
+
+    assert ["called"] * 3 == seen
+    assert ["callback failed"] * 3 == [entry["event"] for entry in logs]
+
+
+_PROGRAM = """
+import contextlib, signal, sys, threading
+from ports.clock import SystemClock
+from ports.stopping import Stop
+
+class Interrupted(SystemClock):
+    # the signal comes between the last look at the flag and the wait
+    def wait(self, condition, timeout):
+        signal.raise_signal(signal.SIGTERM)
+        super().wait(condition, timeout)
+
+lock, stop, called = threading.Lock(), Stop(), threading.Event()
+
+def callback():
+    with lock:
+        called.set()
+
+{handler}
+with stop.calling(callback):
+    {interrupted}
+    assert stop.is_set() and called.wait(5)
+print("ended")
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "handler",
+    ["signal.signal(signal.SIGTERM, stop.set)", "signal.signal(signal.SIGTERM, lambda *_: stop.set())"],
+)
+@pytest.mark.parametrize(
+    "interrupted",
+    ["stop.wait(Interrupted())", "with lock: signal.raise_signal(signal.SIGTERM)", "stop.wait(SystemClock(), 1e-9)"],
+)
+def test_TH_16_a_signal_handler_may_set_a_stop_whatever_it_interrupts(handler: str, interrupted: str) -> None:
+    if "1e-9" in interrupted:
+        # at any point of the wait: every 50 microseconds of it another signal
+        handler += "; signal.setitimer(signal.ITIMER_REAL, 5e-5)"
+        handler = handler.replace("SIGTERM", "SIGALRM")
+        interrupted = "while not stop.is_set(): stop.wait(SystemClock(), 1e-9)"
+    program = _PROGRAM.format(handler=handler, interrupted=interrupted)
+
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=20, check=False)
+
+    assert ("ended\n", "", 0) == (ended.stdout, ended.stderr, ended.returncode)

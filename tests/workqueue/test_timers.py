@@ -1,12 +1,15 @@
 """One thread for all delayed calls."""
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from ports.clock import FakeClock
+from ports.clock import FakeClock, SystemClock
 from ports.stopping import Stop
 from tests.workqueue.background import DEADLINE, in_background
 from workqueue.delaying_queue import DelayingQueue
@@ -115,3 +118,97 @@ def test_DQ_1_a_delay_that_nobody_counts_down_is_an_error_said_once(
     with running(timers):
         clock.wait_for_waiters(1)
         assert [] == errors_of_a_delayed_add(make(timers), with_workers=True)
+
+
+@pytest.mark.parametrize("kind", [PriorityQueue, DelayingQueue])
+@pytest.mark.parametrize("delay", [math.inf, 1e10, 1e300])
+def test_an_item_that_is_due_in_ages_keeps_no_other_waiting(
+    kind: Callable[[Timers], PriorityQueue[str] | DelayingQueue[str]], delay: float
+) -> None:
+    """On the machine's clock: it can't wait for as long as that."""
+    timers = Timers(SystemClock())
+    queue = kind(timers)
+    with running(timers):
+        queue.add_after("late", delay)
+        queue.add_after("soon", 0.01)
+
+        assert ("soon", False) == in_background(queue.get).result(DEADLINE)
+        queue.done("soon")
+        queue.add_after("soon too", 0.01)
+
+        assert ("soon too", False) == in_background(queue.get).result(DEADLINE)
+        queue.done("soon too")
+    assert 0 == len(queue)
+
+
+@pytest.mark.parametrize("kind", [PriorityQueue, DelayingQueue])
+def test_what_is_no_number_is_refused_and_harms_no_other_item(
+    clock: FakeClock, kind: Callable[[Timers], PriorityQueue[str] | DelayingQueue[str]]
+) -> None:
+    timers = Timers(clock)
+    queue = kind(timers)
+    queue.add_after("b", 2)
+    with pytest.raises(ValueError, match="a delay in seconds must be a number, not nan"):
+        queue.add_after("x", math.nan)
+    queue.add_after("a", 1)
+
+    clock.step(3)
+    timers.fire_due()
+
+    assert [("a", False), ("b", False), (None, False)] == [queue.try_get() for _ in range(3)]
+
+
+def test_a_cancelled_call_is_not_made_and_does_not_count(clock: FakeClock) -> None:
+    timers = Timers(clock)
+    made: list[str] = []
+    first = timers.call_at(1, lambda: made.append("first"))
+    timers.call_at(2, lambda: made.append("second"))
+    first.cancel()
+    first.cancel()
+
+    assert (1, 2) == (len(timers), timers.next_due())
+    clock.step(2)
+    timers.fire_due()
+    first.cancel()
+    assert (["second"], 0) == (made, len(timers))
+
+
+def test_the_heap_keeps_nothing_of_waits_that_are_over(clock: FakeClock) -> None:
+    """Each sync asks for another one later, and news come sooner: as many dead entries as syncs, before."""
+    timers = Timers(clock)
+    queue: PriorityQueue[str] = PriorityQueue(timers)
+    for number in range(2000):
+        key = f"key-{number % 10}"
+        queue.add(key)
+        assert (key, False) == queue.try_get()
+        queue.add_after(key, 600)
+        queue.done(key)
+
+    assert 10 == len(timers)
+    assert len(timers._heap) < 200
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.booleans())))
+def test_whatever_is_cancelled_the_others_come_in_order(calls: list[tuple[int, bool]]) -> None:
+    clock = FakeClock()
+    timers = Timers(clock)
+    made: list[int] = []
+    made_timers = [timers.call_at(due, lambda due=due: made.append(due)) for due, _ in calls]  # type: ignore[misc]
+    for timer, (_, cancelled) in zip(made_timers, calls, strict=True):
+        if cancelled:
+            timer.cancel()
+
+    expected = sorted(due for due, cancelled in calls if not cancelled)
+    assert (expected[0] if expected else None) == timers.next_due()
+    clock.step(9)
+    timers.fire_due()
+    assert expected == made
+
+
+def test_a_shutdown_leaves_nothing_on_the_heap(clock: FakeClock) -> None:
+    timers = Timers(clock)
+    queues: list[PriorityQueue[str] | DelayingQueue[str]] = [PriorityQueue(timers), DelayingQueue(timers)]
+    for queue in queues:
+        queue.add_after("a", 5)
+        queue.shut_down()
+    assert (0, None) == (len(timers), timers.next_due())

@@ -1,11 +1,12 @@
 """From a manifest to a cluster that serves."""
 
 import itertools
+from collections import Counter
 
 import msgspec
 import pytest
 
-from kube.resources import STATEFUL_SETS, TIDB_CLUSTERS
+from kube.resources import CONFIG_MAPS, DEPLOYMENTS, SERVICES, STATEFUL_SETS, TIDB_CLUSTERS, Resource
 from ports.clock import FakeClock
 from tests.operator_world import NAMESPACE, OPERATOR, OperatorWorld, sample
 
@@ -42,6 +43,61 @@ def test_2_3_a_sample_becomes_ready_and_its_conditions_tell_the_story(world: Ope
     assert status["clusterID"]
     assert ["Normal"] * 3 == [status[part]["phase"] for part in ("pd", "tikv", "tidb")]
     assert ["Done"] * 3 == [status[part]["conditions"][0]["reason"] for part in ("pd", "tikv", "tidb")]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("others_made_it", [False, True], ids=["ours", "made by another process"])
+def test_EXP_1_what_a_cache_does_not_show_yet_is_created_once_and_read_once(
+    world: OperatorWorld, others_made_it: bool
+) -> None:
+    """Thirty syncs in thirty seconds, in front of caches that show nothing of what they have made."""
+    if others_made_it:
+        world.apply(sample("basic"))
+        world.run(1.0)
+        world.restart()
+        world.operator.look()
+        for cache in world.operator.caches.values():
+            cache.empty()
+    for resource, cache in world.operator.caches.items():
+        cache.blind = resource != TIDB_CLUSTERS
+    world.forget()
+    if not others_made_it:
+        world.apply(sample("basic"))
+    for _ in range(30):
+        world.run(1.0)
+        world.operator.resync()
+
+    calls = [entry for entry in world.world.server.audit.recent() if entry.call.user == OPERATOR]
+    refused = [entry.call.resource for entry in calls if entry.call.verb == "create" and entry.code == 409]
+    by_name = Counter((entry.call.verb, entry.call.resource, entry.call.name) for entry in calls)
+    # what decides about pods is read live in each sync
+    decisive = ("statefulsets.apps", "configmaps", "tidbclusters.pingcap.com", "")
+    reads = {key: count for key, count in by_name.items() if key[0] == "get" and key[1] not in decisive}
+    assert {} == {key: count for key, count in reads.items() if count > 1}
+    assert {} == {kind: count for kind, count in Counter(refused).items() if count > 3}, "three Services"
+    assert others_made_it or not refused
+
+
+@pytest.mark.parametrize("resource", [SERVICES, CONFIG_MAPS, STATEFUL_SETS, DEPLOYMENTS])
+def test_EXP_1_what_was_created_and_deleted_before_a_cache_showed_it_is_made_again(
+    world: OperatorWorld, resource: Resource
+) -> None:
+    cache = world.operator.caches[resource]
+    world.operator.work()
+    cache.blind = True
+    world.apply(sample("basic"))
+    world.run(1.0)
+    names = [each["metadata"]["name"] for each in world.every(resource)]
+    for name in names:
+        world.admin.delete(resource, name, NAMESPACE)
+    cache.blind = False
+    cache.cut()
+    world.operator.look_again()
+
+    world.run(61.0)
+
+    assert names
+    assert set(names) <= {each["metadata"]["name"] for each in world.every(resource)}
 
 
 def test_15_every_object_is_told_once(world: OperatorWorld) -> None:
