@@ -3,6 +3,7 @@
 With a manifest, its clusters are shown while they come up.
 """
 
+import math
 import shutil
 import sys
 import tempfile
@@ -18,8 +19,8 @@ from rich.console import Console
 
 from apis.decoding import decode
 from apis.tidbcluster import TidbCluster
-from cli import manifests
-from cli.progress import blocked_by, is_ready, view
+from cli import hints, manifests
+from cli.progress import blocked_by, is_ready, view, waits_for
 from cli.world import new_world
 from controller_manager.flags import parse
 from controller_manager.logs import configure_logs, log_uncaught_exceptions
@@ -27,7 +28,6 @@ from controller_manager.shutdown import stopping_on_signals
 from controller_manager.tidb import tidb_controller_manager
 from kube.client import Client
 from kube.config import load_kubeconfig
-from kube.errors import ApiError
 from kube.objects import Object
 from kube.resources import TIDB_CLUSTERS
 from ports.clock import Clock, SystemClock
@@ -39,7 +39,7 @@ from sandbox.world import World
 _GIVE_UP = 120.0
 """Seconds after which a cluster that was waited for counts as stuck."""
 
-_READY, _STUCK, _STOPPED = range(3)
+_FAILED = 1
 
 _PROGRAM = "tidb-operator-py"
 
@@ -63,29 +63,36 @@ class _Stage:
     stop: Stop
 
 
+class _Console(Console):
+    """Leaves it to the command what a reader who has gone means."""
+
+    def on_broken_pipe(self) -> None:
+        """Called while the error is handled."""
+        raise  # noqa: PLE0704 - see above
+
+
+class _NotReady(Exception):
+    """Raised when clusters that were waited for do not get Ready; says which, and why."""
+
+
 def run(demo: Demo, flags: Sequence[str], environ: Mapping[str, str]) -> int:
-    """Run until a signal, or until the clusters are Ready when that was asked for; the exit code."""
-    try:
-        documents = manifests.read(demo.cluster) if demo.cluster else []
-    except manifests.BadManifest as error:
-        print(error, file=sys.stderr)
-        return 1
+    """Run until a signal, or until the clusters are Ready when that was asked for; the exit code.
+
+    Raises BadManifest, OSError.
+    """
+    documents = manifests.read(demo.cluster) if demo.cluster else []
     clock = SystemClock()
     directory = Path(tempfile.mkdtemp(prefix="tidb-sandbox-"))
-    with stopping_on_signals(stop := Stop()), (directory / "operator.log").open("w") as log:
-        configure_logs(0, clock=clock, stream=log)
-        log_uncaught_exceptions()
-        stage = _Stage(new_world(clock, SystemRandomness()), directory, Console(), clock, stop)
-        try:
+    try:
+        with stopping_on_signals(stop := Stop()), (directory / "operator.log").open("w") as log:
+            configure_logs(0, clock=clock, stream=log)
+            log_uncaught_exceptions()
+            stage = _Stage(new_world(clock, SystemRandomness()), directory, _Console(), clock, stop)
             with _running(stage, flags, environ):
                 return _show(demo, documents, stage)
-        except manifests.BadManifest as error:
-            print(error, file=sys.stderr)
-        except ApiError as error:
-            print(f"{demo.cluster}: refused by the API server: {error.message}", file=sys.stderr)
-        finally:
-            shutil.rmtree(directory, ignore_errors=True)
-    return 1
+    finally:
+        configure_logs(0, clock=clock, stream=sys.stderr)
+        shutil.rmtree(directory, ignore_errors=True)
 
 
 @contextmanager
@@ -114,46 +121,54 @@ def _show(demo: Demo, documents: Sequence[manifests.Manifest], stage: _Stage) ->
     manifests.apply(stage.world.client(), list(documents))
     clusters = {(d.namespace, d.name) for d in documents if d.kind == TIDB_CLUSTERS.kind}
     started = stage.clock.now()
-    if clusters:
-        how = _follow(clusters, stage)
-        if how == _STUCK and demo.exit_when_ready:
-            return 1
-        if how == _READY:
+    try:
+        ready = not clusters or _get_ready(clusters, stage)
+    except _NotReady as error:
+        stage.console.print(f"\n{error}", markup=False, highlight=False, soft_wrap=True)
+        if demo.exit_when_ready:
+            return _FAILED
+    else:
+        if clusters and ready:
             stage.console.print(f"\nReady after {stage.clock.now() - started:.1f} s.", highlight=False)
-    if demo.exit_when_ready or stage.stop.is_set():
-        return 0
-    _print_next_steps(clusters, stage)
-    stage.stop.wait(stage.clock)
+        if demo.exit_when_ready:
+            return 0 if ready else _FAILED
+    if not stage.stop.is_set():
+        _print_next_steps(clusters, stage)
+        stage.stop.wait(stage.clock)
     return 0
 
 
-def _follow(clusters: set[tuple[str, str]], stage: _Stage) -> int:
-    """Show the clusters until all are Ready."""
-    ready: set[tuple[str, str]] = set()
+def _get_ready(clusters: set[tuple[str, str]], stage: _Stage) -> bool:
+    """Show the clusters until all are Ready; False when a signal came first. Raises _NotReady."""
+    waiting: dict[tuple[str, str], str] = dict.fromkeys(clusters, "the operator has not looked at it yet")
     deadline = stage.clock.now() + _GIVE_UP
     with view(stage.console) as shown:
-        for seen in _changes(stage.world.client(), stage.stop):
-            key = (seen.metadata.namespace, seen.metadata.name)
-            if key not in clusters:
-                continue
-            tc = decode(seen.decode(), TidbCluster)
-            shown.show("/".join(key) if len(clusters) > 1 else key[1], tc)
-            (ready.add if is_ready(tc) else ready.discard)(key)
-            if ready == clusters:
-                return _READY
-            blocked = blocked_by(tc)
-            if blocked or stage.clock.now() > deadline:
-                why = blocked or "see its conditions"
-                stage.console.print(f"\n{key[1]} does not get Ready by itself: {why}", markup=False)
-                return _STUCK
-    return _STOPPED
+        while (left := deadline - stage.clock.now()) > 0:
+            for seen in _changes(stage.world.client(), stage.stop, left):
+                key = (seen.metadata.namespace, seen.metadata.name)
+                if key not in clusters:
+                    continue
+                tc = decode(seen.decode(), TidbCluster)
+                shown.show("/".join(key) if len(clusters) > 1 else key[1], tc)
+                waiting.pop(key, None)
+                if not is_ready(tc):
+                    waiting[key] = waits_for(tc)
+                if not waiting:
+                    return True
+                if blocked := blocked_by(tc):
+                    raise _NotReady(f"{key[1]} does not get Ready by itself: {blocked}")
+            if stage.stop.is_set():
+                return False
+    raise _NotReady(
+        "\n".join(f"{name} is not Ready after {_GIVE_UP:.0f} s: {why}" for (_, name), why in sorted(waiting.items()))
+    )
 
 
-def _changes(client: Client, stop: Stop) -> Iterator[Object]:
-    """Every TidbCluster as it is, then as it changes."""
+def _changes(client: Client, stop: Stop, seconds: float) -> Iterator[Object]:
+    """Every TidbCluster as it is, then as it changes, for some time."""
     page = client.list_page(TIDB_CLUSTERS)
     yield from page.items
-    watch = client.watch(TIDB_CLUSTERS, resource_version=page.resource_version, timeout_seconds=int(_GIVE_UP))
+    watch = client.watch(TIDB_CLUSTERS, resource_version=page.resource_version, timeout_seconds=math.ceil(seconds))
     with stop.calling(watch.abort):
         try:
             for event in watch:
@@ -167,23 +182,25 @@ def _changes(client: Client, stop: Stop) -> Iterator[Object]:
 
 
 def _print_next_steps(clusters: set[tuple[str, str]], stage: _Stage) -> None:
-    """Commands that work right now, for those who have kubectl and for those who have not."""
+    """Commands that work right now, with what this machine has."""
     api, _ = stage.world.serve_http()
     namespace, name = min(clusters, default=("default", ""))
     patch = msgspec.json.encode({"spec": {"tikv": {"replicas": 3}}}).decode()
     url = f"{api}{TIDB_CLUSTERS.path(namespace, name)}"
     lines = ["", "What to try next, in another terminal:", ""]
     if shutil.which("kubectl"):
-        lines += [f"    source {stage.directory}/env", f"    kubectl get tc,pods -n {namespace}"]
+        lines += [f"    {hints.source(stage.directory)}", f"    kubectl get tc,pods -n {namespace}"]
         if name:
             lines += [
                 f"    kubectl describe tc {name} -n {namespace}",
                 f"    kubectl patch tc {name} -n {namespace} --type=merge -p '{patch}'    # more TiKV",
             ]
-    else:
+    elif shutil.which("curl"):
         lines += [f"    curl -s {url}"]
         if name:
             header = "-H 'Content-Type: application/merge-patch+json'"
             lines += [f"    curl -s -X PATCH {header} -d '{patch}' {url}    # more TiKV"]
+    else:
+        lines += [f"    open {url} in a browser; with kubectl in PATH, `make run` shows what to type"]
     lines += ["", f"The operator's log: {stage.directory}/operator.log", "Ctrl-C ends it; nothing is kept."]
     stage.console.print("\n".join(lines), markup=False, highlight=False, soft_wrap=True)

@@ -3,50 +3,98 @@
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+import manifests
 from cli import demo, sandbox
+from cli.failures import plainly
 from controller_manager import main as controller_manager
+from controller_manager.flags import parse
+from controller_manager.process import project_version
 
-_DESCRIPTION = """\
-run       the controller-manager; all flags of tidb-controller-manager (see `tidb-operator run -help`), and
-          --sandbox          in a sandbox of its own instead of a cluster
-          --cluster FILE     with --sandbox: apply the manifest and show its clusters while they come up
-          --exit-when-ready  with --cluster: end as soon as they are Ready
-sandbox   a Kubernetes and TiDB world in one process
-          --dir DIR          where to write `kubeconfig` and `env` (default .sandbox)
-"""
+_HELP = ("-h", "-help", "--help")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command; its exit code."""
-    parser = argparse.ArgumentParser(
-        "tidb-operator", description=_DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("command", choices=("run", "sandbox"))
+    """Run a command; its exit code: 1 after a failure, 2 for what is no command."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    return plainly(lambda: _main(arguments))
+
+
+def _main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(
+        "tidb-operator", description=_description(), formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--version", "-V", action="version", version=project_version(), help="print the version")
+    parser.add_argument("command", choices=tuple(_COMMANDS), help="`tidb-operator COMMAND --help` lists its flags")
     command = parser.parse_args(arguments[:1]).command
-    return _run(arguments[1:]) if command == "run" else _sandbox(arguments[1:])
+    return _COMMANDS[command](arguments[1:])
 
 
 def _run(arguments: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser("tidb-operator run", add_help=False, allow_abbrev=False)
-    parser.add_argument("--sandbox", action="store_true")
-    parser.add_argument("--cluster", type=Path)
-    parser.add_argument("--exit-when-ready", action="store_true")
+    parser = _parser_of_run()
     own, flags = parser.parse_known_args(arguments)
+    if set(flags) & set(_HELP):
+        parser.print_help()
+        print()
+        parse(_HELP[-1:], os.environ, project_version())
     if own.sandbox:
+        if own.exit_when_ready and not own.cluster:
+            parser.error("--exit-when-ready needs --cluster FILE: without a cluster nothing gets Ready")
         return demo.run(demo.Demo(own.cluster, own.exit_when_ready), flags, os.environ)
     if own.cluster or own.exit_when_ready:
         parser.error("--cluster and --exit-when-ready need --sandbox; in a cluster, use kubectl apply")
     return controller_manager.main(flags)
 
 
+def _parser_of_run() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        "tidb-operator run",
+        usage="tidb-operator run [--sandbox [--cluster FILE [--exit-when-ready]]] [flags of the controller-manager]",
+        add_help=False,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--sandbox", action="store_true", help="run in a sandbox of its own instead of a cluster")
+    parser.add_argument("--cluster", type=Path, metavar="FILE", help="apply a manifest, show its clusters come up")
+    parser.add_argument("--exit-when-ready", action="store_true", help="end when they are Ready, or with code 1")
+    return parser
+
+
 def _sandbox(arguments: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser("tidb-operator sandbox")
-    parser.add_argument("--dir", type=Path, default=Path(".sandbox"))
+    parser = argparse.ArgumentParser("tidb-operator sandbox", description=sandbox.__doc__)
+    parser.add_argument(
+        "--dir", type=Path, default=Path(".sandbox"), help="where to write `kubeconfig` and `env` (default .sandbox)"
+    )
     return sandbox.serve(parser.parse_args(arguments).dir)
+
+
+def _manifests(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(
+        "tidb-operator manifests", description="Print the directory with CRDs, samples, RBAC, Deployment, monitoring."
+    )
+    parser.parse_args(arguments)
+    print(manifests.DIRECTORY)
+    return 0
+
+
+_COMMANDS: Mapping[str, Callable[[Sequence[str]], int]] = {
+    "run": _run,
+    "sandbox": _sandbox,
+    "manifests": _manifests,
+}
+
+
+def _description() -> str:
+    return """\
+run        the controller-manager; all flags of tidb-controller-manager, and
+           --sandbox          in a sandbox of its own instead of a cluster
+           --cluster FILE     with --sandbox: apply the manifest and show its clusters while they come up
+           --exit-when-ready  with --cluster: end as soon as they are Ready, or with code 1 and the reason
+sandbox    a Kubernetes and TiDB world in one process
+           --dir DIR          where to write `kubeconfig` and `env` (default .sandbox)
+manifests  print the directory with CRDs, samples, RBAC, Deployment and monitoring
+"""
 
 
 if __name__ == "__main__":

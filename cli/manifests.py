@@ -3,26 +3,28 @@
 Our commands validate strictly: a field that the resource does not have is an error that names the nearest one it has.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
 import msgspec
-import yaml
 
 from apis.decoding import decode, unknown_fields
 from apis.defaulting import with_defaults
-from apis.problem import InvalidField
+from apis.problem import InvalidField, Problem
 from apis.tidbcluster import TidbCluster
 from apis.validation import validate
+from cli.documents import BadDocument, decode_documents, read_bytes
+from cli.failures import Failure
 from kube.client import Client
-from kube.errors import AlreadyExists, NotFound
+from kube.errors import AlreadyExists, ApiError, NotFound
 from kube.objects import Json
 from kube.resources import NAMESPACES, Resource
 
 
-class BadManifest(Exception):
+class BadManifest(Failure):
     """Raised when a manifest can't be used; the message names file, document, field, value and the way out."""
 
 
@@ -52,39 +54,72 @@ class Manifest:
 def read(path: Path) -> list[Manifest]:
     """All documents of a YAML file, checked. Raises BadManifest."""
     try:
-        documents = list(yaml.safe_load_all(path.read_text(encoding="utf-8")))
-    except OSError as error:
-        raise BadManifest(f"{path}: {error.strerror or error}; give the path of a YAML file") from None
-    except yaml.YAMLError as error:
-        raise BadManifest(f"{path}: not valid YAML: {_one_line(error)}") from None
+        return parse(read_bytes(path), str(path))
+    except BadDocument as error:
+        raise BadManifest(f"{path}: {error}") from None
+
+
+def parse(content: bytes, source: str) -> list[Manifest]:
+    """All documents of the content of a file, checked; `source` names it. Raises BadManifest, BadDocument."""
     manifests = [
-        _manifest(f"{path}, document {number}", document)
-        for number, document in enumerate(documents, start=1)
+        _manifest(f"{source}, document {number}", document)
+        for number, document in enumerate(decode_documents(content), start=1)
         if document is not None
     ]
     if not manifests:
-        raise BadManifest(f"{path}: contains no object; write at least one document with apiVersion, kind and metadata")
+        raise BadManifest(
+            f"{source}: contains no object; write at least one document with apiVersion, kind and metadata"
+        )
     return manifests
 
 
 def _manifest(source: str, document: object) -> Manifest:
     if not isinstance(document, dict):
-        raise BadManifest(f"{source}: is a {type(document).__name__}, expected an object with apiVersion and kind")
-    for field in ("apiVersion", "kind"):
-        if not isinstance(document.get(field), str):
-            raise BadManifest(f"{source}: {field} is missing; write for example {field}: {_EXAMPLES[field]}")
+        raise BadManifest(
+            f"{source}: is {_KINDS_OF_VALUES[type(document)]}, expected an object with apiVersion and kind"
+        )
+    for field, (form, example) in _TYPE.items():
+        if not isinstance(document.get(field), str) or not form.fullmatch(document[field]):
+            raise _misfit(source, field, document.get(field), f"write for example {field}: {example}")
     metadata = document.get("metadata")
-    if not isinstance(metadata, dict) or not metadata.get("name"):
+    if not isinstance(metadata, dict):
         raise BadManifest(f"{source}: metadata.name is missing; every object needs a name")
-    # YAML knows dates and keys that are no text; JSON does not
-    body: Json = msgspec.json.decode(msgspec.json.encode(document, order="deterministic"))
-    manifest = Manifest(source, body)
-    if body["apiVersion"] == "pingcap.com/v1alpha1" and body["kind"] == "TidbCluster":
+    for field, required in (("name", True), ("namespace", False)):
+        value = metadata.get(field)
+        absent = value in (None, "") and not required
+        if not absent and not _is_segment(value):
+            way_out = "write lower-case letters, digits and `-`, in quotes if they are digits alone"
+            raise _misfit(source, f"metadata.{field}", value, way_out)
+    manifest = Manifest(source, document)
+    if document["apiVersion"] == "pingcap.com/v1alpha1" and document["kind"] == "TidbCluster":
         _check_tidb_cluster(manifest)
     return manifest
 
 
-_EXAMPLES = {"apiVersion": "pingcap.com/v1alpha1", "kind": "TidbCluster"}
+def _misfit(source: str, field: str, value: object, way_out: str) -> BadManifest:
+    if value in (None, ""):
+        return BadManifest(f"{source}: {field} is missing; {way_out}")
+    return BadManifest(f"{source}: {Problem(field, value, f'can not be used; {way_out}')}")
+
+
+def _is_segment(value: object) -> bool:
+    """Whether a name can stand in the path of a request; what it may consist of is for the API server to say."""
+    return isinstance(value, str) and bool(re.fullmatch(r"(?!\.{1,2}$)[^/%?#\s]+", value))
+
+
+_TYPE = {
+    "apiVersion": (re.compile(r"([a-z0-9][-a-z0-9.]*/)?[a-z0-9]+"), "pingcap.com/v1alpha1"),
+    "kind": (re.compile(r"[A-Za-z][A-Za-z0-9]*"), "TidbCluster"),
+}
+"""What every object begins with: its form, and an example."""
+
+_KINDS_OF_VALUES = {
+    str: "text",
+    int: "a number",
+    float: "a number",
+    bool: "a boolean",
+    list: "a list",
+}
 
 
 def _check_tidb_cluster(manifest: Manifest) -> None:
@@ -102,24 +137,27 @@ def _check_tidb_cluster(manifest: Manifest) -> None:
         raise BadManifest("\n".join(f"{manifest.source}: {problem}" for problem in problems))
 
 
-def _one_line(error: yaml.YAMLError) -> str:
-    return " ".join(str(error).split())
-
-
 def apply(client: Client, manifests: list[Manifest]) -> None:
     """Create each object, or merge it into the one that exists; namespaces are made when missing.
 
-    Raises BadManifest for a kind that the API server does not serve, ApiError for what it refuses.
+    Raises BadManifest for a kind that the API server does not serve, and for what it refuses.
     """
     for manifest in manifests:
-        resource = _resource_of(client, manifest)
-        namespace = manifest.namespace if resource.namespaced else ""
-        if namespace:
-            _ensure_namespace(client, namespace)
         try:
-            client.create(resource, manifest.body, namespace)
-        except AlreadyExists:
-            client.patch(resource, manifest.name, namespace, manifest.body)
+            _apply(client, manifest)
+        except ApiError as error:
+            raise BadManifest(f"{manifest.source}: refused by the API server: {error.message}") from None
+
+
+def _apply(client: Client, manifest: Manifest) -> None:
+    resource = _resource_of(client, manifest)
+    namespace = manifest.namespace if resource.namespaced else ""
+    if namespace:
+        _ensure_namespace(client, namespace)
+    try:
+        client.create(resource, manifest.body, namespace)
+    except AlreadyExists:
+        client.patch(resource, manifest.name, namespace, manifest.body)
 
 
 def _ensure_namespace(client: Client, name: str) -> None:

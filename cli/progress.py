@@ -73,6 +73,13 @@ def blocked_by(tc: TidbCluster) -> str | None:
     return f"{condition.reason}: {condition.message}"
 
 
+def waits_for(tc: TidbCluster) -> str:
+    """Why a cluster is not Ready, by what its conditions say."""
+    conditions = {condition.type: condition for condition in tc.status.conditions}
+    why = conditions.get("Progressing") or conditions.get("Ready")
+    return f"{why.reason}: {why.message}" if why else "the operator has not looked at it yet"
+
+
 class View(Protocol):
     """Shows clusters while they change; a context manager."""
 

@@ -44,7 +44,7 @@ def configure_logs(verbosity: int, *, clock: Clock, stream: TextIO | None = None
         logger_factory=structlog.stdlib.LoggerFactory(),
         cache_logger_on_first_use=False,
     )
-    handler = logging.StreamHandler(stream)
+    handler = _Handler(stream)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=before,
@@ -79,6 +79,14 @@ def log_uncaught_exceptions(on_thread_death: Callable[[str], None] = lambda _thr
 
     threading.excepthook = thread_ended
     sys.excepthook = process_ends
+
+
+class _Handler(logging.StreamHandler[TextIO]):
+    """A log that can't be written - the disk is full, nobody reads - neither stops the work nor prints traces."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's name
+        if not isinstance(sys.exception(), OSError):
+            super().handleError(record)
 
 
 def _timestamp(clock: Clock) -> Processor:

@@ -6,6 +6,7 @@ Both run in threads (`start`, `stop`); a World with a FakeClock can instead be d
 """
 
 import contextlib
+import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -293,11 +294,11 @@ class World:
         """Write `kubeconfig`, and `env` for a shell to source, into a directory; return the kubeconfig's path."""
         api, proxy = self.serve_http()
         directory.mkdir(parents=True, exist_ok=True)
-        path = directory / "kubeconfig"
+        path = directory.absolute() / "kubeconfig"
         path.write_text(yaml.safe_dump(_kubeconfig(api, self._token), sort_keys=False))
         path.chmod(0o600)
         variables = {"KUBECONFIG": str(path)} | _proxy_variables(proxy)
-        lines = [f"export {name}='{value}'" for name, value in variables.items()]
+        lines = [f"export {name}={shlex.quote(value)}" for name, value in variables.items()]
         (directory / "env").write_text("\n".join([*lines, ""]))
         return path
 

@@ -140,5 +140,5 @@ def test_a_lookup_by_name_is_found(source: str, found: int) -> None:
 def test_every_room_is_searched() -> None:
     searched = {name.partition("/")[0] for name, _ in sources()}
     assert set(ROOMS) == searched
-    beside = {"tests", "examples", "hack"}
+    beside = {"tests", "examples", "hack", "manifests"}
     assert searched == {path.parent.name for path in ROOT.glob("*/__init__.py")} - beside

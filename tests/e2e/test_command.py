@@ -4,6 +4,7 @@ import contextlib
 import os
 import pty
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -107,9 +108,67 @@ def test_a_mistake_in_a_manifest_is_told_in_the_words_of_the_file(tmp_path: Path
         file.write_text(text)
     done = _demo(file)
     assert 1 == done.returncode
-    assert done.stderr.startswith(str(file))
+    assert done.stderr.startswith(f"tidb-operator: {file}")
     assert told in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_cluster_that_does_not_get_ready_fails_the_command_with_the_reason(tmp_path: Path) -> None:
+    cluster = sample("basic")
+    cluster["spec"]["paused"] = True
+    file = tmp_path / "tc.yaml"
+    file.write_text(yaml.safe_dump(cluster))
+    done = _demo(file)
+    assert (1, "") == (done.returncode, done.stderr)
+    assert "basic does not get Ready by itself: Paused: " in done.stdout
+
+
+_OUTPUTS = {
+    "a full disk": ("> /dev/full", 1, "can't write to standard output: No space left on device"),
+    "a reader that has gone": ("| head -0; exit ${PIPESTATUS[0]}", 141, ""),
+    "a closed output": (">&- 2>&-", 0, ""),
+}
+
+
+@pytest.mark.parametrize("output", _OUTPUTS)
+def test_output_that_nobody_takes_ends_the_command_without_a_trace(output: str) -> None:
+    redirection, code, told = _OUTPUTS[output]
+    command = shlex.join([*DEMO, str(SAMPLES / "basic.yaml")])
+    done = subprocess.run(
+        ["/bin/bash", "-c", f"{command} {redirection}"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert code == done.returncode
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_directory_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    taken = tmp_path / "file"
+    taken.touch()
+    done = subprocess.run(
+        [*COMMAND, "sandbox", "--dir", str(taken)], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert 1 == done.returncode
+    assert (
+        f"tidb-operator: {taken}: can't write `kubeconfig` and `env` here: File exists; name another --dir\n"
+        == done.stderr
+    )
+
+
+def test_help_names_every_flag_and_the_version_is_told() -> None:
+    def said(*arguments: str) -> str:
+        done = subprocess.run([*COMMAND, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
+        return done.stdout
+
+    assert re.fullmatch(r"\d+\.\d+\.\d+\n", said("--version"))
+    assert all(flag in said("--help") for flag in ("--cluster", "--exit-when-ready", "--dir", "manifests", "--version"))
+    of_run = said("run", "-help")
+    assert all(flag in of_run for flag in ("--sandbox", "--cluster", "--exit-when-ready", "--workers", "--selector"))
 
 
 def test_an_unknown_flag_is_named() -> None:

@@ -80,8 +80,12 @@ def test_every_command_starts(image: Path, command: str, flag: str) -> None:
 
 def test_what_is_installed_brings_a_cluster_up(image: Path) -> None:
     """Every file that is read at run time is part of the package."""
-    sample = image / "src" / "manifests" / "samples" / "basic.yaml"
     operator = str(image / "opt" / "bin" / "tidb-operator")
+    installed = Path(_run([operator, "manifests"], image).stdout.strip())
+    assert installed.is_relative_to(image / "opt")
+    for brought in ("crds/pingcap.com_tidbclusters.yaml", "operator/rbac-cluster.yaml", "monitoring/alerts.yaml"):
+        assert (ROOT / "manifests" / brought).read_text() == (installed / brought).read_text()
+    sample = installed / "samples" / "basic.yaml"
     done = _run([operator, "run", "--sandbox", "--cluster", str(sample), "--exit-when-ready"], image)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Ready after" in done.stdout

@@ -1,0 +1,179 @@
+"""From the bytes of a manifest to JSON trees: the one place where what a user hands over is decoded.
+
+YAML is read as kubectl reads it: a date is text, `1:30` is text, a key that is a number becomes text. What JSON can't
+hold, and what can't be meant - two values for one key, an alias within its own value - is refused with the line.
+"""
+
+import math
+import re
+from collections.abc import Hashable, Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+_MOST_BYTES = 4 << 20
+"""More than the API server takes in one object (3 MB), and far more than anybody writes by hand."""
+_DEEPEST = 100
+"""Levels below the document; the deepest field of a TidbCluster is 20 levels down."""
+_MOST_NODES = 500_000
+"""Values of a document with its aliases written out, so that a few lines can't stand for billions."""
+_INTEGERS = range(-(1 << 63), 1 << 64)
+"""What Kubernetes' decoder takes as an integer."""
+_LONGEST_INTEGER = 100
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_NAME = "<byte string>"
+"""What PyYAML calls what it reads."""
+_CORE = "tag:yaml.org,2002:"
+_PLAIN_TAGS = frozenset(_CORE + name for name in ("null", "bool", "int", "float", "str", "seq", "map", "merge"))
+_LEFT_AS_TEXT = re.compile(r"[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?")
+"""Numbers to the base of 60, which YAML 1.2 and kubectl no longer know."""
+
+
+class BadDocument(Exception):
+    """Raised when bytes are no document that can be used; the message says where, what, and the way out."""
+
+
+def read_bytes(path: Path) -> bytes:
+    """The content of a file. Raises BadDocument."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(_MOST_BYTES + 1)
+    except OSError as error:
+        raise BadDocument(f"{error.strerror or error}; give the path of a YAML file") from None
+    if len(content) > _MOST_BYTES:
+        raise BadDocument(
+            f"is larger than {_MOST_BYTES >> 20} MiB; give the path of a YAML file with Kubernetes objects"
+        )
+    return content
+
+
+def decode_documents(content: bytes) -> Iterator[object]:
+    """The documents of a YAML or JSON file as JSON trees, None for an empty one. Raises BadDocument."""
+    try:
+        yield from yaml.load_all(content, _Loader)
+    except yaml.reader.ReaderError as error:
+        raise BadDocument(_unreadable(error)) from None
+    except yaml.YAMLError as error:
+        told = " ".join(str(error).split()).replace(f' in "{_NAME}",', " in")
+        raise BadDocument(f"not valid YAML: {told}") from None
+    except (ValueError, OverflowError) as error:  # of escapes, in PyYAML's scanner
+        raise BadDocument(f"not valid YAML: {error}") from None
+
+
+def _unreadable(error: yaml.reader.ReaderError) -> str:
+    character = error.character
+    code = character[0] if isinstance(character, bytes) else ord(character) if isinstance(character, str) else character
+    what = f"byte 0x{code:02x}" if error.encoding != "unicode" else f"control character U+{code:04X}"
+    return f"is no text in UTF-8: {what} at position {error.position}; save it as UTF-8, or give another file"
+
+
+class _Refused(yaml.YAMLError):
+    """Raised for a value that YAML allows and a Kubernetes object can't have."""
+
+    def __init__(self, problem: str, at: yaml.Node | yaml.Event) -> None:
+        mark = at.start_mark
+        super().__init__(f"line {mark.line + 1}, column {mark.column + 1}: {problem}" if mark else problem)
+
+
+class _Loader(yaml.SafeLoader):
+    """Makes JSON trees, and nothing else."""
+
+    def __init__(self, stream: bytes) -> None:
+        super().__init__(stream)
+        self._open: list[str | None] = []
+        self._sizes: dict[int, int] = {}
+
+    def compose_document(self) -> yaml.Node | None:
+        self._sizes = {}
+        return super().compose_document()
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        event: yaml.NodeEvent = self.peek_event()  # type: ignore[no-untyped-call]
+        if isinstance(event, yaml.AliasEvent):
+            if event.anchor in self._open:
+                raise _Refused(f"the alias *{event.anchor} stands within its own value; write the value out", event)
+            return super().compose_node(parent, index)
+        if len(self._open) > _DEEPEST:
+            raise _Refused(f"is nested more than {_DEEPEST} levels deep; no field of an object is", event)
+        self._open.append(event.anchor)
+        node = super().compose_node(parent, index)
+        self._open.pop()
+        if isinstance(node, yaml.MappingNode):
+            self._refuse_duplicates(node)
+        if node is not None and self._size(node) > _MOST_NODES:
+            raise _Refused(f"has more than {_MOST_NODES} values once its aliases are written out", event)
+        return node
+
+    def resolve(self, kind: type[yaml.Node], value: Any, implicit: Any) -> str:
+        if kind is yaml.ScalarNode and _LEFT_AS_TEXT.fullmatch(value):
+            return f"{_CORE}str"
+        return str(super().resolve(kind, value, implicit))  # type: ignore[no-untyped-call]
+
+    def _size(self, node: yaml.Node) -> int:
+        """The values at and below a node, whose children have been measured."""
+        if id(node) not in self._sizes:
+            below = [each for pair in node.value for each in pair] if isinstance(node, yaml.MappingNode) else node.value
+            children = below if isinstance(node, yaml.CollectionNode) else ()
+            self._sizes[id(node)] = 1 + sum(self._sizes[id(child)] for child in children)
+        return self._sizes[id(node)]
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        if node.tag not in _PLAIN_TAGS:
+            raise _Refused(f"the tag {node.tag.replace(_CORE, '!!')} has no meaning in an object; remove it", node)
+        try:
+            return super().construct_object(node, deep)
+        except (ValueError, LookupError):
+            raise _Refused(f"{node.value!r} is no {node.tag.removeprefix(_CORE)}; remove the tag", node) from None
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:  # noqa: ARG002
+        self.flatten_mapping(node)
+        return {self._key(key): self.construct_object(value, deep=True) for key, value in node.value}
+
+    def _refuse_duplicates(self, node: yaml.MappingNode) -> None:
+        seen: dict[str, int] = {}
+        for key, _ in node.value:
+            name = "<<" if key.tag == f"{_CORE}merge" else self._key(key)
+            if name in seen:
+                raise _Refused(f"{name} has a value already, in line {seen[name]}; keep one of the two", key)
+            seen[name] = key.start_mark.line + 1
+
+    def _key(self, node: yaml.Node) -> str:
+        match self.construct_object(node, deep=True) if isinstance(node, yaml.ScalarNode) else None:
+            case str(key):
+                return key
+            case bool(key):
+                return str(key).lower()
+            case int(key):
+                return str(key)
+        raise _Refused("the name of a field must be text; write it in quotes", node)
+
+    def construct_yaml_str(self, node: yaml.ScalarNode) -> str:
+        text = self.construct_scalar(node)
+        if _SURROGATE.search(text):
+            raise _Refused("has half of a UTF-16 pair (\\ud800 to \\udfff), no character; write it whole", node)
+        return str(text)
+
+    def construct_yaml_int(self, node: yaml.ScalarNode) -> int:
+        # the interpreter refuses to read very long ones
+        if len(node.value) <= _LONGEST_INTEGER and (number := int(super().construct_yaml_int(node))) in _INTEGERS:
+            return number
+        raise _Refused("is a number of more than 64 bits; write it in quotes if it is text", node)
+
+    def construct_yaml_float(self, node: yaml.ScalarNode) -> float:
+        number = float(super().construct_yaml_float(node))
+        if not math.isfinite(number):
+            raise _Refused("is no finite number; write it in quotes if it is text", node)
+        return number
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag in _PLAIN_TAGS]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+for _kind, _construct in (
+    ("str", _Loader.construct_yaml_str),
+    ("int", _Loader.construct_yaml_int),
+    ("float", _Loader.construct_yaml_float),
+):
+    _Loader.add_constructor(_CORE + _kind, _construct)

@@ -1,0 +1,90 @@
+"""What goes wrong outside of this program, told in one sentence and an exit code; a defect of ours keeps its trace."""
+
+import errno
+import io
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TextIO
+
+from kube.errors import ApiError
+from ports.transport import TransportError
+
+FAILED = 1
+_INTERRUPTED = 130
+"""128 and the number of SIGINT, as shells count."""
+_NOBODY_READS = 141
+"""128 and the number of SIGPIPE."""
+
+
+_OF_OUTPUT = (errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EFBIG, errno.EBADF)
+"""What fails to be written, where no file is named."""
+
+
+class Failure(Exception):
+    """Raised when a command can't do what it is to do; the message says what, why, and the way out."""
+
+
+def plainly(command: Callable[[], int]) -> int:
+    """Run a command; its exit code, or that of its failure after a sentence on stderr."""
+    sys.stdout, sys.stderr = _usable(sys.stdout), _usable(sys.stderr)
+    try:
+        return _to_its_end(command)
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    except BrokenPipeError:
+        _write_nowhere()
+        return _NOBODY_READS
+    except (Failure, ApiError, TransportError, OSError) as error:
+        return _told(_sentence(error))
+
+
+def _usable(stream: TextIO | None) -> TextIO:
+    """The stream, which shows as an escape what its encoding can't; nowhere, when the caller closed it."""
+    if stream is None:
+        return Path(os.devnull).open("w")
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(errors="backslashreplace")
+    return stream
+
+
+def _to_its_end(command: Callable[[], int]) -> int:
+    """Run a command; what it printed is written before it counts as done, also when it ends with SystemExit."""
+    try:
+        code = command()
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else FAILED
+    sys.stdout.flush()
+    return code
+
+
+def _sentence(error: Exception) -> str:
+    match error:
+        case ApiError():
+            return f"refused by the API server: {error.message}"
+        case OSError(filename=None, errno=number) if number in _OF_OUTPUT:
+            _write_nowhere()
+            return f"can't write to standard output: {error.strerror}; make room, or send the output elsewhere"
+        case OSError(filename=str(name)):
+            return f"{name}: {error.strerror}"
+    return str(error)
+
+
+def _told(sentence: str) -> int:
+    try:
+        print(f"tidb-operator: {sentence}", file=sys.stderr, flush=True)
+    except OSError:
+        _write_nowhere()
+    return FAILED
+
+
+def _write_nowhere() -> None:
+    """Let what could not be written go, which the interpreter would try once more at its end."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream, number in ((sys.stdout, 1), (sys.stderr, 2)):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(nowhere, number)
+    os.close(nowhere)

@@ -1,0 +1,36 @@
+"""Objects of a manifest file, before anything is sent."""
+
+import pytest
+
+from cli.manifests import BadManifest, parse
+
+_HEAD = "apiVersion: pingcap.com/v1alpha1\nkind: TidbCluster\n"
+
+_REFUSED = {
+    "[a]": "f, document 1: is a list, expected an object with apiVersion and kind",
+    "12": "f, document 1: is a number, expected an object",
+    "": "f: contains no object; write at least one document",
+    "{kind: Secret}": "f, document 1: apiVersion is missing; write for example apiVersion: pingcap.com/v1alpha1",
+    "{apiVersion: 'v1?a=b', kind: Secret}": 'f, document 1: apiVersion: "v1?a=b": can not be used',
+    "{apiVersion: 1.2, kind: Secret}": "f, document 1: apiVersion: 1.2: can not be used",
+    "{apiVersion: v1, kind: [a]}": 'f, document 1: kind: ["a"]: can not be used',
+    _HEAD: "f, document 1: metadata.name is missing",
+    f"{_HEAD}metadata: {{name: ''}}": "f, document 1: metadata.name is missing",
+    f"{_HEAD}metadata: {{name: 17}}": "f, document 1: metadata.name: 17: can not be used",
+    f"{_HEAD}metadata: {{name: ../a}}": 'f, document 1: metadata.name: "../a": can not be used',
+    f"{_HEAD}metadata: {{name: a, namespace: b/c}}": 'f, document 1: metadata.namespace: "b/c": can not be used',
+    f"{_HEAD}metadata: {{name: a}}": "f, document 1: spec: is required",
+    f"{_HEAD}metadata: {{name: a}}\nspec: {{tikv: {{replica: 3}}}}": "spec.tikv.replica: unknown field; did you mean",
+}
+
+
+@pytest.mark.parametrize("text", _REFUSED)
+def test_what_is_no_object_is_refused_by_field(text: str) -> None:
+    with pytest.raises(BadManifest) as refused:
+        parse(text.encode(), "f")
+    assert str(refused.value).startswith(_REFUSED[text]) or _REFUSED[text] in str(refused.value)
+
+
+def test_objects_of_any_kind_are_taken_as_they_are() -> None:
+    (found,) = parse(b"{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {1: x}}", "f")
+    assert ("ConfigMap", "default", "a", {"1": "x"}) == (found.kind, found.namespace, found.name, found.body["data"])
