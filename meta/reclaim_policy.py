@@ -1,5 +1,7 @@
 """The stage `pv_reclaim_policy`: volumes outlive their claims unless the user wants otherwise (lifecycle.md 11.3)."""
 
+from structlog.contextvars import bound_contextvars
+
 from apis.components import component_names
 from kube.events import NORMAL, WARNING
 from kube.objects import Json, Object
@@ -37,7 +39,8 @@ def act(ctx: ReconcileContext) -> Outcome:
 def set_policy(ctx: ReconcileContext, claim: Object, volume: Object, policy: str) -> None:
     """Give the volume of a claim a reclaim policy unless it has it. Raises ApiError, TransportError."""
     labels = of_volume(claim)
-    retry_on_conflict(ctx, PERSISTENT_VOLUMES, volume, lambda there: _with_policy(ctx, there, policy, labels))
+    with bound_contextvars(claim=claim.metadata.name):
+        retry_on_conflict(ctx, PERSISTENT_VOLUMES, volume, lambda there: _with_policy(ctx, there, policy, labels))
 
 
 def _with_policy(ctx: ReconcileContext, volume: Object, policy: str, labels: DesiredMetadata) -> Object:
