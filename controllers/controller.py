@@ -202,7 +202,7 @@ class Controller:
     def _requeue_failed(self, key: str, error: BaseException) -> SyncOutcome:
         if requeue := find_requeue(error):
             self._requeue(key, requeue.after)
-            _log.info("still need sync, requeuing", reason=sentence(error), after=requeue.after)
+            _log.debug("still need sync, requeuing", reason=sentence(error), after=requeue.after)
             return "requeue"
         if is_ignorable(error):
             self._queue.forget(key)

@@ -14,7 +14,7 @@ from apis.problem import InvalidField, Problem
 from apis.shared import Model
 from controllers.conditions import ConditionValue
 from controllers.stages import Attempt
-from kube.objects import Object
+from kube.objects import Json, Object
 from kube.resources import Resource
 from member.outcome import Outcome
 
@@ -51,7 +51,8 @@ class Kind(Generic[M, C, D, R]):
     `problems` is what is wrong with it then, judged by caches as well. `run` has the stages answer, one after another,
     into the context's `outcomes`. `status` is the context's working copy of the status, `conditions` what its
     conditions become; `update_times`: they carry a `lastUpdateTime`. `slow` names the servers of the object that did
-    not answer soon, `replicas` is what the spec asks for, by component, for the metrics.
+    not answer soon, `replicas` is what the spec asks for, by component, for the metrics. `tell` logs what a new status,
+    the second, says that the one before did not, once it is written.
     """
 
     name: str
@@ -67,6 +68,7 @@ class Kind(Generic[M, C, D, R]):
     slow: Callable[[C], Collection[str]] = lambda _ctx: ()
     replicas: Callable[[M], Mapping[str, int]] = lambda _model: {}
     update_times: bool = False
+    tell: Callable[[Json, Json], None] = lambda _old, _new: None
 
     def read(self, owner: Object, deps: D) -> M:
         """The object with its defaults. Raises InvalidSpec."""

@@ -7,6 +7,7 @@ from typing import Generic, TypeVar
 from controllers.own_write import OwnWrite
 from controllers.status_pacing import StatusPacing
 from controllers.status_write_limiter import StatusWriteLimiter
+from controllers.wait_log import WaitLog
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -45,6 +46,7 @@ class KeyMemory(Generic[R]):
     kind: R
     status_writes: StatusWriteLimiter
     status_pacing: StatusPacing
+    waits: WaitLog
     own_write: OwnWrite = field(default_factory=OwnWrite)
     reported_spec: str = ""
     is_slow: bool = False

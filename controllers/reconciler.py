@@ -29,6 +29,7 @@ from controllers.stages import Stage, attempt
 from controllers.status_pacing import StatusPacing
 from controllers.status_patch import patch_status
 from controllers.status_write_limiter import StatusWriteLimiter
+from controllers.wait_log import WaitLog
 from kube.events import WARNING
 from kube.objects import Json, Object
 from kube.reading import Lister
@@ -58,7 +59,9 @@ class Reconciler(Generic[M, C, D, R]):
         self._runtime = runtime
         self._metrics = metrics
         self._memory = Memory(
-            lambda: KeyMemory(kind.memory(), StatusWriteLimiter(runtime.clock), StatusPacing(runtime.clock))
+            lambda: KeyMemory(
+                kind.memory(), StatusWriteLimiter(runtime.clock), StatusPacing(runtime.clock), WaitLog(runtime.clock)
+            )
         )
 
     def is_slow(self, key: str) -> bool:
@@ -108,6 +111,7 @@ class Reconciler(Generic[M, C, D, R]):
             self._metrics.set_spec_replicas(meta.namespace, meta.name, component, replicas)
         ctx = self._kind.context(owner, model, self._deps, memory.kind)
         self._kind.run(ctx, self._attempt)
+        memory.waits.note(ctx.outcomes)
         self._note_slowness(ctx, memory)
         if ctx.owner is not owner:
             memory.own_write.remember(ctx.owner)
@@ -162,6 +166,7 @@ class Reconciler(Generic[M, C, D, R]):
             return pause
         written = patch_status(self._runtime.applier, self._kind.resource, owner, old, new)
         if written is not None:
+            self._kind.tell(old, new)
             memory.own_write.remember(written)
             memory.status_writes.wrote()
             memory.status_pacing.wrote(new)

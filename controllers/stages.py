@@ -64,7 +64,7 @@ def attempt(stage: Stage[C], ctx: C, on_defect: OnDefect) -> Outcome:
         except ForeignOwner as error:
             return _of_another(error)
         except EXPECTED as error:
-            log.warning("stage failed", stage=stage.name, error=str(error))
+            log.debug("stage failed", error=str(error))
             return Failed(type(error).__name__, str(error))
         except _OF_THE_WHOLE:
             raise

@@ -5,6 +5,7 @@ from typing import TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
+import structlog
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_none
 
 from dataplane.errors import MalformedAnswer, error_from_answer, unavailable
@@ -12,6 +13,8 @@ from dataplane.timeouts import USUAL
 from ports.clock import Clock
 from ports.fencing import Fence
 from ports.transport import ConnectionLost, ConnectionRefused, Request, Response, Transport, TransportError
+
+_log = structlog.get_logger(__name__)
 
 TIMEOUT = USUAL
 """Seconds that any call may take, tries included; one to a slow endpoint gets more (`dataplane.timeouts`)."""
@@ -63,12 +66,15 @@ class Caller:
         path: str,
         body: object = None,
         *,
+        done: str,
+        about: Mapping[str, object],
         also: frozenset[int] = frozenset(),
         timeout: float = TIMEOUT,
     ) -> Response:
         """Change something, once; statuses of `also` are answers, not errors.
 
-        Raises Unavailable, ApiError, LeaseExpired.
+        `done` is what the log says once the component has agreed, `about` the keys and values of that line. Raises
+        Unavailable, ApiError, LeaseExpired.
         """
         headers: Mapping[str, str] = {} if body is None else {"content-type": "application/json"}
         payload = None if body is None else msgspec.json.encode(body)
@@ -78,7 +84,10 @@ class Caller:
             answer = self._transport.request(request)
         except TransportError as error:
             raise unavailable(error) from error
-        return self._checked(method, path, answer, also)
+        self._checked(method, path, answer, also)
+        if answer.status not in also:
+            _log.info(done, **about)
+        return answer
 
     def malformed(self, path: str, answer: Response, reason: str) -> MalformedAnswer:
         """The error for an answer that cannot be understood."""

@@ -193,11 +193,12 @@ class PDClient:
 
         A member that does not exist is not an error. Raises Unavailable, ApiError, LeaseExpired.
         """
-        self._call.write("POST", f"/pd/api/v1/leader/transfer/{quote(name, safe='')}", also=_NOT_FOUND)
+        path = f"/pd/api/v1/leader/transfer/{quote(name, safe='')}"
+        self._call.write("POST", path, also=_NOT_FOUND, done="PD leader transfer begun", about={"to": name})
 
     def resign_leader(self) -> None:
         """Ask the leader to hand over to any other member. Raises Unavailable, ApiError, LeaseExpired."""
-        self._call.write("POST", "/pd/api/v1/leader/resign")
+        self._call.write("POST", "/pd/api/v1/leader/resign", done="PD leader asked to resign", about={})
 
     def delete_member(self, member: LiveMember) -> None:
         """Remove a member that PD has shown; one that is not listed any more is gone already.
@@ -207,7 +208,9 @@ class PDClient:
         if not isinstance(member, LiveMember):
             raise TypeError(f"a member is removed as PD shows it: take it from PDClient.members, not {member!r}")
         if self.members().member(member.id):
-            self._call.write("DELETE", f"/pd/api/v1/members/id/{member.id}", also=_NOT_FOUND)
+            path = f"/pd/api/v1/members/id/{member.id}"
+            about = {"member": member.name or "one that never started", "member_id": member.id}
+            self._call.write("DELETE", path, also=_NOT_FOUND, done="PD member removed", about=about)
 
     def cluster_id(self) -> int:
         """The id that lives as long as PD's data. Raises Unavailable, ApiError."""
@@ -263,7 +266,8 @@ class PDClient:
         if found is None:
             return
         self._require_same_address("DELETE", path, store, found)
-        self._call.write("DELETE", path, also=_GONE)
+        about = {"store": store.id, "address": store.address}
+        self._call.write("DELETE", path, also=_GONE, done="store removal begun", about=about)
 
     def restore_store(self, store: LiveStore) -> None:
         """Take back what `delete_store` began, while the store is not Tombstone yet; one that is Up stays so.
@@ -273,11 +277,14 @@ class PDClient:
         """
         path = f"/pd/api/v1/store/{_shown(store).id}/state?state={UP}"
         self._require_same_address("POST", path, store, self.store(store.id))
-        self._call.write("POST", path)
+        about = {"store": store.id, "address": store.address}
+        self._call.write("POST", path, done="store removal taken back", about=about)
 
     def set_store_labels(self, store_id: int, labels: Mapping[str, str]) -> None:
         """Add labels to a store; others stay. Raises Unavailable, ApiError, LeaseExpired."""
-        self._call.write("POST", f"/pd/api/v1/store/{store_id}/label", dict(labels))
+        path = f"/pd/api/v1/store/{store_id}/label"
+        about = {"store": store_id, "labels": dict(labels)}
+        self._call.write("POST", path, dict(labels), done="labels of a store set", about=about)
 
     def begin_evict_leaders(self, store_id: int) -> None:
         """Ask that a store's leaders move away, until `end_evict_leaders`. Idempotent.
@@ -285,7 +292,10 @@ class PDClient:
         Raises Unavailable, ApiError, LeaseExpired.
         """
         try:
-            self._call.write("POST", _SCHEDULERS_PATH, {"name": _EVICT, "store_id": store_id})
+            body = {"name": _EVICT, "store_id": store_id}
+            self._call.write(
+                "POST", _SCHEDULERS_PATH, body, done="eviction of leaders begun", about={"store": store_id}
+            )
         except ApiError:
             # PD refuses in many words what is there already
             if store_id not in self.evicting_stores():
@@ -295,7 +305,7 @@ class PDClient:
         """End the eviction of a store, if there is one. Raises Unavailable, ApiError, LeaseExpired."""
         path = f"/pd/api/v1/schedulers/{_EVICT}-{store_id}"
         try:
-            answer = self._call.write("DELETE", path)
+            answer = self._call.write("DELETE", path, done="eviction of leaders ended", about={"store": store_id})
         except ApiError:
             # a new leader answers 404 before it has started its schedulers
             if store_id in self.evicting_stores():

@@ -37,22 +37,23 @@ class TiDBClient:
 
     def set_labels(self, labels: Mapping[str, str]) -> None:
         """Add labels to the server; others stay. Raises Unavailable, ApiError, LeaseExpired."""
-        self._call.write("POST", "/labels", dict(labels))
+        about = {"server": self._call.host, "labels": dict(labels)}
+        self._call.write("POST", "/labels", dict(labels), done="labels of a TiDB server set", about=about)
 
     def start_upgrade(self) -> None:
         """Pause the users' DDL in the whole cluster, until `finish_upgrade`. Idempotent.
 
         May take up to 30 s. Raises Unavailable, ApiError, LeaseExpired.
         """
-        self._switch("start", "upgrading", _START_TIMEOUT)
+        self._switch("start", "upgrading", _START_TIMEOUT, "TiDB asked to pause DDL")
 
     def finish_upgrade(self) -> None:
         """Let DDL go on. Idempotent. Raises Unavailable, ApiError, LeaseExpired."""
-        self._switch("finish", "normal", TIMEOUT)
+        self._switch("finish", "normal", TIMEOUT, "TiDB asked to resume DDL")
 
-    def _switch(self, verb: str, state: str, timeout: float) -> None:
+    def _switch(self, verb: str, state: str, timeout: float, done: str) -> None:
         path = f"/upgrade/{verb}"
-        answer = self._call.write("POST", path, timeout=timeout)
+        answer = self._call.write("POST", path, timeout=timeout, done=done, about={"server": self._call.host})
         if _text(answer) not in (_DONE, _DUPLICATED.format(state)):
             body = answer.body.decode("utf-8", "replace")
             raise ApiError("POST", self._call.base_url + path, answer.status, body, "TiDB refused")

@@ -3,16 +3,25 @@
 What is written is the difference, with the version and the identity it was computed from: when the object changed or
 was re-created meanwhile, the server answers Conflict and the decision is taken again on fresh state (F3). Nothing to
 change is no request.
+
+What was written is logged here, once: the object, and the first field that changed. Labels and annotations, by which
+the operator remembers things, show with -v=4; what a status says is told by whoever decides it.
 """
 
+from collections.abc import Mapping
 from typing import Any
+
+import structlog
 
 from kube.api_resources import ApiResources
 from kube.client import Client
 from kube.errors import AlreadyExists, NotFound
+from kube.field_change import first_patched
 from kube.objects import Json, Object, OwnerReference
 from kube.resources import Resource
 from kube.semantic import merge_patch
+
+_log = structlog.get_logger(__name__)
 
 _ROLLING_UPDATE = "RollingUpdate"
 _IDENTITY = "app.kubernetes.io/"
@@ -65,8 +74,14 @@ class Applier:
         patch = merge_patch(live, _with_shared_lists(desired, live), applied)
         if patch is None:
             return cached
-        complete = _guarded(_with_consequences(patch, desired), cached)
-        return self._client.patch(resource, meta["name"], meta.get("namespace", ""), complete)
+        return self._patch(resource, cached, live, _with_consequences(patch, desired))
+
+    def annotate(self, resource: Resource, cached: Object, annotations: Mapping[str, str | None]) -> Object:
+        """Set annotations, None removes; sent even if they are there: it fails where `cached` is an old view.
+
+        Raises Conflict, other ApiErrors, TransportError, LeaseExpired.
+        """
+        return self._patch(resource, cached, cached.decode(), {"metadata": {"annotations": dict(annotations)}})
 
     def patch_unread(self, resource: Resource, desired: Json) -> Object:
         """Write `desired` into an object that no cache shows, for who knows by its name alone whose it is.
@@ -75,11 +90,21 @@ class Applier:
         """
         meta = desired["metadata"]
         body = {**desired, "metadata": {key: value for key, value in meta.items() if key in ("labels", "annotations")}}
-        return self._client.patch(resource, meta["name"], meta.get("namespace", ""), body)
+        written = self._client.patch(resource, meta["name"], meta.get("namespace", ""), body)
+        _tell_patch(resource, meta["name"], {}, body)
+        return written
+
+    def _patch(self, resource: Resource, cached: Object, live: Json, patch: Json) -> Object:
+        meta = cached.metadata
+        written = self._client.patch(resource, meta.name, meta.namespace, _guarded(patch, cached))
+        _tell_patch(resource, meta.name, live, patch)
+        return written
 
     def create(self, resource: Resource, desired: Json) -> Object:
         """Create `desired`, for who must know that it was not there. Raises AlreadyExists, and as `apply`."""
-        return self._client.create(resource, desired, desired["metadata"].get("namespace", ""))
+        created = self._client.create(resource, desired, desired["metadata"].get("namespace", ""))
+        _log.info("object created", kind=resource.kind, name=desired["metadata"]["name"])
+        return created
 
     def patch_status(
         self,
@@ -138,6 +163,16 @@ def require_ours(resource: Resource, desired: Json, live: Object) -> None:
         return
     is_former = owner is not None and (owner.kind, owner.name) == (wanted["kind"], wanted["name"])
     raise ForeignOwner(resource, live.key, owner, is_former=is_former)
+
+
+def _tell_patch(resource: Resource, name: str, live: Json, patch: Json) -> None:
+    log = _log.debug if _is_bookkeeping(patch) else _log.info
+    log("object patched", kind=resource.kind, name=name, change=str(first_patched(live, patch)))
+
+
+def _is_bookkeeping(patch: Json) -> bool:
+    """Whether a patch changes nothing but labels and annotations."""
+    return patch.keys() == {"metadata"} and patch["metadata"].keys() <= {"labels", "annotations"}
 
 
 def _controller(desired: Json) -> Json | None:

@@ -4,10 +4,14 @@ Deleting takes LiveObject, and only a live read makes LiveObject: what a cache h
 The evidence names the very object and version that was read; when either changed since, the server refuses.
 """
 
+import structlog
+
 from kube.client import Client
 from kube.errors import NotFound
 from kube.objects import Object
 from kube.resources import Resource
+
+_log = structlog.get_logger(__name__)
 
 _LIVE_READ = object()
 
@@ -63,3 +67,4 @@ class Destroyer:
             )
         except NotFound:
             return
+        _log.info("object deleted", kind=evidence.resource.kind, name=meta.name)

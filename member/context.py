@@ -17,6 +17,7 @@ from kube.objects import Object
 from kube.reading import Lister
 from member.memory.accepted_settings import AcceptedSettings
 from member.memory.failure_timers import FailureTimers
+from member.memory.rolls import Rolls
 from member.memory.stopwatches import Stopwatches
 from member.memory.taken_names import TakenNames
 from member.naming import member_name
@@ -90,7 +91,7 @@ class ReconcileContext:
     member of PD to ask instead of the Service, which may lead to one that is ill. `unstarted_pd_members`: whether PD,
     when asked, had members that never started. `stores` are those that PD lists, once it was asked. `owner_lives`: a
     live read of this reconcile has found the TidbCluster. `removed` are the components that run although the spec has
-    them no more; `tc` has them as they run. `failure_timers`, `accepted_settings`, `stopwatches` and
+    them no more; `tc` has them as they run. `failure_timers`, `accepted_settings`, `stopwatches`, `rolls` and
     `taken_names` outlive the reconcile.
     """
 
@@ -104,6 +105,7 @@ class ReconcileContext:
     failure_timers: FailureTimers = field(default_factory=FailureTimers)
     accepted_settings: AcceptedSettings = field(default_factory=AcceptedSettings)
     stopwatches: Stopwatches = field(default_factory=Stopwatches)
+    rolls: Rolls = field(default_factory=Rolls)
     taken_names: TakenNames = field(default_factory=TakenNames)
     stores: tuple[Store, ...] = ()
     tls: TlsMaterial | None = field(default=None, repr=False)

@@ -9,6 +9,8 @@ deleted by `delete`, `delete_member` and `delete_store` alone, and as they were 
 from collections.abc import Sequence
 from typing import final
 
+from structlog.contextvars import bound_contextvars
+
 from apis.accessor import components
 from apis.decoding import decode
 from apis.defaulting import with_defaults
@@ -244,19 +246,22 @@ def delete(
     """
     require(why, "deleting an object")
     destroyer = Destroyer(ctx.deps.client)
-    destroyer.delete(seen, propagation=propagation, grace_period_seconds=grace_period_seconds)
+    with bound_contextvars(why=why.what):
+        destroyer.delete(seen, propagation=propagation, grace_period_seconds=grace_period_seconds)
 
 
 def delete_member(pd: PDClient, seen: LiveMember, why: Evidence) -> None:
     """Remove a member from PD. Raises Conflict when PD refuses, other DataPlaneErrors, LeaseExpired, TypeError."""
     require(why, "removing a member from PD")
-    pd.delete_member(seen)
+    with bound_contextvars(why=why.what):
+        pd.delete_member(seen)
 
 
 def delete_store(pd: PDClient, seen: LiveStore, why: Evidence) -> None:
     """Let PD move a store's data away. Raises as `delete_member`."""
     require(why, "deleting a store")
-    pd.delete_store(seen)
+    with bound_contextvars(why=why.what):
+        pd.delete_store(seen)
 
 
 def require(evidence: Evidence, what: str) -> None:

@@ -5,6 +5,8 @@ waits a while for a new claim to know its ids, so that one patch says all. Label
 paused, too.
 """
 
+from structlog.contextvars import bound_contextvars
+
 from apis.components import component_names
 from kube.errors import NotFound
 from kube.events import NORMAL, WARNING
@@ -44,12 +46,9 @@ def _policy(ctx: ReconcileContext, claim: Object) -> str:
 
 
 def _bring(ctx: ReconcileContext, claim: Object, policy: str) -> None:
-    volume = _cached(ctx, claim)
-    if volume is None and _is_made_for(claim):
+    if _cached(ctx, claim) is None and _is_made_for(claim):
         _write_unread(ctx, claim, policy)
-        return
-    volume = volume_of(ctx, claim)
-    if volume is None:
+    elif (volume := volume_of(ctx, claim)) is None:
         _report_missing(ctx, claim)
     else:
         set_policy(ctx, claim, volume, policy)
@@ -71,7 +70,8 @@ def _write_unread(ctx: ReconcileContext, claim: Object, policy: str) -> None:
     if not ctx.stopwatches.is_due("volume written", name, _APPEARS, ctx.deps.clock):
         return
     try:
-        ctx.deps.applier.patch_unread(PERSISTENT_VOLUMES, _desired(claim, name, policy))
+        with bound_contextvars(claim=claim.metadata.name):
+            ctx.deps.applier.patch_unread(PERSISTENT_VOLUMES, _desired(claim, name, policy))
     except NotFound:
         _report_missing(ctx, claim)
         return
@@ -80,7 +80,8 @@ def _write_unread(ctx: ReconcileContext, claim: Object, policy: str) -> None:
 
 def set_policy(ctx: ReconcileContext, claim: Object, volume: Object, policy: str) -> None:
     """Give the volume of a claim its labels and, if it names one, a policy. Raises ApiError, TransportError."""
-    retry_on_conflict(ctx, PERSISTENT_VOLUMES, volume, lambda there: _written(ctx, claim, there, policy))
+    with bound_contextvars(claim=claim.metadata.name):
+        retry_on_conflict(ctx, PERSISTENT_VOLUMES, volume, lambda there: _written(ctx, claim, there, policy))
 
 
 def _written(ctx: ReconcileContext, claim: Object, volume: Object, policy: str) -> Object:

@@ -9,13 +9,14 @@ from apis.problem import Problem
 from apis.tidbcluster import TidbCluster
 from apis.validation import immutability, validate
 from controllers.kind import Kind
-from controllers.tidbcluster import conditions, stages
+from controllers.tidbcluster import conditions, stages, status_log
 from kube.objects import Object
 from kube.resources import TIDB_CLUSTERS
 from member.components import workload_names
 from member.context import Dependencies, ReconcileContext
 from member.memory.accepted_settings import AcceptedSettings
 from member.memory.failure_timers import FailureTimers
+from member.memory.rolls import Rolls
 from member.memory.stopwatches import Stopwatches
 from member.memory.taken_names import TakenNames
 from member.observed.removed_components import running_without_spec, with_removed
@@ -29,6 +30,7 @@ class ClusterMemory:
     failure_timers: FailureTimers = field(default_factory=FailureTimers)
     accepted_settings: AcceptedSettings = field(default_factory=AcceptedSettings)
     stopwatches: Stopwatches = field(default_factory=Stopwatches)
+    rolls: Rolls = field(default_factory=Rolls)
     taken_names: TakenNames = field(default_factory=TakenNames)
 
 
@@ -41,6 +43,7 @@ def _context(owner: Object, tc: TidbCluster, deps: Dependencies, memory: Cluster
         failure_timers=memory.failure_timers,
         accepted_settings=memory.accepted_settings,
         stopwatches=memory.stopwatches,
+        rolls=memory.rolls,
         taken_names=memory.taken_names,
         removed=frozenset(removed),
     )
@@ -68,4 +71,5 @@ TIDB_CLUSTER = Kind(
     slow=lambda ctx: ctx.deps.dataplane.slow,
     replicas=_replicas,
     update_times=True,
+    tell=status_log.tell,
 )

@@ -13,10 +13,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from kube.field_change import FieldChange, first_difference
 from kube.objects import Json
 from kube.semantic import covers, merge_patch, semantically_equal
 from member import labels
-from member.apply.last_applied import FieldChange, Record, first_difference, read_record
+from member.apply.last_applied import Record, read_record
 from member.apply.server_defaults import is_default
 from member.objects.stateful_set import is_rolling, lowest_restarted
 

@@ -7,13 +7,11 @@ wish ends, while keys of others stay.
 """
 
 import json
-import re
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
 
 import msgspec
 
+from kube.field_change import FieldChange, first_difference
 from kube.objects import Json
 from kube.semantic import covers, semantically_equal
 from member import labels
@@ -26,12 +24,8 @@ _OWN_LABELS = frozenset({labels.NAME, labels.MANAGED_BY, labels.INSTANCE, labels
 
 _OWN_ANNOTATIONS = frozenset({labels.LAST_APPLIED, labels.WRITTEN_FOR, labels.WRITTEN_GENERATION})
 
-_ENV_VALUE = re.compile(r"\.env\[\d+\]\.value$")
-
 _FIXED = ("volumeClaimTemplates", "podManagementPolicy", "serviceName", "selector")
 """What Kubernetes lets nobody change in a StatefulSet."""
-
-_Same: TypeAlias = Callable[[Json, Json], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,21 +35,6 @@ class Record:
     spec: Json
     labels: tuple[str, ...] = ()
     annotations: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class FieldChange:
-    """The first field that differs: its path, and its value before and after (None: absent)."""
-
-    path: str
-    old: Any
-    new: Any
-
-    def __str__(self) -> str:
-        """`path: old → new`, values in JSON; no values where they are trees, or of `env`, where passwords may be."""
-        if _ENV_VALUE.search(self.path) or any(isinstance(value, dict | list) for value in (self.old, self.new)):
-            return f"{self.path} changed"
-        return f"{self.path}: {json.dumps(self.old)} → {json.dumps(self.new)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,29 +276,6 @@ def _of_instance(constraint: Json, live: Json) -> Json:
         return constraint
     instance = live["metadata"]["labels"][labels.INSTANCE]
     return {**constraint, "labelSelector": {"matchLabels": {**selector, labels.INSTANCE: instance}}}
-
-
-def first_difference(old: Json, new: Json, path: str, same: Callable[[Json, Json], bool]) -> FieldChange | None:
-    """The first leaf below `path` that differs; None when the two are the same."""
-    return None if same(old, new) else _descend(old, new, path, same, lambda tree: tree)
-
-
-def _descend(old: Any, new: Any, path: str, same: _Same, wrap: Callable[[Any], Any]) -> FieldChange:
-    """The first leaf below `path` that differs. `wrap` puts a value back below its parents, whose names matter."""
-    if isinstance(old, dict) and isinstance(new, dict):
-        for key in dict.fromkeys([*new, *old]):
-            below = _wrapping_key(wrap, key)
-            if not same(below(old.get(key)), below(new.get(key))):
-                return _descend(old.get(key), new.get(key), f"{path}.{key}", same, below)
-    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
-        for index, (before, after) in enumerate(zip(old, new, strict=True)):
-            if not same(wrap([before]), wrap([after])):
-                return _descend(before, after, f"{path}[{index}]", same, lambda value: wrap([value]))
-    return FieldChange(path, old, new)
-
-
-def _wrapping_key(wrap: Callable[[Any], Any], key: str) -> Callable[[Any], Any]:
-    return lambda value: wrap({key: value})
 
 
 def _annotations(live: Json) -> dict[str, str]:

@@ -234,8 +234,5 @@ def clear_requested(ctx: ReconcileContext, component: str, has_records: bool) ->
             is_warning=False,
         )
         return True
-    meta = ctx.owner.metadata
-    preconditions = {"uid": meta.uid, "resourceVersion": meta.resource_version}
-    body = {"metadata": preconditions | {"annotations": {CLEAR_FAILURE_RECORDS: None}}}
-    ctx.deps.client.patch(TIDB_CLUSTERS, meta.name, meta.namespace, body)
+    ctx.deps.applier.annotate(TIDB_CLUSTERS, ctx.owner, {CLEAR_FAILURE_RECORDS: None})
     return False

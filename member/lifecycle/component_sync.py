@@ -11,6 +11,8 @@ as one patch.
 from collections.abc import Callable
 from dataclasses import replace
 
+from structlog.contextvars import bound_contextvars
+
 from apis import predicates
 from apis.accessor import Component, find
 from apis.components import ComponentType, component_type
@@ -41,6 +43,7 @@ from member.lifecycle.claims_of_others import claim_of_others, read_claims
 from member.lifecycle.own_changes import OwnChange, own_change
 from member.lifecycle.recreation import RECREATING, previous_stateful_set, recreated
 from member.lifecycle.restoring import restore
+from member.lifecycle.roll_events import tell_restart
 from member.lifecycle.rolling import PodDeletion, next_roll
 from member.lifecycle.scaling import next_size, warn_of_slots
 from member.lifecycle.suspend import Postponed, suspension
@@ -231,9 +234,15 @@ def _update(ctx: ReconcileContext, member: Workload, spec: Component, live: Obje
         is_current = not incomplete and (roll.takes_template or not changed)
         note = own_changes.note(ctx, member.name) if is_current else own_changes.remembered(body)
         desired = with_annotation(desired, WRITTEN_FOR, note) if note else desired
-        stateful_set.update(ctx, desired, live, replicas=size.replicas, strategy=roll.strategy)
+        if changed and roll.takes_template:
+            ctx.rolls.begin(member.name, changed)
+        gone = {"why": "; ".join(each.what for each in size.replicas.gone)} if size.replicas.gone else {}
+        with bound_contextvars(**_restarted(ctx, member, roll.restarts), **gone):
+            stateful_set.update(ctx, desired, live, replicas=size.replicas, strategy=roll.strategy)
+        if roll.restarts:
+            tell_restart(ctx, member.name, roll.restarts, f"restarting pod {roll.restarts}")
     elif roll.delete:
-        _delete(ctx, roll.delete)
+        _delete(ctx, member, roll.delete)
     return size.outcome or roll.outcome or _fixed(body, wanted) or Done()
 
 
@@ -283,13 +292,20 @@ def _changed(spec: Component, body: Json, desired: Json, choice: ConfigMapChoice
     return f"{spec.field if choice.same_config else spec.config_field}: {choice.because}"
 
 
-def _delete(ctx: ReconcileContext, deletion: PodDeletion) -> None:
+def _restarted(ctx: ReconcileContext, member: Workload, pod: str) -> dict[str, str]:
+    """What the log tells beside a write that restarts a pod: which, and what for."""
+    return {"restarts": pod, "cause": ctx.rolls.causes.get(member.name, "it is outdated")} if pod else {}
+
+
+def _delete(ctx: ReconcileContext, member: Workload, deletion: PodDeletion) -> None:
     """Delete the pod of a roll that is not Ready, if a live look still says so, or was prepared (F11, I10)."""
     seen = Destroyer(ctx.deps.client).observe(PODS, deletion.pod, ctx.namespace)
     if seen is None or seen.object.metadata.deletion_timestamp:
         return
     if deletion.prepared or not seen.object.decode_as(Pod).is_ready:
-        delete(ctx, seen, deletion.why)
+        with bound_contextvars(**_restarted(ctx, member, deletion.pod)):
+            delete(ctx, seen, deletion.why)
+        tell_restart(ctx, member.name, deletion.pod, f"restarting pod {deletion.pod}")
 
 
 def _fixed(body: Json, wanted: Json) -> Refused | None:

@@ -23,10 +23,11 @@ from apis.defaulting import with_defaults
 from apis.identity import INSTANCE_LABEL
 from apis.problem import InvalidField
 from apis.tidbcluster import TidbCluster
+from kube.field_change import FieldChange
 from kube.objects import Json
 from kube.semantic import semantically_equal
 from member import labels
-from member.apply.last_applied import FieldChange, read_record
+from member.apply.last_applied import read_record
 from member.context import ReconcileContext
 from member.lifecycle.workload import Workload
 from member.objects.config_map import CONFIG_FILE

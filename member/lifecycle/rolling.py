@@ -14,6 +14,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from structlog.contextvars import bound_contextvars
+
 from apis import predicates
 from apis.components import ComponentType, component_type
 from dataplane.errors import AddressNotUnderstood, DataPlaneError
@@ -24,6 +26,7 @@ from member.apply.last_applied import read_record
 from member.apply.stateful_set import UpdateStrategy
 from member.context import ReconcileContext
 from member.evidence import Evidence, LivePods, pods_live
+from member.lifecycle.roll_events import tell_end
 from member.naming import pod_name
 from member.objects.stateful_set import ON_DELETE, is_rolling
 from member.observed.lost_claims import volume_being_deleted, would_lose_volume
@@ -143,7 +146,7 @@ class Roll:
     """What the StatefulSet gets in this reconcile, and what the roll waits for.
 
     `takes_template`: the desired pod template goes in. `delete`: the pod to delete once that is written. `selected`:
-    the Ready pod that is to be restarted next, empty when none is.
+    the Ready pod that is to be restarted next, empty when none is. `restarts`: the pod that what is written restarts.
     """
 
     takes_template: bool
@@ -151,6 +154,7 @@ class Roll:
     outcome: NotDone | None = None
     delete: PodDeletion | None = None
     selected: str = ""
+    restarts: str = ""
 
 
 def _waits_for(ctx: ReconcileContext, own: ComponentType) -> Waiting | None:
@@ -294,6 +298,7 @@ def _finish(view: _View, strategy: UpdateStrategy) -> Roll:
         return Roll(True, strategy, unfinished)
     if in_upgrade:
         set_phase(view.ctx, view.component, NORMAL)
+        tell_end(view.ctx, view.component)
     return Roll(True, strategy)
 
 
@@ -331,7 +336,7 @@ def _begin(view: _View, desired: Json, changed: str) -> Roll:
     outcome = Waiting("RollingUpdate", f"{changed}; restarting the pods one by one")
     match step:
         case Restart(pod) if seen := _confirmed(view, step):
-            return Roll(True, UpdateStrategy.lowered(pod.ordinal, seen), outcome)
+            return Roll(True, UpdateStrategy.lowered(pod.ordinal, seen), outcome, restarts=pod.name)
         case Replace():
             return Roll(True, UpdateStrategy.on_delete(), outcome)
     return Roll(True, UpdateStrategy.above_all(len(pods)), outcome)
@@ -368,7 +373,9 @@ def _prepare(view: _View, step: Prepare, pods: Sequence[RollingPod], no_restarts
     if blocked := view.blocked():
         return Roll(True, no_restarts, blocked)
     cached = next(each for each in view.cached if each.metadata.name == pod.name)
-    if unprepared := _call_hook(view, lambda: view.rolling.prepare(view.ctx, cached)):
+    with bound_contextvars(pod=pod.name):
+        unprepared = _call_hook(view, lambda: view.rolling.prepare(view.ctx, cached))
+    if unprepared:
         return Roll(True, no_restarts, unprepared, selected=pod.name)
     if at_risk := would_lose_volume(view.ctx, cached):
         # the cache does not show it yet
@@ -403,7 +410,8 @@ def _unprepared_unready(view: _View, step: Step) -> NotDone | None:
     if not isinstance(step, Restart | Replace) or not step.pod.exists or _reaches(view.body, step.pod.ordinal):
         return None
     try:
-        return view.rolling.prepare_unready(view.ctx, step.pod.name)
+        with bound_contextvars(pod=step.pod.name):
+            return view.rolling.prepare_unready(view.ctx, step.pod.name)
     except AddressNotUnderstood as error:
         return Failed("AddressNotUnderstood", str(error))
     except DataPlaneError:
@@ -423,7 +431,7 @@ def _restart(view: _View, step: Restart | Prepare, no_restarts: UpdateStrategy, 
     seen = _confirmed(view, step)
     if seen is None:
         return Roll(True, no_restarts, _waiting(view, "waiting for the cache to show the current pods"))
-    return Roll(True, UpdateStrategy.lowered(pod.ordinal, seen), _waiting(view, what))
+    return Roll(True, UpdateStrategy.lowered(pod.ordinal, seen), _waiting(view, what), restarts=pod.name)
 
 
 def _by_deletion(view: _View, step: Replace | Prepare, what: str) -> Roll:

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
+from structlog.contextvars import bound_contextvars
+
 from apis.accessor import Component
 from apis.accessor import component as component_of
 from dataplane.errors import DataPlaneError
@@ -81,18 +83,20 @@ def _drain_one(
     ctx: ReconcileContext, component: str, scale_in: ScaleIn, body: Json, ordinal: int
 ) -> Evidence | NotDone:
     removal = pod_removal.live(ctx, component, body, ordinal)
-    left = scale_in.drain(removal)
-    if isinstance(left, Evidence):
-        # claims that were written in this reconcile are read again
-        pod_removal.live(ctx, component, body, ordinal).defer_deleting()
+    with bound_contextvars(pod=removal.name):
+        left = scale_in.drain(removal)
+        if isinstance(left, Evidence):
+            # claims that were written in this reconcile are read again
+            pod_removal.live(ctx, component, body, ordinal).defer_deleting()
     return left
 
 
 def _cancel_one(
     ctx: ReconcileContext, component: str, scale_in: ScaleIn, body: Json, ordinal: int
 ) -> Evidence | NotDone | None:
-    pod = pod_removal.live(ctx, component, body, ordinal)
-    return scale_in.cancel(pod) if pod.begun else None
+    removal = pod_removal.live(ctx, component, body, ordinal)
+    with bound_contextvars(pod=removal.name):
+        return scale_in.cancel(removal) if removal.begun else None
 
 
 def _attempt(act: Callable[[], _T]) -> _T | Waiting | Failed:

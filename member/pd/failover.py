@@ -403,11 +403,19 @@ def _record_transitions(ctx: ReconcileContext, pd: PDStatus) -> None:
     ill = [member for member in _all(pd).values() if not member.health]
     if not ill:
         return
-    before = _all(stored_status(ctx).pd)
+    before, own = _all(stored_status(ctx).pd), {member.name: pod for pod, member in _own(ctx).items()}
     for member in ill:
-        if member.name in before and before[member.name].health:
+        if member.name in before and before[member.name].health and not _is_restarted(ctx, own.get(member.name)):
             reason = "PDMemberUnhealthy" if member.name in pd.members else "PDPeerMemberUnhealthy"
             record_event(ctx, reason, f"PD member {member.name} (id {member.id}) is not healthy")
+
+
+def _is_restarted(ctx: ReconcileContext, name: str | None) -> bool:
+    """Whether a pod of ours was restarted on purpose: by a roll, or as somebody deleted it; its member comes back."""
+    if name is None or ctx.rolls.told.get("pd") == name:
+        return name is not None
+    pod = next((each for each in pods_of(ctx, "pd") if each.metadata.name == name), None)
+    return pod is None or bool(pod.metadata.deletion_timestamp) or pod.decode_as(Pod).status.phase == "Pending"
 
 
 def _own(ctx: ReconcileContext) -> dict[str, PDMember]:

@@ -102,8 +102,6 @@ def _marks(tc: TidbCluster) -> Mapping[str, str]:
 
 def _write(ctx: ReconcileContext, marks: Mapping[str, str]) -> None:
     """Put these annotations on the TidbCluster in place of those that are there; the spec is not touched (I30)."""
-    meta = ctx.owner.metadata
-    identity = {"uid": meta.uid, "resourceVersion": meta.resource_version}
-    annotations = {key: marks.get(key) for key in _ANNOTATIONS if key in marks or key in meta.annotations}
-    body = {"metadata": identity | {"annotations": annotations}}
-    ctx.owner = ctx.deps.client.patch(TIDB_CLUSTERS, meta.name, meta.namespace, body)
+    there = ctx.owner.metadata.annotations
+    annotations = {key: marks.get(key) for key in _ANNOTATIONS if key in marks or key in there}
+    ctx.owner = ctx.deps.applier.annotate(TIDB_CLUSTERS, ctx.owner, annotations)

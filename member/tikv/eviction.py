@@ -11,6 +11,8 @@ A scheduler of a store of ours that no mark accounts for, such as one whose requ
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
+from structlog.contextvars import bound_contextvars
+
 from apis import duration, pod_commands
 from apis.ordinals import desired_replicas
 from apis.shared import TiKVStore
@@ -21,6 +23,7 @@ from kube.objects import Object
 from kube.resources import PODS
 from member import api_clients, labels
 from member.context import ReconcileContext
+from member.lifecycle.roll_events import tell_restart
 from member.lifecycle.rolling import is_available
 from member.memory.stopwatches import Stopwatch
 from member.naming import ordinal_of
@@ -66,6 +69,8 @@ def evict(ctx: ReconcileContext, pod: Object, store: TiKVStore) -> Waiting | Non
         begun = clock.wall().replace(microsecond=0)
         _annotate(ctx, pod, {labels.EVICT_LEADER_BEGIN_TIME: stamp(begun)})
         pd.begin_evict_leaders(int(store.id))
+        name = pod.metadata.name
+        tell_restart(ctx, "tikv", name, f"evicting leaders from pod {name} (store {store.id}), then restarting it")
     elapsed = _elapsed(ctx, pod, begun)
     until, age = f", timeout at {stamp(elapsed.since + timedelta(seconds=limit))}", elapsed.seconds
     try:
@@ -89,7 +94,7 @@ def resume(ctx: ReconcileContext, selected: str) -> Waiting | None:
     Raises as `evict`.
     """
     others = [(pod, store) for pod, store in _serving(ctx) if pod.metadata.name != selected]
-    waits = [wait for pod, store in others if _is_marked(pod, store) and (wait := _end(ctx, pod, store))]
+    waits = [wait for pod, store in others if _is_marked(pod, store) and (wait := _end_of(ctx, pod, store))]
     _end_strays(ctx, [store for pod, store in others if not _is_marked(pod, store)])
     return waits[0] if waits else None
 
@@ -137,8 +142,9 @@ def _end_strays(ctx: ReconcileContext, stores: Sequence[TiKVStore]) -> None:
         return
     pd = api_clients.pd(ctx)
     for store_id in sorted(pd.evicting_stores() & suspects.keys()):
-        pd.end_evict_leaders(store_id)
         name = suspects[store_id]
+        with bound_contextvars(pod=name, why="nothing requests it"):
+            pd.end_evict_leaders(store_id)
         what = f"removed the evict-leader scheduler of store {store_id} (pod {name}): nothing requests it"
         ctx.deps.recorder.event(ctx.owner, NORMAL, "LeaderEvictionEnded", what)
 
@@ -146,6 +152,11 @@ def _end_strays(ctx: ReconcileContext, stores: Sequence[TiKVStore]) -> None:
 def _elapsed(ctx: ReconcileContext, pod: Object, begun: datetime) -> Stopwatch:
     """The time that leaders had since an eviction, or its end, was noted, as this process has seen it."""
     return ctx.stopwatches.look("eviction", f"{pod.metadata.uid} {stamp(begun)}", ctx.deps.clock)
+
+
+def _end_of(ctx: ReconcileContext, pod: Object, store: TiKVStore) -> Waiting | None:
+    with bound_contextvars(pod=pod.metadata.name):
+        return _end(ctx, pod, store)
 
 
 def _end(ctx: ReconcileContext, pod: Object, store: TiKVStore) -> Waiting | None:

@@ -104,7 +104,7 @@ def test_CW_5_an_expected_wait_is_retried_quietly(clock: FakeClock) -> None:
     world.sync()
 
     assert 1.0 == world.due_in()
-    assert [("info", "waiting for PD cluster running")] == [(log["log_level"], log["reason"]) for log in world.logs]
+    assert [("debug", "waiting for PD cluster running")] == [(log["log_level"], log["reason"]) for log in world.logs]
     assert {"success": 0, "requeue": 1, "error": 0} == world.results()
     assert 0 == world.metric("controller_runtime_reconcile_errors_total")
 

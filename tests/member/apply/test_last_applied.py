@@ -8,7 +8,6 @@ import pytest
 from kube.objects import Json
 from kube.semantic import merge_patch
 from member.apply.last_applied import (
-    FieldChange,
     applied,
     compare_stateful_set,
     fixed_field_change,
@@ -246,10 +245,3 @@ def test_11_5_what_nobody_can_change_in_a_stateful_set_stays_and_is_named() -> N
     kept = with_fixed_fields(live, bigger)
     assert _desired()["spec"]["volumeClaimTemplates"] == kept["spec"]["volumeClaimTemplates"]
     assert fixed_field_change(live, kept) is None
-
-
-def test_a_change_shows_no_trees_and_no_values_of_the_environment() -> None:
-    where = "spec.template.spec.containers[0]"
-    assert f"{where}.env[3].value changed" == str(FieldChange(f"{where}.env[3].value", "secret", "other"))
-    assert f"{where}.env changed" == str(FieldChange(f"{where}.env", [], [{"name": "A", "value": "secret"}]))
-    assert f'{where}.env[3].name: "A" → null' == str(FieldChange(f"{where}.env[3].name", "A", None))

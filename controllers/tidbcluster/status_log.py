@@ -1,0 +1,39 @@
+"""What a newly written status of a TidbCluster says, in the log: failovers, and whether the cluster is Ready."""
+
+from collections.abc import Iterator
+
+import structlog
+
+from controllers.conditions import READY
+from kube.objects import Json
+
+_log = structlog.get_logger(__name__)
+
+
+def tell(old: Json, new: Json) -> None:
+    """Log the failures that were recorded or are over, and a Ready that has become another."""
+    before, now = dict(_failures(old)), dict(_failures(new))
+    for (component, key), pod in now.items():
+        if (component, key) not in before:
+            _log.warning("failover recorded", component=component, pod=pod, lost=key)
+    for (component, key), pod in before.items():
+        if (component, key) not in now:
+            _log.info("failover ended", component=component, pod=pod, lost=key)
+    ready = _ready(new)
+    if ready.get("status") != _ready(old).get("status"):
+        _log.info("Ready changed", status=ready.get("status"), reason=ready.get("reason"), message=ready.get("message"))
+
+
+def _failures(status: Json) -> Iterator[tuple[tuple[str, str], str]]:
+    """The failure records: component, member or store, and pod."""
+    for component, part in status.items():
+        if not isinstance(part, dict):
+            continue
+        for records in (part.get("failureMembers"), part.get("failureStores")):
+            for key, record in (records or {}).items():
+                yield (component, key), record.get("podName", "")
+
+
+def _ready(status: Json) -> Json:
+    conditions: list[Json] = status.get("conditions") or []
+    return next((each for each in conditions if each.get("type") == READY), {})

@@ -1,0 +1,91 @@
+"""What the stages of one object wait for, in the log: the begin and the end of each wait, once.
+
+A stage that is at something, such as a roll, waits for one thing after another until nothing is left to do. What it
+waits for first is told at once, whatever else takes long as soon as that is known; the end tells how long each of them
+took. A failure is told when trying again has not helped. What stays until something else happens - a refusal, or a
+failover whose substitutes serve - is told by itself. With -v=4 every change of the sentence shows.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import structlog
+
+from member.outcome import DONE, Done, Failed, Outcome, Refused, Waiting
+from ports.clock import Clock
+
+_log = structlog.get_logger(__name__)
+
+_LONG = 10.0
+"""Seconds after which what holds up a stage in the middle of its work is told."""
+
+_Standing: TypeAlias = Refused | Waiting
+
+
+@dataclass(slots=True)
+class _Stage:
+    """What one stage is at; `spent` are the seconds, by reason, since it began to wait, `told` the reasons told."""
+
+    outcome: Outcome = field(default_factory=Done)
+    looked: float = 0.0
+    spent: dict[str, float] = field(default_factory=dict)
+    told: set[str] = field(default_factory=set)
+    standing: _Standing | None = None
+    stands_since: float = 0.0
+
+
+class WaitLog:
+    """Tells the waits of one object. For one thread at a time."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._stages: dict[str, _Stage] = {}
+
+    def note(self, outcomes: Mapping[str, Outcome]) -> None:
+        """Tell what has begun or ended since the last look. Costs next to nothing while all is done."""
+        for name, outcome in outcomes.items():
+            if name in self._stages or not isinstance(outcome, Done):
+                self._note(name, self._stages.setdefault(name, _Stage()), outcome, self._clock.now())
+
+    def _note(self, name: str, stage: _Stage, outcome: Outcome, now: float) -> None:
+        before, stage.outcome = stage.outcome, outcome
+        if before.reason in stage.spent:
+            stage.spent[before.reason] += now - stage.looked
+        stage.looked = now
+        if isinstance(outcome, Failed) or (isinstance(outcome, Waiting) and not outcome.serves):
+            _wait(name, stage, outcome, before)
+            return
+        if stage.told:
+            waited = {reason: round(seconds, 1) for reason, seconds in stage.spent.items()}
+            _log.info("wait ended", stage=name, seconds=round(sum(stage.spent.values()), 1), waited=waited)
+        stage.spent, stage.told = {}, set()
+        _stand(name, stage, None if isinstance(outcome, Done) else outcome, now)
+        if stage.standing is None:
+            del self._stages[name]
+
+
+def _wait(name: str, stage: _Stage, outcome: Waiting | Failed, before: Outcome) -> None:
+    reason, is_failing = outcome.reason, isinstance(outcome, Failed)
+    is_known = reason == before.reason if is_failing else not stage.told
+    if reason not in stage.told and (is_known or stage.spent.get(reason, 0.0) >= _LONG):
+        stage.told.add(reason)
+        log, what = (_log.warning, "failing") if is_failing else (_log.info, "waiting")
+        log(what, stage=name, reason=reason, message=outcome.message)
+    elif outcome.message != before.message:
+        _log.debug("still waiting", stage=name, reason=reason, message=outcome.message)
+    stage.spent.setdefault(reason, 0.0)
+
+
+def _stand(name: str, stage: _Stage, standing: _Standing | None, now: float) -> None:
+    before, stage.standing = stage.standing, standing
+    if (before.reason if before else DONE) == (standing.reason if standing else DONE):
+        return
+    if before is not None:
+        what = "no longer refused" if isinstance(before, Refused) else "wait ended"
+        _log.info(what, stage=name, reason=before.reason, seconds=round(now - stage.stands_since, 1))
+    if standing is not None:
+        stage.stands_since = now
+        is_refused = isinstance(standing, Refused)
+        log, what = (_log.warning, "refused") if is_refused else (_log.info, "waiting while all serve")
+        log(what, stage=name, reason=standing.reason, message=standing.message)

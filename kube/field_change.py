@@ -1,0 +1,95 @@
+"""The first field in which two trees differ, as sentences and logs name it. Pure functions."""
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+from kube.objects import Json
+from kube.semantic import covers
+
+_ALWAYS_HIDDEN = re.compile(r"\.env\[\d+\]\.value$|^(data|stringData|binaryData)\.")
+"""Where passwords may be: the values of environment variables, and what users configure."""
+
+_LONGEST_SHOWN = 120
+"""Characters of a text that is shown; longer ones, such as start scripts, are looked up where they are."""
+
+_Same: TypeAlias = Callable[[Json, Json], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class FieldChange:
+    """The first field that differs: its path, and its value before and after (None: absent)."""
+
+    path: str
+    old: Any
+    new: Any
+
+    def __str__(self) -> str:
+        """`path: old → new`, values in JSON; no values where they are long, are trees, or may hide passwords."""
+        if _ALWAYS_HIDDEN.search(self.path) or not (_is_shown(self.old) and _is_shown(self.new)):
+            return f"{self.path} changed"
+        return f"{self.path}: {json.dumps(self.old)} → {json.dumps(self.new)}"
+
+
+def first_difference(old: Json, new: Json, path: str, same: _Same) -> FieldChange | None:
+    """The first leaf below `path` that differs; None when the two are the same."""
+    return None if same(old, new) else _descend(old, new, path, same, lambda tree: tree)
+
+
+def first_patched(live: Json, patch: Json) -> FieldChange | None:
+    """The first field that a merge patch changes, in metadata last; None where it is about preconditions alone."""
+    rest = {key: wanted for key, wanted in patch.items() if key != "metadata"}
+    return _patched(live, rest, "") or _patched_metadata(live.get("metadata") or {}, patch.get("metadata") or {})
+
+
+def _patched(live: Json, patch: Json, path: str) -> FieldChange | None:
+    for key, wanted in patch.items():
+        below, there = f"{path}.{key}".removeprefix("."), live.get(key)
+        if wanted is None:
+            change = FieldChange(below, there, None) if key in live else None
+        elif isinstance(wanted, dict) and isinstance(there, dict):
+            change = _patched(there, wanted, below)
+        else:
+            # a list is replaced whole, without what the server had filled in
+            change = first_difference({key: there}, {key: wanted}, path, covers)
+        if change:
+            return replace(change, path=change.path.removeprefix("."))
+    return None
+
+
+def _patched_metadata(live: Json, patch: Json) -> FieldChange | None:
+    for field, wanted in patch.items():
+        there = live.get(field)
+        if isinstance(wanted, dict) and wanted:
+            key = next(iter(wanted))
+            return FieldChange(f"metadata.{field}[{key}]", (there or {}).get(key), wanted[key])
+        if isinstance(wanted, list) and wanted != there:
+            return FieldChange(f"metadata.{field}", there, wanted)
+    return None
+
+
+def _descend(old: Any, new: Any, path: str, same: _Same, wrap: Callable[[Any], Any]) -> FieldChange:
+    """The first leaf below `path` that differs. `wrap` puts a value back below its parents, whose names matter."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in dict.fromkeys([*new, *old]):
+            below = _wrapping_key(wrap, key)
+            if not same(below(old.get(key)), below(new.get(key))):
+                return _descend(old.get(key), new.get(key), f"{path}.{key}", same, below)
+    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        for index, (before, after) in enumerate(zip(old, new, strict=True)):
+            if not same(wrap([before]), wrap([after])):
+                return _descend(before, after, f"{path}[{index}]", same, lambda value: wrap([value]))
+    return FieldChange(path, old, new)
+
+
+def _wrapping_key(wrap: Callable[[Any], Any], key: str) -> Callable[[Any], Any]:
+    return lambda value: wrap({key: value})
+
+
+def _is_shown(value: Any) -> bool:
+    if isinstance(value, str):
+        # a record in an annotation is a tree, too
+        return len(value) <= _LONGEST_SHOWN and "\n" not in value and not value.startswith("{")
+    return not isinstance(value, dict | list)

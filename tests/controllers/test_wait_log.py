@@ -1,0 +1,113 @@
+"""What the log tells of waits: begin and end, once each, with what they took."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import structlog
+from structlog.testing import LogCapture
+
+from controllers.wait_log import WaitLog
+from member.outcome import Done, Failed, Outcome, Refused, Waiting
+from ports.clock import FakeClock
+
+ROLLING = Waiting("RollingUpdate", "restarting the pods one by one")
+EVICTING = Waiting("EvictingLeaders", "evicting leaders from pod tikv-2: 10 left")
+UNREACHABLE = Failed("PDUnreachable", "GET http://pd: connection refused")
+REFUSED = Refused("StalePVC", "inspect its data")
+FAILED_OVER = Waiting("TiKVFailedOver", "tikv-3 replaced the lost tikv-1", serves=True)
+
+
+class Log:
+    """The log of the waits of one stage, on a clock of its own."""
+
+    def __init__(self, capture: LogCapture) -> None:
+        self._capture = capture
+        self._clock = FakeClock()
+        self._waits = WaitLog(self._clock)
+
+    def after(self, seconds: float, outcome: Outcome) -> list[dict[str, Any]]:
+        """What is told when the stage answers so, at the default level."""
+        self._clock.step(seconds)
+        self._capture.entries.clear()
+        self._waits.note({"tikv": outcome})
+        kept = [dict(entry) for entry in self._capture.entries if entry["log_level"] != "debug"]
+        assert all(entry.pop("stage") == "tikv" for entry in kept)
+        return kept
+
+    def debug(self) -> list[str]:
+        """What the last look told with -v=4 alone."""
+        return [entry["event"] for entry in self._capture.entries if entry["log_level"] == "debug"]
+
+
+@pytest.fixture
+def log() -> Iterator[Log]:
+    capture = LogCapture()
+    structlog.configure(processors=[capture])
+    yield Log(capture)
+    structlog.reset_defaults()
+
+
+def waiting(outcome: Waiting) -> list[dict[str, Any]]:
+    return [{"event": "waiting", "log_level": "info", "reason": outcome.reason, "message": outcome.message}]
+
+
+def ended(seconds: float, **waited: float) -> list[dict[str, Any]]:
+    return [{"event": "wait ended", "log_level": "info", "seconds": seconds, "waited": waited}]
+
+
+def test_nothing_is_told_of_what_is_done(log: Log) -> None:
+    assert [] == log.after(0, Done())
+    assert [] == log.after(60, Done("suspended", "Suspended"))
+
+
+def test_a_wait_is_told_when_it_begins_and_ends_and_not_in_between(log: Log) -> None:
+    assert waiting(ROLLING) == log.after(0, ROLLING)
+    assert [] == log.after(5, Waiting("RollingUpdate", "waiting until pod tikv-2 is Ready"))
+    assert ["still waiting"] == log.debug()
+    assert [] == log.after(5, Waiting("RollingUpdate", "waiting until pod tikv-2 is Ready"))
+    assert [] == log.debug()
+    assert ended(10.0, RollingUpdate=10.0) == log.after(0, Done())
+    assert [] == log.after(60, Done())
+    assert waiting(ROLLING) == log.after(60, ROLLING)
+
+
+def test_what_holds_up_the_work_is_told_when_it_lasts(log: Log) -> None:
+    log.after(0, ROLLING)
+    assert [] == log.after(1, EVICTING)
+    assert [] == log.after(9, ROLLING)
+    assert [] == log.after(1, EVICTING)
+    assert waiting(EVICTING) == log.after(2, EVICTING)
+    assert [] == log.after(600, EVICTING)
+    assert ended(620.0, RollingUpdate=2.0, EvictingLeaders=618.0) == log.after(7, Done())
+
+
+def test_a_failure_is_told_when_trying_again_does_not_help(log: Log) -> None:
+    assert [] == log.after(0, UNREACHABLE)
+    assert [] == log.after(1, Done())
+    assert [] == log.after(60, UNREACHABLE)
+    told = log.after(1, UNREACHABLE)
+    assert [("failing", "warning", "PDUnreachable")] == [(e["event"], e["log_level"], e["reason"]) for e in told]
+    assert [] == log.after(1, UNREACHABLE)
+    assert ended(3.0, PDUnreachable=3.0) == log.after(1, Done())
+
+
+def test_a_refusal_is_told_once_however_often_the_stage_works_beside_it(log: Log) -> None:
+    (told,) = log.after(0, REFUSED)
+    assert ("refused", "warning", "StalePVC") == (told["event"], told["log_level"], told["reason"])
+    assert [] == log.after(60, REFUSED)
+    assert waiting(ROLLING) == log.after(0, ROLLING)
+    assert ended(5.0, RollingUpdate=5.0) == log.after(5, REFUSED)
+    (told,) = log.after(5, Done())
+    assert ("no longer refused", "StalePVC", 70.0) == (told["event"], told["reason"], told["seconds"])
+
+
+def test_a_failover_whose_substitutes_serve_is_no_wait_of_the_stage(log: Log) -> None:
+    log.after(0, ROLLING)
+    end, begin = log.after(3, FAILED_OVER)
+    assert [end] == ended(3.0, RollingUpdate=3.0)
+    assert ("waiting while all serve", "TiKVFailedOver") == (begin["event"], begin["reason"])
+    assert waiting(ROLLING) == log.after(86400, ROLLING)
+    assert ended(3.0, RollingUpdate=3.0) == log.after(3, FAILED_OVER)
+    (told,) = log.after(0, Done())
+    assert ("wait ended", "TiKVFailedOver", 86403.0) == (told["event"], told["reason"], told["seconds"])
