@@ -8,12 +8,14 @@ Leadership that is lost ends the process at once, code 1: whoever leads now must
 """
 
 import os
+import platform
 import socket
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from importlib.metadata import version
 
 import structlog
-from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
+from prometheus_client import CollectorRegistry, GCCollector, Info, PlatformCollector, ProcessCollector
 
 from controller_manager.health import HealthServer
 from controller_manager.process_options import ProcessOptions
@@ -69,7 +71,7 @@ class ControllerManager:
         self._on_watch_error = on_watch_error
         self._clock, self._randomness, self._exit_now = clock, randomness, exit_now
         self.lease_namespace = options.lease_namespace or config.namespace
-        self._registry = _registry()
+        self.registry = _registry()
         self._requests_stop, self._informers_stop = Stop(), Stop()
         self._work_stop, self._election_stop = Stop(), Stop()
         self._leading = Latch()
@@ -79,13 +81,13 @@ class ControllerManager:
         self._timers = Timers(clock)
         self._recorder = EventRecorder(self._connect("events").client, clock, randomness, options.name)
         self._elector = self._make_elector()
-        observer = PrometheusObserver(self._registry, config.server)
+        observer = PrometheusObserver(self.registry, config.server)
         self._client = self._connect("", self._elector.lease, observer)
-        self._informer_metrics = InformerMetrics(self._registry)
+        self._informer_metrics = InformerMetrics(self.registry)
         self._factories: dict[str, SharedInformerFactory] = {}
         self._started = False
         self._controllers = tuple(build(self._runtime()))
-        self.health = HealthServer(options.metrics_addr, self._registry)
+        self.health = HealthServer(options.metrics_addr, self.registry)
         self.health.live.add("leader-election", self._election_trouble)
         self.health.ready.add("shutdown", lambda: "stopping" if self._work_stop.is_set() else None)
         self.health.ready.add("caches", self._unsynced)
@@ -206,7 +208,7 @@ class ControllerManager:
             timing=timing,
             watch=LeaseWatch(watch.client, watch.transport.close, self.lease_namespace, options.lease, self._clock),
             recorder=self._recorder,
-            metrics=ElectionMetrics(self._registry),
+            metrics=ElectionMetrics(self.registry),
         )
 
     def _connect_directly(self, timeout: float) -> Connection:
@@ -262,14 +264,16 @@ class ControllerManager:
             timers=self._timers,
             informers=self._informers,
             fence=self._elector.lease,
-            registry=self._registry,
+            registry=self.registry,
             drain_timeout=self._options.drain_timeout,
         )
 
 
 def _registry() -> CollectorRegistry:
-    """A registry with what every process tells: memory, CPU, files, the garbage collector."""
+    """A registry with what every process tells: its version, memory, CPU, files, the garbage collector."""
     registry = CollectorRegistry()
+    build = Info("tidb_operator_build", "1, with the versions of operator and Python.", registry=registry)
+    build.info({"version": version("tidb-operator-py"), "python": platform.python_version()})
     ProcessCollector(registry=registry)
     PlatformCollector(registry=registry)
     GCCollector(registry=registry)

@@ -51,7 +51,7 @@ class Kind(Generic[M, C, D, R]):
     `problems` is what is wrong with it then, judged by caches as well. `run` has the stages answer, one after another,
     into the context's `outcomes`. `status` is the context's working copy of the status, `conditions` what its
     conditions become; `update_times`: they carry a `lastUpdateTime`. `slow` names the servers of the object that did
-    not answer soon, `replicas` is what the spec asks for, by component, for the metrics.
+    not answer soon.
     """
 
     name: str
@@ -65,7 +65,6 @@ class Kind(Generic[M, C, D, R]):
     defaults: Callable[[M], M] = lambda model: model
     problems: Callable[[M, D], Sequence[Problem]] = lambda _model, _deps: ()
     slow: Callable[[C], Collection[str]] = lambda _ctx: ()
-    replicas: Callable[[M], Mapping[str, int]] = lambda _model: {}
     update_times: bool = False
 
     def read(self, owner: Object, deps: D) -> M:

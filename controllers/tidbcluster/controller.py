@@ -3,10 +3,10 @@
 from controllers.controller import Controller
 from controllers.informing import Informers
 from controllers.kind_controller import kind_controller
-from controllers.metrics import ClusterMetrics
 from controllers.runtime import Runtime
 from controllers.tidbcluster import events
 from controllers.tidbcluster.kind import TIDB_CLUSTER
+from controllers.tidbcluster.metrics import ClusterMetrics
 from kube.resources import (
     CONFIG_MAPS,
     DEPLOYMENTS,
@@ -29,8 +29,10 @@ def tidb_cluster_controller(runtime: Runtime, clusters: Informers, owned: Inform
 
     `clusters` watches the custom resources, `owned` the objects made for them.
     """
-    controller = kind_controller(runtime, TIDB_CLUSTER, clusters, deps, ClusterMetrics(runtime.registry))
-    lister, enqueue = clusters.lister_for(TIDB_CLUSTERS), controller.enqueue
+    lister = clusters.lister_for(TIDB_CLUSTERS)
+    metrics = ClusterMetrics(runtime.registry, lister, runtime.clock, runtime.fence)
+    controller = kind_controller(runtime, TIDB_CLUSTER, clusters, deps, metrics)
+    enqueue = controller.enqueue
     clusters.informer_for(TIDB_CLUSTERS).add_event_handler(events.of_rivals(lister, enqueue))
     for resource in _OWNED:
         owned.informer_for(resource).add_event_handler(events.of_owned(lister, enqueue))
