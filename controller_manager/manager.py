@@ -11,7 +11,7 @@ import os
 import platform
 import socket
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.metadata import version
 
 import structlog
@@ -24,9 +24,10 @@ from controllers.runtime import Runtime, new_runtime
 from informers.detector import InconsistencyDetector, is_switched_on
 from informers.factory import InformerNotStarted, SharedInformerFactory
 from informers.metrics import InformerMetrics
-from informers.reflector import WatchErrorHandler, log_watch_error
+from informers.reflector import Reflector, WatchErrorHandler, log_watch_error
 from kube.config import ClusterConfig
 from kube.connecting import Connection, connect, connect_directly
+from kube.errors import Forbidden
 from kube.events import EventRecorder
 from kube.leader_election import Callbacks, ElectionMetrics, LeaderElector, Timing, identity
 from kube.lease_watch import LeaseWatch
@@ -85,6 +86,7 @@ class ControllerManager:
         self._client = self._connect("", self._elector.lease, observer)
         self._informer_metrics = InformerMetrics(self.registry)
         self._factories: dict[str, SharedInformerFactory] = {}
+        self._other_leases = self._new_lease_factory() if options.sees_other_leases else None
         self._started = False
         self._controllers = tuple(build(self._runtime()))
         self.health = HealthServer(options.metrics_addr, self.registry)
@@ -106,7 +108,7 @@ class ControllerManager:
     def _start(self) -> list[threading.Thread]:
         self._started = True
         self._recorder.start()
-        for factory in self._factories.values():
+        for factory in self._all_factories():
             factory.start(self._informers_stop)
         threads = [
             threading.Thread(target=self._timers.run, args=(self._informers_stop,), name="timers"),
@@ -160,7 +162,7 @@ class ControllerManager:
         workers.join()
         self._informers_stop.set()
         self._client.transport.close()  # ends a list or the opening of a watch that blocks (TH-12)
-        for factory in self._factories.values():
+        for factory in self._all_factories():
             factory.shutdown()
         for thread in (timers, *debugging):
             thread.join()
@@ -199,7 +201,7 @@ class ControllerManager:
         timing = Timing(options.leader_lease_duration, options.leader_renew_deadline, options.leader_retry_period)
         requests, watch = (self._connect_directly(timing.request_timeout) for _ in range(2))
         return LeaderElector(
-            LeaseLock(requests.client, self.lease_namespace, options.lease),
+            LeaseLock(requests.client, self.lease_namespace, options.lease, options.lease_annotations),
             identity(socket.gethostname(), self._randomness),
             Callbacks(self._leading.set, self._stopped_leading, _log_leader),
             self._clock,
@@ -253,6 +255,23 @@ class ControllerManager:
             on_watch_error=self._on_watch_error,
         )
 
+    def _new_lease_factory(self) -> SharedInformerFactory:
+        """The Leases of our name in other namespaces. Nothing waits for them: not everybody may read them."""
+        mine = f"metadata.name={self._options.lease},metadata.namespace!={self.lease_namespace}"
+        return SharedInformerFactory(
+            self._client.client,
+            self._clock,
+            self._randomness,
+            tweak=lambda selectors: selectors.and_fields(mine),
+            metrics=self._informer_metrics,
+            on_watch_error=_log_unseen_leases,
+        )
+
+    def _all_factories(self) -> Iterator[SharedInformerFactory]:
+        yield from self._factories.values()
+        if self._other_leases is not None:
+            yield self._other_leases
+
     def _unsynced(self) -> str | None:
         waiting = [resource for factory in self._factories.values() for resource in factory.unsynced()]
         return f"not yet read: {', '.join(sorted(map(str, waiting)))}" if waiting else None
@@ -265,6 +284,7 @@ class ControllerManager:
             informers=self._informers,
             fence=self._elector.lease,
             registry=self.registry,
+            other_leases=self._other_leases,
             drain_timeout=self._options.drain_timeout,
         )
 
@@ -278,6 +298,13 @@ def _registry() -> CollectorRegistry:
     PlatformCollector(registry=registry)
     GCCollector(registry=registry)
     return registry
+
+
+def _log_unseen_leases(reflector: Reflector, error: Exception) -> None:
+    if isinstance(error, Forbidden):
+        log.info("Leases of other namespaces may not be read: operators there go unnoticed", error=str(error))
+        return
+    log_watch_error(reflector, error)
 
 
 def _log_leader(leader: str) -> None:

@@ -60,6 +60,7 @@ _CLUSTERS = {
     "failure_members": _COMPONENT,
     "version_info": (*_COMPONENT, "version"),
     "refused": (*_COMPONENT, "reason"),
+    "operators": _CLUSTER,
     "sync_age_seconds": _CLUSTER,
     "update_errors": _COMPONENT,
 }
@@ -156,8 +157,9 @@ Of a histogram NAME the series are NAME_bucket (with the label `le`), NAME_sum a
 """
 
 _TAIL = """Two alerts tell of two operators at work on the same clusters: `TidbOperatorTwoLeaders` where they share a
-Lease, `TidbClusterTwoOperators` where they do not, as with different namespaces. The second needs both to be scraped by
-the same Prometheus.
+Lease, `TidbClusterTwoOperators` where they do not, as with different namespaces. The second fires when one of
+them notices the other, or when one Prometheus scrapes both. The condition `OperatorConflict` and the event
+[AnotherOperator](reasons/AnotherOperator.md) name them.
 
 No metric tells when a certificate of a cluster expires: this version refuses TLS between the components. What it uses
 are the Secrets of `spec.tidb.tlsClient`; `TidbClusterCertificate` fires when one is missing or unusable.

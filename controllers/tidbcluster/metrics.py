@@ -24,6 +24,7 @@ from apis.shared import ComponentStatus, Json
 from apis.tidbcluster import TidbCluster
 from apis.times import parse_time
 from controllers.conditions import PROGRESSING, READY
+from controllers.other_operators import OPERATOR_CONFLICT, OtherOperators
 from controllers.outcomes import failed
 from kube.objects import Object
 from kube.reading import Lister
@@ -52,12 +53,14 @@ _FAMILIES: Mapping[str, tuple[tuple[str, ...], str]] = {
     "failure_members": (("component",), "Members and stores that failover has recorded as lost."),
     "version_info": (("component", "version"), "1, with the version that the StatefulSet runs."),
     "refused": (("component", "reason"), "1 for each stage that only an edit of the spec can let go on."),
+    "operators": ((), "Operators that manage the cluster, as far as this one can see them: 1 is right."),
     "sync_age_seconds": (
         (),
         "Seconds since a sync in which no stage failed; before the first, since the first scrape.",
     ),
 }
 _UPDATE_ERRORS = "update_errors"
+_OURS = (READY, PROGRESSING, OPERATOR_CONFLICT)
 
 _Sample = tuple[str, tuple[str, ...], float]
 """The family, the values of its labels behind namespace and name, the value."""
@@ -75,9 +78,16 @@ class _Syncs:
 class ClusterMetrics(Collector):
     """The series of single clusters: a collector, and what a reconciler reports to."""
 
-    def __init__(self, registry: CollectorRegistry, clusters: Lister, clock: Clock, fence: Fence) -> None:
-        """Register with the registry; `fence` tells who leads."""
-        self._clusters, self._clock, self._fence = clusters, clock, fence
+    def __init__(
+        self,
+        registry: CollectorRegistry,
+        clusters: Lister,
+        clock: Clock,
+        fence: Fence,
+        others: OtherOperators | None = None,
+    ) -> None:
+        """Register with the registry; `fence` tells who leads, `others` who else manages a cluster."""
+        self._clusters, self._clock, self._fence, self._others = clusters, clock, fence, others
         self._lock = threading.Lock()
         self._syncs: dict[tuple[str, str], _Syncs] = {}
         registry.register(self)
@@ -133,6 +143,7 @@ class ClusterMetrics(Collector):
         else:
             for component in workloads(tc):
                 yield from _of_component(tc, component, self._clock.wall())
+        yield "operators", (), 1 + len(self._others.managing(cluster) if self._others else ())
         yield from self._of_syncs((cluster.metadata.namespace, cluster.metadata.name))
 
     def _of_syncs(self, key: tuple[str, str]) -> Iterator[_Sample]:
@@ -187,7 +198,7 @@ def _of_conditions(conditions: Sequence[Json], labels: tuple[str, ...], now: dat
 def _ours(conditions: object) -> list[Json]:
     """The conditions that the operator writes; those of others would be labels without bounds."""
     listed = conditions if isinstance(conditions, list) else []
-    found = [each for each in listed if isinstance(each, dict) and each.get("type") in (READY, PROGRESSING)]
+    found = [each for each in listed if isinstance(each, dict) and each.get("type") in _OURS]
     return list({each["type"]: each for each in found}.values())
 
 
