@@ -60,7 +60,7 @@ _FAMILIES: Mapping[str, tuple[tuple[str, ...], str]] = {
     ),
 }
 _UPDATE_ERRORS = "update_errors"
-_OURS = (READY, PROGRESSING, OPERATOR_CONFLICT)
+_OURS = frozenset({READY, PROGRESSING, OPERATOR_CONFLICT})
 
 _Sample = tuple[str, tuple[str, ...], float]
 """The family, the values of its labels behind namespace and name, the value."""
@@ -198,7 +198,7 @@ def _of_conditions(conditions: Sequence[Json], labels: tuple[str, ...], now: dat
 def _ours(conditions: object) -> list[Json]:
     """The conditions that the operator writes; those of others would be labels without bounds."""
     listed = conditions if isinstance(conditions, list) else []
-    found = [each for each in listed if isinstance(each, dict) and each.get("type") in _OURS]
+    found = [each for each in listed if isinstance(each, dict) and str(each.get("type")) in _OURS]
     return list({each["type"]: each for each in found}.values())
 
 

@@ -93,6 +93,12 @@ _SPEC: Mapping[str, Reason] = {
         "in others; one of v1.6 does not say which clusters it manages and is taken to manage all, unless this one "
         "has a `-selector`. Half a minute to a minute later the condition is False (`OneOperator`).",
     ),
+    "OneOperator": Reason(
+        "The reason of the condition `OperatorConflict` when it is False: other operators managed this cluster, too, "
+        "and do so no longer.",
+        "It goes on alone.",
+        NOTHING,
+    ),
     "ComponentRemoved": Reason(
         "The spec no longer has a component whose StatefulSet still has replicas. Removing one from the spec deletes "
         "nothing, as in v1.6.",
