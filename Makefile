@@ -35,12 +35,14 @@ lint: .venv/.dev ## Check format, style, types, import rules and generated files
 	@$(BIN)/lint-imports --no-cache
 	@$(BIN)/python -m apis.crd --check
 	@$(BIN)/python -m member.reasons --check
+	@$(BIN)/python -m controller_manager.reference --check
 
-format: .venv/.dev ## Format the code, regenerate the CRDs and the pages of reasons
+format: .venv/.dev ## Format the code, regenerate the CRDs, the pages of reasons and of metrics
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/python -m apis.crd
 	@$(BIN)/python -m member.reasons
+	@$(BIN)/python -m controller_manager.reference
 
 check: lint test-fast ## What must pass at every commit
 

@@ -54,6 +54,11 @@ class PDStatus(SyncedStatus, kw_only=True):
         """See `ComponentStatus`."""
         return [member.pod_name for member in self.failure_members.values() if member.member_deleted]
 
+    @property
+    def failures(self) -> int:
+        """See `ComponentStatus`."""
+        return len(self.failure_members)
+
     def is_available(self, replicas: int) -> bool:
         """See `ComponentStatus`: a quorum of known, healthy and Ready members, peers counted."""
         known = [*self.members.values(), *self.peer_members.values()]

@@ -288,6 +288,11 @@ class ComponentStatus(Model, kw_only=True):
         """The pods that failover has given up: each has a substitute."""
         return []
 
+    @property
+    def failures(self) -> int:
+        """How many members or stores failover has recorded as lost, whether or not they have a substitute yet."""
+        return len(self.failed_pods)
+
     def is_available(self, replicas: int) -> bool:
         """Whether enough of it serves for others to start, of a component with `replicas` in its spec (3.1)."""
         return self.runs and self.ready_replicas >= min(replicas, 1)

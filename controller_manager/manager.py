@@ -8,12 +8,14 @@ Leadership that is lost ends the process at once, code 1: whoever leads now must
 """
 
 import os
+import platform
 import socket
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from importlib.metadata import version
 
 import structlog
-from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
+from prometheus_client import CollectorRegistry, GCCollector, Info, PlatformCollector, ProcessCollector
 
 from controller_manager.health import HealthServer
 from controller_manager.process_options import ProcessOptions
@@ -22,9 +24,10 @@ from controllers.runtime import Runtime, new_runtime
 from informers.detector import InconsistencyDetector, is_switched_on
 from informers.factory import InformerNotStarted, SharedInformerFactory
 from informers.metrics import InformerMetrics
-from informers.reflector import WatchErrorHandler, log_watch_error
+from informers.reflector import Reflector, WatchErrorHandler, log_watch_error
 from kube.config import ClusterConfig
 from kube.connecting import Connection, connect, connect_directly
+from kube.errors import Forbidden
 from kube.events import EventRecorder
 from kube.leader_election import Callbacks, ElectionMetrics, LeaderElector, Timing, identity
 from kube.lease_watch import LeaseWatch
@@ -72,7 +75,7 @@ class ControllerManager:
         self._on_watch_error = on_watch_error
         self._clock, self._randomness, self._exit_now = clock, randomness, exit_now
         self.lease_namespace = options.lease_namespace or config.namespace
-        self._registry = _registry()
+        self.registry = _registry()
         self._requests_stop, self._informers_stop = Stop(), Stop()
         self._work_stop, self._election_stop = Stop(), Stop()
         self._leading = Latch()
@@ -82,13 +85,14 @@ class ControllerManager:
         self._timers = Timers(clock)
         self._recorder = EventRecorder(self._connect("events").client, clock, randomness, options.name)
         self._elector = self._make_elector()
-        observer = PrometheusObserver(self._registry, config.server)
+        observer = PrometheusObserver(self.registry, config.server)
         self._client = self._connect("", self._elector.lease, observer)
-        self._informer_metrics = InformerMetrics(self._registry)
+        self._informer_metrics = InformerMetrics(self.registry)
         self._factories: dict[str, SharedInformerFactory] = {}
+        self._other_leases = self._new_lease_factory() if options.sees_other_leases else None
         self._started = False
         self._controllers = tuple(build(self._runtime()))
-        self.health = HealthServer(options.metrics_addr, self._registry)
+        self.health = HealthServer(options.metrics_addr, self.registry)
         self.health.live.add("leader-election", self._election_trouble)
         self.health.ready.add("shutdown", lambda: "stopping" if self._work_stop.is_set() else None)
         self.health.ready.add("caches", self._unsynced)
@@ -107,7 +111,7 @@ class ControllerManager:
     def _start(self) -> list[threading.Thread]:
         self._started = True
         self._recorder.start()
-        for factory in self._factories.values():
+        for factory in self._all_factories():
             factory.start(self._informers_stop)
         threads = [
             threading.Thread(target=self._timers.run, args=(self._informers_stop,), name="timers"),
@@ -162,7 +166,7 @@ class ControllerManager:
         workers.join()
         self._informers_stop.set()
         self._client.transport.close()  # ends a list or the opening of a watch that blocks (TH-12)
-        late = [factory for factory in self._factories.values() if not factory.shutdown(_HANDLERS_TIMEOUT)]
+        late = [factory for factory in self._all_factories() if not factory.shutdown(_HANDLERS_TIMEOUT)]
         for thread in (timers, *debugging):
             thread.join()
         if not self._drained:
@@ -203,7 +207,7 @@ class ControllerManager:
         timing = Timing(options.leader_lease_duration, options.leader_renew_deadline, options.leader_retry_period)
         requests, watch = (self._connect_directly(timing.request_timeout) for _ in range(2))
         return LeaderElector(
-            LeaseLock(requests.client, self.lease_namespace, options.lease),
+            LeaseLock(requests.client, self.lease_namespace, options.lease, options.lease_annotations),
             identity(socket.gethostname(), self._randomness),
             Callbacks(self._leading.set, self._stopped_leading, _log_leader),
             self._clock,
@@ -212,7 +216,7 @@ class ControllerManager:
             timing=timing,
             watch=LeaseWatch(watch.client, watch.transport.close, self.lease_namespace, options.lease, self._clock),
             recorder=self._recorder,
-            metrics=ElectionMetrics(self._registry),
+            metrics=ElectionMetrics(self.registry),
         )
 
     def _connect_directly(self, timeout: float) -> Connection:
@@ -257,6 +261,23 @@ class ControllerManager:
             on_watch_error=self._on_watch_error,
         )
 
+    def _new_lease_factory(self) -> SharedInformerFactory:
+        """The Leases of our name in other namespaces. Nothing waits for them: not everybody may read them."""
+        mine = f"metadata.name={self._options.lease},metadata.namespace!={self.lease_namespace}"
+        return SharedInformerFactory(
+            self._client.client,
+            self._clock,
+            self._randomness,
+            tweak=lambda selectors: selectors.and_fields(mine),
+            metrics=self._informer_metrics,
+            on_watch_error=_log_unseen_leases,
+        )
+
+    def _all_factories(self) -> Iterator[SharedInformerFactory]:
+        yield from self._factories.values()
+        if self._other_leases is not None:
+            yield self._other_leases
+
     def _unsynced(self) -> str | None:
         waiting = [resource for factory in self._factories.values() for resource in factory.unsynced()]
         return f"not yet read: {', '.join(sorted(map(str, waiting)))}" if waiting else None
@@ -268,18 +289,28 @@ class ControllerManager:
             timers=self._timers,
             informers=self._informers,
             fence=self._elector.lease,
-            registry=self._registry,
+            registry=self.registry,
+            other_leases=self._other_leases,
             drain_timeout=self._options.drain_timeout,
         )
 
 
 def _registry() -> CollectorRegistry:
-    """A registry with what every process tells: memory, CPU, files, the garbage collector."""
+    """A registry with what every process tells: its version, memory, CPU, files, the garbage collector."""
     registry = CollectorRegistry()
+    build = Info("tidb_operator_build", "1, with the versions of operator and Python.", registry=registry)
+    build.info({"version": version("tidb-operator-py"), "python": platform.python_version()})
     ProcessCollector(registry=registry)
     PlatformCollector(registry=registry)
     GCCollector(registry=registry)
     return registry
+
+
+def _log_unseen_leases(reflector: Reflector, error: Exception) -> None:
+    if isinstance(error, Forbidden):
+        log.info("Leases of other namespaces may not be read: operators there go unnoticed", error=str(error))
+        return
+    log_watch_error(reflector, error)
 
 
 def _log_leader(leader: str) -> None:

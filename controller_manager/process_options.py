@@ -1,7 +1,7 @@
 """The options of every process with controllers: from the command line, the environment, or the code that runs it."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from controller_manager.flag_parser import FlagParser, address, parse_count, parse_rate, parse_workers
@@ -20,7 +20,8 @@ class ProcessOptions:
 
     `name` is that of the program: what events come from, and the Lease where `lease_name` is empty. `namespace` is
     what its informers are limited to, empty: nothing. `lease_namespace` is where its Lease is, empty: the namespace of
-    the kubeconfig's context or of the service account. `kubeconfig` empty: the pod's service account.
+    the kubeconfig's context or of the service account; `lease_annotations` are written to it. `sees_other_leases`: it
+    watches the Leases of the same name in other namespaces. `kubeconfig` empty: the pod's service account.
     """
 
     name: str
@@ -29,6 +30,8 @@ class ProcessOptions:
     namespace: str = ""
     lease_name: str = ""
     lease_namespace: str = ""
+    lease_annotations: Mapping[str, str] = field(default_factory=dict)
+    sees_other_leases: bool = False
     workers: int = 5
     resync_duration: float = 600.0
     kube_client_qps: float = DEFAULT_QPS

@@ -8,6 +8,7 @@ from controller_manager.flags import PROGRAM, Options
 from controller_manager.manager import ControllerManager
 from controller_manager.process_options import ProcessOptions
 from controllers.controller import Controller
+from controllers.other_operators import OtherOperators, Scope
 from controllers.runtime import Runtime
 from controllers.wiring import tidb_controllers
 from dataplane.clients import DataPlane
@@ -28,16 +29,22 @@ def tidb_controller_manager(
 ) -> ControllerManager:
     """The process of the operator; nothing is started and nothing is sent. Raises ConfigError."""
 
+    process = process_options_of(options, config)
+
     def build(runtime: Runtime) -> Sequence[Controller]:
+        me = f"{process.lease_namespace}/{process.lease}"
+        others = OtherOperators(me, Scope(process.namespace, options.selector), runtime.clock, runtime.recorder)
+        if runtime.other_leases is not None:
+            others.watch(runtime.other_leases)
         return tidb_controllers(
             runtime,
             DataPlane(lambda tls: HttpTransport(environ, tls), runtime.fence, clock),
             settings_of(options),
             selector=options.selector,
             permitted=options.permitted,
+            others=others,
         )
 
-    process = process_options_of(options, config)
     return ControllerManager(
         process, config, environ, clock, randomness, build=build, on_watch_error=_explain_watch_error
     )
@@ -46,13 +53,16 @@ def tidb_controller_manager(
 def process_options_of(options: Options, config: ClusterConfig) -> ProcessOptions:
     """What the process needs of the command line."""
     namespace = options.namespace or config.namespace
+    watched = "" if options.cluster_scoped else namespace
     return ProcessOptions(
         name=PROGRAM,
         user_agent="tidb-operator",
         kubeconfig=options.kubeconfig,
-        namespace="" if options.cluster_scoped else namespace,
+        namespace=watched,
         lease_name=options.lease_name,
         lease_namespace=namespace,
+        lease_annotations=Scope(watched, options.selector).annotation,
+        sees_other_leases=options.cluster_scoped,
         workers=options.workers,
         resync_duration=options.resync_duration,
         kube_client_qps=options.kube_client_qps,

@@ -13,6 +13,9 @@ class Informer(Protocol):
     def add_event_handler(self, handler: ResourceEventHandler) -> object:
         """Tell `handler` of everything there is and of everything that happens from now on."""
 
+    def has_synced(self) -> bool:
+        """Whether what there was at the start is known."""
+
 
 class Informers(Protocol):
     """One informer per resource, made when first asked for; `SharedInformerFactory` is one."""

@@ -51,8 +51,7 @@ class Kind(Generic[M, C, D, R]):
     `problems` is what is wrong with it then, judged by caches as well. `run` has the stages answer, one after another,
     into the context's `outcomes`. `status` is the context's working copy of the status, `conditions` what its
     conditions become; `update_times`: they carry a `lastUpdateTime`. `slow` names the servers of the object that did
-    not answer soon, `replicas` is what the spec asks for, by component, for the metrics. `tell` logs what a new status,
-    the second, says that the one before did not, once it is written.
+    not answer soon. `tell` logs what a new status, the second, says that the one before did not, once it is written.
     """
 
     name: str
@@ -66,7 +65,6 @@ class Kind(Generic[M, C, D, R]):
     defaults: Callable[[M], M] = lambda model: model
     problems: Callable[[M, D], Sequence[Problem]] = lambda _model, _deps: ()
     slow: Callable[[C], Collection[str]] = lambda _ctx: ()
-    replicas: Callable[[M], Mapping[str, int]] = lambda _model: {}
     update_times: bool = False
     tell: Callable[[Json, Json], None] = lambda _old, _new: None
 

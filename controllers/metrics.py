@@ -1,14 +1,14 @@
-"""What controllers and clusters report to Prometheus (informers-workqueue.md 8.2); names and labels are v1.6's."""
+"""What controllers report to Prometheus (informers-workqueue.md 8.2); names and labels are v1.6's."""
 
-import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from prometheus_client import Counter, Gauge, Histogram, disable_created_metrics
-from prometheus_client.core import GaugeMetricFamily, Metric, UntypedMetricFamily
-from prometheus_client.registry import Collector, CollectorRegistry
+from prometheus_client.registry import CollectorRegistry
+
+from member.outcome import Outcome
 
 SyncOutcome = Literal["success", "requeue", "error"]
 
@@ -116,25 +116,19 @@ class SyncMetrics:
 
 
 class ObjectMetrics(Protocol):
-    """Series of single objects of a kind."""
+    """What is reported of single objects of a kind."""
 
-    def set_spec_replicas(self, namespace: str, name: str, component: str, replicas: int) -> None:
-        """How many replicas the spec of an object asks for."""
-
-    def count_update_error(self, namespace: str, name: str, component: str) -> None:
-        """A stage of an object's reconcile failed; `component` is the stage."""
+    def note_sync(self, namespace: str, name: str, outcomes: Mapping[str, Outcome]) -> None:
+        """A sync of an object ended with these answers of its stages."""
 
     def forget(self, namespace: str, name: str) -> None:
-        """Drop every series of an object."""
+        """An object is gone."""
 
 
 class NoObjectMetrics:
     """For kinds without series of their own."""
 
-    def set_spec_replicas(self, namespace: str, name: str, component: str, replicas: int) -> None:
-        """Nothing."""
-
-    def count_update_error(self, namespace: str, name: str, component: str) -> None:
+    def note_sync(self, namespace: str, name: str, outcomes: Mapping[str, Outcome]) -> None:
         """Nothing."""
 
     def forget(self, namespace: str, name: str) -> None:
@@ -142,50 +136,3 @@ class NoObjectMetrics:
 
 
 NO_OBJECT_METRICS = NoObjectMetrics()
-
-
-class ClusterMetrics(Collector):
-    """The series of single clusters; `forget` drops those of a deleted one.
-
-    A collector of its own because prometheus_client would call the errors `..._errors_total`, which v1.6 does not
-    (MET-14). Their type is shown as untyped for the same reason; `rate()` and `increase()` do not look at it.
-    """
-
-    def __init__(self, registry: CollectorRegistry) -> None:
-        self._lock = threading.Lock()
-        self._replicas: dict[tuple[str, str], dict[str, int]] = {}
-        self._errors: dict[tuple[str, str], dict[str, int]] = {}
-        registry.register(self)
-
-    def set_spec_replicas(self, namespace: str, name: str, component: str, replicas: int) -> None:
-        """How many replicas the spec of a cluster wants of a component."""
-        with self._lock:
-            self._replicas.setdefault((namespace, name), {})[component] = replicas
-
-    def count_update_error(self, namespace: str, name: str, component: str) -> None:
-        """A stage of a cluster's sync failed; `component` is the stage (scheduler-deployment.md 3.6)."""
-        with self._lock:
-            errors = self._errors.setdefault((namespace, name), {})
-            errors[component] = errors.get(component, 0) + 1
-
-    def forget(self, namespace: str, name: str) -> None:
-        """Drop every series of a cluster."""
-        with self._lock:
-            self._replicas.pop((namespace, name), None)
-            self._errors.pop((namespace, name), None)
-
-    def collect(self) -> Iterable[Metric]:
-        """Both families."""
-        labels = ("namespace", "name", "component")
-        replicas = GaugeMetricFamily(
-            "tidb_operator_cluster_spec_replicas", "Replicas requested by the spec.", labels=labels
-        )
-        errors = UntypedMetricFamily(
-            "tidb_operator_cluster_update_errors", "Failed stages of syncs, counted.", labels=labels
-        )
-        with self._lock:
-            for family, clusters in ((replicas, self._replicas), (errors, self._errors)):
-                for (namespace, name), components in clusters.items():
-                    for component, value in components.items():
-                        family.add_metric([namespace, name, component], value)
-        return [replicas, errors]

@@ -23,7 +23,7 @@ from controllers.key_locks import RETRY_AFTER
 from controllers.kind import C, D, InvalidSpec, Kind, M, R
 from controllers.memory import KeyMemory, Memory
 from controllers.metrics import NO_OBJECT_METRICS, ObjectMetrics
-from controllers.outcomes import failed, result_of, sooner
+from controllers.outcomes import result_of, sooner
 from controllers.runtime import Runtime
 from controllers.stages import Stage, attempt
 from controllers.status_pacing import StatusPacing
@@ -106,9 +106,6 @@ class Reconciler(Generic[M, C, D, R]):
         except InvalidSpec as error:
             return sooner(None, self._refuse(owner, memory, error.problems))
         memory.reported_spec = ""
-        meta = owner.metadata
-        for component, replicas in self._kind.replicas(model).items():
-            self._metrics.set_spec_replicas(meta.namespace, meta.name, component, replicas)
         ctx = self._kind.context(owner, model, self._deps, memory.kind)
         self._kind.run(ctx, self._attempt)
         memory.waits.note(ctx.outcomes)
@@ -117,8 +114,7 @@ class Reconciler(Generic[M, C, D, R]):
             memory.own_write.remember(ctx.owner)
         stored: Json = ctx.owner.decode().get("status") or {}
         pause = self._write_status(ctx.owner, memory, stored, self._status(ctx, stored))
-        for stage in failed(ctx.outcomes):
-            self._metrics.count_update_error(meta.namespace, meta.name, stage)
+        self._metrics.note_sync(owner.metadata.namespace, owner.metadata.name, ctx.outcomes)
         return sooner(result_of(ctx.outcomes), pause)
 
     def _attempt(self, stage: Stage[C], ctx: C) -> Outcome:
@@ -147,6 +143,7 @@ class Reconciler(Generic[M, C, D, R]):
         """Say what is wrong with the spec: a condition, and one event for each distinct spec (I28)."""
         body = owner.decode()
         message = "; ".join(str(problem) for problem in problems)
+        self._metrics.note_sync(owner.metadata.namespace, owner.metadata.name, {"spec": Refused(INVALID, message)})
         stored: Json = body.get("status") or {}
         conditions: list[Json] = stored.get("conditions") or []
         spec, last = _digest([body.get("spec"), message]), memory.reported_spec

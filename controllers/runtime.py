@@ -25,7 +25,8 @@ class Runtime:
     """What a process gives to all of its controllers; made by `new_runtime`.
 
     `informers` are those of the objects that a label selector selects, the same at each call. `fence` is asked before
-    each write that does not go through `client`. `drain_timeout` is how many seconds running syncs may take after the
+    each write that does not go through `client`. `other_leases` shows the Leases of other namespaces with the name of
+    ours, None where nobody looks at them. `drain_timeout` is how many seconds running syncs may take after the
     stop. `on_defect` gets what no stage should raise.
     """
 
@@ -37,6 +38,7 @@ class Runtime:
     informers: Callable[[str], Informers]
     fence: Fence
     registry: CollectorRegistry
+    other_leases: Informers | None
     controller_metrics: ControllerMetrics
     queue_metrics: MetricsProvider
     drain_timeout: float
@@ -67,6 +69,7 @@ def new_runtime(
     informers: Callable[[str], Informers],
     fence: Fence,
     registry: CollectorRegistry,
+    other_leases: Informers | None = None,
     drain_timeout: float = 30.0,
     on_defect: OnDefect = lambda _stage, _error: None,
 ) -> Runtime:
@@ -80,6 +83,7 @@ def new_runtime(
         informers=informers,
         fence=fence,
         registry=registry,
+        other_leases=other_leases,
         controller_metrics=ControllerMetrics(registry),
         queue_metrics=PrometheusQueueMetrics(registry),
         drain_timeout=drain_timeout,

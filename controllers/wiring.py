@@ -4,6 +4,7 @@ from collections.abc import Collection
 
 from controllers.controller import Controller
 from controllers.informing import Informers
+from controllers.other_operators import OtherOperators
 from controllers.runtime import Runtime
 from controllers.tidbcluster.controller import tidb_cluster_controller
 from controllers.tidbcluster_pod.controller import tidb_cluster_pod_controller
@@ -30,12 +31,18 @@ from member.labels import MANAGED_BY, TIDB_OPERATOR
 
 
 def tidb_controllers(
-    runtime: Runtime, dataplane: DataPlane, settings: Settings, *, selector: str, permitted: Collection[Resource]
+    runtime: Runtime,
+    dataplane: DataPlane,
+    settings: Settings,
+    *,
+    selector: str,
+    permitted: Collection[Resource],
+    others: OtherOperators | None = None,
 ) -> tuple[Controller, ...]:
     """Register handlers and return the controllers; nothing is started.
 
     `selector` selects the custom resources by label. Of cluster-scoped resources, only those that are `permitted` are
-    watched (lifecycle.md 1.4).
+    watched (lifecycle.md 1.4). `others` knows who else manages clusters.
     """
     clusters, owned = runtime.informers(selector), runtime.informers(f"{MANAGED_BY}={TIDB_OPERATOR}")
     clusters.informer_for(TIDB_CLUSTERS)
@@ -49,7 +56,7 @@ def tidb_controllers(
         _listers(clusters, owned, runtime.informers(""), permitted),
     )
     return (
-        tidb_cluster_controller(runtime, clusters, owned, deps),
+        tidb_cluster_controller(runtime, clusters, owned, deps, others),
         tidb_cluster_pod_controller(runtime, clusters, owned, deps),
     )
 

@@ -18,6 +18,10 @@ class Selectors:
         """These selectors and one more on labels, joined by a comma (FAC-7)."""
         return replace(self, labels=",".join(filter(None, (self.labels, selector))))
 
+    def and_fields(self, selector: str) -> "Selectors":
+        """These selectors and one more on fields."""
+        return replace(self, fields=",".join(filter(None, (self.fields, selector))))
+
 
 @dataclass(frozen=True, slots=True)
 class ListWatch:

@@ -1,7 +1,9 @@
 """The Lease object: reading it, and writing it without losing what others keep in it (LE-2, LE-3, LE-23)."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from types import MappingProxyType
 
 import msgspec
 
@@ -25,7 +27,11 @@ class LeaseRecord:
 class LeaseLock:
     """One Lease, over one client."""
 
-    def __init__(self, client: Client, namespace: str, name: str) -> None:
+    def __init__(
+        self, client: Client, namespace: str, name: str, annotations: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        """`annotations` are written with each record."""
+        self._annotations = annotations
         self._client = client
         self._namespace = namespace
         self._name = name
@@ -46,7 +52,11 @@ class LeaseLock:
         body: Json = {
             "apiVersion": LEASES.api_version,
             "kind": LEASES.kind,
-            "metadata": {"name": self._name, "namespace": self._namespace},
+            "metadata": {
+                "name": self._name,
+                "namespace": self._namespace,
+                "annotations": dict(self._annotations),
+            },
             "spec": _spec(record),
         }
         path = LEASES.path(self._namespace)
@@ -58,6 +68,8 @@ class LeaseLock:
             raise RuntimeError("a Lease is updated only after it was read or created")
         body = self._last.decode()
         body["spec"] = (body.get("spec") or {}) | _spec(record)
+        meta: Json = body["metadata"]
+        meta["annotations"] = {**(meta.get("annotations") or {}), **self._annotations}
         path = LEASES.path(self._namespace, self._name)
         return self._remember(self._client.request("PUT", path, body=body, timeout=timeout).body)
 

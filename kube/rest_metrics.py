@@ -1,6 +1,7 @@
 """What requests cost: a hook for every attempt, and the series of client-go on it (informers-workqueue.md 8.3)."""
 
 from typing import Protocol
+from urllib.parse import urlsplit
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
@@ -45,9 +46,9 @@ class Unobserved:
 class PrometheusObserver:
     """The `rest_client_*` series of one API server."""
 
-    def __init__(self, registry: CollectorRegistry, host: str) -> None:
-        """Register the series; `host` is their label, `none` when empty. One observer per registry."""
-        self._host = host or "none"
+    def __init__(self, registry: CollectorRegistry, server: str) -> None:
+        """Register the series, labelled with host and port of a URL, as client-go's are. One observer per registry."""
+        self._host = urlsplit(server).netloc or "none"
         self._requests = Counter(
             "rest_client_requests_total", "Attempts by status code.", ["code", "method", "host"], registry=registry
         )

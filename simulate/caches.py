@@ -42,6 +42,10 @@ class Cache:
         """Deliver to `handler` what happens from now on; to be called before the first look."""
         self._handlers.append(handler)
 
+    def has_synced(self) -> bool:
+        """See `Informer`."""
+        return self._seen is not None
+
     def look(self) -> None:
         """Deliver to the handlers what is new, changed and gone."""
         if self.blind or not self._reaches_the_server():

@@ -1,12 +1,18 @@
 """The controller of TidbCluster, put together (CW-1)."""
 
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import datetime
+
+from controllers.conditions import ConditionValue
 from controllers.controller import Controller
 from controllers.informing import Informers
 from controllers.kind_controller import kind_controller
-from controllers.metrics import ClusterMetrics
+from controllers.other_operators import OtherOperators
 from controllers.runtime import Runtime
-from controllers.tidbcluster import events
+from controllers.tidbcluster import conditions, events
 from controllers.tidbcluster.kind import TIDB_CLUSTER
+from controllers.tidbcluster.metrics import ClusterMetrics
 from kube.resources import (
     CONFIG_MAPS,
     DEPLOYMENTS,
@@ -19,21 +25,31 @@ from kube.resources import (
     STATEFUL_SETS,
     TIDB_CLUSTERS,
 )
-from member.context import Dependencies
+from member.context import Dependencies, ReconcileContext
 
 _OWNED = (STATEFUL_SETS, SERVICES, CONFIG_MAPS, DEPLOYMENTS, SERVICE_ACCOUNTS, ROLES, ROLE_BINDINGS)
 
 
-def tidb_cluster_controller(runtime: Runtime, clusters: Informers, owned: Informers, deps: Dependencies) -> Controller:
+def tidb_cluster_controller(
+    runtime: Runtime, clusters: Informers, owned: Informers, deps: Dependencies, others: OtherOperators | None = None
+) -> Controller:
     """Register handlers and return the controller; nothing is started.
 
-    `clusters` watches the custom resources, `owned` the objects made for them.
+    `clusters` watches the custom resources, `owned` the objects made for them; `others` knows who else manages them.
     """
-    controller = kind_controller(runtime, TIDB_CLUSTER, clusters, deps, ClusterMetrics(runtime.registry))
-    lister, enqueue = clusters.lister_for(TIDB_CLUSTERS), controller.enqueue
+    lister = clusters.lister_for(TIDB_CLUSTERS)
+    metrics = ClusterMetrics(runtime.registry, lister, runtime.clock, runtime.fence, others)
+    kind = replace(TIDB_CLUSTER, conditions=_with(others)) if others else TIDB_CLUSTER
+    controller = kind_controller(runtime, kind, clusters, deps, metrics)
+    enqueue = controller.enqueue
     clusters.informer_for(TIDB_CLUSTERS).add_event_handler(events.of_rivals(lister, enqueue))
     for resource in _OWNED:
         owned.informer_for(resource).add_event_handler(events.of_owned(lister, enqueue))
     owned.informer_for(PODS).add_event_handler(events.of_pods(lister, enqueue))
     owned.informer_for(PERSISTENT_VOLUME_CLAIMS).add_event_handler(events.of_claims(lister, enqueue))
     return controller
+
+
+def _with(others: OtherOperators) -> Callable[[ReconcileContext, datetime], Mapping[str, ConditionValue]]:
+    """The conditions of a TidbCluster, and that of who else manages it."""
+    return lambda ctx, now: {**conditions.conditions(ctx, now), **others.condition(ctx.owner)}

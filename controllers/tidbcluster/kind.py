@@ -1,9 +1,8 @@
 """TidbCluster as a kind: what its reconciles are made of (lifecycle.md 2)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from apis.accessor import workloads
 from apis.defaulting import with_defaults
 from apis.problem import Problem
 from apis.tidbcluster import TidbCluster
@@ -53,10 +52,6 @@ def _problems(tc: TidbCluster, deps: Dependencies) -> Sequence[Problem]:
     return validate(tc) or immutability(tc, running(tc, deps.listers))
 
 
-def _replicas(tc: TidbCluster) -> Mapping[str, int]:
-    return {part.name: part.workload.replicas for part in workloads(tc)}
-
-
 TIDB_CLUSTER = Kind(
     name="tidbcluster",
     resource=TIDB_CLUSTERS,
@@ -69,7 +64,6 @@ TIDB_CLUSTER = Kind(
     defaults=with_defaults,
     problems=_problems,
     slow=lambda ctx: ctx.deps.dataplane.slow,
-    replicas=_replicas,
     update_times=True,
     tell=status_log.tell,
 )

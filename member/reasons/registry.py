@@ -83,6 +83,22 @@ _SPEC: Mapping[str, Reason] = {
         "(`application.instanceLabelKey`). The selectors of a cluster that runs cannot change. If the other one is "
         "gone for good, delete the volume claims that the message names.",
     ),
+    "AnotherOperator": Reason(
+        "The reason of the condition `OperatorConflict`: operators in several namespaces manage this cluster, so that "
+        "each holds a Lease of its own and leads. The message names their Leases.",
+        "It says so, in this condition, an event, the log and the metrics, and continues. What the operators write "
+        "differently they write in turns.",
+        "Stop all but one of them (`kubectl scale deploy NAME -n NAMESPACE --replicas=0`), or give each clusters of "
+        "its own with `-selector` or `-cluster-scoped=false`. An operator that manages one namespace cannot see those "
+        "in others; one of v1.6 does not say which clusters it manages and is taken to manage all, unless this one "
+        "has a `-selector`. Half a minute to a minute later the condition is False (`OneOperator`).",
+    ),
+    "OneOperator": Reason(
+        "The reason of the condition `OperatorConflict` when it is False: other operators managed this cluster, too, "
+        "and do so no longer.",
+        "It goes on alone.",
+        NOTHING,
+    ),
     "ComponentRemoved": Reason(
         "The spec no longer has a component whose StatefulSet still has replicas. Removing one from the spec deletes "
         "nothing, as in v1.6.",

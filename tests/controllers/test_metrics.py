@@ -1,9 +1,9 @@
-"""Series of controllers and clusters."""
+"""Series of controllers."""
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
-from controllers.metrics import ClusterMetrics, ControllerMetrics
+from controllers.metrics import ControllerMetrics
 
 
 @pytest.fixture
@@ -44,29 +44,3 @@ def test_RL_9_throttled_retries_are_counted(registry: CollectorRegistry) -> None
     ControllerMetrics(registry).of("tidbcluster").record_throttled(0.1)
     labels = {"controller": "tidbcluster"}
     assert 1 == registry.get_sample_value("tidb_operator_throttled_retries_total", labels)
-
-
-def test_MET_14_update_errors_have_their_v1_6_name(registry: CollectorRegistry) -> None:
-    metrics = ClusterMetrics(registry)
-    metrics.count_update_error("ns", "basic", "pd")
-    metrics.count_update_error("ns", "basic", "pd")
-    metrics.set_spec_replicas("ns", "basic", "tikv", 3)
-
-    lines = generate_latest(registry).decode().splitlines()
-
-    assert 'tidb_operator_cluster_update_errors{component="pd",name="basic",namespace="ns"} 2.0' in lines
-    assert 'tidb_operator_cluster_spec_replicas{component="tikv",name="basic",namespace="ns"} 3.0' in lines
-    assert "# TYPE tidb_operator_cluster_update_errors untyped" in lines
-
-
-def test_a_deleted_cluster_leaves_no_series(registry: CollectorRegistry) -> None:
-    metrics = ClusterMetrics(registry)
-    for name in ("gone", "stays"):
-        metrics.count_update_error("ns", name, "pd")
-        metrics.set_spec_replicas("ns", name, "pd", 3)
-
-    metrics.forget("ns", "gone")
-    metrics.forget("ns", "never-seen")
-
-    samples = [sample for family in registry.collect() for sample in family.samples]
-    assert ["stays", "stays"] == [sample.labels["name"] for sample in samples]

@@ -197,7 +197,7 @@ def test_LE_22_a_write_is_checked_at_every_attempt(clock: FakeClock) -> None:
 
 def test_8_3_every_attempt_counts(clock: FakeClock) -> None:
     registry = CollectorRegistry()
-    bench = Bench(clock, [BUSY, LOST, OK], observer=PrometheusObserver(registry, "127.0.0.1:6443"))
+    bench = Bench(clock, [BUSY, LOST, OK], observer=PrometheusObserver(registry, "https://127.0.0.1:6443"))
 
     bench.send()
 

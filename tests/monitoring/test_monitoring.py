@@ -1,9 +1,7 @@
 """The dashboard and the alert rules: sound, and about what the process exposes (informers-workqueue.md 8)."""
 
 import json
-import os
 import re
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +13,7 @@ import yaml
 from ports.clock import FakeClock
 from tests.controller_manager.test_health import get
 from tests.controller_manager.test_manager import manager
+from tests.monitoring.scenarios import SCENARIOS
 
 HERE = Path(__file__).parent
 MONITORING = HERE.parents[1] / "manifests" / "monitoring"
@@ -38,16 +37,6 @@ def exposed(clock: FakeClock) -> set[str]:
         made.health.stop()
     types = re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE)
     return {name + suffix for name, kind in types for suffix in SUFFIXES.get(kind, ("",))}
-
-
-@pytest.fixture(scope="module")
-def promtool() -> str:
-    found = shutil.which("promtool")
-    if found is None and os.environ.get("REQUIRE_EVERYTHING"):
-        pytest.fail("promtool is required here; Debian has it in the package prometheus")
-    if found is None:
-        pytest.skip("promtool is not installed")
-    return found
 
 
 def metrics_of(expression: str) -> set[str]:
@@ -124,6 +113,15 @@ def test_the_alert_rules_are_valid(promtool: str) -> None:
 def test_the_alerts_fire_when_they_should(promtool: str) -> None:
     check = run(promtool, "test", "rules", str(HERE / "alerts_test.yaml"))
     assert 0 == check.returncode, check.stdout + check.stderr
+
+
+def test_every_alert_has_a_test_in_which_it_fires() -> None:
+    cases = yaml.safe_load((HERE / "alerts_test.yaml").read_text(encoding="utf-8"))["tests"]
+    checks = [check for case in cases for check in case["alert_rule_test"]]
+    fired = {check["alertname"] for check in checks if check["exp_alerts"]} | {
+        alert for scenario in SCENARIOS for alert in scenario.fires
+    }
+    assert {rule["alert"] for rule in alert_rules()} == fired
 
 
 def test_every_metric_of_the_alert_tests_is_exposed(exposed: set[str]) -> None:

@@ -1,0 +1,243 @@
+"""`python -m controller_manager.reference [--check]`: write docs/metrics.md, or say that it is not up to date.
+
+Names, types and meanings are those of a process that is put together and not started; the labels stand here, and a test
+compares them with what a Prometheus has scraped (`tests/e2e/test_prometheus.py`).
+"""
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import Metric
+
+from controller_manager.flags import parse
+from controller_manager.tidb import tidb_controller_manager
+from kube.config import ClusterConfig
+from ports.clock import SystemClock
+from ports.randomness import SeededRandomness
+
+_ROOT = Path(__file__).resolve().parents[1]
+PAGE = _ROOT / "docs" / "metrics.md"
+ALERTS = _ROOT / "manifests" / "monitoring" / "alerts.yaml"
+
+_SUFFIXES = {"counter": "_total", "info": "_info"}
+_TYPES = {"unknown": "untyped", "info": "gauge"}
+
+_CLUSTER = ("namespace", "name")
+_COMPONENT = (*_CLUSTER, "component")
+_CONTROLLER = ("controller",)
+_QUEUE = ("name",)
+_REQUEST = ("verb", "host")
+_INFORMER = ("group", "version", "resource")
+_HANDLER = ("resource", "handler")
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """What metrics have in common, in words, and their labels by name."""
+
+    says: str
+    labels: Mapping[str, Sequence[str]]
+
+
+_CLUSTERS = {
+    "ready": _CLUSTER,
+    "condition": (*_CLUSTER, "condition", "reason"),
+    "waiting_seconds": (*_CLUSTER, "reason"),
+    "component_condition": (*_COMPONENT, "condition", "reason"),
+    "component_waiting_seconds": (*_COMPONENT, "reason"),
+    "spec_replicas": _COMPONENT,
+    "desired_replicas": _COMPONENT,
+    "ready_replicas": _COMPONENT,
+    "outdated_replicas": _COMPONENT,
+    "members": _COMPONENT,
+    "healthy_members": _COMPONENT,
+    "failure_members": _COMPONENT,
+    "version_info": (*_COMPONENT, "version"),
+    "refused": (*_COMPONENT, "reason"),
+    "operators": _CLUSTER,
+    "sync_age_seconds": _CLUSTER,
+    "update_errors": _COMPONENT,
+}
+
+TOPICS: Mapping[str, Topic] = {
+    "Clusters": Topic(
+        "Only the leader serves them, read from its cache when the scrape comes: a cluster has each series once, "
+        "a deleted one has none. `reason` is one of [the reasons](reasons/README.md). Of `..._refused` and "
+        "`..._update_errors`, `component` is the stage: a component, or one such as `meta`. After a change of "
+        "the leader these two and `..._sync_age_seconds` begin anew. `..._spec_replicas` and `..._update_errors` are "
+        "v1.6's.",
+        {f"tidb_operator_cluster_{name}": labels for name, labels in _CLUSTERS.items()},
+    ),
+    "Leadership": Topic(
+        "Every process serves them; `name` is that of the Lease.",
+        {"leader_election_master_status": ("name",), "leader_election_slowpath_total": ("name",)},
+    ),
+    "Controllers": Topic(
+        "Every process serves them; at a standby they are 0. Names and labels are v1.6's, but for the last.",
+        {
+            "controller_runtime_reconcile_total": ("controller", "result"),
+            "controller_runtime_reconcile_errors_total": _CONTROLLER,
+            "controller_runtime_reconcile_time_seconds": _CONTROLLER,
+            "controller_runtime_max_concurrent_reconciles": _CONTROLLER,
+            "controller_runtime_active_workers": _CONTROLLER,
+            "tidb_operator_throttled_retries_total": _CONTROLLER,
+        },
+    ),
+    "Queues": Topic(
+        "Every process serves them; a standby fills its queues and does not work on them. Names and labels are v1.6's, "
+        "and `workqueue_depth` has the label `priority` besides.",
+        {
+            "workqueue_depth": (*_QUEUE, "priority"),
+            "workqueue_adds_total": _QUEUE,
+            "workqueue_retries_total": _QUEUE,
+            "workqueue_queue_duration_seconds": _QUEUE,
+            "workqueue_work_duration_seconds": _QUEUE,
+            "workqueue_unfinished_work_seconds": _QUEUE,
+            "workqueue_longest_running_processor_seconds": _QUEUE,
+        },
+    ),
+    "Requests to the API server": Topic(
+        "Every process serves them. Names and labels are client-go's; `host` is host and port.",
+        {
+            "rest_client_requests_total": ("code", "method", "host"),
+            "rest_client_request_retries_total": ("code", "verb", "host"),
+            "rest_client_request_duration_seconds": _REQUEST,
+            "rest_client_rate_limiter_duration_seconds": _REQUEST,
+            "rest_client_request_size_bytes": _REQUEST,
+            "rest_client_response_size_bytes": _REQUEST,
+        },
+    ),
+    "Caches": Topic(
+        "Every process serves them: a standby keeps its caches filled.",
+        {
+            "informer_lists_total": ("resource", "result"),
+            "informer_watches_total": ("resource", "reason"),
+            "informer_last_event_timestamp_seconds": ("resource",),
+            "informer_handler_pending": _HANDLER,
+            "informer_handler_failures_total": _HANDLER,
+            "informer_index_failures_total": ("resource", "index"),
+            "informer_unreadable_objects_total": ("resource",),
+            "informer_queued_items": _INFORMER,
+            "informer_processing_latency_seconds": _INFORMER,
+            "informer_store_resource_version": _INFORMER,
+        },
+    ),
+    "The process": Topic(
+        "Every process serves them.",
+        {
+            "tidb_operator_build_info": ("version", "python"),
+            "process_cpu_seconds_total": (),
+            "process_resident_memory_bytes": (),
+            "process_virtual_memory_bytes": (),
+            "process_open_fds": (),
+            "process_max_fds": (),
+            "process_start_time_seconds": (),
+            "python_info": ("implementation", "major", "minor", "patchlevel", "version"),
+            "python_gc_collections_total": ("generation",),
+            "python_gc_objects_collected_total": ("generation",),
+            "python_gc_objects_uncollectable_total": ("generation",),
+        },
+    ),
+}
+
+_HEAD = """<!-- Generated by `python -m controller_manager.reference`. -->
+
+# Metrics
+
+`GET :6060/metrics` of every controller-manager, in Prometheus' text format; `-metrics-addr` moves it. Scrape every pod,
+with `honor_labels: true`, or the namespaces of clusters become `exported_namespace`. Rules for Prometheus and a
+dashboard for Grafana, made of these metrics, are in [manifests/monitoring](../manifests/monitoring/).
+
+Of a histogram NAME the series are NAME_bucket (with the label `le`), NAME_sum and NAME_count.
+"""
+
+_TAIL = """Two alerts tell of two operators at work on the same clusters: `TidbOperatorTwoLeaders` where they share a
+Lease, `TidbClusterTwoOperators` where they do not, as with different namespaces. The second fires when one of
+them notices the other, or when one Prometheus scrapes both. The condition `OperatorConflict` and the event
+[AnotherOperator](reasons/AnotherOperator.md) name them.
+
+No metric tells when a certificate of a cluster expires: this version refuses TLS between the components. What it uses
+are the Secrets of `spec.tidb.tlsClient`; `TidbClusterCertificate` fires when one is missing or unusable.
+"""
+
+
+def metrics() -> Mapping[str, Metric]:
+    """What a process serves, by the names that a scrape shows. Nothing is started and nothing is sent."""
+    config = ClusterConfig(server="https://127.0.0.1", source="reference")
+    made = tidb_controller_manager(parse((), {}, ""), config, {}, SystemClock(), SeededRandomness(0))
+    return named(made.registry)
+
+
+def named(registry: CollectorRegistry) -> Mapping[str, Metric]:
+    """The families of a registry, by the names that a scrape shows."""
+    return {family.name + _SUFFIXES.get(family.type, ""): family for family in registry.collect()}
+
+
+def labels() -> Mapping[str, Sequence[str]]:
+    """The labels of each metric of the reference."""
+    return {name: own for topic in TOPICS.values() for name, own in topic.labels.items()}
+
+
+def differences(served: Mapping[str, Metric]) -> list[str]:
+    """What is served and not in the reference, or the other way round, in words."""
+    listed = labels().keys()
+    unlisted = [f"{name} is served: give it a place in TOPICS" for name in sorted(served.keys() - listed)]
+    return unlisted + [f"{name} is in TOPICS, but nobody serves it" for name in sorted(listed - served.keys())]
+
+
+def page(served: Mapping[str, Metric]) -> str:
+    """The text of docs/metrics.md."""
+    sections = [_HEAD, *(_section(title, topic, served) for title, topic in TOPICS.items()), _alerts(), _TAIL]
+    return "\n".join(sections)
+
+
+def main(arguments: list[str]) -> int:
+    """Exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python -m controller_manager.reference", description="Write docs/metrics.md."
+    )
+    parser.add_argument("--check", action="store_true", help="write nothing; fail if the page is not up to date")
+    check: bool = parser.parse_args(arguments).check
+    served = metrics()
+    if wrong := differences(served):
+        sys.stderr.write("\n".join([*wrong, ""]))
+        return 1
+    text = page(served)
+    if not check:
+        PAGE.write_text(text, encoding="utf-8")
+    elif not PAGE.exists() or PAGE.read_text(encoding="utf-8") != text:
+        sys.stderr.write(f"{PAGE} is not up to date; run `python -m controller_manager.reference`\n")
+        return 1
+    return 0
+
+
+def _section(title: str, topic: Topic, served: Mapping[str, Metric]) -> str:
+    rows = [_row(name, own, served[name]) for name, own in topic.labels.items()]
+    return "\n".join(
+        [f"## {title}\n", topic.says, "\n| Metric | Type | Labels | Meaning |\n|---|---|---|---|", *rows, ""]
+    )
+
+
+def _row(name: str, own: Sequence[str], family: Metric) -> str:
+    shown = ", ".join(f"`{each}`" for each in own)
+    return f"| `{name}` | {_TYPES.get(family.type, family.type)} | {shown} | {family.documentation.rstrip('.')}. |"
+
+
+def _alerts() -> str:
+    groups: list[Any] = yaml.safe_load(ALERTS.read_text(encoding="utf-8"))["groups"]
+    rows = [
+        f"| `{rule['alert']}` | {rule['labels']['severity']} | {' '.join(rule['annotations']['description'].split())} |"
+        for group in groups
+        for rule in group["rules"]
+    ]
+    return "\n".join(["## Alerts\n", "| Alert | Severity | What it says |\n|---|---|---|", *rows, ""])
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

@@ -1,0 +1,176 @@
+"""Other operators that manage the same clusters: two whose NAMESPACE differs hold two Leases, and both lead.
+
+Each watches the Leases that have the name of its own in other namespaces. One that is renewed while we look belongs to
+an operator at work; which clusters it manages stands in an annotation of the Lease. Alone, an operator sees no event
+and sends nothing. What it notices it says, and works on: whom to stop only a human can know.
+"""
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import msgspec
+import structlog
+
+from controllers.conditions import ConditionValue
+from controllers.informing import Informer, Informers
+from informers.handlers import ResourceEventHandler, ResourceEventHandlerFuncs
+from informers.selectors import SelectorError, parse_selector
+from informers.tombstones import LastKnown, last_known_object
+from kube.events import WARNING
+from kube.leader_election import Recorder
+from kube.leases import LeaseRecord, record_of
+from kube.objects import Json, Object
+from kube.resources import LEASES
+from ports.clock import Clock
+
+log = structlog.get_logger(__name__)
+
+OPERATOR_CONFLICT = "OperatorConflict"
+"""The condition that more than one operator manages a cluster; absent as long as that was never so."""
+
+SCOPE = "tidb.pingcap.com/operator-scope"
+"""The annotation of a Lease: which clusters its holder manages."""
+
+_REASON, _RESOLVED = "AnotherOperator", "OneOperator"
+
+_OVERDUE = 2
+"""Of how many durations of its Lease an operator must have missed all renewals to count as gone."""
+
+
+class Scope(msgspec.Struct, frozen=True):
+    """Which clusters an operator manages: those of a namespace, empty: of all, that a label selector selects."""
+
+    namespace: str = ""
+    selector: str = ""
+
+    @property
+    def annotation(self) -> Mapping[str, str]:
+        """What tells others, on the Lease."""
+        return {SCOPE: msgspec.json.encode(self).decode()}
+
+    def covers(self, cluster: Object) -> bool:
+        """Whether a cluster is among them. Raises SelectorError."""
+        meta = cluster.metadata
+        return self.namespace in ("", meta.namespace) and parse_selector(self.selector).matches(meta.labels)
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """An operator at work: until when its Lease counts, by our clock; its scope, None where it does not tell."""
+
+    until: float
+    scope: Scope | None
+
+
+class OtherOperators:
+    """Who else manages a cluster. `me` is namespace and name of our Lease, `scope` what we manage."""
+
+    def __init__(self, me: str, scope: Scope, clock: Clock, recorder: Recorder) -> None:
+        self._me, self._scope, self._clock, self._recorder = me, scope, clock, recorder
+        self._lock = threading.Lock()
+        self._seen: dict[str, _Seen] = {}
+        self._told: dict[str, tuple[str, ...]] = {}
+        self._leases: Informer | None = None
+
+    def watch(self, leases: Informers) -> None:
+        """Look at the Leases that `leases` shows."""
+        self._leases = leases.informer_for(LEASES)
+        self._leases.add_event_handler(self.handler)
+
+    @property
+    def handler(self) -> ResourceEventHandler:
+        """What is told about Leases. One that is only there may be of an operator that is gone."""
+        return ResourceEventHandlerFuncs(on_update=self._updated, on_delete=self._deleted)
+
+    def managing(self, cluster: Object) -> tuple[str, ...]:
+        """The other operators that manage a cluster, each as namespace and name of its Lease."""
+        now = self._clock.now()
+        with self._lock:
+            seen = dict(self._seen)
+        return tuple(sorted(who for who, each in seen.items() if now < each.until and self._covers(each, cluster)))
+
+    def condition(self, cluster: Object) -> Mapping[str, ConditionValue]:
+        """What the status of a cluster says of them; what is new is told in log and events, too.
+
+        Who may not see other Leases leaves what others have written.
+        """
+        if self._leases is None or not self._leases.has_synced():
+            return {}
+        others = self.managing(cluster)
+        self._tell(cluster, others)
+        if others:
+            return {OPERATOR_CONFLICT: (True, _REASON, self._message(others))}
+        if _is_told(cluster):
+            return {OPERATOR_CONFLICT: (False, _RESOLVED, "one operator manages this cluster")}
+        return {}
+
+    def _message(self, others: tuple[str, ...]) -> str:
+        """The same from all of them, or they would write the status for ever."""
+        return (
+            f"{' and '.join(sorted((self._me, *others)))} manage this cluster; stop all but one, "
+            "or give each clusters of its own with -selector or -cluster-scoped=false"
+        )
+
+    def _tell(self, cluster: Object, others: tuple[str, ...]) -> None:
+        with self._lock:
+            before = self._told.get(cluster.key, ())
+            if before == others:
+                return
+            self._told.pop(cluster.key, None)
+            if others:
+                self._told[cluster.key] = others
+        if others:
+            log.error("another operator manages this cluster", cluster=cluster.key, me=self._me, others=list(others))
+            self._recorder.event(cluster, WARNING, _REASON, self._message(others))
+        else:
+            log.info("no other operator manages this cluster any more", cluster=cluster.key)
+
+    def _covers(self, other: _Seen, cluster: Object) -> bool:
+        """v1.6 tells no scope. By default it is everything, but with a selector of ours the clusters are shared out."""
+        if other.scope is None:
+            return not self._scope.selector
+        try:
+            return other.scope.covers(cluster)
+        except SelectorError:
+            return True
+
+    def _updated(self, old: Object, new: Object) -> None:
+        was, now, who = record_of(old), record_of(new), new.key
+        if not now.holder:
+            self._forget(who)
+        elif _renewal(was) != _renewal(now):
+            until = self._clock.now() + _OVERDUE * max(now.duration, 1)
+            scope = _scope_of(new)
+            with self._lock:
+                is_new = who not in self._seen
+                self._seen[who] = _Seen(until, scope)
+            if is_new:
+                log.warning("another operator is at work", me=self._me, other=who, scope=str(scope or "unknown"))
+
+    def _deleted(self, lease: LastKnown) -> None:
+        if gone := last_known_object(lease):
+            self._forget(gone.key)
+
+    def _forget(self, who: str) -> None:
+        with self._lock:
+            self._seen.pop(who, None)
+
+
+def _renewal(record: LeaseRecord) -> tuple[str, str]:
+    return record.holder, record.renewed
+
+
+def _scope_of(lease: Object) -> Scope | None:
+    try:
+        return msgspec.json.decode(lease.metadata.annotations.get(SCOPE, ""), type=Scope)
+    except msgspec.MsgspecError:
+        return None
+
+
+def _is_told(cluster: Object) -> bool:
+    status: Json = cluster.decode().get("status") or {}
+    return any(
+        each.get("type") == OPERATOR_CONFLICT and each.get("status") == "True"
+        for each in status.get("conditions") or ()
+    )

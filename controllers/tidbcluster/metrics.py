@@ -1,0 +1,206 @@
+"""What the metrics tell of single clusters (scheduler-deployment.md 5); names that v1.6 has are v1.6's.
+
+All but three families are read from the cached TidbCluster when a scrape comes: a sync pays nothing, a deleted cluster
+leaves nothing behind, and what is served is what `kubectl describe tc` shows. The three are what this process alone
+knows: what failed, what was refused, and when a sync last went well. Only the leader serves series of clusters, so that
+each exists once; the others serve the families without any.
+"""
+
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from prometheus_client.core import GaugeMetricFamily, Metric, UntypedMetricFamily
+from prometheus_client.registry import Collector, CollectorRegistry
+
+from apis import images
+from apis.accessor import Component, workloads
+from apis.decoding import decode
+from apis.ordinals import desired_replicas
+from apis.predicates import status_of
+from apis.problem import InvalidField
+from apis.shared import ComponentStatus, Json
+from apis.tidbcluster import TidbCluster
+from apis.times import parse_time
+from controllers.conditions import PROGRESSING, READY
+from controllers.other_operators import OPERATOR_CONFLICT, OtherOperators
+from controllers.outcomes import failed
+from kube.objects import Object
+from kube.reading import Lister
+from member.outcome import Outcome, Refused
+from ports.clock import Clock
+from ports.fencing import Fence, LeaseExpired
+
+_PREFIX = "tidb_operator_cluster_"
+_OF_ALL = ("namespace", "name")
+
+_FAMILIES: Mapping[str, tuple[tuple[str, ...], str]] = {
+    "ready": ((), "1 when the condition Ready is True, else 0."),
+    "condition": (("condition", "reason"), "1 when the condition is True, else 0, with its present reason."),
+    "waiting_seconds": (
+        ("reason",),
+        "For how long the condition Progressing has been True; the reason is what is waited for now.",
+    ),
+    "component_condition": (("component", "condition", "reason"), "As ..._condition, of one component."),
+    "component_waiting_seconds": (("component", "reason"), "As ..._waiting_seconds, of one component."),
+    "spec_replicas": (("component",), "Replicas requested by the spec."),
+    "desired_replicas": (("component",), "As ..._spec_replicas, substitutes of failover added; 0 where suspended."),
+    "ready_replicas": (("component",), "Ready pods of the StatefulSet."),
+    "outdated_replicas": (("component",), "Pods of the StatefulSet that a rolling restart has yet to reach."),
+    "members": (("component",), "Members, stores or servers that the last observation knew."),
+    "healthy_members": (("component",), "Those of ..._members that were healthy."),
+    "failure_members": (("component",), "Members and stores that failover has recorded as lost."),
+    "version_info": (("component", "version"), "1, with the version that the StatefulSet runs."),
+    "refused": (("component", "reason"), "1 for each stage that only an edit of the spec can let go on."),
+    "operators": ((), "Operators that manage the cluster, as far as this one can see them: 1 is right."),
+    "sync_age_seconds": (
+        (),
+        "Seconds since a sync in which no stage failed; before the first, since the first scrape.",
+    ),
+}
+_UPDATE_ERRORS = "update_errors"
+_OURS = frozenset({READY, PROGRESSING, OPERATOR_CONFLICT})
+
+_Sample = tuple[str, tuple[str, ...], float]
+"""The family, the values of its labels behind namespace and name, the value."""
+
+
+@dataclass(slots=True)
+class _Syncs:
+    """What is known of the syncs of one cluster: failures and refusals by stage, and when one last went well."""
+
+    errors: dict[str, int] = field(default_factory=dict)
+    refused: dict[str, str] = field(default_factory=dict)
+    good: float | None = None
+
+
+class ClusterMetrics(Collector):
+    """The series of single clusters: a collector, and what a reconciler reports to."""
+
+    def __init__(
+        self,
+        registry: CollectorRegistry,
+        clusters: Lister,
+        clock: Clock,
+        fence: Fence,
+        others: OtherOperators | None = None,
+    ) -> None:
+        """Register with the registry; `fence` tells who leads, `others` who else manages a cluster."""
+        self._clusters, self._clock, self._fence, self._others = clusters, clock, fence, others
+        self._lock = threading.Lock()
+        self._syncs: dict[tuple[str, str], _Syncs] = {}
+        registry.register(self)
+
+    def note_sync(self, namespace: str, name: str, outcomes: Mapping[str, Outcome]) -> None:
+        """A sync ended with these answers of its stages."""
+        failures = failed(outcomes)
+        with self._lock:
+            syncs = self._syncs.setdefault((namespace, name), _Syncs())
+            for stage in failures:
+                syncs.errors[stage] = syncs.errors.get(stage, 0) + 1
+            syncs.refused = {stage: each.reason for stage, each in outcomes.items() if isinstance(each, Refused)}
+            if not failures:
+                syncs.good = self._clock.now()
+
+    def forget(self, namespace: str, name: str) -> None:
+        """A cluster is gone."""
+        with self._lock:
+            self._syncs.pop((namespace, name), None)
+
+    def collect(self) -> Iterable[Metric]:
+        """All families, with the series of all clusters where this process leads."""
+        families: dict[str, Metric] = {
+            name: GaugeMetricFamily(_PREFIX + name, text, labels=(*_OF_ALL, *labels))
+            for name, (labels, text) in _FAMILIES.items()
+        }
+        # prometheus_client would call a counter ..._errors_total, which v1.6 does not (MET-14)
+        errors = UntypedMetricFamily(
+            _PREFIX + _UPDATE_ERRORS, "Failed stages of syncs, counted.", labels=(*_OF_ALL, "component")
+        )
+        families[_UPDATE_ERRORS] = errors
+        if self._leads():
+            for cluster in self._clusters.list():
+                meta = cluster.metadata
+                for name, labels, value in self._samples(cluster):
+                    families[name].add_metric([meta.namespace, meta.name, *labels], value)  # type: ignore[attr-defined]
+        return families.values()
+
+    def _leads(self) -> bool:
+        try:
+            self._fence.check()
+        except LeaseExpired:
+            return False
+        return True
+
+    def _samples(self, cluster: Object) -> Iterator[_Sample]:
+        tree = cluster.decode()
+        yield from _of_status(tree.get("status") or {}, self._clock.wall())
+        try:
+            tc = decode(tree, TidbCluster)
+        except InvalidField:
+            pass  # a spec that is refused: what it asks for is unknown
+        else:
+            for component in workloads(tc):
+                yield from _of_component(tc, component, self._clock.wall())
+        yield "operators", (), 1 + len(self._others.managing(cluster) if self._others else ())
+        yield from self._of_syncs((cluster.metadata.namespace, cluster.metadata.name))
+
+    def _of_syncs(self, key: tuple[str, str]) -> Iterator[_Sample]:
+        now = self._clock.now()
+        with self._lock:
+            syncs = self._syncs.setdefault(key, _Syncs())
+            if syncs.good is None:
+                syncs.good = now
+            errors, refused, age = dict(syncs.errors), dict(syncs.refused), now - syncs.good
+        yield "sync_age_seconds", (), age
+        for stage, count in errors.items():
+            yield _UPDATE_ERRORS, (stage,), count
+        for stage, reason in refused.items():
+            yield "refused", (stage, reason), 1
+
+
+def _of_status(status: Json, now: datetime) -> Iterator[_Sample]:
+    conditions = _ours(status.get("conditions"))
+    yield "ready", (), any(each["type"] == READY and _holds(each) for each in conditions)
+    yield from _of_conditions(conditions, (), now, "")
+
+
+def _of_component(tc: TidbCluster, component: Component, now: datetime) -> Iterator[_Sample]:
+    labels, status = (component.name,), status_of(tc, component.name)
+    yield "spec_replicas", labels, component.workload.replicas
+    yield "desired_replicas", labels, 0 if component.suspended else desired_replicas(tc, component.name)
+    if status is not None:
+        yield from _of_component_status(status, labels)
+        yield from _of_conditions(_ours(status.conditions), labels, now, "component_")
+
+
+def _of_component_status(status: ComponentStatus, labels: tuple[str]) -> Iterator[_Sample]:
+    live = status.stateful_set or {}
+    yield "ready_replicas", labels, status.ready_replicas
+    yield "outdated_replicas", labels, max((live.get("replicas") or 0) - (live.get("updatedReplicas") or 0), 0)
+    yield "members", labels, len(status.health)
+    yield "healthy_members", labels, sum(status.health)
+    yield "failure_members", labels, status.failures
+    if image := getattr(status, "image", ""):
+        yield "version_info", (*labels, images.version_of(image)), 1
+
+
+def _of_conditions(conditions: Sequence[Json], labels: tuple[str, ...], now: datetime, of: str) -> Iterator[_Sample]:
+    for each in conditions:
+        reason = str(each.get("reason") or "")
+        yield f"{of}condition", (*labels, each["type"], reason), _holds(each)
+        since = parse_time(str(each.get("lastTransitionTime") or ""))
+        if each["type"] == PROGRESSING and _holds(each) and since:
+            yield f"{of}waiting_seconds", (*labels, reason), max((now - since).total_seconds(), 0.0)
+
+
+def _ours(conditions: object) -> list[Json]:
+    """The conditions that the operator writes; those of others would be labels without bounds."""
+    listed = conditions if isinstance(conditions, list) else []
+    found = [each for each in listed if isinstance(each, dict) and str(each.get("type")) in _OURS]
+    return list({each["type"]: each for each in found}.values())
+
+
+def _holds(condition: Json) -> bool:
+    return bool(condition.get("status") == "True")

@@ -1,0 +1,36 @@
+"""docs/metrics.md is what a process serves, and is kept so."""
+
+from pathlib import Path
+
+import pytest
+from prometheus_client import CollectorRegistry, Gauge
+
+from controller_manager import reference
+
+
+def test_the_page_is_up_to_date() -> None:
+    assert 0 == reference.main(["--check"])
+
+
+def test_a_page_that_is_out_of_date_is_told_and_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(reference, "PAGE", tmp_path / "metrics.md")
+    assert 1 == reference.main(["--check"])
+    assert "run `python -m controller_manager.reference`" in capsys.readouterr().err
+    assert (0, 0) == (reference.main([]), reference.main(["--check"]))
+
+
+def test_a_metric_that_is_in_one_of_the_two_only_is_named() -> None:
+    registry = CollectorRegistry()
+    Gauge("new_metric", "Not listed.", registry=registry)
+    served = dict(reference.metrics()) | dict(reference.named(registry))
+    del served["workqueue_depth"]
+    assert [
+        "new_metric is served: give it a place in TOPICS",
+        "workqueue_depth is in TOPICS, but nobody serves it",
+    ] == reference.differences(served)
+
+
+def test_every_metric_says_what_it_means() -> None:
+    assert [] == [name for name, family in reference.metrics().items() if not family.documentation]

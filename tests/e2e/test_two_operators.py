@@ -1,0 +1,82 @@
+"""Two operators whose NAMESPACE differs hold two Leases, and both lead: they notice each other and say so."""
+
+from collections.abc import Callable, Mapping
+
+import pytest
+
+from cli import manifests
+from kube.objects import Json
+from kube.resources import TIDB_CLUSTERS
+from tests.e2e import operators
+from tests.e2e.operators import Operator, sample_value
+from tests.e2e.taking_over import leads
+from tests.e2e.waiting import eventually
+from tests.e2e.worlds import MANIFESTS, OPERATOR_NAMESPACE, Place, await_ready, create_cluster, sample
+
+pytestmark = pytest.mark.slow
+
+_QUICK = ("--resync-duration=1s", "--leader-lease-duration=3s", "--leader-renew-deadline=2s")
+_QUICK_RETRY = "--leader-retry-period=500ms"
+
+
+def _elsewhere(place: Place, environment: Mapping[str, str], namespace: str) -> Mapping[str, str]:
+    """The same operator, installed in another namespace."""
+    if place.name == "real":
+        rights = (MANIFESTS / "operator" / "rbac-cluster.yaml").read_text().replace(OPERATOR_NAMESPACE, namespace)
+        file = place.directory / f"rights-{namespace}.yaml"
+        file.write_text(rights.replace("tidb-operator:", f"{namespace}:"))
+        manifests.apply(place.client, manifests.read(file))
+    release = environment["HELM_RELEASE"]
+    return {**place.environment(None, namespace), "HELM_RELEASE": release}
+
+
+def _conflict(place: Place, namespace: str) -> Json:
+    status = place.client.get(TIDB_CLUSTERS, "basic", namespace).decode()["status"]
+    return next((each for each in status["conditions"] if each["type"] == "OperatorConflict"), {})
+
+
+def _notices(operator: Operator) -> Callable[[], bool]:
+    return lambda: operator.has_said(event="another operator manages this cluster")
+
+
+def test_two_operators_in_different_namespaces_notice_each_other(place: Place, namespace: str) -> None:
+    one = place.environment()
+    two = _elsewhere(place, one, namespace)
+    name = operators.lease_name(one)
+    with operators.running(place.new_log(), one, *_QUICK, _QUICK_RETRY) as first:
+        create_cluster(place.client, sample("basic"), namespace)
+        await_ready(place, first, "basic", namespace)
+        assert {} == _conflict(place, namespace)
+        with operators.running(place.new_log(), two, *_QUICK, _QUICK_RETRY) as second:
+            eventually(lambda: leads(second))
+            for operator in (first, second):
+                eventually(_notices(operator), told=lambda: operator.said[-3000:])  # noqa: B023
+            message = _conflict(place, namespace)["message"]
+            assert all(f"{each}/{name}" in message for each in ("tidb-admin", namespace))
+            of = {"namespace": namespace, "name": "basic"}
+            for operator in (first, second):
+                text = operator.page("/metrics")[1]
+                assert 2 == sample_value(text, "tidb_operator_cluster_operators", of)
+            assert 0 == second.stop()
+        eventually(lambda: _conflict(place, namespace)["status"] == "False")
+        assert {"Ready": "True", "Progressing": "False", "OperatorConflict": "False"} == {
+            each["type"]: each["status"]
+            for each in place.client.get(TIDB_CLUSTERS, "basic", namespace).decode()["status"]["conditions"]
+        }
+
+
+def test_operators_that_share_the_clusters_out_have_nothing_to_say(place: Place, namespace: str) -> None:
+    one = place.environment()
+    two = _elsewhere(place, one, namespace)
+    with (
+        operators.running(place.new_log(), one, *_QUICK, _QUICK_RETRY, "--selector=version!=canary") as first,
+        operators.running(place.new_log(), two, *_QUICK, _QUICK_RETRY, "--selector=version=canary") as second,
+    ):
+        create_cluster(place.client, sample("basic"), namespace)
+        await_ready(place, first, "basic", namespace)
+        for operator in (first, second):
+            eventually(lambda: operator.has_said(event="another operator is at work"))  # noqa: B023
+        # several resyncs
+        eventually(lambda: first.page("/metrics")[1].count("tidb_operator_cluster_operators{") == 1)
+        assert {} == _conflict(place, namespace)
+        assert not any(_notices(operator)() for operator in (first, second))

@@ -1,0 +1,127 @@
+"""What happens to clusters, and which alerts it should raise: recorded from the operator in the sandbox."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from kube.objects import Json
+from kube.resources import SECRETS
+from member.context import FailoverSettings
+from sandbox.dataplane.faults import Fault, Trouble
+from simulate.operator import SETTINGS, Operator
+from tests.operator_world import NAMESPACE, OperatorWorld, sample
+
+QUICKLY = replace(SETTINGS, failover=FailoverSettings(pd_period=60.0, tikv_period=60.0, tidb_period=60.0))
+
+Labels = Mapping[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scenario:
+    """`happens` to a Ready cluster of 3 PD, 3 TiKV and 2 TiDB, or to one with another `spec`, which need not get Ready.
+
+    After `minutes`, these alerts fire and no others; each has these labels beside namespace, name and severity.
+    """
+
+    name: str
+    happens: Callable[[OperatorWorld], object] = lambda _: None
+    spec: Json = field(default_factory=dict)
+    minutes: int = 20
+    fires: Mapping[str, Labels] = field(default_factory=dict)
+    processes: int = 1
+
+
+def cluster(spec: Json) -> Json:
+    """The cluster of a scenario."""
+    body = sample("basic")
+    for component, replicas in (("pd", 3), ("tikv", 3), ("tidb", 2)):
+        body["spec"][component] |= {"replicas": replicas, "maxFailoverCount": 3} | spec.get(component, {})
+    body["spec"]["pd"]["config"] = '[schedule]\nmax-store-down-time = "1m"\n'
+    return body
+
+
+def second_operator(world: OperatorWorld) -> Operator:
+    """Another process that thinks it leads, with a Lease of its own."""
+    return Operator(world.world, world.clock, 2)
+
+
+def _lose(*pods: str) -> Callable[[OperatorWorld], None]:
+    def happens(world: OperatorWorld) -> None:
+        for pod in pods:
+            world.world.faults.pod_crash_loop(f"{NAMESPACE}/{pod}")
+
+    return happens
+
+
+def _change(**spec: Any) -> Callable[[OperatorWorld], None]:
+    return lambda world: world.change(**spec)
+
+
+def _bad_image(world: OperatorWorld) -> None:
+    world.world.faults.image_missing("*:v9.9.9")
+    world.change(tidb={"version": "v9.9.9"})
+
+
+def _client_certificate(world: OperatorWorld) -> None:
+    """What PD's pods mount is there; what TiDB's mount is not."""
+    data = {"tls.crt": "Yw==", "tls.key": "aw=="}
+    world.admin.create(SECRETS, {"metadata": {"name": "basic-tidb-client-secret"}, "data": data}, NAMESPACE)
+
+
+def _pd_silent(world: OperatorWorld) -> None:
+    world.world.faults.network_fault(Fault(Trouble.BLACK_HOLE, f"{NAMESPACE}/basic-pd*"))
+
+
+SCENARIOS = (
+    Scenario(name="all is well", minutes=30),
+    Scenario(name="suspended", happens=_change(suspendAction={"suspendStatefulSet": True}), minutes=30),
+    Scenario(name="a roll that goes on", happens=_change(tikv={"annotations": {"a": "b"}}), minutes=30),
+    Scenario(
+        name="a server that crashes",
+        happens=_lose("basic-tidb-0"),
+        spec={"tidb": {"maxFailoverCount": 0}},
+        fires={"TidbClusterNotReady": {}},
+    ),
+    Scenario(
+        name="half of PD",
+        happens=_lose("basic-pd-0", "basic-pd-1"),
+        fires={
+            "TidbClusterPDQuorumLost": {},
+            "TidbClusterRefused": {"component": "pd", "reason": "PDQuorumLost"},
+            "TidbClusterNotReady": {},
+        },
+    ),
+    Scenario(
+        name="a spec that is not valid",
+        happens=_change(tikv={"evictLeaderTimeout": "soon"}),
+        minutes=6,
+        fires={"TidbClusterRefused": {"component": "spec", "reason": "InvalidSpec"}},
+    ),
+    Scenario(
+        name="a lost server that is replaced",
+        happens=_lose("basic-tidb-0"),
+        minutes=10,
+        fires={"TidbClusterFailedOver": {"component": "tidb"}},
+    ),
+    Scenario(
+        name="an image that there is not",
+        happens=_bad_image,
+        spec={"tidb": {"maxFailoverCount": 0}},
+        minutes=68,
+        fires={"TidbClusterRollIsStuck": {"component": "tidb"}},
+    ),
+    Scenario(
+        name="no certificate for clients",
+        happens=_client_certificate,
+        spec={"tidb": {"tlsClient": {"enabled": True}}},
+        minutes=10,
+        fires={"TidbClusterCertificate": {"component": "tidb", "reason": "MissingSecret"}},
+    ),
+    Scenario(
+        name="a PD that never answers",
+        happens=_pd_silent,
+        minutes=25,
+        fires={"TidbClusterNotSynced": {}, "TidbClusterStageFails": {"component": "pd"}, "TidbClusterNotReady": {}},
+    ),
+    Scenario(name="two operators", processes=2, minutes=5, fires={"TidbClusterTwoOperators": {}}),
+)
