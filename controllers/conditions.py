@@ -32,7 +32,9 @@ def progressing(outcomes: Mapping[str, Outcome], subject: str = "object") -> Con
     unfinished = [(stage, outcome) for stage, outcome in outcomes.items() if not isinstance(outcome, Done)]
     if unfinished:
         stage, outcome = min(unfinished, key=lambda each: _urgency(each[1]))
-        return not isinstance(outcome, Refused), outcome.reason, f"{stage}: {outcome.message}"
+        # a problem of the spec names its field
+        said = outcome.message if outcome.reason == INVALID else f"{stage}: {outcome.message}"
+        return not isinstance(outcome, Refused), outcome.reason, said
     if resting := {stage: outcome for stage, outcome in outcomes.items() if outcome.reason != DONE}:
         first = next(iter(resting.values()))
         return False, first.reason, f"{', '.join(resting)}: {first.message}"

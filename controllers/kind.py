@@ -16,7 +16,7 @@ from controllers.conditions import ConditionValue
 from controllers.stages import Attempt
 from kube.objects import Json, Object
 from kube.resources import Resource
-from member.outcome import Outcome
+from member.outcome import Outcome, Refused
 
 
 class Context(Protocol):
@@ -52,6 +52,9 @@ class Kind(Generic[M, C, D, R]):
     into the context's `outcomes`. `status` is the context's working copy of the status, `conditions` what its
     conditions become; `update_times`: they carry a `lastUpdateTime`. `slow` names the servers of the object that did
     not answer soon. `tell` logs what a new status, the second, says that the one before did not, once it is written.
+    `hold` marks a context that is made of an earlier spec, since the present one is not valid: then nothing but what is
+    gone is made again, if `remakes`. `written_spec` is the earlier spec where this process has seen none, as what was
+    made of it tells. A kind without `hold` does nothing for a spec that is not valid.
     """
 
     name: str
@@ -67,6 +70,8 @@ class Kind(Generic[M, C, D, R]):
     slow: Callable[[C], Collection[str]] = lambda _ctx: ()
     update_times: bool = False
     tell: Callable[[Json, Json], None] = lambda _old, _new: None
+    hold: Callable[[C, Refused, bool], None] | None = None
+    written_spec: Callable[[Object, D], Json | None] = lambda _owner, _deps: None
 
     def read(self, owner: Object, deps: D) -> M:
         """The object with its defaults. Raises InvalidSpec."""
@@ -77,3 +82,10 @@ class Kind(Generic[M, C, D, R]):
         if problems := self.problems(model, deps):
             raise InvalidSpec(problems)
         return model
+
+    def read_accepted(self, owner: Object) -> M | None:
+        """The object with its defaults, if its spec can be read; that it is valid was found before."""
+        try:
+            return self.defaults(decode(owner.decode(), self.model))
+        except InvalidField:
+            return None

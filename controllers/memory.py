@@ -8,6 +8,7 @@ from controllers.own_write import OwnWrite
 from controllers.status_pacing import StatusPacing
 from controllers.status_write_limiter import StatusWriteLimiter
 from controllers.wait_log import WaitLog
+from kube.objects import Object
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -40,7 +41,7 @@ class KeyMemory(Generic[R]):
     """What a reconciler remembers of one object.
 
     `kind` is what the kind itself asks to remember. `reported_spec` is which invalid spec was reported last, empty
-    when it is valid. `is_slow`: servers of it did not answer soon.
+    when it is valid. `is_slow`: servers of it did not answer soon. `accepted` is the object as it was last valid.
     """
 
     kind: R
@@ -50,3 +51,4 @@ class KeyMemory(Generic[R]):
     own_write: OwnWrite = field(default_factory=OwnWrite)
     reported_spec: str = ""
     is_slow: bool = False
+    accepted: Object | None = None

@@ -3,7 +3,8 @@
     cached object ─┬─ gone, or being deleted        → everything that was remembered of it is forgotten
                    ├─ older than our own last write → soon again
                    ├─ its status was written often  → later again
-                   ├─ its spec is not valid         → a condition and one event say so; nothing else is written
+                   ├─ its spec is not valid         → a condition and one event say so; it goes on with the last valid
+                   │                                  spec: observed, and what is gone is made again
                    └─ stages → conditions → the status is patched if it differs → when to come back
 
 The user's spec is never written.
@@ -104,9 +105,24 @@ class Reconciler(Generic[M, C, D, R]):
         try:
             model = self._kind.read(owner, self._deps)
         except InvalidSpec as error:
-            return sooner(None, self._refuse(owner, memory, error.problems))
-        memory.reported_spec = ""
-        ctx = self._kind.context(owner, model, self._deps, memory.kind)
+            return self._go_on(owner, memory, self._refuse(owner, memory, error.problems))
+        memory.reported_spec, memory.accepted = "", owner
+        return self._run(self._kind.context(owner, model, self._deps, memory.kind), memory)
+
+    def _go_on(self, owner: Object, memory: KeyMemory[R], refusal: Refused) -> Result | None:
+        """Hold the object at the last valid spec; say what is wrong with the present one where there is none."""
+        seen = memory.accepted.decode()["spec"] if memory.accepted else None
+        spec = seen or self._kind.written_spec(owner, self._deps)
+        held = Object(msgspec.json.encode(owner.decode() | {"spec": spec}))
+        model = self._kind.read_accepted(held) if spec and self._kind.hold else None
+        if model is None or self._kind.hold is None:
+            return sooner(None, self._write_refusal(owner, memory, refusal))
+        ctx = self._kind.context(held, model, self._deps, memory.kind)
+        self._kind.hold(ctx, refusal, seen is not None)
+        return self._run(ctx, memory)
+
+    def _run(self, ctx: C, memory: KeyMemory[R]) -> Result | None:
+        owner = ctx.owner
         self._kind.run(ctx, self._attempt)
         memory.waits.note(ctx.outcomes)
         self._note_slowness(ctx, memory)
@@ -135,17 +151,16 @@ class Reconciler(Generic[M, C, D, R]):
         for kind, value in values.items():
             before = conditions
             conditions = with_condition(before, kind, value, now, update_time=self._kind.update_times)
-            if conditions != before and kind == PROGRESSING and _is_refused(ctx.outcomes):
+            is_news = conditions != before and kind == PROGRESSING and value[1] != INVALID
+            if is_news and _is_refused(ctx.outcomes):
                 self._runtime.recorder.event(ctx.owner, WARNING, value[1], value[2])
         return status | {"conditions": conditions}
 
-    def _refuse(self, owner: Object, memory: KeyMemory[R], problems: Sequence[Problem]) -> float:
-        """Say what is wrong with the spec: a condition, and one event for each distinct spec (I28)."""
+    def _refuse(self, owner: Object, memory: KeyMemory[R], problems: Sequence[Problem]) -> Refused:
+        """Say what is wrong with the spec, with one event for each distinct one (I28)."""
         body = owner.decode()
         message = "; ".join(str(problem) for problem in problems)
-        self._metrics.note_sync(owner.metadata.namespace, owner.metadata.name, {"spec": Refused(INVALID, message)})
-        stored: Json = body.get("status") or {}
-        conditions: list[Json] = stored.get("conditions") or []
+        conditions: list[Json] = (body.get("status") or {}).get("conditions") or []
         spec, last = _digest([body.get("spec"), message]), memory.reported_spec
         # after a restart the condition says whether the process before has reported it
         reported = last == spec if last else any(_refuses(each, message) for each in conditions)
@@ -153,8 +168,15 @@ class Reconciler(Generic[M, C, D, R]):
             log.error(f"{self._kind.resource.kind} is not valid", problems=[str(problem) for problem in problems])
             self._runtime.recorder.event(owner, WARNING, "FailedValidation", message)
         memory.reported_spec = spec
-        now, times = self._runtime.clock.wall(), self._kind.update_times
-        conditions = with_condition(conditions, PROGRESSING, (False, INVALID, message), now, update_time=times)
+        return Refused(INVALID, message)
+
+    def _write_refusal(self, owner: Object, memory: KeyMemory[R], refusal: Refused) -> float:
+        self._metrics.note_sync(owner.metadata.namespace, owner.metadata.name, {"spec": refusal})
+        stored: Json = owner.decode().get("status") or {}
+        now, value = self._runtime.clock.wall(), (False, refusal.reason, refusal.message)
+        conditions = with_condition(
+            stored.get("conditions") or [], PROGRESSING, value, now, update_time=self._kind.update_times
+        )
         return self._write_status(owner, memory, stored, stored | {"conditions": conditions})
 
     def _write_status(self, owner: Object, memory: KeyMemory[R], old: Json, new: Json) -> float:

@@ -5,6 +5,7 @@ the end when it differs from what is stored. Listers are caches: what they lack 
 """
 
 from dataclasses import dataclass, field
+from enum import Enum
 
 from apis.tidbcluster import TidbCluster, TidbClusterStatus
 from dataplane.clients import DataPlane
@@ -82,6 +83,14 @@ class Dependencies:
     listers: Listers
 
 
+class Held(Enum):
+    """How far a cluster is cared for at its last valid spec, while the present one is not valid."""
+
+    NO = "no"
+    OBSERVING = "this process has not seen it"
+    REMAKING = "what is gone is made again"
+
+
 @dataclass(slots=True)
 class ReconcileContext:
     """One reconcile.
@@ -91,8 +100,8 @@ class ReconcileContext:
     member of PD to ask instead of the Service, which may lead to one that is ill. `unstarted_pd_members`: whether PD,
     when asked, had members that never started. `stores` are those that PD lists, once it was asked. `owner_lives`: a
     live read of this reconcile has found the TidbCluster. `removed` are the components that run although the spec has
-    them no more; `tc` has them as they run. `failure_timers`, `accepted_settings`, `stopwatches`, `rolls` and
-    `taken_names` outlive the reconcile.
+    them no more; `tc` has them as they run. While the cluster is `held`, `owner` and `tc` have its last valid spec.
+    `failure_timers`, `accepted_settings`, `stopwatches`, `rolls` and `taken_names` outlive the reconcile.
     """
 
     owner: Object
@@ -102,6 +111,7 @@ class ReconcileContext:
     outcomes: dict[str, Outcome] = field(default_factory=dict)
     owner_lives: bool = False
     removed: frozenset[str] = frozenset()
+    held: Held = Held.NO
     failure_timers: FailureTimers = field(default_factory=FailureTimers)
     accepted_settings: AcceptedSettings = field(default_factory=AcceptedSettings)
     stopwatches: Stopwatches = field(default_factory=Stopwatches)

@@ -3,16 +3,19 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from msgspec import structs
+
 from apis.defaulting import with_defaults
 from apis.problem import Problem
 from apis.tidbcluster import TidbCluster
 from apis.validation import immutability, validate
 from controllers.kind import Kind
 from controllers.tidbcluster import conditions, stages, status_log
-from kube.objects import Object
+from kube.objects import Json, Object
 from kube.resources import TIDB_CLUSTERS
 from member.components import workload_names
-from member.context import Dependencies, ReconcileContext
+from member.context import Dependencies, Held, ReconcileContext
+from member.lifecycle import own_changes
 from member.memory.accepted_settings import AcceptedSettings
 from member.memory.failure_timers import FailureTimers
 from member.memory.rolls import Rolls
@@ -20,6 +23,7 @@ from member.memory.stopwatches import Stopwatches
 from member.memory.taken_names import TakenNames
 from member.observed.removed_components import running_without_spec, with_removed
 from member.observed.running_spec import running
+from member.outcome import Refused
 
 
 @dataclass(slots=True)
@@ -48,6 +52,18 @@ def _context(owner: Object, tc: TidbCluster, deps: Dependencies, memory: Cluster
     )
 
 
+def _hold(ctx: ReconcileContext, refusal: Refused, remakes: bool) -> None:
+    ctx.held = Held.REMAKING if remakes else Held.OBSERVING
+    ctx.tc = structs.replace(ctx.tc, spec=structs.replace(ctx.tc.spec, paused=True))
+    ctx.outcomes["spec"] = refusal
+
+
+def _written_spec(owner: Object, deps: Dependencies) -> Json | None:
+    names = (f"{owner.metadata.name}-{component}" for component in workload_names())
+    found = (deps.listers.stateful_sets.get(owner.metadata.namespace, name) for name in names)
+    return own_changes.written_spec(owner.metadata.uid, [each for each in found if each is not None])
+
+
 def _problems(tc: TidbCluster, deps: Dependencies) -> Sequence[Problem]:
     return validate(tc) or immutability(tc, running(tc, deps.listers))
 
@@ -66,4 +82,6 @@ TIDB_CLUSTER = Kind(
     slow=lambda ctx: ctx.deps.dataplane.slow,
     update_times=True,
     tell=status_log.tell,
+    hold=_hold,
+    written_spec=_written_spec,
 )

@@ -4,7 +4,7 @@ from kube.objects import Json
 from kube.resources import DEPLOYMENTS, ROLE_BINDINGS, ROLES, SERVICE_ACCOUNTS
 from member.apply.last_applied import applied
 from member.apply.writes import apply, apply_service
-from member.context import ReconcileContext
+from member.context import Held, ReconcileContext
 from member.discovery import desired
 from member.outcome import Done, Outcome, Refused
 
@@ -14,7 +14,7 @@ def act(ctx: ReconcileContext) -> Outcome:
     tc, listers, name = ctx.tc, ctx.listers, desired.name(ctx.tc)
     if not desired.wanted(tc):
         return Done("not part of this cluster")
-    if tc.spec.paused:
+    if tc.spec.paused and ctx.held is not Held.REMAKING:
         return Refused("Paused", "spec.paused is true: no changes are made until it is false")
     apply(ctx, ROLES, desired.role(tc), listers.roles.get(ctx.namespace, name))
     account = listers.service_accounts.get(ctx.namespace, name)

@@ -34,7 +34,7 @@ from member.apply.last_applied import (
 )
 from member.apply.stateful_set import with_size, with_strategy
 from member.apply.writes import apply, apply_service
-from member.context import ReconcileContext
+from member.context import Held, ReconcileContext
 from member.evidence import delete
 from member.labels import WRITTEN_FOR, base_labels, object_meta, with_annotation
 from member.lifecycle import own_changes
@@ -92,7 +92,7 @@ def act(ctx: ReconcileContext, member: Workload) -> Outcome:
     spec = find(ctx.tc, member.name)
     if spec is None:
         return Done("not part of this cluster")
-    if member.name in ctx.removed:
+    if member.name in ctx.removed and ctx.held is Held.NO:
         return _removed(ctx, spec)
     outcome = _act(ctx, member, spec)
     if ctx.tc.spec.paused:
@@ -116,7 +116,9 @@ def _lacks_components(ctx: ReconcileContext) -> bool:
 
 
 def _act(ctx: ReconcileContext, member: Workload, spec: Component) -> Outcome:
-    if ctx.tc.spec.paused:
+    if ctx.held is Held.OBSERVING:
+        return _observed(ctx, member)
+    if ctx.tc.spec.paused and ctx.held is Held.NO:
         return Refused("Paused", "spec.paused is true: no changes are made until it is false")
     suspended = suspension(ctx, member.name)
     if isinstance(suspended, Postponed):
@@ -142,11 +144,22 @@ def _maintain(ctx: ReconcileContext, member: Workload, spec: Component) -> Outco
     if live.metadata.deletion_timestamp:
         what = f"StatefulSet {live.metadata.name} is being deleted; it will be recreated afterwards"
         return kept_by_lost_nodes(ctx, member.name, what) or Waiting(RECREATING, what, next_poll(ctx, member.name))
-    outcome = _first_not_done(
-        _update(ctx, member, spec, live), lambda: member.failover(ctx), lambda: _serving(ctx, member)
-    )
+    if ctx.held is Held.REMAKING:
+        outcome = _serving(ctx, member)
+    else:
+        outcome = _first_not_done(
+            _update(ctx, member, spec, live), lambda: member.failover(ctx), lambda: _serving(ctx, member)
+        )
     # the cause of all that is waited for
     return outcome if isinstance(outcome, Done) else not_understood(ctx.observations) or outcome
+
+
+def _observed(ctx: ReconcileContext, member: Workload) -> Outcome:
+    """How a component does, of which nothing but what runs is known."""
+    if ctx.stateful_set(member.name):
+        return _serving(ctx, member)
+    what = f"StatefulSet {member_name(ctx.tc, member.name)} is gone, and this process has not seen what it was made of"
+    return Refused("InvalidSpec", f"{what}; it is made again once the spec is valid")
 
 
 def _ours(ctx: ReconcileContext, component: str, live: Object | None) -> Object | None:

@@ -9,7 +9,7 @@ Of a StatefulSet without that annotation, such as one of v1.6, nothing of the ki
 if the running template merely lacks what this version gives every cluster alike.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import msgspec
@@ -24,7 +24,7 @@ from apis.identity import INSTANCE_LABEL
 from apis.problem import InvalidField
 from apis.tidbcluster import TidbCluster
 from kube.field_change import FieldChange
-from kube.objects import Json
+from kube.objects import Json, Object
 from kube.semantic import semantically_equal
 from member import labels
 from member.apply.last_applied import read_record
@@ -117,6 +117,25 @@ def remembered(body: Json) -> str:
     """The annotation as it is; empty when there is none."""
     text: str = (body["metadata"].get("annotations") or {}).get(labels.WRITTEN_FOR, "")
     return text
+
+
+def written_spec(uid: str, stateful_sets: Iterable[Object]) -> Json | None:
+    """The newest spec of the cluster with this UID that StatefulSets were written for; None when none tells.
+
+    Only one component has its configuration in it.
+    """
+    notes = (_tree(each.decode()) for each in stateful_sets)
+    own = [note for note in notes if note is not None and note.get("uid") == uid]
+    newest = max(own, key=lambda note: int(note["generation"]), default=None)
+    return newest and newest["spec"]
+
+
+def _tree(body: Json) -> Json | None:
+    try:
+        tree = msgspec.json.decode(remembered(body) or "null")
+    except msgspec.DecodeError:
+        return None
+    return tree if isinstance(tree, dict) and {"generation", "spec"} <= tree.keys() else None
 
 
 def _metadata(tc: TidbCluster) -> Json:

@@ -69,7 +69,9 @@ _SPEC: Mapping[str, Reason] = {
     "InvalidSpec": Reason(
         "The spec contains a value that is not allowed, or changes one that cannot be changed. The message names each "
         "field.",
-        "It makes no changes to this cluster until the spec is corrected. Everything that is running keeps running.",
+        "It keeps the cluster as the last valid spec wanted it: its status goes on telling what runs, and an object that "
+        "is deleted is made again, unless the controller-manager was restarted since. Nothing else is changed until the "
+        "spec is corrected: no rolling restart, scaling or failover begins or goes on.",
         "Correct the fields that the message names and apply the manifest again.",
     ),
     "InstanceTaken": Reason(

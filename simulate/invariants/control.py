@@ -40,8 +40,8 @@ def i27(write: OperatorWrite) -> str | None:
 
 
 def i28(write: OperatorWrite) -> str | None:
-    """While the spec is invalid nothing but the status is written."""
-    if write.seen is None or _only_reports(write):
+    """While the spec is invalid nothing is written but what a paused cluster gets, and what is gone is made again."""
+    if write.seen is None or _only_reports(write) or _is_labelling(write) or write.call.method == "POST":
         return None
     try:
         problems = [str(each) for each in validate(with_defaults(decode(write.seen, TidbCluster)))]

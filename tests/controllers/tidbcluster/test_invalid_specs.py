@@ -1,10 +1,10 @@
-"""A spec that is not valid is told once, and nothing else is done until it is corrected (lifecycle.md 2.2, I28)."""
+"""A spec that is not valid is told once, and the last valid one holds until it is corrected (lifecycle.md 2.2, I28)."""
 
 from typing import Any
 
 import pytest
 
-from kube.resources import PODS
+from kube.resources import PODS, SERVICES, STATEFUL_SETS
 from tests.operator_world import OperatorWorld, sample
 
 
@@ -39,7 +39,7 @@ def test_I28_nothing_but_the_condition_is_written_and_one_event_told(
     basic.run(100.0)
 
     assert ["create events ", "patch tidbclusters.pingcap.com/status basic"] == sorted(basic.writes())
-    assert [] == basic.operator.dataplane.requests
+    assert {"GET"} == {request.method for request in basic.operator.dataplane.requests}
     assert [1] == told(basic)
     assert named in basic.events("FailedValidation")[0]["message"]
 
@@ -114,3 +114,65 @@ def test_R25_what_the_others_could_not_follow_is_refused_and_no_pod_is_touched(
 
 def pods(world: OperatorWorld) -> dict[str, str]:
     return {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in world.every(PODS)}
+
+
+INVALID: dict[str, Any] = {"tikv": {"evictLeaderTimeout": "soon", "replicas": 5}, "tidb": {"version": "v9.0.0"}}
+FIELD = "spec.tikv.evictLeaderTimeout"
+
+
+@pytest.mark.parametrize("restarted", [False, True], ids=["same process", "new process"])
+def test_what_is_lost_under_an_invalid_spec_shows_in_the_status_and_comes_back(
+    basic: OperatorWorld, restarted: bool
+) -> None:
+    basic.change(**INVALID)
+    refused(basic)
+    if restarted:
+        basic.restart()
+    before = pods(basic)
+    for pod in before:
+        basic.admin.delete(PODS, pod, "default")
+    basic.run_until(lambda: basic.condition("Ready")["status"] == "False", within=10.0)
+    assert FIELD in basic.condition("Ready")["message"]
+
+    basic.run_until(lambda: basic.condition("Ready")["status"] == "True")
+    assert FIELD in basic.condition("Ready")["message"]
+    assert {name for name in before if "discovery" not in name} <= pods(basic).keys()
+    assert (1, 1) == (basic.replicas("tikv"), basic.replicas("tidb"))
+
+
+def test_objects_that_are_gone_are_made_again_as_the_last_valid_spec_wanted_them(basic: OperatorWorld) -> None:
+    basic.change(**INVALID)
+    refused(basic)
+    before = basic.get(STATEFUL_SETS, "basic-tidb")["spec"]
+    basic.admin.delete(STATEFUL_SETS, "basic-tidb", "default")
+    basic.admin.delete(SERVICES, "basic-pd", "default")
+    basic.run_until(lambda: basic.exists(SERVICES, "basic-pd") and basic.exists(STATEFUL_SETS, "basic-tidb"))
+    assert before == basic.get(STATEFUL_SETS, "basic-tidb")["spec"]
+
+
+def test_a_process_that_has_not_seen_the_last_valid_spec_says_what_is_gone(basic: OperatorWorld) -> None:
+    basic.change(**INVALID)
+    refused(basic)
+    basic.restart()
+    basic.admin.delete(STATEFUL_SETS, "basic-tidb", "default")
+    basic.run_until(lambda: basic.condition("Ready")["status"] == "False")
+    basic.run(60.0)
+    (news,) = (each for each in basic.cluster()["status"]["tidb"]["conditions"] if each["type"] == "Progressing")
+    assert ("InvalidSpec", True) == (news["reason"], "basic-tidb is gone" in news["message"])
+    assert not basic.exists(STATEFUL_SETS, "basic-tidb")
+
+    basic.change(tikv={"evictLeaderTimeout": "1m", "replicas": 1}, tidb={"version": None})
+    basic.run_until_ready()
+
+
+def test_a_scale_in_stops_at_an_invalid_spec(basic: OperatorWorld) -> None:
+    basic.change(tikv={"replicas": 4})
+    basic.run_until_ready()
+    basic.change(tikv={"replicas": 3})
+    basic.run(1.0)
+    basic.change(tikv={"replicas": 3, "evictLeaderTimeout": "soon"})
+    refused(basic)
+    basic.run(60.0)
+    basic.forget()
+    basic.run(200.0)
+    assert [] == [write for write in basic.writes() if "statefulsets" in write]
