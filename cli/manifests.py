@@ -15,7 +15,7 @@ from apis.decoding import decode, unknown_fields
 from apis.defaulting import with_defaults
 from apis.problem import InvalidField, Problem
 from apis.tidbcluster import TidbCluster
-from apis.validation import validate
+from apis.validation import Running, immutability, validate
 from cli.documents import BadDocument, decode_documents, read_bytes
 from cli.failures import Failure
 from kube.client import Client
@@ -132,7 +132,7 @@ def _check_tidb_cluster(manifest: Manifest) -> None:
     except InvalidField as error:
         problems.append(str(error))
     else:
-        problems += [str(problem) for problem in validate(cluster)]
+        problems += [str(problem) for problem in validate(cluster) or immutability(cluster, Running())]
     if problems:
         raise BadManifest("\n".join(f"{manifest.source}: {problem}" for problem in problems))
 
