@@ -104,12 +104,12 @@ def _misfit(source: str, field: str, value: object, way_out: str) -> BadManifest
 
 def _is_segment(value: object) -> bool:
     """Whether a name can stand in the path of a request; what it may consist of is for the API server to say."""
-    return isinstance(value, str) and bool(re.fullmatch(r"(?!\.{1,2}$)[^/%?#\s]+", value))
+    return isinstance(value, str) and bool(re.fullmatch(r"(?!\.{1,2}$)[^/%?#\s]{1,253}", value))
 
 
 _TYPE = {
-    "apiVersion": (re.compile(r"([a-z0-9][-a-z0-9.]*/)?[a-z0-9]+"), "pingcap.com/v1alpha1"),
-    "kind": (re.compile(r"[A-Za-z][A-Za-z0-9]*"), "TidbCluster"),
+    "apiVersion": (re.compile(r"([a-z0-9][-a-z0-9.]{0,252}/)?[a-z0-9]{1,63}"), "pingcap.com/v1alpha1"),
+    "kind": (re.compile(r"[A-Za-z][A-Za-z0-9]{0,62}"), "TidbCluster"),
 }
 """What every object begins with: its form, and an example."""
 
