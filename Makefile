@@ -55,11 +55,12 @@ bench: .venv/.dev ## Measure beside peers; one JSON line a figure [BENCH=workque
 soak: .venv/.dev ## Informers under events, broken connections and restarts for half an hour [SOAK_SECONDS=1800]
 	@$(BIN)/python -m bench.soak
 
-simulate: .venv/.dev ## Run a fault at writes of all workloads, pairs of changes, mistakes, losses, what others do, 2000 random plans [EVERY=4 EVERY_HAND=3]
+simulate: .venv/.dev ## Run a fault at writes of all workloads, pairs of changes, mistakes, losses, what others do, 2000 random plans, 10000 manifests [EVERY=4 EVERY_HAND=3]
 	@$(BIN)/python -m simulate sweep --every $(or $(EVERY),4)
 	@$(BIN)/python -m simulate sweep pair mistake field same loss
 	@$(BIN)/python -m simulate sweep foreign --every $(or $(EVERY_HAND),3)
 	@$(BIN)/python -m simulate seeds 0 2000
+	@$(BIN)/python -m simulate manifests 0 10000
 
 clean: ## Remove what make made
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info hack/controlplane/bin

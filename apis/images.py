@@ -13,6 +13,18 @@ NEWEST: Order = (math.inf, math.inf, math.inf)
 
 _VERSION = re.compile(r"v?(\d+)(?:\.(\d+))?(?:\.(\d+))?(?:[-+].*)?")
 
+_COMPONENT = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
+_DOMAIN = (
+    r"(?:[a-zA-Z0-9](?:[-a-zA-Z0-9]*[a-zA-Z0-9])?(?:\.[a-zA-Z0-9](?:[-a-zA-Z0-9]*[a-zA-Z0-9])?)*|\[[0-9a-fA-F:]+\])"
+)
+_TAG = r"[A-Za-z0-9_][-A-Za-z0-9_.]{0,127}"
+_DIGEST = r"[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,}"
+_REFERENCE = re.compile(
+    rf"(?P<name>(?:{_DOMAIN}(?::[0-9]+)?/)?{_COMPONENT}(?:/{_COMPONENT})*)(?::{_TAG})?(?:@{_DIGEST})?", re.ASCII
+)
+"""What a container runtime reads as an image (distribution/reference)."""
+_LONGEST_REPOSITORY = 255
+
 
 @dataclass(frozen=True, slots=True)
 class Reference:
@@ -35,6 +47,17 @@ def parse(image: str) -> Reference:
     host, slash, last = name.rpartition("/")
     last, _, tag = last.partition(":")
     return Reference(f"{host}{slash}{last}", tag, digest)
+
+
+def is_reference(image: str) -> bool:
+    """Whether a container runtime can read it as an image."""
+    found = _REFERENCE.fullmatch(image)
+    return found is not None and len(found["name"]) <= _LONGEST_REPOSITORY
+
+
+def is_tag(version: str) -> bool:
+    """Whether it can be the tag of an image."""
+    return re.fullmatch(_TAG, version, re.ASCII) is not None
 
 
 def with_version(base_image: str, version: str) -> str:

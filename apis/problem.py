@@ -35,4 +35,6 @@ class InvalidField(Exception):
 
 def _shown(value: object) -> str:
     text = json.dumps(value, ensure_ascii=False, default=str)
+    if not text.isprintable():  # what would turn a line around, or a terminal's colours
+        text = json.dumps(value, default=str).replace("\x7f", "\\u007f")
     return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}…"

@@ -12,6 +12,9 @@ _SUFFIXES = {
     **{suffix: Decimal(1000) ** power for power, suffix in enumerate("kMGTPE", start=1)},
     **{f"{suffix}i": Decimal(1024) ** power for power, suffix in enumerate("KMGTPE", start=1)},
 }
+_BEYOND = 100
+"""Digits before or behind the point: far beyond what Kubernetes keeps apart, and still quick to calculate with."""
+_LONGEST_EXPONENT = 10
 _NUMBER = r"[0-9]+(?:\.[0-9]*)?|\.[0-9]+"
 _QUANTITY = re.compile(
     rf"(?P<number>[+-]?(?:{_NUMBER}))(?:(?P<suffix>[KMGTPE]i|[numkMGTPE])|[eE](?P<exponent>[+-]?[0-9]+))?"
@@ -23,9 +26,10 @@ def parse(quantity: str | int) -> Decimal:
     found = _QUANTITY.fullmatch(str(quantity))
     if found is None:
         raise ValueError(f"{quantity!r} is not a quantity; use, for example, 10Gi, 500m or 2")
-    number = Decimal(found["number"])
-    if found["exponent"]:
-        return number.scaleb(int(found["exponent"]))
+    text, exponent = found["number"], found["exponent"] or "0"
+    if len(text) > _BEYOND or len(exponent) > _LONGEST_EXPONENT:
+        raise ValueError(f"a quantity of {len(text) + len(exponent)} digits; use, for example, 10Gi, 500m or 2")
+    number = Decimal(text).scaleb(max(-_BEYOND, min(_BEYOND, int(exponent))))
     return number * _SUFFIXES[found["suffix"] or ""]
 
 

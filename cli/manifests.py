@@ -15,7 +15,7 @@ from apis.decoding import decode, unknown_fields
 from apis.defaulting import with_defaults
 from apis.problem import InvalidField, Problem
 from apis.tidbcluster import TidbCluster
-from apis.validation import validate
+from apis.validation import Running, immutability, validate
 from cli.documents import BadDocument, decode_documents, read_bytes
 from cli.failures import Failure
 from kube.client import Client
@@ -104,12 +104,12 @@ def _misfit(source: str, field: str, value: object, way_out: str) -> BadManifest
 
 def _is_segment(value: object) -> bool:
     """Whether a name can stand in the path of a request; what it may consist of is for the API server to say."""
-    return isinstance(value, str) and bool(re.fullmatch(r"(?!\.{1,2}$)[^/%?#\s]+", value))
+    return isinstance(value, str) and bool(re.fullmatch(r"(?!\.{1,2}$)[^/%?#\s]{1,253}", value))
 
 
 _TYPE = {
-    "apiVersion": (re.compile(r"([a-z0-9][-a-z0-9.]*/)?[a-z0-9]+"), "pingcap.com/v1alpha1"),
-    "kind": (re.compile(r"[A-Za-z][A-Za-z0-9]*"), "TidbCluster"),
+    "apiVersion": (re.compile(r"([a-z0-9][-a-z0-9.]{0,252}/)?[a-z0-9]{1,63}"), "pingcap.com/v1alpha1"),
+    "kind": (re.compile(r"[A-Za-z][A-Za-z0-9]{0,62}"), "TidbCluster"),
 }
 """What every object begins with: its form, and an example."""
 
@@ -132,7 +132,7 @@ def _check_tidb_cluster(manifest: Manifest) -> None:
     except InvalidField as error:
         problems.append(str(error))
     else:
-        problems += [str(problem) for problem in validate(cluster)]
+        problems += [str(problem) for problem in validate(cluster) or immutability(cluster, Running())]
     if problems:
         raise BadManifest("\n".join(f"{manifest.source}: {problem}" for problem in problems))
 

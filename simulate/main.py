@@ -4,11 +4,13 @@ run PLAN...        plans by file, by generated name (`tikv-out/crash-after-3`), 
 seeds FIRST COUNT  random plans
 sweep [WORKLOAD]   every kind of fault at every write of workloads; all plans of a family (`pair`, `foreign`, ...)
 record WORKLOAD    the numbered writes of a run without faults
+manifests FIRST COUNT  manifests with mistakes, by seed, on the way of `make run`
 """
 
 import argparse
 import os
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -18,6 +20,7 @@ from simulate.engine import Engine
 from simulate.fork_pool import Broken, ForkPool, Report
 from simulate.generate import FAMILIES, KINDS, family, generated, sweep
 from simulate.logs import silence
+from simulate.newcomers import DEFECT, judge_all
 from simulate.oracles import Reference, compare, compare_with_direct, direct_plan, reference
 from simulate.plan import InvalidPlan, Plan, dump, load
 from simulate.run import Outcome, prepare, run
@@ -41,6 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 return _Campaign(options).judge(plans)
             case "sweep":
                 return _sweep(options)
+            case "manifests":
+                return _manifests(range(options.first, options.first + options.count), options.jobs)
             case _:
                 return _record(options.workload)
     except InvalidPlan as error:
@@ -82,6 +87,20 @@ def _record(workload: str) -> int:
     for number, write in enumerate(outcome.writes, 1):
         print(f"{number:4} {write}")
     return 0 if outcome.passed else 1
+
+
+def _manifests(seeds: range, jobs: int) -> int:
+    """Judge manifests by seed; 1 when one had another end than a Ready cluster or a message."""
+    ends: Counter[str] = Counter()
+    for verdict in judge_all(seeds, jobs):
+        ends[verdict.outcome] += 1
+        if verdict.outcome == DEFECT:
+            print(f"FAILED  manifest of seed {verdict.seed}\n{verdict.told}")
+            print(f"  see it again: python -m simulate manifests {verdict.seed} 1", flush=True)
+    print(
+        f"manifests of seeds {seeds.start} to {seeds.stop - 1}: {', '.join(f'{n} {end}' for end, n in sorted(ends.items()))}"
+    )
+    return 1 if ends[DEFECT] else 0
 
 
 class _Campaign:
@@ -173,6 +192,9 @@ def _parser() -> argparse.ArgumentParser:
     seeds = commands.add_parser("seeds", help="run random plans")
     seeds.add_argument("first", type=int)
     seeds.add_argument("count", type=int)
+    made = commands.add_parser("manifests", help="bring manifests with mistakes in")
+    made.add_argument("first", type=int, help="the first seed")
+    made.add_argument("count", type=int)
     swept = commands.add_parser("sweep", help="run a fault at every write")
     swept.add_argument("workloads", nargs="*", metavar="WORKLOAD", help=f"of {_names()}; default: all workloads")
     swept.add_argument("--kinds", default="", help=f"of {','.join(KINDS)}; default: all")

@@ -15,6 +15,7 @@ from apis.problem import InvalidField, Problem
 from apis.shared import Json
 from apis.tidbcluster import TidbCluster
 from apis.toml import Table
+from apis.validation import stricter
 
 _PD_SECTIONS = ("schedule", "replication")
 _BOOTSTRAP_VOLUME = "tidb-bootstrap-sql"
@@ -27,6 +28,7 @@ class Running:
     `images` are those of the main containers, `configs` the configuration files in use, read; `bootstrap_sql` names
     the ConfigMap that TiDB mounts, empty if none; `instance` is the instance label in the selectors. `pd_replicas` is
     how many PD pods there should be, `pd_tls` whether they speak TLS. `domains` are those under which pods are known.
+    `stateful_sets` are all that the rules of `stricter` are judged by.
     """
 
     instance: str = ""
@@ -36,6 +38,7 @@ class Running:
     pd_replicas: int = 0
     pd_tls: bool = False
     domains: frozenset[str] = frozenset()
+    stateful_sets: Mapping[str, Json] = field(default_factory=dict, compare=False)
 
 
 def observe(
@@ -63,7 +66,8 @@ def observe(
             pd_replicas = stateful_set["spec"].get("replicas", 1)
             pd_tls = any(volume["name"] == component_type("pd").certificate_volume for volume in pod.get("volumes", ()))
     configs = _parsed(config_files)
-    return Running(instance, images_in_use, configs, bootstrap_sql, pd_replicas, pd_tls, frozenset(domains))
+    known_as = frozenset(domains)
+    return Running(instance, images_in_use, configs, bootstrap_sql, pd_replicas, pd_tls, known_as, stateful_sets)
 
 
 def _instance_of(stateful_set: Json) -> str:
@@ -89,8 +93,9 @@ def immutability(tc: TidbCluster, running: Running) -> list[Problem]:
     """What a defaulted cluster's spec may not say, given what runs; the rules of creation while nothing ever ran."""
     if not running.images:
         begun = _check_domain(tc, running) if tc.status.cluster_id else _check_creation(tc)
-        return [*_check_instance(tc, running), *begun]
+        return [*stricter.check(tc, running.stateful_sets), *_check_instance(tc, running), *begun]
     return [
+        *stricter.check(tc, running.stateful_sets),
         *_check_instance(tc, running),
         *_check_domain(tc, running),
         *_check_tls(tc, running),
@@ -108,7 +113,11 @@ def _check_creation(tc: TidbCluster) -> Iterator[Problem]:
                 yield Problem(f"{component.field}.image", component.spec.image, message)
             if not component.workload.base_image:
                 yield Problem(f"{component.field}.baseImage", "", "must not be empty")
-        if component.workload.base_image and not _is_versioned(component.image):
+        if (
+            component.workload.base_image
+            and images.is_reference(component.image)
+            and not _is_versioned(component.image)
+        ):
             yield Problem(
                 _version_field(component),
                 "",

@@ -8,6 +8,8 @@ from apis.component_specs import PDMSSpec, PDSpec, TiCDCSpec, TiDBSpec, TiFlashS
 from apis.problem import Problem
 from apis.shared import Json, Quantity, StorageVolume
 
+WITH_STORAGE_VOLUMES = (PDSpec, PDMSSpec, TiDBSpec, TiKVSpec, TiCDCSpec, TiProxySpec)
+
 
 def check(component: Component) -> Iterator[Problem]:
     """Sizes are quantities, data volumes have one, named volumes exist, directories stay inside their volume."""
@@ -16,7 +18,7 @@ def check(component: Component) -> Iterator[Problem]:
     yield from _check_quantities(spec.limits, f"{field}.limits")
     if component.type.data_volume and "storage" not in spec.requests:
         yield _without_size(f"{field}.requests.storage")
-    if isinstance(spec, PDSpec | PDMSSpec | TiDBSpec | TiKVSpec | TiCDCSpec | TiProxySpec):
+    if isinstance(spec, WITH_STORAGE_VOLUMES):
         yield from _check_storage_volumes(spec.storage_volumes, f"{field}.storageVolumes")
     if isinstance(spec, PDSpec | TiKVSpec):
         yield from _check_sub_directory(spec.data_sub_dir, f"{field}.dataSubDir")
@@ -32,9 +34,12 @@ def _check_quantities(quantities: Mapping[str, Quantity], field: str) -> Iterato
 
 def _check_quantity(value: Quantity, field: str) -> Iterator[Problem]:
     try:
-        quantity.parse(value)
+        units = quantity.parse(value)
     except ValueError:
         yield Problem(field, value, "must be a quantity such as 10Gi")
+        return
+    if units < 0 and not field.endswith((".storage", ".storageSize")):  # `stricter` has those of volumes
+        yield Problem(field, value, "must not be negative")
 
 
 def _without_size(field: str) -> Problem:

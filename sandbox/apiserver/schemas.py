@@ -68,10 +68,19 @@ def prune(value: Any, node: Json, path: str, unknown: list[str]) -> Any:
         if property_ is None:
             unknown.append(place)
         elif isinstance(inner, _SCALARS):
-            kept[name] = inner
+            kept[name] = str(inner) if _is_number(inner) and _is_quantity(property_) else inner
         elif inner or not _is_map(property_):
             kept[name] = prune(inner, property_, place, unknown)
     return kept
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_quantity(node: Json) -> bool:
+    """Whether Go keeps it as a text, however it was sent."""
+    return str(node.get("$ref", "")).endswith(".Quantity")
 
 
 def property_of(node: Json, name: str) -> Json | None:

@@ -38,6 +38,16 @@ def test_samples_are_valid() -> None:
                 assert [] == [*validate(tc), *immutability(tc, Running())]
 
 
+def test_samples_are_valid_under_v1_6() -> None:
+    """Its validation knows no container that only patches another, and no variable from a field of the pod (3.2)."""
+    for path in (DIRECTORY.parent / "samples").glob("*.yaml"):
+        spec = yaml.safe_load(path.read_text(encoding="utf-8"))["spec"]
+        for part in (each for each in spec.values() if isinstance(each, dict)):
+            assert all(each.get("image") for each in part.get("additionalContainers", ()))
+            sources = [each["valueFrom"] for each in part.get("env", ()) if "valueFrom" in each]
+            assert all({*each} <= {"configMapKeyRef", "secretKeyRef"} for each in sources)
+
+
 def test_all_problems_are_collected_with_field_value_and_way_out() -> None:
     spec = minimal(pd={"requests": {}, "dataSubDir": "/x"}, tikv={"evictLeaderTimeout": "soon"})
     assert [
@@ -106,6 +116,7 @@ def test_environment_variables_may_come_from_fields_of_the_pod(source: Json) -> 
         ({"additionalVolumes": [{"name": "A_b", "emptyDir": {}}]}, "additionalVolumes[0].name"),
         ({"additionalVolumes": [{"name": "x"}, {"name": "x"}]}, "additionalVolumes[1].name"),
         ({"additionalVolumeMounts": [{"mountPath": "/x"}]}, "additionalVolumeMounts[0].name"),
+        ({"requests": {"storage": "1Gi", "cpu": "-1"}}, "requests.cpu"),
         ({"additionalContainers": [{"image": "x:v1"}]}, "additionalContainers[0].name"),
         ({"initContainers": [{"image": "x:v1"}]}, "initContainers[0].name"),
         ({"labels": {"a": "b c"}}, 'labels["a"]'),

@@ -50,3 +50,10 @@ def test_definitions_are_extracted_with_all_they_refer_to() -> None:
 def test_a_resource_that_no_document_has_is_an_error() -> None:
     with pytest.raises(KeyError):
         extracted([{"components": {"schemas": {}}}], [_THINGS])
+
+
+def test_a_quantity_that_was_sent_as_a_number_is_kept_as_a_text() -> None:
+    claim = Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
+    sent: Json = {"spec": {"resources": {"requests": {"storage": 1073741824}}}}
+    kept = schemas.prune(sent, schemas.of(claim), "", [])
+    assert {"spec": {"resources": {"requests": {"storage": "1073741824"}}}} == kept

@@ -1,0 +1,210 @@
+"""Rules that v1.6 does not have, judged by what runs: a value that a StatefulSet already has is no news.
+
+v1.6 writes such values, and they end as a refusal by the API server, as pods that never start, or as a time zone that
+silently is UTC. Here the field is named before anything is written.
+"""
+
+import zoneinfo
+from collections.abc import Generator, Iterator, Mapping
+
+from apis import images, quantity
+from apis.accessor import Component, components, helper_image, workloads
+from apis.component_specs import TiFlashSpec
+from apis.identity import instance_name
+from apis.problem import Problem
+from apis.shared import Json, Quantity
+from apis.tidbcluster import TidbCluster
+from apis.validation import mounts
+from apis.validation.volumes import WITH_STORAGE_VOLUMES
+
+MAX_REPLICAS = "tidb.pingcap.com/max-replicas"
+"""Annotation of the TidbCluster: how many replicas a component may have. Ours, unknown to v1.6."""
+
+_REPLICAS_AT_MOST = 1000
+_LONGEST_NAME = 63
+_HASH = "-0123456789"
+"""What the StatefulSet controller appends to the name in a label of each pod, as long as it gets."""
+_LARGEST = (1 << 63) - 1
+_PULL_POLICIES = ("Always", "IfNotPresent", "Never")
+_DNS_POLICIES = ("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None")
+_CONFIG_STRATEGIES = ("InPlace", "RollingUpdate")
+_SET_STRATEGIES = ("OnDelete", "RollingUpdate")
+_POD_MANAGEMENT = ("OrderedReady", "Parallel")
+_RECLAIM_POLICIES = ("Retain", "Delete", "Recycle")
+
+
+def check(tc: TidbCluster, stateful_sets: Mapping[str, Json]) -> Iterator[Problem]:
+    """Problems of a defaulted cluster, given its StatefulSets by component."""
+    if not stateful_sets and not tc.status.cluster_id:
+        yield from _check_name(tc)
+        if not images.is_reference(helper_image(tc)):
+            yield Problem("spec.helper.image", helper_image(tc), _NO_IMAGE)
+    yield from _one_of(tc.spec.pv_reclaim_policy or "", "spec.pvReclaimPolicy", _RECLAIM_POLICIES)
+    yield from _check_time_zone(tc, stateful_sets)
+    limit = yield from _replica_limit(tc)
+    seen = set()
+    for component in components(tc):
+        live = stateful_sets.get(component.name)
+        for problem in (*_check_choices(component, live), *_check_image(component, live)):
+            if problem.field not in seen:  # what the cluster says is said to every component
+                yield problem
+            seen.add(problem.field)
+        yield from _check_containers(component, live)
+        yield from mounts.check(component)
+        yield from _check_sizes(component, live)
+    for component in workloads(tc):
+        yield from _check_replicas(component, stateful_sets.get(component.name), limit)
+
+
+def _check_name(tc: TidbCluster) -> Iterator[Problem]:
+    name = tc.metadata.name
+    if "." in name:
+        message = "has a dot, and no Service can be called after it; create the cluster under a name without dots"
+        yield Problem("metadata.name", name, message)
+    longest = max((f"{name}-{each.name}" for each in workloads(tc)), key=len, default=name)
+    excess = len(longest) + len(_HASH) - _LONGEST_NAME
+    if excess > 0:
+        message = f"is too long for the labels of its pods; create the cluster under a name shorter by {excess}"
+        yield Problem("metadata.name", name, message)
+    if len(instance_name(tc)) > _LONGEST_NAME:
+        message = f"must have at most {_LONGEST_NAME} characters, because labels hold it"
+        yield Problem('metadata.labels["app.kubernetes.io/instance"]', instance_name(tc), message)
+
+
+def _check_time_zone(tc: TidbCluster, stateful_sets: Mapping[str, Json]) -> Iterator[Problem]:
+    zone = tc.spec.timezone
+    if not zone or _is_time_zone(zone) or any(_runs_in(zone, live) for live in stateful_sets.values()):
+        return
+    yield Problem("spec.timezone", zone, "is no time zone of the IANA database; write one such as UTC or Asia/Shanghai")
+
+
+def _is_time_zone(zone: str) -> bool:
+    try:
+        zoneinfo.ZoneInfo(zone)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        return False
+    return True
+
+
+def _runs_in(zone: str, live: Json) -> bool:
+    return any({"name": "TZ", "value": zone} in (each.get("env") or ()) for each in _containers(live))
+
+
+def _replica_limit(tc: TidbCluster) -> Generator[Problem, None, int]:
+    text = tc.metadata.annotations.get(MAX_REPLICAS)
+    if text is None:
+        return _REPLICAS_AT_MOST
+    if not (text.isascii() and text.isdecimal() and len(text) < 10):
+        yield Problem(f'metadata.annotations["{MAX_REPLICAS}"]', text, "must be a whole number, such as 2000")
+        return _REPLICAS_AT_MOST
+    return int(text)
+
+
+def _check_replicas(component: Component, live: Json | None, limit: int) -> Iterator[Problem]:
+    wanted, there = component.workload.replicas, live["spec"].get("replicas", 1) if live else 0
+    if wanted > max(limit, there, _reported(component).get("replicas") or 0):
+        message = (
+            f"must be at most {limit}; if so many are meant, annotate the TidbCluster with {MAX_REPLICAS}={wanted}"
+        )
+        yield Problem(f"{component.field}.replicas", wanted, message)
+
+
+def _reported(component: Component) -> Json:
+    """What the status says of the StatefulSet, which may be gone for a moment; empty when it knows none."""
+    status = component.type.status(component.tc.status)
+    return (status.stateful_set if status else None) or {}
+
+
+def _check_choices(component: Component, live: Json | None) -> Iterator[Problem]:
+    """Values of which there are few. What the API server or v1.6 refuses never runs."""
+    spec, cluster = component.spec, component.cluster
+    known = {
+        "imagePullPolicy": (spec.image_pull_policy, cluster.image_pull_policy, _PULL_POLICIES),
+        "dnsPolicy": (spec.dns_policy or None, cluster.dns_policy, _DNS_POLICIES),
+        "configUpdateStrategy": (spec.config_update_strategy, cluster.config_update_strategy, _CONFIG_STRATEGIES),
+    }
+    if live is None and not _reported(component):
+        own, other = spec.stateful_set_update_strategy or None, cluster.stateful_set_update_strategy
+        known["statefulSetUpdateStrategy"] = (own, other, _SET_STRATEGIES)
+        own, other = spec.pod_management_policy or None, cluster.pod_management_policy
+        known["podManagementPolicy"] = (own, other, _POD_MANAGEMENT)
+    for name, (of_component, of_cluster, choices) in known.items():
+        if of_component is not None:
+            yield from _one_of(of_component, f"{component.field}.{name}", choices)
+        else:
+            yield from _one_of(of_cluster, f"spec.{name}", choices)
+
+
+def _one_of(value: str, field: str, known: tuple[str, ...]) -> Iterator[Problem]:
+    if value and value not in known:
+        yield Problem(field, value, f"must be one of {', '.join(known)}")
+
+
+_NO_IMAGE = "is no image reference; write it as registry.example.com/name:tag, in lower case but for the tag"
+
+
+def _check_image(component: Component, live: Json | None) -> Iterator[Problem]:
+    """The version where that is what is wrong, else what the image is made of."""
+    image = component.image
+    if not image or images.is_reference(image) or _runs_image(image, live):
+        return
+    spec, base = component.spec, component.workload.base_image
+    version = component.cluster.version if spec.version is None else spec.version
+    if base and version and not images.is_tag(version):
+        field = "spec.version" if spec.version is None else f"{component.field}.version"
+        message = "is no version of an image: letters, digits, `_`, `.` and `-`, at most 128; write one such as v8.5.2"
+        yield Problem(field, version, message)
+    elif base:
+        yield Problem(f"{component.field}.baseImage", base, _NO_IMAGE)
+    else:
+        yield Problem(f"{component.field}.image", image, _NO_IMAGE)
+
+
+def _check_containers(component: Component, live: Json | None) -> Iterator[Problem]:
+    for name, entries in (
+        ("initContainers", component.spec.init_containers),
+        ("additionalContainers", component.spec.additional_containers),
+    ):
+        for index, container in enumerate(entries):
+            field, image = f"{component.field}.{name}[{index}]", container.get("image")
+            if image and not (isinstance(image, str) and images.is_reference(image)) and not _runs_image(image, live):
+                yield Problem(f"{field}.image", image, _NO_IMAGE)
+            yield from _one_of(str(container.get("imagePullPolicy") or ""), f"{field}.imagePullPolicy", _PULL_POLICIES)
+
+
+def _runs_image(image: object, live: Json | None) -> bool:
+    return live is not None and any(each.get("image") == image for each in _containers(live))
+
+
+def _containers(live: Json) -> list[Json]:
+    pod = live["spec"]["template"]["spec"]
+    return [*pod["containers"], *(pod.get("initContainers") or ())]
+
+
+def _check_sizes(component: Component, live: Json | None) -> Iterator[Problem]:
+    spec, field = component.spec, component.field
+    sizes = {f"{field}.requests.storage": spec.requests.get("storage")} if component.type.data_volume else {}
+    for index, volume in enumerate(spec.storage_volumes if isinstance(spec, WITH_STORAGE_VOLUMES) else ()):
+        sizes[f"{field}.storageVolumes[{index}].storageSize"] = volume.storage_size
+    for index, claim in enumerate(spec.storage_claims if isinstance(spec, TiFlashSpec) else ()):
+        requests = (claim.resources or {}).get("requests") or {}
+        sizes[f"{field}.storageClaims[{index}].resources.requests.storage"] = requests.get("storage")
+    begun = live is not None or bool(_reported(component))
+    for at, size in sizes.items():
+        if size is not None and not _claims(size, live):
+            yield from _check_size(size, at, shrinks=begun and not component.cluster.enable_pvc_replace)
+
+
+def _check_size(size: Quantity, field: str, *, shrinks: bool) -> Iterator[Problem]:
+    """`shrinks`: what is smaller than a volume is refused when the volumes are looked at, and changes nothing."""
+    units = quantity.parse(size)
+    if units <= 0 and not shrinks:
+        yield Problem(field, size, "must be greater than 0; write the size of the volume, such as 100Gi")
+    if units > _LARGEST:
+        yield Problem(field, size, "is larger than any volume (8Ei); write its size, such as 100Gi")
+
+
+def _claims(size: Quantity, live: Json | None) -> bool:
+    templates = (live["spec"].get("volumeClaimTemplates") or ()) if live else ()
+    requests = ((each["spec"].get("resources") or {}).get("requests") or {} for each in templates)
+    return any(each.get("storage") == size for each in requests)

@@ -1,0 +1,143 @@
+"""What becomes of a manifest on the way of `make run`: a Ready cluster or a message, never an exception.
+
+The same functions read, check, apply and show it; sandbox and operator run in one thread on a clock of their own.
+"""
+
+import io
+import traceback
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from multiprocessing import get_context
+
+from rich.console import Console
+
+from apis.crd import KINDS, definition
+from apis.decoding import decode
+from apis.tidbcluster import TidbCluster
+from cli import manifests
+from cli.documents import BadDocument
+from cli.progress import PlainView, blocked_by, is_ready, waits_for
+from cli.world import DISCOVERY
+from controllers.controller import Result, Sync
+from controllers.errors import IgnoreError, RequeueError
+from discovery.app import make_handler
+from kube.objects import Json
+from kube.resources import TIDB_CLUSTERS
+from ports.clock import FakeClock
+from ports.randomness import SeededRandomness
+from sandbox.world import World
+from simulate.logs import silence
+from simulate.mutations import mutated
+from simulate.operator import Operator
+
+DEFECT = "defect"
+
+_GIVE_UP = 60.0
+"""Seconds after which what a cluster waits for is its message."""
+_LONGEST_MESSAGE = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What became of a seed: `outcome` is `ready`, `refused` or `waits`, else `defect`, and `told` the trace."""
+
+    seed: int
+    outcome: str
+    told: str = ""
+
+
+class Defect(Exception):
+    """Raised for what should not have come out."""
+
+
+def judge_all(seeds: Iterable[int], jobs: int) -> Iterator[Verdict]:
+    """The verdicts of seeds, in their order."""
+    with ProcessPoolExecutor(max(jobs, 1), mp_context=get_context("fork"), initializer=silence) as pool:
+        yield from pool.map(judge, seeds, chunksize=8)
+
+
+def judge(seed: int) -> Verdict:
+    """The verdict of one seed."""
+    return judge_content(mutated(seed), seed)
+
+
+def judge_content(content: bytes, seed: int = 1) -> Verdict:
+    """The verdict of the content of a file."""
+    try:
+        outcome, told = _try(content, seed)
+        if not told.strip() or len(told) > _LONGEST_MESSAGE or "Traceback" in told:
+            raise Defect(f"{outcome} with the message {told[:500]!r}")
+    except Exception:
+        return Verdict(seed, DEFECT, traceback.format_exc())
+    return Verdict(seed, outcome, told)
+
+
+def _try(content: bytes, seed: int) -> tuple[str, str]:
+    """Outcome and message. Raises whatever nobody caught."""
+    try:
+        documents = manifests.parse(content, "m.yaml")
+        return _Run(seed).follow(documents)
+    except (manifests.BadManifest, BadDocument) as error:
+        return "refused", str(error)
+
+
+class _Run:
+    """One sandbox with an operator."""
+
+    def __init__(self, seed: int) -> None:
+        self._clock = FakeClock()
+        programs = {DISCOVERY: make_handler}
+        self._world = World(self._clock, SeededRandomness(seed), programs=programs, crds=_definitions())
+        self._defects: list[str] = []
+        self._operator = Operator(
+            self._world, self._clock, seed, watched=self._watched, on_defect=lambda _, error: self._note(error)
+        )
+        self._shown = PlainView(Console(file=io.StringIO(), width=200))
+
+    def follow(self, documents: list[manifests.Manifest]) -> tuple[str, str]:
+        """Apply, and look until all clusters are Ready or one can't be. Raises BadManifest."""
+        manifests.apply(self._world.client(), documents)
+        wanted = {(each.namespace, each.name) for each in documents if each.kind == TIDB_CLUSTERS.kind}
+        end = self._clock.now() + _GIVE_UP
+        while True:
+            self._operator.work()
+            if self._defects:
+                raise Defect(self._defects[0])
+            seen = [tc for tc in self._clusters() if (tc.metadata.namespace, tc.metadata.name) in wanted]
+            for tc in seen:
+                self._shown.show(tc.metadata.name, tc)
+                if blocked := blocked_by(tc):
+                    return "refused", blocked
+            if len(seen) == len(wanted) and all(map(is_ready, seen)):
+                return "ready", "Ready"
+            if self._clock.now() >= end:
+                return "waits", "; ".join(map(waits_for, seen))
+            due = self._operator.timers.next_due()
+            until = end if due is None else min(due, end)
+            self._world.advance(max(until - self._clock.now(), 0.0), self._operator.has_news)
+
+    def _clusters(self) -> list[TidbCluster]:
+        return [decode(each.decode(), TidbCluster) for each in self._world.client().list_page(TIDB_CLUSTERS).items]
+
+    def _note(self, error: Exception) -> None:
+        """The operator goes on after what nobody expects, and logs it; here it counts."""
+        self._defects.append("".join(traceback.format_exception(error)))
+
+    def _watched(self, sync: Sync) -> Sync:
+        def watched(key: str) -> Result | None:
+            try:
+                return sync(key)
+            except (RequeueError, IgnoreError):
+                raise
+            except Exception as error:
+                self._note(error)
+                raise
+
+        return watched
+
+
+@cache
+def _definitions() -> list[Json]:
+    return [definition(kind) for kind in KINDS]

@@ -1,0 +1,65 @@
+"""Manifests with mistakes: a Ready cluster or a message, never an exception (issue 12).
+
+All 10,000 are `python -m simulate manifests 0 10000`, a part of `make simulate`.
+"""
+
+from collections import Counter
+
+import pytest
+
+from cli import progress
+from simulate import newcomers
+from simulate.mutations import mutated
+from simulate.newcomers import DEFECT, judge, judge_content
+from tests.e2e.waiting import CLOCK
+from tests.operator_world import SAMPLES
+
+_SECONDS = 60.0
+_AT_MOST = 2000
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(180)
+def test_no_mistake_in_a_manifest_ends_in_an_exception() -> None:
+    """The first of them, for a minute at most."""
+    ends: Counter[str] = Counter()
+    deadline = CLOCK.now() + _SECONDS
+    for seed in range(_AT_MOST):
+        verdict = judge(seed)
+        assert verdict.outcome != DEFECT, f"python -m simulate manifests {seed} 1\n{verdict.told}"
+        ends[verdict.outcome] += 1
+        if CLOCK.now() > deadline:
+            break
+    assert {"ready", "refused", "waits"} == set(ends), f"seeds 0 to {seed}: {ends}"
+
+
+def test_a_seed_is_one_manifest() -> None:
+    assert mutated(3) == mutated(3)
+    assert len({mutated(seed) for seed in range(20)}) > 15
+
+
+def test_the_sample_gets_ready_and_bytes_are_refused() -> None:
+    assert "ready" == judge_content((SAMPLES / "basic.yaml").read_bytes()).outcome
+    assert "refused" == judge_content(b"\x7fELF\xff").outcome
+
+
+def test_what_waits_says_for_what() -> None:
+    verdict = judge_content((SAMPLES / "basic.yaml").read_bytes().replace(b"v8.5.2", b"v0.0.0-none"))
+    assert "waits" == verdict.outcome
+    assert "ImagePullBackOff" in verdict.told
+
+
+def test_an_exception_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_tc: object) -> list[progress.Row]:
+        raise KeyError("planted")
+
+    monkeypatch.setattr(progress, "rows", broken)
+    verdict = judge_content((SAMPLES / "basic.yaml").read_bytes())
+    assert DEFECT == verdict.outcome
+    assert "planted" in verdict.told
+
+
+def test_a_message_that_is_none_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(newcomers, "waits_for", lambda _tc: " ")
+    verdict = judge_content((SAMPLES / "basic.yaml").read_bytes().replace(b"v8.5.2", b"v0.0.0-none"))
+    assert DEFECT == verdict.outcome
