@@ -172,6 +172,16 @@ _STARTING: Mapping[str, Reason] = {
         "It waits. It makes no decision that depends on PD.",
         LOOK_AT_PODS,
     ),
+    "NoPD": Reason(
+        "The cluster has no PD, neither one of its own (`spec.pd`) nor that of the cluster in `spec.cluster`.",
+        "It has made what does not depend on PD, and waits.",
+        "Add `spec.pd`, or name a TidbCluster that has a PD in `spec.cluster`.",
+    ),
+    "NoSuchCluster": Reason(
+        "`spec.cluster` names a TidbCluster that does not exist, so there is no PD to join or to use.",
+        "It looks for that cluster every few seconds.",
+        "Create the TidbCluster that `spec.cluster` names, or correct its name and namespace.",
+    ),
     "PDNotAnswering": Reason(
         "A new PD, which has never answered before, does not answer yet.",
         "It retries; TiKV waits.",
