@@ -98,4 +98,6 @@ def _renderer(stream: TextIO) -> Processor:
 def _json(event: EventDict, **_: object) -> str:
     """One line, for people as well: when and what come first, and only what no file can hold is escaped."""
     ordered = {key: event[key] for key in _FIRST if key in event}
-    return json.dumps({**ordered, **event}, ensure_ascii=False, default=repr).encode("utf-8", "backslashreplace").decode()
+    return (
+        json.dumps({**ordered, **event}, ensure_ascii=False, default=repr).encode("utf-8", "backslashreplace").decode()
+    )
