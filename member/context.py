@@ -17,6 +17,7 @@ from kube.events import EventRecorder
 from kube.objects import Object
 from kube.reading import Lister
 from member.memory.accepted_settings import AcceptedSettings
+from member.memory.complaints import Complaints
 from member.memory.failure_timers import FailureTimers
 from member.memory.rolls import Rolls
 from member.memory.stopwatches import Stopwatches
@@ -101,7 +102,7 @@ class ReconcileContext:
     when asked, had members that never started. `stores` are those that PD lists, once it was asked. `owner_lives`: a
     live read of this reconcile has found the TidbCluster. `removed` are the components that run although the spec has
     them no more; `tc` has them as they run. While the cluster is `held`, `owner` and `tc` have its last valid spec.
-    `failure_timers`, `accepted_settings`, `stopwatches`, `rolls` and `taken_names` outlive the reconcile.
+    `failure_timers`, `accepted_settings`, `stopwatches`, `rolls`, `complaints` and `taken_names` outlive the reconcile.
     """
 
     owner: Object
@@ -116,6 +117,7 @@ class ReconcileContext:
     accepted_settings: AcceptedSettings = field(default_factory=AcceptedSettings)
     stopwatches: Stopwatches = field(default_factory=Stopwatches)
     rolls: Rolls = field(default_factory=Rolls)
+    complaints: Complaints = field(default_factory=Complaints)
     taken_names: TakenNames = field(default_factory=TakenNames)
     stores: tuple[Store, ...] = ()
     tls: TlsMaterial | None = field(default=None, repr=False)

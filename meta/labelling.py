@@ -17,7 +17,8 @@ from member.context import ReconcileContext
 from member.naming import referenced_cluster
 from member.observed.belonging import is_own_pod
 from member.observed.claims import own_claims
-from member.outcome import Done, Failed, Outcome
+from member.observed.referenced_cluster import without_pd
+from member.outcome import Done, Failed, NotDone, Outcome
 from meta import identity
 from meta.metadata import DesiredMetadata, apply_metadata
 from meta.reading import claims_of_cluster, retry_on_conflict
@@ -50,7 +51,7 @@ def _pods(ctx: ReconcileContext) -> list[Object]:
     return sorted(found, key=lambda pod: pod.metadata.name)
 
 
-def _cluster_id(ctx: ReconcileContext, pods: Sequence[Object]) -> tuple[str, Failed | None]:
+def _cluster_id(ctx: ReconcileContext, pods: Sequence[Object]) -> tuple[str, NotDone | None]:
     """The id to write, empty when the labels can stay or it is not known yet, and why it can't be known.
 
     Without a PD of its own a cluster has no id in its status: the other cluster's PD is asked, once per pod.
@@ -63,7 +64,8 @@ def _cluster_id(ctx: ReconcileContext, pods: Sequence[Object]) -> tuple[str, Fai
     try:
         return str(api_clients.pd(ctx).cluster_id()), None
     except DataPlaneError as error:
-        return "", Failed("PDUnreachable", f"cannot set the label {labels.CLUSTER_ID}: {error}")
+        unknown = Failed("PDUnreachable", f"cannot set the label {labels.CLUSTER_ID}: {error}")
+        return "", without_pd(ctx) or unknown
 
 
 def _remind(ctx: ReconcileContext, pod: Object) -> None:

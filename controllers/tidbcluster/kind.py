@@ -17,6 +17,7 @@ from member.components import workload_names
 from member.context import Dependencies, Held, ReconcileContext
 from member.lifecycle import own_changes
 from member.memory.accepted_settings import AcceptedSettings
+from member.memory.complaints import Complaints
 from member.memory.failure_timers import FailureTimers
 from member.memory.rolls import Rolls
 from member.memory.stopwatches import Stopwatches
@@ -34,6 +35,7 @@ class ClusterMemory:
     accepted_settings: AcceptedSettings = field(default_factory=AcceptedSettings)
     stopwatches: Stopwatches = field(default_factory=Stopwatches)
     rolls: Rolls = field(default_factory=Rolls)
+    complaints: Complaints = field(default_factory=Complaints)
     taken_names: TakenNames = field(default_factory=TakenNames)
 
 
@@ -47,6 +49,7 @@ def _context(owner: Object, tc: TidbCluster, deps: Dependencies, memory: Cluster
         accepted_settings=memory.accepted_settings,
         stopwatches=memory.stopwatches,
         rolls=memory.rolls,
+        complaints=memory.complaints,
         taken_names=memory.taken_names,
         removed=frozenset(removed),
     )

@@ -58,8 +58,10 @@ from member.objects.config_map import (
 )
 from member.observed.lost_claims import volume_being_deleted
 from member.observed.nodes import kept_by_lost_nodes
-from member.observed.pods import Pod, pods_of
+from member.observed.pods import Pod, pods_of, ready_pods
+from member.observed.referenced_cluster import without_pd
 from member.observed.status import UPGRADE, set_phase
+from member.observed.troubles import LOOK_AGAIN, troubles_of
 from member.outcome import Done, Outcome, Refused, Waiting
 from member.ownership import not_understood
 from member.polling import next_poll
@@ -151,7 +153,7 @@ def _maintain(ctx: ReconcileContext, member: Workload, spec: Component) -> Outco
             _update(ctx, member, spec, live), lambda: member.failover(ctx), lambda: _serving(ctx, member)
         )
     # the cause of all that is waited for
-    return outcome if isinstance(outcome, Done) else not_understood(ctx.observations) or outcome
+    return outcome if isinstance(outcome, Done) else not_understood(ctx.observations) or without_pd(ctx) or outcome
 
 
 def _observed(ctx: ReconcileContext, member: Workload) -> Outcome:
@@ -364,24 +366,16 @@ def _write_config_map(ctx: ReconcileContext, member: Workload, choice: ConfigMap
 def _serving(ctx: ReconcileContext, member: Workload) -> Outcome:
     """What the component still lacks to serve as wanted."""
     wanted = desired_replicas(ctx.tc, member.name)
-    pods = {pod.metadata.name: pod.decode_as(Pod) for pod in pods_of(ctx, member.name)}
-    ready = sum(pod.is_ready for pod in pods.values())
+    ready = len(ready_pods(pods_of(ctx, member.name)))
     if ready < wanted:
         names = [pod_name(ctx.tc, member.name, ordinal) for ordinal in desired_ordinals(ctx.tc, member.name)]
-        missing = "; ".join(_with_trouble(name, pods.get(name)) for name in names if not _is_ready(pods.get(name)))
+        troubles = troubles_of(ctx, member.name, names)
+        missing = "; ".join(f"{name} ({trouble})" if trouble else name for name, trouble in troubles.items())
+        again = None if all(troubles.values()) else LOOK_AGAIN
         what = f"{ready} of {wanted} pods are Ready; waiting for {missing}"
-        return kept_by_lost_nodes(ctx, member.name, what) or Waiting("PodsNotReady", what)
+        return kept_by_lost_nodes(ctx, member.name, what) or Waiting("PodsNotReady", what, again)
     observed = ctx.observations.get(member.name, Done())
     if not isinstance(observed, Done):
         return observed
     at_risk = volume_being_deleted(ctx, member.name)
     return at_risk or (member.serving(ctx) if member.serving else members_ready(ctx, member.name))
-
-
-def _is_ready(pod: Pod | None) -> bool:
-    return pod is not None and pod.is_ready
-
-
-def _with_trouble(name: str, pod: Pod | None) -> str:
-    trouble = pod.trouble if pod else ""
-    return f"{name} ({trouble})" if trouble else name

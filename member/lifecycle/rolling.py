@@ -32,6 +32,7 @@ from member.objects.stateful_set import ON_DELETE, is_rolling
 from member.observed.lost_claims import volume_being_deleted, would_lose_volume
 from member.observed.pods import Pod, pods_of
 from member.observed.status import NORMAL, UPGRADE, is_upgrading, phase_while_upgrading, set_phase
+from member.observed.troubles import troubles_of
 from member.outcome import Done, Failed, NotDone, Wait, Waiting
 from member.polling import next_poll, poll_interval, seconds_since
 
@@ -451,13 +452,15 @@ def _confirmed(view: _View, step: Step) -> LivePods | None:
 def _waiting(view: _View, what: str) -> Waiting:
     observed = view.ctx.observations.get(view.component, Done())
     unknown = [] if isinstance(observed, Done) else [observed.message]
-    sentence = "; ".join([what, *_troubles(view.cached), *unknown])
+    sentence = "; ".join([what, *_troubles(view), *unknown])
     return Waiting("RollingUpdate", sentence, next_roll_poll(view.ctx, view.component))
 
 
-def _troubles(pods: Sequence[Object]) -> list[str]:
+def _troubles(view: _View) -> list[str]:
     """What keeps pods from starting; a wait for them says it, or the user would have to look for it."""
-    return [f"{pod.metadata.name}: {trouble}" for pod in pods if (trouble := pod.decode_as(Pod).trouble)]
+    names = [pod_name(view.ctx.tc, view.component, ordinal) for ordinal in range(view.body["spec"]["replicas"])]
+    found = troubles_of(view.ctx, view.component, names)
+    return [f"{name}: {trouble}" for name, trouble in found.items() if trouble]
 
 
 def next_roll_poll(ctx: ReconcileContext, component: str) -> float:

@@ -13,6 +13,11 @@ from member.observed.belonging import controls, is_own_pod
 _ON_THE_WAY = frozenset({"ContainerCreating", "PodInitializing"})
 """Reasons for which a container waits as a matter of course."""
 
+_OF_IMAGES = frozenset({"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName"})
+
+_OF_CONFIGURATION = frozenset({"CreateContainerConfigError", "CreateContainerError", "RunContainerError"})
+"""Reasons whose message says what is missing, such as a Secret."""
+
 
 class PodCondition(msgspec.Struct, rename="camel"):
     """A condition of a pod."""
@@ -28,6 +33,7 @@ class ContainerWaiting(msgspec.Struct):
     """Why a container does not run."""
 
     reason: str = ""
+    message: str = ""
 
 
 class ContainerRunning(msgspec.Struct, rename="camel"):
@@ -36,19 +42,47 @@ class ContainerRunning(msgspec.Struct, rename="camel"):
     started_at: str | None = None
 
 
+class ContainerTerminated(msgspec.Struct, rename="camel"):
+    """How a container has ended."""
+
+    reason: str = ""
+    exit_code: int = 0
+
+
 class ContainerState(msgspec.Struct):
     """What a container does."""
 
     waiting: ContainerWaiting | None = None
     running: ContainerRunning | None = None
+    terminated: ContainerTerminated | None = None
 
 
 class ContainerStatus(msgspec.Struct, rename="camel"):
     """One container of a pod."""
 
     name: str
+    image: str = ""
     restart_count: int = 0
     state: ContainerState = msgspec.field(default_factory=ContainerState)
+    last_state: ContainerState = msgspec.field(default_factory=ContainerState)
+
+    @property
+    def trouble(self) -> str:
+        """Why it does not run, in Kubernetes' words; empty when it does, or is on the way.
+
+        What the registry says of an image is left out: it may tell more than should be in a condition.
+        """
+        waiting = self.state.waiting
+        if waiting is None or not waiting.reason or waiting.reason in _ON_THE_WAY:
+            return ""
+        detail = waiting.message if waiting.reason in _OF_CONFIGURATION else ""
+        if waiting.reason in _OF_IMAGES:
+            detail = self.image
+        elif (ended := self.last_state.terminated) and waiting.reason == "CrashLoopBackOff":
+            detail = f"{ended.reason or 'ended'}, exit code {ended.exit_code}"
+        # the two take turns
+        reason = "ImagePullBackOff" if waiting.reason == "ErrImagePull" else waiting.reason
+        return f"container {self.name}: {reason}{detail and f': {detail}'}"
 
 
 class PodStatus(msgspec.Struct, rename="camel"):
@@ -57,6 +91,7 @@ class PodStatus(msgspec.Struct, rename="camel"):
     phase: str = ""
     conditions: tuple[PodCondition, ...] = ()
     container_statuses: tuple[ContainerStatus, ...] = ()
+    init_container_statuses: tuple[ContainerStatus, ...] = ()
 
 
 class PodSpec(msgspec.Struct, rename="camel"):
@@ -106,10 +141,8 @@ class Pod(msgspec.Struct):
         for condition in self.status.conditions:
             if condition.type == "PodScheduled" and condition.status == "False":
                 return f"{condition.reason}: {condition.message}"
-        waiting = [(each.name, each.state.waiting) for each in self.status.container_statuses]
-        return ", ".join(
-            f"container {name}: {wait.reason}" for name, wait in waiting if wait and wait.reason not in _ON_THE_WAY
-        )
+        containers = (*self.status.init_container_statuses, *self.status.container_statuses)
+        return ", ".join(each.trouble for each in containers if each.trouble)
 
 
 def pods_of(ctx: ReconcileContext, kind: str) -> list[Object]:

@@ -16,6 +16,7 @@ from member import api_clients
 from member.context import ReconcileContext
 from member.naming import ordinal_of
 from member.observed.claims import claimed_ids, claims_of
+from member.observed.discovery import discovery_trouble
 from member.observed.pods import ready_pods
 from member.observed.status import observe_pods, transition_time
 from member.outcome import Done, Failed, Outcome, Refused, Waiting
@@ -65,7 +66,9 @@ def _ask(ctx: ReconcileContext, status: PDStatus) -> Outcome:
     except Unavailable as error:
         if known or isinstance(error.cause, RequestTimeout):
             return Failed("PDUnreachable", str(error))
-        return Waiting("PDNotAnswering", f"PD does not answer yet: {error}", next_poll(ctx, "pd"))
+        trouble = discovery_trouble(ctx)
+        cause = f"Discovery, which it asks at its first start, does not run: {trouble}" if trouble else error
+        return Waiting("PDNotAnswering", f"PD does not answer yet: {cause}", next_poll(ctx, "pd"))
     except DataPlaneError as error:
         return Failed("PDUnreachable", str(error))
     cluster_id = answers.cluster_id

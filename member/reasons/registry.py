@@ -69,9 +69,9 @@ _SPEC: Mapping[str, Reason] = {
     "InvalidSpec": Reason(
         "The spec contains a value that is not allowed, or changes one that cannot be changed. The message names each "
         "field.",
-        "It keeps the cluster as the last valid spec wanted it: its status goes on telling what runs, and an object that "
-        "is deleted is made again, unless the controller-manager was restarted since. Nothing else is changed until the "
-        "spec is corrected: no rolling restart, scaling or failover begins or goes on.",
+        "It keeps the cluster as the last valid spec wanted it: its status goes on telling what runs, and an object "
+        "that is deleted is made again, unless the controller-manager was restarted since. Nothing else is changed "
+        "until the spec is corrected: no rolling restart, scaling or failover begins or goes on.",
         "Correct the fields that the message names and apply the manifest again.",
     ),
     "InstanceTaken": Reason(
@@ -189,6 +189,16 @@ _STARTING: Mapping[str, Reason] = {
         "No PD pod is Ready, so members and stores are unknown.",
         "It waits. It makes no decision that depends on PD.",
         LOOK_AT_PODS,
+    ),
+    "NoPD": Reason(
+        "The cluster has no PD, neither one of its own (`spec.pd`) nor that of the cluster in `spec.cluster`.",
+        "It has made what does not depend on PD, and waits.",
+        "Add `spec.pd`, or name a TidbCluster that has a PD in `spec.cluster`.",
+    ),
+    "NoSuchCluster": Reason(
+        "`spec.cluster` names a TidbCluster that does not exist, so there is no PD to join or to use.",
+        "It looks for that cluster every few seconds.",
+        "Create the TidbCluster that `spec.cluster` names, or correct its name and namespace.",
     ),
     "PDNotAnswering": Reason(
         "A new PD, which has never answered before, does not answer yet.",

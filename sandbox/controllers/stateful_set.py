@@ -121,10 +121,10 @@ class StatefulSets:
             self._cluster.delete(PODS, pod)
             self._record_event(stateful_set, "SuccessfulDelete", f"delete Pod {pod['metadata']['name']}")
         for ordinal, revision in planned.create.items():
-            self._make_claims(stateful_set, ordinal)
             pod = new_pod(stateful_set, ordinal, revisions[revision])
             name = pod["metadata"]["name"]
             try:
+                self._make_claims(stateful_set, ordinal)
                 created = self._cluster.create(PODS, pod)
             except (Invalid, Forbidden) as error:
                 what = f"create Pod {name} in StatefulSet {stateful_set['metadata']['name']} failed error: {error}"

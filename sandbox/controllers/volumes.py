@@ -109,6 +109,7 @@ class VolumeBinder:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
+        self._refused: set[str] = set()
 
     def step(self) -> float | None:
         """Bind what can be bound."""
@@ -151,7 +152,10 @@ class VolumeBinder:
         """Name the provisioner on a claim that needs a volume now, once."""
         storage_class = self._cluster.get(STORAGE_CLASSES, "", claim["spec"]["storageClassName"])
         annotations = claim["metadata"].get("annotations") or {}
-        if storage_class is None or _PROVISIONER_NAMES[0] in annotations:
+        if storage_class is None:
+            self._refuse(claim)
+            return
+        if _PROVISIONER_NAMES[0] in annotations:
             return
         if storage_class.get("volumeBindingMode") == "WaitForFirstConsumer" and not annotations.get(_SELECTED_NODE):
             return
@@ -159,6 +163,14 @@ class VolumeBinder:
         named = {"metadata": {"annotations": dict.fromkeys(_PROVISIONER_NAMES, provisioner)}}
         if self._cluster.patch(PERSISTENT_VOLUME_CLAIMS, claim, named) is not None:
             self._cluster.event(claim, "Normal", "ExternalProvisioning", f"{_WAITING_FOR} '{provisioner}'")
+
+    def _refuse(self, claim: Json) -> None:
+        """Warn, once, of a class that does not exist; the empty name asks for none."""
+        name, uid = claim["spec"]["storageClassName"], claim["metadata"]["uid"]
+        if name and uid not in self._refused:
+            self._refused.add(uid)
+            what = f'storageclass.storage.k8s.io "{name}" not found'
+            self._cluster.event(claim, "Warning", "ProvisioningFailed", what)
 
     def _default_class(self) -> str | None:
         for storage_class in self._cluster.list(STORAGE_CLASSES):

@@ -151,6 +151,7 @@ class Kubelet:
         node = pod["spec"]["nodeName"]
         images = {each["image"] for each in (*pod["spec"].get("initContainers", ()), *pod["spec"]["containers"])}
         broken = {image: found for image in sorted(images) if (found := self.faults.image_trouble(image)) is not None}
+        run.image = next(iter(broken), "")
         for image, (reason, message) in broken.items():
             self._refuse_image(pod, run, image, reason, message)
             return False

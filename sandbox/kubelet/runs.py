@@ -61,6 +61,8 @@ class PodRun:
     init_until: float | None = None
     waiting: str = "ContainerCreating"
     message: str = ""
+    image: str = ""
+    """The image that can't be pulled, while that is so."""
     started_stamp: str = ""
     stop_at: float | None = None
     """When the preStop hooks of a pod that is deleted have run."""

@@ -4,6 +4,8 @@ from kube.objects import Json
 from sandbox.conditions import with_condition
 from sandbox.kubelet.runs import ContainerRun, PodRun
 
+_INITIALIZING: Json = {"waiting": {"reason": "PodInitializing"}}
+
 
 def pod_status(pod: Json, run: PodRun, node_address: str, now: str) -> Json:
     """The status to write; what others have written into it stays."""
@@ -68,8 +70,14 @@ def _state(container: ContainerRun, run: PodRun) -> Json:
         return {"waiting": {"reason": "CrashLoopBackOff", "message": message}}
     if container.ended is not None:
         return {"terminated": _terminated(container)}
-    waiting = {"reason": run.waiting}
-    return {"waiting": waiting | ({"message": run.message} if run.message else {})}
+    return _waiting(container.image, run, "ContainerCreating")
+
+
+def _waiting(image: str, run: PodRun, on_the_way: str) -> Json:
+    """Why a container waits: for its own image, or for that of another one."""
+    if run.image not in ("", image):
+        return {"waiting": {"reason": on_the_way}}
+    return {"waiting": {"reason": run.waiting} | ({"message": run.message} if run.message else {})}
 
 
 def _terminated(container: ContainerRun) -> Json:
@@ -86,7 +94,7 @@ def _terminated(container: ContainerRun) -> Json:
 def _init_container(container: Json, run: PodRun) -> Json:
     name = container["name"]
     finished = run.initialized.get(name)
-    state: Json = {"waiting": {"reason": "PodInitializing"}}
+    state = _waiting(container["image"], run, "PodInitializing") if run.image else _INITIALIZING
     if finished is not None:
         ended = {"exitCode": 0, "reason": "Completed", "startedAt": finished, "finishedAt": finished}
         state = {"terminated": ended}

@@ -10,6 +10,7 @@ from kube.objects import Json
 from kube.resources import (
     CONTROLLER_REVISIONS,
     DEPLOYMENTS,
+    EVENTS,
     NODES,
     PERSISTENT_VOLUME_CLAIMS,
     PERSISTENT_VOLUMES,
@@ -71,6 +72,16 @@ class Namespaced:
 
     def wait_for(self, resource: Resource, name: str, **expected: Any) -> None:
         eventually(lambda: expected.items() <= self.status(resource, name).items())
+
+    def warning(self, kind: str, reason: str) -> str:
+        """The message of the first warning about something of a kind."""
+        selector = f"involvedObject.kind={kind},reason={reason},type=Warning"
+
+        def found() -> list[str]:
+            events = self.client.list_page(EVENTS, self.name, field_selector=selector).items
+            return [str(each.decode()["message"]) for each in events]
+
+        return eventually(found)[0]
 
 
 @pytest.fixture
@@ -456,6 +467,14 @@ def test_a_claim_grows_only_when_it_is_bound_and_its_class_allows_it(here: Names
         here.patch(PERSISTENT_VOLUME_CLAIMS, "data-db-0", grown)
     with pytest.raises(Invalid, match="for bound claims"):
         here.patch(PERSISTENT_VOLUME_CLAIMS, "free", grown)
+
+
+def test_a_claim_of_a_class_that_is_none_says_so(here: Namespaced) -> None:
+    template = claim_template("data")
+    template["spec"]["storageClassName"] = "nope"
+    here.create(STATEFUL_SETS, stateful_set("db", 1, volumeClaimTemplates=[template]))
+
+    assert 'storageclass.storage.k8s.io "nope" not found' == here.warning("PersistentVolumeClaim", "ProvisioningFailed")
 
 
 def test_a_volume_goes_with_its_claim_unless_it_is_retained(here: Namespaced) -> None:

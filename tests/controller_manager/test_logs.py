@@ -55,6 +55,19 @@ def test_an_event_is_one_line_of_json(clock: FakeClock) -> None:
     ] == entries(stream)
 
 
+def test_a_line_begins_with_when_and_what_and_hides_no_letters(clock: FakeClock) -> None:
+    stream = io.StringIO()
+    configure_logs(0, clock=clock, stream=stream)
+
+    structlog.get_logger("room").info("patched", change="3 → 4", odd="\udc80", kind="StatefulSet")
+
+    line = stream.getvalue()
+    assert line.startswith('{"timestamp": "2026-01-01T00:00:00.000Z", "level": "info", "event": "patched", "kind": "St')
+    assert '"3 → 4"' in line
+    assert {"odd": "\udc80"}.items() <= json.loads(line).items()
+    line.encode()
+
+
 def test_a_terminal_gets_text_for_people(clock: FakeClock) -> None:
     stream = Terminal()
     configure_logs(0, clock=clock, stream=stream)

@@ -64,6 +64,8 @@ _SELDOM: set[Grant] = {
     ("watch", "coordination.k8s.io", "leases"),
     # a repeated event
     ("patch", "", "events"),
+    # a pod that does not start for a while (test_causes.py)
+    ("list", "", "events"),
     # clusters with TLS
     ("get", "", "secrets"),
     # a name that was taken while the cache did not show it (F1)

@@ -78,6 +78,17 @@ def test_a_pod_waits_for_an_image_that_is_nowhere(clock: FakeClock, image: str, 
     assert any("image" in event.get("message", "") for event in events if event["type"] == "Warning")
 
 
+def test_the_container_whose_image_is_nowhere_says_so_and_no_other(clock: FakeClock) -> None:
+    world = World(clock, SeededRandomness(1))
+    init = [{"name": "first", "image": "pingcap/tikvv:v8.5.2", "command": ["true"]}]
+    spec = {"initContainers": init, "containers": [{"name": "main", "image": "pingcap/tikv:v8.5.2"}]}
+    world.client().create(PODS, {"metadata": {"name": "one"}, "spec": spec}, "default")
+    world.advance(5)
+    status = world.client().get(PODS, "one", "default").decode()["status"]
+    assert "ImagePullBackOff" == status["initContainerStatuses"][0]["state"]["waiting"]["reason"]
+    assert {"reason": "ContainerCreating"} == status["containerStatuses"][0]["state"]["waiting"]
+
+
 def test_an_image_may_be_pushed(clock: FakeClock) -> None:
     world = World(clock, SeededRandomness(1))
     world.faults.image_pushed("pingcap/tikv:v8.5.99-*")

@@ -1,0 +1,98 @@
+"""Why pods do not start: what their status says, and where it says nothing, the newest warning among their events.
+
+A volume of a Secret that does not exist, a quota or a webhook that allows no pod, a storage class that is none: of all
+that only events tell. They are read live, of pods that have not started for a while.
+"""
+
+import re
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+import msgspec
+
+from apis.times import parse_time
+from kube.errors import ApiError
+from kube.objects import Object
+from kube.resources import EVENTS, PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, Resource
+from member.context import ReconcileContext
+from member.observed.claims import own_claims
+from member.observed.pods import Pod, pods_of
+
+LOOK_AGAIN = 10.0
+"""Seconds until the next look at a pod of which nothing is known: events bring no cluster back."""
+
+_RETRIED = timedelta(minutes=20)
+"""A StatefulSet tries again to make a pod at least as often; an older refusal is over."""
+
+_SAID_ELSEWHERE = frozenset({"BackOff", "Failed", "FailedScheduling", "Unhealthy"})
+"""Reasons of events about what the status of a pod says itself."""
+
+_MOST = 300
+"""Characters of a message that are shown."""
+
+
+class _Event(msgspec.Struct, rename="camel"):
+    """An event, as far as it is read."""
+
+    reason: str = ""
+    message: str = ""
+    last_timestamp: str | None = None
+    event_time: str | None = None
+
+    @property
+    def time(self) -> str:
+        """When it happened last (RFC 3339); empty when unknown."""
+        return self.last_timestamp or self.event_time or ""
+
+    def is_about(self, pod: str, now: datetime) -> bool:
+        """Whether it tells of a pod that its StatefulSet still tries to make."""
+        at = parse_time(self.time)
+        return bool(re.search(rf"\b{re.escape(pod)}\b", self.message)) and at is not None and now - at < _RETRIED
+
+
+def troubles_of(ctx: ReconcileContext, component: str, names: Iterable[str]) -> dict[str, str]:
+    """What keeps those of the named pods that are not Ready from it; empty where nothing is known.
+
+    Raises ApiError, TransportError.
+    """
+    there = {pod.metadata.name: pod for pod in pods_of(ctx, component)}
+    not_ready = [name for name in names if name not in there or not there[name].decode_as(Pod).is_ready]
+    return {name: _trouble(ctx, component, there.get(name), name) for name in not_ready}
+
+
+def _trouble(ctx: ReconcileContext, component: str, pod: Object | None, name: str) -> str:
+    if pod is None:
+        live = ctx.stateful_set(component)
+        return _complaint(ctx, STATEFUL_SETS, live.metadata.name, of_pod=name) if live else ""
+    seen = pod.decode_as(Pod)
+    if pod.metadata.deletion_timestamp or (seen.trouble and "persistentvolumeclaim" not in seen.trouble.lower()):
+        return seen.trouble
+    if seen.trouble:
+        claims = (_complaint(ctx, PERSISTENT_VOLUME_CLAIMS, claim) for claim in own_claims(pod))
+        return "; ".join(dict.fromkeys([seen.trouble, *filter(None, claims)]))
+    return _complaint(ctx, PODS, name, uid=pod.metadata.uid) if seen.status.phase == "Pending" else ""
+
+
+def _complaint(ctx: ReconcileContext, resource: Resource, name: str, *, uid: str = "", of_pod: str = "") -> str:
+    """The newest warning about an object, of a StatefulSet that about one of its pods; empty where there is none.
+
+    So it is, too, where the operator may not read events.
+    """
+
+    def read() -> str:
+        about = {"kind": resource.kind, "name": name} | ({"uid": uid} if uid else {})
+        selector = ",".join([*(f"involvedObject.{key}={value}" for key, value in about.items()), "type=Warning"])
+        try:
+            found = ctx.deps.client.list_page(EVENTS, ctx.namespace, field_selector=selector).items
+        except ApiError:
+            return ""
+        events = [each.decode_as(_Event) for each in found]
+        return _newest(each for each in events if not of_pod or each.is_about(of_pod, ctx.deps.clock.wall()))
+
+    return ctx.complaints.of(f"{resource.kind}/{name}/{uid}{of_pod}", read, ctx.deps.clock)
+
+
+def _newest(events: Iterable[_Event]) -> str:
+    told = [event for event in events if event.reason not in _SAID_ELSEWHERE]
+    newest = max(told, key=lambda event: event.time, default=None)
+    return f"{newest.reason}: {newest.message[:_MOST]}" if newest else ""

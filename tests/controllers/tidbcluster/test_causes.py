@@ -1,0 +1,153 @@
+"""Waits name what is known to cause them, where `kubectl get tc` shows it: the message of Ready."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from kube.objects import Json
+from kube.resources import EVENTS, SECRETS
+from member.context import Settings
+from ports.clock import FakeClock
+from simulate.operator import CLUSTER_SCOPED
+from tests.operator_world import NAMESPACE, OperatorWorld, sample
+
+pytestmark = pytest.mark.slow
+
+VOLUME = {
+    "additionalVolumes": [{"name": "extra", "secret": {"secretName": "nope"}}],
+    "additionalVolumeMounts": [{"name": "extra", "mountPath": "/extra"}],
+}
+FROM_SECRET = {"name": "A", "valueFrom": {"secretKeyRef": {"name": "nope", "key": "a"}}}
+INIT = {"name": "prepare", "image": "pingcap/nope:v1", "command": ["true"]}
+BROKEN = {"name": "beside", "image": "busybox:1.36", "command": ["/bin/sh", "-c", "exit 3"]}
+
+SPECS: dict[str, tuple[Json, str]] = {
+    "a volume of a Secret": (
+        {"tikv": VOLUME},
+        'waiting for basic-tikv-0 (FailedMount: MountVolume.SetUp failed: secret "nope"',
+    ),
+    "a variable of a Secret": (
+        {"tidb": {"env": [FROM_SECRET]}},
+        'waiting for basic-tidb-0 (container tidb: CreateContainerConfigError: secret "nope" not found)',
+    ),
+    "certificates": ({"tlsCluster": {"enabled": True}}, 'secret "basic-pd-cluster-secret" not found'),
+    "an image": (
+        {"tikv": {"version": "v8.5.99-nope"}},
+        "waiting for basic-tikv-0 (container tikv: ImagePullBackOff: pingcap/tikv:v8.5.99-nope)",
+    ),
+    "an image of an init container": (
+        {"tikv": {"initContainers": [INIT]}},
+        "waiting for basic-tikv-0 (container prepare: ImagePullBackOff: pingcap/nope:v1)",
+    ),
+    "a program that ends": (
+        {"tikv": {"additionalContainers": [BROKEN]}},
+        "waiting for basic-tikv-0 (container beside: CrashLoopBackOff: Error, exit code 3)",
+    ),
+    "a node": (
+        {"tikv": {"requests": {"cpu": "400", "storage": "1Gi"}}},
+        "waiting for basic-tikv-0 (Unschedulable: 0/3 nodes are available: 3 Insufficient cpu.)",
+    ),
+    "a storage class": (
+        {"tikv": {"storageClassName": "nope"}},
+        'PersistentVolumeClaims; ProvisioningFailed: storageclass.storage.k8s.io "nope" not found)',
+    ),
+    "a cluster to join": (
+        {"cluster": {"name": "other"}},
+        "pd: spec.cluster names TidbCluster default/other, which does not exist",
+    ),
+    "a cluster to use": (
+        {"cluster": {"name": "other", "namespace": "elsewhere"}, "pd": None},
+        "tikv: spec.cluster names TidbCluster elsewhere/other, which does not exist",
+    ),
+    "a PD": ({"pd": None}, "tikv: the cluster has no PD: add spec.pd, or name a cluster that has one in spec.cluster"),
+}
+
+
+@pytest.fixture
+def world(clock: FakeClock) -> Iterator[OperatorWorld]:
+    world = OperatorWorld(clock=clock)
+    yield world
+    world.stop()
+
+
+def cluster(changes: Json) -> Json:
+    """`basic` with changes of its spec; None removes a component."""
+    body = sample("basic")
+    for field, value in changes.items():
+        if value is None:
+            del body["spec"][field]
+        else:
+            body["spec"][field] = body["spec"].get(field, {}) | value
+    return body
+
+
+def said(world: OperatorWorld, seconds: float = 45.0) -> str:
+    """The message of Ready after a while."""
+    world.run(seconds)
+    ready = world.condition("Ready")
+    assert "False" == ready["status"]
+    return str(ready["message"])
+
+
+@pytest.mark.parametrize(("changes", "cause"), SPECS.values(), ids=SPECS.keys())
+def test_what_is_missing_is_named(world: OperatorWorld, changes: Json, cause: str) -> None:
+    world.apply(cluster(changes))
+    assert cause in said(world)
+
+
+@pytest.mark.parametrize("resource", ["pods", "persistentvolumeclaims"])
+def test_a_quota_is_named(world: OperatorWorld, resource: str) -> None:
+    world.world.faults.creation_refused(resource)
+    world.apply(cluster({}))
+    message = said(world)
+    assert "waiting for basic-pd-0 (FailedCreate: create Pod basic-pd-0 in StatefulSet basic-pd failed" in message
+    assert f'{resource} "" is forbidden: exceeded quota: sandbox' in message
+
+
+@pytest.mark.parametrize("resource", ["services", "configmaps", "statefulsets.apps", "deployments.apps"])
+def test_what_refuses_an_object_of_ours_is_named(world: OperatorWorld, resource: str) -> None:
+    world.world.faults.creation_refused(resource)
+    world.apply(cluster({}))
+    assert "is forbidden: exceeded quota: sandbox" in said(world)
+
+
+def test_the_image_of_discovery_is_named(clock: FakeClock) -> None:
+    world = OperatorWorld(clock=clock, settings=Settings("pingcap/nope:v1"), permitted=CLUSTER_SCOPED)
+    world.apply(cluster({}))
+    what = "Discovery, which it asks at its first start, does not run: container discovery: ImagePullBackOff"
+    assert f"pd: PD does not answer yet: {what}: pingcap/nope:v1" in said(world)
+    world.stop()
+
+
+def test_a_cause_in_the_middle_of_a_roll_is_named_and_goes(world: OperatorWorld) -> None:
+    world.apply(cluster({}))
+    world.run_until_ready()
+    world.change(tikv=VOLUME)
+    message = said(world)
+    assert "waiting until pod basic-tikv-0 is Ready; basic-tikv-0: FailedMount: MountVolume.SetUp failed" in message
+    world.admin.create(SECRETS, {"metadata": {"name": "nope"}, "data": {}}, NAMESPACE)
+    world.run_until_ready(within=180.0)
+
+
+def test_a_cluster_that_comes_to_be_ends_the_wait(world: OperatorWorld) -> None:
+    body = cluster({"cluster": {"name": "other"}, "pd": None})
+    world.apply(body)
+    assert "spec.cluster names TidbCluster default/other, which does not exist" in said(world)
+    other = cluster({"tikv": None, "tidb": None})
+    other["metadata"]["name"] = "other"
+    world.apply(other)
+    world.run_until(world.is_ready, within=120.0)
+
+
+def test_idle_costs_no_read_events_are_asked_for_only_of_what_does_not_start(world: OperatorWorld) -> None:
+    world.apply(cluster({}))
+    world.run_until_ready()
+    assert [] == _reads_of_events(world)
+    world.change(tikv=VOLUME)
+    world.run(120.0)
+    # after ten seconds, and then every thirty
+    assert 3 <= len(_reads_of_events(world)) <= 5
+
+
+def _reads_of_events(world: OperatorWorld) -> list[str]:
+    return [read for read in world.reads() if read.split()[1] == EVENTS.plural]
