@@ -139,10 +139,7 @@ def test_what_users_install_brings_a_cluster_up(python: str) -> None:
     """Every file that is read at run time is part of the package."""
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
-        ignored = shutil.ignore_patterns(
-            ".git", ".venv", ".*_cache", "*.egg-info", "build", "bin", "tests", "__pycache__"
-        )
-        shutil.copytree(ROOT, directory / "src", ignore=ignored)
+        shutil.copytree(ROOT, directory / "src", ignore=shutil.ignore_patterns(*NO_SOURCE))
         _give_away(directory)
         venv = directory / "venv"
         for command in (
