@@ -14,6 +14,7 @@ from collections import OrderedDict, deque
 import msgspec
 
 from kube.objects import Json
+from member.observed.status import NORMAL
 from ports.clock import Clock
 
 LATELY = 600.0
@@ -102,6 +103,6 @@ def _without_details(status: Json) -> Json:
             kept[key] = {one["type"]: one["status"] == "True" or one["reason"] for one in each or ()}
         elif isinstance(each, dict) and key not in _DETAILS:
             kept[key] = _without_details(each)
-        elif key not in _DETAILS and (key, each) != ("phase", "Normal"):
+        elif key not in _DETAILS and not (key == "phase" and each == NORMAL):
             kept[key] = each
     return {key: each for key, each in kept.items() if each not in ({}, None)}
