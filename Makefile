@@ -49,7 +49,7 @@ check: lint test-fast ## What must pass at every commit
 controlplane: ## Build etcd, the Kubernetes control plane and kubectl for tests (needs Go, or KUBEBUILDER_ASSETS)
 	@hack/controlplane/build.sh
 
-bench: .venv/.dev ## Measure beside peers; one JSON line a figure [BENCH=workqueue|watch|informers|bringup|lifecycle|take_over|isolation|simulator]
+bench: .venv/.dev ## Measure beside peers; one JSON line a figure [BENCH=workqueue|watch|lists|informers|bringup|lifecycle|take_over|isolation|simulator]
 	@$(BIN)/python -m bench $(BENCH)
 
 soak: .venv/.dev ## Informers under events, broken connections and restarts for half an hour [SOAK_SECONDS=1800]

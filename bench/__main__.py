@@ -2,12 +2,13 @@
 
 import sys
 
-from bench import bringup, informers, isolation, lifecycle, simulator, take_over, watch, workqueue
+from bench import bringup, informers, isolation, lifecycle, lists, simulator, take_over, watch, workqueue
 from bench.figures import logs_to_stderr
 
 _SUITES = {
     "workqueue": workqueue.main,
     "watch": watch.main,
+    "lists": lists.main,
     "informers": informers.main,
     "bringup": bringup.main,
     "isolation": isolation.main,

@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 from workqueue.metrics import MetricsProvider
 from workqueue.queue import Queue
 from workqueue.statistics import QueueStatistics
-from workqueue.timers import Timer, Timers, require_seconds
+from workqueue.timers import Timer, Timers
 
 T = TypeVar("T", bound=Hashable)
 
@@ -36,26 +36,26 @@ class DelayingQueue(Generic[T]):
         Of two due times the earlier one holds (DQ-2). A direct `add` meanwhile does not cancel it (DQ-4). Does nothing
         after shutdown. Raises ValueError for NaN.
         """
-        require_seconds(seconds)
+        at_once = seconds <= 0
         with self._lock:
             if self._stopped:
                 return
             self._retries += 1
-            if seconds > 0:
+            if not at_once:
                 self._wait(item, self._timers.clock.now() + seconds)
-        if seconds <= 0:
+        if at_once:
             self._queue.add(item)
         elif self._has_workers:
             self._timers.require_attendance()
 
     def _wait(self, item: T, due: float) -> None:
         """Let `item` wait until `due`, or until when it waits already if that is sooner."""
-        known_due, timer = self._waiting.get(item, (math.inf, None))
-        if known_due <= due:
+        known = self._waiting.get(item)
+        if (known[0] if known else math.inf) <= due:
             return
-        if timer:
-            timer.cancel()
         self._waiting[item] = due, self._timers.call_at(due, partial(self._fire, item, due))
+        if known:
+            known[1].cancel()
 
     def _fire(self, item: T, due: float) -> None:
         with self._lock:

@@ -16,7 +16,7 @@ from workqueue.metrics import MetricsProvider
 from workqueue.ordering import ByPriority
 from workqueue.rate_limiters import ItemExponentialFailureRateLimiter, RateLimiter
 from workqueue.statistics import Depths, DurationRecorder, QueueStatistics, ages
-from workqueue.timers import Timer, Timers, require_seconds
+from workqueue.timers import Timer, Timers
 
 T = TypeVar("T", bound=Hashable)
 
@@ -200,7 +200,6 @@ class PriorityQueue(Generic[T]):
             return turn.priority if turn else 0
 
     def _add(self, item: T, delay: float, priority: int) -> None:
-        require_seconds(delay)
         with self._lock:
             if self._shutting_down:
                 return
@@ -216,16 +215,18 @@ class PriorityQueue(Generic[T]):
             self._timers.require_attendance()
 
     def _wait(self, item: T, due: float, priority: int) -> None:
-        """Let `item` wait until `due`, or until when it waits already if that is sooner."""
+        """Let `item` wait until `due`, or until when it waits already if that is sooner. Raises ValueError for NaN."""
         known = self._waiting.get(item)
         if known is not None:
             priority = max(priority, known.priority)
             if known.due <= due:
                 self._waiting[item] = known._replace(priority=priority)
                 return
+        if due == math.inf:
+            return
+        self._waiting[item] = _Wait(priority, due, self._timers.call_at(due, partial(self._fire, item, due)))
+        if known is not None:
             known.timer.cancel()
-        if due < math.inf:
-            self._waiting[item] = _Wait(priority, due, self._timers.call_at(due, partial(self._fire, item, due)))
 
     def _fire(self, item: T, due: float) -> None:
         with self._lock:

@@ -51,6 +51,7 @@ _METRICS = (
     "informer_last_event_timestamp_seconds",
     "informer_handler_pending",
     "informer_handler_failures_total",
+    "informer_unreadable_objects_total",
 )
 
 

@@ -2,7 +2,7 @@
 
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry
@@ -111,6 +111,13 @@ class Follower:
     relay: Relay
     registry: CollectorRegistry
 
+    @property
+    def skipped(self) -> float:
+        """How much was told that is no object."""
+        return (
+            self.registry.get_sample_value("informer_unreadable_objects_total", {"resource": str(CONFIG_MAPS)}) or 0.0
+        )
+
     def watches_ended(self, reason: str) -> float:
         """How many watches ended so (MET-20)."""
         labels = {"resource": str(CONFIG_MAPS), "reason": reason}
@@ -127,25 +134,37 @@ class Follower:
         return {_shown(obj) for obj in self.informer.store.list()}
 
 
+Between = Callable[[Transport], Transport]
+"""Stands between the informer and its server, as a proxy does."""
+
+
 @contextlib.contextmanager
-def following(server: Server, namespace: str, silence: float = WATCH_SILENCE) -> Iterator[Follower]:
+def following(
+    server: Server, namespace: str, silence: float = WATCH_SILENCE, between: Between = lambda transport: transport
+) -> Iterator[Follower]:
     """An informer while the block runs, synced when it begins. `silence` as for the Client."""
-    with starting(server, namespace, silence) as follower:
+    with starting(server, namespace, silence, between) as follower:
         eventually(follower.informer.has_synced)
         yield follower
 
 
 @contextlib.contextmanager
-def starting(server: Server, namespace: str, silence: float = WATCH_SILENCE) -> Iterator[Follower]:
-    """An informer while the block runs."""
+def starting(
+    server: Server,
+    namespace: str,
+    silence: float = WATCH_SILENCE,
+    between: Between = lambda transport: transport,
+    timeout: float = 30.0,
+) -> Iterator[Follower]:
+    """An informer while the block runs. `timeout` as for the Client."""
     stop = Stop()
     with contextlib.closing(Relay(server.port)) as relay:
         way = server.config(relay.port)
         config = ClusterConfig(way.server, way.source, tls=way.tls, credentials=TokenFile(server.token_file, CLOCK))
         with contextlib.closing(HttpTransport(config, {}, CLOCK)) as transport:
-            traffic, registry = Traffic(transport), CollectorRegistry()
+            traffic, registry = Traffic(between(transport)), CollectorRegistry()
             retrying = RetryingTransport(traffic, CLOCK, Throttle(Rate(), CLOCK), stop)
-            client = Client(retrying, watch_silence=silence)
+            client = Client(retrying, timeout=timeout, watch_silence=silence)
             informer = SharedInformer(
                 ListWatch(client, CONFIG_MAPS, namespace),
                 CLOCK,

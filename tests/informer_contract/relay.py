@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 
 _CHUNK = 1 << 16
+_TRICKLE = 1 << 12
 
 
 class Relay:
@@ -14,6 +15,7 @@ class Relay:
     def __init__(self, target: int) -> None:
         """`target` is the server's port on 127.0.0.1."""
         self._target = target
+        self._pause = 0.0
         self._lock = threading.Lock()
         self._links: list[_Link] = []
         self._threads: list[threading.Thread] = []
@@ -41,6 +43,10 @@ class Relay:
         with self._lock:
             for link in self._links:
                 link.frozen = True
+
+    def trickle(self, pause: float) -> None:
+        """Pass on what comes over new connections in small pieces, each after so many real seconds."""
+        self._pause = pause
 
     def close(self) -> None:
         """End everything; no thread is left."""
@@ -72,7 +78,7 @@ class Relay:
         except OSError:
             near.close()
             return
-        link = _Link(near, far)
+        link = _Link(near, far, self._pause)
         with self._lock:
             self._links.append(link)
         self._spawn("relay-up", link.pump, near, far)
@@ -87,8 +93,10 @@ class Relay:
 class _Link:
     """Two sockets joined."""
 
-    def __init__(self, near: socket.socket, far: socket.socket) -> None:
+    def __init__(self, near: socket.socket, far: socket.socket, pause: float) -> None:
         self.frozen = False
+        self._pause = pause
+        self._closed = threading.Event()
         self._ends = (near, far)
         for end in self._ends:
             end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -96,7 +104,8 @@ class _Link:
     def pump(self, source: socket.socket, sink: socket.socket) -> None:
         """Pass on what comes; what comes to a frozen link is lost."""
         with contextlib.suppress(OSError):
-            while data := source.recv(_CHUNK):
+            while data := source.recv(_TRICKLE if self._pause else _CHUNK):
+                self._closed.wait(self._pause)
                 if not self.frozen:
                     sink.sendall(data)
         if not self.frozen:
@@ -104,6 +113,7 @@ class _Link:
 
     def close(self) -> None:
         """End both connections."""
+        self._closed.set()
         for end in self._ends:
             with contextlib.suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)

@@ -148,7 +148,7 @@ def test_what_is_no_number_is_refused_and_harms_no_other_item(
     timers = Timers(clock)
     queue = kind(timers)
     queue.add_after("b", 2)
-    with pytest.raises(ValueError, match="a delay in seconds must be a number, not nan"):
+    with pytest.raises(ValueError, match="a time in seconds must be a number, not nan"):
         queue.add_after("x", math.nan)
     queue.add_after("a", 1)
 
