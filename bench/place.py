@@ -22,12 +22,15 @@ from kube.objects import Json
 from kube.resources import CUSTOM_RESOURCE_DEFINITIONS, TIDB_CLUSTERS
 from ports.clock import SystemClock
 from sandbox.conditions import holds
+from sandbox.kubelet.nodes import NodeSpec
 from sandbox.timings import Timings
 from sandbox.world import DataPlaneWorld
 from tests.controlplane.processes import ControlPlane, free_port, require_or_reason, running
 
 _QPS = ["--kube-client-qps=1000", "--kube-client-burst=2000"]
 _PATIENCE = 300.0
+_NODES = 12
+"""Room for a hundred clusters: a node takes 110 pods."""
 QUICK = Timings(
     image_pull=0.0,
     init_container=0.0,
@@ -101,7 +104,8 @@ def _place(control_plane: ControlPlane, timings: Timings) -> Iterator[Place]:
     client = Client(transport)
     client.create(CUSTOM_RESOURCE_DEFINITIONS, definition(TIDB_CLUSTER))
     awaited(lambda: _served(client), "the CRD to be served")
-    world = DataPlaneWorld(transport, timings=timings, programs={DISCOVERY: make_handler})
+    nodes = [NodeSpec(f"node-{index}", f"192.168.0.{index + 10}", f"zone-{index % 3}") for index in range(_NODES)]
+    world = DataPlaneWorld(transport, timings=timings, programs={DISCOVERY: make_handler}, nodes=nodes)
     world.start()
     try:
         yield Place(control_plane, client, world, world.serve_proxy())

@@ -152,7 +152,9 @@ class Hands:
             return []
         pods = {pod["metadata"]["name"]: pod for pod in self._state.all(PODS)}
         ordinals = range(replicas(live))
-        taken = [f"{name}-{each}" for each in ordinals if each >= spec.get("replicas", len(ordinals))]
+        # one that says nothing of them is given one
+        left = (spec["replicas"] if spec["replicas"] is not None else 1) if "replicas" in spec else len(ordinals)
+        taken = [f"{name}-{each}" for each in ordinals if each >= left]
         rolling = any(f"{name}-{each}" in pods and is_outdated(live, pods[f"{name}-{each}"]) for each in ordinals)
         if "template" in spec and rolling:
             reached = partition(live["spec"].get("updateStrategy") or {})

@@ -167,12 +167,12 @@ def _asks_for(subject: str, lost: str, change: str) -> Iterator[str]:
     if change == "scale-in" and (subject, lost) in _LOST_SUBSTITUTES:
         yield "SubstituteLost"
     if change == "made-again" and lost in ("pod", "two"):
-        # pods that were never members are nothing that could be replaced
-        yield "PodsNotReady"
+        # pods that were never members are nothing that could be replaced, nor does another one join beside them
+        yield from ("PodsNotReady", "PDUnhealthy")
     if (subject, lost) == ("tikv-5", "zone") and change in ("image", "config", "hand-edited"):
         # two stores at once took the majority of some regions: to go on without them is nobody's decision but a human's
         yield "StoresNotUp"
-    if change in ("suspend", "made-again") and lost in ("node", "zone"):
+    if change in ("suspend", "made-again", "hand-scaled") and lost in ("node", "zone"):
         # the pods that were to end there are in the way of those that come after them
         yield "NodeLost"
     if change == "removed":

@@ -104,7 +104,8 @@ class OperatorWrite:
         before, after = self.partition
         live, hit = self.live, []
         for ordinal, pod in sorted(self.before.pods(self.component).items()):
-            was = ordinal >= before and is_outdated(live, pod)
+            ends = "deletionTimestamp" in pod["metadata"]
+            was = ends or (ordinal >= before and is_outdated(live, pod))
             will = ordinal >= after and (self.changes_template or is_outdated(live, pod))
             if will and not was and ordinal < self.replicas[1]:
                 hit.append(ordinal)

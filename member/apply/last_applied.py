@@ -41,7 +41,8 @@ class Record:
 class StatefulSetDifference:
     """What separates a StatefulSet from what is desired; None where nothing does.
 
-    `template_change` rolls pods. `orphan`: nobody controls the StatefulSet.
+    `template_change` rolls pods. `orphan`: the StatefulSet does not name its owner as it should; `unrecorded`: nor what
+    it was last given.
     """
 
     template_change: FieldChange | None
@@ -49,11 +50,12 @@ class StatefulSetDifference:
     strategy_change: FieldChange | None
     metadata_change: FieldChange | None
     orphan: bool
+    unrecorded: bool
 
     @property
     def nothing(self) -> bool:
         """Whether there is nothing to write."""
-        return self.first is None and not self.orphan
+        return self.first is None and not self.orphan and not self.unrecorded
 
     @property
     def first(self) -> FieldChange | None:
@@ -121,7 +123,8 @@ def compare_stateful_set(live: Json, desired: Json) -> StatefulSetDifference:
         replicas_change=_changed(live, desired, "replicas"),
         strategy_change=_strategy_change(record, live, desired),
         metadata_change=_metadata_change(record, live, desired),
-        orphan=not any(owner.get("controller") for owner in live["metadata"].get("ownerReferences") or ()),
+        orphan=_is_orphan(live, desired),
+        unrecorded=record is None,
     )
 
 
@@ -177,6 +180,9 @@ def with_fixed_fields(live: Json, desired: Json) -> Json:
     """`desired` with what can't be changed as it is, so that the rest can be written (11.5)."""
     record = read_record(live)
     there = record.spec if record else live["spec"]
+    if record is None and fixed_field_change(live, desired) is None:
+        # as they were written, without what the API server has added
+        there = desired["spec"]
     fixed = {field: there[field] for field in _FIXED if field in there}
     free = {field: value for field, value in desired["spec"].items() if field not in _FIXED}
     return desired | {"spec": free | fixed}
@@ -251,6 +257,12 @@ def _metadata_change(record: Record | None, live: Json, desired: Json) -> FieldC
             if key not in _OWN_ANNOTATIONS and there.get(key) != wanted.get(key):
                 return FieldChange(f"metadata.{kind}[{key}]", there.get(key), wanted.get(key))
     return None
+
+
+def _is_orphan(live: Json, desired: Json) -> bool:
+    there = live["metadata"].get("ownerReferences") or ()
+    wanted = desired["metadata"].get("ownerReferences") or ()
+    return not all(any(owner.items() <= each.items() for each in there) for owner in wanted)
 
 
 def _with_old_topology(live: Json, old: Json, new: Json) -> Json:

@@ -143,7 +143,7 @@ def serving_instead(
     """What is said while substitutes serve and all else is done: until when. `records`: the pods they stand in for."""
     if not records or not predicates.in_phase(ctx.tc, component, "Normal"):
         return Done()
-    extra = ", ".join(substitutes(ctx, component))
+    extra = ", ".join(pod for pod in substitutes(ctx, component) if pod not in records)
     what = f"{extra} replaced the lost {', '.join(sorted(records))}; {way_back}"
     return Waiting(reason, what, serves=True)
 

@@ -23,6 +23,7 @@ from member.labels import MEMBER_ID, PVC_DEFER_DELETING, STORE_ID, base_labels
 from member.lifecycle import pod_removal
 from member.lifecycle.pod_removal import claims_of_templates
 from member.naming import pod_name
+from member.observed.nodes import kept_by_lost_nodes
 from member.observed.pods import pods_of
 from member.outcome import Refused, Waiting
 from member.polling import next_poll
@@ -57,7 +58,7 @@ def next_replicas(
         return Replicas.unchanged(body), None
     if not _all_exist(ctx, component, body):
         what = f"waiting for the {there} pods requested so far to exist"
-        return Replicas.unchanged(body), Waiting("ScalingOut", what)
+        return Replicas.unchanged(body), kept_by_lost_nodes(ctx, component, what) or Waiting("ScalingOut", what)
     if waiting := scale_out.allowed(ctx):
         return Replicas.unchanged(body), waiting
     step = min(wanted, there + scale_out.limit(component_of(ctx.tc, component)))
@@ -137,14 +138,14 @@ def _of_nobody(component: str, pod: str, claims: Sequence[LiveObject]) -> Refuse
     return Refused("StalePVC", what, _RETRY)
 
 
-def _going(ctx: ReconcileContext, component: str, claims: Sequence[LiveObject], pod: str) -> Waiting:
+def _going(ctx: ReconcileContext, component: str, claims: Sequence[LiveObject], pod: str) -> Waiting | Refused:
     what = f"waiting for {_named(claims)} to be deleted before starting pod {pod}"
-    return Waiting("StalePVC", what, next_poll(ctx, component))
+    return kept_by_lost_nodes(ctx, component, what) or Waiting("StalePVC", what, next_poll(ctx, component))
 
 
 def _delete(
     ctx: ReconcileContext, component: str, scale_out: ScaleOut, claims: Sequence[LiveObject], pod: str
-) -> Waiting | None:
+) -> Waiting | Refused | None:
     """Delete what a removed member left, if nothing needs it (I1, I2); None when its member is still there."""
     again = next_poll(ctx, component)
     volumes_unused = scale_out.volumes_unused(ctx, pod)

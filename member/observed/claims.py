@@ -107,8 +107,11 @@ def claimed_ids(ctx: ReconcileContext) -> frozenset[str]:
 
     Not looked for while the status knows the id.
     """
-    if ctx.status.cluster_id:
-        return frozenset()
+    return frozenset() if ctx.status.cluster_id else labelled_ids(ctx)
+
+
+def labelled_ids(ctx: ReconcileContext) -> frozenset[str]:
+    """The same, whatever the status says."""
     # by name alone: they may be from before the cluster got another instance name
     any_instance = {labels.NAME: labels.TIDB_CLUSTER, labels.MANAGED_BY: labels.TIDB_OPERATOR}
     seen = ctx.listers.persistent_volume_claims.list(ctx.namespace, any_instance)

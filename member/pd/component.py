@@ -4,6 +4,7 @@ from apis import predicates
 from apis.pod_commands import PD_TRANSFER_LEADER, REPLACE_VOLUME, REPLACEMENT_BEGUN
 from member.context import ReconcileContext
 from member.evidence import member_gone
+from member.failover.steps import named
 from member.lifecycle.scale_out import ScaleOut
 from member.lifecycle.scaling import Scaling
 from member.lifecycle.workload import Workload
@@ -29,11 +30,12 @@ def _all_healthy(ctx: ReconcileContext) -> Waiting | None:
     """A further member joins only when every present pod is a healthy member (8.3 BETTER), but for the lost ones."""
     pd, lost = ctx.status.pd, failover.replaced(ctx)
     joined = len(pd.members) >= predicates.actual_replicas(ctx.tc, "pd") - len(lost)
-    if pd.synced and joined and pd.unjoined_members.keys() <= lost and all(m.health for m in pd.members.values()):
+    ill = {name for name, member in pd.members.items() if not member.health} | (pd.unjoined_members.keys() - lost)
+    if pd.synced and joined and not ill:
         return None
-    return Waiting(
-        "PDUnhealthy", "waiting for all present PD members to be healthy before adding another", next_poll(ctx, "pd")
-    )
+    names = f": {', '.join(named(ctx, 'pd', pod) for pod in sorted(ill))}" if ill else ""
+    what = f"waiting for all present PD members to be healthy before adding another{names}"
+    return Waiting("PDUnhealthy", what, next_poll(ctx, "pd"))
 
 
 def _is_member(ctx: ReconcileContext, pod: str) -> bool:

@@ -69,7 +69,7 @@ class Situation:
     open_record: PDFailureMember | None
     open_record_is_over: bool
     all_healthy: bool
-    substitutes_healthy: bool
+    enough_serve: bool
     lost_substitutes: Sequence[Failing]
     awaited: str
     has_majority: bool
@@ -232,7 +232,7 @@ def _situation(ctx: ReconcileContext, pd: PDStatus) -> Situation:
         open_record=open_record,
         open_record_is_over=open_record is not None and is_over(ctx, open_record, own, lost),
         all_healthy=not lost and bool(recorded) and _all_healthy(ctx, own),
-        substitutes_healthy=all(pod in own and own[pod].health for pod in substitutes(ctx, "pd")),
+        enough_serve=sum(member.health for member in own.values()) >= (spec.replicas if spec else 0),
         lost_substitutes=[each for each in everywhere if each not in lost],
         awaited=_awaited(ctx, own),
         has_majority=sum(member.health for member in _all(pd).values()) * 2 > len(_all(pd)),
@@ -264,7 +264,7 @@ def _carry_out(ctx: ReconcileContext, step: Step, situation: Situation) -> Outco
     records = ctx.status.pd.failure_members
     outcome: Outcome = Done()
     match step:
-        case Nothing() if situation.substitutes_healthy and not situation.open_record:
+        case Nothing() if situation.enough_serve and not situation.open_record:
             way_back = "the extra pod will be removed once the lost one is a healthy member again"
             outcome = serving_instead(ctx, "pd", "PDFailedOver", replaced(ctx), way_back)
         case Recover():

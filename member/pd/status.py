@@ -15,7 +15,7 @@ from kube.objects import Object
 from member import api_clients
 from member.context import ReconcileContext
 from member.naming import ordinal_of
-from member.observed.claims import claimed_ids, claims_of
+from member.observed.claims import claimed_ids, claims_of, labelled_ids
 from member.observed.discovery import discovery_trouble
 from member.observed.pods import ready_pods
 from member.observed.status import observe_pods, transition_time
@@ -72,7 +72,8 @@ def _ask(ctx: ReconcileContext, status: PDStatus) -> Outcome:
     except DataPlaneError as error:
         return Failed("PDUnreachable", str(error))
     cluster_id = answers.cluster_id
-    if known and cluster_id not in known and not is_abandoned(ctx.tc, known):
+    # others may have edited the status: the data tell as well whose they are
+    if known and cluster_id not in known and not is_abandoned(ctx.tc, known) and labelled_ids(ctx) != {cluster_id}:
         return Refused(
             "ForeignPDCluster",
             f"PD reports cluster id {cluster_id}, but this cluster is {', '.join(known)}: no changes are made; restore "

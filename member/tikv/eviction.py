@@ -141,7 +141,13 @@ def _end_strays(ctx: ReconcileContext, stores: Sequence[TiKVStore]) -> None:
     if not suspects or not ctx.stopwatches.is_due("evictions listed", key, _LISTED_AGAIN, ctx.deps.clock):
         return
     pd = api_clients.pd(ctx)
-    for store_id in sorted(pd.evicting_stores() & suspects.keys()):
+    try:
+        evicting = pd.evicting_stores()
+    except DataPlaneError:
+        # such as of a new leader of PD, which has not loaded its schedulers yet
+        ctx.stopwatches.forget("evictions listed", key)
+        raise
+    for store_id in sorted(evicting & suspects.keys()):
         name = suspects[store_id]
         with bound_contextvars(pod=name, why="nothing requests it"):
             pd.end_evict_leaders(store_id)

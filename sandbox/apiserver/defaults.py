@@ -1,6 +1,7 @@
 """What the server adds to built-in objects that leave fields out (objects.md 11.7, Kubernetes 1.36).
 
-Each function changes the tree it is given; a default never replaces a value.
+Each function changes the tree it is given; a default never replaces a value, and the zero
+of a field that can't be null is none.
 """
 
 import base64
@@ -46,6 +47,12 @@ def _fill(tree: Json, **values: object) -> None:
             tree[name] = value
 
 
+def _fill_zero(tree: Json, **values: object) -> None:
+    """As `_fill`, where the zero of a type is the same as a field that is left out."""
+    for name, value in values.items():
+        tree[name] = tree.get(name) or value
+
+
 def _child(tree: Json, name: str) -> Json:
     if tree.get(name) is None:
         tree[name] = {}
@@ -69,14 +76,8 @@ def _pod(tree: Json) -> None:
 
 def pod_spec(spec: Json) -> None:
     """Defaults of a pod or pod template's spec."""
-    _fill(
-        spec,
-        restartPolicy="Always",
-        dnsPolicy="ClusterFirst",
-        schedulerName="default-scheduler",
-        securityContext={},
-        terminationGracePeriodSeconds=30,
-    )
+    _fill_zero(spec, restartPolicy="Always", dnsPolicy="ClusterFirst", schedulerName="default-scheduler")
+    _fill(spec, securityContext={}, terminationGracePeriodSeconds=30)
     if account := spec.get("serviceAccountName") or spec.get("serviceAccount"):
         spec["serviceAccountName"] = spec["serviceAccount"] = account
     for container in _containers(spec):
@@ -94,7 +95,7 @@ def _containers(spec: Json) -> Iterator[Json]:
 
 
 def _container(container: Json) -> None:
-    _fill(
+    _fill_zero(
         container,
         terminationMessagePath="/dev/termination-log",
         terminationMessagePolicy="File",
@@ -104,10 +105,10 @@ def _container(container: Json) -> None:
     if limits := resources.get("limits"):
         resources["requests"] = limits | (resources.get("requests") or {})
     for port in container.get("ports") or ():
-        _fill(port, protocol="TCP")
+        _fill_zero(port, protocol="TCP")
     for variable in container.get("env") or ():
         if field := (variable.get("valueFrom") or {}).get("fieldRef"):
-            _fill(field, apiVersion="v1")
+            _fill_zero(field, apiVersion="v1")
     for name in _PROBES:
         if probe := container.get(name):
             _probe(probe)
@@ -123,7 +124,7 @@ def _pull_policy(image: str) -> str:
 
 
 def _probe(probe: Json) -> None:
-    _fill(probe, timeoutSeconds=1, periodSeconds=10, successThreshold=1, failureThreshold=3)
+    _fill_zero(probe, timeoutSeconds=1, periodSeconds=10, successThreshold=1, failureThreshold=3)
     _http_get(probe)
     if grpc := probe.get("grpc"):
         _fill(grpc, service="")
@@ -131,7 +132,7 @@ def _probe(probe: Json) -> None:
 
 def _http_get(handler: Json) -> None:
     if get := (handler or {}).get("httpGet"):
-        _fill(get, path="/", scheme="HTTP")
+        _fill_zero(get, path="/", scheme="HTTP")
 
 
 def _volume(volume: Json) -> None:
@@ -154,7 +155,7 @@ def _volume(volume: Json) -> None:
 def _downward_items(downward: Json | None) -> None:
     for item in (downward or {}).get("items") or ():
         if field := item.get("fieldRef"):
-            _fill(field, apiVersion="v1")
+            _fill_zero(field, apiVersion="v1")
 
 
 def _template(spec: Json) -> None:
@@ -163,9 +164,10 @@ def _template(spec: Json) -> None:
 
 def _stateful_set(tree: Json) -> None:
     spec = _child(tree, "spec")
-    _fill(spec, podManagementPolicy="OrderedReady", replicas=1, revisionHistoryLimit=10)
+    _fill_zero(spec, podManagementPolicy="OrderedReady")
+    _fill(spec, replicas=1, revisionHistoryLimit=10)
     strategy = _child(spec, "updateStrategy")
-    _fill(strategy, type="RollingUpdate")
+    _fill_zero(strategy, type="RollingUpdate")
     if strategy["type"] == "RollingUpdate":
         _fill(_child(strategy, "rollingUpdate"), partition=0)
     _fill(_child(spec, "persistentVolumeClaimRetentionPolicy"), whenDeleted="Retain", whenScaled="Retain")
@@ -180,7 +182,7 @@ def _deployment(tree: Json) -> None:
     spec = _child(tree, "spec")
     _fill(spec, replicas=1, revisionHistoryLimit=10, progressDeadlineSeconds=600)
     strategy = _child(spec, "strategy")
-    _fill(strategy, type="RollingUpdate")
+    _fill_zero(strategy, type="RollingUpdate")
     if strategy["type"] == "RollingUpdate":
         _fill(_child(strategy, "rollingUpdate"), maxUnavailable="25%", maxSurge="25%")
     _template(spec)
@@ -214,9 +216,9 @@ def _job(tree: Json) -> None:
 
 def _service(tree: Json) -> None:
     spec = _child(tree, "spec")
-    _fill(spec, sessionAffinity="None", type="ClusterIP")
+    _fill_zero(spec, sessionAffinity="None", type="ClusterIP")
     for port in spec.get("ports") or ():
-        _fill(port, protocol="TCP", targetPort=port.get("port"))
+        _fill_zero(port, protocol="TCP", targetPort=port.get("port"))
     if spec["sessionAffinity"] == "ClientIP":
         _fill(_child(_child(spec, "sessionAffinityConfig"), "clientIP"), timeoutSeconds=10800)
     else:

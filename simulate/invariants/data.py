@@ -1,5 +1,6 @@
 """Data safety: what is deleted, given up or overwritten (I1-I7)."""
 
+from kube.objects import Json
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, TIDB_CLUSTERS
 from simulate.invariants.facts import DEFERRED, annotations, is_replaced
 from simulate.operator_write import OperatorWrite
@@ -81,8 +82,7 @@ def i6(write: OperatorWrite) -> str | None:
 
 def i7(write: OperatorWrite) -> str | None:
     """No write to a cluster whose PD is another than the one it was bootstrapped with."""
-    known = ((write.seen or {}).get("status") or {}).get("clusterID")
-    pd = write.before.pd
+    known, pd = _bootstrapped_as(write.before, write.seen), write.before.pd
     if not known or pd is None or str(pd.id) == known or write.patches(TIDB_CLUSTERS):
         return None
     return f"{write.call} though PD's cluster id is {pd.id} and not {known}"
@@ -90,9 +90,15 @@ def i7(write: OperatorWrite) -> str | None:
 
 def another_pd(state: State) -> str | None:
     """I7, R01: a cluster's PD never becomes another one."""
-    known = ((state.cluster or {}).get("status") or {}).get("clusterID")
+    known = _bootstrapped_as(state, state.cluster)
     if known and state.pd is not None and str(state.pd.id) != known:
         return f"PD's cluster id is {state.pd.id}, the cluster was bootstrapped as {known}"
     if len(state.founded) > 1:
         return f"{len(state.founded)} PD clusters have been bootstrapped: {', '.join(map(str, sorted(state.founded)))}"
     return None
+
+
+def _bootstrapped_as(state: State, cluster: Json | None) -> str:
+    """The id of the PD cluster that a TidbCluster names as its own; empty for one that others made up."""
+    known = str(((cluster or {}).get("status") or {}).get("clusterID") or "")
+    return known if known in map(str, state.founded) else ""

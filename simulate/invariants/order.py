@@ -37,9 +37,9 @@ def i14(write: OperatorWrite) -> str | None:
 
 
 def _partition_written(live: Json) -> int:
-    """The partition that the operator gave a StatefulSet last, by its own record."""
+    """The partition that the operator gave a StatefulSet last, by its own record; above all where that is gone."""
     record = json.loads(annotations(live).get("pingcap.com/last-applied-configuration", "null"))
-    return partition((record or {}).get("updateStrategy") or {})
+    return partition(record.get("updateStrategy") or {}) if record else NEVER
 
 
 def i15(write: OperatorWrite) -> str | None:

@@ -62,6 +62,15 @@ def test_F40_a_pd_that_is_not_the_one_of_the_volumes_is_refused(basic: OperatorW
     assert f'{FORCE_PD_BOOTSTRAP}: "7"' in basic.condition("Progressing")["message"]
 
 
+def test_F40_R27_an_id_that_was_edited_is_that_of_the_volumes_again(basic: OperatorWorld) -> None:
+    before = cluster_id(basic)
+    basic.admin.patch(TIDB_CLUSTERS, "basic", NAMESPACE, {"status": {"clusterID": "7"}}, subresource="status")
+    basic.run(40)
+
+    assert before == cluster_id(basic)
+    assert basic.is_ready()
+
+
 def test_F40_a_pd_that_knows_none_of_the_stores_is_no_ready_cluster(basic: OperatorWorld) -> None:
     pd = pd_cluster(basic)
     pd.stores.regions = 0

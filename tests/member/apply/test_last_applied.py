@@ -190,11 +190,22 @@ def test_11_5_a_stateful_set_nobody_controls_is_to_be_adopted() -> None:
 def test_3_5_without_a_record_the_live_template_decides() -> None:
     live = _live(_desired())
     del live["metadata"]["annotations"]
-    assert compare_stateful_set(live, _desired()).nothing
+    difference = compare_stateful_set(live, _desired())
+    assert (None, True) == (difference.first, difference.unrecorded)
+
     assert _desired() == with_running_template(live, _desired())
     change = compare_stateful_set(live, _desired(pd={"version": "v9"})).template_change
     assert change is not None
     assert "spec.template.spec.containers[0].image" == change.path
+
+
+@pytest.mark.parametrize("field", ["apiVersion", "kind", "name", "controller"])
+def test_R27_an_owner_that_is_named_otherwise_is_named_again(field: str) -> None:
+    desired = _desired()
+    live = _live(_desired())
+    assert compare_stateful_set(live, desired).nothing
+    live["metadata"]["ownerReferences"][0][field] = "other"
+    assert not compare_stateful_set(live, desired).nothing
 
 
 def test_3_4_topology_selectors_of_v16_stay_until_another_change() -> None:
