@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from informers.list_watch import ListWatch
 from kube.client import ListPage
-from kube.errors import Expired
+from kube.errors import Expired, InternalError, Status
 from kube.objects import Object
 
 PAGE_SIZE = 500
@@ -46,9 +46,14 @@ def list_pages(
         )
 
     page = first(limit)
-    items, version, unreadable = page.items, page.resource_version, page.unreadable
+    items, version, unreadable = [*page.items], page.resource_version, page.unreadable
     paginated = bool(page.continue_token)
+    seen: set[str] = set()
     while page.continue_token:
+        if page.continue_token in seen:
+            same = Status(code=500, message="the server sends the same page again")
+            raise InternalError(same, f"LIST {source.resource}")
+        seen.add(page.continue_token)
         try:
             # the server rejects a version together with a token, which carries its own
             page = source.list_page(resource_version="", limit=limit, continue_token=page.continue_token)
@@ -57,6 +62,6 @@ def list_pages(
                 raise
             full = first(0)
             return PagedList(full.items, full.resource_version, paginated, full.unreadable)
-        items = items + page.items
+        items += page.items
         unreadable += page.unreadable
     return PagedList(items, version, paginated, unreadable)

@@ -343,7 +343,8 @@ class Reflector:
             self._log.exception("storing a watch event failed", type=event.type, object=repr(obj))
             self._metrics.objects_skipped(1)
         stream.unordered = stream.unordered and event.type == "ADDED"
-        if not stream.unordered:
+        # without a version the next watch would begin anywhere, and what is gone by then would never be told
+        if not stream.unordered and obj.metadata.resource_version:
             self._version = obj.metadata.resource_version
 
     def _hand_over(self, event_type: str, obj: Object) -> None:

@@ -4,7 +4,7 @@ import threading
 
 import msgspec
 
-from kube.client import Client
+from kube.client import Client, readable
 from kube.resources import Resource
 
 
@@ -41,7 +41,9 @@ class ApiResources:
             known = self._names.get(root)
         if known is not None:
             return known
-        answer = _LIST.decode(self._client.request("GET", root).body)
+        raw = self._client.request("GET", root).body
+        with readable(f"GET {root}"):
+            answer = _LIST.decode(raw)
         names = frozenset(each.name for each in answer.resources)
         with self._lock:
             self._names[root] = names

@@ -230,7 +230,7 @@ class Client:
         accept = _accept(f"{METADATA_KIND}List") if metadata_only else _JSON
         reading = _ListReading(*_kind_of(resource, metadata_only))
         what = f"LIST {resource}"
-        with _readable(what):
+        with readable(what):
             answer = self.request("GET", resource.path(namespace) + query, accept=accept, receiver=reading.begin)
             reading.receive(answer.body)
             return reading.end(what)
@@ -337,7 +337,7 @@ class Client:
             headers["content-type"] = content_type
         payload = None if body is None else msgspec.json.encode(body)
         answer = self._transport.request(Request(method, path, headers, payload, timeout or self._timeout, receiver))
-        if answer.status >= 400:
+        if not 200 <= answer.status < 300:
             raise error_from_answer(answer.status, answer.body, f"{method} {path}")
         return answer
 
@@ -347,7 +347,7 @@ class Client:
 
 def read_object(body: bytes, resource: Resource) -> Object:
     """The object that an answer holds. Raises ApiError for anything else, such as a proxy's page with status 200."""
-    with _readable(str(resource)):
+    with readable(str(resource)):
         found = Object(body, resource.api_version, resource.kind)
     if found.kind != resource.kind:
         why = f"the server answered a {found.kind} instead of a {resource.kind}"
@@ -356,7 +356,7 @@ def read_object(body: bytes, resource: Resource) -> Object:
 
 
 @contextlib.contextmanager
-def _readable(request: str) -> Iterator[None]:
+def readable(request: str) -> Iterator[None]:
     """An answer that cannot be read is a failure of the server."""
     try:
         yield
