@@ -7,7 +7,7 @@ before every request that changes something, are the transport's (`kube.retrying
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 from urllib.parse import urlencode
 
 import msgspec
@@ -39,6 +39,10 @@ _LONGEST_LINE = 1 << 24
 
 _LONGEST_REFUSAL = 1 << 20
 """Bytes of a refusal that are read."""
+
+
+OnReceived: TypeAlias = Callable[[], None]
+"""Is told that another piece of a list has come."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,10 +128,11 @@ class _ListReading:
     An item that is no object costs itself alone: it is left out, and told.
     """
 
-    def __init__(self, api_version: str, kind: str) -> None:
+    def __init__(self, api_version: str, kind: str, on_received: OnReceived) -> None:
         """`api_version` and `kind` are those of the items."""
         self._api_version = api_version
         self._kind = kind
+        self._on_received = on_received
         self._splitter = ListSplitter()
         self._items: list[Object] = []
         self._unreadable: list[str] = []
@@ -139,6 +144,7 @@ class _ListReading:
         return self.receive
 
     def receive(self, chunk: bytes) -> None:
+        self._on_received()
         self._keep(self._splitter.feed(chunk))
 
     def end(self, request: str) -> ListPage:
@@ -214,10 +220,11 @@ class Client:
         limit: int = 0,
         continue_token: str = "",
         metadata_only: bool = False,
+        on_received: OnReceived = lambda: None,
     ) -> ListPage:
         """One page of a list; items are split without decoding their bodies (TH-6).
 
-        `metadata_only` has the server leave the bodies out (INF-50).
+        `metadata_only` has the server leave the bodies out (INF-50). `on_received` is called for each piece that comes.
         """
         query = _query(
             labelSelector=label_selector,
@@ -228,7 +235,7 @@ class Client:
             **{"continue": continue_token},
         )
         accept = _accept(f"{METADATA_KIND}List") if metadata_only else _JSON
-        reading = _ListReading(*_kind_of(resource, metadata_only))
+        reading = _ListReading(*_kind_of(resource, metadata_only), on_received)
         what = f"LIST {resource}"
         with readable(what):
             answer = self.request("GET", resource.path(namespace) + query, accept=accept, receiver=reading.begin)
