@@ -4,7 +4,7 @@ import threading
 
 import msgspec
 
-from kube.client import Client, readable
+from kube.client import Client
 from kube.resources import Resource
 
 
@@ -41,9 +41,7 @@ class ApiResources:
             known = self._names.get(root)
         if known is not None:
             return known
-        raw = self._client.request("GET", root).body
-        with readable(f"GET {root}"):
-            answer = _LIST.decode(raw)
+        answer = self._client.get_as(root, _LIST)
         names = frozenset(each.name for each in answer.resources)
         with self._lock:
             self._names[root] = names

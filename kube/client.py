@@ -7,7 +7,7 @@ before every request that changes something, are the transport's (`kube.retrying
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 from urllib.parse import urlencode
 
 import msgspec
@@ -17,6 +17,8 @@ from kube.list_splitting import ListSplitter
 from kube.objects import Json, Object
 from kube.resources import Resource
 from ports.transport import ByteStream, Request, Response, Transport
+
+T = TypeVar("T")
 
 MERGE_PATCH = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
@@ -208,6 +210,12 @@ class Client:
                 return None
             raise
 
+    def get_as(self, path: str, decoder: msgspec.json.Decoder[T]) -> T:
+        """What a path shows. Raises ApiError, also for what the decoder refuses, TransportError."""
+        answer = self.request("GET", path)
+        with _readable(f"GET {path}"):
+            return decoder.decode(answer.body)
+
     def list_page(
         self,
         resource: Resource,
@@ -237,7 +245,7 @@ class Client:
         accept = _accept(f"{METADATA_KIND}List") if metadata_only else _JSON
         reading = _ListReading(*_kind_of(resource, metadata_only), on_received)
         what = f"LIST {resource}"
-        with readable(what):
+        with _readable(what):
             answer = self.request("GET", resource.path(namespace) + query, accept=accept, receiver=reading.begin)
             reading.receive(answer.body)
             return reading.end(what)
@@ -354,7 +362,7 @@ class Client:
 
 def read_object(body: bytes, resource: Resource) -> Object:
     """The object that an answer holds. Raises ApiError for anything else, such as a proxy's page with status 200."""
-    with readable(str(resource)):
+    with _readable(str(resource)):
         found = Object(body, resource.api_version, resource.kind)
     if found.kind != resource.kind:
         why = f"the server answered a {found.kind} instead of a {resource.kind}"
@@ -363,7 +371,7 @@ def read_object(body: bytes, resource: Resource) -> Object:
 
 
 @contextlib.contextmanager
-def readable(request: str) -> Iterator[None]:
+def _readable(request: str) -> Iterator[None]:
     """An answer that cannot be read is a failure of the server."""
     try:
         yield

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kube.api_resources import ApiResources
 from kube.client import Client, Watch, WatchEvent, _lines
 from kube.errors import ApiError, Expired, Forbidden, InternalError, NotFound
 from kube.objects import Object
@@ -266,3 +267,11 @@ def test_an_object_of_another_kind_is_a_failure_of_the_server(kind: str) -> None
 
     with pytest.raises(InternalError, match=f"answered a {kind} instead of a Pod"):
         kube.find(PODS, "a", "ns")
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b'{"kind":"Status"}'])
+def test_what_the_server_serves_is_not_learned_from_a_page(body: bytes) -> None:
+    kube, _ = client(Response(200, {}, body))
+
+    with pytest.raises(InternalError, match="undecodable"):
+        ApiResources(kube).has_subresource(PODS, "status")
