@@ -13,7 +13,7 @@ class _ApiResource(msgspec.Struct):
 
 
 class _ApiResourceList(msgspec.Struct):
-    resources: list[_ApiResource] = []
+    resources: list[_ApiResource]
 
 
 _LIST = msgspec.json.Decoder(_ApiResourceList)
