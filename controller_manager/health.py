@@ -17,6 +17,7 @@ import structlog
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
 from controller_manager.addresses import parse_address
+from ports.failures import ANY_FAILURE
 
 _log = structlog.get_logger(__name__)
 
@@ -55,7 +56,7 @@ class Checks:
 def _reason(check: Check) -> str | None:
     try:
         return check()
-    except Exception as error:
+    except ANY_FAILURE as error:
         # A broken check must answer "no" instead of dropping the connection.
         return f"the check itself failed: {error!r}"
 
@@ -212,7 +213,7 @@ class _Handler(BaseHTTPRequestHandler):
             return HTTPStatus.NOT_FOUND, _PLAIN, ("try one of " + ", ".join(self.server.pages) + "\n").encode()
         try:
             return page()
-        except Exception:
+        except ANY_FAILURE:
             # One broken collector must be seen, not look like a process that is gone.
             _log.exception("page failed", path=self.path)
             return HTTPStatus.INTERNAL_SERVER_ERROR, _PLAIN, b"failed, see the log\n"

@@ -140,12 +140,20 @@ class Controller:
         key, _ = self._queue.get()
         if key is None:
             return False
-        if self._is_slow(key):
+        if self._goes_slowly(key):
             # still being processed as far as the queue is concerned, so nobody else gets it meanwhile
             self._slow_lane.put(key)
         else:
             self._process(key)
         return True
+
+    def _goes_slowly(self, key: str) -> bool:
+        try:
+            return self._is_slow(key)
+        except ANY_FAILURE:
+            # who takes a key owes a `done`, or nobody ever gets it again
+            _log.exception("cannot tell whether a key is slow", controller=self.name, key=key)
+            return False
 
     def process_ready_item(self) -> bool:
         """Sync one key if one is ready, without waiting; return whether one was. The step of a simulated worker."""
@@ -191,11 +199,11 @@ class Controller:
 
     def _sync_and_requeue(self, key: str) -> SyncOutcome:
         try:
-            result = self.sync(key)
+            after = _delay(self.sync(key))
         except ANY_FAILURE as error:
             return self._requeue_failed(key, error)
         self._queue.forget(key)
-        if result is not None and (after := result.requeue_after) is not None and after > 0:
+        if after > 0:
             self._queue.add_after(key, max(after, _SOONEST))
         return "success"
 
@@ -218,3 +226,12 @@ class Controller:
             return
         self._queue.forget(key)
         self._queue.add_after(key, max(after, _SOONEST))
+
+
+def _delay(result: object) -> float:
+    """The seconds after which a sync wants another one; 0: none. Raises TypeError for what is no Result."""
+    if result is None:
+        return 0.0
+    if not isinstance(result, Result):
+        raise TypeError(f"a sync returns a Result or None, not {result!r}")
+    return result.requeue_after or 0.0

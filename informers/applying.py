@@ -39,10 +39,11 @@ def _notification(old: Object | None, event: Event, initial: bool) -> Notificati
 
 def _replace(store: Store, objects: tuple[Object, ...], version: str, initial: bool) -> list[Notification]:
     before = {obj.key: obj for obj in store.list()}
-    store.replace(objects, version)
-    listed = {obj.key for obj in objects}
+    # of an object that comes twice, the last state
+    listed = {obj.key: obj for obj in objects}
+    store.replace(listed.values(), version)
     gone = [Delete(DeletedFinalStateUnknown(key, obj)) for key, obj in before.items() if key not in listed]
-    return [*gone, *(_stored(before.get(obj.key), obj, initial) for obj in objects)]
+    return [*gone, *(_stored(before.get(key), obj, initial) for key, obj in listed.items())]
 
 
 def _stored(old: Object | None, new: Object, initial: bool) -> Notification:

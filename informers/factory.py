@@ -1,6 +1,5 @@
 """One informer per resource, created when first asked for (informers-workqueue.md 15)."""
 
-import contextlib
 import threading
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -102,13 +101,21 @@ class SharedInformerFactory:
                     self._started_informers[resource] = _start(informer, stop)
 
     def wait_for_cache_sync(self, stop: Stop, timeout: float = SYNC_TIMEOUT) -> dict[Resource, bool]:
-        """Wait until the informers started so far are synced, stopped or late; say which are synced (FAC-4)."""
+        """Wait until the informers started so far are synced, stopped or late; say which are synced (FAC-4).
+
+        Late is who has no list, and none on its way, after `timeout` seconds: a list may take as long as it wants.
+        """
         with self._lock:
             started = {resource: self._informers[resource] for resource in self._started_informers}
-        if started:
-            with contextlib.suppress(CacheSyncTimeout):
-                named = {str(resource): informer for resource, informer in started.items()}
+        named = {str(resource): informer for resource, informer in started.items()}
+        late = bool(started)
+        while late:
+            try:
                 wait_for_cache_sync(stop, self._clock, timeout, **named)
+                late = False
+            except CacheSyncTimeout as error:
+                log.warning("caches are not synced yet", resources=error.missing, seconds=timeout)
+                late = any(named[missing].reflector.is_receiving for missing in error.missing)
         return {resource: informer.has_synced() for resource, informer in started.items()}
 
     def unsynced(self) -> list[Resource]:

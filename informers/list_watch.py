@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from kube.client import METADATA_KIND, Client, ListPage, Watch
+from kube.client import METADATA_KIND, Client, ListPage, OnReceived, Watch
 from kube.resources import Resource
 
 
@@ -49,6 +49,7 @@ class ListWatch:
         resource_version_match: str = "",
         limit: int = 0,
         continue_token: str = "",
+        on_received: OnReceived = lambda: None,
     ) -> ListPage:
         """One page of the list. Raises ApiError, TransportError."""
         selectors = self._tweaked()
@@ -62,6 +63,7 @@ class ListWatch:
             limit=limit,
             continue_token=continue_token,
             metadata_only=self.metadata_only,
+            on_received=on_received,
         )
 
     def watch(

@@ -105,6 +105,8 @@ class Reflector:
         self.resource: Resource = source.resource
         self.on_error: WatchErrorHandler = log_watch_error
         """Called after each failed round; must be quick (INF-41)."""
+        self.is_receiving = False
+        """Whether a list has begun to come. It is not silent, or the transport would have given it up."""
         self._source = source
         self._sink = sink
         self._clock = clock
@@ -232,10 +234,14 @@ class Reflector:
     def _list_at(self, version: str) -> PagedList:
         started = self._clock.now()
         try:
-            listed = list_pages(self._source, resource_version=version, limit=self._limit(version))
+            listed = list_pages(
+                self._source, resource_version=version, limit=self._limit(version), on_received=self._note_receiving
+            )
         except Exception as error:
             self._metrics.list_ended(LIST_EXPIRED if isinstance(error, Expired) else LIST_ERROR)
             raise
+        finally:
+            self.is_receiving = False
         self._metrics.list_ended(LIST_SUCCESS)
         if (seconds := self._clock.now() - started) > _LONG_LIST:
             self._log.info("a list took long", seconds=round(seconds, 1), objects=len(listed.items))
@@ -246,6 +252,9 @@ class Reflector:
         if version == "0" and listed.paginated:
             self._first_list_was_paginated = True
         return listed
+
+    def _note_receiving(self) -> None:
+        self.is_receiving = True
 
     def _list_version(self) -> str:
         """The version to list at: the latest if told so, else never older than what is known (REF-10)."""
@@ -343,7 +352,8 @@ class Reflector:
             self._log.exception("storing a watch event failed", type=event.type, object=repr(obj))
             self._metrics.objects_skipped(1)
         stream.unordered = stream.unordered and event.type == "ADDED"
-        if not stream.unordered:
+        # without a version the next watch would begin anywhere, and what is gone by then would never be told
+        if not stream.unordered and obj.metadata.resource_version:
             self._version = obj.metadata.resource_version
 
     def _hand_over(self, event_type: str, obj: Object) -> None:

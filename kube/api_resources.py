@@ -17,7 +17,7 @@ class _ApiResource(msgspec.Struct):
 
 
 class _ApiResourceList(msgspec.Struct):
-    resources: list[_ApiResource] = []
+    resources: list[_ApiResource]
 
 
 _LIST = msgspec.json.Decoder(_ApiResourceList)
@@ -56,7 +56,7 @@ class ApiResources:
             known = self._names.get(root)
         if known is not None:
             return known
-        answer = _LIST.decode(self._client.request("GET", root).body)
+        answer = self._client.get_as(root, _LIST)
         names = frozenset(each.name for each in answer.resources)
         with self._lock:
             self._names[root] = names

@@ -7,7 +7,7 @@ before every request that changes something, are the transport's (`kube.retrying
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 from urllib.parse import urlencode
 
 import msgspec
@@ -17,6 +17,8 @@ from kube.list_splitting import ListSplitter
 from kube.objects import Json, Object
 from kube.resources import Resource
 from ports.transport import ByteStream, Request, Response, Transport
+
+T = TypeVar("T")
 
 MERGE_PATCH = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
@@ -39,6 +41,10 @@ _LONGEST_LINE = 1 << 24
 
 _LONGEST_REFUSAL = 1 << 20
 """Bytes of a refusal that are read."""
+
+
+OnReceived: TypeAlias = Callable[[], None]
+"""Is told that another piece of a list has come."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,10 +130,11 @@ class _ListReading:
     An item that is no object costs itself alone: it is left out, and told.
     """
 
-    def __init__(self, api_version: str, kind: str) -> None:
+    def __init__(self, api_version: str, kind: str, on_received: OnReceived) -> None:
         """`api_version` and `kind` are those of the items."""
         self._api_version = api_version
         self._kind = kind
+        self._on_received = on_received
         self._splitter = ListSplitter()
         self._items: list[Object] = []
         self._unreadable: list[str] = []
@@ -139,6 +146,7 @@ class _ListReading:
         return self.receive
 
     def receive(self, chunk: bytes) -> None:
+        self._on_received()
         self._keep(self._splitter.feed(chunk))
 
     def end(self, request: str) -> ListPage:
@@ -202,6 +210,12 @@ class Client:
                 return None
             raise
 
+    def get_as(self, path: str, decoder: msgspec.json.Decoder[T]) -> T:
+        """What a path shows. Raises ApiError, also for what the decoder refuses, TransportError."""
+        answer = self.request("GET", path)
+        with _readable(f"GET {path}"):
+            return decoder.decode(answer.body)
+
     def list_page(
         self,
         resource: Resource,
@@ -214,10 +228,11 @@ class Client:
         limit: int = 0,
         continue_token: str = "",
         metadata_only: bool = False,
+        on_received: OnReceived = lambda: None,
     ) -> ListPage:
         """One page of a list; items are split without decoding their bodies (TH-6).
 
-        `metadata_only` has the server leave the bodies out (INF-50).
+        `metadata_only` has the server leave the bodies out (INF-50). `on_received` is called for each piece that comes.
         """
         query = _query(
             labelSelector=label_selector,
@@ -228,7 +243,7 @@ class Client:
             **{"continue": continue_token},
         )
         accept = _accept(f"{METADATA_KIND}List") if metadata_only else _JSON
-        reading = _ListReading(*_kind_of(resource, metadata_only))
+        reading = _ListReading(*_kind_of(resource, metadata_only), on_received)
         what = f"LIST {resource}"
         with _readable(what):
             answer = self.request("GET", resource.path(namespace) + query, accept=accept, receiver=reading.begin)
@@ -337,7 +352,7 @@ class Client:
             headers["content-type"] = content_type
         payload = None if body is None else msgspec.json.encode(body)
         answer = self._transport.request(Request(method, path, headers, payload, timeout or self._timeout, receiver))
-        if answer.status >= 400:
+        if not 200 <= answer.status < 300:
             raise error_from_answer(answer.status, answer.body, f"{method} {path}")
         return answer
 

@@ -85,6 +85,7 @@ class RetryingTransport:
                 broken = error
                 if attempt + 1 < _ATTEMPTS and self._pause(_RETRY_PAUSE):
                     raise
+                _log.info("could not open the watch", path=request.url, cause=str(error))
                 continue
             except TransportError:
                 self._observe(request, None, attempt)

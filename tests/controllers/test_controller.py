@@ -3,6 +3,7 @@
 import math
 import threading
 from asyncio import CancelledError
+from collections.abc import Callable
 from concurrent.futures import wait
 
 import pytest
@@ -27,7 +28,7 @@ KEY = "ns/basic"
 class World:
     """A controller whose sync a test scripts, and what it leaves behind."""
 
-    def __init__(self, clock: FakeClock, sync: Sync) -> None:
+    def __init__(self, clock: FakeClock, sync: Sync, is_slow: Callable[[str], bool] = lambda _: False) -> None:
         self.clock = clock
         self.timers = Timers(clock)
         self.registry = CollectorRegistry()
@@ -39,6 +40,7 @@ class World:
             clock=clock,
             metrics=ControllerMetrics(self.registry).of("tidbcluster"),
             drain_timeout=30,
+            is_slow=is_slow,
         )
         self.logs: list[EventDict] = []
 
@@ -175,6 +177,31 @@ def test_CW_5_no_sync_makes_its_key_spin(clock: FakeClock, sync: Sync) -> None:
     world.sync()
 
     assert 0.1 == world.due_in()
+
+
+@pytest.mark.parametrize("result", [True, 5, "later", {"requeue_after": 1}])
+def test_CW_5_what_is_no_result_is_an_error_of_the_sync(clock: FakeClock, result: object) -> None:
+    world = World(clock, lambda _key: result)  # type: ignore[arg-type,return-value]
+
+    world.sync()
+
+    assert 1.0 == world.due_in()
+    assert f"a sync returns a Result or None, not {result!r}" == str(world.logs[0]["exc_info"])
+
+
+def test_CW_5_a_key_is_given_back_whatever_the_choice_of_its_lane_raises(clock: FakeClock) -> None:
+    def is_slow(_key: str) -> bool:
+        raise SystemExit
+
+    synced: list[str] = []
+    world = World(clock, synced.append, is_slow)
+    with capture_logs() as logs:
+        for _ in range(2):
+            world.queue.add(KEY)
+            assert world.controller.process_next_work_item()
+
+    assert [KEY] * 2 == synced
+    assert ["cannot tell whether a key is slow"] * 2 == [entry["event"] for entry in logs]
 
 
 def test_PQ_10_a_key_that_is_put_back_keeps_its_priority(clock: FakeClock) -> None:

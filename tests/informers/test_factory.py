@@ -1,6 +1,7 @@
 import threading
 
 import pytest
+from structlog.testing import capture_logs
 
 from informers.factory import InformerNotStarted, SharedInformerFactory
 from informers.list_watch import Selectors
@@ -9,6 +10,7 @@ from kube.resources import CONFIG_MAPS, NODES, PODS, Resource
 from ports.clock import FakeClock
 from ports.randomness import SeededRandomness
 from ports.stopping import Stop
+from ports.transport import Request, Response
 from tests.informers.fake_source import FakeSource, pod, refusal
 from tests.informers.support import DEADLINE, Recorder, eventually, pod_object
 
@@ -128,6 +130,40 @@ def test_FAC_4_waiting_says_who_is_missing_when_time_is_up(clock: FakeClock) -> 
     waiter.join(DEADLINE)
     assert [{PODS: False}] == answers
     assert [PODS] == factory.unsynced()
+    stop.set()
+    assert factory.shutdown()
+
+
+def test_FAC_4_a_list_on_its_way_may_take_longer_than_the_wait(clock: FakeClock) -> None:
+    arriving, rest = threading.Event(), threading.Event()
+
+    class Slow(FakeSource):
+        def request(self, request: Request) -> Response:
+            assert request.receiver is not None
+            whole = super().request(request)
+            receive = request.receiver()
+            receive(whole.body[:20])
+            arriving.set()
+            assert rest.wait(DEADLINE)
+            receive(whole.body[20:])
+            return Response(200, {}, b"")
+
+    factory, stop, answers = factory_of(Slow(), clock), Stop(), list[dict[Resource, bool]]()
+    factory.informer_for(PODS)
+    factory.start(stop)
+    assert arriving.wait(DEADLINE)
+    waiter = start_thread("waiter", lambda: answers.append(factory.wait_for_cache_sync(stop, timeout=60)))
+    with capture_logs() as logs:
+        for _ in range(3):
+            # the informer, and the waiter
+            clock.wait_for_waiters(2)
+            clock.step(60)
+            eventually(lambda: any(entry["event"] == "caches are not synced yet" for entry in logs))
+            logs.clear()
+        rest.set()
+        waiter.join(DEADLINE)
+
+    assert [{PODS: True}] == answers
     stop.set()
     assert factory.shutdown()
 

@@ -8,12 +8,16 @@ import pytest
 from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
 
+from informers.applying import apply_delta
 from informers.delta_queue import DeltaFIFO
+from informers.deltas import ReplacedAll
 from informers.list_watch import ListWatch
 from informers.metrics import InformerMetrics
+from informers.notifications import Add
 from informers.reflector import Reflector
+from informers.store import Store
 from kube.client import Client
-from kube.objects import Json
+from kube.objects import Json, Object
 from kube.resources import PODS
 from ports.clock import FakeClock
 from ports.randomness import SeededRandomness
@@ -270,6 +274,37 @@ def test_REF_16_an_answer_of_another_kind_replaces_nothing(body: bytes) -> None:
     assert ["ns/a"] == _queued(world.queue)
     assert requests < 20
     assert "list or watch failed" in [entry["event"] for entry in logs]
+
+
+def test_LW_2_a_server_that_sends_the_same_page_for_ever_is_given_up() -> None:
+    page = json.loads(listed(pod("a")))
+    page["metadata"]["continue"] = "more"
+    world = World(OddServer(lambda: _bytes(page), lambda: (200, [])))
+
+    with capture_logs() as logs:
+        assert world.reflector.step() >= 0.8
+
+    assert "LIST pods: the server sends the same page again" == logs[0]["error"]
+    assert world.server.asked == ["LIST"] * 2
+
+
+def test_REF_22_an_event_without_a_version_does_not_make_the_reflector_forget_where_it_is() -> None:
+    lines = [event("MODIFIED", pod("a")), event("BOOKMARK", {"kind": "Pod", "metadata": {}})]
+    world = World(OddServer(lambda: listed(pod("a")), lambda: (200, lines)))
+    for _ in range(4):
+        world.reflector.step()
+
+    assert "5" == world.reflector.last_sync_resource_version
+
+
+def test_FIFO_22_an_object_that_is_listed_twice_is_told_once() -> None:
+    store = Store()
+    first, last = (Object(_bytes(pod("a") | {"spec": {"number": number}})) for number in (1, 2))
+
+    told = apply_delta(store, ReplacedAll((first, last), "5"), True)
+
+    assert [Add(last, True)] == told
+    assert [last] == store.list()
 
 
 def _queued(queue: DeltaFIFO) -> list[str]:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kube.api_resources import ApiResources
 from kube.client import Client, Watch, WatchEvent, _lines
 from kube.errors import ApiError, Expired, Forbidden, InternalError, NotFound
 from kube.objects import Object
@@ -250,3 +251,27 @@ class _StreamOf(FakeStream):
 
     def __iter__(self) -> Iterator[bytes]:
         return self._pieces
+
+
+@pytest.mark.parametrize("code", [204, 301, 302, 304])
+def test_an_answer_that_is_no_success_is_none(code: int) -> None:
+    kube, _ = client(Response(code, {"location": "/login"}, b""))
+
+    with pytest.raises(ApiError):
+        kube.patch(PODS, "a", "ns", {})
+
+
+@pytest.mark.parametrize("kind", ["Status", "PodList", "Node"])
+def test_an_object_of_another_kind_is_a_failure_of_the_server(kind: str) -> None:
+    kube, _ = client(answer(200, {"kind": kind, "metadata": {"name": "a"}}))
+
+    with pytest.raises(InternalError, match=f"answered a {kind} instead of a Pod"):
+        kube.find(PODS, "a", "ns")
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b'{"kind":"Status"}'])
+def test_what_the_server_serves_is_not_learned_from_a_page(body: bytes) -> None:
+    kube, _ = client(Response(200, {}, body))
+
+    with pytest.raises(InternalError, match="undecodable"):
+        ApiResources(kube).has_subresource(PODS, "status")
