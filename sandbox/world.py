@@ -6,7 +6,6 @@ Both run in threads (`start`, `stop`); a World with a FakeClock can instead be d
 """
 
 import contextlib
-import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -196,6 +195,7 @@ class World:
         )
         self.data_plane = side.data_plane
         self.kubelet = side.kubelet
+        self.server.find_output = side.kubelet.output
         scheduler = Scheduler(side.seen_by("scheduler"))
         actors: list[Actor] = [
             Namespaces(side.seen_by("namespace-controller")),
@@ -298,7 +298,7 @@ class World:
         path.write_text(yaml.safe_dump(_kubeconfig(api, self._token), sort_keys=False))
         path.chmod(0o600)
         variables = {"KUBECONFIG": str(path)} | _proxy_variables(proxy)
-        lines = [f"export {name}={shlex.quote(value)}" for name, value in variables.items()]
+        lines = [f"export {name}={_quoted(value)}" for name, value in variables.items()]
         (directory / "env").write_text("\n".join([*lines, ""]))
         return path
 
@@ -425,6 +425,11 @@ def _kubeconfig(server: str, token: str) -> Json:
         "contexts": [{"name": "sandbox", "context": {"cluster": "sandbox", "user": "admin"}}],
         "current-context": "sandbox",
     }
+
+
+def _quoted(value: str) -> str:
+    """A value as a shell takes it, whatever it holds."""
+    return "'" + value.replace("'", "'\\''") + "'"
 
 
 def _proxy_variables(proxy: str) -> dict[str, str]:

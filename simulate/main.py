@@ -97,8 +97,8 @@ def _manifests(seeds: range, jobs: int) -> int:
         if verdict.outcome == DEFECT:
             print(f"FAILED  manifest of seed {verdict.seed}\n{verdict.told}")
             print(f"  see it again: python -m simulate manifests {verdict.seed} 1", flush=True)
-    counts = ", ".join(f"{count} {end}" for end, count in sorted(ends.items()))
-    print(f"manifests of seeds {seeds.start} to {seeds.stop - 1}: {counts}")
+    told = ", ".join(f"{count} {end}" for end, count in sorted(ends.items()))
+    print(f"manifests of seeds {seeds.start} to {seeds.stop - 1}: {told}")
     return 1 if ends[DEFECT] else 0
 
 

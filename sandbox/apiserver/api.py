@@ -9,7 +9,17 @@ import msgspec
 from kube.objects import Json
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, SERVICE_ACCOUNTS, SERVICES, Resource
 from ports.transport import Request, Response
-from sandbox.apiserver import definitions, negotiation, patching, presentation, reads, schemas, subresources, tables
+from sandbox.apiserver import (
+    applying,
+    definitions,
+    negotiation,
+    patching,
+    presentation,
+    reads,
+    schemas,
+    subresources,
+    tables,
+)
 from sandbox.apiserver.admission import FieldCheck
 from sandbox.apiserver.answers import bytes_answer, json_answer, with_warnings
 from sandbox.apiserver.deletion import DeleteOptions, Deletion, parse_options
@@ -21,6 +31,7 @@ from sandbox.apiserver.refusals import (
     invalid,
     method_not_allowed,
     not_found,
+    required,
     unsupported,
     unsupported_media_type,
 )
@@ -64,7 +75,13 @@ class Ask:
             errors.append(unsupported("fieldValidation", mode, _FIELD_MODES))
         if errors:
             raise invalid(_WRITE_OPTIONS[self.verb], "", errors)
-        return WriteOptions(dry_run == "All", FieldCheck(mode))
+        agent = self.request.headers.get("user-agent", "").partition("/")[0]
+        return WriteOptions(dry_run == "All", FieldCheck(mode), self.query.get("fieldManager") or agent or "unknown")
+
+    @property
+    def media_type(self) -> str:
+        """What the body says it is."""
+        return self.request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
     @property
     def include(self) -> str:
@@ -179,6 +196,8 @@ class Api:
 
     def _patch(self, ask: Ask) -> Response:
         target, options = ask.target, ask.options()
+        if ask.media_type == applying.MEDIA_TYPE and target.subresource in ("", "status"):
+            return self._apply(ask, options)
         patch = self._patcher(ask)
         if target.subresource == "scale":
             change = subresources.scale_patching(target.kind, patch)
@@ -189,10 +208,20 @@ class Api:
         stored = self._writes.patch(target, patch, options)
         return with_warnings(self._object_answer(ask, stored), options.fields.warnings)
 
+    def _apply(self, ask: Ask, options: WriteOptions) -> Response:
+        """Server-side apply. Raises Refusal."""
+        target, manager = ask.target, ask.query.get("fieldManager", "")
+        if not manager:
+            raise invalid(_WRITE_OPTIONS["patch"], "", [required("fieldManager", "is required for apply patch")])
+        force = ask.query.get("force", "") in ("true", "1")
+        how = applying.Apply(manager, self._world.timestamp(), force, target.subresource)
+        body = negotiation.decoded(ask.request.body or b"", negotiation.YAML, target.kind.resource.kind)
+        stored, new = self._writes.apply(target, applying.checked(body), how, options)
+        return with_warnings(self._object_answer(ask, stored, status=201 if new else 200), options.fields.warnings)
+
     def _patcher(self, ask: Ask) -> Callable[[Json], Json]:
         """The patch as a function. Raises Refusal (400, 415)."""
-        media_type = ask.request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        kind = ask.target.kind
+        media_type, kind = ask.media_type, ask.target.kind
         if media_type not in (patching.JSON, patching.MERGE, patching.STRATEGIC):
             raise Refusal(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
         if media_type == patching.STRATEGIC and kind.custom:

@@ -1,6 +1,6 @@
 """Everything that is asked before the resources themselves: versions, health, and which resources there are."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -159,14 +159,26 @@ def _entries(kind: Kind) -> Iterable[Json]:
         }
 
 
+_VERBS_IN_CONTAINERS: Mapping[str, tuple[str, ...]] = {
+    "attach": ("create", "get"),
+    "exec": ("create", "get"),
+    "portforward": ("create", "get"),
+    "proxy": ("create", "delete", "get", "patch", "update"),
+}
+
+
 def _subresource(kind: Kind, name: str) -> tuple[Json, tuple[str, ...]]:
     """The kind that a subresource speaks, and its verbs."""
     if name == "scale":
         return _SCALE, _OBJECT_VERBS
     extra = kind.extra_subresources.get(name)
+    if name == "log":
+        return {"kind": kind.resource.kind}, ("get",)
     if extra is None or extra == kind.resource:
         return {"kind": kind.resource.kind}, _OBJECT_VERBS if extra is None else ("update",)
-    return {"group": extra.group, "version": extra.version, "kind": extra.kind}, ("create",)
+    return {"group": extra.group, "version": extra.version, "kind": extra.kind}, _VERBS_IN_CONTAINERS.get(
+        name, ("create",)
+    )
 
 
 def _aggregated(kinds: list[Kind], *, core: bool) -> Json:

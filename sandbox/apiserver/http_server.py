@@ -18,8 +18,7 @@ import structlog
 from ports.transport import ConnectionLost, Request, Response, TransportError
 from sandbox.apiserver.answers import refusal_answer
 from sandbox.apiserver.refusals import Refusal, bad_request
-from sandbox.apiserver.server import ApiServer
-from sandbox.apiserver.watching import WatchStream
+from sandbox.apiserver.server import ApiServer, Streamed
 
 _log = structlog.get_logger(__name__)
 
@@ -58,7 +57,7 @@ class HttpServer:
         self._lock = threading.Lock()
         self._stopping = False
         self._connections: dict[socket.socket, threading.Thread] = {}
-        self._streams: dict[socket.socket, WatchStream] = {}
+        self._streams: dict[socket.socket, Streamed] = {}
         self._acceptor = threading.Thread(target=self._accept, name="apiserver-accept", daemon=True)
         self._number = 0
 
@@ -162,12 +161,12 @@ class HttpServer:
         if asked is None:
             return False
         answer = self._respond(asked.request)
-        if isinstance(answer, WatchStream):
+        if not isinstance(answer, Response):
             return self._stream(connection, answer) and asked.keep
         connection.sendall(_head(answer, keep=asked.keep) + answer.body)
         return asked.keep
 
-    def _respond(self, request: Request) -> Response | WatchStream:
+    def _respond(self, request: Request) -> Response | Streamed:
         try:
             user = self._server.authenticate(request.headers.get("authorization", ""))
             return self._server.respond(user, request)
@@ -180,7 +179,7 @@ class HttpServer:
             _log.exception("request failed", method=request.method, url=request.url)
             return refusal_answer(Refusal(500, "InternalError", "Internal error occurred: see the server's log", {}))
 
-    def _stream(self, connection: socket.socket, stream: WatchStream) -> bool:
+    def _stream(self, connection: socket.socket, stream: Streamed) -> bool:
         """Send a watch as it comes; return whether it ended cleanly."""
         with self._lock:
             if self._stopping:

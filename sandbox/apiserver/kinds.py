@@ -24,6 +24,13 @@ _POD_FIELDS = (
     "status.podIP",
     "status.nominatedNodeName",
 )
+_POD_OPTIONS = {
+    "attach": Resource("", "v1", "podattachoptions", "PodAttachOptions"),
+    "exec": Resource("", "v1", "podexecoptions", "PodExecOptions"),
+    "portforward": Resource("", "v1", "podportforwardoptions", "PodPortForwardOptions"),
+    "proxy": Resource("", "v1", "podproxyoptions", "PodProxyOptions"),
+}
+"""What the subresources that lead into containers take."""
 _EVENT_FIELDS = (
     "involvedObject.kind",
     "involvedObject.namespace",
@@ -114,6 +121,8 @@ BUILT_IN = (
         extra_subresources={
             "binding": Resource("", "v1", "bindings", "Binding"),
             "eviction": Resource("policy", "v1", "evictions", "Eviction"),
+            "log": known.PODS,
+            **_POD_OPTIONS,
         },
     ),
     Kind(known.SERVICES, "service", ("svc",), _ALL, has_status=True, fields=("spec.clusterIP", "spec.type")),

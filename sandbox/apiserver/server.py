@@ -6,11 +6,12 @@ There is no authorization: everybody may do everything, and the audit says who d
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from typing import TypeAlias
 
 from ports.clock import Clock
 from ports.randomness import Randomness
 from ports.transport import ByteStream, ConnectionLost, Request, Response
-from sandbox.apiserver import discovery, negotiation
+from sandbox.apiserver import discovery, negotiation, pod_logs
 from sandbox.apiserver.answers import in_yaml, refusal_answer
 from sandbox.apiserver.api import Api, Ask
 from sandbox.apiserver.audit import Audit, Call
@@ -25,6 +26,10 @@ from sandbox.apiserver.world import World
 ANONYMOUS = "system:anonymous"
 _FIRST_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 _ROOT = "system:apiserver"
+
+
+Streamed: TypeAlias = WatchStream | pod_logs.FollowedLog
+"""An answer that goes on."""
 
 
 class ApiServer:
@@ -47,13 +52,15 @@ class ApiServer:
         self.audit = Audit()
         self.faults = faults
         self.storage = Storage(window)
+        self.find_output: pod_logs.FindOutput = pod_logs.no_output
+        """The kubelet's door, where there is one."""
         self._tokens = dict(tokens or {})
         self._clock = clock
         self._pause = pause or self._pass_time
         self._world = World(self.storage, Registry(), clock, randomness)
         self._api = Api(self._world)
         self._lock = threading.Lock()
-        self._streams: set[WatchStream] = set()
+        self._streams: set[Streamed] = set()
         for name in _FIRST_NAMESPACES:
             self._create_namespace(name)
         self.audit.clear()
@@ -69,7 +76,7 @@ class ApiServer:
         return user
 
     def handle(self, user: str, request: Request) -> Response:
-        """Answer a request; a watch is read to its end. Raises ConnectionLost when a fault takes the connection."""
+        """Answer a request; a stream is read to its end. Raises ConnectionLost when a fault takes the connection."""
         answer = self.respond(user, request)
         if isinstance(answer, Response):
             return answer
@@ -83,8 +90,8 @@ class ApiServer:
         answer = self.respond(user, request, idle_timeout)
         return WholeBody(answer) if isinstance(answer, Response) else answer
 
-    def respond(self, user: str, request: Request, idle_timeout: float | None = None) -> Response | WatchStream:
-        """Answer a request with a whole answer or an open watch. Raises ConnectionLost."""
+    def respond(self, user: str, request: Request, idle_timeout: float | None = None) -> Response | Streamed:
+        """Answer a request with a whole answer, an open watch or a log that goes on. Raises ConnectionLost."""
         location = locate(request.url)
         target = resolve(location.path, self._world.registry.kinds)
         call = _call(user, request, location, target)
@@ -136,9 +143,13 @@ class ApiServer:
 
     def _answer(
         self, call: Call, location: Location, target: Target | None, request: Request, idle_timeout: float | None
-    ) -> Response | WatchStream:
+    ) -> Response | Streamed:
         if target is None:
             return discovery.answer(self._world.registry, location.path, request)
+        if target.subresource in pod_logs.IN_CONTAINERS:
+            raise pod_logs.refuse(target)
+        if target.subresource == "log" and request.method == "GET":
+            return pod_logs.answer(self._world, target, location.query, self.find_output)
         ask = Ask(call.verb, target, location.query, request, idle_timeout)
         if call.verb != "watch":
             return self._api.answer(ask)

@@ -7,8 +7,9 @@ import msgspec
 
 from kube.objects import Json
 from kube.resources import CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES, Resource
-from sandbox.apiserver import definitions, names
+from sandbox.apiserver import applying, definitions, names
 from sandbox.apiserver.admission import FieldCheck, admit
+from sandbox.apiserver.applying import Apply
 from sandbox.apiserver.defaults import initial_status
 from sandbox.apiserver.deletion import Deletion
 from sandbox.apiserver.kinds import Kind
@@ -37,10 +38,15 @@ Change = Callable[[Json], Json]
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """How a write is carried out: for real or not, and what becomes of unknown fields."""
+    """How a write is carried out: for real or not, what becomes of unknown fields, and who writes.
+
+    `applies`: the change brings the records of managers with it, in `metadata.managedFields`.
+    """
 
     dry_run: bool = False
     fields: FieldCheck = field(default_factory=lambda: FieldCheck("Ignore"))
+    manager: str = "unknown"
+    applies: bool = False
 
 
 class Writes:
@@ -63,7 +69,10 @@ class Writes:
             if not meta.get("name") and meta.get("generateName"):
                 meta["name"] = names.generated(meta["generateName"], world.randomness)
             self._require_namespace(kind, target.namespace, meta.get("name", ""))
+            records = meta.get("managedFields")
             self._begin(kind, tree)
+            if options.applies:
+                meta["managedFields"] = records
             admit(world, kind, tree, None)
             if world.storage.get(kind.key, _key(meta)):
                 raise already_exists(kind.resource, meta["name"])
@@ -98,7 +107,9 @@ class Writes:
             old = stored.tree() | {"apiVersion": kind.resource.api_version}
             wanted = change(stored.tree() | {"apiVersion": kind.resource.api_version})
             _check_identity(kind, wanted, old)
+            records = wanted["metadata"].get("managedFields") if options.applies else None
             tree = self._merged(target, wanted, old)
+            self._note_managers(target, tree, old, options, records)
             if target.subresource != "status" or kind.custom:
                 admit(self._world, kind, tree, old)
             self._count_generation(kind, target.subresource, tree, old)
@@ -107,6 +118,22 @@ class Writes:
             if options.dry_run:
                 return storage.preview(tree, kind.fields)
             return self._store(kind, tree)
+
+    def apply(self, target: Target, applied: Json, how: Apply, options: WriteOptions) -> tuple[Stored, bool]:
+        """Store what a manager applies; the object, and whether it is new. Raises Refusal: 409 for fields of others."""
+        kind, storage = target.kind, self._world.storage
+        _agree_on_type(kind, applied)
+        given = applied["metadata"].setdefault("name", target.name)
+        if given != target.name:
+            raise bad_request(f"the name of the object ({given}) does not match the name on the URL ({target.name})")
+        options = replace(options, applies=True)
+        with storage.lock:
+            if storage.get(kind.key, target.key) is not None:
+                return self.patch(target, lambda tree: applying.applied_to(kind, tree, applied, how), options), False
+            if target.subresource:
+                raise not_found(kind.resource, target.name)
+            applied["metadata"] |= applying.created(kind, applied, how)
+            return self.create(replace(target, name=""), applied, options), True
 
     def patch(self, target: Target, patch: Change, options: WriteOptions) -> Stored:
         """Store the outcome of a patch. Raises Refusal."""
@@ -190,6 +217,20 @@ class Writes:
                 wanted["status"] = old["status"]
         return wanted
 
+    def _note_managers(
+        self, target: Target, tree: Json, old: Json, options: WriteOptions, records: list[Json] | None
+    ) -> None:
+        """Keep who manages which fields: what an apply says, else what follows from what differs."""
+        before = old["metadata"].get("managedFields")
+        if not before and records is None:
+            return
+        tree["metadata"] = tree["metadata"] | {"managedFields": records or before}
+        if records is None:
+            how = Apply(options.manager, self._world.timestamp(), subresource=target.subresource)
+            applying.updated(target.kind, old, tree, how)
+        if before and _without_times(tree["metadata"]["managedFields"]) == _without_times(before):
+            tree["metadata"]["managedFields"] = before
+
     def _count_generation(self, kind: Kind, subresource: str, tree: Json, old: Json) -> None:
         if not kind.has_generation or subresource == "status":
             return
@@ -236,6 +277,11 @@ def _agree_on_type(kind: Kind, tree: Json) -> None:
             f'{given} in version "{api_version}" cannot be handled as a {resource.kind}: '
             f'no kind "{given}" is registered for version "{api_version}" in scheme "pkg/runtime/scheme.go:111"'
         )
+
+
+def _without_times(records: list[Json]) -> list[Json]:
+    timeless = [_without(each, ("time",)) for each in records]
+    return sorted(timeless, key=lambda each: (each["manager"], each["operation"]))
 
 
 def _storage_versions(crd: Json) -> list[str]:

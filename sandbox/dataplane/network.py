@@ -11,6 +11,7 @@ from ports.clock import Clock
 from ports.randomness import Randomness
 from ports.transport import ConnectionLost, ConnectionRefused, Request, RequestTimeout, Response, TransportError
 from sandbox.dataplane.faults import Fault, Trouble
+from sandbox.dataplane.output import Output
 from sandbox.dataplane.paths import path_class
 from sandbox.dataplane.processes import Answer, Launch, Process, Waiting
 
@@ -56,9 +57,12 @@ class Running:
 
     launch: Launch
     process: Process
+    output: Output
     hung: bool = False
     behind: Waiting | None = None
     """The script that waits for the process, where that has not taken its place."""
+    announced: frozenset[int] = frozenset()
+    """The ports of which it has said that it listens."""
 
     @property
     def pod(self) -> str:

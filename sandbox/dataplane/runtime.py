@@ -5,6 +5,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
 
+import msgspec
 import structlog
 
 from ports.clock import Clock
@@ -13,6 +14,7 @@ from ports.transport import Request, Response, Transport, TransportError
 from sandbox.dataplane.container import Container
 from sandbox.dataplane.dependencies import Dependencies
 from sandbox.dataplane.network import Directory, Network, Origin, Running
+from sandbox.dataplane.output import Output
 from sandbox.dataplane.pd.cluster import PdCluster
 from sandbox.dataplane.pd.process import PdProcess
 from sandbox.dataplane.processes import Disk, Exit, Launch, Process
@@ -85,7 +87,9 @@ class DataPlane:
     def start(self, launch: Launch) -> Running:
         """Start a container's main process."""
         with self._lock:
-            running = Running(launch, self._make(launch))
+            running = Running(launch, self._make(launch), Output(self._clock))
+            if not is_script(launch.command):
+                self._say_begun(running)
             self._processes.append(running)
             self.network.attach(running)
         self.changed()
@@ -95,6 +99,7 @@ class DataPlane:
         """SIGTERM."""
         with self._lock:
             if running.process.exit is None:
+                running.output.note("INFO", "got signal to exit", signal="terminated")
                 # a script that runs a program in the foreground does not pass the signal on
                 (running.behind or running.process).stop()
         self.changed()
@@ -105,6 +110,7 @@ class DataPlane:
             running.behind = None
             if running.process.exit is None:
                 running.process.kill(code)
+            running.output.end()
             self.network.detach(running)
         self.changed()
 
@@ -173,6 +179,7 @@ class DataPlane:
             self._notifier.notify(ASKING)
         with self._lock:
             for running in [each for each in self._processes if each.process.exit is not None]:
+                self._say_ended(running)
                 self.network.detach(running)
                 self._processes.remove(running)
         if self._visible() != before:
@@ -189,16 +196,42 @@ class DataPlane:
         """Advance a process; what a script runs takes its place, for good or until it has ended."""
         due = running.process.step()
         script = running.process
+        if isinstance(script, ScriptProcess) and script.printed:
+            running.output.say("".join(script.printed))
+            script.printed.clear()
+        self._say_listening(running)
         if isinstance(script, ScriptProcess) and script.exit is None and script.runs is not None:
             running.launch = replace(running.launch, command=script.runs.arguments, env=dict(script.runs.environment))
             running.behind = None if script.runs.replaces else script
             running.process = self._program(running.launch)
+            self._say_begun(running)
             return self._step(running)
         if running.behind is not None and script.exit is not None:
             running.process, running.behind = running.behind, None
             running.process.ended(script.exit.code)
             return self._step(running)
         return due
+
+    def _say_begun(self, running: Running) -> None:
+        launch = running.launch
+        name = launch.command[0].rpartition("/")[2] if launch.command else launch.image
+        running.output.note("INFO", f"Welcome to {name}, simulated", version=launch.version)
+        running.output.note("INFO", "command line", arguments=msgspec.json.encode(launch.command).decode())
+
+    def _say_listening(self, running: Running) -> None:
+        if len(running.announced) == len(running.launch.ports):
+            return
+        heard = frozenset(port for port in running.launch.ports if running.process.listens(port))
+        for port in sorted(heard - running.announced):
+            running.output.note("INFO", "listening", port=port)
+        running.announced = heard
+
+    def _say_ended(self, running: Running) -> None:
+        how = running.process.exit
+        if how is not None and not running.output.ended:
+            level = "FATAL" if how.code else "INFO"
+            running.output.note(level, how.message.replace('"', "'") or "exit", code=how.code)
+        running.output.end()
 
     def questions(self) -> list[tuple[Running, Request]]:
         """The processes that want to ask the network something now, with what they ask."""

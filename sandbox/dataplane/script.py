@@ -27,6 +27,8 @@ class ScriptProcess:
         self._clock = clock
         self._second = second
         self._log: list[str] = []
+        self.printed: list[str] = []
+        """What it has printed; whoever reads it takes it away."""
         self._shell = Shell(name, container, launch.env, Streams(Input(), self._log, self._log))
         self._shell.state.options.update(options)
         self._steps = self._shell.run(text or "")
@@ -89,12 +91,14 @@ class ScriptProcess:
         """Run on to where the world is needed."""
         self._due = None
         while self._due is None:
+            before = len(self._log)
             try:
                 effect = self._steps.send(reply)
             except StopIteration as ended:
                 self.exit = Exit(ended.value, self._last_words() if ended.value else "")
                 return
             finally:
+                self.printed += self._log[before:]
                 del self._log[:-_KEPT]
             match effect:
                 case Ask():

@@ -8,6 +8,7 @@ from kube.objects import Json
 from kube.resources import CONFIG_MAPS, NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, SECRETS
 from sandbox.cluster import Cluster, labels_of
 from sandbox.dataplane.network import Running
+from sandbox.dataplane.output import Output
 from sandbox.dataplane.processes import Exit, Launch
 from sandbox.dataplane.runtime import CHANGED, DataPlane
 from sandbox.kubelet.faults import KubeletFaults, matches_any, slowness
@@ -114,6 +115,14 @@ class Kubelet:
         self._report(pod, run)
         return due
 
+    def output(self, pod_uid: str, container: str, previous: bool) -> Output | None:
+        """What a container has printed in its last run, or in the one before; None when there was none."""
+        run = self._runs.get(pod_uid)
+        found = run.containers.get(container) if run else None
+        outputs = found.outputs if found else []
+        back = 2 if previous else 1
+        return outputs[-back] if len(outputs) >= back else None
+
     def _accept(self, pod: Json) -> PodRun:
         self._addresses += 1
         containers = {each["name"]: ContainerRun(each["name"], each["image"]) for each in pod["spec"]["containers"]}
@@ -219,6 +228,7 @@ class Kubelet:
             container.restarts += container.restart_at is not None
             container.restart_at = None
             container.running = self._data_plane.start(launch)
+            container.outputs = [*container.outputs[-1:], container.running.output]
             container.started_at, container.started_stamp = now, stamp(self._cluster.clock.wall())
             if matches_any(self.faults.crashing, pod):
                 self._data_plane.kill(container.running, 1)

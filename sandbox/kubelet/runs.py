@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from kube.objects import Json
 from sandbox.dataplane.network import Running
+from sandbox.dataplane.output import Output
 from sandbox.dataplane.processes import Exit
 from sandbox.timings import Timings
 
@@ -15,6 +16,8 @@ class ContainerRun:
     name: str
     image: str
     running: Running | None = None
+    outputs: list[Output] = field(default_factory=list)
+    """What it has printed in its last run and in the one before, the newest last."""
     started_at: float = 0.0
     started_stamp: str = ""
     ready: bool = False
