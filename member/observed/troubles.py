@@ -17,6 +17,7 @@ from kube.resources import EVENTS, PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS
 from member.context import ReconcileContext
 from member.observed.claims import own_claims
 from member.observed.pods import Pod, pods_of
+from ports.transport import TransportError
 
 LOOK_AGAIN = 10.0
 """Seconds until the next look at a pod of which nothing is known: events bring no cluster back."""
@@ -51,10 +52,7 @@ class _Event(msgspec.Struct, rename="camel"):
 
 
 def troubles_of(ctx: ReconcileContext, component: str, names: Iterable[str]) -> dict[str, str]:
-    """What keeps those of the named pods that are not Ready from it; empty where nothing is known.
-
-    Raises ApiError, TransportError.
-    """
+    """What keeps those of the named pods that are not Ready from it; empty where nothing is known."""
     there = {pod.metadata.name: pod for pod in pods_of(ctx, component)}
     not_ready = [name for name in names if name not in there or not there[name].decode_as(Pod).is_ready]
     return {name: _trouble(ctx, component, there.get(name), name) for name in not_ready}
@@ -76,7 +74,7 @@ def _trouble(ctx: ReconcileContext, component: str, pod: Object | None, name: st
 def _complaint(ctx: ReconcileContext, resource: Resource, name: str, *, uid: str = "", of_pod: str = "") -> str:
     """The newest warning about an object, of a StatefulSet that about one of its pods; empty where there is none.
 
-    So it is, too, where the operator may not read events.
+    So it is, too, where events can't be read: nothing depends on them but the sentence.
     """
 
     def read() -> str:
@@ -84,7 +82,7 @@ def _complaint(ctx: ReconcileContext, resource: Resource, name: str, *, uid: str
         selector = ",".join([*(f"involvedObject.{key}={value}" for key, value in about.items()), "type=Warning"])
         try:
             found = ctx.deps.client.list_page(EVENTS, ctx.namespace, field_selector=selector).items
-        except ApiError:
+        except (ApiError, TransportError):
             return ""
         events = [each.decode_as(_Event) for each in found]
         return _newest(each for each in events if not of_pod or each.is_about(of_pod, ctx.deps.clock.wall()))
