@@ -16,6 +16,7 @@ from kube.objects import Object
 from kube.resources import EVENTS, PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, Resource
 from member.context import ReconcileContext
 from member.observed.claims import own_claims
+from member.observed.nodes import NodeState, node_state
 from member.observed.pods import Pod, pods_of
 from ports.transport import TransportError
 
@@ -63,6 +64,8 @@ def _trouble(ctx: ReconcileContext, component: str, pod: Object | None, name: st
         live = ctx.stateful_set(component)
         return _complaint(ctx, STATEFUL_SETS, live.metadata.name, of_pod=name) if live else ""
     seen = pod.decode_as(Pod)
+    if node_state(ctx, pod) is NodeState.NOT_READY:
+        return f"node {seen.spec.node_name} is not Ready"
     if pod.metadata.deletion_timestamp or (seen.trouble and "persistentvolumeclaim" not in seen.trouble.lower()):
         return seen.trouble
     if seen.trouble:
