@@ -43,8 +43,12 @@ class WaitLog:
         self._stages: dict[str, _Stage] = {}
 
     def note(self, outcomes: Mapping[str, Outcome]) -> None:
-        """Tell what has begun or ended since the last look. Costs next to nothing while all is done."""
-        for name, outcome in outcomes.items():
+        """Tell what has begun or ended since the last look. Costs next to nothing while all is done.
+
+        A stage that does not answer goes on waiting; what it refused to do, it does not refuse any more.
+        """
+        silent = [name for name, stage in self._stages.items() if name not in outcomes and not stage.told]
+        for name, outcome in [*outcomes.items(), *((name, Done()) for name in silent)]:
             if name in self._stages or not isinstance(outcome, Done):
                 self._note(name, self._stages.setdefault(name, _Stage()), outcome, self._clock.now())
 

@@ -16,7 +16,9 @@ from kube.objects import Object
 from kube.resources import EVENTS, PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, Resource
 from member.context import ReconcileContext
 from member.observed.claims import own_claims
+from member.observed.nodes import NodeState, node_state
 from member.observed.pods import Pod, pods_of
+from ports.transport import TransportError
 
 LOOK_AGAIN = 10.0
 """Seconds until the next look at a pod of which nothing is known: events bring no cluster back."""
@@ -51,10 +53,7 @@ class _Event(msgspec.Struct, rename="camel"):
 
 
 def troubles_of(ctx: ReconcileContext, component: str, names: Iterable[str]) -> dict[str, str]:
-    """What keeps those of the named pods that are not Ready from it; empty where nothing is known.
-
-    Raises ApiError, TransportError.
-    """
+    """What keeps those of the named pods that are not Ready from it; empty where nothing is known."""
     there = {pod.metadata.name: pod for pod in pods_of(ctx, component)}
     not_ready = [name for name in names if name not in there or not there[name].decode_as(Pod).is_ready]
     return {name: _trouble(ctx, component, there.get(name), name) for name in not_ready}
@@ -65,6 +64,8 @@ def _trouble(ctx: ReconcileContext, component: str, pod: Object | None, name: st
         live = ctx.stateful_set(component)
         return _complaint(ctx, STATEFUL_SETS, live.metadata.name, of_pod=name) if live else ""
     seen = pod.decode_as(Pod)
+    if node_state(ctx, pod) is NodeState.NOT_READY:
+        return f"node {seen.spec.node_name} is not Ready"
     if pod.metadata.deletion_timestamp or (seen.trouble and "persistentvolumeclaim" not in seen.trouble.lower()):
         return seen.trouble
     if seen.trouble:
@@ -76,7 +77,7 @@ def _trouble(ctx: ReconcileContext, component: str, pod: Object | None, name: st
 def _complaint(ctx: ReconcileContext, resource: Resource, name: str, *, uid: str = "", of_pod: str = "") -> str:
     """The newest warning about an object, of a StatefulSet that about one of its pods; empty where there is none.
 
-    So it is, too, where the operator may not read events.
+    So it is, too, where events can't be read: nothing depends on them but the sentence.
     """
 
     def read() -> str:
@@ -84,7 +85,7 @@ def _complaint(ctx: ReconcileContext, resource: Resource, name: str, *, uid: str
         selector = ",".join([*(f"involvedObject.{key}={value}" for key, value in about.items()), "type=Warning"])
         try:
             found = ctx.deps.client.list_page(EVENTS, ctx.namespace, field_selector=selector).items
-        except ApiError:
+        except (ApiError, TransportError):
             return ""
         events = [each.decode_as(_Event) for each in found]
         return _newest(each for each in events if not of_pod or each.is_about(of_pod, ctx.deps.clock.wall()))

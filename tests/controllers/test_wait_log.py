@@ -26,11 +26,11 @@ class Log:
         self._clock = FakeClock()
         self._waits = WaitLog(self._clock)
 
-    def after(self, seconds: float, outcome: Outcome) -> list[dict[str, Any]]:
-        """What is told when the stage answers so, at the default level."""
+    def after(self, seconds: float, outcome: Outcome | None = None) -> list[dict[str, Any]]:
+        """What is told at the default level when the stage answers so, or does not answer."""
         self._clock.step(seconds)
         self._capture.entries.clear()
-        self._waits.note({"tikv": outcome})
+        self._waits.note({"tikv": outcome} if outcome else {})
         kept = [dict(entry) for entry in self._capture.entries if entry["log_level"] != "debug"]
         assert all(entry.pop("stage") == "tikv" for entry in kept)
         return kept
@@ -100,6 +100,15 @@ def test_a_refusal_is_told_once_however_often_the_stage_works_beside_it(log: Log
     assert ended(5.0, RollingUpdate=5.0) == log.after(5, REFUSED)
     (told,) = log.after(5, Done())
     assert ("no longer refused", "StalePVC", 70.0) == (told["event"], told["reason"], told["seconds"])
+
+
+def test_a_stage_that_is_no_more_refuses_nothing(log: Log) -> None:
+    log.after(0, REFUSED)
+    (told,) = log.after(5)
+    assert ("no longer refused", 5.0) == (told["event"], told["seconds"])
+    log.after(0, ROLLING)
+    assert [] == log.after(5)
+    assert ended(10.0, RollingUpdate=10.0) == log.after(5, Done())
 
 
 def test_a_failover_whose_substitutes_serve_is_no_wait_of_the_stage(log: Log) -> None:

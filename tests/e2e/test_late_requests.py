@@ -168,7 +168,7 @@ def test_LE_22_a_removal_that_was_taken_back_meanwhile_is_told_and_hurts_no_quor
         members, stores = scene.quorum()
         of_pd = "/members/" in asked.path
         assert (3, 4) == ((len(members), len(stores)) if of_pd else (len(stores), len(members)))
-        told = "(container pd: CrashLoopBackOff)" if of_pd else "3 stores are Up"
+        told = "(container pd: CrashLoopBackOff: " if of_pd else "3 stores are Up"
         assert told in scene.world.progressing
         unjustified.append("member" if of_pd else "store")
         scene.ask_for(3)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from kube.objects import Json
-from kube.resources import EVENTS, SECRETS
+from kube.resources import EVENTS, PODS, SECRETS
 from member.context import Settings
 from ports.clock import FakeClock
 from simulate.operator import CLUSTER_SCOPED
@@ -117,6 +117,14 @@ def test_the_image_of_discovery_is_named(clock: FakeClock) -> None:
     what = "Discovery, which it asks at its first start, does not run: container discovery: ImagePullBackOff"
     assert f"pd: PD does not answer yet: {what}: pingcap/nope:v1" in said(world)
     world.stop()
+
+
+def test_a_node_that_is_lost_is_named(world: OperatorWorld) -> None:
+    world.apply(cluster({}))
+    world.run_until_ready()
+    node = world.get(PODS, "basic-tikv-0")["spec"]["nodeName"]
+    world.world.faults.node_gone(node)
+    assert f"tikv: 0 of 1 pods are Ready; waiting for basic-tikv-0 (node {node} is not Ready)" in said(world, 120.0)
 
 
 def test_a_cause_in_the_middle_of_a_roll_is_named_and_goes(world: OperatorWorld) -> None:

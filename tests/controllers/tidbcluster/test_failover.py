@@ -269,7 +269,7 @@ def test_R29_a_single_pd_that_crashes_for_hours_is_left_to_a_human(clock: FakeCl
         world.run(4 * PERIOD)
         reason, message = said(world, "pd")
         assert "PDQuorumLost" == reason
-        assert "1 of 1 PD members are lost: basic-pd-0 (container pd: CrashLoopBackOff)" in message
+        assert "1 of 1 PD members are lost: basic-pd-0 (container pd: CrashLoopBackOff: Error, exit code 1)" in message
         assert (1, 3, 2) == (world.replicas("pd"), world.replicas("tikv"), world.replicas("tidb"))
 
 
