@@ -1,7 +1,6 @@
 """docs/operations.md is done, command by command, and shows what it says."""
 
 import contextlib
-import os
 import re
 import subprocess
 from collections.abc import Iterator
@@ -13,25 +12,23 @@ import yaml
 
 from sandbox.dataplane.runtime import DataPlane
 from tests.e2e import operators, worlds
+from tests.e2e.guides import KUBECTL, PATIENCE, Shell, anchor, commands, plain
 from tests.e2e.operators import ROOT
 from tests.e2e.waiting import eventually
 from tests.e2e.worlds import Place, sample
 
 GUIDE = ROOT / "docs" / "operations.md"
-KUBECTL = ROOT / "hack" / "controlplane" / "bin" / "kubectl"
 
 _PART = re.compile(r"^```(console|text)\n(.*?)^```$|^<!-- (\S+) (crashes|runs) -->$", re.MULTILINE | re.DOTALL)
-_NUMBER = re.compile(r"\b(\d+[smhd])+\b|\d+")
 _FLAGS = tuple(f"--{component}-failover-period=3s" for component in ("pd", "tikv", "tidb"))
-_PATIENCE = 60.0
 
 
 def test_every_link_of_the_guide_leads_somewhere() -> None:
     text = GUIDE.read_text()
-    headings = {_anchor(heading) for heading in re.findall(r"^## (.+)$", text, re.MULTILINE)}
+    headings = {anchor(each) for each in re.findall(r"^## (.+)$", text, re.MULTILINE)}
     for target in re.findall(r"\]\(([^)]+)\)", text):
-        path, _, anchor = target.partition("#")
-        assert (GUIDE.parent / path).exists() if path else anchor in headings, target
+        path, _, heading = target.partition("#")
+        assert (GUIDE.parent / path).exists() if path else heading in headings, target
 
 
 def test_nothing_in_the_guide_looks_like_code_and_is_not_run() -> None:
@@ -68,10 +65,10 @@ class _Watch:
 
     def shows(self, wanted: str) -> bool:
         """Whether a line has this STATUS and REASON, of which `...` leaves out the beginning; go on after it."""
-        whole, end = not wanted.startswith("..."), _plain(wanted.removeprefix("..."))
+        whole, end = not wanted.startswith("..."), plain(wanted.removeprefix("..."))
         for number, line in enumerate(self._lines()[self._read :], self._read):
             cells = re.split(r"\s{2,}", line.strip())
-            told = _plain(f"{cells[-3]} {cells[-1]}")
+            told = plain(f"{cells[-3]} {cells[-1]}")
             if told == end if whole else told.endswith(end):
                 self._read = number + 1
                 return True
@@ -87,18 +84,13 @@ class _Watch:
 
 
 class _Terminal:
-    """A shell in which kubectl means ours, in the sandbox."""
+    """A reader with two terminals, and what happens to pods meanwhile."""
 
     def __init__(self, place: Place, directory: Path) -> None:
         self._directory = directory
         self._data_plane = place.data_plane
         self._ill: dict[str, _Illness] = {}
-        self._environment = {
-            **os.environ,
-            "PATH": f"{KUBECTL.parent}:{os.environ['PATH']}",
-            "KUBECONFIG": str(place.kubeconfig("default", "default")),
-            "LC_ALL": "C",
-        }
+        self._shell = Shell(place, directory)
         (directory / "basic.yaml").write_text(yaml.safe_dump(_cluster()))
 
     @contextlib.contextmanager
@@ -107,7 +99,7 @@ class _Terminal:
         path, log = self._directory / "watch", self._directory / "watch.log"
         command = [str(KUBECTL), "get", "tc", "--watch-only", "-o", "wide", "--no-headers", "-v=6"]
         with path.open("w") as output, log.open("w") as said:
-            process = subprocess.Popen(command, env=self._environment, stdout=output, stderr=said)
+            process = subprocess.Popen(command, env=self._shell.environment, stdout=output, stderr=said)
         eventually(lambda: "watch=true" in log.read_text(), told=log.read_text)
         try:
             yield _Watch(path)
@@ -127,41 +119,11 @@ class _Terminal:
             self._ill.pop(pod).end()
         elif kind == "text":
             for line in block.splitlines():
-                eventually(lambda: watch.shows(line), _PATIENCE, lambda: f"{where} {line}{watch.told()}")  # noqa: B023
+                eventually(lambda: watch.shows(line), PATIENCE, lambda: f"{where} {line}{watch.told()}")  # noqa: B023
         else:
             watch.skip()
-            for command, expected in _commands(block):
-                self._type(command, expected, where)
-
-    def _type(self, command: str, expected: list[str], where: str) -> None:
-        """Type a command; what only looks is typed again until it shows what the guide says."""
-        only_looks = command.split()[1] in ("get", "describe")
-        shown = self._run(command)
-        if not only_looks:
-            assert expected == shown.splitlines(), where
-            return
-
-        def shows() -> bool:
-            nonlocal shown
-            if _contains(shown, expected):
-                return True
-            shown = self._run(command)
-            return False
-
-        eventually(shows, _PATIENCE, lambda: f"{where} {command}\n{shown}")
-
-    def _run(self, command: str) -> str:
-        done = subprocess.run(
-            ["sh", "-c", command],
-            cwd=self._directory,
-            env=self._environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        return done.stdout
+            for command, expected in commands(block):
+                self._shell.type(command, expected, where)
 
 
 class _Illness:
@@ -188,24 +150,3 @@ def _cluster() -> object:
         tree["spec"][component] |= {"replicas": replicas, "maxFailoverCount": 3}
     tree["spec"]["pd"]["config"] = '[schedule]\nmax-store-down-time = "25s"\n'
     return tree
-
-
-def _commands(block: str) -> Iterator[tuple[str, list[str]]]:
-    """Each command of a console block, and what it prints."""
-    for entry in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
-        command, *expected = entry.splitlines()
-        yield command, expected
-
-
-def _contains(shown: str, expected: list[str]) -> bool:
-    """Whether lines come in this order, others between them, numbers and gaps aside."""
-    lines = iter(_plain(line) for line in shown.splitlines())
-    return all(_plain(wanted) in lines for wanted in expected)
-
-
-def _plain(line: str) -> str:
-    return " ".join(_NUMBER.sub("0", line).split())
-
-
-def _anchor(heading: str) -> str:
-    return re.sub(r"[^a-z0-9 -]", "", heading.lower()).replace(" ", "-")

@@ -101,9 +101,9 @@ class Place:
 
 
 @contextlib.contextmanager
-def sandbox(directory: Path, crds: Sequence[Json] = (CRD,)) -> Iterator[Place]:
-    """The sandbox with our discovery service in its pods."""
-    world = World(timings=_TIMINGS, programs={DISCOVERY: make_handler}, crds=crds)
+def sandbox(directory: Path, crds: Sequence[Json] = (CRD,), *, installed: bool = True) -> Iterator[Place]:
+    """The sandbox with our discovery service in its pods, our manifests and CRDs `installed` or not."""
+    world = World(timings=_TIMINGS, programs={DISCOVERY: make_handler}, crds=crds if installed else ())
     world.start()
     try:
         kubeconfig = world.write_kubeconfig(directory)
@@ -117,7 +117,8 @@ def sandbox(directory: Path, crds: Sequence[Json] = (CRD,)) -> Iterator[Place]:
             world,
             proxy,
         )
-        _install(place.client)
+        if installed:
+            _install(place.client)
         eventually(lambda: is_serving(place.client))
         yield place
     finally:

@@ -1,0 +1,60 @@
+"""`python hack/capture.py [FILE]`: run the first steps of README.md and draw what a terminal shows (docs/run.svg)."""
+
+import io
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+ROOT = Path(__file__).resolve().parents[1]
+PICTURE = ROOT / "docs" / "run.svg"
+
+_SHOWN = "make run EXIT_WHEN_READY=1"
+_COMMAND = ("-m", "cli.main", "run", "--sandbox", "--cluster", "manifests/samples/basic.yaml", "--exit-when-ready")
+_WIDTH = 118
+
+_STYLES = {
+    r"^\$ .*": "bold",
+    r"(?<=ready   )\w+(?=: )": "yellow",
+    r"(?<=ready   )(Done|Ready)(?=: )": "green",
+    r"^Ready after .*": "bold green",
+}
+_FONTS = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)
+"""What rich would have the reader's browser load from elsewhere."""
+
+
+def captured() -> str:
+    """What the run prints. Raises CalledProcessError."""
+    done = subprocess.run(  # noqa: S603  (our own command)
+        [sys.executable, *_COMMAND], cwd=ROOT, capture_output=True, text=True, check=True, timeout=120
+    )
+    return done.stdout
+
+
+def picture(said: str) -> str:
+    """A terminal in which that was printed, as SVG; lines that are too long end in an ellipsis."""
+    console = Console(record=True, width=_WIDTH, file=io.StringIO())
+    for line in (f"$ {_SHOWN}", *_first_cluster(said)):
+        text = Text(line)
+        for pattern, style in _STYLES.items():
+            text.highlight_regex(pattern, style)
+        console.print(text, no_wrap=True, overflow="ellipsis")
+    drawn = console.export_svg(title="tidb-operator-py", unique_id="run")
+    return _FONTS.sub("", drawn).replace("Fira Code", "monospace")
+
+
+def _first_cluster(said: str) -> list[str]:
+    """The lines up to the time that it took."""
+    return said.partition("What to try next")[0].rstrip().splitlines()
+
+
+def main(arguments: list[str]) -> None:
+    """Draw into a file."""
+    (Path(arguments[0]) if arguments else PICTURE).write_text(picture(captured()), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

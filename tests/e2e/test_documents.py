@@ -1,0 +1,57 @@
+"""The documents lead somewhere, and what they tell to type works (docs/)."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.e2e import worlds
+from tests.e2e.guides import KUBECTL, Shell, anchor, commands, contains
+from tests.e2e.operators import ROOT
+
+DOCS = ROOT / "docs"
+TYPED = ("install.md", "security.md", "lost-quorum.md", "troubleshooting.md")
+
+_WRITTEN_BY_HAND = [*DOCS.glob("*.md"), *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "ARCHITECTURE.md"))]
+_LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
+_BLOCK = re.compile(r"^ *```console\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("document", _WRITTEN_BY_HAND, ids=lambda path: path.name)
+def test_every_link_leads_somewhere(document: Path) -> None:
+    for target in _LINK.findall(document.read_text(encoding="utf-8")):
+        if "://" in target:
+            continue
+        path, _, heading = target.partition("#")
+        file = document.parent / path if path else document
+        assert file.exists(), target
+        if heading:
+            headings = re.findall(r"^#+ (.+)$", file.read_text(encoding="utf-8"), re.MULTILINE)
+            assert heading in {anchor(each) for each in headings}, target
+
+
+def test_the_entry_page_names_every_document() -> None:
+    linked = {target.partition("#")[0] for target in _LINK.findall((DOCS / "README.md").read_text(encoding="utf-8"))}
+    written = {path.name for path in DOCS.glob("*.md")} | {f"{path.name}/" for path in DOCS.iterdir() if path.is_dir()}
+    named = {target.partition("/")[0] + ("/" if "/" in target else "") for target in linked}
+    assert set() == written - named - {"README.md"}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("name", TYPED)
+def test_what_a_document_tells_to_type_works(name: str, tmp_path: Path) -> None:
+    """What a command prints is compared where the document shows it; where not, it must not fail."""
+    if not KUBECTL.exists():
+        pytest.skip("kubectl was not built: make controlplane")
+    text = (DOCS / name).read_text(encoding="utf-8")
+    with worlds.sandbox(tmp_path, installed=name != "install.md") as place:
+        shell = Shell(place, ROOT)
+        if name != "install.md":
+            shell.run("kubectl apply -f manifests/operator/deployment.yaml -f manifests/samples/basic.yaml")
+        for block in _BLOCK.finditer(text):
+            where = f"{name}:{text.count(chr(10), 0, block.start()) + 1}"
+            for command, expected in commands(re.sub(r"^ +", "", block[1], flags=re.MULTILINE)):
+                done = shell.complete(command)
+                assert 0 == done.returncode, f"{where} {command}\n{done.stdout}"
+                assert contains(done.stdout, expected), f"{where} {command}\n{done.stdout}"
