@@ -55,6 +55,9 @@ class Scope(msgspec.Struct, frozen=True):
         return self.namespace in ("", meta.namespace) and parse_selector(self.selector).matches(meta.labels)
 
 
+_SCOPES = msgspec.json.Decoder(Scope)
+
+
 @dataclass(frozen=True, slots=True)
 class _Seen:
     """An operator at work: until when its Lease counts, by our clock; its scope, None where it does not tell."""
@@ -163,7 +166,7 @@ def _renewal(record: LeaseRecord) -> tuple[str, str]:
 
 def _scope_of(lease: Object) -> Scope | None:
     try:
-        return msgspec.json.decode(lease.metadata.annotations.get(SCOPE, ""), type=Scope)
+        return _SCOPES.decode(lease.metadata.annotations.get(SCOPE, ""))
     except msgspec.MsgspecError:
         return None
 

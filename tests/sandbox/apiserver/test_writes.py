@@ -171,7 +171,7 @@ def test_strategic_merge_patch_deletes_and_orders_list_items(call: Calls) -> Non
 
 def test_unknown_patch_types_are_415(call: Calls) -> None:
     call.made(_CONFIG_MAPS, config_map("a"))
-    for content_type in ("application/apply-patch+yaml", "text/plain"):
+    for content_type in ("application/apply-patch+cbor", "text/plain"):
         assert 415 == call("PATCH", _ONE, {}, content_type=content_type).code
 
 
