@@ -53,8 +53,8 @@ class Kind(Generic[M, C, D, R]):
     conditions become; `update_times`: they carry a `lastUpdateTime`. `slow` names the servers of the object that did
     not answer soon. `tell` logs what a new status, the second, says that the one before did not, once it is written.
     `hold` marks a context that is made of an earlier spec, since the present one is not valid: then nothing but what is
-    gone is made again, if `remakes`. `written_spec` is the earlier spec where this process has seen none, as what was
-    made of it tells. A kind without `hold` does nothing for a spec that is not valid.
+    gone is made again, if `remakes`. `last_written` is the earlier spec, labels and annotations where this process
+    has seen none, as what was made of them tells. A kind without `hold` does nothing for a spec that is not valid.
     """
 
     name: str
@@ -71,7 +71,7 @@ class Kind(Generic[M, C, D, R]):
     update_times: bool = False
     tell: Callable[[Json, Json], None] = lambda _old, _new: None
     hold: Callable[[C, Refused, bool], None] | None = None
-    written_spec: Callable[[Object, D], Json | None] = lambda _owner, _deps: None
+    last_written: Callable[[Object, D], Json | None] = lambda _owner, _deps: None
 
     def read(self, owner: Object, deps: D) -> M:
         """The object with its defaults. Raises InvalidSpec."""

@@ -111,10 +111,10 @@ class Reconciler(Generic[M, C, D, R]):
 
     def _go_on(self, owner: Object, memory: KeyMemory[R], refusal: Refused) -> Result | None:
         """Hold the object at the last valid spec; say what is wrong with the present one where there is none."""
-        seen = memory.accepted.decode()["spec"] if memory.accepted else None
-        spec = seen or self._kind.written_spec(owner, self._deps)
-        held = Object(msgspec.json.encode(owner.decode() | {"spec": spec}))
-        model = self._kind.read_accepted(held) if spec and self._kind.hold else None
+        seen = memory.accepted if memory.accepted and memory.accepted.metadata.uid == owner.metadata.uid else None
+        before = seen.decode() if seen else self._kind.last_written(owner, self._deps)
+        held = _as_before(owner, before) if before and self._kind.hold else owner
+        model = self._kind.read_accepted(held) if held is not owner else None
         if model is None or self._kind.hold is None:
             return sooner(None, self._write_refusal(owner, memory, refusal))
         ctx = self._kind.context(held, model, self._deps, memory.kind)
@@ -190,6 +190,13 @@ class Reconciler(Generic[M, C, D, R]):
             memory.status_writes.wrote()
             memory.status_pacing.wrote(new)
         return 0.0
+
+
+def _as_before(owner: Object, before: Json) -> Object:
+    """An object with the spec, the labels and the annotations that it had before, which may be what is not valid."""
+    body = owner.decode()
+    theirs = {key: before["metadata"].get(key) or {} for key in ("labels", "annotations")}
+    return Object(msgspec.json.encode(body | {"metadata": body["metadata"] | theirs, "spec": before["spec"]}))
 
 
 def _wait(memory: KeyMemory[Any], owner: Object) -> float:

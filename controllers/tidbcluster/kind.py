@@ -61,10 +61,10 @@ def _hold(ctx: ReconcileContext, refusal: Refused, remakes: bool) -> None:
     ctx.outcomes["spec"] = refusal
 
 
-def _written_spec(owner: Object, deps: Dependencies) -> Json | None:
+def _last_written(owner: Object, deps: Dependencies) -> Json | None:
     names = (f"{owner.metadata.name}-{component}" for component in workload_names())
     found = (deps.listers.stateful_sets.get(owner.metadata.namespace, name) for name in names)
-    return own_changes.written_spec(owner.metadata.uid, [each for each in found if each is not None])
+    return own_changes.last_written(owner.metadata.uid, [each for each in found if each is not None])
 
 
 def _problems(tc: TidbCluster, deps: Dependencies) -> Sequence[Problem]:
@@ -86,5 +86,5 @@ TIDB_CLUSTER = Kind(
     update_times=True,
     tell=status_log.tell,
     hold=_hold,
-    written_spec=_written_spec,
+    last_written=_last_written,
 )

@@ -119,15 +119,14 @@ def remembered(body: Json) -> str:
     return text
 
 
-def written_spec(uid: str, stateful_sets: Iterable[Object]) -> Json | None:
-    """The newest spec of the cluster with this UID that StatefulSets were written for; None when none tells.
+def last_written(uid: str, stateful_sets: Iterable[Object]) -> Json | None:
+    """The newest state of the cluster with this UID that StatefulSets were written for; None when none tells.
 
-    Only one component has its configuration in it.
+    It has `spec`, with the configuration of one component alone, and of `metadata` what the operator heeds.
     """
     notes = (_tree(each.decode()) for each in stateful_sets)
     own = [note for note in notes if note is not None and note.get("uid") == uid]
-    newest = max(own, key=lambda note: int(note["generation"]), default=None)
-    return newest and newest["spec"]
+    return max(own, key=lambda note: int(note["generation"]), default=None)
 
 
 def _tree(body: Json) -> Json | None:
@@ -135,7 +134,7 @@ def _tree(body: Json) -> Json | None:
         tree = msgspec.json.decode(remembered(body) or "null")
     except msgspec.DecodeError:
         return None
-    return tree if isinstance(tree, dict) and {"generation", "spec"} <= tree.keys() else None
+    return tree if isinstance(tree, dict) and {"generation", "metadata", "spec"} <= tree.keys() else None
 
 
 def _metadata(tc: TidbCluster) -> Json:
