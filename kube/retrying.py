@@ -35,7 +35,7 @@ _LONGEST_PAUSE = 300.0
 """Seconds that a Retry-After can ask for at most: whoever means more is not to silence a client for a day."""
 
 _RETRY_PAUSE = 1.0
-"""Seconds before a request is sent again over a new connection (REST-4)."""
+"""Seconds before a request is sent again over a new connection (REST-4), or for a Retry-After of 0."""
 
 
 class RetryingTransport:
@@ -164,7 +164,7 @@ def _retry_after(status: int, headers: Mapping[str, str]) -> float | None:
     text = headers.get("retry-after", "")
     if (status != 429 and status < 500) or not text.isascii() or not text.isdigit():
         return None
-    return min(float(text), _LONGEST_PAUSE)
+    return min(max(float(text), _RETRY_PAUSE), _LONGEST_PAUSE)
 
 
 def _may_repeat(request: Request, error: TransportError) -> bool:

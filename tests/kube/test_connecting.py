@@ -12,6 +12,7 @@ POD = b'{"metadata":{"name":"a","namespace":"ns"}}'
 BUSY = b'{"kind":"Status","code":429,"reason":"TooManyRequests","message":"later"}'
 
 
+@pytest.mark.slow
 def test_TEST_3_429_with_retry_after_is_sent_again_and_without_it_is_an_error() -> None:
     heads: list[str] = []
 
