@@ -179,7 +179,8 @@ _CITED = re.compile(r" \([^()]*\)(?=\.?$)")
 
 
 def describe(tree: Json, model: type[Model]) -> None:
-    """Give the properties of the schema of a model their sentences, in place."""
+    """Give the schema of a model and its properties their sentences, in place."""
+    tree["description"] = _first_line(model)
     _describe(tree, inspect.type_info(model))
 
 
@@ -209,7 +210,11 @@ def _of_model(kind: inspect.Type) -> str:
     kind = _plain(kind.item_type) if isinstance(kind, inspect.ListType) else kind
     if not isinstance(kind, inspect.StructType) or kind.cls is Metadata:
         return ""
-    text = _CITED.sub("", _PLACE.sub("", (kind.cls.__doc__ or "").partition("\n")[0]))
+    return _first_line(kind.cls)
+
+
+def _first_line(model: type) -> str:
+    text = _CITED.sub("", _PLACE.sub("", (model.__doc__ or "").partition("\n")[0]))
     return text[:1].upper() + text[1:]
 
 
