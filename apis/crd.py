@@ -1,8 +1,8 @@
 """CustomResourceDefinitions, generated from the models: `python -m apis.crd [--check]`.
 
-The schema is structural and never tighter than v1.6's, so that what v1.6 stored stays valid (api/crds.md 2). There are
-no descriptions, and Kubernetes sub-trees keep unknown fields: a definition stays small enough for a client-side apply,
-and pod fields newer than this code survive. What v1.6 checks beyond its schema is checked by `apis.validation`.
+The schema is structural and never tighter than v1.6's, so that what v1.6 stored stays valid (api/crds.md 2).
+Descriptions are short, and Kubernetes sub-trees keep unknown fields: a definition stays small enough for a client-side
+apply, and pod fields newer than this code survive. What v1.6 checks beyond its schema is checked by `apis.validation`.
 """
 
 import argparse
@@ -16,6 +16,7 @@ import msgspec
 import yaml
 from msgspec import inspect
 
+from apis.descriptions import describe
 from apis.shared import Json, Metadata, Model
 from apis.tidbcluster import TidbCluster
 
@@ -87,11 +88,13 @@ def definition(kind: Kind, *, status_subresource: bool = True) -> Json:
 
     v1.6's definition of most kinds has no status subresource; with `status_subresource` off ours has none either.
     """
+    described = schema(kind.model)
+    describe(described, kind.model)
     version: Json = {
         "name": VERSION,
         "served": True,
         "storage": True,
-        "schema": {"openAPIV3Schema": schema(kind.model)},
+        "schema": {"openAPIV3Schema": described},
     }
     if kind.columns:
         version["additionalPrinterColumns"] = [_column(column) for column in kind.columns]

@@ -11,6 +11,7 @@ from typing import Protocol, Self
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
+from rich.text import Text
 
 from apis.accessor import components
 from apis.shared import ComponentStatus
@@ -135,7 +136,9 @@ class LiveView:
         for cluster, lines in self._clusters.items():
             for row in lines:
                 style = "green" if row.ready == row.wanted else "yellow"
-                table.add_row(cluster, row.component, f"[{style}]{row.ready}/{row.wanted}[/]", row.state)
+                # texts, so that no bracket in a message counts as a style
+                cells = (Text(cluster), Text(row.component), Text(f"{row.ready}/{row.wanted}", style), Text(row.state))
+                table.add_row(*cells)
         return table
 
     def __enter__(self) -> Self:

@@ -221,7 +221,8 @@ _CA = "certificate-authority"
 
 def _parse(file: Path) -> Json:
     try:
-        tree = yaml.safe_load(file.read_bytes())
+        # as JSON, which knows neither references nor numbers without end
+        tree = msgspec.json.decode(msgspec.json.encode(yaml.safe_load(file.read_bytes())))
     except OSError as error:
         raise ConfigError(str(file), f"cannot read the file: {error.strerror}") from error
     except yaml.MarkedYAMLError as error:
@@ -230,6 +231,8 @@ def _parse(file: Path) -> Json:
         raise ConfigError(str(file), f"not YAML{where}: {error.problem}") from None
     except yaml.YAMLError:
         raise ConfigError(str(file), "not YAML: it holds characters that YAML does not allow") from None
+    except (RecursionError, ValueError, LookupError, OverflowError, TypeError):
+        raise ConfigError(str(file), "not a kubeconfig: it is nested too deeply, or holds values of no use") from None
     if not isinstance(tree, dict):
         raise ConfigError(str(file), "not a kubeconfig: the file holds no mapping")
     return tree

@@ -57,17 +57,21 @@ _WHOLE_OBJECT = re.compile(r'Invalid value: "\{(?:[^"\\]|\\.)*"')
 """How a server that cannot read the outcome of a patch quotes it, with all that may be secret in it."""
 
 
+_LONG_VALUE = re.compile(r'"((?:[^"\\]|\\.){120})(?:[^"\\]|\\.){80,}"')
+"""A value that nobody reads to its end, in a condition least of all."""
+
+
 class ApiError(Exception):
     """Raised when the API server refuses a request. The message is the server's, prefixed with verb and path.
 
-    An object that the server quotes whole is left out of it.
+    An object that the server quotes whole is left out of it, and long values are cut.
     """
 
     code: int
     reason: str
 
     def __init__(self, status: Status, request: str = "") -> None:
-        message = _WHOLE_OBJECT.sub("Invalid value", status.message)
+        message = _LONG_VALUE.sub(r'"\1…"', _WHOLE_OBJECT.sub("Invalid value", status.message))
         super().__init__(f"{request}: {message}" if request else message)
         self.status = status
         self.request = request

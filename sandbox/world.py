@@ -299,7 +299,8 @@ class World:
         path.chmod(0o600)
         variables = {"KUBECONFIG": str(path)} | _proxy_variables(proxy)
         lines = [f"export {name}={_quoted(value)}" for name, value in variables.items()]
-        (directory / "env").write_text("\n".join([*lines, ""]))
+        # a path may hold bytes that are no text
+        (directory / "env").write_text("\n".join([*lines, ""]), encoding="utf-8", errors="surrogateescape")
         return path
 
     def _client(self, component: str) -> Client:

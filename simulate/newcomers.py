@@ -18,7 +18,7 @@ from apis.decoding import decode
 from apis.tidbcluster import TidbCluster
 from cli import manifests
 from cli.documents import BadDocument
-from cli.progress import PlainView, blocked_by, is_ready, waits_for
+from cli.progress import LiveView, PlainView, blocked_by, is_ready, waits_for
 from cli.world import DISCOVERY
 from controllers.controller import Result, Sync
 from controllers.errors import IgnoreError, RequeueError
@@ -94,7 +94,10 @@ class _Run:
         self._operator = Operator(
             self._world, self._clock, seed, watched=self._watched, on_defect=lambda _, error: self._note(error)
         )
-        self._shown = PlainView(Console(file=io.StringIO(), width=200))
+        self._views = (
+            PlainView(Console(file=io.StringIO(), width=200)),
+            LiveView(Console(file=io.StringIO(), width=200, force_terminal=True)),
+        )
 
     def follow(self, documents: list[manifests.Manifest]) -> tuple[str, str]:
         """Apply, and look until all clusters are Ready or one can't be. Raises BadManifest."""
@@ -107,7 +110,8 @@ class _Run:
                 raise Defect(self._defects[0])
             seen = [tc for tc in self._clusters() if (tc.metadata.namespace, tc.metadata.name) in wanted]
             for tc in seen:
-                self._shown.show(tc.metadata.name, tc)
+                for view in self._views:
+                    view.show(tc.metadata.name, tc)
                 if blocked := blocked_by(tc):
                     return "refused", blocked
             if len(seen) == len(wanted) and all(map(is_ready, seen)):

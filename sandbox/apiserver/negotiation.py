@@ -14,12 +14,24 @@ JSON = "application/json"
 YAML = "application/yaml"
 _OFFERED = (JSON, YAML, protobuf.MEDIA_TYPE)
 
+
+def _from_yaml(body: bytes) -> object:
+    """As JSON, which knows neither references nor keys that are no texts."""
+    return msgspec.json.decode(msgspec.json.encode(yaml.safe_load(body)))
+
+
 _DECODERS: Mapping[str, Callable[[bytes], object]] = {
     JSON: msgspec.json.decode,
-    YAML: yaml.safe_load,
+    YAML: _from_yaml,
     protobuf.MEDIA_TYPE: protobuf.decode,
 }
 
+
+_UNREADABLE = (
+    *(msgspec.DecodeError, yaml.YAMLError, protobuf.Malformed),
+    *(RecursionError, ValueError, LookupError, OverflowError, TypeError),
+)
+"""What decoders raise for bytes that nobody should send: nested too deeply, numbers too long, tags that do not fit."""
 
 _SPOKEN = (JSON, YAML, "application/*", "*/*", "*")
 
@@ -79,7 +91,7 @@ def decoded(body: bytes, media_type: str, kind: str) -> object:
     """What a body says. Raises Refusal (400)."""
     try:
         return _DECODERS[media_type](body)
-    except (msgspec.DecodeError, yaml.YAMLError, protobuf.Malformed) as error:
+    except _UNREADABLE as error:
         raise _unrecognized(kind, str(error)) from error
 
 

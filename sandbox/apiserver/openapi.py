@@ -72,9 +72,17 @@ def _add_kind(components: dict[str, Json], kind: Kind) -> None:
     reverse = ".".join(reversed(resource.group.split(".")))
     schema = dict(kind.custom.schema)
     properties = dict(schema.get("properties") or {})
-    properties |= {"apiVersion": {"type": "string"}, "kind": {"type": "string"}, "metadata": _reference(_META)}
+    properties |= _TYPE_META | {
+        "metadata": {"allOf": [_reference(_META)], "description": "Standard object's metadata."}
+    }
     schema |= {"properties": properties, "x-kubernetes-group-version-kind": [_group_version_kind(resource)]}
     components[f"{reverse}.{resource.version}.{resource.kind}"] = schema
+
+
+_TYPE_META = {
+    "apiVersion": {"type": "string", "description": "The group and version of the schema of this object."},
+    "kind": {"type": "string", "description": "The kind of this object."},
+}
 
 
 def _add_definition(components: dict[str, Json], name: str) -> None:

@@ -1,8 +1,12 @@
 """What `tidb-operator run --sandbox` shows while a cluster comes up."""
 
+import io
+
+from rich.console import Console
+
 from apis.decoding import decode
 from apis.tidbcluster import TidbCluster
-from cli.progress import Row, rows
+from cli.progress import LiveView, Row, rows
 from kube.objects import Json
 
 
@@ -26,3 +30,13 @@ def test_a_row_says_how_many_pods_are_ready_and_what_the_component_waits_for() -
 
 def test_a_component_that_nobody_has_looked_at_has_not_started() -> None:
     assert "pd        0/3 ready   not started" == str(rows(_cluster({"pd": {"replicas": 3}}))[0])
+
+
+def test_brackets_in_a_message_are_no_styles() -> None:
+    waiting = {"type": "Progressing", "reason": "PodsNotReady", "message": 'image "[/red] [bold" is none'}
+    tc = _cluster({"tikv": {"replicas": 3}}, {"tikv": {"conditions": [waiting]}})
+    screen = io.StringIO()
+    with LiveView(Console(file=screen, force_terminal=True, width=120)) as view:
+        view.show("[/x]", tc)
+    assert 'image "[/red] [bold" is none' in screen.getvalue()
+    assert "[/x]" in screen.getvalue()

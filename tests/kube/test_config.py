@@ -163,6 +163,11 @@ def test_a_mistake_is_named_with_file_and_field(
     ("text", "message"),
     [
         (f"users:\n- token: {SECRET}\n  x: [", "not YAML in line 3"),
+        (f"users: {SECRET}\na: " + "[" * 5000, "nested too deeply"),
+        (f"users: {SECRET}\na: &a [*a]", "nested too deeply"),
+        (f"users: {SECRET}\na: " + "9" * 5000, "holds values of no use"),
+        (f'users: {SECRET}\na: "\\Uffffffff"', "holds values of no use"),
+        (f"users: {SECRET}\n? [a]\n: b", "holds values of no use|not YAML"),
         (f"token: {SECRET}\x00", "characters that YAML does not allow"),
         (f"- {SECRET}", "holds no mapping"),
         (f"users: [{{name: u, user: {{token: [{SECRET}]}}}}]", "Expected `str`, got `array`"),

@@ -72,3 +72,8 @@ def test_an_object_that_the_server_quotes_is_left_out() -> None:
 def test_REST_9_a_long_page_is_cut_and_an_empty_one_named() -> None:
     assert 2048 == len(error_from_answer(502, b"x" * 5000).message)
     assert "the server answered 502 without a body" == error_from_answer(502, b"").message
+
+
+def test_a_long_value_that_the_server_quotes_is_cut() -> None:
+    said = f'spec.serviceAccountName: Invalid value: "{"x" * 70000}": must be no more than 253 characters'
+    assert said.replace("x" * 70000, "x" * 120 + "…") == ApiError(Status(message=said)).message

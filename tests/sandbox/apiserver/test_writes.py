@@ -2,6 +2,7 @@
 
 import pytest
 
+from ports.transport import Request
 from tests.sandbox.apiserver.calls import (
     APPS,
     CORE,
@@ -219,3 +220,21 @@ def test_what_the_body_says_must_agree_with_the_path(call: Calls) -> None:
         assert message in answer.tree["message"]
     call.made(_CONFIG_MAPS, config_map("a"))
     assert 400 == call("PUT", _ONE, config_map("b")).code
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type"),
+    [
+        (b"[" * 100000, "application/json"),
+        (b'{"a": ' * 100000, "application/json"),
+        (b"\xff\xfe", "application/json"),
+        (b"a: &a [*a]", "application/yaml"),
+        (b"a: " + b"[" * 5000, "application/yaml"),
+        (b"a: " + b"9" * 5000, "application/yaml"),
+        (b"a: !!int ''", "application/yaml"),
+        (b'a: "\\Uffffffff"', "application/yaml"),
+    ],
+)
+def test_bytes_that_nobody_should_send_are_400(call: Calls, body: bytes, content_type: str) -> None:
+    answer = call.server.handle("user", Request("POST", f"{CORE}/configmaps", {"content-type": content_type}, body))
+    assert 400 == answer.status
