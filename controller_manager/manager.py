@@ -78,6 +78,7 @@ class ControllerManager:
         self.registry = _registry()
         self._requests_stop, self._informers_stop = Stop(), Stop()
         self._work_stop, self._election_stop = Stop(), Stop()
+        self._other_leases_stop = Stop()
         self._leading = Latch()
         self._connections: list[Connection] = []
         self._exit_code = 0
@@ -111,8 +112,10 @@ class ControllerManager:
     def _start(self) -> list[threading.Thread]:
         self._started = True
         self._recorder.start()
-        for factory in self._all_factories():
+        for factory in self._factories.values():
             factory.start(self._informers_stop)
+        if self._other_leases is not None:
+            self._other_leases.start(self._other_leases_stop)
         threads = [
             threading.Thread(target=self._timers.run, args=(self._informers_stop,), name="timers"),
             threading.Thread(target=self._elector.run, args=(self._election_stop,), name="leader-election"),
@@ -165,6 +168,7 @@ class ControllerManager:
         self._work_stop.set()
         workers.join()
         self._informers_stop.set()
+        self._other_leases_stop.set()
         self._client.transport.close()  # ends a list or the opening of a watch that blocks (TH-12)
         late = [factory for factory in self._all_factories() if not factory.shutdown(_HANDLERS_TIMEOUT)]
         for thread in (timers, *debugging):
@@ -262,7 +266,10 @@ class ControllerManager:
         )
 
     def _new_lease_factory(self) -> SharedInformerFactory:
-        """The Leases of our name in other namespaces. Nothing waits for them: not everybody may read them."""
+        """The Leases of our name in other namespaces. Nothing waits for them: not everybody may read them.
+
+        Who may not gives up at the first refusal: to ask again and again would cost requests and change nothing.
+        """
         mine = f"metadata.name={self._options.lease},metadata.namespace!={self.lease_namespace}"
         return SharedInformerFactory(
             self._client.client,
@@ -270,8 +277,15 @@ class ControllerManager:
             self._randomness,
             tweak=lambda selectors: selectors.and_fields(mine),
             metrics=self._informer_metrics,
-            on_watch_error=_log_unseen_leases,
+            on_watch_error=self._explain_unseen_leases,
         )
+
+    def _explain_unseen_leases(self, reflector: Reflector, error: Exception) -> None:
+        if not isinstance(error, Forbidden):
+            log_watch_error(reflector, error)
+        elif not self._other_leases_stop.is_set():
+            self._other_leases_stop.set()
+            log.info("operators in other namespaces go unnoticed: their Leases may not be listed", error=str(error))
 
     def _all_factories(self) -> Iterator[SharedInformerFactory]:
         yield from self._factories.values()
@@ -304,13 +318,6 @@ def _registry() -> CollectorRegistry:
     PlatformCollector(registry=registry)
     GCCollector(registry=registry)
     return registry
-
-
-def _log_unseen_leases(reflector: Reflector, error: Exception) -> None:
-    if isinstance(error, Forbidden):
-        log.info("Leases of other namespaces may not be read: operators there go unnoticed", error=str(error))
-        return
-    log_watch_error(reflector, error)
 
 
 def _log_leader(leader: str) -> None:

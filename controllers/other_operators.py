@@ -96,15 +96,16 @@ class OtherOperators:
     def condition(self, cluster: Object) -> Mapping[str, ConditionValue]:
         """What the status of a cluster says of them; what is new is told in log and events, too.
 
-        Who may not see other Leases leaves what others have written.
+        Who may not see other Leases says what those have written who may.
         """
+        stored = _stored(cluster)
         if self._leases is None or not self._leases.has_synced():
-            return {}
+            return {OPERATOR_CONFLICT: (True, _REASON, stored)} if stored else {}
         others = self.managing(cluster)
         self._tell(cluster, others)
         if others:
             return {OPERATOR_CONFLICT: (True, _REASON, self._message(others))}
-        if _is_told(cluster):
+        if stored:
             return {OPERATOR_CONFLICT: (False, _RESOLVED, "one operator manages this cluster")}
         return {}
 
@@ -171,9 +172,9 @@ def _scope_of(lease: Object) -> Scope | None:
         return None
 
 
-def _is_told(cluster: Object) -> bool:
+def _stored(cluster: Object) -> str:
+    """The message of the condition while it holds, else empty."""
     status: Json = cluster.decode().get("status") or {}
-    return any(
-        each.get("type") == OPERATOR_CONFLICT and each.get("status") == "True"
-        for each in status.get("conditions") or ()
-    )
+    conditions: list[Json] = status.get("conditions") or []
+    mine = (each for each in conditions if each.get("type") == OPERATOR_CONFLICT)
+    return next((str(each.get("message") or _REASON) for each in mine if each.get("status") == "True"), "")

@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from controllers.conditions import ConditionValue
+from controllers.conditions import READY, ConditionValue
 from controllers.controller import Controller
 from controllers.informing import Informers
 from controllers.kind_controller import kind_controller
-from controllers.other_operators import OtherOperators
+from controllers.other_operators import OPERATOR_CONFLICT, OtherOperators
 from controllers.runtime import Runtime
 from controllers.tidbcluster import conditions, events
 from controllers.tidbcluster.kind import TIDB_CLUSTER
@@ -51,5 +51,14 @@ def tidb_cluster_controller(
 
 
 def _with(others: OtherOperators) -> Callable[[ReconcileContext, datetime], Mapping[str, ConditionValue]]:
-    """The conditions of a TidbCluster, and that of who else manages it."""
-    return lambda ctx, now: {**conditions.conditions(ctx, now), **others.condition(ctx.owner)}
+    """The conditions of a TidbCluster, and that of who else manages it, which `kubectl get tc` shows as well."""
+
+    def values(ctx: ReconcileContext, now: datetime) -> Mapping[str, ConditionValue]:
+        found = {**conditions.conditions(ctx, now), **others.condition(ctx.owner)}
+        is_contested, _, who = found.get(OPERATOR_CONFLICT, (False, "", ""))
+        if is_contested:
+            holds, reason, message = found[READY]
+            found[READY] = holds, reason, f"{message}; {who}"
+        return found
+
+    return values

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+import structlog
 from prometheus_client.core import GaugeMetricFamily, Metric, UntypedMetricFamily
 from prometheus_client.registry import Collector, CollectorRegistry
 
@@ -31,6 +32,8 @@ from kube.reading import Lister
 from member.outcome import Outcome, Refused
 from ports.clock import Clock
 from ports.fencing import Fence, LeaseExpired
+
+log = structlog.get_logger(__name__)
 
 _PREFIX = "tidb_operator_cluster_"
 _OF_ALL = ("namespace", "name")
@@ -122,7 +125,7 @@ class ClusterMetrics(Collector):
         if self._leads():
             for cluster in self._clusters.list():
                 meta = cluster.metadata
-                for name, labels, value in self._samples(cluster):
+                for name, labels, value in self._samples_or_none(cluster):
                     families[name].add_metric([meta.namespace, meta.name, *labels], value)  # type: ignore[attr-defined]
         return families.values()
 
@@ -132,6 +135,14 @@ class ClusterMetrics(Collector):
         except LeaseExpired:
             return False
         return True
+
+    def _samples_or_none(self, cluster: Object) -> list[_Sample]:
+        """One cluster whose status others have spoilt must not hide the others, and who leads."""
+        try:
+            return list(self._samples(cluster))
+        except Exception:
+            log.exception("the metrics of a cluster cannot be read from it", cluster=cluster.key)
+            return []
 
     def _samples(self, cluster: Object) -> Iterator[_Sample]:
         tree = cluster.decode()

@@ -88,8 +88,8 @@ _SPEC: Mapping[str, Reason] = {
     "AnotherOperator": Reason(
         "The reason of the condition `OperatorConflict`: operators in several namespaces manage this cluster, so that "
         "each holds a Lease of its own and leads. The message names their Leases.",
-        "It says so, in this condition, an event, the log and the metrics, and continues. What the operators write "
-        "differently they write in turns.",
+        "It says so, in this condition, in STATUS, an event, the log and the metrics, and continues. What the "
+        "operators write differently they write in turns.",
         "Stop all but one of them (`kubectl scale deploy NAME -n NAMESPACE --replicas=0`), or give each clusters of "
         "its own with `-selector` or `-cluster-scoped=false`. An operator that manages one namespace cannot see those "
         "in others; one of v1.6 does not say which clusters it manages and is taken to manage all, unless this one "

@@ -96,7 +96,7 @@ def logs() -> Iterator[list[dict[str, object]]]:
 
 
 def cluster(namespace: str = "db", told: str = "", **labels: str) -> Object:
-    conditions: list[Json] = [{"type": OPERATOR_CONFLICT, "status": told}] if told else []
+    conditions: list[Json] = [{"type": OPERATOR_CONFLICT, "status": told, "message": "two of them"}] if told else []
     meta = {"name": "basic", "namespace": namespace, "labels": labels}
     return as_object({"metadata": meta, "status": {"conditions": conditions}})
 
@@ -196,5 +196,7 @@ def test_it_is_told_once_in_log_and_events_and_taken_back_once(
 
 def test_who_may_not_see_leases_leaves_what_another_wrote(bench: Bench, clock: FakeClock) -> None:
     bench.leases.synced = False
-    assert {} == bench.others.condition(cluster(told="True"))
-    assert {} == OtherOperators(ME, Scope("db"), clock, bench.events).condition(cluster(told="True"))
+    blind = OtherOperators(ME, Scope("db"), clock, bench.events)
+    for others in (bench.others, blind):
+        assert {OPERATOR_CONFLICT: (True, "AnotherOperator", "two of them")} == others.condition(cluster(told="True"))
+        assert {} == others.condition(cluster(told="False"))

@@ -133,6 +133,29 @@ def test_it_works_with_the_rights_of_its_namespace_alone(place: Place, namespace
     assert {namespace} == {call.namespace for call in gate.calls if call.resource}
 
 
+def test_who_may_not_see_other_leases_asks_once_and_works(place: Place, namespace: str, tmp_path: Path) -> None:
+    """As with the rights of an earlier version."""
+    file = tmp_path / "rbac.yaml"
+    text = (MANIFESTS / "operator" / "rbac-cluster.yaml").read_text()
+    text = text.replace(OPERATOR_NAMESPACE, namespace).replace("tidb-operator:", f"{namespace}:")
+    documents = list(yaml.safe_load_all(text))
+    for role in (each for each in documents if each["kind"] == "ClusterRole"):
+        role["rules"] = [rule for rule in role["rules"] if rule["resources"] != ["leases"]]
+    file.write_text(yaml.safe_dump_all(documents))
+    manifests.apply(place.client, manifests.read(file))
+    with (
+        place.gate(namespace) as gate,
+        operators.running(place.new_log(), place.environment(gate, namespace)) as operator,
+    ):
+        create_cluster(place.client, sample("basic"), namespace)
+        await_ready(place, operator, "basic", namespace)
+        assert 200 == operator.page("/readyz")[0]
+        assert 0 == operator.stop()
+    assert ["leases"] == [call.resource for call in gate.calls if call.status == 403]
+    told = [event for event in operator.events if "operators in other namespaces go unnoticed" in event["event"]]
+    assert 1 == len(told)
+
+
 def test_what_it_may_not_do_is_named(place: Place, namespace: str) -> None:
     body: Json = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": SERVICE_ACCOUNT}}
     place.client.create(SERVICE_ACCOUNTS, body, namespace)

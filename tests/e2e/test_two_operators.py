@@ -10,7 +10,7 @@ from kube.resources import TIDB_CLUSTERS
 from tests.e2e import operators
 from tests.e2e.operators import Operator, sample_value
 from tests.e2e.taking_over import leads
-from tests.e2e.waiting import eventually
+from tests.e2e.waiting import eventually, pause
 from tests.e2e.worlds import MANIFESTS, OPERATOR_NAMESPACE, Place, await_ready, create_cluster, sample
 
 pytestmark = pytest.mark.slow
@@ -30,9 +30,13 @@ def _elsewhere(place: Place, environment: Mapping[str, str], namespace: str) -> 
     return {**place.environment(None, namespace), "HELM_RELEASE": release}
 
 
-def _conflict(place: Place, namespace: str) -> Json:
+def _condition(place: Place, namespace: str, kind: str) -> Json:
     status = place.client.get(TIDB_CLUSTERS, "basic", namespace).decode()["status"]
-    return next((each for each in status["conditions"] if each["type"] == "OperatorConflict"), {})
+    return next((each for each in status["conditions"] if each["type"] == kind), {})
+
+
+def _conflict(place: Place, namespace: str) -> Json:
+    return _condition(place, namespace, "OperatorConflict")
 
 
 def _notices(operator: Operator) -> Callable[[], bool]:
@@ -53,6 +57,7 @@ def test_two_operators_in_different_namespaces_notice_each_other(place: Place, n
                 eventually(_notices(operator), told=lambda: operator.said[-3000:])  # noqa: B023
             message = _conflict(place, namespace)["message"]
             assert all(f"{each}/{name}" in message for each in ("tidb-admin", namespace))
+            assert f"; {message}" in _condition(place, namespace, "Ready")["message"]
             of = {"namespace": namespace, "name": "basic"}
             for operator in (first, second):
                 text = operator.page("/metrics")[1]
@@ -80,3 +85,22 @@ def test_operators_that_share_the_clusters_out_have_nothing_to_say(place: Place,
         eventually(lambda: first.page("/metrics")[1].count("tidb_operator_cluster_operators{") == 1)
         assert {} == _conflict(place, namespace)
         assert not any(_notices(operator)() for operator in (first, second))
+
+
+def test_one_that_cannot_see_the_other_repeats_what_it_says_and_they_do_not_fight(place: Place, namespace: str) -> None:
+    one = place.environment()
+    two = _elsewhere(place, one, namespace)
+    with (
+        operators.running(place.new_log(), one, *_QUICK, _QUICK_RETRY) as first,
+        operators.running(place.new_log(), two, *_QUICK, _QUICK_RETRY, "--cluster-scoped=false") as second,
+    ):
+        create_cluster(place.client, sample("basic"), namespace)
+        await_ready(place, first, "basic", namespace)
+        eventually(_notices(first))
+        eventually(lambda: _conflict(place, namespace).get("status") == "True")
+        pause(3.0)
+        version = place.client.get(TIDB_CLUSTERS, "basic", namespace).metadata.resource_version
+        pause(5.0)
+        assert version == place.client.get(TIDB_CLUSTERS, "basic", namespace).metadata.resource_version
+        assert not _notices(second)()
+        assert _conflict(place, namespace)["message"] in _condition(place, namespace, "Ready")["message"]

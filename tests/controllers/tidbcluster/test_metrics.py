@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
+from structlog.testing import capture_logs
 
 from apis.times import stamp
 from controllers.tidbcluster.metrics import ClusterMetrics
@@ -138,6 +139,13 @@ def test_a_clock_that_was_set_back_makes_no_negative_wait(bench: Bench, clock: F
 def test_what_others_make_of_the_status_breaks_no_scrape(bench: Bench, conditions: object) -> None:
     bench.clusters.trees = [named("odd", conditions=conditions, pd={"conditions": conditions}), named("basic")]
     assert {"odd": 0.0, "basic": 0.0} == bench.told("ready", "name")
+
+
+def test_a_cluster_that_cannot_be_read_hides_no_other(bench: Bench) -> None:
+    bench.clusters.trees.insert(0, named("odd", pd={"statefulSet": {"replicas": "three", "updatedReplicas": []}}))
+    with capture_logs() as logs:
+        assert {"basic": 0.0} == bench.told("ready", "name")
+    assert ["ns/odd"] == [entry["cluster"] for entry in logs]
 
 
 def test_conditions_of_others_are_not_shown_since_they_know_no_bounds(bench: Bench) -> None:
