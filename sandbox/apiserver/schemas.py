@@ -56,7 +56,9 @@ def prune(value: Any, node: Json, path: str, unknown: list[str]) -> Any:
     node = resolve(node)
     if isinstance(value, list):
         items = node.get("items") or {PRESERVE: True}
-        return [prune(item, items, f"{path}[{index}]", unknown) for index, item in enumerate(value)]
+        zero = _ZEROS.get(resolve(items).get("type", ""))
+        present = (zero if item is None else item for item in value)
+        return [prune(item, items, f"{path}[{index}]", unknown) for index, item in enumerate(present)]
     if not isinstance(value, dict) or _is_open(node):
         return value
     kept = {}
@@ -72,6 +74,10 @@ def prune(value: Any, node: Json, path: str, unknown: list[str]) -> Any:
         elif inner or not _is_map(property_):
             kept[name] = prune(inner, property_, place, unknown)
     return kept
+
+
+_ZEROS: Mapping[str, Any] = {"string": "", "integer": 0, "number": 0, "boolean": False, "object": {}, "array": []}
+"""What Go makes of a null in a list, by the type of its items."""
 
 
 def _is_number(value: object) -> bool:

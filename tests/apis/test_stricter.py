@@ -70,7 +70,6 @@ _CONFIG = {"name": "config", "mountPath": "/x"}
     ("part", "field"),
     [
         ({"additionalVolumes": [{"name": "x", "emptyDir": {}, "secret": {}}]}, "additionalVolumes[0]"),
-        ({"additionalVolumeMounts": [{"name": "x", "mountPath": "/x"}]}, "additionalVolumeMounts[0].name"),
         ({"additionalVolumeMounts": [{"name": "config"}]}, "additionalVolumeMounts[0].mountPath"),
         ({"additionalVolumeMounts": [_CONFIG | {"mountPath": "a:b"}]}, "additionalVolumeMounts[0].mountPath"),
         ({"additionalVolumeMounts": [_CONFIG, _CONFIG]}, "additionalVolumeMounts[1].mountPath"),

@@ -57,3 +57,10 @@ def test_a_quantity_that_was_sent_as_a_number_is_kept_as_a_text() -> None:
     sent: Json = {"spec": {"resources": {"requests": {"storage": 1073741824}}}}
     kept = schemas.prune(sent, schemas.of(claim), "", [])
     assert {"spec": {"resources": {"requests": {"storage": "1073741824"}}}} == kept
+
+
+def test_a_null_in_a_list_is_the_empty_value_of_its_type() -> None:
+    pod = Resource("", "v1", "pods", "Pod")
+    sent: Json = {"metadata": {"finalizers": [None]}, "spec": {"containers": [None]}}
+    kept = schemas.prune(sent, schemas.of(pod), "", [])
+    assert {"metadata": {"finalizers": [""]}, "spec": {"containers": [{}]}} == kept
