@@ -39,8 +39,10 @@ def test_F23_4369_a_mount_of_no_volume_is_refused_before_any_pod_notices(basic: 
     """The roll would delete a pod that could not be made again."""
     before = pods(basic)
     basic.change(tidb={"additionalVolumeMounts": [{"name": "nowhere", "mountPath": "/nowhere"}]})
-    basic.run_until(lambda: basic.reason() == "InvalidSpec")
-    assert "spec.tidb.additionalVolumeMounts[0].name" in basic.condition("Progressing")["message"]
+    basic.run_until(lambda: basic.reason() == "FailedUpdateTiDBSTS")
+    assert "spec.tidb mounts nowhere" in basic.condition("Progressing")["message"]
+    (event,) = basic.events("FailedUpdateTiDBSTS")
+    assert "Warning" == event["type"]
     basic.run(40.0)
     assert ([], before) == (written(basic), pods(basic))
 

@@ -34,7 +34,7 @@ def undone(part: Json, before: Json) -> Json:
     [
         ("tikv", {"additionalVolumes": [{}]}, "spec.tikv.additionalVolumes[0].name"),
         ("tikv", {"additionalVolumes": [{"name": "x", "hostPath": {}}]}, "volumes[4].hostPath.path"),
-        ("tikv", {"additionalVolumeMounts": [_MOUNT]}, "spec.tikv.additionalVolumeMounts[0].name"),
+        ("tikv", {"additionalVolumeMounts": [_MOUNT]}, "containers[0].volumeMounts[4].name"),
         ("tikv", {"additionalContainers": [_SIDECAR | {"ports": [{"containerPort": "80"}]}]}, "ports.containerPort"),
         (
             "tikv",
