@@ -231,7 +231,10 @@ def _look_like_ours(state: State) -> Iterator[Plan]:
         def does(at: float, target: str = target, whole: Json = whole) -> Faults:
             return Created(at=at, target=_OTHERS), Created(at=at, target=target, body=whole, owner=_OTHERS)
 
-        plans = [*_at_both_moments(f"look-like-ours/{target}", component, does, theirs=(_OTHERS, target))]
+        # Services lead to a pod with such labels, which only its owner can take away
+        conflict = f"others-{component}" if resource == PODS else ""
+        named = f"look-like-ours/{target}"
+        plans = [*_at_both_moments(named, component, does, theirs=(_OTHERS, target), conflict=conflict)]
         yield from plans
         yield replace(plans[0], name=f"{plans[0].name}@empty", world="empty", faults=does(0.0))
 

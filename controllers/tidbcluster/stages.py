@@ -13,7 +13,7 @@ from member.observed.instances import instance_taken
 from member.observed.removed_components import running_without_spec
 from member.outcome import Failed, Refused
 from member.volumes import changes as volume_changes
-from meta import labelling, locations, orphan_pods, pvc_cleaner, volumes
+from meta import labelling, locations, orphan_pods, pvc_cleaner, strange_pods, volumes
 
 
 def observations() -> tuple[Stage[ReconcileContext], ...]:
@@ -27,6 +27,7 @@ def stages() -> tuple[Stage[ReconcileContext], ...]:
         Stage("pv_reclaim_policy", volumes.act),
         Stage("orphan_pods_cleaner", orphan_pods.act),
         *(Stage(each.name, each.act) for each in behaviours()),
+        Stage("strange_pods", strange_pods.act),
         Stage("meta", labelling.act),
         Stage("locations", locations.act),
         Stage("pvc_cleaner", pvc_cleaner.act),

@@ -367,6 +367,12 @@ _SCALING: Mapping[str, Reason] = {
         "It removes nothing, and reverts the steps already taken.",
         "Raise the replicas again. To continue: lower PD's `max-replicas` first, or remove what the message names.",
     ),
+    "PodsOfOthers": Reason(
+        "Pods that another controller has made, or nobody, carry the labels of pods of this cluster. The Services of "
+        "PD and TiDB select by these labels, so some requests go to them and fail.",
+        "It goes on with everything else, and neither counts nor touches these pods.",
+        "Change the labels of the pods that the message names, in the template of their owner, or delete them.",
+    ),
     "StalePVC": Reason(
         "A new pod would start on the volume claim of an earlier one.",
         "It deletes a claim that a scale-in left behind, and waits for the deletion. It keeps any other claim.",

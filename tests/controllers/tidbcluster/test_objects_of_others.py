@@ -153,6 +153,16 @@ def test_11_4_a_pod_with_our_labels_that_others_control_is_none_of_ours(world: O
     assert not [key for key in world.get(PODS, name)["metadata"]["labels"] if key.startswith("tidb.pingcap.com/")]
 
 
+def test_R27_a_ready_pod_with_our_labels_is_named_until_it_is_gone(basic: OperatorWorld) -> None:
+    basic.admin.create(CONFIG_MAPS, {"metadata": {"name": "rival"}}, NAMESPACE)
+    foreign_pod(basic, "pd", "theirs")
+    basic.run_until(lambda: basic.reason() == "PodsOfOthers")
+    assert "pod theirs carries the labels" in basic.condition("Progressing")["message"]
+
+    basic.admin.delete(PODS, "theirs", NAMESPACE)
+    basic.run_until(lambda: basic.reason() == "Done")
+
+
 def test_11_4_a_pod_of_ours_stays_ours_when_others_spoil_its_reference(basic: OperatorWorld) -> None:
     owner = basic.get(PODS, "basic-tidb-0")["metadata"]["ownerReferences"][0] | {"apiVersion": "apps.example.com/v1"}
     basic.admin.patch(PODS, "basic-tidb-0", NAMESPACE, {"metadata": {"ownerReferences": [owner]}})

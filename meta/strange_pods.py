@@ -1,0 +1,38 @@
+"""The stage `strange_pods`: pods of others that carry the labels of ours (R27).
+
+Services select by these labels, so what is meant for a server of ours goes to such a pod from time to time. Its labels
+are its owner's: nobody else can put that right.
+"""
+
+from collections.abc import Iterator
+
+from apis.components import component_names
+from apis.identity import instance_name
+from kube.objects import Object
+from member import labels
+from member.context import ReconcileContext
+from member.observed.belonging import is_of_advanced, is_own_pod, is_pod_of
+from member.observed.instances import clusters_of_instance
+from member.observed.pods import Pod
+from member.outcome import Done, Outcome, Refused
+
+_LOOK_AGAIN = 30.0
+
+
+def act(ctx: ReconcileContext) -> Outcome:
+    """Name those that are Ready, so that Services lead to them. Reads caches only."""
+    found = sorted(pod.metadata.name for pod in _strange(ctx) if pod.decode_as(Pod).is_ready)
+    if not found:
+        return Done()
+    what = f"pod {', '.join(found)} carries the labels of pods of this cluster and receives requests meant for them"
+    return Refused("PodsOfOthers", f"{what}; change its labels, or delete it", _LOOK_AGAIN)
+
+
+def _strange(ctx: ReconcileContext) -> Iterator[Object]:
+    """The pods with the labels of a component that no cluster of this instance has made."""
+    sharing = clusters_of_instance(ctx.listers.tidb_clusters, ctx.namespace, instance_name(ctx.tc))
+    names = [cluster.metadata.name for cluster in sharing]
+    for pod in ctx.listers.pods.list(ctx.namespace, labels.cluster_labels(ctx.tc)):
+        is_known = is_own_pod(ctx, pod) or any(is_pod_of(name, pod) or is_of_advanced(name, pod) for name in names)
+        if not is_known and pod.metadata.labels.get(labels.COMPONENT) in component_names():
+            yield pod
