@@ -188,7 +188,7 @@ class Reconciler(Generic[M, C, D, R]):
             self._kind.tell(old, new)
             memory.own_write.remember(written)
             memory.status_writes.wrote()
-            memory.status_pacing.wrote(new)
+            memory.status_pacing.wrote(old, new)
         return 0.0
 
 

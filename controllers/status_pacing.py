@@ -31,7 +31,10 @@ EVERY = 20.0
 
 
 DETAILS_EVERY = 2.0
-"""Seconds between two writes where nothing but details has changed."""
+"""Seconds for which one write is earned that brings nothing but details."""
+
+DETAILS_SAVED = 4.0
+"""So many of them can be saved up: what changes after a quiet time shows at once."""
 
 _REMEMBERED = 64
 
@@ -47,20 +50,21 @@ class StatusPacing:
         self._seen: OrderedDict[bytes, float] = OrderedDict()
         self._returns: deque[float] = deque()
         self._written = clock.now() - EVERY
+        self._saved, self._saved_at = 1.0, clock.now()
 
     def pause(self, stored: Json, status: Json) -> float:
         """Seconds until a status may be written in the place of the `stored` one; 0 when it may be now."""
         self._forget()
         if len(self._returns) >= OFTEN and _shape(status) in self._seen:
-            every = EVERY
-        elif _without_details(stored) == _without_details(status):
-            every = DETAILS_EVERY
-        else:
+            return max(self._written + EVERY - self._clock.now(), 0.0)
+        if _without_details(stored) != _without_details(status):
             return 0.0
-        return max(self._written + every - self._clock.now(), 0.0)
+        return max((1.0 - self._details()) * DETAILS_EVERY, 0.0)
 
-    def wrote(self, status: Json) -> None:
-        """Note a write."""
+    def wrote(self, stored: Json, status: Json) -> None:
+        """Note a write, in the place of the `stored` status."""
+        if _without_details(stored) == _without_details(status):
+            self._saved, self._saved_at = self._details() - 1.0, self._clock.now()
         now, shape = self._clock.now(), _shape(status)
         self._written = now
         is_return = shape in self._seen and shape != next(reversed(self._seen))
@@ -70,6 +74,10 @@ class StatusPacing:
         self._seen.move_to_end(shape)
         if len(self._seen) > _REMEMBERED:
             self._seen.popitem(last=False)
+
+    def _details(self) -> float:
+        """Writes of details that are left."""
+        return min(self._saved + (self._clock.now() - self._saved_at) / DETAILS_EVERY, DETAILS_SAVED)
 
     def _forget(self) -> None:
         before = self._clock.now() - LATELY

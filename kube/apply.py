@@ -83,21 +83,11 @@ class Applier:
         """
         return self._patch(resource, cached, cached.decode(), {"metadata": {"annotations": dict(annotations)}})
 
-    def patch_unread(self, resource: Resource, desired: Json) -> Object:
-        """Write `desired` into an object that no cache shows, for who knows by its name alone whose it is.
-
-        Raises NotFound, other ApiErrors, TransportError, LeaseExpired.
-        """
-        meta = desired["metadata"]
-        body = {**desired, "metadata": {key: value for key, value in meta.items() if key in ("labels", "annotations")}}
-        written = self._client.patch(resource, meta["name"], meta.get("namespace", ""), body)
-        _tell_patch(resource, meta["name"], {}, body)
-        return written
-
     def _patch(self, resource: Resource, cached: Object, live: Json, patch: Json) -> Object:
         meta = cached.metadata
         written = self._client.patch(resource, meta.name, meta.namespace, _guarded(patch, cached))
-        _tell_patch(resource, meta.name, live, patch)
+        log = _log.debug if _is_bookkeeping(patch) else _log.info
+        log("object patched", kind=resource.kind, name=meta.name, change=str(first_patched(live, patch)))
         return written
 
     def create(self, resource: Resource, desired: Json) -> Object:
@@ -163,11 +153,6 @@ def require_ours(resource: Resource, desired: Json, live: Object) -> None:
         return
     is_former = owner is not None and (owner.kind, owner.name) == (wanted["kind"], wanted["name"])
     raise ForeignOwner(resource, live.key, owner, is_former=is_former)
-
-
-def _tell_patch(resource: Resource, name: str, live: Json, patch: Json) -> None:
-    log = _log.debug if _is_bookkeeping(patch) else _log.info
-    log("object patched", kind=resource.kind, name=name, change=str(first_patched(live, patch)))
 
 
 def _is_bookkeeping(patch: Json) -> bool:

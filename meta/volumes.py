@@ -8,7 +8,6 @@ paused, too.
 from structlog.contextvars import bound_contextvars
 
 from apis.components import component_names
-from kube.errors import NotFound
 from kube.events import NORMAL, WARNING
 from kube.objects import Json, Object
 from kube.resources import PERSISTENT_VOLUMES
@@ -19,9 +18,6 @@ from member.outcome import Done, Outcome
 from meta.identity import is_about_to_be_labelled, of_volume
 from meta.reading import Volume, claims_of_cluster, retry_on_conflict, volume_of
 
-_APPEARS = 10.0
-"""Seconds in which a volume that was labelled appears in the cache."""
-
 
 def act(ctx: ReconcileContext) -> Outcome:
     """Give the volumes of the cluster the policy of its spec and their labels. Raises ApiError, TransportError."""
@@ -31,7 +27,11 @@ def act(ctx: ReconcileContext) -> Outcome:
     for claim in claims_of_cluster(ctx, component_names(lambda row: row.claims.labelled or row.claims.reclaim_policy)):
         bound = claim.decode_as(Claim).is_bound and not claim.metadata.deletion_timestamp
         if bound and not is_about_to_be_labelled(claim, now):
-            _bring(ctx, claim, _policy(ctx, claim))
+            volume = volume_of(ctx, claim)
+            if volume is None:
+                _report_missing(ctx, claim)
+            else:
+                set_policy(ctx, claim, volume, _policy(ctx, claim))
     return Done()
 
 
@@ -45,39 +45,6 @@ def _policy(ctx: ReconcileContext, claim: Object) -> str:
     return "" if left else spec.pv_reclaim_policy or ""
 
 
-def _bring(ctx: ReconcileContext, claim: Object, policy: str) -> None:
-    if _cached(ctx, claim) is None and _is_made_for(claim):
-        _write_unread(ctx, claim, policy)
-    elif (volume := volume_of(ctx, claim)) is None:
-        _report_missing(ctx, claim)
-    else:
-        set_policy(ctx, claim, volume, policy)
-
-
-def _cached(ctx: ReconcileContext, claim: Object) -> Object | None:
-    lister = ctx.listers.persistent_volumes
-    return lister.get("", claim.decode_as(Claim).spec.volume_name) if lister else None
-
-
-def _is_made_for(claim: Object) -> bool:
-    """Whether the name of a claim's volume says that a provisioner has made it for this very claim."""
-    return claim.decode_as(Claim).spec.volume_name == f"pvc-{claim.metadata.uid}"
-
-
-def _write_unread(ctx: ReconcileContext, claim: Object, policy: str) -> None:
-    """The first patch of a volume, which no cache shows before it."""
-    name = claim.decode_as(Claim).spec.volume_name
-    if not ctx.stopwatches.is_due("volume written", name, _APPEARS, ctx.deps.clock):
-        return
-    try:
-        with bound_contextvars(claim=claim.metadata.name):
-            ctx.deps.applier.patch_unread(PERSISTENT_VOLUMES, _desired(claim, name, policy))
-    except NotFound:
-        _report_missing(ctx, claim)
-        return
-    _tell(ctx, name, policy)
-
-
 def set_policy(ctx: ReconcileContext, claim: Object, volume: Object, policy: str) -> None:
     """Give the volume of a claim its labels and, if it names one, a policy. Raises ApiError, TransportError."""
     with bound_contextvars(claim=claim.metadata.name):
@@ -86,11 +53,12 @@ def set_policy(ctx: ReconcileContext, claim: Object, volume: Object, policy: str
 
 def _written(ctx: ReconcileContext, claim: Object, volume: Object, policy: str) -> Object:
     meta, has = volume.metadata, volume.decode_as(Volume).spec.persistent_volume_reclaim_policy
-    if meta.deletion_timestamp:
+    if meta.deletion_timestamp or (of_volume(claim).matches(volume) and policy in ("", has)):
         return volume
     written = ctx.deps.applier.apply(PERSISTENT_VOLUMES, _desired(claim, meta.name, policy), volume)
     if policy and has != policy:
-        _tell(ctx, meta.name, policy)
+        what = f"patch PersistentVolume {meta.name} in TidbCluster {ctx.name} successful: reclaim policy {policy}"
+        ctx.deps.recorder.event(ctx.owner, NORMAL, "SuccessfulPatch", what)
     return written
 
 
@@ -98,12 +66,6 @@ def _desired(claim: Object, name: str, policy: str) -> Json:
     labels = of_volume(claim)
     metadata = {"name": name, "labels": dict(labels.labels), "annotations": dict(labels.annotations)}
     return {"metadata": metadata} | ({"spec": {"persistentVolumeReclaimPolicy": policy}} if policy else {})
-
-
-def _tell(ctx: ReconcileContext, name: str, policy: str) -> None:
-    what = f"patch PersistentVolume {name} in TidbCluster {ctx.name} successful: reclaim policy {policy}"
-    if policy:
-        ctx.deps.recorder.event(ctx.owner, NORMAL, "SuccessfulPatch", what)
 
 
 def _report_missing(ctx: ReconcileContext, claim: Object) -> None:

@@ -81,9 +81,12 @@ def i6(write: OperatorWrite) -> str | None:
 
 
 def i7(write: OperatorWrite) -> str | None:
-    """No write to a cluster whose PD is another than the one it was bootstrapped with."""
+    """No write to a cluster whose PD is another than the one it was bootstrapped with; no id but PD's in a status."""
     known, pd = _bootstrapped_as(write.before, write.seen), write.before.pd
-    if not known or pd is None or str(pd.id) == known or write.patches(TIDB_CLUSTERS):
+    if pd is not None and write.patches(TIDB_CLUSTERS):
+        told = (write.body.get("status") or {}).get("clusterID") or str(pd.id)
+        return None if told == str(pd.id) else f"{write.call} with cluster id {told}, which is not PD's {pd.id}"
+    if not known or pd is None or str(pd.id) == known:
         return None
     return f"{write.call} though PD's cluster id is {pd.id} and not {known}"
 

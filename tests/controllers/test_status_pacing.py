@@ -26,7 +26,7 @@ def _flapping(clock: FakeClock) -> StatusPacing:
     for each in (UP, DOWN, UP, DOWN, UP)[-OFTEN - 2 :]:
         clock.step(APART)
         assert 0 == flaps.pause({}, each)
-        flaps.wrote(each)
+        flaps.wrote({}, each)
     return flaps
 
 
@@ -44,7 +44,7 @@ def test_I29_what_happens_within_seconds_is_no_coming_and_going() -> None:
     flaps = StatusPacing(FakeClock())
     for each in (UP, DOWN) * 10:
         assert 0 == flaps.pause({}, each)
-        flaps.wrote(each)
+        flaps.wrote({}, each)
 
 
 def test_I29_what_is_new_is_written_at_once() -> None:
@@ -57,7 +57,7 @@ def test_I29_another_sentence_is_no_return() -> None:
     for left in range(100):
         status: Json = {"conditions": [UP["conditions"][0] | {"message": f"{left} regions left"}]}
         assert 0 == flaps.pause({}, status)
-        flaps.wrote(status)
+        flaps.wrote({}, status)
 
 
 def test_I29_what_has_been_steady_for_long_may_change() -> None:
@@ -75,7 +75,7 @@ def test_I29_a_flapping_node_costs_three_writes_a_minute() -> None:
         clock.step(1)
         now = UP if second % 20 < 10 else DOWN
         if second % 10 == 0 and flaps.pause({}, now) == 0:
-            flaps.wrote(now)
+            flaps.wrote({}, now)
             writes += 1
     assert 30 >= writes
 
@@ -93,11 +93,24 @@ def test_a_detail_waits_for_the_next_write_or_a_while(detail: Json) -> None:
     clock = FakeClock()
     pacing = StatusPacing(clock)
     assert 0 == pacing.pause(UP, UP | detail)
-    pacing.wrote(UP)
+    pacing.wrote(UP, UP | detail)
     clock.step(0.5)
     assert DETAILS_EVERY - 0.5 == pacing.pause(UP, UP | detail)
     clock.step(DETAILS_EVERY)
     assert 0 == pacing.pause(UP, UP | detail)
+
+
+def test_after_a_quiet_time_some_details_show_at_once() -> None:
+    clock = FakeClock()
+    pacing = StatusPacing(clock)
+    clock.step(60.0)
+    pauses = []
+    for leaders in range(6):
+        detail = {"tikv": {"stores": {"1": {"leaderCount": leaders}}}}
+        pauses.append(pacing.pause(UP, UP | detail))
+        if not pauses[-1]:
+            pacing.wrote(UP, UP | detail)
+    assert [0.0, 0.0, 0.0, 0.0, DETAILS_EVERY, DETAILS_EVERY] == pauses
 
 
 @pytest.mark.parametrize(
@@ -113,6 +126,6 @@ def test_a_detail_waits_for_the_next_write_or_a_while(detail: Json) -> None:
 )
 def test_what_counts_is_written_at_once(news: Json) -> None:
     pacing = StatusPacing(FakeClock())
-    pacing.wrote(UP)
+    pacing.wrote(UP, UP | {"pd": {"statefulSet": {}}})
     assert 0 == pacing.pause(UP, UP | news)
     assert 0 == pacing.pause(UP | news, UP)

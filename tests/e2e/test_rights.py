@@ -66,6 +66,8 @@ _SELDOM: set[Grant] = {
     ("patch", "", "events"),
     # a pod that does not start for a while (test_causes.py)
     ("list", "", "events"),
+    # where the server has Advanced StatefulSets
+    ("get", "apps.pingcap.com", "statefulsets"),
     # clusters with TLS
     ("get", "", "secrets"),
     # a name that was taken while the cache did not show it (F1)
