@@ -18,12 +18,12 @@ _PLANS = sorted((Path(__file__).parent / "plans").glob("*.yaml"))
 _PARTS = 4
 """Processes that share what is to be run: each world is prepared once in a process."""
 _SEEDS = 200
-_EVERY = 44
-"""Of the plans of the workloads each so manieth one is run: 150."""
+_EVERY = 66
+"""Of the plans of the workloads each so manieth one is run: 100."""
 _EVERY_SPELLING = 7
 """Of the plans of the family `same`: 29."""
-_EVERY_HAND = 80
-"""Of the plans of the family `foreign`: 40."""
+_EVERY_HAND = 120
+"""Of the plans of the family `foreign`: 25."""
 _EVERY_LOSS = 12
 """Of the plans of the family `loss`: 64."""
 _LONG = {"upgrade", "pd-other-volumes", "tikv-other-volumes"}
