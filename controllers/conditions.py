@@ -72,7 +72,7 @@ def with_condition(
     status = "True" if holds else "False"
     # one without a type is nobody's
     conditions = [c for c in conditions if c.get("type")]
-    old = next((c for c in conditions if c["type"] == kind), None)
+    old = next((c for c in conditions if c.get("type") == kind), None)
     since = _time(old, "lastTransitionTime") if old and old.get("status") == status else ""
     timed = since and (not update_time or _time(old or {}, "lastUpdateTime"))
     if old and timed and (old.get("reason", ""), old.get("message", "")) == (reason, message):

@@ -108,7 +108,8 @@ def _without_details(status: Json) -> Json:
     kept: Json = {}
     for key, each in status.items():
         if key == "conditions":
-            kept[key] = {one["type"]: one["status"] == "True" or one["reason"] for one in each or ()}
+            # others may have taken fields away
+            kept[key] = {one.get("type"): one.get("status") == "True" or one.get("reason") for one in each or ()}
         elif isinstance(each, dict) and key not in _DETAILS:
             kept[key] = _without_details(each)
         elif key not in _DETAILS and not (key == "phase" and each == NORMAL):

@@ -174,6 +174,7 @@ def _security(spec: Json, path: str) -> Iterator[FieldError]:
 
 
 _ITEM = record({"path": relative_path}, "key", "path")
+_FIELD_FILE = record({"path": relative_path, "fieldRef": record({}, "fieldPath")}, "path")
 _FILES: Table = {"items": each(_ITEM), "defaultMode": within(0, 0o777)}
 _SOURCES: Table = {
     "emptyDir": record({"sizeLimit": _size}),
@@ -181,7 +182,7 @@ _SOURCES: Table = {
     "secret": record(_FILES, "secretName"),
     "configMap": record(_FILES, "name"),
     "persistentVolumeClaim": record({}, "claimName"),
-    "downwardAPI": record({"defaultMode": within(0, 0o777)}),
+    "downwardAPI": record({"items": each(_FIELD_FILE), "defaultMode": within(0, 0o777)}),
     "projected": record({"defaultMode": within(0, 0o777)}),
     "nfs": record({}, "server", "path"),
     "csi": record({}, "driver"),

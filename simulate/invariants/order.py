@@ -37,8 +37,11 @@ def i14(write: OperatorWrite) -> str | None:
 
 
 def _partition_written(live: Json) -> int:
-    """The partition that the operator gave a StatefulSet last, by its own record; above all where that is gone."""
-    record = json.loads(annotations(live).get("pingcap.com/last-applied-configuration", "null"))
+    """The partition that the operator gave a StatefulSet last, by its own record; above all where that is spoilt."""
+    try:
+        record = json.loads(annotations(live).get("pingcap.com/last-applied-configuration", "null"))
+    except ValueError:
+        return NEVER
     return partition(record.get("updateStrategy") or {}) if record else NEVER
 
 
