@@ -4,7 +4,7 @@ Pure: time is an argument, state is in the correlator. Used by one thread.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Generic, TypeVar
@@ -103,8 +103,8 @@ class _Sent:
     count: int
 
 
-def together(happenings: Iterable[Happening], type_: str) -> list[Happening]:
-    """Happenings of one moment, where different messages of one story and this type are told as one.
+def together(happenings: Iterable[Happening], reasons: Collection[str]) -> list[Happening]:
+    """Happenings of one moment, where different messages of one story with one of these reasons are told as one.
 
     What is told again stays an event of its own, since it is counted.
     """
@@ -114,7 +114,7 @@ def together(happenings: Iterable[Happening], type_: str) -> list[Happening]:
     for each in happenings:
         known, at = messages.setdefault(each.story, set()), latest.get(each.story)
         joined = f"{told[at].message}; {each.message}" if at is not None else ""
-        if at is None or each.type != type_ or each.message in known or len(joined) > _LONGEST:
+        if at is None or each.reason not in reasons or each.message in known or len(joined) > _LONGEST:
             latest[each.story] = len(told)
             told.append(each)
         else:

@@ -1,7 +1,7 @@
 """Telling users what happened, as Kubernetes Events (informers-workqueue.md 20).
 
 `event` never blocks and never fails; one thread sends. Events are best effort: what the server refuses is dropped.
-Normal events that say the same of one object within a second, such as what was created for it, are one.
+What was created, patched or deleted for one object within a second is one event.
 """
 
 import contextlib
@@ -36,6 +36,8 @@ _QUEUED = 1000
 _TRIES = 12
 _TRY_AGAIN = 10.0
 _FLUSH = 2.0
+_JOINED = frozenset({"SuccessfulCreate", "SuccessfulPatch", "SuccessfulDelete"})
+"""Reasons of events that come in numbers and tell nothing by themselves."""
 _COLLECT = 1.0
 """Seconds in which what happens is told together."""
 
@@ -105,7 +107,7 @@ class EventRecorder:
             self._send_batch(batch)
 
     def _send_batch(self, batch: Sequence[Happening]) -> None:
-        for happening in together(batch, NORMAL):
+        for happening in together(batch, _JOINED):
             self._handle(happening)
         with self._condition:
             # taken off only now, so that `stop` waits for those under way

@@ -18,8 +18,8 @@ _PLANS = sorted((Path(__file__).parent / "plans").glob("*.yaml"))
 _PARTS = 4
 """Processes that share what is to be run: each world is prepared once in a process."""
 _SEEDS = 200
-_EVERY = 66
-"""Of the plans of the workloads each so manieth one is run: 100."""
+_EVERY = 132
+"""Of the plans of the workloads each so manieth one is run: 50."""
 _EVERY_SPELLING = 7
 """Of the plans of the family `same`: 29."""
 _EVERY_HAND = 120
