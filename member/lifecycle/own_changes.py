@@ -61,6 +61,18 @@ class _Known:
     is_current: bool
 
 
+class _Note(msgspec.Struct):
+    """What a StatefulSet remembers: the cluster that its pod template was written for, as far as that shows in it."""
+
+    uid: str
+    generation: int
+    metadata: dict[str, dict[str, str]]
+    spec: Json
+
+
+_NOTES = msgspec.json.Decoder(_Note)
+
+
 def own_change(
     ctx: ReconcileContext, member: Workload, body: Json, desired: Json, change: FieldChange | None
 ) -> OwnChange | None:
@@ -109,8 +121,7 @@ def note(ctx: ReconcileContext, component: str) -> str:
         if other != component and isinstance(spec.get(other), dict):
             spec[other] = {key: value for key, value in spec[other].items() if key != "config"}
     meta = ctx.owner.metadata
-    tree = {"uid": meta.uid, "generation": meta.generation, "metadata": _metadata(ctx.tc), "spec": spec}
-    return msgspec.json.encode(tree, order="sorted").decode()
+    return msgspec.json.encode(_Note(meta.uid, meta.generation, _metadata(ctx.tc), spec), order="sorted").decode()
 
 
 def remembered(body: Json) -> str:
@@ -124,20 +135,21 @@ def last_written(uid: str, stateful_sets: Iterable[Object]) -> Json | None:
 
     It has `spec`, with the configuration of one component alone, and of `metadata` what the operator heeds.
     """
-    notes = (_tree(each.decode()) for each in stateful_sets)
-    own = [note for note in notes if note is not None and note.get("uid") == uid]
-    return max(own, key=lambda note: int(note["generation"]), default=None)
+    notes = (_note_of(each.decode()) for each in stateful_sets)
+    own = [each for each in notes if each is not None and each.uid == uid]
+    newest = max(own, key=lambda each: each.generation, default=None)
+    return {"metadata": newest.metadata, "spec": newest.spec} if newest else None
 
 
-def _tree(body: Json) -> Json | None:
+def _note_of(body: Json) -> _Note | None:
+    """The note on a StatefulSet; None where there is none that can be read."""
     try:
-        tree = msgspec.json.decode(remembered(body) or "null")
+        return _NOTES.decode(remembered(body))
     except msgspec.DecodeError:
         return None
-    return tree if isinstance(tree, dict) and {"generation", "metadata", "spec"} <= tree.keys() else None
 
 
-def _metadata(tc: TidbCluster) -> Json:
+def _metadata(tc: TidbCluster) -> dict[str, dict[str, str]]:
     """What the user says in the metadata of a cluster and the operator heeds."""
     theirs = tc.metadata.annotations.items()
     return {
@@ -147,15 +159,16 @@ def _metadata(tc: TidbCluster) -> Json:
 
 
 def _known(ctx: ReconcileContext, body: Json) -> _Known | None:
-    try:
-        tree = msgspec.json.decode(remembered(body) or "null")
-        metadata = {"name": ctx.name, "namespace": ctx.namespace} | tree["metadata"]
-        cluster = with_defaults(decode({"metadata": metadata, "spec": tree["spec"]}, type(ctx.tc)))
-        written = (str(tree["uid"]), int(tree["generation"]), tree["metadata"])
-    except (msgspec.DecodeError, InvalidField, KeyError, TypeError, ValueError):
+    written = _note_of(body)
+    if written is None:
         return None
-    there = ctx.owner.metadata
-    is_current = written == (there.uid, there.generation, _metadata(ctx.tc))
+    metadata = {"name": ctx.name, "namespace": ctx.namespace, **written.metadata}
+    try:
+        cluster = with_defaults(decode({"metadata": metadata, "spec": written.spec}, type(ctx.tc)))
+    except InvalidField:
+        return None
+    there, theirs = ctx.owner.metadata, (written.uid, written.generation, written.metadata)
+    is_current = theirs == (there.uid, there.generation, _metadata(ctx.tc))
     return _Known(structs.replace(cluster, status=ctx.tc.status), is_current)
 
 
