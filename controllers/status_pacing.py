@@ -33,7 +33,7 @@ EVERY = 20.0
 DETAILS_EVERY = 2.0
 """Seconds for which one write is earned that brings nothing but details."""
 
-DETAILS_SAVED = 30.0
+DETAILS_SAVED = 10.0
 """So many of them can be saved up: what changes after a quiet time shows at once."""
 
 _REMEMBERED = 64
@@ -104,12 +104,12 @@ def _without_sentences(value: object) -> object:
 
 
 def _without_details(status: Json) -> Json:
-    """What counts of a status. Sentences do not; `Normal` is the phase of the rest."""
+    """What counts of a status. Of a condition that holds its reason does not; `Normal` is the phase of the rest."""
     kept: Json = {}
     for key, each in status.items():
         if key == "conditions":
             # others may have taken fields away
-            kept[key] = {one.get("type"): (one.get("status"), one.get("reason")) for one in each or ()}
+            kept[key] = {one.get("type"): one.get("status") == "True" or one.get("reason") for one in each or ()}
         elif isinstance(each, dict) and key not in _DETAILS:
             kept[key] = _without_details(each)
         elif key not in _DETAILS and not (key == "phase" and each == NORMAL):
