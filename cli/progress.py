@@ -16,6 +16,7 @@ from rich.text import Text
 from apis.accessor import components
 from apis.shared import ComponentStatus
 from apis.tidbcluster import TidbCluster
+from kube.objects import condition_of
 from member.components import workload_names
 
 _NOT_STARTED = "not started"
@@ -50,7 +51,7 @@ def _components(tc: TidbCluster) -> Iterator[Row]:
 def _row(component: str, status: ComponentStatus | None, wanted: int) -> Row:
     if status is None:
         return Row(component, 0, wanted, _NOT_STARTED)
-    condition = next((c for c in status.conditions if c.get("type") == "Progressing"), None)
+    condition = condition_of(status.conditions, "Progressing")
     state = f"{condition['reason']}: {condition['message']}" if condition else _NOT_STARTED
     return Row(component, status.ready_replicas, wanted, state)
 

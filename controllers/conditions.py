@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import TypeAlias
 
 from apis.times import parse_time, stamp
-from kube.objects import Json
+from kube.objects import Json, condition_of
 from member.outcome import DONE, Done, NotDone, Outcome, Refused, Waiting
 
 READY = "Ready"
@@ -72,14 +72,14 @@ def with_condition(
     status = "True" if holds else "False"
     # one without a type is nobody's
     conditions = [c for c in conditions if c.get("type")]
-    old = next((c for c in conditions if c.get("type") == kind), None)
-    since = _time(old, "lastTransitionTime") if old and old.get("status") == status else ""
-    timed = since and (not update_time or _time(old or {}, "lastUpdateTime"))
+    old = condition_of(conditions, kind)
+    since = _time(old, "lastTransitionTime") if old.get("status") == status else ""
+    timed = since and (not update_time or _time(old, "lastUpdateTime"))
     if old and timed and (old.get("reason", ""), old.get("message", "")) == (reason, message):
         return conditions
     new = {"type": kind, "status": status, "reason": reason, "message": message}
     new |= {"lastUpdateTime": stamp(now)} if update_time else {}
     new |= {"lastTransitionTime": since or stamp(now)}
-    if old is None:
+    if not old:
         return [*conditions, new]
     return [new if c is old else c for c in conditions]

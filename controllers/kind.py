@@ -70,7 +70,7 @@ class Kind(Generic[M, C, D, R]):
     slow: Callable[[C], Collection[str]] = lambda _ctx: ()
     update_times: bool = False
     tell: Callable[[Json, Json], None] = lambda _old, _new: None
-    hold: Callable[[C, Refused, bool], None] | None = None
+    hold: Callable[[C, Object, Refused, bool], None] | None = None
     last_written: Callable[[Object, D], Json | None] = lambda _owner, _deps: None
 
     def read(self, owner: Object, deps: D) -> M:

@@ -20,7 +20,7 @@ from informers.tombstones import LastKnown, last_known_object
 from kube.events import WARNING
 from kube.leader_election import Recorder
 from kube.leases import LeaseRecord, record_of
-from kube.objects import Json, Object
+from kube.objects import Json, Object, condition_of
 from kube.resources import LEASES
 from ports.clock import Clock
 
@@ -175,6 +175,5 @@ def _scope_of(lease: Object) -> Scope | None:
 def _stored(cluster: Object) -> str:
     """The message of the condition while it holds, else empty."""
     status: Json = cluster.decode().get("status") or {}
-    conditions: list[Json] = status.get("conditions") or []
-    mine = (each for each in conditions if each.get("type") == OPERATOR_CONFLICT)
-    return next((str(each.get("message") or _REASON) for each in mine if each.get("status") == "True"), "")
+    mine = condition_of(status.get("conditions") or [], OPERATOR_CONFLICT)
+    return str(mine.get("message") or _REASON) if mine.get("status") == "True" else ""

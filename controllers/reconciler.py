@@ -118,7 +118,7 @@ class Reconciler(Generic[M, C, D, R]):
         if model is None or self._kind.hold is None:
             return sooner(None, self._write_refusal(owner, memory, refusal))
         ctx = self._kind.context(held, model, self._deps, memory.kind)
-        self._kind.hold(ctx, refusal, seen is not None)
+        self._kind.hold(ctx, owner, refusal, seen is not None)
         return self._run(ctx, memory)
 
     def _run(self, ctx: C, memory: KeyMemory[R]) -> Result | None:

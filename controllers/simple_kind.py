@@ -80,21 +80,16 @@ class Reconcile(Generic[M]):
 
     def _apply_unseen(self, resource: Resource, whole: Json) -> Object:
         """What the cache lacks may only be unseen: it is looked at live, and not created in every reconcile."""
-        runtime, meta, made = self.owned.runtime, whole["metadata"], list[Object]()
-
-        def make() -> Object:
-            made.append(runtime.applier.create(resource, whole))
-            return made[0]
-
-        there = self.unseen.make_or_find(
+        runtime, meta = self.owned.runtime, whole["metadata"]
+        there, made = self.unseen.make_or_find(
             resource,
             meta["name"],
             runtime.clock,
-            make=make,
+            make=lambda: runtime.applier.create(resource, whole),
             find=lambda: runtime.client.find(resource, meta["name"], meta["namespace"]),
         )
-        if there is None:
-            return made[0]
+        if made:
+            return there
         return self.unseen.write(resource, there, runtime.clock, lambda: runtime.applier.apply(resource, whole, there))
 
 

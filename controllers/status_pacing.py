@@ -29,7 +29,6 @@ APART = 5.0
 EVERY = 20.0
 """Seconds between two writes of a status that goes back and forth."""
 
-
 DETAILS_EVERY = 2.0
 """Seconds for which one write is earned that brings nothing but details."""
 
@@ -43,7 +42,7 @@ _DETAILS = frozenset({"statefulSet", "volumes", "leader", "leaderCount", "synced
 
 
 class StatusPacing:
-    """What the status of one object has been lately. For one thread at a time."""
+    """When the status of one object may be written, from what it has been lately. For one thread at a time."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -57,13 +56,11 @@ class StatusPacing:
         self._forget()
         if len(self._returns) >= OFTEN and _shape(status) in self._seen:
             return max(self._written + EVERY - self._clock.now(), 0.0)
-        if _without_details(stored) != _without_details(status):
-            return 0.0
-        return max((1.0 - self._details()) * DETAILS_EVERY, 0.0)
+        return max((1.0 - self._details()) * DETAILS_EVERY, 0.0) if _only_details(stored, status) else 0.0
 
     def wrote(self, stored: Json, status: Json) -> None:
         """Note a write, in the place of the `stored` status."""
-        if _without_details(stored) == _without_details(status):
+        if _only_details(stored, status):
             self._saved, self._saved_at = self._details() - 1.0, self._clock.now()
         now, shape = self._clock.now(), _shape(status)
         self._written = now
@@ -101,6 +98,10 @@ def _without_sentences(value: object) -> object:
         key: each for key, each in value.items() if key != "message" and not key.lower().endswith(("time", "count"))
     }
     return {key: _without_sentences(each) for key, each in kept.items()}
+
+
+def _only_details(stored: Json, status: Json) -> bool:
+    return _without_details(stored) == _without_details(status)
 
 
 def _without_details(status: Json) -> Json:

@@ -4,7 +4,7 @@ Keeping bytes makes a cache of 10,000 pods cost what the network sent, and makes
 a tree of its own, so nobody can change what others see, and no field is ever lost (informers-workqueue.md PY-1, PY-7).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, TypeAlias, TypeVar, cast
 
@@ -120,6 +120,12 @@ class Object:
     def __repr__(self) -> str:
         """Kind, key and version, as log lines show it."""
         return f"<{self.kind or 'Object'} {self.key} @{self.metadata.resource_version}>"
+
+
+def condition_of(conditions: Iterable[Json], kind: str) -> Json:
+    """The condition of a type among those of a status (meta/v1 Condition); empty when there is none."""
+    # others may have taken fields away
+    return next((each for each in conditions if each.get("type") == kind), {})
 
 
 def _without_managed_fields(raw: bytes, meta: ObjectMeta) -> bytes:

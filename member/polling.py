@@ -8,6 +8,7 @@ from datetime import datetime
 
 from apis import predicates
 from apis.times import parse_time
+from kube.objects import condition_of
 from member.context import ReconcileContext
 
 _SOONEST = 0.5
@@ -19,10 +20,9 @@ _PART = 0.1
 def next_poll(ctx: ReconcileContext, component: str) -> float:
     """Seconds until the next look at a component, from how long its Progressing condition has been as it is."""
     status = predicates.status_of(ctx.tc, component)
-    conditions = status.conditions if status else []
-    # others may have edited it
-    progressing = next((c for c in conditions if c.get("type") == "Progressing" and c.get("reason") != "Done"), {})
-    return poll_since(ctx, progressing.get("lastTransitionTime") or "")
+    progressing = condition_of(status.conditions if status else [], "Progressing")
+    is_done = progressing.get("reason") == "Done"
+    return poll_since(ctx, "" if is_done else progressing.get("lastTransitionTime") or "")
 
 
 def poll_since(ctx: ReconcileContext, since: str) -> float:

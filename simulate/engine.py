@@ -21,7 +21,7 @@ from controllers.controller import Result, Sync
 from controllers.errors import IgnoreError, RequeueError
 from dataplane.errors import DataPlaneError
 from kube.errors import ApiError
-from kube.objects import Json, Object
+from kube.objects import Json, Object, condition_of
 from kube.resources import TIDB_CLUSTERS
 from member.context import Settings
 from ports.clock import FakeClock
@@ -415,8 +415,7 @@ class Engine:
 
     def condition(self, kind: str) -> Json:
         """A condition of the TidbCluster, empty when it has none of that type."""
-        conditions = (self.cluster().get("status") or {}).get("conditions") or ()
-        return next((each for each in conditions if each.get("type") == kind), {})
+        return condition_of((self.cluster().get("status") or {}).get("conditions") or (), kind)
 
     def at_rest(self) -> bool:
         """Whether the cluster is Ready and the operator has nothing left to do."""

@@ -55,8 +55,10 @@ def _context(owner: Object, tc: TidbCluster, deps: Dependencies, memory: Cluster
     )
 
 
-def _hold(ctx: ReconcileContext, refusal: Refused, remakes: bool) -> None:
-    ctx.held = Held.REMAKING if remakes else Held.OBSERVING
+def _hold(ctx: ReconcileContext, owner: Object, refusal: Refused, remakes: bool) -> None:
+    """A cluster that its user has paused, before or in the spec that is not valid, is paused and no more."""
+    if not ctx.tc.spec.paused and owner.decode()["spec"].get("paused") is not True:
+        ctx.held = Held.REMAKING if remakes else Held.OBSERVING
     ctx.tc = structs.replace(ctx.tc, spec=structs.replace(ctx.tc.spec, paused=True))
     ctx.outcomes["spec"] = refusal
 

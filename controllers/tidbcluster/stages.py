@@ -7,7 +7,7 @@ own (lifecycle.md 3.1) and are judged on the fresh status.
 
 from controllers.stages import INTERNAL_ERROR, Attempt, Stage
 from member.components import behaviours, unmanaged_names, unsupported
-from member.context import Held, ReconcileContext
+from member.context import ReconcileContext
 from member.lifecycle.component_sync import REMOVED
 from member.observed.instances import instance_taken
 from member.observed.removed_components import running_without_spec
@@ -52,7 +52,7 @@ def run(ctx: ReconcileContext, attempt: Attempt[ReconcileContext]) -> None:
         return
     for stage in stages():
         ctx.outcomes[stage.name] = _broken_off(ctx, stage.name) or attempt(stage, ctx)
-    if ctx.held is not Held.NO:
+    if "spec" in ctx.outcomes:
         return
     if left := running_without_spec(ctx.tc, ctx.listers.stateful_sets, unmanaged_names()):
         what = f"{', '.join(left)}: removed from the spec, but their StatefulSets still have replicas"

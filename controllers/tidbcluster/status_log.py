@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import structlog
 
 from controllers.conditions import READY
-from kube.objects import Json
+from kube.objects import Json, condition_of
 
 _log = structlog.get_logger(__name__)
 
@@ -35,5 +35,4 @@ def _failures(status: Json) -> Iterator[tuple[tuple[str, str], str]]:
 
 
 def _ready(status: Json) -> Json:
-    conditions: list[Json] = status.get("conditions") or []
-    return next((each for each in conditions if each.get("type") == READY), {})
+    return condition_of(status.get("conditions") or [], READY)

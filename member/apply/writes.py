@@ -44,13 +44,14 @@ def create_or_find(ctx: ReconcileContext, resource: Resource, desired: Json) -> 
     Raises OwnerGone, ApiError, TransportError.
     """
     name = desired["metadata"]["name"]
-    return ctx.taken_names.make_or_find(
+    there, made = ctx.taken_names.make_or_find(
         resource,
         name,
         ctx.deps.clock,
         make=lambda: _create(ctx, resource, desired),
         find=lambda: ctx.deps.client.find(resource, name, ctx.namespace),
     )
+    return None if made else there
 
 
 def write_unseen(

@@ -29,27 +29,23 @@ class TakenNames:
         *,
         make: Callable[[], Object],
         find: Callable[[], Object | None],
-    ) -> Object | None:
-        """Have an object made that no cache shows; what there is of its name instead, None when it was made.
+    ) -> tuple[Object, bool]:
+        """Have an object made that no cache shows; what there is of its name, and whether it was made now.
 
         `find` looks live. What was made or found a moment ago is neither made nor looked at again. Raises what the two
         raise.
         """
-        there = self.last_seen(resource, name, clock)
-        if there is not None:
-            return there
-        if (resource, name) in self._taken:
-            there = find()
+        if there := self.last_seen(resource, name, clock):
+            return there, False
+        there, made = find() if (resource, name) in self._taken else None, False
         if there is None:
             try:
-                self._note(resource, name, make(), clock)
+                there, made = make(), True
             except AlreadyExists:
-                there = find()
-                if there is None:
+                if (there := find()) is None:
                     raise
-        if there is not None:
-            self._note(resource, name, there, clock)
-        return there
+        self._note(resource, name, there, clock)
+        return there, made
 
     def write(self, resource: Resource, there: Object, clock: Clock, write: Callable[[], Object]) -> Object:
         """Have an object written that no cache shows; as it is then. After an ApiError it is looked at again."""

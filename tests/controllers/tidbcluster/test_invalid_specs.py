@@ -165,6 +165,24 @@ def test_a_process_that_has_not_seen_the_last_valid_spec_says_what_is_gone(basic
     basic.run_until_ready()
 
 
+@pytest.mark.parametrize("paused_before", [True, False], ids=["before", "in the invalid spec"])
+def test_a_cluster_that_its_user_has_paused_is_not_made_again(basic: OperatorWorld, paused_before: bool) -> None:
+    if paused_before:
+        basic.change(paused=True)
+        basic.run_until(lambda: basic.reason() == "Paused")
+    basic.change(paused=True, **INVALID)
+    assert FIELD in refused(basic)
+    basic.admin.delete(STATEFUL_SETS, "basic-tidb", "default")
+    basic.admin.delete(SERVICES, "basic-pd", "default")
+    basic.run_until(lambda: basic.condition("Ready")["status"] == "False")
+    basic.run(60.0)
+    assert not basic.exists(STATEFUL_SETS, "basic-tidb")
+    assert not basic.exists(SERVICES, "basic-pd")
+
+    basic.change(paused=False, tikv={"evictLeaderTimeout": "1m", "replicas": 1}, tidb={"version": None})
+    basic.run_until_ready()
+
+
 def test_a_scale_in_stops_at_an_invalid_spec(basic: OperatorWorld) -> None:
     basic.change(tikv={"replicas": 4})
     basic.run_until_ready()
