@@ -77,4 +77,7 @@ def _read_tls(ctx: ReconcileContext) -> TlsMaterial:
             "and tls.key"
         )
     encoded: Mapping[str, str] = secret.decode().get("data") or {}
-    return TlsMaterial.from_secret({key: base64.b64decode(value) for key, value in encoded.items()})
+    try:
+        return TlsMaterial.from_secret({key: base64.b64decode(value) for key, value in encoded.items()})
+    except BadTlsMaterial as error:
+        raise BadTlsMaterial(f"Secret {ctx.namespace}/{name}: {error}") from None

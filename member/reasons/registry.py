@@ -265,6 +265,15 @@ _PD_AND_STORES: Mapping[str, Reason] = {
         "It stops the rolling restart where it is, and retries with increasing delays.",
         LOOK_AT_PD,
     ),
+    "BadCertificate": Reason(
+        "A Secret with a certificate is missing or incomplete, or its certificate has expired, is not valid yet, holds "
+        "for other names, or is signed by an authority that the other components do not trust. The message names the "
+        "Secret, the key in it, and what is wrong.",
+        "Pods that are running keep running. It reads the Secrets again every ten seconds while one is wrong.",
+        "Put right what the message names. PD, TiKV, TiDB and the operator read a renewed certificate without a "
+        "restart, but servers read an authority (`ca.crt`) only when they start: first have all Secrets trust the old "
+        "and the new one, and restart the components, then replace the certificates.",
+    ),
     "BadTLS": Reason(
         "The Secret `NAME-cluster-client-secret` lacks a certificate, a key or a CA, or they do not match.",
         "It sends no requests to the cluster until that is fixed; everything that is running keeps running.",
