@@ -71,7 +71,9 @@ class ComponentType:
     that must serve first (3.1); `upgrades_after`: those whose upgrade or scaling comes first (7.2); `suspend_rank`:
     who is served goes before who serves (12). `unavailable` says what a component lacks while others wait for it.
     `replaceable`: failover replaces lost members (9). `guarded`: image and configuration may not be emptied
-    (defaults-and-validation.md 4). `commands` are those that its pods know (13).
+    (defaults-and-validation.md 4). `commands` are those that its pods know (13). `configured_in_place`: another
+    configuration restarts no pod, whatever the spec says (objects.md 6.5). `located_since`: the version from which its
+    servers can be told where they run, each by itself (7.9); empty when they never can.
     """
 
     name: str
@@ -97,6 +99,8 @@ class ComponentType:
     has_delete_slots: bool = True
     pod_management_policy: str = "Parallel"
     commands: PodCommands = field(default_factory=dict)
+    configured_in_place: bool = False
+    located_since: str = ""
 
     def section(self, spec: TidbClusterSpec) -> Section | None:
         """The path and the spec of the component; None when the cluster does not have it."""
@@ -206,6 +210,8 @@ _TABLE: dict[str, ComponentType] = {
             config=config_schema.TIPROXY,
             suspend_rank=6,
             unready=Unready(rank=6, reason="TiProxyUnhealthy", message="TiProxy(s) are not healthy"),
+            configured_in_place=True,
+            located_since="v1.1.0",
         ),
         ComponentType(
             name="tiflash",
@@ -278,6 +284,7 @@ _TABLE: dict[str, ComponentType] = {
             replaceable=True,
             guarded=True,
             commands=pod_commands.OF_TIDB,
+            located_since="v6.3.0",
         ),
         ComponentType(
             name="ticdc",

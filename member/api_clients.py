@@ -7,6 +7,7 @@ import base64
 from collections.abc import Mapping
 
 from apis.identity import tls_enabled
+from dataplane.calls import Caller
 from dataplane.errors import BadTlsMaterial, DataPlaneError
 from dataplane.pd import PDClient
 from dataplane.tidb import TiDBClient
@@ -14,7 +15,14 @@ from dataplane.tikv import TiKVClient
 from dataplane.tls import TlsMaterial
 from kube.resources import SECRETS
 from member.context import ReconcileContext
-from member.naming import cluster_client_secret, pd_url, tidb_status_url, tikv_status_url
+from member.naming import (
+    address_book,
+    cluster_client_secret,
+    ordinal_of,
+    pd_url,
+    tidb_status_url,
+    tikv_status_url,
+)
 
 _SHORT_TIMEOUT = 1.0
 """Seconds."""
@@ -60,6 +68,12 @@ def tikv(ctx: ReconcileContext, pod: str) -> TiKVClient:
 def tidb(ctx: ReconcileContext, pod: str) -> TiDBClient:
     """One TiDB server. Raises BadTlsMaterial."""
     return ctx.deps.dataplane.tidb(tidb_status_url(ctx.tc, pod), _tls(ctx))
+
+
+def caller(ctx: ReconcileContext, component: str, pod: str, port: int) -> Caller:
+    """A port of one pod of a component, for the client that knows its API. Raises BadTlsMaterial."""
+    url = address_book(ctx.tc).member(component, ordinal_of(pod), port)
+    return ctx.deps.dataplane.caller(url, _tls(ctx))
 
 
 def _tls(ctx: ReconcileContext) -> TlsMaterial | None:

@@ -257,14 +257,22 @@ class DataPlane:
         if not is_script(launch.command):
             return self._program(launch)
         repository = launch.image.rpartition("/")[2].partition(":")[0].partition("@")[0]
-        known = f"{repository}-server" in self._servers
+        known = any(repository == each.image for each in self._servers.values())
         container = Container(
-            launch, self.network, self._deps.randomness, lambda name: not known or self._has_program(name)
+            launch,
+            self.network,
+            self._deps.randomness,
+            lambda name: not known or self._has_program(name),
+            self._help,
         )
         return ScriptProcess(launch, container, self._clock, self._deps.timings.script_second)
 
     def _has_program(self, name: str) -> bool:
         return name.rpartition("/")[2] in self._servers or name in self._programs
+
+    def _help(self, name: str) -> str:
+        server = self._servers.get(name.rpartition("/")[2])
+        return server.help if server else ""
 
     def _program(self, launch: Launch) -> Process:
         name = launch.command[0] if launch.command else ""
