@@ -257,7 +257,7 @@ class DataPlane:
         if not is_script(launch.command):
             return self._program(launch)
         repository = launch.image.rpartition("/")[2].partition(":")[0].partition("@")[0]
-        known = any(repository == each.image for each in self._servers.values())
+        known = any(repository == (each.image or each.name) for each in self._servers.values())
         container = Container(
             launch,
             self.network,

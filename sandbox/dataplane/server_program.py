@@ -16,18 +16,17 @@ _LEVELS = ("debug", "info", "warn", "warning", "error", "fatal", "critical", "tr
 class ServerProgram:
     """The server of one component.
 
-    `name` is the component; `start` makes a process. `file` is the name of the program's file, by default
-    `<name>-server`, `repository` that of the image that has it, by default the name. `tables`, `numbers` and
-    `durations` are dotted paths of its configuration: it refuses to start when they hold anything else. Of what it does
-    not know it only warns, as the real one does. `certificates` are the paths of its configuration that name the files
-    of a certificate, `urls` the settings whose values need one when they say https. `help` is what it prints for
-    `--help`.
+    `name` is the component, `file` its program where that is not called `<name>-server`, `image` its image where that
+    is not called after it; `start` makes a process. `tables`, `numbers` and `durations` are dotted paths of its
+    configuration: it refuses to start when they hold anything else. Of what it does not know it only warns, as the real
+    one does. `certificates` are the paths of its configuration that name the files of a certificate, `urls` the
+    settings whose values need one when they say https. `help` is what it prints for `--help`.
     """
 
     name: str
     start: Callable[[Launch, Dependencies], Process]
     file: str = ""
-    repository: str = ""
+    image: str = ""
     tables: tuple[str, ...] = ()
     numbers: tuple[str, ...] = ()
     durations: tuple[str, ...] = ()
@@ -39,11 +38,6 @@ class ServerProgram:
     def command(self) -> str:
         """The file name of the program."""
         return self.file or f"{self.name}-server"
-
-    @property
-    def image(self) -> str:
-        """The last part of the name of its image."""
-        return self.repository or self.name
 
     def refusal(self, launch: Launch) -> str:
         """What it says before it exits with code 1; empty when it starts."""
