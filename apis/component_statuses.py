@@ -170,6 +170,11 @@ class TiDBStatus(ComponentStatus, kw_only=True):
         return [member.health for member in self.members.values()]
 
     @property
+    def healthy_pods(self) -> list[str]:
+        """See `ComponentStatus`."""
+        return [name for name, member in self.members.items() if member.health]
+
+    @property
     def asked_one_by_one(self) -> bool:
         """See `ComponentStatus`."""
         return True
@@ -272,6 +277,20 @@ class TiProxyStatus(SyncedStatus, kw_only=True):
     def health(self) -> list[bool]:
         """See `ComponentStatus`."""
         return [member.health for member in self.members.values()]
+
+    @property
+    def healthy_pods(self) -> list[str]:
+        """See `ComponentStatus`."""
+        return [name for name, member in self.members.items() if member.health]
+
+    @property
+    def asked_one_by_one(self) -> bool:
+        """See `ComponentStatus`."""
+        return True
+
+    def answers(self, running: Collection[str]) -> list[bool]:
+        """See `ComponentStatus`: each server is asked by itself."""
+        return [member.health for name, member in self.members.items() if name in running]
 
     def forget_members(self) -> None:
         """See `ComponentStatus`."""

@@ -51,6 +51,10 @@ OF_TIKV: ListenSettings = {
     "server.advertise-addr": _absent,
     "server.advertise-status-addr": _absent,
 }
+OF_TIPROXY: ListenSettings = {
+    "proxy.addr": _address("sql"),
+    "api.addr": _address("api"),
+}
 OF_TIDB: ListenSettings = {
     "host": _hosts,
     "port": _port("server"),

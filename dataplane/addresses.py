@@ -66,11 +66,15 @@ class AddressBook:
 
     def tikv_status(self, ordinal: int) -> str:
         """The status URL of a TiKV (A7)."""
-        return self._url(self._peer("tikv", ordinal), TIKV_STATUS_PORT)
+        return self.member("tikv", ordinal, TIKV_STATUS_PORT)
 
     def tidb_status(self, ordinal: int) -> str:
         """The status URL of a TiDB (A9)."""
-        return self._url(self._peer("tidb", ordinal), TIDB_STATUS_PORT)
+        return self.member("tidb", ordinal, TIDB_STATUS_PORT)
+
+    def member(self, component: str, ordinal: int, port: int) -> str:
+        """The URL of a port of one pod, as it is dialled."""
+        return self._url(self._peer(component, ordinal), port)
 
     def advertised_host(self, component: str, ordinal: int) -> str:
         """The host name that a pod of a component (`pd`, `tikv`, `tidb`) advertises."""

@@ -71,13 +71,15 @@ class Caller:
         also: frozenset[int] = frozenset(),
         timeout: float = TIMEOUT,
     ) -> Response:
-        """Change something, once; statuses of `also` are answers, not errors.
+        """Change something, once; statuses of `also` are answers, not errors. A body of bytes is sent as it is.
 
         `done` is what the log says once the component has agreed, `about` the keys and values of that line. Raises
         Unavailable, ApiError, LeaseExpired.
         """
-        headers: Mapping[str, str] = {} if body is None else {"content-type": "application/json"}
-        payload = None if body is None else msgspec.json.encode(body)
+        if body is None or isinstance(body, bytes):
+            headers, payload = {}, body
+        else:
+            headers, payload = {"content-type": "application/json"}, msgspec.json.encode(body)
         request = Request(method, self.base_url + path, headers, payload, timeout)
         self._fence.check()
         try:

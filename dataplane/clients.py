@@ -7,6 +7,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 
+from dataplane.calls import Caller
 from dataplane.errors import DataPlaneError
 from dataplane.pd import PDClient
 from dataplane.tidb import TiDBClient
@@ -70,6 +71,10 @@ class DataPlane:
     def tidb(self, url: str, tls: TlsMaterial | None = None) -> TiDBClient:
         """The TiDB whose status port is at `url`. Raises BadTlsMaterial."""
         return TiDBClient(self._transport(tls), url, self._clock, self._fence)
+
+    def caller(self, url: str, tls: TlsMaterial | None = None) -> Caller:
+        """What clients of other servers are made of. Raises BadTlsMaterial."""
+        return Caller(self._transport(tls), url, self._fence, self._clock)
 
     def _transport(self, tls: TlsMaterial | None) -> Transport:
         identity = tls.fingerprint if tls else ""

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from apis import pod_commands
+from apis.components import component_type
+from apis.tidbcluster import TidbClusterStatus
 from member.components import workload_names
 from member.context import FailoverSettings
 
@@ -58,6 +60,18 @@ _PROFILES = {
 def managed_components() -> tuple[str, ...]:
     """The components that are judged: those that the operator runs in StatefulSets, in the order of the table."""
     return workload_names()
+
+
+def asked_one_by_one(component: str) -> bool:
+    """Whether its servers tell by themselves how they are."""
+    status = component_type(component).status(TidbClusterStatus())
+    return status is not None and status.asked_one_by_one
+
+
+def says_synced(component: str) -> bool:
+    """Whether its status says if the last observation succeeded."""
+    status = component_type(component).status(TidbClusterStatus())
+    return status is not None and not status.is_current
 
 
 def profile(component: str) -> Profile:

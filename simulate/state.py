@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable
 
+from apis.components import component_type
 from apis.times import parse_time
 from kube.objects import Json
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, TIDB_CLUSTERS, Resource
@@ -149,6 +150,12 @@ class State:
     def claims(self) -> list[Json]:
         """The PVCs."""
         return self.all(PERSISTENT_VOLUME_CLAIMS)
+
+    def serves(self, component: str, ordinal: int) -> bool:
+        """Whether the server in a pod listens on the port on which it is asked how it is."""
+        row = component_type(component)
+        running = self._world.data_plane.running(NAMESPACE, f"{NAME}-{component}-{ordinal}")
+        return any(each.process.listens(row.ports[row.metrics_port]) for each in running)
 
     # PD and its stores
 

@@ -16,7 +16,6 @@ import msgspec
 import structlog
 from msgspec import structs
 
-from apis import toml
 from apis.components import component_names
 from apis.decoding import decode
 from apis.defaulting import with_defaults
@@ -30,7 +29,7 @@ from member import labels
 from member.apply.last_applied import read_record
 from member.context import ReconcileContext
 from member.lifecycle.workload import Workload
-from member.objects.config_map import CONFIG_FILE
+from member.objects.config_map import same_files
 
 log = structlog.get_logger(__name__)
 
@@ -106,9 +105,7 @@ def _asks_for_another(member: Workload, before: TidbCluster, now: TidbCluster) -
         return True
     if not semantically_equal(one, other):
         return True
-    return there.script_options != wanted.script_options or not toml.same(
-        *(toml.loads(each.data.get(CONFIG_FILE, "")) for each in (there, wanted))
-    )
+    return there.script_options != wanted.script_options or not same_files(there.data, wanted.data)
 
 
 # What is remembered

@@ -87,14 +87,14 @@ def choose_config_map(
         return ConfigMapChoice(in_use_name or fresh, wanted.data, options, "no ConfigMap is in use yet")
 
     old = _as_named(in_use_name, in_use.get("data") or {}, wanted.data, strategy)
-    same_config = _same_toml(old.get(CONFIG_FILE), wanted.data.get(CONFIG_FILE))
+    same_config = same_files(old, wanted.data)
     other_options = _other_options(_recorded_options(in_use), wanted.script_options)
-    if same_config and not other_options and STARTUP_SCRIPT in old:
-        same_script = old[STARTUP_SCRIPT] == wanted.data.get(STARTUP_SCRIPT)
+    if same_config and not other_options and (STARTUP_SCRIPT in old or STARTUP_SCRIPT not in wanted.data):
+        same_script = old.get(STARTUP_SCRIPT) == wanted.data.get(STARTUP_SCRIPT)
         because = "neither the configuration nor a start-script option changed"
         return ConfigMapChoice(in_use_name, old, options, because, same_script=same_script)
 
-    data = {**wanted.data, CONFIG_FILE: old[CONFIG_FILE]} if same_config else wanted.data
+    data = {**wanted.data, **{key: old[key] for key in _files(wanted.data)}} if same_config else wanted.data
     because = (
         f"the start-script options {', '.join(other_options)} changed" if same_config else "the configuration changed"
     )
@@ -134,6 +134,15 @@ def digest(data: Mapping[str, str]) -> str:
     text = json.dumps(dict(sorted(data.items())), ensure_ascii=False, separators=(",", ":")).translate(_GO_ESCAPES)
     hexadecimal = hashlib.sha256(text.encode()).hexdigest()
     return hexadecimal.encode().hex()[:7]
+
+
+def same_files(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
+    """Whether the configuration files of `other`, all its texts but the start script, say the same in `one`."""
+    return all(_same_toml(one.get(key), other.get(key)) for key in _files(other))
+
+
+def _files(data: Mapping[str, str]) -> list[str]:
+    return [key for key in data if key != STARTUP_SCRIPT]
 
 
 def _same_toml(old: str | None, new: str | None) -> bool:

@@ -56,7 +56,7 @@ def _content(row: ComponentType, body: Json) -> Json:
     containers = body["spec"]["template"]["spec"]["containers"]
     content: Json = {"image": next((each["image"] for each in containers if each["name"] == row.name), "")}
     claims = {each["metadata"]["name"]: each["spec"] for each in body["spec"].get("volumeClaimTemplates") or ()}
-    if data := claims.pop(row.name, None):
+    if data := claims.pop(row.data_volume, None):
         content |= {"requests": {"storage": _size(data)}, "storageClassName": data.get("storageClassName")}
     content["storageVolumes"] = [
         {

@@ -45,7 +45,8 @@ def desired_templates(tc: TidbCluster, kind: str) -> list[Json]:
     found = find(tc, kind)
     if found is None or not isinstance(found.spec, HasStorage):
         return []
-    data = [data_claim(kind, found.storage_request, found.spec)] if found.type.data_volume else []
+    volume = found.type.data_volume
+    data = [data_claim(volume, found.storage_request, found.spec)] if volume else []
     templates = [*data, *storage_volume_claims(kind, found.spec)]
     return [template for template in templates if template["spec"]["resources"]]
 

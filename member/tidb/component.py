@@ -3,6 +3,7 @@
 from apis import predicates
 from apis.pod_commands import REPLACE_VOLUME, TIDB_GRACEFUL_SHUTDOWN
 from kube.resources import SECRETS
+from member import api_clients
 from member.context import ReconcileContext
 from member.lifecycle.workload import Workload
 from member.naming import tidb_server_secret
@@ -50,5 +51,6 @@ TIDB = Workload(
     serving=_serving,
     rolling=upgrade.ROLLING,
     failover=failover.failover,
+    locate=lambda ctx, pod, labels: api_clients.tidb(ctx, pod).set_labels(labels),
     commands={REPLACE_VOLUME: replace_volume.act, TIDB_GRACEFUL_SHUTDOWN: graceful_shutdown.act},
 )

@@ -19,15 +19,20 @@ _LEVELS = ("debug", "info", "warn", "warning", "error", "fatal", "critical", "tr
 class ServerProgram:
     """The server of one component.
 
-    `name` is the component; `start` makes a process. `tables`, `numbers` and `durations` are dotted paths of its
+    `name` is the component, `file` its program where that is not called `<name>-server`, `image` its image where that
+    is not called after it; `start` makes a process. `tables`, `numbers` and `durations` are dotted paths of its
     configuration: it refuses to start when they hold anything else. Of what it does not know it only warns, as the real
     one does. `certificates` are the paths of its configuration that name the files of CA, certificate and key: with all
     of them its ports speak TLS, or, where it has `urls`, those that say https. It demands the certificates of its
     clients when `demands` or when `allowed_names`, a path as well, restricts the names that they may have.
+    one does. `certificates` are the paths of its configuration that name the files of a certificate, `urls` the
+    settings whose values need one when they say https. `help` is what it prints for `--help`.
     """
 
     name: str
     start: Callable[[Launch, Dependencies], Process]
+    file: str = ""
+    image: str = ""
     tables: tuple[str, ...] = ()
     numbers: tuple[str, ...] = ()
     durations: tuple[str, ...] = ()
@@ -35,11 +40,12 @@ class ServerProgram:
     urls: tuple[Setting, ...] = ()
     demands: bool = True
     allowed_names: str = ""
+    help: str = ""
 
     @property
     def command(self) -> str:
         """The file name of the program."""
-        return f"{self.name}-server"
+        return self.file or f"{self.name}-server"
 
     def refusal(self, launch: Launch) -> str:
         """What it says before it exits with code 1; empty when it starts."""

@@ -1,10 +1,11 @@
-"""Quorum and availability: what is restarted or removed, and what must serve meanwhile (I8-I13, I24, I41)."""
+"""Quorum and availability: what is restarted or removed, and what must serve meanwhile (I8-I13, I24, I41, I43)."""
 
 from collections.abc import Iterator
 
 from apis import duration
 from kube.resources import PODS
 from sandbox.dataplane.pd.stores import Store
+from simulate.components import asked_one_by_one
 from simulate.invariants.facts import (
     COMMANDS,
     annotations,
@@ -185,6 +186,22 @@ def i41(write: OperatorWrite) -> str | None:
     pods = ", ".join(f"{NAME}-tikv-{ordinal}" for ordinal in ordinals)
     what = f"{len(avoidable)} of {len(pd.stores.regions)} regions without a majority"
     return f"{write.call} restarts {pods} and leaves {what}: stores {sorted(dead) or 'none'} do not serve"
+
+
+def i43(write: OperatorWrite) -> str | None:
+    """No Ready pod is restarted while a restarted server, which is asked by itself, does not serve yet."""
+    component, ordinals = write.restarts
+    live = write.before.stateful_set(component) if component else None
+    if live is None or not asked_one_by_one(component):
+        return None
+    pods = write.before.pods(component)
+    if not any(each in pods and is_ready(pods[each]) for each in ordinals):
+        return None
+    for ordinal, pod in pods.items():
+        restarted = ordinal not in ordinals and is_ready(pod) and not is_outdated(live, pod)
+        if restarted and not write.before.serves(component, ordinal):
+            return f"{write.call} restarts {component}-{ordinals[0]} while {component}-{ordinal} does not serve yet"
+    return None
 
 
 def _stood_in_for(write: OperatorWrite, component: str, wanted: int, unready: int) -> bool:
