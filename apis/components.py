@@ -67,14 +67,14 @@ class ComponentType:
     `slot` is where its spec stands, `status` finds its status, None where a cluster has none. `ports` are numbers by
     name, `metrics_port` names one of them; `peer_ports` are those of its headless Service, by the names that they have
     there. `peer_suffix` ends the name of that Service. `listens` are the settings that would move them. `data_volume`
-    is the claim template of its main volume, whose size is required; empty when it has none. `is_store`: PD knows its
-    pods as stores. `starts_after`: the components that must serve first (3.1); `upgrades_after`: those whose upgrade or
-    scaling comes first (7.2); `suspend_rank`: who is served goes before who serves (12). `unavailable` says what a
-    component lacks while others wait for it. `replaceable`: failover replaces lost members (9). `guarded`: image and
-    configuration may not be emptied (defaults-and-validation.md 4). `commands` are those that its pods know (13).
-    `configured_in_place`: another configuration restarts no pod, whatever the spec says (objects.md 6.5).
-    `located_since`: the version from which its servers can be told where they run, each by itself (7.9); empty when
-    they never can.
+    is the claim template of its main volume, whose size is required; empty when it has none. `storage_claims`: its
+    volumes are those of a list. `is_store`: PD knows its pods as stores. `starts_after`: the components that must serve
+    first (3.1); `upgrades_after`: those whose upgrade or scaling comes first (7.2); `suspend_rank`: who is served goes
+    before who serves (12). `unavailable` says what a component lacks while others wait for it. `replaceable`: failover
+    replaces lost members (9). `guarded`: image and configuration may not be emptied (defaults-and-validation.md 4).
+    `commands` are those that its pods know (13). `configured_in_place`: another configuration restarts no pod, whatever
+    the spec says (objects.md 6.5). `located_since`: the version from which its servers can be told where they run, each
+    by itself (7.9); empty when they never can.
     """
 
     name: str
@@ -89,6 +89,7 @@ class ComponentType:
     config: ConfigSchema = config_schema.NONE
     listens: ListenSettings = field(default_factory=dict)
     data_volume: str = ""
+    storage_claims: bool = False
     claims: Claims = field(default_factory=Claims)
     is_store: bool = False
     starts_after: tuple[str, ...] = ()
@@ -221,7 +222,20 @@ _TABLE: dict[str, ComponentType] = {
             slot=own_section("tiflash"),
             status=lambda status: status.tiflash,
             default_image="pingcap/tiflash",
+            ports={
+                "tiflash": 3930,
+                "proxy": 20170,
+                "tcp": 9000,
+                "http": 8123,
+                "internal": 9009,
+                "metrics": 8234,
+                "status": 20292,
+            },
+            metrics_port="metrics",
+            peer_ports={"tiflash": "tiflash", "proxy": "proxy", "metrics": "metrics", "proxy-metrics": "status"},
             config=config_schema.TIFLASH,
+            listens=listen_settings.OF_TIFLASH,
+            storage_claims=True,
             claims=Claims(hold_data=True, labelled=True, reclaim_policy=True, deferred=True),
             is_store=True,
             starts_after=("pd",),

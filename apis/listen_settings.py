@@ -55,6 +55,12 @@ OF_TIPROXY: ListenSettings = {
     "proxy.addr": _address("sql"),
     "api.addr": _address("api"),
 }
+OF_TIFLASH: ListenSettings = {
+    "flash.service_addr": _address("tiflash"),
+    "flash.proxy.addr": _address("proxy"),
+    "server.status-addr": _address("status"),
+}
+"""The last one stands in the configuration of the proxy."""
 OF_TIDB: ListenSettings = {
     "host": _hosts,
     "port": _port("server"),

@@ -14,6 +14,10 @@ PD_CLIENT_PORT = 2379
 PD_PEER_PORT = 2380
 TIKV_SERVER_PORT = 20160
 TIKV_STATUS_PORT = 20180
+TIFLASH_SERVICE_PORT = 3930
+TIFLASH_PROXY_PORT = 20170
+TIFLASH_METRICS_PORT = 8234
+TIFLASH_STATUS_PORT = 20292
 TIDB_SERVER_PORT = 4000
 TIDB_STATUS_PORT = 10080
 DISCOVERY_PORT = 10261
@@ -67,6 +71,10 @@ class AddressBook:
     def tikv_status(self, ordinal: int) -> str:
         """The status URL of a TiKV (A7)."""
         return self.member("tikv", ordinal, TIKV_STATUS_PORT)
+
+    def tiflash_status(self, ordinal: int) -> str:
+        """The status URL of the proxy beside a TiFlash (A11)."""
+        return self._url(self._peer("tiflash", ordinal), TIFLASH_STATUS_PORT)
 
     def tidb_status(self, ordinal: int) -> str:
         """The status URL of a TiDB (A9)."""

@@ -32,8 +32,11 @@ def service(
     }
 
 
-def peer(tc: TidbCluster, component: str, ports: Sequence[Json]) -> Json:
-    """The headless Service through which members find each other before they are ready."""
+def peer(tc: TidbCluster, component: str, ports: Sequence[Json], *, says_for_whom: bool = True) -> Json:
+    """The headless Service through which members find each other before they are ready.
+
+    `says_for_whom`: it has the label that says so, as those of some components have in v1.6 (objects.md 2).
+    """
     selector = labels.base_labels(tc, component)
     spec: Json = {
         "clusterIP": "None",
@@ -41,7 +44,8 @@ def peer(tc: TidbCluster, component: str, ports: Sequence[Json]) -> Json:
         "publishNotReadyAddresses": True,
         "selector": selector,
     }
-    return service(tc, peer_service(tc, component), spec, selector | {labels.USED_BY: labels.PEER})
+    own = selector | {labels.USED_BY: labels.PEER} if says_for_whom else selector
+    return service(tc, peer_service(tc, component), spec, own)
 
 
 def end_user(

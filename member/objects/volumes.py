@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
+from apis.component_specs import StorageClaim
 from apis.problem import InvalidField
 from apis.shared import Quantity, StorageVolume
 from kube.objects import Json
@@ -26,6 +27,13 @@ class HasStorageVolumes(HasStorage, Protocol):
     """A component with claims and, beside its data, further volumes."""
 
     storage_volumes: list[StorageVolume]
+
+
+@runtime_checkable
+class HasStorageClaims(Protocol):
+    """A component whose claims are one list."""
+
+    storage_claims: list[StorageClaim]
 
 
 def mount(name: str, path: str, *, read_only: bool = False) -> Json:
@@ -60,6 +68,24 @@ def claim_template(
 def data_claim(name: str, size: Quantity | None, spec: HasStorage) -> Json:
     """The claim template of the data volume."""
     return claim_template(name, size, spec.storage_class_name, spec.volume_attributes_class_name)
+
+
+def storage_claims(spec: HasStorageClaims) -> list[Json]:
+    """The claim templates of storageClaims, which are numbered: `data0`, `data1` (objects.md 4.6)."""
+    return [
+        claim_template(
+            storage_claim_name(index),
+            ((each.resources or {}).get("requests") or {}).get("storage"),
+            each.storage_class_name,
+            each.volume_attributes_class_name,
+        )
+        for index, each in enumerate(spec.storage_claims)
+    ]
+
+
+def storage_claim_name(index: int) -> str:
+    """The volume of an entry of storageClaims."""
+    return f"data{index}"
 
 
 def storage_volume_name(component: str, name: str) -> str:

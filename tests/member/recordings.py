@@ -53,7 +53,7 @@ _ADDED_BY_SERVER: list[tuple[str, object]] = [
     (r".*/initContainers/\d+/imagePullPolicy", "IfNotPresent"),
     (r".*Probe/(periodSeconds|timeoutSeconds|successThreshold|failureThreshold)", _ANY),
     (r"/spec/type", "ClusterIP"),
-    (r"/spec/(clusterIP|clusterIPs/0|ipFamilies/0|healthCheckNodePort|ports/\d+/nodePort)", _ANY),
+    (r"/spec/(clusterIP|clusterIPs/0|ipFamilies/[01]|healthCheckNodePort|ports/\d+/nodePort)", _ANY),
     (r"/spec/(internalTrafficPolicy|externalTrafficPolicy)", "Cluster"),
     (r"/spec/ipFamilyPolicy", "SingleStack"),
     (r"/spec/sessionAffinity", "None"),
@@ -178,6 +178,9 @@ def _leaves(tree: Any, path: str) -> Iterator[tuple[str, object]]:
             yield from _leaves(item, f"{path}/{key}")
     elif path == "/data/startup-script":
         yield path, "masked"
+    elif "/command/" in path and isinstance(tree, str) and "\n" in tree:
+        # recordings leave out the scripts that stand in pods
+        yield path, "<script>"
     elif tree is not None:
         yield path, _MASKED.sub("", tree) if isinstance(tree, str) else tree
 

@@ -42,9 +42,7 @@ def test_a_recording_with_more_names_the_missing_part(name: str) -> None:
     recording = Recording(name)
     parts = {part for tc in recording.clusters for part in unsupported(tc)}
     assert {"tiflash"} == parts
-    missing = _missing(recording)
-    assert missing != []
-    assert [] == [key for key in missing if "tiflash" not in key]
+    assert [] == _missing(recording)
 
 
 @pytest.mark.parametrize(("name", "secrets"), [("basic", []), ("basic-tls", ["basic-tls-cluster-client-secret"])])
@@ -84,6 +82,7 @@ def test_11_4_nothing_rolls_when_a_cluster_of_v16_is_taken_over(name: str) -> No
         recorded = recording.objects[key]
         running = ours["metadata"]["name"] + "-" + _config_map_name(recorded).rpartition("-")[2]
         _use_config_map(ours, running)
+        _with_masked_scripts(ours)
         assert None is compare_stateful_set(recorded, ours).first
 
 
@@ -92,9 +91,16 @@ def _config_map_name(stateful_set: Json) -> str:
     return name
 
 
+def _with_masked_scripts(stateful_set: Json) -> None:
+    """Scripts that stand in pods are not recorded; another text of the operator's alone waits (`own_changes`)."""
+    for container in stateful_set["spec"]["template"]["spec"].get("initContainers") or ():
+        container["command"] = ["<script>" if "\n" in word else word for word in container["command"]]
+
+
 def _use_config_map(stateful_set: Json, name: str) -> None:
     for volume in stateful_set["spec"]["template"]["spec"]["volumes"][1:3]:
-        volume["configMap"]["name"] = name
+        if "configMap" in volume:
+            volume["configMap"]["name"] = name
 
 
 @pytest.mark.parametrize("name", COVERED + NOT_YET)

@@ -53,7 +53,8 @@ class Pod:
     def __post_init__(self) -> None:
         for directory in ("bin", "calls", "answers", "etc/podinfo", "var/lib"):
             (self.root / directory).mkdir(parents=True)
-        for server in ("pd-server", "tikv-server", "tidb-server"):
+        (self.root / "tiflash").mkdir()
+        for server in ("pd-server", "tikv-server", "tidb-server", "tiflash/tiflash"):
             self._executable(self.root / server, _SERVER)
         for name in _IMAGE:
             self._executable(self.root / "bin" / name, _STAND_IN.format(name=name))
@@ -94,6 +95,8 @@ class Pod:
     def _inside(self, script: str) -> str:
         for path in ("/etc/podinfo", "/var/lib/pd", "/var/lib/tikv"):
             script = script.replace(path, f"{self.root}{path}")
+        for path in ("/etc/tiflash", "/data0"):
+            script = script.replace(f'"{path}', f'"{self.root}{path}')
         return script.replace("exec /", f"exec {self.root}/")
 
     def _outside(self, text: str) -> str:
