@@ -22,6 +22,12 @@ DISCOVERY_PROXY_PORT = 10262
 _POD = re.compile(r"[^.]+\.[^.]+\.(?P<namespace>[^.]+)\.svc(\..*)?")
 """The host of a pod, under its Service."""
 
+_MEMBER = re.compile(
+    r"(?P<workload>[^.]+)-(?P<ordinal>0|[1-9]\d*)\.(?P<service>[^.]+)\.(?P<namespace>[^.]+)\.svc"
+    r"(\.(?P<domain>[^.].*?))?\.?"
+)
+"""The host of a pod of a StatefulSet, under its headless Service."""
+
 
 class Stranger(Enum):
     """An address that is not known as that of a pod of the cluster."""
@@ -86,7 +92,7 @@ class AddressBook:
         where v1.6 searches for a pattern (lifecycle.md 4.1).
         """
         host = _host(address)
-        found = re.fullmatch(self._own_host(component), host)
+        found = self._own(component, host)
         if found is None:
             return Stranger.UNCLEAR if self._looks_own(component, address.lower(), host) else Stranger.PEER
         elsewhere = self.across_k8s and self.cluster_domain and found["domain"] not in (None, self.cluster_domain)
@@ -99,13 +105,14 @@ class AddressBook:
 
     def domain_of(self, component: str, address: str) -> str | None:
         """The domain in an address of one of this cluster's pods, empty without one; None when it is not ours."""
-        found = re.fullmatch(self._own_host(component), _host(address))
+        found = self._own(component, _host(address))
         return None if found is None else found["domain"] or ""
 
-    def _own_host(self, component: str) -> str:
-        service = f"{self.cluster}-{component}"
-        pod = rf"{re.escape(service)}-(?P<ordinal>0|[1-9]\d*)"
-        return rf"{pod}\.{re.escape(f'{service}-peer.{self.namespace}.svc')}(\.(?P<domain>[^.].*?))?\.?"
+    def _own(self, component: str, host: str) -> re.Match[str] | None:
+        """The host of a pod of this cluster; None for any other."""
+        found, workload = _MEMBER.fullmatch(host), f"{self.cluster}-{component}"
+        ours = (workload, f"{workload}-peer", self.namespace)
+        return found if found and found.group("workload", "service", "namespace") == ours else None
 
     def _looks_own(self, component: str, address: str, host: str) -> bool:
         """Whether a pod or the peer Service of ours is named in an address, which is not that of another namespace."""

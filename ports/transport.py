@@ -17,6 +17,22 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 
+class Credentials(Protocol):
+    """One side of TLS connections, as PEM: whom it trusts, and who it is."""
+
+    @property
+    def ca(self) -> bytes:
+        """The certificates of the authorities that it trusts."""
+
+    @property
+    def cert(self) -> bytes:
+        """Its own certificate."""
+
+    @property
+    def key(self) -> bytes:
+        """The key of that."""
+
+
 class TransportError(Exception):
     """Raised when a request got no HTTP answer. `url` names what was asked; it never carries a credential."""
 

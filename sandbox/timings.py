@@ -25,6 +25,8 @@ class Timings:
     grace_second: float = 0.1
     """What one second of terminationGracePeriodSeconds lasts."""
     volume_provision: float = 0.05
+    secret_refresh: float = 1.0
+    """From a change of a Secret until the containers that mount it see it."""
     node_heartbeat: float = 10.0
     node_monitor_grace: float = 0.0
     """How long a node may be silent before it is NotReady."""
@@ -83,6 +85,7 @@ class Timings:
             graceful_stop=2.0,
             grace_second=1.0,
             volume_provision=3.0,
+            secret_refresh=60.0,
             node_monitor_grace=50.0,
             script_second=1.0,
             pd_start=2.0,

@@ -179,7 +179,7 @@ class _View:
     everything_changed: bool
 
     @property
-    def cached(self) -> list[Object]:
+    def cached(self) -> Sequence[Object]:
         """The pods as the cache has them."""
         return pods_of(self.ctx, self.component)
 

@@ -6,6 +6,7 @@ from ports.clock import Clock
 from ports.transport import Request, Response
 from sandbox.dataplane.container import Container
 from sandbox.dataplane.processes import Answer, Exit, Launch, not_found
+from sandbox.dataplane.tls import Certificate
 from sandbox.shell.effects import Ask, Reply, Run, Sleep
 from sandbox.shell.shell import Shell
 from sandbox.shell.state import Input, Streams
@@ -34,6 +35,7 @@ class ScriptProcess:
         self._steps = self._shell.run(text or "")
         self._due: float | None = clock.now()
         self._question: Request | None = None
+        self._certificate: Certificate | None = None
         self._answer: Response | None = None
         self._answered_at: float | None = None
         self.runs: Run | None = None
@@ -48,6 +50,11 @@ class ScriptProcess:
             reply, self._answer = self._answer, None
             self._resume(reply)
         return self._due
+
+    @property
+    def certificate(self) -> Certificate | None:
+        """With what the tool speaks TLS that asks now."""
+        return self._certificate
 
     def question(self) -> Request | None:
         """What a tool of it asks the network."""
@@ -102,7 +109,7 @@ class ScriptProcess:
                 del self._log[:-_KEPT]
             match effect:
                 case Ask():
-                    self._question = effect.request
+                    self._question, self._certificate = effect.request, effect.certificate
                     return
                 case Run():
                     self.runs = effect

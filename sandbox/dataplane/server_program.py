@@ -2,13 +2,16 @@
 
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from urllib.parse import urlsplit
 
 from sandbox.dataplane.dependencies import Dependencies
 from sandbox.dataplane.listening import Setting, configuration, configuration_file
 from sandbox.dataplane.pd.durations import seconds
-from sandbox.dataplane.processes import Launch, Process
+from sandbox.dataplane.processes import Launch, Process, TlsSettings
+from sandbox.dataplane.tls import unusable
 
+_PARTS = ("CA", "certificate", "key")
 _LEVELS = ("debug", "info", "warn", "warning", "error", "fatal", "critical", "trace", "off", "")
 
 
@@ -19,6 +22,9 @@ class ServerProgram:
     `name` is the component, `file` its program where that is not called `<name>-server`, `image` its image where that
     is not called after it; `start` makes a process. `tables`, `numbers` and `durations` are dotted paths of its
     configuration: it refuses to start when they hold anything else. Of what it does not know it only warns, as the real
+    one does. `certificates` are the paths of its configuration that name the files of CA, certificate and key: with all
+    of them its ports speak TLS, or, where it has `urls`, those that say https. It demands the certificates of its
+    clients when `demands` or when `allowed_names`, a path as well, restricts the names that they may have.
     one does. `certificates` are the paths of its configuration that name the files of a certificate, `urls` the
     settings whose values need one when they say https. `help` is what it prints for `--help`.
     """
@@ -32,6 +38,8 @@ class ServerProgram:
     durations: tuple[str, ...] = ()
     certificates: tuple[str, ...] = ()
     urls: tuple[Setting, ...] = ()
+    demands: bool = True
+    allowed_names: str = ""
     help: str = ""
 
     @property
@@ -50,6 +58,22 @@ class ServerProgram:
         except ValueError as error:
             return f"invalid configuration file: {error}"
         return self._missing_certificate(launch, dict(_given(tree, self.certificates)))
+
+    def tls(self, launch: Launch) -> TlsSettings | None:
+        """How it speaks TLS, None when it does not, or does not start."""
+        try:
+            tree = tomllib.loads(configuration(launch))
+        except ValueError:
+            return None
+        files = [str(value) for _, value in _given(tree, self.certificates) if value]
+        if len(files) != len(_PARTS):
+            return None
+        ca, cert, key = files
+        names = tuple(each for _, value in _given(tree, (self.allowed_names,)) for each in _texts(value))
+        urls = [each for setting in self.urls for each in setting.of(launch).split(",")]
+        speaking = frozenset(urlsplit(each).port or 443 for each in urls if each.startswith("https://"))
+        demands = self.demands or bool(names)
+        return TlsSettings(launch.file(ca) or "", cert, key, speaking if self.urls else None, demands, names)
 
     def _check(self, tree: Mapping[str, object]) -> None:
         """Raises ValueError where the real server would refuse."""
@@ -76,7 +100,15 @@ class ServerProgram:
                 return f"open {path}: no such file or directory"
             if "-----BEGIN" not in text:
                 return f"{path}: tls: failed to find any PEM data in certificate input"
-        return ""
+        settings = self.tls(launch)
+        certificate = replace(launch, tls=settings).certificate
+        trouble = unusable(certificate) if certificate else ""
+        return f"could not load key pair of {', '.join(map(str, named.values()))}: {trouble}" if trouble else ""
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    """A list of names, which some write as one text."""
+    return tuple(map(str, value)) if isinstance(value, list) else (str(value),) if value else ()
 
 
 def _given(tree: Mapping[str, object], paths: tuple[str, ...]) -> Iterator[tuple[str, object]]:

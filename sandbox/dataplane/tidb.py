@@ -171,4 +171,6 @@ TIDB = ServerProgram(
     tables=("log", "security", "status", "performance", "tikv-client", "instance", "pessimistic-txn", "experimental"),
     numbers=("port", "token-limit", "performance.max-procs", "status.status-port"),
     certificates=("security.cluster-ssl-ca", "security.cluster-ssl-cert", "security.cluster-ssl-key"),
+    demands=False,
+    allowed_names="security.cluster-verify-cn",
 )
