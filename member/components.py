@@ -16,6 +16,7 @@ from member.outcome import Outcome
 from member.pd.component import PD
 from member.tidb.component import TIDB
 from member.tikv.component import TIKV
+from member.tiproxy.component import TIPROXY
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ class Behaviour:
 
 DISCOVERY = Behaviour("discovery", discovery.observe, discovery.act)
 
-_WORKLOADS: dict[str, Workload] = {each.name: each for each in (PD, TIKV, TIDB)}
+_WORKLOADS: dict[str, Workload] = {each.name: each for each in (PD, TIPROXY, TIKV, TIDB)}
 
 
 def workload(name: str) -> Workload:

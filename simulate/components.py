@@ -40,6 +40,7 @@ _PROFILES = {
             ),
             failover_period=lambda settings: settings.pd_period,
         ),
+        Profile(name="tiproxy"),
         # its `replace-volume` needs a store to spare: there is a workload of that
         Profile(
             name="tikv",

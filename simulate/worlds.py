@@ -98,6 +98,14 @@ MORTAL: Mapping[str, Callable[[], Json]] = {
 }
 """By the number of PDs and of stores; what is lost in them is lost for good (`simulate.loss_and_edit`)."""
 
+
+def _proxied() -> Json:
+    """3/3/2 behind two proxies."""
+    cluster = _cluster()
+    cluster["spec"]["tiproxy"] = {"baseImage": "pingcap/tiproxy", "replicas": 2, "version": "v1.3.0", "config": {}}
+    return cluster
+
+
 CLUSTERS: Mapping[str, Callable[[], Json]] = {
     "tiny": lambda: _cluster(pd=1, tikv=1, tidb=1),
     "small": _cluster,
@@ -108,10 +116,12 @@ CLUSTERS: Mapping[str, Callable[[], Json]] = {
     "guarded": _guarded,
     "lone": lambda: _cluster(pd=1),
     "domain": _of_a_domain,
+    "proxied": _proxied,
     **MORTAL,
 }
 """3/3/2 and the like; `wide` has stores to spare, `big` PD members and TiDBs, `roomy` one of each; `brittle` and
-`guarded` fail over within minutes; `lone` has a single PD; `domain` names the domain of its Kubernetes."""
+`guarded` fail over within minutes; `lone` has a single PD; `domain` names the domain of its Kubernetes; `proxied` has
+two TiProxies."""
 
 
 @cache

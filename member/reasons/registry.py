@@ -58,9 +58,14 @@ _READY: Mapping[str, Reason] = {
         "Look at the component's pods and their logs.",
     ),
     "TiProxyUnhealthy": Reason(
-        "The spec contains TiProxy, and no TiProxy is known to be healthy.",
-        "This version does not manage TiProxy; everything else is managed.",
-        "Remove `spec.tiproxy`, or ignore the condition.",
+        "Not all TiProxies say through their API that they serve, or their number differs from the spec.",
+        "It waits, and restarts no other TiProxy meanwhile.",
+        "`kubectl logs POD` of the proxies that are unhealthy in `status.tiproxy.members`.",
+    ),
+    "AcrossKubernetes": Reason(
+        "`spec.acrossK8s` is true, and the spec contains a component that finds the others within one Kubernetes only.",
+        "It does not start that component. The others are managed.",
+        "Remove the component that the message names, or set `spec.acrossK8s` to false.",
     ),
 }
 
@@ -132,6 +137,12 @@ _SPEC: Mapping[str, Reason] = {
         "StatefulSet cannot be changed.",
         "It leaves TiKV's pods as they are.",
         "Restore `spec.tikv.storageVolumes` and the mounts.",
+    ),
+    "FailedUpdateTiProxySTS": Reason(
+        "TiProxy's pods would mount a volume that they do not have, or lose one that they have: the claim templates of "
+        "a StatefulSet cannot be changed.",
+        "It leaves TiProxy's pods as they are.",
+        "Restore `spec.tiproxy.storageVolumes` and the mounts.",
     ),
     "FailedUpdateTiDBSTS": Reason(
         "TiDB's pods would mount a volume that they do not have, or lose one that they have: the claim templates of a "

@@ -97,7 +97,8 @@ class Pod:
             script = script.replace(path, f"{self.root}{path}")
         for path in ("/etc/tiflash", "/data0"):
             script = script.replace(f'"{path}', f'"{self.root}{path}')
-        return script.replace("exec /", f"exec {self.root}/")
+        script = script.replace("/bin/tiproxy", f"{self.root}/bin/tiproxy")
+        return script.replace("exec /", f"exec {self.root}/") if f"exec {self.root}/" not in script else script
 
     def _outside(self, text: str) -> str:
         return text.replace(str(self.root), "")
@@ -119,6 +120,8 @@ def environment(component: str) -> Mapping[str, str]:
     if component == "pd":
         return common | {"PEER_SERVICE_NAME": peer, "SERVICE_NAME": "demo-pd", "SET_NAME": "demo-pd"}
     more = common | {"CLUSTER_NAME": "demo", "HEADLESS_SERVICE_NAME": peer}
+    if component == "tiproxy":
+        return common | {"POD_NAME": "demo-tiproxy-0", "HEADLESS_SERVICE_NAME": peer}
     if component == "tikv":
         return more | {"CAPACITY": "10GB"}
     return more | {"POD_NAME": "demo-tidb-0", "BINLOG_ENABLED": "false", "SLOW_LOG_FILE": "/var/log/tidb/slowlog"}
