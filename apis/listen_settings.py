@@ -51,6 +51,7 @@ OF_TIKV: ListenSettings = {
     "server.advertise-addr": _absent,
     "server.advertise-status-addr": _absent,
 }
+OF_PUMP: ListenSettings = {"addr": _address("pump"), "advertise-addr": _absent}
 OF_TIDB: ListenSettings = {
     "host": _hosts,
     "port": _port("server"),

@@ -16,6 +16,7 @@ TIKV_SERVER_PORT = 20160
 TIKV_STATUS_PORT = 20180
 TIDB_SERVER_PORT = 4000
 TIDB_STATUS_PORT = 10080
+PUMP_PORT = 8250
 DISCOVERY_PORT = 10261
 DISCOVERY_PROXY_PORT = 10262
 
@@ -65,6 +66,17 @@ class AddressBook:
     def tidb_status(self, ordinal: int) -> str:
         """The status URL of a TiDB (A9)."""
         return self._url(self._peer("tidb", ordinal), TIDB_STATUS_PORT)
+
+    def pump(self, ordinal: int) -> str:
+        """The URL of a Pump (A15)."""
+        return self._url(f"{self.cluster}-pump-{ordinal}.{self.cluster}-pump", PUMP_PORT)
+
+    def pump_ordinal(self, address: str) -> int | None:
+        """The ordinal of this cluster's Pump that advertises `address`, with its namespace or without; else None."""
+        service = re.escape(f"{self.cluster}-pump")
+        suffix = rf"(\.{re.escape(self.namespace)}(\.svc(\..+)?)?)?"
+        found = re.fullmatch(rf"{service}-(0|[1-9]\d*)\.{service}{suffix}", _host(address))
+        return None if found is None else int(found[1])
 
     def advertised_host(self, component: str, ordinal: int) -> str:
         """The host name that a pod of a component (`pd`, `tikv`, `tidb`) advertises."""

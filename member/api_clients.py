@@ -9,12 +9,13 @@ from collections.abc import Mapping
 from apis.identity import tls_enabled
 from dataplane.errors import BadTlsMaterial, DataPlaneError
 from dataplane.pd import PDClient
+from dataplane.pump import LivePumpNode, PumpClient, read_pump_nodes
 from dataplane.tidb import TiDBClient
 from dataplane.tikv import TiKVClient
 from dataplane.tls import TlsMaterial
 from kube.resources import SECRETS
 from member.context import ReconcileContext
-from member.naming import cluster_client_secret, pd_url, tidb_status_url, tikv_status_url
+from member.naming import address_book, cluster_client_secret, pd_url, tidb_status_url, tikv_status_url
 
 _SHORT_TIMEOUT = 1.0
 """Seconds."""
@@ -60,6 +61,17 @@ def tikv(ctx: ReconcileContext, pod: str) -> TiKVClient:
 def tidb(ctx: ReconcileContext, pod: str) -> TiDBClient:
     """One TiDB server. Raises BadTlsMaterial."""
     return ctx.deps.dataplane.tidb(tidb_status_url(ctx.tc, pod), _tls(ctx))
+
+
+def pump_nodes(ctx: ReconcileContext) -> tuple[LivePumpNode, ...]:
+    """All Pump nodes that are registered in PD, also those of others. Raises DataPlaneError."""
+    # PD's client goes around a Service that leads to a member that is ill
+    return read_pump_nodes(ctx.deps.dataplane.etcd(pd(ctx).base_url, _tls(ctx)))
+
+
+def pump(ctx: ReconcileContext, ordinal: int) -> PumpClient:
+    """One Pump. Raises BadTlsMaterial."""
+    return ctx.deps.dataplane.pump(address_book(ctx.tc).pump(ordinal), _tls(ctx))
 
 
 def _tls(ctx: ReconcileContext) -> TlsMaterial | None:

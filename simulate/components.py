@@ -14,7 +14,9 @@ class Profile:
     """What users do with a component, and how long its members may be lost.
 
     `fewest` and `most` are the replicas that random edits ask for; `commands` the annotations, each with a value, that
-    they put on its pods; `failover_period` the seconds before which no failure is recorded (I22).
+    they put on its pods; `failover_period` the seconds before which no failure is recorded (I22). `says_synced`: its
+    status says whether the last observation succeeded. `idle_reads`: the live reads of an idle reconcile for
+    so many pods, beside those of PD and its stores (O9).
     """
 
     name: str
@@ -22,6 +24,8 @@ class Profile:
     most: int = 4
     commands: tuple[tuple[str, str], ...] = ()
     failover_period: Callable[[FailoverSettings], float] = lambda _: math.inf
+    says_synced: bool = True
+    idle_reads: Callable[[int], int] = lambda _: 0
 
 
 _PROFILES = {
@@ -46,10 +50,13 @@ _PROFILES = {
             commands=((pod_commands.EVICT_LEADER, "none"), (pod_commands.EVICT_LEADER, "delete-pod")),
             failover_period=lambda settings: settings.tikv_period,
         ),
+        Profile(name="pump", most=3, says_synced=False, idle_reads=lambda pods: min(pods, 1)),
         Profile(
             name="tidb",
             commands=((pod_commands.TIDB_GRACEFUL_SHUTDOWN, "delete-pod"), (pod_commands.REPLACE_VOLUME, "true")),
             failover_period=lambda settings: settings.tidb_period,
+            says_synced=False,
+            idle_reads=lambda pods: pods,
         ),
     )
 }

@@ -34,8 +34,12 @@ class ReplacesVolumes(Protocol):
 
 def refusal(ctx: ReconcileContext, spec: Component, stale: Mapping[str, str]) -> Refused | None:
     """Why the volumes of pods, `stale` with why, stay as they are; None when they may be replaced."""
+    status: object = status_of(ctx.tc, spec.name)
+    if not isinstance(status, ReplacesVolumes):
+        # nobody moves away what its pods hold (10.4 BETTER, #6252)
+        return Refused(REFUSED, "; ".join(dict.fromkeys(stale.values())))
     if not _is_on(ctx):
-        _status(ctx, spec.name).vol_replace_in_progress = False
+        status.vol_replace_in_progress = False
         return Refused(REFUSED, "; ".join(dict.fromkeys(stale.values())))
     if spec.type.is_store and spec.workload.replicas < _FEWEST_STORES:
         what = f"the volumes of {spec.workload.replicas} {spec.type.title} pods cannot be replaced one by one"
@@ -73,8 +77,8 @@ def finish(ctx: ReconcileContext, component: str, *, all_seen: bool) -> Outcome:
 
     `all_seen`: whether the cache shows every claim, bound: one that it lacks may be stale (F1).
     """
-    status = _status(ctx, component)
-    if not status.vol_replace_in_progress:
+    status: object = status_of(ctx.tc, component)
+    if not isinstance(status, ReplacesVolumes) or not status.vol_replace_in_progress:
         return Done()
     if _is_on(ctx) and not all_seen:
         return Waiting(REPLACING, f"waiting for all volumes of {component} to be bound")

@@ -53,7 +53,7 @@ class Pod:
     def __post_init__(self) -> None:
         for directory in ("bin", "calls", "answers", "etc/podinfo", "var/lib"):
             (self.root / directory).mkdir(parents=True)
-        for server in ("pd-server", "tikv-server", "tidb-server"):
+        for server in ("pd-server", "tikv-server", "tidb-server", "pump"):
             self._executable(self.root / server, _SERVER)
         for name in _IMAGE:
             self._executable(self.root / "bin" / name, _STAND_IN.format(name=name))
@@ -94,7 +94,9 @@ class Pod:
     def _inside(self, script: str) -> str:
         for path in ("/etc/podinfo", "/var/lib/pd", "/var/lib/tikv"):
             script = script.replace(path, f"{self.root}{path}")
-        return script.replace("exec /", f"exec {self.root}/")
+        for server in ("exec /", "\n/pump "):
+            script = script.replace(server, f"{server[: server.index('/')]}{self.root}{server[server.index('/') :]}")
+        return script
 
     def _outside(self, text: str) -> str:
         return text.replace(str(self.root), "")
@@ -115,6 +117,8 @@ def environment(component: str) -> Mapping[str, str]:
     peer = f"demo-{component}-peer"
     if component == "pd":
         return common | {"PEER_SERVICE_NAME": peer, "SERVICE_NAME": "demo-pd", "SET_NAME": "demo-pd"}
+    if component == "pump":
+        return {"HOSTNAME": "demo-pump-0"}
     more = common | {"CLUSTER_NAME": "demo", "HEADLESS_SERVICE_NAME": peer}
     if component == "tikv":
         return more | {"CAPACITY": "10GB"}
