@@ -217,9 +217,9 @@ class PumpStatus(ComponentStatus, kw_only=True):
         """See `ComponentStatus`."""
         return [member.state == PUMP_ONLINE for member in self.members]
 
-    def is_available(self, replicas: int) -> bool:  # noqa: ARG002  # one is enough
-        """See `ComponentStatus`: at least one is online."""
-        return self.phase != "Suspend" and any(self.health)
+    def is_available(self, replicas: int) -> bool:
+        """See `ComponentStatus`: at least one is online, unless none is wanted."""
+        return self.phase != "Suspend" and (replicas == 0 or any(self.health))
 
     def forget_members(self) -> None:
         """See `ComponentStatus`."""

@@ -61,6 +61,7 @@ OF_TIFLASH: ListenSettings = {
     "server.status-addr": _address("status"),
 }
 """The last one stands in the configuration of the proxy."""
+OF_PUMP: ListenSettings = {"addr": _address("pump"), "advertise-addr": _absent}
 OF_TIDB: ListenSettings = {
     "host": _hosts,
     "port": _port("server"),

@@ -11,6 +11,7 @@ from apis.identity import tls_enabled
 from dataplane.calls import Caller
 from dataplane.errors import BadTlsMaterial, DataPlaneError
 from dataplane.pd import PDClient
+from dataplane.pump import LivePumpNode, PumpClient, read_pump_nodes
 from dataplane.tidb import TiDBClient
 from dataplane.tikv import TiKVClient
 from dataplane.tls import TlsMaterial
@@ -79,6 +80,17 @@ def caller(ctx: ReconcileContext, component: str, pod: str, port: int, tls: TlsM
     book = address_book(ctx.tc)
     book = replace(book, tls=book.tls or tls is not None)
     return ctx.deps.dataplane.caller(book.member(component, ordinal_of(pod), port), tls or _tls(ctx))
+
+
+def pump_nodes(ctx: ReconcileContext) -> tuple[LivePumpNode, ...]:
+    """All Pump nodes that are registered in PD, also those of others. Raises DataPlaneError."""
+    # PD's client goes around a Service that leads to a member that is ill
+    return read_pump_nodes(ctx.deps.dataplane.etcd(pd(ctx).base_url, _tls(ctx)))
+
+
+def pump(ctx: ReconcileContext, ordinal: int) -> PumpClient:
+    """One Pump. Raises BadTlsMaterial."""
+    return ctx.deps.dataplane.pump(address_book(ctx.tc).pump(ordinal), _tls(ctx))
 
 
 def tls_from_secret(ctx: ReconcileContext, name: str, required_by: str) -> TlsMaterial:

@@ -10,6 +10,7 @@ from sandbox.conditions import holds
 from sandbox.dataplane.pd.cluster import Member, PdCluster
 from sandbox.dataplane.pd.process import PdData
 from sandbox.dataplane.pd.stores import NodeState, Store
+from sandbox.dataplane.pump import OFFLINE, PumpData, pump_nodes
 from sandbox.dataplane.tikv import TikvData
 from sandbox.world import World
 from simulate.components import managed_components
@@ -206,6 +207,12 @@ class State:
         """Whether TiDB lets users' DDL wait for the end of an upgrade."""
         return self.pd is not None and _UPGRADING in self.pd.etcd.keys
 
+    @property
+    def pump_nodes(self) -> list[Json]:
+        """The Pump nodes that are registered and not offline: drainers may still need what they have."""
+        nodes = pump_nodes(self.pd.etcd, self.now).values() if self.pd else ()
+        return [node for node in nodes if node["state"] != OFFLINE]
+
     def holds_live_data(self, claim: Json) -> str:
         """Whose data a claim's volume holds, when PD still counts on them; else empty."""
         data = self._world.data_plane.disk(claim["metadata"]["uid"]).data
@@ -215,7 +222,15 @@ class State:
             found = next((each for each in self.stores if each.id == data.store), None)
             if found is not None:
                 return f"store {found.id} ({self.store_state(found)})"
+        if isinstance(data, PumpData):
+            held = next((each for each in self.pump_nodes if each["nodeId"] == data.node), None)
+            return f"Pump node {data.node} ({held['state']})" if held else ""
         return ""
+
+
+def pump_pod(node: Json) -> str:
+    """The pod of a Pump node."""
+    return str(node["host"]).partition(".")[0]
 
 
 def pod_of(store: Store) -> str:

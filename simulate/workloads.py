@@ -106,6 +106,14 @@ _PLANS = (
         budget=120.0,
         edits=(_change(tiproxy={"config": {"log": {"level": "warn"}}}),),
     ),
+    Plan(name="pump-bring-up", world="empty", cluster="binlog", budget=60.0),
+    Plan(name="pump-upgrade", cluster="binlog", budget=120.0, edits=(_change(pump={"version": "v8.5.3"}),)),
+    Plan(
+        name="pump-out-in",
+        cluster="binlog",
+        budget=180.0,
+        edits=(_change(pump={"replicas": 3}), _change(60.0, pump={"replicas": 1})),
+    ),
     Plan(name="service-label", budget=60.0, edits=(_change(tidb={"service": {"labels": {"team": "a"}}}),)),
 )
 

@@ -75,6 +75,13 @@ def _guarded() -> Json:
     return cluster
 
 
+def _with_binlogs() -> Json:
+    """One TiKV, and two TiDBs that write binlogs to two Pumps."""
+    cluster = _cluster(pd=1, tikv=1)
+    cluster["spec"]["pump"] = {"replicas": 2, "config": {}, "requests": {"storage": "1Gi"}}
+    return cluster
+
+
 def _of_a_domain() -> Json:
     """3/3/2 whose members go by names under the domain."""
     cluster = _cluster()
@@ -117,11 +124,12 @@ CLUSTERS: Mapping[str, Callable[[], Json]] = {
     "lone": lambda: _cluster(pd=1),
     "domain": _of_a_domain,
     "proxied": _proxied,
+    "binlog": _with_binlogs,
     **MORTAL,
 }
 """3/3/2 and the like; `wide` has stores to spare, `big` PD members and TiDBs, `roomy` one of each; `brittle` and
 `guarded` fail over within minutes; `lone` has a single PD; `domain` names the domain of its Kubernetes; `proxied` has
-two TiProxies."""
+two TiProxies, `binlog` a Pump."""
 
 
 @cache

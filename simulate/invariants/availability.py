@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from apis import duration
+from kube.objects import Json
 from kube.resources import PODS
 from sandbox.dataplane.pd.stores import Store
 from simulate.components import asked_one_by_one
@@ -202,6 +203,22 @@ def i43(write: OperatorWrite) -> str | None:
         if restarted and not write.before.serves(component, ordinal):
             return f"{write.call} restarts {component}-{ordinals[0]} while {component}-{ordinal} does not serve yet"
     return None
+
+
+def pump_i41(write: OperatorWrite) -> str | None:
+    """No Pump node is closed while it is the last one that is online and TiDB writes binlogs."""
+    if write.call.method != "PUT" or not write.call.path.endswith("/close"):
+        return None
+    online = [node["nodeId"] for node in write.before.pump_nodes if node["state"] == "online"]
+    writers = [pod["metadata"]["name"] for pod in write.before.pods("tidb").values() if _writes_binlogs(pod)]
+    if len(online) > 1 or not writers:
+        return None
+    return f"{write.call} closes the last Pump node that is online, and {', '.join(writers)} writes binlogs"
+
+
+def _writes_binlogs(pod: Json) -> bool:
+    variables = (entry for each in pod["spec"]["containers"] for entry in each.get("env") or ())
+    return any(entry["name"] == "BINLOG_ENABLED" and entry.get("value") == "true" for entry in variables)
 
 
 def _stood_in_for(write: OperatorWrite, component: str, wanted: int, unready: int) -> bool:
