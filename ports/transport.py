@@ -32,6 +32,10 @@ class Credentials(Protocol):
     def key(self) -> bytes:
         """The key of that."""
 
+    @property
+    def checks_names(self) -> bool:
+        """Whether the other side's certificate must be for the name that is dialled."""
+
 
 class TransportError(Exception):
     """Raised when a request got no HTTP answer. `url` names what was asked; it never carries a credential."""

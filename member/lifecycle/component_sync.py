@@ -354,6 +354,9 @@ def _config_map(ctx: ReconcileContext, name: str) -> Object | None:
 
 
 def _write_config_map(ctx: ReconcileContext, member: Workload, choice: ConfigMapChoice) -> None:
+    if not choice.data:
+        # a component whose script stands in its command may have nothing to configure
+        return
     desired = config_map(ctx.tc, member.name, choice)
     cached = ctx.listers.config_maps.get(ctx.namespace, choice.name)
     data = cached.decode().get("data") or {} if cached else {}

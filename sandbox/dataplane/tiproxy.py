@@ -122,5 +122,7 @@ TIPROXY = ServerProgram(
         for name in ("cluster-tls", "server-tls", "sql-tls", "server-http-tls")
         for file in ("ca", "cert", "key")
     ),
+    identity=tuple(Setting("", f"security.server-http-tls.{file}") for file in ("ca", "cert", "key")),
+    demands=False,
     help="Usage:\n  tiproxy [flags]\n\nFlags:\n      --advertise-addr string\n      --config string\n",
 )

@@ -99,7 +99,8 @@ def desired_objects(tc: TidbCluster) -> Iterator[Json]:
         strategy = component(tc, own.name).config_update_strategy
         choice = choose_config_map(member_name(tc, own.name), own.content(tc), strategy)
         yield from own.services(tc)
-        yield config_map(tc, own.name, choice)
+        if choice.data:
+            yield config_map(tc, own.name, choice)
         yield own.stateful_set(tc, choice.name)
 
 

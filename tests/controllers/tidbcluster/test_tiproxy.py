@@ -9,6 +9,8 @@ from kube.objects import Json
 from kube.resources import CONFIG_MAPS, PODS, SERVICES, STATEFUL_SETS
 from ports.clock import FakeClock
 from sandbox.dataplane.faults import Fault, Trouble
+from tests.certificates import Authority
+from tests.controllers.tidbcluster.test_tls import TlsWorld
 from tests.operator_world import OperatorWorld, sample
 
 
@@ -120,6 +122,36 @@ def test_1_4_it_is_refused_in_a_cluster_across_kubernetes(world: OperatorWorld) 
     assert "spec.tiproxy is set" in world.condition("Progressing")["message"]
     world.run_until(lambda: world.exists(STATEFUL_SETS, "basic-tidb"))
     assert not world.exists(STATEFUL_SETS, "basic-tiproxy")
+
+
+@pytest.mark.parametrize(
+    ("tidb", "layout"),
+    [({}, ""), ({"tlsClient": {"enabled": True}}, ""), ({"tlsClient": {"enabled": True}}, "v1")],
+    ids=["cluster", "cluster and clients", "layout v1"],
+)
+def test_9_3_its_api_is_asked_over_tls(world: OperatorWorld, tidb: Json, layout: str) -> None:
+    """With TLS for clients, and without a layout, it shows a certificate that names TiDB alone."""
+    tls = TlsWorld(world)
+    tls.put_all()
+    tls.put("tiproxy")
+    cluster = with_proxies(certLayout=layout)
+    cluster["spec"]["tlsCluster"] = {"enabled": True}
+    cluster["spec"]["tidb"] |= tidb
+    world.apply(cluster)
+    world.run_until_ready()
+    assert [True, True] == [each["health"] for each in members(world).values()]
+
+
+def test_9_3_an_api_of_another_authority_is_not_trusted(world: OperatorWorld) -> None:
+    tls = TlsWorld(world)
+    tls.put_all()
+    tls.put("tiproxy", Authority().of("tiproxy"))
+    cluster = with_proxies()
+    cluster["spec"]["tlsCluster"] = {"enabled": True}
+    world.apply(cluster)
+    world.run_until(lambda: world.condition("Ready").get("reason") == "TiProxyUnhealthy")
+    world.run(30.0)
+    assert [False, False] == [each.get("health", False) for each in members(world).values()]
 
 
 def test_12_it_is_suspended_after_tidb_and_before_pd(basic: OperatorWorld) -> None:
