@@ -67,7 +67,7 @@ def put_if_absent(table: Table, path: str, value: object) -> None:
         put(table, path, value)
 
 
-def delete(table: Table, path: str) -> None:
+def drop(table: Table, path: str) -> None:
     """Remove the value at a dotted path, if there is one. Tables that become empty stay."""
     parent, name = _holder(table, path)
     if parent is not None:

@@ -30,6 +30,7 @@ PEER = "peer"
 FORCE_UPGRADE = "tidb.pingcap.com/force-upgrade"
 PD_CHECK_QUORUM_BEFORE_UPGRADE = "tidb.pingcap.com/pd-check-quorum-before-upgrade"
 TIKV_CHECK_ALL_STORES_UP_BEFORE_UPGRADE = "tidb.pingcap.com/tikv-check-all-stores-up-before-upgrade"
+TIFLASH_710_KEEP_PORTS = "tidb.pingcap.com/tiflash-710-keep-ports"
 SKIP_TLS_WHEN_CONNECT_TIDB = "tidb.tidb.pingcap.com/skip-tls-when-connect-tidb"
 TIKV_VOLUMES_READY = "tidb.pingcap.com/tikv-volumes-ready"
 SMOOTH_UPGRADE_DDL_PAUSED = "tidb.pingcap.com/smooth-upgrade-ddl-paused"
@@ -53,6 +54,8 @@ SYNC_TIMESTAMP = "tidb.pingcap.com/sync-timestamp"
 PROMETHEUS_SCRAPE = "prometheus.io/scrape"
 PROMETHEUS_PATH = "prometheus.io/path"
 PROMETHEUS_PORT = "prometheus.io/port"
+TIFLASH_PROXY_PORT = "tiflash.proxy.prometheus.io/port"
+TIFLASH_MOUNT_CONFIG_MAP = "tiflash.tidb.pingcap.com/mount-cm-in-tiflash-container"
 SYSCTL_INIT = "tidb.pingcap.com/sysctl-init"
 RESTARTED_AT = "tidb.pingcap.com/restartedAt"
 SCALE_IN_TIME = "tidb.pingcap.com/scale-in-time"
@@ -81,7 +84,8 @@ STATUS_LAST_TRANSITION = "status.tidb.pingcap.com/last-transition-timestamp"
 
 def min_ready_seconds(component: str) -> str:
     """The annotation of the TidbCluster that says how long a pod must be Ready before the next is restarted (14)."""
-    return f"tidb.pingcap.com/{component}-min-ready-seconds"
+    domain = "tiproxy" if component == "tiproxy" else "tidb"
+    return f"{domain}.pingcap.com/{component}-min-ready-seconds"
 
 
 def config_map_before_delete(component: str) -> str:

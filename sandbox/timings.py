@@ -65,6 +65,11 @@ class Timings:
     peer_moves: float = 25.0
     """Peers that a store receives in a second."""
 
+    pump_start: float = 0.1
+    pump_heartbeat: float = 10.0
+    pump_drain: float = 1.0
+    """How long drainers take to read what a Pump has when it is closed."""
+
     tidb_start: float = 0.2
     topology_refresh: float = 30.0
     topology_lease: float = 45.0
@@ -103,5 +108,8 @@ class Timings:
             region_tick=1.0,
             leader_moves=3.0,
             peer_moves=0.25,
+            pump_start=2.0,
+            pump_heartbeat=2.0,
+            pump_drain=10.0,
             tidb_start=5.0,
         )

@@ -23,6 +23,7 @@ class Pair:
     ca: bytes
     cert: bytes
     key: bytes
+    checks_names: bool = True
 
     def secret(self, name: str, keys: Iterable[str] = KEYS) -> Json:
         """A Secret with these of the keys."""

@@ -223,7 +223,7 @@ def _written_by_user(component: Component, running: Running) -> bool:
     """Whether the configuration in use has more than the operator puts there by itself (objects.md 6.4)."""
     left = config.merge(running.configs.get(component.name, {}), {})
     for path in component.type.config.set_by_operator:
-        config.delete(left, path)
+        config.drop(left, path)
     return _has_values(left)
 
 

@@ -12,7 +12,9 @@ from apis.shared import Config, WorkloadSpec
 from apis.toml import Table
 from apis.validation import listening
 
-_TIFLASH_LOGS = ("flash.flash_cluster.log", "flash.proxy.log-file", "logger.log", "logger.errorlog")
+_PRINTED = ("flash.flash_cluster.log", "logger.log", "logger.errorlog")
+"""TiFlash's log files that sidecars print."""
+_TIFLASH_LOGS = (*_PRINTED, "flash.proxy.log-file")
 
 
 def check(component: Component) -> Iterator[Problem]:
@@ -24,8 +26,8 @@ def check(component: Component) -> Iterator[Problem]:
             yield error.problem
             continue
         yield from _check_tables(read, schema, field)
-        if schema is config_schema.TIFLASH:
-            yield from _check_tiflash(read, field)
+        if schema is config_schema.TIFLASH and isinstance(component.spec, TiFlashSpec):
+            yield from _check_tiflash(read, field, component.spec)
         yield from listening.check_config(component.name, read, field)
 
 
@@ -48,7 +50,7 @@ def _check_tables(config: Table, schema: ConfigSchema, field: str) -> Iterator[P
             yield Problem(f"{field}.{path}", value, "must be a table, because the operator sets keys in it")
 
 
-def _check_tiflash(config: Table, field: str) -> Iterator[Problem]:
+def _check_tiflash(config: Table, field: str, spec: TiFlashSpec) -> Iterator[Problem]:
     threshold = get(config, "flash.overlap_threshold")
     if threshold is not None and not (isinstance(threshold, float) and 0 <= threshold <= 1):
         yield Problem(f"{field}.flash.overlap_threshold", threshold, "must be a float from 0.0 to 1.0, such as 0.6")
@@ -56,3 +58,12 @@ def _check_tiflash(config: Table, field: str) -> Iterator[Problem]:
         log = get(config, path)
         if log is not None and not (isinstance(log, str) and log.count("/") >= 2):
             yield Problem(f"{field}.{path}", log, "must be a path with a directory, such as /data0/logs/server.log")
+        elif log is not None and path in _PRINTED and log.lstrip("/").split("/")[0] not in _volumes(spec):
+            message = f"must lie on one of the volumes {', '.join(_volumes(spec))}, below the directory of its name"
+            yield Problem(f"{field}.{path}", log, f"{message}, such as /data0/logs/server.log: a sidecar prints it")
+
+
+def _volumes(spec: TiFlashSpec) -> list[str]:
+    """The volumes of TiFlash's pods that may hold log files."""
+    claims = [f"data{index}" for index in range(len(spec.storage_claims))]
+    return [*claims, *(volume["name"] for volume in spec.additional_volumes)]

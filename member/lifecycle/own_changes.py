@@ -16,7 +16,6 @@ import msgspec
 import structlog
 from msgspec import structs
 
-from apis import toml
 from apis.components import component_names
 from apis.decoding import decode
 from apis.defaulting import with_defaults
@@ -30,7 +29,6 @@ from member import labels
 from member.apply.last_applied import read_record
 from member.context import ReconcileContext
 from member.lifecycle.workload import Workload
-from member.objects.config_map import CONFIG_FILE
 
 log = structlog.get_logger(__name__)
 
@@ -104,11 +102,7 @@ def _asks_for_another(member: Workload, before: TidbCluster, now: TidbCluster) -
         there, wanted = (member.content(tc) for tc in (before, now))
     except InvalidField:
         return True
-    if not semantically_equal(one, other):
-        return True
-    return there.script_options != wanted.script_options or not toml.same(
-        *(toml.loads(each.data.get(CONFIG_FILE, "")) for each in (there, wanted))
-    )
+    return not semantically_equal(one, other) or not there.says_the_same(wanted)
 
 
 # What is remembered
@@ -181,8 +175,16 @@ def _is_in_every_cluster(ctx: ReconcileContext, member: Workload, body: Json, de
     if record is None:
         return False
     plain = member.stateful_set(_plain(ctx), "")
-    running, wanted, usual = (set(_leaves(spec["template"])) for spec in (record.spec, desired["spec"], plain["spec"]))
+    running, wanted, usual = (
+        {leaf for leaf in _leaves(spec["template"]) if not _is_script(*leaf)}
+        for spec in (record.spec, desired["spec"], plain["spec"])
+    )
     return running <= wanted and wanted - running <= usual
+
+
+def _is_script(path: str, text: str) -> bool:
+    """Whether this is a script in a command: its text is ours, and what it is made from shows elsewhere, too."""
+    return ".command[" in path and "\n" in text
 
 
 def _plain(ctx: ReconcileContext) -> TidbCluster:

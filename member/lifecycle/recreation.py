@@ -58,7 +58,7 @@ def previous_stateful_set(ctx: ReconcileContext, component: str, claims: Sequenc
 
 def _pods_with_data(tc: TidbCluster, component: str, claims: Sequence[Object]) -> Iterable[str]:
     """The pods whose data is in use: a member that was removed has its claims marked (8.9)."""
-    prefix = f"{component}-"
+    prefix = f"{component_type(component).data_volume}-"
     # whatever instance name they carry: the cluster may have got another one with its new TidbCluster
     carried = {key: value for key, value in base_labels(tc, component).items() if key != labels.INSTANCE}
     for claim in claims:

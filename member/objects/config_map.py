@@ -27,10 +27,24 @@ _GO_ESCAPES = str.maketrans({char: f"\\u{ord(char):04x}" for char in "<>&\u2028\
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What a component's ConfigMap should hold: file texts by key, and the options that show in the start script."""
+    """What a component's ConfigMap should hold: file texts by key, and the options that show in the start script.
+
+    All texts but the start script are TOML.
+    """
 
     data: Mapping[str, str]
     script_options: Mapping[str, object]
+
+    @property
+    def config_files(self) -> dict[str, str]:
+        """The configuration: the texts that are TOML."""
+        return {key: text for key, text in self.data.items() if key != STARTUP_SCRIPT}
+
+    def says_the_same(self, other: "Content") -> bool:
+        """Whether the configuration of both means the same, and both scripts are made from the same options."""
+        if self.config_files.keys() != other.config_files.keys() or self.script_options != other.script_options:
+            return False
+        return all(same_toml(text, other.data[key]) for key, text in self.config_files.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,14 +101,14 @@ def choose_config_map(
         return ConfigMapChoice(in_use_name or fresh, wanted.data, options, "no ConfigMap is in use yet")
 
     old = _as_named(in_use_name, in_use.get("data") or {}, wanted.data, strategy)
-    same_config = _same_toml(old.get(CONFIG_FILE), wanted.data.get(CONFIG_FILE))
+    same_config = all(same_toml(old.get(key), text) for key, text in wanted.config_files.items())
     other_options = _other_options(_recorded_options(in_use), wanted.script_options)
-    if same_config and not other_options and STARTUP_SCRIPT in old:
-        same_script = old[STARTUP_SCRIPT] == wanted.data.get(STARTUP_SCRIPT)
+    if same_config and not other_options and (STARTUP_SCRIPT in old or STARTUP_SCRIPT not in wanted.data):
+        same_script = old.get(STARTUP_SCRIPT) == wanted.data.get(STARTUP_SCRIPT)
         because = "neither the configuration nor a start-script option changed"
         return ConfigMapChoice(in_use_name, old, options, because, same_script=same_script)
 
-    data = {**wanted.data, CONFIG_FILE: old[CONFIG_FILE]} if same_config else wanted.data
+    data = {**wanted.data, **{key: old[key] for key in wanted.config_files}} if same_config else wanted.data
     because = (
         f"the start-script options {', '.join(other_options)} changed" if same_config else "the configuration changed"
     )
@@ -136,7 +150,7 @@ def digest(data: Mapping[str, str]) -> str:
     return hexadecimal.encode().hex()[:7]
 
 
-def _same_toml(old: str | None, new: str | None) -> bool:
+def same_toml(old: str | None, new: str | None) -> bool:
     """Whether two texts say the same; one that can't be read says something else."""
     if old is None or new is None:
         return old == new

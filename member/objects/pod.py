@@ -82,13 +82,15 @@ def pod_template(
     volumes: Sequence[Json],
     init_containers: Sequence[Json] = (),
     metrics_port: int,
+    metrics_path: str = "/metrics",
+    sysctl_container: str = "init",
 ) -> Json:
     """The template of a component's pods.
 
     `containers` are the generated ones; the user's are merged in or appended. The privileged init container that sets
-    sysctls is added when the user asked for it.
+    sysctls is added, under the name of `sysctl_container`, when the user asked for it.
     """
-    security_context, sysctl = _sysctl_init(component)
+    security_context, sysctl = _sysctl_init(component, sysctl_container)
     spec = pod_spec(component) | without_unset(
         {
             "initContainers": [*sysctl, *init_containers, *component.spec.init_containers],
@@ -102,7 +104,7 @@ def pod_template(
     return {
         "metadata": {
             "labels": component.labels | labels.base_labels(component.tc, component.name),
-            "annotations": _scrape_hints(metrics_port) | component.annotations,
+            "annotations": _scrape_hints(metrics_port, metrics_path) | component.annotations,
         },
         "spec": spec,
     }
@@ -135,15 +137,15 @@ def without_unset(fields: Mapping[str, object]) -> Json:
     return {name: value for name, value in fields.items() if value is not None and value not in ("", [], {})}
 
 
-def _scrape_hints(port: int) -> dict[str, str]:
+def _scrape_hints(port: int, path: str) -> dict[str, str]:
     return {
         labels.PROMETHEUS_SCRAPE: "true",
-        labels.PROMETHEUS_PATH: "/metrics",
+        labels.PROMETHEUS_PATH: path,
         labels.PROMETHEUS_PORT: str(port),
     }
 
 
-def _sysctl_init(component: Component) -> tuple[Json | None, list[Json]]:
+def _sysctl_init(component: Component, name: str) -> tuple[Json | None, list[Json]]:
     """The pod's security context, and the init container that takes over its sysctls (objects.md 3.6)."""
     context = component.pod_security_context
     sysctls = (context or {}).get("sysctls")
@@ -151,7 +153,7 @@ def _sysctl_init(component: Component) -> tuple[Json | None, list[Json]]:
         return context, []
     settings = " ".join(f"{sysctl['name']}={sysctl['value']}" for sysctl in sysctls)
     init = {
-        "name": "init",
+        "name": name,
         "image": helper_image(component.tc),
         "command": ["sh", "-c", f"sysctl -w {settings}"],
         "securityContext": {"privileged": True},

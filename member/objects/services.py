@@ -32,8 +32,11 @@ def service(
     }
 
 
-def peer(tc: TidbCluster, component: str, ports: Sequence[Json]) -> Json:
-    """The headless Service through which members find each other before they are ready."""
+def peer(tc: TidbCluster, component: str, ports: Sequence[Json], used_by: str = labels.PEER) -> Json:
+    """The headless Service through which members find each other before they are ready.
+
+    `used_by` is empty where v1.6's does not say for whom it is (objects.md 2).
+    """
     selector = labels.base_labels(tc, component)
     spec: Json = {
         "clusterIP": "None",
@@ -41,7 +44,7 @@ def peer(tc: TidbCluster, component: str, ports: Sequence[Json]) -> Json:
         "publishNotReadyAddresses": True,
         "selector": selector,
     }
-    return service(tc, peer_service(tc, component), spec, selector | {labels.USED_BY: labels.PEER})
+    return service(tc, peer_service(tc, component), spec, selector | ({labels.USED_BY: used_by} if used_by else {}))
 
 
 def end_user(

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
+from apis.component_specs import StorageClaim
 from apis.problem import InvalidField
 from apis.shared import Quantity, StorageVolume
 from kube.objects import Json
@@ -15,11 +16,24 @@ ANNOTATIONS_VOLUME: Json = {
 
 @runtime_checkable
 class HasStorage(Protocol):
-    """A component with claims: their classes and its further volumes."""
+    """A component with claims: their classes."""
 
     storage_class_name: str | None
     volume_attributes_class_name: str | None
+
+
+@runtime_checkable
+class HasStorageVolumes(HasStorage, Protocol):
+    """A component with claims and, beside its data, further volumes."""
+
     storage_volumes: list[StorageVolume]
+
+
+@runtime_checkable
+class HasStorageClaims(Protocol):
+    """A component whose claims are one list."""
+
+    storage_claims: list[StorageClaim]
 
 
 def mount(name: str, path: str, *, read_only: bool = False) -> Json:
@@ -51,9 +65,27 @@ def claim_template(
     return {"metadata": {"name": name}, "spec": spec}
 
 
-def data_claim(component: str, size: Quantity | None, spec: HasStorage) -> Json:
-    """The claim template of the data volume, named after the component."""
-    return claim_template(component, size, spec.storage_class_name, spec.volume_attributes_class_name)
+def data_claim(name: str, size: Quantity | None, spec: HasStorage) -> Json:
+    """The claim template of the data volume."""
+    return claim_template(name, size, spec.storage_class_name, spec.volume_attributes_class_name)
+
+
+def storage_claims(spec: HasStorageClaims) -> list[Json]:
+    """The claim templates of storageClaims, which are numbered: `data0`, `data1` (objects.md 4.6)."""
+    return [
+        claim_template(
+            storage_claim_name(index),
+            ((each.resources or {}).get("requests") or {}).get("storage"),
+            each.storage_class_name,
+            each.volume_attributes_class_name,
+        )
+        for index, each in enumerate(spec.storage_claims)
+    ]
+
+
+def storage_claim_name(index: int) -> str:
+    """The volume of an entry of storageClaims."""
+    return f"data{index}"
 
 
 def storage_volume_name(component: str, name: str) -> str:
@@ -62,7 +94,9 @@ def storage_volume_name(component: str, name: str) -> str:
 
 
 def storage_volume_claims(component: str, spec: HasStorage) -> list[Json]:
-    """The claim templates of storageVolumes; classes fall back to the component's."""
+    """The claim templates of storageVolumes, none where there are no such; classes fall back to the component's."""
+    if not isinstance(spec, HasStorageVolumes):
+        return []
     return [
         claim_template(
             storage_volume_name(component, volume.name),

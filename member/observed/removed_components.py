@@ -56,7 +56,9 @@ def _content(row: ComponentType, body: Json) -> Json:
     containers = body["spec"]["template"]["spec"]["containers"]
     content: Json = {"image": next((each["image"] for each in containers if each["name"] == row.name), "")}
     claims = {each["metadata"]["name"]: each["spec"] for each in body["spec"].get("volumeClaimTemplates") or ()}
-    if data := claims.pop(row.name, None):
+    if row.storage_claims:
+        return content | {"storageClaims": [_storage_claim(spec) for _, spec in sorted(claims.items(), key=_place)]}
+    if data := claims.pop(row.data_volume, None):
         content |= {"requests": {"storage": _size(data)}, "storageClassName": data.get("storageClassName")}
     content["storageVolumes"] = [
         {
@@ -67,6 +69,15 @@ def _content(row: ComponentType, body: Json) -> Json:
         for claim, spec in claims.items()
     ]
     return content
+
+
+def _storage_claim(spec: Json) -> Json:
+    return {"resources": {"requests": {"storage": _size(spec)}}, "storageClassName": spec.get("storageClassName")}
+
+
+def _place(named: tuple[str, Json]) -> int:
+    """Where a claim stands in the list, which its name ends in."""
+    return int(named[0].removeprefix("data"))
 
 
 def _size(claim: Json) -> str:

@@ -10,7 +10,7 @@ from apis.shared import StorageVolumeStatus
 from apis.tidbcluster import TidbCluster
 from kube.objects import Json, Object
 from member.context import ReconcileContext
-from member.objects.volumes import HasStorage, data_claim, storage_volume_claims
+from member.objects.volumes import HasStorage, HasStorageClaims, data_claim, storage_claims, storage_volume_claims
 from member.observed.claims import Claim, claim_names
 
 UNKNOWN_CLASS = "<unknown>"
@@ -43,10 +43,13 @@ class ActualVolume:
 def desired_templates(tc: TidbCluster, kind: str) -> list[Json]:
     """The claim templates of a component with storage (10.1); without a size there is none."""
     found = find(tc, kind)
-    if found is None or not isinstance(found.spec, HasStorage):
-        return []
-    data = [data_claim(kind, found.storage_request, found.spec)] if found.type.data_volume else []
-    templates = [*data, *storage_volume_claims(kind, found.spec)]
+    templates: list[Json] = []
+    if found is not None and isinstance(found.spec, HasStorage):
+        volume = found.type.data_volume
+        data = [data_claim(volume, found.storage_request, found.spec)] if volume else []
+        templates = [*data, *storage_volume_claims(kind, found.spec)]
+    elif found is not None and isinstance(found.spec, HasStorageClaims):
+        templates = storage_claims(found.spec)
     return [template for template in templates if template["spec"]["resources"]]
 
 

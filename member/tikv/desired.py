@@ -1,6 +1,6 @@
 """What TiKV should look like (objects.md 4.3, 6.4). Pure functions of a defaulted TidbCluster."""
 
-from apis import config, quantity, toml
+from apis import config, toml
 from apis.accessor import component
 from apis.component_specs import TiKVSpec
 from apis.identity import tls_enabled
@@ -11,6 +11,7 @@ from kube.objects import Json
 from member.naming import cluster_client_secret, cluster_secret, peer_service
 from member.objects import pod, probes, volumes
 from member.objects import stateful_set as stateful_sets
+from member.objects.capacity import capacity
 from member.objects.config_map import CONFIG_FILE, STARTUP_SCRIPT, Content
 from member.objects.services import peer, port
 from member.startscript import tikv_script
@@ -19,8 +20,6 @@ from member.tikv.log_files import log_files
 
 _TLS = "tikv-tls"
 _CLIENT_TLS = "cluster-client-tls"
-_GIB = 1024**3
-_MIB = 1024**2
 _NUMBERS_IN_OLD_VERSIONS = ("pessimistic-txn.wait-for-lock-timeout", "pessimistic-txn.wake-up-delay-duration")
 
 
@@ -108,21 +107,10 @@ def _env(tc: TidbCluster) -> list[Json]:
         pod.NAMESPACE,
         pod.env("CLUSTER_NAME", tc.metadata.name),
         pod.env("HEADLESS_SERVICE_NAME", peer_service(tc, "tikv")),
-        pod.env("CAPACITY", _capacity(_spec(tc))),
+        pod.env("CAPACITY", capacity(_spec(tc).limits)),
         pod.env("TZ", tc.spec.timezone),
         *own_pod,
     ]
-
-
-def _capacity(spec: TiKVSpec) -> str:
-    """The limit on storage in TiKV's notation, whose GB and MB are binary; `0` is no limit."""
-    limit = quantity.parse(spec.limits.get("storage", 0))
-    if limit != int(limit):
-        return "0"
-    size = int(limit)
-    if size == 0:
-        return "0"
-    return f"{size // _GIB}GB" if size % _GIB == 0 else f"{size // _MIB}MB"
 
 
 def _certificates(tc: TidbCluster) -> dict[str, str]:

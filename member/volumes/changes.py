@@ -20,7 +20,7 @@ from member.apply.writes import annotate_owner
 from member.context import ReconcileContext
 from member.lifecycle.recreation import delete_keeping_pods
 from member.naming import pod_name, pvc_name
-from member.objects.volumes import HasStorage
+from member.objects.volumes import HasStorage, HasStorageClaims
 from member.observed.claims import Claim
 from member.observed.volumes import desired_templates, desired_volumes
 from member.outcome import Done, Outcome, Refused, Wait, Waiting
@@ -52,7 +52,7 @@ def act(ctx: ReconcileContext) -> Outcome:
     outcomes: list[Outcome] = []
     errors: list[ApiError] = []
     for spec in workloads(ctx.tc):
-        if spec.name in ctx.removed or not isinstance(spec.spec, HasStorage):
+        if spec.name in ctx.removed or not isinstance(spec.spec, HasStorage | HasStorageClaims):
             continue
         try:
             outcomes.append(_change(ctx, spec))
@@ -109,6 +109,8 @@ def _moves(ctx: ReconcileContext, spec: Component, body: Json) -> Iterator[Move]
 
 
 def _field(spec: Component, volume: str) -> str:
+    if isinstance(spec.spec, HasStorageClaims):
+        return f"{spec.field}.storageClaims[{volume.removeprefix('data')}].resources.requests.storage"
     if volume == spec.name:
         return f"{spec.field}.requests.storage"
     return f"{spec.field}.storageVolumes[{volume.removeprefix(f'{spec.name}-')}].storageSize"

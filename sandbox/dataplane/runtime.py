@@ -276,9 +276,13 @@ class DataPlane:
         if not is_script(launch.command):
             return self._program(launch)
         repository = launch.image.rpartition("/")[2].partition(":")[0].partition("@")[0]
-        known = f"{repository}-server" in self._servers
+        known = any(repository == (each.image or each.name) for each in self._servers.values())
         container = Container(
-            launch, self.network, self._deps.randomness, lambda name: not known or self._has_program(name)
+            launch,
+            self.network,
+            self._deps.randomness,
+            lambda name: not known or self._has_program(name),
+            self._help,
         )
         return ScriptProcess(launch, container, self._clock, self._deps.timings.script_second)
 
@@ -290,6 +294,10 @@ class DataPlane:
         name = launch.command[0] if launch.command else ""
         server = self._servers.get(name.rpartition("/")[2])
         return replace(launch, tls=server.tls(launch) if server else tls_of_discovery(launch))
+
+    def _help(self, name: str) -> str:
+        server = self._servers.get(name.rpartition("/")[2])
+        return server.help if server else ""
 
     def _program(self, launch: Launch) -> Process:
         name = launch.command[0] if launch.command else ""

@@ -19,15 +19,19 @@ _LEVELS = ("debug", "info", "warn", "warning", "error", "fatal", "critical", "tr
 class ServerProgram:
     """The server of one component.
 
-    `name` is the component; `start` makes a process. `tables`, `numbers` and `durations` are dotted paths of its
+    `name` is the component, `file` its program where that is not called `<name>-server`, `image` its image where that
+    is not called after it; `start` makes a process. `tables`, `numbers` and `durations` are dotted paths of its
     configuration: it refuses to start when they hold anything else. Of what it does not know it only warns, as the real
     one does. `certificates` are the paths of its configuration that name the files of CA, certificate and key: with all
-    of them its ports speak TLS, or, where it has `urls`, those that say https. It demands the certificates of its
-    clients when `demands` or when `allowed_names`, a path as well, restricts the names that they may have.
+    of them its ports speak TLS, or, where it has `urls`, those that say https; where it has several certificates, those
+    that `identity` names, in the same order, are the ones. It demands the certificates of its clients when `demands` or
+    when `allowed_names`, a path as well, restricts the names that they may have. `help` is what it prints for `--help`.
     """
 
     name: str
     start: Callable[[Launch, Dependencies], Process]
+    file: str = ""
+    image: str = ""
     tables: tuple[str, ...] = ()
     numbers: tuple[str, ...] = ()
     durations: tuple[str, ...] = ()
@@ -35,11 +39,13 @@ class ServerProgram:
     urls: tuple[Setting, ...] = ()
     demands: bool = True
     allowed_names: str = ""
+    identity: tuple[Setting, ...] = ()
+    help: str = ""
 
     @property
     def command(self) -> str:
         """The file name of the program."""
-        return f"{self.name}-server"
+        return self.file or f"{self.name}-server"
 
     def refusal(self, launch: Launch) -> str:
         """What it says before it exits with code 1; empty when it starts."""
@@ -51,7 +57,8 @@ class ServerProgram:
             self._check(tree)
         except ValueError as error:
             return f"invalid configuration file: {error}"
-        return self._missing_certificate(launch, dict(_given(tree, self.certificates)))
+        shown = ((each.flag or each.path, each.of(launch)) for each in self.identity)
+        return self._missing_certificate(launch, {**dict(_given(tree, self.certificates)), **dict(shown)})
 
     def tls(self, launch: Launch) -> TlsSettings | None:
         """How it speaks TLS, None when it does not, or does not start."""
@@ -59,7 +66,8 @@ class ServerProgram:
             tree = tomllib.loads(configuration(launch))
         except ValueError:
             return None
-        files = [str(value) for _, value in _given(tree, self.certificates) if value]
+        named = [setting.of(launch) for setting in self.identity]
+        files = [each for each in named or (str(value) for _, value in _given(tree, self.certificates)) if each]
         if len(files) != len(_PARTS):
             return None
         ca, cert, key = files
@@ -84,7 +92,7 @@ class ServerProgram:
                 raise ValueError(f"unknown log level {level!r}")
 
     def _missing_certificate(self, launch: Launch, named: Mapping[str, object]) -> str:
-        """Files that the configuration names must be there, each of them PEM; https needs all of them."""
+        """Files that configuration and flags name must be there, each of them PEM; https needs all of them."""
         for url in (setting.of(launch) for setting in self.urls):
             if url.startswith("https://") and len(named) < len(self.certificates):
                 return f"TLS key/cert must be provided for client url {url}"

@@ -31,18 +31,23 @@ _ALERT = "[SSL: {}] {} (_ssl.c:2580)"
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """What one side has, as PEM: whom it trusts, its certificate and its key. `verifies`: it looks at the other's."""
+    """What one side has, as PEM: whom it trusts, its certificate and its key.
+
+    `verifies`: it looks at the other's; `checks_names`: and at the name in it.
+    """
 
     ca: str = ""
     cert: str = ""
     key: str = field(default="", repr=False)
     verifies: bool = True
+    checks_names: bool = True
 
     @classmethod
     def of(cls, credentials: Credentials) -> "Certificate":
         """The same from bytes."""
-        ca, cert, key = credentials.ca, credentials.cert, credentials.key
-        return cls(ca.decode("utf-8", "replace"), cert.decode("utf-8", "replace"), key.decode("utf-8", "replace"))
+        parts = (credentials.ca, credentials.cert, credentials.key)
+        ca, cert, key = (part.decode("utf-8", "replace") for part in parts)
+        return cls(ca, cert, key, checks_names=credentials.checks_names)
 
 
 NOBODY = Certificate()
@@ -145,7 +150,7 @@ def server_context(side: ServerSide) -> ssl.SSLContext:
 
 def _client_context(certificate: Certificate, host: str) -> ssl.SSLContext:
     context = _with_certificates(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), certificate)
-    context.check_hostname = bool(host) and certificate.verifies
+    context.check_hostname = bool(host) and certificate.verifies and certificate.checks_names
     if not certificate.verifies:
         context.verify_mode = ssl.CERT_NONE
     return context

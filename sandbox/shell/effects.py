@@ -70,5 +70,8 @@ class Surroundings(Protocol):
     def has_program(self, name: str) -> bool:
         """Whether the image has a program that the shell itself has not."""
 
+    def help_of(self, name: str) -> str:
+        """What a program prints for `--help`; empty for one that does not know the flag."""
+
     def random(self, below: int) -> int:
         """A random number from 0 to `below` - 1."""

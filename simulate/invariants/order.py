@@ -120,6 +120,9 @@ def i20(write: OperatorWrite) -> str | None:
         return f"{row.title} is created while PD has no majority of healthy members"
     if "tikv" in row.starts_after and not any(write.before.store_state(each) == "Up" for each in write.before.stores):
         return f"{row.title} is created while no TiKV store is Up"
+    takes_binlogs = any(node["state"] == "online" for node in write.before.pump_nodes)
+    if "pump" in row.starts_after and asked_for(write.seen, "pump") and not takes_binlogs:
+        return f"{row.title} is created while no Pump node is online"
     return None
 
 

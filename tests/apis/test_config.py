@@ -102,9 +102,9 @@ def test_setting_below_a_value_that_is_no_table_names_it() -> None:
 
 def test_deleting_leaves_the_rest() -> None:
     table: Json = {"a": {"b": 1, "c": 2}}
-    config.delete(table, "a.b")
-    config.delete(table, "a.none")
-    config.delete(table, "none.b")
+    config.drop(table, "a.b")
+    config.drop(table, "a.none")
+    config.drop(table, "none.b")
     assert {"a": {"c": 2}} == table
 
 

@@ -267,6 +267,9 @@ def test_source_ranges_may_be_ipv6_and_have_host_bits() -> None:
         ({"config": {"config": "[flash]\noverlap_threshold = 1\n"}}, "config.config.flash.overlap_threshold"),
         ({"config": {"config": {"logger": {"log": "/x.log"}}}}, "config.config.logger.log"),
         ({"config": {"config": {"flash": {"flash_cluster": {"log": 1}}}}}, "config.config.flash.flash_cluster.log"),
+        ({"config": {"config": {"logger": {"log": "/var/log/x.log"}}}}, "config.config.logger.log"),
+        ({"config": {"config": {"flash": {"service_addr": "0.0.0.0:1"}}}}, "config.config.flash.service_addr"),
+        ({"config": {"proxy": {"server": {"status-addr": "0.0.0.0:1"}}}}, "config.proxy.server.status-addr"),
         ({"config": {"proxy": "["}}, "config.proxy"),
     ],
 )
@@ -275,7 +278,10 @@ def test_a_problem_of_tiflash(part: Json, field: str) -> None:
 
 
 def test_tiflash_with_sensible_settings_is_valid() -> None:
-    server = {"flash": {"overlap_threshold": 1, "proxy": {"log-file": "/data0/x.log"}}, "logger": {"errorlog": "/a/b"}}
+    server = {
+        "flash": {"overlap_threshold": 1, "proxy": {"log-file": "/data0/x.log"}},
+        "logger": {"errorlog": "/data0/b"},
+    }
     assert [] == fields(minimal(tiflash={**TIFLASH, "config": {"config": server, "proxy": "a = 1"}}))
 
 

@@ -1,0 +1,20 @@
+"""How large a store believes its disk is (objects.md 4.3)."""
+
+from collections.abc import Mapping
+
+from apis import quantity
+from apis.shared import Quantity
+
+_GIB = 1024**3
+_MIB = 1024**2
+
+
+def capacity(limits: Mapping[str, Quantity]) -> str:
+    """The limit on storage in the notation of TiKV and TiFlash, whose GB and MB are binary; `0` is no limit."""
+    limit = quantity.parse(limits.get("storage", 0))
+    if limit != int(limit):
+        return "0"
+    size = int(limit)
+    if size == 0:
+        return "0"
+    return f"{size // _GIB}GB" if size % _GIB == 0 else f"{size // _MIB}MB"

@@ -1,0 +1,1 @@
+set -- "$@" --flash.proxy.advertise-status-addr="$DOMAIN:20292"

@@ -1,0 +1,2 @@
+set -- \
+    --flash.proxy.advertise-addr="$DOMAIN:20170"

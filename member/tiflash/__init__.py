@@ -1,0 +1,1 @@
+"""TiFlash, the column store: learners of TiKV's regions, on stores of its own."""

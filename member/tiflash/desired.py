@@ -1,0 +1,133 @@
+"""What TiFlash should look like (objects.md 4.6). Pure functions of a defaulted TidbCluster."""
+
+from apis import toml
+from apis.accessor import component, container_resources, helper_image
+from apis.component_specs import TiFlashInitializer, TiFlashSpec
+from apis.identity import tls_enabled
+from apis.tidbcluster import TidbCluster
+from dataplane.addresses import TIFLASH_METRICS_PORT, TIFLASH_STATUS_PORT
+from kube.objects import Json
+from member.labels import TIFLASH_PROXY_PORT
+from member.naming import cluster_secret, discovery_mtls, peer_service
+from member.objects import pod, volumes
+from member.objects import stateful_set as stateful_sets
+from member.objects.capacity import capacity
+from member.objects.config_map import Content
+from member.objects.services import peer, port
+from member.startscript import options, tiflash_init_script, tiflash_script
+from member.tiflash.configuration import (
+    LOGS,
+    PROXY_TEMPLATE,
+    SERVER_TEMPLATE,
+    TLS_VOLUME,
+    is_config_mounted,
+    log_file,
+    proxy_tables,
+    server_tables,
+)
+
+_CONFIG_MOUNT = volumes.mount("config", "/etc/tiflash", read_only=True)
+_CONTAINER_PORTS = ("tiflash", "proxy", "tcp", "http", "internal", "metrics")
+
+
+def services(tc: TidbCluster) -> list[Json]:
+    """TiFlash's Service: for the members among themselves."""
+    row = component(tc, "tiflash").type
+    ports = [port(name, row.ports[known_as]) for name, known_as in row.peer_ports.items()]
+    return [peer(tc, "tiflash", ports, used_by="")]
+
+
+def content(tc: TidbCluster) -> Content:
+    """The texts of TiFlash's ConfigMap; its scripts stand in its pods.
+
+    Raises InvalidField for what validation refuses.
+    """
+    return Content({SERVER_TEMPLATE: toml.dumps(server_tables(tc)), PROXY_TEMPLATE: toml.dumps(proxy_tables(tc))}, {})
+
+
+def stateful_set(tc: TidbCluster, config_map_name: str) -> Json:
+    """TiFlash's StatefulSet, whose pods read the ConfigMap of that name. Raises InvalidField as `content`."""
+    tiflash, spec = component(tc, "tiflash"), _spec(tc)
+    certificates = {TLS_VOLUME: cluster_secret(tc, "tiflash")} if tls_enabled(tc) else {}
+    mounted = is_config_mounted(tc)
+    container = pod.main_container(
+        tiflash,
+        command=["/bin/sh", "-c", tiflash_script(tc, config_mounted=mounted)],
+        ports=[pod.container_port(name, tiflash.type.ports[name]) for name in _CONTAINER_PORTS],
+        mounts=[
+            volumes.ANNOTATIONS_MOUNT,
+            *_data_mounts(spec),
+            *spec.additional_volume_mounts,
+            *volumes.certificate_mounts(certificates),
+            *([_CONFIG_MOUNT] if mounted else []),
+        ],
+        builtin_env=_env(tc, spec),
+    )
+    container.setdefault("securityContext", {"privileged": bool(spec.privileged)})
+    template = pod.pod_template(
+        tiflash,
+        containers=[container, *(_log_tailer(tc, sidecar) for sidecar in LOGS)],
+        init_containers=[] if mounted else [_init_container(tc)],
+        volumes=[
+            volumes.ANNOTATIONS_VOLUME,
+            {"name": "config", "configMap": {"name": config_map_name}},
+            *volumes.certificate_volumes(certificates),
+        ],
+        metrics_port=TIFLASH_METRICS_PORT,
+        sysctl_container="sysctl",
+    )
+    template["metadata"]["annotations"][TIFLASH_PROXY_PORT] = str(TIFLASH_STATUS_PORT)
+    return stateful_sets.stateful_set(tiflash, template=template, claims=volumes.storage_claims(spec))
+
+
+def _data_mounts(spec: TiFlashSpec) -> list[Json]:
+    return [_data_mount(volumes.storage_claim_name(index)) for index in range(len(spec.storage_claims))]
+
+
+def _data_mount(volume: str) -> Json:
+    return volumes.mount(volume, f"/{volume}")
+
+
+def _env(tc: TidbCluster, spec: TiFlashSpec) -> list[Json]:
+    own_pod = [pod.POD_NAME] if component(tc, "tiflash").host_network else []
+    return [
+        pod.NAMESPACE,
+        pod.env("CLUSTER_NAME", tc.metadata.name),
+        pod.env("HEADLESS_SERVICE_NAME", peer_service(tc, "tiflash")),
+        pod.env("CAPACITY", capacity(spec.limits)),
+        pod.env("TZ", tc.spec.timezone or "UTC"),
+        *own_pod,
+    ]
+
+
+def _log_tailer(tc: TidbCluster, sidecar: str) -> Json:
+    """A sidecar with the volume that the first directory of its file is named after."""
+    file = log_file(tc, sidecar)
+    mount = _data_mount(file.lstrip("/").split("/")[0])
+    return pod.log_tailer(component(tc, "tiflash"), sidecar, file, mount, _spec(tc).log_tailer)
+
+
+def _init_container(tc: TidbCluster) -> Json:
+    """Fills in the templates of the configuration.
+
+    Where it has to show Discovery a certificate it runs in TiFlash's own image: the helper has no curl.
+    """
+    own = _spec(tc).initializer or TiFlashInitializer()
+    shows_certificate = options.asks_discovery(tc) and discovery_mtls(tc)
+    certificates = {TLS_VOLUME: cluster_secret(tc, "tiflash")} if shows_certificate else {}
+    return pod.without_unset(
+        {
+            "name": "init",
+            "image": component(tc, "tiflash").image if shows_certificate else helper_image(tc),
+            "command": ["sh", "-c", tiflash_init_script(tc)],
+            "env": [pod.POD_NAME],
+            "volumeMounts": [_data_mount("data0"), _CONFIG_MOUNT, *volumes.certificate_mounts(certificates)],
+            "resources": container_resources(own.requests, own.limits, own.claims),
+            "securityContext": own.security_context,
+        }
+    )
+
+
+def _spec(tc: TidbCluster) -> TiFlashSpec:
+    assert tc.spec.tiflash is not None  # `component` has answered
+    return tc.spec.tiflash
