@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kube.objects import Json
-from kube.resources import PODS, SECRETS, TIDB_CLUSTERS
+from kube.resources import PODS, SECRETS, STATEFUL_SETS, TIDB_CLUSTERS
 from member.context import FailoverSettings
 from ports.clock import FakeClock
 from sandbox.kubelet.nodes import NodeSpec
@@ -17,6 +17,7 @@ from tests.operator_world import NAMESPACE, OperatorWorld, sample
 
 _ANOTHER = Authority()
 _DAY = timedelta(days=1)
+_SUSPENDED = {"suspendAction": {"suspendStatefulSet": True}}
 _SIX_NODES = tuple(NodeSpec(f"node-{index}", f"192.168.0.{index + 10}", f"zone-{index % 3}") for index in range(6))
 _COMPONENTS = ("pd", "tikv", "tidb", CLIENT)
 
@@ -283,3 +284,52 @@ def test_4_tls_is_not_switched_off_on_a_running_cluster(ready: TlsWorld) -> None
     ready.world.change(tlsCluster={"enabled": True})
     ready.world.run_until_ready()
     assert [] == [each for each in ready.world.writes() if "statefulsets" in each]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("enabled", [True, False])
+def test_R25_tls_is_switched_where_a_single_pd_runs_and_stores_are_suspended(tls: TlsWorld, enabled: bool) -> None:
+    world = tls.world
+    tls.put_all()
+    cluster = sample("basic")
+    cluster["spec"]["tikv"]["replicas"] = 3
+    cluster["spec"]["tlsCluster"] = {"enabled": not enabled}
+    world.apply(cluster)
+    world.run_until_ready()
+
+    world.change(tlsCluster={"enabled": enabled})
+    world.run_until(lambda: world.reason() == "InvalidSpec")
+    assert "set spec.tikv.suspendAction.suspendStatefulSet to true" in world.condition("Progressing")["message"]
+    world.change(tlsCluster={"enabled": not enabled}, tikv=_SUSPENDED, tidb=_SUSPENDED)
+    world.run_until(lambda: not world.exists(STATEFUL_SETS, "basic-tikv"))
+    world.change(tlsCluster={"enabled": enabled})
+    world.run(30.0)
+    world.change(tikv={"suspendAction": None}, tidb={"suspendAction": None})
+    world.run_until_ready(within=120.0)
+
+    world.change(pd={"replicas": 3})
+    world.run_until(lambda: world.reason() == "PeerURLOutdated")
+    old, new = ("http", "https") if enabled else ("https", "http")
+    url = "://basic-pd-0.basic-pd-peer.default.svc:2380"
+    said = world.condition("Progressing")["message"]
+    assert f"PD member basic-pd-0 has joined as {old}{url}, where no other can reach it" in said
+    assert f"--peer-urls={new}{url}` before PD grows" in said
+    assert 1 == world.replicas("pd")
+    pd = world.world.data_plane.pd_cluster(NAMESPACE, "basic")
+    assert pd is not None
+    (member,) = pd.members.values()
+    assert f"etcdctl member update {member.id:x} " in said
+    member.peer_url = f"{new}{url}"  # as the command does
+    world.run_until(lambda: (world.cluster()["status"]["pd"].get("members") or {}).keys() >= {"basic-pd-2"}, 120.0)
+    world.run_until_ready()
+
+
+@pytest.mark.slow
+def test_R25_tls_is_not_switched_while_pd_is_suspended(ready: TlsWorld) -> None:
+    ready.world.change(suspendAction={"suspendStatefulSet": True})
+    ready.world.run_until(lambda: not ready.world.exists(STATEFUL_SETS, "basic-pd"))
+    ready.world.change(tlsCluster={"enabled": False})
+    ready.world.run_until(lambda: ready.world.reason() == "InvalidSpec")
+    message = ready.world.condition("Progressing")["message"]
+    assert "cannot be changed while PD is suspended" in message
+    assert "set it back to true, and resume the cluster" in message
