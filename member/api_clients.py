@@ -10,11 +10,12 @@ from apis.identity import tls_enabled
 from dataplane.errors import BadTlsMaterial, DataPlaneError
 from dataplane.pd import PDClient
 from dataplane.tidb import TiDBClient
+from dataplane.tiflash import TiFlashClient
 from dataplane.tikv import TiKVClient
 from dataplane.tls import TlsMaterial
 from kube.resources import SECRETS
 from member.context import ReconcileContext
-from member.naming import cluster_client_secret, pd_url, tidb_status_url, tikv_status_url
+from member.naming import cluster_client_secret, pd_url, tidb_status_url, tiflash_status_url, tikv_status_url
 
 _SHORT_TIMEOUT = 1.0
 """Seconds."""
@@ -55,6 +56,11 @@ def pd_member(ctx: ReconcileContext, url: str) -> PDClient:
 def tikv(ctx: ReconcileContext, pod: str) -> TiKVClient:
     """One TiKV. Raises BadTlsMaterial."""
     return ctx.deps.dataplane.tikv(tikv_status_url(ctx.tc, pod), _tls(ctx))
+
+
+def tiflash(ctx: ReconcileContext, pod: str) -> TiFlashClient:
+    """One TiFlash. Raises BadTlsMaterial."""
+    return ctx.deps.dataplane.tiflash(tiflash_status_url(ctx.tc, pod), _tls(ctx))
 
 
 def tidb(ctx: ReconcileContext, pod: str) -> TiDBClient:

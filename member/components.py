@@ -15,6 +15,7 @@ from member.lifecycle.workload import Workload
 from member.outcome import Outcome
 from member.pd.component import PD
 from member.tidb.component import TIDB
+from member.tiflash.component import TIFLASH
 from member.tikv.component import TIKV
 
 
@@ -29,7 +30,7 @@ class Behaviour:
 
 DISCOVERY = Behaviour("discovery", discovery.observe, discovery.act)
 
-_WORKLOADS: dict[str, Workload] = {each.name: each for each in (PD, TIKV, TIDB)}
+_WORKLOADS: dict[str, Workload] = {each.name: each for each in (PD, TIFLASH, TIKV, TIDB)}
 
 
 def workload(name: str) -> Workload:

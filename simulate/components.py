@@ -47,6 +47,12 @@ _PROFILES = {
             failover_period=lambda settings: settings.tikv_period,
         ),
         Profile(
+            name="tiflash",
+            fewest=0,
+            most=3,
+            failover_period=lambda settings: settings.tiflash_period,
+        ),
+        Profile(
             name="tidb",
             commands=((pod_commands.TIDB_GRACEFUL_SHUTDOWN, "delete-pod"), (pod_commands.REPLACE_VOLUME, "true")),
             failover_period=lambda settings: settings.tidb_period,

@@ -257,7 +257,7 @@ class DataPlane:
         if not is_script(launch.command):
             return self._program(launch)
         repository = launch.image.rpartition("/")[2].partition(":")[0].partition("@")[0]
-        known = f"{repository}-server" in self._servers
+        known = any(server.name == repository for server in self._servers.values())
         container = Container(
             launch, self.network, self._deps.randomness, lambda name: not known or self._has_program(name)
         )

@@ -16,13 +16,16 @@ _LEVELS = ("debug", "info", "warn", "warning", "error", "fatal", "critical", "tr
 class ServerProgram:
     """The server of one component.
 
-    `name` is the component; `start` makes a process. `tables`, `numbers` and `durations` are dotted paths of its
-    configuration: it refuses to start when they hold anything else. Of what it does not know it only warns, as the real
-    one does. `certificates` are the paths of its configuration that name the files of a certificate, `urls` the
-    settings whose values need one when they say https.
+    `name` is the component, `executable` its file where that is named otherwise; `start` makes a process. `tables`,
+    `numbers` and `durations` are dotted paths of its configuration, to which `further_files` add those that a setting
+    names: it refuses to start when they hold anything else. Of what it does not know it only warns, as the real one
+    does. `certificates` are the paths of its configuration that name the files of a certificate, `urls` the settings
+    whose values need one when they say https.
     """
 
     name: str
+    executable: str = ""
+    further_files: tuple[Setting, ...] = ()
     start: Callable[[Launch, Dependencies], Process]
     tables: tuple[str, ...] = ()
     numbers: tuple[str, ...] = ()
@@ -33,7 +36,7 @@ class ServerProgram:
     @property
     def command(self) -> str:
         """The file name of the program."""
-        return f"{self.name}-server"
+        return self.executable or f"{self.name}-server"
 
     def refusal(self, launch: Launch) -> str:
         """What it says before it exits with code 1; empty when it starts."""
@@ -41,11 +44,16 @@ class ServerProgram:
         if file and launch.file(file) is None:
             return f"open {file}: no such file or directory"
         try:
-            tree = tomllib.loads(configuration(launch))
-            self._check(tree)
+            trees = [tomllib.loads(configuration(launch))]
+            trees += [tomllib.loads(_text(launch, setting.of(launch))) for setting in self.further_files]
+            for tree in trees:
+                self._check(tree)
+        except FileNotFoundError as error:
+            return f"open {error}: no such file or directory"
         except ValueError as error:
             return f"invalid configuration file: {error}"
-        return self._missing_certificate(launch, dict(_given(tree, self.certificates)))
+        named = {path: value for tree in trees for path, value in _given(tree, self.certificates)}
+        return self._missing_certificate(launch, named)
 
     def _check(self, tree: Mapping[str, object]) -> None:
         """Raises ValueError where the real server would refuse."""
@@ -73,6 +81,13 @@ class ServerProgram:
             if "-----BEGIN" not in text:
                 return f"{path}: tls: failed to find any PEM data in certificate input"
         return ""
+
+
+def _text(launch: Launch, path: str) -> str:
+    text = launch.file(path)
+    if text is None:
+        raise FileNotFoundError(path)
+    return text
 
 
 def _given(tree: Mapping[str, object], paths: tuple[str, ...]) -> Iterator[tuple[str, object]]:

@@ -73,6 +73,7 @@ ON_WRITE: Mapping[str, OnWrite] = {
     "I38": upkeep.i38,
     "I39": upkeep.i39,
     "I41": availability.i41,
+    "I43": availability.i43,
     "F35": availability.f35,
     "O4": control.o4,
     "O5": control.o5,

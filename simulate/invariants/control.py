@@ -82,7 +82,7 @@ def unfounded_ready(state: State) -> str | None:
     status = (state.cluster or {}).get("status") or {}
     if not says_ready(status):
         return None
-    for component in managed_components():
+    for component in _declared(state):
         seen = status.get(component) or {}
         revisions = seen.get("statefulSet") or {}
         if component != "tidb" and not seen.get("synced"):
@@ -90,8 +90,15 @@ def unfounded_ready(state: State) -> str | None:
         if revisions.get("currentRevision") != revisions.get("updateRevision"):
             return f"Ready=True though {component} is in the middle of a roll"
     ill = [each["name"] for each in ((status.get("pd") or {}).get("members") or {}).values() if not each.get("health")]
-    ill += [s["podName"] for s in ((status.get("tikv") or {}).get("stores") or {}).values() if s.get("state") != "Up"]
+    stores = (((status.get(each) or {}).get("stores") or {}) for each in _declared(state))
+    ill += [store["podName"] for found in stores for store in found.values() if store.get("state") != "Up"]
     return f"Ready=True though {', '.join(ill)} is not well" if ill else None
+
+
+def _declared(state: State) -> list[str]:
+    """The components that the cluster asks for."""
+    spec = (state.cluster or {}).get("spec") or {}
+    return [each for each in managed_components() if spec.get(each)]
 
 
 def outdated_ready(state: State) -> Iterator[str]:

@@ -16,16 +16,17 @@ from apis.defaulting import with_defaults
 from apis.tidbcluster import TidbCluster
 from apis.validation import validate
 from kube.objects import Json
-from member.components import unsupported, workload_names
+from member.components import unsupported
 from simulate import fields
 from simulate.trees import merged
-from simulate.worlds import CLUSTERS
+from simulate.worlds import CLUSTERS, replicas_of
 from tests.member.recordings import desired_objects, identity
 
 _BASES: dict[str, Json] = {
     "small": {},
     "with TLS": {"tlsCluster": {"enabled": True}, "tidb": {"tlsClient": {"enabled": True}}},
-    "by image": {"version": None} | {part: {"baseImage": "", "image": f"{part}:v8.5.2"} for part in workload_names()},
+    "by image": {"version": None}
+    | {part: {"baseImage": "", "image": f"{part}:v8.5.2"} for part in replicas_of("small")},
 }
 """What clusters are like in which a field may mean something."""
 
