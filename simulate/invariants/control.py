@@ -108,7 +108,7 @@ def outdated_ready(state: State) -> Iterator[str]:
     for component in managed_components():
         live = state.stateful_set(component)
         outdated = [pod for pod in state.pods(component).values() if live is None or is_outdated(live, pod)]
-        if live is None or outdated:
+        if outdated or (live is None and component in _declared(state)):
             yield f"Ready=True though {len(outdated)} pods of {component} are outdated"
     ill = [each.name for each in state.members if not each.healthy]
     ill += [pod_of(each) for each in state.stores if state.store_state(each) != "Up"]
