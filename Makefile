@@ -55,7 +55,15 @@ bench: .venv/.dev ## Measure beside peers; one JSON line a figure [BENCH=workque
 soak: .venv/.dev ## Informers under events, broken connections and restarts for half an hour [SOAK_SECONDS=1800]
 	@$(BIN)/python -m bench.soak
 
+simulate-slice: .venv/.dev ## Run a part of it, beside what `make test` draws: .ci/run does, in a quarter of an hour
+	@$(BIN)/python -m simulate run tests/simulate/plans/*.yaml
+	@$(BIN)/python -m simulate sweep --every 100
+	@$(BIN)/python -m simulate sweep pair mistake field same loss --every 10
+	@$(BIN)/python -m simulate sweep foreign --every 50
+	@$(BIN)/python -m simulate seeds 1000 200
+
 simulate: .venv/.dev ## Run a fault at writes of all workloads, pairs of changes, mistakes, losses, what others do, 2000 random plans, 10000 manifests [EVERY=4 EVERY_HAND=3]
+	@$(BIN)/python -m simulate run tests/simulate/plans/*.yaml
 	@$(BIN)/python -m simulate sweep --every $(or $(EVERY),4)
 	@$(BIN)/python -m simulate sweep pair mistake field same loss
 	@$(BIN)/python -m simulate sweep foreign --every $(or $(EVERY_HAND),3)
@@ -65,4 +73,4 @@ simulate: .venv/.dev ## Run a fault at writes of all workloads, pairs of changes
 clean: ## Remove what make made
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info hack/controlplane/bin
 
-.PHONY: help venv run test test-fast lint format check bench soak controlplane simulate clean
+.PHONY: help venv run test test-fast lint format check bench soak controlplane simulate simulate-slice clean

@@ -242,6 +242,8 @@ class Component:
     @property
     def config_update_strategy(self) -> str:
         """`InPlace` or `RollingUpdate`; a component's empty string means InPlace."""
+        if self.type.configured_in_place:
+            return "InPlace"
         own = self.spec.config_update_strategy
         return (self.cluster.config_update_strategy if own is None else own) or "InPlace"
 

@@ -171,6 +171,11 @@ class TiDBStatus(ComponentStatus, kw_only=True):
         return [member.health for member in self.members.values()]
 
     @property
+    def healthy_pods(self) -> list[str]:
+        """See `ComponentStatus`."""
+        return [name for name, member in self.members.items() if member.health]
+
+    @property
     def asked_one_by_one(self) -> bool:
         """See `ComponentStatus`."""
         return True
@@ -213,9 +218,9 @@ class PumpStatus(ComponentStatus, kw_only=True):
         """See `ComponentStatus`."""
         return [member.state == PUMP_ONLINE for member in self.members]
 
-    def is_available(self, replicas: int) -> bool:  # noqa: ARG002  # one is enough
-        """See `ComponentStatus`: at least one is online."""
-        return self.phase != "Suspend" and any(self.health)
+    def is_available(self, replicas: int) -> bool:
+        """See `ComponentStatus`: at least one is online, unless none is wanted."""
+        return self.phase != "Suspend" and (replicas == 0 or any(self.health))
 
     def forget_members(self) -> None:
         """See `ComponentStatus`."""
@@ -277,6 +282,20 @@ class TiProxyStatus(SyncedStatus, kw_only=True):
     def health(self) -> list[bool]:
         """See `ComponentStatus`."""
         return [member.health for member in self.members.values()]
+
+    @property
+    def healthy_pods(self) -> list[str]:
+        """See `ComponentStatus`."""
+        return [name for name, member in self.members.items() if member.health]
+
+    @property
+    def asked_one_by_one(self) -> bool:
+        """See `ComponentStatus`."""
+        return True
+
+    def answers(self, running: Collection[str]) -> list[bool]:
+        """See `ComponentStatus`: each server is asked by itself."""
+        return [member.health for name, member in self.members.items() if name in running]
 
     def forget_members(self) -> None:
         """See `ComponentStatus`."""

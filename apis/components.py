@@ -64,14 +64,17 @@ class ComponentType:
     """The facts of one component.
 
     `name` is its member type: the value of its label, the suffix of its StatefulSet; `title` how people write it.
-    `slot` is where its spec stands, `status` finds its status, None where a cluster has none. `ports` are numbers
-    by name, `metrics_port` names one of them; `peer_ports` are those of its headless Service, by the names that
-    they have there. `listens` are the settings that would move them. `data_volume`: its main volume is a claim
-    named after it, whose size is required; `storage_claims`: its volumes are those of a list. `is_store`: PD knows its
-    pods as stores. `starts_after`: the components that must serve first (3.1); `upgrades_after`: those whose upgrade
-    or scaling comes first (7.2); `suspend_rank`: who is served goes before who serves (12). `unavailable` says what a
-    component lacks while others wait for it. `replaceable`: failover replaces lost members (9). `guarded`: image and
-    configuration may not be emptied (defaults-and-validation.md 4). `commands` are those that its pods know (13).
+    `slot` is where its spec stands, `status` finds its status, None where a cluster has none. `ports` are numbers by
+    name, `metrics_port` names one of them; `peer_ports` are those of its headless Service, by the names that they have
+    there. `peer_suffix` ends the name of that Service. `listens` are the settings that would move them. `data_volume`
+    is the claim template of its main volume, whose size is required; empty when it has none. `storage_claims`: its
+    volumes are those of a list. `is_store`: PD knows its pods as stores. `starts_after`: the components that must serve
+    first (3.1); `upgrades_after`: those whose upgrade or scaling comes first (7.2); `suspend_rank`: who is served goes
+    before who serves (12). `unavailable` says what a component lacks while others wait for it. `replaceable`: failover
+    replaces lost members (9). `guarded`: image and configuration may not be emptied (defaults-and-validation.md 4).
+    `commands` are those that its pods know (13). `configured_in_place`: another configuration restarts no pod, whatever
+    the spec says (objects.md 6.5). `located_since`: the version from which its servers can be told where they run, each
+    by itself (7.9); empty when they never can.
     """
 
     name: str
@@ -82,9 +85,10 @@ class ComponentType:
     ports: Mapping[str, int] = field(default_factory=dict)
     metrics_port: str = ""
     peer_ports: Mapping[str, str] = field(default_factory=dict)
+    peer_suffix: str = "-peer"
     config: ConfigSchema = config_schema.NONE
     listens: ListenSettings = field(default_factory=dict)
-    data_volume: bool = False
+    data_volume: str = ""
     storage_claims: bool = False
     claims: Claims = field(default_factory=Claims)
     is_store: bool = False
@@ -98,6 +102,8 @@ class ComponentType:
     has_delete_slots: bool = True
     pod_management_policy: str = "Parallel"
     commands: PodCommands = field(default_factory=dict)
+    configured_in_place: bool = False
+    located_since: str = ""
 
     def section(self, spec: TidbClusterSpec) -> Section | None:
         """The path and the spec of the component; None when the cluster does not have it."""
@@ -189,7 +195,7 @@ _TABLE: dict[str, ComponentType] = {
             peer_ports={"tcp-peer-2380": "peer", "tcp-peer-2379": "client"},
             config=config_schema.PD,
             listens=listen_settings.OF_PD,
-            data_volume=True,
+            data_volume="pd",
             claims=Claims(hold_data=True, labelled=True, reclaim_policy=True, deferred=True),
             suspend_rank=7,
             unavailable="PD has no quorum of healthy, Ready members yet",
@@ -204,9 +210,15 @@ _TABLE: dict[str, ComponentType] = {
             slot=own_section("tiproxy"),
             status=lambda status: status.tiproxy,
             default_image="pingcap/tiproxy",
+            ports={"api": 3080, "sql": 6000, "peer": 3081},
+            metrics_port="api",
+            peer_ports={"tiproxy-api": "api", "tiproxy-peer": "peer"},
             config=config_schema.TIPROXY,
+            listens=listen_settings.OF_TIPROXY,
             suspend_rank=6,
             unready=Unready(rank=6, reason="TiProxyUnhealthy", message="TiProxy(s) are not healthy"),
+            configured_in_place=True,
+            located_since="v1.1.0",
         ),
         ComponentType(
             name="tiflash",
@@ -248,7 +260,7 @@ _TABLE: dict[str, ComponentType] = {
             peer_ports={"peer": "server"},
             config=config_schema.TIKV,
             listens=listen_settings.OF_TIKV,
-            data_volume=True,
+            data_volume="tikv",
             claims=Claims(hold_data=True, labelled=True, reclaim_policy=True, deferred=True),
             is_store=True,
             starts_after=("pd",),
@@ -266,11 +278,19 @@ _TABLE: dict[str, ComponentType] = {
             slot=own_section("pump"),
             status=lambda status: status.pump,
             default_image="pingcap/tidb-binlog",
+            ports={"pump": 8250},
+            metrics_port="pump",
+            peer_ports={"pump": "pump"},
+            peer_suffix="",
             config=config_schema.PUMP,
-            data_volume=True,
+            listens=listen_settings.OF_PUMP,
+            data_volume="data",
             claims=Claims(labelled=True, reclaim_policy=True),
+            starts_after=("pd",),
             upgrades_after=("pd", "tiflash", "tikv"),
             suspend_rank=5,
+            unavailable="no Pump node is online yet",
+            unready=Unready(rank=7, reason="PumpUnhealthy", message="Pump node(s) are not online"),
             has_delete_slots=False,
             pod_management_policy="OrderedReady",
         ),
@@ -293,6 +313,7 @@ _TABLE: dict[str, ComponentType] = {
             replaceable=True,
             guarded=True,
             commands=pod_commands.OF_TIDB,
+            located_since="v6.3.0",
         ),
         ComponentType(
             name="ticdc",

@@ -11,11 +11,13 @@ from dataclasses import dataclass, field
 class ConfigSchema:
     """One configuration file. Keys are dotted paths.
 
-    `tables` are those in which the operator sets keys, `set_by_operator` the keys found in a file although the user
-    wrote none, `defaults` what is put in unless the user says otherwise. In the object form, `renamed` keys have
-    another name, path by last name in the file, and whole numbers of `floats` are floats in the file.
+    `file` is its key in the component's ConfigMap. `tables` are those in which the operator sets keys,
+    `set_by_operator` the keys found in a file although the user wrote none, `defaults` what is put in unless the user
+    says otherwise. In the object form, `renamed` keys have another name, path by last name in the file, and whole
+    numbers of `floats` are floats in the file.
     """
 
+    file: str = "config-file"
     tables: tuple[str, ...] = ()
     set_by_operator: tuple[str, ...] = ()
     defaults: Mapping[str, object] = field(default_factory=dict)
@@ -106,7 +108,11 @@ TIFLASH_PROXY = ConfigSchema(tables=("security", "server"), floats=_TIKV_FLOATS)
 
 TICDC = ConfigSchema(renamed={"timezone": "tz", "gcTTL": "gc-ttl", "logLevel": "log-level", "logFile": "log-file"})
 
-PUMP = ConfigSchema(tables=("security",))
+PUMP = ConfigSchema(
+    file="pump-config",
+    tables=("security",),
+    set_by_operator=tuple(f"security.{key}" for key in ("ssl-ca", "ssl-cert", "ssl-key")),
+)
 
 TIPROXY = ConfigSchema(
     tables=(

@@ -1,6 +1,5 @@
 """Whose data a volume claim holds, as its labels and annotations say (objects.md 13.1, lifecycle.md F40)."""
 
-import re
 from collections.abc import Mapping
 
 from apis.components import component_names
@@ -17,9 +16,11 @@ def is_claim_of(cluster: str, name: str, labels: Mapping[str, str]) -> bool:
 
     Its instance label alone does not tell: several clusters may have the same.
     """
-    pod = rf"{re.escape(cluster)}-{re.escape(labels.get(COMPONENT_LABEL, ''))}-\d+"
+    workload = f"{cluster}-{labels.get(COMPONENT_LABEL, '')}"
     labelled = labels.get(POD_NAME_LABEL)
-    return re.fullmatch(pod, labelled) is not None if labelled else re.fullmatch(f".+-{pod}", name) is not None
+    stem, _, ordinal = (labelled or name).rpartition("-")
+    is_named = stem == workload if labelled else stem.endswith(f"-{workload}")
+    return is_named and ordinal.isdecimal()
 
 
 def cluster_id_of(labels: Mapping[str, str], annotations: Mapping[str, str]) -> str:

@@ -51,12 +51,17 @@ OF_TIKV: ListenSettings = {
     "server.advertise-addr": _absent,
     "server.advertise-status-addr": _absent,
 }
+OF_TIPROXY: ListenSettings = {
+    "proxy.addr": _address("sql"),
+    "api.addr": _address("api"),
+}
 OF_TIFLASH: ListenSettings = {
     "flash.service_addr": _address("tiflash"),
     "flash.proxy.addr": _address("proxy"),
     "server.status-addr": _address("status"),
 }
 """The last one stands in the configuration of the proxy."""
+OF_PUMP: ListenSettings = {"addr": _address("pump"), "advertise-addr": _absent}
 OF_TIDB: ListenSettings = {
     "host": _hosts,
     "port": _port("server"),

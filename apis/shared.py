@@ -272,6 +272,11 @@ class ComponentStatus(Model, kw_only=True):
         return []
 
     @property
+    def healthy_pods(self) -> list[str]:
+        """The pods whose servers, asked by themselves, say that they serve."""
+        return []
+
+    @property
     def asked_one_by_one(self) -> bool:
         """Whether its servers answer for themselves; for others PD does."""
         return False

@@ -20,11 +20,18 @@ TIFLASH_METRICS_PORT = 8234
 TIFLASH_STATUS_PORT = 20292
 TIDB_SERVER_PORT = 4000
 TIDB_STATUS_PORT = 10080
+PUMP_PORT = 8250
 DISCOVERY_PORT = 10261
 DISCOVERY_PROXY_PORT = 10262
 
 _POD = re.compile(r"[^.]+\.[^.]+\.(?P<namespace>[^.]+)\.svc(\..*)?")
 """The host of a pod, under its Service."""
+
+_MEMBER = re.compile(
+    r"(?P<workload>[^.]+)-(?P<ordinal>0|[1-9]\d*)\.(?P<service>[^.]+)\.(?P<namespace>[^.]+)\.svc"
+    r"(\.(?P<domain>[^.].*?))?\.?"
+)
+"""The host of a pod of a StatefulSet, under its headless Service."""
 
 
 class Stranger(Enum):
@@ -64,7 +71,7 @@ class AddressBook:
 
     def tikv_status(self, ordinal: int) -> str:
         """The status URL of a TiKV (A7)."""
-        return self._url(self._peer("tikv", ordinal), TIKV_STATUS_PORT)
+        return self.member("tikv", ordinal, TIKV_STATUS_PORT)
 
     def tiflash_status(self, ordinal: int) -> str:
         """The status URL of the proxy beside a TiFlash (A11)."""
@@ -72,7 +79,22 @@ class AddressBook:
 
     def tidb_status(self, ordinal: int) -> str:
         """The status URL of a TiDB (A9)."""
-        return self._url(self._peer("tidb", ordinal), TIDB_STATUS_PORT)
+        return self.member("tidb", ordinal, TIDB_STATUS_PORT)
+
+    def member(self, component: str, ordinal: int, port: int) -> str:
+        """The URL of a port of one pod, as it is dialled."""
+        return self._url(self._peer(component, ordinal), port)
+
+    def pump(self, ordinal: int) -> str:
+        """The URL of a Pump (A15)."""
+        return self._url(f"{self.cluster}-pump-{ordinal}.{self.cluster}-pump", PUMP_PORT)
+
+    def pump_ordinal(self, address: str) -> int | None:
+        """The ordinal of this cluster's Pump that advertises `address`, with its namespace or without; else None."""
+        service = re.escape(f"{self.cluster}-pump")
+        suffix = rf"(\.{re.escape(self.namespace)}(\.svc(\..+)?)?)?"
+        found = re.fullmatch(rf"{service}-(0|[1-9]\d*)\.{service}{suffix}", _host(address))
+        return None if found is None else int(found[1])
 
     def advertised_host(self, component: str, ordinal: int) -> str:
         """The host name that a pod of a component (`pd`, `tikv`, `tidb`) advertises."""
@@ -90,7 +112,7 @@ class AddressBook:
         where v1.6 searches for a pattern (lifecycle.md 4.1).
         """
         host = _host(address)
-        found = re.fullmatch(self._own_host(component), host)
+        found = self._own(component, host)
         if found is None:
             return Stranger.UNCLEAR if self._looks_own(component, address.lower(), host) else Stranger.PEER
         elsewhere = self.across_k8s and self.cluster_domain and found["domain"] not in (None, self.cluster_domain)
@@ -103,13 +125,14 @@ class AddressBook:
 
     def domain_of(self, component: str, address: str) -> str | None:
         """The domain in an address of one of this cluster's pods, empty without one; None when it is not ours."""
-        found = re.fullmatch(self._own_host(component), _host(address))
+        found = self._own(component, _host(address))
         return None if found is None else found["domain"] or ""
 
-    def _own_host(self, component: str) -> str:
-        service = f"{self.cluster}-{component}"
-        pod = rf"{re.escape(service)}-(?P<ordinal>0|[1-9]\d*)"
-        return rf"{pod}\.{re.escape(f'{service}-peer.{self.namespace}.svc')}(\.(?P<domain>[^.].*?))?\.?"
+    def _own(self, component: str, host: str) -> re.Match[str] | None:
+        """The host of a pod of this cluster; None for any other."""
+        found, workload = _MEMBER.fullmatch(host), f"{self.cluster}-{component}"
+        ours = (workload, f"{workload}-peer", self.namespace)
+        return found if found and found.group("workload", "service", "namespace") == ours else None
 
     def _looks_own(self, component: str, address: str, host: str) -> bool:
         """Whether a pod or the peer Service of ours is named in an address, which is not that of another namespace."""

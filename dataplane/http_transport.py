@@ -100,13 +100,18 @@ class _Adapter(HTTPAdapter):
         super().__init__(pool_connections=_POOL_SIZE, pool_maxsize=_POOL_SIZE)
 
     def init_poolmanager(self, *arguments: Any, **options: Any) -> None:
-        super().init_poolmanager(*arguments, ssl_context=self._context, **options)
+        super().init_poolmanager(*arguments, **(options | self._tls_options()))
         _keep_deadlines(self.poolmanager)
 
     def proxy_manager_for(self, proxy: Any, **options: Any) -> Any:
-        manager = super().proxy_manager_for(proxy, ssl_context=self._context, **options)
+        manager = super().proxy_manager_for(proxy, **(options | self._tls_options()))
         _keep_deadlines(manager)
         return manager
+
+    def _tls_options(self) -> dict[str, Any]:
+        # urllib3 compares names itself where the context does not
+        names: dict[str, Any] = {} if self._context.check_hostname else {"assert_hostname": False}
+        return {"ssl_context": self._context} | names
 
     def cert_verify(self, conn: Any, url: Any, verify: Any, cert: Any) -> None:
         """Leave the context alone: `requests` would add the public authorities to the cluster's own."""

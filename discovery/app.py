@@ -7,7 +7,7 @@ from urllib.parse import unquote, urlsplit
 
 import structlog
 
-from dataplane.clients import DataPlane
+from dataplane.clients import DataPlane, MakeTransport
 from discovery.asking import Refused
 from discovery.reading import LiveClusters, LiveMembers
 from discovery.service import Discovery
@@ -68,14 +68,14 @@ class App:
 
 
 def make_handler(
-    environ: Mapping[str, str], kubernetes: Transport, dataplane: Transport, clock: Clock
+    environ: Mapping[str, str], kubernetes: Transport, dataplane: MakeTransport, clock: Clock
 ) -> Callable[[Request], Response]:
-    """Discovery in process: `kubernetes` speaks for its pod's identity, `dataplane` reaches PD.
+    """Discovery in process: `kubernetes` speaks for its pod's identity, `dataplane` reaches PD with a certificate.
 
     Raises MissingSetting.
     """
     client = Client(kubernetes, user_agent="tidb-discovery", timeout=_API_TIMEOUT)
-    return make_app(environ, client, DataPlane(lambda _: dataplane, OpenFence(), clock), clock).handle
+    return make_app(environ, client, DataPlane(dataplane, OpenFence(), clock), clock).handle
 
 
 def make_app(environ: Mapping[str, str], client: Client, dataplane: DataPlane, clock: Clock) -> App:

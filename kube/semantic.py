@@ -168,7 +168,8 @@ def _below(key: str, context: _Context) -> _Context:
 def _patch(live: Json, desired: Json, applied: Json, context: _Context) -> Json:
     patch: Json = {}
     for key, wanted in desired.items():
-        if not _says(key, wanted, context):
+        # nearly all fields, at the price of one comparison
+        if live.get(key) == wanted or not _says(key, wanted, context):
             continue
         there, before, below = live.get(key), applied.get(key), _below(key, context)
         there, before = (_in_order_of(wanted, each, key, context) for each in (there, before))

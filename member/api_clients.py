@@ -5,17 +5,28 @@ The certificates are the user's Secret and read live: the operator caches no Sec
 
 import base64
 from collections.abc import Mapping
+from dataclasses import replace
 
 from apis.identity import tls_enabled
+from dataplane.calls import Caller
 from dataplane.errors import BadTlsMaterial, DataPlaneError
 from dataplane.pd import PDClient
+from dataplane.pump import LivePumpNode, PumpClient, read_pump_nodes
 from dataplane.tidb import TiDBClient
 from dataplane.tiflash import TiFlashClient
 from dataplane.tikv import TiKVClient
 from dataplane.tls import TlsMaterial
 from kube.resources import SECRETS
 from member.context import ReconcileContext
-from member.naming import cluster_client_secret, pd_url, tidb_status_url, tiflash_status_url, tikv_status_url
+from member.naming import (
+    address_book,
+    cluster_client_secret,
+    ordinal_of,
+    pd_url,
+    tidb_status_url,
+    tiflash_status_url,
+    tikv_status_url,
+)
 
 _SHORT_TIMEOUT = 1.0
 """Seconds."""
@@ -68,19 +79,39 @@ def tidb(ctx: ReconcileContext, pod: str) -> TiDBClient:
     return ctx.deps.dataplane.tidb(tidb_status_url(ctx.tc, pod), _tls(ctx))
 
 
-def _tls(ctx: ReconcileContext) -> TlsMaterial | None:
-    if tls_enabled(ctx.tc) and ctx.tls is None:
-        ctx.tls = _read_tls(ctx)
-    return ctx.tls
+def caller(ctx: ReconcileContext, component: str, pod: str, port: int, tls: TlsMaterial | None = None) -> Caller:
+    """A port of one pod of a component, for the client that knows its API.
+
+    `tls`: for a server with other certificates than those of the cluster. Raises BadTlsMaterial.
+    """
+    book = address_book(ctx.tc)
+    book = replace(book, tls=book.tls or tls is not None)
+    return ctx.deps.dataplane.caller(book.member(component, ordinal_of(pod), port), tls or _tls(ctx))
 
 
-def _read_tls(ctx: ReconcileContext) -> TlsMaterial:
-    name = cluster_client_secret(ctx.tc)
+def pump_nodes(ctx: ReconcileContext) -> tuple[LivePumpNode, ...]:
+    """All Pump nodes that are registered in PD, also those of others. Raises DataPlaneError."""
+    # PD's client goes around a Service that leads to a member that is ill
+    return read_pump_nodes(ctx.deps.dataplane.etcd(pd(ctx).base_url, _tls(ctx)))
+
+
+def pump(ctx: ReconcileContext, ordinal: int) -> PumpClient:
+    """One Pump. Raises BadTlsMaterial."""
+    return ctx.deps.dataplane.pump(address_book(ctx.tc).pump(ordinal), _tls(ctx))
+
+
+def tls_from_secret(ctx: ReconcileContext, name: str, required_by: str) -> TlsMaterial:
+    """The certificates of a Secret, read live; `required_by` is the field that wants it. Raises BadTlsMaterial."""
     secret = ctx.deps.client.find(SECRETS, name, ctx.namespace)
     if secret is None:
         raise BadTlsMaterial(
-            f"Secret {ctx.namespace}/{name} does not exist; spec.tlsCluster.enabled requires it, with ca.crt, tls.crt "
-            "and tls.key"
+            f"Secret {ctx.namespace}/{name} does not exist; {required_by} requires it, with ca.crt, tls.crt and tls.key"
         )
     encoded: Mapping[str, str] = secret.decode().get("data") or {}
     return TlsMaterial.from_secret({key: base64.b64decode(value) for key, value in encoded.items()})
+
+
+def _tls(ctx: ReconcileContext) -> TlsMaterial | None:
+    if tls_enabled(ctx.tc) and ctx.tls is None:
+        ctx.tls = tls_from_secret(ctx, cluster_client_secret(ctx.tc), "spec.tlsCluster.enabled")
+    return ctx.tls

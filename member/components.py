@@ -14,9 +14,11 @@ from member.lifecycle import component_sync
 from member.lifecycle.workload import Workload
 from member.outcome import Outcome
 from member.pd.component import PD
+from member.pump.component import PUMP
 from member.tidb.component import TIDB
 from member.tiflash.component import TIFLASH
 from member.tikv.component import TIKV
+from member.tiproxy.component import TIPROXY
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +32,7 @@ class Behaviour:
 
 DISCOVERY = Behaviour("discovery", discovery.observe, discovery.act)
 
-_WORKLOADS: dict[str, Workload] = {each.name: each for each in (PD, TIFLASH, TIKV, TIDB)}
+_WORKLOADS: dict[str, Workload] = {each.name: each for each in (PD, TIPROXY, TIFLASH, TIKV, PUMP, TIDB)}
 
 
 def workload(name: str) -> Workload:

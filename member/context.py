@@ -4,6 +4,7 @@ The spec is defaulted in memory and never written. The status is this reconcile'
 the end when it differs from what is stored. Listers are caches: what they lack may only be unseen (F1).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -100,8 +101,9 @@ class ReconcileContext:
     `owner` is the cached TidbCluster; `tc` its decoded and defaulted form, with the working copy of the status.
     `observations` holds what looking at each component gave, `outcomes` what the stages answered so far. `pd_url`: a
     member of PD to ask instead of the Service, which may lead to one that is ill. `unstarted_pd_members`: whether PD,
-    when asked, had members that never started. `stores` are those that PD lists, once it was asked, and
-    `stores_listed` those and the ones that are Tombstone, as they were when components were observed. `owner_lives`: a
+    when asked, had members that never started. `pods` are those of each component, as they were when first looked at;
+    `stores` are those that PD lists, once it was asked, and `stores_listed` those and the ones that are Tombstone, as
+    they were when components were observed. `owner_lives`: a
     live read of this reconcile has found the TidbCluster. `removed` are the components that run although the spec has
     them no more; `tc` has them as they run. While the cluster is `held`, `owner` and `tc` have its last valid spec.
     `failure_timers`, `accepted_settings`, `stopwatches`, `rolls`, `complaints` and `taken_names` outlive the reconcile.
@@ -121,6 +123,7 @@ class ReconcileContext:
     rolls: Rolls = field(default_factory=Rolls)
     complaints: Complaints = field(default_factory=Complaints)
     taken_names: TakenNames = field(default_factory=TakenNames)
+    pods: dict[str, Sequence[Object]] = field(default_factory=dict)
     stores: tuple[Store, ...] = ()
     stores_listed: tuple[tuple[Store, ...], tuple[Store, ...]] | None = None
     tls: TlsMaterial | None = field(default=None, repr=False)

@@ -84,7 +84,8 @@ STATUS_LAST_TRANSITION = "status.tidb.pingcap.com/last-transition-timestamp"
 
 def min_ready_seconds(component: str) -> str:
     """The annotation of the TidbCluster that says how long a pod must be Ready before the next is restarted (14)."""
-    return f"tidb.pingcap.com/{component}-min-ready-seconds"
+    domain = "tiproxy" if component == "tiproxy" else "tidb"
+    return f"{domain}.pingcap.com/{component}-min-ready-seconds"
 
 
 def config_map_before_delete(component: str) -> str:

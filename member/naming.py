@@ -3,6 +3,7 @@
 What is dialled, `dataplane.addresses` knows; here a cluster's spec is turned into that.
 """
 
+from apis.components import component_type
 from apis.identity import is_heterogeneous, tls_enabled
 from apis.shared import TidbClusterRef
 from apis.tidbcluster import TidbCluster
@@ -15,8 +16,8 @@ def member_name(tc: TidbCluster, component: str) -> str:
 
 
 def peer_service(tc: TidbCluster, component: str) -> str:
-    """`<tc>-<component>-peer`: the headless Service."""
-    return f"{member_name(tc, component)}-peer"
+    """`<tc>-<component>-peer`: the headless Service; Pump's goes without the suffix."""
+    return f"{member_name(tc, component)}{component_type(component).peer_suffix}"
 
 
 def pod_name(tc: TidbCluster, component: str, ordinal: int) -> str:

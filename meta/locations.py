@@ -1,4 +1,4 @@
-"""The stage `locations`: PD learns on which nodes its stores run, TiDB servers where they are (lifecycle.md 7.9).
+"""The stage `locations`: PD learns on which nodes its stores run, servers where they are (lifecycle.md 7.9).
 
 PD spreads the replicas of a region over values of its `location-labels`; without them two may share a host.
 """
@@ -9,20 +9,21 @@ from functools import partial
 
 import structlog
 
-from apis.accessor import component
+from apis import predicates
+from apis.accessor import find
+from apis.components import component_type
 from apis.images import at_least
 from dataplane.errors import DataPlaneError
 from kube.events import WARNING
 from kube.objects import Object
 from member import api_clients
+from member.components import workload, workload_names
 from member.context import ReconcileContext
 from member.observed.location import location, with_zone
 from member.observed.pods import Pod
 from member.outcome import Done, Outcome
 
 log = structlog.get_logger(__name__)
-
-_TIDB_KNOWS_LABELS = "v6.3.0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ def act(ctx: ReconcileContext) -> Outcome:
         return Done("no permission for Nodes")
     if spec.paused:
         return Done("paused")
-    servers = [name for name, member in status.tidb.members.items() if member.health]
+    servers = _servers(ctx)
     if (spec.pd is not None and not status.pd.synced) or not (status.tikv.stores or status.tiflash.stores or servers):
         return Done()
     keys = api_clients.pd(ctx).config().location_labels
@@ -73,15 +74,23 @@ def _of_stores(ctx: ReconcileContext, keys: tuple[str, ...]) -> Iterator[_Locati
             yield _LocationUpdate(f"store {store.id}", None, found, send)
 
 
-def _of_servers(ctx: ReconcileContext, keys: tuple[str, ...], names: list[str]) -> Iterator[_LocationUpdate]:
-    """The TiDB servers; they keep their labels in memory, so one that has started again has forgotten them."""
-    if not names or not at_least(component(ctx.tc, "tidb").version, _TIDB_KNOWS_LABELS):
-        return
-    for name in names:
+def _servers(ctx: ReconcileContext) -> dict[str, str]:
+    """The component of each healthy server that can be told by itself where it runs, by pod."""
+    found: dict[str, str] = {}
+    for name in workload_names():
+        since, own, status = component_type(name).located_since, find(ctx.tc, name), predicates.status_of(ctx.tc, name)
+        if since and own is not None and status is not None and at_least(own.version, since):
+            found |= dict.fromkeys(status.healthy_pods, name)
+    return found
+
+
+def _of_servers(ctx: ReconcileContext, keys: tuple[str, ...], servers: Mapping[str, str]) -> Iterator[_LocationUpdate]:
+    """The servers; they keep their labels in memory, so one that has started again has forgotten them."""
+    for name, kind in servers.items():
         pod, node = _node_of(ctx, name)
         if pod is not None and (found := with_zone(node, keys)):
             restarts = tuple(each.restart_count for each in pod.decode_as(Pod).status.container_statuses)
-            yield _LocationUpdate(name, (pod.metadata.uid, restarts), found, api_clients.tidb(ctx, name).set_labels)
+            yield _LocationUpdate(name, (pod.metadata.uid, restarts), found, partial(workload(kind).locate, ctx, name))
 
 
 def _node_of(ctx: ReconcileContext, name: str) -> tuple[Object | None, Mapping[str, str]]:

@@ -17,6 +17,26 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 
+class Credentials(Protocol):
+    """One side of TLS connections, as PEM: whom it trusts, and who it is."""
+
+    @property
+    def ca(self) -> bytes:
+        """The certificates of the authorities that it trusts."""
+
+    @property
+    def cert(self) -> bytes:
+        """Its own certificate."""
+
+    @property
+    def key(self) -> bytes:
+        """The key of that."""
+
+    @property
+    def checks_names(self) -> bool:
+        """Whether the other side's certificate must be for the name that is dialled."""
+
+
 class TransportError(Exception):
     """Raised when a request got no HTTP answer. `url` names what was asked; it never carries a credential."""
 
@@ -61,7 +81,7 @@ class Request:
 
     `receiver` is called when an answer with status 200 begins, and returns what takes its body piece by piece. Such a
     body may take as long as it wants: `timeout` then is for each silence. A transport that has the whole body anyway
-    may ignore it.
+    may ignore it. `only_asks`: it changes nothing, whatever its method, as the reads of etcd's JSON gateway.
     """
 
     method: str
@@ -70,6 +90,12 @@ class Request:
     body: bytes | None = None
     timeout: float = 30.0
     receiver: Callable[[], Callable[[bytes], None]] | None = field(default=None, compare=False, repr=False)
+    only_asks: bool = False
+
+    @property
+    def is_read(self) -> bool:
+        """Whether it changes nothing."""
+        return self.method == "GET" or self.only_asks
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,18 +1,24 @@
 """An HTTP forward proxy on loopback, through which other processes reach the data plane (dataplane-apis.md 14.1).
 
-Absolute-form requests and plain HTTP inside a CONNECT tunnel both work. When nobody answers, the proxy hangs up without
-a word: a status of its own would look like the backend's.
+Absolute-form requests work, and inside a CONNECT tunnel plain HTTP and TLS: there the proxy stands for the server, with
+the server's certificate and its demands. When nobody answers, the proxy hangs up without a word: a status of its own
+would look like the backend's.
 """
 
 import contextlib
 import socket
+import ssl
 import threading
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from ports.transport import Request, Transport, TransportError
+from sandbox.dataplane.tls import ServerSide, server_context
 
 _POLL = 0.05
+_TLS_HANDSHAKE = b"\x16"
+"""The first byte of a connection that begins with TLS."""
 _HOP_BY_HOP = ("connection", "proxy-connection", "keep-alive", "transfer-encoding", "te", "upgrade", "content-length")
 _TIMEOUT = 60.0
 """Clients bring their own, shorter timeouts."""
@@ -21,8 +27,9 @@ _TIMEOUT = 60.0
 class ForwardProxy:
     """Serves between `start` and `stop`, on a free port of 127.0.0.1."""
 
-    def __init__(self, transport: Transport) -> None:
-        self._server = _Server(("127.0.0.1", 0), transport)
+    def __init__(self, transport: Transport, server_side: Callable[[str], ServerSide | None] = lambda _: None) -> None:
+        """`server_side`: how the server at `host:port` speaks TLS. Clients of `transport` have shown who they are."""
+        self._server = _Server(("127.0.0.1", 0), transport, server_side)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(_POLL,), name="forward-proxy")
 
     @property
@@ -46,9 +53,12 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = False
     block_on_close = True
 
-    def __init__(self, address: tuple[str, int], transport: Transport) -> None:
+    def __init__(
+        self, address: tuple[str, int], transport: Transport, server_side: Callable[[str], ServerSide | None]
+    ) -> None:
         super().__init__(address, _Connection)
         self.transport = transport
+        self.server_side = server_side
         self._open: set[socket.socket] = set()
         self._lock = threading.Lock()
 
@@ -63,6 +73,15 @@ class _Server(ThreadingHTTPServer):
             self._open.discard(request)
         super().shutdown_request(request)
 
+    def replace(self, plain: socket.socket, secured: socket.socket) -> None:
+        with self._lock:
+            self._open.discard(plain)
+            self._open.add(secured)
+
+    def forget(self, secured: socket.socket) -> None:
+        with self._lock:
+            self._open.discard(secured)
+
     def hang_up(self) -> None:
         with self._lock:
             for each in self._open:
@@ -75,6 +94,7 @@ class _Connection(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True  # as Go's servers do: a body must not wait for the acknowledgement of its head
     server: _Server
     _tunnel = ""
+    _secured: ssl.SSLSocket | None = None
 
     def do_CONNECT(self) -> None:
         self._tunnel = self.path
@@ -82,9 +102,36 @@ class _Connection(BaseHTTPRequestHandler):
         self.close_connection = False
         self.send_response_only(200, "Connection Established")
         self.end_headers()
+        if self.connection.recv(1, socket.MSG_PEEK) == _TLS_HANDSHAKE:
+            try:
+                self._secure()
+            except (OSError, ValueError):
+                # the client has got OpenSSL's word for why
+                self.close_connection = True
+
+    def _secure(self) -> None:
+        """Shake hands in the server's stead. Raises OSError, ValueError."""
+        side = self.server.server_side(self._tunnel)
+        context = server_context(side) if side else ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        plain = self.connection
+        secured = context.wrap_socket(plain, server_side=True, do_handshake_on_connect=False)
+        self.server.replace(plain, secured)
+        self.connection = self._secured = secured
+        secured.do_handshake()
+        self.rfile = secured.makefile("rb")
+        self.wfile = secured.makefile("wb", 0)  # type: ignore[assignment]  # as `StreamRequestHandler` does
+
+    def finish(self) -> None:
+        """Close what has taken the connection's place, too."""
+        with contextlib.suppress(OSError):
+            super().finish()
+        if self._secured is not None:
+            self.server.forget(self._secured)
+            self._secured.close()
 
     def _forward(self) -> None:
-        url = f"http://{self._tunnel}{self.path}" if self._tunnel else self.path
+        scheme = "https" if self._secured else "http"
+        url = f"{scheme}://{self._tunnel}{self.path}" if self._tunnel else self.path
         request = Request(self.command, url, dict(self.headers.items()), self._body(), _TIMEOUT)
         try:
             response = self.server.transport.request(request)

@@ -25,6 +25,8 @@ class Timings:
     grace_second: float = 0.1
     """What one second of terminationGracePeriodSeconds lasts."""
     volume_provision: float = 0.05
+    secret_refresh: float = 1.0
+    """From a change of a Secret until the containers that mount it see it."""
     node_heartbeat: float = 10.0
     node_monitor_grace: float = 0.0
     """How long a node may be silent before it is NotReady."""
@@ -65,6 +67,11 @@ class Timings:
     peer_moves: float = 25.0
     """Peers that a store receives in a second."""
 
+    pump_start: float = 0.1
+    pump_heartbeat: float = 10.0
+    pump_drain: float = 1.0
+    """How long drainers take to read what a Pump has when it is closed."""
+
     tidb_start: float = 0.2
     topology_refresh: float = 30.0
     topology_lease: float = 45.0
@@ -85,6 +92,7 @@ class Timings:
             graceful_stop=2.0,
             grace_second=1.0,
             volume_provision=3.0,
+            secret_refresh=60.0,
             node_monitor_grace=50.0,
             script_second=1.0,
             pd_start=2.0,
@@ -103,5 +111,8 @@ class Timings:
             region_tick=1.0,
             leader_moves=3.0,
             peer_moves=0.25,
+            pump_start=2.0,
+            pump_heartbeat=2.0,
+            pump_drain=10.0,
             tidb_start=5.0,
         )

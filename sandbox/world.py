@@ -58,6 +58,7 @@ from sandbox.dataplane.network import Origin
 from sandbox.dataplane.program import Factory
 from sandbox.dataplane.runtime import DataPlane, Identity, Questions
 from sandbox.dataplane.server_program import ServerProgram
+from sandbox.dataplane.tls import PROVEN
 from sandbox.dataplane.transport import DataPlaneTransport
 from sandbox.directory import ClusterDirectory
 from sandbox.faults import WorldFaults
@@ -285,7 +286,7 @@ class World:
         """Serve on free ports of 127.0.0.1; return the URLs of the API server and of the data plane's proxy."""
         if self._http is None or self._proxy is None:
             self._http = HttpServer(self.server)
-            self._proxy = ForwardProxy(self.data_plane_transport())
+            self._proxy = _forward_proxy(self.data_plane)
             self._http.start()
             self._proxy.start()
         return self._http.url, f"http://127.0.0.1:{self._proxy.port}"
@@ -395,12 +396,16 @@ class DataPlaneWorld:
     def serve_proxy(self) -> str:
         """Serve the data plane on a free port of 127.0.0.1; return the proxy's URL."""
         if self._proxy is None:
-            self._proxy = ForwardProxy(self.data_plane_transport())
+            self._proxy = _forward_proxy(self.data_plane)
             self._proxy.start()
         return f"http://127.0.0.1:{self._proxy.port}"
 
     def _pause(self, seconds: float) -> None:
         self._stop.wait(self.clock, seconds)
+
+
+def _forward_proxy(data_plane: DataPlane) -> ForwardProxy:
+    return ForwardProxy(data_plane.transport(Origin(certificate=PROVEN)), data_plane.network.server_side)
 
 
 def load_crds(path: Path) -> list[Json]:

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from apis import pod_commands
+from apis.components import component_type
+from apis.tidbcluster import TidbClusterStatus
 from member.components import workload_names
 from member.context import FailoverSettings
 
@@ -14,7 +16,8 @@ class Profile:
     """What users do with a component, and how long its members may be lost.
 
     `fewest` and `most` are the replicas that random edits ask for; `commands` the annotations, each with a value, that
-    they put on its pods; `failover_period` the seconds before which no failure is recorded (I22).
+    they put on its pods; `failover_period` the seconds before which no failure is recorded (I22). `idle_reads`: the
+    live reads of an idle reconcile beside those of PD, its stores and the single pods (O9).
     """
 
     name: str
@@ -22,6 +25,7 @@ class Profile:
     most: int = 4
     commands: tuple[tuple[str, str], ...] = ()
     failover_period: Callable[[FailoverSettings], float] = lambda _: math.inf
+    idle_reads: int = 0
 
 
 _PROFILES = {
@@ -38,6 +42,7 @@ _PROFILES = {
             ),
             failover_period=lambda settings: settings.pd_period,
         ),
+        Profile(name="tiproxy"),
         # its `replace-volume` needs a store to spare: there is a workload of that
         Profile(
             name="tikv",
@@ -46,6 +51,7 @@ _PROFILES = {
             commands=((pod_commands.EVICT_LEADER, "none"), (pod_commands.EVICT_LEADER, "delete-pod")),
             failover_period=lambda settings: settings.tikv_period,
         ),
+        Profile(name="pump", most=3, idle_reads=1),
         Profile(
             name="tiflash",
             fewest=0,
@@ -64,6 +70,18 @@ _PROFILES = {
 def managed_components() -> tuple[str, ...]:
     """The components that are judged: those that the operator runs in StatefulSets, in the order of the table."""
     return workload_names()
+
+
+def asked_one_by_one(component: str) -> bool:
+    """Whether its servers tell by themselves how they are."""
+    status = component_type(component).status(TidbClusterStatus())
+    return status is not None and status.asked_one_by_one
+
+
+def says_synced(component: str) -> bool:
+    """Whether its status says if the last observation succeeded."""
+    status = component_type(component).status(TidbClusterStatus())
+    return status is not None and not status.is_current
 
 
 def profile(component: str) -> Profile:

@@ -29,6 +29,8 @@ from ports.stopping import Stop
 from ports.transport import ByteStream, Request, Response, Transport
 from sandbox.actor_system import NeverSettles
 from sandbox.apiserver import ApiServer
+from sandbox.dataplane.network import Origin
+from sandbox.dataplane.tls import Certificate
 from sandbox.world import World
 from simulate.caches import Cache, Caches
 from workqueue.timers import Timers
@@ -53,9 +55,10 @@ Wrap = Callable[[Transport], Transport]
 class RecordingTransport:
     """A transport that notes what passes through it."""
 
-    def __init__(self, transport: Transport) -> None:
+    def __init__(self, transport: Transport, requests: list[Request] | None = None) -> None:
+        """`requests` is where to note them, a list of its own by default."""
         self._transport = transport
-        self.requests: list[Request] = []
+        self.requests: list[Request] = [] if requests is None else requests
 
     def request(self, request: Request) -> Response:
         """See `Transport`."""
@@ -68,7 +71,7 @@ class RecordingTransport:
 
     def writes(self) -> list[Request]:
         """Those that may have changed something."""
-        return [request for request in self.requests if request.method != "GET"]
+        return [request for request in self.requests if not request.is_read]
 
 
 class _WorldClock:
@@ -151,6 +154,7 @@ class Operator:
         """
         self._world = world
         self.clock = _WorldClock(clock, wait or world.advance)
+        self._wrap = dataplane
         self.dataplane = RecordingTransport(dataplane(world.data_plane_transport()))
         client, of_events = (self._connect(kubernetes(world.transport(USER))) for _ in range(2))
         self.recorder = EventRecorder(of_events, self.clock, SeededRandomness(seed))
@@ -239,10 +243,12 @@ class Operator:
         return Client(RetryingTransport(transport, self.clock, Throttle(Rate(), self.clock), Stop()))
 
     def _dataplane_with(self, tls: TlsMaterial | None) -> Transport:
-        """The sandbox speaks no TLS, but certificates that could not be used are refused as over HTTP."""
-        if tls is not None:
-            client_context(tls)
-        return self.dataplane
+        """The data plane as reached with a certificate; one that cannot be used is refused as over HTTP."""
+        if tls is None:
+            return self.dataplane
+        client_context(tls)
+        origin = Origin(certificate=Certificate.of(tls))
+        return RecordingTransport(self._wrap(self._world.data_plane_transport(origin)), self.dataplane.requests)
 
     def _resync(self) -> None:
         self.resync()

@@ -11,10 +11,9 @@ from itertools import chain
 
 from kube.objects import Json
 from simulate import fields
-from simulate.components import managed_components
 from simulate.plan import Edit, InvalidPlan, Plan
 from simulate.trees import difference, merged
-from simulate.worlds import CLUSTERS
+from simulate.worlds import CLUSTERS, replicas_of
 
 FAMILY = "same"
 
@@ -154,7 +153,7 @@ def _spellings() -> Mapping[str, Spellings]:
 
 
 def _spelt_twice() -> Iterator[tuple[str, Spellings]]:
-    for component in managed_components():
+    for component in replicas_of("small"):
         start = CLUSTERS["small"]()["spec"][component]
         tables = [_BY_FIELD, _OF_CONFIGS, *([_OF_VOLUMES] if "requests" in start else [])]
         for name, (first, then) in chain.from_iterable(table.items() for table in tables):

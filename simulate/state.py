@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable
 
+from apis.components import component_type
 from apis.times import parse_time
 from kube.objects import Json
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, TIDB_CLUSTERS, Resource
@@ -10,6 +11,7 @@ from sandbox.dataplane.membership import StoreData
 from sandbox.dataplane.pd.cluster import Member, PdCluster
 from sandbox.dataplane.pd.process import PdData
 from sandbox.dataplane.pd.stores import NodeState, Store
+from sandbox.dataplane.pump import OFFLINE, PumpData, pump_nodes
 from sandbox.world import World
 from simulate.components import managed_components
 from simulate.worlds import NAME, NAMESPACE
@@ -150,6 +152,12 @@ class State:
         """The PVCs."""
         return self.all(PERSISTENT_VOLUME_CLAIMS)
 
+    def serves(self, component: str, ordinal: int) -> bool:
+        """Whether the server in a pod listens on the port on which it is asked how it is."""
+        row = component_type(component)
+        running = self._world.data_plane.running(NAMESPACE, f"{NAME}-{component}-{ordinal}")
+        return any(each.process.listens(row.ports[row.metrics_port]) for each in running)
+
     # PD and its stores
 
     @property
@@ -203,6 +211,12 @@ class State:
         """Whether TiDB lets users' DDL wait for the end of an upgrade."""
         return self.pd is not None and _UPGRADING in self.pd.etcd.keys
 
+    @property
+    def pump_nodes(self) -> list[Json]:
+        """The Pump nodes that are registered and not offline: drainers may still need what they have."""
+        nodes = pump_nodes(self.pd.etcd, self.now).values() if self.pd else ()
+        return [node for node in nodes if node["state"] != OFFLINE]
+
     def holds_live_data(self, claim: Json) -> str:
         """Whose data a claim's volume holds, when PD still counts on them; else empty."""
         disk = self._world.data_plane.disk(claim["metadata"]["uid"])
@@ -213,12 +227,20 @@ class State:
             found = next((each for each in self.stores if each.id == data.store), None)
             if found is not None:
                 return f"store {found.id} ({self.store_state(found)})"
+        if isinstance(data, PumpData):
+            held = next((each for each in self.pump_nodes if each["nodeId"] == data.node), None)
+            return f"Pump node {data.node} ({held['state']})" if held else ""
         return ""
 
 
 def component_of(store: Store) -> str:
     """The component whose store it is."""
     return "tiflash" if store.is_tiflash else "tikv"
+
+
+def pump_pod(node: Json) -> str:
+    """The pod of a Pump node."""
+    return str(node["host"]).partition(".")[0]
 
 
 def pod_of(store: Store) -> str:

@@ -139,6 +139,24 @@ _PLANS = (
         edits=(_annotate("tiflash-1", pod_commands.REPLACE_VOLUME, "true"),),
         given=(_table(1),),
     ),
+    Plan(name="bring-up-proxied", world="empty", cluster="proxied", budget=120.0),
+    Plan(name="tiproxy-out", cluster="proxied", budget=120.0, edits=(_change(tiproxy={"replicas": 4}),)),
+    Plan(name="tiproxy-in", cluster="proxied", budget=120.0, edits=(_change(tiproxy={"replicas": 1}),)),
+    Plan(name="tiproxy-upgrade", cluster="proxied", budget=300.0, edits=(_change(tiproxy={"version": "v1.3.1"}),)),
+    Plan(
+        name="tiproxy-config",
+        cluster="proxied",
+        budget=120.0,
+        edits=(_change(tiproxy={"config": {"log": {"level": "warn"}}}),),
+    ),
+    Plan(name="pump-bring-up", world="empty", cluster="binlog", budget=60.0),
+    Plan(name="pump-upgrade", cluster="binlog", budget=120.0, edits=(_change(pump={"version": "v8.5.3"}),)),
+    Plan(
+        name="pump-out-in",
+        cluster="binlog",
+        budget=180.0,
+        edits=(_change(pump={"replicas": 3}), _change(60.0, pump={"replicas": 1})),
+    ),
     Plan(name="service-label", budget=60.0, edits=(_change(tidb={"service": {"labels": {"team": "a"}}}),)),
 )
 

@@ -83,6 +83,13 @@ def _analytic() -> Json:
     return cluster
 
 
+def _with_binlogs() -> Json:
+    """One TiKV, and two TiDBs that write binlogs to two Pumps."""
+    cluster = _cluster(pd=1, tikv=1)
+    cluster["spec"]["pump"] = {"replicas": 2, "config": {}, "requests": {"storage": "1Gi"}}
+    return cluster
+
+
 def _of_a_domain() -> Json:
     """3/3/2 whose members go by names under the domain."""
     cluster = _cluster()
@@ -106,6 +113,14 @@ MORTAL: Mapping[str, Callable[[], Json]] = {
 }
 """By the number of PDs and of stores; what is lost in them is lost for good (`simulate.loss_and_edit`)."""
 
+
+def _proxied() -> Json:
+    """3/3/2 behind two proxies."""
+    cluster = _cluster()
+    cluster["spec"]["tiproxy"] = {"baseImage": "pingcap/tiproxy", "replicas": 2, "version": "v1.3.0", "config": {}}
+    return cluster
+
+
 CLUSTERS: Mapping[str, Callable[[], Json]] = {
     "tiny": lambda: _cluster(pd=1, tikv=1, tidb=1),
     "small": _cluster,
@@ -117,11 +132,13 @@ CLUSTERS: Mapping[str, Callable[[], Json]] = {
     "analytic": _analytic,
     "lone": lambda: _cluster(pd=1),
     "domain": _of_a_domain,
+    "proxied": _proxied,
+    "binlog": _with_binlogs,
     **MORTAL,
 }
 """3/3/2 and the like; `wide` has stores to spare, `big` PD members and TiDBs, `roomy` one of each; `brittle` and
 `guarded` fail over within minutes; `analytic` has TiFlash; `lone` has a single PD; `domain` names the domain of its
-Kubernetes."""
+Kubernetes; `proxied` has two TiProxies, `binlog` a Pump."""
 
 
 @cache

@@ -79,6 +79,8 @@ def _change(field: str, live: Json, ours: Json, additions_count: bool) -> FieldC
 
 def _addition(there: Any, ours: Any, path: str) -> FieldChange | None:
     """The first field that is there, is not ours, and is none that the API server adds."""
+    if there == ours:
+        return None
     if isinstance(there, dict) and isinstance(ours, dict):
         return next(filter(None, (_added_key(key, there, ours, path) for key in there)), None)
     if isinstance(there, list) and isinstance(ours, list):

@@ -27,6 +27,9 @@ _OWN_ANNOTATIONS = frozenset({labels.LAST_APPLIED, labels.WRITTEN_FOR, labels.WR
 _FIXED = ("volumeClaimTemplates", "podManagementPolicy", "serviceName", "selector")
 """What Kubernetes lets nobody change in a StatefulSet."""
 
+_OUR_SCRIPT = "Made by tidb-operator from the TidbCluster."
+"""What our start scripts say of themselves."""
+
 
 @dataclass(frozen=True, slots=True)
 class Record:
@@ -134,7 +137,7 @@ def template_change(live: Json, desired: Json) -> FieldChange | None:
     same = semantically_equal if record is not None else covers
     old = (record.spec if record is not None else live["spec"]).get("template") or {}
     new = desired["spec"]["template"]
-    spec = _with_old_topology(live, old.get("spec") or {}, new["spec"])
+    spec = _as_written_before(live, old.get("spec") or {}, new["spec"])
     return first_difference(old.get("spec") or {}, spec, "spec.template.spec", same) or first_difference(
         old.get("metadata") or {}, new["metadata"], "spec.template.metadata", same
     )
@@ -147,7 +150,7 @@ def with_running_template(live: Json, desired: Json) -> Json:
         return desired
     template = desired["spec"]["template"]
     old = (record.spec.get("template") or {}).get("spec") or {}
-    kept = template | {"spec": _with_old_topology(live, old, template["spec"])}
+    kept = template | {"spec": _as_written_before(live, old, template["spec"])}
     return desired | {"spec": desired["spec"] | {"template": kept}}
 
 
@@ -263,6 +266,34 @@ def _is_orphan(live: Json, desired: Json) -> bool:
     there = live["metadata"].get("ownerReferences") or ()
     wanted = desired["metadata"].get("ownerReferences") or ()
     return not all(any(owner.items() <= each.items() for each in there) for owner in wanted)
+
+
+def _as_written_before(live: Json, old: Json, new: Json) -> Json:
+    """The new pod spec with the topology selectors and the start script of v1.6 where only they differ."""
+    kept = _with_old_topology(live, old, _with_old_script(old, new))
+    return kept if semantically_equal(old, kept) else _with_old_topology(live, old, new)
+
+
+def _with_old_script(old: Json, new: Json) -> Json:
+    """The new pod spec with the script of v1.6 where ours stands in the command of a container (objects.md 6.3).
+
+    Another text rolls every pod, so it waits for another change.
+    """
+    running = {each["name"]: _inline_script(each) for each in old.get("containers") or ()}
+    containers = [_with_script(each, running.get(each["name"], "")) for each in new["containers"]]
+    return new | {"containers": containers}
+
+
+def _with_script(container: Json, running: str) -> Json:
+    if not running or _OUR_SCRIPT in running or _OUR_SCRIPT not in _inline_script(container):
+        return container
+    return container | {"command": [*container["command"][:2], running]}
+
+
+def _inline_script(container: Json) -> str:
+    """The script that a container's command is; empty when it is none."""
+    command: list[str] = container.get("command") or []
+    return command[2] if len(command) == 3 and command[:2] == ["/bin/sh", "-c"] else ""
 
 
 def _with_old_topology(live: Json, old: Json, new: Json) -> Json:

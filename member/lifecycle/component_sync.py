@@ -172,7 +172,7 @@ def _ours(ctx: ReconcileContext, component: str, live: Object | None) -> Object 
     return live
 
 
-def _gate(ctx: ReconcileContext, member: Workload) -> Waiting | None:
+def _gate(ctx: ReconcileContext, member: Workload) -> Waiting | Refused | None:
     """What must be there first; nothing for pods that run already and only lack their StatefulSet."""
     waiting = _waits_for(ctx, component_type(member.name)) or member.gate(ctx)
     stay = [pod for pod in pods_of(ctx, member.name) if not pod.metadata.deletion_timestamp]
@@ -357,6 +357,9 @@ def _config_map(ctx: ReconcileContext, name: str) -> Object | None:
 
 
 def _write_config_map(ctx: ReconcileContext, member: Workload, choice: ConfigMapChoice) -> None:
+    if not choice.data:
+        # a component whose script stands in its command may have nothing to configure
+        return
     desired = config_map(ctx.tc, member.name, choice)
     cached = ctx.listers.config_maps.get(ctx.namespace, choice.name)
     data = cached.decode().get("data") or {} if cached else {}

@@ -67,7 +67,8 @@ def previous_stateful_set(ctx: ReconcileContext, component: str, claims: Sequenc
 
 def _pods_with_data(tc: TidbCluster, component: str, claims: Sequence[Object], *, given_up: bool) -> Iterable[str]:
     """The pods with data in use, or with `given_up` data: a member that was removed has its claims marked (8.9)."""
-    volume = r"data\d+" if component_type(component).storage_claims else re.escape(component)
+    row = component_type(component)
+    volume = r"data\d+" if row.storage_claims else re.escape(row.data_volume)
     # whatever instance name they carry: the cluster may have got another one with its new TidbCluster
     carried = {key: value for key, value in base_labels(tc, component).items() if key != labels.INSTANCE}
     for claim in claims:

@@ -16,7 +16,7 @@ from member.lifecycle import stateless
 from member.lifecycle.rolling import Rolling
 from member.lifecycle.scaling import Scaling
 from member.objects.config_map import Content
-from member.outcome import Done, Outcome, Waiting
+from member.outcome import Done, Outcome, Refused, Waiting
 from member.polling import next_poll
 
 CommandAct: TypeAlias = Callable[[ReconcileContext, Object, Command], Outcome]
@@ -31,6 +31,10 @@ def _done(_: ReconcileContext) -> Outcome:
     return Done()
 
 
+def _not_located(_ctx: ReconcileContext, _pod: str, _labels: Mapping[str, str]) -> None:
+    return None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
     """A component as verbs.
@@ -39,7 +43,8 @@ class Workload:
     components that it starts after; `services`, `content` and `stateful_set` what is desired; `scaling` how it grows
     and shrinks, `rolling` how its pods are restarted, `failover` how lost ones are replaced; `serving` what it still
     lacks when all its pods are Ready, by default healthy members; `housekeeping` what else is to do in each reconcile,
-    None when nothing. `commands` are what annotations of single pods ask for.
+    None when nothing. `locate` tells one server by its labels where it runs; it is called for those of which
+    `ComponentType.located_since` says that they know labels. `commands` are what annotations of single pods ask for.
     """
 
     name: str
@@ -47,12 +52,13 @@ class Workload:
     services: Callable[[TidbCluster], Sequence[Json]]
     content: Callable[[TidbCluster], Content]
     stateful_set: Callable[[TidbCluster, str], Json]
-    gate: Callable[[ReconcileContext], Waiting | None] = _nothing
+    gate: Callable[[ReconcileContext], Waiting | Refused | None] = _nothing
     scaling: Scaling = stateless.SCALING
     rolling: Rolling = field(default_factory=Rolling)
     failover: Callable[[ReconcileContext], Outcome] = _done
     serving: Callable[[ReconcileContext], Outcome] | None = None
     housekeeping: Callable[[ReconcileContext], Outcome | None] = _nothing
+    locate: Callable[[ReconcileContext, str, Mapping[str, str]], None] = _not_located
     commands: Mapping[str, CommandAct] = field(default_factory=dict)
 
 

@@ -45,6 +45,10 @@ class Stopwatches:
         start.looked = now
         return Stopwatch(start.wall, now - start.first)
 
+    def known(self, what: str) -> list[str]:
+        """The keys that were looked at lately."""
+        return [key for kind, key in self._starts if kind == what]
+
     def forget(self, what: str, key: str) -> None:
         """Begin anew with the next look."""
         self._starts.pop((what, key), None)

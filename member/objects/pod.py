@@ -82,6 +82,7 @@ def pod_template(
     volumes: Sequence[Json],
     init_containers: Sequence[Json] = (),
     metrics_port: int,
+    metrics_path: str = "/metrics",
     sysctl_container: str = "init",
 ) -> Json:
     """The template of a component's pods.
@@ -103,7 +104,7 @@ def pod_template(
     return {
         "metadata": {
             "labels": component.labels | labels.base_labels(component.tc, component.name),
-            "annotations": _scrape_hints(metrics_port) | component.annotations,
+            "annotations": _scrape_hints(metrics_port, metrics_path) | component.annotations,
         },
         "spec": spec,
     }
@@ -136,10 +137,10 @@ def without_unset(fields: Mapping[str, object]) -> Json:
     return {name: value for name, value in fields.items() if value is not None and value not in ("", [], {})}
 
 
-def _scrape_hints(port: int) -> dict[str, str]:
+def _scrape_hints(port: int, path: str) -> dict[str, str]:
     return {
         labels.PROMETHEUS_SCRAPE: "true",
-        labels.PROMETHEUS_PATH: "/metrics",
+        labels.PROMETHEUS_PATH: path,
         labels.PROMETHEUS_PORT: str(port),
     }
 

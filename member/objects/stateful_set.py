@@ -27,7 +27,7 @@ def stateful_set(
     replicas = desired_replicas(tc, component.name)
     selector = labels.base_labels(tc, component.name)
     slots = tc.metadata.annotations.get(slots_annotation(component.name))
-    annotations = {} if slots is None else {labels.DELETE_SLOTS: slots}
+    annotations = {} if slots is None or not component.type.has_delete_slots else {labels.DELETE_SLOTS: slots}
     spec: Json = {
         "replicas": replicas,
         "selector": {"matchLabels": selector},

@@ -16,10 +16,16 @@ ANNOTATIONS_VOLUME: Json = {
 
 @runtime_checkable
 class HasStorage(Protocol):
-    """A component with claims: their classes and its further volumes."""
+    """A component with claims: their classes."""
 
     storage_class_name: str | None
     volume_attributes_class_name: str | None
+
+
+@runtime_checkable
+class HasStorageVolumes(HasStorage, Protocol):
+    """A component with claims and, beside its data, further volumes."""
+
     storage_volumes: list[StorageVolume]
 
 
@@ -59,9 +65,9 @@ def claim_template(
     return {"metadata": {"name": name}, "spec": spec}
 
 
-def data_claim(component: str, size: Quantity | None, spec: HasStorage) -> Json:
-    """The claim template of the data volume, named after the component."""
-    return claim_template(component, size, spec.storage_class_name, spec.volume_attributes_class_name)
+def data_claim(name: str, size: Quantity | None, spec: HasStorage) -> Json:
+    """The claim template of the data volume."""
+    return claim_template(name, size, spec.storage_class_name, spec.volume_attributes_class_name)
 
 
 def storage_claims(spec: HasStorageClaims) -> list[Json]:
@@ -88,7 +94,9 @@ def storage_volume_name(component: str, name: str) -> str:
 
 
 def storage_volume_claims(component: str, spec: HasStorage) -> list[Json]:
-    """The claim templates of storageVolumes; classes fall back to the component's."""
+    """The claim templates of storageVolumes, none where there are no such; classes fall back to the component's."""
+    if not isinstance(spec, HasStorageVolumes):
+        return []
     return [
         claim_template(
             storage_volume_name(component, volume.name),

@@ -6,8 +6,6 @@ would be exact: there is one StatefulSet of a name, and that it is ours is check
 earlier one of that name has left stands where ours will be.
 """
 
-import re
-
 from kube.objects import Object
 from kube.resources import REPLICA_SETS, STATEFUL_SETS, Resource
 from member import labels
@@ -26,7 +24,8 @@ def is_pod_of(cluster: str, pod: Object) -> bool:
     if component == _DISCOVERY:
         of_deployment = owner is not None and _is(REPLICA_SETS, owner.api_version, owner.kind)
         return of_deployment and pod.metadata.name.startswith(f"{workload}-")
-    if not re.fullmatch(rf"{re.escape(workload)}-\d+", pod.metadata.name):
+    stem, _, ordinal = pod.metadata.name.rpartition("-")
+    if stem != workload or not ordinal.isdecimal():
         return False
     return owner is None or (_is(STATEFUL_SETS, owner.api_version, owner.kind) and owner.name == workload)
 

@@ -145,11 +145,17 @@ class Pod(msgspec.Struct):
         return ", ".join(each.trouble for each in containers if each.trouble)
 
 
-def pods_of(ctx: ReconcileContext, kind: str) -> list[Object]:
+def pods_of(ctx: ReconcileContext, kind: str) -> Sequence[Object]:
     """The cached pods of a component, by name; none while a StatefulSet of others has its name."""
+    if kind not in ctx.pods:
+        ctx.pods[kind] = _cached(ctx, kind)
+    return ctx.pods[kind]
+
+
+def _cached(ctx: ReconcileContext, kind: str) -> Sequence[Object]:
     live = ctx.stateful_set(kind)
     if live is not None and not controls(ctx.owner.metadata.uid, live):
-        return []
+        return ()
     return _own(ctx, ctx.listers.pods.list(ctx.namespace, base_labels(ctx.tc, kind)))
 
 

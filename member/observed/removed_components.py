@@ -58,7 +58,7 @@ def _content(row: ComponentType, body: Json) -> Json:
     claims = {each["metadata"]["name"]: each["spec"] for each in body["spec"].get("volumeClaimTemplates") or ()}
     if row.storage_claims:
         return content | {"storageClaims": [_storage_claim(spec) for _, spec in sorted(claims.items(), key=_place)]}
-    if data := claims.pop(row.name, None):
+    if data := claims.pop(row.data_volume, None):
         content |= {"requests": {"storage": _size(data)}, "storageClassName": data.get("storageClassName")}
     content["storageVolumes"] = [
         {

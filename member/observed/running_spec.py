@@ -3,13 +3,14 @@
 from collections.abc import Mapping
 
 from apis.accessor import components
+from apis.components import component_type
 from apis.tidbcluster import TidbCluster
 from apis.validation import Running, observe
 from kube.objects import Json
 from member.context import Listers
 from member.labels import base_labels
 from member.naming import address_book, member_name
-from member.objects.config_map import CONFIG_FILE, STARTUP_SCRIPT, in_use_config_map_name
+from member.objects.config_map import STARTUP_SCRIPT, in_use_config_map_name
 from member.observed.belonging import controls, is_controlled_by
 from member.observed.instances import instance_of
 from member.startscript.domain import domain_of
@@ -29,7 +30,7 @@ def running(tc: TidbCluster, listers: Listers) -> Running:
         config_map = listers.config_maps.get(namespace, in_use) if in_use else None
         if config_map is not None:
             mounted[part.name] = config_map.decode().get("data") or {}
-    config_files = {name: data.get(CONFIG_FILE, "") for name, data in mounted.items()}
+    config_files = {name: data.get(component_type(name).config.file, "") for name, data in mounted.items()}
     return observe(stateful_sets, config_files, _domains(tc, listers, mounted), _instance(tc, listers))
 
 

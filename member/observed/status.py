@@ -95,7 +95,7 @@ def observe_pods(
     kind: str,
     status: ComponentStatus,
     ignored_pods: Collection[str] = frozenset(),
-) -> list[Object] | None:
+) -> Sequence[Object] | None:
     """Bring up to date what Kubernetes knows of a component; its pods, or None when it has no StatefulSet."""
     live = ctx.stateful_set(kind)
     if live is None:

@@ -45,7 +45,8 @@ def desired_templates(tc: TidbCluster, kind: str) -> list[Json]:
     found = find(tc, kind)
     templates: list[Json] = []
     if found is not None and isinstance(found.spec, HasStorage):
-        data = [data_claim(kind, found.storage_request, found.spec)] if found.type.data_volume else []
+        volume = found.type.data_volume
+        data = [data_claim(volume, found.storage_request, found.spec)] if volume else []
         templates = [*data, *storage_volume_claims(kind, found.spec)]
     elif found is not None and isinstance(found.spec, HasStorageClaims):
         templates = storage_claims(found.spec)

@@ -1,5 +1,6 @@
 """What PD is like right now (lifecycle.md 5.1). Reads only."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -146,7 +147,7 @@ def _member(health: Health, old: PDMember | None, now: datetime) -> PDMember:
     )
 
 
-def _unjoined(ctx: ReconcileContext, status: PDStatus, pods: list[Object]) -> dict[str, UnjoinedMember]:
+def _unjoined(ctx: ReconcileContext, status: PDStatus, pods: Sequence[Object]) -> dict[str, UnjoinedMember]:
     """The pods that PD does not count among its members; the time is that of the first sight."""
     joined = {member_owner(ctx.tc, member) for member in status.members.values()}
     found = {}

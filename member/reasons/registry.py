@@ -59,10 +59,20 @@ _READY: Mapping[str, Reason] = {
         "It waits for them, and checks them less and less often.",
         "Look at the component's pods and their logs.",
     ),
+    "PumpUnhealthy": Reason(
+        "Fewer Pump nodes are online in PD than `spec.pump.replicas` asks for.",
+        "It waits. TiDB goes on with the nodes that are online, and cannot commit without any while it writes binlogs.",
+        "Read the log of the Pump pods, and the states in `status.pump.members`.",
+    ),
     "TiProxyUnhealthy": Reason(
-        "The spec contains TiProxy, and no TiProxy is known to be healthy.",
-        "This version does not manage TiProxy; everything else is managed.",
-        "Remove `spec.tiproxy`, or ignore the condition.",
+        "Not all TiProxies say through their API that they serve, or their number differs from the spec.",
+        "It waits, and restarts no other TiProxy meanwhile.",
+        "`kubectl logs POD` of the proxies that are unhealthy in `status.tiproxy.members`.",
+    ),
+    "AcrossKubernetes": Reason(
+        "`spec.acrossK8s` is true, and the spec contains a component that finds the others within one Kubernetes only.",
+        "It does not start that component. The others are managed.",
+        "Remove the component that the message names, or set `spec.acrossK8s` to false.",
     ),
 }
 
@@ -142,11 +152,23 @@ _SPEC: Mapping[str, Reason] = {
         "It leaves TiKV's pods as they are.",
         "Restore `spec.tikv.storageVolumes` and the mounts.",
     ),
+    "FailedUpdateTiProxySTS": Reason(
+        "TiProxy's pods would mount a volume that they do not have, or lose one that they have: the claim templates of "
+        "a StatefulSet cannot be changed.",
+        "It leaves TiProxy's pods as they are.",
+        "Restore `spec.tiproxy.storageVolumes` and the mounts.",
+    ),
     "FailedUpdateTiDBSTS": Reason(
         "TiDB's pods would mount a volume that they do not have, or lose one that they have: the claim templates of a "
         "StatefulSet cannot be changed.",
         "It leaves TiDB's pods as they are.",
         "Restore `spec.tidb.storageVolumes` and the mounts.",
+    ),
+    "FailedUpdatePumpSTS": Reason(
+        "Pump's pods would mount a volume that they do not have, or lose one that they have: the claim templates of a "
+        "StatefulSet cannot be changed.",
+        "It leaves Pump's pods as they are.",
+        "Restore `spec.pump.additionalVolumes` and the mounts.",
     ),
 }
 
@@ -184,6 +206,12 @@ _STARTING: Mapping[str, Reason] = {
         "upgrade or scaling.",
         "It takes care of TiKV first, then continues without further action.",
         "Look at what TiKV is waiting for: `kubectl get tc NAME -o jsonpath='{.status.tikv.conditions}'`.",
+    ),
+    "WaitingForPump": Reason(
+        "No Pump node is online yet, and TiDB, which writes binlogs, would end at once; or Pump is being restarted or "
+        "scaled, which comes before a restart of TiDB.",
+        "It makes TiDB's pods, or restarts them, afterwards.",
+        "Look at the condition of Pump. A cluster without binlogs needs no Pump.",
     ),
     "WaitingForVolumes": Reason(
         "The cluster is being restored from volume snapshots, and the restore has not created TiKV's volumes yet.",
@@ -265,6 +293,17 @@ _PD_AND_STORES: Mapping[str, Reason] = {
         "It scales in, restarts and replaces nothing of PD and TiKV until the address is understood.",
         "Compare `pd-ctl member` and `pd-ctl store` with the pods. Correct the address that the server advertises, or "
         "remove a member or store that does not exist any more with `pd-ctl`.",
+    ),
+    "PumpNodesNotOnline": Reason(
+        "Not every Pump pod has a node that is online in PD, though the pods are Ready.",
+        "It waits, and restarts no other Pump pod meanwhile. TiDB goes on with the nodes that are online.",
+        "Read the log of the pod that the message names. A node that is closing or offline takes no more binlogs: "
+        "scale Pump in, so that its pod is removed.",
+    ),
+    "PumpNodesUnknown": Reason(
+        "PD must report the Pump nodes before Pump is scaled, and it does not.",
+        "It leaves the number of Pump pods as it is until PD reports the nodes.",
+        LOOK_AT_PD,
     ),
     "StoresUnknown": Reason(
         "PD must report the TiKV stores before TiKV is restarted or scaled, and it does not, or its answer lacks "

@@ -100,7 +100,7 @@ def _is_restarting(ctx: ReconcileContext, kind: StoreKind, store: Store, pods: S
     if pod is None or since is None:
         return True
     known = known_to_run(ctx, kind, pod)
-    return known < _SILENCE and not _has_reported(store, since, known)
+    return known < _SILENCE and not _has_reported(store, since, known, _restarted_at_once(ctx, kind, pod, since))
 
 
 def running_since(kind: StoreKind, pod: Object) -> datetime | None:
@@ -110,15 +110,28 @@ def running_since(kind: StoreKind, pod: Object) -> datetime | None:
 
 def known_to_run(ctx: ReconcileContext, kind: StoreKind, pod: Object) -> float:
     """Seconds for which this process has known that the container of a store runs."""
-    key = f"{pod.metadata.uid} {running_since(kind, pod)}"
-    return ctx.stopwatches.look("running", key, ctx.deps.clock).seconds
+    return ctx.stopwatches.look(f"running {pod.metadata.name}", _container_of(kind, pod), ctx.deps.clock).seconds
 
 
-def _has_reported(store: Store, since: datetime, known: float) -> bool:
+def _container_of(kind: StoreKind, pod: Object) -> str:
+    seen = pod.decode_as(Pod)
+    return f"{pod.metadata.uid} {seen.restarts(kind.name)} {seen.running_since(kind.name)}"
+
+
+def _restarted_at_once(ctx: ReconcileContext, kind: StoreKind, pod: Object, since: datetime) -> bool:
+    """Whether the container before this one was started in the same second, or the one before."""
+    before = (key for key in ctx.stopwatches.known(f"running {pod.metadata.name}") if key != _container_of(kind, pod))
+    times = (parse_time(key.rpartition(" ")[2]) for key in before)
+    return any(each and 0 <= (since - each).total_seconds() <= 1 for each in times)
+
+
+def _has_reported(store: Store, since: datetime, known: float, restarted_at_once: bool) -> bool:
     """Whether a store has started, or, where PD does not say when it did, been heard, after its container has.
 
     The first is by the clock of one machine; heartbeats are noted by PD's. A clock that was put back may let the
-    process before the restart seem younger than the container: that is more than this process has known of.
+    process before the restart seem younger than the container: that is more than this process has known of. Both times
+    are whole seconds: of two starts in one second only a heartbeat in the next tells which of them reported.
     """
-    reported = store.start_timestamp or store.last_heartbeat / 1e9
+    heard = store.last_heartbeat / 1e9
+    reported = heard - 1.0 if restarted_at_once else store.start_timestamp or heard
     return 0 <= reported - since.timestamp() <= known + _UNSEEN

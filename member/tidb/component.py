@@ -3,6 +3,7 @@
 from apis import predicates
 from apis.pod_commands import REPLACE_VOLUME, TIDB_GRACEFUL_SHUTDOWN
 from kube.resources import SECRETS
+from member import api_clients
 from member.context import ReconcileContext
 from member.lifecycle.workload import Workload
 from member.naming import tidb_server_secret
@@ -15,7 +16,17 @@ from member.tidb.status import observe
 def _gate(ctx: ReconcileContext) -> Waiting | None:
     if ctx.tc.spec.recovery_mode:
         return Waiting("WaitingForRestore", "recovery mode: TiDB is not started until spec.recoveryMode is false")
-    return _missing_certificate(ctx)
+    return _missing_pump(ctx) or _missing_certificate(ctx)
+
+
+def _missing_pump(ctx: ReconcileContext) -> Waiting | None:
+    """A server that is to write binlogs ends at once where no Pump takes them (3.1)."""
+    spec = ctx.tc.spec
+    if spec.pump is None or spec.tidb is None or not spec.tidb.binlog_enabled or any(ctx.status.pump.health):
+        return None
+    what = "TiDB is to write binlogs, and no Pump node is online"
+    way_out = "set spec.pump.replicas to 1 or more, or spec.tidb.binlogEnabled to false"
+    return Waiting("WaitingForPump", f"{what}; {way_out}", next_poll(ctx, "tidb"))
 
 
 def _missing_certificate(ctx: ReconcileContext) -> Waiting | None:
@@ -50,5 +61,6 @@ TIDB = Workload(
     serving=_serving,
     rolling=upgrade.ROLLING,
     failover=failover.failover,
+    locate=lambda ctx, pod, labels: api_clients.tidb(ctx, pod).set_labels(labels),
     commands={REPLACE_VOLUME: replace_volume.act, TIDB_GRACEFUL_SHUTDOWN: graceful_shutdown.act},
 )

@@ -6,20 +6,15 @@ from datetime import datetime
 from apis import predicates
 from apis.component_statuses import TiDBMember
 from apis.ordinals import ordinals
-from dataplane.calls import TIMEOUT
 from dataplane.errors import BadTlsMaterial
 from member import api_clients
 from member.context import ReconcileContext
 from member.naming import pod_name
+from member.observed.asking import ask_in_turn
 from member.observed.pods import Pod
 from member.observed.status import observe_pods, transition_time
 from member.outcome import Done, Failed, Outcome
 from member.tidb.failover import ignored_pods
-
-_BUDGET = 10.0
-"""Seconds for asking all servers in a reconcile, shared by those still to be asked (F53)."""
-
-_SHORTEST = 0.1
 
 
 def observe(ctx: ReconcileContext) -> Outcome:
@@ -40,20 +35,16 @@ def observe(ctx: ReconcileContext) -> Outcome:
 
 
 def _members(ctx: ReconcileContext, names: list[str], pods: Mapping[str, Pod]) -> dict[str, TiDBMember]:
-    """Every server as it is now. Those that answered last time are asked first and leave their share to the others."""
+    """Every server as it is now."""
     clock, before = ctx.deps.clock, ctx.status.tidb.members
-    deadline = clock.now() + _BUDGET
-    found: dict[str, TiDBMember] = {}
-    for name in sorted(names, key=lambda name: name not in before or not before[name].health):
+
+    def ask(name: str, timeout: float) -> TiDBMember:
         pod = pods.get(name)
-        share = max(deadline - clock.now(), 0.0) / (len(names) - len(found))
-        health = pod is not None and pod.status.phase == "Running" and _answers(ctx, name, share)
-        found[name] = _member(name, health, pod, before.get(name), clock.wall())
-    return {name: found[name] for name in names}
+        running = pod is not None and pod.status.phase == "Running"
+        health = running and api_clients.tidb(ctx, name).healthy(timeout)
+        return _member(name, health, pod, before.get(name), clock.wall())
 
-
-def _answers(ctx: ReconcileContext, name: str, share: float) -> bool:
-    return api_clients.tidb(ctx, name).healthy(min(max(share, _SHORTEST), TIMEOUT))
+    return ask_in_turn(clock, names, ctx.status.tidb.healthy_pods, ask)
 
 
 def _member(name: str, health: bool, pod: Pod | None, old: TiDBMember | None, now: datetime) -> TiDBMember:

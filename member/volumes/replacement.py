@@ -34,8 +34,10 @@ class ReplacesVolumes(Protocol):
 
 def refusal(ctx: ReconcileContext, spec: Component, stale: Mapping[str, str]) -> Refused | None:
     """Why the volumes of pods, `stale` with why, stay as they are; None when they may be replaced."""
-    if not _is_on(ctx):
-        _status(ctx, spec.name).vol_replace_in_progress = False
+    status = _status(ctx, spec.name)
+    if status is not None and not _is_on(ctx):
+        status.vol_replace_in_progress = False
+    if status is None or not _is_on(ctx):
         return Refused(REFUSED, "; ".join(dict.fromkeys(stale.values())))
     if spec.type.is_store and spec.workload.replicas < _FEWEST_STORES:
         what = f"the volumes of {spec.workload.replicas} {spec.type.title} pods cannot be replaced one by one"
@@ -53,7 +55,7 @@ def replace(ctx: ReconcileContext, spec: Component, body: Json, stale: Mapping[s
     """The next step for pods whose volumes are `stale`, each with why. Raises ApiError, TransportError."""
     first, why = next(iter(stale.items()))
     status = _status(ctx, spec.name)
-    if not status.vol_replace_in_progress:
+    if status is not None and not status.vol_replace_in_progress:
         status.vol_replace_in_progress = True
         return Waiting(REPLACING, f"replacing the volumes of {', '.join(stale)}: {why}", _SOON)
     if pod := _being_replaced(ctx, spec.name):
@@ -74,7 +76,7 @@ def finish(ctx: ReconcileContext, component: str, *, all_seen: bool) -> Outcome:
     `all_seen`: whether the cache shows every claim, bound: one that it lacks may be stale (F1).
     """
     status = _status(ctx, component)
-    if not status.vol_replace_in_progress:
+    if status is None or not status.vol_replace_in_progress:
         return Done()
     if _is_on(ctx) and not all_seen:
         return Waiting(REPLACING, f"waiting for all volumes of {component} to be bound")
@@ -100,9 +102,10 @@ def _being_replaced(ctx: ReconcileContext, component: str) -> Object | None:
     )
 
 
-def _status(ctx: ReconcileContext, component: str) -> ReplacesVolumes:
-    """Where the progress is kept: from the next reconcile on it counts a spare replica (apis.ordinals)."""
+def _status(ctx: ReconcileContext, component: str) -> ReplacesVolumes | None:
+    """Where the progress is kept: from the next reconcile on it counts a spare replica (apis.ordinals).
+
+    None for a component whose volumes are never replaced; in v1.6 its pods stay annotated for ever (lifecycle.md 10.4).
+    """
     status: object = status_of(ctx.tc, component)
-    if not isinstance(status, ReplacesVolumes):
-        raise TypeError(f"the volumes of {component} cannot be replaced one by one")
-    return status
+    return status if isinstance(status, ReplacesVolumes) else None

@@ -15,12 +15,19 @@ class Container:
     """One container's surroundings. What is written outside of its volumes goes with it."""
 
     def __init__(
-        self, launch: Launch, network: Network, randomness: Randomness, has_program: Callable[[str], bool]
+        self,
+        launch: Launch,
+        network: Network,
+        randomness: Randomness,
+        has_program: Callable[[str], bool],
+        help_of: Callable[[str], str] = lambda _: "",
     ) -> None:
+        """`has_program` and `help_of` answer for the programs of the image, by name or path."""
         self._launch = launch
         self._network = network
         self._randomness = randomness
         self._has_program = has_program
+        self._help_of = help_of
         self._written: dict[str, str] = {}
 
     @property
@@ -68,6 +75,10 @@ class Container:
     def has_program(self, name: str) -> bool:
         """Whether the image has a program that the shell itself has not."""
         return self._has_program(name)
+
+    def help_of(self, name: str) -> str:
+        """What a program prints for `--help`; empty for one that does not know the flag."""
+        return self._help_of(name)
 
     def random(self, below: int) -> int:
         """A random number from 0 to `below` - 1."""

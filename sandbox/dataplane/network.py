@@ -9,16 +9,26 @@ from urllib.parse import urlsplit
 
 from ports.clock import Clock
 from ports.randomness import Randomness
-from ports.transport import ConnectionLost, ConnectionRefused, Request, RequestTimeout, Response, TransportError
+from ports.transport import (
+    ConnectionLost,
+    ConnectionRefused,
+    Request,
+    RequestTimeout,
+    Response,
+    TlsError,
+    TransportError,
+)
 from sandbox.dataplane.faults import Fault, Trouble
 from sandbox.dataplane.output import Output
 from sandbox.dataplane.paths import path_class
-from sandbox.dataplane.processes import Answer, Launch, Process, Waiting
+from sandbox.dataplane.processes import Answer, Launch, Process, Waiting, text
+from sandbox.dataplane.tls import NOBODY, PROVEN, Certificate, Handshakes, ServerSide
 
 _STEP = 0.1
 """Seconds between two looks at a provisional answer."""
 _PEERS = "(peers)"
 _DEFAULT_PORTS = {"http": 80, "https": 443}
+_HTTP_TO_HTTPS = text(400, "Client sent an HTTP request to an HTTPS server.\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +51,17 @@ class Directory(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Who asks. An empty pod is somebody outside the cluster's pods, such as the operator."""
+    """Who asks, and with which certificate. An empty pod is somebody outside of all pods, such as the operator."""
 
     namespace: str = ""
     pod: str = ""
+    certificate: Certificate | None = field(default=None, compare=False, repr=False)
+    """With what it speaks TLS, if it does."""
+
+    @classmethod
+    def of(cls, launch: Launch) -> "Origin":
+        """A program that asks."""
+        return cls(launch.namespace, launch.pod, launch.certificate)
 
     def __str__(self) -> str:
         """`namespace/pod`, as faults match it."""
@@ -99,6 +116,7 @@ class _Late:
     """A request that is still on its way when its sender has given up."""
 
     due: float
+    origin: Origin
     running: Running
     port: int
     request: Request
@@ -130,6 +148,7 @@ class Network:
         self._faults: list[_Injected] = []
         self._late: list[_Late] = []
         self._counts: Counter[Count] = Counter()
+        self._handshakes = Handshakes(clock)
 
     def attach(self, running: Running) -> None:
         """A process can be reached from now on."""
@@ -167,27 +186,40 @@ class Network:
         with self._lock:
             self._counts.clear()
 
-    def connected(self, origin: Origin, running: Running, port: int) -> bool:
-        """Whether a process would answer a ping from `origin`."""
+    def connected(self, origin: Origin, running: Running, port: int, host: str = "") -> bool:
+        """Whether a process would answer a ping from `origin`, which knows it as `host`."""
         return (
             not running.hung
             and running.process.exit is None
             and running.process.listens(port)
             and self._severed(origin, running, port) is None
+            and not self.tls_failure(origin, running.launch, port, host)
         )
 
-    def reachable(self, launch: Launch, process: Process, port: int, origin: Origin | None = None) -> bool:
-        """Whether `origin`, by default the pods of its namespace in general, can talk to a process."""
-        with self._lock:
-            running = self._behind(launch, process)
-            asker = origin or Origin(launch.namespace, _PEERS)
-            return running is not None and self.connected(asker, running, port)
+    def tls_failure(self, origin: Origin, launch: Launch, port: int, host: str = "") -> str:
+        """Why `origin` and a process do not come to speak the same, one TLS and the other none included; else empty."""
+        return self._handshakes.failure(origin.certificate, launch.serves_tls(port), host)
 
-    def pass_on(self, request: Request, origin: Origin, launch: Launch, process: Process, port: int) -> Answer:
-        """What a process answers to a request that another one, `origin`, passes on to it."""
+    def reachable(self, launch: Launch, process: Process, url: str, origin: Origin | None = None) -> bool:
+        """Whether `origin`, by default any pod of its namespace, can talk to a process that is known by `url`."""
+        host, port = _address(url)
         with self._lock:
             running = self._behind(launch, process)
-            if running is None or not self.connected(origin, running, port):
+            asker = speaking(origin, url) if origin else Origin(launch.namespace, _PEERS, PROVEN)
+            return running is not None and self.connected(asker, running, port, host)
+
+    def trusts(self, launch: Launch, url: str, other: Launch) -> bool:
+        """Whether a process comes to speak TLS, or both none, with another one that is known by `url`."""
+        host, port = _address(url)
+        with self._lock:
+            return not self.tls_failure(speaking(Origin.of(launch), url), other, port, host)
+
+    def pass_on(self, request: Request, origin: Origin, launch: Launch, process: Process, url: str) -> Answer:
+        """What a process, which is known by `url`, answers to a request that another one, `origin`, passes on to it."""
+        host, port = _address(url)
+        with self._lock:
+            running = self._behind(launch, process)
+            if running is None or not self.connected(speaking(origin, url), running, port, host):
                 return Answer(Response(504, {}, b""), delay=float("inf"))
             answer = process.handle(port, request)
             return replace(answer, delay=answer.delay + self._slowness(origin, running, port, request))
@@ -205,9 +237,15 @@ class Network:
         with self._lock:
             host, port = _address(url)
             found = self._connect(host, port, origin)
-            if found is None or not self.connected(origin, *found):
+            if found is None or not self.connected(speaking(origin, url), *found, host):
                 return None
             return found[0]
+
+    def server_side(self, authority: str) -> ServerSide | None:
+        """How the server behind `host:port` speaks TLS; None when it does not, or when nobody is there."""
+        with self._lock:
+            found = self._connect(*_address(authority), Origin())
+            return found[0].launch.serves_tls(found[1]) if found else None
 
     def addresses(self, host: str, origin: Origin) -> list[str]:
         """What DNS answers for a name, asked from a pod."""
@@ -236,14 +274,14 @@ class Network:
             injected = self._matching(origin, running, port, request, parts.path)
             fault = injected.fault if injected is not None else None
         slow = fault.seconds if fault is not None else 0.0
-        if slow and request.method != "GET":
-            self._send_slowly(running, port, request, slow)
+        if slow and not request.is_read:
+            self._send_slowly(origin, running, port, request, slow)
             slow = 0.0
         with self._lock:
-            answer = self._answer(request, running, port, fault)
+            answer = self._answer(request, origin, running, port, fault)
         if answer is None:
             answer = running.process.handle(port, request)
-        if request.method != "GET":
+        if not request.is_read:
             self._touched()
         if answer.provisional:
             answer = self._wait_for_better(answer, running, port, request)
@@ -261,29 +299,41 @@ class Network:
             due = [each for each in self._late if each.due <= now]
             self._late = [each for each in self._late if each.due > now]
             for each in due:
-                if self.connected(Origin(), each.running, each.port):
+                if self.connected(each.origin, each.running, each.port):
                     each.running.process.handle(each.port, each.request)
             return min((each.due for each in self._late), default=None)
 
-    def _send_slowly(self, running: Running, port: int, request: Request, seconds: float) -> None:
+    def _send_slowly(self, origin: Origin, running: Running, port: int, request: Request, seconds: float) -> None:
         """What changes something has its effect late: also when its sender waits no more. Raises RequestTimeout."""
         if seconds > request.timeout:
             with self._lock:
-                self._late.append(_Late(self._clock.now() + seconds, running, port, request))
+                self._late.append(_Late(self._clock.now() + seconds, origin, running, port, request))
             self._touched()
             self._time_out(request)
         self._pause(seconds)
 
-    def _answer(self, request: Request, running: Running, port: int, fault: Fault | None) -> Answer | None:
-        """The answer, or None when the process is to be asked outside the lock. Raises ConnectionRefused."""
+    def _answer(
+        self, request: Request, origin: Origin, running: Running, port: int, fault: Fault | None
+    ) -> Answer | None:
+        """The answer, or None when the process is to be asked outside the lock. Raises ConnectionRefused, TlsError."""
         trouble = fault.trouble if fault is not None else None
         if trouble is Trouble.BLACK_HOLE or running.hung:
             return Answer(Response(504, {}, b""), delay=float("inf"))
         if trouble is Trouble.REFUSE or running.process.exit is not None or not running.process.listens(port):
             raise ConnectionRefused(request.method, request.url, "connection refused")
+        if misunderstood := self._misunderstood(request, origin, running, port):
+            return misunderstood
         if fault is not None and trouble is Trouble.ANSWER:
             return Answer(Response(fault.status, {"content-type": "application/json; charset=UTF-8"}, fault.body))
         return None if running.concurrent else running.process.handle(port, request)
+
+    def _misunderstood(self, request: Request, origin: Origin, running: Running, port: int) -> Answer | None:
+        """What a server answers to plain HTTP that expects TLS. Raises TlsError when the handshake fails."""
+        host, _ = _address(request.url)
+        failure = self.tls_failure(speaking(origin, request.url), running.launch, port, host)
+        if failure and request.url.startswith("https:"):
+            raise TlsError(request.method, request.url, failure)
+        return Answer(_HTTP_TO_HTTPS) if failure else None
 
     def _wait_for_better(self, answer: Answer, running: Running, port: int, request: Request) -> Answer:
         """Ask again, little by little, while the answer is provisional; what is left to wait stays its delay."""
@@ -331,12 +381,20 @@ class Network:
         self._counts[Count(cluster, request.method, path_class(path), agent)] += 1
 
 
+def speaking(origin: Origin, url: str) -> Origin:
+    """Who asks, as it speaks with whoever is known by `url`: with TLS where that, or else its certificate, says so."""
+    scheme, has_scheme, _ = url.partition("://")
+    if has_scheme and scheme != "https":
+        return replace(origin, certificate=None)
+    return replace(origin, certificate=NOBODY) if has_scheme and origin.certificate is None else origin
+
+
 def _spoiled(response: Response, injected: _Injected, request: Request) -> Response:
     """What arrives of an answer. Raises ConnectionLost."""
     match injected.fault.trouble:
         case Trouble.TRUNCATE:
             return Response(response.status, response.headers, response.body[: len(response.body) // 2])
-        case Trouble.OLD if request.method == "GET":
+        case Trouble.OLD if request.is_read:
             parts = urlsplit(request.url)
             return injected.answers.setdefault(f"{parts.path}?{parts.query}", response)
         case Trouble.LOSE_ANSWER:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from ports.transport import Request, Response
+from sandbox.dataplane.tls import Certificate, ServerSide
 
 _CONTENT = "content-type"
 
@@ -32,6 +33,25 @@ class Disk:
 
 
 @dataclass(frozen=True, slots=True)
+class TlsSettings:
+    """How a program speaks TLS: the text of its CA, the files of certificate and key, and on which ports (None: all).
+
+    `demands`, `names`: see `ServerSide`.
+    """
+
+    ca: str
+    cert_file: str
+    key_file: str
+    ports: frozenset[int] | None = None
+    demands: bool = True
+    names: tuple[str, ...] = ()
+
+    def speaks(self, port: int) -> bool:
+        """Whether a port does."""
+        return self.ports is None or port in self.ports
+
+
+@dataclass(frozen=True, slots=True)
 class Launch:
     """What the kubelet knows when it starts a container. `files` are texts by path, `disks` volumes by mount path."""
 
@@ -52,6 +72,10 @@ class Launch:
     """Whether it is to end: the pod's containers are not started again when they do."""
     slowness: float = 0.0
     """Seconds that it needs to start on top of what it always needs."""
+    renewed: dict[str, str] = field(default_factory=dict)
+    """Texts that have changed under the running container: those of Secrets, by path."""
+    tls: TlsSettings | None = None
+    """How its program speaks TLS, once that is known."""
 
     def file(self, path: str) -> str | None:
         """The text of a file, on a volume or among those that are mounted; None when it is not there."""
@@ -59,6 +83,27 @@ class Launch:
             return self.files[path]
         found = self.on_disk(path)
         return found[0].texts().get(found[1]) if found is not None else None
+
+    def current(self, path: str) -> str:
+        """The text of a file as who opens it now finds it; empty when it is not there."""
+        found = self.renewed.get(path)
+        return found if found is not None else self.file(path) or ""
+
+    @property
+    def certificate(self) -> Certificate | None:
+        """With what its program speaks TLS; None when it speaks none.
+
+        Certificate and key are read for each new connection, the CA once, at the start: as PD, TiKV and TiDB do.
+        """
+        if self.tls is None:
+            return None
+        return Certificate(self.tls.ca, self.current(self.tls.cert_file), self.current(self.tls.key_file))
+
+    def serves_tls(self, port: int) -> ServerSide | None:
+        """How a port of it speaks TLS, None when it does not."""
+        if self.tls is None or self.certificate is None or not self.tls.speaks(port):
+            return None
+        return ServerSide(self.certificate, self.tls.demands, self.tls.names)
 
     def paths(self) -> list[str]:
         """The paths of all files."""

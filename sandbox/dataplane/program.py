@@ -5,17 +5,30 @@ from collections.abc import Callable, Mapping
 import structlog
 
 from ports.clock import Clock
-from ports.transport import Request, Response, Transport
-from sandbox.dataplane.processes import Answer, Exit, Launch
+from ports.transport import Credentials, Request, Response, Transport
+from sandbox.dataplane.processes import Answer, Exit, Launch, TlsSettings
 
 _log = structlog.get_logger(__name__)
 
 Handler = Callable[[Request], Response]
 
-Factory = Callable[[Mapping[str, str], Transport, Transport, Clock], Handler]
+Network = Callable[[Credentials | None], Transport]
+"""The data plane as a pod reaches it with some certificate, or with none."""
+
+Factory = Callable[[Mapping[str, str], Transport, Network, Clock], Handler]
 """Makes a program of: environment, the Kubernetes API for its pod's identity, the data plane's network, the clock."""
 
 _KILLED = 143
+_DISCOVERY_PORTS = frozenset({10261})
+_DISCOVERY_TLS = "/var/lib/discovery-tls"
+
+
+def tls_of_discovery(launch: Launch) -> TlsSettings | None:
+    """How a discovery service speaks TLS (objects.md 9.4); None for any other program."""
+    if launch.env.get("DISCOVERY_MTLS_ENABLED") != "true":
+        return None
+    ca = launch.file(f"{_DISCOVERY_TLS}/ca.crt") or ""
+    return TlsSettings(ca, f"{_DISCOVERY_TLS}/tls.crt", f"{_DISCOVERY_TLS}/tls.key", _DISCOVERY_PORTS)
 
 
 class Task:

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 import msgspec
@@ -10,18 +10,19 @@ import structlog
 
 from ports.clock import Clock
 from ports.randomness import Randomness
-from ports.transport import Request, Response, Transport, TransportError
+from ports.transport import Credentials, Request, Response, Transport, TransportError
 from sandbox.dataplane.container import Container
 from sandbox.dataplane.dependencies import Dependencies
-from sandbox.dataplane.network import Directory, Network, Origin, Running
+from sandbox.dataplane.network import Directory, Network, Origin, Running, speaking
 from sandbox.dataplane.output import Output
 from sandbox.dataplane.pd.cluster import PdCluster
 from sandbox.dataplane.pd.process import PdProcess
 from sandbox.dataplane.processes import Disk, Exit, Launch, Process
-from sandbox.dataplane.program import Factory, Program, Task
+from sandbox.dataplane.program import Factory, Program, Task, tls_of_discovery
 from sandbox.dataplane.script import ScriptProcess, is_script
 from sandbox.dataplane.server_program import ServerProgram
 from sandbox.dataplane.servers import by_command
+from sandbox.dataplane.tls import Certificate
 from sandbox.dataplane.transport import DataPlaneTransport
 from sandbox.notifier import Notifier
 from sandbox.timings import Timings
@@ -34,8 +35,20 @@ CHANGED: Hashable = "data plane"
 ASKING: Hashable = "data plane questions"
 """The topic of processes that have a question."""
 
+_LOOPBACK = "127.0.0.1"
+
 Identity = Callable[[str, str], Transport]
 """The Kubernetes API as seen by a service account: namespace, name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """What the kubelet or a tool in the container asks: a port, over TCP (`path` None) or HTTP."""
+
+    port: int
+    path: str | None = None
+    scheme: str = "http"
+    certificate: Certificate | None = None
 
 
 class DataPlane:
@@ -87,6 +100,7 @@ class DataPlane:
     def start(self, launch: Launch) -> Running:
         """Start a container's main process."""
         with self._lock:
+            launch = self._prepared(launch)
             running = Running(launch, self._make(launch), Output(self._clock))
             if not is_script(launch.command):
                 self._say_begun(running)
@@ -114,14 +128,18 @@ class DataPlane:
             self.network.detach(running)
         self.changed()
 
-    def probe(self, running: Running, port: int, path: str | None) -> bool:
-        """Whether a TCP probe (`path` None) or an HTTP probe of the container succeeds."""
+    def probe(self, running: Running, probe: Probe) -> bool:
+        """Whether a probe of the container succeeds."""
         with self._lock:
-            if running.hung or running.process.exit is not None or not running.process.listens(port):
+            if running.hung or running.process.exit is not None or not running.process.listens(probe.port):
                 return False
-        if path is None:
-            return True
-        found = self.network.reach(running, port, Request("GET", f"http://127.0.0.1:{port}{path}"))
+            if probe.path is None:
+                return True
+            url = f"{probe.scheme}://{_LOOPBACK}:{probe.port}{probe.path}"
+            prober = speaking(Origin(running.launch.namespace, running.launch.pod, probe.certificate), url)
+            if self.network.tls_failure(prober, running.launch, probe.port, _LOOPBACK):
+                return False
+        found = self.network.reach(running, probe.port, Request("GET", url))
         return found is not None and 200 <= found.response.status < 400
 
     def running(self, namespace: str, pod: str) -> list[Running]:
@@ -201,7 +219,8 @@ class DataPlane:
             script.printed.clear()
         self._say_listening(running)
         if isinstance(script, ScriptProcess) and script.exit is None and script.runs is not None:
-            running.launch = replace(running.launch, command=script.runs.arguments, env=dict(script.runs.environment))
+            told = replace(running.launch, command=script.runs.arguments, env=dict(script.runs.environment))
+            running.launch = self._prepared(told)
             running.behind = None if script.runs.replaces else script
             running.process = self._program(running.launch)
             self._say_begun(running)
@@ -257,14 +276,28 @@ class DataPlane:
         if not is_script(launch.command):
             return self._program(launch)
         repository = launch.image.rpartition("/")[2].partition(":")[0].partition("@")[0]
-        known = any(server.name == repository for server in self._servers.values())
+        known = any(repository == (each.image or each.name) for each in self._servers.values())
         container = Container(
-            launch, self.network, self._deps.randomness, lambda name: not known or self._has_program(name)
+            launch,
+            self.network,
+            self._deps.randomness,
+            lambda name: not known or self._has_program(name),
+            self._help,
         )
         return ScriptProcess(launch, container, self._clock, self._deps.timings.script_second)
 
     def _has_program(self, name: str) -> bool:
         return name.rpartition("/")[2] in self._servers or name in self._programs
+
+    def _prepared(self, launch: Launch) -> Launch:
+        """A launch that knows how its program speaks TLS."""
+        name = launch.command[0] if launch.command else ""
+        server = self._servers.get(name.rpartition("/")[2])
+        return replace(launch, tls=server.tls(launch) if server else tls_of_discovery(launch))
+
+    def _help(self, name: str) -> str:
+        server = self._servers.get(name.rpartition("/")[2])
+        return server.help if server else ""
 
     def _program(self, launch: Launch) -> Process:
         name = launch.command[0] if launch.command else ""
@@ -281,7 +314,11 @@ class DataPlane:
         if factory is None:
             return Task(self._clock, self._deps.timings.task) if launch.is_task else Program(launch, None)
         identity = self._identity(launch.namespace, launch.service_account)
-        network = self.transport(Origin(launch.namespace, launch.pod))
+
+        def network(tls: Credentials | None) -> Transport:
+            certificate = Certificate.of(tls) if tls else None
+            return self.transport(Origin(launch.namespace, launch.pod, certificate))
+
         try:
             return Program(launch, factory(launch.env, identity, network, self._clock))
         except Exception as error:
@@ -307,9 +344,14 @@ class Questions:
         return None
 
     def _ask(self, running: Running, question: Request) -> Response | None:
-        origin = Origin(running.launch.namespace, running.launch.pod)
+        origin = Origin(running.launch.namespace, running.launch.pod, _certificate(running.process))
         try:
             return self._data_plane.network.deliver(question, origin)
         except TransportError as error:
             _log.debug("no answer", pod=running.pod, error=str(error))
             return None
+
+
+def _certificate(process: Process) -> Certificate | None:
+    """With what a tool in a script asks that this process is."""
+    return process.certificate if isinstance(process, ScriptProcess) else None

@@ -7,6 +7,7 @@ from ports.clock import Clock
 from ports.transport import Request, Response
 from sandbox.dataplane.container import Container
 from sandbox.dataplane.processes import Answer, Exit, Launch, not_found
+from sandbox.dataplane.tls import Certificate
 from sandbox.shell.effects import Ask, Reply, Run, Sleep
 from sandbox.shell.shell import Shell
 from sandbox.shell.state import Input, Streams
@@ -37,6 +38,7 @@ class ScriptProcess:
         """Then the shell makes way for it, as for what is run with `exec`."""
         self._due: float | None = clock.now()
         self._question: Request | None = None
+        self._certificate: Certificate | None = None
         self._answer: Response | None = None
         self._answered_at: float | None = None
         self.runs: Run | None = None
@@ -51,6 +53,11 @@ class ScriptProcess:
             reply, self._answer = self._answer, None
             self._resume(reply)
         return self._due
+
+    @property
+    def certificate(self) -> Certificate | None:
+        """With what the tool speaks TLS that asks now."""
+        return self._certificate
 
     def question(self) -> Request | None:
         """What a tool of it asks the network."""
@@ -105,7 +112,7 @@ class ScriptProcess:
                 del self._log[:-_KEPT]
             match effect:
                 case Ask():
-                    self._question = effect.request
+                    self._question, self._certificate = effect.request, effect.certificate
                     return
                 case Run():
                     self.runs = replace(effect, replaces=True) if self._is_one_command else effect

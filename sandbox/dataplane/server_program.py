@@ -2,13 +2,16 @@
 
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from urllib.parse import urlsplit
 
 from sandbox.dataplane.dependencies import Dependencies
 from sandbox.dataplane.listening import Setting, configuration, configuration_file
 from sandbox.dataplane.pd.durations import seconds
-from sandbox.dataplane.processes import Launch, Process
+from sandbox.dataplane.processes import Launch, Process, TlsSettings
+from sandbox.dataplane.tls import unusable
 
+_PARTS = ("CA", "certificate", "key")
 _LEVELS = ("debug", "info", "warn", "warning", "error", "fatal", "critical", "trace", "off", "")
 
 
@@ -16,27 +19,35 @@ _LEVELS = ("debug", "info", "warn", "warning", "error", "fatal", "critical", "tr
 class ServerProgram:
     """The server of one component.
 
-    `name` is the component, `executable` its file where that is named otherwise; `start` makes a process. `tables`,
-    `numbers` and `durations` are dotted paths of its configuration, to which `further_files` add those that a setting
-    names: it refuses to start when they hold anything else. Of what it does not know it only warns, as the real one
-    does. `certificates` are the paths of its configuration that name the files of a certificate, `urls` the settings
-    whose values need one when they say https.
+    `name` is the component, `file` its program where that is not called `<name>-server`, `image` its image where that
+    is not called after it; `start` makes a process. `tables`, `numbers` and `durations` are dotted paths of its
+    configuration, to which `further_files` add those that a setting names: it refuses to start when they hold anything
+    else. Of what it does not know it only warns, as the real one does. `certificates` are the paths of its
+    configuration that name the files of CA, certificate and key: with all of them its ports speak TLS, or, where it has
+    `urls`, those that say https; where it has several certificates, those that `identity` names, in the same order, are
+    the ones. It demands the certificates of its clients when `demands` or when `allowed_names`, a path as well,
+    restricts the names that they may have. `help` is what it prints for `--help`.
     """
 
     name: str
-    executable: str = ""
     further_files: tuple[Setting, ...] = ()
     start: Callable[[Launch, Dependencies], Process]
+    file: str = ""
+    image: str = ""
     tables: tuple[str, ...] = ()
     numbers: tuple[str, ...] = ()
     durations: tuple[str, ...] = ()
     certificates: tuple[str, ...] = ()
     urls: tuple[Setting, ...] = ()
+    demands: bool = True
+    allowed_names: str = ""
+    identity: tuple[Setting, ...] = ()
+    help: str = ""
 
     @property
     def command(self) -> str:
         """The file name of the program."""
-        return self.executable or f"{self.name}-server"
+        return self.file or f"{self.name}-server"
 
     def refusal(self, launch: Launch) -> str:
         """What it says before it exits with code 1; empty when it starts."""
@@ -52,8 +63,26 @@ class ServerProgram:
             return f"open {error}: no such file or directory"
         except ValueError as error:
             return f"invalid configuration file: {error}"
-        named = {path: value for tree in trees for path, value in _given(tree, self.certificates)}
-        return self._missing_certificate(launch, named)
+        shown = ((each.flag or each.path, each.of(launch)) for each in self.identity)
+        given = {path: value for tree in trees for path, value in _given(tree, self.certificates)}
+        return self._missing_certificate(launch, {**given, **dict(shown)})
+
+    def tls(self, launch: Launch) -> TlsSettings | None:
+        """How it speaks TLS, None when it does not, or does not start."""
+        try:
+            tree = tomllib.loads(configuration(launch))
+        except ValueError:
+            return None
+        named = [setting.of(launch) for setting in self.identity]
+        files = [each for each in named or (str(value) for _, value in _given(tree, self.certificates)) if each]
+        if len(files) != len(_PARTS):
+            return None
+        ca, cert, key = files
+        names = tuple(each for _, value in _given(tree, (self.allowed_names,)) for each in _texts(value))
+        urls = [each for setting in self.urls for each in setting.of(launch).split(",")]
+        speaking = frozenset(urlsplit(each).port or 443 for each in urls if each.startswith("https://"))
+        demands = self.demands or bool(names)
+        return TlsSettings(launch.file(ca) or "", cert, key, speaking if self.urls else None, demands, names)
 
     def _check(self, tree: Mapping[str, object]) -> None:
         """Raises ValueError where the real server would refuse."""
@@ -70,7 +99,7 @@ class ServerProgram:
                 raise ValueError(f"unknown log level {level!r}")
 
     def _missing_certificate(self, launch: Launch, named: Mapping[str, object]) -> str:
-        """Files that the configuration names must be there, each of them PEM; https needs all of them."""
+        """Files that configuration and flags name must be there, each of them PEM; https needs all of them."""
         for url in (setting.of(launch) for setting in self.urls):
             if url.startswith("https://") and len(named) < len(self.certificates):
                 return f"TLS key/cert must be provided for client url {url}"
@@ -80,7 +109,15 @@ class ServerProgram:
                 return f"open {path}: no such file or directory"
             if "-----BEGIN" not in text:
                 return f"{path}: tls: failed to find any PEM data in certificate input"
-        return ""
+        settings = self.tls(launch)
+        certificate = replace(launch, tls=settings).certificate
+        trouble = unusable(certificate) if certificate else ""
+        return f"could not load key pair of {', '.join(map(str, named.values()))}: {trouble}" if trouble else ""
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    """A list of names, which some write as one text."""
+    return tuple(map(str, value)) if isinstance(value, list) else (str(value),) if value else ()
 
 
 def _text(launch: Launch, path: str) -> str:

@@ -1,8 +1,9 @@
 """One actor for the kubelets of all simulated nodes."""
 
+import itertools
 import math
 import re
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 
 from kube.objects import Json
@@ -11,8 +12,9 @@ from sandbox.cluster import Cluster, labels_of
 from sandbox.dataplane.network import Running
 from sandbox.dataplane.output import Output
 from sandbox.dataplane.processes import Exit, Launch
-from sandbox.dataplane.runtime import CHANGED, DataPlane
+from sandbox.dataplane.runtime import CHANGED, DataPlane, Probe
 from sandbox.dataplane.script import is_script
+from sandbox.dataplane.tls import Certificate
 from sandbox.kubelet.faults import KubeletFaults, matches_any, slowness
 from sandbox.kubelet.images import FAILED, INVALID
 from sandbox.kubelet.mounts import Mounts, NotMountable
@@ -23,7 +25,7 @@ from sandbox.owners import is_deleted
 from sandbox.stamps import stamp
 from sandbox.timings import Timings
 
-_URL = re.compile(r"https?://(?:127\.0\.0\.1|localhost):(\d+)(/\S*)?")
+_URL = re.compile(r"(https?)://(?:127\.0\.0\.1|localhost):(\d+)(/\S*)?")
 _SLEEP = re.compile(r"\bsleep (\d+)")
 _PULL_BACK_OFF = "ImagePullBackOff"
 _DEFAULT_GRACE = 30
@@ -256,7 +258,26 @@ class Kubelet:
             container.started_at, container.started_stamp = now, stamp(self._cluster.clock.wall())
             if matches_any(self.faults.crashing, pod):
                 self._data_plane.kill(container.running, 1)
-        return self._look(pod, spec, container, now)
+        due = (self._renew(spec, container, mounts, now), self._look(pod, spec, container, now))
+        return min((time for time in due if time is not None), default=None)
+
+    def _renew(self, spec: Json, container: ContainerRun, mounts: Mounts | None, now: float) -> float | None:
+        """Bring changed Secrets into a container that runs, some time later; return when that is."""
+        if container.running is None or mounts is None:
+            return None
+        launch = container.running.launch
+        changed = {path: text for path, text in mounts.renewable(spec).items() if launch.current(path) != text}
+        if not changed:
+            container.renews_at = None
+            return None
+        if container.renews_at is None:
+            container.renews_at = now + self._timings.secret_refresh
+        if now < container.renews_at:
+            return container.renews_at
+        launch.renewed.update(changed)
+        container.renews_at = None
+        self._data_plane.changed()
+        return None
 
     def _look(self, pod: Json, spec: Json, container: ContainerRun, now: float) -> float | None:
         running = container.running
@@ -280,9 +301,9 @@ class Kubelet:
         """What a readiness probe would find now."""
         if matches_any(self.faults.unready, pod):
             return False
-        target = _probe_target(spec.get("readinessProbe") or {}, spec)
+        target = _probe_target(spec.get("readinessProbe") or {}, spec, running.launch)
         if target is not None:
-            return self._data_plane.probe(running, *target)
+            return self._data_plane.probe(running, target)
         # without a probe, running is all that Kubernetes asks for: TiKV has none unless the user gives it one
         return running.process.exit is None
 
@@ -379,17 +400,28 @@ def _pre_stop(pod: Json) -> float:
     return longest
 
 
-def _probe_target(probe: Json, container: Json) -> tuple[int, str | None] | None:
-    """The port and, for HTTP, the path that a probe asks; None when it asks nothing the sandbox knows."""
+def _probe_target(probe: Json, container: Json, launch: Launch) -> Probe | None:
+    """What a probe asks; None when it asks nothing the sandbox knows."""
     if "tcpSocket" in probe:
-        return _port(probe["tcpSocket"]["port"], container), None
+        return Probe(_port(probe["tcpSocket"]["port"], container))
     if "httpGet" in probe:
-        return _port(probe["httpGet"]["port"], container), probe["httpGet"].get("path", "/")
-    for word in probe.get("exec", {}).get("command", ()):
-        url = _URL.search(word)
-        if url is not None:
-            return int(url.group(1)), url.group(2) or "/"
-    return None
+        asked = probe["httpGet"]
+        # the kubelet does not verify, and has no certificate of its own
+        scheme, stranger = asked.get("scheme", "HTTP").lower(), Certificate(verifies=False)
+        return Probe(_port(asked["port"], container), asked.get("path", "/"), scheme, stranger)
+    command: list[str] = probe.get("exec", {}).get("command") or []
+    url = next(filter(None, map(_URL.search, command)), None)
+    if url is None:
+        return None
+    return Probe(int(url.group(2)), url.group(3) or "/", url.group(1), _certificate_of(command, launch))
+
+
+def _certificate_of(command: Sequence[str], launch: Launch) -> Certificate:
+    """With what `curl` asks, as its options say."""
+    words = " ".join(command).split()
+    following = dict(itertools.pairwise(words))
+    ca, cert, key = (launch.current(following.get(option, "")) for option in ("--cacert", "--cert", "--key"))
+    return Certificate(ca, cert, key, verifies=not {"-k", "--insecure"} & set(words))
 
 
 def _port(port: int | str, container: Json) -> int:

@@ -32,6 +32,7 @@ class Mounts:
         self._namespace: str = pod["metadata"]["namespace"]
         self._files: dict[str, dict[str, str]] = {}
         self._disks: dict[str, Disk] = {}
+        self._secrets: set[str] = set()
         for volume in pod["spec"].get("volumes") or ():
             self._resolve(volume, disks)
 
@@ -46,6 +47,15 @@ class Mounts:
                 found |= {path: texts[sub_path]} if sub_path in texts else {}
             else:
                 found |= {f"{path}/{name}": text for name, text in texts.items()}
+        return found
+
+    def renewable(self, container: Json) -> dict[str, str]:
+        """Texts of Secrets by absolute path that change under a running container: all but those behind a subPath."""
+        found: dict[str, str] = {}
+        for mount in container.get("volumeMounts") or ():
+            if mount["name"] in self._secrets and not mount.get("subPath"):
+                path = mount["mountPath"].rstrip("/")
+                found |= {f"{path}/{name}": text for name, text in self._files[mount["name"]].items()}
         return found
 
     def disks(self, container: Json) -> dict[str, Disk]:
@@ -79,6 +89,7 @@ class Mounts:
         elif "secret" in volume:
             source = volume["secret"]
             self._files[name] = _items(source, self._texts("secret", source["secretName"], source))
+            self._secrets.add(name)
         elif "downwardAPI" in volume:
             items = volume["downwardAPI"].get("items") or ()
             self._files[name] = {

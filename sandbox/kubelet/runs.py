@@ -23,6 +23,8 @@ class ContainerRun:
     ready: bool = False
     turns_at: float | None = None
     """When enough probes in a row will have said the opposite of `ready`."""
+    renews_at: float | None = None
+    """When it will see the change of a Secret that it mounts."""
     restarts: int = 0
     crashes: int = 0
     ended: Exit | None = None

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from ports.transport import Request, Response
+from sandbox.dataplane.tls import Certificate
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,9 +17,10 @@ class Sleep:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Send a request. The answer comes back, None when there was none."""
+    """Send a request, over TLS with a certificate. The answer comes back, None when there was none."""
 
     request: Request
+    certificate: Certificate | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,9 @@ class Surroundings(Protocol):
 
     def has_program(self, name: str) -> bool:
         """Whether the image has a program that the shell itself has not."""
+
+    def help_of(self, name: str) -> str:
+        """What a program prints for `--help`; empty for one that does not know the flag."""
 
     def random(self, below: int) -> int:
         """A random number from 0 to `below` - 1."""

@@ -3,6 +3,7 @@
 from urllib.parse import urlsplit
 
 from ports.transport import Request, Response
+from sandbox.dataplane.tls import Certificate
 from sandbox.shell.effects import Ask, ShellError, Steps, Surroundings
 from sandbox.shell.state import Streams
 
@@ -49,27 +50,36 @@ def wget(arguments: list[str], streams: Streams, host: Surroundings) -> Steps[in
 def curl(arguments: list[str], streams: Streams, host: Surroundings) -> Steps[int]:
     """`curl -sS --fail --max-time 3 --cacert FILE --cert FILE --key FILE URL`."""
     words, url, path, timeout, fails = list(arguments), "", "-", _DEFAULT_TIMEOUT, False
+    files: dict[str, str] = {}
+    verifies = True
     while words:
         word = words.pop(0)
         match word:
-            case "-s" | "-S" | "-sS" | "-L" | "-sL" | "-k" | "--silent" | "--show-error" | "--insecure":
+            case "-s" | "-S" | "-sS" | "-L" | "-sL" | "--silent" | "--show-error" | "--location":
                 continue
+            case "-k" | "--insecure":
+                verifies = False
             case "--fail" | "-f" | "-sf" | "-fsS" | "-sSf":
                 fails = True
             case "--max-time" | "-m" | "--connect-timeout":
                 timeout = float(words.pop(0))
             case "--cacert" | "--cert" | "--key":
                 file = words.pop(0)
-                if host.read(file) is None:
+                found = host.read(file)
+                if found is None:
                     streams.error.append(f"curl: ({_CURL_NO_CERTIFICATE}) could not load {word[2:]} {file}\n")
                     return _CURL_NO_CERTIFICATE
+                files[word] = found
             case "-o":
                 path = words.pop(0)
             case _ if word.startswith("-"):
                 raise ShellError(f"curl: the sandbox does not know the option {word!r}")
             case _:
                 url = word
-    response = yield from _answer(url, "curl", timeout)
+    certificate = Certificate(
+        files.get("--cacert", ""), files.get("--cert", ""), files.get("--key", ""), verifies=verifies
+    )
+    response = yield from _answer(url, "curl", timeout, certificate)
     if response is None or (fails and response.status >= 400):
         code = _CURL_NO_CONNECTION if response is None else _CURL_HTTP_ERROR
         streams.error.append(f"curl: ({code}) {'no connection' if response is None else response.status}\n")
@@ -114,9 +124,9 @@ def getent(arguments: list[str], streams: Streams, host: Surroundings) -> Steps[
     return 0 if found else _NOT_FOUND
 
 
-def _answer(url: str, agent: str, timeout: float) -> Steps[Response | None]:
+def _answer(url: str, agent: str, timeout: float, certificate: Certificate | None = None) -> Steps[Response | None]:
     request = Request("GET", url if "://" in url else f"http://{url}", {"user-agent": agent}, timeout=timeout)
-    found = yield Ask(request)
+    found = yield Ask(request, certificate)
     return found if isinstance(found, Response) else None
 
 

@@ -273,6 +273,9 @@ class Shell:
         if tool is not None:
             return (yield from tool(words[1:], streams, self.host))
         if self.host.has_program(words[0]):
+            if words[1:] == ["--help"] and (text := self.host.help_of(words[0])):
+                streams.output.append(text)
+                return 0
             code = yield Run(tuple(words), self.state.environment(), replaces)
             return code if isinstance(code, int) else 1
         streams.error.append(f"{self._name}: line {self.line}: {words[0]}: not found\n")

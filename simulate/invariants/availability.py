@@ -1,10 +1,12 @@
-"""Quorum and availability: what is restarted or removed, and what must serve meanwhile (I8-I13, I24, I41)."""
+"""Quorum and availability: what is restarted or removed, and what must serve meanwhile (I8-I13, I24, I41, I43)."""
 
 from collections.abc import Iterator, Sequence
 
 from apis import duration
+from kube.objects import Json
 from kube.resources import PODS
 from sandbox.dataplane.pd.stores import Store
+from simulate.components import asked_one_by_one
 from simulate.invariants.facts import (
     COMMANDS,
     annotations,
@@ -103,7 +105,7 @@ def i11(write: OperatorWrite) -> str | None:
     return None
 
 
-def i43(write: OperatorWrite) -> str | None:
+def i44(write: OperatorWrite) -> str | None:
     """A TiFlash pod whose store is Up is not restarted while another store of TiFlash is away."""
     component, ordinals = write.restarts
     if component != "tiflash" or annotations(write.seen).get(_UNCHECKED) == "false":
@@ -197,6 +199,38 @@ def i41(write: OperatorWrite) -> str | None:
     pods = ", ".join(f"{NAME}-tikv-{ordinal}" for ordinal in ordinals)
     what = f"{len(avoidable)} of {len(pd.stores.regions)} regions without a majority"
     return f"{write.call} restarts {pods} and leaves {what}: stores {sorted(dead) or 'none'} do not serve"
+
+
+def i43(write: OperatorWrite) -> str | None:
+    """No Ready pod is restarted while a restarted server, which is asked by itself, does not serve yet."""
+    component, ordinals = write.restarts
+    live = write.before.stateful_set(component) if component else None
+    if live is None or not asked_one_by_one(component):
+        return None
+    pods = write.before.pods(component)
+    if not any(each in pods and is_ready(pods[each]) for each in ordinals):
+        return None
+    for ordinal, pod in pods.items():
+        restarted = ordinal not in ordinals and is_ready(pod) and not is_outdated(live, pod)
+        if restarted and not write.before.serves(component, ordinal):
+            return f"{write.call} restarts {component}-{ordinals[0]} while {component}-{ordinal} does not serve yet"
+    return None
+
+
+def pump_i41(write: OperatorWrite) -> str | None:
+    """No Pump node is closed while it is the last one that is online and TiDB writes binlogs."""
+    if write.call.method != "PUT" or not write.call.path.endswith("/close"):
+        return None
+    online = [node["nodeId"] for node in write.before.pump_nodes if node["state"] == "online"]
+    writers = [pod["metadata"]["name"] for pod in write.before.pods("tidb").values() if _writes_binlogs(pod)]
+    if len(online) > 1 or not writers:
+        return None
+    return f"{write.call} closes the last Pump node that is online, and {', '.join(writers)} writes binlogs"
+
+
+def _writes_binlogs(pod: Json) -> bool:
+    variables = (entry for each in pod["spec"]["containers"] for entry in each.get("env") or ())
+    return any(entry["name"] == "BINLOG_ENABLED" and entry.get("value") == "true" for entry in variables)
 
 
 def _stood_in_for(write: OperatorWrite, component: str, wanted: int, unready: int) -> bool:

@@ -11,10 +11,10 @@ from apis.validation import validate
 from kube.objects import Json
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, STATEFUL_SETS, TIDB_CLUSTERS
 from simulate.calls import Port
-from simulate.components import managed_components
-from simulate.invariants.facts import asked_for, conditions, is_held, says_ready
+from simulate.components import managed_components, says_synced
+from simulate.invariants.facts import asked_for, conditions, is_held, says_ready, spec_of
 from simulate.operator_write import OperatorWrite
-from simulate.state import State, is_outdated, pod_of
+from simulate.state import State, is_outdated, pod_of, replicas
 
 _LABELLING_ANNOTATIONS = frozenset(
     {
@@ -82,33 +82,33 @@ def unfounded_ready(state: State) -> str | None:
     status = (state.cluster or {}).get("status") or {}
     if not says_ready(status):
         return None
-    for component in _declared(state):
+    for component in _present(state):
         seen = status.get(component) or {}
         revisions = seen.get("statefulSet") or {}
-        if component != "tidb" and not seen.get("synced"):
+        if says_synced(component) and not seen.get("synced"):
             return f"Ready=True though {component} could not be observed"
         if revisions.get("currentRevision") != revisions.get("updateRevision"):
             return f"Ready=True though {component} is in the middle of a roll"
     ill = [each["name"] for each in ((status.get("pd") or {}).get("members") or {}).values() if not each.get("health")]
-    stores = (((status.get(each) or {}).get("stores") or {}) for each in _declared(state))
+    stores = (((status.get(each) or {}).get("stores") or {}) for each in _present(state))
     ill += [store["podName"] for found in stores for store in found.values() if store.get("state") != "Up"]
     return f"Ready=True though {', '.join(ill)} is not well" if ill else None
 
 
-def _declared(state: State) -> list[str]:
-    """The components that the cluster asks for."""
-    spec = (state.cluster or {}).get("spec") or {}
-    return [each for each in managed_components() if spec.get(each)]
+def _present(state: State) -> list[str]:
+    """The components that the spec has, and those that run without it."""
+    lives = ((each, state.stateful_set(each)) for each in managed_components())
+    return [each for each, live in lives if spec_of(state.cluster, each) or (live and replicas(live))]
 
 
 def outdated_ready(state: State) -> Iterator[str]:
     """I36: Ready=True of a cluster that is not; the operator needs a reconcile to see it."""
     if state.cluster is None or not says_ready(state.cluster.get("status") or {}) or is_held(state.cluster):
         return
-    for component in managed_components():
+    for component in _present(state):
         live = state.stateful_set(component)
         outdated = [pod for pod in state.pods(component).values() if live is None or is_outdated(live, pod)]
-        if outdated or (live is None and component in _declared(state)):
+        if live is None or outdated:
             yield f"Ready=True though {len(outdated)} pods of {component} are outdated"
     ill = [each.name for each in state.members if not each.healthy]
     ill += [pod_of(each) for each in state.stores if state.store_state(each) != "Up"]
@@ -183,4 +183,6 @@ def _serving(seen: Json, component: str) -> int:
     """The healthy members, or the stores that are Up, according to a status."""
     if component_type(component).is_store:
         return sum(each.get("state") == "Up" for each in (seen.get("stores") or {}).values())
-    return sum(bool(each.get("health")) for each in (seen.get("members") or {}).values())
+    members = seen.get("members") or {}
+    listed = members if isinstance(members, list) else members.values()
+    return sum(bool(each.get("health")) or each.get("state") == "online" for each in listed)

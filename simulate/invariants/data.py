@@ -5,7 +5,7 @@ from kube.objects import Json
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, TIDB_CLUSTERS
 from simulate.invariants.facts import DEFERRED, annotations, is_replaced
 from simulate.operator_write import OperatorWrite
-from simulate.state import State, pod_of, pod_of_member
+from simulate.state import State, pod_of, pod_of_member, pump_pod
 from simulate.worlds import NAME
 
 
@@ -45,6 +45,14 @@ def i3(write: OperatorWrite) -> str | None:
     left = [store for ordinal in ordinals for store in write.before.stores_of(f"{NAME}-{component}-{ordinal}")]
     stores = ", ".join(f"store {store.id} of {pod_of(store)} is {write.before.store_state(store)}" for store in left)
     return f"replicas {write.replicas[0]} -> {write.replicas[1]} while {stores}" if left else None
+
+
+def pump_i3(write: OperatorWrite) -> str | None:
+    """Pump gets smaller only by ordinals whose node is offline, or never was (8.8)."""
+    component, ordinals = write.leaving
+    leaving = {f"{NAME}-pump-{ordinal}" for ordinal in ordinals} if component == "pump" else set()
+    left = [f"{node['nodeId']} is {node['state']}" for node in write.before.pump_nodes if pump_pod(node) in leaving]
+    return f"replicas {write.replicas[0]} -> {write.replicas[1]} while Pump node {', '.join(left)}" if left else None
 
 
 def i4(write: OperatorWrite) -> str | None:

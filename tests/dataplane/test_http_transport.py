@@ -5,6 +5,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -227,6 +228,22 @@ def test_tls_refuses_a_server_of_another_ca(authorities: tuple[Authority, Author
     transport = HttpTransport({}, ours.material("client"))
     with serving(answers(OK), theirs.server()) as port, pytest.raises(TlsError, match="certificate verify failed"):
         transport.request(get(port, scheme="https"))
+    transport.close()
+
+
+@pytest.mark.parametrize("checks_names", [True, False])
+def test_9_3_the_name_in_a_certificate_counts_unless_told_otherwise(
+    authorities: tuple[Authority, Authority], checks_names: bool
+) -> None:
+    ours, _ = authorities
+    transport = HttpTransport({}, replace(ours.material("client"), checks_names=checks_names))
+    with serving(answers(OK), ours.server()) as port:
+        request = Request("GET", f"https://localhost:{port}/", timeout=5)
+        if checks_names:
+            with pytest.raises(TlsError, match="localhost"):
+                transport.request(request)
+        else:
+            assert b"ok" == transport.request(request).body
     transport.close()
 
 

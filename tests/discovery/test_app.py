@@ -103,7 +103,7 @@ class Kubernetes(ScriptedTransport):
 
 
 def in_process(kubernetes: ScriptedTransport, dataplane: ScriptedTransport) -> Response:
-    handle = make_handler({"MY_POD_NAMESPACE": "default"}, kubernetes, dataplane, FakeClock())
+    handle = make_handler({"MY_POD_NAMESPACE": "default"}, kubernetes, lambda _: dataplane, FakeClock())
     return handle(Request("GET", f"/new/{b64(address(0))}"))
 
 
@@ -138,4 +138,4 @@ def test_10_3_a_cluster_that_cannot_be_read_is_a_500_with_the_reason(answer: Any
 
 def test_10_1_a_missing_setting_is_named() -> None:
     with pytest.raises(MissingSetting, match="MY_POD_NAMESPACE"):
-        make_handler({}, ScriptedTransport(), ScriptedTransport(), FakeClock())
+        make_handler({}, ScriptedTransport(), lambda _: ScriptedTransport(), FakeClock())

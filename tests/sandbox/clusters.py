@@ -10,7 +10,7 @@ from kube.objects import Json
 from kube.resources import CONFIG_MAPS, DEPLOYMENTS, SERVICES, STATEFUL_SETS
 from ports.clock import Clock
 from ports.transport import Request, Response, Transport, TransportError
-from sandbox.dataplane.program import Handler
+from sandbox.dataplane.program import Handler, Network
 from tests.sandbox.scripts import script
 
 NAMESPACE = "default"
@@ -118,7 +118,7 @@ def create_discovery(client: Client) -> None:
     client.create(DEPLOYMENTS, deployment, NAMESPACE)
 
 
-def discovery(env: Mapping[str, str], kubernetes: Transport, network: Transport, clock: Clock) -> Handler:
+def discovery(env: Mapping[str, str], kubernetes: Transport, network: Network, clock: Clock) -> Handler:
     """The simplest discovery there is: pod 0 starts the cluster, the others join it."""
 
     def handle(request: Request) -> Response:
@@ -127,7 +127,7 @@ def discovery(env: Mapping[str, str], kubernetes: Transport, network: Transport,
         if name == "basic-pd-0":
             return Response(200, {}, f"--initial-cluster={name}=http://{address}".encode())
         try:
-            members = get(network, "http://basic-pd-0.basic-pd-peer:2379/pd/api/v1/members")["members"]
+            members = get(network(None), "http://basic-pd-0.basic-pd-peer:2379/pd/api/v1/members")["members"]
         except (TransportError, KeyError, TypeError, ValueError) as error:
             return Response(500, {}, str(error).encode())
         urls = [member["client_urls"][0] for member in members if member["name"] not in ("", name)]

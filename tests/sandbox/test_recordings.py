@@ -27,8 +27,11 @@ from ports.clock import Clock, FakeClock
 from ports.randomness import SeededRandomness
 from ports.transport import Request, Response, Transport, TransportError
 from sandbox.conditions import holds
-from sandbox.dataplane.program import Handler
+from sandbox.dataplane.network import Origin
+from sandbox.dataplane.program import Handler, Network
+from sandbox.dataplane.tls import Certificate
 from sandbox.world import World
+from tests.certificates import Authority
 from tests.member.recordings import GOLDEN
 from tests.sandbox.clusters import get
 from tests.sandbox.scripts import script
@@ -43,8 +46,7 @@ _RESOURCES: Mapping[str, Resource] = {
     "StatefulSet": STATEFUL_SETS,
 }
 _ALLOCATED = ("clusterIP", "clusterIPs", "healthCheckNodePort")
-_PEM = base64.b64encode(b"-----BEGIN CERTIFICATE-----\n").decode()
-_CERTIFICATE = {"ca.crt": _PEM, "tls.crt": _PEM, "tls.key": _PEM}
+_AUTHORITY = Authority()
 
 
 def recorded(name: str) -> list[Json]:
@@ -74,7 +76,7 @@ def as_new(item: Json, *, tls: bool) -> Json:
     return made
 
 
-def discovery(env: Mapping[str, str], kubernetes: Transport, network: Transport, clock: Clock) -> Handler:
+def discovery(env: Mapping[str, str], kubernetes: Transport, network: Network, clock: Clock) -> Handler:
     """Pod 0 begins the cluster, the others join it."""
 
     def handle(request: Request) -> Response:
@@ -82,10 +84,11 @@ def discovery(env: Mapping[str, str], kubernetes: Transport, network: Transport,
         name, host = address.partition(".")[0], address.partition(":")[0]
         first = f"{env['TC_NAME']}-pd-0"
         scheme = "https" if env["TC_NAME"].endswith("-tls") else "http"
+        tls = _AUTHORITY.pair() if scheme == "https" else None
         if name == first:
             return Response(200, {}, f"--initial-cluster={name}={scheme}://{address}".encode())
         try:
-            members = get(network, f"{scheme}://{host.replace(name, first)}:2379/pd/api/v1/members")["members"]
+            members = get(network(tls), f"{scheme}://{host.replace(name, first)}:2379/pd/api/v1/members")["members"]
         except (TransportError, KeyError, ValueError) as error:
             return Response(500, {}, str(error).encode())
         urls = [member["client_urls"][0] for member in members if member["name"] not in ("", name)]
@@ -116,10 +119,8 @@ def test_7_the_objects_of_v16_come_up(clock: FakeClock, name: str) -> None:
     client, namespace = world.client(), items[0]["metadata"]["namespace"]
     client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
     for _, secret in secrets(items):
-        meta = {"name": secret, "namespace": namespace}
-        client.create(
-            SECRETS, {"apiVersion": "v1", "kind": "Secret", "metadata": meta, "data": _CERTIFICATE}, namespace
-        )
+        component = secret.removeprefix(f"{name}-").partition("-")[0]
+        client.create(SECRETS, _AUTHORITY.of(component, name, namespace).secret(secret), namespace)
     for item in sorted(items, key=lambda each: list(_RESOURCES).index(each["kind"])):
         client.create(_RESOURCES[item["kind"]], as_new(item, tls=tls), namespace)
     world.advance(60)
@@ -127,8 +128,9 @@ def test_7_the_objects_of_v16_come_up(clock: FakeClock, name: str) -> None:
     pods = {each.metadata.name: each.decode() for each in client.list_page(PODS, namespace).items}
     assert {} == {pod: tree["status"] for pod, tree in pods.items() if not holds(tree, "Ready")}
     base = f"{'https' if tls else 'http'}://{name.partition('-storage')[0]}-pd.{namespace}:2379"
-    members = get(world.data_plane_transport(), f"{base}/pd/api/v1/members")
+    operator = world.data_plane_transport(Origin(certificate=Certificate.of(_AUTHORITY.pair()) if tls else None))
+    members = get(operator, f"{base}/pd/api/v1/members")
     assert 3 == len(members["members"])
     assert {"https" if tls else "http"} == {each["client_urls"][0].partition(":")[0] for each in members["members"]}
-    stores = get(world.data_plane_transport(), f"{base}/pd/api/v1/stores")["stores"]
+    stores = get(operator, f"{base}/pd/api/v1/stores")["stores"]
     assert ["Up"] == [each["store"]["state_name"] for each in stores]

@@ -1,6 +1,7 @@
 """The programs of components: those that the sandbox has, and those that a test brings."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pytest
 
@@ -14,7 +15,7 @@ from sandbox.dataplane.processes import Exit, Launch
 from sandbox.dataplane.program import Program
 from sandbox.dataplane.runtime import DataPlane
 from sandbox.dataplane.server_program import ServerProgram
-from sandbox.dataplane.servers import SERVERS
+from sandbox.dataplane.servers import SERVERS, by_command
 from sandbox.notifier import Notifier
 from sandbox.timings import Timings
 from tests.sandbox.test_data_plane import ByFirstLabel
@@ -65,6 +66,12 @@ def test_a_component_of_a_test_brings_its_own_program() -> None:
     process = _started([_CACHE]).process
     assert process.exit is None
     assert process.listens(6379)
+
+
+def test_a_program_may_have_another_name_than_its_component() -> None:
+    other = replace(_CACHE, file="cachet")
+    assert ("cache-server", "cachet") == (_CACHE.command, other.command)
+    assert by_command([other])["cachet"] is other
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,9 @@ class Host:
     def has_program(self, name: str) -> bool:
         return name == "/server"
 
+    def help_of(self, name: str) -> str:
+        return "--config string\n" if name == "/server" else ""
+
     def random(self, below: int) -> int:
         return below - 1
 
@@ -86,6 +89,7 @@ def run(text: str) -> tuple[int, str]:
         ("two\none\n", "{ echo one; echo two; } | sort -r; echo gone >/dev/null"),
         ("x 1\n", "echo x > /tmp/f; cat /tmp/f | { read v; echo $v 1; }"),
         ("('/server', '--a=b c', 'd') runs\n5\n", '/server --a="b c" d; echo $?'),
+        ("knows it\n", "if /server --help 2>&1 | grep -q config; then echo knows it; fi"),
     ],
 )  # fmt: skip
 def test_7_a_script_prints_what_it_prints_in_bash(output: str, text: str) -> None:

@@ -14,9 +14,9 @@ def assemble(shebang: str, purpose: str, *parts: str) -> str:
 
 
 @functools.cache
-def fragment(name: str) -> str:
-    """The text of `<name>.sh`, ending in a newline. Raises FileNotFoundError."""
-    return importlib.resources.files(__name__).joinpath(f"{name}.sh").read_text("utf-8")
+def fragment(name: str, room: str = __name__) -> str:
+    """The text of `<name>.sh` in a package, by default this one, ending in a newline. Raises FileNotFoundError."""
+    return importlib.resources.files(room).joinpath(f"{name}.sh").read_text("utf-8")
 
 
 def settings(**values: str | int) -> str:

@@ -12,7 +12,7 @@ def find_pd(endpoints: str, launch: Launch, deps: Dependencies) -> PdCluster | N
 
     What clients want is for the leader alone to say; one that has yet to load the stores cannot say it.
     """
-    origin = Origin(launch.namespace, launch.pod)
+    origin = Origin.of(launch)
     every = (deps.network.find(each, origin) for each in endpoints.split(",") if each)
     found = next((each for each in every if each is not None), None)
     process = found.process if found is not None else None

@@ -61,7 +61,8 @@ def identity(launch: Launch) -> Identity:
     """The identity that a PD's arguments give it."""
     peer = _ADVERTISED_PEER_URLS.of(launch) or _PEER_URLS.of(launch)
     client = _ADVERTISED_CLIENT_URLS.of(launch) or _CLIENT_URLS.of(launch)
-    return Identity(_NAME.of(launch) or f"pd-{launch.pod}", peer, client)
+    # it may advertise several, which are as good as one
+    return Identity(_NAME.of(launch) or f"pd-{launch.pod}", peer.partition(",")[0], client.partition(",")[0])
 
 
 class PdProcess:
@@ -96,7 +97,7 @@ class PdProcess:
     @property
     def origin(self) -> Origin:
         """Who it is when it asks others."""
-        return Origin(self._launch.namespace, self._launch.pod)
+        return Origin.of(self._launch)
 
     @property
     def cluster(self) -> PdCluster | None:
@@ -112,16 +113,26 @@ class PdProcess:
 
     def votes(self) -> bool:
         """Whether it serves and other members can talk to it."""
-        return self._can_be_reached(PEER_PORT)
+        return self._can_be_reached(self._identity.peer_url) and self._is_trusted()
 
     def answers(self, asker: Origin) -> bool:
         """Whether it serves and a client can talk to it, which may be otherwise."""
-        return self._can_be_reached(CLIENT_PORT, asker)
+        return self._can_be_reached(self._identity.client_url, asker)
 
-    def _can_be_reached(self, port: int, asker: Origin | None = None) -> bool:
-        if self._phase is not Phase.SERVING or self.exit is not None:
-            return False
-        return self._deps.network.reachable(self._launch, self, port, asker)
+    def _can_be_reached(self, url: str, asker: Origin | None = None) -> bool:
+        return self._serves() and self._deps.network.reachable(self._launch, self, url, asker)
+
+    def _serves(self) -> bool:
+        return self._phase is Phase.SERVING and self.exit is None
+
+    def _is_trusted(self) -> bool:
+        """Whether it and more than half of the members that run, itself included, accept each other's certificates."""
+        found = (each.voter for each in self.cluster.members.values()) if self.cluster is not None else ()
+        running = [each for each in found if isinstance(each, PdProcess) and each._serves()]
+        return 2 * sum(self._accepts(each) and each._accepts(self) for each in running) > len(running)
+
+    def _accepts(self, other: "PdProcess") -> bool:
+        return self._deps.network.trusts(self._launch, other._identity.peer_url, other._launch)
 
     def step(self) -> float | None:
         """Advance the start, notice a removal, tick the cluster; return the next due time."""

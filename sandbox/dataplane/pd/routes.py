@@ -16,7 +16,7 @@ from sandbox.dataplane.dependencies import Dependencies
 from sandbox.dataplane.pd.cluster import Member, PdCluster, RemovalRefused
 from sandbox.dataplane.pd.durations import duration, size
 from sandbox.dataplane.pd.etcd import gateway
-from sandbox.dataplane.pd.process import CLIENT_PORT, PdProcess
+from sandbox.dataplane.pd.process import PdProcess
 from sandbox.dataplane.pd.stores import Store, StoreRefused, is_reserved, store_labels
 from sandbox.dataplane.processes import Answer, not_found, text
 
@@ -91,7 +91,7 @@ def _redirect(
         # the follower waits for a leader before it gives up
         return Answer(text(503, _NO_LEADER + "\n"), delay=deps.timings.pd_leader_wait, provisional=True)
     passed_on = replace(request, headers=dict(headers) | {_REDIRECTOR: process.name})
-    return deps.network.pass_on(passed_on, process.origin, leader.voter.launch, leader.voter, CLIENT_PORT)
+    return deps.network.pass_on(passed_on, process.origin, leader.voter.launch, leader.voter, leader.client_url)
 
 
 def _carry_out(route: "_Route", call: _Call) -> Response | Answer:

@@ -12,4 +12,5 @@ PD = ServerProgram(
     durations=("schedule.max-store-down-time",),
     certificates=("security.cacert-path", "security.cert-path", "security.key-path"),
     urls=URLS,
+    allowed_names="security.cert-allowed-cn",
 )

@@ -1,0 +1,45 @@
+"""What TiProxy is like right now (lifecycle.md 5.7). Reads only."""
+
+from apis import predicates
+from apis.component_statuses import TiProxyMember
+from apis.ordinals import ordinals
+from dataplane.errors import BadTlsMaterial
+from member.context import ReconcileContext
+from member.naming import pod_name
+from member.observed.asking import ask_in_turn
+from member.observed.pods import Pod
+from member.observed.status import observe_pods, transition_time
+from member.outcome import Done, Failed, Outcome
+from member.tiproxy.api import proxies
+
+
+def observe(ctx: ReconcileContext) -> Outcome:
+    """Bring `status.tiproxy` up to date. A proxy without a running pod is not asked: it can't be healthy."""
+    status = ctx.status.tiproxy
+    status.synced = False
+    pods = observe_pods(ctx, "tiproxy", status)
+    if pods is None:
+        status.members = {}
+        return Done()
+    running = {pod.metadata.name for pod in pods if pod.decode_as(Pod).status.phase == "Running"}
+    names = [pod_name(ctx.tc, "tiproxy", n) for n in ordinals(predicates.actual_replicas(ctx.tc, "tiproxy"))]
+    try:
+        status.members = _members(ctx, names, running)
+    except BadTlsMaterial as error:
+        return Failed("BadTLS", str(error))
+    status.synced = True
+    return Done()
+
+
+def _members(ctx: ReconcileContext, names: list[str], running: set[str]) -> dict[str, TiProxyMember]:
+    """Every proxy as it is now; what one said last stays while it does not answer."""
+    clock, before, all_proxies = ctx.deps.clock, ctx.status.tiproxy.members, proxies(ctx)
+
+    def ask(name: str, timeout: float) -> TiProxyMember:
+        says = all_proxies.client(name).health(timeout) if name in running else None
+        old, health = before.get(name), says is not None
+        info = f"{says}\n" if says is not None else old.info if old else ""
+        changed = transition_time(old, old is not None and old.health == health, clock.wall())
+        return TiProxyMember(name=name, health=health, info=info, last_transition_time=changed)
+
+    return ask_in_turn(clock, names, ctx.status.tiproxy.healthy_pods, ask)

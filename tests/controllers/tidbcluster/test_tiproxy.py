@@ -1,0 +1,167 @@
+"""TiProxy in a cluster that works (lifecycle.md 5.7, 6.3, 7.8, 7.9, 8.7)."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from kube.objects import Json
+from kube.resources import CONFIG_MAPS, PODS, SERVICES, STATEFUL_SETS
+from ports.clock import FakeClock
+from sandbox.dataplane.faults import Fault, Trouble
+from tests.certificates import Authority
+from tests.controllers.tidbcluster.test_tls import TlsWorld
+from tests.operator_world import OperatorWorld, sample
+
+
+def with_proxies(**fields: object) -> Json:
+    cluster = sample("basic")
+    cluster["spec"]["tiproxy"] = {"baseImage": "pingcap/tiproxy", "replicas": 2, "version": "v1.3.0", **fields}
+    return cluster
+
+
+@pytest.fixture(name="basic")
+def _basic(clock: FakeClock) -> Iterator[OperatorWorld]:
+    world = OperatorWorld(clock=clock)
+    world.apply(with_proxies())
+    world.run_until_ready()
+    world.forget()
+    yield world
+    world.stop()
+
+
+def members(world: OperatorWorld) -> Json:
+    found: Json = world.cluster()["status"]["tiproxy"]["members"]
+    return found
+
+
+def images(world: OperatorWorld) -> list[str]:
+    pods = sorted(world.every(PODS), key=lambda pod: str(pod["metadata"]["name"]))
+    return [each["spec"]["containers"][0]["image"] for each in pods if "-tiproxy-" in each["metadata"]["name"]]
+
+
+def sent(world: OperatorWorld) -> list[bytes]:
+    """The labels that proxies were told."""
+    return [each.body or b"" for each in world.operator.dataplane.writes() if each.url.endswith("/api/admin/config/")]
+
+
+def test_5_7_members_say_that_they_serve_and_with_which_configuration(basic: OperatorWorld) -> None:
+    found = members(basic)
+    assert ["basic-tiproxy-0", "basic-tiproxy-1"] == list(found)
+    for member in found.values():
+        assert member["health"]
+        assert "config_checksum" in json.loads(member["info"])
+        assert member["info"].endswith("\n")
+    assert "NodePort" == basic.get(SERVICES, "basic-tiproxy")["spec"]["type"]
+
+
+def test_5_7_one_that_is_closing_is_not_healthy(basic: OperatorWorld) -> None:
+    told = members(basic)["basic-tiproxy-1"]
+    basic.world.data_plane.network.inject(
+        Fault(Trouble.ANSWER, target="default/basic-tiproxy-1", status=502, body=b'{"config_checksum": 1}')
+    )
+    basic.run_until(lambda: not members(basic)["basic-tiproxy-1"].get("health"))
+    assert told["info"] == members(basic)["basic-tiproxy-1"]["info"]
+    basic.run_until(lambda: basic.condition("Ready")["reason"] == "TiProxyUnhealthy")
+
+
+def test_6_5_another_configuration_reaches_the_config_map_and_no_pod(basic: OperatorWorld) -> None:
+    uids = {pod["metadata"]["uid"] for pod in basic.every(PODS)}
+    basic.change(tiproxy={"config": "[log]\nlevel = 'warn'\n"}, configUpdateStrategy="RollingUpdate")
+    basic.run_until(lambda: "warn" in basic.get(CONFIG_MAPS, "basic-tiproxy")["data"]["config-file"])
+    basic.run(30.0)
+    assert uids == {pod["metadata"]["uid"] for pod in basic.every(PODS)}
+
+
+def test_7_8_the_next_one_is_restarted_when_the_last_one_serves(basic: OperatorWorld) -> None:
+    silent = Fault(Trouble.REFUSE, target="default/basic-tiproxy-1", port=3080)
+    basic.world.data_plane.network.inject(silent)
+    basic.change(tiproxy={"version": "v1.3.1"})
+    basic.run_until(lambda: "until pod basic-tiproxy-1 serves" in basic.condition("Progressing")["message"])
+    basic.run(30.0)
+    assert ["pingcap/tiproxy:v1.3.0", "pingcap/tiproxy:v1.3.1"] == images(basic)
+    basic.world.data_plane.network.heal(silent)
+    basic.run_until_ready(within=120.0)
+    assert ["pingcap/tiproxy:v1.3.1"] * 2 == images(basic)
+
+
+def test_7_2_it_waits_for_no_other_component(basic: OperatorWorld) -> None:
+    """TiKV's roll can't go on, since one of its pods can't start."""
+    basic.change(tikv={"version": "v0.0.0-missing"}, tiproxy={"version": "v1.3.1"})
+    basic.run_until(lambda: images(basic) == ["pingcap/tiproxy:v1.3.1"] * 2, within=120.0)
+
+
+def test_8_7_it_is_scaled_out_and_in(basic: OperatorWorld) -> None:
+    basic.change(tiproxy={"replicas": 3})
+    basic.run_until_ready()
+    assert 3 == len(members(basic))
+    basic.change(tiproxy={"replicas": 1})
+    basic.run_until_ready()
+    assert ["basic-tiproxy-0"] == list(members(basic))
+    assert [3, 2, 1] == basic.asked_replicas("tiproxy")
+
+
+def test_7_9_proxies_learn_where_they_are_once(clock: FakeClock) -> None:
+    world = OperatorWorld(clock=clock)
+    cluster = with_proxies(replicas=1)
+    cluster["spec"]["pd"]["config"] = "[replication]\nlocation-labels = ['zone']\n"
+    world.apply(cluster)
+    world.run_until_ready()
+    world.run_until(lambda: sent(world) != [])
+    assert sent(world)[0].startswith(b'[labels]\n"zone" = ')
+    world.run(60.0)
+    assert 1 == len(sent(world))
+    world.stop()
+
+
+def test_1_4_it_is_refused_in_a_cluster_across_kubernetes(world: OperatorWorld) -> None:
+    cluster = with_proxies()
+    cluster["spec"]["acrossK8s"] = True
+    world.apply(cluster)
+    world.run_until(lambda: world.reason() == "AcrossKubernetes")
+    assert "spec.tiproxy is set" in world.condition("Progressing")["message"]
+    world.run_until(lambda: world.exists(STATEFUL_SETS, "basic-tidb"))
+    assert not world.exists(STATEFUL_SETS, "basic-tiproxy")
+
+
+@pytest.mark.parametrize(
+    ("tidb", "layout"),
+    [({}, ""), ({"tlsClient": {"enabled": True}}, ""), ({"tlsClient": {"enabled": True}}, "v1")],
+    ids=["cluster", "cluster and clients", "layout v1"],
+)
+def test_9_3_its_api_is_asked_over_tls(world: OperatorWorld, tidb: Json, layout: str) -> None:
+    """With TLS for clients, and without a layout, it shows a certificate that names TiDB alone."""
+    tls = TlsWorld(world)
+    tls.put_all()
+    tls.put("tiproxy")
+    cluster = with_proxies(certLayout=layout)
+    cluster["spec"]["tlsCluster"] = {"enabled": True}
+    cluster["spec"]["tidb"] |= tidb
+    world.apply(cluster)
+    world.run_until_ready()
+    assert [True, True] == [each["health"] for each in members(world).values()]
+
+
+def test_9_3_an_api_of_another_authority_is_not_trusted(world: OperatorWorld) -> None:
+    tls = TlsWorld(world)
+    tls.put_all()
+    tls.put("tiproxy", Authority().of("tiproxy"))
+    cluster = with_proxies()
+    cluster["spec"]["tlsCluster"] = {"enabled": True}
+    world.apply(cluster)
+    world.run_until(lambda: world.condition("Ready").get("reason") == "TiProxyUnhealthy")
+    world.run(30.0)
+    assert [False, False] == [each.get("health", False) for each in members(world).values()]
+
+
+def test_12_it_is_suspended_after_tidb_and_before_pd(basic: OperatorWorld) -> None:
+    basic.change(suspendAction={"suspendStatefulSet": True})
+    order: list[str] = []
+
+    def gone() -> bool:
+        left = {each["metadata"]["name"].removeprefix("basic-") for each in basic.every(STATEFUL_SETS)}
+        order.extend(name for name in ("tidb", "tikv", "tiproxy", "pd") if name not in {*left, *order})
+        return not left
+
+    basic.run_until(gone, within=120.0)
+    assert ["tidb", "tikv", "tiproxy", "pd"] == order

@@ -1,0 +1,181 @@
+"""TiProxy's objects (objects.md 4.9, 6.4, 9.3)."""
+
+from typing import Any
+
+import pytest
+
+from apis import toml
+from apis.accessor import component
+from apis.tidbcluster import TidbCluster
+from kube.objects import Json
+from member.labels import SKIP_TLS_WHEN_CONNECT_TIDB, min_ready_seconds
+from member.objects.config_map import CONFIG_FILE
+from member.tiproxy import desired as tiproxy
+from tests.member.clusters import TLS, TLS_CLIENT, cluster, container_of, names, pod_of
+
+SKIPPED = {SKIP_TLS_WHEN_CONNECT_TIDB: "true"}
+PLAIN = {"pd-addrs": "demo-pd:2379", "require-backend-tls": False}
+CLUSTER, OWN = "/var/lib/cluster-client-tls", "/var/lib/tiproxy-tls"
+SERVER, SQL = "/var/lib/tiproxy-server-tls", "/var/lib/tiproxy-sql-tls"
+HTTP = "/var/lib/tiproxy-http-server-tls"
+
+
+def proxied(
+    *, tls: bool = False, clients: Json | None = None, annotations: dict[str, str] | None = None, **tiproxy_spec: Any
+) -> TidbCluster:
+    tidb = {"tlsClient": TLS_CLIENT | clients} if clients is not None else {}
+    return cluster(
+        tlsCluster=TLS if tls else None,
+        tidb=tidb,
+        annotations=annotations,
+        tiproxy={"replicas": 2, "version": "v1.3.0"} | tiproxy_spec,
+    )
+
+
+def config(tc: TidbCluster) -> Json:
+    return toml.loads(tiproxy.content(tc).data[CONFIG_FILE])
+
+
+def files(directory: str, *, ca: bool = True, pair: bool = True, **more: Any) -> Json:
+    found: Json = {"ca": f"{directory}/ca.crt"} if ca else {}
+    return found | ({"cert": f"{directory}/tls.crt", "key": f"{directory}/tls.key"} if pair else {}) | more
+
+
+def test_6_4_what_the_operator_sets_and_what_it_leaves_to_the_user() -> None:
+    assert {"workdir": "/var/lib/tiproxy/work", "proxy": PLAIN} == config(proxied())
+    asked = (
+        "workdir = '/elsewhere'\n[proxy]\npd-addrs = 'other:2379'\nrequire-backend-tls = true\nmax-connections = 5\n"
+    )
+    wanted = PLAIN | {"require-backend-tls": True, "max-connections": 5}
+    assert {"workdir": "/var/lib/tiproxy/work", "proxy": wanted} == config(proxied(config=asked))
+
+
+@pytest.mark.parametrize(
+    ("reference", "expected"),
+    [
+        ({"name": "one"}, "one-pd.ns.svc:2379"),
+        ({"name": "one", "namespace": "other"}, "one-pd.other.svc:2379"),
+        ({"name": "one", "namespace": "other", "clusterDomain": "c.local"}, "one-pd.other.svc.c.local:2379"),
+    ],
+)
+def test_6_4_8_the_pd_of_another_cluster_goes_by_its_full_name(reference: Json, expected: str) -> None:
+    tc = cluster(without=("pd",), cluster=reference, tiproxy={"replicas": 1})
+    assert expected == config(tc)["proxy"]["pd-addrs"]
+
+
+@pytest.mark.parametrize(
+    ("tc", "security", "mounts"),
+    [
+        (proxied(), {}, {}),
+        (
+            proxied(tls=True),
+            {"cluster-tls": files(CLUSTER), "server-http-tls": files(HTTP, **{"skip-ca": True})},
+            {"cluster-client-tls": CLUSTER, "tiproxy-tls": HTTP},
+        ),
+        (
+            proxied(clients={}),
+            {
+                "server-tls": files(SERVER, **{"skip-ca": True}),
+                "sql-tls": files(SQL),
+                "server-http-tls": files(SERVER, **{"skip-ca": True}),
+            },
+            {"tidb-server-tls": SERVER, "tidb-client-tls": SQL},
+        ),
+        (
+            proxied(clients={"disableClientAuthn": True, "skipInternalClientCA": True}),
+            {
+                "server-tls": files(SERVER, **{"skip-ca": True}),
+                "sql-tls": {"skip-ca": True},
+                "server-http-tls": files(SERVER, **{"skip-ca": True}),
+            },
+            {"tidb-server-tls": SERVER, "tidb-client-tls": SQL},
+        ),
+        (
+            proxied(clients={"skipInternalClientCA": True}, config="[security.sql-tls]\nskip-ca = false\n"),
+            {
+                "server-tls": files(SERVER, **{"skip-ca": True}),
+                "sql-tls": files(SQL, **{"skip-ca": False}),
+                "server-http-tls": files(SERVER, **{"skip-ca": True}),
+            },
+            {"tidb-server-tls": SERVER, "tidb-client-tls": SQL},
+        ),
+        (
+            proxied(clients={}, annotations=SKIPPED),
+            {
+                "server-tls": files(SERVER, **{"skip-ca": True}),
+                "server-http-tls": files(SERVER, **{"skip-ca": True}),
+            },
+            {"tidb-server-tls": SERVER},
+        ),
+        (
+            proxied(clients={}, annotations=SKIPPED, sslEnableTiDB=True),
+            {
+                "server-tls": files(SERVER, **{"skip-ca": True}),
+                "sql-tls": files(SQL),
+                "server-http-tls": files(SERVER, **{"skip-ca": True}),
+            },
+            {"tidb-server-tls": SERVER, "tidb-client-tls": SQL},
+        ),
+        (
+            proxied(tls=True, clients={}),
+            {
+                "cluster-tls": files(CLUSTER),
+                "server-tls": files(SERVER, **{"skip-ca": True}),
+                "sql-tls": files(SQL),
+                "server-http-tls": files(SERVER, **{"skip-ca": True}),
+            },
+            {"cluster-client-tls": CLUSTER, "tidb-server-tls": SERVER, "tidb-client-tls": SQL},
+        ),
+        (
+            proxied(tls=True, clients={}, certLayout="v1"),
+            {
+                "cluster-tls": files(OWN),
+                "server-tls": files(SERVER, ca=False, **{"skip-ca": True}),
+                "sql-tls": files(SERVER, pair=False),
+                "server-http-tls": files(OWN, **{"skip-ca": True}),
+            },
+            {"cluster-client-tls": CLUSTER, "tiproxy-tls": OWN, "tidb-server-tls": SERVER},
+        ),
+        (
+            proxied(clients={}, certLayout="v1"),
+            {
+                "server-tls": files(SERVER, ca=False, **{"skip-ca": True}),
+                "sql-tls": files(SERVER, pair=False),
+            },
+            {"tidb-server-tls": SERVER},
+        ),
+        (proxied(certLayout="v1"), {}, {}),
+    ],
+)  # fmt: skip
+def test_9_3_certificates_in_the_configuration_are_those_that_are_mounted(
+    tc: TidbCluster, security: Json, mounts: dict[str, str]
+) -> None:
+    assert security == config(tc).get("security", {})
+    made = tiproxy.stateful_set(tc, "cm")
+    there = {each["name"]: each["mountPath"] for each in container_of(made, "tiproxy")["volumeMounts"]}
+    assert {"config": "/etc/proxy", "annotations": "/etc/podinfo"} | mounts == there
+    assert list(there) == names(pod_of(made)["volumes"])
+
+
+def test_9_1_the_secret_for_sql_to_tidb_may_have_another_name() -> None:
+    tc = proxied(clients={}, tlsClientSecretName="mine")
+    secrets = [
+        each["secret"]["secretName"] for each in pod_of(tiproxy.stateful_set(tc, "cm"))["volumes"] if "secret" in each
+    ]
+    assert ["demo-tidb-server-secret", "mine"] == secrets
+
+
+def test_6_5_another_configuration_never_makes_another_config_map() -> None:
+    tc = proxied(configUpdateStrategy="RollingUpdate")
+    assert "InPlace" == component(tc, "tiproxy").config_update_strategy
+
+
+def test_2_clients_are_sent_to_ready_pods_only() -> None:
+    clients, peers = tiproxy.services(proxied())
+    assert ("NodePort", False) == (clients["spec"]["type"], clients["spec"].get("publishNotReadyAddresses", False))
+    assert peers["spec"]["publishNotReadyAddresses"]
+
+
+def test_14_its_annotation_for_restarts_has_a_prefix_of_its_own() -> None:
+    found = ["tiproxy.pingcap.com/tiproxy-min-ready-seconds", "tidb.pingcap.com/tidb-min-ready-seconds"]
+    assert found == [min_ready_seconds(each) for each in ("tiproxy", "tidb")]

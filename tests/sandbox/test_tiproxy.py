@@ -1,0 +1,114 @@
+"""A TiProxy of the sandbox (dataplane-apis.md 9, 15.3)."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from ports.clock import FakeClock
+from ports.randomness import SeededRandomness
+from ports.transport import ConnectionRefused, Request, Response
+from sandbox.dataplane.processes import Exit, Launch
+from sandbox.dataplane.runtime import DataPlane
+from sandbox.notifier import Notifier
+from sandbox.timings import Timings
+from tests.sandbox.test_data_plane import ByFirstLabel
+
+LAUNCH = Launch(
+    namespace="ns",
+    pod="basic-tiproxy-0",
+    pod_uid="basic-tiproxy-0",
+    image="pingcap/tiproxy:v1.3.0",
+    command=("/bin/tiproxy", "--config=/etc/proxy/proxy.toml"),
+    files={"/etc/proxy/proxy.toml": "[proxy]\nmax-connections = 5\n"},
+    ports=frozenset({6000, 3080}),
+)
+
+
+class Proxy:
+    """One proxy, driven by hand."""
+
+    def __init__(self, clock: FakeClock, launch: Launch = LAUNCH) -> None:
+        self.clock = clock
+        self._plane = DataPlane(
+            clock=clock,
+            randomness=SeededRandomness(1),
+            timings=Timings(),
+            notifier=Notifier(clock),
+            directory=ByFirstLabel(),
+            identity=lambda _, __: self._plane.transport(),
+            programs={},
+            pause=clock.step,
+        )
+        self.running = self._plane.start(launch)
+
+    def advance(self, seconds: float) -> None:
+        end = self.clock.now() + seconds
+        while self.clock.now() < end:
+            self._plane.step()
+            self.clock.step(0.01)
+
+    def stop(self) -> None:
+        self._plane.stop(self.running)
+
+    def ask(self, method: str, path: str, body: bytes | None = None) -> Response:
+        return self._plane.transport().request(Request(method, f"http://basic-tiproxy-0.x:3080{path}", body=body))
+
+    def health(self) -> tuple[int, int]:
+        answer = self.ask("GET", "/api/debug/health")
+        return answer.status, json.loads(answer.body)["config_checksum"]
+
+
+@pytest.fixture
+def proxy(clock: FakeClock) -> Proxy:
+    made = Proxy(clock)
+    made.advance(1.0)
+    return made
+
+
+def test_15_3_it_serves_a_moment_after_its_start(clock: FakeClock) -> None:
+    proxy = Proxy(clock)
+    with pytest.raises(ConnectionRefused):
+        proxy.health()
+    proxy.advance(1.0)
+    assert 200 == proxy.health()[0]
+
+
+def test_15_3_it_answers_502_from_sigterm_until_it_has_ended(proxy: Proxy) -> None:
+    proxy.stop()
+    assert 502 == proxy.health()[0]
+    proxy.advance(1.0)
+    assert Exit(0) == proxy.running.process.exit
+
+
+def test_15_3_it_waits_before_it_shuts_down_as_long_as_it_is_told(clock: FakeClock) -> None:
+    text = "[proxy]\ngraceful-wait-before-shutdown = 10\n"
+    proxy = Proxy(clock, replace(LAUNCH, files={"/etc/proxy/proxy.toml": text}))
+    proxy.advance(1.0)
+    proxy.stop()
+    proxy.advance(0.9)
+    assert proxy.running.process.exit is None
+    proxy.advance(0.5)
+    assert Exit(0) == proxy.running.process.exit
+
+
+def test_9_labels_are_merged_and_change_the_checksum(proxy: Proxy) -> None:
+    before = proxy.health()
+    assert 200 == proxy.ask("PUT", "/api/admin/config/", b'[labels]\n"zone" = "a"\n').status
+    assert before != proxy.health()
+    proxy.ask("PUT", "/api/admin/config/", b"[labels]\nhost = 'b'\n")
+    config = json.loads(proxy.ask("GET", "/api/admin/config").body)
+    assert {"proxy": {"max-connections": 5}, "labels": {"zone": "a", "host": "b"}} == config
+
+
+@pytest.mark.parametrize("body", [b"[labels", b"labels = 1", b"[labels]\nzone = 1"])
+def test_9_what_is_no_configuration_is_refused(proxy: Proxy, body: bytes) -> None:
+    before = proxy.health()
+    assert 500 == proxy.ask("PUT", "/api/admin/config/", body).status
+    assert before == proxy.health()
+
+
+def test_9_3_a_certificate_that_is_not_there_keeps_it_from_starting(clock: FakeClock) -> None:
+    files = {"/etc/proxy/proxy.toml": "[security.server-tls]\ncert = '/var/lib/tls.crt'\n"}
+    exit_ = Proxy(clock, replace(LAUNCH, files=files)).running.process.exit
+    assert Exit(1, "open /var/lib/tls.crt: no such file or directory") == exit_

@@ -1,0 +1,17 @@
+"""The judge notices when servers are restarted that others rely on: one defect in each test."""
+
+from dataclasses import replace
+
+import pytest
+
+from member.components import workload
+from member.lifecycle.rolling import Rolling
+from tests.simulate.planting import plant_workload, rules, short
+
+pytestmark = pytest.mark.slow
+
+
+def test_I43_a_ready_pod_counts_as_a_server_that_serves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in v1.6: TiProxy has no probe, so its pods are Ready before it serves."""
+    defective = replace(workload("tiproxy"), rolling=Rolling())
+    assert "I43" in rules(short("tiproxy-upgrade"), lambda: plant_workload(monkeypatch, defective))
