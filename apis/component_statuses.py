@@ -1,6 +1,7 @@
 """The statuses of the components of a TidbCluster (api/tidbcluster.fields)."""
 
 from collections.abc import Collection
+from typing import TypeAlias
 
 from msgspec import field
 
@@ -257,6 +258,10 @@ class TiFlashStatus(SyncedStatus, kw_only=True):
         """See `ComponentStatus`."""
         self.stateful_set = None
         self.stores, self.synced = {}, False
+
+
+StoresStatus: TypeAlias = TiKVStatus | TiFlashStatus
+"""The status of a component whose pods PD knows as stores."""
 
 
 class TiProxyMember(Model, kw_only=True):

@@ -247,6 +247,7 @@ _TABLE: dict[str, ComponentType] = {
             suspend_rank=2,
             unready=Unready(rank=4, reason="TiFlashStoreNotUp", message="TiFlash store(s) are not up"),
             replaceable=True,
+            commands=pod_commands.OF_TIFLASH,
         ),
         ComponentType(
             name="tikv",

@@ -13,6 +13,7 @@ from dataplane.etcd import EtcdClient
 from dataplane.pd import PDClient
 from dataplane.pump import PumpClient
 from dataplane.tidb import TiDBClient
+from dataplane.tiflash import TiFlashClient
 from dataplane.tikv import TiKVClient
 from dataplane.timeouts import AdaptiveTimeoutTransport, OneTimeoutTransport
 from dataplane.tls import TlsMaterial
@@ -69,6 +70,10 @@ class DataPlane:
     def tikv(self, url: str, tls: TlsMaterial | None = None) -> TiKVClient:
         """The TiKV whose status port is at `url`. Raises BadTlsMaterial."""
         return TiKVClient(self._transport(tls), url, self._clock)
+
+    def tiflash(self, url: str, tls: TlsMaterial | None = None) -> TiFlashClient:
+        """The TiFlash whose proxy has its status port at `url`. Raises BadTlsMaterial."""
+        return TiFlashClient(self._transport(tls), url, self._clock)
 
     def tidb(self, url: str, tls: TlsMaterial | None = None) -> TiDBClient:
         """The TiDB whose status port is at `url`. Raises BadTlsMaterial."""

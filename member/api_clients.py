@@ -13,6 +13,7 @@ from dataplane.errors import BadTlsMaterial, DataPlaneError
 from dataplane.pd import PDClient
 from dataplane.pump import LivePumpNode, PumpClient, read_pump_nodes
 from dataplane.tidb import TiDBClient
+from dataplane.tiflash import TiFlashClient
 from dataplane.tikv import TiKVClient
 from dataplane.tls import TlsMaterial
 from kube.resources import SECRETS
@@ -23,6 +24,7 @@ from member.naming import (
     ordinal_of,
     pd_url,
     tidb_status_url,
+    tiflash_status_url,
     tikv_status_url,
 )
 
@@ -65,6 +67,11 @@ def pd_member(ctx: ReconcileContext, url: str) -> PDClient:
 def tikv(ctx: ReconcileContext, pod: str) -> TiKVClient:
     """One TiKV. Raises BadTlsMaterial."""
     return ctx.deps.dataplane.tikv(tikv_status_url(ctx.tc, pod), _tls(ctx))
+
+
+def tiflash(ctx: ReconcileContext, pod: str) -> TiFlashClient:
+    """One TiFlash. Raises BadTlsMaterial."""
+    return ctx.deps.dataplane.tiflash(tiflash_status_url(ctx.tc, pod), _tls(ctx))
 
 
 def tidb(ctx: ReconcileContext, pod: str) -> TiDBClient:

@@ -16,6 +16,7 @@ from member.outcome import Outcome
 from member.pd.component import PD
 from member.pump.component import PUMP
 from member.tidb.component import TIDB
+from member.tiflash.component import TIFLASH
 from member.tikv.component import TIKV
 from member.tiproxy.component import TIPROXY
 
@@ -31,7 +32,7 @@ class Behaviour:
 
 DISCOVERY = Behaviour("discovery", discovery.observe, discovery.act)
 
-_WORKLOADS: dict[str, Workload] = {each.name: each for each in (PD, TIPROXY, TIKV, PUMP, TIDB)}
+_WORKLOADS: dict[str, Workload] = {each.name: each for each in (PD, TIPROXY, TIFLASH, TIKV, PUMP, TIDB)}
 
 
 def workload(name: str) -> Workload:

@@ -224,6 +224,18 @@ class WorldFaults:
         self._reschedule(pd)
         return self._remember(remove)
 
+    def tiflash_replicas(self, cluster: str, count: int, table: int = 45) -> Heal:
+        """A table has so many replicas on TiFlash, as a user asks for with ALTER TABLE, until it has none again."""
+        pd, rule = self._pd(cluster), f"table-{table}-r"
+
+        def drop() -> None:
+            pd.placement.remove("tiflash", rule)
+            self._reschedule(pd)
+
+        pd.placement.set({"group_id": "tiflash", "id": rule, "role": "learner", "count": count})
+        self._reschedule(pd)
+        return self._remember(drop)
+
     def _reschedule(self, pd: PdCluster) -> None:
         pd.stores.reschedule(self._data_plane.clock.now())
         self._data_plane.changed()

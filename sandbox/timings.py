@@ -51,6 +51,8 @@ class Timings:
     """How long it takes until the leaders of all regions have reported to a new PD leader; until then none moves."""
 
     tikv_start: float = 0.2
+    tiflash_start: float = 0.2
+    """From its registration until TiFlash's store is Running."""
     store_heartbeat: float = 10.0
     store_disconnected: float = 20.0
     store_saved: float = 300.0
@@ -103,6 +105,7 @@ class Timings:
             pd_stores_loaded=1.0,
             pd_regions_reported=60.0,
             tikv_start=5.0,
+            tiflash_start=10.0,
             store_check=10.0,
             raft_election=15.0,
             region_tick=1.0,

@@ -53,6 +53,12 @@ _PROFILES = {
         ),
         Profile(name="pump", most=3, idle_reads=1),
         Profile(
+            name="tiflash",
+            fewest=0,
+            most=3,
+            failover_period=lambda settings: settings.tiflash_period,
+        ),
+        Profile(
             name="tidb",
             commands=((pod_commands.TIDB_GRACEFUL_SHUTDOWN, "delete-pod"), (pod_commands.REPLACE_VOLUME, "true")),
             failover_period=lambda settings: settings.tidb_period,

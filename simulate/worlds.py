@@ -75,6 +75,14 @@ def _guarded() -> Json:
     return cluster
 
 
+def _analytic() -> Json:
+    """3/3/2 with two TiFlash."""
+    cluster = _cluster()
+    claim = {"resources": {"requests": {"storage": "1Gi"}}}
+    cluster["spec"]["tiflash"] = {"baseImage": "pingcap/tiflash", "replicas": 2, "storageClaims": [claim]}
+    return cluster
+
+
 def _with_binlogs() -> Json:
     """One TiKV, and two TiDBs that write binlogs to two Pumps."""
     cluster = _cluster(pd=1, tikv=1)
@@ -121,6 +129,7 @@ CLUSTERS: Mapping[str, Callable[[], Json]] = {
     "roomy": _roomy,
     "brittle": _brittle,
     "guarded": _guarded,
+    "analytic": _analytic,
     "lone": lambda: _cluster(pd=1),
     "domain": _of_a_domain,
     "proxied": _proxied,
@@ -128,8 +137,8 @@ CLUSTERS: Mapping[str, Callable[[], Json]] = {
     **MORTAL,
 }
 """3/3/2 and the like; `wide` has stores to spare, `big` PD members and TiDBs, `roomy` one of each; `brittle` and
-`guarded` fail over within minutes; `lone` has a single PD; `domain` names the domain of its Kubernetes; `proxied` has
-two TiProxies, `binlog` a Pump."""
+`guarded` fail over within minutes; `analytic` has TiFlash; `lone` has a single PD; `domain` names the domain of its
+Kubernetes; `proxied` has two TiProxies, `binlog` a Pump."""
 
 
 @cache

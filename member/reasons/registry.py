@@ -19,8 +19,8 @@ _READY: Mapping[str, Reason] = {
     "StatefulSetNotUpToDate": Reason(
         "Some pods do not run the newest revision of their StatefulSet yet: a rolling restart is in progress. The "
         "cluster usually serves.",
-        "It restarts the pods one by one, PD before TiKV before TiDB. The rest of the message says what it is waiting "
-        "for.",
+        "It restarts the pods one by one, PD before TiFlash before TiKV before TiDB. The rest of the message says what "
+        "it is waiting for.",
         "Nothing. If it does not end, the condition `Progressing` says what is blocking it.",
     ),
     "PDUnhealthy": Reason(
@@ -43,9 +43,11 @@ _READY: Mapping[str, Reason] = {
         "`kubectl logs POD -c tidb` of the servers that are unhealthy in `status.tidb.members`.",
     ),
     "TiFlashStoreNotUp": Reason(
-        "The spec contains TiFlash, and no TiFlash store is known to be Up.",
-        "This version does not manage TiFlash; everything else is managed.",
-        "Remove `spec.tiflash`, or ignore the condition.",
+        "Not all requested TiFlash stores are Up, or their number differs from the spec. Tables with another replica, "
+        "or none on TiFlash, are read as before; TiKV's data is not affected.",
+        "It waits. It replaces stores that PD reports as Down after the failover period.",
+        "`kubectl get tc NAME -o jsonpath='{.status.tiflash.stores}'` shows the state of each store; then look at the "
+        "pod of the one that is not Up.",
     ),
     "TiCDCCaptureNotReady": Reason(
         "The spec contains TiCDC, and no capture is known to be up.",
@@ -137,6 +139,13 @@ _SPEC: Mapping[str, Reason] = {
         "It leaves PD's pods as they are.",
         "Restore `spec.pd.storageVolumes` and the mounts.",
     ),
+    "FailedUpdateTiFlashSTS": Reason(
+        "TiFlash's pods would mount a volume that they do not have, or lose one that they have: the claim templates of "
+        "a StatefulSet cannot be changed.",
+        "It leaves TiFlash's pods as they are.",
+        "Restore `spec.tiflash.storageClaims` and the mounts. With other claims, TiFlash can come back after it was "
+        "scaled in to 0.",
+    ),
     "FailedUpdateTiKVSTS": Reason(
         "TiKV's pods would mount a volume that they do not have, or lose one that they have: the claim templates of a "
         "StatefulSet cannot be changed.",
@@ -175,10 +184,22 @@ _STARTING: Mapping[str, Reason] = {
     ),
     "Creating": Reason("A StatefulSet was just created.", "It waits for the first pods.", TRANSIENT),
     "WaitingForPD": Reason(
-        "TiKV, or the restart of TiKV's or TiDB's pods, waits for PD: for a quorum of healthy members, or for the end "
-        "of PD's own upgrade or scaling.",
+        "TiKV or TiFlash, or the restart of pods of others, waits for PD: for a quorum of healthy members, or for the "
+        "end of PD's own upgrade or scaling.",
         "It takes care of PD first, then continues without further action.",
         "Look at what PD is waiting for: `kubectl get tc NAME -o jsonpath='{.status.pd.conditions}'`.",
+    ),
+    "WaitingForTiFlash": Reason(
+        "The restart of TiKV's or TiDB's pods waits for the end of TiFlash's own upgrade or scaling: a TiFlash that is "
+        "older than TiKV may not understand it.",
+        "It takes care of TiFlash first, then continues without further action.",
+        "Look at what TiFlash is waiting for: `kubectl get tc NAME -o jsonpath='{.status.tiflash.conditions}'`.",
+    ),
+    "PlacementRulesOff": Reason(
+        "PD does not place replicas by rules, or does not say whether it does. Without that it refuses TiFlash's "
+        "stores.",
+        "It switches them on before it starts TiFlash, as soon as PD answers.",
+        "Look at the error of PD in the message.",
     ),
     "WaitingForTiKV": Reason(
         "TiDB, or the restart of TiDB's pods, waits for TiKV: for a store that is Up, or for the end of TiKV's own "
@@ -194,7 +215,8 @@ _STARTING: Mapping[str, Reason] = {
     ),
     "WaitingForVolumes": Reason(
         "The cluster is being restored from volume snapshots, and the restore has not created TiKV's volumes yet.",
-        "It starts TiKV once the annotation `tidb.pingcap.com/tikv-volumes-ready` is set.",
+        "It starts TiKV once the annotation `tidb.pingcap.com/tikv-volumes-ready` is set, and TiFlash when PD has lost "
+        "the mark of the restore as well.",
         "Look at the Restore object.",
     ),
     "WaitingForRestore": Reason(

@@ -75,6 +75,7 @@ ON_WRITE: Mapping[str, OnWrite] = {
     "I39": upkeep.i39,
     "I41": availability.i41,
     "I43": availability.i43,
+    "I44": availability.i44,
     "I41-pump": availability.pump_i41,
     "F35": availability.f35,
     "O4": control.o4,

@@ -90,7 +90,8 @@ def unfounded_ready(state: State) -> str | None:
         if revisions.get("currentRevision") != revisions.get("updateRevision"):
             return f"Ready=True though {component} is in the middle of a roll"
     ill = [each["name"] for each in ((status.get("pd") or {}).get("members") or {}).values() if not each.get("health")]
-    ill += [s["podName"] for s in ((status.get("tikv") or {}).get("stores") or {}).values() if s.get("state") != "Up"]
+    stores = (((status.get(each) or {}).get("stores") or {}) for each in _present(state))
+    ill += [store["podName"] for found in stores for store in found.values() if store.get("state") != "Up"]
     return f"Ready=True though {', '.join(ill)} is not well" if ill else None
 
 
