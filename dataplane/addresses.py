@@ -59,7 +59,12 @@ class AddressBook:
 
     def pd(self) -> str:
         """The URL of PD's Service (A1)."""
-        return self._url(f"{self.cluster}-pd", PD_CLIENT_PORT)
+        return f"{self.scheme}://{self.pd_host}:{PD_CLIENT_PORT}"
+
+    @property
+    def pd_host(self) -> str:
+        """The host of PD's Service."""
+        return self._host(f"{self.cluster}-pd")
 
     def pd_peers(self) -> str:
         """The URL of PD's headless Service, which heterogeneous clusters across Kubernetes dial (A2)."""
@@ -150,10 +155,11 @@ class AddressBook:
         return f".{self.cluster_domain}" if self.cluster_domain else ""
 
     def _url(self, name: str, port: int) -> str:
+        return f"{self.scheme}://{self._host(name)}:{port}"
+
+    def _host(self, name: str) -> str:
         host = f"{name}.{self.namespace}"
-        if self.cluster_domain:
-            host += f".svc.{self.cluster_domain}"
-        return f"{self.scheme}://{host}:{port}"
+        return f"{host}.svc.{self.cluster_domain}" if self.cluster_domain else host
 
 
 def _host(address: str) -> str:

@@ -108,7 +108,10 @@ def tls_from_secret(ctx: ReconcileContext, name: str, required_by: str) -> TlsMa
             f"Secret {ctx.namespace}/{name} does not exist; {required_by} requires it, with ca.crt, tls.crt and tls.key"
         )
     encoded: Mapping[str, str] = secret.decode().get("data") or {}
-    return TlsMaterial.from_secret({key: base64.b64decode(value) for key, value in encoded.items()})
+    try:
+        return TlsMaterial.from_secret({key: base64.b64decode(value) for key, value in encoded.items()})
+    except BadTlsMaterial as error:
+        raise BadTlsMaterial(f"Secret {ctx.namespace}/{name}: {error}") from None
 
 
 def _tls(ctx: ReconcileContext) -> TlsMaterial | None:

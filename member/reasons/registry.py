@@ -224,6 +224,12 @@ _STARTING: Mapping[str, Reason] = {
         "It starts TiDB once the field is false.",
         "Let the restore finish, or set the field to false.",
     ),
+    "PeerURLOutdated": Reason(
+        "`spec.tlsCluster.enabled` was changed while a single PD was running. That has joined under a URL of the other "
+        "kind, `http` or `https`, which etcd keeps; another member could not reach it.",
+        "It adds no PD member. What runs, runs on.",
+        "Run the command that the message names in the PD pod, or in one with `etcdctl` and the certificates of PD.",
+    ),
     "MissingSecret": Reason(
         "`spec.tidb.tlsClient.enabled` requires a Secret that does not exist, or that lacks `tls.crt` or `tls.key`.",
         "It creates no TiDB pods, because they could not start. It checks for the Secret regularly.",
@@ -325,6 +331,15 @@ _PD_AND_STORES: Mapping[str, Reason] = {
         "PD or a server did not answer in the middle of a rolling restart.",
         "It stops the rolling restart where it is, and retries with increasing delays.",
         LOOK_AT_PD,
+    ),
+    "BadCertificate": Reason(
+        "A Secret with a certificate is missing or incomplete, or its certificate has expired, is not valid yet, holds "
+        "for other names, or is signed by an authority that the other components do not trust. The message names the "
+        "Secret, the key in it, and what is wrong.",
+        "Pods that are running keep running. It reads the Secrets again every ten seconds while one is wrong.",
+        "Put right what the message names. PD, TiKV, TiDB and the operator read a renewed certificate without a "
+        "restart, but servers read an authority (`ca.crt`) only when they start: first have all Secrets trust the old "
+        "and the new one, and restart the components, then replace the certificates.",
     ),
     "BadTLS": Reason(
         "The Secret `NAME-cluster-client-secret` lacks a certificate, a key or a CA, or they do not match.",
