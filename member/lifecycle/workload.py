@@ -27,6 +27,10 @@ def _nothing(_: ReconcileContext) -> None:
     return None
 
 
+def _used(_: TidbCluster) -> str:
+    return ""
+
+
 def _done(_: ReconcileContext) -> Outcome:
     return Done()
 
@@ -36,10 +40,11 @@ class Workload:
     """A component as verbs.
 
     `observe` brings its status up to date, with reads alone. `gate` says what must be there first, beside the
-    components that it starts after; `services`, `content` and `stateful_set` what is desired; `scaling` how it grows
-    and shrinks, `rolling` how its pods are restarted, `failover` how lost ones are replaced; `serving` what it still
-    lacks when all its pods are Ready, by default healthy members; `housekeeping` what else is to do in each reconcile,
-    None when nothing. `commands` are what annotations of single pods ask for.
+    components that it starts after; `unused` why nothing is made for it though the spec has it; `services`, `content`
+    and `stateful_set` what is desired; `scaling` how it grows and shrinks, `rolling` how its pods are restarted,
+    `failover` how lost ones are replaced; `serving` what it still lacks when all its pods are Ready, by default healthy
+    members; `housekeeping` what else is to do in each reconcile, None when nothing. `commands` are what annotations of
+    single pods ask for.
     """
 
     name: str
@@ -47,6 +52,7 @@ class Workload:
     services: Callable[[TidbCluster], Sequence[Json]]
     content: Callable[[TidbCluster], Content]
     stateful_set: Callable[[TidbCluster, str], Json]
+    unused: Callable[[TidbCluster], str] = _used
     gate: Callable[[ReconcileContext], Waiting | None] = _nothing
     scaling: Scaling = stateless.SCALING
     rolling: Rolling = field(default_factory=Rolling)

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Mapping
 
-from sandbox.dataplane.pd.server import PD
+from sandbox.dataplane.pd.server import MICROSERVICES, PD
 from sandbox.dataplane.pump import PUMP
 from sandbox.dataplane.server_program import ServerProgram
 from sandbox.dataplane.tidb import TIDB
 from sandbox.dataplane.tikv import TIKV
 
-SERVERS: Mapping[str, ServerProgram] = {each.name: each for each in (PD, TIKV, PUMP, TIDB)}
+SERVERS: Mapping[str, ServerProgram] = {each.name: each for each in (PD, *MICROSERVICES, TIKV, PUMP, TIDB)}
 
 
 def by_command(additional: Iterable[ServerProgram] = ()) -> Mapping[str, ServerProgram]:

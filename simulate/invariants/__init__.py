@@ -75,6 +75,8 @@ ON_WRITE: Mapping[str, OnWrite] = {
     "I39": upkeep.i39,
     "I41": availability.i41,
     "I41-pump": availability.pump_i41,
+    "I41-tso": availability.tso_i41,
+    "I12-pdms": availability.pdms_i12,
     "F35": availability.f35,
     "O4": control.o4,
     "O5": control.o5,

@@ -69,7 +69,7 @@ def i36(write: OperatorWrite) -> str | None:
     if not write.status or not says_ready(status) or invalid:
         return None
     for component in managed_components():
-        wanted, seen = asked_for(write.seen, component), status.get(component) or {}
+        wanted, seen = asked_for(write.seen, component), status_of({"status": status}, component)
         counts = seen.get("statefulSet") or {}
         there, healthy = counts.get("replicas", 0), _serving(seen, component)
         if min(there, healthy) < wanted:
@@ -179,5 +179,7 @@ def _serving(seen: Json, component: str) -> int:
     if component_type(component).is_store:
         return sum(each.get("state") == "Up" for each in (seen.get("stores") or {}).values())
     members = seen.get("members") or {}
-    listed = members if isinstance(members, list) else members.values()
-    return sum(bool(each.get("health")) or each.get("state") == "online" for each in listed)
+    if isinstance(members, dict):
+        return sum(bool(each.get("health")) for each in members.values())
+    # members of a microservice are merely listed, nodes of Pump say how they are
+    return sum(isinstance(each, str) or each.get("state") == "online" for each in members)
