@@ -11,6 +11,7 @@ from dataplane.calls import Caller
 from dataplane.errors import DataPlaneError
 from dataplane.etcd import EtcdClient
 from dataplane.pd import PDClient
+from dataplane.pdms import PDMSClient
 from dataplane.pump import PumpClient
 from dataplane.tidb import TiDBClient
 from dataplane.tiflash import TiFlashClient
@@ -86,6 +87,10 @@ class DataPlane:
     def etcd(self, url: str, tls: TlsMaterial | None = None) -> EtcdClient:
         """The etcd in the PD at `url`. Raises BadTlsMaterial."""
         return EtcdClient(self._transport(tls), url, self._clock)
+
+    def pdms(self, url: str, service: str, tls: TlsMaterial | None = None) -> PDMSClient:
+        """The PD microservice at `url`. Raises BadTlsMaterial."""
+        return PDMSClient(self._transport(tls), url, service, self._clock, self._fence)
 
     def pump(self, url: str, tls: TlsMaterial | None = None) -> PumpClient:
         """The Pump at `url`. Raises BadTlsMaterial."""

@@ -11,6 +11,7 @@ from apis.identity import tls_enabled
 from dataplane.calls import Caller
 from dataplane.errors import BadTlsMaterial, DataPlaneError
 from dataplane.pd import PDClient
+from dataplane.pdms import PDMSClient
 from dataplane.pump import LivePumpNode, PumpClient, read_pump_nodes
 from dataplane.tidb import TiDBClient
 from dataplane.tiflash import TiFlashClient
@@ -93,6 +94,11 @@ def pump_nodes(ctx: ReconcileContext) -> tuple[LivePumpNode, ...]:
     """All Pump nodes that are registered in PD, also those of others. Raises DataPlaneError."""
     # PD's client goes around a Service that leads to a member that is ill
     return read_pump_nodes(ctx.deps.dataplane.etcd(pd(ctx).base_url, _tls(ctx)))
+
+
+def pdms(ctx: ReconcileContext, service: str) -> PDMSClient:
+    """A PD microservice, behind its Service. Raises BadTlsMaterial."""
+    return ctx.deps.dataplane.pdms(address_book(ctx.tc).pdms(service), service, _tls(ctx))
 
 
 def pump(ctx: ReconcileContext, ordinal: int) -> PumpClient:

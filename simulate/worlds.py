@@ -90,6 +90,20 @@ def _with_binlogs() -> Json:
     return cluster
 
 
+def _of_microservices() -> Json:
+    """A PD that leaves its work to two pods of tso and one of scheduling."""
+    cluster = _cluster(pd=1, tikv=1, tidb=1)
+    cluster["spec"]["pd"]["mode"] = "ms"
+    cluster["spec"]["pdms"] = microservices(tso=2, scheduling=1)
+    return cluster
+
+
+def microservices(*, version: str = "", **replicas: int) -> list[Json]:
+    """`spec.pdms` with so many pods of each."""
+    own: Json = {"version": version} if version else {}
+    return [{"name": name, "replicas": count, "config": {}} | own for name, count in replicas.items()]
+
+
 def _of_a_domain() -> Json:
     """3/3/2 whose members go by names under the domain."""
     cluster = _cluster()
@@ -134,11 +148,12 @@ CLUSTERS: Mapping[str, Callable[[], Json]] = {
     "domain": _of_a_domain,
     "proxied": _proxied,
     "binlog": _with_binlogs,
+    "micro": _of_microservices,
     **MORTAL,
 }
 """3/3/2 and the like; `wide` has stores to spare, `big` PD members and TiDBs, `roomy` one of each; `brittle` and
 `guarded` fail over within minutes; `analytic` has TiFlash; `lone` has a single PD; `domain` names the domain of its
-Kubernetes; `proxied` has two TiProxies, `binlog` a Pump."""
+Kubernetes; `proxied` has two TiProxies, `binlog` a Pump, `micro` PD's microservices."""
 
 
 @cache

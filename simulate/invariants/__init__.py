@@ -77,6 +77,8 @@ ON_WRITE: Mapping[str, OnWrite] = {
     "I43": availability.i43,
     "I44": availability.i44,
     "I41-pump": availability.pump_i41,
+    "I41-tso": availability.tso_i41,
+    "I12-pdms": availability.pdms_i12,
     "F35": availability.f35,
     "O4": control.o4,
     "O5": control.o5,
