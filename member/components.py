@@ -14,6 +14,7 @@ from member.lifecycle import component_sync
 from member.lifecycle.workload import Workload
 from member.outcome import Outcome
 from member.pd.component import PD
+from member.ticdc.component import TICDC
 from member.tidb.component import TIDB
 from member.tikv.component import TIKV
 from member.tiproxy.component import TIPROXY
@@ -30,7 +31,7 @@ class Behaviour:
 
 DISCOVERY = Behaviour("discovery", discovery.observe, discovery.act)
 
-_WORKLOADS: dict[str, Workload] = {each.name: each for each in (PD, TIPROXY, TIKV, TIDB)}
+_WORKLOADS: dict[str, Workload] = {each.name: each for each in (PD, TIPROXY, TIKV, TIDB, TICDC)}
 
 
 def workload(name: str) -> Workload:

@@ -4,11 +4,12 @@ from collections.abc import Iterable, Mapping
 
 from sandbox.dataplane.pd.server import PD
 from sandbox.dataplane.server_program import ServerProgram
+from sandbox.dataplane.ticdc.process import TICDC
 from sandbox.dataplane.tidb import TIDB
 from sandbox.dataplane.tikv import TIKV
 from sandbox.dataplane.tiproxy import TIPROXY
 
-SERVERS: Mapping[str, ServerProgram] = {each.name: each for each in (PD, TIPROXY, TIKV, TIDB)}
+SERVERS: Mapping[str, ServerProgram] = {each.name: each for each in (PD, TIPROXY, TIKV, TIDB, TICDC)}
 
 
 def by_command(additional: Iterable[ServerProgram] = ()) -> Mapping[str, ServerProgram]:

@@ -23,7 +23,7 @@ I25 is in I21 and I22; I28's single event for each spec is tests/controllers'. O
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from simulate.invariants import availability, control, data, failover, losses, order, upkeep
+from simulate.invariants import availability, captures, control, data, failover, losses, order, upkeep
 from simulate.operator import RESYNC
 from simulate.operator_write import OperatorWrite
 from simulate.state import State
@@ -74,6 +74,7 @@ ON_WRITE: Mapping[str, OnWrite] = {
     "I39": upkeep.i39,
     "I41": availability.i41,
     "I43": availability.i43,
+    "I44": captures.i44,
     "F35": availability.f35,
     "O4": control.o4,
     "O5": control.o5,

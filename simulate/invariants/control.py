@@ -182,4 +182,5 @@ def _serving(seen: Json, component: str) -> int:
     """The healthy members, or the stores that are Up, according to a status."""
     if component_type(component).is_store:
         return sum(each.get("state") == "Up" for each in (seen.get("stores") or {}).values())
-    return sum(bool(each.get("health")) for each in (seen.get("members") or {}).values())
+    told = [*(seen.get("members") or {}).values(), *(seen.get("captures") or {}).values()]
+    return sum(bool(each.get("health") or each.get("ready")) for each in told)

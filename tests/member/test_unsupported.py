@@ -24,7 +24,7 @@ STORED = {"replicas": 1, "requests": {"storage": "1Gi"}}
                 tiproxy={"replicas": 0},
                 tiflash=STORED | {"storageClaims": [{"resources": {"requests": {"storage": "1Gi"}}}]},
             ),
-            ["tiflash", "pump", "ticdc"],
+            ["tiflash", "pump"],
         ),
     ],
 )

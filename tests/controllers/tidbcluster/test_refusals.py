@@ -86,12 +86,12 @@ def test_parts_that_are_not_managed_yet_are_named(world: OperatorWorld) -> None:
     cluster = sample("basic")
     claim = {"resources": {"requests": {"storage": "1Gi"}}}
     cluster["spec"]["tiflash"] = {"baseImage": "pingcap/tiflash", "replicas": 1, "storageClaims": [claim]}
-    cluster["spec"]["ticdc"] = {"baseImage": "pingcap/ticdc", "replicas": 1}
+    cluster["spec"]["pump"] = {"baseImage": "pingcap/tidb-binlog", "replicas": 1, "requests": {"storage": "1Gi"}}
     world.apply(cluster)
     world.run_until(lambda: (world.cluster()["status"].get("tidb") or {}).get("members") is not None)
     world.run(5.0)
 
-    assert "spec: tiflash, ticdc: not managed by this version" in refusal(world)
+    assert "spec: tiflash, pump: not managed by this version" in refusal(world)
     assert "TiFlashStoreNotUp" == world.condition("Ready")["reason"]
     assert {"basic-pd", "basic-tikv", "basic-tidb"} == {each["metadata"]["name"] for each in world.every(STATEFUL_SETS)}
 
