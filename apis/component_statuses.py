@@ -1,6 +1,7 @@
 """The statuses of the components of a TidbCluster (api/tidbcluster.fields)."""
 
 from collections.abc import Collection
+from typing import TypeAlias
 
 from msgspec import field
 
@@ -217,9 +218,9 @@ class PumpStatus(ComponentStatus, kw_only=True):
         """See `ComponentStatus`."""
         return [member.state == PUMP_ONLINE for member in self.members]
 
-    def is_available(self, replicas: int) -> bool:  # noqa: ARG002  # one is enough
-        """See `ComponentStatus`: at least one is online."""
-        return self.phase != "Suspend" and any(self.health)
+    def is_available(self, replicas: int) -> bool:
+        """See `ComponentStatus`: at least one is online, unless none is wanted."""
+        return self.phase != "Suspend" and (replicas == 0 or any(self.health))
 
     def forget_members(self) -> None:
         """See `ComponentStatus`."""
@@ -257,6 +258,10 @@ class TiFlashStatus(SyncedStatus, kw_only=True):
         """See `ComponentStatus`."""
         self.stateful_set = None
         self.stores, self.synced = {}, False
+
+
+StoresStatus: TypeAlias = TiKVStatus | TiFlashStatus
+"""The status of a component whose pods PD knows as stores."""
 
 
 class TiProxyMember(Model, kw_only=True):

@@ -108,7 +108,11 @@ TIFLASH_PROXY = ConfigSchema(tables=("security", "server"), floats=_TIKV_FLOATS)
 
 TICDC = ConfigSchema(renamed={"timezone": "tz", "gcTTL": "gc-ttl", "logLevel": "log-level", "logFile": "log-file"})
 
-PUMP = ConfigSchema(tables=("security",))
+PUMP = ConfigSchema(
+    file="pump-config",
+    tables=("security",),
+    set_by_operator=tuple(f"security.{key}" for key in ("ssl-ca", "ssl-cert", "ssl-key")),
+)
 
 TIPROXY = ConfigSchema(
     tables=(

@@ -20,6 +20,7 @@ TIFLASH_METRICS_PORT = 8234
 TIFLASH_STATUS_PORT = 20292
 TIDB_SERVER_PORT = 4000
 TIDB_STATUS_PORT = 10080
+PUMP_PORT = 8250
 DISCOVERY_PORT = 10261
 DISCOVERY_PROXY_PORT = 10262
 
@@ -58,7 +59,12 @@ class AddressBook:
 
     def pd(self) -> str:
         """The URL of PD's Service (A1)."""
-        return self._url(f"{self.cluster}-pd", PD_CLIENT_PORT)
+        return f"{self.scheme}://{self.pd_host}:{PD_CLIENT_PORT}"
+
+    @property
+    def pd_host(self) -> str:
+        """The host of PD's Service."""
+        return self._host(f"{self.cluster}-pd")
 
     def pd_peers(self) -> str:
         """The URL of PD's headless Service, which heterogeneous clusters across Kubernetes dial (A2)."""
@@ -83,6 +89,17 @@ class AddressBook:
     def member(self, component: str, ordinal: int, port: int) -> str:
         """The URL of a port of one pod, as it is dialled."""
         return self._url(self._peer(component, ordinal), port)
+
+    def pump(self, ordinal: int) -> str:
+        """The URL of a Pump (A15)."""
+        return self._url(f"{self.cluster}-pump-{ordinal}.{self.cluster}-pump", PUMP_PORT)
+
+    def pump_ordinal(self, address: str) -> int | None:
+        """The ordinal of this cluster's Pump that advertises `address`, with its namespace or without; else None."""
+        service = re.escape(f"{self.cluster}-pump")
+        suffix = rf"(\.{re.escape(self.namespace)}(\.svc(\..+)?)?)?"
+        found = re.fullmatch(rf"{service}-(0|[1-9]\d*)\.{service}{suffix}", _host(address))
+        return None if found is None else int(found[1])
 
     def advertised_host(self, component: str, ordinal: int) -> str:
         """The host name that a pod of a component (`pd`, `tikv`, `tidb`) advertises."""
@@ -138,10 +155,11 @@ class AddressBook:
         return f".{self.cluster_domain}" if self.cluster_domain else ""
 
     def _url(self, name: str, port: int) -> str:
+        return f"{self.scheme}://{self._host(name)}:{port}"
+
+    def _host(self, name: str) -> str:
         host = f"{name}.{self.namespace}"
-        if self.cluster_domain:
-            host += f".svc.{self.cluster_domain}"
-        return f"{self.scheme}://{host}:{port}"
+        return f"{host}.svc.{self.cluster_domain}" if self.cluster_domain else host
 
 
 def _host(address: str) -> str:

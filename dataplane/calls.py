@@ -1,6 +1,7 @@
 """One call to one component: deadline, fence, retry of reads, typed answers (dataplane-apis.md 2)."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TypeVar
 from urllib.parse import urlsplit
 
@@ -37,6 +38,15 @@ class Caller:
 
     def get(self, path: str, *, timeout: float = TIMEOUT, also: frozenset[int] = frozenset()) -> Response:
         """Read; statuses of `also` are answers, not errors. Raises Unavailable, ApiError."""
+        return self._read(Request("GET", self.base_url + path), path, timeout, also)
+
+    def ask_json(self, path: str, body: object, decoder: msgspec.json.Decoder[_T]) -> _T:
+        """Read what takes a body to ask for, and decode it. Raises as `get_json`."""
+        headers = {"content-type": "application/json"}
+        asked = Request("POST", self.base_url + path, headers, msgspec.json.encode(body), only_asks=True)
+        return self._decoded(path, self._read(asked, path, TIMEOUT, frozenset()), decoder)
+
+    def _read(self, request: Request, path: str, timeout: float, also: frozenset[int]) -> Response:
         deadline = self._clock.now() + timeout
         # no pause between tries: a step never waits for time (design.md 3.2)
         tries = Retrying(
@@ -47,14 +57,16 @@ class Caller:
             reraise=True,
         )
         try:
-            answer = tries(self._try, path, deadline)
+            answer = tries(self._try, request, deadline)
         except TransportError as error:
             raise unavailable(error) from error
-        return self._checked("GET", path, answer, also)
+        return self._checked(request.method, path, answer, also)
 
     def get_json(self, path: str, decoder: msgspec.json.Decoder[_T], *, timeout: float = TIMEOUT) -> _T:
         """Read and decode. Raises Unavailable, ApiError; MalformedAnswer names the field that has a wrong type."""
-        answer = self.get(path, timeout=timeout)
+        return self._decoded(path, self.get(path, timeout=timeout), decoder)
+
+    def _decoded(self, path: str, answer: Response, decoder: msgspec.json.Decoder[_T]) -> _T:
         try:
             return decoder.decode(answer.body)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -96,9 +108,9 @@ class Caller:
         text = answer.body.decode("utf-8", "replace")
         return MalformedAnswer("GET", self.base_url + path, answer.status, text, f"malformed answer: {reason}")
 
-    def _try(self, path: str, deadline: float) -> Response:
+    def _try(self, request: Request, deadline: float) -> Response:
         left = max(deadline - self._clock.now(), 0.1)
-        return self._transport.request(Request("GET", self.base_url + path, timeout=left))
+        return self._transport.request(replace(request, timeout=left))
 
     def _checked(self, method: str, path: str, answer: Response, also: frozenset[int]) -> Response:
         if answer.status >= 400 and answer.status not in also:

@@ -9,8 +9,11 @@ from collections.abc import Callable, Iterable
 
 from dataplane.calls import Caller
 from dataplane.errors import DataPlaneError
+from dataplane.etcd import EtcdClient
 from dataplane.pd import PDClient
+from dataplane.pump import PumpClient
 from dataplane.tidb import TiDBClient
+from dataplane.tiflash import TiFlashClient
 from dataplane.tikv import TiKVClient
 from dataplane.timeouts import AdaptiveTimeoutTransport, OneTimeoutTransport
 from dataplane.tls import TlsMaterial
@@ -68,6 +71,10 @@ class DataPlane:
         """The TiKV whose status port is at `url`. Raises BadTlsMaterial."""
         return TiKVClient(self._transport(tls), url, self._clock)
 
+    def tiflash(self, url: str, tls: TlsMaterial | None = None) -> TiFlashClient:
+        """The TiFlash whose proxy has its status port at `url`. Raises BadTlsMaterial."""
+        return TiFlashClient(self._transport(tls), url, self._clock)
+
     def tidb(self, url: str, tls: TlsMaterial | None = None) -> TiDBClient:
         """The TiDB whose status port is at `url`. Raises BadTlsMaterial."""
         return TiDBClient(self._transport(tls), url, self._clock, self._fence)
@@ -75,6 +82,14 @@ class DataPlane:
     def caller(self, url: str, tls: TlsMaterial | None = None) -> Caller:
         """What clients of other servers are made of. Raises BadTlsMaterial."""
         return Caller(self._transport(tls), url, self._fence, self._clock)
+
+    def etcd(self, url: str, tls: TlsMaterial | None = None) -> EtcdClient:
+        """The etcd in the PD at `url`. Raises BadTlsMaterial."""
+        return EtcdClient(self._transport(tls), url, self._clock)
+
+    def pump(self, url: str, tls: TlsMaterial | None = None) -> PumpClient:
+        """The Pump at `url`. Raises BadTlsMaterial."""
+        return PumpClient(self._transport(tls), url, self._clock, self._fence)
 
     def _transport(self, tls: TlsMaterial | None) -> Transport:
         identity = tls.fingerprint if tls else ""

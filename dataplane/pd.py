@@ -135,6 +135,15 @@ class LiveStore(Store):
 
 
 @dataclass(frozen=True, slots=True)
+class PlacementRule:
+    """A rule by which PD keeps `count` replicas of some keys, such as those of a table."""
+
+    group_id: str
+    id: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class ReplicationConfig:
     """How PD places replicas. `enable_placement_rules` is None when PD does not know the option."""
 
@@ -241,6 +250,26 @@ class PDClient:
             if rule.role != "learner":
                 wanted[rule.group_id, rule.start_key, rule.end_key] += rule.count
         return max(self.config().max_replicas, *wanted.values(), 0)
+
+    def tiflash_rules(self) -> tuple[PlacementRule, ...]:
+        """The rules by which tables have replicas on TiFlash; none while rules are off.
+
+        Raises Unavailable, ApiError.
+        """
+        try:
+            rules = self._call.get_json("/pd/api/v1/config/rules/group/tiflash", _RULES) or ()
+        except (Conflict, NotFound):
+            rules = ()
+        return tuple(PlacementRule(rule.group_id, rule.id, rule.count) for rule in rules)
+
+    def enable_placement_rules(self) -> None:
+        """Let PD place replicas by rules, as TiFlash needs it. Raises Unavailable, ApiError, LeaseExpired."""
+        body = {"enable-placement-rules": "true"}
+        self._call.write("POST", "/pd/api/v1/config/replicate", body, done="placement rules enabled", about={})
+
+    def is_recovering(self) -> bool:
+        """Whether a restore of volume snapshots has yet to end. Raises Unavailable, ApiError."""
+        return self._call.get_json("/pd/api/v1/admin/cluster/markers/snapshot-recovering", _MARKER).marked
 
     def stores(self) -> tuple[LiveStore, ...]:
         """The stores that are not Tombstone, by id. Raises NotBootstrapped, Unavailable, ApiError."""
@@ -450,8 +479,13 @@ class _Stores(msgspec.Struct):
     stores: list[_StoreInfo] | None = None
 
 
+class _Marker(msgspec.Struct):
+    marked: bool = False
+
+
 class _Rule(msgspec.Struct):
     group_id: str = ""
+    id: str = ""
     start_key: str = ""
     end_key: str = ""
     role: str = ""
@@ -471,6 +505,7 @@ _CLUSTER = msgspec.json.Decoder(_Cluster)
 _CONFIG = msgspec.json.Decoder(_Config)
 _STORE = msgspec.json.Decoder(_StoreInfo)
 _RULES = msgspec.json.Decoder(list[_Rule] | None)
+_MARKER = msgspec.json.Decoder(_Marker)
 _STORES = msgspec.json.Decoder(_Stores)
 _EVICT_CONFIG = msgspec.json.Decoder(_EvictConfig)
 

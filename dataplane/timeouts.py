@@ -46,7 +46,7 @@ class _Endpoint:
         if request.timeout < USUAL:
             return min(request.timeout, PROBE_TIMEOUT) if self.full_try_due is not None else request.timeout
         usual = max(request.timeout, min(2 * self.takes, LONGEST))
-        if self.full_try_due is None or request.method != "GET":
+        if self.full_try_due is None or not request.is_read:
             return usual
         return max(usual, self.patience) if now >= self.full_try_due else PROBE_TIMEOUT
 

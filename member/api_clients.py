@@ -11,7 +11,9 @@ from apis.identity import tls_enabled
 from dataplane.calls import Caller
 from dataplane.errors import BadTlsMaterial, DataPlaneError
 from dataplane.pd import PDClient
+from dataplane.pump import LivePumpNode, PumpClient, read_pump_nodes
 from dataplane.tidb import TiDBClient
+from dataplane.tiflash import TiFlashClient
 from dataplane.tikv import TiKVClient
 from dataplane.tls import TlsMaterial
 from kube.resources import SECRETS
@@ -22,6 +24,7 @@ from member.naming import (
     ordinal_of,
     pd_url,
     tidb_status_url,
+    tiflash_status_url,
     tikv_status_url,
 )
 
@@ -66,6 +69,11 @@ def tikv(ctx: ReconcileContext, pod: str) -> TiKVClient:
     return ctx.deps.dataplane.tikv(tikv_status_url(ctx.tc, pod), _tls(ctx))
 
 
+def tiflash(ctx: ReconcileContext, pod: str) -> TiFlashClient:
+    """One TiFlash. Raises BadTlsMaterial."""
+    return ctx.deps.dataplane.tiflash(tiflash_status_url(ctx.tc, pod), _tls(ctx))
+
+
 def tidb(ctx: ReconcileContext, pod: str) -> TiDBClient:
     """One TiDB server. Raises BadTlsMaterial."""
     return ctx.deps.dataplane.tidb(tidb_status_url(ctx.tc, pod), _tls(ctx))
@@ -81,6 +89,17 @@ def caller(ctx: ReconcileContext, component: str, pod: str, port: int, tls: TlsM
     return ctx.deps.dataplane.caller(book.member(component, ordinal_of(pod), port), tls or _tls(ctx))
 
 
+def pump_nodes(ctx: ReconcileContext) -> tuple[LivePumpNode, ...]:
+    """All Pump nodes that are registered in PD, also those of others. Raises DataPlaneError."""
+    # PD's client goes around a Service that leads to a member that is ill
+    return read_pump_nodes(ctx.deps.dataplane.etcd(pd(ctx).base_url, _tls(ctx)))
+
+
+def pump(ctx: ReconcileContext, ordinal: int) -> PumpClient:
+    """One Pump. Raises BadTlsMaterial."""
+    return ctx.deps.dataplane.pump(address_book(ctx.tc).pump(ordinal), _tls(ctx))
+
+
 def tls_from_secret(ctx: ReconcileContext, name: str, required_by: str) -> TlsMaterial:
     """The certificates of a Secret, read live; `required_by` is the field that wants it. Raises BadTlsMaterial."""
     secret = ctx.deps.client.find(SECRETS, name, ctx.namespace)
@@ -89,7 +108,10 @@ def tls_from_secret(ctx: ReconcileContext, name: str, required_by: str) -> TlsMa
             f"Secret {ctx.namespace}/{name} does not exist; {required_by} requires it, with ca.crt, tls.crt and tls.key"
         )
     encoded: Mapping[str, str] = secret.decode().get("data") or {}
-    return TlsMaterial.from_secret({key: base64.b64decode(value) for key, value in encoded.items()})
+    try:
+        return TlsMaterial.from_secret({key: base64.b64decode(value) for key, value in encoded.items()})
+    except BadTlsMaterial as error:
+        raise BadTlsMaterial(f"Secret {ctx.namespace}/{name}: {error}") from None
 
 
 def _tls(ctx: ReconcileContext) -> TlsMaterial | None:

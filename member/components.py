@@ -14,8 +14,10 @@ from member.lifecycle import component_sync
 from member.lifecycle.workload import Workload
 from member.outcome import Outcome
 from member.pd.component import PD
+from member.pump.component import PUMP
 from member.ticdc.component import TICDC
 from member.tidb.component import TIDB
+from member.tiflash.component import TIFLASH
 from member.tikv.component import TIKV
 from member.tiproxy.component import TIPROXY
 
@@ -31,7 +33,7 @@ class Behaviour:
 
 DISCOVERY = Behaviour("discovery", discovery.observe, discovery.act)
 
-_WORKLOADS: dict[str, Workload] = {each.name: each for each in (PD, TIPROXY, TIKV, TIDB, TICDC)}
+_WORKLOADS: dict[str, Workload] = {each.name: each for each in (PD, TIPROXY, TIFLASH, TIKV, PUMP, TIDB, TICDC)}
 
 
 def workload(name: str) -> Workload:

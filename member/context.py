@@ -18,6 +18,7 @@ from kube.events import EventRecorder
 from kube.objects import Object
 from kube.reading import Lister
 from member.memory.accepted_settings import AcceptedSettings
+from member.memory.certificate_book import CertificateBook
 from member.memory.complaints import Complaints
 from member.memory.failure_timers import FailureTimers
 from member.memory.rolls import Rolls
@@ -61,6 +62,7 @@ class FailoverSettings:
     tidb_period: float = 300.0
     detect_node_failure: bool = False
     pod_hard_recovery_period: float = 86400.0
+    tiflash_period: float = 300.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,10 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Dependencies:
-    """What stages work with: the ways to the outside, the caches, and what the process was told."""
+    """What stages work with: the ways to the outside, the caches, and what the process was told.
+
+    `certificates`: what it has found of those of all clusters.
+    """
 
     client: Client
     applier: Applier
@@ -83,6 +88,7 @@ class Dependencies:
     clock: Clock
     settings: Settings
     listers: Listers
+    certificates: CertificateBook = field(default_factory=CertificateBook)
 
 
 class Held(Enum):
@@ -101,7 +107,8 @@ class ReconcileContext:
     `observations` holds what looking at each component gave, `outcomes` what the stages answered so far. `pd_url`: a
     member of PD to ask instead of the Service, which may lead to one that is ill. `unstarted_pd_members`: whether PD,
     when asked, had members that never started. `pods` are those of each component, as they were when first looked at;
-    `stores` are those that PD lists, once it was asked. `owner_lives`: a
+    `stores` are those that PD lists, once it was asked, and `stores_listed` those and the ones that are Tombstone, as
+    they were when components were observed. `owner_lives`: a
     live read of this reconcile has found the TidbCluster. `removed` are the components that run although the spec has
     them no more; `tc` has them as they run. While the cluster is `held`, `owner` and `tc` have its last valid spec.
     `failure_timers`, `accepted_settings`, `stopwatches`, `rolls`, `complaints` and `taken_names` outlive the reconcile.
@@ -123,6 +130,7 @@ class ReconcileContext:
     taken_names: TakenNames = field(default_factory=TakenNames)
     pods: dict[str, Sequence[Object]] = field(default_factory=dict)
     stores: tuple[Store, ...] = ()
+    stores_listed: tuple[tuple[Store, ...], tuple[Store, ...]] | None = None
     tls: TlsMaterial | None = field(default=None, repr=False)
     pd_url: str = ""
     unstarted_pd_members: bool = False

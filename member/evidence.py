@@ -6,7 +6,7 @@ deleted by `delete`, `delete_member` and `delete_store` alone, and as they were 
 `member.apply.stateful_set`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import final
 
 from structlog.contextvars import bound_contextvars
@@ -18,12 +18,13 @@ from apis.ordinals import desired_replicas
 from apis.tidbcluster import TidbCluster, TidbClusterStatus
 from dataplane.errors import ApiError, NotBootstrapped, NotFound, Unavailable
 from dataplane.pd import Health, LiveMember, LiveStore, PDClient, Store
+from dataplane.pump import PUMP_OFFLINE, LivePumpNode, PumpClient
 from kube.deletion import Destroyer, LiveObject
 from kube.objects import Json, Object
 from kube.resources import PODS, TIDB_CLUSTERS, Resource
 from member import api_clients
 from member.context import ReconcileContext
-from member.naming import ordinal_of
+from member.naming import address_book, ordinal_of
 from member.observed.pods import Pod, read_pods
 from member.outcome import Done
 from member.ownership import own_member, own_stores, require_understood_members, require_understood_stores
@@ -184,8 +185,8 @@ def no_store(ctx: ReconcileContext, component: str, pod: str) -> Evidence | None
     return Evidence(_LIVE_READ, f"PD has no store for pod {pod}")
 
 
-def not_serving(ctx: ReconcileContext, pod: str) -> Evidence | None:
-    """Whether a TiKV pod, looked at and asked now, does not serve (I1, I3).
+def not_serving(ctx: ReconcileContext, pod: str, ask: Callable[[], object]) -> Evidence | None:
+    """Whether the pod of a store, looked at now and asked now, by `ask`, does not serve (I1, I3).
 
     It is the second witness where PD lists no store of a pod: the list may be older than the store. A pod from which
     nothing is heard may serve as long as it is Ready. Raises kube's ApiError, TransportError, BadTlsMaterial.
@@ -194,7 +195,7 @@ def not_serving(ctx: ReconcileContext, pod: str) -> Evidence | None:
     if isinstance(seen, Evidence):
         return seen
     try:
-        api_clients.tikv(ctx, pod).leader_count()
+        ask()
     except Unavailable as error:
         refused, ready = isinstance(error.cause, ConnectionRefused), seen.object.decode_as(Pod).is_ready
         if refused or (error.cause is not None and not ready):
@@ -202,6 +203,18 @@ def not_serving(ctx: ReconcileContext, pod: str) -> Evidence | None:
     except ApiError:
         pass
     return None
+
+
+def pump_node_gone(ctx: ReconcileContext, pod: str) -> Evidence | None:
+    """Whether PD, asked now, has no Pump node of this pod, or one whose binlogs have all been read (lifecycle.md 8.8).
+
+    Raises DataPlaneError.
+    """
+    ordinal, book = ordinal_of(pod), address_book(ctx.tc)
+    left = [each for each in api_clients.pump_nodes(ctx) if book.pump_ordinal(each.host) == ordinal]
+    if any(each.state != PUMP_OFFLINE for each in left) or not is_same_cluster(ctx):
+        return None
+    return Evidence(_LIVE_READ, f"Pump node {left[0].id} is offline" if left else f"PD has no Pump node for pod {pod}")
 
 
 def spec_confirmed(ctx: ReconcileContext) -> Evidence | None:
@@ -262,6 +275,13 @@ def delete_store(pd: PDClient, seen: LiveStore, why: Evidence) -> None:
     require(why, "deleting a store")
     with bound_contextvars(why=why.what):
         pd.delete_store(seen)
+
+
+def close_pump_node(pump: PumpClient, seen: LivePumpNode, why: Evidence) -> None:
+    """Let a Pump take no more binlogs, and go offline when all are read. Raises as `delete_member`."""
+    require(why, "closing a Pump node")
+    with bound_contextvars(why=why.what):
+        pump.close(seen)
 
 
 def require(evidence: Evidence, what: str) -> None:

@@ -81,7 +81,7 @@ class Request:
 
     `receiver` is called when an answer with status 200 begins, and returns what takes its body piece by piece. Such a
     body may take as long as it wants: `timeout` then is for each silence. A transport that has the whole body anyway
-    may ignore it.
+    may ignore it. `only_asks`: it changes nothing, whatever its method, as the reads of etcd's JSON gateway.
     """
 
     method: str
@@ -90,6 +90,12 @@ class Request:
     body: bytes | None = None
     timeout: float = 30.0
     receiver: Callable[[], Callable[[bytes], None]] | None = field(default=None, compare=False, repr=False)
+    only_asks: bool = False
+
+    @property
+    def is_read(self) -> bool:
+        """Whether it changes nothing."""
+        return self.method == "GET" or self.only_asks
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,6 +51,8 @@ class Timings:
     """How long it takes until the leaders of all regions have reported to a new PD leader; until then none moves."""
 
     tikv_start: float = 0.2
+    tiflash_start: float = 0.2
+    """From its registration until TiFlash's store is Running."""
     store_heartbeat: float = 10.0
     store_disconnected: float = 20.0
     store_saved: float = 300.0
@@ -64,6 +66,11 @@ class Timings:
     """Leaders that move in a second."""
     peer_moves: float = 25.0
     """Peers that a store receives in a second."""
+
+    pump_start: float = 0.1
+    pump_heartbeat: float = 10.0
+    pump_drain: float = 1.0
+    """How long drainers take to read what a Pump has when it is closed."""
 
     tidb_start: float = 0.2
     topology_refresh: float = 30.0
@@ -109,11 +116,15 @@ class Timings:
             pd_stores_loaded=1.0,
             pd_regions_reported=60.0,
             tikv_start=5.0,
+            tiflash_start=10.0,
             store_check=10.0,
             raft_election=15.0,
             region_tick=1.0,
             leader_moves=3.0,
             peer_moves=0.25,
+            pump_start=2.0,
+            pump_heartbeat=2.0,
+            pump_drain=10.0,
             tidb_start=5.0,
             capture_start=3.0,
             capture_election=2.0,

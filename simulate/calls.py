@@ -67,7 +67,7 @@ class Call:
     @property
     def is_write(self) -> bool:
         """Whether it may change something."""
-        return self.method != "GET"
+        return not self.request.is_read
 
     @property
     def counts(self) -> bool:

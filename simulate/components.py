@@ -16,7 +16,8 @@ class Profile:
     """What users do with a component, and how long its members may be lost.
 
     `fewest` and `most` are the replicas that random edits ask for; `commands` the annotations, each with a value, that
-    they put on its pods; `failover_period` the seconds before which no failure is recorded (I22).
+    they put on its pods; `failover_period` the seconds before which no failure is recorded (I22). `idle_reads`: the
+    live reads of an idle reconcile beside those of PD, its stores and the single pods (O9).
     """
 
     name: str
@@ -24,6 +25,7 @@ class Profile:
     most: int = 4
     commands: tuple[tuple[str, str], ...] = ()
     failover_period: Callable[[FailoverSettings], float] = lambda _: math.inf
+    idle_reads: int = 0
 
 
 _PROFILES = {
@@ -48,6 +50,13 @@ _PROFILES = {
             most=6,
             commands=((pod_commands.EVICT_LEADER, "none"), (pod_commands.EVICT_LEADER, "delete-pod")),
             failover_period=lambda settings: settings.tikv_period,
+        ),
+        Profile(name="pump", most=3, idle_reads=1),
+        Profile(
+            name="tiflash",
+            fewest=0,
+            most=3,
+            failover_period=lambda settings: settings.tiflash_period,
         ),
         Profile(
             name="tidb",

@@ -71,7 +71,7 @@ class RecordingTransport:
 
     def writes(self) -> list[Request]:
         """Those that may have changed something."""
-        return [request for request in self.requests if request.method != "GET"]
+        return [request for request in self.requests if not request.is_read]
 
 
 class _WorldClock:

@@ -8,7 +8,7 @@ import msgspec
 from kube.resources import TIDB_CLUSTERS
 from sandbox.actor_system import NeverSettles
 from simulate.calls import Call
-from simulate.components import asked_one_by_one, managed_components
+from simulate.components import asked_one_by_one, managed_components, profile
 from simulate.end_state import Leaves, end_state
 from simulate.engine import Engine
 from simulate.invariants.losses import lacking
@@ -153,6 +153,7 @@ def _resync(engine: Engine, judge: Invariants) -> float:
         if idle or each.target.resource != str(TIDB_CLUSTERS):
             judge.report("O3", f"{each} in a resync that had nothing to do (stage {each.stage or '-'})")
     asked = sum(len(judge.state.pods(component)) for component in managed_components() if asked_one_by_one(component))
+    asked += sum(profile(each).idle_reads for each in managed_components() if judge.state.pods(each))
     read, budget = engine.reads - read, _RESYNCS * (_READS_OF_A_RECONCILE + asked)
     if idle and read > budget * _MARGIN:
         judge.report("O9", f"{read} live reads in {_RESYNCS} idle resyncs, the budget is {budget}")

@@ -8,12 +8,13 @@ from apis.times import parse_time
 from kube.objects import Json
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, TIDB_CLUSTERS, Resource
 from sandbox.conditions import holds
+from sandbox.dataplane.membership import StoreData
 from sandbox.dataplane.pd.cluster import Member, PdCluster
 from sandbox.dataplane.pd.process import PdData
 from sandbox.dataplane.pd.stores import NodeState, Store
+from sandbox.dataplane.pump import OFFLINE, PumpData, pump_nodes
 from sandbox.dataplane.ticdc.book import Book
 from sandbox.dataplane.ticdc.process import TicdcProcess
-from sandbox.dataplane.tikv import TikvData
 from sandbox.world import World
 from simulate.components import managed_components
 from simulate.worlds import NAME, NAMESPACE
@@ -229,6 +230,10 @@ class State:
         """Up, Disconnected, Down, Offline or Tombstone, whatever a new leader of PD makes of it."""
         return self.pd.stores.true_state(store, self.now) if self.pd else ""
 
+    def store(self, store_id: int) -> Store | None:
+        """A store that is not Tombstone."""
+        return next((each for each in self.stores if each.id == store_id), None)
+
     def stores_of(self, pod: str) -> list[Store]:
         """The stores at a pod's address that are not Tombstone."""
         return [each for each in self.stores if pod_of(each) == pod]
@@ -238,16 +243,36 @@ class State:
         """Whether TiDB lets users' DDL wait for the end of an upgrade."""
         return self.pd is not None and _UPGRADING in self.pd.etcd.keys
 
+    @property
+    def pump_nodes(self) -> list[Json]:
+        """The Pump nodes that are registered and not offline: drainers may still need what they have."""
+        nodes = pump_nodes(self.pd.etcd, self.now).values() if self.pd else ()
+        return [node for node in nodes if node["state"] != OFFLINE]
+
     def holds_live_data(self, claim: Json) -> str:
         """Whose data a claim's volume holds, when PD still counts on them; else empty."""
-        data = self._world.data_plane.disk(claim["metadata"]["uid"]).data
+        disk = self._world.data_plane.disk(claim["metadata"]["uid"])
+        data = next((each.data for each in (disk, *disk.directories.values()) if each.data is not None), None)
         if isinstance(data, PdData) and data.member in data.cluster.members:
             return f"PD member {data.cluster.members[data.member].name}"
-        if isinstance(data, TikvData):
+        if isinstance(data, StoreData):
             found = next((each for each in self.stores if each.id == data.store), None)
             if found is not None:
                 return f"store {found.id} ({self.store_state(found)})"
+        if isinstance(data, PumpData):
+            held = next((each for each in self.pump_nodes if each["nodeId"] == data.node), None)
+            return f"Pump node {data.node} ({held['state']})" if held else ""
         return ""
+
+
+def component_of(store: Store) -> str:
+    """The component whose store it is."""
+    return "tiflash" if store.is_tiflash else "tikv"
+
+
+def pump_pod(node: Json) -> str:
+    """The pod of a Pump node."""
+    return str(node["host"]).partition(".")[0]
 
 
 def pod_of(store: Store) -> str:

@@ -75,6 +75,21 @@ def _guarded() -> Json:
     return cluster
 
 
+def _analytic() -> Json:
+    """3/3/2 with two TiFlash."""
+    cluster = _cluster()
+    claim = {"resources": {"requests": {"storage": "1Gi"}}}
+    cluster["spec"]["tiflash"] = {"baseImage": "pingcap/tiflash", "replicas": 2, "storageClaims": [claim]}
+    return cluster
+
+
+def _with_binlogs() -> Json:
+    """One TiKV, and two TiDBs that write binlogs to two Pumps."""
+    cluster = _cluster(pd=1, tikv=1)
+    cluster["spec"]["pump"] = {"replicas": 2, "config": {}, "requests": {"storage": "1Gi"}}
+    return cluster
+
+
 def _of_a_domain() -> Json:
     """3/3/2 whose members go by names under the domain."""
     cluster = _cluster()
@@ -121,15 +136,17 @@ CLUSTERS: Mapping[str, Callable[[], Json]] = {
     "roomy": _roomy,
     "brittle": _brittle,
     "guarded": _guarded,
+    "analytic": _analytic,
     "lone": lambda: _cluster(pd=1),
     "domain": _of_a_domain,
     "proxied": _proxied,
+    "binlog": _with_binlogs,
     "replicating": _replicating,
     **MORTAL,
 }
 """3/3/2 and the like; `wide` has stores to spare, `big` PD members and TiDBs, `roomy` one of each; `brittle` and
-`guarded` fail over within minutes; `lone` has a single PD; `domain` names the domain of its Kubernetes; `proxied` has
-two TiProxies, `replicating` three captures of TiCDC."""
+`guarded` fail over within minutes; `analytic` has TiFlash; `lone` has a single PD; `domain` names the domain of its
+Kubernetes; `proxied` has two TiProxies, `binlog` a Pump, `replicating` three captures of TiCDC."""
 
 
 @cache

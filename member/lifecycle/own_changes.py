@@ -192,7 +192,9 @@ def _plain(ctx: ReconcileContext) -> TidbCluster:
     spec = ctx.owner.decode()["spec"]
     components = [name for name in component_names() if isinstance(spec.get(name), dict)]
     metadata = {"name": ctx.name, "namespace": ctx.namespace, "labels": _metadata(ctx.tc)["labels"]}
-    least = {name: {"replicas": 1, "requests": {"storage": "1Gi"}} for name in components}
+    storage: Json = {"requests": {"storage": "1Gi"}}
+    claims: Json = {"storageClaims": [{"resources": storage}]}
+    least = {name: {"replicas": 1} | storage | claims for name in components}
     return with_defaults(decode({"metadata": metadata, "spec": least}, type(ctx.tc)))
 
 

@@ -207,10 +207,12 @@ class _View:
         by_name = {pod.metadata.name: pod for pod in pods}
         names = [pod_name(self.ctx.tc, self.component, ordinal) for ordinal in range(self.body["spec"]["replicas"])]
         ignored_pods = self.rolling.ignored_pods(self.ctx)
-        return [
+        found = [
             self._rolling_pod(ordinal, name, by_name.get(name), name in ignored_pods)
             for ordinal, name in enumerate(names)
         ]
+        in_order = self.body["spec"].get("podManagementPolicy") == "OrderedReady"
+        return _without_those_to_come(found) if in_order else found
 
     def _rolling_pod(self, ordinal: int, name: str, pod: Object | None, ignored: bool) -> RollingPod:
         if pod is None:
@@ -229,6 +231,12 @@ class _View:
         if not predicates.is_synced(tc, self.component):
             return "is reported healthy"
         return self.rolling.unmet_condition(self.ctx, pod)
+
+
+def _without_those_to_come(pods: list[RollingPod]) -> list[RollingPod]:
+    """The pods of a StatefulSet that makes one after another: none comes before all below it are Ready."""
+    first = next((pod.ordinal for pod in pods if not pod.ready), len(pods))
+    return [replace(pod, ignored=True) if pod.ordinal > first and not pod.exists else pod for pod in pods]
 
 
 def next_roll(

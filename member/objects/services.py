@@ -32,10 +32,10 @@ def service(
     }
 
 
-def peer(tc: TidbCluster, component: str, ports: Sequence[Json], *, says_for_whom: bool = True) -> Json:
+def peer(tc: TidbCluster, component: str, ports: Sequence[Json], used_by: str = labels.PEER) -> Json:
     """The headless Service through which members find each other before they are ready.
 
-    `says_for_whom`: it has the label that says so, as those of some components have in v1.6 (objects.md 2).
+    `used_by` is empty where v1.6's does not say for whom it is (objects.md 2).
     """
     selector = labels.base_labels(tc, component)
     spec: Json = {
@@ -44,8 +44,7 @@ def peer(tc: TidbCluster, component: str, ports: Sequence[Json], *, says_for_who
         "publishNotReadyAddresses": True,
         "selector": selector,
     }
-    own = selector | {labels.USED_BY: labels.PEER} if says_for_whom else selector
-    return service(tc, peer_service(tc, component), spec, own)
+    return service(tc, peer_service(tc, component), spec, selector | ({labels.USED_BY: used_by} if used_by else {}))
 
 
 def end_user(

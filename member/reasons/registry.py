@@ -19,8 +19,8 @@ _READY: Mapping[str, Reason] = {
     "StatefulSetNotUpToDate": Reason(
         "Some pods do not run the newest revision of their StatefulSet yet: a rolling restart is in progress. The "
         "cluster usually serves.",
-        "It restarts the pods one by one, PD before TiKV before TiDB. The rest of the message says what it is waiting "
-        "for.",
+        "It restarts the pods one by one, PD before TiFlash before TiKV before TiDB. The rest of the message says what "
+        "it is waiting for.",
         "Nothing. If it does not end, the condition `Progressing` says what is blocking it.",
     ),
     "PDUnhealthy": Reason(
@@ -43,9 +43,11 @@ _READY: Mapping[str, Reason] = {
         "`kubectl logs POD -c tidb` of the servers that are unhealthy in `status.tidb.members`.",
     ),
     "TiFlashStoreNotUp": Reason(
-        "The spec contains TiFlash, and no TiFlash store is known to be Up.",
-        "This version does not manage TiFlash; everything else is managed.",
-        "Remove `spec.tiflash`, or ignore the condition.",
+        "Not all requested TiFlash stores are Up, or their number differs from the spec. Tables with another replica, "
+        "or none on TiFlash, are read as before; TiKV's data is not affected.",
+        "It waits. It replaces stores that PD reports as Down after the failover period.",
+        "`kubectl get tc NAME -o jsonpath='{.status.tiflash.stores}'` shows the state of each store; then look at the "
+        "pod of the one that is not Up.",
     ),
     "TiCDCCaptureNotReady": Reason(
         "Not all captures of TiCDC answer on their port, or their number differs from the spec. The others replicate.",
@@ -63,6 +65,11 @@ _READY: Mapping[str, Reason] = {
         "Fewer members of a component are healthy than the spec requests.",
         "It waits for them, and checks them less and less often.",
         "Look at the component's pods and their logs.",
+    ),
+    "PumpUnhealthy": Reason(
+        "Fewer Pump nodes are online in PD than `spec.pump.replicas` asks for.",
+        "It waits. TiDB goes on with the nodes that are online, and cannot commit without any while it writes binlogs.",
+        "Read the log of the Pump pods, and the states in `status.pump.members`.",
     ),
     "TiProxyUnhealthy": Reason(
         "Not all TiProxies say through their API that they serve, or their number differs from the spec.",
@@ -139,6 +146,13 @@ _SPEC: Mapping[str, Reason] = {
         "It leaves PD's pods as they are.",
         "Restore `spec.pd.storageVolumes` and the mounts.",
     ),
+    "FailedUpdateTiFlashSTS": Reason(
+        "TiFlash's pods would mount a volume that they do not have, or lose one that they have: the claim templates of "
+        "a StatefulSet cannot be changed.",
+        "It leaves TiFlash's pods as they are.",
+        "Restore `spec.tiflash.storageClaims` and the mounts. With other claims, TiFlash can come back after it was "
+        "scaled in to 0.",
+    ),
     "FailedUpdateTiKVSTS": Reason(
         "TiKV's pods would mount a volume that they do not have, or lose one that they have: the claim templates of a "
         "StatefulSet cannot be changed.",
@@ -163,6 +177,12 @@ _SPEC: Mapping[str, Reason] = {
         "It leaves TiDB's pods as they are.",
         "Restore `spec.tidb.storageVolumes` and the mounts.",
     ),
+    "FailedUpdatePumpSTS": Reason(
+        "Pump's pods would mount a volume that they do not have, or lose one that they have: the claim templates of a "
+        "StatefulSet cannot be changed.",
+        "It leaves Pump's pods as they are.",
+        "Restore `spec.pump.additionalVolumes` and the mounts.",
+    ),
 }
 
 _STARTING: Mapping[str, Reason] = {
@@ -177,10 +197,22 @@ _STARTING: Mapping[str, Reason] = {
     ),
     "Creating": Reason("A StatefulSet was just created.", "It waits for the first pods.", TRANSIENT),
     "WaitingForPD": Reason(
-        "TiKV, or the restart of TiKV's or TiDB's pods, waits for PD: for a quorum of healthy members, or for the end "
-        "of PD's own upgrade or scaling.",
+        "TiKV or TiFlash, or the restart of pods of others, waits for PD: for a quorum of healthy members, or for the "
+        "end of PD's own upgrade or scaling.",
         "It takes care of PD first, then continues without further action.",
         "Look at what PD is waiting for: `kubectl get tc NAME -o jsonpath='{.status.pd.conditions}'`.",
+    ),
+    "WaitingForTiFlash": Reason(
+        "The restart of TiKV's or TiDB's pods waits for the end of TiFlash's own upgrade or scaling: a TiFlash that is "
+        "older than TiKV may not understand it.",
+        "It takes care of TiFlash first, then continues without further action.",
+        "Look at what TiFlash is waiting for: `kubectl get tc NAME -o jsonpath='{.status.tiflash.conditions}'`.",
+    ),
+    "PlacementRulesOff": Reason(
+        "PD does not place replicas by rules, or does not say whether it does. Without that it refuses TiFlash's "
+        "stores.",
+        "It switches them on before it starts TiFlash, as soon as PD answers.",
+        "Look at the error of PD in the message.",
     ),
     "WaitingForTiKV": Reason(
         "TiDB or TiCDC, or the restart of their pods, waits for TiKV: for a store that is Up, or for the end of TiKV's "
@@ -193,15 +225,28 @@ _STARTING: Mapping[str, Reason] = {
         "It takes care of TiDB first, then continues without further action.",
         "Look at what TiDB is waiting for: `kubectl get tc NAME -o jsonpath='{.status.tidb.conditions}'`.",
     ),
+    "WaitingForPump": Reason(
+        "No Pump node is online yet, and TiDB, which writes binlogs, would end at once; or Pump is being restarted or "
+        "scaled, which comes before a restart of TiDB.",
+        "It makes TiDB's pods, or restarts them, afterwards.",
+        "Look at the condition of Pump. A cluster without binlogs needs no Pump.",
+    ),
     "WaitingForVolumes": Reason(
         "The cluster is being restored from volume snapshots, and the restore has not created TiKV's volumes yet.",
-        "It starts TiKV once the annotation `tidb.pingcap.com/tikv-volumes-ready` is set.",
+        "It starts TiKV once the annotation `tidb.pingcap.com/tikv-volumes-ready` is set, and TiFlash when PD has lost "
+        "the mark of the restore as well.",
         "Look at the Restore object.",
     ),
     "WaitingForRestore": Reason(
         "`spec.recoveryMode` is true: PD and TiKV are running for a restore.",
         "It starts TiDB once the field is false.",
         "Let the restore finish, or set the field to false.",
+    ),
+    "PeerURLOutdated": Reason(
+        "`spec.tlsCluster.enabled` was changed while a single PD was running. That has joined under a URL of the other "
+        "kind, `http` or `https`, which etcd keeps; another member could not reach it.",
+        "It adds no PD member. What runs, runs on.",
+        "Run the command that the message names in the PD pod, or in one with `etcdctl` and the certificates of PD.",
     ),
     "MissingSecret": Reason(
         "`spec.tidb.tlsClient.enabled` requires a Secret that does not exist, or that lacks `tls.crt` or `tls.key`.",
@@ -273,6 +318,17 @@ _PD_AND_STORES: Mapping[str, Reason] = {
         "Compare `pd-ctl member` and `pd-ctl store` with the pods. Correct the address that the server advertises, or "
         "remove a member or store that does not exist any more with `pd-ctl`.",
     ),
+    "PumpNodesNotOnline": Reason(
+        "Not every Pump pod has a node that is online in PD, though the pods are Ready.",
+        "It waits, and restarts no other Pump pod meanwhile. TiDB goes on with the nodes that are online.",
+        "Read the log of the pod that the message names. A node that is closing or offline takes no more binlogs: "
+        "scale Pump in, so that its pod is removed.",
+    ),
+    "PumpNodesUnknown": Reason(
+        "PD must report the Pump nodes before Pump is scaled, and it does not.",
+        "It leaves the number of Pump pods as it is until PD reports the nodes.",
+        LOOK_AT_PD,
+    ),
     "StoresUnknown": Reason(
         "PD must report the TiKV stores before TiKV is restarted or scaled, and it does not, or its answer lacks "
         "stores that were there before.",
@@ -293,6 +349,15 @@ _PD_AND_STORES: Mapping[str, Reason] = {
         "PD or a server did not answer in the middle of a rolling restart.",
         "It stops the rolling restart where it is, and retries with increasing delays.",
         LOOK_AT_PD,
+    ),
+    "BadCertificate": Reason(
+        "A Secret with a certificate is missing or incomplete, or its certificate has expired, is not valid yet, holds "
+        "for other names, or is signed by an authority that the other components do not trust. The message names the "
+        "Secret, the key in it, and what is wrong.",
+        "Pods that are running keep running. It reads the Secrets again every ten seconds while one is wrong.",
+        "Put right what the message names. PD, TiKV, TiDB and the operator read a renewed certificate without a "
+        "restart, but servers read an authority (`ca.crt`) only when they start: first have all Secrets trust the old "
+        "and the new one, and restart the components, then replace the certificates.",
     ),
     "BadTLS": Reason(
         "The Secret `NAME-cluster-client-secret` lacks a certificate, a key or a CA, or they do not match.",

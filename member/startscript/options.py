@@ -54,6 +54,11 @@ def pd_address(tc: TidbCluster, *, with_scheme: bool) -> str:
     """Sets PD to where TiKV and TiDB find it, asking Discovery when members live in several Kubernetes clusters."""
     if hosts := preferred_pd(tc, v2=is_v2(tc)):
         return settings(PD=",".join(f"{host}:{PD_CLIENT_PORT}" for host in hosts))
+    return pd_service(tc, with_scheme=with_scheme)
+
+
+def pd_service(tc: TidbCluster, *, with_scheme: bool) -> str:
+    """Sets PD to its Service, whatever `spec.pdAddresses` says."""
     prefix = f"{scheme(tc)}://" if with_scheme else ""
     reference = referenced_cluster(tc)
     if tc.spec.across_k8s or reference is None:

@@ -19,7 +19,7 @@ _SINKS = "/var/lib/sink-tls"
 
 def services(tc: TidbCluster) -> list[Json]:
     """TiCDC's headless Service; nobody but its own captures and users' tools come to it."""
-    return [peer(tc, "ticdc", [port("ticdc", PORT)], says_for_whom=False)]
+    return [peer(tc, "ticdc", [port("ticdc", PORT)], used_by="")]
 
 
 def content(tc: TidbCluster) -> Content:

@@ -16,7 +16,17 @@ from member.tidb.status import observe
 def _gate(ctx: ReconcileContext) -> Waiting | None:
     if ctx.tc.spec.recovery_mode:
         return Waiting("WaitingForRestore", "recovery mode: TiDB is not started until spec.recoveryMode is false")
-    return _missing_certificate(ctx)
+    return _missing_pump(ctx) or _missing_certificate(ctx)
+
+
+def _missing_pump(ctx: ReconcileContext) -> Waiting | None:
+    """A server that is to write binlogs ends at once where no Pump takes them (3.1)."""
+    spec = ctx.tc.spec
+    if spec.pump is None or spec.tidb is None or not spec.tidb.binlog_enabled or any(ctx.status.pump.health):
+        return None
+    what = "TiDB is to write binlogs, and no Pump node is online"
+    way_out = "set spec.pump.replicas to 1 or more, or spec.tidb.binlogEnabled to false"
+    return Waiting("WaitingForPump", f"{what}; {way_out}", next_poll(ctx, "tidb"))
 
 
 def _missing_certificate(ctx: ReconcileContext) -> Waiting | None:

@@ -34,7 +34,7 @@ def services(tc: TidbCluster) -> list[Json]:
     """TiFlash's Service: for the members among themselves."""
     row = component(tc, "tiflash").type
     ports = [port(name, row.ports[known_as]) for name, known_as in row.peer_ports.items()]
-    return [peer(tc, "tiflash", ports, says_for_whom=False)]
+    return [peer(tc, "tiflash", ports, used_by="")]
 
 
 def content(tc: TidbCluster) -> Content:

@@ -274,14 +274,14 @@ class Network:
             injected = self._matching(origin, running, port, request, parts.path)
             fault = injected.fault if injected is not None else None
         slow = fault.seconds if fault is not None else 0.0
-        if slow and request.method != "GET":
+        if slow and not request.is_read:
             self._send_slowly(origin, running, port, request, slow)
             slow = 0.0
         with self._lock:
             answer = self._answer(request, origin, running, port, fault)
         if answer is None:
             answer = running.process.handle(port, request)
-        if request.method != "GET":
+        if not request.is_read:
             self._touched()
         if answer.provisional:
             answer = self._wait_for_better(answer, running, port, request)
@@ -394,7 +394,7 @@ def _spoiled(response: Response, injected: _Injected, request: Request) -> Respo
     match injected.fault.trouble:
         case Trouble.TRUNCATE:
             return Response(response.status, response.headers, response.body[: len(response.body) // 2])
-        case Trouble.OLD if request.method == "GET":
+        case Trouble.OLD if request.is_read:
             parts = urlsplit(request.url)
             return injected.answers.setdefault(f"{parts.path}?{parts.query}", response)
         case Trouble.LOSE_ANSWER:

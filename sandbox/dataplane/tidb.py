@@ -9,6 +9,7 @@ from sandbox.dataplane.listening import Setting, reachable_port
 from sandbox.dataplane.pd.clients import find_pd
 from sandbox.dataplane.pd.cluster import PdCluster
 from sandbox.dataplane.processes import Answer, Exit, Launch, not_found, text
+from sandbox.dataplane.pump import pump_nodes
 from sandbox.dataplane.server_program import ServerProgram
 
 SERVER_PORT = 4000
@@ -21,6 +22,7 @@ _STATUS = (
 _PD = Setting("path", "path")
 _ADVERTISED = Setting("advertise-address", "advertise-address")
 _REPORTS = Setting("report-status", "status.report-status", "true")
+_BINLOG = Setting("enable-binlog", "binlog.enable", "false")
 _DUPLICATED = "It's a duplicated operation and the cluster is already in {} state."
 _UPGRADING = b"/tidb/server/global_state"
 
@@ -103,6 +105,9 @@ class TidbProcess:
         """Try to start; return the seconds until the next try or the first refresh."""
         cluster = find_pd(_PD.of(self._launch), self._launch, self._deps)
         if cluster is None or not cluster.stores.majority_alive():
+            return self._deps.timings.dependency_retry
+        if _BINLOG.of(self._launch) == "true" and not pump_nodes(cluster.etcd, now):
+            self.exit = Exit(1, "no pump found in pd")
             return self._deps.timings.dependency_retry
         self._cluster = cluster
         cluster.stores.grow(now)

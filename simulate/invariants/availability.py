@@ -1,8 +1,9 @@
 """Quorum and availability: what is restarted or removed, and what must serve meanwhile (I8-I13, I24, I41, I43)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from apis import duration
+from kube.objects import Json
 from kube.resources import PODS
 from sandbox.dataplane.pd.stores import Store
 from simulate.components import asked_one_by_one
@@ -18,7 +19,7 @@ from simulate.invariants.facts import (
     status_of,
 )
 from simulate.operator_write import OperatorWrite
-from simulate.state import State, is_outdated, is_ready, pod_of, pod_of_member, replicas
+from simulate.state import State, component_of, is_outdated, is_ready, pod_of, pod_of_member, replicas
 from simulate.worlds import NAME
 
 _EVICT_TIMEOUT = 1500 * 60.0
@@ -93,7 +94,7 @@ def i11(write: OperatorWrite) -> str | None:
     component, ordinals = write.restarts
     if component != "tikv" or len(write.before.stores) <= 1:
         return None
-    pods, away = write.before.pods("tikv"), _stores_away(write)
+    pods, away = write.before.pods("tikv"), _stores_away(write, write.before.stores)
     for ordinal in ordinals:
         stores = write.before.stores_of(f"{NAME}-tikv-{ordinal}")
         if away and any(write.before.store_state(store) == "Up" for store in stores):
@@ -104,15 +105,27 @@ def i11(write: OperatorWrite) -> str | None:
     return None
 
 
-def _stores_away(write: OperatorWrite) -> str:
+def i44(write: OperatorWrite) -> str | None:
+    """A TiFlash pod whose store is Up is not restarted while another store of TiFlash is away."""
+    component, ordinals = write.restarts
+    if component != "tiflash" or annotations(write.seen).get(_UNCHECKED) == "false":
+        return None
+    away = _stores_away(write, [each for each in write.before.stores if each.is_tiflash])
+    for ordinal in ordinals:
+        stores = write.before.stores_of(f"{NAME}-tiflash-{ordinal}")
+        if away and any(write.before.store_state(store) == "Up" for store in stores):
+            return f"{write.call} restarts {NAME}-tiflash-{ordinal}, whose store is Up, while that of {away} is not"
+    return None
+
+
+def _stores_away(write: OperatorWrite, stores: Sequence[Store]) -> str:
     """The pods whose stores are not Up, failover's aside, as far as the operator knows what PD says of them."""
     cluster = write.before.cluster
-    if not status_of(cluster, "tikv").get("synced"):
+    if not all(status_of(cluster, component_of(each)).get("synced") for each in stores):
         return ""
-    given_up = {str(record.get("storeID")) for record in records(cluster, "tikv").values()}
-    away = [
-        each for each in write.before.stores if str(each.id) not in given_up and write.before.store_state(each) != "Up"
-    ]
+    kinds = {component_of(each) for each in stores}
+    given_up = {str(record.get("storeID")) for kind in kinds for record in records(cluster, kind).values()}
+    away = [each for each in stores if str(each.id) not in given_up and write.before.store_state(each) != "Up"]
     return ", ".join(map(pod_of, away))
 
 
@@ -202,6 +215,22 @@ def i43(write: OperatorWrite) -> str | None:
         if restarted and not write.before.serves(component, ordinal):
             return f"{write.call} restarts {component}-{ordinals[0]} while {component}-{ordinal} does not serve yet"
     return None
+
+
+def pump_i41(write: OperatorWrite) -> str | None:
+    """No Pump node is closed while it is the last one that is online and TiDB writes binlogs."""
+    if write.call.method != "PUT" or not write.call.path.endswith("/close"):
+        return None
+    online = [node["nodeId"] for node in write.before.pump_nodes if node["state"] == "online"]
+    writers = [pod["metadata"]["name"] for pod in write.before.pods("tidb").values() if _writes_binlogs(pod)]
+    if len(online) > 1 or not writers:
+        return None
+    return f"{write.call} closes the last Pump node that is online, and {', '.join(writers)} writes binlogs"
+
+
+def _writes_binlogs(pod: Json) -> bool:
+    variables = (entry for each in pod["spec"]["containers"] for entry in each.get("env") or ())
+    return any(entry["name"] == "BINLOG_ENABLED" and entry.get("value") == "true" for entry in variables)
 
 
 def _stood_in_for(write: OperatorWrite, component: str, wanted: int, unready: int) -> bool:

@@ -1,4 +1,4 @@
-"""TiCDC: who replicates tables while captures come and go (I44)."""
+"""TiCDC: who replicates tables while captures come and go (I45)."""
 
 from apis import duration
 from kube.resources import STATEFUL_SETS
@@ -10,7 +10,7 @@ from simulate.worlds import NAME
 _TIMEOUT = 10 * 60.0
 
 
-def i44(write: OperatorWrite) -> str | None:
+def i45(write: OperatorWrite) -> str | None:
     """No Ready pod of TiCDC goes by our hand while its capture has tables that another one could take.
 
     One that was told to give them up, and has not for as long as the user allows, goes all the same.

@@ -90,7 +90,8 @@ def unfounded_ready(state: State) -> str | None:
         if revisions.get("currentRevision") != revisions.get("updateRevision"):
             return f"Ready=True though {component} is in the middle of a roll"
     ill = [each["name"] for each in ((status.get("pd") or {}).get("members") or {}).values() if not each.get("health")]
-    ill += [s["podName"] for s in ((status.get("tikv") or {}).get("stores") or {}).values() if s.get("state") != "Up"]
+    stores = (((status.get(each) or {}).get("stores") or {}) for each in _present(state))
+    ill += [store["podName"] for found in stores for store in found.values() if store.get("state") != "Up"]
     return f"Ready=True though {', '.join(ill)} is not well" if ill else None
 
 
@@ -182,5 +183,6 @@ def _serving(seen: Json, component: str) -> int:
     """The healthy members, or the stores that are Up, according to a status."""
     if component_type(component).is_store:
         return sum(each.get("state") == "Up" for each in (seen.get("stores") or {}).values())
-    told = [*(seen.get("members") or {}).values(), *(seen.get("captures") or {}).values()]
-    return sum(bool(each.get("health") or each.get("ready")) for each in told)
+    members = seen.get("members") or seen.get("captures") or {}
+    listed = members if isinstance(members, list) else members.values()
+    return sum(bool(each.get("health") or each.get("ready")) or each.get("state") == "online" for each in listed)

@@ -1,8 +1,8 @@
 """What a live TiDB Operator v1.6 made of a TidbCluster, and how to compare ours with it.
 
 Leaves are compared: `env` and `volumes` by name, `volumeMounts` by name and path, other lists by position. The order of
-named items is one more leaf, since another order rolls pods. Digests are masked. A recorded leaf that we do not write
-must be one that the API server adds (objects.md 11.7).
+named items is one more leaf, since another order rolls pods. Digests and start scripts are masked. A recorded leaf that
+we do not write must be one that the API server adds (objects.md 11.7).
 """
 
 import json
@@ -28,6 +28,7 @@ GOLDEN = Path(__file__).resolve().parents[2].parent / "shared" / "golden"
 DISCOVERY_IMAGE = "pingcap/tidb-operator:v1.6.6"
 KINDS = {"Service", "StatefulSet", "Deployment", "ConfigMap", "ServiceAccount", "Role", "RoleBinding"}
 
+_OUR_SCRIPT = "Made by tidb-operator from the TidbCluster."
 _MASKED = re.compile(r"-[0-9a-f]{7}$")
 
 _NAMED = ("env", "volumes", "volumeMounts")
@@ -177,7 +178,7 @@ def _leaves(tree: Any, path: str) -> Iterator[tuple[str, object]]:
             yield f"{path}/#order", keys
         for key, item in zip(keys, tree, strict=True):
             yield from _leaves(item, f"{path}/{key}")
-    elif path == "/data/startup-script":
+    elif path == "/data/startup-script" or tree == "<script>" or _OUR_SCRIPT in str(tree):
         yield path, "masked"
     elif "/command/" in path and isinstance(tree, str) and "\n" in tree:
         # recordings leave out the scripts that stand in pods

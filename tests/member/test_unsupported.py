@@ -18,13 +18,8 @@ STORED = {"replicas": 1, "requests": {"storage": "1Gi"}}
         (cluster(tidb={"initializer": {"createPassword": False}}), []),
         (cluster(tidb={"initializer": {"createPassword": True}}), ["tidb.initializer"]),
         (
-            cluster(
-                ticdc={"replicas": 1},
-                pump=STORED,
-                tiproxy={"replicas": 0},
-                tiflash=STORED | {"storageClaims": [{"resources": {"requests": {"storage": "1Gi"}}}]},
-            ),
-            ["tiflash", "pump"],
+            cluster(ticdc={"replicas": 1}, pump=STORED, tiproxy={"replicas": 0}),
+            [],
         ),
     ],
 )

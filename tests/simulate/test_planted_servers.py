@@ -18,12 +18,12 @@ def test_I43_a_ready_pod_counts_as_a_server_that_serves(monkeypatch: pytest.Monk
     assert "I43" in rules(short("tiproxy-upgrade"), lambda: plant_workload(monkeypatch, defective))
 
 
-def test_I44_a_capture_is_restarted_with_its_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_I45_a_capture_is_restarted_with_its_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     """As v1.6 takes errors of the list of captures for a list without captures."""
     defective = replace(workload("ticdc"), rolling=Rolling())
-    assert "I44" in rules(short("ticdc-upgrade"), lambda: plant_workload(monkeypatch, defective))
+    assert "I45" in rules(short("ticdc-upgrade"), lambda: plant_workload(monkeypatch, defective))
 
 
-def test_I44_a_capture_is_removed_with_its_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_I45_a_capture_is_removed_with_its_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     defective = replace(workload("ticdc"), scaling=stateless.SCALING)
-    assert "I44" in rules(short("ticdc-in"), lambda: plant_workload(monkeypatch, defective))
+    assert "I45" in rules(short("ticdc-in"), lambda: plant_workload(monkeypatch, defective))

@@ -20,6 +20,12 @@ def tikv_pod(request: pytest.FixtureRequest, tmp_path: Path) -> Pod:
 
 
 @pytest.fixture(params=SHELLS)
+def pump_pod(request: pytest.FixtureRequest, tmp_path: Path) -> Pod:
+    """A pod of Pump."""
+    return pod_of("pump", tmp_path, request.param)
+
+
+@pytest.fixture(params=SHELLS)
 def tidb_pod(request: pytest.FixtureRequest, tmp_path: Path) -> Pod:
     """A pod of TiDB."""
     return pod_of("tidb", tmp_path, request.param)

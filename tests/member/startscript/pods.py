@@ -54,7 +54,7 @@ class Pod:
         for directory in ("bin", "calls", "answers", "etc/podinfo", "var/lib"):
             (self.root / directory).mkdir(parents=True)
         (self.root / "tiflash").mkdir()
-        for server in ("pd-server", "tikv-server", "tidb-server", "tiflash/tiflash", "cdc"):
+        for server in ("pd-server", "tikv-server", "tidb-server", "tiflash/tiflash", "pump", "cdc"):
             self._executable(self.root / server, _SERVER)
         for name in _IMAGE:
             self._executable(self.root / "bin" / name, _STAND_IN.format(name=name))
@@ -98,6 +98,7 @@ class Pod:
         for path in ("/etc/tiflash", "/data0"):
             script = script.replace(f'"{path}', f'"{self.root}{path}')
         script = script.replace("/bin/tiproxy", f"{self.root}/bin/tiproxy")
+        script = script.replace("\n/pump ", f"\n{self.root}/pump ")
         return script.replace("exec /", f"exec {self.root}/") if f"exec {self.root}/" not in script else script
 
     def _outside(self, text: str) -> str:
@@ -119,6 +120,8 @@ def environment(component: str) -> Mapping[str, str]:
     peer = f"demo-{component}-peer"
     if component == "pd":
         return common | {"PEER_SERVICE_NAME": peer, "SERVICE_NAME": "demo-pd", "SET_NAME": "demo-pd"}
+    if component == "pump":
+        return {"HOSTNAME": "demo-pump-0"}
     more = common | {"CLUSTER_NAME": "demo", "HEADLESS_SERVICE_NAME": peer}
     if component in {"tiproxy", "ticdc"}:
         return common | {"POD_NAME": f"demo-{component}-0", "HEADLESS_SERVICE_NAME": peer}

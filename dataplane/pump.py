@@ -1,0 +1,100 @@
+"""Pump: its nodes, as they register in PD's etcd, and its HTTP API (dataplane-apis.md 10)."""
+
+from dataclasses import InitVar, dataclass
+from typing import final
+from urllib.parse import quote
+
+import msgspec
+
+from dataplane.calls import Caller
+from dataplane.errors import Conflict, MalformedAnswer
+from dataplane.etcd import EtcdClient
+from ports.clock import Clock, SystemClock
+from ports.fencing import Fence, OpenFence
+from ports.transport import Transport
+
+PUMP_ONLINE = "online"
+PUMP_CLOSING = "closing"
+PUMP_OFFLINE = "offline"
+
+_PREFIX = "/tidb-binlog/v1/pumps/"
+_DONE = 200
+
+_LIVE_READ = object()
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class LivePumpNode:
+    """A Pump node as PD's etcd showed it in this reconcile. Made by `read_pump_nodes` only.
+
+    `host` is `host:port`, as it advertises itself; `state` is online, pausing, paused, closing or offline.
+    """
+
+    id: str
+    host: str
+    state: str
+    maker: InitVar[object]
+
+    def __post_init__(self, maker: object) -> None:
+        """Raise TypeError for any maker but a read of etcd."""
+        if maker is not _LIVE_READ:
+            raise TypeError("a LivePumpNode comes from read_pump_nodes, which asks PD's etcd")
+
+
+def read_pump_nodes(etcd: EtcdClient) -> tuple[LivePumpNode, ...]:
+    """All nodes that ever registered, by id; those that are offline stay listed. Raises Unavailable, ApiError."""
+    return tuple(_node(key, value) for key, value in sorted(etcd.below(_PREFIX).items()))
+
+
+class PumpClient:
+    """One Pump. Safe for use by many threads."""
+
+    def __init__(
+        self, transport: Transport, base_url: str, clock: Clock | None = None, fence: Fence | None = None
+    ) -> None:
+        """A client of the Pump at `base_url`."""
+        self._call = Caller(transport, base_url, fence or OpenFence(), clock or SystemClock())
+
+    def close(self, node: LivePumpNode) -> None:
+        """Ask that a node takes no more binlogs; it goes offline when all that it has were read.
+
+        Raises Conflict when it refuses, TypeError for a node that etcd has not shown; Unavailable, ApiError,
+        LeaseExpired.
+        """
+        if not isinstance(node, LivePumpNode):
+            raise TypeError(f"a node is closed as etcd shows it: take it from read_pump_nodes, not {node!r}")
+        path = f"/state/{quote(node.id, safe=':')}/close"
+        answer = self._call.write("PUT", path, done="Pump node asked to close", about={"node": node.id})
+        try:
+            told = _TOLD.decode(answer.body)
+        except msgspec.DecodeError as error:
+            raise self._call.malformed(path, answer, str(error)) from error
+        if told.code != _DONE:
+            # a refusal is an HTTP success
+            text = answer.body.decode("utf-8", "replace")
+            raise Conflict("PUT", self._call.base_url + path, answer.status, text, "Pump refused to close")
+
+
+class _Node(msgspec.Struct, rename="camel"):
+    node_id: str
+    host: str
+    state: str
+
+
+class _Told(msgspec.Struct):
+    code: int
+    message: str = ""
+
+
+_NODE = msgspec.json.Decoder(_Node)
+_TOLD = msgspec.json.Decoder(_Told)
+
+
+def _node(key: str, value: bytes) -> LivePumpNode:
+    try:
+        found = _NODE.decode(value)
+    except msgspec.DecodeError as error:
+        text = value.decode("utf-8", "replace")
+        raise MalformedAnswer("GET", key, _DONE, text, f"malformed Pump node: {error}") from error
+    return LivePumpNode(found.node_id, found.host, found.state, maker=_LIVE_READ)

@@ -1,0 +1,61 @@
+"""Pump: takes TiDB's binlogs, and keeps them until drainers have read them (lifecycle.md 6.6).
+
+v1.6 leaves its restarts to Kubernetes. Here they are like those of others: one pod after another, the next when the
+node of the last one is online again.
+"""
+
+from dataplane.pump import PUMP_ONLINE
+from kube.objects import Object
+from member.context import ReconcileContext
+from member.evidence import pump_node_gone
+from member.lifecycle.rolling import Rolling
+from member.lifecycle.scale_out import ScaleOut
+from member.lifecycle.scaling import Scaling
+from member.lifecycle.stateless import scale_out_parallelism
+from member.lifecycle.workload import Workload
+from member.outcome import Done, Outcome, Waiting
+from member.polling import next_poll
+from member.pump import desired, scale_in
+from member.pump.status import is_online, observe
+
+
+def _serving(ctx: ReconcileContext) -> Outcome:
+    wanted = ctx.tc.spec.pump.replicas if ctx.tc.spec.pump else 0
+    members = ctx.status.pump.members
+    online = sum(ctx.status.pump.health)
+    if online == len(members) == wanted:
+        return Done(f"{online} of {wanted} nodes are online")
+    others = ", ".join(f"{each.node_id} is {each.state}" for each in members if each.state != PUMP_ONLINE)
+    what = f"{online} of {wanted} Pump nodes are online{'; ' + others if others else ''}"
+    return Waiting("PumpNodesNotOnline", what, next_poll(ctx, "pump"))
+
+
+def _nodes_known(ctx: ReconcileContext) -> Waiting | None:
+    """Whether a pod has a node is judged by what PD says now (F7)."""
+    if isinstance(ctx.observations.get("pump", Done()), Done):
+        return None
+    what = "waiting for PD to report the Pump nodes before scaling out"
+    return Waiting("PumpNodesUnknown", what, next_poll(ctx, "pump"))
+
+
+def _unmet_condition(ctx: ReconcileContext, pod: Object) -> str:
+    return "" if is_online(ctx, pod.metadata.name) else "is online"
+
+
+_OUT = ScaleOut(
+    limit=scale_out_parallelism,
+    allowed=_nodes_known,
+    is_member=is_online,
+    volumes_unused=pump_node_gone,
+)
+
+PUMP = Workload(
+    name="pump",
+    observe=observe,
+    services=desired.services,
+    content=desired.content,
+    stateful_set=desired.stateful_set,
+    serving=_serving,
+    scaling=Scaling(_OUT, scale_in.SCALE_IN),
+    rolling=Rolling(unmet_condition=_unmet_condition),
+)

@@ -1,0 +1,121 @@
+"""How Pump gives up a pod: its node takes no more binlogs, drainers read those it has, then it goes (8.8)."""
+
+from dataplane.errors import Conflict
+from dataplane.pump import PUMP_CLOSING, PUMP_OFFLINE, PUMP_ONLINE, LivePumpNode
+from kube.objects import Object
+from member import api_clients
+from member.evidence import Evidence, close_pump_node, pods_live, pump_node_gone, spec_confirmed
+from member.lifecycle.pod_removal import PodRemoval
+from member.lifecycle.scale_in import ScaleIn
+from member.lifecycle.stateless import scale_in_parallelism
+from member.observed.pods import Pod
+from member.outcome import Refused, Waiting
+from member.polling import next_poll
+from member.pump.status import own_nodes
+
+_REGISTRATION = 30.0
+"""Seconds in which a Pump that runs should have registered its node; it writes it again every other second."""
+
+_ASK_AGAIN = 30.0
+"""Seconds until a Pump is asked again for what it refused."""
+
+
+def _drain(removal: PodRemoval) -> Evidence | Waiting | Refused:
+    ctx = removal.ctx
+    nodes = own_nodes(ctx)
+    node = _node_of(nodes, removal.ordinal)
+    if node is None:
+        return _unregistered(removal)
+    if node.state == PUMP_OFFLINE:
+        return pump_node_gone(ctx, removal.name) or _unknown(removal)
+    if node.state == PUMP_ONLINE:
+        others = [ordinal for ordinal, each in nodes if ordinal < removal.ordinal and each.state == PUMP_ONLINE]
+        return _still_needed(removal, others) or _close(removal, node)
+    return _waiting(removal, node)
+
+
+def _still_needed(removal: PodRemoval, others: list[int]) -> Waiting | Refused | None:
+    """The wait of the last Pump that takes binlogs: without one, TiDB can't commit."""
+    ctx = removal.ctx
+    writers = [pod.metadata.name for pod in pods_live(ctx, "tidb").pods if _writes_binlogs(pod)]
+    if others or not writers:
+        return None
+    what = f"keeping pod {removal.name}: no other Pump node is online, and {', '.join(writers)} writes binlogs"
+    if removal.ordinal > 0:
+        return Waiting("ScalingIn", what, _soon(removal))
+    way_out = (
+        "set spec.pump.replicas to 1 and spec.tidb.binlogEnabled to false; scale Pump in to 0 once all TiDB pods have "
+        "been restarted"
+    )
+    return Refused("FailedScaleIn", f"{what}; {way_out}", _ASK_AGAIN)
+
+
+def _writes_binlogs(pod: Object) -> bool:
+    """Whether a TiDB pod was started with binlogs on."""
+    containers = pod.decode()["spec"]["containers"]
+    variables = [entry for each in containers if each["name"] == "tidb" for entry in each.get("env") or ()]
+    return {"name": "BINLOG_ENABLED", "value": "true"} in variables
+
+
+def _close(removal: PodRemoval, node: LivePumpNode) -> Waiting | Refused:
+    ctx = removal.ctx
+    wanted = spec_confirmed(ctx)
+    if wanted is None:
+        return Waiting("SpecChanged", "waiting for the cache to show the current TidbCluster", _soon(removal))
+    removal.note()
+    try:
+        close_pump_node(api_clients.pump(ctx, removal.ordinal), node, wanted)
+    except Conflict as refused:
+        return Refused("FailedScaleIn", f"Pump node {node.id} of pod {removal.name}: {refused}", _ASK_AGAIN)
+    return Waiting("ScalingIn", f"Pump node {node.id} of pod {removal.name} was asked to close", _soon(removal))
+
+
+def _waiting(removal: PodRemoval, node: LivePumpNode) -> Waiting:
+    what = f"Pump node {node.id} of pod {removal.name} is {node.state}"
+    if node.state == PUMP_CLOSING:
+        return Waiting("ScalingIn", f"{what}; waiting until drainers have read all its binlogs", _soon(removal))
+    way_out = (
+        "waiting until it is online again before it is closed; if it can never be, and its binlogs may be lost, set "
+        "its state to offline with binlogctl"
+    )
+    return Waiting("ScalingIn", f"{what}; {way_out}", _soon(removal))
+
+
+def _unregistered(removal: PodRemoval) -> Evidence | Waiting:
+    """A pod that does not run registers no node; one that does gets some time for it (8.8)."""
+    ctx = removal.ctx
+    if removal.pod is not None and removal.pod.decode_as(Pod).status.phase == "Running":
+        key = f"{removal.name} {removal.pod.metadata.uid}"
+        left = _REGISTRATION - ctx.stopwatches.look("pump without node", key, ctx.deps.clock).seconds
+        if left > 0:
+            what = f"pod {removal.name} is running but has no Pump node; removing it unless one registers"
+            return Waiting("ScalingIn", f"{what} within {left:.0f} s", min(_soon(removal), left))
+    return pump_node_gone(ctx, removal.name) or _unknown(removal)
+
+
+def _cancel(removal: PodRemoval) -> Evidence | Waiting | None:
+    """Keep a node that was about to be closed; one that is closing can't be opened again (F36)."""
+    ctx = removal.ctx
+    node = _node_of(own_nodes(ctx), removal.ordinal)
+    if node is None or node.state == PUMP_OFFLINE:
+        return pump_node_gone(ctx, removal.name) or _unknown(removal)
+    if node.state == PUMP_CLOSING:
+        return _waiting(removal, node)
+    removal.clear()
+    return None
+
+
+def _node_of(nodes: list[tuple[int, LivePumpNode]], ordinal: int) -> LivePumpNode | None:
+    return next((node for owner, node in nodes if owner == ordinal), None)
+
+
+def _unknown(removal: PodRemoval) -> Waiting:
+    what = f"waiting for PD to report the Pump node of pod {removal.name} before removing the pod"
+    return Waiting("PumpNodesUnknown", what, _soon(removal))
+
+
+def _soon(removal: PodRemoval) -> float:
+    return next_poll(removal.ctx, "pump")
+
+
+SCALE_IN = ScaleIn(scale_in_parallelism, _drain, _cancel)

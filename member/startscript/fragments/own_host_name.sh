@@ -1,0 +1,3 @@
+# The container runtime sets HOSTNAME; with hostNetwork the pod does.
+# shellcheck disable=SC3028
+POD=${HOSTNAME:-$(hostname)}

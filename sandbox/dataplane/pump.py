@@ -1,0 +1,166 @@
+"""A pump: its node in PD's etcd, its states, and the way out (dataplane-apis.md 10, 15.3)."""
+
+import json
+from dataclasses import dataclass
+from urllib.parse import unquote, urlsplit
+
+from kube.objects import Json
+from ports.transport import Request, Response
+from sandbox.dataplane.dependencies import Dependencies
+from sandbox.dataplane.listening import Setting, ports
+from sandbox.dataplane.pd.clients import find_pd
+from sandbox.dataplane.pd.cluster import PdCluster
+from sandbox.dataplane.pd.etcd import Etcd
+from sandbox.dataplane.processes import Answer, Exit, Launch, not_found
+from sandbox.dataplane.server_program import ServerProgram
+
+PORT = 8250
+OFFLINE = "offline"
+_PREFIX = b"/tidb-binlog/v1/pumps/"
+_PD = Setting("pd-urls", "pd-urls", "http://127.0.0.1:2379")
+_ADDRESS = Setting("addr", "addr", f"0.0.0.0:{PORT}")
+_ADVERTISED = Setting("advertise-addr", "advertise-addr")
+_DATA_DIR = Setting("data-dir", "data-dir")
+_NODE_ID = Setting("node-id", "node-id")
+
+
+@dataclass(slots=True)
+class PumpData:
+    """What a pump keeps on its disk: binlogs, of which drainers may still need some while its node is not offline."""
+
+    cluster: PdCluster
+    node: str
+
+
+def pump_nodes(etcd: Etcd, now: float) -> dict[str, Json]:
+    """The nodes that are registered, by id."""
+    found = etcd.range(_PREFIX, _PREFIX[:-1] + b"0", now)
+    return {node["nodeId"]: node for node in (json.loads(entry.value) for _, entry in found)}
+
+
+class PumpProcess:
+    """A pump behind its start script."""
+
+    def __init__(self, launch: Launch, deps: Dependencies) -> None:
+        self._launch = launch
+        self._deps = deps
+        self._disk = launch.disk(_DATA_DIR.of(launch))
+        self._ports = ports(launch, (_ADDRESS,))
+        self._id = _NODE_ID.of(launch) or f"{launch.env.get('HOSTNAME', launch.pod)}:{PORT}"
+        self._due = deps.clock.now() + deps.timings.pump_start + launch.slowness
+        self._cluster: PdCluster | None = None
+        self._state = "online"
+        self._drained_at: float | None = None
+        self._stopping_at: float | None = None
+        self.exit: Exit | None = None
+
+    def step(self) -> float | None:
+        """Register, write the node again and again, go offline when all is read; return the next due time."""
+        now = self._deps.clock.now()
+        if self.exit is not None:
+            return None
+        if self._stopping_at is not None and now >= self._stopping_at:
+            # whoever is closing has nothing left to do when it stops
+            self._leave(OFFLINE if self._state == "closing" else "paused")
+            return None
+        if self._drained_at is not None and now >= self._drained_at and self._can_write():
+            self._leave(OFFLINE)
+            return None
+        if now >= self._due:
+            self._due = now + self._write()
+        moments = (self._due, self._stopping_at, self._drained_at)
+        return min(max(each, now) for each in moments if each is not None)
+
+    def question(self) -> Request | None:
+        """It talks to PD in PD's own protocol, which is not HTTP."""
+        return None
+
+    def answered(self, response: Response | None) -> None:
+        """Nothing was asked."""
+
+    def listens(self, port: int) -> bool:
+        """Binlogs and its API, once it is registered."""
+        return self._cluster is not None and port in self._ports
+
+    def handle(self, port: int, request: Request) -> Answer:  # noqa: ARG002
+        """Its API: refusals are HTTP successes."""
+        path = unquote(urlsplit(request.url).path)
+        if (request.method, path) == ("GET", "/status") and self._cluster is not None:
+            return _json({"StatusMap": pump_nodes(self._cluster.etcd, self._deps.clock.now())})
+        if request.method != "PUT" or not path.startswith("/state/"):
+            return Answer(not_found())
+        node, _, action = path.removeprefix("/state/").rpartition("/")
+        if node != self._id:
+            return _refusal(f"invalide nodeID {node}, this pump's nodeID is {self._id}")
+        if self._state != "online":
+            return _refusal(f"this pump's state is {self._state}, apply {action} failed!")
+        if action not in ("pause", "close"):
+            return _refusal(f"invalide action {action}")
+        self._apply(action)
+        return _json({"message": f"apply action {action} success!", "code": 200})
+
+    def stop(self) -> None:
+        """SIGTERM: it is paused until it runs again."""
+        self._stopping_at = self._stopping_at or self._deps.clock.now() + self._deps.timings.graceful_stop
+
+    def kill(self, code: int = 137) -> None:
+        """End at once; its node stays as it is."""
+        self.exit = Exit(code)
+
+    def _apply(self, action: str) -> None:
+        now = self._deps.clock.now()
+        if action == "pause":
+            self.stop()
+            return
+        self._state, self._drained_at = "closing", now + self._deps.timings.pump_drain
+        self._due = now + self._write()
+
+    def _can_write(self) -> bool:
+        return self._cluster is not None and self._cluster.leader is not None
+
+    def _write(self) -> float:
+        """Write the node, once PD is found; return the seconds until the next time."""
+        timings = self._deps.timings
+        self._cluster = self._cluster or find_pd(_PD.of(self._launch), self._launch, self._deps)
+        if self._cluster is None or self._cluster.leader is None:
+            return timings.dependency_retry
+        if not isinstance(self._disk.data, PumpData):
+            self._disk.data = PumpData(self._cluster, self._id)
+        stamp = int(self._deps.clock.wall().timestamp() * 1000) << 18
+        node = {
+            "nodeId": self._id,
+            "host": _ADVERTISED.of(self._launch) or f"{self._launch.address}:{PORT}",
+            "state": self._state,
+            "isAlive": True,
+            "score": 0,
+            "label": None,
+            "maxCommitTS": stamp,
+            "updateTS": stamp,
+        }
+        self._cluster.etcd.put(_PREFIX + self._id.encode(), json.dumps(node, separators=(",", ":")).encode())
+        return timings.pump_heartbeat
+
+    def _leave(self, state: str) -> None:
+        self._state = state
+        if self._can_write():
+            self._write()
+        self.exit = Exit(0)
+
+
+def _json(body: object) -> Answer:
+    return Answer(Response(200, {"content-type": "application/json"}, json.dumps(body).encode()))
+
+
+def _refusal(message: str) -> Answer:
+    return _json({"message": message, "code": 500})
+
+
+PUMP = ServerProgram(
+    name="pump",
+    file="pump",
+    image="tidb-binlog",
+    start=PumpProcess,
+    tables=("security", "storage"),
+    numbers=("heartbeat-interval",),
+    certificates=("security.ssl-ca", "security.ssl-cert", "security.ssl-key"),
+)

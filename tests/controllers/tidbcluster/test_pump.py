@@ -1,0 +1,154 @@
+"""Pump in a cluster: what TiDB waits for, and how a node goes (lifecycle.md 3.1, 5.7, 8.8)."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from kube.objects import Json
+from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS
+from ports.clock import FakeClock
+from sandbox.dataplane.pump import pump_nodes
+from tests.operator_world import NAMESPACE, OperatorWorld, sample
+
+PUMP: Json = {"baseImage": "pingcap/tidb-binlog", "replicas": 2, "config": {}, "requests": {"storage": "1Gi"}}
+DEFERRED = "tidb.pingcap.com/pvc-defer-deleting"
+
+
+@pytest.fixture
+def binlog(clock: FakeClock) -> Iterator[OperatorWorld]:
+    """The sample `basic` with two Pumps, Ready; drainers take their time."""
+    world = OperatorWorld(clock=clock)
+    cluster = sample("basic")
+    cluster["spec"]["pump"] = PUMP
+    world.apply(cluster)
+    world.run_until_ready()
+    world.forget()
+    yield world
+    world.stop()
+
+
+def states(world: OperatorWorld) -> dict[str, str]:
+    """The nodes that are registered in PD."""
+    pd = world.world.data_plane.pd_cluster(NAMESPACE, "basic")
+    assert pd is not None
+    return {node["nodeId"].partition(":")[0]: node["state"] for node in pump_nodes(pd.etcd, world.clock.now()).values()}
+
+
+def message(world: OperatorWorld) -> str:
+    return str(world.condition("Progressing")["message"])
+
+
+def test_3_1_tidb_starts_when_a_node_is_online(world: OperatorWorld) -> None:
+    cluster = sample("basic")
+    cluster["spec"]["pump"] = PUMP | {"nodeSelector": {"nowhere": "yes"}}
+    world.apply(cluster)
+    world.run_until(lambda: "WaitingForPump" in str(world.cluster().get("status")))
+    world.run(20.0)
+    assert not world.exists(STATEFUL_SETS, "basic-tidb")
+    world.change(pump={"nodeSelector": None})
+    world.run_until_ready(within=120.0)
+
+
+def test_5_7_the_status_lists_nodes_as_they_registered(binlog: OperatorWorld) -> None:
+    members = binlog.cluster()["status"]["pump"]["members"]
+    expected = {"nodeId": "basic-pump-0:8250", "host": "basic-pump-0.basic-pump:8250", "state": "online"}
+    assert (expected, 2) == (members[0], len(members))
+
+
+def test_8_8_a_node_is_offline_before_its_pod_goes(binlog: OperatorWorld) -> None:
+    seen = set()
+    binlog.change(pump={"replicas": 1})
+    while binlog.exists(PODS, "basic-pump-1"):
+        seen.add(states(binlog)["basic-pump-1"])
+        binlog.run(0.1)
+    assert {"online", "closing", "offline"} == seen
+    binlog.run_until_ready()
+    assert DEFERRED in binlog.get(PERSISTENT_VOLUME_CLAIMS, "data-basic-pump-1")["metadata"]["annotations"]
+    assert ["basic-pump-0:8250"] == [each["nodeId"] for each in binlog.cluster()["status"]["pump"]["members"]]
+
+
+def test_F32_a_node_that_left_comes_back_with_an_empty_volume(binlog: OperatorWorld) -> None:
+    before = binlog.get(PERSISTENT_VOLUME_CLAIMS, "data-basic-pump-1")["metadata"]["uid"]
+    binlog.change(pump={"replicas": 1})
+    binlog.run_until_ready()
+    binlog.change(pump={"replicas": 2})
+    binlog.run_until_ready()
+    assert {"basic-pump-0": "online", "basic-pump-1": "online"} == states(binlog)
+    assert before != binlog.get(PERSISTENT_VOLUME_CLAIMS, "data-basic-pump-1")["metadata"]["uid"]
+
+
+def test_F36_a_node_that_is_closing_goes_all_the_same_and_comes_back(binlog: OperatorWorld) -> None:
+    binlog.change(pump={"replicas": 1})
+    binlog.run_until(lambda: states(binlog)["basic-pump-1"] == "closing")
+    binlog.change(pump={"replicas": 2})
+    binlog.run_until_ready(within=120.0)
+    assert {"basic-pump-0": "online", "basic-pump-1": "online"} == states(binlog)
+
+
+def test_8_8_the_last_node_stays_while_tidb_writes_binlogs(binlog: OperatorWorld) -> None:
+    binlog.change(pump={"replicas": 0})
+    binlog.run_until(lambda: binlog.reason() == "FailedScaleIn", within=120.0)
+    assert {"basic-pump-0": "online", "basic-pump-1": "offline"} == states(binlog)
+    assert "set spec.pump.replicas to 1 and spec.tidb.binlogEnabled to false" in message(binlog)
+
+    binlog.change(pump={"replicas": 1}, tidb={"binlogEnabled": False})
+    binlog.run_until_ready(within=120.0)
+    binlog.change(pump={"replicas": 0})
+    binlog.run_until(lambda: not binlog.exists(PODS, "basic-pump-0"), within=120.0)
+    binlog.run_until_ready()
+
+
+def test_8_8_a_pod_that_never_registered_goes_without_more_ado(binlog: OperatorWorld) -> None:
+    binlog.change(pump={"replicas": 3, "nodeSelector": {"nowhere": "yes"}})
+    binlog.run_until(lambda: binlog.exists(PODS, "basic-pump-2"))
+    binlog.change(pump={"replicas": 2, "nodeSelector": None})
+    binlog.run_until_ready(within=120.0)
+    assert {"basic-pump-0": "online", "basic-pump-1": "online"} == states(binlog)
+
+
+def test_8_8_a_node_whose_pod_does_not_run_is_waited_for(binlog: OperatorWorld) -> None:
+    binlog.world.data_plane.hang(NAMESPACE, "basic-pump-1")
+    binlog.change(pump={"replicas": 1})
+    binlog.run(60.0)
+    assert binlog.exists(PODS, "basic-pump-1")
+    assert {"basic-pump-0": "online", "basic-pump-1": "online"} == states(binlog)
+    binlog.world.data_plane.hang(NAMESPACE, "basic-pump-1", hung=False)
+    binlog.run_until(lambda: not binlog.exists(PODS, "basic-pump-1"), within=120.0)
+    binlog.run_until_ready()
+
+
+def test_F7_while_pd_does_not_answer_no_node_is_known(binlog: OperatorWorld) -> None:
+    binlog.world.data_plane.hang(NAMESPACE, "basic-pd-0")
+    binlog.change(pump={"replicas": 1})
+    binlog.run(60.0)
+    assert [] == (binlog.cluster()["status"]["pump"].get("members") or [])
+    assert binlog.exists(PODS, "basic-pump-1")
+    binlog.world.data_plane.hang(NAMESPACE, "basic-pd-0", hung=False)
+    binlog.run_until_ready(within=120.0)
+
+
+def test_7_8_the_next_pod_is_restarted_when_the_last_node_is_online(binlog: OperatorWorld) -> None:
+    uids = {name: binlog.get(PODS, name)["metadata"]["uid"] for name in ("basic-pump-0", "basic-pump-1")}
+    binlog.change(pump={"annotations": {"a": "b"}})
+    binlog.run_until(lambda: binlog.get(PODS, "basic-pump-1")["metadata"]["uid"] != uids["basic-pump-1"])
+    assert uids["basic-pump-0"] == binlog.get(PODS, "basic-pump-0")["metadata"]["uid"]
+    binlog.run_until_ready(within=120.0)
+    assert not {binlog.get(PODS, name)["metadata"]["uid"] for name in uids} & set(uids.values())
+
+
+def test_10_4_6252_smaller_volumes_are_refused_and_nothing_is_annotated(binlog: OperatorWorld) -> None:
+    binlog.change(enablePVCReplace=True, pump={"requests": {"storage": "512Mi"}})
+    binlog.run_until(lambda: binlog.reason() == "VolumeCantChange")
+    binlog.change(pump={"requests": {"storage": "2Gi"}})
+    binlog.run_until_ready(within=120.0)
+    claim = binlog.get(PERSISTENT_VOLUME_CLAIMS, "data-basic-pump-0")
+    assert "2Gi" == claim["spec"]["resources"]["requests"]["storage"]
+
+
+def test_12_pump_is_suspended_after_tidb_and_resumed(binlog: OperatorWorld) -> None:
+    binlog.change(suspendAction={"suspendStatefulSet": True})
+    binlog.run_until(lambda: binlog.reason() == "Suspended", within=120.0)
+    assert not binlog.exists(STATEFUL_SETS, "basic-pump")
+    binlog.change(suspendAction=None)
+    binlog.run_until_ready(within=120.0)
+    assert {"basic-pump-0": "online", "basic-pump-1": "online"} == states(binlog)

@@ -1,0 +1,91 @@
+"""Pump's nodes in PD's etcd, and its API (dataplane-apis.md 4, 10)."""
+
+import base64
+import json
+
+import pytest
+
+from dataplane.errors import ApiError, Conflict, MalformedAnswer, NotFound
+from dataplane.etcd import EtcdClient
+from dataplane.pump import LivePumpNode, PumpClient, read_pump_nodes
+from ports.clock import FakeClock
+from ports.transport import ConnectionLost
+from tests.dataplane.scripted import Answer, ScriptedTransport
+
+NODE = {"nodeId": "demo-pump-0:8250", "host": "demo-pump-0.demo-pump:8250", "state": "online", "score": 0}
+RANGE = "POST /v3/kv/range"
+
+
+def encoded(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+def found(*values: str) -> str:
+    kvs = [{"key": encoded(f"/tidb-binlog/v1/pumps/{number}"), "value": encoded(v)} for number, v in enumerate(values)]
+    return json.dumps({"header": {"cluster_id": "1"}, "kvs": kvs} if kvs else {"header": {}})
+
+
+def etcd(*answers: Answer) -> tuple[EtcdClient, ScriptedTransport]:
+    transport = ScriptedTransport().on(RANGE, *answers)
+    return EtcdClient(transport, "http://demo-pd.ns:2379", FakeClock()), transport
+
+
+def node() -> LivePumpNode:
+    (only,) = read_pump_nodes(etcd((200, found(json.dumps(NODE))))[0])
+    return only
+
+
+def test_4_a_prefix_is_read_as_a_range_that_changes_nothing() -> None:
+    client, transport = etcd((200, found("x")))
+    assert {"/tidb-binlog/v1/pumps/0": b"x"} == client.below("/tidb-binlog/v1/pumps/")
+    (request,) = transport.requests
+    asked = {"key": encoded("/tidb-binlog/v1/pumps/"), "range_end": encoded("/tidb-binlog/v1/pumps0")}
+    assert (True, asked) == (request.is_read, json.loads(request.body or b""))
+
+
+def test_4_what_is_not_there_is_no_error_and_a_lost_connection_is_tried_again() -> None:
+    client, transport = etcd(ConnectionLost, (200, found()))
+    assert {} == client.below("/a")
+    assert [RANGE] * 2 == transport.calls
+
+
+def test_4_a_gateway_that_is_switched_off_is_an_error() -> None:
+    with pytest.raises(NotFound):
+        etcd((404, "404 page not found"))[0].below("/a")
+
+
+def test_10_nodes_keep_id_host_and_state() -> None:
+    assert ("demo-pump-0:8250", "demo-pump-0.demo-pump:8250", "online") == (node().id, node().host, node().state)
+
+
+@pytest.mark.parametrize("value", ["", "no json", '{"nodeId": 1}', '{"nodeId": "a", "host": "b"}'])
+def test_10_a_node_that_is_not_understood_is_an_error(value: str) -> None:
+    with pytest.raises(MalformedAnswer):
+        read_pump_nodes(etcd((200, found(value)))[0])
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        ((200, '{"message": "apply action close success!", "code": 200}'), None),
+        ((200, '{"message": "this pump\'s state is closing", "code": 500}'), Conflict),
+        ((200, "no json"), MalformedAnswer),
+        ((404, "404 page not found"), NotFound),
+        ((500, ""), ApiError),
+    ],
+)
+def test_10_a_node_is_closed_when_pump_says_so_in_its_body(answer: Answer, error: type[Exception] | None) -> None:
+    transport = ScriptedTransport().on("PUT /state/demo-pump-0:8250/close", answer)
+    client = PumpClient(transport, "http://demo-pump-0.demo-pump.ns:8250", FakeClock())
+    if error is None:
+        client.close(node())
+    else:
+        with pytest.raises(error):
+            client.close(node())
+
+
+def test_F5_only_what_etcd_showed_is_closed() -> None:
+    with pytest.raises(TypeError, match="read_pump_nodes"):
+        LivePumpNode("a", "b", "online", maker=object())
+    with pytest.raises(TypeError, match="as etcd shows it"):
+        PumpClient(ScriptedTransport(), "http://x", FakeClock()).close("demo-pump-0:8250")  # type: ignore[arg-type]
