@@ -332,6 +332,20 @@ class TiCDCStatus(SyncedStatus, kw_only=True):
         """See `ComponentStatus`."""
         return [capture.ready for capture in self.captures.values()]
 
+    @property
+    def healthy_pods(self) -> list[str]:
+        """See `ComponentStatus`."""
+        return [pod for pod, capture in self.captures.items() if capture.ready]
+
+    @property
+    def asked_one_by_one(self) -> bool:
+        """See `ComponentStatus`."""
+        return True
+
+    def answers(self, running: Collection[str]) -> list[bool]:
+        """See `ComponentStatus`: each capture is asked by itself."""
+        return [capture.ready for pod, capture in self.captures.items() if pod in running]
+
     def forget_members(self) -> None:
         """See `ComponentStatus`."""
         self.stateful_set = None

@@ -15,6 +15,7 @@ from member.outcome import Outcome
 from member.pd.component import PD
 from member.pdms.component import SCHEDULING, TSO
 from member.pump.component import PUMP
+from member.ticdc.component import TICDC
 from member.tidb.component import TIDB
 from member.tiflash.component import TIFLASH
 from member.tikv.component import TIKV
@@ -33,7 +34,7 @@ class Behaviour:
 DISCOVERY = Behaviour("discovery", discovery.observe, discovery.act)
 
 _WORKLOADS: dict[str, Workload] = {
-    each.name: each for each in (TSO, SCHEDULING, PD, TIPROXY, TIFLASH, TIKV, PUMP, TIDB)
+    each.name: each for each in (TSO, SCHEDULING, PD, TIPROXY, TIFLASH, TIKV, PUMP, TIDB, TICDC)
 }
 
 

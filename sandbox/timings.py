@@ -79,6 +79,17 @@ class Timings:
     topology_refresh: float = 30.0
     topology_lease: float = 45.0
 
+    capture_start: float = 0.2
+    capture_lease: float = 10.0
+    capture_tick: float = 0.5
+    """How often a capture keeps its session alive, and the owner moves tables."""
+    capture_election: float = 1.0
+    """How long there is no owner until another capture is."""
+    capture_missed: float = 5.0
+    """How long the owner waits for a capture that is gone before it gives its tables to others."""
+    table_moves: float = 4.0
+    """Tables that move in a second."""
+
     @classmethod
     def real(cls) -> "Timings":
         """Durations of real clusters (dataplane-apis.md 15)."""
@@ -119,4 +130,8 @@ class Timings:
             pump_heartbeat=2.0,
             pump_drain=10.0,
             tidb_start=5.0,
+            capture_start=3.0,
+            capture_election=2.0,
+            capture_missed=15.0,
+            table_moves=1.0,
         )

@@ -65,6 +65,7 @@ _PROFILES = {
             commands=((pod_commands.TIDB_GRACEFUL_SHUTDOWN, "delete-pod"), (pod_commands.REPLACE_VOLUME, "true")),
             failover_period=lambda settings: settings.tidb_period,
         ),
+        Profile(name="ticdc"),
     )
 }
 

@@ -81,6 +81,7 @@ _VOLATILE = frozenset(
         "volume.beta.kubernetes.io/storage-provisioner",
         # which of the equal members leads is chance
         "leader",
+        "isOwner",
         "leaderCount",
         "leaderCountBeforeUpgrade",
     }

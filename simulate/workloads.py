@@ -31,6 +31,12 @@ def _claim(size: str) -> dict[str, Any]:
     return {"resources": {"requests": {"storage": size}}}
 
 
+def _replicating(name: str, seconds: float, *edits: Edit) -> Plan:
+    """Captures that have tables when something is changed."""
+    feed = World(at=0.5, verb="changefeed", arguments={"cluster": f"{NAMESPACE}/{NAME}", "tables": 12}, seconds=0.0)
+    return Plan(name=name, cluster="replicating", budget=seconds, edits=edits, given=(feed,))
+
+
 _PLANS = (
     Plan(name="bring-up", world="empty", budget=120.0),
     Plan(name="bring-up-tiny", world="empty", cluster="tiny", budget=60.0),
@@ -169,6 +175,11 @@ _PLANS = (
         ),
     ),
     Plan(name="pdms-mode-ends", cluster="micro", budget=180.0, edits=(_change(pd={"mode": ""}),)),
+    Plan(name="bring-up-replicating", world="empty", cluster="replicating", budget=120.0),
+    _replicating("ticdc-out", 120.0, _change(10.0, ticdc={"replicas": 5})),
+    _replicating("ticdc-in", 120.0, _change(10.0, ticdc={"replicas": 1})),
+    _replicating("ticdc-upgrade", 300.0, _change(10.0, ticdc={"version": "v8.5.3"})),
+    _replicating("ticdc-config", 300.0, _change(10.0, ticdc={"config": {"sorter": {"max-memory-percentage": 5}}})),
     Plan(name="service-label", budget=60.0, edits=(_change(tidb={"service": {"labels": {"team": "a"}}}),)),
 )
 

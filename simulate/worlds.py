@@ -135,6 +135,13 @@ def _proxied() -> Json:
     return cluster
 
 
+def _replicating() -> Json:
+    """3/3/2 with three captures."""
+    cluster = _cluster()
+    cluster["spec"]["ticdc"] = {"baseImage": "pingcap/ticdc", "replicas": 3, "config": {"log-level": "info"}}
+    return cluster
+
+
 CLUSTERS: Mapping[str, Callable[[], Json]] = {
     "tiny": lambda: _cluster(pd=1, tikv=1, tidb=1),
     "small": _cluster,
@@ -149,11 +156,13 @@ CLUSTERS: Mapping[str, Callable[[], Json]] = {
     "proxied": _proxied,
     "binlog": _with_binlogs,
     "micro": _of_microservices,
+    "replicating": _replicating,
     **MORTAL,
 }
 """3/3/2 and the like; `wide` has stores to spare, `big` PD members and TiDBs, `roomy` one of each; `brittle` and
 `guarded` fail over within minutes; `analytic` has TiFlash; `lone` has a single PD; `domain` names the domain of its
-Kubernetes; `proxied` has two TiProxies, `binlog` a Pump, `micro` PD's microservices."""
+Kubernetes; `proxied` has two TiProxies, `binlog` a Pump, `micro` PD's microservices, `replicating` three captures of
+TiCDC."""
 
 
 @cache

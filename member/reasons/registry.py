@@ -50,9 +50,16 @@ _READY: Mapping[str, Reason] = {
         "pod of the one that is not Up.",
     ),
     "TiCDCCaptureNotReady": Reason(
-        "The spec contains TiCDC, and no capture is known to be up.",
-        "This version does not manage TiCDC; everything else is managed.",
-        "Remove `spec.ticdc`, or ignore the condition.",
+        "Not all captures of TiCDC answer on their port, or their number differs from the spec. The others replicate.",
+        "It waits, and restarts no other capture meanwhile.",
+        "`kubectl logs POD` of the captures that are not `ready` in `status.ticdc.captures`.",
+    ),
+    "HandingOver": Reason(
+        "A capture of TiCDC is about to be restarted or removed, and first gives up ownership and its tables.",
+        "It asks again until no table is left, then restarts or removes the pod. After "
+        "`spec.ticdc.gracefulShutdownTimeout` it does so anyway, and says so in an event `GracefulShutdownTimeout`.",
+        "Nothing. If the tables do not move, look at the log of the capture that is the owner in "
+        "`status.ticdc.captures`.",
     ),
     "MembersNotReady": Reason(
         "Fewer members of a component are healthy than the spec requests.",
@@ -168,6 +175,12 @@ _SPEC: Mapping[str, Reason] = {
         "It leaves TiProxy's pods as they are.",
         "Restore `spec.tiproxy.storageVolumes` and the mounts.",
     ),
+    "FailedUpdateTiCDCSTS": Reason(
+        "TiCDC's pods would mount a volume that they do not have, or lose one that they have: the claim templates of a "
+        "StatefulSet cannot be changed.",
+        "It leaves TiCDC's pods as they are.",
+        "Restore `spec.ticdc.storageVolumes` and the mounts.",
+    ),
     "FailedUpdateTiDBSTS": Reason(
         "TiDB's pods would mount a volume that they do not have, or lose one that they have: the claim templates of a "
         "StatefulSet cannot be changed.",
@@ -224,10 +237,15 @@ _STARTING: Mapping[str, Reason] = {
         "Look at the error of PD in the message.",
     ),
     "WaitingForTiKV": Reason(
-        "TiDB, or the restart of TiDB's pods, waits for TiKV: for a store that is Up, or for the end of TiKV's own "
-        "upgrade or scaling.",
+        "TiDB or TiCDC, or the restart of their pods, waits for TiKV: for a store that is Up, or for the end of TiKV's "
+        "own upgrade or scaling.",
         "It takes care of TiKV first, then continues without further action.",
         "Look at what TiKV is waiting for: `kubectl get tc NAME -o jsonpath='{.status.tikv.conditions}'`.",
+    ),
+    "WaitingForTiDB": Reason(
+        "The restart of TiCDC's pods waits for the end of TiDB's upgrade or scaling.",
+        "It takes care of TiDB first, then continues without further action.",
+        "Look at what TiDB is waiting for: `kubectl get tc NAME -o jsonpath='{.status.tidb.conditions}'`.",
     ),
     "WaitingForPump": Reason(
         "No Pump node is online yet, and TiDB, which writes binlogs, would end at once; or Pump is being restarted or "

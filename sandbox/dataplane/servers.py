@@ -5,13 +5,14 @@ from collections.abc import Iterable, Mapping
 from sandbox.dataplane.pd.server import MICROSERVICES, PD
 from sandbox.dataplane.pump import PUMP
 from sandbox.dataplane.server_program import ServerProgram
+from sandbox.dataplane.ticdc.process import TICDC
 from sandbox.dataplane.tidb import TIDB
 from sandbox.dataplane.tiflash import TIFLASH
 from sandbox.dataplane.tikv import TIKV
 from sandbox.dataplane.tiproxy import TIPROXY
 
 SERVERS: Mapping[str, ServerProgram] = {
-    each.name: each for each in (PD, *MICROSERVICES, TIPROXY, TIFLASH, TIKV, PUMP, TIDB)
+    each.name: each for each in (PD, *MICROSERVICES, TIPROXY, TIFLASH, TIKV, PUMP, TIDB, TICDC)
 }
 
 

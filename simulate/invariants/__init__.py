@@ -23,7 +23,7 @@ I25 is in I21 and I22; I28's single event for each spec is tests/controllers'. O
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from simulate.invariants import availability, control, data, failover, losses, order, upkeep
+from simulate.invariants import availability, captures, control, data, failover, losses, order, upkeep
 from simulate.operator import RESYNC
 from simulate.operator_write import OperatorWrite
 from simulate.state import State
@@ -76,6 +76,7 @@ ON_WRITE: Mapping[str, OnWrite] = {
     "I41": availability.i41,
     "I43": availability.i43,
     "I44": availability.i44,
+    "I45": captures.i45,
     "I41-pump": availability.pump_i41,
     "I41-tso": availability.tso_i41,
     "I12-pdms": availability.pdms_i12,

@@ -183,8 +183,11 @@ def _serving(seen: Json, component: str) -> int:
     """The healthy members, or the stores that are Up, according to a status."""
     if component_type(component).is_store:
         return sum(each.get("state") == "Up" for each in (seen.get("stores") or {}).values())
-    members = seen.get("members") or {}
-    if isinstance(members, dict):
-        return sum(bool(each.get("health")) for each in members.values())
-    # members of a microservice are merely listed, nodes of Pump say how they are
-    return sum(isinstance(each, str) or each.get("state") == "online" for each in members)
+    members = seen.get("members") or seen.get("captures") or {}
+    listed = members if isinstance(members, list) else members.values()
+    # members of a microservice are merely listed, the others say how they are
+    return sum(isinstance(each, str) or _is_well(each) for each in listed)
+
+
+def _is_well(member: Json) -> bool:
+    return bool(member.get("health") or member.get("ready")) or member.get("state") == "online"

@@ -19,7 +19,7 @@ STORED = {"replicas": 1, "requests": {"storage": "1Gi"}}
         (cluster(tidb={"initializer": {"createPassword": True}}), ["tidb.initializer"]),
         (
             cluster(ticdc={"replicas": 1}, pump=STORED, tiproxy={"replicas": 0}),
-            ["ticdc"],
+            [],
         ),
     ],
 )
