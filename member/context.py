@@ -25,6 +25,7 @@ from member.memory.taken_names import TakenNames
 from member.naming import member_name
 from member.outcome import Outcome
 from ports.clock import Clock
+from ports.randomness import Randomness, SecretRandomness
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +83,7 @@ class Dependencies:
     clock: Clock
     settings: Settings
     listers: Listers
+    passwords: Randomness = field(default_factory=SecretRandomness)
 
 
 class Held(Enum):

@@ -96,6 +96,13 @@ def microservices(*, version: str = "", **replicas: int) -> list[Json]:
     return [{"name": name, "replicas": count, "config": {}} | own for name, count in replicas.items()]
 
 
+def _with_password() -> Json:
+    """One of each, and root gets a password."""
+    cluster = _cluster(pd=1, tikv=1, tidb=1)
+    cluster["spec"]["tidb"]["initializer"] = {"createPassword": True}
+    return cluster
+
+
 def _of_a_domain() -> Json:
     """3/3/2 whose members go by names under the domain."""
     cluster = _cluster()
@@ -131,11 +138,12 @@ CLUSTERS: Mapping[str, Callable[[], Json]] = {
     "domain": _of_a_domain,
     "binlog": _with_binlogs,
     "micro": _of_microservices,
+    "password": _with_password,
     **MORTAL,
 }
 """3/3/2 and the like; `wide` has stores to spare, `big` PD members and TiDBs, `roomy` one of each; `brittle` and
 `guarded` fail over within minutes; `lone` has a single PD; `domain` names the domain of its Kubernetes; `binlog`
-has Pump, `micro` PD's microservices."""
+has Pump, `micro` PD's microservices, `password` one for root."""
 
 
 @cache
