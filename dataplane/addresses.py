@@ -105,6 +105,10 @@ class AddressBook:
         found = re.fullmatch(rf"{service}-(0|[1-9]\d*)\.{service}{suffix}", _host(address))
         return None if found is None else int(found[1])
 
+    def tidb_service_host(self) -> str:
+        """The host of TiDB's Service for clients (A10)."""
+        return f"{self.cluster}-tidb.{self.namespace}.svc{self._suffix()}"
+
     def advertised_host(self, component: str, ordinal: int) -> str:
         """The host name that a pod of a component (`pd`, `tikv`, `tidb`) advertises."""
         return f"{self._peer(component, ordinal)}.{self.namespace}.svc{self._suffix()}"

@@ -64,10 +64,7 @@ def unsupported(tc: TidbCluster) -> list[str]:
     It says so instead of staying silent.
     """
     managed = {each.name for each in behaviours()}
-    missing = [each.name for each in components(tc) if each.name not in managed]
-    initializer = tc.spec.tidb.initializer if tc.spec.tidb else None
-    password = ["tidb.initializer"] if initializer and initializer.create_password else []
-    return [*missing, *password]
+    return [each.name for each in components(tc) if each.name not in managed]
 
 
 def _of_workload(own: Workload) -> Behaviour:

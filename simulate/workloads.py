@@ -163,6 +163,7 @@ _PLANS = (
         budget=180.0,
         edits=(_change(pump={"replicas": 3}), _change(60.0, pump={"replicas": 1})),
     ),
+    Plan(name="password", world="empty", cluster="password", budget=60.0),
     Plan(name="pdms-bring-up", world="empty", cluster="micro", budget=60.0),
     Plan(
         name="pdms-upgrade-out-in",

@@ -104,6 +104,13 @@ def microservices(*, version: str = "", **replicas: int) -> list[Json]:
     return [{"name": name, "replicas": count, "config": {}} | own for name, count in replicas.items()]
 
 
+def _with_password() -> Json:
+    """One of each, and root gets a password."""
+    cluster = _cluster(pd=1, tikv=1, tidb=1)
+    cluster["spec"]["tidb"]["initializer"] = {"createPassword": True}
+    return cluster
+
+
 def _of_a_domain() -> Json:
     """3/3/2 whose members go by names under the domain."""
     cluster = _cluster()
@@ -157,12 +164,13 @@ CLUSTERS: Mapping[str, Callable[[], Json]] = {
     "binlog": _with_binlogs,
     "micro": _of_microservices,
     "replicating": _replicating,
+    "password": _with_password,
     **MORTAL,
 }
 """3/3/2 and the like; `wide` has stores to spare, `big` PD members and TiDBs, `roomy` one of each; `brittle` and
 `guarded` fail over within minutes; `analytic` has TiFlash; `lone` has a single PD; `domain` names the domain of its
 Kubernetes; `proxied` has two TiProxies, `binlog` a Pump, `micro` PD's microservices, `replicating` three captures of
-TiCDC."""
+TiCDC, `password` one for root."""
 
 
 @cache

@@ -76,6 +76,12 @@ _READY: Mapping[str, Reason] = {
         "It waits for them.",
         "Look at its pods and their logs, and at `status.pdms.scheduling.members`.",
     ),
+    "PasswordNotSet": Reason(
+        "`spec.tidb.initializer.createPassword` asks for a random password of root, and TiDB could not be given it.",
+        "It tries again; until then root has no password. Everything else goes on.",
+        "Check that the operator reaches TiDB's SQL port, which the message names, and that TiDB lets root in from "
+        "there. With `tidb.tlsClient` the certificate of the server must be good for that name.",
+    ),
     "PumpUnhealthy": Reason(
         "Fewer Pump nodes are online in PD than `spec.pump.replicas` asks for.",
         "It waits. TiDB goes on with the nodes that are online, and cannot commit without any while it writes binlogs.",

@@ -93,6 +93,7 @@ ON_STATE: Mapping[str, OnState] = {
     "I36": control.unfounded_ready,
     "I39": upkeep.unannotated_ddl_pause,
     "O8": control.o8,
+    "6.9": upkeep.lost_password,
 }
 
 TWO_RESYNCS = 2 * RESYNC + 1.0

@@ -16,7 +16,7 @@ STORED = {"replicas": 1, "requests": {"storage": "1Gi"}}
         (cluster(pdms=[{"name": "tso", "replicas": 1}]), []),
         (cluster(pdms=[{"name": "tso", "replicas": 1}], pd={"mode": "ms"}), []),
         (cluster(tidb={"initializer": {"createPassword": False}}), []),
-        (cluster(tidb={"initializer": {"createPassword": True}}), ["tidb.initializer"]),
+        (cluster(tidb={"initializer": {"createPassword": True}}), []),
         (
             cluster(ticdc={"replicas": 1}, pump=STORED, tiproxy={"replicas": 0}),
             [],

@@ -78,6 +78,8 @@ class PdCluster:
         self.stores = Stores(timings, config, self.placement)
         self.etcd = Etcd()
         self.services = Registry()
+        self.users = {"root": ""}
+        """The users of SQL with their passwords, which TiDB keeps in TiKV."""
         self.recovering = False
         self.no_leader = False
         """A fault: nobody is elected."""
