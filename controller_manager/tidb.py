@@ -82,6 +82,7 @@ def settings_of(options: Options) -> Settings:
         auto=options.auto_failover,
         pd_period=options.pd_failover_period,
         tikv_period=options.tikv_failover_period,
+        tiflash_period=options.tiflash_failover_period,
         tidb_period=options.tidb_failover_period,
         detect_node_failure=options.detect_node_failure,
         pod_hard_recovery_period=options.pod_hard_recovery_period,

@@ -135,6 +135,23 @@ class LiveStore(Store):
 
 
 @dataclass(frozen=True, slots=True)
+class PlacementRule:
+    """A rule by which PD keeps `count` replicas of some keys, such as those of a table."""
+
+    group_id: str
+    id: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Microservice:
+    """One member of a PD microservice; before v8.3.0 its name is its address, a URL."""
+
+    name: str
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
 class ReplicationConfig:
     """How PD places replicas. `enable_placement_rules` is None when PD does not know the option."""
 
@@ -242,6 +259,26 @@ class PDClient:
                 wanted[rule.group_id, rule.start_key, rule.end_key] += rule.count
         return max(self.config().max_replicas, *wanted.values(), 0)
 
+    def tiflash_rules(self) -> tuple[PlacementRule, ...]:
+        """The rules by which tables have replicas on TiFlash; none while rules are off.
+
+        Raises Unavailable, ApiError.
+        """
+        try:
+            rules = self._call.get_json("/pd/api/v1/config/rules/group/tiflash", _RULES) or ()
+        except (Conflict, NotFound):
+            rules = ()
+        return tuple(PlacementRule(rule.group_id, rule.id, rule.count) for rule in rules)
+
+    def enable_placement_rules(self) -> None:
+        """Let PD place replicas by rules, as TiFlash needs it. Raises Unavailable, ApiError, LeaseExpired."""
+        body = {"enable-placement-rules": "true"}
+        self._call.write("POST", "/pd/api/v1/config/replicate", body, done="placement rules enabled", about={})
+
+    def is_recovering(self) -> bool:
+        """Whether a restore of volume snapshots has yet to end. Raises Unavailable, ApiError."""
+        return self._call.get_json("/pd/api/v1/admin/cluster/markers/snapshot-recovering", _MARKER).marked
+
     def stores(self) -> tuple[LiveStore, ...]:
         """The stores that are not Tombstone, by id. Raises NotBootstrapped, Unavailable, ApiError."""
         return self._stores("/pd/api/v1/stores")
@@ -330,6 +367,22 @@ class PDClient:
             raise Unavailable("GET", self.base_url + _SCHEDULERS_PATH, reason)
         return found
 
+    def microservice_members(self, service: str) -> tuple[Microservice, ...] | None:
+        """The members of `tso` or `scheduling`; None when PD is not in that mode. Raises Unavailable, ApiError."""
+        try:
+            found = self._call.get_json(f"/pd/api/v2/ms/members/{service}", _MICROSERVICES)
+        except NotFound:
+            return None
+        return tuple(Microservice(each.name or each.address, each.address) for each in found or ())
+
+    def microservice_primary(self, service: str) -> str:
+        """The address of the primary of `tso` or `scheduling`; empty without one. Raises Unavailable, ApiError."""
+        try:
+            return self._call.get_json(f"/pd/api/v2/ms/primary/{service}", _TEXT)
+        except NotFound:
+            # PD is not in microservice mode
+            return ""
+
     def ready(self) -> bool:
         """Whether this one member has loaded its regions; members older than v8.5.2 always have.
 
@@ -405,6 +458,11 @@ class _Members(msgspec.Struct):
     etcd_leader: _Member | None = None
 
 
+class _Microservice(msgspec.Struct):
+    name: str = ""
+    address: str = msgspec.field(name="service-addr", default="")
+
+
 class _Cluster(msgspec.Struct):
     id: int
 
@@ -450,8 +508,13 @@ class _Stores(msgspec.Struct):
     stores: list[_StoreInfo] | None = None
 
 
+class _Marker(msgspec.Struct):
+    marked: bool = False
+
+
 class _Rule(msgspec.Struct):
     group_id: str = ""
+    id: str = ""
     start_key: str = ""
     end_key: str = ""
     role: str = ""
@@ -467,10 +530,13 @@ _HEALTH = msgspec.json.Decoder(list[_Health] | None)
 _LEADER = msgspec.json.Decoder(_Member | None)
 _SCHEDULERS = msgspec.json.Decoder(list[str] | None)
 _MEMBERS = msgspec.json.Decoder(_Members)
+_MICROSERVICES = msgspec.json.Decoder(list[_Microservice] | None)
+_TEXT = msgspec.json.Decoder(str)
 _CLUSTER = msgspec.json.Decoder(_Cluster)
 _CONFIG = msgspec.json.Decoder(_Config)
 _STORE = msgspec.json.Decoder(_StoreInfo)
 _RULES = msgspec.json.Decoder(list[_Rule] | None)
+_MARKER = msgspec.json.Decoder(_Marker)
 _STORES = msgspec.json.Decoder(_Stores)
 _EVICT_CONFIG = msgspec.json.Decoder(_EvictConfig)
 

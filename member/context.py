@@ -27,6 +27,7 @@ from member.memory.taken_names import TakenNames
 from member.naming import member_name
 from member.outcome import Outcome
 from ports.clock import Clock
+from ports.randomness import Randomness, SecretRandomness
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,7 @@ class FailoverSettings:
     tidb_period: float = 300.0
     detect_node_failure: bool = False
     pod_hard_recovery_period: float = 86400.0
+    tiflash_period: float = 300.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,7 @@ class Dependencies:
     settings: Settings
     listers: Listers
     certificates: CertificateBook = field(default_factory=CertificateBook)
+    passwords: Randomness = field(default_factory=SecretRandomness)
 
 
 class Held(Enum):
@@ -106,7 +109,8 @@ class ReconcileContext:
     `observations` holds what looking at each component gave, `outcomes` what the stages answered so far. `pd_url`: a
     member of PD to ask instead of the Service, which may lead to one that is ill. `unstarted_pd_members`: whether PD,
     when asked, had members that never started. `pods` are those of each component, as they were when first looked at;
-    `stores` are those that PD lists, once it was asked. `owner_lives`: a
+    `stores` are those that PD lists, once it was asked, and `stores_listed` those and the ones that are Tombstone, as
+    they were when components were observed. `owner_lives`: a
     live read of this reconcile has found the TidbCluster. `removed` are the components that run although the spec has
     them no more; `tc` has them as they run. While the cluster is `held`, `owner` and `tc` have its last valid spec.
     `failure_timers`, `accepted_settings`, `stopwatches`, `rolls`, `complaints` and `taken_names` outlive the reconcile.
@@ -128,6 +132,7 @@ class ReconcileContext:
     taken_names: TakenNames = field(default_factory=TakenNames)
     pods: dict[str, Sequence[Object]] = field(default_factory=dict)
     stores: tuple[Store, ...] = ()
+    stores_listed: tuple[tuple[Store, ...], tuple[Store, ...]] | None = None
     tls: TlsMaterial | None = field(default=None, repr=False)
     pd_url: str = ""
     unstarted_pd_members: bool = False

@@ -6,7 +6,7 @@ deleted by `delete`, `delete_member` and `delete_store` alone, and as they were 
 `member.apply.stateful_set`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import final
 
 from structlog.contextvars import bound_contextvars
@@ -185,8 +185,8 @@ def no_store(ctx: ReconcileContext, component: str, pod: str) -> Evidence | None
     return Evidence(_LIVE_READ, f"PD has no store for pod {pod}")
 
 
-def not_serving(ctx: ReconcileContext, pod: str) -> Evidence | None:
-    """Whether a TiKV pod, looked at and asked now, does not serve (I1, I3).
+def not_serving(ctx: ReconcileContext, pod: str, ask: Callable[[], object]) -> Evidence | None:
+    """Whether the pod of a store, looked at now and asked now, by `ask`, does not serve (I1, I3).
 
     It is the second witness where PD lists no store of a pod: the list may be older than the store. A pod from which
     nothing is heard may serve as long as it is Ready. Raises kube's ApiError, TransportError, BadTlsMaterial.
@@ -195,7 +195,7 @@ def not_serving(ctx: ReconcileContext, pod: str) -> Evidence | None:
     if isinstance(seen, Evidence):
         return seen
     try:
-        api_clients.tikv(ctx, pod).leader_count()
+        ask()
     except Unavailable as error:
         refused, ready = isinstance(error.cause, ConnectionRefused), seen.object.decode_as(Pod).is_ready
         if refused or (error.cause is not None and not ready):

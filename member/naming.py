@@ -78,6 +78,11 @@ def tidb_status_url(tc: TidbCluster, pod: str) -> str:
     return address_book(tc).tidb_status(ordinal_of(pod))
 
 
+def tiflash_status_url(tc: TidbCluster, pod: str) -> str:
+    """Where the controller reaches the status port of the proxy beside one TiFlash."""
+    return address_book(tc).tiflash_status(ordinal_of(pod))
+
+
 def tikv_status_url(tc: TidbCluster, pod: str) -> str:
     """Where the controller reaches the status port of one TiKV."""
     return address_book(tc).tikv_status(ordinal_of(pod))

@@ -52,7 +52,7 @@ def act(ctx: ReconcileContext) -> Outcome:
     if spec.paused:
         return Done("paused")
     servers = _servers(ctx)
-    if (spec.pd is not None and not status.pd.synced) or not (status.tikv.stores or servers):
+    if (spec.pd is not None and not status.pd.synced) or not (status.tikv.stores or status.tiflash.stores or servers):
         return Done()
     keys = api_clients.pd(ctx).config().location_labels
     for update in (*_of_stores(ctx, keys), *_of_servers(ctx, keys, servers)):
@@ -65,8 +65,10 @@ def _of_stores(ctx: ReconcileContext, keys: tuple[str, ...]) -> Iterator[_Locati
     tikv = ctx.tc.spec.tikv
     wanted = tuple(dict.fromkeys((*keys, *(tikv.store_labels if tikv else ()))))
     for store in ctx.stores:
-        own = ctx.status.tikv.stores.get(str(store.id))
-        found = location(_node_of(ctx, own.pod_name)[1], wanted) if own else {}
+        own, keys_of_it = ctx.status.tikv.stores.get(str(store.id)), wanted
+        if own is None:
+            own, keys_of_it = ctx.status.tiflash.stores.get(str(store.id)), keys
+        found = location(_node_of(ctx, own.pod_name)[1], keys_of_it) if own else {}
         if found.items() - store.labels.items():
             send = partial(api_clients.pd(ctx).set_store_labels, store.id)
             yield _LocationUpdate(f"store {store.id}", None, found, send)

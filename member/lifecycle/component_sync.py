@@ -41,7 +41,7 @@ from member.lifecycle import own_changes
 from member.lifecycle.advanced_stateful_set import advanced_stateful_set
 from member.lifecycle.claims_of_others import claim_of_others, read_claims
 from member.lifecycle.own_changes import OwnChange, own_change
-from member.lifecycle.recreation import RECREATING, previous_stateful_set, recreated
+from member.lifecycle.recreation import RECREATING, previous_stateful_set, recreated, remade_while_empty
 from member.lifecycle.restoring import restore
 from member.lifecycle.roll_events import tell_restart
 from member.lifecycle.rolling import PodDeletion, next_roll
@@ -96,6 +96,8 @@ def act(ctx: ReconcileContext, member: Workload) -> Outcome:
         return Done("not part of this cluster")
     if member.name in ctx.removed and ctx.held is Held.NO:
         return _removed(ctx, spec)
+    if (why := member.unused(ctx.tc)) and ctx.stateful_set(member.name) is None:
+        return Done(why)
     outcome = _act(ctx, member, spec)
     if ctx.tc.spec.paused:
         return outcome
@@ -222,6 +224,8 @@ def _create(ctx: ReconcileContext, member: Workload, spec: Component) -> Outcome
 def _update(ctx: ReconcileContext, member: Workload, spec: Component, live: Object) -> Outcome:
     body = live.decode()
     choice, wanted, waiting = _wanted(ctx, member, spec, body)
+    if remade := remade_while_empty(ctx, member.name, live, body, wanted):
+        return remade
     if refused := _other_mounts(spec, body, wanted):
         return refused
     # as far as no running pod notices
@@ -292,7 +296,8 @@ def _other_mounts(spec: Component, body: Json, wanted: Json) -> Refused | None:
         what = f"{spec.field} mounts {', '.join(missing)}, which its StatefulSet was created without"
         return Refused(reason, f"{what}; this version cannot add volumes to running pods; remove the mount")
     if unwanted := unwanted_mounts(body, wanted):
-        lacking = f"{spec.field}.storageVolumes lacks {', '.join(unwanted)}, which the pods mount"
+        volumes = "storageClaims" if spec.type.storage_claims else "storageVolumes"
+        lacking = f"{spec.field}.{volumes} lacks {', '.join(unwanted)}, which the pods mount"
         return Refused(reason, f"{lacking}; this version cannot remove volumes from running pods; restore it")
     return None
 

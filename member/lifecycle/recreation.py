@@ -5,6 +5,7 @@ them back. They keep running only if the new one has the pod template that they 
 replicas. Both are read from what the old one has left: its pods, the revisions of its template, the volume claims.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -14,7 +15,7 @@ from kube.deletion import Destroyer
 from kube.objects import Json, Object
 from kube.resources import CONTROLLER_REVISIONS, STATEFUL_SETS
 from member import labels
-from member.apply.last_applied import stamped, template_change, with_running_template
+from member.apply.last_applied import fixed_field_change, stamped, template_change, with_running_template
 from member.apply.stateful_set import Replicas, with_size
 from member.apply.writes import annotate_owner, record_deletion
 from member.context import ReconcileContext
@@ -33,12 +34,14 @@ _RETRY = 0.5
 class PreviousStatefulSet:
     """What a StatefulSet that is gone has left.
 
-    `replicas` it had at least, None when nothing tells. `running` has the pod template that its pods run and the record
+    `replicas` it had at least, None when nothing tells; below the ordinal `given_up`, no pod has data of a member that
+    was removed. `running` has the pod template that its pods run and the record
     of it, in the shape of a StatefulSet; None without pods.
     """
 
     replicas: Replicas | None = None
     running: Json | None = None
+    given_up: Replicas | None = None
 
 
 def previous_stateful_set(ctx: ReconcileContext, component: str, claims: Sequence[Object]) -> PreviousStatefulSet:
@@ -50,22 +53,29 @@ def previous_stateful_set(ctx: ReconcileContext, component: str, claims: Sequenc
     seen = pods_live(ctx, component)
     remaining = [pod for pod in seen.pods if pod.metadata.deletion_timestamp is None]
     names = [pod.metadata.name for pod in remaining]
-    if component_type(component).data_volume:
-        names += _pods_with_data(ctx.tc, component, claims)
+    given_up: list[int] = []
+    if component_type(component).claims.hold_data:
+        names += _pods_with_data(ctx.tc, component, claims, given_up=False)
+        given_up = [ordinal_of(name) for name in _pods_with_data(ctx.tc, component, claims, given_up=True)]
     replicas = Replicas.as_found(max(ordinal_of(name) + 1 for name in names), seen) if names else None
-    return PreviousStatefulSet(replicas, _running(ctx, component, remaining) if remaining else None)
+    return PreviousStatefulSet(
+        replicas,
+        _running(ctx, component, remaining) if remaining else None,
+        Replicas.as_found(min(given_up), seen) if given_up else None,
+    )
 
 
-def _pods_with_data(tc: TidbCluster, component: str, claims: Sequence[Object]) -> Iterable[str]:
-    """The pods whose data is in use: a member that was removed has its claims marked (8.9)."""
-    prefix = f"{component_type(component).data_volume}-"
+def _pods_with_data(tc: TidbCluster, component: str, claims: Sequence[Object], *, given_up: bool) -> Iterable[str]:
+    """The pods with data in use, or with `given_up` data: a member that was removed has its claims marked (8.9)."""
+    row = component_type(component)
+    volume = r"data\d+" if row.storage_claims else re.escape(row.data_volume)
     # whatever instance name they carry: the cluster may have got another one with its new TidbCluster
     carried = {key: value for key, value in base_labels(tc, component).items() if key != labels.INSTANCE}
     for claim in claims:
-        pod = claim.metadata.name.removeprefix(prefix)
         meta = claim.metadata
+        pod = re.sub(rf"^{volume}-", "", meta.name)
         is_own = pod.rpartition("-")[0] == member_name(tc, component) and carried.items() <= meta.labels.items()
-        if is_own and not meta.deletion_timestamp and PVC_DEFER_DELETING not in meta.annotations:
+        if is_own and not meta.deletion_timestamp and (PVC_DEFER_DELETING in meta.annotations) is given_up:
             yield pod
 
 
@@ -98,6 +108,9 @@ def recreated(previous: PreviousStatefulSet, desired: Json) -> Json:
     """
     if previous.replicas:
         desired = with_size(desired, previous.replicas)
+    elif previous.given_up and previous.given_up.count < desired["spec"]["replicas"]:
+        # it grows when the claims that are in the way are gone (F32)
+        desired = with_size(desired, previous.given_up)
     if previous.running is None:
         return stamped(desired)
     desired = with_running_template(previous.running, desired)
@@ -110,6 +123,19 @@ def recreated(previous: PreviousStatefulSet, desired: Json) -> Json:
 def _is_unchanged(live: Object, cached: Object) -> bool:
     now, then = live.metadata, cached.metadata
     return (now.uid, now.generation) == (then.uid, then.generation) and now.deletion_timestamp is None
+
+
+def remade_while_empty(
+    ctx: ReconcileContext, component: str, cached: Object, body: Json, wanted: Json
+) -> Waiting | None:
+    """Make a StatefulSet without pods again where it can't be changed into what is wanted: nothing hangs on it.
+
+    Raises as `delete_keeping_pods`.
+    """
+    is_empty = not body["spec"]["replicas"] and not (body.get("status") or {}).get("replicas")
+    if not is_empty or fixed_field_change(body, wanted) is None or pods_live(ctx, component).pods:
+        return None
+    return delete_keeping_pods(ctx, component, cached)
 
 
 def delete_keeping_pods(ctx: ReconcileContext, component: str, cached: Object) -> Waiting:
@@ -125,5 +151,6 @@ def delete_keeping_pods(ctx: ReconcileContext, component: str, cached: Object) -
     annotate_owner(ctx, {config_map_before_delete(component): in_use})
     delete(ctx, seen, wanted, propagation="Orphan")
     record_deletion(ctx, STATEFUL_SETS, cached.metadata.name)
-    what = f"recreating StatefulSet {cached.metadata.name} for its new volumes; its pods keep running"
+    pods = "; its pods keep running" if cached.decode()["spec"].get("replicas", 1) else ""
+    what = f"recreating StatefulSet {cached.metadata.name} for its new volumes{pods}"
     return Waiting(RECREATING, what, _RETRY)

@@ -15,6 +15,11 @@ FAILING_OVER: Mapping[str, Reason] = {
         "It starts another pod at the time in the message, unless the store recovers.",
         "Repair the pod or node before that time to avoid copying its data.",
     ),
+    "TiFlashStoreDown": Reason(
+        "A TiFlash store is lost: PD reports it as Down, and Kubernetes reports that its pod or node is not Ready.",
+        "It starts another pod at the time in the message, unless the store recovers.",
+        "Repair the pod or node before that time to avoid copying its replicas.",
+    ),
     "TiDBMemberUnhealthy": Reason(
         "A TiDB server is lost: it does not answer, and Kubernetes reports that its pod or node is not Ready.",
         "It starts another pod at the time in the message, unless the server recovers.",
@@ -30,6 +35,12 @@ FAILING_OVER: Mapping[str, Reason] = {
         "A lost TiKV store is being replaced: it is recorded in `status.tikv.failureStores`, and one more pod is "
         "started.",
         "PD copies the lost data to the other stores. The lost pod and its volumes are kept.",
+        "Repair the node of the lost pod, or remove it for good; then recover, see operations.md.",
+    ),
+    "TiFlashFailover": Reason(
+        "A lost TiFlash store is being replaced: it is recorded in `status.tiflash.failureStores`, and one more pod is "
+        "started.",
+        "PD makes the lost replicas anew on the other TiFlash stores. The lost pod and its volumes are kept.",
         "Repair the node of the lost pod, or remove it for good; then recover, see operations.md.",
     ),
     "TiDBFailover": Reason(
@@ -48,6 +59,12 @@ FAILING_OVER: Mapping[str, Reason] = {
         "one has recovered.",
         "Nothing more: the extra pods are kept.",
         "Repair the lost pod; when its store is Up, recover: `spec.tikv.recoverFailover: true`, see operations.md.",
+    ),
+    "TiFlashFailedOver": Reason(
+        "A TiFlash store was lost, and another one is serving in its place. This lasts until you confirm that the lost "
+        "one has recovered.",
+        "Nothing more: the extra pods are kept.",
+        "Repair the lost pod; when its store is Up, recover: `spec.tiflash.recoverFailover: true`, see operations.md.",
     ),
     "TiDBFailedOver": Reason(
         "A TiDB server was lost, and another one is serving in its place.",

@@ -19,8 +19,8 @@ _READY: Mapping[str, Reason] = {
     "StatefulSetNotUpToDate": Reason(
         "Some pods do not run the newest revision of their StatefulSet yet: a rolling restart is in progress. The "
         "cluster usually serves.",
-        "It restarts the pods one by one, PD before TiKV before TiDB. The rest of the message says what it is waiting "
-        "for.",
+        "It restarts the pods one by one, PD before TiFlash before TiKV before TiDB. The rest of the message says what "
+        "it is waiting for.",
         "Nothing. If it does not end, the condition `Progressing` says what is blocking it.",
     ),
     "PDUnhealthy": Reason(
@@ -43,19 +43,44 @@ _READY: Mapping[str, Reason] = {
         "`kubectl logs POD -c tidb` of the servers that are unhealthy in `status.tidb.members`.",
     ),
     "TiFlashStoreNotUp": Reason(
-        "The spec contains TiFlash, and no TiFlash store is known to be Up.",
-        "This version does not manage TiFlash; everything else is managed.",
-        "Remove `spec.tiflash`, or ignore the condition.",
+        "Not all requested TiFlash stores are Up, or their number differs from the spec. Tables with another replica, "
+        "or none on TiFlash, are read as before; TiKV's data is not affected.",
+        "It waits. It replaces stores that PD reports as Down after the failover period.",
+        "`kubectl get tc NAME -o jsonpath='{.status.tiflash.stores}'` shows the state of each store; then look at the "
+        "pod of the one that is not Up.",
     ),
     "TiCDCCaptureNotReady": Reason(
-        "The spec contains TiCDC, and no capture is known to be up.",
-        "This version does not manage TiCDC; everything else is managed.",
-        "Remove `spec.ticdc`, or ignore the condition.",
+        "Not all captures of TiCDC answer on their port, or their number differs from the spec. The others replicate.",
+        "It waits, and restarts no other capture meanwhile.",
+        "`kubectl logs POD` of the captures that are not `ready` in `status.ticdc.captures`.",
+    ),
+    "HandingOver": Reason(
+        "A capture of TiCDC is about to be restarted or removed, and first gives up ownership and its tables.",
+        "It asks again until no table is left, then restarts or removes the pod. After "
+        "`spec.ticdc.gracefulShutdownTimeout` it does so anyway, and says so in an event `GracefulShutdownTimeout`.",
+        "Nothing. If the tables do not move, look at the log of the capture that is the owner in "
+        "`status.ticdc.captures`.",
     ),
     "MembersNotReady": Reason(
         "Fewer members of a component are healthy than the spec requests.",
         "It waits for them, and checks them less and less often.",
         "Look at the component's pods and their logs.",
+    ),
+    "TSOUnhealthy": Reason(
+        "PD lists fewer members of the microservice tso than `spec.pdms` asks for, or tso does not serve.",
+        "It waits for them.",
+        "Look at its pods and their logs, and at `status.pdms.tso.members`.",
+    ),
+    "SchedulingUnhealthy": Reason(
+        "PD lists fewer members of the microservice scheduling than `spec.pdms` asks for, or PD does not list them.",
+        "It waits for them.",
+        "Look at its pods and their logs, and at `status.pdms.scheduling.members`.",
+    ),
+    "PasswordNotSet": Reason(
+        "`spec.tidb.initializer.createPassword` asks for a random password of root, and TiDB could not be given it.",
+        "It tries again; until then root has no password. Everything else goes on.",
+        "Check that the operator reaches TiDB's SQL port, which the message names, and that TiDB lets root in from "
+        "there. With `tidb.tlsClient` the certificate of the server must be good for that name.",
     ),
     "PumpUnhealthy": Reason(
         "Fewer Pump nodes are online in PD than `spec.pump.replicas` asks for.",
@@ -137,6 +162,13 @@ _SPEC: Mapping[str, Reason] = {
         "It leaves PD's pods as they are.",
         "Restore `spec.pd.storageVolumes` and the mounts.",
     ),
+    "FailedUpdateTiFlashSTS": Reason(
+        "TiFlash's pods would mount a volume that they do not have, or lose one that they have: the claim templates of "
+        "a StatefulSet cannot be changed.",
+        "It leaves TiFlash's pods as they are.",
+        "Restore `spec.tiflash.storageClaims` and the mounts. With other claims, TiFlash can come back after it was "
+        "scaled in to 0.",
+    ),
     "FailedUpdateTiKVSTS": Reason(
         "TiKV's pods would mount a volume that they do not have, or lose one that they have: the claim templates of a "
         "StatefulSet cannot be changed.",
@@ -149,11 +181,29 @@ _SPEC: Mapping[str, Reason] = {
         "It leaves TiProxy's pods as they are.",
         "Restore `spec.tiproxy.storageVolumes` and the mounts.",
     ),
+    "FailedUpdateTiCDCSTS": Reason(
+        "TiCDC's pods would mount a volume that they do not have, or lose one that they have: the claim templates of a "
+        "StatefulSet cannot be changed.",
+        "It leaves TiCDC's pods as they are.",
+        "Restore `spec.ticdc.storageVolumes` and the mounts.",
+    ),
     "FailedUpdateTiDBSTS": Reason(
         "TiDB's pods would mount a volume that they do not have, or lose one that they have: the claim templates of a "
         "StatefulSet cannot be changed.",
         "It leaves TiDB's pods as they are.",
         "Restore `spec.tidb.storageVolumes` and the mounts.",
+    ),
+    "FailedUpdateTSOSTS": Reason(
+        "TSO's pods would mount a volume that they do not have, or lose one that they have: the claim templates of a "
+        "StatefulSet cannot be changed.",
+        "It leaves TSO's pods as they are.",
+        "Restore `spec.pdms[].storageVolumes` and the mounts.",
+    ),
+    "FailedUpdateSchedulingSTS": Reason(
+        "Scheduling's pods would mount a volume that they do not have, or lose one that they have: the claim templates "
+        "of a StatefulSet cannot be changed.",
+        "It leaves Scheduling's pods as they are.",
+        "Restore `spec.pdms[].storageVolumes` and the mounts.",
     ),
     "FailedUpdatePumpSTS": Reason(
         "Pump's pods would mount a volume that they do not have, or lose one that they have: the claim templates of a "
@@ -175,16 +225,33 @@ _STARTING: Mapping[str, Reason] = {
     ),
     "Creating": Reason("A StatefulSet was just created.", "It waits for the first pods.", TRANSIENT),
     "WaitingForPD": Reason(
-        "TiKV, or the restart of TiKV's or TiDB's pods, waits for PD: for a quorum of healthy members, or for the end "
-        "of PD's own upgrade or scaling.",
+        "TiKV or TiFlash, or the restart of pods of others, waits for PD: for a quorum of healthy members, or for the "
+        "end of PD's own upgrade or scaling.",
         "It takes care of PD first, then continues without further action.",
         "Look at what PD is waiting for: `kubectl get tc NAME -o jsonpath='{.status.pd.conditions}'`.",
     ),
+    "WaitingForTiFlash": Reason(
+        "The restart of TiKV's or TiDB's pods waits for the end of TiFlash's own upgrade or scaling: a TiFlash that is "
+        "older than TiKV may not understand it.",
+        "It takes care of TiFlash first, then continues without further action.",
+        "Look at what TiFlash is waiting for: `kubectl get tc NAME -o jsonpath='{.status.tiflash.conditions}'`.",
+    ),
+    "PlacementRulesOff": Reason(
+        "PD does not place replicas by rules, or does not say whether it does. Without that it refuses TiFlash's "
+        "stores.",
+        "It switches them on before it starts TiFlash, as soon as PD answers.",
+        "Look at the error of PD in the message.",
+    ),
     "WaitingForTiKV": Reason(
-        "TiDB, or the restart of TiDB's pods, waits for TiKV: for a store that is Up, or for the end of TiKV's own "
-        "upgrade or scaling.",
+        "TiDB or TiCDC, or the restart of their pods, waits for TiKV: for a store that is Up, or for the end of TiKV's "
+        "own upgrade or scaling.",
         "It takes care of TiKV first, then continues without further action.",
         "Look at what TiKV is waiting for: `kubectl get tc NAME -o jsonpath='{.status.tikv.conditions}'`.",
+    ),
+    "WaitingForTiDB": Reason(
+        "The restart of TiCDC's pods waits for the end of TiDB's upgrade or scaling.",
+        "It takes care of TiDB first, then continues without further action.",
+        "Look at what TiDB is waiting for: `kubectl get tc NAME -o jsonpath='{.status.tidb.conditions}'`.",
     ),
     "WaitingForPump": Reason(
         "No Pump node is online yet, and TiDB, which writes binlogs, would end at once; or Pump is being restarted or "
@@ -192,9 +259,37 @@ _STARTING: Mapping[str, Reason] = {
         "It makes TiDB's pods, or restarts them, afterwards.",
         "Look at the condition of Pump. A cluster without binlogs needs no Pump.",
     ),
+    "WaitingForTSO": Reason(
+        "PD is in microservice mode, and no member of tso gives timestamps yet: TiKV could not start.",
+        "It makes TiKV's pods afterwards.",
+        "Look at what tso is waiting for: `kubectl get tc NAME -o jsonpath='{.status.pdms.tso.conditions}'`.",
+    ),
+    "WaitingForScheduling": Reason(
+        "PD is in microservice mode, and PD lists no member of scheduling yet.",
+        "It makes TiKV's pods afterwards.",
+        "Look at its pods and their logs: `kubectl get tc NAME -o jsonpath='{.status.pdms.scheduling.conditions}'`.",
+    ),
+    "PDWithoutMicroservices": Reason(
+        "`spec.pd.mode` is `ms`, and the PD that answers was started without it.",
+        "It waits until PD's pods have been restarted. With `configUpdateStrategy: InPlace` they are not restarted by "
+        "themselves.",
+        "Set `spec.pd.configUpdateStrategy` to `RollingUpdate`, or restart PD's pods with the annotation "
+        "`tidb.pingcap.com/restartedAt` in `spec.pd.annotations`.",
+    ),
+    "NoPrimary": Reason(
+        "No member of tso is its primary, so nobody in the cluster gets a timestamp.",
+        "It waits: the members elect one within seconds. It restarts and removes none of them.",
+        "Look at the pods of tso and their logs, and whether they reach PD.",
+    ),
+    "PDMembersUnknown": Reason(
+        "PD must list the members of a microservice before its pods are restarted, and it does not.",
+        "It leaves the pods as they are until PD lists them.",
+        LOOK_AT_PD,
+    ),
     "WaitingForVolumes": Reason(
         "The cluster is being restored from volume snapshots, and the restore has not created TiKV's volumes yet.",
-        "It starts TiKV once the annotation `tidb.pingcap.com/tikv-volumes-ready` is set.",
+        "It starts TiKV once the annotation `tidb.pingcap.com/tikv-volumes-ready` is set, and TiFlash when PD has lost "
+        "the mark of the restore as well.",
         "Look at the Restore object.",
     ),
     "WaitingForRestore": Reason(

@@ -1,18 +1,21 @@
 """TiKV: starts when PD has a quorum (lifecycle.md 6.5)."""
 
+from functools import partial
+
 from apis import predicates
 from apis.pod_commands import EVICT_LEADER, EVICT_LEADER_FOR_RESIZE, REPLACE_VOLUME, REPLACEMENT_BEGUN
 from member.context import ReconcileContext
-from member.evidence import no_store
 from member.labels import TIKV_VOLUMES_READY
-from member.lifecycle.scale_out import ScaleOut
 from member.lifecycle.scaling import Scaling
-from member.lifecycle.stateless import scale_out_parallelism
 from member.lifecycle.workload import Workload
-from member.outcome import Done, Outcome, Waiting
+from member.outcome import Outcome, Waiting
 from member.polling import next_poll
-from member.tikv import desired, evict_leader, failover, replace_volume, scale_in, upgrade
-from member.tikv.status import observe
+from member.stores import replace_volume, status
+from member.stores.failover import failover
+from member.stores.scale_in import scale_in
+from member.stores.serving import scale_out, stores_up
+from member.tikv import desired, evict_leader, upgrade
+from member.tikv.kind import KIND
 
 
 def _gate(ctx: ReconcileContext) -> Waiting | None:
@@ -24,51 +27,25 @@ def _gate(ctx: ReconcileContext) -> Waiting | None:
 
 
 def _serving(ctx: ReconcileContext) -> Outcome:
-    stores = ctx.status.tikv.stores
-    if predicates.all_members_ready(ctx.tc, "tikv"):
-        return Done(f"{len(stores)} of {len(stores)} stores are Up")
-    again = next_poll(ctx, "tikv")
-    if not ctx.status.tikv.boot_strapped:
-        return Waiting("NotBootstrapped", "no TiKV store has registered with PD yet", again)
-    others = ", ".join(f"{s.pod_name} is {s.state}" for s in stores.values() if not s.is_up)
-    up = sum(store.is_up for store in stores.values())
-    return Waiting("StoresNotUp", f"{up} stores are Up{'; ' + others if others else ''}", again)
+    if not predicates.all_members_ready(ctx.tc, "tikv") and not ctx.status.tikv.boot_strapped:
+        return Waiting("NotBootstrapped", "no TiKV store has registered with PD yet", next_poll(ctx, "tikv"))
+    return stores_up(ctx, KIND)
 
-
-def _stores_known(ctx: ReconcileContext) -> Waiting | None:
-    """Whether a pod has a store is judged by what PD says now (F7)."""
-    if ctx.status.tikv.synced:
-        return None
-    return Waiting(
-        "StoresUnknown", "waiting for PD to report the TiKV stores before scaling out", next_poll(ctx, "tikv")
-    )
-
-
-def _is_member(ctx: ReconcileContext, pod: str) -> bool:
-    return any(store.pod_name == pod for store in ctx.status.tikv.stores.values())
-
-
-_OUT = ScaleOut(
-    limit=scale_out_parallelism,
-    allowed=_stores_known,
-    is_member=_is_member,
-    volumes_unused=lambda ctx, pod: no_store(ctx, "tikv", pod),
-)
 
 TIKV = Workload(
     name="tikv",
-    observe=observe,
+    observe=lambda ctx: status.observe(ctx, KIND),
     gate=_gate,
     services=desired.services,
     content=desired.content,
     stateful_set=desired.stateful_set,
     serving=_serving,
-    scaling=Scaling(_OUT, scale_in.SCALE_IN),
+    scaling=Scaling(scale_out(KIND), scale_in(KIND)),
     rolling=upgrade.ROLLING,
-    failover=failover.failover,
+    failover=lambda ctx: failover(ctx, KIND),
     commands={
-        REPLACE_VOLUME: replace_volume.act,
-        REPLACEMENT_BEGUN: replace_volume.act,
+        REPLACE_VOLUME: partial(replace_volume.act, KIND),
+        REPLACEMENT_BEGUN: partial(replace_volume.act, KIND),
         EVICT_LEADER: evict_leader.act,
         EVICT_LEADER_FOR_RESIZE: evict_leader.act,
     },

@@ -22,8 +22,9 @@ from member.evidence import pods_live
 from member.naming import ordinal_of, pod_name
 from member.observed.pods import Pod, pods_of
 from member.outcome import Done, Failed, Outcome, Refused, Waiting
-from member.tikv.failover import ignored_pods
-from member.tikv.stores import not_up, own_stores, restarting
+from member.stores.failover import ignored_pods
+from member.stores.reports import not_up, own_stores, restarting
+from member.tikv.kind import KIND
 
 EVICTING = "EvictingLeaders"
 ENDED = "LeaderEvictionEnded"
@@ -55,11 +56,11 @@ def act(ctx: ReconcileContext, pod: Object, command: Command) -> Outcome:
         )
     pd = api_clients.pd(ctx)
     stores = pd.stores()
-    own = own_stores(ctx, stores, ordinal_of(name))
+    own = own_stores(ctx, KIND, stores, ordinal_of(name))
     if len(own) != 1 or not own[0].complete:
         return Failed("StoreUnknown", f"PD does not report exactly one store for pod {name}")
     store = own[0]
-    if ill := not_up(ctx, stores, store.id, pods_of(ctx, "tikv")):
+    if ill := not_up(ctx, KIND, stores, store.id, pods_of(ctx, "tikv")):
         return Waiting(
             "StoresNotUp", f"waiting for all stores to be Up before evicting leaders from pod {name}: {ill}", RETRY_BUSY
         )
@@ -89,8 +90,8 @@ def end(ctx: ReconcileContext, name: str, pod: Object | None) -> Outcome:
                 f"waiting for PD to report its stores before ending the leader eviction of pod {name}",
                 RETRY_DRAINING,
             )
-        own = own_stores(ctx, known, ordinal_of(name))
-        if pod is not None and entry.value == DELETE_POD and any(restarting(ctx, own, [pod])):
+        own = own_stores(ctx, KIND, known, ordinal_of(name))
+        if pod is not None and entry.value == DELETE_POD and any(restarting(ctx, KIND, own, [pod])):
             what = f"waiting for the store of pod {name} to report to PD before ending its leader eviction"
             return Waiting(EVICTING, what, RETRY_DRAINING)
         for store_id in sorted({store.id for store in own} & pd.evicting_stores()):
@@ -124,17 +125,21 @@ def _evict(ctx: ReconcileContext, pd: PDClient, pod: Object, command: Command, s
     if left:
         return Waiting(EVICTING, f"evicting leaders from pod {name} (store {store.id}): {left} left", RETRY_DRAINING)
     # it is restarted next: what the cache shows of the other pods may be old
-    if ill := not_up(ctx, pd.stores(), store.id, pods_live(ctx, "tikv").pods):
+    if ill := not_up(ctx, KIND, pd.stores(), store.id, pods_live(ctx, "tikv").pods):
         what = f"waiting for all stores to be Up before restarting pod {name}: {ill}"
         return Waiting("StoresNotUp", what, RETRY_BUSY)
-    return restart(ctx, pod, command, ignored_pods(ctx), f"store {store.id} leads no regions")
+    return restart(ctx, pod, command, ignored_pods(ctx, KIND), f"store {store.id} leads no regions")
 
 
 def _alone(ctx: ReconcileContext, pod: Object, command: Command, store: Store) -> Outcome:
     """Without another store nobody could take leaders (F19)."""
     if command.value == DELETE_POD:
         return restart(
-            ctx, pod, command, ignored_pods(ctx), f"store {store.id} is the only one, so its leaders cannot be moved"
+            ctx,
+            pod,
+            command,
+            ignored_pods(ctx, KIND),
+            f"store {store.id} is the only one, so its leaders cannot be moved",
         )
     return Refused(
         "NoOtherStore", f"store {store.id} of pod {pod.metadata.name} is the only one, so its leaders cannot be moved"

@@ -30,7 +30,8 @@ from member.naming import ordinal_of
 from member.observed.pods import Pod, pods_of
 from member.outcome import Waiting
 from member.polling import poll_interval, poll_on_progress
-from member.tikv.stores import restarting
+from member.stores.reports import restarting, store_of
+from member.tikv.kind import KIND
 
 _MIN_LEADERS = 200
 """Leaders; a store that had fewer is not waited for."""
@@ -40,11 +41,6 @@ _LISTED_AGAIN = 300.0
 
 _COMMANDS = (pod_commands.EVICT_LEADER, pod_commands.EVICT_LEADER_FOR_RESIZE)
 """What users, and the resizer, ask for on a pod: their schedulers are theirs (13)."""
-
-
-def store_of(ctx: ReconcileContext, pod: str) -> TiKVStore | None:
-    """The store of a pod, as PD last told."""
-    return next((store for store in ctx.status.tikv.stores.values() if store.pod_name == pod), None)
 
 
 def evict(ctx: ReconcileContext, pod: Object, store: TiKVStore) -> Waiting | None:
@@ -114,12 +110,12 @@ def _serving(ctx: ReconcileContext) -> Iterator[tuple[Object, TiKVStore]]:
         return
     for pod in pods_of(ctx, "tikv"):
         name, annotations = pod.metadata.name, pod.metadata.annotations
-        store = store_of(ctx, name)
+        store = store_of(ctx, KIND, name)
         if store is None or not store.is_up or ordinal_of(name) >= wanted:
             continue
         if name in tikv.evict_leader or any(command in annotations for command in _COMMANDS):
             continue
-        if any(str(each.id) == store.id for each in restarting(ctx, ctx.stores, [pod])):
+        if any(str(each.id) == store.id for each in restarting(ctx, KIND, ctx.stores, [pod])):
             continue
         if not pod.metadata.deletion_timestamp and is_available(ctx, "tikv", pod.decode_as(Pod)):
             yield pod, store

@@ -1,22 +1,21 @@
 """How TiKV's pods are restarted: region leaders move away first (lifecycle.md 7.4)."""
 
-from collections.abc import Sequence
-
 from apis import predicates
-from dataplane.pd import Store
 from kube.objects import Object
-from member import api_clients, labels
+from member import api_clients
 from member.context import ReconcileContext
-from member.evidence import not_serving, pods_live
-from member.lifecycle.rolling import Rolling, next_roll_poll
+from member.evidence import pods_live
+from member.lifecycle.rolling import Rolling
 from member.naming import ordinal_of
 from member.observed.pods import pods_of
 from member.outcome import NotDone, Waiting
 from member.ownership import not_understood
 from member.polling import next_poll
-from member.tikv.eviction import evict, missing_leaders, resume, store_of
-from member.tikv.failover import ignored_pods
-from member.tikv.stores import is_up, not_up, own_stores, restarting
+from member.stores.failover import ignored_pods
+from member.stores.reports import is_up, own_stores, restarting, store_of
+from member.stores.restarting import others_not_up, serving_unseen
+from member.tikv.eviction import evict, missing_leaders, resume
+from member.tikv.kind import KIND
 
 
 def _blocked(ctx: ReconcileContext) -> Waiting | None:
@@ -30,10 +29,10 @@ def _blocked(ctx: ReconcileContext) -> Waiting | None:
 
 
 def _unmet_condition(ctx: ReconcileContext, pod: Object) -> str:
-    store = store_of(ctx, pod.metadata.name)
+    store = store_of(ctx, KIND, pod.metadata.name)
     if store is None or not store.is_up:
         return "has a store that is Up"
-    if any(str(each.id) == store.id for each in restarting(ctx, ctx.stores, [pod])):
+    if any(str(each.id) == store.id for each in restarting(ctx, KIND, ctx.stores, [pod])):
         return "has reported to PD since its restart"
     return missing_leaders(store)
 
@@ -41,22 +40,14 @@ def _unmet_condition(ctx: ReconcileContext, pod: Object) -> str:
 def _prepare(ctx: ReconcileContext, pod: Object) -> NotDone | None:
     if _is_alone(ctx):
         return None
-    store = store_of(ctx, pod.metadata.name)
+    store = store_of(ctx, KIND, pod.metadata.name)
     if store is None:
-        return _serving_unseen(ctx, pod.metadata.name)
+        return serving_unseen(ctx, KIND, pod.metadata.name)
     stores, own = api_clients.pd(ctx).stores(), int(store.id)
-    if waiting := _others_not_up(ctx, stores, own, pods_of(ctx, "tikv")) or evict(ctx, pod, store):
+    if waiting := others_not_up(ctx, KIND, stores, own, pods_of(ctx, "tikv")) or evict(ctx, pod, store):
         return waiting
     # it is restarted next: what the cache shows of the other pods may be old
-    return _others_not_up(ctx, stores, own, pods_live(ctx, "tikv").pods)
-
-
-def _serving_unseen(ctx: ReconcileContext, pod: str) -> Waiting | None:
-    """The wait for PD to list the store of a pod that serves: an old list of stores shows no leaders of it (I11)."""
-    if not_serving(ctx, pod):
-        return None
-    what = f"waiting for PD to list the store of pod {pod}, which serves, before restarting it"
-    return Waiting("StoresUnknown", what, next_roll_poll(ctx, "tikv"))
+    return others_not_up(ctx, KIND, stores, own, pods_live(ctx, "tikv").pods)
 
 
 def _prepare_unready(ctx: ReconcileContext, pod: str) -> NotDone | None:
@@ -66,8 +57,8 @@ def _prepare_unready(ctx: ReconcileContext, pod: str) -> NotDone | None:
     if not ctx.status.tikv.synced:
         return not_understood(ctx.observations)
     stores = api_clients.pd(ctx).stores()
-    up = next(filter(is_up, own_stores(ctx, stores, ordinal_of(pod))), None)
-    return _others_not_up(ctx, stores, up.id, pods_live(ctx, "tikv").pods) if up else None
+    up = next(filter(is_up, own_stores(ctx, KIND, stores, ordinal_of(pod))), None)
+    return others_not_up(ctx, KIND, stores, up.id, pods_live(ctx, "tikv").pods) if up else None
 
 
 def _is_alone(ctx: ReconcileContext) -> bool:
@@ -76,17 +67,11 @@ def _is_alone(ctx: ReconcileContext) -> bool:
     return len(tikv.stores) + len(tikv.peer_stores) < 2 and predicates.actual_replicas(ctx.tc, "tikv") < 2
 
 
-def _others_not_up(
-    ctx: ReconcileContext, stores: Sequence[Store], store_id: int, pods: Sequence[Object]
-) -> Waiting | None:
-    if ctx.tc.metadata.annotations.get(labels.TIKV_CHECK_ALL_STORES_UP_BEFORE_UPGRADE) == "false":
-        return None
-    ill = not_up(ctx, stores, store_id, pods)
-    if not ill:
-        return None
-    way_out = f'the annotation {labels.TIKV_CHECK_ALL_STORES_UP_BEFORE_UPGRADE}: "false" skips this check'
-    what = f"waiting for all stores to be Up before restarting TiKV's pods: {ill}; {way_out}"
-    return Waiting("StoresNotUp", what, next_roll_poll(ctx, "tikv"))
-
-
-ROLLING = Rolling(_blocked, _unmet_condition, _prepare, ignored_pods, resume=resume, prepare_unready=_prepare_unready)
+ROLLING = Rolling(
+    _blocked,
+    _unmet_condition,
+    _prepare,
+    lambda ctx: ignored_pods(ctx, KIND),
+    resume=resume,
+    prepare_unready=_prepare_unready,
+)

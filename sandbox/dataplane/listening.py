@@ -18,27 +18,28 @@ class Setting:
     path: str = ""
     default: str = ""
 
-    def of(self, launch: Launch) -> str:
-        """Its value as text."""
+    def of(self, launch: Launch, file: str | None = None) -> str:
+        """Its value as text; `file` is the configuration to read in place of the one that the command line names."""
         given = list(_flags(launch.command, self.flag))
         if given:
             return given[-1]
         if not self.path:
             return self.default
-        return next(_values(tomllib.loads(configuration(launch)), self.path.split(".")), self.default)
+        tree = tomllib.loads(configuration(launch) if file is None else file)
+        return next(_values(tree, self.path.split(".")), self.default)
 
 
-def configuration(launch: Launch) -> str:
-    """The text of the file that `--config` names; empty when it is not there."""
-    return launch.file(_CONFIG.of(launch)) or ""
+def configuration(launch: Launch, file: str = "") -> str:
+    """The text of a file, by default of the one that `--config` names; empty when it is not there."""
+    return launch.file(file or configuration_file(launch)) or ""
 
 
 def configuration_file(launch: Launch) -> str:
-    """The path that `--config` names, empty when the flag is not given."""
-    return _CONFIG.of(launch)
+    """The path that `--config` names, as TiFlash calls it `--config-file`; empty when the flag is not given."""
+    return next(filter(None, (flag.of(launch) for flag in _CONFIG)), "")
 
 
-_CONFIG = Setting("config")
+_CONFIG = (Setting("config"), Setting("config-file"))
 
 
 def _flags(command: tuple[str, ...], name: str) -> Iterator[str]:
@@ -53,9 +54,9 @@ def _flags(command: tuple[str, ...], name: str) -> Iterator[str]:
             yield command[place + 1]
 
 
-def ports(launch: Launch, settings: tuple[Setting, ...]) -> frozenset[int]:
-    """The ports of addresses and URLs on which a server can be reached from other pods."""
-    addresses = (setting.of(launch) for setting in settings)
+def ports(launch: Launch, settings: tuple[Setting, ...], file: str | None = None) -> frozenset[int]:
+    """The ports of addresses and URLs on which a server can be reached from other pods; `file` as for a setting."""
+    addresses = (setting.of(launch, file) for setting in settings)
     return frozenset(port for each in addresses for address in each.split(",") if (port := reachable_port(address)))
 
 

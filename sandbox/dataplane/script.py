@@ -1,6 +1,7 @@
 """A container whose main process is a shell: it runs its script until that runs a program or ends."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ports.clock import Clock
 from ports.transport import Request, Response
@@ -33,6 +34,8 @@ class ScriptProcess:
         self._shell = Shell(name, container, launch.env, Streams(Input(), self._log, self._log))
         self._shell.state.options.update(options)
         self._steps = self._shell.run(text or "")
+        self._is_one_command = "c" in _letters(launch.command) and not set(text or "") & set("\n;|&")
+        """Then the shell makes way for it, as for what is run with `exec`."""
         self._due: float | None = clock.now()
         self._question: Request | None = None
         self._certificate: Certificate | None = None
@@ -112,7 +115,7 @@ class ScriptProcess:
                     self._question, self._certificate = effect.request, effect.certificate
                     return
                 case Run():
-                    self.runs = effect
+                    self.runs = replace(effect, replaces=True) if self._is_one_command else effect
                     return
                 case Sleep(seconds) if seconds == float("inf"):
                     return
@@ -128,6 +131,11 @@ class ScriptProcess:
 def is_script(command: Sequence[str]) -> bool:
     """Whether a container's command is a shell with a script."""
     return len(command) > 1 and command[0].rpartition("/")[2] in _SHELLS
+
+
+def _letters(command: Sequence[str]) -> str:
+    """The options of a shell, as letters."""
+    return "".join(word[1:] for word in command[1:] if word.startswith("-"))
 
 
 def _script(command: Sequence[str], container: Container) -> tuple[str, str | None, str]:

@@ -21,14 +21,16 @@ class ServerProgram:
 
     `name` is the component, `file` its program where that is not called `<name>-server`, `image` its image where that
     is not called after it; `start` makes a process. `tables`, `numbers` and `durations` are dotted paths of its
-    configuration: it refuses to start when they hold anything else. Of what it does not know it only warns, as the real
-    one does. `certificates` are the paths of its configuration that name the files of CA, certificate and key: with all
-    of them its ports speak TLS, or, where it has `urls`, those that say https; where it has several certificates, those
-    that `identity` names, in the same order, are the ones. It demands the certificates of its clients when `demands` or
-    when `allowed_names`, a path as well, restricts the names that they may have. `help` is what it prints for `--help`.
+    configuration, to which `further_files` add those that a setting names: it refuses to start when they hold anything
+    else. Of what it does not know it only warns, as the real one does. `certificates` are the paths of its
+    configuration that name the files of CA, certificate and key: with all of them its ports speak TLS, or, where it has
+    `urls`, those that say https; where it has several certificates, those that `identity` names, in the same order, are
+    the ones. It demands the certificates of its clients when `demands` or when `allowed_names`, a path as well,
+    restricts the names that they may have. `help` is what it prints for `--help`.
     """
 
     name: str
+    further_files: tuple[Setting, ...] = ()
     start: Callable[[Launch, Dependencies], Process]
     file: str = ""
     image: str = ""
@@ -53,12 +55,17 @@ class ServerProgram:
         if file and launch.file(file) is None:
             return f"open {file}: no such file or directory"
         try:
-            tree = tomllib.loads(configuration(launch))
-            self._check(tree)
+            trees = [tomllib.loads(configuration(launch))]
+            trees += [tomllib.loads(_text(launch, setting.of(launch))) for setting in self.further_files]
+            for tree in trees:
+                self._check(tree)
+        except FileNotFoundError as error:
+            return f"open {error}: no such file or directory"
         except ValueError as error:
             return f"invalid configuration file: {error}"
         shown = ((each.flag or each.path, each.of(launch)) for each in self.identity)
-        return self._missing_certificate(launch, {**dict(_given(tree, self.certificates)), **dict(shown)})
+        given = {path: value for tree in trees for path, value in _given(tree, self.certificates)}
+        return self._missing_certificate(launch, {**given, **dict(shown)})
 
     def tls(self, launch: Launch) -> TlsSettings | None:
         """How it speaks TLS, None when it does not, or does not start."""
@@ -111,6 +118,13 @@ class ServerProgram:
 def _texts(value: object) -> tuple[str, ...]:
     """A list of names, which some write as one text."""
     return tuple(map(str, value)) if isinstance(value, list) else (str(value),) if value else ()
+
+
+def _text(launch: Launch, path: str) -> str:
+    text = launch.file(path)
+    if text is None:
+        raise FileNotFoundError(path)
+    return text
 
 
 def _given(tree: Mapping[str, object], paths: tuple[str, ...]) -> Iterator[tuple[str, object]]:

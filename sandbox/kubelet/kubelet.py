@@ -4,6 +4,7 @@ import itertools
 import math
 import re
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 
 from kube.objects import Json
 from kube.resources import CONFIG_MAPS, NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, SECRETS
@@ -12,6 +13,7 @@ from sandbox.dataplane.network import Running
 from sandbox.dataplane.output import Output
 from sandbox.dataplane.processes import Exit, Launch
 from sandbox.dataplane.runtime import CHANGED, DataPlane, Probe
+from sandbox.dataplane.script import is_script
 from sandbox.dataplane.tls import Certificate
 from sandbox.kubelet.faults import KubeletFaults, matches_any, slowness
 from sandbox.kubelet.images import FAILED, INVALID
@@ -105,9 +107,8 @@ class Kubelet:
 
     def _forget(self, uid: str) -> None:
         run = self._runs.pop(uid, None)
-        for container in run.containers.values() if run is not None else ():
-            if container.running is not None:
-                self._data_plane.kill(container.running)
+        for running in _running(run) if run is not None else ():
+            self._data_plane.kill(running)
 
     def _run(self, pod: Json) -> float | None:
         if pod.get("status", {}).get("phase") in ("Succeeded", "Failed"):
@@ -149,7 +150,7 @@ class Kubelet:
         if not run.started:
             if mounts is None or not self._pull(pod, run, now):
                 return run.pulled_at
-            if not self._initialize(pod, run, now):
+            if not self._initialize(pod, run, mounts, now):
                 return run.init_until
             if run.start_at is None:
                 run.start_at = now + self._timings.container_start
@@ -190,18 +191,41 @@ class Kubelet:
             run.pulled_at = now + self._timings.crash_back_off
             self._warn(pod, run, "BackOff", run.message)
 
-    def _initialize(self, pod: Json, run: PodRun, now: float) -> bool:
+    def _initialize(self, pod: Json, run: PodRun, mounts: Mounts, now: float) -> bool:
         for container in pod["spec"].get("initContainers") or ():
             if container["name"] in run.initialized:
                 continue
             run.waiting = "PodInitializing"
-            if run.init_until is None:
+            if run.init is None and run.init_until is None:
                 run.init_until = now + self._timings.init_container
-            if now < run.init_until:
+            if run.init_until is not None and now < run.init_until:
+                return False
+            if not self._has_run(pod, run, container, mounts):
                 return False
             run.initialized[container["name"]] = stamp(self._cluster.clock.wall())
             run.init_until = None
         return True
+
+    def _has_run(self, pod: Json, run: PodRun, container: Json, mounts: Mounts) -> bool:
+        """Whether an init container has done its work; one that runs no script has none that the sandbox knows of."""
+        try:
+            launch = _launch(pod, container, mounts, run.address, 0.0)
+        except NotMountable as missing:
+            run.waiting, run.message = "CreateContainerConfigError", str(missing)
+            self._warn(pod, run, "Failed", f"Error: {missing}")
+            return False
+        if not is_script(launch.command):
+            return True
+        if run.init is None:
+            run.init, run.init_until = self._data_plane.start(replace(launch, is_task=True)), None
+        how = run.init.process.exit
+        if how is None:
+            return False
+        run.init = None
+        if how.code:
+            run.init_until = self._cluster.clock.now() + self._timings.crash_back_off
+            self._cluster.event(pod, "Warning", "BackOff", f"Back-off restarting failed container {container['name']}")
+        return not how.code
 
     def _keep(self, pod: Json, run: PodRun, spec: Json, mounts: Mounts | None, now: float) -> float | None:
         """Keep one container running and know whether it is ready; return when to look again."""
@@ -298,7 +322,7 @@ class Kubelet:
             self._cluster.delete(PODS, pod, grace=0)
             return None
         now = self._cluster.clock.now()
-        live = [each.running for each in run.containers.values() if each.running is not None]
+        live = _running(run)
         if run.kill_at is None:
             grace = pod["metadata"].get("deletionGracePeriodSeconds", _DEFAULT_GRACE)
             run.kill_at = now + grace * self._timings.grace_second
@@ -325,6 +349,12 @@ class Kubelet:
         if message not in run.reported:
             run.reported.add(message)
             self._cluster.event(pod, "Warning", reason, message)
+
+
+def _running(run: PodRun) -> list[Running]:
+    """The processes of a pod."""
+    found = (run.init, *(each.running for each in run.containers.values()))
+    return [running for running in found if running is not None]
 
 
 def _ends_for_good(pod: Json, how: Exit) -> bool:

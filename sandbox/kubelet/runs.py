@@ -64,6 +64,8 @@ class PodRun:
     pulled_at: float | None = None
     start_at: float | None = None
     init_until: float | None = None
+    init: Running | None = None
+    """The init container that runs."""
     waiting: str = "ContainerCreating"
     message: str = ""
     image: str = ""

@@ -122,7 +122,9 @@ class Words:
                 raise source.problem("bad substitution")
             operator = source.take(len(known[0]))
             replaces = operator in ("/", "//")
-            operand = self._parts("/}" if replaces else "}", quoted=quoted)
+            # quotes around the whole do not quote a pattern in it
+            is_pattern = operator[0] in "%#/"
+            operand = self._parts("/}" if replaces else "}", quoted=quoted and not is_pattern)
             if replaces and source.accept("/"):
                 replacement = self._parts("}", quoted=quoted)
         source.expect("}")

@@ -105,12 +105,30 @@ def i11(write: OperatorWrite) -> str | None:
     return None
 
 
+def i44(write: OperatorWrite) -> str | None:
+    """A TiFlash pod that serves is not restarted while the process of another store of TiFlash is away."""
+    component, ordinals = write.restarts
+    cluster = write.before.cluster
+    if component != "tiflash" or not status_of(cluster, "tiflash").get("synced"):
+        return None
+    if annotations(write.seen).get(_UNCHECKED) == "false":
+        return None
+    given_up = {str(record.get("storeID")) for record in records(cluster, "tiflash").values()}
+    stores = [each for each in write.before.stores if each.is_tiflash]
+    dead = {pod_of(each) for each in stores if each.id in write.before.dead_stores and str(each.id) not in given_up}
+    for pod in (f"{NAME}-tiflash-{ordinal}" for ordinal in ordinals):
+        if dead - {pod} and any(pod_of(each) == pod for each in stores) and pod not in dead:
+            return f"{write.call} restarts {pod}, which serves, while {', '.join(sorted(dead))} does not"
+    return None
+
+
 def _stores_away(write: OperatorWrite) -> str:
     """The pods whose stores are not Up, failover's aside, as far as the operator knows what PD says of them."""
     cluster = write.before.cluster
     if not status_of(cluster, "tikv").get("synced"):
         return ""
-    given_up = {str(record.get("storeID")) for record in records(cluster, "tikv").values()}
+    recorded = (*records(cluster, "tikv").values(), *records(cluster, "tiflash").values())
+    given_up = {str(record.get("storeID")) for record in recorded}
     away = [
         each for each in write.before.stores if str(each.id) not in given_up and write.before.store_state(each) != "Up"
     ]
@@ -214,6 +232,29 @@ def pump_i41(write: OperatorWrite) -> str | None:
     if len(online) > 1 or not writers:
         return None
     return f"{write.call} closes the last Pump node that is online, and {', '.join(writers)} writes binlogs"
+
+
+def tso_i41(write: OperatorWrite) -> str | None:
+    """The last pod of tso stays while PD gives no timestamps itself."""
+    component, ordinals = write.leaving
+    if component == "tso" and 0 in ordinals and write.before.pd is not None and write.before.pd.is_api_only:
+        return f"{write.call} leaves no pod of tso, and PD gives no timestamps itself"
+    return None
+
+
+def pdms_i12(write: OperatorWrite) -> str | None:
+    """The primary of a microservice is neither restarted nor removed while another member could be it."""
+    component, ordinals = write.restarts if write.restarts[1] else write.leaving
+    pd = write.before.pd
+    primary = pd.services.primary(component, write.before.now) if pd and pd.is_api_only and component else None
+    if pd is None or primary is None or len(pd.services.members(component, write.before.now)) < 2:
+        return None
+    hit = [
+        ordinal
+        for ordinal in ordinals
+        if primary.address.partition("://")[2].startswith(f"{NAME}-{component}-{ordinal}.")
+    ]
+    return f"{write.call} hits the primary {primary.name}" if hit else None
 
 
 def _writes_binlogs(pod: Json) -> bool:

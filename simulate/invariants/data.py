@@ -1,5 +1,6 @@
 """Data safety: what is deleted, given up or overwritten (I1-I7)."""
 
+from apis.components import component_type
 from kube.objects import Json
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, TIDB_CLUSTERS
 from simulate.invariants.facts import DEFERRED, annotations, is_replaced
@@ -37,11 +38,11 @@ def i2(write: OperatorWrite) -> str | None:
 
 
 def i3(write: OperatorWrite) -> str | None:
-    """TiKV gets smaller only by ordinals whose store is Tombstone, purged, or never was."""
+    """TiKV and TiFlash get smaller only by ordinals whose store is Tombstone, purged, or never was."""
     component, ordinals = write.leaving
-    if component != "tikv":
+    if not component or not component_type(component).is_store:
         return None
-    left = [store for ordinal in ordinals for store in write.before.stores_of(f"{NAME}-tikv-{ordinal}")]
+    left = [store for ordinal in ordinals for store in write.before.stores_of(f"{NAME}-{component}-{ordinal}")]
     stores = ", ".join(f"store {store.id} of {pod_of(store)} is {write.before.store_state(store)}" for store in left)
     return f"replicas {write.replicas[0]} -> {write.replicas[1]} while {stores}" if left else None
 
@@ -63,12 +64,16 @@ def i4(write: OperatorWrite) -> str | None:
 
 
 def i5(write: OperatorWrite) -> str | None:
-    """No DELETE of a store leaves fewer Up stores than regions have replicas."""
-    pd = write.before.pd
-    if not write.removed_store or pd is None:
+    """No DELETE of a store leaves fewer Up stores of its kind than regions, or a table on TiFlash, have replicas."""
+    pd, removed = write.before.pd, write.before.store(write.removed_store)
+    if removed is None or pd is None:
         return None
-    up = {store.id for store in write.before.stores if write.before.store_state(store) == "Up"}
-    replicas = max(pd.config.max_replicas, pd.placement.replicas)
+    kin = [store for store in write.before.stores if store.is_tiflash == removed.is_tiflash]
+    up = {store.id for store in kin if write.before.store_state(store) == "Up"}
+    if removed.is_tiflash:
+        replicas = max(pd.placement.of_tiflash.values(), default=0)
+    else:
+        replicas = max(pd.config.max_replicas, pd.placement.replicas)
     if write.removed_store in up and len(up) - 1 < replicas:
         return f"DELETE store {write.removed_store} leaves {len(up) - 1} Up of {replicas} replicas"
     return None

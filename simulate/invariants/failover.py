@@ -5,7 +5,7 @@ from kube.objects import Json
 from simulate.components import managed_components, profile
 from simulate.invariants.facts import asked_for, is_replaced, kind_of_record, records, spec_of, status_of
 from simulate.operator_write import OperatorWrite
-from simulate.state import State, pod_of, replicas
+from simulate.state import State, component_of, pod_of, replicas
 
 _TOLERANCE = 1.0
 """Seconds by which what the operator and the judge saw may differ."""
@@ -65,7 +65,7 @@ def _given_up(write: OperatorWrite) -> tuple[str, str]:
     if write.removed_member.rpartition("-")[2].isdigit():
         return "pd", write.removed_member
     store = next((each for each in write.before.all_stores if each.id == write.removed_store), None)
-    return ("tikv", pod_of(store)) if store else ("", "")
+    return (component_of(store), pod_of(store)) if store else ("", "")
 
 
 def _records_after(write: OperatorWrite, component: str) -> Json:

@@ -1,5 +1,6 @@
 """Losses: what the world takes, the operator makes no worse (O11, O12)."""
 
+from collections import Counter
 from collections.abc import Iterator
 
 from apis.times import parse_time
@@ -8,7 +9,7 @@ from kube.resources import STATEFUL_SETS
 from simulate.components import profile
 from simulate.invariants.facts import asked_for, is_held, is_replaced, is_suspended, records
 from simulate.operator_write import OperatorWrite
-from simulate.state import State, pod_of, pod_of_member, replicas
+from simulate.state import State, component_of, pod_of, pod_of_member, replicas
 from simulate.worlds import NAME
 
 
@@ -33,9 +34,11 @@ def o12(write: OperatorWrite) -> str | None:
         healthy = {pod_of_member(each) for each in before.members if each.healthy}
         return _too_few(write, "pd", write.removed_member, healthy)
     if write.removed_store:
-        up = {pod_of(each) for each in before.stores if before.store_state(each) == "Up"}
-        given_up = next((pod_of(each) for each in before.stores if each.id == write.removed_store), "")
-        return _too_few(write, "tikv", given_up, up)
+        given_up = before.store(write.removed_store)
+        component = component_of(given_up) if given_up else ""
+        kin = (each for each in before.stores if component_of(each) == component)
+        up = {pod_of(each) for each in kin if before.store_state(each) == "Up"}
+        return _too_few(write, component, pod_of(given_up), up) if given_up else None
     return None
 
 
@@ -43,7 +46,10 @@ def abandoned(state: State) -> Iterator[str]:
     """O12: members, and stores that hold regions, for whose pods there is no place."""
     cluster = state.cluster
     members = {"pd": {pod_of_member(each) for each in state.members}}
-    holders = {"tikv": {pod_of(each) for each in state.stores if each.peers}}
+    holders: dict[str, set[str]] = {}
+    for store in state.stores:
+        if store.peers:
+            holders.setdefault(component_of(store), set()).add(pod_of(store))
     for component, pods in (members | holders).items():
         live = state.stateful_set(component)
         if live is None or is_held(cluster) or is_suspended(cluster, component):
@@ -65,7 +71,7 @@ def lacking(state: State) -> str:
 
 def _serving(state: State) -> Iterator[tuple[str, int]]:
     yield "pd", sum(each.healthy for each in state.members)
-    yield "tikv", sum(state.store_state(each) == "Up" for each in state.stores)
+    yield from Counter(component_of(each) for each in state.stores if state.store_state(each) == "Up").items()
 
 
 def _taken(write: OperatorWrite, component: str) -> list[int]:

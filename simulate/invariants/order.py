@@ -46,12 +46,12 @@ def _partition_written(live: Json) -> int:
 
 
 def i15(write: OperatorWrite) -> str | None:
-    """The partition drops by one pod at a time; TiKV's pods without a store do not count."""
+    """The partition drops by one pod at a time; pods of TiKV and TiFlash without a store do not count."""
     if write.live is None:
         return None
     component, ordinals = write.restarts
-    if component == "tikv":
-        ordinals = [each for each in ordinals if write.before.stores_of(f"{NAME}-tikv-{each}")]
+    if component and component_type(component).is_store:
+        ordinals = [each for each in ordinals if write.before.stores_of(f"{NAME}-{component}-{each}")]
     if len(ordinals) <= 1:
         return None
     return f"{write.call} restarts {len(ordinals)} pods of {component} at once: {ordinals}"
@@ -118,8 +118,11 @@ def i20(write: OperatorWrite) -> str | None:
     row, members = component_type(write.component), write.before.members
     if "pd" in row.starts_after and sum(each.healthy for each in members) <= len(members) // 2:
         return f"{row.title} is created while PD has no majority of healthy members"
-    if "tikv" in row.starts_after and not any(write.before.store_state(each) == "Up" for each in write.before.stores):
+    of_tikv = (each for each in write.before.stores if not each.is_tiflash)
+    if "tikv" in row.starts_after and not any(write.before.store_state(each) == "Up" for each in of_tikv):
         return f"{row.title} is created while no TiKV store is Up"
+    if "tso" in row.starts_after and write.before.pd is not None and not write.before.pd.gives_timestamps():
+        return f"{row.title} is created while nobody gives timestamps"
     takes_binlogs = any(node["state"] == "online" for node in write.before.pump_nodes)
     if "pump" in row.starts_after and asked_for(write.seen, "pump") and not takes_binlogs:
         return f"{row.title} is created while no Pump node is online"

@@ -22,6 +22,7 @@ _WAITED_FOR = {name for row in _MANAGED for name in (*row.starts_after, *row.upg
 _TITLES = {
     "FailedUpdate": {row.title for row in _MANAGED},
     "WaitingFor": {row.title for row in _MANAGED if row.name in _WAITED_FOR},
+    **{text: {row.title for row in _MANAGED if row.is_store} for text in ("Failover", "FailedOver", "StoreDown")},
 }
 """The reasons that are made of titles, and of which components."""
 
@@ -100,10 +101,8 @@ def _values(modules: Mapping[str, _Module], module: _Module, node: ast.expr) -> 
             table = module.constants().get(name)
             assert isinstance(table, ast.Dict), f"{where}: {name} is no constant dict"
             return set().union(*(_values(modules, module, value) for value in table.values))
-        case ast.JoinedStr(values=[ast.Constant(value=str(before)), ast.FormattedValue(value=value), *after]):
-            # made of the title of a component
-            assert ast.unparse(value).endswith(".title"), f"{where}: {ast.unparse(node)}"
-            return {f"{before}{title}{_text_after(after)}" for title in _TITLES[before]}
+        case ast.JoinedStr(values=parts):
+            return _made_of_titles(parts, where)
         case ast.Name(id=name):
             return _named(modules, module, node, name)
     raise AssertionError(f"{where}: a reason must be a literal or a constant, not {ast.unparse(node)}")
@@ -129,7 +128,15 @@ def _named(modules: Mapping[str, _Module], module: _Module, node: ast.expr, name
     raise AssertionError(f"{module.path.relative_to(ROOT)}:{node.lineno}: what is {name}?")
 
 
-def _text_after(parts: list[ast.expr]) -> str:
+def _made_of_titles(parts: list[ast.expr], where: str) -> set[str]:
+    """The reasons of a text with the title of a component in it."""
+    title = next(part for part in parts if isinstance(part, ast.FormattedValue))
+    assert ast.unparse(title.value).endswith(".title"), where
+    before, after = _text(parts[: parts.index(title)]), _text(parts[parts.index(title) + 1 :])
+    return {f"{before}{each}{after}" for each in _TITLES[before or after]}
+
+
+def _text(parts: list[ast.expr]) -> str:
     return "".join(str(part.value) for part in parts if isinstance(part, ast.Constant))
 
 
@@ -153,12 +160,12 @@ def _of_conditions(modules: Mapping[str, _Module]) -> set[str]:
         for node in ast.walk(module.tree):
             if isinstance(node, ast.Tuple):
                 parts = [part for part in node.elts if isinstance(part, ast.Constant | ast.Name)]
-                texts = [_text(modules, module, part) for part in parts]
+                texts = [_only_value(modules, module, part) for part in parts]
                 found |= {text for text in texts if text.isidentifier() and text[0].isupper()}
     return found
 
 
-def _text(modules: Mapping[str, _Module], module: _Module, part: ast.expr) -> str:
+def _only_value(modules: Mapping[str, _Module], module: _Module, part: ast.expr) -> str:
     try:
         values = _values(modules, module, part)
     except (AssertionError, KeyError):

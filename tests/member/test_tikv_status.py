@@ -3,7 +3,7 @@
 import pytest
 
 from apis.shared import TiKVStore
-from member.tikv.status import _leader_count
+from member.stores.status import _leader_count
 
 
 @pytest.mark.parametrize(

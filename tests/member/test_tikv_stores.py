@@ -9,7 +9,8 @@ from apis.shared import TiKVFailureStore
 from dataplane.pd import Store
 from kube.objects import Json, Object
 from member.context import ReconcileContext
-from member.tikv.stores import not_up
+from member.stores.reports import not_up
+from member.tikv.kind import KIND
 from ports.clock import FakeClock
 from tests.kube.fakes import FakeApi
 from tests.member.reconciling import as_object, context
@@ -45,47 +46,47 @@ RESTARTING = "store 2 (demo-tikv-1.demo-tikv-peer.ns.svc:20160) has not reported
 
 
 def test_F13_a_store_counts_when_it_has_started_after_its_container(ctx: ReconcileContext) -> None:
-    assert "" == not_up(ctx, [store(0), store(1)], 1, PODS)
-    assert "" == not_up(ctx, [store(0), store(1, start_timestamp=STARTED_SECONDS)], 1, PODS)
+    assert "" == not_up(ctx, KIND, [store(0), store(1)], 1, PODS)
+    assert "" == not_up(ctx, KIND, [store(0), store(1, start_timestamp=STARTED_SECONDS)], 1, PODS)
 
 
 def test_F13_a_store_that_pd_still_calls_up_from_before_its_restart_does_not_count(ctx: ReconcileContext) -> None:
     old = store(1, start_timestamp=STARTED_SECONDS - 60, last_heartbeat=(STARTED_SECONDS + 5) * 10**9)
 
-    assert RESTARTING == not_up(ctx, [store(0), old], 1, PODS)
+    assert RESTARTING == not_up(ctx, KIND, [store(0), old], 1, PODS)
 
 
 @pytest.mark.parametrize("pods", [[pod(0)], [pod(0), pod(1, running=False)], [pod(0), pod(1, deleted=True)]])
 def test_F13_a_store_whose_process_does_not_run_does_not_count(ctx: ReconcileContext, pods: list[Object]) -> None:
-    assert RESTARTING == not_up(ctx, [store(0), store(1)], 1, pods)
+    assert RESTARTING == not_up(ctx, KIND, [store(0), store(1)], 1, pods)
 
 
 def test_F13_a_heartbeat_counts_where_pd_does_not_say_when_a_store_has_started(ctx: ReconcileContext) -> None:
     silent = store(1, start_timestamp=0, last_heartbeat=(STARTED_SECONDS - 1) * 10**9)
     heard = store(1, start_timestamp=0, last_heartbeat=(STARTED_SECONDS + 1) * 10**9)
 
-    assert (RESTARTING, "") == (not_up(ctx, [silent], 1, PODS), not_up(ctx, [heard], 1, PODS))
+    assert (RESTARTING, "") == (not_up(ctx, KIND, [silent], 1, PODS), not_up(ctx, KIND, [heard], 1, PODS))
 
 
 def test_F13_F44_what_pd_calls_up_for_longer_than_it_overlooks_silence_counts_whatever_clocks_say(
     ctx: ReconcileContext,
 ) -> None:
     old = store(1, start_timestamp=STARTED_SECONDS - 3600)
-    assert RESTARTING == not_up(ctx, [old], 1, PODS)
+    assert RESTARTING == not_up(ctx, KIND, [old], 1, PODS)
 
     cast("FakeClock", ctx.deps.clock).step(31.0)
 
-    assert "" == not_up(ctx, [old], 1, PODS)
+    assert "" == not_up(ctx, KIND, [old], 1, PODS)
 
 
 def test_F13_F44_a_process_from_before_a_clock_was_put_back_is_not_taken_for_the_new_one(ctx: ReconcileContext) -> None:
-    assert RESTARTING == not_up(ctx, [store(1, start_timestamp=STARTED_SECONDS + 1800)], 1, PODS)
+    assert RESTARTING == not_up(ctx, KIND, [store(1, start_timestamp=STARTED_SECONDS + 1800)], 1, PODS)
 
 
 def test_F13_stores_of_others_have_no_pod_to_ask(ctx: ReconcileContext) -> None:
     foreign = store(1, address="other-tikv-1.other-tikv-peer.ns.svc:20160", start_timestamp=0)
 
-    assert "" == not_up(ctx, [foreign], 1, PODS)
+    assert "" == not_up(ctx, KIND, [foreign], 1, PODS)
 
 
 def test_F13_a_store_that_failover_has_given_up_counts_until_it_is_empty(ctx: ReconcileContext) -> None:
@@ -93,7 +94,7 @@ def test_F13_a_store_that_failover_has_given_up_counts_until_it_is_empty(ctx: Re
     lost, empty = store(1, state_name="Down"), store(1, state_name="Down", region_count=0)
     where = "store 2 (demo-tikv-1.demo-tikv-peer.ns.svc:20160)"
 
-    assert f"{where} is Down and still holds regions" == not_up(ctx, [store(0), lost], 1, PODS)
-    assert "" == not_up(ctx, [store(0), empty], 1, PODS)
+    assert f"{where} is Down and still holds regions" == not_up(ctx, KIND, [store(0), lost], 1, PODS)
+    assert "" == not_up(ctx, KIND, [store(0), empty], 1, PODS)
     # a PD that knows of no region at all proves nothing
-    assert f"{where} is Down" == not_up(ctx, [store(0, region_count=0), empty], 1, PODS)
+    assert f"{where} is Down" == not_up(ctx, KIND, [store(0, region_count=0), empty], 1, PODS)

@@ -11,8 +11,8 @@ import member.lifecycle.scaling
 import member.pd.failover
 import member.pd.scale_in
 import member.pd.stray_members
-import member.tikv.failover
-import member.tikv.scale_in
+import member.stores.failover
+import member.stores.scale_in
 from member.evidence import Evidence, pods_live
 from member.lifecycle.pod_removal import PodRemoval
 from member.memory.failure_timers import FailureTimers
@@ -42,12 +42,12 @@ def test_O12_a_member_that_serves_for_one_that_cannot_start_is_removed(monkeypat
 
 
 def test_O12_a_store_is_removed_while_another_one_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    honest: Callable[..., Any] = member.tikv.scale_in.next_step
+    honest: Callable[..., Any] = member.stores.scale_in.next_step
 
-    def careless(*arguments: object, **_: object) -> object:
-        return honest(*arguments)
+    def careless(*arguments: object, leaders_gone: bool, wanted: int) -> object:
+        return honest(*arguments, leaders_gone=leaders_gone)
 
-    plant = lambda: monkeypatch.setattr(member.tikv.scale_in, "next_step", careless)  # noqa: E731
+    plant = lambda: monkeypatch.setattr(member.stores.scale_in, "next_step", careless)  # noqa: E731
 
     assert "O12" in rules(generated("loss/tikv-5.pod.scale-in@unrecorded"), plant)
 
@@ -87,7 +87,7 @@ def test_F29_a_pod_that_is_given_up_but_not_waited_for_is_given_up_twice(monkeyp
         ),
         pytest.param(
             "F12-an-operator-starts-after-a-roll-has-restarted-a-lost-store",
-            member.tikv.failover,
+            member.stores.failover,
             "_last_heard",
             lambda *_: None,
             id="what PD last heard is not asked",

@@ -14,8 +14,8 @@ import member.lifecycle.scaling
 import member.lifecycle.suspend
 import member.pd.failover
 import member.pd.scale_in
+import member.stores.scale_in
 import member.tidb.smooth_upgrade
-import member.tikv.scale_in
 import meta.orphan_pods
 import meta.volumes
 from kube.objects import Json, Object
@@ -190,9 +190,9 @@ def test_I1_I3_a_list_of_stores_that_is_believed_though_the_pod_serves(monkeypat
     plan = Plan(name="an old list", budget=200.0, edits=edits, faults=(old,), ends="StoresUnknown")
     assert set() == rules(plan, lambda: None)
 
-    def credulous(ctx: ReconcileContext, _: str) -> Evidence:
+    def credulous(ctx: ReconcileContext, *_: object) -> Evidence:
         return pods_live(ctx, "tikv")
 
-    plant = lambda: monkeypatch.setattr(member.tikv.scale_in, "not_serving", credulous)  # noqa: E731
+    plant = lambda: monkeypatch.setattr(member.stores.scale_in, "not_serving", credulous)  # noqa: E731
 
     assert {"I1", "I3"} <= rules(plan, plant)

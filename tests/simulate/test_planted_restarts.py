@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+import member.stores.reports
+import member.stores.scale_in
 import member.tikv.eviction
-import member.tikv.scale_in
-import member.tikv.stores
 from dataplane.pd import Store
 from kube.objects import Object
 from member.context import ReconcileContext
@@ -35,7 +35,7 @@ def test_I41_F13_a_store_counts_that_pd_still_calls_up_from_before_its_restart(
     def believing(*_: object) -> bool:
         return False
 
-    plant = lambda: monkeypatch.setattr(member.tikv.stores, "_is_restarting", believing)  # noqa: E731
+    plant = lambda: monkeypatch.setattr(member.stores.reports, "_is_restarting", believing)  # noqa: E731
 
     assert "I41" in rules(load(_PLANS / f"{plan}.yaml"), plant)
 
@@ -45,7 +45,7 @@ def test_I41_F13_a_lost_store_is_excused_as_soon_as_failover_has_given_it_up(mon
         return any(record.store_id == str(store.id) for record in ctx.status.tikv.failure_stores.values())
 
     plan = load(_PLANS / "F13-a-roll-waits-for-lost-data-to-be-copied.yaml")
-    plant = lambda: monkeypatch.setattr(member.tikv.stores, "_is_empty", given_up)  # noqa: E731
+    plant = lambda: monkeypatch.setattr(member.stores.reports, "_is_empty", given_up)  # noqa: E731
 
     assert "I41" in rules(plan, plant)
 
@@ -66,7 +66,7 @@ def test_F35_the_time_before_a_store_is_deleted_by_the_clock_on_the_wall(monkeyp
         return (removal.ctx.deps.clock.wall() - since).total_seconds() if since else 0.0
 
     plan = load(_PLANS / "F44-a-clock-put-forward-while-a-store-leaves.yaml")
-    plant = lambda: monkeypatch.setattr(member.tikv.scale_in, "_waited", by_the_wall)  # noqa: E731
+    plant = lambda: monkeypatch.setattr(member.stores.scale_in, "_waited", by_the_wall)  # noqa: E731
 
     assert "F35" in rules(plan, plant)
 

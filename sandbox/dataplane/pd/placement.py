@@ -27,11 +27,17 @@ class Placement:
 
     @property
     def replicas(self) -> int:
-        """How many voters a region has; rules for parts of the keys are not modelled, nor are learners."""
+        """How many voters a region has; of rules for parts of the keys, those for TiFlash alone are modelled."""
         if not self.is_enabled:
             return self._config.max_replicas
         rules = [each for each in self.rules() if not each["start_key"] and not each["end_key"]]
         return sum(each["count"] for each in rules if each["role"] != "learner")
+
+    @property
+    def of_tiflash(self) -> dict[str, int]:
+        """How many replicas each rule of TiDB for a table on TiFlash asks for; none while rules do not decide."""
+        rules = self.rules("tiflash") if self.is_enabled else []
+        return {each["id"]: each["count"] for each in rules if each["role"] == "learner"}
 
     def rules(self, group: str = "") -> list[Json]:
         """The rules, of one group or of all."""

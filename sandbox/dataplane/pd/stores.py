@@ -9,6 +9,7 @@ from enum import IntEnum
 
 from kube.objects import Json
 from sandbox.dataplane.pd.config import Config
+from sandbox.dataplane.pd.learners import Learners, learners_on, place
 from sandbox.dataplane.pd.placement import Placement
 from sandbox.dataplane.pd.regions import Place, Region, Rules, leaders_of, peers_of, schedule
 from sandbox.dataplane.pd.term import Term
@@ -78,6 +79,11 @@ class Store:
         self.known = self.saved = self.last
 
     @property
+    def is_tiflash(self) -> bool:
+        """Whether it holds learners alone."""
+        return self.labels.get("engine") == "tiflash"
+
+    @property
     def dead_since(self) -> float | None:
         """Since when its peers do not vote, None while they do."""
         if self.died_at is not None:
@@ -107,6 +113,7 @@ class Stores:
         self.cluster_version = "0.0.0"
         """The lowest version of a store that is not removed; it never falls."""
         self.regions: list[Region] = []
+        self.learners: Learners = {}
         self.evicting: set[int] = set()
         self.peer_moves = timings.peer_moves
         """Peers that a store receives in a second."""
@@ -178,6 +185,8 @@ class Stores:
         if _release(store.version) < _release(self.cluster_version):
             message = f"version should compatible with version  {self.cluster_version}, got {store.version}"
             raise StoreRefused(400, message)
+        if store.is_tiflash and not self._placement.is_enabled:
+            raise StoreRefused(400, "[PD:placement:ErrPlacementDisabled]placement rules is disabled")
         if known is None:
             if not self.bootstrapped:
                 self.regions = [Region((store.id,), store.id)]
@@ -227,14 +236,14 @@ class Stores:
             return
         up = sum(each.proto_state == 0 for each in self._by_id.values())
         need = self._config.max_replicas
-        if up - 1 < need:
+        if up - 1 < need and not target.is_tiflash:
             raise StoreRefused(
                 400,
                 f"[PD:core:ErrStoresNotEnough]can not remove store {store} since the number of up stores would be "
                 f"{up - 1} while need {need}",
             )
         left = [each for each in self._by_id.values() if each is not target and each.proto_state == 0]
-        if all(each.id in self.evicting for each in left):
+        if not target.is_tiflash and all(each.id in self.evicting for each in left):
             raise StoreRefused(
                 400,
                 f"[PD:core:ErrNoStoreForRegionLeader]cannot remove store {store} since there are no extra up store to "
@@ -319,19 +328,26 @@ class Stores:
 
     def _schedule(self, now: float) -> None:
         tick = self._timings.region_tick
-        places = [self._place(store, now) for store in self._by_id.values() if store.node_state != NodeState.REMOVED]
-        self._credit += self.peer_moves * tick * sum(place.takes_peers for place in places)
+        there = [store for store in self._by_id.values() if store.node_state != NodeState.REMOVED]
+        places = [self._place(store, now) for store in there if not store.is_tiflash]
+        of_tiflash = [self._place(store, now) for store in there if store.is_tiflash]
+        self._credit += self.peer_moves * tick * sum(place.takes_peers for place in (*places, *of_tiflash))
         rules = Rules(
             replicas=self._placement.replicas,
             peer_moves=int(self._credit),
             leader_moves=max(1, int(self._timings.leader_moves * tick)),
             election=self._timings.raft_election,
         )
-        before, after = self.regions, schedule(self.regions, places, rules)
+
+        def placed(moves: int) -> tuple[list[Region], Learners]:
+            voters = schedule(self.regions, places, replace(rules, peer_moves=moves))
+            return voters, place(self.learners, self._placement.of_tiflash, of_tiflash, moves)
+
+        before, after = (self.regions, self.learners), placed(rules.peer_moves)
         # moves that have to be saved up for are moves to come
-        waiting = after == before and schedule(before, places, replace(rules, peer_moves=1)) != before
+        waiting = after == before and placed(1) != before
         self._credit = min(self._credit, 1.0) if waiting else self._credit % 1.0
-        self.regions = after
+        self.regions, self.learners = after
         self._count()
         if after != before or waiting:
             self._scheduled_at = now + tick
@@ -341,7 +357,8 @@ class Stores:
 
     def _count(self) -> None:
         for store in self._by_id.values():
-            store.peers, store.leaders = peers_of(self.regions, store.id), leaders_of(self.regions, store.id)
+            store.peers = peers_of(self.regions, store.id) + learners_on(self.learners, store.id)
+            store.leaders = leaders_of(self.regions, store.id)
 
     def _future(self) -> list[float]:
         """When the silence of a dead store begins to mean something."""

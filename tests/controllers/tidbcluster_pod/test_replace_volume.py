@@ -55,7 +55,8 @@ def test_I5_a_store_without_which_there_are_too_few_stays(world: Commanded) -> N
     world.run(100.0)
     assert ([], []) == (world.asked_of_pd(), world.deletions())
     (event,) = world.events("TooFewStores")
-    assert "2 TiKV stores would be Up, but PD keeps 3 replicas; raise spec.tikv.replicas first" in event["message"]
+    too_few = "2 TiKV stores would be Up, but PD keeps 3 replicas of each region; raise spec.tikv.replicas first"
+    assert too_few in event["message"]
 
 
 def test_F50_5393_I2_I12_the_pd_leader_leaves_before_it_gets_a_new_volume(world: Commanded) -> None:

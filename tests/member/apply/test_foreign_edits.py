@@ -13,7 +13,7 @@ from member.tikv import desired as tikv
 from sandbox.apiserver.defaults import apply_defaults
 from tests.member.clusters import cluster, container_of
 from tests.member.recordings import Recording, as_applied, identity
-from tests.member.test_recordings import COVERED, NOT_YET
+from tests.member.test_recordings import COVERED
 
 LAST_APPLIED = "pingcap.com/last-applied-configuration"
 
@@ -143,7 +143,7 @@ def test_a_partition_that_restarts_fewer_pods_is_no_matter() -> None:
     assert None is foreign_edit(edited(live(), lambda spec: spec.update(updateStrategy={"type": "OnDelete"})))
 
 
-@pytest.mark.parametrize("name", COVERED + NOT_YET)
+@pytest.mark.parametrize("name", COVERED)
 @pytest.mark.parametrize("note", [False, True])
 def test_3_5_nobody_has_edited_what_v16_made(name: str, note: bool) -> None:
     recording = Recording(name)

@@ -34,7 +34,7 @@ from member.pd.failover import (
     Wait,
     next_step,
 )
-from member.tikv.failover import down_stores
+from member.stores.failover import down_stores
 from ports.clock import FakeClock
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

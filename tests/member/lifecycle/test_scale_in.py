@@ -8,8 +8,10 @@ from dataplane.pd import Store
 from member.outcome import Wait
 from member.pd import scale_in as pd
 from member.pd.scale_in import Gone, Remove, StandsIn, Step, Transfer, Voter
-from member.tikv import scale_in as tikv
-from member.tikv.scale_in import Evict, Keep, Others, Refuse, TakeOffline
+from member.stores import scale_in as stores
+from member.stores.kind import Needs
+from member.stores.scale_in import Evict, Keep, Others, Refuse, TakeOffline
+from member.tikv.kind import KIND
 
 
 def voters(pattern: str, leader: int = 0, peers: str = "") -> list[Voter]:
@@ -59,6 +61,7 @@ def test_I8_I9_when_a_member_may_leave(members: Sequence[Voter], step: Step | No
     assert step == pd.next_step(members, 4)
 
 
+NEEDS = Needs(3, "PD keeps 3 replicas of each region", "lower max-replicas or the counts of placement rules in PD")
 _TOO_FEW = (
     "only 2 TiKV stores would be Up, but PD keeps 3 replicas of each region; raise spec.tikv.replicas again, or lower "
     "max-replicas or the counts of placement rules in PD"
@@ -87,16 +90,17 @@ _BEFORE = "has reported to PD before removing store 7 of pod t-3"
     ],
 )
 def test_8_5_F35_6239_I5_the_next_step_of_a_store(
-    state: str, leaders_gone: bool, others: Others, step: tikv.Step | type[Refuse]
+    state: str, leaders_gone: bool, others: Others, step: stores.Step | type[Refuse]
 ) -> None:
     store = Store(7, "t-3:20160", state, region_count=30)
-    found = tikv.next_step(store, "t-3", others, 3, leaders_gone, wanted=3)
+    found = stores.next_step(KIND, store, "t-3", others, NEEDS, leaders_gone=leaders_gone, wanted=3)
     assert (step == found) or (step is Refuse and isinstance(found, Refuse))
 
 
 @pytest.mark.parametrize(("state", "kept"), [("Up", True), ("Disconnected", True), ("Down", False)])
 def test_O12_a_store_stays_while_fewer_than_wanted_would_be_up(state: str, kept: bool) -> None:
-    found = tikv.next_step(Store(7, "tikv-5:20160", state), "tikv-5", Others(4), 3, leaders_gone=True, wanted=5)
+    lost = Store(7, "tikv-5:20160", state)
+    found = stores.next_step(KIND, lost, "tikv-5", Others(4), NEEDS, leaders_gone=True, wanted=5)
     assert kept is isinstance(found, Keep)
 
 

@@ -1,8 +1,8 @@
-"""What TiKV is like right now (lifecycle.md 5.3). Reads only; PD is who knows the stores."""
+"""What stores are like right now (lifecycle.md 5.3, 5.4). Reads only; PD is who knows them."""
 
 from datetime import datetime
 
-from apis.component_statuses import TiKVStatus
+from apis.component_statuses import StoresStatus, TiKVStatus
 from apis.shared import TiKVStore
 from apis.tidbcluster import TidbCluster
 from dataplane.errors import AddressNotUnderstood, DataPlaneError, NotBootstrapped
@@ -14,36 +14,36 @@ from member.observed.pods import pods_of
 from member.observed.status import observe_pods, transition_time
 from member.outcome import Done, Failed, Outcome, Waiting
 from member.ownership import require_understood_stores
-from member.tikv.failover import ignored_pods
-from member.tikv.stores import has_store, known_to_run, without_store
+from member.stores.failover import ignored_pods
+from member.stores.kind import StoreKind
+from member.stores.reports import has_store, known_to_run, without_store
 
 _TOLERANCE = 0.1
 
 
-def observe(ctx: ReconcileContext) -> Outcome:
-    """Bring `status.tikv` up to date. PD is not asked when it did not answer for itself."""
-    if ctx.tc.spec.tikv is None:
+def observe(ctx: ReconcileContext, kind: StoreKind) -> Outcome:
+    """Bring the status of a kind up to date. PD is not asked when it did not answer for itself."""
+    if kind.spec(ctx.tc.spec) is None:
         return Done()
-    status = ctx.status.tikv
+    status = kind.status_in(ctx)
     status.synced = False
-    if observe_pods(ctx, "tikv", status, ignored_pods(ctx)) is None:
+    if observe_pods(ctx, kind.name, status, ignored_pods(ctx, kind)) is None:
         return Done()
     if ctx.tc.spec.pd is not None and not ctx.status.pd.synced:
         return Waiting("PDNotAnswering", "the stores are unknown while PD does not answer")
-    outcome = _ask(ctx, status)
+    outcome = _ask(ctx, kind, status)
     status.synced = isinstance(outcome, Done)
     return outcome
 
 
-def _ask(ctx: ReconcileContext, status: TiKVStatus) -> Outcome:
+def _ask(ctx: ReconcileContext, kind: StoreKind, status: StoresStatus) -> Outcome:
     try:
-        pd = api_clients.pd(ctx)
-        stores, tombstones = pd.stores(), pd.tombstone_stores()
+        stores, tombstones = _listed(ctx)
     except NotBootstrapped:
         if status.stores:
             what = f"PD reports that no TiKV has registered, though store {', '.join(status.stores)} has"
             return Failed("StoresUnknown", f"{what}: nothing is decided on that")
-        status.boot_strapped = False
+        _set_boot_strapped(status, False)
         return Done()
     except DataPlaneError as error:
         return Failed("PDUnreachable", str(error))
@@ -52,47 +52,60 @@ def _ask(ctx: ReconcileContext, status: TiKVStatus) -> Outcome:
         # absence is no evidence (R19): what is remembered of them, such as an eviction, must not go with it
         return Failed("StoresUnknown", f"PD reports no stores, not even {', '.join(lost)}; ignoring its answer")
     ctx.stores = stores
-    _set_stores(ctx, status, stores)
+    _set_stores(ctx, kind, status, stores)
     try:
-        require_understood_stores(ctx.tc, "tikv", stores)
+        require_understood_stores(ctx.tc, kind.name, stores)
     except AddressNotUnderstood as error:
         return Failed("AddressNotUnderstood", str(error))
     now = ctx.deps.clock.wall()
     status.tombstone_stores = {
         str(store.id): _store(store, status.tombstone_stores.get(str(store.id)), now)
         for store in tombstones
-        if store.complete and _is_own(ctx.tc, store)
+        if store.complete and _is_own(ctx.tc, kind, store)
     }
-    status.boot_strapped = True
-    _note_pods(ctx)
+    _set_boot_strapped(status, True)
+    _note_pods(ctx, kind)
     return Done()
 
 
-def _set_stores(ctx: ReconcileContext, status: TiKVStatus, stores: tuple[Store, ...]) -> None:
-    """Sort stores into ours and others'; one is ours by its address and by not being TiFlash (F31)."""
+def _listed(ctx: ReconcileContext) -> tuple[tuple[Store, ...], tuple[Store, ...]]:
+    """The stores, and those that are Tombstone: PD is asked once for all kinds. Raises DataPlaneError."""
+    if ctx.stores_listed is None:
+        pd = api_clients.pd(ctx)
+        ctx.stores_listed = pd.stores(), pd.tombstone_stores()
+    return ctx.stores_listed
+
+
+def _set_boot_strapped(status: StoresStatus, found: bool) -> None:
+    if isinstance(status, TiKVStatus):
+        status.boot_strapped = found
+
+
+def _set_stores(ctx: ReconcileContext, kind: StoreKind, status: StoresStatus, stores: tuple[Store, ...]) -> None:
+    """Sort stores of a kind into ours and others'; one is ours by its address and by its label (F31)."""
     now = ctx.deps.clock.wall()
     before = status.peer_stores | status.stores
     status.stores, status.peer_stores = {}, {}
     for store in stores:
-        if not store.complete or store.is_tiflash:
+        if not store.complete or not kind.has(store):
             continue
         record = _store(store, before.get(str(store.id)), now)
-        (status.stores if _is_own(ctx.tc, store) else status.peer_stores)[record.id] = record
+        (status.stores if _is_own(ctx.tc, kind, store) else status.peer_stores)[record.id] = record
 
 
-def _note_pods(ctx: ReconcileContext) -> None:
+def _note_pods(ctx: ReconcileContext, kind: StoreKind) -> None:
     """Measure for how long containers have run, and for how long pods have had no store, so that nobody waits later."""
-    known = {store.pod_name for store in ctx.status.tikv.stores.values()}
-    for pod in pods_of(ctx, "tikv"):
-        known_to_run(ctx, pod)
+    known = {store.pod_name for store in kind.status_in(ctx).stores.values()}
+    for pod in pods_of(ctx, kind.name):
+        known_to_run(ctx, kind, pod)
         if pod.metadata.name in known:
             has_store(ctx, pod)
         else:
             without_store(ctx, pod)
 
 
-def _is_own(tc: TidbCluster, store: Store) -> bool:
-    return not store.is_tiflash and address_book(tc).ordinal_of("tikv", store.address) is not None
+def _is_own(tc: TidbCluster, kind: StoreKind, store: Store) -> bool:
+    return kind.has(store) and address_book(tc).ordinal_of(kind.name, store.address) is not None
 
 
 def _store(store: Store, old: TiKVStore | None, now: datetime) -> TiKVStore:

@@ -1,4 +1,4 @@
-"""`replace-volume` on a TiKV pod: its store leaves PD, then its volumes and it are made anew (lifecycle.md 13)."""
+"""`replace-volume` on a store's pod: the store leaves PD, then its volumes and it are made anew (lifecycle.md 13)."""
 
 from collections.abc import Sequence
 
@@ -14,10 +14,11 @@ from member.context import ReconcileContext
 from member.evidence import delete_store, no_store, pods_live, store_gone
 from member.naming import ordinal_of
 from member.outcome import Failed, Outcome, Refused, Waiting
-from member.tikv.stores import is_up, not_up, own_stores
+from member.stores.kind import StoreKind
+from member.stores.reports import is_up, not_up, own_stores
 
 
-def act(ctx: ReconcileContext, pod: Object, command: Command) -> Outcome:
+def act(kind: StoreKind, ctx: ReconcileContext, pod: Object, command: Command) -> Outcome:
     """One step of a replacement. Raises DataPlaneError, ApiError, TransportError, LeaseExpired."""
     if is_cancelled(ctx, pod, command):
         return cancel(ctx, pod)
@@ -26,30 +27,32 @@ def act(ctx: ReconcileContext, pod: Object, command: Command) -> Outcome:
         return busy
     pd = api_clients.pd(ctx)
     stores = pd.stores()
-    own = own_stores(ctx, stores, ordinal_of(name))
+    own = own_stores(ctx, kind, stores, ordinal_of(name))
     if len(own) > 1 or any(not store.complete for store in own):
         return Failed("StoreUnknown", f"PD does not report exactly one store for pod {name}")
     if own:
-        waiting = _may_leave(ctx, pd, name, own[0], stores)
+        waiting = _may_leave(kind, ctx, pd, own[0], stores, pod=name)
         return waiting or _take_offline(ctx, pd, pod, command, own[0])
-    return _without_store(ctx, pd, pod, command)
+    return _without_store(kind, ctx, pd, pod, command)
 
 
-def _without_store(ctx: ReconcileContext, pd: PDClient, pod: Object, command: Command) -> Outcome:
+def _without_store(kind: StoreKind, ctx: ReconcileContext, pd: PDClient, pod: Object, command: Command) -> Outcome:
     """What is left to do when the store of a pod has left PD."""
     name = pod.metadata.name
     label = pod.metadata.labels.get(labels.STORE_ID, "")
     if not label.isdecimal():
         return Refused("StoreUnknown", f"pod {name} has neither a store nor a label {labels.STORE_ID}")
-    gone = store_gone(ctx, int(label), "") and no_store(ctx, "tikv", name)
+    gone = store_gone(ctx, int(label), "") and no_store(ctx, kind.name, name)
     if gone is None:
         return Waiting(REPLACING, f"waiting until store {label} of pod {name} is Tombstone", RETRY_DRAINING)
-    if int(label) in pd.evicting_stores():
+    if kind.leaders and int(label) in pd.evicting_stores():
         pd.end_evict_leaders(int(label))
     return restart_without_volumes(ctx, pod, command, gone)
 
 
-def _may_leave(ctx: ReconcileContext, pd: PDClient, pod: str, store: Store, stores: Sequence[Store]) -> Outcome | None:
+def _may_leave(
+    kind: StoreKind, ctx: ReconcileContext, pd: PDClient, store: Store, stores: Sequence[Store], *, pod: str
+) -> Outcome | None:
     """What keeps a store from being taken offline, if it is not already (I5); None when nothing does."""
     if store.state_name == OFFLINE:
         what = f"store {store.id} of pod {pod} is Offline: {store.region_count} regions left to move"
@@ -58,25 +61,23 @@ def _may_leave(ctx: ReconcileContext, pd: PDClient, pod: str, store: Store, stor
         return Failed(
             "StoreNotUp", f"store {store.id} of pod {pod} is {store.state_name}; it can be replaced only while it is Up"
         )
-    if ill := not_up(ctx, stores, store.id, pods_live(ctx, "tikv").pods):
+    if ill := not_up(ctx, kind, stores, store.id, pods_live(ctx, kind.name).pods):
         return Waiting(
             "StoresNotUp",
             f"waiting for all stores to be Up before removing store {store.id} of pod {pod}: {ill}",
             RETRY_BUSY,
         )
-    if not predicates.all_members_ready(ctx.tc, "tikv"):
+    if not predicates.all_members_ready(ctx.tc, kind.name):
         return Waiting(
             "StoresNotUp",
-            f"waiting for every TiKV pod to have its store before removing store {store.id} of pod {pod}",
+            f"waiting for every {kind.title} pod to have its store before removing store {store.id} of pod {pod}",
             RETRY_BUSY,
         )
-    others, wanted = sum(is_up(each) and not each.is_tiflash for each in stores) - 1, pd.replicas()
-    if others >= wanted:
+    others, needs = sum(is_up(each) and kind.has(each) for each in stores) - 1, kind.needs(pd)
+    if others >= needs.stores:
         return None
-    too_few = (
-        f"without store {store.id} of pod {pod}, only {others} TiKV stores would be Up, but PD keeps {wanted} replicas"
-    )
-    return Refused("TooFewStores", f"{too_few}; raise spec.tikv.replicas first", RETRY_BUSY)
+    too_few = f"without store {store.id} of pod {pod}, only {others} {kind.title} stores would be Up, but {needs.kept}"
+    return Refused("TooFewStores", f"{too_few}; raise spec.{kind.name}.replicas first", RETRY_BUSY)
 
 
 def _take_offline(ctx: ReconcileContext, pd: PDClient, pod: Object, command: Command, store: LiveStore) -> Outcome:

@@ -1,7 +1,8 @@
-"""How TiKV gives up a pod: its leaders move away, then its data, then it (lifecycle.md 8.5)."""
+"""How a store gives up its pod: its leaders move away, then its data, then it (lifecycle.md 8.5, 8.6)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeAlias
 
 from apis import predicates
@@ -19,7 +20,8 @@ from member.naming import address_book
 from member.observed.pods import Pod
 from member.outcome import Refused, Wait, Waiting
 from member.polling import next_poll
-from member.tikv.stores import own_stores, restarting, without_store
+from member.stores.kind import Needs, StoreKind
+from member.stores.reports import own_stores, restarting, without_store
 from ports.transport import ConnectionRefused
 
 _EVICTION = 300.0
@@ -62,7 +64,7 @@ class Keep:
 
 @dataclass(frozen=True, slots=True)
 class Others:
-    """The TiKV stores that stay: how many are Up, and those of which PD's leader has not heard lately."""
+    """The stores of a kind that stay: how many are Up, and those of which PD's leader has not heard lately."""
 
     up: int
     silent: Sequence[int] = ()
@@ -71,15 +73,18 @@ class Others:
 Step: TypeAlias = Wait | Refuse | Keep | Evict | TakeOffline
 
 
-def next_step(store: Store, pod: str, others: Others, replicas: int, leaders_gone: bool, *, wanted: int = 0) -> Step:
+def next_step(
+    kind: StoreKind, store: Store, pod: str, others: Others, needs: Needs, *, leaders_gone: bool, wanted: int = 0
+) -> Step:
     """The next step to remove a store (I5, F35, O12).
 
-    `others` are without those that leave before it; `wanted` of them are asked for, and PD keeps so many `replicas` of
-    each region. `leaders_gone`: no leaders are left on it, or they had their time.
+    `others` are without those that leave before it; `wanted` of them are asked for, and PD `needs` so many.
+    `leaders_gone`: no leaders are left on it, or they had their time.
     """
+    replicas = needs.stores
     too_few = (
-        f"only {others.up} TiKV stores would be Up, but PD keeps {replicas} replicas of each region; raise "
-        "spec.tikv.replicas again, or lower max-replicas or the counts of placement rules in PD"
+        f"only {others.up} {kind.title} stores would be Up, but {needs.kept}; raise spec.{kind.name}.replicas again, "
+        f"or {needs.way_out}"
     )
     if store.state_name == OFFLINE:
         stays = f"; {too_few}" if store.region_count and others.up < replicas else ""
@@ -92,71 +97,73 @@ def next_step(store: Store, pod: str, others: Others, replicas: int, leaders_gon
         return Refuse(f"cannot remove store {store.id} of pod {pod}: {too_few}")
     if others.up < wanted and store.state_name != DOWN:
         return Keep(
-            f"only {others.up} of {wanted} TiKV stores would be Up without pod {pod}; waiting for the others before "
-            f"removing its store {store.id}"
+            f"only {others.up} of {wanted} {kind.title} stores would be Up without pod {pod}; waiting for the others "
+            f"before removing its store {store.id}"
         )
     return TakeOffline() if leaders_gone or store.state_name == DOWN else Evict()
 
 
-def _drain(removal: PodRemoval) -> Evidence | Waiting | Refused:
+def _drain(kind: StoreKind, removal: PodRemoval) -> Evidence | Waiting | Refused:
     ctx = removal.ctx
-    if not predicates.is_synced(ctx.tc, "tikv"):
-        return _unknown(ctx)
+    if not predicates.is_synced(ctx.tc, kind.name):
+        return _unknown(ctx, kind)
     pd = api_clients.pd(ctx)
     stores = _stores(pd)
-    own = own_stores(ctx, stores, removal.ordinal)
+    own = own_stores(ctx, kind, stores, removal.ordinal)
     if len(own) > 1 or any(not store.complete for store in own):
         ids = ", ".join(str(store.id) for store in own)
         return Waiting(
-            "StoresUnknown", f"PD does not report exactly one store for pod {removal.name}: {ids}", _soon(ctx)
+            "StoresUnknown", f"PD does not report exactly one store for pod {removal.name}: {ids}", _soon(ctx, kind)
         )
-    return _drain_store(removal, pd, own[0], stores) if own else _without_store(removal, pd)
+    return _drain_store(kind, removal, pd, own[0], stores) if own else _without_store(kind, removal, pd)
 
 
-def _drain_store(removal: PodRemoval, pd: PDClient, store: LiveStore, stores: Sequence[Store]) -> Waiting | Refused:
+def _drain_store(
+    kind: StoreKind, removal: PodRemoval, pd: PDClient, store: LiveStore, stores: Sequence[Store]
+) -> Waiting | Refused:
     ctx, name = removal.ctx, removal.name
-    leaders = _leaders(ctx, name, store)
+    leaders = _leaders(ctx, kind, name, store)
     is_evicted = leaders != 0 and store.id in pd.evicting_stores()
-    others = _others(ctx, stores, store, removal.ordinal)
+    others = _others(ctx, kind, stores, store, removal.ordinal)
     leaders_gone = leaders == 0 or _waited(removal, is_evicted) >= _EVICTION
-    wanted = component_of(ctx.tc, "tikv").workload.replicas
-    step = next_step(store, name, others, pd.replicas(), leaders_gone, wanted=wanted)
+    wanted = component_of(ctx.tc, kind.name).workload.replicas
+    step = next_step(kind, store, name, others, kind.needs(pd), leaders_gone=leaders_gone, wanted=wanted)
     match step:
         case Wait(what):
-            return Waiting("ScalingIn", what, _soon(ctx))
+            return Waiting("ScalingIn", what, _soon(ctx, kind))
         case Refuse(why) | Keep(why):
             if removal.begun:
-                _restore(removal, pd, store)
+                _restore(kind, removal, pd, store)
             if isinstance(step, Keep):
-                return Waiting("ScalingIn", why, _soon(ctx))
-            return Refused("FailedScaleIn", why)
+                return Waiting("ScalingIn", why, _soon(ctx, kind))
+            return Refused("FailedScaleIn", why, kind.needs_again)
         case Evict():
             removal.note(store.id)
             if not is_evicted:
                 pd.begin_evict_leaders(store.id)
             left = "an unknown number" if leaders is None else leaders
             what = f"evicting leaders from pod {name} (store {store.id}): {left} left"
-            return Waiting("ScalingIn", what, _soon(ctx))
+            return Waiting("ScalingIn", what, _soon(ctx, kind))
         case TakeOffline():
-            return _others_restarting(removal, stores, store) or _take_offline(removal, pd, store)
+            return _others_restarting(kind, removal, stores, store) or _take_offline(kind, removal, pd, store)
 
 
-def _others_restarting(removal: PodRemoval, stores: Sequence[Store], store: Store) -> Waiting | None:
+def _others_restarting(kind: StoreKind, removal: PodRemoval, stores: Sequence[Store], store: Store) -> Waiting | None:
     """The stores that are counted as Up only because PD has not noticed yet that they are not (F13)."""
     ctx = removal.ctx
-    pods = pods_live(ctx, "tikv").pods
-    away = ", ".join(f"store {each.id}" for each in restarting(ctx, stores, pods) if each.id != store.id)
+    pods = pods_live(ctx, kind.name).pods
+    away = ", ".join(f"store {each.id}" for each in restarting(ctx, kind, stores, pods) if each.id != store.id)
     if not away:
         return None
     what = f"waiting until {away} has reported to PD since its restart before removing store {store.id}"
-    return Waiting("ScalingIn", f"{what} of pod {removal.name}", _soon(ctx))
+    return Waiting("ScalingIn", f"{what} of pod {removal.name}", _soon(ctx, kind))
 
 
-def _take_offline(removal: PodRemoval, pd: PDClient, store: LiveStore) -> Waiting | Refused:
+def _take_offline(kind: StoreKind, removal: PodRemoval, pd: PDClient, store: LiveStore) -> Waiting | Refused:
     ctx = removal.ctx
     wanted = spec_confirmed(ctx)
     if wanted is None:
-        return Waiting("SpecChanged", "waiting for the cache to show the current TidbCluster", _soon(ctx))
+        return Waiting("SpecChanged", "waiting for the cache to show the current TidbCluster", _soon(ctx, kind))
     removal.note(store.id)
     try:
         delete_store(pd, store, wanted)
@@ -165,35 +172,35 @@ def _take_offline(removal: PodRemoval, pd: PDClient, store: LiveStore) -> Waitin
             "FailedScaleIn", f"PD refused to remove store {store.id} of pod {removal.name}: {error}", _ASK_AGAIN
         )
     what = f"removing store {store.id} of pod {removal.name}: {store.region_count} regions left to move"
-    return Waiting("ScalingIn", what, _soon(ctx))
+    return Waiting("ScalingIn", what, _soon(ctx, kind))
 
 
-def _without_store(removal: PodRemoval, pd: PDClient) -> Evidence | Waiting:
+def _without_store(kind: StoreKind, removal: PodRemoval, pd: PDClient) -> Evidence | Waiting:
     """What is left to do for a pod whose store is Tombstone, or that never had one."""
     known = removal.store_id
     if known is None:
-        return _unregistered(removal)
-    gone = _gone(removal)
-    if isinstance(gone, Evidence) and known in pd.evicting_stores():
+        return _unregistered(kind, removal)
+    gone = _gone(kind, removal)
+    if isinstance(gone, Evidence) and kind.leaders and known in pd.evicting_stores():
         pd.end_evict_leaders(known)
     return gone
 
 
-def _gone(removal: PodRemoval) -> Evidence | Waiting:
+def _gone(kind: StoreKind, removal: PodRemoval) -> Evidence | Waiting:
     """That nothing of a pod is left: its store is Tombstone, or PD lists none and the pod does not serve (I1, I3).
 
     PD goes on listing no store, for as long as its list is older than the store. Only a store that is known by its id
     to be Tombstone may still answer.
     """
     ctx, known, pod = removal.ctx, removal.store_id, removal.name
-    witness = not_serving(ctx, pod) if known is None else store_gone(ctx, known, "")
+    witness = not_serving(ctx, pod, partial(kind.ask, ctx, pod)) if known is None else store_gone(ctx, known, "")
     if witness is None and known is None:
         what = f"PD reports no store for pod {pod}, which may be serving; waiting for PD to report the store"
-        return Waiting("StoresUnknown", what, _soon(ctx))
-    return (witness and no_store(ctx, "tikv", pod)) or _unknown(ctx)
+        return Waiting("StoresUnknown", what, _soon(ctx, kind))
+    return (witness and no_store(ctx, kind.name, pod)) or _unknown(ctx, kind)
 
 
-def _unregistered(removal: PodRemoval) -> Evidence | Waiting:
+def _unregistered(kind: StoreKind, removal: PodRemoval) -> Evidence | Waiting:
     """A pod that does not run registers no store; one that does gets some time for it (F12)."""
     ctx = removal.ctx
     if removal.pod is not None and removal.pod.decode_as(Pod).status.phase == "Running":
@@ -203,28 +210,29 @@ def _unregistered(removal: PodRemoval) -> Evidence | Waiting:
             what = (
                 f"pod {removal.name} is running but has no store; removing it unless one registers within {left:.0f} s"
             )
-            return Waiting("ScalingIn", what, min(_soon(ctx), left))
-    return _gone(removal)
+            return Waiting("ScalingIn", what, min(_soon(ctx, kind), left))
+    return _gone(kind, removal)
 
 
-def _cancel(removal: PodRemoval) -> Evidence | Waiting | None:
+def _cancel(kind: StoreKind, removal: PodRemoval) -> Evidence | Waiting | None:
     """Keep a store that was about to leave, unless it is Tombstone: then its data can't serve again (F36)."""
     ctx = removal.ctx
-    if not predicates.is_synced(ctx.tc, "tikv"):
-        return _unknown(ctx)
+    if not predicates.is_synced(ctx.tc, kind.name):
+        return _unknown(ctx, kind)
     pd = api_clients.pd(ctx)
-    own = own_stores(ctx, _stores(pd), removal.ordinal)
+    own = own_stores(ctx, kind, _stores(pd), removal.ordinal)
     if not own:
-        return _gone(removal)
+        return _gone(kind, removal)
     for store in own:
-        _restore(removal, pd, store)
+        _restore(kind, removal, pd, store)
     return None
 
 
-def _restore(removal: PodRemoval, pd: PDClient, store: LiveStore) -> None:
+def _restore(kind: StoreKind, removal: PodRemoval, pd: PDClient, store: LiveStore) -> None:
     if store.state_name == OFFLINE:
         pd.restore_store(store)
-    pd.end_evict_leaders(store.id)
+    if kind.leaders:
+        pd.end_evict_leaders(store.id)
     removal.clear()
 
 
@@ -235,23 +243,25 @@ def _stores(pd: PDClient) -> tuple[LiveStore, ...]:
         return ()
 
 
-def _leaders(ctx: ReconcileContext, pod: str, store: Store) -> int | None:
+def _leaders(ctx: ReconcileContext, kind: StoreKind, pod: str, store: Store) -> int | None:
     """How many regions a store leads, None when that is not known.
 
     It says so itself: PD has not heard of all leaders while its own leader is new. What does not run leads nothing.
     """
+    if kind.leaders is None:
+        return 0
     try:
-        return api_clients.tikv(ctx, pod).leader_count()
+        return kind.leaders(ctx, pod)
     except DataPlaneError as error:
         not_running = isinstance(error, Unavailable) and isinstance(error.cause, ConnectionRefused)
         return store.leader_count or (0 if not_running else None)
 
 
-def _others(ctx: ReconcileContext, stores: Sequence[Store], store: Store, ordinal: int) -> Others:
-    """The TiKV stores, those of peers included, that stay when this one and those above it have left."""
+def _others(ctx: ReconcileContext, kind: StoreKind, stores: Sequence[Store], store: Store, ordinal: int) -> Others:
+    """The stores of the kind, those of peers included, that stay when this one and those above it have left."""
     book = address_book(ctx.tc)
-    others = [each for each in stores if each.id != store.id and not each.is_tiflash]
-    owners = {each.id: book.ordinal_of("tikv", each.address) for each in others}
+    others = [each for each in stores if each.id != store.id and kind.has(each)]
+    owners = {each.id: book.ordinal_of(kind.name, each.address) for each in others}
     stay = [each for each in others if (owner := owners[each.id]) is None or owner < ordinal]
     return Others(
         sum(each.state_name == UP for each in stay), [each.id for each in stay if each.state_name == DISCONNECTED]
@@ -272,12 +282,15 @@ def _waited(removal: PodRemoval, is_evicted: bool) -> float:
     return stopwatches.look("scale-in", key, removal.ctx.deps.clock).seconds
 
 
-def _soon(ctx: ReconcileContext) -> float:
-    return next_poll(ctx, "tikv")
+def _soon(ctx: ReconcileContext, kind: StoreKind) -> float:
+    return next_poll(ctx, kind.name)
 
 
-def _unknown(ctx: ReconcileContext) -> Waiting:
-    return Waiting("StoresUnknown", "waiting for PD to report the TiKV stores before scaling in", _soon(ctx))
+def _unknown(ctx: ReconcileContext, kind: StoreKind) -> Waiting:
+    what = f"waiting for PD to report the {kind.title} stores before scaling in"
+    return Waiting("StoresUnknown", what, _soon(ctx, kind))
 
 
-SCALE_IN = ScaleIn(scale_in_parallelism, _drain, _cancel)
+def scale_in(kind: StoreKind) -> ScaleIn:
+    """How stores of a kind leave."""
+    return ScaleIn(scale_in_parallelism, partial(_drain, kind), partial(_cancel, kind))

@@ -1,9 +1,10 @@
-"""What PD reports of TiKV's stores, asked live: whose they are, and which do not serve."""
+"""What PD reports of stores, asked live: whose they are, and which do not serve."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import TypeVar
 
+from apis.shared import TiKVStore
 from apis.times import parse_time
 from dataplane.pd import UP, Store
 from kube.objects import Object
@@ -11,10 +12,9 @@ from member import ownership
 from member.context import ReconcileContext
 from member.naming import address_book, ordinal_of
 from member.observed.pods import Pod
+from member.stores.kind import StoreKind
 
 _S = TypeVar("_S", bound=Store)
-
-_CONTAINER = "tikv"
 
 _UNSEEN = 5.0
 """Seconds for which a container may have run before this process has known of it."""
@@ -25,20 +25,28 @@ _SILENCE = 30.0
 """Seconds after which PD, which calls a silent store Disconnected after 20, cannot mean the time before a restart."""
 
 
-def own_stores(ctx: ReconcileContext, stores: Sequence[_S], ordinal: int) -> list[_S]:
+def own_stores(ctx: ReconcileContext, kind: StoreKind, stores: Sequence[_S], ordinal: int) -> list[_S]:
     """The stores of a pod. Raises AddressNotUnderstood when some store may be its, or another's."""
-    ownership.require_understood_stores(ctx.tc, "tikv", stores)
-    return ownership.own_stores(ctx.tc, stores, "tikv", ordinal)
+    ownership.require_understood_stores(ctx.tc, kind.name, stores)
+    return ownership.own_stores(ctx.tc, stores, kind.name, ordinal)
 
 
-def not_up(ctx: ReconcileContext, stores: Sequence[Store], besides: int, pods: Sequence[Object]) -> str:
-    """The stores, TiFlash's and peers' too, that do not serve (F13), in words; empty when there are none.
+def not_up(
+    ctx: ReconcileContext, kind: StoreKind, stores: Sequence[Store], besides: int, pods: Sequence[Object]
+) -> str:
+    """The stores among `stores`, those of peers too, that do not serve (F13), in words; empty when there are none.
 
-    PD says which are Up; `pods` are TiKV's, which say what PD may not have noticed yet. A store that failover has given
-    up counts until nothing is left on it: until then, another one away may cost a region its majority (F13).
+    PD says which are Up; `pods` are those of the kind, which say what PD may not have noticed yet. A store that
+    failover has given up counts until nothing is left on it: until then, another one away may cost a region its
+    majority (F13).
     """
     others = (store for store in stores if store.id != besides and not _is_empty(ctx, store, stores))
-    return ", ".join(what for store in others if (what := _trouble(ctx, store, pods)))
+    return ", ".join(what for store in others if (what := _trouble(ctx, kind, store, pods)))
+
+
+def store_of(ctx: ReconcileContext, kind: StoreKind, pod: str) -> TiKVStore | None:
+    """The store of a pod, as PD told when the kind was observed."""
+    return next((store for store in kind.status_in(ctx).stores.values() if store.pod_name == pod), None)
 
 
 def without_store(ctx: ReconcileContext, pod: Object) -> float:
@@ -56,57 +64,63 @@ def is_up(store: Store) -> bool:
     return store.complete and store.state_name == UP
 
 
-def restarting(ctx: ReconcileContext, stores: Sequence[Store], pods: Sequence[Object]) -> Iterator[Store]:
+def restarting(
+    ctx: ReconcileContext, kind: StoreKind, stores: Sequence[Store], pods: Sequence[Object]
+) -> Iterator[Store]:
     """The stores that PD still calls Up as they were before their restart, which it notices only after 20 s (F13)."""
-    return (store for store in stores if is_up(store) and _is_restarting(ctx, store, pods))
+    return (store for store in stores if is_up(store) and _is_restarting(ctx, kind, store, pods))
 
 
 def _is_empty(ctx: ReconcileContext, store: Store, stores: Sequence[Store]) -> bool:
     """Whether failover has given up a store, and PD has moved all that it held; a PD without regions proves nothing."""
-    given_up = any(record.store_id == str(store.id) for record in ctx.status.tikv.failure_stores.values())
+    records = ctx.status.tikv.failure_stores | ctx.status.tiflash.failure_stores
+    given_up = any(record.store_id == str(store.id) for record in records.values())
     return given_up and store.region_count == 0 and any(each.region_count for each in stores)
 
 
-def _trouble(ctx: ReconcileContext, store: Store, pods: Sequence[Object]) -> str:
+def _trouble(ctx: ReconcileContext, kind: StoreKind, store: Store, pods: Sequence[Object]) -> str:
     what = f"store {store.id} ({store.address})"
     if not store.complete:
         return f"{what} is unknown"
     if store.state_name != UP:
         return f"{what} is {store.state_name}" + (" and still holds regions" if store.region_count else "")
-    return f"{what} has not reported to PD since its restart" if _is_restarting(ctx, store, pods) else ""
+    return f"{what} has not reported to PD since its restart" if _is_restarting(ctx, kind, store, pods) else ""
 
 
-def _is_restarting(ctx: ReconcileContext, store: Store, pods: Sequence[Object]) -> bool:
-    """Whether the process that PD calls Up is not the one that runs now; only stores of ours have a pod to ask."""
-    ordinal = None if store.is_tiflash else address_book(ctx.tc).ordinal_of("tikv", store.address)
+def _is_restarting(ctx: ReconcileContext, kind: StoreKind, store: Store, pods: Sequence[Object]) -> bool:
+    """Whether the process that PD calls Up is not the one that runs now; only stores of ours have a pod to ask.
+
+    `pods` are those of the kind: of others nothing more is known.
+    """
+    ordinal = address_book(ctx.tc).ordinal_of(kind.name, store.address) if kind.has(store) else None
     if ordinal is None:
         return False
     pod = next((each for each in pods if ordinal_of(each.metadata.name) == ordinal), None)
-    since = running_since(pod) if pod and not pod.metadata.deletion_timestamp else None
+    since = running_since(kind, pod) if pod and not pod.metadata.deletion_timestamp else None
     if pod is None or since is None:
         return True
-    known = known_to_run(ctx, pod)
-    return known < _SILENCE and not _has_reported(store, since, known, _restarted_at_once(ctx, pod, since))
+    known = known_to_run(ctx, kind, pod)
+    return known < _SILENCE and not _has_reported(store, since, known, _restarted_at_once(ctx, kind, pod, since))
 
 
-def running_since(pod: Object) -> datetime | None:
+def running_since(kind: StoreKind, pod: Object) -> datetime | None:
     """When the container of a store was started; None when it does not run."""
-    return parse_time(pod.decode_as(Pod).running_since(_CONTAINER))
+    return parse_time(pod.decode_as(Pod).running_since(kind.name))
 
 
-def known_to_run(ctx: ReconcileContext, pod: Object) -> float:
+def known_to_run(ctx: ReconcileContext, kind: StoreKind, pod: Object) -> float:
     """Seconds for which this process has known that the container of a store runs."""
-    return ctx.stopwatches.look(f"running {pod.metadata.name}", _container_of(pod), ctx.deps.clock).seconds
+    return ctx.stopwatches.look(f"running {pod.metadata.name}", _container_of(kind, pod), ctx.deps.clock).seconds
 
 
-def _container_of(pod: Object) -> str:
+def _container_of(kind: StoreKind, pod: Object) -> str:
     seen = pod.decode_as(Pod)
-    return f"{pod.metadata.uid} {seen.restarts(_CONTAINER)} {seen.running_since(_CONTAINER)}"
+    return f"{pod.metadata.uid} {seen.restarts(kind.name)} {seen.running_since(kind.name)}"
 
 
-def _restarted_at_once(ctx: ReconcileContext, pod: Object, since: datetime) -> bool:
+def _restarted_at_once(ctx: ReconcileContext, kind: StoreKind, pod: Object, since: datetime) -> bool:
     """Whether the container before this one was started in the same second, or the one before."""
-    before = (key for key in ctx.stopwatches.known(f"running {pod.metadata.name}") if key != _container_of(pod))
+    before = (key for key in ctx.stopwatches.known(f"running {pod.metadata.name}") if key != _container_of(kind, pod))
     times = (parse_time(key.rpartition(" ")[2]) for key in before)
     return any(each and 0 <= (since - each).total_seconds() <= 1 for each in times)
 

@@ -1,0 +1,30 @@
+"""The status port of the proxy beside TiFlash (dataplane-apis.md 7)."""
+
+from dataplane.calls import Caller
+from ports.clock import Clock, SystemClock
+from ports.fencing import OpenFence
+from ports.transport import Transport
+
+RUNNING = "Running"
+
+_PATH = "/tiflash/store-status"
+_STATUSES = ("Idle", "Ready", RUNNING, "Stopping", "Terminated")
+
+
+class TiFlashClient:
+    """One TiFlash. Safe for use by many threads."""
+
+    def __init__(self, transport: Transport, base_url: str, clock: Clock | None = None) -> None:
+        """A client of the TiFlash whose proxy has its status port at `base_url`."""
+        self._call = Caller(transport, base_url, OpenFence(), clock or SystemClock())
+
+    def store_status(self) -> str:
+        """How far the store has started: `Idle`, `Ready`, `Running`, `Stopping` or `Terminated`.
+
+        Raises Unavailable, ApiError.
+        """
+        answer = self._call.get(_PATH)
+        status = answer.body.decode("utf-8", "replace").strip()
+        if status not in _STATUSES:
+            raise self._call.malformed(_PATH, answer, f"the status is none of {', '.join(_STATUSES)}")
+        return status

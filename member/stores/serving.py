@@ -1,0 +1,38 @@
+"""When stores of a kind serve as wanted, and how there get more of them (lifecycle.md 6.5, 8.4)."""
+
+from apis import predicates
+from member.context import ReconcileContext
+from member.evidence import no_store
+from member.lifecycle.scale_out import ScaleOut
+from member.lifecycle.stateless import scale_out_parallelism
+from member.outcome import Done, Outcome, Waiting
+from member.polling import next_poll
+from member.stores.kind import StoreKind
+
+
+def stores_up(ctx: ReconcileContext, kind: StoreKind) -> Outcome:
+    """What the stores lack when all pods are Ready."""
+    stores = kind.status_in(ctx).stores
+    if predicates.all_members_ready(ctx.tc, kind.name):
+        return Done(f"{len(stores)} of {len(stores)} stores are Up")
+    others = ", ".join(f"{s.pod_name} is {s.state}" for s in stores.values() if not s.is_up)
+    up = sum(store.is_up for store in stores.values())
+    return Waiting("StoresNotUp", f"{up} stores are Up{'; ' + others if others else ''}", next_poll(ctx, kind.name))
+
+
+def scale_out(kind: StoreKind) -> ScaleOut:
+    """How a kind gets more stores."""
+    return ScaleOut(
+        limit=scale_out_parallelism,
+        allowed=lambda ctx: _stores_known(ctx, kind),
+        is_member=lambda ctx, pod: any(store.pod_name == pod for store in kind.status_in(ctx).stores.values()),
+        volumes_unused=lambda ctx, pod: no_store(ctx, kind.name, pod),
+    )
+
+
+def _stores_known(ctx: ReconcileContext, kind: StoreKind) -> Waiting | None:
+    """Whether a pod has a store is judged by what PD says now (F7)."""
+    if kind.status_in(ctx).synced:
+        return None
+    what = f"waiting for PD to report the {kind.title} stores before scaling out"
+    return Waiting("StoresUnknown", what, next_poll(ctx, kind.name))

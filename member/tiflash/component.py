@@ -1,0 +1,83 @@
+"""TiFlash: starts when PD has a quorum and places replicas by rules (lifecycle.md 6.4)."""
+
+from functools import partial
+
+import structlog
+
+from apis.pod_commands import REPLACE_VOLUME, REPLACEMENT_BEGUN
+from dataplane.errors import DataPlaneError
+from member import api_clients
+from member.context import ReconcileContext
+from member.labels import TIKV_VOLUMES_READY
+from member.lifecycle.scaling import Scaling
+from member.lifecycle.workload import Workload
+from member.outcome import Waiting
+from member.polling import next_poll
+from member.stores import replace_volume, status
+from member.stores.failover import failover
+from member.stores.scale_in import scale_in
+from member.stores.serving import scale_out, stores_up
+from member.tiflash import desired, upgrade
+from member.tiflash.kind import KIND
+
+log = structlog.get_logger(__name__)
+
+_LOOKED_AT_AGAIN = 60.0
+"""Seconds after which PD is asked again whether it places replicas by rules."""
+
+
+def _gate(ctx: ReconcileContext) -> Waiting | None:
+    return _recovering(ctx) or _placement_rules(ctx)
+
+
+def _recovering(ctx: ReconcileContext) -> Waiting | None:
+    """The wait for a restore of volumes, in which TiFlash comes last (3.1)."""
+    if not ctx.tc.spec.recovery_mode:
+        return None
+    if TIKV_VOLUMES_READY not in ctx.tc.metadata.annotations:
+        what = f"recovery mode: waiting for the restore to set the annotation {TIKV_VOLUMES_READY}"
+        return Waiting("WaitingForVolumes", what)
+    try:
+        is_marked = api_clients.pd(ctx).is_recovering()
+    except DataPlaneError as error:
+        return Waiting("WaitingForVolumes", f"recovery mode: {error}", next_poll(ctx, "tiflash"))
+    if not is_marked:
+        return None
+    what = "recovery mode: waiting for the restore to take back PD's mark snapshot-recovering"
+    return Waiting("WaitingForVolumes", what, next_poll(ctx, "tiflash"))
+
+
+def _placement_rules(ctx: ReconcileContext) -> Waiting | None:
+    """Let PD place replicas by rules: without them it refuses TiFlash's stores. A silent PD stops no running pod."""
+    if not ctx.stopwatches.is_due("placement rules", "tiflash", _LOOKED_AT_AGAIN, ctx.deps.clock):
+        return None
+    try:
+        pd = api_clients.pd(ctx)
+        if pd.config().enable_placement_rules is False:
+            pd.enable_placement_rules()
+    except DataPlaneError as error:
+        ctx.stopwatches.forget("placement rules", "tiflash")
+        cluster = f"{ctx.namespace}/{ctx.name}"
+        log.warning("could not make PD place replicas by rules", cluster=cluster, error=str(error))
+        if ctx.stateful_set("tiflash") is None:
+            what = f"PD has to place replicas by rules before TiFlash starts: {error}"
+            return Waiting("PlacementRulesOff", what, next_poll(ctx, "tiflash"))
+    return None
+
+
+TIFLASH = Workload(
+    name="tiflash",
+    observe=lambda ctx: status.observe(ctx, KIND),
+    gate=_gate,
+    services=desired.services,
+    content=desired.content,
+    stateful_set=desired.stateful_set,
+    serving=lambda ctx: stores_up(ctx, KIND),
+    scaling=Scaling(scale_out(KIND), scale_in(KIND)),
+    rolling=upgrade.ROLLING,
+    failover=lambda ctx: failover(ctx, KIND),
+    commands={
+        REPLACE_VOLUME: partial(replace_volume.act, KIND),
+        REPLACEMENT_BEGUN: partial(replace_volume.act, KIND),
+    },
+)

@@ -1,0 +1,33 @@
+"""TiFlash's stores: learners of the tables that have replicas on them (lifecycle.md 8.6, 9.3)."""
+
+from dataplane.pd import PDClient
+from member import api_clients
+from member.context import ReconcileContext
+from member.stores.kind import Needs, StoreKind
+
+_ASK_AGAIN = 30.0
+"""Seconds until PD is asked again for its rules: users change them with SQL."""
+
+
+def _status(ctx: ReconcileContext, pod: str) -> str:
+    return api_clients.tiflash(ctx, pod).store_status()
+
+
+def _needs(pd: PDClient) -> Needs:
+    """As many as the table with the most replicas has: PD moves none of them to where another one is."""
+    most = max(pd.tiflash_rules(), key=lambda rule: (rule.count, rule.id), default=None)
+    if most is None:
+        return Needs(0, "", "")
+    kept = f"the placement rule {most.id} of group {most.group_id} keeps {most.count} replicas of a table on them"
+    return Needs(most.count, kept, "lower the replicas of that table with ALTER TABLE ... SET TIFLASH REPLICA")
+
+
+KIND = StoreKind(
+    name="tiflash",
+    spec=lambda spec: spec.tiflash,
+    status=lambda status: status.tiflash,
+    period=lambda settings: settings.tiflash_period,
+    ask=_status,
+    needs=_needs,
+    needs_again=_ASK_AGAIN,
+)
