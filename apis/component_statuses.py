@@ -86,6 +86,15 @@ class PDMSStatus(SyncedStatus, kw_only=True):
     members: list[str] = []
     image: str = ""
 
+    @property
+    def health(self) -> list[bool]:
+        """See `ComponentStatus`: who is registered serves."""
+        return [True for _ in self.members]
+
+    def is_available(self, replicas: int) -> bool:
+        """See `ComponentStatus`: one that PD lists is enough, unless none is wanted."""
+        return replicas == 0 or (self.runs and self.synced and bool(self.members))
+
     def forget_members(self) -> None:
         """See `ComponentStatus`."""
         self.stateful_set = None

@@ -90,6 +90,10 @@ class AddressBook:
         """The URL of a port of one pod, as it is dialled."""
         return self._url(self._peer(component, ordinal), port)
 
+    def pdms(self, service: str) -> str:
+        """The URL of the Service of a PD microservice (A4)."""
+        return self._url(f"{self.cluster}-{service}", PD_CLIENT_PORT)
+
     def pump(self, ordinal: int) -> str:
         """The URL of a Pump (A15)."""
         return self._url(f"{self.cluster}-pump-{ordinal}.{self.cluster}-pump", PUMP_PORT)
@@ -100,6 +104,10 @@ class AddressBook:
         suffix = rf"(\.{re.escape(self.namespace)}(\.svc(\..+)?)?)?"
         found = re.fullmatch(rf"{service}-(0|[1-9]\d*)\.{service}{suffix}", _host(address))
         return None if found is None else int(found[1])
+
+    def tidb_service_host(self) -> str:
+        """The host of TiDB's Service for clients (A10)."""
+        return f"{self.cluster}-tidb.{self.namespace}.svc{self._suffix()}"
 
     def advertised_host(self, component: str, ordinal: int) -> str:
         """The host name that a pod of a component (`pd`, `tikv`, `tidb`) advertises."""

@@ -27,6 +27,7 @@ from member.memory.taken_names import TakenNames
 from member.naming import member_name
 from member.outcome import Outcome
 from ports.clock import Clock
+from ports.randomness import Randomness, SecretRandomness
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +90,7 @@ class Dependencies:
     settings: Settings
     listers: Listers
     certificates: CertificateBook = field(default_factory=CertificateBook)
+    passwords: Randomness = field(default_factory=SecretRandomness)
 
 
 class Held(Enum):

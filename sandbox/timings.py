@@ -50,6 +50,9 @@ class Timings:
     pd_regions_reported: float = 2.0
     """How long it takes until the leaders of all regions have reported to a new PD leader; until then none moves."""
 
+    microservice_lease: float = 1.0
+    """How long a member of a PD microservice counts as one after it was heard last."""
+
     tikv_start: float = 0.2
     tiflash_start: float = 0.2
     """From its registration until TiFlash's store is Running."""
@@ -115,6 +118,7 @@ class Timings:
             pd_regions_loaded=3.0,
             pd_stores_loaded=1.0,
             pd_regions_reported=60.0,
+            microservice_lease=3.0,
             tikv_start=5.0,
             tiflash_start=10.0,
             store_check=10.0,

@@ -31,6 +31,8 @@ class Profile:
 _PROFILES = {
     each.name: each
     for each in (
+        Profile(name="tso", idle_reads=2),
+        Profile(name="scheduling", idle_reads=1),
         Profile(
             name="pd",
             fewest=3,

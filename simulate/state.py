@@ -1,12 +1,13 @@
 """The truth at one instant, past every cache and every fault: what invariants are judged on."""
 
+import base64
 from collections.abc import Hashable
 from dataclasses import dataclass
 
 from apis.components import component_type
 from apis.times import parse_time
 from kube.objects import Json
-from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, TIDB_CLUSTERS, Resource
+from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, SECRETS, STATEFUL_SETS, TIDB_CLUSTERS, Resource
 from sandbox.conditions import holds
 from sandbox.dataplane.membership import StoreData
 from sandbox.dataplane.pd.cluster import Member, PdCluster
@@ -248,6 +249,13 @@ class State:
         """The Pump nodes that are registered and not offline: drainers may still need what they have."""
         nodes = pump_nodes(self.pd.etcd, self.now).values() if self.pd else ()
         return [node for node in nodes if node["state"] != OFFLINE]
+
+    @property
+    def root_password(self) -> tuple[str, str]:
+        """What the Secret of the cluster holds, and what TiDB asks for; empty where there is none."""
+        secret = self.get(SECRETS, f"{NAME}-init") or {}
+        held = base64.b64decode((secret.get("data") or {}).get("root", "")).decode()
+        return held, self.pd.users["root"] if self.pd else ""
 
     def holds_live_data(self, claim: Json) -> str:
         """Whose data a claim's volume holds, when PD still counts on them; else empty."""

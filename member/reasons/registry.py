@@ -66,6 +66,22 @@ _READY: Mapping[str, Reason] = {
         "It waits for them, and checks them less and less often.",
         "Look at the component's pods and their logs.",
     ),
+    "TSOUnhealthy": Reason(
+        "PD lists fewer members of the microservice tso than `spec.pdms` asks for, or tso does not serve.",
+        "It waits for them.",
+        "Look at its pods and their logs, and at `status.pdms.tso.members`.",
+    ),
+    "SchedulingUnhealthy": Reason(
+        "PD lists fewer members of the microservice scheduling than `spec.pdms` asks for, or PD does not list them.",
+        "It waits for them.",
+        "Look at its pods and their logs, and at `status.pdms.scheduling.members`.",
+    ),
+    "PasswordNotSet": Reason(
+        "`spec.tidb.initializer.createPassword` asks for a random password of root, and TiDB could not be given it.",
+        "It tries again; until then root has no password. Everything else goes on.",
+        "Check that the operator reaches TiDB's SQL port, which the message names, and that TiDB lets root in from "
+        "there. With `tidb.tlsClient` the certificate of the server must be good for that name.",
+    ),
     "PumpUnhealthy": Reason(
         "Fewer Pump nodes are online in PD than `spec.pump.replicas` asks for.",
         "It waits. TiDB goes on with the nodes that are online, and cannot commit without any while it writes binlogs.",
@@ -177,6 +193,18 @@ _SPEC: Mapping[str, Reason] = {
         "It leaves TiDB's pods as they are.",
         "Restore `spec.tidb.storageVolumes` and the mounts.",
     ),
+    "FailedUpdateTSOSTS": Reason(
+        "TSO's pods would mount a volume that they do not have, or lose one that they have: the claim templates of a "
+        "StatefulSet cannot be changed.",
+        "It leaves TSO's pods as they are.",
+        "Restore `spec.pdms[].storageVolumes` and the mounts.",
+    ),
+    "FailedUpdateSchedulingSTS": Reason(
+        "Scheduling's pods would mount a volume that they do not have, or lose one that they have: the claim templates "
+        "of a StatefulSet cannot be changed.",
+        "It leaves Scheduling's pods as they are.",
+        "Restore `spec.pdms[].storageVolumes` and the mounts.",
+    ),
     "FailedUpdatePumpSTS": Reason(
         "Pump's pods would mount a volume that they do not have, or lose one that they have: the claim templates of a "
         "StatefulSet cannot be changed.",
@@ -230,6 +258,33 @@ _STARTING: Mapping[str, Reason] = {
         "scaled, which comes before a restart of TiDB.",
         "It makes TiDB's pods, or restarts them, afterwards.",
         "Look at the condition of Pump. A cluster without binlogs needs no Pump.",
+    ),
+    "WaitingForTSO": Reason(
+        "PD is in microservice mode, and no member of tso gives timestamps yet: TiKV could not start.",
+        "It makes TiKV's pods afterwards.",
+        "Look at what tso is waiting for: `kubectl get tc NAME -o jsonpath='{.status.pdms.tso.conditions}'`.",
+    ),
+    "WaitingForScheduling": Reason(
+        "PD is in microservice mode, and PD lists no member of scheduling yet.",
+        "It makes TiKV's pods afterwards.",
+        "Look at its pods and their logs: `kubectl get tc NAME -o jsonpath='{.status.pdms.scheduling.conditions}'`.",
+    ),
+    "PDWithoutMicroservices": Reason(
+        "`spec.pd.mode` is `ms`, and the PD that answers was started without it.",
+        "It waits until PD's pods have been restarted. With `configUpdateStrategy: InPlace` they are not restarted by "
+        "themselves.",
+        "Set `spec.pd.configUpdateStrategy` to `RollingUpdate`, or restart PD's pods with the annotation "
+        "`tidb.pingcap.com/restartedAt` in `spec.pd.annotations`.",
+    ),
+    "NoPrimary": Reason(
+        "No member of tso is its primary, so nobody in the cluster gets a timestamp.",
+        "It waits: the members elect one within seconds. It restarts and removes none of them.",
+        "Look at the pods of tso and their logs, and whether they reach PD.",
+    ),
+    "PDMembersUnknown": Reason(
+        "PD must list the members of a microservice before its pods are restarted, and it does not.",
+        "It leaves the pods as they are until PD lists them.",
+        LOOK_AT_PD,
     ),
     "WaitingForVolumes": Reason(
         "The cluster is being restored from volume snapshots, and the restore has not created TiKV's volumes yet.",

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from sandbox.dataplane.pd.server import PD
+from sandbox.dataplane.pd.server import MICROSERVICES, PD
 from sandbox.dataplane.pump import PUMP
 from sandbox.dataplane.server_program import ServerProgram
 from sandbox.dataplane.ticdc.process import TICDC
@@ -11,7 +11,9 @@ from sandbox.dataplane.tiflash import TIFLASH
 from sandbox.dataplane.tikv import TIKV
 from sandbox.dataplane.tiproxy import TIPROXY
 
-SERVERS: Mapping[str, ServerProgram] = {each.name: each for each in (PD, TIPROXY, TIFLASH, TIKV, PUMP, TIDB, TICDC)}
+SERVERS: Mapping[str, ServerProgram] = {
+    each.name: each for each in (PD, *MICROSERVICES, TIPROXY, TIFLASH, TIKV, PUMP, TIDB, TICDC)
+}
 
 
 def by_command(additional: Iterable[ServerProgram] = ()) -> Mapping[str, ServerProgram]:

@@ -78,6 +78,8 @@ ON_WRITE: Mapping[str, OnWrite] = {
     "I44": availability.i44,
     "I45": captures.i45,
     "I41-pump": availability.pump_i41,
+    "I41-tso": availability.tso_i41,
+    "I12-pdms": availability.pdms_i12,
     "F35": availability.f35,
     "O4": control.o4,
     "O5": control.o5,
@@ -91,6 +93,7 @@ ON_STATE: Mapping[str, OnState] = {
     "I36": control.unfounded_ready,
     "I39": upkeep.unannotated_ddl_pause,
     "O8": control.o8,
+    "6.9": upkeep.lost_password,
 }
 
 TWO_RESYNCS = 2 * RESYNC + 1.0

@@ -1,6 +1,6 @@
 """Quorum and availability: what is restarted or removed, and what must serve meanwhile (I8-I13, I24, I41, I43)."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from apis import duration
 from kube.objects import Json
@@ -19,7 +19,7 @@ from simulate.invariants.facts import (
     status_of,
 )
 from simulate.operator_write import OperatorWrite
-from simulate.state import State, component_of, is_outdated, is_ready, pod_of, pod_of_member, replicas
+from simulate.state import State, is_outdated, is_ready, pod_of, pod_of_member, replicas
 from simulate.worlds import NAME
 
 _EVICT_TIMEOUT = 1500 * 60.0
@@ -94,7 +94,7 @@ def i11(write: OperatorWrite) -> str | None:
     component, ordinals = write.restarts
     if component != "tikv" or len(write.before.stores) <= 1:
         return None
-    pods, away = write.before.pods("tikv"), _stores_away(write, write.before.stores)
+    pods, away = write.before.pods("tikv"), _stores_away(write)
     for ordinal in ordinals:
         stores = write.before.stores_of(f"{NAME}-tikv-{ordinal}")
         if away and any(write.before.store_state(store) == "Up" for store in stores):
@@ -106,26 +106,32 @@ def i11(write: OperatorWrite) -> str | None:
 
 
 def i44(write: OperatorWrite) -> str | None:
-    """A TiFlash pod whose store is Up is not restarted while another store of TiFlash is away."""
+    """A TiFlash pod that serves is not restarted while the process of another store of TiFlash is away."""
     component, ordinals = write.restarts
-    if component != "tiflash" or annotations(write.seen).get(_UNCHECKED) == "false":
+    cluster = write.before.cluster
+    if component != "tiflash" or not status_of(cluster, "tiflash").get("synced"):
         return None
-    away = _stores_away(write, [each for each in write.before.stores if each.is_tiflash])
-    for ordinal in ordinals:
-        stores = write.before.stores_of(f"{NAME}-tiflash-{ordinal}")
-        if away and any(write.before.store_state(store) == "Up" for store in stores):
-            return f"{write.call} restarts {NAME}-tiflash-{ordinal}, whose store is Up, while that of {away} is not"
+    if annotations(write.seen).get(_UNCHECKED) == "false":
+        return None
+    given_up = {str(record.get("storeID")) for record in records(cluster, "tiflash").values()}
+    stores = [each for each in write.before.stores if each.is_tiflash]
+    dead = {pod_of(each) for each in stores if each.id in write.before.dead_stores and str(each.id) not in given_up}
+    for pod in (f"{NAME}-tiflash-{ordinal}" for ordinal in ordinals):
+        if dead - {pod} and any(pod_of(each) == pod for each in stores) and pod not in dead:
+            return f"{write.call} restarts {pod}, which serves, while {', '.join(sorted(dead))} does not"
     return None
 
 
-def _stores_away(write: OperatorWrite, stores: Sequence[Store]) -> str:
+def _stores_away(write: OperatorWrite) -> str:
     """The pods whose stores are not Up, failover's aside, as far as the operator knows what PD says of them."""
     cluster = write.before.cluster
-    if not all(status_of(cluster, component_of(each)).get("synced") for each in stores):
+    if not status_of(cluster, "tikv").get("synced"):
         return ""
-    kinds = {component_of(each) for each in stores}
-    given_up = {str(record.get("storeID")) for kind in kinds for record in records(cluster, kind).values()}
-    away = [each for each in stores if str(each.id) not in given_up and write.before.store_state(each) != "Up"]
+    recorded = (*records(cluster, "tikv").values(), *records(cluster, "tiflash").values())
+    given_up = {str(record.get("storeID")) for record in recorded}
+    away = [
+        each for each in write.before.stores if str(each.id) not in given_up and write.before.store_state(each) != "Up"
+    ]
     return ", ".join(map(pod_of, away))
 
 
@@ -226,6 +232,29 @@ def pump_i41(write: OperatorWrite) -> str | None:
     if len(online) > 1 or not writers:
         return None
     return f"{write.call} closes the last Pump node that is online, and {', '.join(writers)} writes binlogs"
+
+
+def tso_i41(write: OperatorWrite) -> str | None:
+    """The last pod of tso stays while PD gives no timestamps itself."""
+    component, ordinals = write.leaving
+    if component == "tso" and 0 in ordinals and write.before.pd is not None and write.before.pd.is_api_only:
+        return f"{write.call} leaves no pod of tso, and PD gives no timestamps itself"
+    return None
+
+
+def pdms_i12(write: OperatorWrite) -> str | None:
+    """The primary of a microservice is neither restarted nor removed while another member could be it."""
+    component, ordinals = write.restarts if write.restarts[1] else write.leaving
+    pd = write.before.pd
+    primary = pd.services.primary(component, write.before.now) if pd and pd.is_api_only and component else None
+    if pd is None or primary is None or len(pd.services.members(component, write.before.now)) < 2:
+        return None
+    hit = [
+        ordinal
+        for ordinal in ordinals
+        if primary.address.partition("://")[2].startswith(f"{NAME}-{component}-{ordinal}.")
+    ]
+    return f"{write.call} hits the primary {primary.name}" if hit else None
 
 
 def _writes_binlogs(pod: Json) -> bool:

@@ -110,3 +110,15 @@ def test_7_9_nothing_is_told_without_a_look_at_nodes_or_while_paused(world: Oper
     world.apply(_cluster() | {"spec": _cluster()["spec"] | {"paused": True}})
     world.run(60)
     assert [] == _told(world)
+
+
+def test_7_9_stores_of_tiflash_get_the_location_labels_of_pd_alone(world: OperatorWorld) -> None:
+    cluster = _cluster(storeLabels=["disk"])
+    claim = {"resources": {"requests": {"storage": "1Gi"}}}
+    cluster["spec"]["tiflash"] = {"baseImage": "pingcap/tiflash", "replicas": 1, "storageClaims": [claim]}
+    world.apply(cluster)
+    world.run_until_ready(within=120.0)
+    world.run(40.0)
+    labels = _stores(world)["basic-tiflash-0"]
+    assert ({"engine", "zone", "host"}, "tiflash") == (set(labels), labels["engine"])
+    assert "disk" in _stores(world)["basic-tikv-0"]

@@ -14,6 +14,7 @@ from ports.transport import Request, RequestTimeout, Response
 from sandbox.dataplane.faults import Fault, Trouble
 from sandbox.dataplane.network import Target
 from sandbox.dataplane.pd.durations import duration, seconds, size
+from sandbox.dataplane.pd.stores import Store
 from sandbox.dataplane.processes import Launch
 from sandbox.dataplane.runtime import DataPlane, Questions
 from sandbox.notifier import Notifier
@@ -76,6 +77,16 @@ class Plane:
                 disks={f"/var/lib/{component}": self._plane.disk(disk_of or pod)},
             )
         )
+
+    def launch(self, launch: Launch) -> None:
+        self._plane.start(launch)
+
+    def runs(self, pod: str) -> bool:
+        return bool(self._plane.running("ns", pod))
+
+    def stores(self) -> list[Store]:
+        cluster = self._plane.pd_cluster("ns", "basic-pd-0")
+        return cluster.stores.all() if cluster else []
 
     def advance(self, seconds: float) -> None:
         end = self._clock.now() + seconds

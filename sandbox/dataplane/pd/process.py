@@ -81,6 +81,7 @@ class PdProcess:
         self._joins: PdData | None = None
         """What the join file is going to say."""
         self._stopping_at: float | None = None
+        self.is_api_only = launch.command[1:3] == ("services", "api")
         self.served_at: float | None = None
         self.exit: Exit | None = None
 

@@ -1,0 +1,78 @@
+"""Defects in what the operator does with TiFlash's stores: the simulator must name the rule that each breaks."""
+
+from dataclasses import replace
+
+import pytest
+
+import member.stores.scale_in
+import member.tiflash.upgrade
+from dataplane.pd import PDClient
+from member.evidence import Evidence, pods_live
+from member.lifecycle.pod_removal import PodRemoval
+from member.lifecycle.scale_in import ScaleIn
+from member.stores.kind import Needs
+from member.tiflash.component import TIFLASH
+from member.tiflash.kind import KIND
+from simulate.plan import Edit, Plan, World
+from tests.simulate.planting import plant_workload, rules, short
+
+pytestmark = pytest.mark.slow
+
+REPLICAS = {"cluster": "default/basic", "count": 2}
+
+
+def test_without_a_defect_nothing_is_reported() -> None:
+    assert set() == rules(short("tiflash-in", 90.0), lambda: None)
+
+
+def test_I3_a_store_that_still_has_replicas_loses_its_pod(monkeypatch: pytest.MonkeyPatch) -> None:
+    def hasty(removal: PodRemoval) -> Evidence:
+        return pods_live(removal.ctx, "tiflash")
+
+    scaling = replace(TIFLASH.scaling, in_=ScaleIn(lambda _: 1, hasty, TIFLASH.scaling.in_.cancel))
+    plant = lambda: plant_workload(monkeypatch, replace(TIFLASH, scaling=scaling))  # noqa: E731
+
+    assert "I3" in rules(short("tiflash-in"), plant)
+
+
+def test_I5_the_rules_of_tables_are_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = World(at=0.5, verb="tiflash_replicas", arguments=REPLICAS, seconds=0)
+    plan = Plan(
+        name="too few",
+        cluster="analytic",
+        budget=60.0,
+        given=(table,),
+        edits=(Edit(at=10, spec={"tiflash": {"replicas": 1}}),),
+        ends="FailedScaleIn",
+    )
+    assert set() == rules(plan, lambda: None)
+
+    def careless(_: PDClient) -> Needs:
+        return Needs(0, "", "")
+
+    scaling = replace(TIFLASH.scaling, in_=member.stores.scale_in.scale_in(replace(KIND, needs=careless)))
+    plant = lambda: plant_workload(monkeypatch, replace(TIFLASH, scaling=scaling))  # noqa: E731
+
+    assert "I5" in rules(plan, plant)
+
+
+def test_I44_a_store_is_restarted_while_another_one_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = World(at=0.5, verb="pod_slow", arguments={"pod": "default/basic-tiflash-1", "seconds": 25.0}, seconds=0)
+    plan = Plan(
+        name="a slow store",
+        cluster="analytic",
+        budget=300.0,
+        given=(slow,),
+        edits=(Edit(at=5, spec={"tiflash": {"version": "v8.5.3"}}),),
+    )
+    assert set() == rules(plan, lambda: None)
+
+    rolling = replace(
+        member.tiflash.upgrade.ROLLING,
+        unmet_condition=lambda *_: "",
+        prepare=lambda *_: None,
+        prepare_unready=lambda *_: None,
+    )
+    plant = lambda: plant_workload(monkeypatch, replace(TIFLASH, rolling=rolling))  # noqa: E731
+
+    assert "I44" in rules(plan, plant)
