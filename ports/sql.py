@@ -9,7 +9,8 @@ from typing import Protocol
 class SqlLogin:
     """Which server, and as which user, who has no password.
 
-    `timeout` is in seconds, for the connection and for each answer. `ca` are certificates in PEM: with them the connection is TLS and the server's certificate is verified.
+    `timeout` is in seconds, for the connection and for each answer. `ca` are certificates in PEM: with
+    them the connection is TLS and the server's certificate is verified.
     """
 
     host: str
