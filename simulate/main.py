@@ -5,6 +5,7 @@ seeds FIRST COUNT  random plans
 sweep [WORKLOAD]   every kind of fault at every write of workloads; all plans of a family (`pair`, `foreign`, ...)
 record WORKLOAD    the numbered writes of a run without faults
 manifests FIRST COUNT  manifests with mistakes, by seed, on the way of `make run`
+mixes              every mix of components, with and without TLS and a PD of its own
 """
 
 import argparse
@@ -20,6 +21,7 @@ from simulate.engine import Engine
 from simulate.fork_pool import Broken, ForkPool, Report
 from simulate.generate import FAMILIES, KINDS, family, generated, sweep
 from simulate.logs import silence
+from simulate.mixes import judge_mixes, mixes
 from simulate.newcomers import DEFECT, judge_all
 from simulate.oracles import Reference, compare, compare_with_direct, direct_plan, reference
 from simulate.plan import InvalidPlan, Plan, dump, load
@@ -46,6 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 return _sweep(options)
             case "manifests":
                 return _manifests(range(options.first, options.first + options.count), options.jobs)
+            case "mixes":
+                return _mixes(options)
             case _:
                 return _record(options.workload)
     except InvalidPlan as error:
@@ -99,6 +103,17 @@ def _manifests(seeds: range, jobs: int) -> int:
             print(f"  see it again: python -m simulate manifests {verdict.seed} 1", flush=True)
     told = ", ".join(f"{count} {end}" for end, count in sorted(ends.items()))
     print(f"manifests of seeds {seeds.start} to {seeds.stop - 1}: {told}")
+    return 1 if ends[DEFECT] else 0
+
+
+def _mixes(options: argparse.Namespace) -> int:
+    """Judge mixes of components; 1 when one had another end than a Ready cluster or a message."""
+    ends: Counter[str] = Counter()
+    for mix, verdict in judge_mixes(mixes()[:: options.every], options.jobs):
+        ends[verdict.outcome] += 1
+        if verdict.outcome == DEFECT:
+            print(f"FAILED  {mix.name}\n{verdict.told}", flush=True)
+    print(f"mixes of components: {', '.join(f'{count} {end}' for end, count in sorted(ends.items()))}")
     return 1 if ends[DEFECT] else 0
 
 
@@ -194,6 +209,8 @@ def _parser() -> argparse.ArgumentParser:
     made = commands.add_parser("manifests", help="bring manifests with mistakes in")
     made.add_argument("first", type=int, help="the first seed")
     made.add_argument("count", type=int)
+    mixed = commands.add_parser("mixes", help="bring every mix of components in")
+    mixed.add_argument("--every", type=int, default=1, help="take each n-th mix only")
     swept = commands.add_parser("sweep", help="run a fault at every write")
     swept.add_argument("workloads", nargs="*", metavar="WORKLOAD", help=f"of {_names()}; default: all workloads")
     swept.add_argument("--kinds", default="", help=f"of {','.join(KINDS)}; default: all")
