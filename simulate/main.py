@@ -12,7 +12,7 @@ import argparse
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -38,20 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     silence()
     try:
-        match options.command:
-            case "run":
-                return _run(options)
-            case "seeds":
-                plans: Iterable[Plan] = map(random_plan, range(options.first, options.first + options.count))
-                return _Campaign(options).judge(plans)
-            case "sweep":
-                return _sweep(options)
-            case "manifests":
-                return _manifests(range(options.first, options.first + options.count), options.jobs)
-            case "mixes":
-                return _mixes(options)
-            case _:
-                return _record(options.workload)
+        return _COMMANDS[options.command](options)
     except InvalidPlan as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -72,6 +59,10 @@ def _run(options: argparse.Namespace) -> int:
     return _Campaign(options, print if options.trace else None).judge(plans)
 
 
+def _seeds(options: argparse.Namespace) -> int:
+    return _Campaign(options).judge(map(random_plan, range(options.first, options.first + options.count)))
+
+
 def _sweep(options: argparse.Namespace) -> int:
     campaign = _Campaign(options)
     kinds = tuple(options.kinds.split(",")) if options.kinds else tuple(KINDS)
@@ -85,18 +76,19 @@ def _sweep(options: argparse.Namespace) -> int:
     return campaign.judge(found[:: options.every])
 
 
-def _record(workload: str) -> int:
-    plan = generated(workload)
+def _record(options: argparse.Namespace) -> int:
+    plan = generated(options.workload)
     outcome = run(prepare(plan), plan)
     for number, write in enumerate(outcome.writes, 1):
         print(f"{number:4} {write}")
     return 0 if outcome.passed else 1
 
 
-def _manifests(seeds: range, jobs: int) -> int:
+def _manifests(options: argparse.Namespace) -> int:
     """Judge manifests by seed; 1 when one had another end than a Ready cluster or a message."""
+    seeds = range(options.first, options.first + options.count)
     ends: Counter[str] = Counter()
-    for verdict in judge_all(seeds, jobs):
+    for verdict in judge_all(seeds, options.jobs):
         ends[verdict.outcome] += 1
         if verdict.outcome == DEFECT:
             print(f"FAILED  manifest of seed {verdict.seed}\n{verdict.told}")
@@ -115,6 +107,16 @@ def _mixes(options: argparse.Namespace) -> int:
             print(f"FAILED  {mix.name}\n{verdict.told}", flush=True)
     print(f"mixes of components: {', '.join(f'{count} {end}' for end, count in sorted(ends.items()))}")
     return 1 if ends[DEFECT] else 0
+
+
+_COMMANDS: Mapping[str, Callable[[argparse.Namespace], int]] = {
+    "run": _run,
+    "seeds": _seeds,
+    "sweep": _sweep,
+    "record": _record,
+    "manifests": _manifests,
+    "mixes": _mixes,
+}
 
 
 class _Campaign:
