@@ -86,6 +86,15 @@ class PDMSStatus(SyncedStatus, kw_only=True):
     members: list[str] = []
     image: str = ""
 
+    @property
+    def health(self) -> list[bool]:
+        """See `ComponentStatus`: who is registered serves."""
+        return [True for _ in self.members]
+
+    def is_available(self, replicas: int) -> bool:
+        """See `ComponentStatus`: one that PD lists is enough, unless none is wanted."""
+        return replicas == 0 or (self.runs and self.synced and bool(self.members))
+
     def forget_members(self) -> None:
         """See `ComponentStatus`."""
         self.stateful_set = None
@@ -322,6 +331,20 @@ class TiCDCStatus(SyncedStatus, kw_only=True):
     def health(self) -> list[bool]:
         """See `ComponentStatus`."""
         return [capture.ready for capture in self.captures.values()]
+
+    @property
+    def healthy_pods(self) -> list[str]:
+        """See `ComponentStatus`."""
+        return [pod for pod, capture in self.captures.items() if capture.ready]
+
+    @property
+    def asked_one_by_one(self) -> bool:
+        """See `ComponentStatus`."""
+        return True
+
+    def answers(self, running: Collection[str]) -> list[bool]:
+        """See `ComponentStatus`: each capture is asked by itself."""
+        return [capture.ready for pod, capture in self.captures.items() if pod in running]
 
     def forget_members(self) -> None:
         """See `ComponentStatus`."""

@@ -33,6 +33,9 @@ def with_defaults(tc: TidbCluster) -> TidbCluster:
     )
     for row in component_types():
         filled = _with_component_defaults(filled, row)
+    if filled.pd is None or filled.pd.mode != "ms":
+        # what serves such a PD alone (lifecycle.md 6.2)
+        filled.pdms = [structs.replace(entry, replicas=0) for entry in filled.pdms]
     if filled.tidb is not None and filled.tidb.binlog_enabled is None:
         filled.tidb = structs.replace(filled.tidb, binlog_enabled=filled.pump is not None)
     return structs.replace(tc, spec=filled)

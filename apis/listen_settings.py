@@ -62,6 +62,7 @@ OF_TIFLASH: ListenSettings = {
 }
 """The last one stands in the configuration of the proxy."""
 OF_PUMP: ListenSettings = {"addr": _address("pump"), "advertise-addr": _absent}
+OF_TICDC: ListenSettings = {"addr": _address("ticdc"), "advertise-addr": _absent}
 OF_TIDB: ListenSettings = {
     "host": _hosts,
     "port": _port("server"),

@@ -19,6 +19,11 @@ def status_of(tc: TidbCluster, component: str) -> ComponentStatus | None:
     return component_type(component).status(tc.status)
 
 
+def uses_microservices(tc: TidbCluster) -> bool:
+    """Whether PD leaves timestamps and scheduling to services of their own (lifecycle.md 3.1)."""
+    return bool(tc.spec.pdms) and tc.spec.pd is not None and tc.spec.pd.mode == "ms"
+
+
 def in_phase(tc: TidbCluster, component: str, *phases: Phase) -> bool:
     """Whether a component is in one of the phases. Before its StatefulSet exists it is in none."""
     status = status_of(tc, component)
@@ -48,7 +53,12 @@ def is_suspended(tc: TidbCluster, component: str) -> bool:
 def all_members_ready(tc: TidbCluster, component: str) -> bool:
     """Whether a component that the spec has runs as many pods and members as wanted, each of them well."""
     status = status_of(tc, component)
-    if find(tc, component) is None or status is None or not status.is_current:
+    if find(tc, component) is None:
+        return False
+    if status is None:
+        # nothing was made for it, and nothing is wanted
+        return desired_replicas(tc, component) == 0
+    if not status.is_current:
         return False
     wanted, pods = desired_replicas(tc, component), status.stateful_set
     if pods is not None and pods.get("replicas", wanted) < wanted:
@@ -60,4 +70,6 @@ def all_members_ready(tc: TidbCluster, component: str) -> bool:
 def is_available(tc: TidbCluster, component: str) -> bool:
     """Whether enough of a component serves for others to start; also when it is not in the spec, as a PD elsewhere."""
     found, status = find(tc, component), status_of(tc, component)
-    return found is None or (status is not None and status.is_available(found.workload.replicas))
+    if found is None or status is None:
+        return found is None or found.workload.replicas == 0
+    return status.is_available(found.workload.replicas)

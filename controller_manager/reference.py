@@ -60,6 +60,7 @@ _CLUSTERS = {
     "failure_members": _COMPONENT,
     "version_info": (*_COMPONENT, "version"),
     "refused": (*_COMPONENT, "reason"),
+    "certificate_expiry_seconds": (*_CLUSTER, "secret"),
     "operators": _CLUSTER,
     "sync_age_seconds": _CLUSTER,
     "update_errors": _COMPONENT,
@@ -163,8 +164,9 @@ Lease, `TidbClusterTwoOperators` where they do not, as with different namespaces
 them notices the other, or when one Prometheus scrapes both. The condition `OperatorConflict` and the event
 [AnotherOperator](reasons/AnotherOperator.md) name them.
 
-No metric tells when a certificate of a cluster expires: this version refuses TLS between the components. What it uses
-are the Secrets of `spec.tidb.tlsClient`; `TidbClusterCertificate` fires when one is missing or unusable.
+Certificates are read from their Secrets every five minutes, and every ten seconds while one is of no use. When one
+expires, `tidb_operator_cluster_certificate_expiry_seconds` tells, by Secret, and the condition `CertificatesValid`,
+whose reason changes 30, 7 and 1 days before; each change is an event, too.
 """
 
 

@@ -28,6 +28,7 @@ from kube.resources import (
 )
 from member.context import Dependencies, Listers, Settings
 from member.labels import MANAGED_BY, TIDB_OPERATOR
+from ports.randomness import Randomness, SecretRandomness
 
 
 def tidb_controllers(
@@ -38,11 +39,13 @@ def tidb_controllers(
     selector: str,
     permitted: Collection[Resource],
     others: OtherOperators | None = None,
+    passwords: Randomness | None = None,
 ) -> tuple[Controller, ...]:
     """Register handlers and return the controllers; nothing is started.
 
     `selector` selects the custom resources by label. Of cluster-scoped resources, only those that are `permitted` are
-    watched (lifecycle.md 1.4). `others` knows who else manages clusters.
+    watched (lifecycle.md 1.4). `others` knows who else manages clusters. `passwords` are drawn from that, in place of
+    what nobody can guess.
     """
     clusters, owned = runtime.informers(selector), runtime.informers(f"{MANAGED_BY}={TIDB_OPERATOR}")
     clusters.informer_for(TIDB_CLUSTERS)
@@ -54,6 +57,7 @@ def tidb_controllers(
         runtime.clock,
         settings,
         _listers(clusters, owned, runtime.informers(""), permitted),
+        passwords=passwords or SecretRandomness(),
     )
     return (
         tidb_cluster_controller(runtime, clusters, owned, deps, others),

@@ -59,7 +59,12 @@ class AddressBook:
 
     def pd(self) -> str:
         """The URL of PD's Service (A1)."""
-        return self._url(f"{self.cluster}-pd", PD_CLIENT_PORT)
+        return f"{self.scheme}://{self.pd_host}:{PD_CLIENT_PORT}"
+
+    @property
+    def pd_host(self) -> str:
+        """The host of PD's Service."""
+        return self._host(f"{self.cluster}-pd")
 
     def pd_peers(self) -> str:
         """The URL of PD's headless Service, which heterogeneous clusters across Kubernetes dial (A2)."""
@@ -85,6 +90,10 @@ class AddressBook:
         """The URL of a port of one pod, as it is dialled."""
         return self._url(self._peer(component, ordinal), port)
 
+    def pdms(self, service: str) -> str:
+        """The URL of the Service of a PD microservice (A4)."""
+        return self._url(f"{self.cluster}-{service}", PD_CLIENT_PORT)
+
     def pump(self, ordinal: int) -> str:
         """The URL of a Pump (A15)."""
         return self._url(f"{self.cluster}-pump-{ordinal}.{self.cluster}-pump", PUMP_PORT)
@@ -95,6 +104,10 @@ class AddressBook:
         suffix = rf"(\.{re.escape(self.namespace)}(\.svc(\..+)?)?)?"
         found = re.fullmatch(rf"{service}-(0|[1-9]\d*)\.{service}{suffix}", _host(address))
         return None if found is None else int(found[1])
+
+    def tidb_service_host(self) -> str:
+        """The host of TiDB's Service for clients (A10)."""
+        return f"{self.cluster}-tidb.{self.namespace}.svc{self._suffix()}"
 
     def advertised_host(self, component: str, ordinal: int) -> str:
         """The host name that a pod of a component (`pd`, `tikv`, `tidb`) advertises."""
@@ -150,10 +163,11 @@ class AddressBook:
         return f".{self.cluster_domain}" if self.cluster_domain else ""
 
     def _url(self, name: str, port: int) -> str:
+        return f"{self.scheme}://{self._host(name)}:{port}"
+
+    def _host(self, name: str) -> str:
         host = f"{name}.{self.namespace}"
-        if self.cluster_domain:
-            host += f".svc.{self.cluster_domain}"
-        return f"{self.scheme}://{host}:{port}"
+        return f"{host}.svc.{self.cluster_domain}" if self.cluster_domain else host
 
 
 def _host(address: str) -> str:

@@ -10,8 +10,11 @@ from collections.abc import Callable, Iterable
 from dataplane.calls import Caller
 from dataplane.errors import DataPlaneError
 from dataplane.etcd import EtcdClient
+from dataplane.mysql import MySqlConnector
 from dataplane.pd import PDClient
+from dataplane.pdms import PDMSClient
 from dataplane.pump import PumpClient
+from dataplane.sql import RootClient
 from dataplane.tidb import TiDBClient
 from dataplane.tiflash import TiFlashClient
 from dataplane.tikv import TiKVClient
@@ -19,6 +22,7 @@ from dataplane.timeouts import AdaptiveTimeoutTransport, OneTimeoutTransport
 from dataplane.tls import TlsMaterial
 from ports.clock import Clock
 from ports.fencing import Fence
+from ports.sql import SqlConnector, SqlLogin
 from ports.transport import Transport
 
 MakeTransport = Callable[[TlsMaterial | None], Transport]
@@ -30,8 +34,14 @@ _IDENTITIES = 1024
 class DataPlane:
     """Hands out clients by URL and TLS identity. Safe for use by many threads."""
 
-    def __init__(self, make_transport: MakeTransport, fence: Fence, clock: Clock) -> None:
-        """`make_transport` is called once per TLS identity, with None for plain HTTP; it may raise BadTlsMaterial."""
+    def __init__(
+        self, make_transport: MakeTransport, fence: Fence, clock: Clock, sql: SqlConnector | None = None
+    ) -> None:
+        """`make_transport` is called once per TLS identity, with None for plain HTTP; it may raise BadTlsMaterial.
+
+        `sql` carries statements out, by default over TCP.
+        """
+        self._sql = sql or MySqlConnector()
         self._make_transport: MakeTransport = lambda tls: AdaptiveTimeoutTransport(make_transport(tls), clock)
         self._fence = fence
         self._clock = clock
@@ -42,7 +52,7 @@ class DataPlane:
 
     def for_one_reconcile(self) -> "DataPlane":
         """The same data plane, but each endpoint that times out is asked no more: for one reconcile of one cluster."""
-        of_round = DataPlane(self._make_transport, self._fence, self._clock)
+        of_round = DataPlane(self._make_transport, self._fence, self._clock, self._sql)
         of_round._make_transport = lambda tls: OneTimeoutTransport(
             self._transport(tls), of_round._silent, of_round._slow, self._clock
         )
@@ -83,9 +93,17 @@ class DataPlane:
         """What clients of other servers are made of. Raises BadTlsMaterial."""
         return Caller(self._transport(tls), url, self._fence, self._clock)
 
+    def root(self, login: SqlLogin) -> RootClient:
+        """TiDB's SQL port, as root without a password."""
+        return RootClient(self._sql, login, self._fence)
+
     def etcd(self, url: str, tls: TlsMaterial | None = None) -> EtcdClient:
         """The etcd in the PD at `url`. Raises BadTlsMaterial."""
         return EtcdClient(self._transport(tls), url, self._clock)
+
+    def pdms(self, url: str, service: str, tls: TlsMaterial | None = None) -> PDMSClient:
+        """The PD microservice at `url`. Raises BadTlsMaterial."""
+        return PDMSClient(self._transport(tls), url, service, self._clock, self._fence)
 
     def pump(self, url: str, tls: TlsMaterial | None = None) -> PumpClient:
         """The Pump at `url`. Raises BadTlsMaterial."""

@@ -144,6 +144,14 @@ class PlacementRule:
 
 
 @dataclass(frozen=True, slots=True)
+class Microservice:
+    """One member of a PD microservice; before v8.3.0 its name is its address, a URL."""
+
+    name: str
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
 class ReplicationConfig:
     """How PD places replicas. `enable_placement_rules` is None when PD does not know the option."""
 
@@ -359,6 +367,22 @@ class PDClient:
             raise Unavailable("GET", self.base_url + _SCHEDULERS_PATH, reason)
         return found
 
+    def microservice_members(self, service: str) -> tuple[Microservice, ...] | None:
+        """The members of `tso` or `scheduling`; None when PD is not in that mode. Raises Unavailable, ApiError."""
+        try:
+            found = self._call.get_json(f"/pd/api/v2/ms/members/{service}", _MICROSERVICES)
+        except NotFound:
+            return None
+        return tuple(Microservice(each.name or each.address, each.address) for each in found or ())
+
+    def microservice_primary(self, service: str) -> str:
+        """The address of the primary of `tso` or `scheduling`; empty without one. Raises Unavailable, ApiError."""
+        try:
+            return self._call.get_json(f"/pd/api/v2/ms/primary/{service}", _TEXT)
+        except NotFound:
+            # PD is not in microservice mode
+            return ""
+
     def ready(self) -> bool:
         """Whether this one member has loaded its regions; members older than v8.5.2 always have.
 
@@ -434,6 +458,11 @@ class _Members(msgspec.Struct):
     etcd_leader: _Member | None = None
 
 
+class _Microservice(msgspec.Struct):
+    name: str = ""
+    address: str = msgspec.field(name="service-addr", default="")
+
+
 class _Cluster(msgspec.Struct):
     id: int
 
@@ -501,6 +530,8 @@ _HEALTH = msgspec.json.Decoder(list[_Health] | None)
 _LEADER = msgspec.json.Decoder(_Member | None)
 _SCHEDULERS = msgspec.json.Decoder(list[str] | None)
 _MEMBERS = msgspec.json.Decoder(_Members)
+_MICROSERVICES = msgspec.json.Decoder(list[_Microservice] | None)
+_TEXT = msgspec.json.Decoder(str)
 _CLUSTER = msgspec.json.Decoder(_Cluster)
 _CONFIG = msgspec.json.Decoder(_Config)
 _STORE = msgspec.json.Decoder(_StoreInfo)

@@ -29,7 +29,7 @@ class TlsMaterial:
         try:
             return cls(data["ca.crt"], data["tls.crt"], data["tls.key"])
         except KeyError as error:
-            raise BadTlsMaterial(f"the Secret has no key {error}; it must have ca.crt, tls.crt and tls.key") from None
+            raise BadTlsMaterial(f"there is no key {error}; it must have ca.crt, tls.crt and tls.key") from None
 
     @property
     def fingerprint(self) -> str:
@@ -49,13 +49,18 @@ def client_context(material: TlsMaterial) -> ssl.SSLContext:
         context.load_verify_locations(cadata=material.ca.decode("ascii"))
     except (ssl.SSLError, ValueError) as error:
         raise BadTlsMaterial(f"ca.crt contains no usable certificate: {error}") from None
-    with _readable(material.cert) as cert, _readable(material.key) as key:
-        try:
-            # an encrypted key would ask for its password on the terminal
-            context.load_cert_chain(cert, key, password="")
-        except (ssl.SSLError, ValueError) as error:
-            raise BadTlsMaterial(f"tls.crt and tls.key are not a usable pair: {error}") from None
+    try:
+        load_certificate(context, material.cert, material.key)
+    except (ssl.SSLError, ValueError) as error:
+        raise BadTlsMaterial(f"tls.crt and tls.key are not a usable pair: {error}") from None
     return context
+
+
+def load_certificate(context: ssl.SSLContext, cert: bytes, key: bytes) -> None:
+    """Have a context present a certificate, PEM. Raises ssl.SSLError, ValueError."""
+    with _readable(cert) as cert_file, _readable(key) as key_file:
+        # an encrypted key would ask for its password on the terminal
+        context.load_cert_chain(cert_file, key_file, password="")
 
 
 @contextlib.contextmanager

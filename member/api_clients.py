@@ -8,10 +8,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from apis.identity import tls_enabled
+from dataplane.addresses import TIDB_SERVER_PORT
 from dataplane.calls import Caller
 from dataplane.errors import BadTlsMaterial, DataPlaneError
 from dataplane.pd import PDClient
+from dataplane.pdms import PDMSClient
 from dataplane.pump import LivePumpNode, PumpClient, read_pump_nodes
+from dataplane.sql import RootClient
 from dataplane.tidb import TiDBClient
 from dataplane.tiflash import TiFlashClient
 from dataplane.tikv import TiKVClient
@@ -23,10 +26,12 @@ from member.naming import (
     cluster_client_secret,
     ordinal_of,
     pd_url,
+    tidb_server_secret,
     tidb_status_url,
     tiflash_status_url,
     tikv_status_url,
 )
+from ports.sql import SqlLogin
 
 _SHORT_TIMEOUT = 1.0
 """Seconds."""
@@ -95,6 +100,32 @@ def pump_nodes(ctx: ReconcileContext) -> tuple[LivePumpNode, ...]:
     return read_pump_nodes(ctx.deps.dataplane.etcd(pd(ctx).base_url, _tls(ctx)))
 
 
+def root(ctx: ReconcileContext, pod: str) -> RootClient:
+    """TiDB's SQL port as root: the Service, or where the cluster has none, the server of this pod.
+
+    With TLS for clients the server is verified by the CA of its own Secret. Raises ApiError, TransportError.
+    """
+    book, spec = address_book(ctx.tc), ctx.tc.spec.tidb
+    service = spec.service if spec else None
+    host = book.tidb_service_host() if service else book.advertised_host("tidb", ordinal_of(pod))
+    port = (service.port if service else None) or TIDB_SERVER_PORT
+    return ctx.deps.dataplane.root(SqlLogin(host, port, "root", ca=_server_ca(ctx)))
+
+
+def _server_ca(ctx: ReconcileContext) -> str:
+    tidb = ctx.tc.spec.tidb
+    if tidb is None or tidb.tls_client is None or not tidb.tls_client.enabled:
+        return ""
+    secret = ctx.deps.client.find(SECRETS, tidb_server_secret(ctx.tc), ctx.namespace)
+    encoded = ((secret.decode().get("data") if secret else None) or {}).get("ca.crt") or ""
+    return base64.b64decode(encoded).decode()
+
+
+def pdms(ctx: ReconcileContext, service: str) -> PDMSClient:
+    """A PD microservice, behind its Service. Raises BadTlsMaterial."""
+    return ctx.deps.dataplane.pdms(address_book(ctx.tc).pdms(service), service, _tls(ctx))
+
+
 def pump(ctx: ReconcileContext, ordinal: int) -> PumpClient:
     """One Pump. Raises BadTlsMaterial."""
     return ctx.deps.dataplane.pump(address_book(ctx.tc).pump(ordinal), _tls(ctx))
@@ -108,7 +139,10 @@ def tls_from_secret(ctx: ReconcileContext, name: str, required_by: str) -> TlsMa
             f"Secret {ctx.namespace}/{name} does not exist; {required_by} requires it, with ca.crt, tls.crt and tls.key"
         )
     encoded: Mapping[str, str] = secret.decode().get("data") or {}
-    return TlsMaterial.from_secret({key: base64.b64decode(value) for key, value in encoded.items()})
+    try:
+        return TlsMaterial.from_secret({key: base64.b64decode(value) for key, value in encoded.items()})
+    except BadTlsMaterial as error:
+        raise BadTlsMaterial(f"Secret {ctx.namespace}/{name}: {error}") from None
 
 
 def _tls(ctx: ReconcileContext) -> TlsMaterial | None:

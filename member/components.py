@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from apis.accessor import Component, components
-from apis.component_specs import PDMSSpec
+from apis.accessor import components
 from apis.components import component_names
 from apis.tidbcluster import TidbCluster
 from member.context import ReconcileContext
@@ -14,7 +13,9 @@ from member.lifecycle import component_sync
 from member.lifecycle.workload import Workload
 from member.outcome import Outcome
 from member.pd.component import PD
+from member.pdms.component import SCHEDULING, TSO
 from member.pump.component import PUMP
+from member.ticdc.component import TICDC
 from member.tidb.component import TIDB
 from member.tiflash.component import TIFLASH
 from member.tikv.component import TIKV
@@ -32,7 +33,9 @@ class Behaviour:
 
 DISCOVERY = Behaviour("discovery", discovery.observe, discovery.act)
 
-_WORKLOADS: dict[str, Workload] = {each.name: each for each in (PD, TIPROXY, TIFLASH, TIKV, PUMP, TIDB)}
+_WORKLOADS: dict[str, Workload] = {
+    each.name: each for each in (TSO, SCHEDULING, PD, TIPROXY, TIFLASH, TIKV, PUMP, TIDB, TICDC)
+}
 
 
 def workload(name: str) -> Workload:
@@ -61,17 +64,7 @@ def unsupported(tc: TidbCluster) -> list[str]:
     It says so instead of staying silent.
     """
     managed = {each.name for each in behaviours()}
-    missing = dict.fromkeys(_part(tc, each) for each in components(tc) if each.name not in managed)
-    initializer = tc.spec.tidb.initializer if tc.spec.tidb else None
-    password = ["tidb.initializer"] if initializer and initializer.create_password else []
-    return [*missing, *password]
-
-
-def _part(tc: TidbCluster, component: Component) -> str:
-    """The name of a component in the spec; microservices that PD's mode leaves unused are named with that."""
-    if not isinstance(component.spec, PDMSSpec):
-        return component.name
-    return "pdms" if tc.spec.pd is not None and tc.spec.pd.mode == "ms" else "pdms (unused unless spec.pd.mode is ms)"
+    return [each.name for each in components(tc) if each.name not in managed]
 
 
 def _of_workload(own: Workload) -> Behaviour:

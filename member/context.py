@@ -18,6 +18,7 @@ from kube.events import EventRecorder
 from kube.objects import Object
 from kube.reading import Lister
 from member.memory.accepted_settings import AcceptedSettings
+from member.memory.certificate_book import CertificateBook
 from member.memory.complaints import Complaints
 from member.memory.failure_timers import FailureTimers
 from member.memory.rolls import Rolls
@@ -26,6 +27,7 @@ from member.memory.taken_names import TakenNames
 from member.naming import member_name
 from member.outcome import Outcome
 from ports.clock import Clock
+from ports.randomness import Randomness, SecretRandomness
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,10 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Dependencies:
-    """What stages work with: the ways to the outside, the caches, and what the process was told."""
+    """What stages work with: the ways to the outside, the caches, and what the process was told.
+
+    `certificates`: what it has found of those of all clusters.
+    """
 
     client: Client
     applier: Applier
@@ -84,6 +89,8 @@ class Dependencies:
     clock: Clock
     settings: Settings
     listers: Listers
+    certificates: CertificateBook = field(default_factory=CertificateBook)
+    passwords: Randomness = field(default_factory=SecretRandomness)
 
 
 class Held(Enum):

@@ -42,3 +42,10 @@ class SystemRandomness(SeededRandomness):
 
     def __init__(self) -> None:
         super().__init__(random.SystemRandom().getrandbits(128))
+
+
+class SecretRandomness(SeededRandomness):
+    """Draws of the operating system, which nobody can guess from earlier ones: for passwords."""
+
+    def __init__(self) -> None:
+        self._random = random.SystemRandom()

@@ -20,6 +20,7 @@ from sandbox.dataplane.faults import Fault, Trouble
 from sandbox.dataplane.network import Origin
 from sandbox.dataplane.pd.cluster import PdCluster
 from sandbox.dataplane.runtime import CHANGED, DataPlane
+from sandbox.dataplane.ticdc.book import Book
 from sandbox.kubelet.kubelet import Kubelet
 from sandbox.notifier import Notifier
 from sandbox.scheduler import Scheduler
@@ -235,6 +236,10 @@ class WorldFaults:
         pd.placement.set({"group_id": "tiflash", "id": rule, "role": "learner", "count": count})
         self._reschedule(pd)
         return self._remember(drop)
+
+    def changefeed(self, cluster: str, tables: int) -> None:
+        """Users replicate so many tables through TiCDC from now on. Raises LookupError when no PD member runs."""
+        Book(self._pd(cluster).etcd, self._data_plane.clock.now()).create_changefeed("simulated", tables)
 
     def _reschedule(self, pd: PdCluster) -> None:
         pd.stores.reschedule(self._data_plane.clock.now())

@@ -50,6 +50,9 @@ class Timings:
     pd_regions_reported: float = 2.0
     """How long it takes until the leaders of all regions have reported to a new PD leader; until then none moves."""
 
+    microservice_lease: float = 1.0
+    """How long a member of a PD microservice counts as one after it was heard last."""
+
     tikv_start: float = 0.2
     tiflash_start: float = 0.2
     """From its registration until TiFlash's store is Running."""
@@ -75,6 +78,17 @@ class Timings:
     tidb_start: float = 0.2
     topology_refresh: float = 30.0
     topology_lease: float = 45.0
+
+    capture_start: float = 0.2
+    capture_lease: float = 10.0
+    capture_tick: float = 0.5
+    """How often a capture keeps its session alive, and the owner moves tables."""
+    capture_election: float = 1.0
+    """How long there is no owner until another capture is."""
+    capture_missed: float = 5.0
+    """How long the owner waits for a capture that is gone before it gives its tables to others."""
+    table_moves: float = 4.0
+    """Tables that move in a second."""
 
     @classmethod
     def real(cls) -> "Timings":
@@ -104,6 +118,7 @@ class Timings:
             pd_regions_loaded=3.0,
             pd_stores_loaded=1.0,
             pd_regions_reported=60.0,
+            microservice_lease=3.0,
             tikv_start=5.0,
             tiflash_start=10.0,
             store_check=10.0,
@@ -115,4 +130,8 @@ class Timings:
             pump_heartbeat=2.0,
             pump_drain=10.0,
             tidb_start=5.0,
+            capture_start=3.0,
+            capture_election=2.0,
+            capture_missed=15.0,
+            table_moves=1.0,
         )

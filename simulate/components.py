@@ -31,6 +31,8 @@ class Profile:
 _PROFILES = {
     each.name: each
     for each in (
+        Profile(name="tso", idle_reads=2),
+        Profile(name="scheduling", idle_reads=1),
         Profile(
             name="pd",
             fewest=3,
@@ -63,6 +65,7 @@ _PROFILES = {
             commands=((pod_commands.TIDB_GRACEFUL_SHUTDOWN, "delete-pod"), (pod_commands.REPLACE_VOLUME, "true")),
             failover_period=lambda settings: settings.tidb_period,
         ),
+        Profile(name="ticdc"),
     )
 }
 

@@ -79,8 +79,11 @@ _VOLATILE = frozenset(
         # and who was first with a claim, the control plane or the provisioner
         "volume.kubernetes.io/storage-provisioner",
         "volume.beta.kubernetes.io/storage-provisioner",
+        # what is drawn, such as root's password
+        "root",
         # which of the equal members leads is chance
         "leader",
+        "isOwner",
         "leaderCount",
         "leaderCountBeforeUpgrade",
     }

@@ -158,6 +158,7 @@ class Operator:
         self.dataplane = RecordingTransport(dataplane(world.data_plane_transport()))
         client, of_events = (self._connect(kubernetes(world.transport(USER))) for _ in range(2))
         self.recorder = EventRecorder(of_events, self.clock, SeededRandomness(seed))
+        self._passwords = SeededRandomness(seed)
         self.registry = CollectorRegistry()
         self.timers = Timers(self.clock)
         informers = _Informers(world.server, at)
@@ -235,8 +236,9 @@ class Operator:
         return self.recorder.send_queued()
 
     def _of_tidb(self, runtime: Runtime, settings: Settings, permitted: Collection[Resource]) -> Sequence[Controller]:
-        data_plane = DataPlane(self._dataplane_with, runtime.fence, self.clock)
-        return tidb_controllers(runtime, data_plane, settings, selector="", permitted=permitted)
+        data_plane = DataPlane(self._dataplane_with, runtime.fence, self.clock, self._world.data_plane.sql())
+        draw = self._passwords
+        return tidb_controllers(runtime, data_plane, settings, selector="", permitted=permitted, passwords=draw)
 
     def _connect(self, transport: Transport) -> Client:
         """As `kube.connecting.connect` does."""

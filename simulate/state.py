@@ -1,17 +1,21 @@
 """The truth at one instant, past every cache and every fault: what invariants are judged on."""
 
+import base64
 from collections.abc import Hashable
+from dataclasses import dataclass
 
 from apis.components import component_type
 from apis.times import parse_time
 from kube.objects import Json
-from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, TIDB_CLUSTERS, Resource
+from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, SECRETS, STATEFUL_SETS, TIDB_CLUSTERS, Resource
 from sandbox.conditions import holds
 from sandbox.dataplane.membership import StoreData
 from sandbox.dataplane.pd.cluster import Member, PdCluster
 from sandbox.dataplane.pd.process import PdData
 from sandbox.dataplane.pd.stores import NodeState, Store
 from sandbox.dataplane.pump import OFFLINE, PumpData, pump_nodes
+from sandbox.dataplane.ticdc.book import Book
+from sandbox.dataplane.ticdc.process import TicdcProcess
 from sandbox.world import World
 from simulate.components import managed_components
 from simulate.worlds import NAME, NAMESPACE
@@ -24,6 +28,15 @@ _FORGIVEN = 600.0
 
 _UPGRADING = b"/tidb/server/global_state"
 """The key under which TiDB remembers that DDL is paused."""
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """A capture of TiCDC, and how many tables it replicates."""
+
+    id: str
+    tables: int
+    stopping: bool
 
 
 class State:
@@ -43,6 +56,8 @@ class State:
         """Since when pods that were seen once are not Ready for good, as `watch` saw it."""
         self.evicting_since: dict[int, float] = {}
         """Since when PD moves leaders away from stores, by the monotonic clock, as `watch` saw it."""
+        self.stopping_since: dict[str, float] = {}
+        """Since when captures of TiCDC get no more tables, by id, as `watch` saw it."""
         self.unsettled = ""
         """The PD member that went last, until all others were healthy at one time, as `watch` saw it."""
 
@@ -51,6 +66,8 @@ class State:
         self._watch_members()
         evicting = self.pd.stores.evicting if self.pd else ()
         self.evicting_since = {each: self.evicting_since.get(each, self.now) for each in evicting}
+        stopping = [each.id for each in self.captures.values() if each.stopping]
+        self.stopping_since = {each: self.stopping_since.get(each, self.now) for each in stopping}
         for component in managed_components():
             pods = self.pods(component)
             live = self.stateful_set(component)
@@ -97,7 +114,8 @@ class State:
         members = tuple((each.id, each.healthy) for each in pd.members.values())
         stores = tuple((each.id, each.node_state, each.died_at, each.leaders) for each in pd.stores.all())
         leader, evicting = pd.leader and pd.leader.id, frozenset(pd.stores.evicting)
-        return self._world.server.storage.version, members, leader, stores, evicting, self.ddl_paused
+        captures = tuple(each.id for each in self.captures.values() if each.stopping)
+        return self._world.server.storage.version, members, leader, stores, evicting, captures, self.ddl_paused
 
     def all(self, resource: Resource) -> list[Json]:
         """The objects of the namespace, or of the cluster, by name."""
@@ -158,6 +176,21 @@ class State:
         running = self._world.data_plane.running(NAMESPACE, f"{NAME}-{component}-{ordinal}")
         return any(each.process.listens(row.ports[row.metrics_port]) for each in running)
 
+    @property
+    def captures(self) -> dict[str, Capture]:
+        """The captures of TiCDC that run, by their pods."""
+        if self.pd is None or not self.pods("ticdc"):
+            return {}
+        book = Book(self.pd.etcd, self.now)
+        known, tables, found = book.captures(), book.assigned(), {}
+        for ordinal in self.pods("ticdc"):
+            pod = f"{NAME}-ticdc-{ordinal}"
+            for each in self._world.data_plane.running(NAMESPACE, pod):
+                own = known.get(each.process.capture) if isinstance(each.process, TicdcProcess) else None
+                if own is not None:
+                    found[pod] = Capture(own.id, len(tables.get(own.id, ())), own.stopping)
+        return found
+
     # PD and its stores
 
     @property
@@ -216,6 +249,13 @@ class State:
         """The Pump nodes that are registered and not offline: drainers may still need what they have."""
         nodes = pump_nodes(self.pd.etcd, self.now).values() if self.pd else ()
         return [node for node in nodes if node["state"] != OFFLINE]
+
+    @property
+    def root_password(self) -> tuple[str, str]:
+        """What the Secret of the cluster holds, and what TiDB asks for; empty where there is none."""
+        secret = self.get(SECRETS, f"{NAME}-init") or {}
+        held = base64.b64decode((secret.get("data") or {}).get("root", "")).decode()
+        return held, self.pd.users["root"] if self.pd else ""
 
     def holds_live_data(self, claim: Json) -> str:
         """Whose data a claim's volume holds, when PD still counts on them; else empty."""

@@ -5,7 +5,7 @@ from typing import Any
 
 from apis import pod_commands
 from simulate.plan import Edit, Plan, World
-from simulate.worlds import NAME, NAMESPACE
+from simulate.worlds import NAME, NAMESPACE, microservices
 
 
 def _change(at: float = 1.0, /, **spec: Any) -> Edit:
@@ -29,6 +29,12 @@ def _table(replicas: int, seconds: float = 0.0) -> World:
 
 def _claim(size: str) -> dict[str, Any]:
     return {"resources": {"requests": {"storage": size}}}
+
+
+def _replicating(name: str, seconds: float, *edits: Edit) -> Plan:
+    """Captures that have tables when something is changed."""
+    feed = World(at=0.5, verb="changefeed", arguments={"cluster": f"{NAMESPACE}/{NAME}", "tables": 12}, seconds=0.0)
+    return Plan(name=name, cluster="replicating", budget=seconds, edits=edits, given=(feed,))
 
 
 _PLANS = (
@@ -157,6 +163,24 @@ _PLANS = (
         budget=180.0,
         edits=(_change(pump={"replicas": 3}), _change(60.0, pump={"replicas": 1})),
     ),
+    Plan(name="password", world="empty", cluster="password", budget=60.0),
+    Plan(name="pdms-bring-up", world="empty", cluster="micro", budget=60.0),
+    Plan(
+        name="pdms-upgrade-out-in",
+        cluster="micro",
+        budget=240.0,
+        edits=(
+            _change(pdms=microservices(tso=2, scheduling=1, version="v8.5.3")),
+            _change(60.0, pdms=microservices(tso=3, scheduling=2, version="v8.5.3")),
+            _change(120.0, pdms=microservices(tso=1, scheduling=1, version="v8.5.3")),
+        ),
+    ),
+    Plan(name="pdms-mode-ends", cluster="micro", budget=180.0, edits=(_change(pd={"mode": ""}),)),
+    Plan(name="bring-up-replicating", world="empty", cluster="replicating", budget=120.0),
+    _replicating("ticdc-out", 120.0, _change(10.0, ticdc={"replicas": 5})),
+    _replicating("ticdc-in", 120.0, _change(10.0, ticdc={"replicas": 1})),
+    _replicating("ticdc-upgrade", 300.0, _change(10.0, ticdc={"version": "v8.5.3"})),
+    _replicating("ticdc-config", 300.0, _change(10.0, ticdc={"config": {"sorter": {"max-memory-percentage": 5}}})),
     Plan(name="service-label", budget=60.0, edits=(_change(tidb={"service": {"labels": {"team": "a"}}}),)),
 )
 

@@ -90,6 +90,27 @@ def _with_binlogs() -> Json:
     return cluster
 
 
+def _of_microservices() -> Json:
+    """A PD that leaves its work to two pods of tso and one of scheduling."""
+    cluster = _cluster(pd=1, tikv=1, tidb=1)
+    cluster["spec"]["pd"]["mode"] = "ms"
+    cluster["spec"]["pdms"] = microservices(tso=2, scheduling=1)
+    return cluster
+
+
+def microservices(*, version: str = "", **replicas: int) -> list[Json]:
+    """`spec.pdms` with so many pods of each."""
+    own: Json = {"version": version} if version else {}
+    return [{"name": name, "replicas": count, "config": {}} | own for name, count in replicas.items()]
+
+
+def _with_password() -> Json:
+    """One of each, and root gets a password."""
+    cluster = _cluster(pd=1, tikv=1, tidb=1)
+    cluster["spec"]["tidb"]["initializer"] = {"createPassword": True}
+    return cluster
+
+
 def _of_a_domain() -> Json:
     """3/3/2 whose members go by names under the domain."""
     cluster = _cluster()
@@ -129,6 +150,13 @@ def _proxied() -> Json:
     return cluster
 
 
+def _replicating() -> Json:
+    """3/3/2 with three captures."""
+    cluster = _cluster()
+    cluster["spec"]["ticdc"] = {"baseImage": "pingcap/ticdc", "replicas": 3, "config": {"log-level": "info"}}
+    return cluster
+
+
 CLUSTERS: Mapping[str, Callable[[], Json]] = {
     "tiny": lambda: _cluster(pd=1, tikv=1, tidb=1),
     "small": _cluster,
@@ -142,11 +170,15 @@ CLUSTERS: Mapping[str, Callable[[], Json]] = {
     "domain": _of_a_domain,
     "proxied": _proxied,
     "binlog": _with_binlogs,
+    "micro": _of_microservices,
+    "replicating": _replicating,
+    "password": _with_password,
     **MORTAL,
 }
 """3/3/2 and the like; `wide` has stores to spare, `big` PD members and TiDBs, `roomy` one of each; `brittle` and
 `guarded` fail over within minutes; `analytic` has TiFlash; `lone` has a single PD; `domain` names the domain of its
-Kubernetes; `proxied` has two TiProxies, `binlog` a Pump."""
+Kubernetes; `proxied` has two TiProxies, `binlog` a Pump, `micro` PD's microservices, `replicating` three captures of
+TiCDC, `password` one for root."""
 
 
 @cache

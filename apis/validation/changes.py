@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from apis import config, images, toml
 from apis.accessor import Component, find, workloads
-from apis.components import component_type
+from apis.components import component_names, component_type
 from apis.identity import INSTANCE_LABEL, instance_name, tls_enabled
 from apis.problem import InvalidField, Problem
 from apis.shared import Json
@@ -18,6 +18,7 @@ from apis.toml import Table
 from apis.validation import stricter
 
 _PD_SECTIONS = ("schedule", "replication")
+_NOTHING: Json = {"spec": {"replicas": 0}}
 _BOOTSTRAP_VOLUME = "tidb-bootstrap-sql"
 
 
@@ -27,8 +28,8 @@ class Running:
 
     `images` are those of the main containers, `configs` the configuration files in use, read; `bootstrap_sql` names
     the ConfigMap that TiDB mounts, empty if none; `instance` is the instance label in the selectors. `pd_replicas` is
-    how many PD pods there should be, `pd_tls` whether they speak TLS. `domains` are those under which pods are known.
-    `stateful_sets` are all that the rules of `stricter` are judged by.
+    how many PD pods there should be, `pd_tls` whether they speak TLS, None when nothing tells. `domains` are those
+    under which pods are known. `stateful_sets` are all that the rules of `stricter` are judged by.
     """
 
     instance: str = ""
@@ -36,7 +37,7 @@ class Running:
     configs: Mapping[str, Table] = field(default_factory=dict)
     bootstrap_sql: str = ""
     pd_replicas: int = 0
-    pd_tls: bool = False
+    pd_tls: bool | None = None
     domains: frozenset[str] = frozenset()
     stateful_sets: Mapping[str, Json] = field(default_factory=dict, compare=False)
 
@@ -46,16 +47,18 @@ def observe(
     config_files: Mapping[str, str],
     domains: Iterable[str] = (),
     instance: str = "",
+    left_behind: Iterable[str] = (),
 ) -> Running:
     """What StatefulSets and the configuration texts they mount tell, both by member type.
 
-    `instance` is what else has in its selector, should there be no StatefulSet.
+    `instance` is what else has in its selector, should there be no StatefulSet; `left_behind` are the configuration
+    texts of a PD that has none.
 
     A text that is not TOML is left out: nothing can be compared with it.
     """
     images_in_use: dict[str, str] = {}
     bootstrap_sql = ""
-    pd_replicas, pd_tls = 0, False
+    pd_replicas, pd_tls = 0, _speaks_tls(left_behind)
     for name, stateful_set in stateful_sets.items():
         instance = _instance_of(stateful_set) or instance
         pod = stateful_set["spec"]["template"]["spec"]
@@ -92,7 +95,9 @@ def _parsed(config_files: Mapping[str, str]) -> dict[str, Table]:
 def immutability(tc: TidbCluster, running: Running) -> list[Problem]:
     """What a defaulted cluster's spec may not say, given what runs; the rules of creation while nothing ever ran."""
     if not running.images:
-        begun = _check_domain(tc, running) if tc.status.cluster_id else _check_creation(tc)
+        begun = (
+            [*_check_domain(tc, running), *_check_tls(tc, running)] if tc.status.cluster_id else [*_check_creation(tc)]
+        )
         return [*stricter.check(tc, running.stateful_sets), *_check_instance(tc, running), *begun]
     return [
         *stricter.check(tc, running.stateful_sets),
@@ -161,14 +166,36 @@ def _is_bootstrapped(tc: TidbCluster, running: Running) -> bool:
 
 
 def _check_tls(tc: TidbCluster, running: Running) -> Iterator[Problem]:
-    """Members of PD that are restarted one by one would not understand each other; a single one can be (R25)."""
+    """Servers with and without TLS do not understand each other, so that they cannot be restarted one by one (R25)."""
     wanted = tls_enabled(tc)
-    if running.pd_replicas > 1 and tc.status.cluster_id and wanted != running.pd_tls:
-        way_out = f"set it back to {str(running.pd_tls).lower()}"
-        message = (
-            f"cannot be changed while PD has more than one member; {way_out}, and scale PD to 1 before changing it"
-        )
-        yield Problem("spec.tlsCluster.enabled", wanted, message)
+    if not tc.status.cluster_id or running.pd_tls is None or wanted == running.pd_tls:
+        return
+    back = f"set it back to {str(running.pd_tls).lower()}"
+    if obstacle := _obstacle_to_tls(running):
+        why, way_out = obstacle
+        yield Problem("spec.tlsCluster.enabled", wanted, f"cannot be changed {why}; {back}, and {way_out}")
+
+
+def _obstacle_to_tls(running: Running) -> tuple[str, str] | None:
+    """Why a cluster cannot begin or cease to speak TLS, and what to do about it."""
+    if "pd" not in running.images:
+        return "while PD is suspended, because its members know each other by their URLs", "resume the cluster"
+    if running.pd_replicas > 1:
+        return "while PD has more than one member", "scale PD to 1 before changing it"
+    stores = component_names(lambda row: row.is_store)
+    several = [name for name in stores if (running.stateful_sets.get(name) or _NOTHING)["spec"].get("replicas", 1) > 1]
+    if several:
+        fields = " and ".join(f"spec.{name}.suspendAction.suspendStatefulSet" for name in several)
+        why = f"while several stores of {' and '.join(several)} run, which would not understand each other"
+        return why, f"set {fields} to true before changing it"
+    return None
+
+
+def _speaks_tls(configs: Iterable[str]) -> bool | None:
+    """Whether PD speaks TLS by its configuration; None when there is none, or several that differ."""
+    tables = _parsed({str(number): text for number, text in enumerate(configs)}).values()
+    found = {config.get(each, "security.cacert-path") is not None for each in tables}
+    return found.pop() if len(found) == 1 else None
 
 
 def _check_pd(tc: TidbCluster, running: Running) -> Iterator[Problem]:

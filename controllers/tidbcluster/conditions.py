@@ -17,13 +17,14 @@ from controllers.conditions import PROGRESSING, READY, ConditionValue, progressi
 from member.context import ReconcileContext
 from member.observed.status import UPGRADE
 from member.outcome import DONE, Failed, Waiting
+from meta import certificates
 
 
 def conditions(ctx: ReconcileContext, now: datetime) -> Mapping[str, ConditionValue]:
     """The conditions of the cluster; those of its components are set in the working copy of the status."""
     _set_component_conditions(ctx, now)
     news = progressing(ctx.outcomes, "cluster")
-    return {PROGRESSING: news, READY: with_progress(ready(ctx.tc), news)}
+    return {PROGRESSING: news, READY: with_progress(ready(ctx.tc), news), **certificates.condition(ctx)}
 
 
 def ready(tc: TidbCluster) -> ConditionValue:

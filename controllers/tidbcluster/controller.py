@@ -38,7 +38,9 @@ def tidb_cluster_controller(
     `clusters` watches the custom resources, `owned` the objects made for them; `others` knows who else manages them.
     """
     lister = clusters.lister_for(TIDB_CLUSTERS)
-    metrics = ClusterMetrics(runtime.registry, lister, runtime.clock, runtime.fence, others)
+    metrics = ClusterMetrics(
+        runtime.registry, lister, runtime.clock, runtime.fence, others=others, certificates=deps.certificates
+    )
     kind = replace(TIDB_CLUSTER, conditions=_with(others)) if others else TIDB_CLUSTER
     controller = kind_controller(runtime, kind, clusters, deps, metrics)
     enqueue = controller.enqueue

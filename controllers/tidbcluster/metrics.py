@@ -1,9 +1,9 @@
 """What the metrics tell of single clusters (scheduler-deployment.md 5); names that v1.6 has are v1.6's.
 
-All but three families are read from the cached TidbCluster when a scrape comes: a sync pays nothing, a deleted cluster
-leaves nothing behind, and what is served is what `kubectl describe tc` shows. The three are what this process alone
-knows: what failed, what was refused, and when a sync last went well. Only the leader serves series of clusters, so that
-each exists once; the others serve the families without any.
+All but four families are read from the cached TidbCluster when a scrape comes: a sync pays nothing, a deleted cluster
+leaves nothing behind, and what is served is what `kubectl describe tc` shows. The four are what this process alone
+knows: what failed, what was refused, when a sync last went well, and when certificates expire. Only the leader serves
+series of clusters, so that each exists once; the others serve the families without any.
 """
 
 import threading
@@ -29,7 +29,9 @@ from controllers.other_operators import OPERATOR_CONFLICT, OtherOperators
 from controllers.outcomes import failed
 from kube.objects import Object
 from kube.reading import Lister
+from member.memory.certificate_book import CertificateBook
 from member.outcome import Outcome, Refused
+from meta.certificates import CERTIFICATES_VALID
 from ports.clock import Clock
 from ports.fencing import Fence, LeaseExpired
 
@@ -56,6 +58,10 @@ _FAMILIES: Mapping[str, tuple[tuple[str, ...], str]] = {
     "failure_members": (("component",), "Members and stores that failover has recorded as lost."),
     "version_info": (("component", "version"), "1, with the version that the StatefulSet runs."),
     "refused": (("component", "reason"), "1 for each stage that only an edit of the spec can let go on."),
+    "certificate_expiry_seconds": (
+        ("secret",),
+        "Seconds until the certificate in a Secret, or the authority that has signed it, expires; negative afterwards.",
+    ),
     "operators": ((), "Operators that manage the cluster, as far as this one can see them: 1 is right."),
     "sync_age_seconds": (
         (),
@@ -63,7 +69,7 @@ _FAMILIES: Mapping[str, tuple[tuple[str, ...], str]] = {
     ),
 }
 _UPDATE_ERRORS = "update_errors"
-_OURS = frozenset({READY, PROGRESSING, OPERATOR_CONFLICT})
+_OURS = frozenset({READY, PROGRESSING, OPERATOR_CONFLICT, CERTIFICATES_VALID})
 
 _Sample = tuple[str, tuple[str, ...], float]
 """The family, the values of its labels behind namespace and name, the value."""
@@ -87,9 +93,12 @@ class ClusterMetrics(Collector):
         clusters: Lister,
         clock: Clock,
         fence: Fence,
+        *,
         others: OtherOperators | None = None,
+        certificates: CertificateBook | None = None,
     ) -> None:
         """Register with the registry; `fence` tells who leads, `others` who else manages a cluster."""
+        self._certificates = certificates or CertificateBook()
         self._clusters, self._clock, self._fence, self._others = clusters, clock, fence, others
         self._lock = threading.Lock()
         self._syncs: dict[tuple[str, str], _Syncs] = {}
@@ -110,6 +119,7 @@ class ClusterMetrics(Collector):
         """A cluster is gone."""
         with self._lock:
             self._syncs.pop((namespace, name), None)
+        self._certificates.forget(f"{namespace}/{name}")
 
     def collect(self) -> Iterable[Metric]:
         """All families, with the series of all clusters where this process leads."""
@@ -155,6 +165,9 @@ class ClusterMetrics(Collector):
             for component in workloads(tc):
                 yield from _of_component(tc, component, self._clock.wall())
         yield "operators", (), 1 + len(self._others.managing(cluster) if self._others else ())
+        for secret, found in self._certificates.findings(cluster.key).items():
+            if found.ends:
+                yield "certificate_expiry_seconds", (secret,), (found.ends - self._clock.wall()).total_seconds()
         yield from self._of_syncs((cluster.metadata.namespace, cluster.metadata.name))
 
     def _of_syncs(self, key: tuple[str, str]) -> Iterator[_Sample]:

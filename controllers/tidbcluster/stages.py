@@ -13,7 +13,7 @@ from member.observed.instances import instance_taken
 from member.observed.removed_components import running_without_spec
 from member.outcome import Failed, Refused
 from member.volumes import changes as volume_changes
-from meta import labelling, locations, orphan_pods, pvc_cleaner, strange_pods, volumes
+from meta import certificates, labelling, locations, orphan_pods, pvc_cleaner, strange_pods, volumes
 
 
 def observations() -> tuple[Stage[ReconcileContext], ...]:
@@ -24,6 +24,7 @@ def observations() -> tuple[Stage[ReconcileContext], ...]:
 def stages() -> tuple[Stage[ReconcileContext], ...]:
     """What acts, in order."""
     return (
+        Stage("certificates", certificates.act),
         Stage("pv_reclaim_policy", volumes.act),
         Stage("orphan_pods_cleaner", orphan_pods.act),
         *(Stage(each.name, each.act) for each in behaviours()),

@@ -96,6 +96,8 @@ def act(ctx: ReconcileContext, member: Workload) -> Outcome:
         return Done("not part of this cluster")
     if member.name in ctx.removed and ctx.held is Held.NO:
         return _removed(ctx, spec)
+    if (why := member.unused(ctx.tc)) and ctx.stateful_set(member.name) is None:
+        return Done(why)
     outcome = _act(ctx, member, spec)
     if ctx.tc.spec.paused:
         return outcome

@@ -16,6 +16,7 @@ import msgspec
 import structlog
 from msgspec import structs
 
+from apis.accessor import workloads
 from apis.components import component_names
 from apis.decoding import decode
 from apis.defaulting import with_defaults
@@ -189,13 +190,15 @@ def _is_script(path: str, text: str) -> bool:
 
 def _plain(ctx: ReconcileContext) -> TidbCluster:
     """A cluster with the components of this one, in which everything is left open that can be."""
-    spec = ctx.owner.decode()["spec"]
-    components = [name for name in component_names() if isinstance(spec.get(name), dict)]
     metadata = {"name": ctx.name, "namespace": ctx.namespace, "labels": _metadata(ctx.tc)["labels"]}
     storage: Json = {"requests": {"storage": "1Gi"}}
-    claims: Json = {"storageClaims": [{"resources": storage}]}
-    least = {name: {"replicas": 1} | storage | claims for name in components}
-    return with_defaults(decode({"metadata": metadata, "spec": least}, type(ctx.tc)))
+    plain = decode({"metadata": metadata, "spec": {}}, type(ctx.tc))
+    for each in workloads(ctx.tc):
+        least = {"replicas": 1, "storageClaims": [{"resources": storage}]} | storage
+        section = each.type.section(decode(each.type.slot.tree(least), type(plain.spec)))
+        assert section is not None
+        plain.spec = each.type.replaced(plain.spec, section[1])
+    return with_defaults(plain)
 
 
 def _leaves(value: object, path: str = "") -> Iterator[tuple[str, str]]:

@@ -27,6 +27,10 @@ def _nothing(_: ReconcileContext) -> None:
     return None
 
 
+def _used(_: TidbCluster) -> str:
+    return ""
+
+
 def _done(_: ReconcileContext) -> Outcome:
     return Done()
 
@@ -40,11 +44,12 @@ class Workload:
     """A component as verbs.
 
     `observe` brings its status up to date, with reads alone. `gate` says what must be there first, beside the
-    components that it starts after; `services`, `content` and `stateful_set` what is desired; `scaling` how it grows
-    and shrinks, `rolling` how its pods are restarted, `failover` how lost ones are replaced; `serving` what it still
-    lacks when all its pods are Ready, by default healthy members; `housekeeping` what else is to do in each reconcile,
-    None when nothing. `locate` tells one server by its labels where it runs; it is called for those of which
-    `ComponentType.located_since` says that they know labels. `commands` are what annotations of single pods ask for.
+    components that it starts after; `unused` why nothing is made for it though the spec has it; `services`, `content`
+    and `stateful_set` what is desired; `scaling` how it grows and shrinks, `rolling` how its pods are restarted,
+    `failover` how lost ones are replaced; `serving` what it still lacks when all its pods are Ready, by default healthy
+    members; `housekeeping` what else is to do in each reconcile, None when nothing. `locate` tells one server by its
+    labels where it runs; it is called for those of which `ComponentType.located_since` says that they know labels.
+    `commands` are what annotations of single pods ask for.
     """
 
     name: str
@@ -52,6 +57,7 @@ class Workload:
     services: Callable[[TidbCluster], Sequence[Json]]
     content: Callable[[TidbCluster], Content]
     stateful_set: Callable[[TidbCluster, str], Json]
+    unused: Callable[[TidbCluster], str] = _used
     gate: Callable[[ReconcileContext], Waiting | Refused | None] = _nothing
     scaling: Scaling = stateless.SCALING
     rolling: Rolling = field(default_factory=Rolling)

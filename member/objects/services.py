@@ -2,10 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 
+from apis.shared import ServiceSpec
 from apis.tidbcluster import TidbCluster
+from dataplane.addresses import PD_CLIENT_PORT
 from kube.objects import Json
 from member import labels
 from member.naming import member_name, peer_service
+from member.objects.pod import without_unset
 
 
 def port(name: str, number: int, *, target: int | None = None, node_port: int = 0) -> Json:
@@ -58,6 +61,20 @@ def end_user(
     selector = labels.base_labels(tc, component)
     own = {**user_labels, **selector, labels.USED_BY: labels.END_USER}
     return service(tc, member_name(tc, component), spec | {"selector": selector}, own, user_annotations)
+
+
+def of_pd(tc: TidbCluster, component: str, chosen: ServiceSpec) -> Json:
+    """What PD's Service for clients, and those of its microservices, are like (objects.md 2.1)."""
+    asked = next((entry.type for entry in tc.spec.services if entry.name == component), "")
+    deprecated = asked if asked in ("NodePort", "LoadBalancer") else "ClusterIP"
+    return without_unset(
+        {
+            "type": chosen.type or deprecated,
+            "ports": [port(chosen.port_name or "client", PD_CLIENT_PORT)],
+            "clusterIP": chosen.cluster_ip,
+            "loadBalancerIP": chosen.load_balancer_ip,
+        }
+    )
 
 
 def keep_allocated(desired: Json, live: Json) -> Json:

@@ -31,7 +31,9 @@ def running(tc: TidbCluster, listers: Listers) -> Running:
         if config_map is not None:
             mounted[part.name] = config_map.decode().get("data") or {}
     config_files = {name: data.get(component_type(name).config.file, "") for name, data in mounted.items()}
-    return observe(stateful_sets, config_files, _domains(tc, listers, mounted), _instance(tc, listers))
+    file = component_type("pd").config.file
+    left = () if "pd" in stateful_sets else [data.get(file, "") for data in _left_behind(tc, listers)]
+    return observe(stateful_sets, config_files, _domains(tc, listers, mounted), _instance(tc, listers), left)
 
 
 def _instance(tc: TidbCluster, listers: Listers) -> str:

@@ -11,7 +11,7 @@ from member.lifecycle.workload import Workload
 from member.naming import ordinal_of
 from member.outcome import Done, Outcome, Waiting
 from member.ownership import own_member
-from member.pd import desired, failover, replace_volume, scale_in, stray_members, transfer_leader, upgrade
+from member.pd import desired, failover, peer_urls, replace_volume, scale_in, stray_members, transfer_leader, upgrade
 from member.pd.status import observe
 from member.polling import next_poll
 
@@ -32,7 +32,7 @@ def _all_healthy(ctx: ReconcileContext) -> Waiting | None:
     joined = len(pd.members) >= predicates.actual_replicas(ctx.tc, "pd") - len(lost)
     ill = {name for name, member in pd.members.items() if not member.health} | (pd.unjoined_members.keys() - lost)
     if pd.synced and joined and not ill:
-        return None
+        return peer_urls.outdated(ctx)
     names = f": {', '.join(named(ctx, 'pd', pod) for pod in sorted(ill))}" if ill else ""
     what = f"waiting for all present PD members to be healthy before adding another{names}"
     return Waiting("PDUnhealthy", what, next_poll(ctx, "pd"))

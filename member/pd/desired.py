@@ -19,7 +19,7 @@ from member.naming import (
 from member.objects import pod, probes, volumes
 from member.objects import stateful_set as stateful_sets
 from member.objects.config_map import CONFIG_FILE, STARTUP_SCRIPT, Content
-from member.objects.services import end_user, peer, port
+from member.objects.services import end_user, of_pd, peer, port
 from member.startscript import pd_script
 from member.startscript.recorded_options import pd_options
 
@@ -36,21 +36,7 @@ def services(tc: TidbCluster) -> list[Json]:
 
 def _end_user_service(tc: TidbCluster) -> Json:
     chosen = _spec(tc).service or ServiceSpec()
-    spec = pod.without_unset(
-        {
-            "type": chosen.type or _deprecated_type(tc),
-            "ports": [port(chosen.port_name or "client", PD_CLIENT_PORT)],
-            "clusterIP": chosen.cluster_ip,
-            "loadBalancerIP": chosen.load_balancer_ip,
-        }
-    )
-    return end_user(tc, "pd", spec, chosen.labels, chosen.annotations)
-
-
-def _deprecated_type(tc: TidbCluster) -> str:
-    """The type that the deprecated `spec.services` asks for."""
-    asked = next((entry.type for entry in tc.spec.services if entry.name == "pd"), "")
-    return asked if asked in ("NodePort", "LoadBalancer") else "ClusterIP"
+    return end_user(tc, "pd", of_pd(tc, "pd", chosen), chosen.labels, chosen.annotations)
 
 
 def content(tc: TidbCluster) -> Content:

@@ -50,14 +50,37 @@ _READY: Mapping[str, Reason] = {
         "pod of the one that is not Up.",
     ),
     "TiCDCCaptureNotReady": Reason(
-        "The spec contains TiCDC, and no capture is known to be up.",
-        "This version does not manage TiCDC; everything else is managed.",
-        "Remove `spec.ticdc`, or ignore the condition.",
+        "Not all captures of TiCDC answer on their port, or their number differs from the spec. The others replicate.",
+        "It waits, and restarts no other capture meanwhile.",
+        "`kubectl logs POD` of the captures that are not `ready` in `status.ticdc.captures`.",
+    ),
+    "HandingOver": Reason(
+        "A capture of TiCDC is about to be restarted or removed, and first gives up ownership and its tables.",
+        "It asks again until no table is left, then restarts or removes the pod. After "
+        "`spec.ticdc.gracefulShutdownTimeout` it does so anyway, and says so in an event `GracefulShutdownTimeout`.",
+        "Nothing. If the tables do not move, look at the log of the capture that is the owner in "
+        "`status.ticdc.captures`.",
     ),
     "MembersNotReady": Reason(
         "Fewer members of a component are healthy than the spec requests.",
         "It waits for them, and checks them less and less often.",
         "Look at the component's pods and their logs.",
+    ),
+    "TSOUnhealthy": Reason(
+        "PD lists fewer members of the microservice tso than `spec.pdms` asks for, or tso does not serve.",
+        "It waits for them.",
+        "Look at its pods and their logs, and at `status.pdms.tso.members`.",
+    ),
+    "SchedulingUnhealthy": Reason(
+        "PD lists fewer members of the microservice scheduling than `spec.pdms` asks for, or PD does not list them.",
+        "It waits for them.",
+        "Look at its pods and their logs, and at `status.pdms.scheduling.members`.",
+    ),
+    "PasswordNotSet": Reason(
+        "`spec.tidb.initializer.createPassword` asks for a random password of root, and TiDB could not be given it.",
+        "It tries again; until then root has no password. Everything else goes on.",
+        "Check that the operator reaches TiDB's SQL port, which the message names, and that TiDB lets root in from "
+        "there. With `tidb.tlsClient` the certificate of the server must be good for that name.",
     ),
     "PumpUnhealthy": Reason(
         "Fewer Pump nodes are online in PD than `spec.pump.replicas` asks for.",
@@ -158,11 +181,29 @@ _SPEC: Mapping[str, Reason] = {
         "It leaves TiProxy's pods as they are.",
         "Restore `spec.tiproxy.storageVolumes` and the mounts.",
     ),
+    "FailedUpdateTiCDCSTS": Reason(
+        "TiCDC's pods would mount a volume that they do not have, or lose one that they have: the claim templates of a "
+        "StatefulSet cannot be changed.",
+        "It leaves TiCDC's pods as they are.",
+        "Restore `spec.ticdc.storageVolumes` and the mounts.",
+    ),
     "FailedUpdateTiDBSTS": Reason(
         "TiDB's pods would mount a volume that they do not have, or lose one that they have: the claim templates of a "
         "StatefulSet cannot be changed.",
         "It leaves TiDB's pods as they are.",
         "Restore `spec.tidb.storageVolumes` and the mounts.",
+    ),
+    "FailedUpdateTSOSTS": Reason(
+        "TSO's pods would mount a volume that they do not have, or lose one that they have: the claim templates of a "
+        "StatefulSet cannot be changed.",
+        "It leaves TSO's pods as they are.",
+        "Restore `spec.pdms[].storageVolumes` and the mounts.",
+    ),
+    "FailedUpdateSchedulingSTS": Reason(
+        "Scheduling's pods would mount a volume that they do not have, or lose one that they have: the claim templates "
+        "of a StatefulSet cannot be changed.",
+        "It leaves Scheduling's pods as they are.",
+        "Restore `spec.pdms[].storageVolumes` and the mounts.",
     ),
     "FailedUpdatePumpSTS": Reason(
         "Pump's pods would mount a volume that they do not have, or lose one that they have: the claim templates of a "
@@ -202,16 +243,48 @@ _STARTING: Mapping[str, Reason] = {
         "Look at the error of PD in the message.",
     ),
     "WaitingForTiKV": Reason(
-        "TiDB, or the restart of TiDB's pods, waits for TiKV: for a store that is Up, or for the end of TiKV's own "
-        "upgrade or scaling.",
+        "TiDB or TiCDC, or the restart of their pods, waits for TiKV: for a store that is Up, or for the end of TiKV's "
+        "own upgrade or scaling.",
         "It takes care of TiKV first, then continues without further action.",
         "Look at what TiKV is waiting for: `kubectl get tc NAME -o jsonpath='{.status.tikv.conditions}'`.",
+    ),
+    "WaitingForTiDB": Reason(
+        "The restart of TiCDC's pods waits for the end of TiDB's upgrade or scaling.",
+        "It takes care of TiDB first, then continues without further action.",
+        "Look at what TiDB is waiting for: `kubectl get tc NAME -o jsonpath='{.status.tidb.conditions}'`.",
     ),
     "WaitingForPump": Reason(
         "No Pump node is online yet, and TiDB, which writes binlogs, would end at once; or Pump is being restarted or "
         "scaled, which comes before a restart of TiDB.",
         "It makes TiDB's pods, or restarts them, afterwards.",
         "Look at the condition of Pump. A cluster without binlogs needs no Pump.",
+    ),
+    "WaitingForTSO": Reason(
+        "PD is in microservice mode, and no member of tso gives timestamps yet: TiKV could not start.",
+        "It makes TiKV's pods afterwards.",
+        "Look at what tso is waiting for: `kubectl get tc NAME -o jsonpath='{.status.pdms.tso.conditions}'`.",
+    ),
+    "WaitingForScheduling": Reason(
+        "PD is in microservice mode, and PD lists no member of scheduling yet.",
+        "It makes TiKV's pods afterwards.",
+        "Look at its pods and their logs: `kubectl get tc NAME -o jsonpath='{.status.pdms.scheduling.conditions}'`.",
+    ),
+    "PDWithoutMicroservices": Reason(
+        "`spec.pd.mode` is `ms`, and the PD that answers was started without it.",
+        "It waits until PD's pods have been restarted. With `configUpdateStrategy: InPlace` they are not restarted by "
+        "themselves.",
+        "Set `spec.pd.configUpdateStrategy` to `RollingUpdate`, or restart PD's pods with the annotation "
+        "`tidb.pingcap.com/restartedAt` in `spec.pd.annotations`.",
+    ),
+    "NoPrimary": Reason(
+        "No member of tso is its primary, so nobody in the cluster gets a timestamp.",
+        "It waits: the members elect one within seconds. It restarts and removes none of them.",
+        "Look at the pods of tso and their logs, and whether they reach PD.",
+    ),
+    "PDMembersUnknown": Reason(
+        "PD must list the members of a microservice before its pods are restarted, and it does not.",
+        "It leaves the pods as they are until PD lists them.",
+        LOOK_AT_PD,
     ),
     "WaitingForVolumes": Reason(
         "The cluster is being restored from volume snapshots, and the restore has not created TiKV's volumes yet.",
@@ -223,6 +296,12 @@ _STARTING: Mapping[str, Reason] = {
         "`spec.recoveryMode` is true: PD and TiKV are running for a restore.",
         "It starts TiDB once the field is false.",
         "Let the restore finish, or set the field to false.",
+    ),
+    "PeerURLOutdated": Reason(
+        "`spec.tlsCluster.enabled` was changed while a single PD was running. That has joined under a URL of the other "
+        "kind, `http` or `https`, which etcd keeps; another member could not reach it.",
+        "It adds no PD member. What runs, runs on.",
+        "Run the command that the message names in the PD pod, or in one with `etcdctl` and the certificates of PD.",
     ),
     "MissingSecret": Reason(
         "`spec.tidb.tlsClient.enabled` requires a Secret that does not exist, or that lacks `tls.crt` or `tls.key`.",
@@ -325,6 +404,15 @@ _PD_AND_STORES: Mapping[str, Reason] = {
         "PD or a server did not answer in the middle of a rolling restart.",
         "It stops the rolling restart where it is, and retries with increasing delays.",
         LOOK_AT_PD,
+    ),
+    "BadCertificate": Reason(
+        "A Secret with a certificate is missing or incomplete, or its certificate has expired, is not valid yet, holds "
+        "for other names, or is signed by an authority that the other components do not trust. The message names the "
+        "Secret, the key in it, and what is wrong.",
+        "Pods that are running keep running. It reads the Secrets again every ten seconds while one is wrong.",
+        "Put right what the message names. PD, TiKV, TiDB and the operator read a renewed certificate without a "
+        "restart, but servers read an authority (`ca.crt`) only when they start: first have all Secrets trust the old "
+        "and the new one, and restart the components, then replace the certificates.",
     ),
     "BadTLS": Reason(
         "The Secret `NAME-cluster-client-secret` lacks a certificate, a key or a CA, or they do not match.",

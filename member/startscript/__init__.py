@@ -7,9 +7,18 @@ differ only in what the spec makes different.
 """
 
 from member.startscript.pd import pd_script
+from member.startscript.pdms import pdms_script
 from member.startscript.pump import pump_script
 from member.startscript.tidb import tidb_script
 from member.startscript.tiflash import tiflash_init_script, tiflash_script
 from member.startscript.tikv import tikv_script
 
-__all__ = ["pd_script", "pump_script", "tidb_script", "tiflash_init_script", "tiflash_script", "tikv_script"]
+__all__ = [
+    "pd_script",
+    "pdms_script",
+    "pump_script",
+    "tidb_script",
+    "tiflash_init_script",
+    "tiflash_script",
+    "tikv_script",
+]

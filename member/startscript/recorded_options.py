@@ -10,6 +10,7 @@ from apis.identity import tls_enabled
 from apis.tidbcluster import TidbCluster
 from kube.objects import Json
 from member.naming import discovery_mtls, referenced_cluster
+from member.startscript.pdms import has_name
 
 _DEFAULT_START_TIMEOUT = 30
 
@@ -27,6 +28,13 @@ def pd_options(tc: TidbCluster) -> Json:
         microservices=microservices,
     )
     return options | _second_generation(tc) if microservices else options
+
+
+def pdms_options(tc: TidbCluster, name: str) -> Json:
+    """What the start script of a PD microservice is made from, v1.6's included: it has one for both generations."""
+    return (
+        _common(tc) | _second_generation(tc) | _given(startTimeout=_start_timeout(tc.spec.pd), named=has_name(tc, name))
+    )
 
 
 def tikv_options(tc: TidbCluster) -> Json:

@@ -247,6 +247,20 @@ class Network:
             found = self._connect(*_address(authority), Origin())
             return found[0].launch.serves_tls(found[1]) if found else None
 
+    def dial(self, host: str, port: int, origin: Origin, timeout: float) -> Running | None:
+        """The process behind an address; None when it was silent for so many seconds. Raises ConnectionRefused."""
+        with self._lock:
+            found = self._connect(host, port, origin)
+            if found is None:
+                raise ConnectionRefused("CONNECT", f"{host}:{port}", f"no endpoint for {host}:{port}")
+            running, target = found
+            silent = running.hung or self._severed(origin, running, target) is not None
+            if not silent and (running.process.exit is not None or not running.process.listens(target)):
+                raise ConnectionRefused("CONNECT", f"{host}:{port}", "connection refused")
+        if silent:
+            self._pause(timeout)
+        return None if silent else running
+
     def addresses(self, host: str, origin: Origin) -> list[str]:
         """What DNS answers for a name, asked from a pod."""
         with self._lock:

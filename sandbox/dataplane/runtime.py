@@ -22,6 +22,7 @@ from sandbox.dataplane.program import Factory, Program, Task, tls_of_discovery
 from sandbox.dataplane.script import ScriptProcess, is_script
 from sandbox.dataplane.server_program import ServerProgram
 from sandbox.dataplane.servers import by_command
+from sandbox.dataplane.sql import SqlNetwork
 from sandbox.dataplane.tls import Certificate
 from sandbox.dataplane.transport import DataPlaneTransport
 from sandbox.notifier import Notifier
@@ -184,6 +185,10 @@ class DataPlane:
     def transport(self, origin: Origin | None = None) -> DataPlaneTransport:
         """The network as seen from a pod, or from outside."""
         return DataPlaneTransport(self.network, origin)
+
+    def sql(self, origin: Origin | None = None) -> SqlNetwork:
+        """SQL to the servers of the world, as seen from a pod, or from outside."""
+        return SqlNetwork(self.network, origin or Origin(), self.changed)
 
     def changed(self) -> None:
         """Wake the data plane and who depends on it."""

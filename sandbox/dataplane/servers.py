@@ -2,15 +2,18 @@
 
 from collections.abc import Iterable, Mapping
 
-from sandbox.dataplane.pd.server import PD
+from sandbox.dataplane.pd.server import MICROSERVICES, PD
 from sandbox.dataplane.pump import PUMP
 from sandbox.dataplane.server_program import ServerProgram
+from sandbox.dataplane.ticdc.process import TICDC
 from sandbox.dataplane.tidb import TIDB
 from sandbox.dataplane.tiflash import TIFLASH
 from sandbox.dataplane.tikv import TIKV
 from sandbox.dataplane.tiproxy import TIPROXY
 
-SERVERS: Mapping[str, ServerProgram] = {each.name: each for each in (PD, TIPROXY, TIFLASH, TIKV, PUMP, TIDB)}
+SERVERS: Mapping[str, ServerProgram] = {
+    each.name: each for each in (PD, *MICROSERVICES, TIPROXY, TIFLASH, TIKV, PUMP, TIDB, TICDC)
+}
 
 
 def by_command(additional: Iterable[ServerProgram] = ()) -> Mapping[str, ServerProgram]:

@@ -1,6 +1,8 @@
 """A tidb-server: status, topology keys, labels, upgrade state (dataplane-apis.md 4, 6, 15.3)."""
 
 import json
+import re
+from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from ports.transport import Request, Response
@@ -23,6 +25,7 @@ _PD = Setting("path", "path")
 _ADVERTISED = Setting("advertise-address", "advertise-address")
 _REPORTS = Setting("report-status", "status.report-status", "true")
 _BINLOG = Setting("enable-binlog", "binlog.enable", "false")
+_SET_PASSWORD = re.compile(r"SET PASSWORD FOR '(\w+)'@'%' = '((?:[^'\\]|''|\\\\)*)'")
 _DUPLICATED = "It's a duplicated operation and the cluster is already in {} state."
 _UPGRADING = b"/tidb/server/global_state"
 
@@ -84,6 +87,19 @@ class TidbProcess:
             return Answer(not_found())
         body = {"connections": 0, "version": self._version, "git_hash": "0" * 40, "is_owner": self._owns_ddl()}
         return _json(body | {"status": {"init_stats_percentage": 100}})
+
+    def query(self, user: str, statements: Sequence[str]) -> tuple[int, str] | None:
+        """Carry out statements of a user who gives no password; MySQL's code and message where that is refused."""
+        users = self._cluster.users if self._cluster is not None else {}
+        if users.get(user) != "":
+            return 1045, f"Access denied for user '{user}'@'%' (using password: NO)"
+        for statement in statements:
+            found = _SET_PASSWORD.fullmatch(statement)
+            if found is None and statement != "FLUSH PRIVILEGES":
+                return 1064, f'You have an error in your SQL syntax; near "{statement}"'
+            if found is not None:
+                users[found[1]] = found[2].replace("''", "'").replace("\\\\", "\\")
+        return None
 
     def stop(self) -> None:
         """SIGTERM."""

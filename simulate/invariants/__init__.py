@@ -23,7 +23,7 @@ I25 is in I21 and I22; I28's single event for each spec is tests/controllers'. O
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from simulate.invariants import availability, control, data, failover, losses, order, upkeep
+from simulate.invariants import availability, captures, control, data, failover, losses, order, upkeep
 from simulate.operator import RESYNC
 from simulate.operator_write import OperatorWrite
 from simulate.state import State
@@ -76,7 +76,10 @@ ON_WRITE: Mapping[str, OnWrite] = {
     "I41": availability.i41,
     "I43": availability.i43,
     "I44": availability.i44,
+    "I45": captures.i45,
     "I41-pump": availability.pump_i41,
+    "I41-tso": availability.tso_i41,
+    "I12-pdms": availability.pdms_i12,
     "F35": availability.f35,
     "O4": control.o4,
     "O5": control.o5,
@@ -90,6 +93,7 @@ ON_STATE: Mapping[str, OnState] = {
     "I36": control.unfounded_ready,
     "I39": upkeep.unannotated_ddl_pause,
     "O8": control.o8,
+    "6.9": upkeep.lost_password,
 }
 
 TWO_RESYNCS = 2 * RESYNC + 1.0

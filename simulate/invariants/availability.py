@@ -235,6 +235,29 @@ def pump_i41(write: OperatorWrite) -> str | None:
     return f"{write.call} closes the last Pump node that is online, and {', '.join(writers)} writes binlogs"
 
 
+def tso_i41(write: OperatorWrite) -> str | None:
+    """The last pod of tso stays while PD gives no timestamps itself."""
+    component, ordinals = write.leaving
+    if component == "tso" and 0 in ordinals and write.before.pd is not None and write.before.pd.is_api_only:
+        return f"{write.call} leaves no pod of tso, and PD gives no timestamps itself"
+    return None
+
+
+def pdms_i12(write: OperatorWrite) -> str | None:
+    """The primary of a microservice is neither restarted nor removed while another member could be it."""
+    component, ordinals = write.restarts if write.restarts[1] else write.leaving
+    pd = write.before.pd
+    primary = pd.services.primary(component, write.before.now) if pd and pd.is_api_only and component else None
+    if pd is None or primary is None or len(pd.services.members(component, write.before.now)) < 2:
+        return None
+    hit = [
+        ordinal
+        for ordinal in ordinals
+        if primary.address.partition("://")[2].startswith(f"{NAME}-{component}-{ordinal}.")
+    ]
+    return f"{write.call} hits the primary {primary.name}" if hit else None
+
+
 def _writes_binlogs(pod: Json) -> bool:
     variables = (entry for each in pod["spec"]["containers"] for entry in each.get("env") or ())
     return any(entry["name"] == "BINLOG_ENABLED" and entry.get("value") == "true" for entry in variables)

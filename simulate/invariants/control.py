@@ -12,7 +12,7 @@ from kube.objects import Json
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, STATEFUL_SETS, TIDB_CLUSTERS
 from simulate.calls import Port
 from simulate.components import managed_components, says_synced
-from simulate.invariants.facts import asked_for, conditions, is_held, says_ready, spec_of
+from simulate.invariants.facts import asked_for, conditions, is_held, says_ready, spec_of, status_of
 from simulate.operator_write import OperatorWrite
 from simulate.state import State, is_outdated, pod_of, replicas
 
@@ -69,7 +69,7 @@ def i36(write: OperatorWrite) -> str | None:
     if not write.status or not says_ready(status) or invalid:
         return None
     for component in managed_components():
-        wanted, seen = asked_for(write.seen, component), status.get(component) or {}
+        wanted, seen = asked_for(write.seen, component), status_of({"status": status}, component)
         counts = seen.get("statefulSet") or {}
         there, healthy = counts.get("replicas", 0), _serving(seen, component)
         if min(there, healthy) < wanted:
@@ -83,7 +83,7 @@ def unfounded_ready(state: State) -> str | None:
     if not says_ready(status):
         return None
     for component in _present(state):
-        seen = status.get(component) or {}
+        seen = status_of(state.cluster, component)
         revisions = seen.get("statefulSet") or {}
         if says_synced(component) and not seen.get("synced"):
             return f"Ready=True though {component} could not be observed"
@@ -183,6 +183,11 @@ def _serving(seen: Json, component: str) -> int:
     """The healthy members, or the stores that are Up, according to a status."""
     if component_type(component).is_store:
         return sum(each.get("state") == "Up" for each in (seen.get("stores") or {}).values())
-    members = seen.get("members") or {}
+    members = seen.get("members") or seen.get("captures") or {}
     listed = members if isinstance(members, list) else members.values()
-    return sum(bool(each.get("health")) or each.get("state") == "online" for each in listed)
+    # members of a microservice are merely listed, the others say how they are
+    return sum(isinstance(each, str) or _is_well(each) for each in listed)
+
+
+def _is_well(member: Json) -> bool:
+    return bool(member.get("health") or member.get("ready")) or member.get("state") == "online"

@@ -27,13 +27,18 @@ def is_replaced(pod: Json | None) -> bool:
 
 
 def spec_of(cluster: Json | None, component: str) -> Json:
-    """What a cluster's spec says of a component."""
-    return ((cluster or {}).get("spec") or {}).get(component) or {}
+    """What a cluster's spec says of a component; of a microservice only while PD leaves its work to it."""
+    spec: Json = (cluster or {}).get("spec") or {}
+    entry: Json | None = next((each for each in spec.get("pdms") or () if each.get("name") == component), None)
+    if entry is not None and (spec.get("pd") or {}).get("mode") == "ms":
+        return entry
+    return spec.get(component) or {}
 
 
 def status_of(cluster: Json | None, component: str) -> Json:
     """What a cluster's status says of a component."""
-    return ((cluster or {}).get("status") or {}).get(component) or {}
+    status = (cluster or {}).get("status") or {}
+    return status.get(component) or (status.get("pdms") or {}).get(component) or {}
 
 
 def kind_of_record(component: str) -> str:

@@ -121,6 +121,8 @@ def i20(write: OperatorWrite) -> str | None:
     of_tikv = (each for each in write.before.stores if not each.is_tiflash)
     if "tikv" in row.starts_after and not any(write.before.store_state(each) == "Up" for each in of_tikv):
         return f"{row.title} is created while no TiKV store is Up"
+    if "tso" in row.starts_after and write.before.pd is not None and not write.before.pd.gives_timestamps():
+        return f"{row.title} is created while nobody gives timestamps"
     takes_binlogs = any(node["state"] == "online" for node in write.before.pump_nodes)
     if "pump" in row.starts_after and asked_for(write.seen, "pump") and not takes_binlogs:
         return f"{row.title} is created while no Pump node is online"

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from kube.objects import Json
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS
-from simulate.invariants.facts import COMMANDS, DDL_PAUSED, annotations, is_held, is_suspended, records
+from simulate.invariants.facts import COMMANDS, DDL_PAUSED, annotations, is_held, is_suspended, records, status_of
 from simulate.operator_write import OperatorWrite
 from simulate.state import State, is_outdated, is_ready, replicas
 
@@ -39,6 +39,15 @@ def unannotated_ddl_pause(state: State) -> str | None:
     if not state.ddl_paused or DDL_PAUSED in annotations(state.cluster) or state.cluster is None:
         return None
     return f"DDL is paused, and no annotation {DDL_PAUSED} says so"
+
+
+def lost_password(state: State) -> str | None:
+    """6.9: root never has a password that nobody can read, and has one when the status says so."""
+    held, asked = state.root_password
+    if asked and asked != held:
+        return "root has a password that the Secret does not hold"
+    initialized = status_of(state.cluster, "tidb").get("passwordInitialized")
+    return "the status says that root has a password, and it has none" if initialized and not asked else None
 
 
 def leftover_ddl_pause(state: State) -> Iterator[str]:

@@ -56,7 +56,7 @@ def test_clusters_recorded_from_v1_6_are_taken_over_without_a_complaint(name: st
     present = {name for name in ("tikv", "tidb") if (found := find(tc, name)) and not found.suspended}
     assert present <= running.configs.keys()
     assert all(running.images[name].startswith(f"pingcap/{name}:") for name in present)
-    assert running.pd_tls == (tls_enabled(tc) and tc.spec.pd is not None)
+    assert bool(running.pd_tls) == (tls_enabled(tc) and tc.spec.pd is not None)
     assert [] == immutability(tc, running)
 
 
@@ -84,6 +84,10 @@ def test_R25_tls_changes_only_where_a_single_pd_runs(wanted: bool) -> None:
     assert [] == problems(replace(other, pd_tls=wanted), known)
     assert [] == problems(replace(other, pd_replicas=1), known)
     assert [] == problems(other, {}), "a PD that never served may be put right"
+    several = {"tikv": {"spec": {"replicas": 2}}}
+    assert ["spec.tlsCluster.enabled"] == problems(replace(other, pd_replicas=1, stateful_sets=several), known)
+    assert ["spec.tlsCluster.enabled"] == problems(replace(other, images={}), known), "PD is suspended"
+    assert [] == problems(replace(other, images={}, pd_tls=None), known)
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ _ADDED_BY_SERVER: list[tuple[str, object]] = [
     (r".*/fieldRef/apiVersion", "v1"),
     (r".*[cC]ontainers/\d+/terminationMessagePath", "/dev/termination-log"),
     (r".*[cC]ontainers/\d+/terminationMessagePolicy", "File"),
-    (r".*/initContainers/\d+/imagePullPolicy", "IfNotPresent"),
+    (r".*/(initContainers/\d+|containers/[1-9]\d*)/imagePullPolicy", "IfNotPresent"),
     (r".*Probe/(periodSeconds|timeoutSeconds|successThreshold|failureThreshold)", _ANY),
     (r"/spec/type", "ClusterIP"),
     (r"/spec/(clusterIP|clusterIPs/0|ipFamilies/[01]|healthCheckNodePort|ports/\d+/nodePort)", _ANY),

@@ -13,6 +13,7 @@ PUBLISHED = "/spec/publishNotReadyAddresses: recorded True, not ours"
 
 EXPECTED: dict[str, dict[str, list[str]]] = {
     "tiproxy": {"Service/orders-tiproxy": [PUBLISHED], "Service/safe-tiproxy": [PUBLISHED]},
+    "ticdc": {},
 }
 """The differences by component and object that are on purpose."""
 
@@ -41,4 +42,8 @@ def test_11_4_no_pod_of_a_component_is_rolled_when_it_is_taken_over(name: str, c
     sets = [key for key in theirs if key.startswith("StatefulSet/")]
     assert sets
     for key in sets:
+        there, here = (each[key]["spec"]["template"]["spec"]["containers"][0] for each in (theirs, ours))
+        if there["command"][-1] == "<script>":
+            # that of v1.6 stays (`member.apply.last_applied`)
+            here["command"][-1] = "<script>"
         assert compare_stateful_set(theirs[key], ours[key]).first is None

@@ -13,13 +13,13 @@ STORED = {"replicas": 1, "requests": {"storage": "1Gi"}}
     ("tc", "expected"),
     [
         (cluster(), []),
-        (cluster(pdms=[{"name": "tso", "replicas": 1}]), ["pdms (unused unless spec.pd.mode is ms)"]),
-        (cluster(pdms=[{"name": "tso", "replicas": 1}], pd={"mode": "ms"}), ["pdms"]),
+        (cluster(pdms=[{"name": "tso", "replicas": 1}]), []),
+        (cluster(pdms=[{"name": "tso", "replicas": 1}], pd={"mode": "ms"}), []),
         (cluster(tidb={"initializer": {"createPassword": False}}), []),
-        (cluster(tidb={"initializer": {"createPassword": True}}), ["tidb.initializer"]),
+        (cluster(tidb={"initializer": {"createPassword": True}}), []),
         (
             cluster(ticdc={"replicas": 1}, pump=STORED, tiproxy={"replicas": 0}),
-            ["ticdc"],
+            [],
         ),
     ],
 )

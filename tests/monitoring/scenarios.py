@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import Any
 
 from kube.objects import Json
@@ -9,6 +10,7 @@ from kube.resources import SECRETS
 from member.context import FailoverSettings
 from sandbox.dataplane.faults import Fault, Trouble
 from simulate.operator import SETTINGS, Operator
+from tests.certificates import CLIENT, TODAY, Authority, secret_name
 from tests.operator_world import NAMESPACE, OperatorWorld, sample
 
 QUICKLY = replace(SETTINGS, failover=FailoverSettings(pd_period=60.0, tikv_period=60.0, tidb_period=60.0))
@@ -36,6 +38,7 @@ def cluster(spec: Json) -> Json:
     body = sample("basic")
     for component, replicas in (("pd", 3), ("tikv", 3), ("tidb", 2)):
         body["spec"][component] |= {"replicas": replicas, "maxFailoverCount": 3} | spec.get(component, {})
+    body["spec"] |= {part: value for part, value in spec.items() if part not in ("pd", "tikv", "tidb")}
     body["spec"]["pd"]["config"] = '[schedule]\nmax-store-down-time = "1m"\n'
     return body
 
@@ -64,8 +67,24 @@ def _bad_image(world: OperatorWorld) -> None:
 
 def _client_certificate(world: OperatorWorld) -> None:
     """What PD's pods mount is there; what TiDB's mount is not."""
-    data = {"tls.crt": "Yw==", "tls.key": "aw=="}
-    world.admin.create(SECRETS, {"metadata": {"name": "basic-tidb-client-secret"}, "data": data}, NAMESPACE)
+    world.admin.create(SECRETS, Authority().pair().secret("basic-tidb-client-secret"), NAMESPACE)
+
+
+def _certificates(days: float) -> Callable[[OperatorWorld], None]:
+    """All that a cluster needs, of which TiKV's expires after some days."""
+
+    def happens(world: OperatorWorld) -> None:
+        authority = Authority()
+        for each in ("pd", "tikv", "tidb", CLIENT):
+            pair = authority.of(each, ends=TODAY + timedelta(days=days)) if each == "tikv" else authority.of(each)
+            world.admin.create(SECRETS, pair.secret(secret_name(each)), NAMESPACE)
+        world.run_until_ready()
+
+    return happens
+
+
+_EXPIRING = {"secret": "basic-tikv-cluster-secret"}
+_TLS = {"tlsCluster": {"enabled": True}}
 
 
 def _pd_silent(world: OperatorWorld) -> None:
@@ -116,6 +135,32 @@ SCENARIOS = (
         spec={"tidb": {"tlsClient": {"enabled": True}}},
         minutes=10,
         fires={"TidbClusterCertificate": {"component": "tidb", "reason": "MissingSecret"}},
+    ),
+    Scenario(
+        name="no certificates",
+        spec=_TLS,
+        minutes=6,
+        fires={"TidbClusterCertificate": {"component": "certificates", "reason": "BadCertificate"}},
+    ),
+    Scenario(
+        name="a month of certificates",
+        happens=_certificates(29),
+        spec=_TLS,
+        minutes=65,
+        fires={"TidbClusterCertificateExpiresIn30Days": _EXPIRING},
+    ),
+    Scenario(
+        name="a week of certificates",
+        happens=_certificates(6),
+        spec=_TLS,
+        fires={"TidbClusterCertificateExpiresIn7Days": _EXPIRING},
+    ),
+    Scenario(
+        name="a day of certificates",
+        happens=_certificates(0.9),
+        spec=_TLS,
+        minutes=10,
+        fires={"TidbClusterCertificateExpiresIn1Day": _EXPIRING},
     ),
     Scenario(
         name="a PD that never answers",

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from member.components import workload
+from member.lifecycle import stateless
 from member.lifecycle.rolling import Rolling
 from tests.simulate.planting import plant_workload, rules, short
 
@@ -15,3 +16,14 @@ def test_I43_a_ready_pod_counts_as_a_server_that_serves(monkeypatch: pytest.Monk
     """As in v1.6: TiProxy has no probe, so its pods are Ready before it serves."""
     defective = replace(workload("tiproxy"), rolling=Rolling())
     assert "I43" in rules(short("tiproxy-upgrade"), lambda: plant_workload(monkeypatch, defective))
+
+
+def test_I45_a_capture_is_restarted_with_its_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As v1.6 takes errors of the list of captures for a list without captures."""
+    defective = replace(workload("ticdc"), rolling=Rolling())
+    assert "I45" in rules(short("ticdc-upgrade"), lambda: plant_workload(monkeypatch, defective))
+
+
+def test_I45_a_capture_is_removed_with_its_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    defective = replace(workload("ticdc"), scaling=stateless.SCALING)
+    assert "I45" in rules(short("ticdc-in"), lambda: plant_workload(monkeypatch, defective))

@@ -7,10 +7,11 @@ from sandbox.dataplane.pd.process import PdProcess
 from sandbox.dataplane.processes import Launch
 
 
-def find_pd(endpoints: str, launch: Launch, deps: Dependencies) -> PdCluster | None:
+def find_pd(endpoints: str, launch: Launch, deps: Dependencies, *, timestamps: bool = True) -> PdCluster | None:
     """The PD cluster behind addresses or URLs, if it has a leader and a pod can reach one of them (objects.md 7.3).
 
-    What clients want is for the leader alone to say; one that has yet to load the stores cannot say it.
+    What clients want is for the leader alone to say; one that has yet to load the stores cannot say it. Most of them
+    need `timestamps`, too.
     """
     origin = Origin.of(launch)
     every = (deps.network.find(each, origin) for each in endpoints.split(",") if each)
@@ -19,5 +20,7 @@ def find_pd(endpoints: str, launch: Launch, deps: Dependencies) -> PdCluster | N
     cluster = process.cluster if isinstance(process, PdProcess) else None
     leader = cluster.leader if cluster is not None else None
     if cluster is None or leader is None or leader.voter is None or not leader.voter.answers(origin):
+        return None
+    if timestamps and not cluster.gives_timestamps():
         return None
     return None if cluster.stores.is_loading(deps.clock.now()) else cluster

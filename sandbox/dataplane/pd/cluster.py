@@ -15,6 +15,7 @@ from ports.randomness import Randomness
 from sandbox.dataplane.network import Origin
 from sandbox.dataplane.pd.config import Config
 from sandbox.dataplane.pd.etcd import Etcd
+from sandbox.dataplane.pd.microservices import Registry
 from sandbox.dataplane.pd.placement import Placement
 from sandbox.dataplane.pd.stores import Stores
 from sandbox.timings import Timings
@@ -30,6 +31,9 @@ class RemovalRefused(Exception):
 
 class Voter(Protocol):
     """A member's process, as far as voting goes."""
+
+    is_api_only: bool
+    """Whether it leaves timestamps to a microservice."""
 
     def votes(self) -> bool:
         """Whether it serves and other members can talk to it."""
@@ -73,6 +77,9 @@ class PdCluster:
         self.placement = Placement(config)
         self.stores = Stores(timings, config, self.placement)
         self.etcd = Etcd()
+        self.services = Registry()
+        self.users = {"root": ""}
+        """The users of SQL with their passwords, which TiDB keeps in TiKV."""
         self.recovering = False
         self.no_leader = False
         """A fault: nobody is elected."""
@@ -85,6 +92,16 @@ class PdCluster:
         """The leader, or None."""
         member = self.members.get(self._leader) if self._leader is not None else None
         return member if member is not None and member.healthy and self.has_quorum() and not self.no_leader else None
+
+    @property
+    def is_api_only(self) -> bool:
+        """Whether its leader leaves timestamps to the microservice tso."""
+        leader = self.leader
+        return leader is not None and leader.voter is not None and leader.voter.is_api_only
+
+    def gives_timestamps(self) -> bool:
+        """Whether there is someone whom clients get timestamps from."""
+        return not self.is_api_only or self.services.primary("tso", self._clock.now()) is not None
 
     def has_quorum(self) -> bool:
         """Whether more than half of all members vote, those that never started included in the whole."""

@@ -81,6 +81,7 @@ class PdProcess:
         self._joins: PdData | None = None
         """What the join file is going to say."""
         self._stopping_at: float | None = None
+        self.is_api_only = launch.command[1:3] == ("services", "api")
         self.served_at: float | None = None
         self.exit: Exit | None = None
 
@@ -128,11 +129,14 @@ class PdProcess:
     def _is_trusted(self) -> bool:
         """Whether it and more than half of the members that run, itself included, accept each other's certificates."""
         found = (each.voter for each in self.cluster.members.values()) if self.cluster is not None else ()
-        running = [each for each in found if isinstance(each, PdProcess) and each._serves()]
-        return 2 * sum(self._accepts(each) and each._accepts(self) for each in running) > len(running)
+        others = [each for each in found if isinstance(each, PdProcess) and each is not self and each._serves()]
+        accepted = 1 + sum(self._accepts(each) and each._accepts(self) for each in others)
+        return 2 * accepted > 1 + len(others)
 
     def _accepts(self, other: "PdProcess") -> bool:
-        return self._deps.network.trusts(self._launch, other._identity.peer_url, other._launch)
+        # etcd dials the URL that the member has joined with, whatever it advertises by now
+        known = other.member.peer_url if other.member is not None else other._identity.peer_url
+        return self._deps.network.trusts(self._launch, known, other._launch)
 
     def step(self) -> float | None:
         """Advance the start, notice a removal, tick the cluster; return the next due time."""

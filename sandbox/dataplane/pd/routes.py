@@ -273,8 +273,17 @@ def _recovering(call: _Call) -> Response:
     return _json(200, {"marked": call.cluster.recovering})
 
 
-def _no_microservice(call: _Call) -> Response:  # noqa: ARG001
-    return text(404, "not support microservice")
+def _ms_members(call: _Call) -> Response:
+    if not call.process.is_api_only:
+        return text(404, "not support microservice")
+    return _json(200, [each.shown() for each in call.cluster.services.members(call.names[0], call.now)])
+
+
+def _ms_primary(call: _Call) -> Response:
+    if not call.process.is_api_only:
+        return text(404, "not support microservice")
+    primary = call.cluster.services.primary(call.names[0], call.now)
+    return _json(200, primary.address if primary else "")
 
 
 # stores
@@ -478,8 +487,8 @@ _ROUTES = (
     _to("GET", f"{_V1}/config/replicate", _get_replication),
     _to("POST", f"{_V1}/config/replicate", _set_replication),
     _to("GET", f"{_V1}/admin/cluster/markers/snapshot-recovering", _recovering),
-    _to("GET", "/pd/api/v2/ms/members/{service}", _no_microservice),
-    _to("GET", "/pd/api/v2/ms/primary/{service}", _no_microservice),
+    _to("GET", "/pd/api/v2/ms/members/{service}", _ms_members),
+    _to("GET", "/pd/api/v2/ms/primary/{service}", _ms_primary),
     _to("GET", f"{_V1}/stores", _stores, clustered=True),
     _to("DELETE", f"{_V1}/stores/remove-tombstone", _remove_tombstones, clustered=True),
     _to("GET", f"{_V1}/config/rules", _rules, clustered=True),

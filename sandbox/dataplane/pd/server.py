@@ -1,12 +1,27 @@
 """The program of PD's pods."""
 
+from dataclasses import replace
+
+from sandbox.dataplane.dependencies import Dependencies
+from sandbox.dataplane.pd.microservices import MicroserviceProcess
 from sandbox.dataplane.pd.process import URLS, PdProcess
 from sandbox.dataplane.pd.routes import answer
+from sandbox.dataplane.processes import Launch, Process
 from sandbox.dataplane.server_program import ServerProgram
+
+
+def _start(launch: Launch, deps: Dependencies) -> Process:
+    """A member of PD, or of a microservice, as its arguments say."""
+    if launch.command[1:2] == ("services",) and launch.command[2:3] != ("api",):
+        return MicroserviceProcess(launch, deps)
+    return PdProcess(launch, deps, answer)
+
 
 PD = ServerProgram(
     name="pd",
-    start=lambda launch, deps: PdProcess(launch, deps, answer),
+    file="pd-server",
+    image="pd",
+    start=_start,
     tables=("log", "schedule", "replication", "security", "pd-server", "dashboard", "metric"),
     numbers=("lease", "replication.max-replicas", "schedule.leader-schedule-limit", "schedule.region-schedule-limit"),
     durations=("schedule.max-store-down-time",),
@@ -14,3 +29,6 @@ PD = ServerProgram(
     urls=URLS,
     allowed_names="security.cert-allowed-cn",
 )
+
+MICROSERVICES = (replace(PD, name="tso"), replace(PD, name="scheduling"))
+"""They are of the same file and image."""

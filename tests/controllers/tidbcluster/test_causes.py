@@ -30,7 +30,7 @@ SPECS: dict[str, tuple[Json, str]] = {
         {"tidb": {"env": [FROM_SECRET]}},
         'waiting for basic-tidb-0 (container tidb: CreateContainerConfigError: secret "nope" not found)',
     ),
-    "certificates": ({"tlsCluster": {"enabled": True}}, 'secret "basic-pd-cluster-secret" not found'),
+    "certificates": ({"tlsCluster": {"enabled": True}}, "Secret default/basic-pd-cluster-secret does not exist"),
     "an image": (
         {"tikv": {"version": "v8.5.99-nope"}},
         "waiting for basic-tikv-0 (container tikv: ImagePullBackOff: pingcap/tikv:v8.5.99-nope)",

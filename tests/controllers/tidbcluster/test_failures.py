@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from kube.objects import Json, condition_of
 from kube.resources import (
     CONFIG_MAPS,
     PERSISTENT_VOLUME_CLAIMS,
@@ -18,6 +19,7 @@ from sandbox.apiserver import Refusal
 from sandbox.apiserver.audit import Call
 from sandbox.dataplane.faults import Fault, Trouble
 from simulate.operator import CLUSTER_SCOPED
+from tests.certificates import Authority
 from tests.operator_world import NAMESPACE, OPERATOR, OperatorWorld, sample
 
 PD = "*/basic-pd-*"
@@ -266,14 +268,19 @@ def test_F53_servers_that_hang_do_not_hold_a_worker(basic: OperatorWorld) -> Non
 def test_3_1_tidb_waits_for_the_certificate_of_its_clients(world: OperatorWorld) -> None:
     cluster = sample("basic")
     cluster["spec"]["tidb"]["tlsClient"] = {"enabled": True}
-    data = {"tls.crt": "Yw==", "tls.key": "aw=="}
-    world.admin.create(SECRETS, {"metadata": {"name": "basic-tidb-client-secret"}, "data": data}, NAMESPACE)
+    pair = Authority().pair()
+    world.admin.create(SECRETS, pair.secret("basic-tidb-client-secret"), NAMESPACE)
     world.apply(cluster)
-    world.run_until(lambda: world.reason() == "MissingSecret")
-    message = world.condition("Progressing")["message"]
-    assert message.endswith("requires Secret basic-tidb-server-secret with tls.crt and tls.key")
 
-    world.admin.create(SECRETS, {"metadata": {"name": "basic-tidb-server-secret"}, "data": data}, NAMESPACE)
+    def progressing() -> Json:
+        conditions = (world.cluster().get("status") or {}).get("tidb", {}).get("conditions") or []
+        return condition_of(conditions, "Progressing")
+
+    world.run_until(lambda: progressing().get("reason") == "MissingSecret")
+    assert progressing()["message"].endswith("requires Secret basic-tidb-server-secret with tls.crt and tls.key")
+    assert "Secret default/basic-tidb-server-secret does not exist" in world.condition("Progressing")["message"]
+
+    world.admin.create(SECRETS, pair.secret("basic-tidb-server-secret"), NAMESPACE)
     world.run_until(lambda: world.exists(STATEFUL_SETS, "basic-tidb"))
 
 

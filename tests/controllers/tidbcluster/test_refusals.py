@@ -84,13 +84,12 @@ def test_6_5_an_in_place_configuration_reaches_the_config_map_and_no_pod(world: 
 
 def test_parts_that_are_not_managed_yet_are_named(world: OperatorWorld) -> None:
     cluster = sample("basic")
-    cluster["spec"]["ticdc"] = {"baseImage": "pingcap/ticdc", "replicas": 1}
+    cluster["spec"]["tidb"]["initializer"] = {"createPassword": True}
     world.apply(cluster)
     world.run_until(lambda: (world.cluster()["status"].get("tidb") or {}).get("members") is not None)
     world.run(5.0)
 
-    assert "spec: ticdc: not managed by this version" in refusal(world)
-    assert "TiCDCCaptureNotReady" == world.condition("Ready")["reason"]
+    assert "spec: tidb.initializer: not managed by this version" in refusal(world)
     assert {"basic-pd", "basic-tikv", "basic-tidb"} == {each["metadata"]["name"] for each in world.every(STATEFUL_SETS)}
 
 

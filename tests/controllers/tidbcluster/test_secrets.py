@@ -37,8 +37,8 @@ def test_certificates_that_cannot_be_used_are_not_repeated(world: OperatorWorld)
     cluster["spec"]["tlsCluster"] = {"enabled": True}
     with capture_logs() as logs:
         world.apply(cluster)
-        world.run_until(lambda: world.reason() == "BadTLS")
-        assert "ca.crt contains no usable certificate" in world.condition("Progressing")["message"]
+        world.run_until(lambda: world.reason() == "BadCertificate")
+        assert "key tls.crt: makes no usable pair with tls.key" in world.condition("Progressing")["message"]
         world.run(30.0)
     assert "get secrets basic-cluster-client-secret" in world.reads()
     assert_silent(world, logs)

@@ -1,17 +1,23 @@
 """A TidbCluster whose components speak TLS, in the real handshakes of the sandbox (objects.md 9)."""
 
 from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 
-from kube.resources import PODS, SECRETS
+from kube.objects import Json
+from kube.resources import PODS, SECRETS, STATEFUL_SETS, TIDB_CLUSTERS
 from member.context import FailoverSettings
 from ports.clock import FakeClock
 from sandbox.kubelet.nodes import NodeSpec
 from simulate.operator import SETTINGS
-from tests.certificates import CLIENT, Authority, Pair, secret_name
+from tests.certificates import CLIENT, TODAY, Authority, Pair, secret_name
 from tests.operator_world import NAMESPACE, OperatorWorld, sample
 
+_ANOTHER = Authority()
+_DAY = timedelta(days=1)
+_SUSPENDED = {"suspendAction": {"suspendStatefulSet": True}}
 _SIX_NODES = tuple(NodeSpec(f"node-{index}", f"192.168.0.{index + 10}", f"zone-{index % 3}") for index in range(6))
 _COMPONENTS = ("pd", "tikv", "tidb", CLIENT)
 
@@ -27,18 +33,19 @@ class TlsWorld:
         self, component: str, pair: Pair | None = None, keys: tuple[str, ...] = ("ca.crt", "tls.crt", "tls.key")
     ) -> None:
         """Make a component's Secret, or replace it."""
-        made = (pair or self.authority.of(component)).secret(secret_name(component), keys)
-        if self.world.exists(SECRETS, made["metadata"]["name"]):
-            self.world.admin.delete(SECRETS, made["metadata"]["name"], NAMESPACE)
-        self.world.admin.create(SECRETS, made, NAMESPACE)
+        self._put((pair or self.authority.of(component)).secret(secret_name(component), keys))
 
-    def put_all(self) -> None:
-        """Every Secret that the cluster needs."""
+    def put_all(self, ends: datetime = TODAY + 365 * _DAY) -> None:
+        """Every Secret that the cluster needs, with certificates that hold for some time."""
         for each in _COMPONENTS:
-            self.put(each)
-        server = self.authority.of("tidb").secret("basic-tidb-server-secret")
-        self.world.admin.create(SECRETS, server, NAMESPACE)
-        self.world.admin.create(SECRETS, self.authority.pair().secret("basic-tidb-client-secret"), NAMESPACE)
+            self.put(each, self.authority.of(each, ends=ends))
+        self._put(self.authority.of("tidb", ends=ends).secret("basic-tidb-server-secret"))
+        self._put(self.authority.pair(ends=ends).secret("basic-tidb-client-secret"))
+
+    def _put(self, secret: Json) -> None:
+        if self.world.exists(SECRETS, secret["metadata"]["name"]):
+            self.world.admin.delete(SECRETS, secret["metadata"]["name"], NAMESPACE)
+        self.world.admin.create(SECRETS, secret, NAMESPACE)
 
     def apply(self) -> None:
         """A cluster of the usual size."""
@@ -52,6 +59,19 @@ class TlsWorld:
         # PD gives a store up after a minute instead of half an hour
         spec["pd"]["config"] = '[schedule]\nmax-store-down-time = "1m"\n'
         self.world.apply(cluster)
+
+    def jump_to(self, day: float) -> None:
+        """Let the time of day be some days after the beginning."""
+        self.world.clock.jump(TODAY + day * _DAY - self.world.clock.wall())
+
+    def assert_refused(self, said: str) -> None:
+        """A sentence stands in what `kubectl get tc` shows as Status, and in the condition."""
+        self.world.run_until(lambda: self.world.reason() == "BadCertificate")
+        assert said in self.world.condition("Progressing")["message"]
+        assert said in self.world.condition("Ready")["message"]
+        valid = self.world.condition("CertificatesValid")
+        assert ("False", "BadCertificate") == (valid["status"], valid["reason"])
+        assert said in valid["message"]
 
     def images(self) -> set[str]:
         """Those of the containers of PD, TiKV and TiDB."""
@@ -119,3 +139,197 @@ def test_9_9_a_lost_pod_of_a_tls_cluster_is_replaced(clock: FakeClock, component
     tls.world.run_until(lambda: tls.world.replicas(component) > before, within=600.0)
     tls.world.run_until(lambda: tls.counts()[("pd", "tikv", "tidb").index(component)] >= before, within=600.0)
     tls.world.stop()
+
+
+@pytest.mark.parametrize(
+    ("component", "wrong", "said"),
+    [
+        (
+            "pd",
+            {"begins": TODAY - 9 * _DAY, "ends": TODAY - _DAY},
+            "key tls.crt: expired on 2025-12-31T00:00:00Z; renew it",
+        ),
+        (
+            "tikv",
+            {"begins": TODAY + _DAY},
+            "key tls.crt: not valid before 2026-01-02T00:00:00Z; issue one that holds now",
+        ),
+        (CLIENT, {"begins": TODAY - 9 * _DAY, "ends": TODAY - _DAY}, "key tls.crt: expired on 2025-12-31T00:00:00Z"),
+        (
+            "tidb",
+            {"trusts": _ANOTHER.ca},
+            "key tls.crt: is not accepted: unable to get local issuer certificate; replace it",
+        ),
+        (
+            CLIENT,
+            {"trusts": _ANOTHER.ca},
+            "key tls.crt: is not accepted: unable to get local issuer certificate; replace it",
+        ),
+    ],
+)
+def test_9_1_a_certificate_of_no_use_is_named(tls: TlsWorld, component: str, wrong: dict[str, Any], said: str) -> None:
+    tls.put_all()
+    tls.put(component, tls.authority.of(component, **wrong))
+    tls.apply()
+    tls.assert_refused(f"Secret default/{secret_name(component)}, {said}")
+    tls.put(component)
+    tls.world.run_until_ready(within=120.0)
+
+
+def test_9_1_a_certificate_for_another_name_is_named(tls: TlsWorld) -> None:
+    tls.put_all()
+    tls.put("pd", tls.authority.of("tikv"))
+    tls.apply()
+    host = "basic-pd-0.basic-pd-peer.default.svc"
+    tls.assert_refused(
+        f"Secret default/basic-pd-cluster-secret, key tls.crt: does not hold for {host}; issue it for this name, too"
+    )
+
+
+def test_9_1_a_certificate_of_another_authority_is_named(tls: TlsWorld) -> None:
+    tls.put_all()
+    tls.put("tikv", _ANOTHER.of("tikv"))
+    tls.apply()
+    tls.assert_refused(
+        "Secret default/basic-tikv-cluster-secret, key tls.crt: signed by an authority that ca.crt of Secret "
+        "basic-cluster-client-secret does not hold; "
+        "sign both with one authority, or put both into ca.crt of both"
+    )
+
+
+@pytest.mark.parametrize("key", ["ca.crt", "tls.crt", "tls.key"])
+def test_9_1_a_missing_key_is_named(tls: TlsWorld, key: str) -> None:
+    tls.put_all()
+    tls.put("pd", keys=tuple(each for each in ("ca.crt", "tls.crt", "tls.key") if each != key))
+    tls.apply()
+    tls.assert_refused(f"Secret default/basic-pd-cluster-secret, key {key}: missing; add it")
+
+
+def test_9_1_missing_secrets_are_named(tls: TlsWorld) -> None:
+    tls.apply()
+    tls.assert_refused("Secret default/basic-pd-cluster-secret does not exist; create it with ca.crt, tls.crt, tls.key")
+    tls.put_all()
+    tls.world.run_until_ready(within=120.0)
+
+
+def test_9_1_the_end_of_a_certificate_is_announced_30_7_and_1_days_before(tls: TlsWorld) -> None:
+    tls.put_all()
+    tls.put("tikv", tls.authority.of("tikv", ends=TODAY + 31 * _DAY))
+    tls.apply()
+    tls.world.run_until_ready()
+    secret = "Secret default/basic-tikv-cluster-secret, key tls.crt"
+    valid = tls.world.condition("CertificatesValid")
+    assert ("True", "Valid") == (valid["status"], valid["reason"])
+    assert f"the first to expire is {secret}, on 2026-02-01T00:00:00Z" == valid["message"]
+    for reason, day in (("ExpiresWithin30Days", 2), ("ExpiresWithin7Days", 25), ("ExpiresWithin1Day", 30)):
+        tls.jump_to(day)
+        tls.world.run(60.0)
+        valid = tls.world.condition("CertificatesValid")
+        assert ("True", reason) == (valid["status"], valid["reason"])
+        said = f"{secret}, expires on 2026-02-01T00:00:00Z; renew what expires"
+        assert said == valid["message"]
+        assert [said] == [event["message"] for event in tls.world.events(reason)]
+        assert tls.world.is_ready()
+    tls.jump_to(31)
+    tls.world.run(60.0)
+    tls.assert_refused(f"{secret}: expired on 2026-02-01T00:00:00Z; renew it")
+    tls.put("tikv")
+    tls.world.run_until_ready(within=120.0)
+    assert "Valid" == tls.world.condition("CertificatesValid")["reason"]
+
+
+def test_9_1_expiry_is_measured_by_secret(tls: TlsWorld) -> None:
+    tls.put_all()
+    tls.put("pd", tls.authority.of("pd", ends=TODAY + _DAY))
+    tls.apply()
+    tls.world.run_until_ready()
+    labels = {"namespace": "default", "name": "basic", "secret": "basic-pd-cluster-secret"}
+    left = tls.world.operator.registry.get_sample_value("tidb_operator_cluster_certificate_expiry_seconds", labels)
+    assert 86400 - tls.world.clock.now() == left
+    tls.world.admin.delete(TIDB_CLUSTERS, "basic", NAMESPACE)
+    tls.world.run(5.0)
+    gone = tls.world.operator.registry.get_sample_value("tidb_operator_cluster_certificate_expiry_seconds", labels)
+    assert gone is None
+
+
+@pytest.mark.slow
+def test_9_1_renewed_certificates_are_used_without_a_restart(ready: TlsWorld) -> None:
+    """Of the servers as well as of the operator's own clients: all the old ones have expired."""
+    before = {pod["metadata"]["uid"] for pod in ready.world.every(PODS)}
+    ready.put_all(ends=TODAY + 800 * _DAY)
+    ready.world.run(400.0)
+    ready.jump_to(500)
+    ready.world.run(120.0)
+    ready.world.run_until_ready()
+    assert before == {pod["metadata"]["uid"] for pod in ready.world.every(PODS)}
+    assert (3, 3, 2) == ready.counts()
+
+
+@pytest.mark.slow
+def test_9_1_an_idle_tls_cluster_reads_its_secrets_rarely(ready: TlsWorld) -> None:
+    ready.world.run(100.0)
+    ready.world.forget()
+    ready.world.run(600.0)
+    read = [each for each in ready.world.reads() if "basic-pd-cluster-secret" in each]
+    assert 2 == len(read)
+    assert [] == ready.world.writes()
+
+
+@pytest.mark.slow
+def test_4_tls_is_not_switched_off_on_a_running_cluster(ready: TlsWorld) -> None:
+    ready.world.change(tlsCluster={"enabled": False})
+    ready.world.run_until(lambda: ready.world.reason() == "InvalidSpec")
+    message = ready.world.condition("Progressing")["message"]
+    assert "cannot be changed while PD has more than one member; set it back to true, and scale PD to 1" in message
+    ready.world.change(tlsCluster={"enabled": True})
+    ready.world.run_until_ready()
+    assert [] == [each for each in ready.world.writes() if "statefulsets" in each]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("enabled", [True, False])
+def test_R25_tls_is_switched_where_a_single_pd_runs_and_stores_are_suspended(tls: TlsWorld, enabled: bool) -> None:
+    world = tls.world
+    tls.put_all()
+    cluster = sample("basic")
+    cluster["spec"]["tikv"]["replicas"] = 3
+    cluster["spec"]["tlsCluster"] = {"enabled": not enabled}
+    world.apply(cluster)
+    world.run_until_ready()
+
+    world.change(tlsCluster={"enabled": enabled})
+    world.run_until(lambda: world.reason() == "InvalidSpec")
+    assert "set spec.tikv.suspendAction.suspendStatefulSet to true" in world.condition("Progressing")["message"]
+    world.change(tlsCluster={"enabled": not enabled}, tikv=_SUSPENDED, tidb=_SUSPENDED)
+    world.run_until(lambda: not world.exists(STATEFUL_SETS, "basic-tikv"))
+    world.change(tlsCluster={"enabled": enabled})
+    world.run(30.0)
+    world.change(tikv={"suspendAction": None}, tidb={"suspendAction": None})
+    world.run_until_ready(within=120.0)
+
+    world.change(pd={"replicas": 3})
+    world.run_until(lambda: world.reason() == "PeerURLOutdated")
+    old, new = ("http", "https") if enabled else ("https", "http")
+    url = "://basic-pd-0.basic-pd-peer.default.svc:2380"
+    said = world.condition("Progressing")["message"]
+    assert f"PD member basic-pd-0 has joined as {old}{url}, where no other can reach it" in said
+    assert f"--peer-urls={new}{url}` before PD grows" in said
+    assert 1 == world.replicas("pd")
+    pd = world.world.data_plane.pd_cluster(NAMESPACE, "basic")
+    assert pd is not None
+    (member,) = pd.members.values()
+    assert f"etcdctl member update {member.id:x} " in said
+    member.peer_url = f"{new}{url}"  # as the command does
+    world.run_until(lambda: (world.cluster()["status"]["pd"].get("members") or {}).keys() >= {"basic-pd-2"}, 120.0)
+    world.run_until_ready()
+
+
+@pytest.mark.slow
+def test_R25_tls_is_not_switched_while_pd_is_suspended(ready: TlsWorld) -> None:
+    ready.world.change(suspendAction={"suspendStatefulSet": True})
+    ready.world.run_until(lambda: not ready.world.exists(STATEFUL_SETS, "basic-pd"))
+    ready.world.change(tlsCluster={"enabled": False})
+    ready.world.run_until(lambda: ready.world.reason() == "InvalidSpec")
+    message = ready.world.condition("Progressing")["message"]
+    assert "cannot be changed while PD is suspended" in message
+    assert "set it back to true, and resume the cluster" in message

@@ -54,7 +54,7 @@ class Pod:
         for directory in ("bin", "calls", "answers", "etc/podinfo", "var/lib"):
             (self.root / directory).mkdir(parents=True)
         (self.root / "tiflash").mkdir()
-        for server in ("pd-server", "tikv-server", "tidb-server", "tiflash/tiflash", "pump"):
+        for server in ("pd-server", "tikv-server", "tidb-server", "tiflash/tiflash", "pump", "cdc"):
             self._executable(self.root / server, _SERVER)
         for name in _IMAGE:
             self._executable(self.root / "bin" / name, _STAND_IN.format(name=name))
@@ -123,8 +123,8 @@ def environment(component: str) -> Mapping[str, str]:
     if component == "pump":
         return {"HOSTNAME": "demo-pump-0"}
     more = common | {"CLUSTER_NAME": "demo", "HEADLESS_SERVICE_NAME": peer}
-    if component == "tiproxy":
-        return common | {"POD_NAME": "demo-tiproxy-0", "HEADLESS_SERVICE_NAME": peer}
+    if component in {"tiproxy", "ticdc"}:
+        return common | {"POD_NAME": f"demo-{component}-0", "HEADLESS_SERVICE_NAME": peer}
     if component == "tikv":
         return more | {"CAPACITY": "10GB"}
     return more | {"POD_NAME": "demo-tidb-0", "BINLOG_ENABLED": "false", "SLOW_LOG_FILE": "/var/log/tidb/slowlog"}

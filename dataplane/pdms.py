@@ -1,0 +1,34 @@
+"""A PD microservice's own API (dataplane-apis.md 3.4)."""
+
+from dataplane.calls import Caller
+from dataplane.errors import ApiError
+from ports.clock import Clock, SystemClock
+from ports.fencing import Fence, OpenFence
+from ports.transport import Transport
+
+
+class PDMSClient:
+    """A microservice behind its Service, or one member of it. Safe for use by many threads."""
+
+    def __init__(
+        self, transport: Transport, base_url: str, service: str, clock: Clock | None = None, fence: Fence | None = None
+    ) -> None:
+        """A client of the microservice `service`, such as `tso`, at `base_url`."""
+        self._call = Caller(transport, base_url, fence or OpenFence(), clock or SystemClock())
+        self._service = service
+
+    def healthy(self) -> bool:
+        """Whether it has a primary. Raises Unavailable."""
+        try:
+            self._call.get(f"/{self._service}/api/v1/health")
+        except ApiError:
+            return False
+        return True
+
+    def transfer_primary(self, name: str) -> None:
+        """Ask that the member of this name becomes the primary; only v8.3.0 and later can.
+
+        Raises Unavailable, ApiError, LeaseExpired.
+        """
+        path, about = f"/{self._service}/api/v1/primary/transfer", {"service": self._service, "to": name}
+        self._call.write("POST", path, {"new_primary": name}, done="primary transfer begun", about=about)

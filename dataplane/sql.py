@@ -1,0 +1,48 @@
+"""TiDB's SQL port, as far as the operator needs it: root's first password (dataplane-apis.md 6, A10)."""
+
+import structlog
+
+from dataplane.errors import ApiError, unavailable
+from ports.fencing import Fence
+from ports.sql import SqlConnector, SqlLogin, SqlRefused
+from ports.transport import TransportError
+
+_log = structlog.get_logger(__name__)
+
+_ACCESS_DENIED = 1045
+
+
+class AccessDenied(Exception):
+    """Raised when the user has a password already."""
+
+
+class RootClient:
+    """One TiDB, or the Service in front of all, as root without a password."""
+
+    def __init__(self, connector: SqlConnector, login: SqlLogin, fence: Fence) -> None:
+        self._connector = connector
+        self._login = login
+        self._fence = fence
+
+    def set_password(self, password: str) -> None:
+        """Give root a password. Raises AccessDenied when there is one; Unavailable, ApiError, LeaseExpired."""
+        self._fence.check()
+        # MySQL binds no parameter here
+        statements = [f"SET PASSWORD FOR 'root'@'%' = {quoted(password)}", "FLUSH PRIVILEGES"]
+        try:
+            self._connector.execute(self._login, statements)
+        except SqlRefused as refused:
+            if refused.code == _ACCESS_DENIED:
+                raise AccessDenied(f"{self._login.url}: root has a password already") from refused
+            # a syntax error repeats the statement
+            told = refused.message.replace(password, "(the password)")
+            raise ApiError("SQL", self._login.url, refused.code, told, f"error {refused.code}") from None
+        except TransportError as error:
+            raise unavailable(error) from error
+        _log.info("root password set", server=self._login.host)
+
+
+def quoted(text: str) -> str:
+    """A text as a literal of SQL."""
+    escaped = text.replace("\\", "\\\\").replace("'", "''")
+    return f"'{escaped}'"

@@ -1,0 +1,88 @@
+"""TiCDC's API (dataplane-apis.md 8)."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from dataplane.calls import TIMEOUT, Caller
+from dataplane.errors import DataPlaneError, NotFound
+from ports.structs import decoder
+from ports.transport import Response
+
+PORT = 8301
+
+_UNKNOWN = frozenset({404})
+"""What a TiCDC answers that is too old for a call."""
+
+
+class CaptureStatus(msgspec.Struct, frozen=True):
+    """What a capture says of itself."""
+
+    id: str
+    version: str = ""
+    is_owner: bool = False
+
+
+class Capture(msgspec.Struct, frozen=True):
+    """A capture as the owner knows it; `address` is the `host:port` that it advertises."""
+
+    id: str
+    address: str = ""
+    is_owner: bool = False
+
+
+class _Drained(msgspec.Struct, frozen=True):
+    current_table_count: int
+
+
+class TiCDCClient:
+    """One capture. Safe for use by many threads."""
+
+    def __init__(self, caller: Caller) -> None:
+        """A client of the capture whose port `caller` reaches."""
+        self._call = caller
+
+    def status(self, timeout: float = TIMEOUT) -> CaptureStatus:
+        """What it says of itself. Raises Unavailable, ApiError."""
+        return self._call.get_json("/status", decoder(CaptureStatus), timeout=timeout)
+
+    def captures(self) -> Sequence[Capture] | None:
+        """All captures; None when this version does not tell.
+
+        Anything but a list is an error: v1.6 takes it for a list without captures. Raises Unavailable, ApiError.
+        """
+        try:
+            return self._call.get_json("/api/v1/captures", decoder(tuple[Capture, ...]))
+        except NotFound:
+            return None
+
+    def resign_owner(self) -> bool:
+        """Let another capture be the owner, soon; False when this version can't. Raises Unavailable, ApiError."""
+        return self._asked("POST", "/api/v1/owner/resign", None, "a TiCDC owner asked to resign") is not None
+
+    def drain(self, capture_id: str) -> int:
+        """Move the tables of a capture to others, and give it no new ones: how many it has left.
+
+        0 when this version can't: then nothing is moved. Raises Unavailable, ApiError.
+        """
+        path = "/api/v1/captures/drain"
+        answer = self._asked("PUT", path, {"capture_id": capture_id}, "a TiCDC capture asked to give up its tables")
+        if answer is None:
+            return 0
+        try:
+            return decoder(_Drained).decode(answer.body).current_table_count
+        except msgspec.DecodeError as error:
+            raise self._call.malformed(path, answer, str(error)) from error
+
+    def healthy(self) -> bool:
+        """Whether the owner, if this is it, finds that all goes well. No answer means no; raises no DataPlaneError."""
+        try:
+            self._call.get("/api/v1/health", also=_UNKNOWN)
+        except DataPlaneError:
+            return False
+        return True
+
+    def _asked(self, method: str, path: str, body: object, done: str) -> Response | None:
+        """The answer; None from a version that does not know the call."""
+        answer = self._call.write(method, path, body, done=done, about={"server": self._call.host}, also=_UNKNOWN)
+        return None if answer.status in _UNKNOWN else answer

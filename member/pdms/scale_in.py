@@ -1,0 +1,41 @@
+"""How a microservice gives up a pod: another one is the primary first, and PD is not left without timestamps (8.7)."""
+
+from apis import predicates
+from member import api_clients
+from member.context import ReconcileContext
+from member.evidence import Evidence
+from member.lifecycle import stateless
+from member.lifecycle.pod_removal import PodRemoval
+from member.observed.status import NORMAL
+from member.outcome import NotDone, Refused, Waiting
+from member.pdms.primary import hand_over
+from member.pdms.status import TSO
+from member.polling import next_poll
+
+_ASK_AGAIN = 30.0
+"""Seconds until a spec that leaves PD without timestamps is looked at again."""
+
+
+def drain(removal: PodRemoval) -> Evidence | NotDone:
+    """One step of taking a pod out. Raises ApiError, TransportError, DataPlaneError."""
+    ctx, name = removal.ctx, removal.component
+    if removal.ordinal == 0 and name == TSO and (needed := _needed(ctx)):
+        return needed
+    if waiting := hand_over(ctx, name, removal.name, "ScalingIn"):
+        return waiting
+    return stateless.SCALING.in_.drain(removal)
+
+
+def _needed(ctx: ReconcileContext) -> NotDone | None:
+    """Why the last pod of tso must stay: a PD in microservice mode gives no timestamps itself."""
+    if predicates.uses_microservices(ctx.tc):
+        way_out = "set spec.pdms[].replicas to 1 or more, or let PD give timestamps again with spec.pd.mode empty"
+        return Refused(
+            "FailedScaleIn", f"keeping the last pod of {TSO}: PD is in microservice mode; {way_out}", _ASK_AGAIN
+        )
+    what = f"keeping the last pod of {TSO} until PD gives timestamps itself"
+    if api_clients.pd(ctx).microservice_members(TSO) is not None:
+        return Waiting("ScalingIn", f"{what}: it is still in microservice mode", next_poll(ctx, TSO))
+    if not predicates.in_phase(ctx.tc, "pd", NORMAL):
+        return Waiting("ScalingIn", f"{what}: its pods are being restarted", next_poll(ctx, TSO))
+    return None

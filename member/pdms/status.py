@@ -1,0 +1,60 @@
+"""What a PD microservice is like right now (lifecycle.md 5.2). Reads only; PD is who knows its members."""
+
+from apis.accessor import find
+from apis.component_statuses import PDMSStatus
+from apis.predicates import actual_replicas, uses_microservices
+from dataplane.errors import DataPlaneError
+from dataplane.pd import Microservice
+from member import api_clients
+from member.context import ReconcileContext
+from member.naming import address_book
+from member.observed.status import observe_pods
+from member.outcome import Done, Failed, Outcome, Waiting
+
+TSO = "tso"
+
+
+def observe(ctx: ReconcileContext, name: str) -> Outcome:
+    """Bring `status.pdms.<name>` up to date. v1.6 never calls it unsynced; here it is when PD or tso do not answer."""
+    if find(ctx.tc, name) is None or not (uses_microservices(ctx.tc) or ctx.stateful_set(name)):
+        return Done()
+    status = ctx.status.pdms.setdefault(name, PDMSStatus(name=name))
+    status.synced = False
+    if observe_pods(ctx, name, status) is None:
+        status.members = []
+        return Done()
+    if not uses_microservices(ctx.tc) and not actual_replicas(ctx.tc, name):
+        status.members, status.synced = [], True
+        return Done()
+    if not ctx.status.pd.synced:
+        return Waiting("PDNotAnswering", f"the members of {name} are unknown while PD does not answer")
+    outcome = _ask(ctx, name, status)
+    status.synced = isinstance(outcome, Done)
+    return outcome
+
+
+def _ask(ctx: ReconcileContext, name: str, status: PDMSStatus) -> Outcome:
+    try:
+        found = members(ctx, name)
+        status.members = sorted(each.address for each in found or ())
+        if not uses_microservices(ctx.tc):
+            return Done()
+        if found is None:
+            what = "PD was not started in microservice mode yet, and lists no members"
+            return Waiting("PDWithoutMicroservices", f"{what}; waiting for its pods to be restarted")
+        if name == TSO and not api_clients.pdms(ctx, name).healthy():
+            return Waiting("NoPrimary", f"{name} has no primary: nobody gets a timestamp")
+    except DataPlaneError as error:
+        return Failed("PDUnreachable", str(error))
+    return Done()
+
+
+def members(ctx: ReconcileContext, name: str) -> list[Microservice] | None:
+    """The members that are pods of this cluster as PD lists them now, None when it is not in microservice mode.
+
+    Raises DataPlaneError.
+    """
+    book, found = address_book(ctx.tc), api_clients.pd(ctx).microservice_members(name)
+    if found is None:
+        return None
+    return [each for each in found if book.ordinal_of(name, each.address) is not None]

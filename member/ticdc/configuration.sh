@@ -1,0 +1,1 @@
+set -- "$@" --config=/etc/ticdc/ticdc.toml

@@ -1,0 +1,78 @@
+"""What TiCDC should look like (objects.md 4.7). Pure functions of a defaulted TidbCluster."""
+
+from apis.accessor import component
+from apis.component_specs import TiCDCSpec
+from apis.identity import tls_enabled
+from apis.tidbcluster import TidbCluster
+from dataplane.ticdc import PORT
+from kube.objects import Json
+from member.naming import cluster_client_secret, cluster_secret, peer_service
+from member.objects import pod, volumes
+from member.objects import stateful_set as stateful_sets
+from member.objects.config_map import CONFIG_FILE, Content
+from member.objects.services import peer, port
+from member.startscript import options
+from member.ticdc import configuration, start_script
+
+_SINKS = "/var/lib/sink-tls"
+
+
+def services(tc: TidbCluster) -> list[Json]:
+    """TiCDC's headless Service; nobody but its own captures and users' tools come to it."""
+    return [peer(tc, "ticdc", [port("ticdc", PORT)], used_by="")]
+
+
+def content(tc: TidbCluster) -> Content:
+    """The text of TiCDC's ConfigMap, if it has one. Raises InvalidField for what validation refuses."""
+    text = configuration.file(tc)
+    return Content({CONFIG_FILE: text} if text else {}, {})
+
+
+def stateful_set(tc: TidbCluster, config_map_name: str) -> Json:
+    """TiCDC's StatefulSet, whose pods read the ConfigMap of that name if there is anything to read."""
+    own = component(tc, "ticdc")
+    spec, secrets = own.spec, _certificates(tc)
+    assert isinstance(spec, TiCDCSpec)
+    has_file, is_v2 = bool(configuration.file(tc)), options.is_v2(tc)
+    container = pod.main_container(
+        own,
+        command=["/bin/sh", "-c", start_script.script(tc)],
+        ports=[pod.container_port("ticdc", PORT)],
+        mounts=[
+            *([volumes.ANNOTATIONS_MOUNT] if is_v2 else []),
+            *volumes.certificate_mounts(secrets),
+            *volumes.storage_volume_mounts("ticdc", spec.storage_volumes),
+            *spec.additional_volume_mounts,
+            *([volumes.mount("config", "/etc/ticdc", read_only=True)] if has_file else []),
+            *(volumes.mount(name, f"{_SINKS}/{name}", read_only=True) for name in spec.tls_client_secret_names),
+        ],
+        builtin_env=[
+            pod.POD_NAME,
+            pod.NAMESPACE,
+            pod.env("HEADLESS_SERVICE_NAME", peer_service(tc, "ticdc")),
+            pod.env("TZ", configuration.time_zone(tc)),
+        ],
+    )
+    template = pod.pod_template(
+        own,
+        containers=[container],
+        volumes=[
+            *([volumes.ANNOTATIONS_VOLUME] if is_v2 else []),
+            *volumes.certificate_volumes(secrets),
+            *(volumes.secret_volume(name, name) for name in spec.tls_client_secret_names),
+            *([_file(config_map_name)] if has_file else []),
+        ],
+        metrics_port=PORT,
+    )
+    return stateful_sets.stateful_set(own, template=template, claims=volumes.storage_volume_claims("ticdc", spec))
+
+
+def _file(config_map: str) -> Json:
+    return volumes.config_map_volume("config", config_map, CONFIG_FILE, "ticdc.toml")
+
+
+def _certificates(tc: TidbCluster) -> dict[str, str]:
+    """Certificate volume → Secret, in the order of the mounts."""
+    if not tls_enabled(tc):
+        return {}
+    return {"ticdc-tls": cluster_secret(tc, "ticdc"), "cluster-client-tls": cluster_client_secret(tc)}

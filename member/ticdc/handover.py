@@ -1,0 +1,128 @@
+"""A capture gives up ownership and tables before its pod goes (lifecycle.md 7.7, 8.8).
+
+Tables of a capture that just ends are replicated by nobody until the owner has missed it for some seconds. So another
+one becomes the owner first, which moves the tables to others while they go on. The time for that is the user's,
+`gracefulShutdownTimeout`; it is measured by this process (F14, F44).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from apis import duration
+from apis.accessor import component
+from apis.images import NEWEST, order
+from apis.times import stamp
+from dataplane.errors import DataPlaneError
+from dataplane.ticdc import Capture, CaptureStatus
+from kube.events import WARNING
+from kube.objects import Object
+from member.context import ReconcileContext
+from member.naming import address_book, pod_name
+from member.outcome import Waiting
+from member.polling import poll_interval
+from member.ticdc.status import client
+
+_FIRST = (6, 3, 0)
+"""The version from which captures can give up tables."""
+
+_APART = 2
+"""Major versions; so far apart captures do not understand each other."""
+
+_DEFAULT_TIMEOUT = "10m"
+
+
+@dataclass(frozen=True, slots=True)
+class Departure:
+    """A Ready pod that is to go.
+
+    `for_what` tells stopwatches apart; `others_stay`: another capture should be left.
+    """
+
+    ctx: ReconcileContext
+    pod: Object
+    for_what: str
+    others_stay: bool
+
+    @property
+    def name(self) -> str:
+        """The name of the pod."""
+        return self.pod.metadata.name
+
+    @property
+    def to_version(self) -> str:
+        """The version that captures are to have."""
+        return component(self.ctx.tc, "ticdc").version
+
+
+def hand_over(going: Departure) -> Waiting | None:
+    """Move away what a capture does, a step in each reconcile; None when nothing is left, or it took too long.
+
+    Raises LeaseExpired.
+    """
+    ctx, spec = going.ctx, going.ctx.tc.spec.ticdc
+    limit = duration.seconds((spec and spec.graceful_shutdown_timeout) or _DEFAULT_TIMEOUT)
+    elapsed = ctx.stopwatches.look(going.for_what, going.pod.metadata.uid, ctx.deps.clock)
+    if elapsed.seconds >= limit:
+        what = f"capture of pod {going.name} has not given up its tables after {limit:.0f} s; the pod goes anyway"
+        ctx.deps.recorder.event(ctx.owner, WARNING, "GracefulShutdownTimeout", what)
+        return None
+    try:
+        what = _step(going)
+    except DataPlaneError as error:
+        what = f"cannot hand over what pod {going.name} does: {error}"
+    until = stamp(elapsed.since + timedelta(seconds=limit))
+    return Waiting("HandingOver", f"{what}, timeout at {until}", poll_interval(elapsed.seconds)) if what else None
+
+
+def forget(ctx: ReconcileContext, pod: Object, for_what: str) -> None:
+    """Give a pod that stays after all its whole time when it is to go again."""
+    ctx.stopwatches.forget(for_what, pod.metadata.uid)
+
+
+def can_hand_over(running: str, wanted: str) -> bool:
+    """Whether a capture of one version can give its tables to others, and these to those of another version.
+
+    Versions that cannot be compared are tried: the time-out limits what that costs.
+    """
+    old, new = order(running), order(wanted)
+    if running == wanted or NEWEST in (old, new):
+        return True
+    return old >= _FIRST and new[0] < old[0] + _APART
+
+
+def _step(going: Departure) -> str:
+    """The next step, and what is waited for; empty when there is nothing. Raises DataPlaneError, LeaseExpired."""
+    own = client(going.ctx, going.name)
+    status = own.status()
+    captures = own.captures() if can_hand_over(status.version, going.to_version) else None
+    if captures is None:
+        return ""
+    owner = next((each for each in captures if each.is_owner), None)
+    if missing := _missing(going, captures, status, owner):
+        return missing
+    if owner is None or len(captures) == 1:
+        return ""
+    if owner.id == status.id:
+        asked = own.resign_owner()
+        return f"waiting until another capture than that of pod {going.name} is the owner" if asked else ""
+    if left := own.drain(status.id):
+        return f"moving {left} tables away from pod {going.name}"
+    return _ill(going.ctx, owner)
+
+
+def _missing(going: Departure, captures: Sequence[Capture], status: CaptureStatus, owner: Capture | None) -> str:
+    """What must be there before anything can be handed over."""
+    if not any(each.id != status.id for each in captures):
+        return f"waiting for another capture that takes over from pod {going.name}" if going.others_stay else ""
+    if not any(each.id == status.id for each in captures):
+        return f"waiting until the capture of pod {going.name} is known to the others"
+    return "" if owner else "waiting until the captures have an owner"
+
+
+def _ill(ctx: ReconcileContext, owner: Capture) -> str:
+    """What the owner, if it is a pod of this cluster, still complains of."""
+    ordinal = address_book(ctx.tc).ordinal_of("ticdc", owner.address)
+    if ordinal is None or client(ctx, pod_name(ctx.tc, "ticdc", ordinal)).healthy():
+        return ""
+    return f"waiting until the owner, {owner.address}, says that all goes well"

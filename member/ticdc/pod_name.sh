@@ -1,0 +1,1 @@
+POD=$POD_NAME

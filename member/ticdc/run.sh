@@ -1,0 +1,2 @@
+echo "/cdc $*"
+exec /cdc "$@"

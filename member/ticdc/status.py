@@ -1,0 +1,50 @@
+"""What TiCDC is like right now (lifecycle.md 5.6). Reads only."""
+
+from apis.component_statuses import TiCDCCapture
+from apis.ordinals import desired_replicas
+from dataplane.errors import BadTlsMaterial, DataPlaneError
+from dataplane.ticdc import PORT, TiCDCClient
+from member import api_clients
+from member.context import ReconcileContext
+from member.observed.asking import ask_in_turn
+from member.observed.pods import Pod
+from member.observed.status import observe_pods
+from member.outcome import Done, Failed, Outcome
+
+
+def observe(ctx: ReconcileContext) -> Outcome:
+    """Bring `status.ticdc` up to date: a capture for each pod that exists."""
+    status = ctx.status.ticdc
+    status.synced = False
+    pods = observe_pods(ctx, "ticdc", status)
+    if pods is None:
+        status.captures = {}
+        return Done()
+    running = {pod.metadata.name for pod in pods if pod.decode_as(Pod).status.phase == "Running"}
+    try:
+        status.captures = _captures(ctx, [pod.metadata.name for pod in pods], running)
+    except BadTlsMaterial as error:
+        return Failed("BadTLS", str(error))
+    ready = [capture.ready for capture in status.captures.values()]
+    status.synced = len(ready) == desired_replicas(ctx.tc, "ticdc") and all(ready)
+    return Done()
+
+
+def _captures(ctx: ReconcileContext, pods: list[str], running: set[str]) -> dict[str, TiCDCCapture]:
+    def ask(pod: str, timeout: float) -> TiCDCCapture:
+        try:
+            if pod not in running:
+                return TiCDCCapture(pod_name=pod)
+            says = client(ctx, pod).status(timeout)
+        except BadTlsMaterial:
+            raise
+        except DataPlaneError:
+            return TiCDCCapture(pod_name=pod)
+        return TiCDCCapture(pod_name=pod, id=says.id, version=says.version, is_owner=says.is_owner, ready=True)
+
+    return ask_in_turn(ctx.deps.clock, sorted(pods), ctx.status.ticdc.healthy_pods, ask)
+
+
+def client(ctx: ReconcileContext, pod: str) -> TiCDCClient:
+    """One capture, by its pod. Raises BadTlsMaterial."""
+    return TiCDCClient(api_clients.caller(ctx, "ticdc", pod, PORT))

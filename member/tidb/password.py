@@ -1,0 +1,96 @@
+"""Root's first password (objects.md 4.5, lifecycle.md 6.9): a Secret holds it before root gets it.
+
+`status.tidb.passwordInitialized` says that it is done, and nothing is asked of TiDB after that. What is waited for is
+said; it stops nothing else.
+"""
+
+import base64
+import binascii
+
+from dataplane.errors import DataPlaneError
+from dataplane.sql import AccessDenied
+from kube.events import NORMAL
+from kube.objects import Json
+from kube.resources import SECRETS
+from member import api_clients, labels
+from member.apply.writes import create_or_find
+from member.context import Held, ReconcileContext
+from member.outcome import Outcome, Refused, Waiting
+from member.polling import next_poll
+from ports.randomness import Randomness
+
+_KEY = "root"
+_DIGITS = "0123456789"
+_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_SYMBOLS = "~!@#$%^&*()_+-={}|[]:<>?,./"
+"""Without quotes and the backslash."""
+
+
+def act(ctx: ReconcileContext) -> Outcome | None:
+    """Give root a password once a server serves, if the spec wants that and it was not done.
+
+    Raises OwnerGone, ApiError, TransportError.
+    """
+    spec, status = ctx.tc.spec.tidb, ctx.status.tidb
+    is_wanted = spec is not None and spec.initializer is not None and spec.initializer.create_password
+    if not is_wanted or status.password_initialized is not None or ctx.held is not Held.NO:
+        return None
+    serving = next((name for name, member in status.members.items() if member.health), "")
+    if not serving:
+        # as long as none does, that is waited for
+        return None
+    password = _password(ctx)
+    if isinstance(password, Refused):
+        return password
+    try:
+        api_clients.root(ctx, serving).set_password(password)
+    except AccessDenied:
+        what = f"root has a password already; it is that of Secret {_name(ctx)} unless somebody else has set it"
+        ctx.deps.recorder.event(ctx.owner, NORMAL, "PasswordExists", what)
+    except DataPlaneError as error:
+        return Waiting("PasswordNotSet", f"root has no password yet: {error}", next_poll(ctx, "tidb"))
+    status.password_initialized = True
+    return None
+
+
+def _password(ctx: ReconcileContext) -> str | Refused:
+    """What the Secret holds, which is made where there is none."""
+    name = _name(ctx)
+    there = ctx.deps.client.find(SECRETS, name, ctx.namespace)
+    if there is None:
+        password = new_password(ctx.deps.passwords)
+        if create_or_find(ctx, SECRETS, _secret(ctx, password)) is None:
+            return password
+        there = ctx.deps.client.get(SECRETS, name, ctx.namespace)
+    encoded = (there.decode().get("data") or {}).get(_KEY) or ""
+    try:
+        held = base64.b64decode(encoded, validate=True).decode()
+    except (binascii.Error, UnicodeDecodeError):
+        held = ""
+    what = f"Secret {name} exists and has no text under the key {_KEY}, which root is to get as its password"
+    return held or Refused("MissingSecret", f"{what}; add the key, or delete the Secret", next_poll(ctx, "tidb"))
+
+
+def new_password(draw: Randomness) -> str:
+    """13 characters, none of them twice: 4 digits, 3 symbols, 6 letters, in any order."""
+    chosen = [*_drawn(draw, _DIGITS, 4), *_drawn(draw, _SYMBOLS, 3), *_drawn(draw, _LETTERS, 6)]
+    return "".join(_drawn(draw, chosen, len(chosen)))
+
+
+def _drawn(draw: Randomness, pool: str | list[str], count: int) -> list[str]:
+    left = list(pool)
+    return [left.pop(draw.integer(0, len(left) - 1)) for _ in range(count)]
+
+
+def _name(ctx: ReconcileContext) -> str:
+    return f"{ctx.name}-init"
+
+
+def _secret(ctx: ReconcileContext, password: str) -> Json:
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": labels.object_meta(ctx.tc, _name(ctx), labels.cluster_labels(ctx.tc)),
+        "type": "Opaque",
+        "data": {_KEY: base64.b64encode(password.encode()).decode()},
+    }

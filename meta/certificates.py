@@ -1,0 +1,177 @@
+"""The stage `certificates`: the Secrets that pods mount and the operator reads are there and good (objects.md 9.1).
+
+Servers that do not trust each other say so in a hundred ways, and none of them names a Secret. So the Secrets are
+looked at themselves: live, now and then, and nothing of their content is kept.
+"""
+
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from apis.times import stamp
+from dataplane.certificates import CA, CERTIFICATE, KEY, BadCertificate, Role, authority_of, check_trust, read
+from kube.events import WARNING
+from kube.objects import condition_of
+from kube.resources import SECRETS
+from member.context import ReconcileContext
+from member.memory.certificate_book import Finding
+from member.naming import cluster_client_secret
+from member.outcome import Done, Outcome, Refused
+from meta.certificate_needs import Need, dialled_hosts, needs
+
+Data = Mapping[str, bytes]
+"""What a Secret holds."""
+
+CERTIFICATES_VALID = "CertificatesValid"
+"""The type of the condition."""
+
+VALID = "Valid"
+BAD = "BadCertificate"
+
+WARNINGS: Mapping[str, timedelta] = {
+    f"ExpiresWithin{days}Day{'s' * (days > 1)}": timedelta(days=days) for days in (1, 7, 30)
+}
+"""How long before its end a certificate is spoken of: reasons, the most urgent first."""
+
+_ONE_AUTHORITY = f"sign both with one authority, or put both into {CA} of both"
+
+_MOST = 3
+"""Secrets that one sentence names."""
+
+
+def act(ctx: ReconcileContext) -> Outcome:
+    """Name Secrets that are missing, or of no use, or about to expire. Raises ApiError, TransportError."""
+    wanted = needs(ctx.tc)
+    book, cluster, now = ctx.deps.certificates, ctx.owner.key, ctx.deps.clock.now()
+    if not wanted:
+        book.forget(cluster)
+        return Done()
+    is_bad = not all(holds for holds, _, _ in condition(ctx).values())
+    if book.is_due(cluster, frozenset(wanted), now, book.LOOK_AGAIN_AT_TROUBLE if is_bad else book.LOOK_AGAIN):
+        book.note(cluster, _look(ctx, wanted), now)
+    _, reason, message = condition(ctx)[CERTIFICATES_VALID]
+    if reason in WARNINGS and _stored_reason(ctx) != reason and book.is_news(cluster, reason):
+        ctx.deps.recorder.event(ctx.owner, WARNING, reason, message)
+    return Refused("BadCertificate", message, book.LOOK_AGAIN_AT_TROUBLE) if reason == BAD else Done()
+
+
+def condition(ctx: ReconcileContext) -> Mapping[str, tuple[bool, str, str]]:
+    """Whether the certificates of a cluster hold, as a condition by its type; empty where it never had any."""
+    findings = ctx.deps.certificates.findings(ctx.owner.key)
+    if not findings:
+        unused = (True, "NotUsed", "no certificates are used")
+        return {CERTIFICATES_VALID: unused} if _stored_reason(ctx) and not needs(ctx.tc) else {}
+    return {CERTIFICATES_VALID: _judged(ctx.namespace, findings, ctx.deps.clock.wall())}
+
+
+def _judged(namespace: str, findings: Mapping[str, Finding], now: datetime) -> tuple[bool, str, str]:
+    wrong = [said for name, each in findings.items() if (said := _trouble(f"Secret {namespace}/{name}", each, now))]
+    if wrong:
+        return False, BAD, _listed(wrong)
+    known = ((each.ends, f"Secret {namespace}/{name}, key {each.key}") for name, each in findings.items() if each.ends)
+    ends = sorted(known)
+    for reason, before in WARNINGS.items():
+        if soon := [f"{what}, expires on {stamp(end)}" for end, what in ends if end - now <= before]:
+            return True, reason, f"{_listed(soon)}; renew what expires"
+    end, what = ends[0]
+    return True, VALID, f"the first to expire is {what}, on {stamp(end)}"
+
+
+def _trouble(secret: str, finding: Finding, now: datetime) -> str:
+    """What is wrong with a Secret now, as a sentence; empty when nothing is."""
+    if finding.trouble:
+        return f"{secret}{finding.trouble}"
+    if finding.ends and now > finding.ends:
+        return f"{secret}, key {finding.key}: expired on {stamp(finding.ends)}; renew it"
+    if finding.begins and now < finding.begins:
+        return f"{secret}, key {CERTIFICATE}: not valid before {stamp(finding.begins)}; issue one that holds now"
+    return ""
+
+
+def _listed(sentences: list[str]) -> str:
+    more = len(sentences) - _MOST
+    return "; ".join(sentences[:_MOST]) + (f"; and {more} more" if more > 0 else "")
+
+
+def _stored_reason(ctx: ReconcileContext) -> str:
+    stored = (ctx.owner.decode().get("status") or {}).get("conditions") or []
+    return str(condition_of(stored, CERTIFICATES_VALID).get("reason") or "")
+
+
+# what is there
+
+
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """What a Secret holds, and what that is tried out with: names, and the Secret of the operator's own clients."""
+
+    need: Need
+    data: Data = field(repr=False)
+    hosts: tuple[str, ...]
+    client: str
+    of_client: Data | None = field(repr=False)
+
+
+def _look(ctx: ReconcileContext, wanted: Mapping[str, Need]) -> Mapping[str, Finding]:
+    """Read all Secrets, and try them out, each with the operator's own."""
+    found = {name: _read_secret(ctx, name) for name in wanted}
+    client = cluster_client_secret(ctx.tc)
+    findings: dict[str, Finding] = {}
+    for name in sorted(wanted, key=lambda each: each != client):
+        # one that is of no use itself proves nothing of the others
+        of_client = found.get(client) if client in findings and not findings[client].trouble else None
+        trial = _Trial(wanted[name], found[name] or {}, dialled_hosts(ctx.tc, wanted[name]), client, of_client)
+        findings[name] = _inspect(found[name], trial)
+    return findings
+
+
+def _read_secret(ctx: ReconcileContext, name: str) -> Data | None:
+    secret = ctx.deps.client.find(SECRETS, name, ctx.namespace)
+    if secret is None:
+        return None
+    data: Mapping[str, str] = secret.decode().get("data") or {}
+    return {key: base64.b64decode(value) for key, value in data.items() if value}
+
+
+def _inspect(data: Data | None, trial: _Trial) -> Finding:
+    keys = (CA, CERTIFICATE, KEY) if trial.need.has_ca else (CERTIFICATE, KEY)
+    if data is None:
+        return Finding(f" does not exist; create it with {', '.join(keys)}")
+    if missing := [key for key in keys if key not in data]:
+        return Finding(f", key {missing[0]}: missing; add it")
+    try:
+        return _tried_out(trial)
+    except BadCertificate as error:
+        return Finding(f", key {error.key}: {error.message}; {error.way_out}")
+
+
+def _tried_out(trial: _Trial) -> Finding:
+    """Raises BadCertificate."""
+    need, data = trial.need, trial.data
+    cert, key = data[CERTIFICATE], data[KEY]
+    certificate = read(cert, key, need.role)
+    if need.internal:
+        check_trust(cert, key, need.role, data[CA])
+    if strange := [host for host in trial.hosts if not certificate.covers(host)]:
+        raise BadCertificate(CERTIFICATE, f"does not hold for {strange[0]}", "issue it for this name, too")
+    if need.internal and trial.of_client is not None:
+        _check_partner(data, trial.of_client, trial)
+    authority = authority_of(data[CA], certificate) if need.has_ca else None
+    if authority is not None and authority.ends < certificate.ends:
+        return Finding("", certificate.begins, authority.ends, CA)
+    return Finding("", certificate.begins, certificate.ends, CERTIFICATE)
+
+
+def _check_partner(mine: Data, other: Data, trial: _Trial) -> None:
+    """Each must trust the other's authority. Raises BadCertificate."""
+    try:
+        check_trust(mine[CERTIFICATE], mine[KEY], trial.need.role, other[CA])
+    except BadCertificate:
+        what = f"signed by an authority that {CA} of Secret {trial.client} does not hold"
+        raise BadCertificate(CERTIFICATE, what, _ONE_AUTHORITY) from None
+    try:
+        check_trust(other[CERTIFICATE], other[KEY], Role.CLIENT, mine[CA])
+    except BadCertificate:
+        what = f"lacks the authority that has signed {CERTIFICATE} of Secret {trial.client}"
+        raise BadCertificate(CA, what, _ONE_AUTHORITY) from None

@@ -1,0 +1,157 @@
+"""PD's microservices, tso and scheduling: they register in PD, and one member of each is its primary (3.4)."""
+
+import json
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from ports.transport import Request, Response
+from sandbox.dataplane.dependencies import Dependencies
+from sandbox.dataplane.listening import Setting, ports
+from sandbox.dataplane.processes import Answer, Exit, Launch, not_found, text
+
+if TYPE_CHECKING:
+    from sandbox.dataplane.pd.cluster import PdCluster
+
+_PORT = 2379
+_LISTENS = Setting("listen-addr", "listen-addr", f"http://127.0.0.1:{_PORT}")
+_ADVERTISED = Setting("advertise-listen-addr", "advertise-listen-addr")
+_BACKENDS = Setting("backend-endpoints", "backend-endpoints", "http://127.0.0.1:2379")
+_NAME = Setting("name", "name")
+
+
+class Registry:
+    """The members of the microservices of one PD cluster. The callers hold the data plane's lock."""
+
+    def __init__(self) -> None:
+        self._members: dict[str, list[MicroserviceProcess]] = {}
+        self._primaries: dict[str, MicroserviceProcess] = {}
+
+    def register(self, process: "MicroserviceProcess") -> None:
+        """A member has started."""
+        self._members.setdefault(process.service, []).append(process)
+
+    def members(self, service: str, now: float) -> "list[MicroserviceProcess]":
+        """Those that are registered: who has died stays until its lease is over."""
+        found = [each for each in self._members.get(service, ()) if not each.has_expired(now)]
+        # one that is merely cut off registers again
+        self._members[service] = [each for each in self._members.get(service, ()) if each in found or each.exit is None]
+        return found
+
+    def primary(self, service: str, now: float) -> "MicroserviceProcess | None":
+        """The one that serves; the others elect another one when its lease is over."""
+        there = self.members(service, now)
+        current = self._primaries.get(service)
+        if current is None or current not in there:
+            current = next((each for each in there if each.serves()), None)
+            if current is None:
+                return None
+            self._primaries[service] = current
+        return current if current.serves() else None
+
+    def transfer(self, service: str, target: "MicroserviceProcess") -> None:
+        """Another member is the primary from now on."""
+        self._primaries[service] = target
+
+
+class MicroserviceProcess:
+    """A `pd-server services <name>`."""
+
+    def __init__(self, launch: Launch, deps: Dependencies) -> None:
+        self._launch = launch
+        self._deps = deps
+        self.service = launch.command[2]
+        self._ports = ports(launch, (_LISTENS,))
+        self._due = deps.clock.now() + deps.timings.pd_start + launch.slowness
+        self._cluster: PdCluster | None = None
+        self._started = int(deps.clock.wall().timestamp())
+        self._stopping_at: float | None = None
+        self._died_at: float | None = None
+        self.exit: Exit | None = None
+
+    @property
+    def address(self) -> str:
+        """Where it says that it is, which is its name before v8.3.0."""
+        return _ADVERTISED.of(self._launch) or _LISTENS.of(self._launch)
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return _NAME.of(self._launch) or self.address
+
+    def shown(self) -> dict[str, object]:
+        """As PD lists it."""
+        version = {"version": f"v{self._launch.version}", "git-hash": "", "deploy-path": ""}
+        return {"name": self.name, "service-addr": self.address, **version, "start-timestamp": self._started}
+
+    def serves(self) -> bool:
+        """Whether it runs and others can talk to it."""
+        return self.exit is None and self._deps.network.reachable(self._launch, self, self.address)
+
+    def has_expired(self, now: float) -> bool:
+        """Whether nobody has heard of it for as long as its lease."""
+        if self.serves():
+            self._died_at = None
+            return False
+        self._died_at = now if self._died_at is None else self._died_at
+        return now >= self._died_at + self._deps.timings.microservice_lease
+
+    def step(self) -> float | None:
+        """Register once PD has a leader; return the next due time."""
+        now = self._deps.clock.now()
+        if self.exit is not None:
+            return None
+        if self._stopping_at is not None and now >= self._stopping_at:
+            # it gives its lease back
+            self._died_at, self.exit = float("-inf"), Exit(0)
+            return None
+        if self._cluster is None and now >= self._due:
+            from sandbox.dataplane.pd.clients import find_pd  # noqa: PLC0415  # PD knows its services, and they PD
+
+            self._cluster = find_pd(_BACKENDS.of(self._launch), self._launch, self._deps, timestamps=False)
+            self._due = now + self._deps.timings.dependency_retry
+            if self._cluster is not None:
+                self._cluster.services.register(self)
+        if self._cluster is not None:
+            return self._stopping_at
+        return self._due if self._stopping_at is None else min(self._due, self._stopping_at)
+
+    def question(self) -> Request | None:
+        """It talks to PD in PD's own protocol, which is not HTTP."""
+        return None
+
+    def answered(self, response: Response | None) -> None:
+        """Nothing was asked."""
+
+    def listens(self, port: int) -> bool:
+        """Its API, once it is registered."""
+        return self._cluster is not None and port in self._ports
+
+    def handle(self, port: int, request: Request) -> Answer:  # noqa: ARG002
+        """Its health, and who is to be the primary."""
+        cluster, path, now = self._cluster, urlsplit(request.url).path, self._deps.clock.now()
+        if cluster is None or not path.startswith(f"/{self.service}/api/v1/"):
+            return Answer(not_found())
+        if (request.method, path.rpartition("v1")[2]) == ("GET", "/health"):
+            elected = cluster.services.primary(self.service, now) is not None
+            return Answer(text(200, "ok") if elected else text(500, "no primary elected"))
+        if (request.method, path.rpartition("v1")[2]) == ("POST", "/primary/transfer"):
+            return self._transfer(cluster, request.body or b"{}", now)
+        return Answer(not_found())
+
+    def stop(self) -> None:
+        """SIGTERM."""
+        self._stopping_at = self._stopping_at or self._deps.clock.now() + self._deps.timings.graceful_stop
+
+    def kill(self, code: int = 137) -> None:
+        """End at once; its lease runs out."""
+        self.exit = Exit(code)
+
+    def _transfer(self, cluster: "PdCluster", body: bytes, now: float) -> Answer:
+        wanted = json.loads(body).get("new_primary", "")
+        primary = cluster.services.primary(self.service, now)
+        others = [each for each in cluster.services.members(self.service, now) if each is not primary and each.serves()]
+        target = next((each for each in others if wanted in ("", each.name)), None)
+        if primary is None or target is None:
+            return Answer(text(500, f'"no valid secondary to transfer primary of {self.service} to {wanted}"'))
+        cluster.services.transfer(self.service, target)
+        return Answer(text(200, '"success"'))

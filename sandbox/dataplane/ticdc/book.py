@@ -1,0 +1,103 @@
+"""What the captures of one TiCDC cluster write down in PD's etcd, under TiCDC's own prefix (dataplane-apis.md 15.3).
+
+Captures live as long as their leases. Tables are known by number; which capture replicates which stays written when the
+capture has gone, until the owner gives them to others.
+"""
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+
+from sandbox.dataplane.pd.etcd import Etcd
+
+_PREFIX = b"/tidb/cdc/default/"
+_CAPTURE = _PREFIX + b"__cdc_meta__/capture/"
+_OWNER = _PREFIX + b"__cdc_meta__/owner"
+_CHANGEFEED = _PREFIX + b"default/changefeed/info/"
+_TASK = _PREFIX + b"default/task/status/"
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureInfo:
+    """A capture. `address` is advertised; one that is `stopping` gets no tables."""
+
+    id: str
+    address: str
+    version: str
+    stopping: bool = False
+
+
+class Book:
+    """The keys of one cluster of captures, read and written at a time in seconds."""
+
+    def __init__(self, etcd: Etcd, now: float) -> None:
+        self._etcd = etcd
+        self._now = now
+
+    # captures
+
+    def captures(self) -> dict[str, CaptureInfo]:
+        """Those with a lease, by id."""
+        found = (CaptureInfo(**json.loads(value)) for _, value in self._under(_CAPTURE))
+        return {each.id: each for each in found}
+
+    def register(self, capture: CaptureInfo, lease: int) -> None:
+        """Write a capture down for as long as its lease lives."""
+        self._etcd.put(_CAPTURE + capture.id.encode(), json.dumps(asdict(capture)).encode(), lease)
+
+    def stop(self, capture: str) -> None:
+        """Let a capture get no more tables; it never does again."""
+        key = _CAPTURE + capture.encode()
+        entry = self._etcd.keys.get(key)
+        if entry is not None:
+            told = json.loads(entry.value) | {"stopping": True}
+            self._etcd.put(key, json.dumps(told).encode(), entry.lease)
+
+    def leave(self, capture: str) -> None:
+        """Take a capture out, in good order."""
+        self._etcd.delete(_CAPTURE + capture.encode(), b"", self._now)
+        if self.owner() == capture:
+            self.resign()
+
+    # the owner
+
+    def owner(self) -> str:
+        """The id of the owner, empty while there is none."""
+        return next((value.decode() for _, value in self._range(_OWNER, b"")), "")
+
+    def campaign(self, capture: str, lease: int) -> None:
+        """Make a capture the owner for as long as its lease lives."""
+        self._etcd.put(_OWNER, capture.encode(), lease)
+
+    def resign(self) -> None:
+        """There is no owner for now."""
+        self._etcd.delete(_OWNER, b"", self._now)
+
+    # tables
+
+    def create_changefeed(self, name: str, tables: int) -> None:
+        """Replicate so many tables from now on."""
+        self._etcd.put(_CHANGEFEED + name.encode(), json.dumps({"tables": tables}).encode())
+
+    def tables(self) -> set[str]:
+        """The tables of all changefeeds."""
+        feeds = ((key.removeprefix(_CHANGEFEED).decode(), json.loads(value)) for key, value in self._under(_CHANGEFEED))
+        return {f"{name}/{number}" for name, feed in feeds for number in range(feed["tables"])}
+
+    def assigned(self) -> dict[str, list[str]]:
+        """The tables by capture; also by those that have gone."""
+        return {key.removeprefix(_TASK).decode(): json.loads(value) for key, value in self._under(_TASK)}
+
+    def assign(self, capture: str, tables: Iterable[str]) -> None:
+        """Write down all tables of a capture."""
+        key, wanted = _TASK + capture.encode(), sorted(tables)
+        if wanted:
+            self._etcd.put(key, json.dumps(wanted).encode())
+        else:
+            self._etcd.delete(key, b"", self._now)
+
+    def _under(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+        return self._range(prefix, prefix[:-1] + bytes([prefix[-1] + 1]))
+
+    def _range(self, key: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
+        return ((each, entry.value) for each, entry in self._etcd.range(key, end, self._now))

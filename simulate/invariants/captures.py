@@ -1,0 +1,38 @@
+"""TiCDC: who replicates tables while captures come and go (I45)."""
+
+from apis import duration
+from kube.resources import STATEFUL_SETS
+from simulate.invariants.facts import asked_for, is_suspended, spec_of
+from simulate.operator_write import OperatorWrite
+from simulate.state import is_ready
+from simulate.worlds import NAME
+
+_TIMEOUT = 10 * 60.0
+
+
+def i45(write: OperatorWrite) -> str | None:
+    """No Ready pod of TiCDC goes by our hand while its capture has tables that another one could take.
+
+    One that was told to give them up, and has not for as long as the user allows, goes all the same.
+    """
+    (component, hit), (shrinking, leaving) = write.restarts, write.leaving
+    if "ticdc" not in (component, shrinking) or write.deletes(STATEFUL_SETS):
+        return None
+    going = {*(hit if component else ()), *(leaving if shrinking else ())}
+    pods, wanted = write.before.pods("ticdc"), asked_for(write.known, "ticdc")
+    if is_suspended(write.before.cluster, "ticdc"):
+        return None
+    for ordinal in sorted(going):
+        others_stay = wanted > (0 if ordinal in leaving else 1)
+        if ordinal not in pods or not is_ready(pods[ordinal]) or not others_stay:
+            continue
+        capture = write.before.captures.get(f"{NAME}-ticdc-{ordinal}")
+        if capture is not None and capture.tables and not _had_its_time(write, capture.id):
+            return f"{write.call} ends the capture of {NAME}-ticdc-{ordinal}, which has {capture.tables} tables"
+    return None
+
+
+def _had_its_time(write: OperatorWrite, capture: str) -> bool:
+    timeout = spec_of(write.seen, "ticdc").get("gracefulShutdownTimeout")
+    limit = duration.seconds(timeout) if timeout else _TIMEOUT
+    return write.before.now - write.before.stopping_since.get(capture, write.before.now) >= limit

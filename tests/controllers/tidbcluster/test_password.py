@@ -1,0 +1,131 @@
+"""Root's random first password (objects.md 4.5, lifecycle.md 6.9)."""
+
+import base64
+from typing import Any
+
+from structlog.testing import capture_logs
+
+from kube.objects import Json
+from kube.resources import EVENTS, SECRETS
+from member.tidb.password import new_password
+from ports.randomness import SecretRandomness
+from sandbox.dataplane.pd.cluster import PdCluster
+from tests.operator_world import NAMESPACE, OperatorWorld, sample
+
+
+def applied(world: OperatorWorld, **tidb: Any) -> None:
+    cluster = sample("basic")
+    cluster["spec"]["tidb"] |= {"initializer": {"createPassword": True}} | tidb
+    world.apply(cluster)
+
+
+def pd(world: OperatorWorld) -> PdCluster:
+    found = world.world.data_plane.pd_cluster(NAMESPACE, "basic")
+    assert found is not None
+    return found
+
+
+def held(world: OperatorWorld) -> str:
+    """What the Secret holds."""
+    return base64.b64decode(world.get(SECRETS, "basic-init")["data"]["root"]).decode()
+
+
+def is_initialized(world: OperatorWorld) -> bool:
+    status: Json = world.cluster().get("status") or {}
+    return (status.get("tidb") or {}).get("passwordInitialized") is True
+
+
+def test_4_5_root_gets_what_the_secret_holds_and_nobody_is_told(world: OperatorWorld) -> None:
+    with capture_logs() as logs:
+        applied(world)
+        world.run_until_ready()
+    assert (True, 13) == (is_initialized(world), len(held(world)))
+    assert pd(world).users["root"] == held(world)
+    secret = world.get(SECRETS, "basic-init")
+    assert "app.kubernetes.io/component" not in secret["metadata"]["labels"]
+    assert ("Opaque", "TidbCluster") == (secret["type"], secret["metadata"]["ownerReferences"][0]["kind"])
+    told = str([*logs, *world.every(EVENTS), world.cluster()])
+    assert held(world) not in told
+
+
+def test_4_5_it_is_done_once(world: OperatorWorld) -> None:
+    applied(world)
+    world.run_until_ready()
+    before = held(world)
+    pd(world).users["root"] = ""
+    world.restart()
+    world.run(120.0)
+    assert (before, "") == (held(world), pd(world).users["root"])
+
+
+def test_4_5_without_a_service_a_server_is_asked(world: OperatorWorld) -> None:
+    cluster = sample("basic")
+    del cluster["spec"]["tidb"]["service"]
+    cluster["spec"]["tidb"]["initializer"] = {"createPassword": True}
+    world.apply(cluster)
+    world.run_until_ready()
+    assert pd(world).users["root"] == held(world)
+
+
+def test_4_5_a_secret_that_is_there_is_used(world: OperatorWorld) -> None:
+    data = {"root": base64.b64encode(b"it's \\ mine").decode()}
+    body = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "basic-init", "namespace": NAMESPACE},
+        "data": data,
+    }
+    world.admin.create(SECRETS, body, NAMESPACE)
+    applied(world)
+    world.run_until_ready()
+    assert "it's \\ mine" == pd(world).users["root"]
+
+
+def test_4_5_a_secret_without_the_key_is_named(world: OperatorWorld) -> None:
+    body = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "basic-init", "namespace": NAMESPACE}}
+    world.admin.create(SECRETS, body, NAMESPACE)
+    applied(world)
+    world.run_until(lambda: world.reason() == "MissingSecret")
+    assert "Secret basic-init exists and has no text under the key root" in world.condition("Progressing")["message"]
+    assert world.is_ready()
+    patch = {"data": {"root": base64.b64encode(b"now").decode()}}
+    world.admin.patch(SECRETS, "basic-init", NAMESPACE, patch)
+    world.run_until_ready()
+    assert "now" == pd(world).users["root"]
+
+
+def test_4_5_a_password_that_somebody_has_set_stays(world: OperatorWorld) -> None:
+    cluster = sample("basic")
+    world.apply(cluster)
+    world.run_until_ready()
+    pd(world).users["root"] = "theirs"
+    world.change(tidb={"initializer": {"createPassword": True}})
+    world.run_until(lambda: is_initialized(world))
+    assert "theirs" == pd(world).users["root"]
+    assert "root has a password already" in world.events("PasswordExists")[0]["message"]
+
+
+def test_4_5_what_does_not_answer_is_told_and_tried_again(world: OperatorWorld) -> None:
+    world.apply(sample("basic"))
+    world.run_until_ready()
+    world.world.data_plane.hang(NAMESPACE, "basic-tidb-0")
+    world.change(tidb={"initializer": {"createPassword": True}})
+    world.run(30.0)
+    assert not is_initialized(world)
+    world.world.data_plane.hang(NAMESPACE, "basic-tidb-0", hung=False)
+    world.run_until_ready()
+    assert pd(world).users["root"] == held(world)
+
+
+def test_4_5_a_password_is_as_in_v16() -> None:
+    made = {new_password(SecretRandomness()) for _ in range(50)}
+    assert 50 == len(made)
+    for password in made:
+        digits, letters = sum(each.isdigit() for each in password), sum(each.isalpha() for each in password)
+        assert (13, 13, 4, 6) == (len(password), len(set(password)), digits, letters)
+        assert not set(password) & set("\\'\"`")
+
+
+def test_4_5_without_the_wish_no_secret_is_made(basic: OperatorWorld) -> None:
+    assert not basic.exists(SECRETS, "basic-init")
+    assert "passwordInitialized" not in basic.cluster()["status"]["tidb"]

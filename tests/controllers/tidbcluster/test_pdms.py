@@ -1,0 +1,160 @@
+"""PD's microservices in a cluster: what waits for them, and how they come and go (lifecycle.md 3.1, 6.2, 7.8)."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from kube.objects import Json
+from kube.resources import PODS, STATEFUL_SETS
+from ports.clock import FakeClock
+from sandbox.dataplane.pd.cluster import PdCluster
+from tests.operator_world import NAMESPACE, OperatorWorld, sample
+
+
+def pdms(tso: int = 2, scheduling: int = 1, **fields: Any) -> list[Json]:
+    return [{"name": "tso", "replicas": tso, "config": {}, **fields}, {"name": "scheduling", "replicas": scheduling}]
+
+
+def applied(world: OperatorWorld, entries: list[Json], **pd: Any) -> None:
+    cluster = sample("basic")
+    cluster["spec"]["pd"] |= pd
+    cluster["spec"]["pdms"] = entries
+    world.apply(cluster)
+
+
+@pytest.fixture
+def micro(clock: FakeClock) -> Iterator[OperatorWorld]:
+    """The sample `basic` with a PD in microservice mode, Ready."""
+    world = OperatorWorld(clock=clock)
+    applied(world, pdms(), mode="ms")
+    world.run_until_ready()
+    world.forget()
+    yield world
+    world.stop()
+
+
+def pd(world: OperatorWorld) -> PdCluster:
+    found = world.world.data_plane.pd_cluster(NAMESPACE, "basic")
+    assert found is not None
+    return found
+
+
+def primary(world: OperatorWorld) -> str:
+    found = pd(world).services.primary("tso", world.clock.now())
+    return found.name if found else ""
+
+
+def message(world: OperatorWorld) -> str:
+    return str(world.condition("Progressing")["message"])
+
+
+def uids(world: OperatorWorld) -> dict[str, str]:
+    return {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in world.every(PODS)}
+
+
+def test_3_1_tikv_starts_when_tso_has_a_primary(world: OperatorWorld) -> None:
+    applied(world, pdms(nodeSelector={"nowhere": "yes"}), mode="ms")
+    world.run_until(lambda: "WaitingForTSO" in str(world.cluster().get("status")))
+    world.run(20.0)
+    assert not world.exists(STATEFUL_SETS, "basic-tikv")
+    world.change(pdms=pdms())
+    world.run_until_ready(within=120.0)
+
+
+def test_5_2_the_status_lists_the_members(micro: OperatorWorld) -> None:
+    status = micro.cluster()["status"]["pdms"]
+    assert [f"http://basic-tso-{each}.basic-tso-peer.default.svc:2379" for each in (0, 1)] == status["tso"]["members"]
+    assert ("tso", "Normal", True) == tuple(status["tso"][key] for key in ("name", "phase", "synced"))
+
+
+def test_6_2_without_the_mode_nothing_is_made(world: OperatorWorld) -> None:
+    applied(world, pdms())
+    world.run_until_ready()
+    made = {each["metadata"]["name"] for each in world.every(STATEFUL_SETS)}
+    assert {"basic-pd", "basic-tikv", "basic-tidb"} == made
+    assert not world.cluster()["status"].get("pdms")
+
+
+def test_7_8_another_member_is_the_primary_before_one_is_restarted(micro: OperatorWorld) -> None:
+    micro.change(pdms=pdms(version="v8.5.3"))
+    before = uids(micro)
+    led: dict[str, str] = {}
+    while len(led) < 2:
+        leader = primary(micro)
+        micro.run(0.1)
+        now = uids(micro)
+        led |= {
+            name: leader for name in ("basic-tso-0", "basic-tso-1") if now.get(name) != before[name] and name not in led
+        }
+    micro.run_until_ready(within=120.0)
+    assert all(name != leader for name, leader in led.items())
+
+
+def test_8_7_another_member_is_the_primary_before_one_is_removed(micro: OperatorWorld) -> None:
+    services = pd(micro).services
+    last = next(each for each in services.members("tso", micro.clock.now()) if each.name == "basic-tso-1")
+    services.transfer("tso", last)
+    micro.change(pdms=pdms(tso=1))
+    micro.run_until(lambda: not micro.exists(PODS, "basic-tso-1"))
+    micro.run_until_ready()
+    assert "basic-tso-0" == primary(micro)
+
+
+def test_7_8_members_before_8_3_0_cannot_hand_over(world: OperatorWorld) -> None:
+    applied(world, pdms(version="v8.2.0"), mode="ms")
+    world.run_until_ready(within=120.0)
+    world.change(pdms=pdms(version="v8.2.1"))
+    world.run_until_ready(within=120.0)
+    assert not [call for call in world.operator.dataplane.writes() if call.url.endswith("/primary/transfer")]
+
+
+def test_6_2_the_last_pod_of_tso_stays_while_pd_gives_no_timestamps(micro: OperatorWorld) -> None:
+    micro.change(pdms=pdms(tso=0))
+    micro.run_until(lambda: micro.reason() == "FailedScaleIn", within=120.0)
+    assert "keeping the last pod of tso: PD is in microservice mode" in message(micro)
+    micro.run(30.0)
+    assert micro.exists(PODS, "basic-tso-0")
+
+
+def test_6_2_when_the_mode_ends_pd_gives_timestamps_before_tso_goes(micro: OperatorWorld) -> None:
+    micro.change(pd={"mode": ""})
+    while micro.exists(PODS, "basic-tso-0"):
+        micro.run(0.1)
+        assert micro.exists(PODS, "basic-tso-0") or pd(micro).gives_timestamps()
+    micro.run_until_ready(within=120.0)
+    assert not pd(micro).is_api_only
+    assert 0 == micro.replicas("tso")
+
+
+def test_6_2_the_mode_begins_in_a_running_cluster(world: OperatorWorld) -> None:
+    applied(world, [])
+    world.run_until_ready()
+    world.change(pd={"mode": "ms"}, pdms=pdms())
+    world.run_until_ready(within=120.0)
+    assert pd(world).is_api_only
+    assert primary(world)
+
+
+def test_1_1_microservices_that_are_removed_from_the_spec_stay_and_the_condition_says_so(micro: OperatorWorld) -> None:
+    micro.change(pdms=None)
+    micro.run_until(lambda: micro.reason() == "ComponentRemoved")
+    micro.run(30.0)
+    assert micro.exists(PODS, "basic-tso-0")
+
+
+def test_F7_a_tso_without_a_primary_is_not_well(micro: OperatorWorld) -> None:
+    for name in ("basic-tso-0", "basic-tso-1"):
+        micro.world.data_plane.hang(NAMESPACE, name)
+    micro.run_until(lambda: not micro.is_ready(), within=120.0)
+    for name in ("basic-tso-0", "basic-tso-1"):
+        micro.world.data_plane.hang(NAMESPACE, name, hung=False)
+    micro.run_until_ready(within=120.0)
+
+
+def test_12_all_is_suspended_and_resumed(micro: OperatorWorld) -> None:
+    micro.change(suspendAction={"suspendStatefulSet": True})
+    micro.run_until(lambda: micro.reason() == "Suspended", within=120.0)
+    assert not micro.every(STATEFUL_SETS)
+    micro.change(suspendAction=None)
+    micro.run_until_ready(within=120.0)

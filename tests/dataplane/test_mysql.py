@@ -1,0 +1,198 @@
+"""SQL over MySQL's protocol, against a server that is scripted byte by byte (dataplane-apis.md 6, A10)."""
+
+import contextlib
+import socket
+import ssl
+import struct
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dataplane.errors import ApiError, Unavailable
+from dataplane.mysql import MySqlConnector
+from dataplane.sql import AccessDenied, RootClient, quoted
+from ports.fencing import OpenFence
+from ports.sql import SqlLogin, SqlRefused
+from ports.transport import ConnectionLost, ConnectionRefused, RequestTimeout, TlsError
+from tests.dataplane.certificates import Authority
+
+GREETING = (
+    b"\x0a8.0.11-TiDB-v8.5.0\0" + struct.pack("<I", 7) + b"12345678\0" + b"\xff\xf7\x2d\x02\0\xff\xff\x15" + b"\0" * 10
+)
+GREETING += b"123456789012\0mysql_native_password\0"
+OFFERING_TLS = GREETING.replace(b"\xff\xf7\x2d", b"\xff\xff\x2d")
+OK = b"\0\0\0\x02\0\0\0"
+SWITCH = b"\xfecaching_sha2_password\0" + b"1" * 20 + b"\0"
+DENIED = b"\xff" + struct.pack("<H", 1045) + b"#28000Access denied for user 'root'@'10.0.0.1' (using password: NO)"
+
+
+def packet(number: int, payload: bytes) -> bytes:
+    return struct.pack("<I", len(payload))[:3] + bytes([number]) + payload
+
+
+class Server:
+    """Greets, then answers each packet with the next of its answers; keeps what it was sent."""
+
+    def __init__(self, *answers: bytes, tls: ssl.SSLContext | None = None) -> None:
+        """With `tls` the client asks for it before it says who it is."""
+        self._tls = tls
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._answers = list(answers)
+        self.heard: list[bytes] = []
+        self._thread = threading.Thread(target=self._serve, name="mysql", daemon=True)
+        self._thread.start()
+
+    @property
+    def login(self) -> SqlLogin:
+        host, port = self._listener.getsockname()
+        return SqlLogin(host, port, "root", timeout=2.0)
+
+    def _serve(self) -> None:
+        connection, _ = self._listener.accept()
+        connection.sendall(packet(0, self._answers.pop(0)))
+        with contextlib.suppress(ssl.SSLError, ConnectionError), self._secured(connection) as connection:
+            while header := _read(connection, 4):
+                self.heard.append(_read(connection, int.from_bytes(header[:3], "little")))
+                if not self._answers:
+                    break
+                connection.sendall(packet(header[3] + 1, self._answers.pop(0)))
+
+    def _secured(self, connection: socket.socket) -> socket.socket:
+        if self._tls is None:
+            return connection
+        _read(connection, 36)
+        return self._tls.wrap_socket(connection, server_side=True)
+
+    def stop(self) -> None:
+        self._listener.close()
+        self._thread.join(5.0)
+
+
+def _read(connection: socket.socket, count: int) -> bytes:
+    content = b""
+    while len(content) < count and (piece := connection.recv(count - len(content))):
+        content += piece
+    return content
+
+
+@contextmanager
+def serving(*answers: bytes, tls: ssl.SSLContext | None = None) -> Iterator[Server]:
+    server = Server(*answers, tls=tls)
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+def execute(login: SqlLogin, *statements: str) -> None:
+    MySqlConnector().execute(login, statements)
+
+
+def test_a_user_without_a_password_logs_in_and_statements_follow() -> None:
+    with serving(GREETING, OK, OK, OK, OK) as server:
+        execute(server.login, "SET x = 'é'", "FLUSH PRIVILEGES")
+    login, names, first, second, leave = server.heard
+    assert login[32:].startswith(b"root\0\0mysql_native_password\0")
+    assert names.startswith(b"\x03SET NAMES utf8mb4")
+    assert (b"\x03" + "SET x = 'é'".encode(), b"\x03FLUSH PRIVILEGES", b"\x01") == (first, second, leave)
+
+
+def test_another_method_of_authentication_gets_an_empty_answer() -> None:
+    with serving(GREETING, SWITCH, OK, OK, OK) as server:
+        execute(server.login, "FLUSH PRIVILEGES")
+    assert [b"", b"\x03FLUSH PRIVILEGES"] == [server.heard[1], server.heard[3]]
+
+
+@pytest.mark.parametrize("answers", [(DENIED,), (GREETING, DENIED), (GREETING, OK, OK, DENIED)])
+def test_a_refusal_has_code_and_message(answers: tuple[bytes, ...]) -> None:
+    with serving(*answers) as server, pytest.raises(SqlRefused, match="Access denied for user 'root'") as refused:
+        execute(server.login, "FLUSH PRIVILEGES")
+    assert 1045 == refused.value.code
+
+
+@pytest.mark.parametrize("answers", [(b"\x09",), (b"HTTP/1.1 400",), (GREETING, b"\x01"), (GREETING,)])
+def test_what_is_no_mysql_is_an_error(answers: tuple[bytes, ...]) -> None:
+    with serving(*answers) as server, pytest.raises(ConnectionLost):
+        execute(server.login, "FLUSH PRIVILEGES")
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    """It has signed the server's certificate."""
+    return Authority(tmp_path_factory.mktemp("authority"))
+
+
+def test_with_a_ca_the_connection_is_tls_and_the_server_is_verified(authority: Authority) -> None:
+    context = authority.server()
+    context.verify_mode = ssl.CERT_NONE
+    with serving(OFFERING_TLS, OK, OK, OK, tls=context) as server:
+        execute(replace(server.login, ca=authority.read("ca.crt").decode()), "FLUSH PRIVILEGES")
+    assert b"\x03FLUSH PRIVILEGES" == server.heard[-2]
+
+
+def test_a_server_that_another_authority_vouches_for_is_refused(authority: Authority, tmp_path: Path) -> None:
+    context = authority.server()
+    context.verify_mode = ssl.CERT_NONE
+    other = Authority(tmp_path).read("ca.crt").decode()
+    with (
+        serving(OFFERING_TLS, OK, OK, tls=context) as server,
+        pytest.raises(TlsError, match="certificate verify failed"),
+    ):
+        execute(replace(server.login, ca=other), "FLUSH PRIVILEGES")
+
+
+def test_a_server_that_does_not_offer_tls_is_not_spoken_to_without_it(authority: Authority) -> None:
+    with serving(GREETING, OK, OK, OK) as server, pytest.raises(ConnectionLost, match="SSL is required"):
+        execute(replace(server.login, ca=authority.read("ca.crt").decode()), "FLUSH PRIVILEGES")
+    assert [] == server.heard
+
+
+def test_nobody_listens_and_nobody_answers() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        host, port = silent.getsockname()
+        with pytest.raises(RequestTimeout):
+            execute(SqlLogin(host, port, "root", timeout=0.05), "FLUSH PRIVILEGES")
+    with pytest.raises(ConnectionRefused):
+        execute(SqlLogin(host, port, "root", timeout=0.5), "FLUSH PRIVILEGES")
+
+
+class Scripted:
+    """Carries nothing out."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.error = error
+        self.statements: list[str] = []
+
+    def execute(self, login: SqlLogin, statements: list[str]) -> None:
+        self.statements += statements
+        if self.error:
+            raise self.error
+
+
+def root(connector: Scripted) -> RootClient:
+    return RootClient(connector, SqlLogin("demo-tidb.ns.svc", 4000, "root"), OpenFence())  # type: ignore[arg-type]
+
+
+def test_6_root_gets_a_password() -> None:
+    connector = Scripted()
+    root(connector).set_password("a'b\\c")
+    assert ["SET PASSWORD FOR 'root'@'%' = 'a''b\\\\c'", "FLUSH PRIVILEGES"] == connector.statements
+    assert "'it''s'" == quoted("it's")
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (SqlRefused(1045, "Access denied"), AccessDenied),
+        (SqlRefused(1064, "syntax error near 'pa55word'"), ApiError),
+        (ConnectionRefused("SQL", "mysql://x", "refused"), Unavailable),
+    ],
+)
+def test_6_errors_are_typed_and_do_not_tell_the_password(error: Exception, expected: type[Exception]) -> None:
+    with pytest.raises(expected) as raised:
+        root(Scripted(error)).set_password("pa55word")
+    assert "pa55word" not in str(raised.value)
