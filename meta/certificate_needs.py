@@ -38,6 +38,9 @@ class Need:
 
 def needs(tc: TidbCluster) -> Mapping[str, Need]:
     """What a cluster needs, by the name of the Secret; empty where nothing speaks TLS."""
+    if not tls_enabled(tc) and not _takes_tls_of_clients(tc):
+        # what pods mount takes a while to find out
+        return {}
     found: dict[str, Need] = {}
     for each in _all(tc):
         known = found.get(each.secret, each)
@@ -72,6 +75,11 @@ def _dialled(tc: TidbCluster, component: str) -> tuple[str, ...]:
     return (pod, address_book(tc).pd_host) if component == "pd" else (pod,)
 
 
+def _takes_tls_of_clients(tc: TidbCluster) -> bool:
+    client = tc.spec.tidb.tls_client if tc.spec.tidb else None
+    return client is not None and client.enabled
+
+
 def _all(tc: TidbCluster) -> Iterator[Need]:
     if tls_enabled(tc):
         yield Need(cluster_client_secret(tc), Role.CLIENT)
@@ -79,7 +87,7 @@ def _all(tc: TidbCluster) -> Iterator[Need]:
         yield Need(cluster_secret(tc, _DISCOVERY), components=(_DISCOVERY,))
     present = {each.name for each in component_types() if each.section(tc.spec)}
     for name in workload_names():
-        if name in present:
+        if name in present and not workload(name).unused(tc):
             yield from _mounted(tc, name)
 
 
