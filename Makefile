@@ -61,6 +61,7 @@ simulate-slice: .venv/.dev ## Run a part of it, beside what `make test` draws: .
 	@$(BIN)/python -m simulate sweep pair mistake field same loss --every 10
 	@$(BIN)/python -m simulate sweep foreign --every 50
 	@$(BIN)/python -m simulate seeds 1000 200
+	@$(BIN)/python -m simulate mixes --every 31
 
 simulate: .venv/.dev ## Run a fault at writes of all workloads, pairs of changes, mistakes, losses, what others do, 2000 random plans, 10000 manifests [EVERY=4 EVERY_HAND=3]
 	@$(BIN)/python -m simulate run tests/simulate/plans/*.yaml
@@ -69,6 +70,7 @@ simulate: .venv/.dev ## Run a fault at writes of all workloads, pairs of changes
 	@$(BIN)/python -m simulate sweep foreign --every $(or $(EVERY_HAND),3)
 	@$(BIN)/python -m simulate seeds 0 2000
 	@$(BIN)/python -m simulate manifests 0 10000
+	@$(BIN)/python -m simulate mixes --every 4
 
 clean: ## Remove what make made
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info hack/controlplane/bin

@@ -19,7 +19,7 @@ from rich.console import Console
 
 from apis.decoding import decode
 from apis.tidbcluster import TidbCluster
-from cli import hints, manifests
+from cli import certs, hints, manifests
 from cli.progress import blocked_by, is_ready, view, waits_for
 from cli.world import new_world
 from controller_manager.flags import parse
@@ -78,7 +78,7 @@ class _NotReady(Exception):
 def run(demo: Demo, flags: Sequence[str], environ: Mapping[str, str]) -> int:
     """Run until a signal, or until the clusters are Ready when that was asked for; the exit code.
 
-    Raises BadManifest, OSError.
+    Raises Failure, OSError.
     """
     documents = manifests.read(demo.cluster) if demo.cluster else []
     clock = SystemClock()
@@ -102,7 +102,7 @@ def _running(stage: _Stage, flags: Sequence[str], environ: Mapping[str, str]) ->
     try:
         kubeconfig = str(stage.world.write_kubeconfig(stage.directory))
         _, proxy = stage.world.serve_http()
-        inside = {**environ, "HTTP_PROXY": proxy, "http_proxy": proxy}
+        inside = {**environ, **dict.fromkeys(("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy"), proxy)}
         options = parse([f"--kubeconfig={kubeconfig}", "--metrics-addr=127.0.0.1:0", *flags], inside, version(_PROGRAM))
         config = load_kubeconfig(kubeconfig, stage.clock)
         manager = tidb_controller_manager(options, config, inside, stage.clock, SystemRandomness())
@@ -118,7 +118,7 @@ def _running(stage: _Stage, flags: Sequence[str], environ: Mapping[str, str]) ->
 
 
 def _show(demo: Demo, documents: Sequence[manifests.Manifest], stage: _Stage) -> int:
-    manifests.apply(stage.world.client(), list(documents))
+    manifests.apply(stage.world.client(), [*_certificates(documents, stage), *documents])
     clusters = {(d.namespace, d.name) for d in documents if d.kind == TIDB_CLUSTERS.kind}
     started = stage.clock.now()
     try:
@@ -136,6 +136,14 @@ def _show(demo: Demo, documents: Sequence[manifests.Manifest], stage: _Stage) ->
         _print_next_steps(clusters, stage)
         stage.stop.wait(stage.clock)
     return 0
+
+
+def _certificates(documents: Sequence[manifests.Manifest], stage: _Stage) -> list[manifests.Manifest]:
+    """The Secrets that clusters need and the manifest does not have, made as `tidb-operator certs` does.
+
+    Raises Failure.
+    """
+    return [manifests.Manifest("certificates", each) for each in certs.secrets(documents, stage.directory / "ca")]
 
 
 def _get_ready(clusters: set[tuple[str, str]], stage: _Stage) -> bool:

@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import manifests
-from cli import demo, sandbox
+from cli import certs, demo, sandbox
 from cli.failures import plainly
+from cli.manifests import read
 from controller_manager import main as controller_manager
 from controller_manager.flags import parse
 from controller_manager.process import project_version
@@ -78,10 +79,24 @@ def _manifests(arguments: Sequence[str]) -> int:
     return 0
 
 
+def _certs(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(
+        "tidb-operator certs", description="Print the Secrets with certificates that the clusters of a manifest need."
+    )
+    parser.add_argument("cluster", type=Path, metavar="FILE", help="the manifest")
+    where = "where ca.crt and ca.key are, or are to be (default ca)"
+    parser.add_argument("--ca", type=Path, default=Path("ca"), metavar="DIR", help=where)
+    how_long = "for how long certificates hold (default %(default)s)"
+    parser.add_argument("--days", type=int, default=certs.DAYS, help=how_long)
+    given = parser.parse_args(arguments)
+    return certs.run(read(given.cluster), given.ca, given.days)
+
+
 _COMMANDS: Mapping[str, Callable[[Sequence[str]], int]] = {
     "run": _run,
     "sandbox": _sandbox,
     "manifests": _manifests,
+    "certs": _certs,
 }
 
 
@@ -94,6 +109,9 @@ run        the controller-manager; all flags of tidb-controller-manager, and
 sandbox    a Kubernetes and TiDB world in one process
            --dir DIR          where to write `kubeconfig` and `env` (default .sandbox)
 manifests  print the directory with CRDs, samples, RBAC, Deployment and monitoring
+certs      FILE: print the Secrets with certificates that its clusters need, for spec.tlsCluster and spec.tidb.tlsClient
+           --ca DIR           where the CA is, or is to be made (default ca)
+           --days DAYS        for how long the certificates hold (default 365)
 """
 
 

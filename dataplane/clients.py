@@ -41,7 +41,7 @@ class DataPlane:
 
         `sql` carries statements out, by default over TCP.
         """
-        self._sql = sql or MySqlConnector(clock)
+        self._sql = sql or MySqlConnector()
         self._make_transport: MakeTransport = lambda tls: AdaptiveTimeoutTransport(make_transport(tls), clock)
         self._fence = fence
         self._clock = clock

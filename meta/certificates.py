@@ -5,23 +5,23 @@ looked at themselves: live, now and then, and nothing of their content is kept.
 """
 
 import base64
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from apis.components import component_types
-from apis.identity import tls_enabled
-from apis.tidbcluster import TidbCluster
 from apis.times import stamp
 from dataplane.certificates import CA, CERTIFICATE, KEY, BadCertificate, Role, authority_of, check_trust, read
 from kube.events import WARNING
 from kube.objects import condition_of
 from kube.resources import SECRETS
-from member.components import workload, workload_names
 from member.context import ReconcileContext
 from member.memory.certificate_book import Finding
-from member.naming import address_book, cluster_client_secret, cluster_secret, discovery_mtls, tidb_server_secret
+from member.naming import cluster_client_secret
 from member.outcome import Done, Outcome, Refused
+from meta.certificate_needs import Need, dialled_hosts, needs
+
+Data = Mapping[str, bytes]
+"""What a Secret holds."""
 
 CERTIFICATES_VALID = "CertificatesValid"
 """The type of the condition."""
@@ -40,31 +40,16 @@ _MOST = 3
 """Secrets that one sentence names."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Need:
-    """A Secret and what it must be good for.
-
-    `hosts` are names that others know its server by. `internal`: it is between the components, which all trust one
-    another; what SQL clients trust is their own affair. `has_ca`: somebody reads its `ca.crt`.
-    """
-
-    secret: str
-    role: Role = Role.SERVER
-    hosts: tuple[str, ...] = ()
-    internal: bool = True
-    has_ca: bool = True
-
-
 def act(ctx: ReconcileContext) -> Outcome:
     """Name Secrets that are missing, or of no use, or about to expire. Raises ApiError, TransportError."""
-    needs = {each.secret: each for each in _needs(ctx.tc)}
+    wanted = needs(ctx.tc)
     book, cluster, now = ctx.deps.certificates, ctx.owner.key, ctx.deps.clock.now()
-    if not needs:
+    if not wanted:
         book.forget(cluster)
         return Done()
     is_bad = not all(holds for holds, _, _ in condition(ctx).values())
-    if book.is_due(cluster, frozenset(needs), now, book.LOOK_AGAIN_AT_TROUBLE if is_bad else book.LOOK_AGAIN):
-        book.note(cluster, _look(ctx, needs), now)
+    if book.is_due(cluster, frozenset(wanted), now, book.LOOK_AGAIN_AT_TROUBLE if is_bad else book.LOOK_AGAIN):
+        book.note(cluster, _look(ctx, wanted), now)
     _, reason, message = condition(ctx)[CERTIFICATES_VALID]
     if reason in WARNINGS and _stored_reason(ctx) != reason and book.is_news(cluster, reason):
         ctx.deps.recorder.event(ctx.owner, WARNING, reason, message)
@@ -76,7 +61,7 @@ def condition(ctx: ReconcileContext) -> Mapping[str, tuple[bool, str, str]]:
     findings = ctx.deps.certificates.findings(ctx.owner.key)
     if not findings:
         unused = (True, "NotUsed", "no certificates are used")
-        return {CERTIFICATES_VALID: unused} if _stored_reason(ctx) and not list(_needs(ctx.tc)) else {}
+        return {CERTIFICATES_VALID: unused} if _stored_reason(ctx) and not needs(ctx.tc) else {}
     return {CERTIFICATES_VALID: _judged(ctx.namespace, findings, ctx.deps.clock.wall())}
 
 
@@ -114,68 +99,34 @@ def _stored_reason(ctx: ReconcileContext) -> str:
     return str(condition_of(stored, CERTIFICATES_VALID).get("reason") or "")
 
 
-# what is needed
-
-
-def _needs(tc: TidbCluster) -> Iterator[_Need]:
-    """The Secrets of a cluster's own clients, of Discovery, and those that the pods of components mount."""
-    if tls_enabled(tc):
-        yield _Need(cluster_client_secret(tc), Role.CLIENT)
-    if discovery_mtls(tc):
-        yield _Need(cluster_secret(tc, "discovery"), hosts=(f"{tc.metadata.name}-discovery.{tc.metadata.namespace}",))
-    for name in workload_names():
-        if name in {each.name for each in component_types() if each.section(tc.spec)}:
-            yield from _mounted(tc, name)
-
-
-def _mounted(tc: TidbCluster, component: str) -> Iterator[_Need]:
-    """What the pods of a component mount, by the names that the volumes have (objects.md 9.1)."""
-    pod = workload(component).stateful_set(tc, "")["spec"]["template"]["spec"]
-    secrets = {each["name"]: each["secret"]["secretName"] for each in pod.get("volumes") or () if "secret" in each}
-    own = {each.certificate_volume for each in component_types()}
-    for volume, secret in secrets.items():
-        if volume in own:
-            yield _Need(secret, hosts=_hosts(tc, component))
-        elif volume == "cluster-client-tls":
-            yield _Need(secret, Role.CLIENT)
-        elif volume == "tidb-server-tls":
-            yield _Need(secret, internal=False, has_ca=secret != tidb_server_secret(tc) or _demands_clients(tc))
-        elif volume == "tidb-client-tls":
-            yield _Need(secret, Role.CLIENT, internal=False, has_ca=not _skips_ca(tc))
-
-
-def _hosts(tc: TidbCluster, component: str) -> tuple[str, ...]:
-    """The names by which other components know a pod, and by which the operator dials PD."""
-    pod = address_book(tc).advertised_host(component, 0)
-    return (pod, address_book(tc).pd_host) if component == "pd" else (pod,)
-
-
-def _demands_clients(tc: TidbCluster) -> bool:
-    client = tc.spec.tidb.tls_client if tc.spec.tidb else None
-    return client is not None and not client.disable_client_authn
-
-
-def _skips_ca(tc: TidbCluster) -> bool:
-    client = tc.spec.tidb.tls_client if tc.spec.tidb else None
-    return client is not None and client.skip_internal_client_ca
-
-
 # what is there
 
 
-def _look(ctx: ReconcileContext, needs: Mapping[str, _Need]) -> Mapping[str, Finding]:
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """What a Secret holds, and what that is tried out with: names, and the Secret of the operator's own clients."""
+
+    need: Need
+    data: Data = field(repr=False)
+    hosts: tuple[str, ...]
+    client: str
+    of_client: Data | None = field(repr=False)
+
+
+def _look(ctx: ReconcileContext, wanted: Mapping[str, Need]) -> Mapping[str, Finding]:
     """Read all Secrets, and try them out, each with the operator's own."""
-    found = {name: _read_secret(ctx, name) for name in needs}
+    found = {name: _read_secret(ctx, name) for name in wanted}
     client = cluster_client_secret(ctx.tc)
-    usable = found.get(client) or {}
-    partner = usable if needs.keys() & {client} and usable.keys() >= {CA, CERTIFICATE, KEY} else {}
-    return {
-        name: _inspect(need, found[name], partner if need.internal and name != client else {}, client)
-        for name, need in needs.items()
-    }
+    findings: dict[str, Finding] = {}
+    for name in sorted(wanted, key=lambda each: each != client):
+        # one that is of no use itself proves nothing of the others
+        of_client = found.get(client) if client in findings and not findings[client].trouble else None
+        trial = _Trial(wanted[name], found[name] or {}, dialled_hosts(ctx.tc, wanted[name]), client, of_client)
+        findings[name] = _inspect(found[name], trial)
+    return findings
 
 
-def _read_secret(ctx: ReconcileContext, name: str) -> Mapping[str, bytes] | None:
+def _read_secret(ctx: ReconcileContext, name: str) -> Data | None:
     secret = ctx.deps.client.find(SECRETS, name, ctx.namespace)
     if secret is None:
         return None
@@ -183,43 +134,44 @@ def _read_secret(ctx: ReconcileContext, name: str) -> Mapping[str, bytes] | None
     return {key: base64.b64decode(value) for key, value in data.items() if value}
 
 
-def _inspect(need: _Need, data: Mapping[str, bytes] | None, partner: Mapping[str, bytes], client: str) -> Finding:
-    keys = (CA, CERTIFICATE, KEY) if need.has_ca else (CERTIFICATE, KEY)
+def _inspect(data: Data | None, trial: _Trial) -> Finding:
+    keys = (CA, CERTIFICATE, KEY) if trial.need.has_ca else (CERTIFICATE, KEY)
     if data is None:
         return Finding(f" does not exist; create it with {', '.join(keys)}")
     if missing := [key for key in keys if key not in data]:
         return Finding(f", key {missing[0]}: missing; add it")
     try:
-        return _tried_out(need, data, partner, client)
+        return _tried_out(trial)
     except BadCertificate as error:
         return Finding(f", key {error.key}: {error.message}; {error.way_out}")
 
 
-def _tried_out(need: _Need, data: Mapping[str, bytes], partner: Mapping[str, bytes], client: str) -> Finding:
+def _tried_out(trial: _Trial) -> Finding:
     """Raises BadCertificate."""
+    need, data = trial.need, trial.data
     cert, key = data[CERTIFICATE], data[KEY]
     certificate = read(cert, key, need.role)
     if need.internal:
         check_trust(cert, key, need.role, data[CA])
-    if strange := [host for host in need.hosts if not certificate.covers(host)]:
+    if strange := [host for host in trial.hosts if not certificate.covers(host)]:
         raise BadCertificate(CERTIFICATE, f"does not hold for {strange[0]}", "issue it for this name, too")
-    if partner:
-        _check_partner(need, data, partner, client)
+    if need.internal and trial.of_client is not None:
+        _check_partner(data, trial.of_client, trial)
     authority = authority_of(data[CA], certificate) if need.has_ca else None
     if authority is not None and authority.ends < certificate.ends:
         return Finding("", certificate.begins, authority.ends, CA)
     return Finding("", certificate.begins, certificate.ends, CERTIFICATE)
 
 
-def _check_partner(need: _Need, data: Mapping[str, bytes], partner: Mapping[str, bytes], client: str) -> None:
+def _check_partner(mine: Data, other: Data, trial: _Trial) -> None:
     """Each must trust the other's authority. Raises BadCertificate."""
     try:
-        check_trust(data[CERTIFICATE], data[KEY], need.role, partner[CA])
+        check_trust(mine[CERTIFICATE], mine[KEY], trial.need.role, other[CA])
     except BadCertificate:
-        what = f"signed by an authority that {CA} of Secret {client} does not hold"
+        what = f"signed by an authority that {CA} of Secret {trial.client} does not hold"
         raise BadCertificate(CERTIFICATE, what, _ONE_AUTHORITY) from None
     try:
-        check_trust(partner[CERTIFICATE], partner[KEY], Role.CLIENT, data[CA])
+        check_trust(other[CERTIFICATE], other[KEY], Role.CLIENT, mine[CA])
     except BadCertificate:
-        what = f"lacks the authority that has signed {CERTIFICATE} of Secret {client}"
+        what = f"lacks the authority that has signed {CERTIFICATE} of Secret {trial.client}"
         raise BadCertificate(CA, what, _ONE_AUTHORITY) from None

@@ -7,9 +7,10 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class SqlLogin:
-    """Which server, and as which user, who has no password. `timeout` is in seconds and covers everything.
+    """Which server, and as which user, who has no password.
 
-    `ca` are certificates in PEM: with them the connection is TLS and the server's certificate is verified.
+    `timeout` is in seconds, for the connection and for each answer. `ca` are certificates in PEM: with
+    them the connection is TLS and the server's certificate is verified.
     """
 
     host: str

@@ -112,9 +112,10 @@ class _Connection(BaseHTTPRequestHandler):
     def _secure(self) -> None:
         """Shake hands in the server's stead. Raises OSError, ValueError."""
         side = self.server.server_side(self._tunnel)
-        context = server_context(side) if side else ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        if side is None:
+            raise ConnectionError("nobody is there who speaks TLS")
         plain = self.connection
-        secured = context.wrap_socket(plain, server_side=True, do_handshake_on_connect=False)
+        secured = server_context(side).wrap_socket(plain, server_side=True, do_handshake_on_connect=False)
         self.server.replace(plain, secured)
         self.connection = self._secured = secured
         secured.do_handshake()

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from apis import pod_commands
+from apis.component_statuses import PDMSStatus
 from apis.components import component_type
 from apis.tidbcluster import TidbClusterStatus
 from member.components import workload_names
@@ -77,13 +78,13 @@ def managed_components() -> tuple[str, ...]:
 
 def asked_one_by_one(component: str) -> bool:
     """Whether its servers tell by themselves how they are."""
-    status = component_type(component).status(TidbClusterStatus())
+    status = component_type(component).status(TidbClusterStatus(pdms={component: PDMSStatus()}))
     return status is not None and status.asked_one_by_one
 
 
 def says_synced(component: str) -> bool:
     """Whether its status says if the last observation succeeded."""
-    status = component_type(component).status(TidbClusterStatus())
+    status = component_type(component).status(TidbClusterStatus(pdms={component: PDMSStatus()}))
     return status is not None and not status.is_current
 
 

@@ -10,6 +10,7 @@ from itertools import product
 
 from msgspec.structs import replace
 
+from apis.components import component_type
 from kube.objects import Json
 from simulate.invariants.facts import kind_of_record
 from simulate.plan import Edit, Fault, Foreign, InvalidPlan, Plan, World
@@ -17,8 +18,8 @@ from simulate.worlds import NAME, NAMESPACE
 
 FAMILY = "loss"
 
-CONVERGED = ("Done", "PDFailedOver", "TiKVFailedOver", "TiDBFailedOver")
-"""All that the spec asks for serves, whatever was lost; the last three say how substitutes go."""
+CONVERGED = ("Done", "PDFailedOver", "TiFlashFailedOver", "TiKVFailedOver", "TiDBFailedOver")
+"""All that the spec asks for serves, whatever was lost; all but the first say how substitutes go."""
 
 _COPIED = 120.0
 """Seconds after which PD has copied what the first of two stores held."""
@@ -45,6 +46,11 @@ class Subject:
         return f"{NAME}-{self.component}-{ordinal}"
 
     @property
+    def volume(self) -> str:
+        """The first volume of its pods."""
+        return component_type(self.component).data_volume or "data0"
+
+    @property
     def stateful_set(self) -> str:
         """Its StatefulSet, as plans name objects."""
         return f"statefulsets.apps/{NAME}-{self.component}"
@@ -61,6 +67,7 @@ SUBJECTS: Mapping[str, Subject] = {
     "tikv-3": Subject("tikv", 3, "mortal-3-3"),
     "tikv-4": Subject("tikv", 4, "mortal-3-4"),
     "tikv-5": Subject("tikv", 5, "mortal-3-5"),
+    "tiflash-3": Subject("tiflash", 3, "mortal-tiflash"),
 }
 
 Loss = Callable[[Subject], tuple[Fault, ...]]
@@ -73,7 +80,7 @@ def _of_pod(verb: str, hit: Subject, ordinal: int = _VICTIM, at: float = 1.0) ->
 
 def _volume(hit: Subject) -> tuple[Fault, ...]:
     """The process ends with its disk, and begins with an empty one."""
-    disk = {"namespace": NAMESPACE, "claim": f"{hit.component}-{hit.pod(_VICTIM)}"}
+    disk = {"namespace": NAMESPACE, "claim": f"{hit.volume}-{hit.pod(_VICTIM)}"}
     return World(at=1.0, verb="disk_lost", arguments=disk), _of_pod("pod_crash", hit)
 
 
@@ -105,6 +112,11 @@ def _for_a_while(there: Json, back: Json) -> Change:
     return lambda _: (Edit(at=0.0, spec=there), Edit(at=_AWAY, spec=back))
 
 
+def _configured(hit: Subject) -> tuple[Edit]:
+    config: Json = {"log": {"level": "warn"}} if hit.component != "tiflash" else {"config": {"logger": {"count": 9}}}
+    return (Edit(at=0.0, spec={hit.component: {"config": config}}),)
+
+
 def _patched(spec: Callable[[Subject], Json]) -> Change:
     return lambda hit: (Foreign(at=0.0, target=hit.stateful_set, patch={"spec": spec(hit)}),)
 
@@ -117,7 +129,7 @@ CHANGES: Mapping[str, Change] = {
     "scale-out": _scale(1),
     "scale-in": _scale(-1),
     "image": _edit({"version": "v8.5.3"}),
-    "config": _edit({"config": {"log": {"level": "warn"}}}),
+    "config": _configured,
     "suspend": _for_a_while(
         {"suspendAction": {"suspendStatefulSet": True}}, {"suspendAction": {"suspendStatefulSet": False}}
     ),
@@ -187,8 +199,12 @@ def losses() -> Iterator[Plan]:
 
 
 def makes_sense(subject: str, lost: str) -> bool:
-    """Whether something is left of a loss that can be changed: two of three is a majority."""
-    return lost != "two" or SUBJECTS[subject].replicas > 3
+    """Whether something is left of a loss that can be changed: two of three is a majority.
+
+    Of TiFlash, whose learners have none, a lost pod and a lost zone show what a lost node shows.
+    """
+    hit = SUBJECTS[subject]
+    return hit.replicas > 3 if lost == "two" else hit.component != "tiflash" or lost in ("volume", "node")
 
 
 def _moved(event: Edit | Fault, seconds: float, once: str) -> Edit | Fault:

@@ -5,13 +5,14 @@ seeds FIRST COUNT  random plans
 sweep [WORKLOAD]   every kind of fault at every write of workloads; all plans of a family (`pair`, `foreign`, ...)
 record WORKLOAD    the numbered writes of a run without faults
 manifests FIRST COUNT  manifests with mistakes, by seed, on the way of `make run`
+mixes              every mix of components, with and without TLS and a PD of its own
 """
 
 import argparse
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -20,6 +21,7 @@ from simulate.engine import Engine
 from simulate.fork_pool import Broken, ForkPool, Report
 from simulate.generate import FAMILIES, KINDS, family, generated, sweep
 from simulate.logs import silence
+from simulate.mixes import judge_mixes, mixes
 from simulate.newcomers import DEFECT, judge_all
 from simulate.oracles import Reference, compare, compare_with_direct, direct_plan, reference
 from simulate.plan import InvalidPlan, Plan, dump, load
@@ -36,18 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     silence()
     try:
-        match options.command:
-            case "run":
-                return _run(options)
-            case "seeds":
-                plans: Iterable[Plan] = map(random_plan, range(options.first, options.first + options.count))
-                return _Campaign(options).judge(plans)
-            case "sweep":
-                return _sweep(options)
-            case "manifests":
-                return _manifests(range(options.first, options.first + options.count), options.jobs)
-            case _:
-                return _record(options.workload)
+        return _COMMANDS[options.command](options)
     except InvalidPlan as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -68,6 +59,10 @@ def _run(options: argparse.Namespace) -> int:
     return _Campaign(options, print if options.trace else None).judge(plans)
 
 
+def _seeds(options: argparse.Namespace) -> int:
+    return _Campaign(options).judge(map(random_plan, range(options.first, options.first + options.count)))
+
+
 def _sweep(options: argparse.Namespace) -> int:
     campaign = _Campaign(options)
     kinds = tuple(options.kinds.split(",")) if options.kinds else tuple(KINDS)
@@ -81,18 +76,19 @@ def _sweep(options: argparse.Namespace) -> int:
     return campaign.judge(found[:: options.every])
 
 
-def _record(workload: str) -> int:
-    plan = generated(workload)
+def _record(options: argparse.Namespace) -> int:
+    plan = generated(options.workload)
     outcome = run(prepare(plan), plan)
     for number, write in enumerate(outcome.writes, 1):
         print(f"{number:4} {write}")
     return 0 if outcome.passed else 1
 
 
-def _manifests(seeds: range, jobs: int) -> int:
+def _manifests(options: argparse.Namespace) -> int:
     """Judge manifests by seed; 1 when one had another end than a Ready cluster or a message."""
+    seeds = range(options.first, options.first + options.count)
     ends: Counter[str] = Counter()
-    for verdict in judge_all(seeds, jobs):
+    for verdict in judge_all(seeds, options.jobs):
         ends[verdict.outcome] += 1
         if verdict.outcome == DEFECT:
             print(f"FAILED  manifest of seed {verdict.seed}\n{verdict.told}")
@@ -100,6 +96,27 @@ def _manifests(seeds: range, jobs: int) -> int:
     told = ", ".join(f"{count} {end}" for end, count in sorted(ends.items()))
     print(f"manifests of seeds {seeds.start} to {seeds.stop - 1}: {told}")
     return 1 if ends[DEFECT] else 0
+
+
+def _mixes(options: argparse.Namespace) -> int:
+    """Judge mixes of components; 1 when one had another end than a Ready cluster or a message."""
+    ends: Counter[str] = Counter()
+    for mix, verdict in judge_mixes(mixes()[:: options.every], options.jobs):
+        ends[verdict.outcome] += 1
+        if verdict.outcome == DEFECT:
+            print(f"FAILED  {mix.name}\n{verdict.told}", flush=True)
+    print(f"mixes of components: {', '.join(f'{count} {end}' for end, count in sorted(ends.items()))}")
+    return 1 if ends[DEFECT] else 0
+
+
+_COMMANDS: Mapping[str, Callable[[argparse.Namespace], int]] = {
+    "run": _run,
+    "seeds": _seeds,
+    "sweep": _sweep,
+    "record": _record,
+    "manifests": _manifests,
+    "mixes": _mixes,
+}
 
 
 class _Campaign:
@@ -194,6 +211,8 @@ def _parser() -> argparse.ArgumentParser:
     made = commands.add_parser("manifests", help="bring manifests with mistakes in")
     made.add_argument("first", type=int, help="the first seed")
     made.add_argument("count", type=int)
+    mixed = commands.add_parser("mixes", help="bring every mix of components in")
+    mixed.add_argument("--every", type=int, default=1, help="take each n-th mix only")
     swept = commands.add_parser("sweep", help="run a fault at every write")
     swept.add_argument("workloads", nargs="*", metavar="WORKLOAD", help=f"of {_names()}; default: all workloads")
     swept.add_argument("--kinds", default="", help=f"of {','.join(KINDS)}; default: all")

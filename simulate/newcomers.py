@@ -5,11 +5,12 @@ The same functions read, check, apply and show it; sandbox and operator run in o
 
 import io
 import traceback
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from multiprocessing import get_context
+from typing import TypeVar
 
 from rich.console import Console
 
@@ -23,14 +24,16 @@ from cli.world import DISCOVERY
 from controllers.controller import Result, Sync
 from controllers.errors import IgnoreError, RequeueError
 from discovery.app import make_handler
-from kube.objects import Json
-from kube.resources import TIDB_CLUSTERS
+from kube.objects import Json, Object
+from kube.resources import TIDB_CLUSTERS, Resource
 from ports.clock import FakeClock
 from ports.randomness import SeededRandomness
 from sandbox.world import World
 from simulate.logs import silence
 from simulate.mutations import mutated
 from simulate.operator import Operator
+
+T = TypeVar("T")
 
 DEFECT = "defect"
 
@@ -54,8 +57,13 @@ class Defect(Exception):
 
 def judge_all(seeds: Iterable[int], jobs: int) -> Iterator[Verdict]:
     """The verdicts of seeds, in their order."""
+    return in_parallel(judge, seeds, jobs)
+
+
+def in_parallel(judge_one: Callable[[T], Verdict], cases: Iterable[T], jobs: int) -> Iterator[Verdict]:
+    """The verdicts of cases, in their order, by so many processes."""
     with ProcessPoolExecutor(max(jobs, 1), mp_context=get_context("fork"), initializer=silence) as pool:
-        yield from pool.map(judge, seeds, chunksize=8)
+        yield from pool.map(judge_one, cases, chunksize=8)
 
 
 def judge(seed: int) -> Verdict:
@@ -65,8 +73,13 @@ def judge(seed: int) -> Verdict:
 
 def judge_content(content: bytes, seed: int = 1) -> Verdict:
     """The verdict of the content of a file."""
+    return verdict_of(seed, lambda: _try(content, seed))
+
+
+def verdict_of(seed: int, attempt: Callable[[], tuple[str, str]]) -> Verdict:
+    """The verdict of an attempt that answers its outcome and a message, or raises what nobody caught."""
     try:
-        outcome, told = _try(content, seed)
+        outcome, told = attempt()
         if not told.strip() or len(told) > _LONGEST_MESSAGE or "Traceback" in told:
             raise Defect(f"{outcome} with the message {told[:500]!r}")
     except Exception:
@@ -78,18 +91,19 @@ def _try(content: bytes, seed: int) -> tuple[str, str]:
     """Outcome and message. Raises whatever nobody caught."""
     try:
         documents = manifests.parse(content, "m.yaml")
-        return _Run(seed).follow(documents)
+        return NewcomerRun(seed).follow(documents)
     except (manifests.BadManifest, BadDocument) as error:
         return "refused", str(error)
 
 
-class _Run:
+class NewcomerRun:
     """One sandbox with an operator."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, definitions: Sequence[Json] = ()) -> None:
+        """`definitions` are those of custom resources, ours by default."""
         self._clock = FakeClock()
         programs = {DISCOVERY: make_handler}
-        self._world = World(self._clock, SeededRandomness(seed), programs=programs, crds=_definitions())
+        self._world = World(self._clock, SeededRandomness(seed), programs=programs, crds=definitions or _definitions())
         self._defects: list[str] = []
         self._operator = Operator(
             self._world, self._clock, seed, watched=self._watched, on_defect=lambda _, error: self._note(error)
@@ -99,11 +113,15 @@ class _Run:
             LiveView(Console(file=io.StringIO(), width=200, force_terminal=True)),
         )
 
-    def follow(self, documents: list[manifests.Manifest]) -> tuple[str, str]:
-        """Apply, and look until all clusters are Ready or one can't be. Raises BadManifest."""
+    def objects(self, resource: Resource) -> Sequence[Object]:
+        """All of a kind that are there."""
+        return self._world.client().list_page(resource).items
+
+    def follow(self, documents: list[manifests.Manifest], within: float = _GIVE_UP) -> tuple[str, str]:
+        """Apply, and look until all clusters are Ready or one can't be, at most so many seconds. Raises BadManifest."""
         manifests.apply(self._world.client(), documents)
         wanted = {(each.namespace, each.name) for each in documents if each.kind == TIDB_CLUSTERS.kind}
-        end = self._clock.now() + _GIVE_UP
+        end = self._clock.now() + within
         while True:
             self._operator.work()
             if self._defects:

@@ -129,8 +129,16 @@ def _mortal(pd: int, tikv: int) -> Callable[[], Json]:
     return cluster
 
 
+def _mortal_with_tiflash() -> Json:
+    """The smallest of these with three TiFlash."""
+    cluster = _mortal(3, 3)()
+    cluster["spec"]["tiflash"] = _analytic()["spec"]["tiflash"] | {"replicas": 3}
+    return cluster
+
+
 MORTAL: Mapping[str, Callable[[], Json]] = {
-    f"mortal-{pd}-{tikv}": _mortal(pd, tikv) for pd, tikv in ((3, 3), (5, 3), (3, 4), (3, 5))
+    **{f"mortal-{pd}-{tikv}": _mortal(pd, tikv) for pd, tikv in ((3, 3), (5, 3), (3, 4), (3, 5))},
+    "mortal-tiflash": _mortal_with_tiflash,
 }
 """By the number of PDs and of stores; what is lost in them is lost for good (`simulate.loss_and_edit`)."""
 
@@ -190,8 +198,8 @@ def replicas_of(cluster: str) -> Mapping[str, int]:
     return {each: spec[each]["replicas"] for each in managed_components() if each in spec}
 
 
-_BRITTLE = FailoverSettings(pd_period=60.0, tikv_period=60.0, tidb_period=60.0)
-_HASTY = FailoverSettings(pd_period=30.0, tikv_period=30.0, tidb_period=30.0)
+_BRITTLE = FailoverSettings(pd_period=60.0, tikv_period=60.0, tidb_period=60.0, tiflash_period=60.0)
+_HASTY = FailoverSettings(pd_period=30.0, tikv_period=30.0, tidb_period=30.0, tiflash_period=30.0)
 
 SETTINGS: Mapping[str, Settings] = {
     "brittle": Settings("tidb-operator-py:test", _BRITTLE),

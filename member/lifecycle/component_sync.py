@@ -367,7 +367,7 @@ def _write_config_map(ctx: ReconcileContext, member: Workload, choice: ConfigMap
     data = cached.decode().get("data") or {} if cached else {}
     if data == choice.data and not choice.same_script:
         # what made the text of another version is noted with the next change of it: taking over writes nothing
-        del desired["metadata"]["annotations"]
+        desired["metadata"].pop("annotations", None)
     apply(ctx, CONFIG_MAPS, desired, cached, applied_before={"data": data})
 
 

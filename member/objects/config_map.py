@@ -63,8 +63,8 @@ class ConfigMapChoice:
 
 
 def config_map(tc: TidbCluster, component: str, choice: ConfigMapChoice) -> Json:
-    """The ConfigMap as it should be."""
-    annotations = {labels.START_SCRIPT_OPTIONS: choice.script_options}
+    """The ConfigMap as it should be; one without a start script says nothing of its options."""
+    annotations = {labels.START_SCRIPT_OPTIONS: choice.script_options} if STARTUP_SCRIPT in choice.data else {}
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",

@@ -34,13 +34,14 @@ def own_stores(ctx: ReconcileContext, kind: StoreKind, stores: Sequence[_S], ord
 def not_up(
     ctx: ReconcileContext, kind: StoreKind, stores: Sequence[Store], besides: int, pods: Sequence[Object]
 ) -> str:
-    """The stores among `stores`, those of peers too, that do not serve (F13), in words; empty when there are none.
+    """The stores, those of peers too, that do not serve (F13), in words; empty when there are none.
 
-    PD says which are Up; `pods` are those of the kind, which say what PD may not have noticed yet. A store that
-    failover has given up counts until nothing is left on it: until then, another one away may cost a region its
-    majority (F13).
+    For TiKV, those of TiFlash count as well; for TiFlash, whose learners do not vote, its own alone. PD says which are
+    Up; `pods` are those of the kind, which say what PD may not have noticed yet. A store that failover has given up
+    counts until nothing is left on it: until then, another one away may cost a region its majority (F13).
     """
-    others = (store for store in stores if store.id != besides and not _is_empty(ctx, store, stores))
+    counting = stores if kind.leaders else [store for store in stores if kind.has(store)]
+    others = (store for store in counting if store.id != besides and not _is_empty(ctx, store, stores))
     return ", ".join(what for store in others if (what := _trouble(ctx, kind, store, pods)))
 
 

@@ -3,7 +3,6 @@
 from apis import images
 from apis.accessor import component
 from dataplane.errors import DataPlaneError
-from dataplane.pd import Store
 from dataplane.tiflash import RUNNING
 from kube.objects import Object
 from member import api_clients
@@ -51,7 +50,7 @@ def _prepare(ctx: ReconcileContext, pod: Object) -> NotDone | None:
     store = store_of(ctx, KIND, name)
     if store is None:
         return serving_unseen(ctx, KIND, name)
-    stores, own = _stores(ctx), int(store.id)
+    stores, own = api_clients.pd(ctx).stores(), int(store.id)
     waiting = others_not_up(ctx, KIND, stores, own, pods_of(ctx, "tiflash"))
     # it is restarted next: what the cache shows of the other pods may be old
     return waiting or others_not_up(ctx, KIND, stores, own, pods_live(ctx, "tiflash").pods)
@@ -61,14 +60,9 @@ def _prepare_unready(ctx: ReconcileContext, pod: str) -> NotDone | None:
     """A pod that is not Ready may serve all the same: it does not go while another store is away (F13)."""
     if not ctx.status.tiflash.synced:
         return not_understood(ctx.observations)
-    stores = _stores(ctx)
+    stores = api_clients.pd(ctx).stores()
     up = next(filter(is_up, own_stores(ctx, KIND, stores, ordinal_of(pod))), None)
     return others_not_up(ctx, KIND, stores, up.id, pods_live(ctx, "tiflash").pods) if up else None
-
-
-def _stores(ctx: ReconcileContext) -> list[Store]:
-    """TiFlash's: a store of TiKV that is away is no reason to wait, as learners do not vote. Raises DataPlaneError."""
-    return [store for store in api_clients.pd(ctx).stores() if KIND.has(store)]
 
 
 ROLLING = Rolling(

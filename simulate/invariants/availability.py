@@ -115,9 +115,10 @@ def i44(write: OperatorWrite) -> str | None:
         return None
     given_up = {str(record.get("storeID")) for record in records(cluster, "tiflash").values()}
     stores = [each for each in write.before.stores if each.is_tiflash]
-    dead = {pod_of(each) for each in stores if each.id in write.before.dead_stores and str(each.id) not in given_up}
+    serving = {pod_of(each) for each in stores if each.id not in write.before.dead_stores}
+    dead = {pod_of(each) for each in stores if str(each.id) not in given_up} - serving
     for pod in (f"{NAME}-tiflash-{ordinal}" for ordinal in ordinals):
-        if dead - {pod} and any(pod_of(each) == pod for each in stores) and pod not in dead:
+        if dead and pod in serving:
             return f"{write.call} restarts {pod}, which serves, while {', '.join(sorted(dead))} does not"
     return None
 

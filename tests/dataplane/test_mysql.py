@@ -15,7 +15,6 @@ import pytest
 from dataplane.errors import ApiError, Unavailable
 from dataplane.mysql import MySqlConnector
 from dataplane.sql import AccessDenied, RootClient, quoted
-from ports.clock import FakeClock
 from ports.fencing import OpenFence
 from ports.sql import SqlLogin, SqlRefused
 from ports.transport import ConnectionLost, ConnectionRefused, RequestTimeout, TlsError
@@ -25,6 +24,7 @@ GREETING = (
     b"\x0a8.0.11-TiDB-v8.5.0\0" + struct.pack("<I", 7) + b"12345678\0" + b"\xff\xf7\x2d\x02\0\xff\xff\x15" + b"\0" * 10
 )
 GREETING += b"123456789012\0mysql_native_password\0"
+OFFERING_TLS = GREETING.replace(b"\xff\xf7\x2d", b"\xff\xff\x2d")
 OK = b"\0\0\0\x02\0\0\0"
 SWITCH = b"\xfecaching_sha2_password\0" + b"1" * 20 + b"\0"
 DENIED = b"\xff" + struct.pack("<H", 1045) + b"#28000Access denied for user 'root'@'10.0.0.1' (using password: NO)"
@@ -89,24 +89,25 @@ def serving(*answers: bytes, tls: ssl.SSLContext | None = None) -> Iterator[Serv
 
 
 def execute(login: SqlLogin, *statements: str) -> None:
-    MySqlConnector(FakeClock()).execute(login, statements)
+    MySqlConnector().execute(login, statements)
 
 
 def test_a_user_without_a_password_logs_in_and_statements_follow() -> None:
-    with serving(GREETING, OK, OK, OK) as server:
+    with serving(GREETING, OK, OK, OK, OK) as server:
         execute(server.login, "SET x = 'é'", "FLUSH PRIVILEGES")
-    login, first, second, leave = server.heard
-    assert b"root\0\0mysql_native_password\0" == login[32:]
+    login, names, first, second, leave = server.heard
+    assert login[32:].startswith(b"root\0\0mysql_native_password\0")
+    assert names.startswith(b"\x03SET NAMES utf8mb4")
     assert (b"\x03" + "SET x = 'é'".encode(), b"\x03FLUSH PRIVILEGES", b"\x01") == (first, second, leave)
 
 
 def test_another_method_of_authentication_gets_an_empty_answer() -> None:
-    with serving(GREETING, SWITCH, OK, OK) as server:
+    with serving(GREETING, SWITCH, OK, OK, OK) as server:
         execute(server.login, "FLUSH PRIVILEGES")
-    assert [b"", b"\x03FLUSH PRIVILEGES"] == server.heard[1:3]
+    assert [b"", b"\x03FLUSH PRIVILEGES"] == [server.heard[1], server.heard[3]]
 
 
-@pytest.mark.parametrize("answers", [(DENIED,), (GREETING, DENIED), (GREETING, OK, DENIED)])
+@pytest.mark.parametrize("answers", [(DENIED,), (GREETING, DENIED), (GREETING, OK, OK, DENIED)])
 def test_a_refusal_has_code_and_message(answers: tuple[bytes, ...]) -> None:
     with serving(*answers) as server, pytest.raises(SqlRefused, match="Access denied for user 'root'") as refused:
         execute(server.login, "FLUSH PRIVILEGES")
@@ -128,7 +129,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 def test_with_a_ca_the_connection_is_tls_and_the_server_is_verified(authority: Authority) -> None:
     context = authority.server()
     context.verify_mode = ssl.CERT_NONE
-    with serving(GREETING, OK, OK, tls=context) as server:
+    with serving(OFFERING_TLS, OK, OK, OK, tls=context) as server:
         execute(replace(server.login, ca=authority.read("ca.crt").decode()), "FLUSH PRIVILEGES")
     assert b"\x03FLUSH PRIVILEGES" == server.heard[-2]
 
@@ -137,8 +138,17 @@ def test_a_server_that_another_authority_vouches_for_is_refused(authority: Autho
     context = authority.server()
     context.verify_mode = ssl.CERT_NONE
     other = Authority(tmp_path).read("ca.crt").decode()
-    with serving(GREETING, OK, OK, tls=context) as server, pytest.raises(TlsError, match="certificate verify failed"):
+    with (
+        serving(OFFERING_TLS, OK, OK, tls=context) as server,
+        pytest.raises(TlsError, match="certificate verify failed"),
+    ):
         execute(replace(server.login, ca=other), "FLUSH PRIVILEGES")
+
+
+def test_a_server_that_does_not_offer_tls_is_not_spoken_to_without_it(authority: Authority) -> None:
+    with serving(GREETING, OK, OK, OK) as server, pytest.raises(ConnectionLost, match="SSL is required"):
+        execute(replace(server.login, ca=authority.read("ca.crt").decode()), "FLUSH PRIVILEGES")
+    assert [] == server.heard
 
 
 def test_nobody_listens_and_nobody_answers() -> None:

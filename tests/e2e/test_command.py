@@ -41,6 +41,15 @@ def test_a_sample_gets_ready_in_a_sandbox_of_its_own() -> None:
     assert re.search(r"^Ready after \d+\.\d s\.$", done.stdout, re.MULTILINE)
 
 
+def test_9_a_sample_with_tls_gets_the_certificates_that_it_lacks_and_gets_ready() -> None:
+    """Over real sockets: the operator's requests shake hands with the proxy of the sandbox."""
+    done = _demo(SAMPLES / "tls.yaml")
+    assert (0, "") == (done.returncode, done.stderr)
+    for component, replicas in (("pd", 3), ("tikv", 3), ("tidb", 2)):
+        assert re.search(rf"^tls  {component} +{replicas}/{replicas} ready +Done: ", done.stdout, re.MULTILINE)
+    assert re.search(r"^Ready after \d+\.\d s\.$", done.stdout, re.MULTILINE)
+
+
 def test_all_documents_of_a_file_are_applied(tmp_path: Path) -> None:
     one, other = sample("basic"), sample("basic")
     one["metadata"] = {"name": "one", "namespace": "team-a"}

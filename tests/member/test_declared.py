@@ -41,6 +41,7 @@ _IN_NO_OBJECT = {
     "*.waitLeaderTransferBackTimeout": "for upgrades",
     "tikv.storeLabels": "for PD, which is told",
     "pd.mode": "for microservices, with spec.pdms",
+    "tidb.initializer.createPassword": "for a Secret and TiDB, once it serves",
     "pd.service.port": "ignored as in v1.6, whose pods know the port of PD by heart",
     "pd.service.loadBalancer[SC]*": "ignored as in v1.6",
     "tidb.storageClassName": "for storageVolumes",

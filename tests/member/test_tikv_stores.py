@@ -10,6 +10,7 @@ from dataplane.pd import Store
 from kube.objects import Json, Object
 from member.context import ReconcileContext
 from member.stores.reports import not_up
+from member.tiflash.kind import KIND as TIFLASH
 from member.tikv.kind import KIND
 from ports.clock import FakeClock
 from tests.kube.fakes import FakeApi
@@ -98,3 +99,23 @@ def test_F13_a_store_that_failover_has_given_up_counts_until_it_is_empty(ctx: Re
     assert "" == not_up(ctx, KIND, [store(0), empty], 1, PODS)
     # a PD that knows of no region at all proves nothing
     assert f"{where} is Down" == not_up(ctx, KIND, [store(0, region_count=0), empty], 1, PODS)
+
+
+def test_F13_for_tiflash_its_own_stores_count_alone(ctx: ReconcileContext) -> None:
+    down = store(1, state_name="Down")
+    address = "demo-tiflash-0.demo-tiflash-peer.ns.svc:3930"
+    learner = store(2, address=address, labels={"engine": "tiflash"}, state_name="Disconnected")
+
+    assert "" == not_up(ctx, TIFLASH, [store(0), down], 9, [])
+    assert f"store 3 ({address}) is Disconnected and still holds regions" == not_up(
+        ctx, TIFLASH, [down, learner], 9, []
+    )
+    assert "store 3" in not_up(ctx, KIND, [store(0), learner], 1, PODS)
+
+
+def test_F13_a_tiflash_that_failover_has_given_up_counts_until_it_is_empty(ctx: ReconcileContext) -> None:
+    ctx.status.tiflash.failure_stores = {"3": TiKVFailureStore(pod_name="demo-tiflash-0", store_id="3")}
+    address = "demo-tiflash-0.demo-tiflash-peer.ns.svc:3930"
+    lost = store(2, address=address, labels={"engine": "tiflash"}, state_name="Down", region_count=0)
+
+    assert ("", "") == (not_up(ctx, TIFLASH, [store(0), lost], 9, []), not_up(ctx, KIND, [store(0), lost], 1, PODS))

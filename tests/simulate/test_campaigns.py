@@ -24,6 +24,8 @@ _EVERY_SPELLING = 14
 """Of the plans of the family `same`: 15."""
 _EVERY_HAND = 120
 """Of the plans of the family `foreign`: 25."""
+_EVERY_MIX = 153
+"""Of the mixes of components: 41."""
 _EVERY_LOSS = 12
 """Of the plans of the family `loss`: 64."""
 _PLANS = sorted((Path(__file__).parent / "plans").glob("*.yaml"))[::_EVERY_PLAN]
@@ -64,6 +66,10 @@ def test_R21_R24_R28_a_loss_and_an_edit(part: int) -> None:
 
 def test_R22_another_spelling_of_the_same_writes_nothing() -> None:
     _simulate("sweep", "same", "--every", str(_EVERY_SPELLING))
+
+
+def test_every_mix_of_components_gets_ready_or_says_why_not() -> None:
+    _simulate("mixes", "--every", str(_EVERY_MIX))
 
 
 def test_R27_what_others_do_to_objects_is_put_right_or_named() -> None:

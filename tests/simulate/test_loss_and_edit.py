@@ -11,17 +11,18 @@ from simulate.state import State
 from simulate.worlds import MORTAL
 
 
-def test_there_are_759_plans_each_of_which_goes_by_its_name() -> None:
+def test_there_are_825_plans_each_of_which_goes_by_its_name() -> None:
     plans = list(losses())
-    assert 759 == len({plan.name for plan in plans})
+    assert 825 == len({plan.name for plan in plans})
     assert plans == [generated(plan.name) for plan in plans]
 
 
-def test_only_the_loss_of_two_of_three_is_left_out() -> None:
+def test_the_loss_of_two_of_three_is_left_out_and_of_tiflash_all_but_volumes_and_nodes() -> None:
     every = len(SUBJECTS) * len(LOSSES) * len(CHANGES) * len(MOMENTS)
     left_out = [(subject, lost) for subject in SUBJECTS for lost in LOSSES if not makes_sense(subject, lost)]
-    assert [("pd-3", "two"), ("tikv-3", "two")] == left_out
-    assert 759 == every - len(left_out) * len(CHANGES) * len(MOMENTS)
+    of_tiflash = [("tiflash-3", lost) for lost in ("pod", "two", "zone")]
+    assert [("pd-3", "two"), ("tikv-3", "two"), *of_tiflash] == left_out
+    assert 825 == every - len(left_out) * len(CHANGES) * len(MOMENTS)
 
 
 @pytest.mark.parametrize("name", ["pd-4.pod.image@recorded", "pd-3.pod.image", "pd-3.rain.image@recorded", "pd-3"])
@@ -51,4 +52,6 @@ def test_which_pods_a_zone_takes() -> None:
         ("mortal-3-4", "tikv"): ["tikv-1"],
         ("mortal-3-5", "pd"): ["pd-1"],
         ("mortal-3-5", "tikv"): ["tikv-1", "tikv-4"],
+        ("mortal-tiflash", "pd"): ["pd-1"],
+        ("mortal-tiflash", "tikv"): ["tikv-1"],
     } == taken

@@ -34,6 +34,12 @@ RESOURCES = {
     each.kind: each
     for each in (ROLES, SERVICE_ACCOUNTS, ROLE_BINDINGS, DEPLOYMENTS, SERVICES, CONFIG_MAPS, STATEFUL_SETS)
 }
+_INIT = """set -ex
+ordinal=${POD_NAME##*-}
+sed s/POD_NUM/${ordinal}/g /etc/tiflash/config_templ.toml > /data0/config.toml
+sed s/POD_NUM/${ordinal}/g /etc/tiflash/proxy_templ.toml > /data0/proxy.toml
+"""
+"""What v1.6 has TiFlash's init container do, in its manner."""
 NODES = [
     NodeSpec(f"{part}-{zone}", f"192.168.{row}.{zone}", f"zone-{zone}", labels={"dedicated": part})
     for row, part in enumerate(("pd", "tikv", "tidb"))
@@ -122,9 +128,12 @@ def as_v16_left_it(recorded: Json, ours: Json, uid: str) -> Json:
     for reference in meta["ownerReferences"]:
         reference["uid"] = uid
     annotations: dict[str, str] = meta.setdefault("annotations", {})
+    if tree["kind"] == "StatefulSet":
+        for container in tree["spec"]["template"]["spec"].get("initContainers") or ():
+            container["command"] = [_INIT if word == "<script>" else word for word in container["command"]]
     if tree["kind"] in ("StatefulSet", "Service"):
-        annotations[LAST_APPLIED] = json.dumps(as_applied(recorded, ours))
-    if tree["kind"] == "ConfigMap":
+        annotations[LAST_APPLIED] = json.dumps(as_applied(tree, ours))
+    if tree["kind"] == "ConfigMap" and "startup-script" in tree["data"]:
         tree["data"]["startup-script"] = script(meta["labels"]["app.kubernetes.io/component"])
     if tree["kind"] == "Deployment":
         annotations[LAST_APPLIED_POD_TEMPLATE] = json.dumps(as_applied(recorded, ours)["template"]["spec"])
@@ -139,6 +148,7 @@ def as_v16_left_it(recorded: Json, ours: Json, uid: str) -> Json:
         # PD places by location, and the sandbox's servers have not heard theirs from v1.6
         ("gcp", ["patch services basic-tidb"], ["label", "label", "label", "labels", "labels"]),
         ("basic-storagevolumes", [], []),
+        ("tiflash", [], []),
     ],
 )
 def test_3_5_taking_over_writes_discovery_and_the_status_only(

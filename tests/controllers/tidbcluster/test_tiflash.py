@@ -265,6 +265,20 @@ def test_9_3_a_lost_store_gets_a_substitute_until_the_user_says_that_it_is_back(
     assert (["basic-tiflash-0", "basic-tiflash-1"], None) == (pods(brittle), tiflash(brittle).get("failureStores"))
 
 
+def test_F13_a_roll_goes_on_once_a_lost_store_has_a_substitute_and_nothing_left_on_it(brittle: OperatorWorld) -> None:
+    brittle.world.faults.pod_crash_loop(f"{NAMESPACE}/basic-tiflash-1")
+    brittle.run_until(lambda: brittle.reason() == "TiFlashFailedOver", within=600.0)
+    brittle.change(version="v8.5.3")
+
+    def rolled() -> bool:
+        images = {each["spec"]["containers"][0]["image"] for each in brittle.every(PODS) if "-tiflash-" in str(each)}
+        return images >= {"pingcap/tiflash:v8.5.3"} and brittle.reason() == "TiFlashFailedOver"
+
+    brittle.run_until(rolled, within=600.0)
+    tikv = [each for each in brittle.every(PODS) if "-tikv-" in each["metadata"]["name"]]
+    assert {"pingcap/tikv:v8.5.3"} == {each["spec"]["containers"][0]["image"] for each in tikv}
+
+
 def test_F31_a_lost_tiflash_makes_no_other_component_fail_over(brittle: OperatorWorld) -> None:
     brittle.world.faults.pod_crash_loop(f"{NAMESPACE}/basic-tiflash-1")
     brittle.run(300.0)

@@ -1,0 +1,115 @@
+"""`tidb-operator certs`: a CA, and the Secrets with certificates that a TidbCluster needs (objects.md 9.1).
+
+They are made by the program `openssl`: no package that this project installs can sign certificates. For clusters that
+live long, cert-manager renews them by itself; see docs/tls.md.
+"""
+
+import base64
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import yaml
+
+from apis.decoding import decode
+from apis.defaulting import with_defaults
+from apis.tidbcluster import TidbCluster
+from cli.failures import Failure
+from cli.manifests import Manifest
+from dataplane.certificates import CA, CERTIFICATE, KEY
+from kube.objects import Json
+from meta.certificate_needs import Need, all_hosts, needs
+
+DAYS = 365
+_DAYS_OF_CA = 3650
+_NAME = "TiDB"
+"""The common name of all certificates: PD, TiKV and TiDB can be told to take one name only."""
+
+_CA_FILES = (CA, "ca.key")
+
+
+class Authority:
+    """A CA in a directory: the one that is there, or else a new one."""
+
+    def __init__(self, directory: Path) -> None:
+        """Raises Failure when `openssl` is not there, or half of a CA is."""
+        self._ca, self._key = (directory / name for name in _CA_FILES)
+        there = [path for path in (self._ca, self._key) if path.exists()]
+        if len(there) == 1:
+            missing = next(path for path in (self._ca, self._key) if path not in there)
+            raise Failure(f"{there[0]} is there, but {missing} is not; put it there, or name another directory")
+        if not there:
+            directory.mkdir(parents=True, exist_ok=True)
+            subject = ["-subj", "/CN=TiDB CA", "-days", str(_DAYS_OF_CA)]
+            _openssl("req", "-x509", *_new_key(self._key), *subject, "-out", str(self._ca))
+
+    def secret(self, tc: TidbCluster, need: Need, days: int) -> Json:
+        """A Secret that a cluster needs. Raises Failure."""
+        with tempfile.TemporaryDirectory(prefix="tidb-certs-") as place:
+            key, request, cert, extensions = (Path(place) / name for name in ("key", "csr", "crt", "ext"))
+            extensions.write_text(_extensions(all_hosts(tc, need)))
+            _openssl("req", *_new_key(key), "-subj", f"/CN={_NAME}", "-out", str(request))
+            signed = ["-CA", str(self._ca), "-CAkey", str(self._key), "-set_serial", f"0x{_serial()}"]
+            made = ["-in", str(request), "-out", str(cert), "-extfile", str(extensions), "-days", str(days)]
+            _openssl("x509", "-req", *made, *signed)
+            parts = {CA: self._ca, CERTIFICATE: cert, KEY: key}
+            data = {name: base64.b64encode(path.read_bytes()).decode() for name, path in parts.items()}
+        metadata = {"name": need.secret, "namespace": tc.metadata.namespace or "default"}
+        return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "Opaque", "data": data}
+
+
+def secrets(documents: Sequence[Manifest], directory: Path, days: int = DAYS) -> Iterator[Json]:
+    """The Secrets of all clusters among the objects that are not among them themselves, by the CA of a directory.
+
+    Raises Failure.
+    """
+    given = {(each.namespace, each.name) for each in documents if each.kind == "Secret"}
+    authority: Authority | None = None
+    for document in documents:
+        if document.kind != "TidbCluster":
+            continue
+        tc = with_defaults(decode(document.body, TidbCluster))
+        for name, need in needs(tc).items():
+            if (document.namespace, name) not in given:
+                authority = authority or Authority(directory)
+                yield authority.secret(tc, need, days)
+
+
+def run(documents: Sequence[Manifest], directory: Path, days: int) -> int:
+    """Print the Secrets; the exit code. Raises Failure."""
+    made = list(secrets(documents, directory, days))
+    if not made:
+        raise Failure("no cluster lacks a Secret for TLS; set spec.tlsCluster.enabled or spec.tidb.tlsClient.enabled")
+    yaml.safe_dump_all(made, sys.stdout, sort_keys=False)
+    return 0
+
+
+def _extensions(hosts: tuple[str, ...]) -> str:
+    names = ",".join(f"{'IP' if _is_address(host) else 'DNS'}:{host}" for host in hosts)
+    return f"subjectAltName={names}\nextendedKeyUsage=serverAuth,clientAuth\nbasicConstraints=CA:FALSE\n"
+
+
+def _is_address(host: str) -> bool:
+    return ":" in host or host.replace(".", "").isdigit()
+
+
+def _serial() -> str:
+    return _openssl("rand", "-hex", "16").strip()
+
+
+def _new_key(path: Path) -> list[str]:
+    return ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", str(path)]
+
+
+def _openssl(*arguments: str) -> str:
+    program = shutil.which("openssl")
+    if program is None:
+        raise Failure("openssl is not in PATH; install it, or have cert-manager make the Secrets (docs/tls.md)")
+    # all arguments are our own
+    done = subprocess.run([program, *arguments], capture_output=True, text=True, check=False)  # noqa: S603
+    if done.returncode:
+        raise Failure(f"openssl {arguments[0]} failed: {done.stderr.strip()}")
+    return done.stdout

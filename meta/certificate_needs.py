@@ -1,0 +1,99 @@
+"""Which Secrets with certificates a cluster needs, and for what (objects.md 9.1): pods mount them, or the operator."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from apis.components import component_types
+from apis.identity import tls_enabled
+from apis.tidbcluster import TidbCluster
+from dataplane.certificates import Role
+from member.components import workload, workload_names
+from member.naming import (
+    address_book,
+    cluster_client_secret,
+    cluster_secret,
+    discovery_mtls,
+    member_name,
+    peer_service,
+)
+
+_DISCOVERY = "discovery"
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """A Secret and what it must be good for.
+
+    `components` show its certificate as servers. `internal`: it is between the components, which all trust one another;
+    what SQL clients trust is their own affair. `has_ca`: somebody reads its `ca.crt`.
+    """
+
+    secret: str
+    role: Role = Role.SERVER
+    components: tuple[str, ...] = ()
+    internal: bool = True
+    has_ca: bool = True
+
+
+def needs(tc: TidbCluster) -> Mapping[str, Need]:
+    """What a cluster needs, by the name of the Secret; empty where nothing speaks TLS."""
+    found: dict[str, Need] = {}
+    for each in _all(tc):
+        known = found.get(each.secret, each)
+        components = tuple(dict.fromkeys((*known.components, *each.components)))
+        found[each.secret] = replace(known, components=components, has_ca=known.has_ca or each.has_ca)
+    return found
+
+
+def dialled_hosts(tc: TidbCluster, need: Need) -> tuple[str, ...]:
+    """Names that its servers are surely dialled by, one for each way."""
+    return tuple(host for each in need.components for host in _dialled(tc, each)) if need.internal else ()
+
+
+def all_hosts(tc: TidbCluster, need: Need) -> tuple[str, ...]:
+    """All names and addresses that its certificate should hold for."""
+    namespace, domain = tc.metadata.namespace or "default", tc.spec.cluster_domain
+    endings = ("", f".{namespace}", f".{namespace}.svc", *([f".{namespace}.svc.{domain}"] if domain else []))
+    bases = [
+        base
+        for each in need.components
+        for base in (member_name(tc, each), peer_service(tc, each), f"*.{peer_service(tc, each)}")
+    ]
+    return (*(f"{base}{ending}" for base in bases for ending in endings), "localhost", "127.0.0.1", "::1")
+
+
+def _dialled(tc: TidbCluster, component: str) -> tuple[str, ...]:
+    if component == _DISCOVERY:
+        return (f"{member_name(tc, component)}.{tc.metadata.namespace}",)
+    pod = address_book(tc).advertised_host(component, 0)
+    return (pod, address_book(tc).pd_host) if component == "pd" else (pod,)
+
+
+def _all(tc: TidbCluster) -> Iterator[Need]:
+    if tls_enabled(tc):
+        yield Need(cluster_client_secret(tc), Role.CLIENT)
+    if discovery_mtls(tc):
+        yield Need(cluster_secret(tc, _DISCOVERY), components=(_DISCOVERY,))
+    present = {each.name for each in component_types() if each.section(tc.spec)}
+    for name in workload_names():
+        if name in present:
+            yield from _mounted(tc, name)
+
+
+def _mounted(tc: TidbCluster, component: str) -> Iterator[Need]:
+    """What the pods of a component mount, by the names that the volumes have."""
+    pod = workload(component).stateful_set(tc, "")["spec"]["template"]["spec"]
+    secrets = {each["name"]: each["secret"]["secretName"] for each in pod.get("volumes") or () if "secret" in each}
+    own = {each.certificate_volume for each in component_types()}
+    client = tc.spec.tidb.tls_client if tc.spec.tidb else None
+    for volume, secret in secrets.items():
+        if volume in own:
+            yield Need(secret, components=(component,))
+        elif volume == "cluster-client-tls":
+            yield Need(secret, Role.CLIENT)
+        elif volume == "tidb-server-tls":
+            demands = client is not None and not client.disable_client_authn
+            yield Need(secret, components=(component,), internal=False, has_ca=demands)
+        elif volume == "tidb-client-tls":
+            skips = client is not None and client.skip_internal_client_ca
+            yield Need(secret, Role.CLIENT, internal=False, has_ca=not skips)

@@ -1,0 +1,80 @@
+"""`tidb-operator certs` makes what a cluster needs; the operator finds nothing wrong with it."""
+
+import base64
+from pathlib import Path
+
+import pytest
+
+from cli import certs
+from cli.failures import Failure
+from cli.manifests import Manifest, parse, read
+from dataplane.certificates import CA, CERTIFICATE, KEY, Role, authority_of, check_trust
+from dataplane.certificates import read as shown
+from kube.objects import Json
+from tests.operator_world import SAMPLES
+
+_SECRETS = {
+    "tls-cluster-client-secret",
+    "tls-discovery-cluster-secret",
+    "tls-pd-cluster-secret",
+    "tls-tikv-cluster-secret",
+    "tls-tidb-cluster-secret",
+    "tls-tidb-server-secret",
+    "tls-tidb-client-secret",
+}
+
+
+def made(documents: list[Manifest], directory: Path, days: int = certs.DAYS) -> dict[str, Json]:
+    return {each["metadata"]["name"]: each for each in certs.secrets(documents, directory, days)}
+
+
+def content(secret: Json) -> dict[str, bytes]:
+    return {key: base64.b64decode(value) for key, value in secret["data"].items()}
+
+
+@pytest.mark.slow
+def test_9_1_all_secrets_of_a_cluster_are_made_by_one_authority(tmp_path: Path) -> None:
+    found = made(read(SAMPLES / "tls.yaml"), tmp_path)
+    assert _SECRETS == found.keys()
+    ca = (tmp_path / "ca.crt").read_bytes()
+    for secret in found.values():
+        data = content(secret)
+        assert ca == data[CA]
+        for role in Role:
+            check_trust(data[CERTIFICATE], data[KEY], role, ca)
+        assert authority_of(ca, shown(data[CERTIFICATE], data[KEY])) is not None
+    pd = content(found["tls-pd-cluster-secret"])
+    certificate = shown(pd[CERTIFICATE], pd[KEY])
+    assert 365 == (certificate.ends - certificate.begins).days
+    for host in ("tls-pd", "tls-pd-0.tls-pd-peer.default.svc", "tls-pd.default", "127.0.0.1"):
+        assert certificate.covers(host), host
+
+
+@pytest.mark.slow
+def test_the_authority_is_kept_for_the_next_time(tmp_path: Path) -> None:
+    document = parse((SAMPLES / "tls.yaml").read_bytes(), "f")
+    first, second = made(document, tmp_path), made(document, tmp_path, days=3)
+    one, other = (content(each["tls-pd-cluster-secret"]) for each in (first, second))
+    assert one[CA] == other[CA]
+    assert one[CERTIFICATE] != other[CERTIFICATE]
+    (tmp_path / "ca.key").unlink()
+    with pytest.raises(Failure, match=r"ca.crt is there, but .*ca.key is not; put it there"):
+        made(document, tmp_path)
+
+
+def test_secrets_that_the_manifest_has_are_not_made(tmp_path: Path) -> None:
+    secrets = [f"---\n{{apiVersion: v1, kind: Secret, metadata: {{name: {name}}}}}\n" for name in _SECRETS]
+    text = (SAMPLES / "tls.yaml").read_text() + "".join(secrets)
+    assert {} == made(parse(text.encode(), "f"), tmp_path)
+    assert [] == list(tmp_path.iterdir())
+
+
+def test_a_cluster_without_tls_needs_none(tmp_path: Path) -> None:
+    with pytest.raises(Failure, match=r"no cluster lacks a Secret for TLS; set spec.tlsCluster.enabled"):
+        certs.run(read(SAMPLES / "basic.yaml"), tmp_path / "ca", 1)
+
+
+def test_without_openssl_the_way_out_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(Failure, match="openssl is not in PATH; install it, or have cert-manager make the Secrets"):
+        made(read(SAMPLES / "tls.yaml"), tmp_path)
