@@ -76,7 +76,7 @@ def _all(tc: TidbCluster) -> Iterator[Need]:
         yield Need(cluster_secret(tc, _DISCOVERY), components=(_DISCOVERY,))
     present = {each.name for each in component_types() if each.section(tc.spec)}
     for name in workload_names():
-        if name in present:
+        if name in present and not workload(name).unused(tc):
             yield from _mounted(tc, name)
 
 

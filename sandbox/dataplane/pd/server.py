@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from sandbox.dataplane.dependencies import Dependencies
+from sandbox.dataplane.listening import Setting
 from sandbox.dataplane.pd.microservices import MicroserviceProcess
 from sandbox.dataplane.pd.process import URLS, PdProcess
 from sandbox.dataplane.pd.routes import answer
@@ -26,7 +27,7 @@ PD = ServerProgram(
     numbers=("lease", "replication.max-replicas", "schedule.leader-schedule-limit", "schedule.region-schedule-limit"),
     durations=("schedule.max-store-down-time",),
     certificates=("security.cacert-path", "security.cert-path", "security.key-path"),
-    urls=URLS,
+    urls=(*URLS, Setting("listen-addr", "listen-addr")),
     allowed_names="security.cert-allowed-cn",
 )
 
