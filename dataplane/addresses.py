@@ -96,7 +96,7 @@ class AddressBook:
 
     def pump(self, ordinal: int) -> str:
         """The URL of a Pump (A15)."""
-        return self._url(f"{self.cluster}-pump-{ordinal}.{self.cluster}-pump", PUMP_PORT)
+        return self._url(self._peer("pump", ordinal), PUMP_PORT)
 
     def pump_ordinal(self, address: str) -> int | None:
         """The ordinal of this cluster's Pump that advertises `address`, with its namespace or without; else None."""
@@ -157,7 +157,9 @@ class AddressBook:
         return not address or re.search(named, address) is not None
 
     def _peer(self, component: str, ordinal: int) -> str:
-        return f"{self.cluster}-{component}-{ordinal}.{self.cluster}-{component}-peer"
+        # Pump's Service goes without the suffix
+        suffix = "" if component == "pump" else "-peer"
+        return f"{self.cluster}-{component}-{ordinal}.{self.cluster}-{component}{suffix}"
 
     def _suffix(self) -> str:
         return f".{self.cluster_domain}" if self.cluster_domain else ""

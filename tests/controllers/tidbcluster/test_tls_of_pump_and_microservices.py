@@ -1,0 +1,59 @@
+"""TLS of Pump, which goes by other names, and of PD's microservices, which show PD's certificate (objects.md 9.1)."""
+
+from collections.abc import Iterable
+
+import pytest
+
+from kube.resources import SECRETS
+from tests.certificates import CLIENT, Authority, hosts_of, secret_name
+from tests.operator_world import NAMESPACE, OperatorWorld, sample
+
+PUMP_HOSTS = ("*.basic-pump", "*.basic-pump.default", "*.basic-pump.default.svc")
+MICROSERVICES = (*hosts_of("tso")[:-2], *hosts_of("scheduling")[:-2])
+
+
+def applied(world: OperatorWorld, pump: Iterable[str] = PUMP_HOSTS, pd: Iterable[str] = MICROSERVICES) -> None:
+    """A cluster with both, and certificates for these names."""
+    authority = Authority()
+    pairs = {each: authority.of(each) for each in ("tikv", "tidb", CLIENT)}
+    pairs |= {"pump": authority.pair(*pump), "pd": authority.pair(*hosts_of("pd"), *pd)}
+    for component, pair in pairs.items():
+        world.admin.create(SECRETS, pair.secret(secret_name(component)), NAMESPACE)
+    cluster = sample("basic")
+    spec = cluster["spec"]
+    spec["tlsCluster"] = {"enabled": True}
+    spec["pd"]["mode"] = "ms"
+    spec["pdms"] = [{"name": "tso", "replicas": 2}, {"name": "scheduling", "replicas": 1}]
+    spec["pump"] = {"replicas": 2, "requests": {"storage": "1Gi"}}
+    world.apply(cluster)
+
+
+def test_9_1_they_come_up_and_are_upgraded_and_scaled(world: OperatorWorld) -> None:
+    applied(world)
+    world.run_until_ready(within=120.0)
+    world.change(version="v8.5.3")
+    world.run_until_ready(within=300.0)
+    world.change(pump={"replicas": 1}, pdms=[{"name": "tso", "replicas": 1}, {"name": "scheduling", "replicas": 1}])
+    world.run_until_ready(within=120.0)
+    assert (1, 1) == (world.replicas("pump"), world.replicas("tso"))
+
+
+@pytest.mark.parametrize(
+    ("pump", "pd", "said"),
+    [
+        (("pump.example",), MICROSERVICES, "basic-pump-cluster-secret, key tls.crt: does not hold for basic-pump-0."),
+        (PUMP_HOSTS, (), "basic-pd-cluster-secret, key tls.crt: does not hold for basic-tso-0."),
+    ],
+)
+def test_9_1_a_certificate_for_other_names_is_named(
+    world: OperatorWorld, pump: tuple[str, ...], pd: tuple[str, ...], said: str
+) -> None:
+    applied(world, pump, pd)
+    world.run_until(lambda: world.reason() == "BadCertificate", within=60.0)
+    assert said in world.condition("Progressing")["message"]
+
+
+def test_9_1_microservices_that_are_not_used_need_no_names(world: OperatorWorld) -> None:
+    applied(world, pd=())
+    world.change(pd={"mode": ""})
+    world.run_until_ready(within=120.0)
