@@ -15,6 +15,7 @@ from member.naming import (
     discovery_mtls,
     member_name,
     peer_service,
+    pod_name,
 )
 
 _DISCOVERY = "discovery"
@@ -37,6 +38,9 @@ class Need:
 
 def needs(tc: TidbCluster) -> Mapping[str, Need]:
     """What a cluster needs, by the name of the Secret; empty where nothing speaks TLS."""
+    if not tls_enabled(tc) and not _takes_tls_of_clients(tc):
+        # what pods mount takes a while to find out
+        return {}
     found: dict[str, Need] = {}
     for each in _all(tc):
         known = found.get(each.secret, each)
@@ -54,19 +58,26 @@ def all_hosts(tc: TidbCluster, need: Need) -> tuple[str, ...]:
     """All names and addresses that its certificate should hold for."""
     namespace, domain = tc.metadata.namespace or "default", tc.spec.cluster_domain
     endings = ("", f".{namespace}", f".{namespace}.svc", *([f".{namespace}.svc.{domain}"] if domain else []))
-    bases = [
+    bases = (
         base
         for each in need.components
         for base in (member_name(tc, each), peer_service(tc, each), f"*.{peer_service(tc, each)}")
-    ]
-    return (*(f"{base}{ending}" for base in bases for ending in endings), "localhost", "127.0.0.1", "::1")
+    )
+    names = dict.fromkeys(f"{base}{ending}" for base in bases for ending in endings)
+    return (*names, "localhost", "127.0.0.1", "::1")
 
 
 def _dialled(tc: TidbCluster, component: str) -> tuple[str, ...]:
     if component == _DISCOVERY:
         return (f"{member_name(tc, component)}.{tc.metadata.namespace}",)
-    pod = address_book(tc).advertised_host(component, 0)
+    ending = f"svc.{tc.spec.cluster_domain}" if tc.spec.cluster_domain else "svc"
+    pod = f"{pod_name(tc, component, 0)}.{peer_service(tc, component)}.{tc.metadata.namespace}.{ending}"
     return (pod, address_book(tc).pd_host) if component == "pd" else (pod,)
+
+
+def _takes_tls_of_clients(tc: TidbCluster) -> bool:
+    client = tc.spec.tidb.tls_client if tc.spec.tidb else None
+    return client is not None and client.enabled
 
 
 def _all(tc: TidbCluster) -> Iterator[Need]:

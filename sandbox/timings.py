@@ -81,7 +81,7 @@ class Timings:
 
     capture_start: float = 0.2
     capture_lease: float = 10.0
-    capture_tick: float = 0.5
+    capture_tick: float = 1.0
     """How often a capture keeps its session alive, and the owner moves tables."""
     capture_election: float = 1.0
     """How long there is no owner until another capture is."""

@@ -148,7 +148,7 @@ _PLANS = (
     Plan(name="bring-up-proxied", world="empty", cluster="proxied", budget=120.0),
     Plan(name="tiproxy-out", cluster="proxied", budget=120.0, edits=(_change(tiproxy={"replicas": 4}),)),
     Plan(name="tiproxy-in", cluster="proxied", budget=120.0, edits=(_change(tiproxy={"replicas": 1}),)),
-    Plan(name="tiproxy-upgrade", cluster="proxied", budget=300.0, edits=(_change(tiproxy={"version": "v1.3.1"}),)),
+    Plan(name="tiproxy-upgrade", cluster="proxied", budget=120.0, edits=(_change(tiproxy={"version": "v1.3.1"}),)),
     Plan(
         name="tiproxy-config",
         cluster="proxied",
@@ -179,8 +179,19 @@ _PLANS = (
     Plan(name="bring-up-replicating", world="empty", cluster="replicating", budget=120.0),
     _replicating("ticdc-out", 120.0, _change(10.0, ticdc={"replicas": 5})),
     _replicating("ticdc-in", 120.0, _change(10.0, ticdc={"replicas": 1})),
-    _replicating("ticdc-upgrade", 300.0, _change(10.0, ticdc={"version": "v8.5.3"})),
-    _replicating("ticdc-config", 300.0, _change(10.0, ticdc={"config": {"sorter": {"max-memory-percentage": 5}}})),
+    _replicating("ticdc-upgrade", 150.0, _change(10.0, ticdc={"version": "v8.5.3"})),
+    _replicating("ticdc-config", 150.0, _change(10.0, ticdc={"config": {"sorter": {"max-memory-percentage": 5}}})),
+    Plan(name="bring-up-complete", world="empty", cluster="complete", budget=180.0),
+    Plan(name="upgrade-complete", cluster="complete", budget=900.0, edits=(_change(version="v8.5.3"),)),
+    Plan(
+        name="suspend-resume-complete",
+        cluster="complete",
+        budget=300.0,
+        edits=(
+            _change(suspendAction={"suspendStatefulSet": True}),
+            _change(90.0, suspendAction={"suspendStatefulSet": False}),
+        ),
+    ),
     Plan(name="service-label", budget=60.0, edits=(_change(tidb={"service": {"labels": {"team": "a"}}}),)),
 )
 

@@ -157,6 +157,15 @@ def _replicating() -> Json:
     return cluster
 
 
+def _complete() -> Json:
+    """3/3/2 with all that can be beside it."""
+    cluster = _cluster()
+    for each in (_proxied(), _analytic(), _replicating(), _with_binlogs(), _of_microservices()):
+        cluster["spec"] |= {name: part for name, part in each["spec"].items() if name not in cluster["spec"]}
+    cluster["spec"]["pd"]["mode"] = "ms"
+    return cluster
+
+
 CLUSTERS: Mapping[str, Callable[[], Json]] = {
     "tiny": lambda: _cluster(pd=1, tikv=1, tidb=1),
     "small": _cluster,
@@ -172,13 +181,14 @@ CLUSTERS: Mapping[str, Callable[[], Json]] = {
     "binlog": _with_binlogs,
     "micro": _of_microservices,
     "replicating": _replicating,
+    "complete": _complete,
     "password": _with_password,
     **MORTAL,
 }
 """3/3/2 and the like; `wide` has stores to spare, `big` PD members and TiDBs, `roomy` one of each; `brittle` and
 `guarded` fail over within minutes; `analytic` has TiFlash; `lone` has a single PD; `domain` names the domain of its
 Kubernetes; `proxied` has two TiProxies, `binlog` a Pump, `micro` PD's microservices, `replicating` three captures of
-TiCDC, `password` one for root."""
+TiCDC, `complete` all of these, `password` one for root."""
 
 
 @cache

@@ -514,7 +514,8 @@ _SCALING: Mapping[str, Reason] = {
     "FailedScaleIn": Reason(
         "The scale-in would lose data, or something else depends on PD. The message says why.",
         "It removes nothing, and reverts the steps already taken.",
-        "Raise the replicas again. To continue: lower PD's `max-replicas` first, or remove what the message names.",
+        "Raise the replicas again. To continue: lower PD's `max-replicas`, or a table's replicas on TiFlash, or remove "
+        "what the message names.",
     ),
     "PodsOfOthers": Reason(
         "Pods that another controller has made, or nobody, carry the labels of pods of this cluster. The Services of "

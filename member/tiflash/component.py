@@ -7,7 +7,7 @@ import structlog
 from apis.pod_commands import REPLACE_VOLUME, REPLACEMENT_BEGUN
 from dataplane.errors import DataPlaneError
 from member import api_clients
-from member.context import ReconcileContext
+from member.context import Held, ReconcileContext
 from member.labels import TIKV_VOLUMES_READY
 from member.lifecycle.scaling import Scaling
 from member.lifecycle.workload import Workload
@@ -49,6 +49,9 @@ def _recovering(ctx: ReconcileContext) -> Waiting | None:
 
 def _placement_rules(ctx: ReconcileContext) -> Waiting | None:
     """Let PD place replicas by rules: without them it refuses TiFlash's stores. A silent PD stops no running pod."""
+    if ctx.held is not Held.NO:
+        # nothing is changed for a spec that is not valid
+        return None
     if not ctx.stopwatches.is_due("placement rules", "tiflash", _LOOKED_AT_AGAIN, ctx.deps.clock):
         return None
     try:

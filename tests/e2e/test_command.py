@@ -50,6 +50,12 @@ def test_9_a_sample_with_tls_gets_the_certificates_that_it_lacks_and_gets_ready(
     assert re.search(r"^Ready after \d+\.\d s\.$", done.stdout, re.MULTILINE)
 
 
+def test_9_every_component_with_tls_gets_ready() -> None:
+    done = _demo(SAMPLES / "everything.yaml")
+    assert (0, "") == (done.returncode, done.stderr)
+    assert re.search(r"^everything  cluster +1/1 ready +Ready: ", done.stdout, re.MULTILINE)
+
+
 def test_all_documents_of_a_file_are_applied(tmp_path: Path) -> None:
     one, other = sample("basic"), sample("basic")
     one["metadata"] = {"name": "one", "namespace": "team-a"}

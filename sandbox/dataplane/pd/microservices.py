@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from sandbox.dataplane.pd.cluster import PdCluster
 
 _PORT = 2379
-_LISTENS = Setting("listen-addr", "listen-addr", f"http://127.0.0.1:{_PORT}")
+LISTENS = Setting("listen-addr", "listen-addr", f"http://127.0.0.1:{_PORT}")
+"""Where a member listens."""
 _ADVERTISED = Setting("advertise-listen-addr", "advertise-listen-addr")
 _BACKENDS = Setting("backend-endpoints", "backend-endpoints", "http://127.0.0.1:2379")
 _NAME = Setting("name", "name")
@@ -60,7 +61,7 @@ class MicroserviceProcess:
         self._launch = launch
         self._deps = deps
         self.service = launch.command[2]
-        self._ports = ports(launch, (_LISTENS,))
+        self._ports = ports(launch, (LISTENS,))
         self._due = deps.clock.now() + deps.timings.pd_start + launch.slowness
         self._cluster: PdCluster | None = None
         self._started = int(deps.clock.wall().timestamp())
@@ -71,7 +72,7 @@ class MicroserviceProcess:
     @property
     def address(self) -> str:
         """Where it says that it is, which is its name before v8.3.0."""
-        return _ADVERTISED.of(self._launch) or _LISTENS.of(self._launch)
+        return _ADVERTISED.of(self._launch) or LISTENS.of(self._launch)
 
     @property
     def name(self) -> str:

@@ -3,8 +3,7 @@
 from dataclasses import replace
 
 from sandbox.dataplane.dependencies import Dependencies
-from sandbox.dataplane.listening import Setting
-from sandbox.dataplane.pd.microservices import MicroserviceProcess
+from sandbox.dataplane.pd.microservices import LISTENS, MicroserviceProcess
 from sandbox.dataplane.pd.process import URLS, PdProcess
 from sandbox.dataplane.pd.routes import answer
 from sandbox.dataplane.processes import Launch, Process
@@ -27,7 +26,7 @@ PD = ServerProgram(
     numbers=("lease", "replication.max-replicas", "schedule.leader-schedule-limit", "schedule.region-schedule-limit"),
     durations=("schedule.max-store-down-time",),
     certificates=("security.cacert-path", "security.cert-path", "security.key-path"),
-    urls=(*URLS, Setting("listen-addr", "listen-addr")),
+    urls=(*URLS, LISTENS),
     allowed_names="security.cert-allowed-cn",
 )
 

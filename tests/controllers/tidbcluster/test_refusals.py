@@ -1,6 +1,9 @@
 """What this version does not do: it says so, names the field, and keeps the rest in order."""
 
+import pytest
+
 from kube.resources import CONFIG_MAPS, PODS, STATEFUL_SETS, TIDB_CLUSTERS
+from member import components
 from tests.operator_world import NAMESPACE, OperatorWorld, sample
 
 
@@ -82,14 +85,16 @@ def test_6_5_an_in_place_configuration_reaches_the_config_map_and_no_pod(world: 
     assert ["patch configmaps basic-tikv"] == written(world)
 
 
-def test_parts_that_are_not_managed_yet_are_named(world: OperatorWorld) -> None:
+def test_parts_that_are_not_managed_are_named(world: OperatorWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(components._WORKLOADS, "ticdc")
     cluster = sample("basic")
-    cluster["spec"]["tidb"]["initializer"] = {"createPassword": True}
+    cluster["spec"]["ticdc"] = {"baseImage": "pingcap/ticdc", "replicas": 1}
     world.apply(cluster)
     world.run_until(lambda: (world.cluster()["status"].get("tidb") or {}).get("members") is not None)
     world.run(5.0)
 
-    assert "spec: tidb.initializer: not managed by this version" in refusal(world)
+    assert "spec: ticdc: not managed by this version" in refusal(world)
+    assert "TiCDCCaptureNotReady" == world.condition("Ready")["reason"]
     assert {"basic-pd", "basic-tikv", "basic-tidb"} == {each["metadata"]["name"] for each in world.every(STATEFUL_SETS)}
 
 

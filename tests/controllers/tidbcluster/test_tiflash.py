@@ -7,11 +7,12 @@ import pytest
 
 from dataplane.pd import DOWN
 from kube.objects import Json
-from kube.resources import CONFIG_MAPS, PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS
+from kube.resources import CONFIG_MAPS, PERSISTENT_VOLUME_CLAIMS, PODS, SECRETS, STATEFUL_SETS
 from member.context import FailoverSettings, Settings
 from ports.clock import FakeClock
 from sandbox.dataplane.pd.cluster import PdCluster
 from simulate.operator import SETTINGS
+from tests.certificates import CLIENT, Authority, secret_name
 from tests.operator_world import NAMESPACE, OperatorWorld, sample
 
 pytestmark = pytest.mark.slow
@@ -311,3 +312,19 @@ def test_7_5_a_pod_whose_store_does_not_run_stops_the_roll(flash: OperatorWorld)
         if "-tiflash-" in each["metadata"]["name"]
     }
     assert {"basic-tiflash-0": "v8.5.2", "basic-tiflash-1": "v8.5.3"} == images
+
+
+def test_9_1_with_tls_it_comes_up_and_is_rolled_in_real_handshakes(world: OperatorWorld) -> None:
+    authority = Authority()
+    cluster = with_tiflash()
+    cluster["spec"]["tlsCluster"] = {"enabled": True}
+    for component in ("pd", "tiflash", "tikv", "tidb", CLIENT):
+        world.admin.create(SECRETS, authority.of(component).secret(secret_name(component)), NAMESPACE)
+    world.apply(cluster)
+    world.run_until_ready(within=120.0)
+    world.change(tiflash={"version": "v8.5.3"})
+    settle(world, 300.0)
+
+    images = {each["spec"]["containers"][0]["image"] for each in world.every(PODS) if "-tiflash-" in str(each)}
+    assert "pingcap/tiflash:v8.5.3" in images
+    assert {"Up"} == set(stores(world).values())

@@ -6,9 +6,14 @@ from typing import Any
 
 import pytest
 
+from apis.decoding import decode
+from apis.defaulting import with_defaults
+from apis.tidbcluster import TidbCluster
 from kube.objects import Json
 from kube.resources import PODS, SECRETS, STATEFUL_SETS, TIDB_CLUSTERS
+from member.components import workload_names
 from member.context import FailoverSettings
+from meta.certificate_needs import all_hosts, needs
 from ports.clock import FakeClock
 from sandbox.kubelet.nodes import NodeSpec
 from simulate.operator import SETTINGS
@@ -333,3 +338,22 @@ def test_R25_tls_is_not_switched_while_pd_is_suspended(ready: TlsWorld) -> None:
     message = ready.world.condition("Progressing")["message"]
     assert "cannot be changed while PD is suspended" in message
     assert "set it back to true, and resume the cluster" in message
+
+
+@pytest.mark.slow
+def test_9_every_component_with_tls_comes_up_is_upgraded_and_scaled(tls: TlsWorld) -> None:
+    world, cluster = tls.world, sample("everything")
+    tc = with_defaults(decode({**cluster, "metadata": {**cluster["metadata"], "namespace": NAMESPACE}}, TidbCluster))
+    for name, need in needs(tc).items():
+        world.admin.create(SECRETS, tls.authority.pair(*all_hosts(tc, need)).secret(name), NAMESPACE)
+    world.apply(cluster)
+    world.run_until_ready("everything", within=120.0)
+    ready = {name for name in workload_names() if world.exists(STATEFUL_SETS, f"everything-{name}")}
+    assert set(workload_names()) == ready
+
+    world.change("everything", version="v8.5.3")
+    world.run_until(lambda: world.reason("everything") != "Done")
+    world.run_until_ready("everything", within=900.0)
+    world.change("everything", tikv={"replicas": 4}, tidb={"replicas": 1}, ticdc={"replicas": 1})
+    world.run_until(lambda: world.reason("everything") != "Done")
+    world.run_until_ready("everything", within=300.0)
