@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from apis import predicates
+from apis.ordinals import desired_replicas
 from apis.tidbcluster import TidbCluster
 from kube.objects import Json, Object
 from member.commands.annotations import Command
@@ -71,5 +72,6 @@ class Workload:
 def members_ready(ctx: ReconcileContext, name: str) -> Outcome:
     """Whether a component has as many members as wanted, each of them well."""
     if predicates.all_members_ready(ctx.tc, name):
-        return Done()
+        count = desired_replicas(ctx.tc, name)
+        return Done(f"{count} of {count} members are healthy")
     return Waiting("MembersNotReady", f"waiting for all members of {name} to be healthy", next_poll(ctx, name))
