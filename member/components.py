@@ -4,9 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from apis.accessor import components
 from apis.components import component_names
-from apis.tidbcluster import TidbCluster
 from member.context import ReconcileContext
 from member.discovery import component as discovery
 from member.lifecycle import component_sync
@@ -39,32 +37,18 @@ _WORKLOADS: dict[str, Workload] = {
 
 
 def workload(name: str) -> Workload:
-    """The behaviour of a component that runs in a StatefulSet. Raises KeyError for one that is not managed yet."""
+    """The behaviour of a component that runs in a StatefulSet. Raises KeyError for any other name."""
     return _WORKLOADS[name]
 
 
 def workload_names() -> tuple[str, ...]:
-    """The components that are managed and run in StatefulSets, in the order of the table."""
+    """The components that run in StatefulSets, in the order of the table."""
     return tuple(name for name in component_names() if name in _WORKLOADS)
 
 
-def unmanaged_names() -> tuple[str, ...]:
-    """The components that would run in StatefulSets and that nothing is made for, in the order of the table."""
-    return tuple(name for name in component_names() if name not in _WORKLOADS and name != DISCOVERY.name)
-
-
 def behaviours() -> tuple[Behaviour, ...]:
-    """The components that are managed, in the order of the table."""
+    """All components, in the order of the table."""
     return (DISCOVERY, *(_of_workload(_WORKLOADS[name]) for name in workload_names()))
-
-
-def unsupported(tc: TidbCluster) -> list[str]:
-    """The parts of a spec that nothing is made for, by their names in the spec, in the order of the table.
-
-    It says so instead of staying silent.
-    """
-    managed = {each.name for each in behaviours()}
-    return [each.name for each in components(tc) if each.name not in managed]
 
 
 def _of_workload(own: Workload) -> Behaviour:

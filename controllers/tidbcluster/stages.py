@@ -6,11 +6,9 @@ own (lifecycle.md 3.1) and are judged on the fresh status.
 """
 
 from controllers.stages import INTERNAL_ERROR, Attempt, Stage
-from member.components import behaviours, unmanaged_names, unsupported
+from member.components import behaviours
 from member.context import ReconcileContext
-from member.lifecycle.component_sync import REMOVED
 from member.observed.instances import instance_taken
-from member.observed.removed_components import running_without_spec
 from member.outcome import Failed, Refused
 from member.volumes import changes as volume_changes
 from meta import certificates, labelling, locations, orphan_pods, pvc_cleaner, strange_pods, volumes
@@ -53,15 +51,6 @@ def run(ctx: ReconcileContext, attempt: Attempt[ReconcileContext]) -> None:
         return
     for stage in stages():
         ctx.outcomes[stage.name] = _broken_off(ctx, stage.name) or attempt(stage, ctx)
-    if "spec" in ctx.outcomes:
-        return
-    if left := running_without_spec(ctx.tc, ctx.listers.stateful_sets, unmanaged_names()):
-        what = f"{', '.join(left)}: removed from the spec, but their StatefulSets still have replicas"
-        ctx.outcomes["spec"] = Refused(REMOVED, f"{what}; this version does not manage them; delete the StatefulSets")
-    elif parts := unsupported(ctx.tc):
-        ctx.outcomes["spec"] = Refused(
-            "NotYetSupported", f"{', '.join(parts)}: not managed by this version; everything else is managed"
-        )
 
 
 def _broken_off(ctx: ReconcileContext, component: str) -> Failed | None:

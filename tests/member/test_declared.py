@@ -16,7 +16,6 @@ from apis.defaulting import with_defaults
 from apis.tidbcluster import TidbCluster
 from apis.validation import validate
 from kube.objects import Json
-from member.components import unsupported
 from simulate import fields
 from simulate.trees import merged
 from simulate.worlds import CLUSTERS, replicas_of
@@ -62,7 +61,7 @@ def objects(base: str, field: str = "") -> dict[str, Json]:
         tree["spec"] = merged(tree["spec"], fields.field(field).edits[0].spec)
     tc = with_defaults(msgspec.convert(tree, TidbCluster))
     assert [] == validate(tc)
-    return {} if unsupported(tc) else {identity(made): made for made in desired_objects(tc)}
+    return {identity(made): made for made in desired_objects(tc)}
 
 
 def leaves(value: Any, path: str = "") -> Iterator[str]:

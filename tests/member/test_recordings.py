@@ -5,7 +5,6 @@ import pytest
 from apis.accessor import component
 from kube.objects import Json
 from member.apply.last_applied import compare_stateful_set
-from member.components import unsupported
 from member.naming import member_name
 from member.objects.config_map import choose_config_map, in_use_config_map_name
 from tests.member.recordings import Recording, differences, workloads
@@ -51,7 +50,6 @@ def test_what_is_managed_matches_recordings_of_all_components(name: str) -> None
 def test_everything_recorded_is_made(name: str) -> None:
     recording = Recording(name)
     assert [] == _missing(recording)
-    assert [] == [part for tc in recording.clusters for part in unsupported(tc)]
 
 
 @pytest.mark.parametrize(("name", "secrets"), [("basic", []), ("basic-tls", ["basic-tls-cluster-client-secret"])])

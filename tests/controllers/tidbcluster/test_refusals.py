@@ -1,9 +1,6 @@
 """What this version does not do: it says so, names the field, and keeps the rest in order."""
 
-import pytest
-
 from kube.resources import CONFIG_MAPS, PODS, STATEFUL_SETS, TIDB_CLUSTERS
-from member import components
 from tests.operator_world import NAMESPACE, OperatorWorld, sample
 
 
@@ -83,19 +80,6 @@ def test_6_5_an_in_place_configuration_reaches_the_config_map_and_no_pod(world: 
     world.run_until_ready()
 
     assert ["patch configmaps basic-tikv"] == written(world)
-
-
-def test_parts_that_are_not_managed_are_named(world: OperatorWorld, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(components._WORKLOADS, "ticdc")
-    cluster = sample("basic")
-    cluster["spec"]["ticdc"] = {"baseImage": "pingcap/ticdc", "replicas": 1}
-    world.apply(cluster)
-    world.run_until(lambda: (world.cluster()["status"].get("tidb") or {}).get("members") is not None)
-    world.run(5.0)
-
-    assert "spec: ticdc: not managed by this version" in refusal(world)
-    assert "TiCDCCaptureNotReady" == world.condition("Ready")["reason"]
-    assert {"basic-pd", "basic-tikv", "basic-tidb"} == {each["metadata"]["name"] for each in world.every(STATEFUL_SETS)}
 
 
 def test_3_2_a_paused_cluster_is_observed_and_left_alone(basic: OperatorWorld) -> None:

@@ -98,21 +98,6 @@ def test_1_1_a_removal_is_done_when_the_user_deletes_the_stateful_set(basic: Ope
     assert (None, None) == (status.get("statefulSet"), status.get("members"))
 
 
-def test_1_1_a_component_that_is_not_managed_is_named_as_well(basic: OperatorWorld) -> None:
-    """As v1.6 has left it behind."""
-    theirs = basic.get(STATEFUL_SETS, "basic-tidb")
-    theirs["metadata"] = {
-        "name": "basic-ticdc",
-        "labels": theirs["metadata"]["labels"] | {"app.kubernetes.io/component": "ticdc"},
-        "ownerReferences": theirs["metadata"]["ownerReferences"],
-    }
-    theirs["spec"] |= {"replicas": 1, "selector": {"matchLabels": {"app": "f"}}}
-    theirs["spec"]["template"]["metadata"]["labels"] = {"app": "f"}
-    basic.admin.create(STATEFUL_SETS, theirs, NAMESPACE)
-    basic.run_until(lambda: basic.reason() == "ComponentRemoved")
-    assert "spec: ticdc: removed from the spec" in basic.condition("Progressing")["message"]
-
-
 def test_8_4_a_removal_in_the_middle_of_a_scale_in_is_taken_back(world: OperatorWorld) -> None:
     cluster = sample("basic")
     cluster["spec"]["tikv"]["replicas"] = 4
