@@ -57,11 +57,10 @@ soak: .venv/.dev ## Informers under events, broken connections and restarts for 
 
 simulate-slice: .venv/.dev ## Run a part of it, beside what `make test` draws: .ci/run does, in a quarter of an hour
 	@$(BIN)/python -m simulate run tests/simulate/plans/*.yaml
-	@$(BIN)/python -m simulate sweep --every 100
-	@$(BIN)/python -m simulate sweep pair mistake field same loss --every 10
-	@$(BIN)/python -m simulate sweep foreign --every 50
-	@$(BIN)/python -m simulate seeds 1000 200
-	@$(BIN)/python -m simulate mixes --every 31
+	@$(BIN)/python -m simulate sweep pair mistake field same loss --every 25
+	@$(BIN)/python -m simulate sweep foreign --every 100
+	@$(BIN)/python -m simulate seeds 1000 100
+	@$(BIN)/python -m simulate mixes --every 61
 
 simulate: .venv/.dev ## Run a fault at writes of all workloads, pairs of changes, mistakes, losses, what others do, 2000 random plans, 10000 manifests [EVERY=4 EVERY_HAND=3]
 	@$(BIN)/python -m simulate run tests/simulate/plans/*.yaml
