@@ -55,7 +55,7 @@ bench: .venv/.dev ## Measure beside peers; one JSON line a figure [BENCH=workque
 soak: .venv/.dev ## Informers under events, broken connections and restarts for half an hour [SOAK_SECONDS=1800]
 	@$(BIN)/python -m bench.soak
 
-simulate-slice: .venv/.dev ## Run a part of it, beside what `make test` draws: .ci/run does, in a quarter of an hour
+simulate-slice: .venv/.dev ## Run a part of it, beside what `make test` draws
 	@$(BIN)/python -m simulate run tests/simulate/plans/*.yaml
 	@$(BIN)/python -m simulate sweep pair mistake field same loss --every 25
 	@$(BIN)/python -m simulate sweep foreign --every 100

@@ -1,7 +1,7 @@
 """When a status is written: what counts at once; what goes back and forth, or is a detail, now and then only (I29).
 
-While a cluster comes up, or rolls, some number in its status changes many times a second, and what is waited for some
-times: those wait for the next write that counts, or for a short while.
+While a cluster comes up, or rolls, some number in its status changes many times a second: those wait for the next write
+that counts, or for a short while.
 
 A node that comes and goes takes the status of what runs on it to what it was before, again and again, and each time
 that would be a write for every cluster that has a pod there. What is new is written at once; what has been there lately
@@ -29,16 +29,10 @@ APART = 5.0
 EVERY = 20.0
 """Seconds between two writes of a status that goes back and forth."""
 
-REASONS_EVERY = 0.5
-"""Seconds between a write and one that brings no more than another reason for what holds on.
-
-As many as `StatusWriteLimiter` earns, so that no reconcile has to wait for that.
-"""
-
 DETAILS_EVERY = 2.0
 """Seconds for which one write is earned that brings nothing but details."""
 
-DETAILS_SAVED = 10.0
+DETAILS_SAVED = 30.0
 """So many of them can be saved up: what changes after a quiet time shows at once."""
 
 _REMEMBERED = 64
@@ -62,11 +56,7 @@ class StatusPacing:
         self._forget()
         if len(self._returns) >= OFTEN and _shape(status) in self._seen:
             return max(self._written + EVERY - self._clock.now(), 0.0)
-        if _only_details(stored, status):
-            return max((1.0 - self._details()) * DETAILS_EVERY, 0.0)
-        if _only_reasons(stored, status):
-            return max(self._written + REASONS_EVERY - self._clock.now(), 0.0)
-        return 0.0
+        return max((1.0 - self._details()) * DETAILS_EVERY, 0.0) if _only_details(stored, status) else 0.0
 
     def wrote(self, stored: Json, status: Json) -> None:
         """Note a write, in the place of the `stored` status."""
@@ -114,25 +104,15 @@ def _only_details(stored: Json, status: Json) -> bool:
     return _without_details(stored) == _without_details(status)
 
 
-def _only_reasons(stored: Json, status: Json) -> bool:
-    """Whether nothing differs but details, and reasons of conditions that hold before and after."""
-    return _without_details(stored, reasons=False) == _without_details(status, reasons=False)
-
-
-def _without_details(status: Json, *, reasons: bool = True) -> Json:
-    """What counts of a status, with the `reasons` of conditions that hold or without; `Normal` is a phase like none."""
+def _without_details(status: Json) -> Json:
+    """What counts of a status. Of a condition that holds its reason does not; `Normal` is the phase of the rest."""
     kept: Json = {}
     for key, each in status.items():
         if key == "conditions":
             # others may have taken fields away
-            kept[key] = {one.get("type"): _said(one, reasons) for one in each or ()}
+            kept[key] = {one.get("type"): one.get("status") == "True" or one.get("reason") for one in each or ()}
         elif isinstance(each, dict) and key not in _DETAILS:
-            kept[key] = _without_details(each, reasons=reasons)
+            kept[key] = _without_details(each)
         elif key not in _DETAILS and not (key == "phase" and each == NORMAL):
             kept[key] = each
     return {key: each for key, each in kept.items() if each not in ({}, None)}
-
-
-def _said(condition: Json, reasons: bool) -> tuple[object, object]:
-    holds = condition.get("status") == "True"
-    return holds, condition.get("reason") if reasons or not holds else None

@@ -1,4 +1,4 @@
-"""A sample of plans at each run of the tests; `.ci/run` adds `make simulate-slice`, and `make simulate` runs thousands.
+"""A sample of plans at each run of the tests; `make simulate-slice` adds some, and `make simulate` runs thousands.
 
 Each part is a process of its own, which forks once for every plan.
 """
