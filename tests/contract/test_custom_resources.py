@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from apis import crd
+from kube.client import JSON_PATCH
 from kube.errors import Invalid, NotFound
 from kube.objects import Json
 from kube.resources import CUSTOM_RESOURCE_DEFINITIONS, TIDB_CLUSTERS, Resource
@@ -127,9 +128,10 @@ def test_defaults_that_a_definition_gets_later_are_read_and_not_written(
 ) -> None:
     body = tidb_cluster("a") | {"apiVersion": OLD_CLUSTERS.api_version}
     made = world.client.create(OLD_CLUSTERS, body, namespace).decode()
-    spec = old_definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
-    spec["properties"]["dnsPolicy"]["default"] = "ClusterFirst"
-    world.client.replace(CUSTOM_RESOURCE_DEFINITIONS, str(OLD_CLUSTERS), "", old_definition)
+    # a patch, since the API server may still be writing the definition's conditions
+    path = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/dnsPolicy/default"
+    change = [{"op": "add", "path": path, "value": "ClusterFirst"}]
+    world.client.patch(CUSTOM_RESOURCE_DEFINITIONS, str(OLD_CLUSTERS), "", change, content_type=JSON_PATCH)
 
     def read() -> Json:
         return world.client.get(OLD_CLUSTERS, "a", namespace).decode()

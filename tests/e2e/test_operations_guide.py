@@ -4,6 +4,7 @@ import contextlib
 import re
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from threading import Event, Thread
 
@@ -20,6 +21,8 @@ from tests.e2e.worlds import Place, sample
 GUIDE = ROOT / "docs" / "operations.md"
 
 _PART = re.compile(r"^```(console|text)\n(.*?)^```$|^<!-- (\S+) (crashes|runs) -->$", re.MULTILINE | re.DOTALL)
+_TIMINGS = replace(worlds.TIMINGS, peer_moves=2.0)
+"""A store's data leave it slowly enough for a reader to see it: details are shown every 2 s."""
 _FLAGS = tuple(f"--{component}-failover-period=3s" for component in ("pd", "tikv", "tidb"))
 
 
@@ -42,7 +45,7 @@ def test_nothing_in_the_guide_looks_like_code_and_is_not_run() -> None:
 def test_the_guide_does_and_shows_what_it_says(tmp_path: Path) -> None:
     if not KUBECTL.exists():
         pytest.skip("kubectl was not built: make controlplane")
-    with worlds.sandbox(tmp_path) as place:
+    with worlds.sandbox(tmp_path, timings=_TIMINGS) as place:
         terminal = _Terminal(place, tmp_path)
         with operators.running(place.new_log(), place.environment(), *_FLAGS):
             text = GUIDE.read_text()

@@ -43,7 +43,7 @@ CRD = definition(TIDB_CLUSTER)
 OPERATOR_NAMESPACE = "tidb-admin"
 SERVICE_ACCOUNT = "tidb-controller-manager"
 
-_TIMINGS = Timings(store_heartbeat=1.0, store_disconnected=4.0)
+TIMINGS = Timings(store_heartbeat=1.0, store_disconnected=4.0)
 """Real time is waited for here: a lost store is missed sooner."""
 
 _BIRTH = itertools.count(1)
@@ -101,9 +101,11 @@ class Place:
 
 
 @contextlib.contextmanager
-def sandbox(directory: Path, crds: Sequence[Json] = (CRD,), *, installed: bool = True) -> Iterator[Place]:
+def sandbox(
+    directory: Path, crds: Sequence[Json] = (CRD,), *, installed: bool = True, timings: Timings = TIMINGS
+) -> Iterator[Place]:
     """The sandbox with our discovery service in its pods, our manifests and CRDs `installed` or not."""
-    world = World(timings=_TIMINGS, programs={DISCOVERY: make_handler}, crds=crds if installed else ())
+    world = World(timings=timings, programs={DISCOVERY: make_handler}, crds=crds if installed else ())
     world.start()
     try:
         kubeconfig = world.write_kubeconfig(directory)
@@ -136,7 +138,7 @@ def real(control_plane: ControlPlane, directory: Path) -> Iterator[Place]:
         client.create(CUSTOM_RESOURCE_DEFINITIONS, CRD)
         _install(client)
         nodes = DataPlaneWorld(
-            accounts.admin, timings=_TIMINGS, programs={DISCOVERY: make_handler}, identity=accounts.transport
+            accounts.admin, timings=TIMINGS, programs={DISCOVERY: make_handler}, identity=accounts.transport
         )
         nodes.start()
         try:
