@@ -111,7 +111,7 @@ def _moves(ctx: ReconcileContext, spec: Component, body: Json) -> Iterator[Move]
 def _field(spec: Component, volume: str) -> str:
     if isinstance(spec.spec, HasStorageClaims):
         return f"{spec.field}.storageClaims[{volume.removeprefix('data')}].resources.requests.storage"
-    if volume == spec.name:
+    if volume == spec.type.data_volume:
         return f"{spec.field}.requests.storage"
     return f"{spec.field}.storageVolumes[{volume.removeprefix(f'{spec.name}-')}].storageSize"
 
