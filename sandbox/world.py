@@ -405,7 +405,8 @@ class DataPlaneWorld:
 
 
 def _forward_proxy(data_plane: DataPlane) -> ForwardProxy:
-    return ForwardProxy(data_plane.transport(Origin(certificate=PROVEN)), data_plane.network.server_side)
+    transport = data_plane.transport(Origin(certificate=PROVEN))
+    return ForwardProxy(transport, data_plane.network.server_side, data_plane.sql().server)
 
 
 def load_crds(path: Path) -> list[Json]:
@@ -440,5 +441,5 @@ def _quoted(value: str) -> str:
 
 def _proxy_variables(proxy: str) -> dict[str, str]:
     direct = "127.0.0.1,localhost"
-    variables = {"HTTP_PROXY": proxy, "HTTPS_PROXY": proxy, "NO_PROXY": direct}
+    variables = {"HTTP_PROXY": proxy, "HTTPS_PROXY": proxy, "ALL_PROXY": proxy, "NO_PROXY": direct}
     return variables | {name.lower(): value for name, value in variables.items()}
