@@ -62,6 +62,10 @@ AT_RUN_TIME: Mapping[str, AtRunTime] = {
         "with `enablePVCReplace`, volumes are replaced",
         f"{_SYNCS}/test_volume_replacement.py::test_10_4_F46_6252_pd_members_move_to_another_class",
     ),
+    "*volumeAttributesClassName": AtRunTime(
+        "each claim is asked for it",
+        f"{_SYNCS}/test_volume_growth.py::test_10_3_each_volume_and_each_component_has_a_class_of_its_own",
+    ),
     "tikv.evictLeaderTimeout": AtRunTime(
         "how long a restart waits for leaders to move away",
         f"{_SYNCS}/test_upgrade.py::test_7_4_a_store_gets_two_thirds_of_its_leaders_back_before_the_next_one_goes",
@@ -189,7 +193,6 @@ TESTS: Mapping[str, str] = {
     "*.additional*": f"{_POD}::test_3_5_user_containers_and_volumes_come_after_the_generated_ones",
     "*podManagementPolicy": f"{_SET}::test_3_3_pod_management_policy",
     "*statefulSetUpdateStrategy": f"{_SET}::test_3_8_on_delete_is_the_users_wish",
-    "*volumeAttributesClassName": f"{_SET}::test_5_claims_carry_name_mode_size_and_classes_only",
     "*configUpdateStrategy": "apis/test_accessor.py::test_empty_list_and_empty_strategy_of_a_component",
     "helper.*": "apis/test_images.py::test_helper_image_falls_back_to_the_slow_log_tailer",
     "preferIPv6": f"{_SERVICES}::test_2_preferring_ipv6_makes_every_service_dual_stack",
