@@ -1,6 +1,5 @@
 """The statuses of the components of a TidbCluster (api/tidbcluster.fields)."""
 
-from collections.abc import Collection
 from typing import TypeAlias
 
 from msgspec import field
@@ -175,23 +174,9 @@ class TiDBStatus(ComponentStatus, kw_only=True):
     vol_replace_in_progress: bool = False
 
     @property
-    def health(self) -> list[bool]:
+    def servers(self) -> dict[str, bool]:
         """See `ComponentStatus`."""
-        return [member.health for member in self.members.values()]
-
-    @property
-    def healthy_pods(self) -> list[str]:
-        """See `ComponentStatus`."""
-        return [name for name, member in self.members.items() if member.health]
-
-    @property
-    def asked_one_by_one(self) -> bool:
-        """See `ComponentStatus`."""
-        return True
-
-    def answers(self, running: Collection[str]) -> list[bool]:
-        """See `ComponentStatus`: each server is asked by itself."""
-        return [member.health for name, member in self.members.items() if name in running]
+        return {pod: member.health for pod, member in self.members.items()}
 
     @property
     def failed_pods(self) -> list[str]:
@@ -288,23 +273,9 @@ class TiProxyStatus(SyncedStatus, kw_only=True):
     members: dict[str, TiProxyMember] = {}
 
     @property
-    def health(self) -> list[bool]:
+    def servers(self) -> dict[str, bool]:
         """See `ComponentStatus`."""
-        return [member.health for member in self.members.values()]
-
-    @property
-    def healthy_pods(self) -> list[str]:
-        """See `ComponentStatus`."""
-        return [name for name, member in self.members.items() if member.health]
-
-    @property
-    def asked_one_by_one(self) -> bool:
-        """See `ComponentStatus`."""
-        return True
-
-    def answers(self, running: Collection[str]) -> list[bool]:
-        """See `ComponentStatus`: each server is asked by itself."""
-        return [member.health for name, member in self.members.items() if name in running]
+        return {pod: member.health for pod, member in self.members.items()}
 
     def forget_members(self) -> None:
         """See `ComponentStatus`."""
@@ -328,23 +299,9 @@ class TiCDCStatus(SyncedStatus, kw_only=True):
     captures: dict[str, TiCDCCapture] = {}
 
     @property
-    def health(self) -> list[bool]:
+    def servers(self) -> dict[str, bool]:
         """See `ComponentStatus`."""
-        return [capture.ready for capture in self.captures.values()]
-
-    @property
-    def healthy_pods(self) -> list[str]:
-        """See `ComponentStatus`."""
-        return [pod for pod, capture in self.captures.items() if capture.ready]
-
-    @property
-    def asked_one_by_one(self) -> bool:
-        """See `ComponentStatus`."""
-        return True
-
-    def answers(self, running: Collection[str]) -> list[bool]:
-        """See `ComponentStatus`: each capture is asked by itself."""
-        return [capture.ready for pod, capture in self.captures.items() if pod in running]
+        return {pod: capture.ready for pod, capture in self.captures.items()}
 
     def forget_members(self) -> None:
         """See `ComponentStatus`."""

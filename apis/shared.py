@@ -267,26 +267,23 @@ class ComponentStatus(Model, kw_only=True):
         return True
 
     @property
+    def servers(self) -> dict[str, bool] | None:
+        """Of each pod, whether its server said for itself that it serves; None where PD answers for all of them."""
+        return None
+
+    @property
     def health(self) -> list[bool]:
         """Of each known member, whether it serves."""
-        return []
+        return list((self.servers or {}).values())
 
-    @property
-    def healthy_pods(self) -> list[str]:
-        """The pods whose servers, asked by themselves, say that they serve."""
-        return []
-
-    @property
-    def asked_one_by_one(self) -> bool:
-        """Whether its servers answer for themselves; for others PD does."""
-        return False
-
-    def answers(self, running: Collection[str]) -> list[bool]:  # noqa: ARG002  # who is asked pod by pod needs it
+    def answers(self, running: Collection[str]) -> list[bool]:
         """Of each question that the last observation asked the data plane, whether it got a good answer.
 
         `running` are the pods that run: of the others no answer is expected.
         """
-        return [self.is_current]
+        if self.servers is None:
+            return [self.is_current]
+        return [serves for pod, serves in self.servers.items() if pod in running]
 
     @property
     def failed_pods(self) -> list[str]:

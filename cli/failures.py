@@ -17,7 +17,6 @@ _INTERRUPTED = 130
 _NOBODY_READS = 141
 """128 and the number of SIGPIPE."""
 
-
 _OF_OUTPUT = (errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EFBIG, errno.EBADF)
 """What fails to be written, where no file is named."""
 

@@ -43,7 +43,6 @@ _SLOW_WORKERS = 2
 _STUCK_CHECK = 60.0
 """Seconds between two looks for syncs that take very long."""
 
-
 _SOONEST = 0.1
 """Seconds that a key stays away at least when its sync asks for another one: fewer would be a loop."""
 

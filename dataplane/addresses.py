@@ -80,7 +80,7 @@ class AddressBook:
 
     def tiflash_status(self, ordinal: int) -> str:
         """The status URL of the proxy beside a TiFlash (A11)."""
-        return self._url(self._peer("tiflash", ordinal), TIFLASH_STATUS_PORT)
+        return self.member("tiflash", ordinal, TIFLASH_STATUS_PORT)
 
     def tidb_status(self, ordinal: int) -> str:
         """The status URL of a TiDB (A9)."""
@@ -96,7 +96,7 @@ class AddressBook:
 
     def pump(self, ordinal: int) -> str:
         """The URL of a Pump (A15)."""
-        return self._url(self._peer("pump", ordinal), PUMP_PORT)
+        return self.member("pump", ordinal, PUMP_PORT)
 
     def pump_ordinal(self, address: str) -> int | None:
         """The ordinal of this cluster's Pump that advertises `address`, with its namespace or without; else None."""

@@ -1,8 +1,5 @@
 """Discovery's reads, with the credentials its pod has (objects.md 10.1)."""
 
-import base64
-from collections.abc import Mapping
-
 from apis.data_volumes import CLUSTER_ID_LABEL, cluster_id_of, is_claim_of
 from apis.decoding import InvalidField, decode
 from apis.identity import tls_enabled
@@ -14,6 +11,7 @@ from dataplane.tls import TlsMaterial
 from discovery.asking import Refused
 from kube.client import Client
 from kube.errors import ApiError
+from kube.objects import secret_data
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, SECRETS, TIDB_CLUSTERS
 from ports.transport import TransportError
 
@@ -57,8 +55,7 @@ class LiveMembers:
     def _material(self, tc: TidbCluster) -> TlsMaterial:
         name = f"{tc.metadata.name}-cluster-client-secret"
         try:
-            secret = self._client.get(SECRETS, name, tc.metadata.namespace).decode()
+            secret = self._client.get(SECRETS, name, tc.metadata.namespace)
         except (ApiError, TransportError) as error:
             raise BadTlsMaterial(f"cannot read Secret {tc.metadata.namespace}/{name}: {error}") from error
-        data: Mapping[str, str] = secret.get("data") or {}
-        return TlsMaterial.from_secret({key: base64.b64decode(value) for key, value in data.items()})
+        return TlsMaterial.from_secret(secret_data(secret))

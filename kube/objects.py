@@ -122,6 +122,16 @@ class Object:
         return f"<{self.kind or 'Object'} {self.key} @{self.metadata.resource_version}>"
 
 
+class _Secret(msgspec.Struct):
+    data: dict[str, bytes] | None = None
+
+
+def secret_data(secret: Object | None) -> dict[str, bytes]:
+    """What a Secret holds, decoded, by key: values that are empty are as good as none, and so is no Secret."""
+    data = secret.decode_as(_Secret).data if secret is not None else None
+    return {key: value for key, value in (data or {}).items() if value}
+
+
 def condition_of(conditions: Iterable[Json], kind: str) -> Json:
     """The condition of a type among those of a status (meta/v1 Condition); empty when there is none."""
     # others may have taken fields away

@@ -3,8 +3,6 @@
 The certificates are the user's Secret and read live: the operator caches no Secrets.
 """
 
-import base64
-from collections.abc import Mapping
 from dataclasses import replace
 
 from apis.identity import tls_enabled
@@ -19,6 +17,7 @@ from dataplane.tidb import TiDBClient
 from dataplane.tiflash import TiFlashClient
 from dataplane.tikv import TiKVClient
 from dataplane.tls import TlsMaterial
+from kube.objects import secret_data
 from kube.resources import SECRETS
 from member.context import ReconcileContext
 from member.naming import (
@@ -117,8 +116,7 @@ def _server_ca(ctx: ReconcileContext) -> str:
     if tidb is None or tidb.tls_client is None or not tidb.tls_client.enabled:
         return ""
     secret = ctx.deps.client.find(SECRETS, tidb_server_secret(ctx.tc), ctx.namespace)
-    encoded = ((secret.decode().get("data") if secret else None) or {}).get("ca.crt") or ""
-    return base64.b64decode(encoded).decode()
+    return secret_data(secret).get("ca.crt", b"").decode()
 
 
 def pdms(ctx: ReconcileContext, service: str) -> PDMSClient:
@@ -138,9 +136,8 @@ def tls_from_secret(ctx: ReconcileContext, name: str, required_by: str) -> TlsMa
         raise BadTlsMaterial(
             f"Secret {ctx.namespace}/{name} does not exist; {required_by} requires it, with ca.crt, tls.crt and tls.key"
         )
-    encoded: Mapping[str, str] = secret.decode().get("data") or {}
     try:
-        return TlsMaterial.from_secret({key: base64.b64decode(value) for key, value in encoded.items()})
+        return TlsMaterial.from_secret(secret_data(secret))
     except BadTlsMaterial as error:
         raise BadTlsMaterial(f"Secret {ctx.namespace}/{name}: {error}") from None
 

@@ -4,7 +4,6 @@ Servers that do not trust each other say so in a hundred ways, and none of them 
 looked at themselves: live, now and then, and nothing of their content is kept.
 """
 
-import base64
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -12,7 +11,7 @@ from datetime import datetime, timedelta
 from apis.times import stamp
 from dataplane.certificates import CA, CERTIFICATE, KEY, BadCertificate, Role, authority_of, check_trust, read
 from kube.events import WARNING
-from kube.objects import condition_of
+from kube.objects import condition_of, secret_data
 from kube.resources import SECRETS
 from member.context import ReconcileContext
 from member.memory.certificate_book import Finding
@@ -128,10 +127,7 @@ def _look(ctx: ReconcileContext, wanted: Mapping[str, Need]) -> Mapping[str, Fin
 
 def _read_secret(ctx: ReconcileContext, name: str) -> Data | None:
     secret = ctx.deps.client.find(SECRETS, name, ctx.namespace)
-    if secret is None:
-        return None
-    data: Mapping[str, str] = secret.decode().get("data") or {}
-    return {key: base64.b64decode(value) for key, value in data.items() if value}
+    return None if secret is None else secret_data(secret)
 
 
 def _inspect(data: Data | None, trial: _Trial) -> Finding:

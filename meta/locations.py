@@ -80,7 +80,7 @@ def _servers(ctx: ReconcileContext) -> dict[str, str]:
     for name in workload_names():
         since, own, status = component_type(name).located_since, find(ctx.tc, name), predicates.status_of(ctx.tc, name)
         if since and own is not None and status is not None and at_least(own.version, since):
-            found |= dict.fromkeys(status.healthy_pods, name)
+            found |= {pod: name for pod, serves in (status.servers or {}).items() if serves}
     return found
 
 

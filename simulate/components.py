@@ -79,7 +79,7 @@ def managed_components() -> tuple[str, ...]:
 def asked_one_by_one(component: str) -> bool:
     """Whether its servers tell by themselves how they are."""
     status = component_type(component).status(TidbClusterStatus(pdms={component: PDMSStatus()}))
-    return status is not None and status.asked_one_by_one
+    return status is not None and status.servers is not None
 
 
 def says_synced(component: str) -> bool:

@@ -138,7 +138,7 @@ def is_cut_off(ctx: ReconcileContext, component: str) -> bool:
     answered: list[bool] = []
     for each in workloads(ctx.tc):
         status = predicates.status_of(ctx.tc, each.name)
-        if each.type.replaceable and status is not None and (each.name == component or not status.asked_one_by_one):
+        if each.type.replaceable and status is not None and (each.name == component or status.servers is None):
             pods = pods_of(ctx, each.name)
             running = {pod.metadata.name for pod in pods if pod.decode_as(Pod).status.phase == "Running"}
             answered += status.answers(running)

@@ -35,8 +35,8 @@ class PreviousStatefulSet:
     """What a StatefulSet that is gone has left.
 
     `replicas` it had at least, None when nothing tells; below the ordinal `given_up`, no pod has data of a member that
-    was removed. `running` has the pod template that its pods run and the record
-    of it, in the shape of a StatefulSet; None without pods.
+    was removed. `running` has the pod template that its pods run and the record of it, in the shape of a StatefulSet;
+    None without pods.
     """
 
     replicas: Replicas | None = None

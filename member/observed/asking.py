@@ -1,6 +1,6 @@
 """Asking the servers of a component one after another, within a budget that they share (F53). Reads only."""
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from dataplane.calls import TIMEOUT
@@ -15,15 +15,15 @@ _T = TypeVar("_T")
 
 
 def ask_in_turn(
-    clock: Clock, pods: Sequence[str], responsive: Container[str], ask: Callable[[str, float], _T]
+    clock: Clock, pods: Sequence[str], before: Mapping[str, bool], ask: Callable[[str, float], _T]
 ) -> dict[str, _T]:
     """What each pod answers, in their order; `ask` gets a pod and the seconds that its answer may take.
 
-    Those that answered last time, `responsive`, are asked first and leave their share to the others.
+    Those that were well `before` are asked first and leave their share to the others.
     """
     deadline = clock.now() + _BUDGET
     found: dict[str, _T] = {}
-    for pod in sorted(pods, key=lambda pod: pod not in responsive):
+    for pod in sorted(pods, key=lambda pod: not before.get(pod)):
         share = max(deadline - clock.now(), 0.0) / (len(pods) - len(found))
         found[pod] = ask(pod, min(max(share, _SHORTEST), TIMEOUT))
     return {pod: found[pod] for pod in pods}

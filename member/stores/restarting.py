@@ -5,13 +5,43 @@ from functools import partial
 
 from dataplane.pd import Store
 from kube.objects import Object
-from member import labels
+from member import api_clients, labels
 from member.context import ReconcileContext
-from member.evidence import not_serving
+from member.evidence import not_serving, pods_live
 from member.lifecycle.rolling import next_roll_poll
-from member.outcome import Waiting
+from member.naming import ordinal_of
+from member.outcome import NotDone, Waiting
+from member.ownership import not_understood
+from member.polling import next_poll
 from member.stores.kind import StoreKind
-from member.stores.reports import not_up
+from member.stores.reports import is_up, not_up, own_stores, restarting, store_of
+
+
+def stores_unknown(ctx: ReconcileContext, kind: StoreKind) -> Waiting | None:
+    """The wait for PD to report the stores, without which no pod of theirs is restarted (F7)."""
+    if kind.status_in(ctx).synced:
+        return None
+    what = f"waiting for PD to report the {kind.title} stores before restarting {kind.title}'s pods"
+    return Waiting("StoresUnknown", what, next_poll(ctx, kind.name))
+
+
+def not_back(ctx: ReconcileContext, kind: StoreKind, pod: Object) -> str:
+    """What the store of a pod that was restarted has yet to reach; empty when it serves again."""
+    store = store_of(ctx, kind, pod.metadata.name)
+    if store is None or not store.is_up:
+        return "has a store that is Up"
+    if any(str(each.id) == store.id for each in restarting(ctx, kind, ctx.stores, [pod])):
+        return "has reported to PD since its restart"
+    return ""
+
+
+def unready_needed(ctx: ReconcileContext, kind: StoreKind, pod: str) -> NotDone | None:
+    """A pod that is not Ready may serve all the same: it does not go while another store is away (F13)."""
+    if not kind.status_in(ctx).synced:
+        return not_understood(ctx.observations)
+    stores = api_clients.pd(ctx).stores()
+    up = next(filter(is_up, own_stores(ctx, kind, stores, ordinal_of(pod))), None)
+    return others_not_up(ctx, kind, stores, up.id, pods_live(ctx, kind.name).pods) if up else None
 
 
 def serving_unseen(ctx: ReconcileContext, kind: StoreKind, pod: str) -> Waiting | None:

@@ -42,7 +42,7 @@ def _captures(ctx: ReconcileContext, pods: list[str], running: set[str]) -> dict
             return TiCDCCapture(pod_name=pod)
         return TiCDCCapture(pod_name=pod, id=says.id, version=says.version, is_owner=says.is_owner, ready=True)
 
-    return ask_in_turn(ctx.deps.clock, sorted(pods), ctx.status.ticdc.healthy_pods, ask)
+    return ask_in_turn(ctx.deps.clock, sorted(pods), ctx.status.ticdc.servers, ask)
 
 
 def client(ctx: ReconcileContext, pod: str) -> TiCDCClient:

@@ -5,12 +5,11 @@ said; it stops nothing else.
 """
 
 import base64
-import binascii
 
 from dataplane.errors import DataPlaneError
 from dataplane.sql import AccessDenied
 from kube.events import NORMAL
-from kube.objects import Json
+from kube.objects import Json, secret_data
 from kube.resources import SECRETS
 from member import api_clients, labels
 from member.apply.writes import create_or_find
@@ -62,10 +61,9 @@ def _password(ctx: ReconcileContext) -> str | Refused:
         if create_or_find(ctx, SECRETS, _secret(ctx, password)) is None:
             return password
         there = ctx.deps.client.get(SECRETS, name, ctx.namespace)
-    encoded = (there.decode().get("data") or {}).get(_KEY) or ""
     try:
-        held = base64.b64decode(encoded, validate=True).decode()
-    except (binascii.Error, UnicodeDecodeError):
+        held = secret_data(there).get(_KEY, b"").decode()
+    except UnicodeDecodeError:
         held = ""
     what = f"Secret {name} exists and has no text under the key {_KEY}, which root is to get as its password"
     return held or Refused("MissingSecret", f"{what}; add the key, or delete the Secret", next_poll(ctx, "tidb"))

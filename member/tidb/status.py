@@ -44,7 +44,7 @@ def _members(ctx: ReconcileContext, names: list[str], pods: Mapping[str, Pod]) -
         health = running and api_clients.tidb(ctx, name).healthy(timeout)
         return _member(name, health, pod, before.get(name), clock.wall())
 
-    return ask_in_turn(clock, names, ctx.status.tidb.healthy_pods, ask)
+    return ask_in_turn(clock, names, ctx.status.tidb.servers, ask)
 
 
 def _member(name: str, health: bool, pod: Pod | None, old: TiDBMember | None, now: datetime) -> TiDBMember:

@@ -6,35 +6,22 @@ from member import api_clients
 from member.context import ReconcileContext
 from member.evidence import pods_live
 from member.lifecycle.rolling import Rolling
-from member.naming import ordinal_of
 from member.observed.pods import pods_of
 from member.outcome import NotDone, Waiting
-from member.ownership import not_understood
-from member.polling import next_poll
 from member.stores.failover import ignored_pods
-from member.stores.reports import is_up, own_stores, restarting, store_of
-from member.stores.restarting import others_not_up, serving_unseen
+from member.stores.reports import store_of
+from member.stores.restarting import not_back, others_not_up, serving_unseen, stores_unknown, unready_needed
 from member.tikv.eviction import evict, missing_leaders, resume
 from member.tikv.kind import KIND
 
 
 def _blocked(ctx: ReconcileContext) -> Waiting | None:
-    if ctx.status.tikv.synced or _is_alone(ctx):
-        return None
-    return Waiting(
-        "StoresUnknown",
-        "waiting for PD to report the TiKV stores before restarting TiKV's pods",
-        next_poll(ctx, "tikv"),
-    )
+    return None if _is_alone(ctx) else stores_unknown(ctx, KIND)
 
 
 def _unmet_condition(ctx: ReconcileContext, pod: Object) -> str:
     store = store_of(ctx, KIND, pod.metadata.name)
-    if store is None or not store.is_up:
-        return "has a store that is Up"
-    if any(str(each.id) == store.id for each in restarting(ctx, KIND, ctx.stores, [pod])):
-        return "has reported to PD since its restart"
-    return missing_leaders(store)
+    return not_back(ctx, KIND, pod) or (missing_leaders(store) if store else "")
 
 
 def _prepare(ctx: ReconcileContext, pod: Object) -> NotDone | None:
@@ -50,17 +37,6 @@ def _prepare(ctx: ReconcileContext, pod: Object) -> NotDone | None:
     return others_not_up(ctx, KIND, stores, own, pods_live(ctx, "tikv").pods)
 
 
-def _prepare_unready(ctx: ReconcileContext, pod: str) -> NotDone | None:
-    """A pod that is not Ready may serve all the same: it does not go while another store is away (F13)."""
-    if _is_alone(ctx):
-        return None
-    if not ctx.status.tikv.synced:
-        return not_understood(ctx.observations)
-    stores = api_clients.pd(ctx).stores()
-    up = next(filter(is_up, own_stores(ctx, KIND, stores, ordinal_of(pod))), None)
-    return others_not_up(ctx, KIND, stores, up.id, pods_live(ctx, "tikv").pods) if up else None
-
-
 def _is_alone(ctx: ReconcileContext) -> bool:
     """Whether there is no other store that could take leaders (F19)."""
     tikv = ctx.status.tikv
@@ -73,5 +49,5 @@ ROLLING = Rolling(
     _prepare,
     lambda ctx: ignored_pods(ctx, KIND),
     resume=resume,
-    prepare_unready=_prepare_unready,
+    prepare_unready=lambda ctx, pod: None if _is_alone(ctx) else unready_needed(ctx, KIND, pod),
 )

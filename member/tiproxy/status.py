@@ -42,4 +42,4 @@ def _members(ctx: ReconcileContext, names: list[str], running: set[str]) -> dict
         changed = transition_time(old, old is not None and old.health == health, clock.wall())
         return TiProxyMember(name=name, health=health, info=info, last_transition_time=changed)
 
-    return ask_in_turn(clock, names, ctx.status.tiproxy.healthy_pods, ask)
+    return ask_in_turn(clock, names, ctx.status.tiproxy.servers, ask)

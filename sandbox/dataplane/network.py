@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Protocol
 from urllib.parse import urlsplit
 
@@ -210,6 +211,8 @@ class Network:
 
     def trusts(self, launch: Launch, url: str, other: Launch) -> bool:
         """Whether a process comes to speak TLS, or both none, with another one that is known by `url`."""
+        if launch.tls is None and other.tls is None and not url.startswith("https:"):
+            return True
         host, port = _address(url)
         with self._lock:
             return not self.tls_failure(speaking(Origin.of(launch), url), other, port, host)
@@ -399,7 +402,7 @@ def speaking(origin: Origin, url: str) -> Origin:
     """Who asks, as it speaks with whoever is known by `url`: with TLS where that, or else its certificate, says so."""
     scheme, has_scheme, _ = url.partition("://")
     if has_scheme and scheme != "https":
-        return replace(origin, certificate=None)
+        return replace(origin, certificate=None) if origin.certificate is not None else origin
     return replace(origin, certificate=NOBODY) if has_scheme and origin.certificate is None else origin
 
 
@@ -416,6 +419,7 @@ def _spoiled(response: Response, injected: _Injected, request: Request) -> Respo
     return response
 
 
+@lru_cache(maxsize=10_000)
 def _address(url: str) -> tuple[str, int]:
     parts = urlsplit(url if "//" in url else f"//{url}")
     return parts.hostname or "", parts.port or _DEFAULT_PORTS.get(parts.scheme, 80)

@@ -12,6 +12,7 @@ from sandbox.dataplane.pd.clients import find_pd
 from sandbox.dataplane.pd.cluster import PdCluster
 from sandbox.dataplane.pd.etcd import Etcd
 from sandbox.dataplane.processes import Answer, Exit, Launch, not_found
+from sandbox.dataplane.server_process import ServerProcess
 from sandbox.dataplane.server_program import ServerProgram
 
 PORT = 8250
@@ -38,45 +39,25 @@ def pump_nodes(etcd: Etcd, now: float) -> dict[str, Json]:
     return {node["nodeId"]: node for node in (json.loads(entry.value) for _, entry in found)}
 
 
-class PumpProcess:
+class PumpProcess(ServerProcess):
     """A pump behind its start script."""
 
     def __init__(self, launch: Launch, deps: Dependencies) -> None:
-        self._launch = launch
-        self._deps = deps
+        super().__init__(launch, deps, deps.timings.pump_start)
         self._disk = launch.disk(_DATA_DIR.of(launch))
         self._ports = ports(launch, (_ADDRESS,))
         self._id = _NODE_ID.of(launch) or f"{launch.env.get('HOSTNAME', launch.pod)}:{PORT}"
-        self._due = deps.clock.now() + deps.timings.pump_start + launch.slowness
         self._cluster: PdCluster | None = None
         self._state = "online"
         self._drained_at: float | None = None
-        self._stopping_at: float | None = None
-        self.exit: Exit | None = None
 
     def step(self) -> float | None:
-        """Register, write the node again and again, go offline when all is read; return the next due time."""
+        """See `ServerProcess`: it also goes offline when all is read."""
         now = self._deps.clock.now()
-        if self.exit is not None:
-            return None
-        if self._stopping_at is not None and now >= self._stopping_at:
-            # whoever is closing has nothing left to do when it stops
-            self._leave(OFFLINE if self._state == "closing" else "paused")
-            return None
-        if self._drained_at is not None and now >= self._drained_at and self._can_write():
+        if self.exit is None and self._drained_at is not None and now >= self._drained_at and self._can_write():
             self._leave(OFFLINE)
-            return None
-        if now >= self._due:
-            self._due = now + self._write()
-        moments = (self._due, self._stopping_at, self._drained_at)
-        return min(max(each, now) for each in moments if each is not None)
-
-    def question(self) -> Request | None:
-        """It talks to PD in PD's own protocol, which is not HTTP."""
-        return None
-
-    def answered(self, response: Response | None) -> None:
-        """Nothing was asked."""
+        due = super().step()
+        return due if due is None or self._drained_at is None else max(min(due, self._drained_at), now)
 
     def listens(self, port: int) -> bool:
         """Binlogs and its API, once it is registered."""
@@ -99,13 +80,13 @@ class PumpProcess:
         self._apply(action)
         return _json({"message": f"apply action {action} success!", "code": 200})
 
-    def stop(self) -> None:
-        """SIGTERM: it is paused until it runs again."""
-        self._stopping_at = self._stopping_at or self._deps.clock.now() + self._deps.timings.graceful_stop
+    def _work(self, now: float) -> float:  # noqa: ARG002
+        """Register, then write the node again and again."""
+        return self._write()
 
-    def kill(self, code: int = 137) -> None:
-        """End at once; its node stays as it is."""
-        self.exit = Exit(code)
+    def _finish(self, now: float) -> None:  # noqa: ARG002
+        """It is paused until it runs again; whoever is closing has nothing left to do when it stops."""
+        self._leave(OFFLINE if self._state == "closing" else "paused")
 
     def _apply(self, action: str) -> None:
         now = self._deps.clock.now()
@@ -144,7 +125,7 @@ class PumpProcess:
         self._state = state
         if self._can_write():
             self._write()
-        self.exit = Exit(0)
+        self._end(Exit(0))
 
 
 def _json(body: object) -> Answer:

@@ -12,6 +12,7 @@ from sandbox.dataplane.pd.clients import find_pd
 from sandbox.dataplane.pd.cluster import PdCluster
 from sandbox.dataplane.processes import Answer, Exit, Launch, not_found, text
 from sandbox.dataplane.pump import pump_nodes
+from sandbox.dataplane.server_process import ServerProcess
 from sandbox.dataplane.server_program import ServerProgram
 
 SERVER_PORT = 4000
@@ -30,42 +31,18 @@ _DUPLICATED = "It's a duplicated operation and the cluster is already in {} stat
 _UPGRADING = b"/tidb/server/global_state"
 
 
-class TidbProcess:
+class TidbProcess(ServerProcess):
     """A tidb-server behind its start script."""
 
     def __init__(self, launch: Launch, deps: Dependencies) -> None:
-        self._launch = launch
-        self._deps = deps
+        super().__init__(launch, deps, deps.timings.tidb_start)
         self._port, self._status_port = _port(launch, _PORT), _port(launch, _STATUS)
         if _REPORTS.of(launch) != "true":
             self._status_port = None
-        self._due = deps.clock.now() + deps.timings.tidb_start + launch.slowness
         self._started = deps.clock.wall().timestamp()
         self._cluster: PdCluster | None = None
         self._lease = 0
         self._labels: dict[str, str] = {}
-        self._stopping_at: float | None = None
-        self.exit: Exit | None = None
-
-    def step(self) -> float | None:
-        """Start once PD and a majority of TiKV are there, keep the topology alive; return the next due time."""
-        now = self._deps.clock.now()
-        if self.exit is not None:
-            return None
-        if self._stopping_at is not None and now >= self._stopping_at:
-            self._leave(now)
-            self.exit = Exit(0)
-            return None
-        if now >= self._due:
-            self._due = now + (self._refresh(now) if self._cluster is not None else self._serve(now))
-        return self._due if self._stopping_at is None else min(self._due, self._stopping_at)
-
-    def question(self) -> Request | None:
-        """It talks to PD in PD's own protocol, which is not HTTP."""
-        return None
-
-    def answered(self, response: Response | None) -> None:
-        """Nothing was asked."""
 
     def listens(self, port: int) -> bool:
         """SQL and status, once it serves."""
@@ -101,14 +78,6 @@ class TidbProcess:
                 users[found[1]] = found[2].replace("''", "'").replace("\\\\", "\\")
         return None
 
-    def stop(self) -> None:
-        """SIGTERM."""
-        self._stopping_at = self._stopping_at or self._deps.clock.now() + self._deps.timings.graceful_stop
-
-    def kill(self, code: int = 137) -> None:
-        """End at once; the topology's ttl runs out, its info stays behind."""
-        self.exit = Exit(code)
-
     @property
     def _version(self) -> str:
         return f"8.0.11-TiDB-v{self._launch.version}"
@@ -117,13 +86,22 @@ class TidbProcess:
     def _topology(self) -> bytes:
         return f"/topology/tidb/{_ADVERTISED.of(self._launch)}:{SERVER_PORT}".encode()
 
+    def _work(self, now: float) -> float:
+        """Start once PD and a majority of TiKV are there, then keep the topology alive."""
+        return self._refresh(now) if self._cluster is not None else self._serve(now)
+
+    def _finish(self, now: float) -> None:
+        """Take leave; of who is killed the topology's ttl runs out, and its info stays behind."""
+        self._leave(now)
+        super()._finish(now)
+
     def _serve(self, now: float) -> float:
         """Try to start; return the seconds until the next try or the first refresh."""
         cluster = find_pd(_PD.of(self._launch), self._launch, self._deps)
         if cluster is None or not cluster.stores.majority_alive():
             return self._deps.timings.dependency_retry
         if _BINLOG.of(self._launch) == "true" and not pump_nodes(cluster.etcd, now):
-            self.exit = Exit(1, "no pump found in pd")
+            self._end(Exit(1, "no pump found in pd"))
             return self._deps.timings.dependency_retry
         self._cluster = cluster
         cluster.stores.grow(now)

@@ -1,12 +1,13 @@
 """TiFlash with its proxy: a store of learners, and how far it has started (dataplane-apis.md 7, 15.2)."""
 
-from ports.transport import Request, Response
+from ports.transport import Request
 from sandbox.dataplane.dependencies import Dependencies
 from sandbox.dataplane.listening import Setting, configuration, ports
 from sandbox.dataplane.membership import StoreMembership
 from sandbox.dataplane.pd.clients import find_pd
 from sandbox.dataplane.pd.stores import Heartbeat, Store
 from sandbox.dataplane.processes import Answer, Exit, Launch, not_found, text
+from sandbox.dataplane.server_process import ServerProcess
 from sandbox.dataplane.server_program import ServerProgram
 
 _STATUS = Setting("server.status-addr", "server.status-addr", "0.0.0.0:20292")
@@ -20,18 +21,15 @@ _PATH = Setting("path", "path", "/var/lib/tiflash")
 _DIRECTORIES = Setting("storage.main.dir", "storage.main.dir")
 
 
-class TiflashProcess:
+class TiflashProcess(ServerProcess):
     """A TiFlash behind its start script."""
 
     def __init__(self, launch: Launch, deps: Dependencies) -> None:
-        self._deps, timings = deps, deps.timings
+        super().__init__(launch, deps, deps.timings.tikv_start)
         proxy = configuration(launch, _PROXY_CONFIG.of(launch))
         self._ports = ports(launch, (_SERVICE, _PROXY))
         self._status_ports = ports(launch, (_STATUS,), proxy)
-        self._due = deps.clock.now() + timings.tikv_start + launch.slowness
         self._running_at: float | None = None
-        self._stopping_at: float | None = None
-        self._launch = launch
         address = _ENGINE.of(launch, proxy) or _SERVICE.of(launch)
         status_address = _ADVERTISED_STATUS.of(launch, proxy) or _STATUS.of(launch, proxy)
         started = deps.clock.wall().timestamp()
@@ -42,23 +40,11 @@ class TiflashProcess:
 
         directory = _first(_DIRECTORIES.of(launch) or _PATH.of(launch))
         self._member = StoreMembership(launch, deps, launch.disk(directory), _PD.of(launch), store)
-        self.exit: Exit | None = None
 
     def step(self) -> float | None:
-        """Wait for TiKV, register, then report every heartbeat; return the next due time."""
-        now = self._deps.clock.now()
-        if self.exit is not None:
-            return None
-        if self._stopping_at is not None and now >= self._stopping_at:
-            self._end(Exit(0))
-            return None
-        if now >= self._due:
-            self._due = now + self._keep(now)
-            if self._member.refusal is not None:
-                self._end(self._member.refusal)
-                return None
-        due = [self._due, self._stopping_at, self._running_at if self.status == "Ready" else None]
-        return min(time for time in due if time is not None)
+        """See `ServerProcess`: it also comes to itself a while after it has registered."""
+        due = super().step()
+        return due if self.exit is not None or self.status != "Ready" else self._earliest(due, self._running_at)
 
     @property
     def status(self) -> str:
@@ -68,13 +54,6 @@ class TiflashProcess:
         if self._running_at is None:
             return "Idle"
         return "Running" if self._deps.clock.now() >= self._running_at else "Ready"
-
-    def question(self) -> Request | None:
-        """It talks to PD in PD's own protocol, which is not HTTP."""
-        return None
-
-    def answered(self, response: Response | None) -> None:
-        """Nothing was asked."""
 
     def listens(self, port: int) -> bool:
         """The proxy's status port from the beginning, the others once it is registered."""
@@ -86,27 +65,22 @@ class TiflashProcess:
             return Answer(not_found())
         return Answer(text(200, self.status))
 
-    def stop(self) -> None:
-        """SIGTERM."""
-        self._stopping_at = self._stopping_at or self._deps.clock.now() + self._deps.timings.graceful_stop
-
-    def kill(self, code: int = 137) -> None:
-        """End at once."""
-        self._end(Exit(code))
-
-    def _keep(self, now: float) -> float:
+    def _work(self, now: float) -> float:
+        """Wait for TiKV, register, then report every heartbeat."""
         cluster = None if self._member.is_registered else find_pd(_PD.of(self._launch), self._launch, self._deps)
         if cluster is not None and not cluster.stores.bootstrapped:
             # it does not bootstrap a cluster: that is TiKV's
             return self._deps.timings.dependency_retry
         pause = self._member.keep(now)
-        if self._member.is_registered and self._running_at is None:
+        if self._member.refusal is not None:
+            self._end(self._member.refusal)
+        elif self._member.is_registered and self._running_at is None:
             self._running_at = now + self._deps.timings.tiflash_start
         return pause
 
     def _end(self, how: Exit) -> None:
         self._member.died()
-        self.exit = how
+        super()._end(how)
 
 
 def _first(directories: str) -> str:

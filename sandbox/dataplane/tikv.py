@@ -6,6 +6,7 @@ from sandbox.dataplane.listening import Setting, ports
 from sandbox.dataplane.membership import StoreMembership
 from sandbox.dataplane.pd.stores import Heartbeat, Store
 from sandbox.dataplane.processes import Answer, Exit, Launch, not_found
+from sandbox.dataplane.server_process import ServerProcess
 from sandbox.dataplane.server_program import ServerProgram
 
 SERVER_PORT = 20160
@@ -17,48 +18,23 @@ _DATA_DIR = Setting("data-dir", "storage.data-dir", "./")
 _ADDRESSES = (Setting("addr", "server.addr", f"0.0.0.0:{SERVER_PORT}"), _STATUS)
 
 
-class TikvProcess:
+class TikvProcess(ServerProcess):
     """A tikv-server behind its start script."""
 
     def __init__(self, launch: Launch, deps: Dependencies) -> None:
-        self._launch = launch
-        self._deps = deps
+        super().__init__(launch, deps, deps.timings.tikv_start)
         self._ports, self._status = ports(launch, _ADDRESSES), ports(launch, (_STATUS,))
-        self._due = deps.clock.now() + deps.timings.tikv_start + launch.slowness
         started = deps.clock.wall().timestamp()
 
         def store(store_id: int, beat: Heartbeat) -> Store:
             return Store(store_id, self.address, launch.version, started, beat)
 
         self._member = StoreMembership(launch, deps, launch.disk(_DATA_DIR.of(launch)), _PD.of(launch), store)
-        self._stopping_at: float | None = None
-        self.exit: Exit | None = None
 
     @property
     def address(self) -> str:
         """Where the store says it is."""
         return _ADVERTISED.of(self._launch) or _ADDRESSES[0].of(self._launch)
-
-    def step(self) -> float | None:
-        """Register, then report every heartbeat; return the next due time."""
-        now = self._deps.clock.now()
-        if self.exit is not None:
-            return None
-        if self._stopping_at is not None and now >= self._stopping_at:
-            self._end(Exit(0))
-            return None
-        if now >= self._due:
-            self._due = now + self._member.keep(now)
-            if self._member.refusal is not None:
-                self._end(self._member.refusal)
-        return self._due if self._stopping_at is None else min(self._due, self._stopping_at)
-
-    def question(self) -> Request | None:
-        """It talks to PD in PD's own protocol, which is not HTTP."""
-        return None
-
-    def answered(self, response: Response | None) -> None:
-        """Nothing was asked."""
 
     def listens(self, port: int) -> bool:
         """Both ports, once it is registered."""
@@ -78,17 +54,16 @@ class TikvProcess:
         headers = {"content-type": "text/plain; version=0.0.4"}
         return Answer(Response(200, headers, "\n".join((*lines, "")).encode()))
 
-    def stop(self) -> None:
-        """SIGTERM."""
-        self._stopping_at = self._stopping_at or self._deps.clock.now() + self._deps.timings.graceful_stop
-
-    def kill(self, code: int = 137) -> None:
-        """End at once."""
-        self._end(Exit(code))
+    def _work(self, now: float) -> float:
+        """Register, then report every heartbeat."""
+        pause = self._member.keep(now)
+        if self._member.refusal is not None:
+            self._end(self._member.refusal)
+        return pause
 
     def _end(self, how: Exit) -> None:
         self._member.died()
-        self.exit = how
+        super()._end(how)
 
 
 TIKV = ServerProgram(

@@ -8,7 +8,8 @@ from urllib.parse import urlsplit
 from ports.transport import Request, Response
 from sandbox.dataplane.dependencies import Dependencies
 from sandbox.dataplane.listening import Setting, configuration, reachable_port
-from sandbox.dataplane.processes import Answer, Exit, Launch, not_found, text
+from sandbox.dataplane.processes import Answer, Launch, not_found, text
+from sandbox.dataplane.server_process import ServerProcess
 from sandbox.dataplane.server_program import ServerProgram
 
 _SQL = Setting("", "proxy.addr", "0.0.0.0:6000")
@@ -19,40 +20,18 @@ _BAD_GATEWAY = 502
 Tree = dict[str, object]
 
 
-class TiproxyProcess:
+class TiproxyProcess(ServerProcess):
     """A tiproxy behind its start script. It serves whether or not PD and TiDB are there."""
 
     def __init__(self, launch: Launch, deps: Dependencies) -> None:
-        self._deps = deps
+        super().__init__(launch, deps, deps.timings.container_start)
         self._sql, self._api = (reachable_port(setting.of(launch)) for setting in (_SQL, _API))
-        self._serves_at = deps.clock.now() + deps.timings.container_start + launch.slowness
         self._grace = float(_GRACE.of(launch)) * deps.timings.grace_second
         self._config: Tree = tomllib.loads(configuration(launch))
-        self._stopping_at: float | None = None
-        self.exit: Exit | None = None
-
-    def step(self) -> float | None:
-        """Serve after a while, end when the last connections have had their time; return the next due time."""
-        now = self._deps.clock.now()
-        if self.exit is not None:
-            return None
-        if self._stopping_at is not None and now >= self._stopping_at:
-            self.exit = Exit(0)
-            return None
-        if self._stopping_at is not None:
-            return self._stopping_at
-        return self._serves_at if now < self._serves_at else None
-
-    def question(self) -> Request | None:
-        """It talks to PD's etcd in its own protocol."""
-        return None
-
-    def answered(self, response: Response | None) -> None:
-        """Nothing was asked."""
 
     def listens(self, port: int) -> bool:
         """SQL and its API, once it serves."""
-        return self._deps.clock.now() >= self._serves_at and port in (self._sql, self._api)
+        return self._deps.clock.now() >= self._starts_at and port in (self._sql, self._api)
 
     def handle(self, port: int, request: Request) -> Answer:
         """The API."""
@@ -73,9 +52,8 @@ class TiproxyProcess:
         if self._stopping_at is None:
             self._stopping_at = self._deps.clock.now() + self._grace + self._deps.timings.graceful_stop
 
-    def kill(self, code: int = 137) -> None:
-        """End at once."""
-        self.exit = Exit(code)
+    def _work(self, now: float) -> None:
+        """It serves from now on, and does nothing unasked."""
 
     def _health(self) -> Response:
         canonical = json.dumps(self._config, sort_keys=True, default=str)

@@ -4,10 +4,11 @@ import json
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from ports.transport import Request, Response
+from ports.transport import Request
 from sandbox.dataplane.dependencies import Dependencies
 from sandbox.dataplane.listening import Setting, ports
-from sandbox.dataplane.processes import Answer, Exit, Launch, not_found, text
+from sandbox.dataplane.processes import Answer, Launch, not_found, text
+from sandbox.dataplane.server_process import ServerProcess
 
 if TYPE_CHECKING:
     from sandbox.dataplane.pd.cluster import PdCluster
@@ -54,20 +55,16 @@ class Registry:
         self._primaries[service] = target
 
 
-class MicroserviceProcess:
+class MicroserviceProcess(ServerProcess):
     """A `pd-server services <name>`."""
 
     def __init__(self, launch: Launch, deps: Dependencies) -> None:
-        self._launch = launch
-        self._deps = deps
+        super().__init__(launch, deps, deps.timings.pd_start)
         self.service = launch.command[2]
         self._ports = ports(launch, (LISTENS,))
-        self._due = deps.clock.now() + deps.timings.pd_start + launch.slowness
         self._cluster: PdCluster | None = None
         self._started = int(deps.clock.wall().timestamp())
-        self._stopping_at: float | None = None
         self._died_at: float | None = None
-        self.exit: Exit | None = None
 
     @property
     def address(self) -> str:
@@ -96,33 +93,6 @@ class MicroserviceProcess:
         self._died_at = now if self._died_at is None else self._died_at
         return now >= self._died_at + self._deps.timings.microservice_lease
 
-    def step(self) -> float | None:
-        """Register once PD has a leader; return the next due time."""
-        now = self._deps.clock.now()
-        if self.exit is not None:
-            return None
-        if self._stopping_at is not None and now >= self._stopping_at:
-            # it gives its lease back
-            self._died_at, self.exit = float("-inf"), Exit(0)
-            return None
-        if self._cluster is None and now >= self._due:
-            from sandbox.dataplane.pd.clients import find_pd  # noqa: PLC0415  # PD knows its services, and they PD
-
-            self._cluster = find_pd(_BACKENDS.of(self._launch), self._launch, self._deps, timestamps=False)
-            self._due = now + self._deps.timings.dependency_retry
-            if self._cluster is not None:
-                self._cluster.services.register(self)
-        if self._cluster is not None:
-            return self._stopping_at
-        return self._due if self._stopping_at is None else min(self._due, self._stopping_at)
-
-    def question(self) -> Request | None:
-        """It talks to PD in PD's own protocol, which is not HTTP."""
-        return None
-
-    def answered(self, response: Response | None) -> None:
-        """Nothing was asked."""
-
     def listens(self, port: int) -> bool:
         """Its API, once it is registered."""
         return self._cluster is not None and port in self._ports
@@ -139,13 +109,20 @@ class MicroserviceProcess:
             return self._transfer(cluster, request.body or b"{}", now)
         return Answer(not_found())
 
-    def stop(self) -> None:
-        """SIGTERM."""
-        self._stopping_at = self._stopping_at or self._deps.clock.now() + self._deps.timings.graceful_stop
+    def _work(self, now: float) -> float | None:  # noqa: ARG002
+        """Register once PD has a leader."""
+        from sandbox.dataplane.pd.clients import find_pd  # noqa: PLC0415  # PD knows its services, and they PD
 
-    def kill(self, code: int = 137) -> None:
-        """End at once; its lease runs out."""
-        self.exit = Exit(code)
+        self._cluster = find_pd(_BACKENDS.of(self._launch), self._launch, self._deps, timestamps=False)
+        if self._cluster is None:
+            return self._deps.timings.dependency_retry
+        self._cluster.services.register(self)
+        return None
+
+    def _finish(self, now: float) -> None:
+        """Give the lease back; that of who is killed runs out."""
+        self._died_at = float("-inf")
+        super()._finish(now)
 
     def _transfer(self, cluster: "PdCluster", body: bytes, now: float) -> Answer:
         wanted = json.loads(body).get("new_primary", "")

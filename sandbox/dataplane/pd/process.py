@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from enum import Enum
 from fnmatch import fnmatchcase
 
-from ports.transport import Request, Response
+from ports.transport import Request
 from sandbox.dataplane.dependencies import Dependencies
 from sandbox.dataplane.listening import Setting, configuration, configuration_file, ports
 from sandbox.dataplane.network import Origin
 from sandbox.dataplane.pd.cluster import JoinRefused, Member, PdCluster
 from sandbox.dataplane.pd.config import Config
 from sandbox.dataplane.processes import Answer, Exit, Launch
+from sandbox.dataplane.server_process import ServerProcess
 
 CLIENT_PORT = 2379
 PEER_PORT = 2380
@@ -25,7 +26,6 @@ _ADVERTISED_CLIENT_URLS = Setting("advertise-client-urls", "advertise-client-url
 _ADVERTISED_PEER_URLS = Setting("advertise-peer-urls", "advertise-peer-urls")
 _JOIN = Setting("join", "join")
 _INITIAL_CLUSTER = Setting("initial-cluster", "initial-cluster")
-
 
 Api = Callable[["PdProcess", Request, Dependencies], Answer]
 """Answers a request to a serving member."""
@@ -65,25 +65,21 @@ def identity(launch: Launch) -> Identity:
     return Identity(_NAME.of(launch) or f"pd-{launch.pod}", peer.partition(",")[0], client.partition(",")[0])
 
 
-class PdProcess:
+class PdProcess(ServerProcess):
     """A pd-server."""
 
     def __init__(self, launch: Launch, deps: Dependencies, api: Api) -> None:
         """`api` answers the HTTP requests of a serving member."""
-        self._launch = launch
-        self._deps = deps
+        super().__init__(launch, deps, deps.timings.pd_start)
         self._api = api
         self._identity = identity(launch)
         self._disk = launch.disk(_DATA_DIR.of(launch))
         self._phase = Phase.STARTING
         self._ports = ports(launch, URLS)
-        self._due = deps.clock.now() + deps.timings.pd_start + launch.slowness
         self._joins: PdData | None = None
         """What the join file is going to say."""
-        self._stopping_at: float | None = None
         self.is_api_only = launch.command[1:3] == ("services", "api")
         self.served_at: float | None = None
-        self.exit: Exit | None = None
 
     @property
     def name(self) -> str:
@@ -146,19 +142,10 @@ class PdProcess:
         if self._stopping_at is not None and now >= self._stopping_at:
             self._end(Exit(0))
             return None
-        if self._phase in (Phase.STARTING, Phase.ADDED, Phase.JOINING) and now >= self._due:
+        if self._phase is not Phase.SERVING and self._due is not None and now >= self._due:
             self._advance()
         due = self._serve() if self._phase is Phase.SERVING else self._due
-        if self._stopping_at is None or self.exit is not None:
-            return due
-        return self._stopping_at if due is None else min(due, self._stopping_at)
-
-    def question(self) -> Request | None:
-        """It talks to other members in etcd's protocol, which is not HTTP."""
-        return None
-
-    def answered(self, response: Response | None) -> None:
-        """Nothing was asked."""
+        return self._earliest(due, self._stopping_at)
 
     def listens(self, port: int) -> bool:
         """Clients and peers, once it serves."""
@@ -176,10 +163,6 @@ class PdProcess:
         cluster, member = self.cluster, self.member
         if cluster is not None and member is not None and cluster.leader is member:
             cluster.transfer(None)
-
-    def kill(self, code: int = 137) -> None:
-        """End at once."""
-        self._end(Exit(code))
 
     def _advance(self) -> None:
         """It has started, the join file is to be written, or the join is through."""

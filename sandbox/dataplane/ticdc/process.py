@@ -11,6 +11,7 @@ from sandbox.dataplane.network import Origin
 from sandbox.dataplane.pd.clients import find_pd
 from sandbox.dataplane.pd.cluster import PdCluster
 from sandbox.dataplane.processes import Answer, Exit, Launch, not_found
+from sandbox.dataplane.server_process import ServerProcess
 from sandbox.dataplane.server_program import ServerProgram
 from sandbox.dataplane.ticdc.book import Book, CaptureInfo
 from sandbox.dataplane.ticdc.schedule import moved
@@ -22,14 +23,13 @@ _DRAINS_SINCE = (6, 3, 0)
 _VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)")
 
 
-class TicdcProcess:
+class TicdcProcess(ServerProcess):
     """A `cdc server` behind its start script."""
 
     def __init__(self, launch: Launch, deps: Dependencies) -> None:
         self._launch = launch
-        self._deps = deps
+        super().__init__(launch, deps, deps.timings.capture_start)
         self._port = reachable_port(_ADDRESS.of(launch))
-        self._due = deps.clock.now() + deps.timings.capture_start + launch.slowness
         self._cluster: PdCluster | None = None
         self._id = ""
         self._lease = 0
@@ -39,34 +39,13 @@ class TicdcProcess:
         """When the owner moved tables last."""
         self._lost_at: dict[str, float] = {}
         """Since when the owner misses captures that have tables."""
-        self._stopping_at: float | None = None
-        self.exit: Exit | None = None
         if launch.command[1:2] != ("server",):
-            self.exit = Exit(1, f"unknown command {' '.join(launch.command[1:2])!r} for 'cdc'")
+            self._end(Exit(1, f"unknown command {' '.join(launch.command[1:2])!r} for 'cdc'"))
 
     @property
     def capture(self) -> str:
         """The id of the capture that it is, empty while it is none."""
         return self._id
-
-    def step(self) -> float | None:
-        """Keep the session alive, campaign, do the owner's work; return the next due time."""
-        now = self._deps.clock.now()
-        if self.exit is not None:
-            return None
-        if self._stopping_at is not None and now >= self._stopping_at:
-            self._leave()
-            return None
-        if now >= self._due:
-            self._due = now + self._work(now)
-        return self._due if self._stopping_at is None else min(self._due, self._stopping_at)
-
-    def question(self) -> Request | None:
-        """It talks to PD in PD's own protocol, which is not HTTP."""
-        return None
-
-    def answered(self, response: Response | None) -> None:
-        """Nothing was asked."""
 
     def listens(self, port: int) -> bool:
         """Its one port, once it is a capture."""
@@ -89,18 +68,10 @@ class TicdcProcess:
             return Answer(_error(503, "CDC:ErrOwnerNotFound", "owner not found"))
         return Answer(owner.answer(request.method, path.removeprefix("/api/v1/"), request.body or b"", book))
 
-    def stop(self) -> None:
-        """SIGTERM: leave; the tables are the owner's to miss."""
-        if self._stopping_at is None:
-            self._stopping_at = self._deps.clock.now() + self._deps.timings.graceful_stop
-
-    def kill(self, code: int = 137) -> None:
-        """End at once; the session runs out by itself."""
-        self.exit = Exit(code)
-
     # the session
 
     def _work(self, now: float) -> float:
+        """Keep the session alive, campaign, do the owner's work."""
         timings = self._deps.timings
         if self._cluster is None or not self._id:
             return timings.capture_tick if self._register(now) else timings.dependency_retry
@@ -137,11 +108,12 @@ class TicdcProcess:
             book.campaign(self._id, self._lease)
             self._served_at, self._lost_at = now, {}
 
-    def _leave(self) -> None:
+    def _finish(self, now: float) -> None:
+        """Leave; the tables are the owner's to miss, as the session is of who is killed."""
         book = self._book()
         if book is not None and self._id:
             book.leave(self._id)
-        self.exit = Exit(0)
+        super()._finish(now)
 
     def _book(self) -> Book | None:
         """What PD shows; None while it has no leader."""

@@ -139,6 +139,7 @@ def test_7_8_the_next_pod_is_restarted_when_the_last_node_is_online(binlog: Oper
 def test_10_4_6252_smaller_volumes_are_refused_and_nothing_is_annotated(binlog: OperatorWorld) -> None:
     binlog.change(enablePVCReplace=True, pump={"requests": {"storage": "512Mi"}})
     binlog.run_until(lambda: binlog.reason() == "VolumeCantChange")
+    assert "spec.pump.requests.storage: " in message(binlog)
     binlog.change(pump={"requests": {"storage": "2Gi"}})
     binlog.run_until_ready(within=120.0)
     claim = binlog.get(PERSISTENT_VOLUME_CLAIMS, "data-basic-pump-0")

@@ -1,0 +1,64 @@
+"""What the processes of all servers have in common: they work when work is due, and end a while after SIGTERM."""
+
+from ports.transport import Request, Response
+from sandbox.dataplane.dependencies import Dependencies
+from sandbox.dataplane.processes import Exit, Launch
+
+
+class ServerProcess:
+    """A server behind its start script. Subclasses say what it does when it is due, and how it ends."""
+
+    def __init__(self, launch: Launch, deps: Dependencies, start: float) -> None:
+        """`start` is how many seconds pass before it does anything."""
+        self._launch = launch
+        self._deps = deps
+        self._starts_at = deps.clock.now() + start + launch.slowness
+        self._due: float | None = self._starts_at
+        """When it works next; None when nothing is due."""
+        self._stopping_at: float | None = None
+        self.exit: Exit | None = None
+
+    def step(self) -> float | None:
+        """Work if work is due, end if it is to end by now; return the next due time."""
+        now = self._deps.clock.now()
+        if self.exit is not None:
+            return None
+        if self._stopping_at is not None and now >= self._stopping_at:
+            self._finish(now)
+            return None
+        if self._due is not None and now >= self._due:
+            pause = self._work(now)
+            self._due = None if pause is None else now + pause
+        return self._earliest(self._due, self._stopping_at)
+
+    def question(self) -> Request | None:
+        """Servers talk to PD in PD's own protocol, which is not HTTP."""
+        return None
+
+    def answered(self, response: Response | None) -> None:
+        """Nothing was asked."""
+
+    def stop(self) -> None:
+        """SIGTERM."""
+        if self._stopping_at is None:
+            self._stopping_at = self._deps.clock.now() + self._deps.timings.graceful_stop
+
+    def kill(self, code: int = 137) -> None:
+        """End at once."""
+        self._end(Exit(code))
+
+    def _work(self, now: float) -> float | None:
+        """Do what is due; return the seconds until the next work, None when nothing is due any more."""
+        raise NotImplementedError
+
+    def _finish(self, now: float) -> None:  # noqa: ARG002  # some take leave of others
+        """End in good order."""
+        self._end(Exit(0))
+
+    def _end(self, how: Exit) -> None:
+        """It runs no more."""
+        self.exit = how
+
+    @staticmethod
+    def _earliest(*moments: float | None) -> float | None:
+        return min((each for each in moments if each is not None), default=None)
