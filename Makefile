@@ -36,13 +36,15 @@ lint: .venv/.dev ## Check format, style, types, import rules and generated files
 	@$(BIN)/python -m apis.crd --check
 	@$(BIN)/python -m member.reasons --check
 	@$(BIN)/python -m controller_manager.reference --check
+	@$(BIN)/python -m member.fields --check
 
-format: .venv/.dev ## Format the code, regenerate the CRDs, the pages of reasons and of metrics
+format: .venv/.dev ## Format the code, regenerate the CRDs, the pages of reasons, metrics and fields
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/python -m apis.crd
 	@$(BIN)/python -m member.reasons
 	@$(BIN)/python -m controller_manager.reference
+	@$(BIN)/python -m member.fields
 
 check: lint test-fast ## What must pass at every commit
 

@@ -17,6 +17,7 @@ from controllers.conditions import PROGRESSING, READY, ConditionValue, progressi
 from member.context import ReconcileContext
 from member.observed.status import UPGRADE
 from member.outcome import DONE, Failed, Waiting
+from member.tidb import binlog
 from meta import certificates
 
 
@@ -24,7 +25,8 @@ def conditions(ctx: ReconcileContext, now: datetime) -> Mapping[str, ConditionVa
     """The conditions of the cluster; those of its components are set in the working copy of the status."""
     _set_component_conditions(ctx, now)
     news = progressing(ctx.outcomes, "cluster")
-    return {PROGRESSING: news, READY: with_progress(ready(ctx.tc), news), **certificates.condition(ctx)}
+    more = {**certificates.condition(ctx), **binlog.condition(ctx)}
+    return {PROGRESSING: news, READY: with_progress(ready(ctx.tc), news), **more}
 
 
 def ready(tc: TidbCluster) -> ConditionValue:

@@ -7,6 +7,9 @@ from apis.quantity import parse
 from kube.objects import Json
 from member.apply.last_applied import read_record
 
+_CHANGED_ELSEWHERE = ("resources", "storageClassName", "volumeAttributesClassName")
+"""What is changed in claims, before the StatefulSet is made again with it."""
+
 
 def names(stateful_set: Json) -> list[str]:
     """The names of the claim templates, in their order."""
@@ -14,9 +17,17 @@ def names(stateful_set: Json) -> list[str]:
 
 
 def sizes_differ(live: Json, desired: Json) -> bool:
-    """Whether some volume has another size or class in the two; volumes of one alone do not count."""
-    there, wanted = _by_name(live), _by_name(desired)
-    return any(not _same(there[name], template) for name, template in wanted.items() if name in there)
+    """Whether some volume has another size or class in the two; volumes of one alone do not count.
+
+    Which attributes class it was made with is what the record says: where Kubernetes has none, `live` forgets it.
+    """
+    there, wanted, record = _by_name(live), _by_name(desired), read_record(live)
+    made_with = _by_name({"spec": record.spec}) if record else there
+    return any(
+        not _same(there[name], template) or _attributes_class(made_with.get(name, {})) != _attributes_class(template)
+        for name, template in wanted.items()
+        if name in there
+    )
 
 
 def with_sizes_of(live: Json, desired: Json) -> Json:
@@ -50,6 +61,10 @@ def _same(one: Json, other: Json) -> bool:
     return parse(_size(one)) == parse(_size(other)) and one.get("storageClassName") == other.get("storageClassName")
 
 
+def _attributes_class(claim: Json) -> str:
+    return claim.get("volumeAttributesClassName") or ""
+
+
 def _size(claim: Json) -> str:
     return str((claim["resources"].get("requests") or {}).get("storage", "0"))
 
@@ -57,6 +72,6 @@ def _size(claim: Json) -> str:
 def _sized_as(there: Json | None, template: Json) -> Json:
     if there is None:
         return template
-    spec = {key: value for key, value in template["spec"].items() if key not in ("resources", "storageClassName")}
-    kept = {key: there[key] for key in ("resources", "storageClassName") if key in there}
+    spec = {key: value for key, value in template["spec"].items() if key not in _CHANGED_ELSEWHERE}
+    kept = {key: there[key] for key in _CHANGED_ELSEWHERE if key in there}
     return template | {"spec": spec | kept}

@@ -56,13 +56,22 @@ class ClaimSpec(msgspec.Struct, rename="camel"):
     volume_name: str = ""
     storage_class_name: str = ""
     resources: Requests = msgspec.field(default_factory=Requests)
+    volume_attributes_class_name: str = ""
 
 
-class ClaimStatus(msgspec.Struct):
+class ModifyVolumeStatus(msgspec.Struct, rename="camel"):
+    """Which volume attributes class a claim is about to get, and how that goes; empty while it is not."""
+
+    target_volume_attributes_class_name: str = ""
+    status: str = ""
+
+
+class ClaimStatus(msgspec.Struct, rename="camel"):
     """How far a claim has come."""
 
     phase: str = ""
     capacity: Storage = msgspec.field(default_factory=Storage)
+    modify_volume_status: ModifyVolumeStatus = msgspec.field(default_factory=ModifyVolumeStatus)
 
 
 class Claim(msgspec.Struct):

@@ -18,11 +18,15 @@ UNKNOWN_CLASS = "<unknown>"
 
 @dataclass(frozen=True, slots=True)
 class DesiredVolume:
-    """A volume that every pod should have. An empty class is the default of the Kubernetes cluster."""
+    """A volume that every pod should have. An empty class is the default of the Kubernetes cluster.
+
+    So is an empty `attributes_class` of a new volume; one that there is keeps its own.
+    """
 
     name: str
     size: str
     storage_class: str
+    attributes_class: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +65,8 @@ def desired_volumes(tc: TidbCluster, kind: str) -> list[DesiredVolume]:
 def _desired(template: Json) -> DesiredVolume:
     spec = template["spec"]
     size = spec["resources"]["requests"]["storage"]
-    return DesiredVolume(template["metadata"]["name"], str(size), spec.get("storageClassName", ""))
+    classes = spec.get("storageClassName", ""), spec.get("volumeAttributesClassName", "")
+    return DesiredVolume(template["metadata"]["name"], str(size), *classes)
 
 
 def volume_statuses(

@@ -517,6 +517,14 @@ _SCALING: Mapping[str, Reason] = {
         "Raise the replicas again. To continue: lower PD's `max-replicas`, or a table's replicas on TiFlash, or remove "
         "what the message names.",
     ),
+    "BinlogRemoved": Reason(
+        "TiDB v8.4.0 and later write no binlogs, and the spec has a Pump that is to collect them. Of a TiDB that runs "
+        "already the condition `BinlogSupported` says so; an older one is not upgraded, since drainers would miss all "
+        "that is written from then on.",
+        "It restarts no TiDB pod for the new version, and goes on with everything else.",
+        "Set up replication with TiCDC, set `spec.tidb.binlogEnabled` to false, scale Pump to 0 replicas, and remove "
+        "`spec.pump`. Or leave TiDB at its version with `spec.tidb.version`.",
+    ),
     "PodsOfOthers": Reason(
         "Pods that another controller has made, or nobody, carry the labels of pods of this cluster. The Services of "
         "PD and TiDB select by these labels, so some requests go to them and fail.",
@@ -538,8 +546,8 @@ _VOLUMES: Mapping[str, Reason] = {
         "Nothing. If this persists: `kubectl describe pvc CLAIM` shows what the provider reports.",
     ),
     "VolumeCantChange": Reason(
-        "A volume cannot be changed as the spec requests: it would be smaller, of another class, or its class does not "
-        "allow expansion.",
+        "A volume cannot be changed as the spec requests: it would be smaller, of another class, its class does not "
+        "allow expansion, or the storage driver or Kubernetes refuses its volume attributes class.",
         "It leaves the volumes of that component as they are.",
         "Set the size or class back to what the message says. To have the volumes replaced, pod by pod, after their "
         "data has been moved away: `spec.enablePVCReplace: true`. To allow expansion: `kubectl patch storageclass "

@@ -25,7 +25,9 @@ from member.observed.claims import Claim
 from member.observed.volumes import desired_templates, desired_volumes
 from member.outcome import Done, Outcome, Refused, Wait, Waiting
 from member.polling import poll_since
+from member.volumes import attributes
 from member.volumes import replacement as volume_replacement
+from member.volumes.attributes import ClaimClass
 from member.volumes.growth import Ask, Begin, Finish, Refuse, Settled, Step, VolumeClaim, Wanted, next_step
 
 GROWING = "GrowingVolumes"
@@ -80,10 +82,12 @@ def _change(ctx: ReconcileContext, spec: Component) -> Outcome:
     seen = list(_moves(ctx, spec, body))
     moves = [move for move in seen if not isinstance(move.step, Settled)]
     stale = {move.pod: move.step.why for move in moves if isinstance(move.step, Refuse)}
-    if stale and (refused := volume_replacement.refusal(ctx, spec, stale)):
-        return refused
-    for move in moves:
+    refused = volume_replacement.refusal(ctx, spec, stale) if stale else None
+    for move in moves if refused is None else ():
         _carry_out(ctx, move)
+    classes = refused or attributes.change(ctx, _classes(ctx, spec, seen))
+    if isinstance(classes, Refused):
+        return classes
     if sizes_differ(body, wanted):
         return _recreate(ctx, spec.name, live, body)
     annotate_owner(ctx, {labels.config_map_before_delete(spec.name): None})
@@ -91,7 +95,8 @@ def _change(ctx: ReconcileContext, spec: Component) -> Outcome:
         return volume_replacement.replace(ctx, spec, body, stale)
     all_seen = len(seen) == body["spec"]["replicas"] * len(wanted["spec"]["volumeClaimTemplates"])
     unfinished = volume_replacement.finish(ctx, spec.name, all_seen=all_seen)
-    return _growing(ctx, moves) if isinstance(unfinished, Done) else unfinished
+    steps = (unfinished, _growing(ctx, moves), classes)
+    return next((step for step in steps if not isinstance(step, Done)), Done())
 
 
 def _moves(ctx: ReconcileContext, spec: Component, body: Json) -> Iterator[Move]:
@@ -104,16 +109,32 @@ def _moves(ctx: ReconcileContext, spec: Component, body: Json) -> Iterator[Move]
             if cached is None or cached.metadata.deletion_timestamp or not cached.decode_as(Claim).is_bound:
                 continue
             claim = _read(ctx, cached)
-            goal = Wanted(_field(spec, volume.name), volume.size, volume.storage_class)
+            goal = Wanted(_size_field(spec, volume.name), volume.size, volume.storage_class)
             yield Move(pod, cached, claim, goal, next_step(claim, goal, now))
 
 
-def _field(spec: Component, volume: str) -> str:
+def _classes(ctx: ReconcileContext, spec: Component, seen: Sequence[Move]) -> Iterator[ClaimClass]:
+    """The volume attributes classes of the claims."""
+    wanted = {volume.name: volume.attributes_class for volume in desired_volumes(ctx.tc, spec.name)}
+    for move in seen:
+        volume = move.claim.name.removesuffix(f"-{move.pod}")
+        written = isinstance(move.step, Begin | Ask | Finish)
+        yield ClaimClass(move.cached, wanted[volume], f"{_field(spec, volume)}.volumeAttributesClassName", written)
+
+
+def _size_field(spec: Component, volume: str) -> str:
     if isinstance(spec.spec, HasStorageClaims):
-        return f"{spec.field}.storageClaims[{volume.removeprefix('data')}].resources.requests.storage"
+        return f"{_field(spec, volume)}.resources.requests.storage"
+    return f"{_field(spec, volume)}.{'requests.storage' if volume == spec.type.data_volume else 'storageSize'}"
+
+
+def _field(spec: Component, volume: str) -> str:
+    """Where a volume stands in the spec."""
+    if isinstance(spec.spec, HasStorageClaims):
+        return f"{spec.field}.storageClaims[{volume.removeprefix('data')}]"
     if volume == spec.type.data_volume:
-        return f"{spec.field}.requests.storage"
-    return f"{spec.field}.storageVolumes[{volume.removeprefix(f'{spec.name}-')}].storageSize"
+        return spec.field
+    return f"{spec.field}.storageVolumes[{volume.removeprefix(f'{spec.name}-')}]"
 
 
 def _read(ctx: ReconcileContext, cached: Object) -> VolumeClaim:

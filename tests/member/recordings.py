@@ -14,15 +14,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from apis.accessor import component, find
+from apis.accessor import find
 from apis.defaulting import with_defaults
 from apis.tidbcluster import TidbCluster
 from kube.objects import Json
 from member.components import workload, workload_names
-from member.discovery import desired as discovery
+from member.fields.objects import desired_objects
 from member.lifecycle.workload import Workload
-from member.naming import member_name
-from member.objects.config_map import choose_config_map, config_map
 
 GOLDEN = Path(__file__).resolve().parents[2].parent / "shared" / "golden"
 DISCOVERY_IMAGE = "pingcap/tidb-operator:v1.6.6"
@@ -84,24 +82,7 @@ class Recording:
 
     def built(self) -> dict[str, Json]:
         """Our objects for the same clusters."""
-        return {identity(made): made for tc in self.clusters for made in desired_objects(tc)}
-
-
-def desired_objects(tc: TidbCluster) -> Iterator[Json]:
-    """All objects that we make for a cluster, when none exists yet."""
-    if discovery.wanted(tc):
-        yield discovery.role(tc)
-        yield discovery.service_account(tc)
-        yield discovery.role_binding(tc)
-        yield discovery.deployment(tc, DISCOVERY_IMAGE)
-        yield discovery.service(tc)
-    for own in workloads(tc):
-        strategy = component(tc, own.name).config_update_strategy
-        choice = choose_config_map(member_name(tc, own.name), own.content(tc), strategy)
-        yield from own.services(tc)
-        if choice.data:
-            yield config_map(tc, own.name, choice)
-        yield own.stateful_set(tc, choice.name)
+        return {identity(made): made for tc in self.clusters for made in desired_objects(tc, DISCOVERY_IMAGE)}
 
 
 def workloads(tc: TidbCluster) -> list[Workload]:

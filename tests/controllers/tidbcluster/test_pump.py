@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kube.objects import Json
+from kube.objects import Json, condition_of
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS
 from ports.clock import FakeClock
 from sandbox.dataplane.pump import pump_nodes
@@ -153,3 +153,51 @@ def test_12_pump_is_suspended_after_tidb_and_resumed(binlog: OperatorWorld) -> N
     binlog.change(suspendAction=None)
     binlog.run_until_ready(within=120.0)
     assert {"basic-pump-0": "online", "basic-pump-1": "online"} == states(binlog)
+
+
+def binlog_condition(world: OperatorWorld) -> tuple[str, str]:
+    found = condition_of(world.cluster()["status"]["conditions"], "BinlogSupported")
+    return found.get("status", ""), found.get("reason", "")
+
+
+def tidb_version(world: OperatorWorld) -> str:
+    containers = world.get(PODS, "basic-tidb-0")["spec"]["containers"]
+    return str(next(each["image"] for each in containers if each["name"] == "tidb")).partition(":")[2]
+
+
+def test_6_6_a_tidb_without_binlogs_is_told_and_nothing_else_is_held_up(binlog: OperatorWorld) -> None:
+    assert ("False", "BinlogRemoved") == binlog_condition(binlog)
+    assert ("Done", True) == (binlog.reason(), binlog.is_ready())
+
+    binlog.change(tidb={"binlogEnabled": False})
+    binlog.run_until_ready(within=120.0)
+    assert ("True", "Done") == binlog_condition(binlog)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way_out", [{"version": "v8.3.0"}, {"binlogEnabled": False}])
+def test_6_6_a_tidb_that_writes_binlogs_is_not_upgraded_to_one_without(world: OperatorWorld, way_out: Json) -> None:
+    cluster = sample("basic")
+    cluster["spec"] |= {"version": "v8.3.0", "pump": PUMP}
+    world.apply(cluster)
+    world.run_until_ready()
+    assert ("", "") == binlog_condition(world)
+
+    world.change(version="v8.5.2")
+    world.run_until(lambda: world.reason() == "BinlogRemoved", within=300.0)
+    world.run(60.0)
+    assert "v8.3.0" == tidb_version(world)
+    world.change(tidb={"replicas": 2})
+    world.run_until(lambda: world.exists(PODS, "basic-tidb-1"), within=60.0)
+    world.change(tidb=way_out)
+    world.run_until_ready(within=300.0)
+    assert way_out.get("version", "v8.5.2") == tidb_version(world)
+
+
+def test_F25_of_a_version_that_is_no_number_nobody_knows(world: OperatorWorld) -> None:
+    cluster = sample("basic")
+    cluster["spec"]["pump"] = PUMP
+    cluster["spec"]["tidb"]["version"] = "nightly"
+    world.apply(cluster)
+    world.run_until_ready()
+    assert ("", "") == binlog_condition(world)

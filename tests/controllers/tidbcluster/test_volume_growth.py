@@ -230,3 +230,71 @@ def test_3_2_a_paused_cluster_keeps_its_volumes(basic: OperatorWorld) -> None:
     grow(basic)
     basic.run(60.0)
     assert {("1Gi", "1Gi")} == sizes(basic)
+
+
+def classes(world: OperatorWorld, component: str = "tikv") -> set[str | None]:
+    return {claim["spec"].get("volumeAttributesClassName") for claim in claims(world, component).values()}
+
+
+def template_class(world: OperatorWorld, name: str = "basic-tikv") -> str | None:
+    if not world.exists(STATEFUL_SETS, name):
+        return None
+    template: Json = world.get(STATEFUL_SETS, name)["spec"]["volumeClaimTemplates"][0]["spec"]
+    return template.get("volumeAttributesClassName")
+
+
+def driver_says(world: OperatorWorld, claim: str, status: str) -> None:
+    """What Kubernetes and the storage driver report of a claim that is to get the class `fast`; empty: that it has."""
+    target = {"targetVolumeAttributesClassName": "fast", "status": status} if status else None
+    news = {"status": {"modifyVolumeStatus": target}}
+    world.admin.patch(PERSISTENT_VOLUME_CLAIMS, claim, NAMESPACE, news, subresource="status")
+
+
+def test_10_3_another_attributes_class_is_asked_of_every_claim_and_no_pod_is_restarted(three: OperatorWorld) -> None:
+    before = pods(three)
+    three.change(tikv={"volumeAttributesClassName": "fast"})
+    three.run_until(lambda: template_class(three) == "fast")
+    three.run_until_ready()
+    assert ({"fast"}, before) == (classes(three), pods(three))
+    assert {None} == classes(three, "pd")
+    three.run(100.0)
+    three.forget()
+    three.run(100.0)
+    assert [] == three.writes()
+
+
+def test_10_3_a_class_and_a_size_change_together(three: OperatorWorld) -> None:
+    before = pods(three)
+    three.change(tikv={"volumeAttributesClassName": "fast", "requests": {"storage": "2Gi"}})
+    three.run_until(lambda: classes(three) == {"fast"} and sizes(three) == {("2Gi", "2Gi")}, 60.0)
+    three.run_until_ready()
+    assert_grown(three, before)
+    assert "fast" == template_class(three)
+
+
+def test_10_3_each_volume_and_each_component_has_a_class_of_its_own(world: OperatorWorld) -> None:
+    volume = {"name": "log", "storageSize": "1Gi", "mountPath": "/log"}
+    cluster = sample("basic")
+    cluster["spec"]["tidb"]["storageVolumes"] = [volume]
+    cluster["spec"]["pd"]["volumeAttributesClassName"] = "slow"
+    world.apply(cluster)
+    world.run_until_ready()
+    assert ({"slow"}, {None}) == (classes(world, "pd"), classes(world, "tidb"))
+    world.change(tidb={"storageVolumes": [volume | {"volumeAttributesClassName": "fast"}]})
+    world.run_until(lambda: template_class(world, "basic-tidb") == "fast")
+    world.run_until_ready()
+    assert ({"slow"}, {"fast"}) == (classes(world, "pd"), classes(world, "tidb"))
+
+
+def test_10_3_what_the_driver_says_is_told(basic: OperatorWorld) -> None:
+    claim = "tikv-basic-tikv-0"
+    basic.change(tikv={"volumeAttributesClassName": "fast"})
+    basic.run_until(lambda: template_class(basic) == "fast")
+    driver_says(basic, claim, "Pending")
+    basic.run_until(lambda: "does the class exist" in basic.progressing, 60.0)
+    assert "GrowingVolumes" == basic.reason()
+    driver_says(basic, claim, "Infeasible")
+    assert f"the storage driver refuses PersistentVolumeClaim {claim} to get" in refusal(basic)
+    assert basic.progressing.startswith("basic: VolumeCantChange: pvc_modifier: spec.tikv.volumeAttributesClassName: ")
+    driver_says(basic, claim, "")
+    basic.run_until_ready()

@@ -1,0 +1,1 @@
+"""What each field of a spec does, found by setting it: `python -m member.fields` writes docs/fields.md."""

@@ -1,0 +1,257 @@
+"""What the objects do not show: what fields do at run time, which have no effect, and where each is tested.
+
+Keys are globs of paths (`schema.last_fit`). Tests are named from `tests/`.
+A field that shows in no object and is not declared here is a defect, which `member.fields.table` reports.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+
+class AtRunTime(NamedTuple):
+    """What the operator does with a field beside making objects, and the test that shows it."""
+
+    says: str
+    test: str
+
+
+_SYNCS = "controllers/tidbcluster"
+
+AT_RUN_TIME: Mapping[str, AtRunTime] = {
+    "*suspendAction.suspendStatefulSet": AtRunTime(
+        "the StatefulSet is deleted, and all else kept, until it is taken back",
+        f"{_SYNCS}/test_suspend.py::test_12_one_component_is_suspended_while_the_others_serve",
+    ),
+    "*.replicas": AtRunTime(
+        "scaling, one pod or `scalePolicy` at a time, data first",
+        f"{_SYNCS}/test_scaling.py::test_8_1_tikv_grows_by_its_parallelism",
+    ),
+    "*.maxFailoverCount": AtRunTime(
+        "how many lost members are replaced at most; 0: none",
+        f"{_SYNCS}/test_failover.py::test_F39_no_more_than_the_limit_is_replaced",
+    ),
+    "*.recoverFailover": AtRunTime(
+        "substitutes go once what was lost is back",
+        f"{_SYNCS}/test_tiflash.py::test_9_3_a_lost_store_gets_a_substitute_until_the_user_says_that_it_is_back",
+    ),
+    "*.failover.recoverByUID": AtRunTime(
+        "substitutes of that failover go once what was lost is back",
+        f"{_SYNCS}/test_failover.py::test_9_3_a_lost_store_is_replaced_and_given_back_on_command",
+    ),
+    "*.spareVolReplaceReplicas": AtRunTime(
+        "further pods while volumes are replaced",
+        "apis/test_ordinals.py::test_substitutes_and_spares_are_added",
+    ),
+    "*.scalePolicy.scaleInParallelism": AtRunTime(
+        "how many pods go at a time",
+        f"{_SYNCS}/test_scaling_in.py::test_8_5_I3_tikv_shrinks_as_its_stores_become_tombstone",
+    ),
+    "*.scalePolicy.scaleOutParallelism": AtRunTime(
+        "how many pods come at a time",
+        f"{_SYNCS}/test_scaling.py::test_8_1_tikv_grows_by_its_parallelism",
+    ),
+    "*.requests.storage": AtRunTime(
+        "volumes grow, or are replaced",
+        f"{_SYNCS}/test_volume_growth.py::test_10_1_the_volumes_of_all_components_grow_at_once",
+    ),
+    "*storageVolumes[].storageSize": AtRunTime(
+        "volumes grow, or are replaced",
+        f"{_SYNCS}/test_volume_growth.py::test_F48_3858_each_volume_of_a_pod_has_a_size_of_its_own",
+    ),
+    "*storageClassName": AtRunTime(
+        "with `enablePVCReplace`, volumes are replaced",
+        f"{_SYNCS}/test_volume_replacement.py::test_10_4_F46_6252_pd_members_move_to_another_class",
+    ),
+    "*volumeAttributesClassName": AtRunTime(
+        "each claim is asked for it",
+        f"{_SYNCS}/test_volume_growth.py::test_10_3_each_volume_and_each_component_has_a_class_of_its_own",
+    ),
+    "tikv.evictLeaderTimeout": AtRunTime(
+        "how long a restart waits for leaders to move away",
+        f"{_SYNCS}/test_upgrade.py::test_7_4_a_store_gets_two_thirds_of_its_leaders_back_before_the_next_one_goes",
+    ),
+    "tikv.waitLeaderTransferBackTimeout": AtRunTime(
+        "how long the next restart waits for leaders to come back",
+        f"{_SYNCS}/test_upgrade.py::test_7_4_a_store_gets_two_thirds_of_its_leaders_back_before_the_next_one_goes",
+    ),
+    "tikv.storeLabels": AtRunTime(
+        "PD is told these labels of each store's node",
+        "meta/test_locations.py::test_7_9_stores_and_servers_learn_where_they_are_once",
+    ),
+    "ticdc.gracefulShutdownTimeout": AtRunTime(
+        "how long a capture may take to hand its tables over",
+        f"{_SYNCS}/test_ticdc.py::test_7_7_after_the_time_out_the_pod_goes_anyway_and_that_is_told",
+    ),
+    "tidb.initializer.createPassword": AtRunTime(
+        "a Secret `<tc>-init` with a password, which root gets",
+        f"{_SYNCS}/test_password.py::test_4_5_root_gets_what_the_secret_holds_and_nobody_is_told",
+    ),
+    "tidb.binlogEnabled": AtRunTime(
+        "TiDB waits for a Pump that is online",
+        f"{_SYNCS}/test_pump.py::test_8_8_the_last_node_stays_while_tidb_writes_binlogs",
+    ),
+    "clusterDomain": AtRunTime(
+        "refused on a cluster that has bootstrapped",
+        f"{_SYNCS}/test_addresses.py::test_4_1_the_domain_of_a_running_cluster_is_not_changed",
+    ),
+    "tlsCluster.enabled": AtRunTime(
+        "the operator speaks TLS; switched on a running cluster where nothing is cut off",
+        f"{_SYNCS}/test_tls.py::test_R25_tls_is_switched_where_a_single_pd_runs_and_stores_are_suspended",
+    ),
+    "pdAddresses": AtRunTime(
+        "the first PD joins there",
+        "discovery/test_new.py::test_10_3_given_addresses_are_joined_by_the_first_pod_before_the_others",
+    ),
+    "paused": AtRunTime(
+        "no changes are made; the status is kept up to date",
+        f"{_SYNCS}/test_housekeeping.py::test_3_2_while_paused_nothing_but_labels_is_written",
+    ),
+    "recoveryMode": AtRunTime(
+        "TiFlash, TiKV and TiDB wait for a restore",
+        f"{_SYNCS}/test_refusals.py::test_3_1_recovery_mode_holds_tikv_until_its_volumes_are_there_and_tidb_to_the_end",
+    ),
+    "pvReclaimPolicy": AtRunTime(
+        "the policy of every volume",
+        f"{_SYNCS}/test_housekeeping.py::test_11_3_volumes_get_the_reclaim_policy_of_the_spec",
+    ),
+    "enablePVReclaim": AtRunTime(
+        "claims that a scale-in left behind are deleted",
+        f"{_SYNCS}/test_housekeeping.py::test_11_2_a_claim_left_behind_goes_with_its_volume_if_the_user_wants_it",
+    ),
+    "enablePVCReplace": AtRunTime(
+        "volumes that cannot be changed in place are replaced, pod by pod",
+        f"{_SYNCS}/test_volume_replacement.py::test_10_4_what_is_left_stays_when_it_is_taken_back",
+    ),
+}
+
+_NO_STATEFUL_SET = "Discovery is a Deployment without configuration"
+_NO_PROBE = "its readiness is that of its container"
+_ALWAYS_TCP = "its port is probed"
+_OPERATORS_IMAGE = "its image is the operator's (flag `-tidb-discovery-image`)"
+_NOT_IN_SERVICE = "PD's Service does not have it"
+
+NO_EFFECT: Mapping[str, str] = {
+    "discovery.image": _OPERATORS_IMAGE,
+    "discovery.version": _OPERATORS_IMAGE,
+    "discovery.configUpdateStrategy": _NO_STATEFUL_SET,
+    "discovery.statefulSetUpdateStrategy": _NO_STATEFUL_SET,
+    "discovery.podManagementPolicy": _NO_STATEFUL_SET,
+    "discovery.suspendAction.suspendStatefulSet": _NO_STATEFUL_SET,
+    "*.readinessProbe.*": _NO_PROBE,
+    "*.readinessProbe.type": _NO_PROBE,
+    "discovery.readinessProbe.type": _ALWAYS_TCP,
+    "discovery.livenessProbe.type": _ALWAYS_TCP,
+    "pd.readinessProbe.type": _ALWAYS_TCP,
+    "tikv.readinessProbe.type": _ALWAYS_TCP,
+    "*.service.port": "clients of PD know its port",
+    "*.service.loadBalancerSourceRanges": _NOT_IN_SERVICE,
+    "*.service.loadBalancerClass": _NOT_IN_SERVICE,
+    "pdms[].maxFailoverCount": "microservices keep no data, and Kubernetes replaces their pods",
+    "pdms[].tlsClientSecretName": "microservices have no dashboard",
+    "pdms[].startUpScriptVersion": "they have one script",
+    "pdms[].startTimeout": "`spec.pd.startTimeout` counts",
+    "tiproxy.configUpdateStrategy": "its configuration is always changed in place",
+    "tidb.customizedStartupProbe.initialDelaySeconds": "the probe begins at once",
+    "tidb.customizedStartupProbe.successThreshold": "Kubernetes takes only 1",
+}
+"""Why fields have no effect, neither here nor with v1.6."""
+
+_POD = "member/objects/test_pod.py"
+_SERVICES = "member/objects/test_services.py"
+_SET = "member/objects/test_stateful_set.py"
+_TIDB = "member/test_tidb.py"
+_TIKV = "member/test_tikv.py"
+_SCRIPTS = "member/startscript"
+_PD_SCRIPT = f"{_SCRIPTS}/test_pd_script.py"
+_TIKV_AND_TIDB = f"{_SCRIPTS}/test_tikv_and_tidb_scripts.py"
+_TIPROXY = "member/test_tiproxy.py"
+
+TESTS: Mapping[str, str] = {
+    "*imagePullSecrets": f"{_POD}::test_3_3_a_component_replaces_what_the_cluster_says",
+    "*affinity": f"{_POD}::test_3_3_a_component_replaces_what_the_cluster_says",
+    "*priorityClassName": f"{_POD}::test_3_3_a_component_replaces_what_the_cluster_says",
+    "*schedulerName": f"{_POD}::test_3_3_a_component_replaces_what_the_cluster_says",
+    "*dnsConfig": f"{_POD}::test_3_3_a_component_replaces_what_the_cluster_says",
+    "*dnsPolicy": f"{_POD}::test_3_3_a_component_replaces_what_the_cluster_says",
+    "*tolerations": f"{_POD}::test_3_3_a_component_replaces_what_the_cluster_says",
+    "*hostNetwork": f"{_POD}::test_3_3_host_network_changes_the_dns_policy_and_names_the_pod",
+    "*odSecurityContext": f"{_POD}::test_3_6_sysctls_move_into_a_privileged_init_container",
+    "*nodeSelector": f"{_POD}::test_3_3_node_selectors_merge_by_key",
+    "*.labels": f"{_POD}::test_3_3_base_labels_win_over_the_users",
+    "labels": f"{_POD}::test_3_3_base_labels_win_over_the_users",
+    "*.annotations": f"{_POD}::test_3_3_user_annotations_win_over_the_scrape_hints",
+    "annotations": f"{_POD}::test_3_3_user_annotations_win_over_the_scrape_hints",
+    "*.terminationGracePeriodSeconds": f"{_POD}::test_3_3_component_only_fields_are_copied",
+    "*.automountServiceAccountToken": f"{_POD}::test_3_3_component_only_fields_are_copied",
+    "*serviceAccount": f"{_POD}::test_3_3_component_only_fields_are_copied",
+    "*.env": f"{_POD}::test_3_3_builtin_variables_win_and_storage_is_no_container_resource",
+    "*.envFrom": f"{_POD}::test_3_3_builtin_variables_win_and_storage_is_no_container_resource",
+    "*.requests": f"{_POD}::test_3_3_builtin_variables_win_and_storage_is_no_container_resource",
+    "*.limits": f"{_POD}::test_3_3_builtin_variables_win_and_storage_is_no_container_resource",
+    "*topologySpreadConstraints*": f"{_POD}::test_3_4_spread_constraints_select_the_instance",
+    "*.initContainers": f"{_POD}::test_3_5_user_containers_and_volumes_come_after_the_generated_ones",
+    "*.additional*": f"{_POD}::test_3_5_user_containers_and_volumes_come_after_the_generated_ones",
+    "*podManagementPolicy": f"{_SET}::test_3_3_pod_management_policy",
+    "*statefulSetUpdateStrategy": f"{_SET}::test_3_8_on_delete_is_the_users_wish",
+    "*configUpdateStrategy": "apis/test_accessor.py::test_empty_list_and_empty_strategy_of_a_component",
+    "helper.*": "apis/test_images.py::test_helper_image_falls_back_to_the_slow_log_tailer",
+    "preferIPv6": f"{_SERVICES}::test_2_preferring_ipv6_makes_every_service_dual_stack",
+    "services*": f"{_SERVICES}::test_2_1_type_of_the_pd_service",
+    "pd.service.*": f"{_SERVICES}::test_2_1_options_of_the_pd_service",
+    "pdms[].service.*": (
+        "member/test_pdms.py::test_2_1_the_service_is_as_wished_and_its_type_may_come_from_the_deprecated_list"
+    ),
+    "tidb.service.*": f"{_SERVICES}::test_2_2_ports_of_the_tidb_service_in_order",
+    "tidb.service.loadBalancer*": f"{_SERVICES}::test_2_2_load_balancer_fields_only_for_load_balancers",
+    "enableDynamicConfiguration": (
+        f"{_TIKV_AND_TIDB}::test_7_6_status_addresses_are_advertised_with_dynamic_configuration"
+    ),
+    "acrossK8s": f"{_TIKV_AND_TIDB}::test_7_3_across_kubernetes_tikv_asks_discovery",
+    "cluster.*": f"{_TIKV_AND_TIDB}::test_7_3_where_pd_is",
+    "startScriptVersion": f"{_SCRIPTS}/test_recorded_options.py::test_7_2_other_texts_have_other_options",
+    "startScriptV2FeatureFlags": f"{_PD_SCRIPT}::test_7_1_no_wait_dns",
+    "timezone": "member/test_ticdc.py::test_4_7_the_time_zone",
+    "tlsCluster.enableDiscoveryMTLS": f"{_PD_SCRIPT}::test_7_3_discovery_with_mtls_is_asked_with_certificates",
+    "discovery.*Probe.*": "member/test_discovery.py::test_10_1_probes_only_when_wished_and_only_with_given_times",
+    "pd.readinessProbe.*": "member/test_pd.py::test_4_1_readiness_only_when_wished",
+    "tikv.readinessProbe.*": f"{_TIKV}::test_4_3_readiness_only_when_wished",
+    "tidb.readinessProbe.*": f"{_TIDB}::test_4_4_readiness",
+    "pd.mode": f"{_PD_SCRIPT}::test_7_4_pd_as_an_api_server_has_a_v2_script",
+    "pd.startTimeout": f"{_PD_SCRIPT}::test_7_4_dns_that_never_answers_ends_the_script",
+    "pd.startUpScriptVersion": f"{_PD_SCRIPT}::test_7_4_dig_must_print_an_address",
+    "pd.initWaitTime": f"{_PD_SCRIPT}::test_7_4_the_initial_wait_is_a_number_of_seconds",
+    "pd.dataSubDir": f"{_PD_SCRIPT}::test_7_4_data_in_a_sub_directory",
+    "pd.tlsClientSecretName": "member/test_pd.py::test_9_1_the_dashboards_secret_can_be_named",
+    "pd.enableDashboardInternalProxy": "member/test_pd.py::test_6_4_keys_that_the_operator_sets",
+    "pd.mountClusterClientSecret": "member/test_pd.py::test_4_1_certificates_in_order_between_data_and_user_mounts",
+    "pdms[].mountClusterClientSecret": "member/test_pdms.py::test_4_2_mounts_and_volumes_in_order",
+    "tikv.mountClusterClientSecret": f"{_TIKV}::test_4_3_mounts_in_order",
+    "tikv.dataSubDir": f"{_TIKV_AND_TIDB}::test_7_6_tikv_keeps_data_in_a_sub_directory",
+    "tikv.enableNamedStatusPort": f"{_TIKV}::test_4_3_the_status_port_is_named_when_wished",
+    "tikv.privileged": f"{_TIKV}::test_4_3_security_context_defaults_to_unprivileged",
+    "tikv.separate*Log": f"{_TIKV}::test_4_3_tailers_print_the_log_files",
+    "tikv.*LogVolumeName": f"{_TIKV}::test_4_3_a_log_file_may_lie_on_an_additional_mount",
+    "tidb.separateSlowLog": f"{_TIDB}::test_4_4_without_a_separate_slow_log",
+    "tidb.slowLogVolumeName": f"{_TIDB}::test_4_4_the_slow_log_on_a_storage_volume",
+    "tidb.slowLogTailer.*": f"{_TIDB}::test_4_4_the_slow_log_on_its_own_volume",
+    "tidb.tlsClient.*": f"{_TIDB}::test_6_4_security_keys_that_the_operator_sets",
+    "tidb.tlsClient.skipInternalClientCA": "member/test_pd.py::test_6_4_keys_that_the_operator_sets",
+    "tidb.tokenBasedAuthEnabled": f"{_TIDB}::test_6_4_security_keys_that_the_operator_sets",
+    "tidb.bootstrapSQLConfigMapName": f"{_TIDB}::test_6_4_bootstrap_sql_is_named_in_the_configuration_and_mounted",
+    "tidb.plugins": f"{_TIKV_AND_TIDB}::test_7_6_tidbs_optional_flags",
+    "tidb.arguments": f"{_TIKV_AND_TIDB}::test_7_6_tidbs_optional_flags",
+    "tidb.lifecycle": f"{_TIDB}::test_4_4_lifecycle_and_customized_startup_probe",
+    "tidb.customizedStartupProbe.*": f"{_TIDB}::test_4_4_lifecycle_and_customized_startup_probe",
+    "tiflash.storageClaims*.resources": (
+        "member/test_tiflash.py::test_4_6_each_claim_is_mounted_by_its_number_and_tailers_have_the_volume_of_their_file"
+    ),
+    "tiflash.config.*": "member/test_tiflash.py::test_6_7_what_the_user_writes_stands",
+    "ticdc.tlsClientSecretNames": "member/test_ticdc.py::test_4_7_volumes_and_mounts_in_their_different_orders",
+    "ticdc.config": f"{_SCRIPTS}/test_ticdc_script.py::test_7_7_flags_of_the_configuration_unless_wrongly_typed",
+    "tiproxy.sslEnableTiDB": f"{_TIPROXY}::test_9_3_certificates_in_the_configuration_are_those_that_are_mounted",
+    "tiproxy.certLayout": f"{_TIPROXY}::test_9_3_certificates_in_the_configuration_are_those_that_are_mounted",
+    "tiproxy.tlsClientSecretName": f"{_TIPROXY}::test_9_1_the_secret_for_sql_to_tidb_may_have_another_name",
+    "tiproxy.config": f"{_TIPROXY}::test_6_4_what_the_operator_sets_and_what_it_leaves_to_the_user",
+    "pump.setTimeZone": "member/test_pump.py::test_4_8_the_time_zone_only_when_wished",
+}
+"""The test of what a field means, beside the one that sees every field arrive where the table says."""

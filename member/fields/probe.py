@@ -1,0 +1,58 @@
+"""What a field does, found by setting it in a cluster and looking at all objects that are made of that."""
+
+from dataclasses import dataclass
+from functools import cache
+
+import msgspec
+
+from apis.defaulting import with_defaults
+from apis.problem import Problem
+from apis.tidbcluster import TidbCluster
+from apis.validation import stricter, validate
+from kube.objects import Json
+from member.fields.effects import Place, differences
+from member.fields.objects import desired_objects
+from member.fields.samples import pairs
+from member.fields.schema import fields
+
+IMAGE = "pingcap/tidb-operator:latest"
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """Where a field shows, and in which cluster (`samples.SETTINGS`) it does first; in no place: it has no effect."""
+
+    places: frozenset[Place] = frozenset()
+    title: str = ""
+
+
+class BadSample(Exception):
+    """Raised for a sample that the operator refuses, which so tells nothing."""
+
+    def __init__(self, path: str, problems: list[Problem]) -> None:
+        super().__init__(f"the sample of spec.{path} is refused: {'; '.join(map(str, problems))}")
+
+
+def made_of(cluster: Json) -> list[Json]:
+    """The objects that a cluster without status becomes."""
+    return list(desired_objects(_defaulted(cluster), IMAGE))
+
+
+@cache
+def effect(path: str) -> Effect:
+    """The effect of a field. Raises BadSample."""
+    for pair in pairs(path, fields()[path]):
+        if problems := _problems(pair.after):
+            raise BadSample(path, problems)
+        if places := differences(made_of(pair.before), made_of(pair.after)):
+            return Effect(frozenset(places), pair.title)
+    return Effect()
+
+
+def _problems(cluster: Json) -> list[Problem]:
+    tc = _defaulted(cluster)
+    return [*validate(tc), *stricter.check(tc, {})]
+
+
+def _defaulted(cluster: Json) -> TidbCluster:
+    return with_defaults(msgspec.convert(cluster, TidbCluster))

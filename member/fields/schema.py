@@ -1,0 +1,47 @@
+"""The fields of a TidbCluster's spec, as its definition has them."""
+
+from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
+from functools import cache
+from typing import TypeVar
+
+from apis.components import component_types
+from apis.crd import TIDB_CLUSTER, definition
+from kube.objects import Json
+
+ITEM = "[]"
+"""Ends the name of a list whose items have fields of their own, as in `pdms[].replicas`."""
+
+_Said = TypeVar("_Said")
+
+
+@cache
+def fields() -> Mapping[str, Json]:
+    """Each field that has no fields below it, by its path in the spec, with its schema: `tikv.storageVolumes[].name`.
+
+    Trees of Kubernetes, such as `affinity`, are one field; of `requests`, the size of a data volume is one more.
+    """
+    schema = definition(TIDB_CLUSTER)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    found = dict(_leaves("", schema["properties"]["spec"]))
+    sizes = (f"{row.name}.requests.storage" for row in component_types() if row.data_volume)
+    return found | {path: {"type": "string"} for path in sizes}
+
+
+def _leaves(path: str, node: Json) -> Iterator[tuple[str, Json]]:
+    items = node.get("items") or {}
+    if "properties" in items:
+        yield from _leaves(path + ITEM, items)
+    elif "properties" not in node:
+        yield path, node
+    for name, inner in node.get("properties", {}).items():
+        yield from _leaves(f"{path}.{name}" if path else name, inner)
+
+
+def fits(path: str, glob: str) -> bool:
+    """Whether a glob means a field; `[]` in it means itself."""
+    return fnmatchcase(path.replace(ITEM, ""), glob.replace(ITEM, ""))
+
+
+def last_fit(path: str, table: Mapping[str, _Said]) -> _Said | None:
+    """What a table of globs says of a field: the last that fits; None when none does."""
+    return next((said for glob, said in reversed(list(table.items())) if fits(path, glob)), None)

@@ -1,0 +1,73 @@
+"""The volume attributes class of claims: Kubernetes and its storage driver change it in place (lifecycle.md 10.3).
+
+As v1.6 does, each claim is asked for the class that the spec names, and what becomes of it is not waited for - unless
+Kubernetes says that it is at it, or that it can't be.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from kube.objects import Object
+from kube.resources import PERSISTENT_VOLUME_CLAIMS
+from member.context import ReconcileContext
+from member.observed.claims import Claim
+from member.outcome import Done, Outcome, Refused, Waiting
+
+_INFEASIBLE = "Infeasible"
+_PENDING = "Pending"
+
+_LOOK_AGAIN = 10.0
+"""Seconds; drivers take minutes."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimClass:
+    """A bound claim, as cached, and the class that the spec's `field` names; empty leaves the choice open.
+
+    `written`: something else was written to it in this reconcile, so that the cached one is outdated.
+    """
+
+    cached: Object
+    wanted: str
+    field: str
+    written: bool = False
+
+
+def change(ctx: ReconcileContext, claims: Iterable[ClaimClass]) -> Outcome:
+    """Ask for the classes of claims, and tell how far they are. Raises ApiError, TransportError."""
+    waiting: Outcome = Done()
+    for each in claims:
+        outcome = _change(ctx, each)
+        if isinstance(outcome, Refused):
+            return outcome
+        waiting = outcome if isinstance(waiting, Done) else waiting
+    return waiting
+
+
+def _change(ctx: ReconcileContext, each: ClaimClass) -> Outcome:
+    name, claim = each.cached.metadata.name, each.cached.decode_as(Claim)
+    if not each.wanted or each.written:
+        return Done()
+    if claim.spec.volume_attributes_class_name != each.wanted:
+        return _ask(ctx, each)
+    under_way = claim.status.modify_volume_status
+    if under_way.target_volume_attributes_class_name != each.wanted:
+        return Done()
+    what = f"PersistentVolumeClaim {name} to get volume attributes class {each.wanted}"
+    if under_way.status == _INFEASIBLE:
+        return Refused("VolumeCantChange", f"{each.field}: the storage driver refuses {what}; name another class")
+    why = "; does the class exist, and is it of this driver?" if under_way.status == _PENDING else ""
+    return Waiting("GrowingVolumes", f"waiting for {what}{why}", _LOOK_AGAIN, serves=True)
+
+
+def _ask(ctx: ReconcileContext, each: ClaimClass) -> Outcome:
+    meta = each.cached.metadata
+    asked = {
+        "metadata": {"name": meta.name, "namespace": meta.namespace},
+        "spec": {"volumeAttributesClassName": each.wanted},
+    }
+    answer = ctx.deps.applier.apply(PERSISTENT_VOLUME_CLAIMS, asked, each.cached)
+    if answer.decode_as(Claim).spec.volume_attributes_class_name == each.wanted:
+        return Done()
+    what = f"PersistentVolumeClaim {meta.name} does not keep a volume attributes class in this Kubernetes cluster"
+    return Refused("VolumeCantChange", f"{each.field}: {what}; remove it, or have VolumeAttributesClass switched on")

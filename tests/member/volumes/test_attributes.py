@@ -1,0 +1,53 @@
+"""Volume attributes classes of claims (lifecycle.md 10.3); what becomes of a whole cluster is tested with its syncs."""
+
+import pytest
+
+from kube.objects import Json
+from kube.resources import PERSISTENT_VOLUME_CLAIMS
+from member.outcome import Done, Refused
+from member.volumes.attributes import ClaimClass, change
+from tests.kube.fakes import FakeApi
+from tests.member.reconciling import as_object, context
+
+NAME = "tikv-demo-tikv-0"
+PATH = PERSISTENT_VOLUME_CLAIMS.path("ns", NAME)
+
+
+class OldApi(FakeApi):
+    """A Kubernetes without VolumeAttributesClass: it drops the field without a word."""
+
+    def put(self, path: str, body: Json) -> Json:
+        spec = {key: value for key, value in body.get("spec", {}).items() if key != "volumeAttributesClassName"}
+        return super().put(path, body | {"spec": spec})
+
+
+def claim(api: FakeApi, wanted: str, **changes: bool) -> ClaimClass:
+    """A bound claim of the class `slow` for which the spec names another."""
+    spec = {"volumeName": "pv", "volumeAttributesClassName": "slow"}
+    metadata = {"name": NAME, "namespace": "ns"}
+    body = api.put(PATH, {"metadata": metadata, "spec": spec, "status": {"phase": "Bound"}})
+    return ClaimClass(as_object(body), wanted, "spec.tikv.volumeAttributesClassName", **changes)
+
+
+def test_10_3_a_claim_is_asked_for_the_class() -> None:
+    api = FakeApi()
+    assert Done() == change(context(api), [claim(api, "fast")])
+    assert "fast" == api.objects[PATH]["spec"]["volumeAttributesClassName"]
+
+
+@pytest.mark.parametrize(("wanted", "written"), [("", False), ("slow", False), ("fast", True)])
+def test_10_3_a_claim_that_has_it_or_may_keep_its_own_or_is_being_written_is_left_alone(
+    wanted: str, written: bool
+) -> None:
+    api = FakeApi()
+    ctx, each = context(api), claim(api, wanted, written=written)
+    assert (Done(), []) == (change(ctx, [each]), [call for call in api.calls if call.startswith("PATCH")])
+
+
+def test_10_3_where_kubernetes_has_no_such_classes_that_is_told() -> None:
+    api = OldApi()
+    each = claim(api, "fast")
+    outcome = change(context(api), [each, each])
+    assert isinstance(outcome, Refused)
+    assert f"spec.tikv.volumeAttributesClassName: PersistentVolumeClaim {NAME} does not keep" in outcome.message
+    assert 1 == len([call for call in api.calls if call.startswith("PATCH")])
