@@ -26,10 +26,11 @@ _TOKEN_SECONDS = 3607
 
 @dataclass(frozen=True, slots=True)
 class ManagerSettings:
-    """What the command line says of the pods: the image of `backup-manager`, and the operator's own time zone."""
+    """What the process was told: the image of `backup-manager`, its own time zone, its namespace if it has no other."""
 
     image: str = "pingcap/tidb-backup-manager:latest"
     time_zone: str = ""
+    namespace: str = ""
 
 
 @dataclass(frozen=True, slots=True)
