@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import NamedTuple
 
 from member.fields.declared import AT_RUN_TIME, NO_EFFECT, TESTS, AtRunTime
@@ -137,9 +138,10 @@ def _owner(path: str) -> tuple[str, str]:
     return (top, below) if top in _owners() else ("", path)
 
 
-def _owners() -> set[str]:
+@cache
+def _owners() -> frozenset[str]:
     """The fields of a spec that are components: all of those have environments."""
-    return {path.removesuffix(".env") for path in fields() if path.endswith(".env")}
+    return frozenset(path.removesuffix(".env") for path in fields() if path.endswith(".env"))
 
 
 def _name(group: _Group) -> str:
