@@ -42,6 +42,7 @@ _GIVE_UP = 120.0
 _FAILED = 1
 
 _PROGRAM = "tidb-operator-py"
+_PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +103,7 @@ def _running(stage: _Stage, flags: Sequence[str], environ: Mapping[str, str]) ->
     try:
         kubeconfig = str(stage.world.write_kubeconfig(stage.directory))
         _, proxy = stage.world.serve_http()
-        inside = {**environ, **dict.fromkeys(("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy"), proxy)}
+        inside = {**environ, **{name: proxy for each in _PROXIES for name in (each, each.lower())}}
         options = parse([f"--kubeconfig={kubeconfig}", "--metrics-addr=127.0.0.1:0", *flags], inside, version(_PROGRAM))
         config = load_kubeconfig(kubeconfig, stage.clock)
         manager = tidb_controller_manager(options, config, inside, stage.clock, SystemRandomness())

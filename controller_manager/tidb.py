@@ -13,6 +13,7 @@ from controllers.runtime import Runtime
 from controllers.wiring import tidb_controllers
 from dataplane.clients import DataPlane
 from dataplane.http_transport import HttpTransport
+from dataplane.mysql import MySqlConnector
 from informers.reflector import Reflector, log_watch_error
 from kube.config import ClusterConfig
 from kube.errors import NotFound
@@ -38,7 +39,7 @@ def tidb_controller_manager(
             others.watch(runtime.other_leases)
         return tidb_controllers(
             runtime,
-            DataPlane(lambda tls: HttpTransport(environ, tls), runtime.fence, clock),
+            DataPlane(lambda tls: HttpTransport(environ, tls), runtime.fence, clock, MySqlConnector(environ)),
             settings_of(options),
             selector=options.selector,
             permitted=options.permitted,

@@ -6,6 +6,7 @@ paused: labels change no member.
 """
 
 from collections.abc import Collection, Sequence
+from functools import partial
 
 from apis import pod_commands
 from apis.components import component_names
@@ -22,7 +23,7 @@ from member.outcome import Done, Failed, NotDone, Outcome
 from meta import identity
 from meta.metadata import DesiredMetadata, apply_metadata
 from meta.reading import claims_of_cluster, retry_on_conflict
-from meta.templates import of_template, stateful_sets, unlabelled_pods
+from meta.templates import live_revisions, of_template, stateful_sets, unlabelled_pods
 
 
 def act(ctx: ReconcileContext) -> Outcome:
@@ -81,7 +82,9 @@ def _label_pod(ctx: ReconcileContext, pod: Object, cluster_id: str, sets: Collec
         return None
 
     def label(there: Object) -> Object:
-        metadata = identity.of_pod(ctx.tc, cluster_id, there, now).beside(of_template(sets, there))
+        metadata = identity.of_pod(ctx.tc, cluster_id, there, now).beside(
+            of_template(sets, there, partial(live_revisions, ctx))
+        )
         return apply_metadata(ctx, PODS, there, metadata)
 
     return retry_on_conflict(ctx, PODS, pod, label)

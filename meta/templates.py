@@ -1,13 +1,13 @@
 """What pods carry of the template that they were made from, when others have taken it away or changed it (R27).
 
 A pod without our labels is in no cache, and its StatefulSet lets go of it. It is known by its name, and by what nobody
-can change in it. Pure, but for the look at pods that the cache lacks.
+can change in it.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 from kube.objects import Json, Object
-from kube.resources import PODS
+from kube.resources import CONTROLLER_REVISIONS, PODS
 from kube.semantic import covers
 from member import labels
 from member.components import workload_names
@@ -16,7 +16,8 @@ from meta.metadata import DesiredMetadata
 
 _NAMED = ("containers", "initContainers", "volumes")
 """Lists of a pod's spec to which Kubernetes and others add items."""
-
+_NODES = ("nodeSelector", "affinity")
+"""What decides where a pod may run, to which nothing is added: one that has more of it is another one."""
 
 _UNSEEN, _LOOKED_FOR = "unseen pod", "pod looked for"
 _APPEARS = 5.0
@@ -53,11 +54,18 @@ def _looked_for(ctx: ReconcileContext, name: str, is_seen: bool) -> Object | Non
     return ctx.deps.client.find(PODS, name, ctx.namespace)
 
 
-def of_template(sets: Collection[Json], pod: Object) -> DesiredMetadata:
-    """The labels and annotations that a pod has from its StatefulSet.
+def live_revisions(ctx: ReconcileContext, stateful_set: Json) -> set[str]:
+    """The names of the revisions that a StatefulSet has. Raises ApiError, TransportError."""
+    selector = labels.selector_text(stateful_set["spec"]["selector"].get("matchLabels") or {})
+    found = ctx.deps.client.list_page(CONTROLLER_REVISIONS, ctx.namespace, label_selector=selector).items
+    return {each.metadata.name for each in found}
 
-    Those by which it is selected, and while it runs the newest revision, all that the template says. One that does not
-    tell its revision runs the newest when there is no other, and all that it is made of says so.
+
+def of_template(sets: Collection[Json], pod: Object, revisions: Callable[[Json], Collection[str]]) -> DesiredMetadata:
+    """The labels and annotations that a pod has from its StatefulSet, whose `revisions` are asked for when needed.
+
+    Those by which it is selected, and while it runs the newest revision, all that the template says. One that tells no
+    revision, or one that there is not, runs the newest when all that it is made of says so and no roll goes on.
     """
     owner = next((each for each in sets if _is_pod_of(each, pod)), None)
     if owner is None:
@@ -68,8 +76,11 @@ def of_template(sets: Collection[Json], pod: Object) -> DesiredMetadata:
     if not newest or status.get("observedGeneration") != owner["metadata"].get("generation"):
         return DesiredMetadata(selected)
     told = pod.metadata.labels.get(labels.CONTROLLER_REVISION_HASH)
-    if told != newest and not (status.get("currentRevision") == newest and _is_made_from(template["spec"], pod)):
-        return DesiredMetadata(selected)
+    if told != newest:
+        may_be_newest = status.get("currentRevision") == newest and _is_made_from(template["spec"], pod)
+        # a roll that was taken back leaves pods of a revision that is neither the current nor the newest one
+        if not may_be_newest or (told and told in revisions(owner)):
+            return DesiredMetadata(selected)
     meta = template.get("metadata") or {}
     revision = {labels.CONTROLLER_REVISION_HASH: newest}
     return DesiredMetadata({**(meta.get("labels") or {}), **selected, **revision}, meta.get("annotations") or {})
@@ -89,6 +100,8 @@ def _is_made_from(template: Json, pod: Object) -> bool:
     """Whether a pod has everything that a template's spec says."""
     spec = pod.decode()["spec"]
     rest = {key: value for key, value in template.items() if key not in _NAMED}
+    if any(spec.get(key) != template.get(key) for key in _NODES):
+        return False
     return covers(spec, rest) and all(covers(_by_name(spec.get(key)), _by_name(template.get(key))) for key in _NAMED)
 
 

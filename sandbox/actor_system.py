@@ -1,6 +1,6 @@
 """Actors on one mirror, each in a thread of its own, or turn by turn in the caller's."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from ports.clock import Clock, FakeClock
 from ports.stopping import Stop
@@ -30,8 +30,6 @@ class ActorSystem:
         actors: Iterable[Actor],
         versions: Versions | None = None,
     ) -> None:
-        self._clock = clock
-        self._notifier = notifier
         self._mirror = mirror
         self._runners = [Runner(actor, clock, notifier) for actor in actors]
         self._versions = versions
@@ -49,26 +47,44 @@ class ActorSystem:
             runner.join()
         self._mirror.join()
 
-    def settle(self) -> None:
-        """Let everybody do what is due at this instant. Raises NeverSettles."""
-        for _ in range(_TURNS):
-            self._mirror.poll(self._versions)
-            # every runner gets its turn in every round
-            turned = [runner.turn() for runner in self._runners]
-            if not any(turned):
-                return
-        raise NeverSettles(f"the actors do not come to rest at {self._clock.now()} s")
+    @property
+    def due(self) -> float | None:
+        """The clock time of the next due work, or None."""
+        return min((runner.due for runner in self._runners if runner.due is not None), default=None)
 
-    def advance(self, clock: FakeClock, seconds: float, until: Callable[[], bool] | None = None) -> bool:
-        """Move time forward, event by event; stop early when `until` holds, and return whether it does."""
-        end = clock.now() + seconds
-        while True:
-            self.settle()
-            if until is not None and until():
-                return True
-            due = min((runner.due for runner in self._runners if runner.due is not None), default=end)
-            if min(due, end) > clock.now():
-                clock.step(max(min(due, end) - clock.now(), _LEAP))
-            if clock.now() >= end:
-                self.settle()
-                return until is not None and until()
+    def turn(self) -> bool:
+        """Give everybody a turn who has something to do at this instant; return whether anybody had."""
+        self._mirror.poll(self._versions)
+        # every runner gets its turn in every round
+        turned = [runner.turn() for runner in self._runners]
+        return any(turned)
+
+
+def settle(systems: Sequence[ActorSystem], clock: Clock) -> None:
+    """Let everybody do what is due at this instant, which ends, too, when somebody has let time pass by waiting.
+
+    Raises NeverSettles.
+    """
+    instant = clock.now()
+    for _ in range(_TURNS):
+        turned = [each.turn() for each in systems]
+        if not any(turned) or clock.now() > instant:
+            return
+    raise NeverSettles(f"the actors do not come to rest at {instant} s")
+
+
+def advance(
+    systems: Sequence[ActorSystem], clock: FakeClock, seconds: float, until: Callable[[], bool] | None = None
+) -> bool:
+    """Move time forward, event by event; stop early when `until` holds, and return whether it does."""
+    end = clock.now() + seconds
+    while True:
+        settle(systems, clock)
+        if until is not None and until():
+            return True
+        due = min((each.due for each in systems if each.due is not None), default=end)
+        if min(due, end) > clock.now():
+            clock.step(max(min(due, end) - clock.now(), _LEAP))
+        if clock.now() >= end:
+            settle(systems, clock)
+            return until is not None and until()

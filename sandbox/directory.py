@@ -35,6 +35,13 @@ class ClusterDirectory:
             found = self._resolved[asked] = self._resolve(host, port, namespace)
         return found
 
+    def pods(self, host: str, port: int) -> list[Target]:
+        """Where a name leads that another Kubernetes asks for: single pods, since a Service's address is of no use."""
+        found = self._named(host, "")
+        if found is None or (found[1] is None and found[0]["spec"].get("clusterIP") != "None"):
+            return []
+        return self.resolve(host, port, "")
+
     def addresses(self, host: str, namespace: str) -> list[str]:
         """What DNS answers for a name, asked from a pod of `namespace`: addresses of pods, or that of a Service."""
         found = self._named(host, namespace)

@@ -173,6 +173,12 @@ class WorldFaults:
         """
         return self._inject(Fault(Trouble.REFUSE if refuse else Trouble.BLACK_HOLE, target, origin, port))
 
+    def kubernetes_cut_off(self) -> Heal:
+        """Nothing goes between this Kubernetes and those beside it (`World`); each works on by itself."""
+        network = self._data_plane.network
+        network.cut_off()
+        return self._remember(lambda: network.cut_off(apart=False))
+
     def network_slow(self, seconds: float, target: str = "*", origin: str = OUTSIDE) -> Heal:
         """Every answer takes `seconds` longer; what changes something has its effect late, whoever still waits."""
         return self._inject(Fault(Trouble.SLOW, target, origin, seconds=seconds))

@@ -1,8 +1,8 @@
 """An HTTP forward proxy on loopback, through which other processes reach the data plane (dataplane-apis.md 14.1).
 
-Absolute-form requests work, and inside a CONNECT tunnel plain HTTP and TLS: there the proxy stands for the server, with
-the server's certificate and its demands. When nobody answers, the proxy hangs up without a word: a status of its own
-would look like the backend's.
+Absolute-form requests work, and inside a CONNECT tunnel plain HTTP, TLS and, to a TiDB, MySQL's protocol: there the
+proxy stands for the server, with the server's certificate and its demands. When nobody answers, the proxy hangs up
+without a word: a status of its own would look like the backend's.
 """
 
 import contextlib
@@ -10,11 +10,14 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from ports.transport import Request, Transport, TransportError
+from sandbox.dataplane.sql import SqlServer
 from sandbox.dataplane.tls import ServerSide, server_context
+from sandbox.sql_session import SqlSession
 
 _POLL = 0.05
 _TLS_HANDSHAKE = b"\x16"
@@ -27,9 +30,17 @@ _TIMEOUT = 60.0
 class ForwardProxy:
     """Serves between `start` and `stop`, on a free port of 127.0.0.1."""
 
-    def __init__(self, transport: Transport, server_side: Callable[[str], ServerSide | None] = lambda _: None) -> None:
-        """`server_side`: how the server at `host:port` speaks TLS. Clients of `transport` have shown who they are."""
-        self._server = _Server(("127.0.0.1", 0), transport, server_side)
+    def __init__(
+        self,
+        transport: Transport,
+        server_side: Callable[[str], ServerSide | None] = lambda _: None,
+        sql: Callable[[str, int], SqlServer | None] = lambda _, __: None,
+    ) -> None:
+        """`server_side`: how the server at `host:port` speaks TLS; `sql`: who speaks SQL behind a host and a port.
+
+        Clients of `transport` have shown who they are.
+        """
+        self._server = _Server(("127.0.0.1", 0), transport, server_side, sql)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(_POLL,), name="forward-proxy")
 
     @property
@@ -54,11 +65,16 @@ class _Server(ThreadingHTTPServer):
     block_on_close = True
 
     def __init__(
-        self, address: tuple[str, int], transport: Transport, server_side: Callable[[str], ServerSide | None]
+        self,
+        address: tuple[str, int],
+        transport: Transport,
+        server_side: Callable[[str], ServerSide | None],
+        sql: Callable[[str, int], SqlServer | None],
     ) -> None:
         super().__init__(address, _Connection)
         self.transport = transport
         self.server_side = server_side
+        self.sql = sql
         self._open: set[socket.socket] = set()
         self._lock = threading.Lock()
 
@@ -102,16 +118,28 @@ class _Connection(BaseHTTPRequestHandler):
         self.close_connection = False
         self.send_response_only(200, "Connection Established")
         self.end_headers()
-        if self.connection.recv(1, socket.MSG_PEEK) == _TLS_HANDSHAKE:
+        if sql := self._sql_server():
+            self.close_connection = True
+            with contextlib.suppress(OSError, ValueError, TransportError):
+                self._speak_sql(sql)
+        elif self.connection.recv(1, socket.MSG_PEEK) == _TLS_HANDSHAKE:
             try:
-                self._secure()
+                self._secure(self.server.server_side(self._tunnel))
             except (OSError, ValueError):
                 # the client has got OpenSSL's word for why
                 self.close_connection = True
 
-    def _secure(self) -> None:
+    def _sql_server(self) -> SqlServer | None:
+        host, _, port = self._tunnel.rpartition(":")
+        return self.server.sql(host.strip("[]"), int(port)) if port.isdecimal() else None
+
+    def _speak_sql(self, server: SqlServer) -> None:
+        """Raises OSError, ValueError, TransportError."""
+        secure = partial(self._secure, server.tls) if server.tls else None
+        SqlSession(self.connection, server, secure).run()
+
+    def _secure(self, side: ServerSide | None) -> ssl.SSLSocket:
         """Shake hands in the server's stead. Raises OSError, ValueError."""
-        side = self.server.server_side(self._tunnel)
         if side is None:
             raise ConnectionError("nobody is there who speaks TLS")
         plain = self.connection
@@ -121,6 +149,7 @@ class _Connection(BaseHTTPRequestHandler):
         secured.do_handshake()
         self.rfile = secured.makefile("rb")
         self.wfile = secured.makefile("wb", 0)  # type: ignore[assignment]  # as `StreamRequestHandler` does
+        return secured
 
     def finish(self) -> None:
         """Close what has taken the connection's place, too."""

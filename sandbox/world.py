@@ -41,7 +41,7 @@ from ports.randomness import Randomness, SystemRandomness
 from ports.stopping import Stop
 from ports.transport import Transport
 from sandbox.actor import Actor
-from sandbox.actor_system import ActorSystem, NeverSettles
+from sandbox.actor_system import ActorSystem, NeverSettles, advance, settle
 from sandbox.apiserver import ApiServer, Faults, InProcessTransport
 from sandbox.apiserver.faults import no_faults
 from sandbox.apiserver.http_server import HttpServer
@@ -54,13 +54,14 @@ from sandbox.controllers.namespaces import Namespaces
 from sandbox.controllers.node_lifecycle import NodeLifecycle
 from sandbox.controllers.stateful_set import StatefulSets
 from sandbox.controllers.volumes import Provisioner, VolumeBinder, standard_storage_class
+from sandbox.dataplane.interconnect import Interconnect
 from sandbox.dataplane.network import Origin
 from sandbox.dataplane.program import Factory
 from sandbox.dataplane.runtime import DataPlane, Identity, Questions
 from sandbox.dataplane.server_program import ServerProgram
 from sandbox.dataplane.tls import PROVEN
 from sandbox.dataplane.transport import DataPlaneTransport
-from sandbox.directory import ClusterDirectory
+from sandbox.directory import CLUSTER_DOMAIN, ClusterDirectory
 from sandbox.faults import WorldFaults
 from sandbox.forward_proxy import ForwardProxy
 from sandbox.kubelet.kubelet import Kubelet
@@ -116,6 +117,8 @@ class NodeSide:
         servers: Iterable[ServerProgram],
         nodes: Iterable[NodeSpec],
         pause: Callable[[float], None],
+        interconnect: Interconnect,
+        domain: str = CLUSTER_DOMAIN,
     ) -> None:
         """`transport` gives the API as seen by one component; `identity` as seen by a service account."""
 
@@ -129,11 +132,13 @@ class NodeSide:
             randomness=randomness,
             timings=timings,
             notifier=notifier,
-            directory=ClusterDirectory(seen_by("dns")),
+            directory=ClusterDirectory(seen_by("dns"), domain),
             identity=identity,
             programs=programs,
             servers=servers,
             pause=pause,
+            interconnect=interconnect,
+            domain=domain,
         )
         own_nodes = Nodes(seen_by("kubelet"), nodes, timings)
         self.kubelet = Kubelet(seen_by("kubelet"), self.data_plane, own_nodes, timings)
@@ -162,12 +167,18 @@ class World:
         nodes: Iterable[NodeSpec] | None = None,
         faults: Faults = no_faults,
         pause: Callable[[float], None] | None = None,
+        domain: str = CLUSTER_DOMAIN,
+        beside: "World | None" = None,
     ) -> None:
         """`servers` are started beside those that the sandbox has; see `DataPlane` for them and `programs`.
 
         `pause` lets whoever asks the data plane wait; by default the rest of the world goes on meanwhile.
+        `beside` is another Kubernetes, of another `domain`, whose pods and names are reached from this one's, and the
+        other way round. The two share the clock, and whoever lets it go on in one does so for both.
         """
-        self.clock = clock or SystemClock()
+        self.clock: Clock = clock or (beside.clock if beside else SystemClock())
+        self.domain = domain
+        self.interconnect: Interconnect = beside.interconnect if beside else Interconnect()
         self._randomness = randomness or SystemRandomness()
         self._token = self._randomness.uuid()
         self._threaded = False
@@ -192,7 +203,9 @@ class World:
             programs=programs or {},
             servers=servers,
             nodes=nodes or three_nodes(),
-            pause=pause or (self._pause),
+            pause=pause or self._pause,
+            interconnect=self.interconnect,
+            domain=domain,
         )
         self.data_plane = side.data_plane
         self.kubelet = side.kubelet
@@ -212,6 +225,9 @@ class World:
             GarbageCollector(side.seen_by("garbage-collector")),
         ]
         self._actors = ActorSystem(self.clock, notifier, mirror, actors, self.server.storage)
+        self._all_actors: list[ActorSystem] = beside._all_actors if beside else []
+        """Those of all worlds that share the clock."""
+        self._all_actors.append(self._actors)
         self.faults = WorldFaults(
             server=self.server,
             notifier=notifier,
@@ -245,18 +261,18 @@ class World:
 
     def settle(self) -> None:
         """Single-threaded: let everybody do what is due now. Raises NeverSettles."""
-        self._actors.settle()
+        settle(self._all_actors, self.clock)
 
     def advance(self, seconds: float, until: Callable[[], bool] | None = None) -> bool:
         """Single-threaded: let the time pass, event by event; stop early when `until` holds. Needs a FakeClock.
 
         Returns whether `until` holds.
         """
-        return self._actors.advance(self._fake_clock(), seconds, until)
+        return advance(self._all_actors, self._fake_clock(), seconds, until)
 
     def run_until(self, condition: Callable[[], bool], within: float) -> None:
         """Single-threaded: let the time pass until `condition` holds. Raises NeverSettles after `within` seconds."""
-        if not self._actors.advance(self._fake_clock(), within, condition):
+        if not advance(self._all_actors, self._fake_clock(), within, condition):
             raise NeverSettles(f"the condition did not hold within {within} s")
 
     def run_until_settled(self) -> None:
@@ -323,7 +339,7 @@ class World:
         if self._threaded or not isinstance(self.clock, FakeClock):
             self._stop.wait(self.clock, seconds)
         else:
-            self._actors.advance(self.clock, seconds)
+            advance(self._all_actors, self.clock, seconds)
 
     def _fake_clock(self) -> FakeClock:
         if not isinstance(self.clock, FakeClock):
@@ -369,6 +385,7 @@ class DataPlaneWorld:
             servers=servers,
             nodes=nodes or three_nodes(),
             pause=self._pause,
+            interconnect=Interconnect(),
         )
         self.data_plane = side.data_plane
         self.kubelet = side.kubelet
@@ -405,7 +422,8 @@ class DataPlaneWorld:
 
 
 def _forward_proxy(data_plane: DataPlane) -> ForwardProxy:
-    return ForwardProxy(data_plane.transport(Origin(certificate=PROVEN)), data_plane.network.server_side)
+    transport = data_plane.transport(Origin(certificate=PROVEN))
+    return ForwardProxy(transport, data_plane.network.server_side, data_plane.sql().server)
 
 
 def load_crds(path: Path) -> list[Json]:
@@ -440,5 +458,5 @@ def _quoted(value: str) -> str:
 
 def _proxy_variables(proxy: str) -> dict[str, str]:
     direct = "127.0.0.1,localhost"
-    variables = {"HTTP_PROXY": proxy, "HTTPS_PROXY": proxy, "NO_PROXY": direct}
+    variables = {"HTTP_PROXY": proxy, "HTTPS_PROXY": proxy, "ALL_PROXY": proxy, "NO_PROXY": direct}
     return variables | {name.lower(): value for name, value in variables.items()}

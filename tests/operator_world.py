@@ -24,6 +24,7 @@ from sandbox.apiserver import Faults
 from sandbox.apiserver.faults import no_faults
 from sandbox.dataplane.pd.stores import Heartbeat, Store
 from sandbox.dataplane.server_program import ServerProgram
+from sandbox.directory import CLUSTER_DOMAIN
 from sandbox.kubelet.nodes import NodeSpec
 from sandbox.world import World
 from simulate.operator import CLUSTER_SCOPED, SETTINGS, Operator
@@ -50,10 +51,12 @@ class OperatorWorld:
         permitted: Collection[Resource] = CLUSTER_SCOPED,
         crd: Json | None = None,
         servers: Iterable[ServerProgram] = (),
+        domain: str = CLUSTER_DOMAIN,
+        beside: "OperatorWorld | None" = None,
     ) -> None:
-        """`crd`: another definition of TidbClusters; `servers`: see `World`."""
-        self.clock = clock or FakeClock()
-        self.world = World(
+        """`crd`: another definition of TidbClusters; `servers`, `domain`, `beside`: see `World`."""
+        self.clock: FakeClock = clock or (beside.clock if beside else FakeClock())
+        self.world: World = World(
             self.clock,
             SeededRandomness(seed),
             programs={"/usr/local/bin/tidb-discovery": make_handler},
@@ -61,6 +64,8 @@ class OperatorWorld:
             crds=[crd or _definition(status_subresource)],
             nodes=nodes,
             faults=faults,
+            domain=domain,
+            beside=beside.world if beside else None,
         )
         self.admin = self.world.client()
         self._settings = settings
@@ -156,6 +161,10 @@ class OperatorWorld:
         """The Progressing condition of every cluster, for messages."""
         found = {each.metadata.name: self.condition("Progressing", each.metadata.name) for each in self._clusters()}
         return "; ".join(f"{name}: {each.get('reason')}: {each.get('message')}" for name, each in found.items())
+
+    def names(self) -> list[str]:
+        """The names of all TidbClusters."""
+        return [each.metadata.name for each in self._clusters()]
 
     def _clusters(self) -> list[Object]:
         return self.admin.list_page(TIDB_CLUSTERS, NAMESPACE).items

@@ -1,5 +1,6 @@
 """Whether there is a PD for a cluster that lacks one of its own, or that is to join another's (objects.md 8)."""
 
+from apis.tidbcluster import TidbCluster
 from kube.errors import ApiError
 from kube.resources import TIDB_CLUSTERS
 from member.context import ReconcileContext
@@ -22,6 +23,14 @@ def without_pd(ctx: ReconcileContext) -> Waiting | None:
     if spec.pd is not None or spec.pd_addresses:
         return None
     return Waiting("NoPD", "the cluster has no PD: add spec.pd, or name a cluster that has one in spec.cluster")
+
+
+def joined_cluster(tc: TidbCluster) -> str:
+    """The cluster that this one joins, or whose PD it uses, as messages name it; empty where there is none."""
+    if tc.spec.cluster is None or not tc.spec.cluster.name:
+        return ""
+    elsewhere = f" at {tc.spec.cluster.cluster_domain}" if tc.spec.cluster.cluster_domain else ""
+    return f"TidbCluster {tc.spec.cluster.namespace or tc.metadata.namespace}/{tc.spec.cluster.name}{elsewhere}"
 
 
 def _of_another(ctx: ReconcileContext, namespace: str, name: str) -> Waiting | None:

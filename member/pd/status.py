@@ -19,6 +19,7 @@ from member.naming import ordinal_of
 from member.observed.claims import claimed_ids, claims_of, labelled_ids
 from member.observed.discovery import discovery_trouble
 from member.observed.pods import ready_pods
+from member.observed.referenced_cluster import joined_cluster
 from member.observed.status import observe_pods, transition_time
 from member.outcome import Done, Failed, Outcome, Refused, Waiting
 from member.ownership import member_owner, require_understood_members
@@ -66,12 +67,13 @@ def _ask(ctx: ReconcileContext, status: PDStatus) -> Outcome:
         return Failed("BadTLS", str(error))
     except Unavailable as error:
         if known or isinstance(error.cause, RequestTimeout):
-            return Failed("PDUnreachable", str(error))
+            return Failed("PDUnreachable", f"{error}{_peers_do_not(ctx)}")
         trouble = discovery_trouble(ctx)
         cause = f"Discovery, which it asks at its first start, does not run: {trouble}" if trouble else error
-        return Waiting("PDNotAnswering", f"PD does not answer yet: {cause}", next_poll(ctx, "pd"))
+        joins = f", which is to join that of {joined}" if (joined := joined_cluster(ctx.tc)) else ""
+        return Waiting("PDNotAnswering", f"PD does not answer yet{joins}: {cause}", next_poll(ctx, "pd"))
     except DataPlaneError as error:
-        return Failed("PDUnreachable", str(error))
+        return Failed("PDUnreachable", f"{error}{_peers_do_not(ctx)}")
     cluster_id = answers.cluster_id
     # others may have edited the status: the data tell as well whose they are
     if known and cluster_id not in known and not is_abandoned(ctx.tc, known) and labelled_ids(ctx) != {cluster_id}:
@@ -87,6 +89,12 @@ def _ask(ctx: ReconcileContext, status: PDStatus) -> Outcome:
         # the Service may lead to the one that is ill
         ctx.pd_url = status.leader.client_url
     return _understood(ctx, answers.healths)
+
+
+def _peers_do_not(ctx: ReconcileContext) -> str:
+    """What is added where PD has members in other clusters: they were asked in vain, too (`api_clients.pd`)."""
+    peers = ctx.status.pd.peer_members
+    return f"; nor do its members in other clusters answer: {', '.join(sorted(peers))}" if peers else ""
 
 
 def _understood(ctx: ReconcileContext, healths: tuple[Health, ...]) -> Outcome:

@@ -11,6 +11,7 @@ from member import api_clients
 from member.context import ReconcileContext
 from member.naming import address_book
 from member.observed.pods import pods_of
+from member.observed.referenced_cluster import joined_cluster
 from member.observed.status import observe_pods, transition_time
 from member.outcome import Done, Failed, Outcome, Waiting
 from member.ownership import require_understood_stores
@@ -46,7 +47,8 @@ def _ask(ctx: ReconcileContext, kind: StoreKind, status: StoresStatus) -> Outcom
         _set_boot_strapped(status, False)
         return Done()
     except DataPlaneError as error:
-        return Failed("PDUnreachable", str(error))
+        whose = f"PD is that of {joined_cluster(ctx.tc)}; " if ctx.tc.spec.pd is None else ""
+        return Failed("PDUnreachable", f"{whose}{error}")
     gone = {str(store.id) for store in tombstones}
     if not stores and (lost := [each for each in status.stores if each not in gone]):
         # absence is no evidence (R19): what is remembered of them, such as an eviction, must not go with it

@@ -42,7 +42,7 @@ class Container:
 
     def resolve(self, name: str) -> list[str]:
         """The addresses that DNS gives for a name."""
-        return self._network.addresses(name, Origin(self._launch.namespace, self._launch.pod))
+        return self._network.addresses(name, Origin.of(self._launch))
 
     def read(self, path: str) -> str | None:
         """The text of a file, or None."""

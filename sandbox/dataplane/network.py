@@ -1,8 +1,7 @@
 """From names to running processes, with every fault on the way (dataplane-apis.md 1, 14)."""
 
 from collections import Counter
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Protocol
@@ -20,6 +19,7 @@ from ports.transport import (
     TransportError,
 )
 from sandbox.dataplane.faults import Fault, Trouble
+from sandbox.dataplane.interconnect import Interconnect
 from sandbox.dataplane.output import Output
 from sandbox.dataplane.paths import path_class
 from sandbox.dataplane.processes import Answer, Launch, Process, Waiting, text
@@ -29,6 +29,7 @@ _STEP = 0.1
 """Seconds between two looks at a provisional answer."""
 _PEERS = "(peers)"
 _DEFAULT_PORTS = {"http": 80, "https": 443}
+_CUT_OFF = Fault(Trouble.BLACK_HOLE)
 _HTTP_TO_HTTPS = text(400, "Client sent an HTTP request to an HTTPS server.\n")
 
 
@@ -46,6 +47,9 @@ class Directory(Protocol):
     def resolve(self, host: str, port: int, namespace: str) -> list[Target]:
         """Where `host:port` leads, asked from a pod of `namespace`; empty when the name or the port is unknown."""
 
+    def pods(self, host: str, port: int) -> list[Target]:
+        """Where a name leads that another Kubernetes asks for: to single pods, not to Services with an address."""
+
     def addresses(self, host: str, namespace: str) -> list[str]:
         """What DNS answers for a name, asked from a pod of `namespace`."""
 
@@ -58,11 +62,13 @@ class Origin:
     pod: str = ""
     certificate: Certificate | None = field(default=None, compare=False, repr=False)
     """With what it speaks TLS, if it does."""
+    domain: str = ""
+    """That of the Kubernetes in which it is."""
 
     @classmethod
     def of(cls, launch: Launch) -> "Origin":
         """A program that asks."""
-        return cls(launch.namespace, launch.pod, launch.certificate)
+        return cls(launch.namespace, launch.pod, launch.certificate, launch.domain)
 
     def __str__(self) -> str:
         """`namespace/pod`, as faults match it."""
@@ -124,9 +130,9 @@ class _Late:
 
 
 class Network:
-    """The data plane's network. Safe for use by many threads.
+    """The data plane's network in one Kubernetes. Safe for use by many threads.
 
-    `pause` lets the asking thread wait on the clock; `touched` is told when a request may have changed a process.
+    `domain` is that of the Kubernetes; `pause` lets the asking thread wait on the clock.
     """
 
     def __init__(
@@ -134,22 +140,28 @@ class Network:
         clock: Clock,
         directory: Directory,
         randomness: Randomness,
-        lock: AbstractContextManager[object],
+        interconnect: Interconnect,
+        domain: str,
         *,
         pause: Callable[[float], None],
-        touched: Callable[[], None],
+        wake: Callable[[], None],
     ) -> None:
         self._clock = clock
         self._directory = directory
         self._randomness = randomness
-        self._lock = lock
+        self._interconnect = interconnect
+        self.domain = domain
+        self._lock = interconnect.lock
         self._pause = pause
-        self._touched = touched
+        self._touched = interconnect.changed
+        self.wake = wake
+        """Told when a request may have changed a process, here or in another Kubernetes."""
         self._running: dict[str, list[Running]] = {}
         self._faults: list[_Injected] = []
         self._late: list[_Late] = []
         self._counts: Counter[Count] = Counter()
         self._handshakes = Handshakes(clock)
+        interconnect.add(domain, self)
 
     def attach(self, running: Running) -> None:
         """A process can be reached from now on."""
@@ -176,6 +188,10 @@ class Network:
         with self._lock:
             self._faults = [] if fault is None else [each for each in self._faults if each.fault is not fault]
         self._touched()
+
+    def cut_off(self, apart: bool = True) -> None:
+        """A fault: nothing goes from here to other Kubernetes, nor back, until told otherwise."""
+        self._interconnect.cut_off(self.domain, apart)
 
     def counts(self) -> dict[Count, int]:
         """HTTP requests so far, those included that a fault answered or swallowed."""
@@ -206,7 +222,7 @@ class Network:
         host, port = _address(url)
         with self._lock:
             running = self._behind(launch, process)
-            asker = speaking(origin, url) if origin else Origin(launch.namespace, _PEERS, PROVEN)
+            asker = speaking(origin, url) if origin else Origin(launch.namespace, _PEERS, PROVEN, self.domain)
             return running is not None and self.connected(asker, running, port, host)
 
     def trusts(self, launch: Launch, url: str, other: Launch) -> bool:
@@ -215,6 +231,8 @@ class Network:
             return True
         host, port = _address(url)
         with self._lock:
+            if self._interconnect.is_severed(launch.domain, other.domain):
+                return False
             return not self.tls_failure(speaking(Origin.of(launch), url), other, port, host)
 
     def pass_on(self, request: Request, origin: Origin, launch: Launch, process: Process, url: str) -> Answer:
@@ -228,11 +246,12 @@ class Network:
             return replace(answer, delay=answer.delay + self._slowness(origin, running, port, request))
 
     def _behind(self, launch: Launch, process: Process) -> Running | None:
-        return next((each for each in self._running.get(launch.pod_uid, []) if each.process is process), None)
+        there = (each for network in self._interconnect.networks(launch.domain) for each in network.of(launch.pod_uid))
+        return next((each for each in there if each.process is process), None)
 
     def _slowness(self, origin: Origin, running: Running, port: int, request: Request) -> float:
         path = urlsplit(request.url).path
-        slow = (each.fault for each in self._faults if each.fault.trouble is Trouble.SLOW)
+        slow = (each.fault for each in self._faults_between(origin, running) if each.fault.trouble is Trouble.SLOW)
         return sum(each.seconds for each in slow if each.matches_request(str(origin), running.pod, port, request, path))
 
     def find(self, url: str, origin: Origin) -> Running | None:
@@ -267,7 +286,11 @@ class Network:
     def addresses(self, host: str, origin: Origin) -> list[str]:
         """What DNS answers for a name, asked from a pod."""
         with self._lock:
-            return self._directory.addresses(host, origin.namespace)
+            elsewhere = self._interconnect.behind(host, self.domain)
+            if elsewhere is None:
+                return self._directory.addresses(host, origin.namespace)
+            severed = self._interconnect.is_severed(self.domain, elsewhere.domain)
+            return [] if severed else elsewhere.addresses(host, Origin())
 
     def reach(self, running: Running, port: int, request: Request) -> Answer | None:
         """A request from the process's own pod, as probes send it; None when it hangs or nobody listens."""
@@ -368,25 +391,44 @@ class Network:
         self._pause(request.timeout)
         raise RequestTimeout(request.method, request.url, f"no answer within {request.timeout} s")
 
+    def of(self, pod_uid: str) -> list[Running]:
+        """The processes of a pod."""
+        return self._running.get(pod_uid, [])
+
+    def pods(self, host: str, port: int) -> list[Target]:
+        """See `Directory`."""
+        return self._directory.pods(host, port)
+
     def _connect(self, host: str, port: int, origin: Origin) -> tuple[Running, int] | None:
-        targets = self._directory.resolve(host, port, origin.namespace)
+        elsewhere = self._interconnect.behind(host, self.domain)
+        where = elsewhere or self
+        targets = elsewhere.pods(host, port) if elsewhere else self._directory.resolve(host, port, origin.namespace)
         if not targets:
             return None
         target = targets[self._randomness.integer(0, len(targets) - 1)] if len(targets) > 1 else targets[0]
-        processes = self._running.get(target.pod_uid, [])
+        processes = where.of(target.pod_uid)
         listening = [each for each in processes if each.process.listens(target.port)]
         if not listening:
             return (processes[0], target.port) if processes else None
         return listening[0], target.port
 
     def _severed(self, origin: Origin, running: Running, port: int) -> Fault | None:
-        if not self._faults or str(origin) == running.pod:
+        if self._interconnect.is_severed(origin.domain, running.launch.domain):
+            return _CUT_OFF
+        if origin.domain == running.launch.domain and (not self._faults or str(origin) == running.pod):
             return None
-        faults = (each.fault for each in self._faults)
+        faults = (each.fault for each in self._faults_between(origin, running))
         return next((each for each in faults if each.matches_connection(str(origin), running.pod, port)), None)
 
+    def _faults_between(self, origin: Origin, running: Running) -> Iterator[_Injected]:
+        """Those of the networks of both ends."""
+        for network in self._interconnect.networks(origin.domain, running.launch.domain):
+            yield from network._faults
+
     def _matching(self, origin: Origin, running: Running, port: int, request: Request, path: str) -> _Injected | None:
-        for each in self._faults:
+        if self._interconnect.is_severed(origin.domain, running.launch.domain):
+            return _Injected(_CUT_OFF)
+        for each in self._faults_between(origin, running):
             if each.fault.matches_request(str(origin), running.pod, port, request, path):
                 each.matched += 1
                 if each.matched % each.fault.every == 0:

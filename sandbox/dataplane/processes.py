@@ -76,6 +76,8 @@ class Launch:
     """Texts that have changed under the running container: those of Secrets, by path."""
     tls: TlsSettings | None = None
     """How its program speaks TLS, once that is known."""
+    domain: str = ""
+    """That of the Kubernetes in which it runs."""
 
     def file(self, path: str) -> str | None:
         """The text of a file, on a volume or among those that are mounted; None when it is not there."""

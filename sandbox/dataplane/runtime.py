@@ -1,6 +1,5 @@
 """The data plane as an actor: which program a container's command is, and the round that advances all of them."""
 
-import threading
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -13,6 +12,7 @@ from ports.randomness import Randomness
 from ports.transport import Credentials, Request, Response, Transport, TransportError
 from sandbox.dataplane.container import Container
 from sandbox.dataplane.dependencies import Dependencies
+from sandbox.dataplane.interconnect import Interconnect
 from sandbox.dataplane.network import Directory, Network, Origin, Running, speaking
 from sandbox.dataplane.output import Output
 from sandbox.dataplane.pd.cluster import PdCluster
@@ -70,17 +70,24 @@ class DataPlane:
         programs: Mapping[str, Factory],
         servers: Iterable[ServerProgram] = (),
         pause: Callable[[float], None],
+        interconnect: Interconnect | None = None,
+        domain: str = "",
     ) -> None:
-        """`programs` are started by the path of their file, `servers` beside those that the sandbox has."""
+        """`programs` are started by the path of their file, `servers` beside those that the sandbox has.
+
+        `interconnect` leads to the data planes of other Kubernetes, `domain` is that of this one.
+        """
         self._clock = clock
         self._notifier = notifier
         self._identity = identity
         self._programs = programs
         self._servers = by_command(servers)
-        self._lock = threading.RLock()
+        self._domain = domain
+        self._interconnect = interconnect = interconnect or Interconnect()
+        self._lock = interconnect.lock
         self._processes: list[Running] = []
         self._disks: dict[str, Disk] = {}
-        self.network = Network(clock, directory, randomness, self._lock, pause=pause, touched=self.changed)
+        self.network = Network(clock, directory, randomness, interconnect, domain, pause=pause, wake=self._wake)
         self._deps = Dependencies(clock, randomness, timings, self.network)
 
     @property
@@ -137,7 +144,7 @@ class DataPlane:
             if probe.path is None:
                 return True
             url = f"{probe.scheme}://{_LOOPBACK}:{probe.port}{probe.path}"
-            prober = speaking(Origin(running.launch.namespace, running.launch.pod, probe.certificate), url)
+            prober = speaking(replace(Origin.of(running.launch), certificate=probe.certificate), url)
             if self.network.tls_failure(prober, running.launch, probe.port, _LOOPBACK):
                 return False
         found = self.network.reach(running, probe.port, Request("GET", url))
@@ -184,14 +191,20 @@ class DataPlane:
 
     def transport(self, origin: Origin | None = None) -> DataPlaneTransport:
         """The network as seen from a pod, or from outside."""
-        return DataPlaneTransport(self.network, origin)
+        return DataPlaneTransport(self.network, self._here(origin))
 
     def sql(self, origin: Origin | None = None) -> SqlNetwork:
         """SQL to the servers of the world, as seen from a pod, or from outside."""
-        return SqlNetwork(self.network, origin or Origin(), self.changed)
+        return SqlNetwork(self.network, self._here(origin), self.changed)
+
+    def _here(self, origin: Origin | None) -> Origin:
+        return replace(origin or Origin(), domain=self._domain)
 
     def changed(self) -> None:
-        """Wake the data plane and who depends on it."""
+        """Wake the data plane and who depends on it, those of other Kubernetes included."""
+        self._interconnect.changed()
+
+    def _wake(self) -> None:
         self._notifier.notify(CHANGED)
 
     def step(self) -> float | None:
@@ -298,7 +311,8 @@ class DataPlane:
         """A launch that knows how its program speaks TLS."""
         name = launch.command[0] if launch.command else ""
         server = self._servers.get(name.rpartition("/")[2])
-        return replace(launch, tls=server.tls(launch) if server else tls_of_discovery(launch))
+        tls = server.tls(launch) if server else tls_of_discovery(launch)
+        return replace(launch, tls=tls, domain=self._domain)
 
     def _help(self, name: str) -> str:
         server = self._servers.get(name.rpartition("/")[2])
@@ -349,7 +363,7 @@ class Questions:
         return None
 
     def _ask(self, running: Running, question: Request) -> Response | None:
-        origin = Origin(running.launch.namespace, running.launch.pod, _certificate(running.process))
+        origin = replace(Origin.of(running.launch), certificate=_certificate(running.process))
         try:
             return self._data_plane.network.deliver(question, origin)
         except TransportError as error:

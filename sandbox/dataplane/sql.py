@@ -1,11 +1,44 @@
 """SQL to the TiDB servers of the world, in process; what each of them carries out stands in `tidb`."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from ports.sql import SqlLogin, SqlRefused
-from ports.transport import ConnectionRefused, RequestTimeout
+from ports.transport import ConnectionLost, ConnectionRefused, RequestTimeout
 from sandbox.dataplane.network import Network, Origin
 from sandbox.dataplane.tidb import TidbProcess
+from sandbox.dataplane.tls import ServerSide
+
+
+@dataclass(frozen=True, slots=True)
+class SqlServer:
+    """A server to whom a client has connected. `changed` wakes who depends on what it does."""
+
+    process: TidbProcess
+    changed: Callable[[], None]
+
+    @property
+    def version(self) -> str:
+        """As MySQL's clients see it."""
+        return self.process.version
+
+    @property
+    def tls(self) -> ServerSide | None:
+        """How it speaks TLS, None when it does not."""
+        return self.process.sql_tls()
+
+    def login(self, user: str) -> None:
+        """Let in a user who gives no password. Raises SqlRefused."""
+        if refused := self.process.login(user):
+            raise SqlRefused(*refused)
+
+    def execute(self, statement: str) -> None:
+        """Carry out a statement of who was let in. Raises SqlRefused, ConnectionLost."""
+        if self.process.exit is not None:
+            raise ConnectionLost("SQL", "", "the server has ended")
+        if refused := self.process.execute(statement):
+            raise SqlRefused(*refused)
+        self.changed()
 
 
 class SqlNetwork:
@@ -17,13 +50,24 @@ class SqlNetwork:
         self._changed = changed
 
     def execute(self, login: SqlLogin, statements: Sequence[str]) -> None:
-        """See `SqlConnector`. Raises SqlRefused, ConnectionRefused, RequestTimeout."""
+        """See `SqlConnector`. Raises SqlRefused, ConnectionRefused, ConnectionLost, RequestTimeout."""
         found = self._network.dial(login.host, login.port, self._origin, login.timeout)
         if found is None:
             raise RequestTimeout("SQL", login.url, f"no answer within {login.timeout} s")
-        server = found.process
-        if not isinstance(server, TidbProcess):
+        if not isinstance(found.process, TidbProcess):
             raise ConnectionRefused("SQL", login.url, "no SQL server listens there")
-        if refused := server.query(login.user, statements):
-            raise SqlRefused(*refused)
-        self._changed()
+        server = SqlServer(found.process, self._changed)
+        server.login(login.user)
+        for statement in statements:
+            server.execute(statement)
+
+    def server(self, host: str, port: int) -> SqlServer | None:
+        """Who speaks SQL behind an address, None when nobody does."""
+        try:
+            found = self._network.dial(host, port, self._origin, 0.0)
+        except ConnectionRefused:
+            return None
+        process = found.process if found is not None else None
+        if not isinstance(process, TidbProcess) or not process.speaks_sql(port):
+            return None
+        return SqlServer(process, self._changed)

@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from ports.transport import Request, Response
@@ -14,6 +13,7 @@ from sandbox.dataplane.processes import Answer, Exit, Launch, not_found, text
 from sandbox.dataplane.pump import pump_nodes
 from sandbox.dataplane.server_process import ServerProcess
 from sandbox.dataplane.server_program import ServerProgram
+from sandbox.dataplane.tls import Certificate, ServerSide
 
 SERVER_PORT = 4000
 STATUS_PORT = 10080
@@ -25,6 +25,7 @@ _STATUS = (
 _PD = Setting("path", "path")
 _ADVERTISED = Setting("advertise-address", "advertise-address")
 _REPORTS = Setting("report-status", "status.report-status", "true")
+_SQL_TLS = tuple(Setting("", f"security.ssl-{file}") for file in ("ca", "cert", "key"))
 _BINLOG = Setting("enable-binlog", "binlog.enable", "false")
 _SET_PASSWORD = re.compile(r"SET PASSWORD FOR '(\w+)'@'%' = '((?:[^'\\]|''|\\\\)*)'")
 _DUPLICATED = "It's a duplicated operation and the cluster is already in {} state."
@@ -62,24 +63,40 @@ class TidbProcess(ServerProcess):
             return _json(self._labels)
         if path not in ("/status", "/info"):
             return Answer(not_found())
-        body = {"connections": 0, "version": self._version, "git_hash": "0" * 40, "is_owner": self._owns_ddl()}
+        body = {"connections": 0, "version": self.version, "git_hash": "0" * 40, "is_owner": self._owns_ddl()}
         return _json(body | {"status": {"init_stats_percentage": 100}})
 
-    def query(self, user: str, statements: Sequence[str]) -> tuple[int, str] | None:
-        """Carry out statements of a user who gives no password; MySQL's code and message where that is refused."""
-        users = self._cluster.users if self._cluster is not None else {}
-        if users.get(user) != "":
-            return 1045, f"Access denied for user '{user}'@'%' (using password: NO)"
-        for statement in statements:
-            found = _SET_PASSWORD.fullmatch(statement)
-            if found is None and statement != "FLUSH PRIVILEGES":
-                return 1064, f'You have an error in your SQL syntax; near "{statement}"'
-            if found is not None:
-                users[found[1]] = found[2].replace("''", "'").replace("\\\\", "\\")
+    def speaks_sql(self, port: int) -> bool:
+        """Whether a port is the one for SQL."""
+        return port == self._port
+
+    def sql_tls(self) -> ServerSide | None:
+        """How it speaks TLS with clients of SQL, None when it does not; a certificate of theirs it may do without."""
+        ca, cert, key = (self._launch.current(setting.of(self._launch)) for setting in _SQL_TLS)
+        return ServerSide(Certificate(ca, cert, key), demands=False) if cert and key else None
+
+    def login(self, user: str) -> tuple[int, str] | None:
+        """Let in a user who gives no password; MySQL's code and message where that is refused."""
+        if self._users.get(user) == "":
+            return None
+        return 1045, f"Access denied for user '{user}'@'%' (using password: NO)"
+
+    def execute(self, statement: str) -> tuple[int, str] | None:
+        """Carry out a statement; MySQL's code and message where that is refused."""
+        found = _SET_PASSWORD.fullmatch(statement)
+        if found is None and statement != "FLUSH PRIVILEGES":
+            return 1064, f'You have an error in your SQL syntax; near "{statement}"'
+        if found is not None:
+            self._users[found[1]] = found[2].replace("''", "'").replace("\\\\", "\\")
         return None
 
     @property
-    def _version(self) -> str:
+    def _users(self) -> dict[str, str]:
+        return self._cluster.users if self._cluster is not None else {}
+
+    @property
+    def version(self) -> str:
+        """As MySQL's clients see it."""
         return f"8.0.11-TiDB-v{self._launch.version}"
 
     @property
@@ -106,7 +123,7 @@ class TidbProcess(ServerProcess):
         self._cluster = cluster
         cluster.stores.grow(now)
         info = {
-            "version": self._version,
+            "version": self.version,
             "git_hash": "0" * 40,
             "listening_port": SERVER_PORT,
             "status_port": STATUS_PORT,

@@ -114,7 +114,13 @@ def running(
 
 def reaching(kubeconfig: Path, proxy: str, namespace: str = "", **more: str) -> Mapping[str, str]:
     """The environment that leads an operator into a world."""
-    variables = {"KUBECONFIG": str(kubeconfig), "HTTP_PROXY": proxy, "NO_PROXY": "127.0.0.1,localhost", **more}
+    variables = {
+        "KUBECONFIG": str(kubeconfig),
+        "HTTP_PROXY": proxy,
+        "ALL_PROXY": proxy,
+        "NO_PROXY": "127.0.0.1,localhost",
+        **more,
+    }
     return variables | ({"NAMESPACE": namespace} if namespace else {})
 
 

@@ -10,7 +10,7 @@ from member.objects.config_map import choose_config_map, in_use_config_map_name
 from tests.member.recordings import Recording, differences, workloads
 
 COVERED = ("basic", "gcp", "basic-storagevolumes", "basic-tls", "tiflash", "heterogeneous")
-OF_ALL = ("dev-components", "dev-tls")
+OF_ALL = ("dev-components", "dev-tls", "dev-across")
 _EXPLAINED = {
     "StatefulSet pump": ("/spec/updateStrategy/rollingUpdate/partition",),
     "Service tiproxy": ("/spec/publishNotReadyAddresses",),

@@ -23,7 +23,9 @@ SET: Json = {
 ALL = DesiredMetadata(SELECTED | {"team": "a", CONTROLLER_REVISION_HASH: "new"}, {"port": "1"})
 
 
-def _pod(image: str = "tikv:1", owner: str | None = "set", revision: str = "", **meta: Any) -> Object:
+def _pod(
+    image: str = "tikv:1", owner: str | None = "set", revision: str = "", spec: Json | None = None, **meta: Any
+) -> Object:
     token = {"name": "token", "mountPath": "/token"}
     container = TEMPLATE["spec"]["containers"][0] | {"image": image}
     container["volumeMounts"] = [*container["volumeMounts"], token]
@@ -36,15 +38,22 @@ def _pod(image: str = "tikv:1", owner: str | None = "set", revision: str = "", *
             "ownerReferences": [reference] if owner else [],
             **meta,
         },
-        "spec": {"hostname": "demo-tikv-0", "subdomain": "peer", "containers": [container], "volumes": [token]},
+        "spec": {"hostname": "demo-tikv-0", "subdomain": "peer", "containers": [container], "volumes": [token]}
+        | (spec or {}),
     }
     return Object(msgspec.json.encode(tree))
 
 
+def known(_: Json) -> set[str]:
+    """The revisions that there are."""
+    return {"new", "taken-back"}
+
+
 @pytest.mark.parametrize("owner", ["set", None], ids=["controlled", "let go"])
 def test_R27_a_pod_of_the_newest_revision_has_all_of_its_template(owner: str | None) -> None:
-    assert ALL == of_template([SET], _pod(owner=owner, revision="new"))
-    assert ALL == of_template([SET], _pod(owner=owner, revision=""))
+    assert ALL == of_template([SET], _pod(owner=owner, revision="new"), known)
+    assert ALL == of_template([SET], _pod(owner=owner, revision=""), known)
+    assert ALL == of_template([SET], _pod(owner=owner, revision="strange"), known)
 
 
 @pytest.mark.parametrize(
@@ -52,15 +61,23 @@ def test_R27_a_pod_of_the_newest_revision_has_all_of_its_template(owner: str | N
     [
         (_pod(image="tikv:2"), {}),
         (_pod(), {"currentRevision": "old"}),
+        (_pod(revision="taken-back"), {}),
+        (_pod(spec={"nodeSelector": {"no-such": "label"}}), {}),
         (_pod(revision="new"), {"observedGeneration": 1}),
     ],
-    ids=["is made of something else", "may be of another revision", "the newest revision is not known"],
+    ids=[
+        "is made of something else",
+        "may be of another revision",
+        "tells another revision",
+        "runs elsewhere",
+        "the newest revision is not known",
+    ],
 )
 def test_R27_else_it_has_what_selects_it(pod: Object, changed: Json) -> None:
     stateful_set = SET | {"status": SET["status"] | changed}
-    assert DesiredMetadata(SELECTED) == of_template([stateful_set], pod)
+    assert DesiredMetadata(SELECTED) == of_template([stateful_set], pod, known)
 
 
 @pytest.mark.parametrize("pod", [_pod(owner="other"), _pod(owner=None, generateName="others-")])
 def test_R27_a_pod_of_others_has_nothing_of_ours(pod: Object) -> None:
-    assert DesiredMetadata() == of_template([SET], pod)
+    assert DesiredMetadata() == of_template([SET], pod, known)

@@ -33,6 +33,10 @@ class ByFirstLabel:
         name = host.partition(".")[0]
         return [Target(f"{name}-0" if name in ("basic-pd", "basic-discovery") else name, port)]
 
+    def pods(self, host: str, port: int) -> list[Target]:
+        """See `Directory`."""
+        return self.resolve(host, port, "")
+
     def addresses(self, host: str, namespace: str) -> list[str]:
         return ["10.0.0.1"]
 

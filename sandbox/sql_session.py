@@ -1,0 +1,102 @@
+"""One connection of MySQL's client protocol, as a server has it: enough for statements that return no rows.
+
+A user logs in without a password; whether that will do, the server that is asked decides.
+"""
+
+import socket
+import struct
+from collections.abc import Callable
+from functools import partial
+
+from ports.sql import SqlRefused
+from sandbox.dataplane.sql import SqlServer
+
+Secure = Callable[[], socket.socket]
+"""Shakes hands on the connection and returns what takes its place. Raises OSError."""
+
+_PLUGIN = b"mysql_native_password"
+_CAPABILITIES = 0x1 | 0x8 | 0x200 | 0x2000 | 0x8000 | 0x80000
+"""LONG_PASSWORD, CONNECT_WITH_DB, PROTOCOL_41, TRANSACTIONS, SECURE_CONNECTION, PLUGIN_AUTH."""
+_SSL = 0x800
+_UTF8MB4 = 45
+_AUTOCOMMIT = 2
+_NONCE = b"12345678", b"901234567890"
+"""Nobody's password is ever compared."""
+_QUIT, _QUERY, _PING = 0x01, 0x03, 0x0E
+_OK = b"\0\0\0" + struct.pack("<HH", _AUTOCOMMIT, 0)
+_OF_SESSION = ("SET NAMES ", "SET AUTOCOMMIT")
+
+
+class SqlSession:
+    """Speaks for a server. `secure`, where it speaks TLS, shakes hands once a client wants it."""
+
+    def __init__(self, connection: socket.socket, server: SqlServer, secure: Secure | None) -> None:
+        self._connection = connection
+        self._server = server
+        self._secure = secure
+        self._number = 0
+
+    def run(self) -> None:
+        """Until the client leaves. Raises OSError, TransportError."""
+        self._send(self._greeting())
+        login = self._receive()
+        if self._secure is not None and struct.unpack("<I", login[:4])[0] & _SSL:
+            self._connection = self._secure()
+            login = self._receive()
+        user = login[32:].partition(b"\0")[0].decode()
+        if not self._answer(partial(self._server.login, user)):
+            return
+        while command := self._receive():
+            if command[0] == _QUIT:
+                return
+            if command[0] == _QUERY:
+                self._answer(partial(self._query, command[1:].decode()))
+            else:
+                self._send(_OK if command[0] == _PING else _refusal(1047, "Unknown command"))
+
+    def _greeting(self) -> bytes:
+        first, second = _NONCE
+        low, high = (_CAPABILITIES | (_SSL if self._secure else 0)) & 0xFFFF, _CAPABILITIES >> 16
+        flags = struct.pack("<HBHHB", low, _UTF8MB4, _AUTOCOMMIT, high, len(first + second) + 1)
+        head = b"\x0a" + self._server.version.encode() + b"\0" + struct.pack("<I", 1) + first + b"\0"
+        return head + flags + b"\0" * 10 + second + b"\0" + _PLUGIN + b"\0"
+
+    def _query(self, statement: str) -> None:
+        # of the session alone: the servers here have no variables
+        if not statement.upper().startswith(_OF_SESSION):
+            self._server.execute(statement)
+
+    def _answer(self, do: Callable[[], None]) -> bool:
+        """Let the server do something; return whether it did."""
+        try:
+            do()
+        except SqlRefused as refused:
+            self._send(_refusal(refused.code, refused.message))
+            return False
+        self._send(_OK)
+        return True
+
+    def _send(self, payload: bytes) -> None:
+        self._connection.sendall(struct.pack("<I", len(payload) | self._number << 24) + payload)
+
+    def _receive(self) -> bytes:
+        """The next packet; empty when the client has hung up."""
+        head = self._read(4)
+        if not head:
+            return b""
+        self._number = (head[3] + 1) & 0xFF
+        return self._read(int.from_bytes(head[:3], "little"))
+
+    def _read(self, count: int) -> bytes:
+        content = b""
+        while len(content) < count:
+            piece = self._connection.recv(count - len(content))
+            if not piece:
+                return b""
+            content += piece
+        return content
+
+
+def _refusal(code: int, message: str) -> bytes:
+    state = "28000" if code == 1045 else "HY000"
+    return b"\xff" + struct.pack("<H", code) + f"#{state}{message}".encode()

@@ -1,0 +1,121 @@
+"""Several TidbClusters of one Kubernetes that are one TiDB cluster (objects.md 8)."""
+
+import pytest
+
+from kube.objects import Json
+from kube.resources import NAMESPACES, STATEFUL_SETS, TIDB_CLUSTERS
+from tests.operator_world import NAMESPACE, OperatorWorld, sample
+
+_ELSEWHERE = "elsewhere"
+
+
+def host() -> Json:
+    cluster = sample("basic")
+    for component in ("pd", "tikv"):
+        cluster["spec"][component]["replicas"] = 3
+    return cluster
+
+
+def guest(*without: str, pd: int = 1, tikv: int = 1) -> Json:
+    """A cluster that joins `basic`, without some of the components."""
+    cluster = sample("basic")
+    cluster["metadata"]["name"] = "guest"
+    cluster["spec"]["cluster"] = {"name": "basic", "namespace": NAMESPACE}
+    cluster["spec"]["pd"]["replicas"], cluster["spec"]["tikv"]["replicas"] = pd, tikv
+    for component in without:
+        del cluster["spec"][component]
+    return cluster
+
+
+def join(world: OperatorWorld, cluster: Json) -> None:
+    """A cluster of three PDs and three stores, and one that joins it."""
+    world.apply(host())
+    world.run_until_ready()
+    world.apply(cluster)
+    world.run_until_ready("guest")
+    # others are news that no event tells
+    world.run(31.0)
+
+
+def names(world: OperatorWorld, name: str, component: str, field: str) -> set[str]:
+    """The members of a status, or the pods of its stores."""
+    found: Json = (world.cluster(name)["status"].get(component) or {}).get(field) or {}
+    return {each.get("podName", key) for key, each in found.items()}
+
+
+@pytest.mark.slow
+def test_8_members_and_stores_of_others_are_peers(world: OperatorWorld) -> None:
+    join(world, guest())
+    own, others = {f"basic-pd-{each}" for each in range(3)}, {"guest-pd-0"}
+    assert (own, others) == (names(world, "basic", "pd", "members"), names(world, "basic", "pd", "peerMembers"))
+    assert (others, own) == (names(world, "guest", "pd", "members"), names(world, "guest", "pd", "peerMembers"))
+    own, others = {f"basic-tikv-{each}" for each in range(3)}, {"guest-tikv-0"}
+    assert (own, others) == (names(world, "basic", "tikv", "stores"), names(world, "basic", "tikv", "peerStores"))
+    assert (others, own) == (names(world, "guest", "tikv", "stores"), names(world, "guest", "tikv", "peerStores"))
+    assert world.cluster()["status"]["clusterID"] == world.cluster("guest")["status"]["clusterID"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("without", [("pd",), ("pd", "tidb"), ("pd", "tikv")])
+def test_8_a_cluster_without_pd_uses_that_of_the_other(world: OperatorWorld, without: tuple[str, ...]) -> None:
+    join(world, guest(*without))
+    assert "clusterID" not in world.cluster("guest")["status"]
+    assert not world.exists(STATEFUL_SETS, "guest-pd")
+    assert ({"guest-tikv-0"} if "tikv" not in without else set()) == names(world, "basic", "tikv", "peerStores")
+
+
+def test_8_the_pd_of_another_namespace_is_reached_by_its_whole_name(world: OperatorWorld) -> None:
+    world.apply(host())
+    world.run_until_ready()
+    world.admin.create(NAMESPACES, {"metadata": {"name": _ELSEWHERE}})
+    world.admin.create(TIDB_CLUSTERS, guest("pd"), _ELSEWHERE)
+
+    def is_ready() -> bool:
+        found = world.admin.get(TIDB_CLUSTERS, "guest", _ELSEWHERE).decode()
+        conditions = (found.get("status") or {}).get("conditions") or ()
+        return any((each["type"], each["status"]) == ("Ready", "True") for each in conditions)
+
+    world.run_until(is_ready)
+    world.run_until(lambda: names(world, "basic", "tikv", "peerStores") == {"guest-tikv-0"})
+
+
+@pytest.mark.slow
+def test_8_both_are_upgraded_at_the_same_time(world: OperatorWorld) -> None:
+    join(world, guest(pd=2, tikv=2))
+    for each in ("basic", "guest"):
+        world.change(each, version="v8.5.3")
+    world.run(1.0)
+    for each in ("basic", "guest"):
+        world.run_until_ready(each, within=600.0)
+
+
+@pytest.mark.slow
+def test_8_data_moves_to_the_cluster_that_joined_and_the_first_one_leaves(world: OperatorWorld) -> None:
+    """The way of scheduler-deployment.md to other machines, with every step at the same time."""
+    join(world, guest(pd=3, tikv=3))
+    before = world.cluster()["status"]["clusterID"]
+    world.change("basic", **{each: {"replicas": 0} for each in ("tidb", "tikv", "pd")})
+    world.run(1.0)
+    world.run_until_ready("basic", within=600.0)
+    world.run_until_ready("guest", within=60.0)
+    world.change("guest", cluster=None)
+    world.admin.delete(TIDB_CLUSTERS, "basic", NAMESPACE)
+    world.run(60.0)
+    assert (True, before) == (world.is_ready("guest"), world.cluster("guest")["status"]["clusterID"])
+    assert {f"guest-tikv-{each}" for each in range(3)} == names(world, "guest", "tikv", "stores")
+    assert set() == names(world, "guest", "tikv", "peerStores")
+
+
+@pytest.mark.slow
+def test_8_I4_the_last_pd_stays_while_no_member_of_others_is_healthy(world: OperatorWorld) -> None:
+    join(world, guest(tikv=3))
+    world.change("basic", tidb={"replicas": 0}, tikv={"replicas": 0})
+    world.run(1.0)
+    world.run_until_ready(within=300.0)
+    world.world.faults.pod_crash_loop(f"{NAMESPACE}/guest-pd-0")
+    world.run(31.0)
+    world.change("basic", pd={"replicas": 0})
+    world.run(120.0)
+    assert 3 == world.replicas("pd")
+    assert 3 == len(names(world, "basic", "pd", "members"))
+    assert "without a healthy PD in another cluster" in world.condition("Progressing")["message"]

@@ -1,0 +1,63 @@
+"""SQL as other processes speak it with the sandbox: through the proxy, in MySQL's protocol (dataplane-apis.md 14.1)."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from dataplane.mysql import MySqlConnector
+from ports.clock import FakeClock
+from ports.sql import SqlLogin, SqlRefused
+from ports.transport import ConnectionRefused
+from sandbox.dataplane.network import Origin
+from sandbox.dataplane.tls import PROVEN
+from sandbox.forward_proxy import ForwardProxy
+from tests.operator_world import NAMESPACE, OperatorWorld, sample
+
+LOGIN = SqlLogin("basic-tidb.default", 4000, "root")
+
+
+@pytest.fixture
+def basic(clock: FakeClock) -> Iterator[OperatorWorld]:
+    """The sample `basic`, Ready."""
+    world = OperatorWorld(clock=clock)
+    world.apply(sample("basic"))
+    world.run_until_ready()
+    yield world
+    world.stop()
+
+
+@pytest.fixture
+def proxy(basic: OperatorWorld) -> Iterator[int]:
+    """The port of one in front of it."""
+    plane = basic.world.data_plane
+    served = ForwardProxy(plane.transport(Origin(certificate=PROVEN)), sql=plane.sql().server)
+    served.start()
+    yield served.port
+    served.stop()
+
+
+def password(world: OperatorWorld) -> str:
+    pd = world.world.data_plane.pd_cluster(NAMESPACE, "basic")
+    assert pd is not None
+    return pd.users["root"]
+
+
+def test_statements_are_carried_out_and_refusals_have_their_codes(basic: OperatorWorld, proxy: int) -> None:
+    sql = MySqlConnector({"ALL_PROXY": f"http://127.0.0.1:{proxy}"})
+    with pytest.raises(SqlRefused, match="error in your SQL syntax") as refused:
+        sql.execute(LOGIN, ["SELEKT 1"])
+    assert (1064, "") == (refused.value.code, password(basic))
+    sql.execute(LOGIN, ["SET PASSWORD FOR 'root'@'%' = 'it''s'", "FLUSH PRIVILEGES"])
+    assert "it's" == password(basic)
+    with pytest.raises(SqlRefused, match="Access denied for user 'root'") as refused:
+        sql.execute(LOGIN, ["FLUSH PRIVILEGES"])
+    assert 1045 == refused.value.code
+
+
+@pytest.mark.parametrize(
+    ("url", "why"),
+    [("socks5://127.0.0.1:1", "ALL_PROXY names socks5://"), ("http://127.0.0.1:1", "the proxy at 127.0.0.1: ")],
+)
+def test_a_proxy_that_is_of_no_use_is_named(url: str, why: str) -> None:
+    with pytest.raises(ConnectionRefused, match=why):
+        MySqlConnector({"ALL_PROXY": url}).execute(LOGIN, [])

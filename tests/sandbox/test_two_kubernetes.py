@@ -1,0 +1,57 @@
+"""Two Kubernetes clusters beside each other: what of one is reached from the other (objects.md 8)."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from ports.clock import FakeClock
+from ports.randomness import SeededRandomness
+from ports.transport import ConnectionRefused, Request, RequestTimeout
+from sandbox.world import World
+from tests.joined_worlds import NORTH, SOUTH, JoinedWorlds, across
+
+_PD = "basic-pd-0.basic-pd-peer.default.svc"
+
+
+@pytest.fixture
+def worlds(clock: FakeClock) -> Iterator[JoinedWorlds]:
+    """A cluster in the north, nothing in the south."""
+    made = JoinedWorlds(clock=clock)
+    made.north.apply(across("basic", NORTH, pd=1, tikv=1))
+    made.run_until_ready()
+    yield made
+    made.stop()
+
+
+def asked_from_the_south(worlds: JoinedWorlds, host: str) -> int:
+    request = Request("GET", f"http://{host}:2379/pd/api/v1/members", timeout=3.0)
+    return worlds.south.world.data_plane_transport().request(request).status
+
+
+def test_8_a_pod_is_reached_from_the_other_kubernetes_under_its_domain(worlds: JoinedWorlds) -> None:
+    assert 200 == asked_from_the_south(worlds, f"{_PD}.{NORTH}")
+    assert 200 == asked_from_the_south(worlds, f"basic-pd-peer.default.svc.{NORTH}")
+
+
+@pytest.mark.parametrize("host", [_PD, f"{_PD}.{SOUTH}", f"{_PD}.elsewhere.example.com", "basic-pd.default"])
+def test_8_other_names_of_it_do_not_exist_there(worlds: JoinedWorlds, host: str) -> None:
+    with pytest.raises(ConnectionRefused):
+        asked_from_the_south(worlds, host)
+
+
+def test_8_the_address_of_a_service_means_nothing_in_another_kubernetes(worlds: JoinedWorlds) -> None:
+    with pytest.raises(ConnectionRefused):
+        asked_from_the_south(worlds, f"basic-pd.default.svc.{NORTH}")
+
+
+def test_8_a_kubernetes_that_is_cut_off_is_silent_until_it_is_reached_again(worlds: JoinedWorlds) -> None:
+    heal = worlds.south.world.faults.kubernetes_cut_off()
+    with pytest.raises(RequestTimeout):
+        asked_from_the_south(worlds, f"{_PD}.{NORTH}")
+    heal()
+    assert 200 == asked_from_the_south(worlds, f"{_PD}.{NORTH}")
+
+
+def test_8_each_kubernetes_needs_a_domain_of_its_own(worlds: JoinedWorlds) -> None:
+    with pytest.raises(ValueError, match=r"two Kubernetes clusters have the domain 'north\.example\.com'"):
+        World(worlds.clock, SeededRandomness(3), domain=NORTH, beside=worlds.north.world)
