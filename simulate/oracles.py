@@ -20,8 +20,8 @@ from simulate.worlds import CLUSTERS
 
 _SHOWN = 5
 
-_LEFT_BEHIND = frozenset({"replicas", "storage", "storageVolumes"})
-"""What is taken back in part: volumes stay when pods go, and never get smaller."""
+_LEFT_BEHIND = frozenset({"replicas", "storage", "storageVolumes", "volumeAttributesClassName"})
+"""What is taken back in part: volumes stay when pods go, never get smaller, and keep the attributes they got."""
 
 _HISTORY = re.compile(r"^configmaps/basic-[a-z]+-\d+\.")
 """What depends on the way only: texts that pods were started with once."""

@@ -9,7 +9,7 @@ from collections.abc import Generator, Iterator, Mapping
 
 from apis import images, quantity
 from apis.accessor import Component, components, helper_image, workloads
-from apis.component_specs import TiFlashSpec
+from apis.component_specs import TiFlashSpec, TiProxySpec
 from apis.identity import instance_name
 from apis.problem import Problem
 from apis.shared import Json, Quantity
@@ -30,6 +30,7 @@ _DNS_POLICIES = ("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None")
 _CONFIG_STRATEGIES = ("InPlace", "RollingUpdate")
 _SET_STRATEGIES = ("OnDelete", "RollingUpdate")
 _POD_MANAGEMENT = ("OrderedReady", "Parallel")
+_CERT_LAYOUTS = ("v1",)
 _RECLAIM_POLICIES = ("Retain", "Delete", "Recycle")
 
 
@@ -40,6 +41,7 @@ def check(tc: TidbCluster, stateful_sets: Mapping[str, Json]) -> Iterator[Proble
         if not images.is_reference(helper_image(tc)):
             yield Problem("spec.helper.image", helper_image(tc), _NO_IMAGE)
     yield from _one_of(tc.spec.pv_reclaim_policy or "", "spec.pvReclaimPolicy", _RECLAIM_POLICIES)
+    yield from _check_helper(tc)
     yield from _check_time_zone(tc, stateful_sets)
     limit = yield from _replica_limit(tc)
     seen = set()
@@ -69,6 +71,14 @@ def _check_name(tc: TidbCluster) -> Iterator[Problem]:
     if len(instance_name(tc)) > _LONGEST_NAME:
         message = f"must have at most {_LONGEST_NAME} characters, because labels hold it"
         yield Problem('metadata.labels["app.kubernetes.io/instance"]', instance_name(tc), message)
+
+
+def _check_helper(tc: TidbCluster) -> Iterator[Problem]:
+    """The pull policy of sidecars, which may stand in two places."""
+    helper, tailer = tc.spec.helper, tc.spec.tidb.slow_log_tailer if tc.spec.tidb else None
+    yield from _one_of((helper and helper.image_pull_policy) or "", "spec.helper.imagePullPolicy", _PULL_POLICIES)
+    own = (tailer and tailer.image_pull_policy) or ""
+    yield from _one_of(own, "spec.tidb.slowLogTailer.imagePullPolicy", _PULL_POLICIES)
 
 
 def _check_time_zone(tc: TidbCluster, stateful_sets: Mapping[str, Json]) -> Iterator[Problem]:
@@ -128,6 +138,8 @@ def _check_choices(component: Component, live: Json | None) -> Iterator[Problem]
         known["statefulSetUpdateStrategy"] = (own, other, _SET_STRATEGIES)
         own, other = spec.pod_management_policy or None, cluster.pod_management_policy
         known["podManagementPolicy"] = (own, other, _POD_MANAGEMENT)
+        if isinstance(spec, TiProxySpec):
+            yield from _one_of(spec.cert_layout, f"{component.field}.certLayout", _CERT_LAYOUTS)
     for name, (of_component, of_cluster, choices) in known.items():
         if of_component is not None:
             yield from _one_of(of_component, f"{component.field}.{name}", choices)

@@ -86,10 +86,13 @@ def _check_log_volumes(component: Component) -> Iterator[Problem]:
     else:
         return
     mounted = _names(spec.additional_volumes) & _names(spec.additional_volume_mounts)
-    known = {volume.name for volume in spec.storage_volumes} | mounted
+    known = {volume.name for volume in spec.storage_volumes if volume.mount_path} | mounted
     for key, name in wanted.items():
         if name and name not in known:
-            message = f"must be in {field}.storageVolumes, or in additionalVolumes and additionalVolumeMounts"
+            message = (
+                f"must be in {field}.storageVolumes, with a mountPath, or in additionalVolumes and "
+                "additionalVolumeMounts"
+            )
             yield Problem(f"{field}.{key}", name, message)
 
 

@@ -59,7 +59,7 @@ AT_RUN_TIME: Mapping[str, AtRunTime] = {
         f"{_SYNCS}/test_volume_growth.py::test_F48_3858_each_volume_of_a_pod_has_a_size_of_its_own",
     ),
     "*storageClassName": AtRunTime(
-        "with `enablePVCReplace`, volumes are replaced",
+        "with `enablePVCReplace`, volumes of PD, TiKV, TiDB and TiFlash are replaced; else refused",
         f"{_SYNCS}/test_volume_replacement.py::test_10_4_F46_6252_pd_members_move_to_another_class",
     ),
     "*volumeAttributesClassName": AtRunTime(
@@ -167,6 +167,12 @@ _TIKV_AND_TIDB = f"{_SCRIPTS}/test_tikv_and_tidb_scripts.py"
 _TIPROXY = "member/test_tiproxy.py"
 
 TESTS: Mapping[str, str] = {
+    "version": "apis/test_images.py::test_image_of_a_component",
+    "*.version": "apis/test_images.py::test_image_of_a_component",
+    "*.baseImage": "apis/test_images.py::test_image_of_a_component",
+    "*.image": "apis/test_images.py::test_image_of_a_component",
+    "*imagePullPolicy": "apis/test_accessor.py::test_component_replaces_cluster",
+    "*.storageVolumes[].*": f"{_SET}::test_5_claims_carry_name_mode_size_and_classes_only",
     "*imagePullSecrets": f"{_POD}::test_3_3_a_component_replaces_what_the_cluster_says",
     "*affinity": f"{_POD}::test_3_3_a_component_replaces_what_the_cluster_says",
     "*priorityClassName": f"{_POD}::test_3_3_a_component_replaces_what_the_cluster_says",
@@ -230,6 +236,7 @@ TESTS: Mapping[str, str] = {
     "tikv.enableNamedStatusPort": f"{_TIKV}::test_4_3_the_status_port_is_named_when_wished",
     "tikv.privileged": f"{_TIKV}::test_4_3_security_context_defaults_to_unprivileged",
     "tikv.separate*Log": f"{_TIKV}::test_4_3_tailers_print_the_log_files",
+    "tikv.logTailer.*": f"{_TIKV}::test_4_3_tailers_print_the_log_files",
     "tikv.*LogVolumeName": f"{_TIKV}::test_4_3_a_log_file_may_lie_on_an_additional_mount",
     "tidb.separateSlowLog": f"{_TIDB}::test_4_4_without_a_separate_slow_log",
     "tidb.slowLogVolumeName": f"{_TIDB}::test_4_4_the_slow_log_on_a_storage_volume",

@@ -1,7 +1,8 @@
 """What a field does, found by setting it in a cluster and looking at all objects that are made of that."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 
 import msgspec
 
@@ -16,6 +17,9 @@ from member.fields.samples import pairs
 from member.fields.schema import fields
 
 IMAGE = "pingcap/tidb-operator:latest"
+
+_KEPT = 32
+"""Clusters whose objects are kept: most fields are compared with the same few."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +37,14 @@ class BadSample(Exception):
         super().__init__(f"the sample of spec.{path} is refused: {'; '.join(map(str, problems))}")
 
 
-def made_of(cluster: Json) -> list[Json]:
-    """The objects that a cluster without status becomes."""
-    return list(desired_objects(_defaulted(cluster), IMAGE))
+def made_of(cluster: Json) -> Sequence[Json]:
+    """The objects that a cluster without status becomes; not to be changed."""
+    return _made_of(msgspec.json.encode(cluster))
+
+
+@lru_cache(_KEPT)
+def _made_of(cluster: bytes) -> Sequence[Json]:
+    return tuple(desired_objects(_defaulted(msgspec.json.decode(cluster)), IMAGE))
 
 
 @cache

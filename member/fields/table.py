@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import NamedTuple
 
 from member.fields.declared import AT_RUN_TIME, NO_EFFECT, TESTS, AtRunTime
@@ -24,18 +25,20 @@ are made: "pod", "container" (the main one, unless named), "claim templates", "s
 those of the component; other components in which the field shows are named in parentheses. What a field does beside
 objects is said after "at run time". `<component>` stands for every component that has the field.
 
-That each field arrives in the places told here, and nowhere else, is tested by `tests/member/test_fields.py`; the last
-column names what tests its meaning, below `tests/`.
+The last column names the test of what a field means, below `tests/`. That each arrives in the places told here, and
+that no field is without an effect but those of which it is said, `member/test_fields.py` tests of all of them.
 
 All fields of `status` are the operator's, and it writes all of them but `status.tidb.resignDDLOwnerRetryCount`, which
 v1.6 does not write either.
 """
 
+_SEEN = "member/test_fields.py::test_R22_what_is_declared_is_seen"
+_SAID = "member/test_fields.py::test_R22_no_field_is_without_an_effect_unless_it_is_said"
 _NO_EFFECT = "none, as with v1.6"
 
 
 class Row(NamedTuple):
-    """What is told of a field."""
+    """What is told of a field, and the test of it."""
 
     effect: str
     test: str
@@ -73,7 +76,7 @@ def page() -> str:
         sections[_title(group)].append(group)
     parts = [_HEAD]
     for title in sorted(sections, key=lambda title: (list(_ORDER).index(title) if title in _ORDER else 9, title)):
-        rows = [f"| {_name(each)} | {each.row.effect} | {_test(each.row)} |" for each in sections[title]]
+        rows = [f"| {_name(each)} | {each.row.effect} | `{each.row.test}` |" for each in sections[title]]
         parts.append("\n".join([f"## {title}", "", "| Field | Effect | Test |", "|---|---|---|", *rows, ""]))
     return "\n".join(parts)
 
@@ -87,22 +90,18 @@ def _title(group: _Group) -> str:
     return f"`spec.{group.owners[0]}`" if len(group.owners) == 1 else _ORDER[1]
 
 
-def _test(row: Row) -> str:
-    return f"`{row.test}`" if row.test else ""
-
-
 def row(path: str) -> Row:
     """What is told of one field."""
     found, runs, nothing = effect(path), _runs(path), _nothing(path)
     if nothing:
-        return Row(f"{_NO_EFFECT}: {nothing}", "")
+        return Row(f"{_NO_EFFECT}: {nothing}", _SAID)
     told = []
     if found.places:
         prefix = f"{found.title}: " if found.title else ""
         told.append(prefix + _places(path, found.places))
     if runs:
         told.append(f"at run time: {runs.says}")
-    test = runs.test if runs else last_fit(path, TESTS) or ""
+    test = runs.test if runs else last_fit(path, TESTS) or _SEEN
     return Row("; ".join(told), test)
 
 
@@ -137,9 +136,10 @@ def _owner(path: str) -> tuple[str, str]:
     return (top, below) if top in _owners() else ("", path)
 
 
-def _owners() -> set[str]:
+@cache
+def _owners() -> frozenset[str]:
     """The fields of a spec that are components: all of those have environments."""
-    return {path.removesuffix(".env") for path in fields() if path.endswith(".env")}
+    return frozenset(path.removesuffix(".env") for path in fields() if path.endswith(".env"))
 
 
 def _name(group: _Group) -> str:

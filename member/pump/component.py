@@ -4,8 +4,9 @@ v1.6 leaves its restarts to Kubernetes. Here they are like those of others: one 
 node of the last one is online again.
 """
 
+from apis import binlog, images
 from dataplane.pump import PUMP_ONLINE
-from kube.objects import Object
+from kube.objects import Json, Object
 from member.context import ReconcileContext
 from member.evidence import pump_node_gone
 from member.lifecycle.rolling import Rolling
@@ -13,7 +14,8 @@ from member.lifecycle.scale_out import ScaleOut
 from member.lifecycle.scaling import Scaling
 from member.lifecycle.stateless import scale_out_parallelism
 from member.lifecycle.workload import Workload
-from member.outcome import Done, Outcome, Waiting
+from member.observed.status import image_of
+from member.outcome import Done, Outcome, Refused, Waiting
 from member.polling import next_poll
 from member.pump import desired, scale_in
 from member.pump.status import is_online, observe
@@ -49,6 +51,16 @@ _OUT = ScaleOut(
     volumes_unused=pump_node_gone,
 )
 
+
+def _begin(_: ReconcileContext, live: Json, desired: Json) -> Refused | None:
+    """The refusal of a version that no Pump has: TiDB cannot commit while it waits for its image."""
+    running, wanted = (images.version_of(image_of(tree, "pump")) for tree in (live, desired))
+    if not binlog.goes(running, wanted) or not desired["spec"]["replicas"]:
+        return None
+    what = f"there is no Pump {wanted}, since {binlog.REMOVED_IN} has removed TiDB Binlog; no pod is restarted for it"
+    return Refused("BinlogRemoved", f"{what}. Set spec.pump.version to {running}, or scale spec.pump.replicas to 0")
+
+
 PUMP = Workload(
     name="pump",
     observe=observe,
@@ -57,5 +69,5 @@ PUMP = Workload(
     stateful_set=desired.stateful_set,
     serving=_serving,
     scaling=Scaling(_OUT, scale_in.SCALE_IN),
-    rolling=Rolling(unmet_condition=_unmet_condition),
+    rolling=Rolling(unmet_condition=_unmet_condition, begin=_begin),
 )

@@ -520,10 +520,11 @@ _SCALING: Mapping[str, Reason] = {
     "BinlogRemoved": Reason(
         "TiDB v8.4.0 and later write no binlogs, and the spec has a Pump that is to collect them. Of a TiDB that runs "
         "already the condition `BinlogSupported` says so; an older one is not upgraded, since drainers would miss all "
-        "that is written from then on.",
-        "It restarts no TiDB pod for the new version, and goes on with everything else.",
-        "Set up replication with TiCDC, set `spec.tidb.binlogEnabled` to false, scale Pump to 0 replicas, and remove "
-        "`spec.pump`. Or leave TiDB at its version with `spec.tidb.version`.",
+        "that is written from then on. Neither is Pump, which has no such version: TiDB cannot commit without one.",
+        "It restarts no pod of TiDB and Pump for the new version, and goes on with everything else.",
+        "Leave Pump at its version with `spec.pump.version`, and set up replication with TiCDC. Then set "
+        "`spec.tidb.binlogEnabled` to false: TiDB is upgraded. At last scale Pump to 0 replicas, remove `spec.pump`. "
+        "Or leave TiDB at its version, too, with `spec.tidb.version`.",
     ),
     "PodsOfOthers": Reason(
         "Pods that another controller has made, or nobody, carry the labels of pods of this cluster. The Services of "

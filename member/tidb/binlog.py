@@ -6,7 +6,7 @@ is not upgraded to what does not: those who read them would miss all that is wri
 
 from collections.abc import Mapping
 
-from apis import images
+from apis import binlog, images
 from apis.accessor import component
 from apis.tidbcluster import TidbCluster
 from kube.objects import Json, condition_of
@@ -17,7 +17,6 @@ from member.outcome import Refused
 BINLOG_SUPPORTED = "BinlogSupported"
 """The type of the condition."""
 
-_REMOVED_IN = "v8.4.0"
 _WAY_OUT = "replicate with TiCDC (spec.ticdc), set spec.tidb.binlogEnabled to false, and scale spec.pump.replicas to 0"
 
 
@@ -34,7 +33,7 @@ def refused_upgrade(ctx: ReconcileContext, live: Json, desired: Json) -> Refused
     """The refusal of a version without binlogs where one that writes them runs."""
     said = _lacking(ctx.tc)
     running, wanted = (images.version_of(image_of(tree, "tidb")) for tree in (live, desired))
-    if not said or not _is_without(wanted) or images.at_least(running, _REMOVED_IN):
+    if not said or not binlog.goes(running, wanted):
         return None
     what = f"{said}, and {running} does; no pod is restarted for it"
     return Refused("BinlogRemoved", f"{what}. Leave spec.tidb.version at {running}, or {_WAY_OUT}")
@@ -46,10 +45,4 @@ def _lacking(tc: TidbCluster) -> str:
     if tidb is None or tc.spec.pump is None or not tidb.binlog_enabled:
         return ""
     version = component(tc, "tidb").version
-    return f"TiDB {version} writes no binlogs, which {_REMOVED_IN} has removed" if _is_without(version) else ""
-
-
-def _is_without(version: str) -> bool:
-    """Whether a version is known to have no binlogs; of one that is no number nobody knows."""
-    found = images.order(version)
-    return found != images.NEWEST and found >= images.order(_REMOVED_IN)
+    return f"TiDB {version} writes no binlogs, which {binlog.REMOVED_IN} has removed" if binlog.is_gone(version) else ""

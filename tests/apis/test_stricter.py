@@ -37,6 +37,15 @@ _REFUSED: dict[str, tuple[Json, str]] = {
     "a base image with a scheme": (minimal(tidb={"baseImage": "https://x/tidb"}), "spec.tidb.baseImage"),
     "a version with a blank": (minimal() | {"version": "v8.5 2"}, "spec.version"),
     "a component's version": (minimal(tikv={"version": "v8/5"}), "spec.tikv.version"),
+    "a helper's pull policy": (minimal() | {"helper": {"imagePullPolicy": "always"}}, "spec.helper.imagePullPolicy"),
+    "a tailer's pull policy": (
+        minimal(tidb={"slowLogTailer": {"imagePullPolicy": "Sometimes"}}),
+        "spec.tidb.slowLogTailer.imagePullPolicy",
+    ),
+    "a layout of certificates": (
+        minimal() | {"tiproxy": {"replicas": 1, "certLayout": "V1"}},
+        "spec.tiproxy.certLayout",
+    ),
     "a helper's image": (minimal() | {"helper": {"image": "al pine"}}, "spec.helper.image"),
     "a container's image": (
         minimal(pd={"additionalContainers": [{"name": "a", "image": "A:b"}]}),

@@ -162,6 +162,14 @@ def test_data_volumes_have_a_size_even_without_replicas(component: str) -> None:
         ({"dataSubDir": "/a"}, "dataSubDir"),
         ({"separateRaftLog": True, "raftLogVolumeName": "wal"}, "raftLogVolumeName"),
         ({"separateRocksDBLog": True, "rocksDBLogVolumeName": "wal"}, "rocksDBLogVolumeName"),
+        (
+            {
+                "separateRaftLog": True,
+                "raftLogVolumeName": "w",
+                "storageVolumes": [{"name": "w", "storageSize": "1Gi"}],
+            },
+            "raftLogVolumeName",
+        ),
         ({"scalePolicy": {"scaleInParallelism": 0}}, "scalePolicy.scaleInParallelism"),
         ({"scalePolicy": {"scaleOutParallelism": -1}}, "scalePolicy.scaleOutParallelism"),
         ({"evictLeaderTimeout": "0s"}, "evictLeaderTimeout"),
@@ -178,7 +186,11 @@ def test_a_problem_of_tikv(part: Json, field: str) -> None:
     "part",
     [
         {"raftLogVolumeName": "wal"},
-        {"separateRaftLog": True, "raftLogVolumeName": "w", "storageVolumes": [{"name": "w", "storageSize": "1Gi"}]},
+        {
+            "separateRaftLog": True,
+            "raftLogVolumeName": "w",
+            "storageVolumes": [{"name": "w", "storageSize": "1Gi", "mountPath": "/w"}],
+        },
         {
             "separateRocksDBLog": True,
             "rocksDBLogVolumeName": "w",
@@ -197,6 +209,7 @@ def test_log_volumes_and_directories_that_work(part: Json) -> None:
     [
         ({"slowLogVolumeName": "w"}, "slowLogVolumeName"),
         ({"slowLogVolumeName": "w", "additionalVolumes": [{"name": "w"}]}, "slowLogVolumeName"),
+        ({"slowLogVolumeName": "w", "storageVolumes": [{"name": "w", "storageSize": "1Gi"}]}, "slowLogVolumeName"),
         ({"service": {"loadBalancerSourceRanges": ["10.0.0.0/8", "10.0.0.1"]}}, "service.loadBalancerSourceRanges[1]"),
         ({"service": {"loadBalancerSourceRanges": ["10.0.0.0/33"]}}, "service.loadBalancerSourceRanges[0]"),
         ({"config": {"log": {"file": "x"}}}, "config.log.file"),

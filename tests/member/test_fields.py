@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from apis.accessor import Component
 from kube.objects import Json
-from member.fields import samples, table
+from member.fields import probe, samples, table
 from member.fields.__main__ import PAGE
 from member.fields.declared import AT_RUN_TIME, NO_EFFECT, TESTS
 from member.fields.effects import Place, differences
@@ -120,6 +121,17 @@ def test_a_field_without_effect_is_reported(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.delitem(NO_EFFECT, "discovery.image")
     (defect,) = table.defects()
     assert defect.startswith("spec.discovery.image has no effect")
+
+
+def test_a_field_that_a_builder_forgets_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    forgotten = "tikv.priorityClassName"
+    monkeypatch.setattr(Component, "priority_class_name", property(lambda _: None))
+    monkeypatch.setattr(probe, "_made_of", probe._made_of.__wrapped__)
+    found = effect.__wrapped__(forgotten)
+    monkeypatch.undo()
+    monkeypatch.setattr(table, "effect", lambda path: found if path == forgotten else effect(path))
+    (defect,) = table.defects()
+    assert defect.startswith(f"spec.{forgotten} has no effect")
 
 
 def test_a_field_that_shows_though_it_is_said_to_have_no_effect_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -160,11 +160,6 @@ def binlog_condition(world: OperatorWorld) -> tuple[str, str]:
     return found.get("status", ""), found.get("reason", "")
 
 
-def tidb_version(world: OperatorWorld) -> str:
-    containers = world.get(PODS, "basic-tidb-0")["spec"]["containers"]
-    return str(next(each["image"] for each in containers if each["name"] == "tidb")).partition(":")[2]
-
-
 def test_6_6_a_tidb_without_binlogs_is_told_and_nothing_else_is_held_up(binlog: OperatorWorld) -> None:
     assert ("False", "BinlogRemoved") == binlog_condition(binlog)
     assert ("Done", True) == (binlog.reason(), binlog.is_ready())
@@ -174,24 +169,48 @@ def test_6_6_a_tidb_without_binlogs_is_told_and_nothing_else_is_held_up(binlog: 
     assert ("True", "Done") == binlog_condition(binlog)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("way_out", [{"version": "v8.3.0"}, {"binlogEnabled": False}])
-def test_6_6_a_tidb_that_writes_binlogs_is_not_upgraded_to_one_without(world: OperatorWorld, way_out: Json) -> None:
+def upgraded_to_one_without(world: OperatorWorld) -> None:
+    """A cluster whose TiDB writes binlogs is to get a version that has none."""
     cluster = sample("basic")
     cluster["spec"] |= {"version": "v8.3.0", "pump": PUMP}
     world.apply(cluster)
     world.run_until_ready()
     assert ("", "") == binlog_condition(world)
-
     world.change(version="v8.5.2")
     world.run_until(lambda: world.reason() == "BinlogRemoved", within=300.0)
     world.run(60.0)
-    assert "v8.3.0" == tidb_version(world)
-    world.change(tidb={"replicas": 2})
+
+
+def version(world: OperatorWorld, component: str) -> str:
+    containers = world.get(PODS, f"basic-{component}-0")["spec"]["containers"]
+    return str(next(each["image"] for each in containers if each["name"] == component)).partition(":")[2]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way_out", [{"version": "v8.3.0"}, {"binlogEnabled": False}])
+def test_6_6_who_writes_binlogs_is_not_upgraded_to_who_does_not(world: OperatorWorld, way_out: Json) -> None:
+    upgraded_to_one_without(world)
+    assert ["v8.5.2", "v8.3.0", "v8.3.0"] == [version(world, each) for each in ("tikv", "pump", "tidb")]
+    assert "Set spec.pump.version to v8.3.0" in message(world)
+    world.change(pump={"version": "v8.3.0"}, tidb={"replicas": 2})
     world.run_until(lambda: world.exists(PODS, "basic-tidb-1"), within=60.0)
+    world.run_until(lambda: "Leave spec.tidb.version at v8.3.0, or" in message(world))
+
     world.change(tidb=way_out)
     world.run_until_ready(within=300.0)
-    assert way_out.get("version", "v8.5.2") == tidb_version(world)
+    assert ("v8.3.0", way_out.get("version", "v8.5.2")) == (version(world, "pump"), version(world, "tidb"))
+
+
+@pytest.mark.slow
+def test_6_6_a_pump_that_is_given_up_needs_no_version(world: OperatorWorld) -> None:
+    upgraded_to_one_without(world)
+    world.change(tidb={"binlogEnabled": False})
+    world.run_until(lambda: version(world, "tidb") == "v8.5.2", within=300.0)
+    world.change(pump={"replicas": 0})
+    world.run_until_ready(within=300.0)
+    assert not world.exists(PODS, "basic-pump-0")
+    world.change(pump=None)
+    world.run_until_ready(within=60.0)
 
 
 def test_F25_of_a_version_that_is_no_number_nobody_knows(world: OperatorWorld) -> None:
