@@ -192,6 +192,37 @@ _PLANS = (
             _change(90.0, suspendAction={"suspendStatefulSet": False}),
         ),
     ),
+    Plan(
+        name="neighbours-upgrade",
+        cluster="tiny",
+        budget=120.0,
+        edits=(_change(version="v8.5.3"), Edit(at=1.0, neighbour="elsewhere/basic", spec={"tikv": {"replicas": 2}})),
+        neighbours={"default/basic-2": "tiny", "elsewhere/basic": "tiny"},
+    ),
+    Plan(
+        name="joined-bring-up",
+        world="empty",
+        cluster="tiny",
+        budget=60.0,
+        neighbours={"default/guest": "tiny", "elsewhere/stores": "stores"},
+        joined=("default/guest", "elsewhere/stores"),
+    ),
+    Plan(
+        name="joined-upgrade",
+        cluster="small",
+        budget=240.0,
+        edits=(_change(version="v8.5.3"), Edit(at=1.0, neighbour="default/guest", spec={"version": "v8.5.3"})),
+        neighbours={"default/guest": "tiny"},
+        joined=("default/guest",),
+    ),
+    Plan(
+        name="joined-leaves",
+        cluster="small",
+        budget=180.0,
+        edits=(_change(tidb={"replicas": 0}, tikv={"replicas": 0}, pd={"replicas": 0}),),
+        neighbours={"default/guest": "small"},
+        joined=("default/guest",),
+    ),
     Plan(name="service-label", budget=60.0, edits=(_change(tidb={"service": {"labels": {"team": "a"}}}),)),
 )
 

@@ -20,6 +20,8 @@ from simulate.components import managed_components
 
 NAMESPACE = "default"
 NAME = "basic"
+KEY = f"{NAMESPACE}/{NAME}"
+"""The cluster that a plan is about."""
 
 
 _SMALL = msgspec.json.encode(
@@ -72,6 +74,13 @@ def _guarded() -> Json:
     """Brittle, and the operator may give up hosts that are down, to the end."""
     cluster = _brittle()
     cluster["metadata"]["annotations"] = {"app.kubernetes.io/auto-failure-recovery": "true"}
+    return cluster
+
+
+def _stores() -> Json:
+    """Two TiKV and a TiDB without PD, for a cluster that joins another one."""
+    cluster = _cluster(tikv=2, tidb=1)
+    del cluster["spec"]["pd"]
     return cluster
 
 
@@ -175,6 +184,7 @@ CLUSTERS: Mapping[str, Callable[[], Json]] = {
     "brittle": _brittle,
     "guarded": _guarded,
     "analytic": _analytic,
+    "stores": _stores,
     "lone": lambda: _cluster(pd=1),
     "domain": _of_a_domain,
     "proxied": _proxied,
@@ -188,7 +198,16 @@ CLUSTERS: Mapping[str, Callable[[], Json]] = {
 """3/3/2 and the like; `wide` has stores to spare, `big` PD members and TiDBs, `roomy` one of each; `brittle` and
 `guarded` fail over within minutes; `analytic` has TiFlash; `lone` has a single PD; `domain` names the domain of its
 Kubernetes; `proxied` has two TiProxies, `binlog` a Pump, `micro` PD's microservices, `replicating` three captures of
-TiCDC, `complete` all of these, `password` one for root."""
+TiCDC, `complete` all of these; `password` has one for root, `stores` has no PD, and joins another one."""
+
+
+def neighbour(key: str, kind: str, *, joins: bool) -> Json:
+    """A cluster `namespace/name` beside the one that a plan is about; one that joins has its own or no PD."""
+    cluster = CLUSTERS[kind]()
+    cluster["metadata"]["name"] = key.partition("/")[2]
+    if joins:
+        cluster["spec"]["cluster"] = {"name": NAME, "namespace": NAMESPACE}
+    return cluster
 
 
 @cache
