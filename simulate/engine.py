@@ -22,7 +22,7 @@ from controllers.errors import IgnoreError, RequeueError
 from dataplane.errors import DataPlaneError
 from kube.errors import ApiError
 from kube.objects import Json, Object, condition_of
-from kube.resources import NAMESPACES, TIDB_CLUSTERS
+from kube.resources import NAMESPACES, SECRETS, TIDB_CLUSTERS
 from member.context import Settings
 from ports.clock import FakeClock
 from ports.fencing import LeaseExpired
@@ -33,6 +33,7 @@ from sandbox.kubelet.nodes import NodeSpec
 from sandbox.world import World
 from simulate import plan as plans
 from simulate.calls import Call, Crash, Port, call
+from simulate.certificates import secrets
 from simulate.events import Events
 from simulate.hands import Hands
 from simulate.intercepted_transport import InterceptedTransport
@@ -407,10 +408,13 @@ class Engine:
     # Users
 
     def apply(self, cluster: Json, namespace: str = NAMESPACE) -> None:
-        """Create a TidbCluster, and its namespace where that is missing."""
+        """Create a TidbCluster, and what it needs where that is missing: its namespace, certificates."""
         self.note("user", f"creates {cluster['metadata']['name']}")
         if namespace != NAMESPACE and self.admin.find(NAMESPACES, namespace) is None:
             self.admin.create(NAMESPACES, {"metadata": {"name": namespace}})
+        for secret in secrets(cluster, namespace):
+            if self.admin.find(SECRETS, secret["metadata"]["name"], namespace) is None:
+                self.admin.create(SECRETS, secret, namespace)
         self.admin.create(TIDB_CLUSTERS, cluster, namespace)
 
     def cluster(self, key: str = KEY) -> Json:

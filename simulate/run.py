@@ -7,7 +7,8 @@ from operator import attrgetter
 
 import msgspec
 
-from kube.resources import TIDB_CLUSTERS
+from kube.objects import Json
+from kube.resources import SECRETS, TIDB_CLUSTERS
 from sandbox.actor_system import NeverSettles
 from simulate.calls import Call
 from simulate.components import asked_one_by_one, managed_components, profile
@@ -38,6 +39,8 @@ _READS_OF_A_RECONCILE = 6
 """What an idle reconcile asks PD, as recorded; of each TiDB server it asks one thing (O9)."""
 _READS_AT_MOST = 5
 """What it may ask beside one thing of each member (I40)."""
+_LOOKS_AT_SECRETS = 2
+"""How often certificates are looked at in ten resyncs: each five minutes (docs/tls.md)."""
 _MARGIN = 1.1
 
 
@@ -175,6 +178,8 @@ def _resync(engine: Engine, judges: Sequence[Invariants], plan: Plan) -> float:
         most = sum(
             _READS_AT_MOST
             + _asks_who_answers(each.state)
+            + len(_certificates(each.state))
+            + bool(_certificates(each.state))
             + sum(len(each.state.pods(component)) for component in managed_components())
             for each in judges
         )
@@ -190,11 +195,22 @@ def _resync(engine: Engine, judges: Sequence[Invariants], plan: Plan) -> float:
     return read * 3600 / (_RESYNCS * RESYNC)
 
 
-def _reads_of_a_reconcile(state: State) -> int:
-    """The live reads of an idle reconcile of a cluster."""
+def _reads_of_a_reconcile(state: State) -> float:
+    """The live reads of an idle reconcile of a cluster, on average.
+
+    With TLS that is the Secret of its clients each time, and all of them now and then.
+    """
     parts = [each for each in managed_components() if state.pods(each)]
     asked = sum(len(state.pods(each)) for each in parts if asked_one_by_one(each))
-    return _READS_OF_A_RECONCILE + asked + sum(profile(each).idle_reads for each in parts) + _asks_who_answers(state)
+    secrets = _certificates(state)
+    of_secrets = 1 + len(secrets) * _LOOKS_AT_SECRETS / _RESYNCS if secrets else 0.0
+    others = sum(profile(each).idle_reads for each in parts) + _asks_who_answers(state)
+    return _READS_OF_A_RECONCILE + asked + others + of_secrets
+
+
+def _certificates(state: State) -> list[Json]:
+    """The Secrets with certificates."""
+    return [each for each in state.all(SECRETS) if "tls.crt" in (each.get("data") or {})]
 
 
 def _asks_who_answers(state: State) -> bool:

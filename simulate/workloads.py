@@ -192,6 +192,18 @@ _PLANS = (
             _change(90.0, suspendAction={"suspendStatefulSet": False}),
         ),
     ),
+    Plan(name="bring-up-tls", world="empty", cluster="tls", budget=120.0),
+    Plan(name="tls-upgrade", cluster="tls", budget=300.0, edits=(_change(version="v8.5.3"),)),
+    Plan(
+        name="tls-out-in",
+        cluster="tls",
+        budget=300.0,
+        edits=(
+            _change(pd={"replicas": 5}, tikv={"replicas": 4}),
+            _change(60.0, pd={"replicas": 3}, tikv={"replicas": 3}),
+        ),
+    ),
+    Plan(name="upgrade-complete-tls", cluster="complete-tls", budget=900.0, edits=(_change(version="v8.5.3"),)),
     Plan(
         name="neighbours-upgrade",
         cluster="tiny",

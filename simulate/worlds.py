@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
+from itertools import combinations
 
 import msgspec
 import yaml
@@ -175,6 +176,41 @@ def _complete() -> Json:
     return cluster
 
 
+def _with_tls(cluster: Json) -> Json:
+    """The same cluster, whose components speak TLS with each other and with clients."""
+    cluster["spec"]["tlsCluster"] = {"enabled": True}
+    cluster["spec"]["tidb"]["tlsClient"] = {"enabled": True}
+    return cluster
+
+
+_MIXED_IN: Mapping[str, Callable[[], Json]] = {
+    "pdms": _of_microservices,
+    "tiproxy": _proxied,
+    "tiflash": _analytic,
+    "pump": _with_binlogs,
+    "ticdc": _replicating,
+}
+"""What a cluster may have beside PD, TiKV and TiDB, as another one has it."""
+
+
+def _mixed(parts: tuple[str, ...], *, tls: bool) -> Json:
+    """One PD and one TiKV, two TiDBs, and what is mixed in."""
+    cluster = _cluster(pd=1, tikv=1)
+    for part in parts:
+        cluster["spec"][part] = _MIXED_IN[part]()["spec"][part]
+    if "pdms" in parts:
+        cluster["spec"]["pd"]["mode"] = "ms"
+    return _with_tls(cluster) if tls else cluster
+
+
+MIXED: Mapping[str, Callable[[], Json]] = {
+    "+".join(("mix", *parts, *["tls"] * tls)): partial(_mixed, parts, tls=tls)
+    for count in range(len(_MIXED_IN) + 1)
+    for parts in combinations(_MIXED_IN, count)
+    for tls in (False, True)
+}
+"""Every mix of components, with and without TLS."""
+
 CLUSTERS: Mapping[str, Callable[[], Json]] = {
     "tiny": lambda: _cluster(pd=1, tikv=1, tidb=1),
     "small": _cluster,
@@ -193,12 +229,16 @@ CLUSTERS: Mapping[str, Callable[[], Json]] = {
     "replicating": _replicating,
     "complete": _complete,
     "password": _with_password,
+    "tls": lambda: _with_tls(_cluster()),
+    "complete-tls": lambda: _with_tls(_complete()),
     **MORTAL,
+    **MIXED,
 }
 """3/3/2 and the like; `wide` has stores to spare, `big` PD members and TiDBs, `roomy` one of each; `brittle` and
 `guarded` fail over within minutes; `analytic` has TiFlash; `lone` has a single PD; `domain` names the domain of its
 Kubernetes; `proxied` has two TiProxies, `binlog` a Pump, `micro` PD's microservices, `replicating` three captures of
-TiCDC, `complete` all of these; `password` has one for root, `stores` has no PD, and joins another one."""
+TiCDC, `complete` all of these; `password` has one for root, `stores` has no PD, and joins another one. The components
+of `tls` and `complete-tls` speak TLS."""
 
 
 def neighbour(key: str, kind: str, *, joins: bool) -> Json:

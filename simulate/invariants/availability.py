@@ -90,7 +90,7 @@ def i11(write: OperatorWrite) -> str | None:
     One that is not Ready, but serves, is not restarted while another store is away (F13).
     """
     component, ordinals = write.restarts
-    if component != "tikv" or len(write.before.stores) <= 1:
+    if component != "tikv" or sum(not each.is_tiflash for each in write.before.stores) <= 1:
         return None
     pods, away = write.before.pods("tikv"), _stores_away(write)
     for ordinal in ordinals:
