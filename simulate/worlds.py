@@ -183,21 +183,14 @@ def _with_tls(cluster: Json) -> Json:
     return cluster
 
 
-_MIXED_IN: Mapping[str, Callable[[], Json]] = {
-    "pdms": _of_microservices,
-    "tiproxy": _proxied,
-    "tiflash": _analytic,
-    "pump": _with_binlogs,
-    "ticdc": _replicating,
-}
-"""What a cluster may have beside PD, TiKV and TiDB, as another one has it."""
+_MIXED_IN: Json = {name: part for name, part in _complete()["spec"].items() if name not in _cluster()["spec"]}
+"""What a cluster may have beside PD, TiKV and TiDB."""
 
 
 def _mixed(parts: tuple[str, ...], *, tls: bool) -> Json:
     """One PD and one TiKV, two TiDBs, and what is mixed in."""
     cluster = _cluster(pd=1, tikv=1)
-    for part in parts:
-        cluster["spec"][part] = _MIXED_IN[part]()["spec"][part]
+    cluster["spec"] |= {part: _complete()["spec"][part] for part in parts}
     if "pdms" in parts:
         cluster["spec"]["pd"]["mode"] = "ms"
     return _with_tls(cluster) if tls else cluster
