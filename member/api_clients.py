@@ -39,12 +39,16 @@ _SHORT_TIMEOUT = 1.0
 def pd(ctx: ReconcileContext) -> PDClient:
     """The PD of the cluster: its Service, or the first of its peers that answers (dataplane-apis.md 2).
 
-    Once `responding_pd_member` has found a member, that one. Raises BadTlsMaterial.
+    Whichever was found, by this or by `responding_pd_member`, is PD for the rest of the reconcile. Raises
+    BadTlsMaterial.
     """
     if ctx.pd_url:
         return pd_member(ctx, ctx.pd_url)
     peers = [member.client_url for member in ctx.status.pd.peer_members.values()]
-    return ctx.deps.dataplane.answering_pd([pd_url(ctx.tc), *peers], _tls(ctx))
+    found = ctx.deps.dataplane.answering_pd([pd_url(ctx.tc), *peers], _tls(ctx))
+    if peers:
+        ctx.pd_url = found.base_url
+    return found
 
 
 def responding_pd_member(ctx: ReconcileContext) -> PDClient | None:

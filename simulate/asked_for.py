@@ -13,7 +13,6 @@ from simulate.components import managed_components
 from simulate.invariants.facts import annotations, is_held, is_suspended
 from simulate.operator_write import OperatorWrite
 from simulate.state import NEVER, State, is_outdated, partition, replicas
-from simulate.worlds import NAME
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +52,8 @@ class AskedFor:
         if write.changes_template and write.partition[1] < replicas(write.live):
             return f"{write.call} puts the template of {component} right and has Kubernetes restart pods for that"
         if hit and not write.changes_template:
-            return f"{write.call} restarts {NAME}-{component}-{hit[0]} for a template that nobody has asked for"
+            pod = self._state.pod_name(component, hit[0])
+            return f"{write.call} restarts {pod} for a template that nobody has asked for"
         return None
 
     def after(self, write: OperatorWrite) -> str | None:

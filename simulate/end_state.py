@@ -28,6 +28,7 @@ from kube.resources import (
 )
 from sandbox.dataplane.pd.cluster import PdCluster
 from sandbox.dataplane.pd.stores import NodeState
+from simulate.certificates import KEYS
 from simulate.state import pod_of
 
 Leaves = dict[str, str]
@@ -48,6 +49,8 @@ _COMPARED = (
 _VOLATILE = frozenset(
     {
         "uid",
+        # keys and certificates are drawn in each process
+        *KEYS,
         "resourceVersion",
         "creationTimestamp",
         "generation",

@@ -22,7 +22,7 @@ from controllers.errors import IgnoreError, RequeueError
 from dataplane.errors import DataPlaneError
 from kube.errors import ApiError
 from kube.objects import Json, Object, condition_of
-from kube.resources import TIDB_CLUSTERS
+from kube.resources import NAMESPACES, SECRETS, TIDB_CLUSTERS
 from member.context import Settings
 from ports.clock import FakeClock
 from ports.fencing import LeaseExpired
@@ -33,6 +33,7 @@ from sandbox.kubelet.nodes import NodeSpec
 from sandbox.world import World
 from simulate import plan as plans
 from simulate.calls import Call, Crash, Port, call
+from simulate.certificates import secrets
 from simulate.events import Events
 from simulate.hands import Hands
 from simulate.intercepted_transport import InterceptedTransport
@@ -41,15 +42,13 @@ from simulate.operator import SETTINGS, Operator
 from simulate.request_faults import RequestFaults, refusal
 from simulate.request_rules import RequestRules
 from simulate.trace import Show, Trace
-from simulate.worlds import NAME, NAMESPACE, Reseedable, empty_world
+from simulate.worlds import KEY, NAMESPACE, Reseedable, empty_world
 
 _PASSES = 300
 """Passes over all operators at one instant after which it is a defect that they do not come to rest."""
 
 _TURNS = 30 * _PASSES
 """The same where a pass is many turns."""
-
-_CLUSTER = f"{TIDB_CLUSTERS} {NAME}"
 
 _EXPECTED = (RequeueError, IgnoreError, ApiError, TransportError, DataPlaneError, LeaseExpired)
 """What a sync may raise."""
@@ -92,6 +91,7 @@ class SyncRecord:
     """One sync: the cluster that it began with, the calls it has made so far, and the cluster as these have read it."""
 
     number: int
+    key: str
     cached: Object | None
     calls: list[Call] = field(default_factory=list)
     read: Json | None = None
@@ -104,7 +104,9 @@ class SyncRecord:
 
     def answered(self, made: Call, answer: Response) -> None:
         """Keep the cluster as it was read live."""
-        if made.method == "GET" and str(made.target) == _CLUSTER and answer.status == 200:
+        target = made.target
+        is_cluster = target.resource == str(TIDB_CLUSTERS) and target.key == self.key
+        if made.method == "GET" and is_cluster and answer.status == 200:
             self.read = msgspec.json.decode(answer.body)
 
 
@@ -382,8 +384,9 @@ class Engine:
         """A sync whose beginning is noted, and whose defects are reported to the judge (O7)."""
 
         def watched(key: str) -> Result | None:
-            cached = self.operators[name].caches[TIDB_CLUSTERS].get(NAMESPACE, NAME)
-            record = SyncRecord(next(self._syncs), cached)
+            namespace, _, cluster = key.partition("/")
+            cached = self.operators[name].caches[TIDB_CLUSTERS].get(namespace, cluster)
+            record = SyncRecord(next(self._syncs), key, cached)
             token = _CURRENT.set(record)
             failed = True
             try:
@@ -404,19 +407,26 @@ class Engine:
 
     # Users
 
-    def apply(self, cluster: Json) -> None:
-        """Create a TidbCluster."""
+    def apply(self, cluster: Json, namespace: str = NAMESPACE) -> None:
+        """Create a TidbCluster, and what it needs where that is missing: its namespace, certificates."""
         self.note("user", f"creates {cluster['metadata']['name']}")
-        self.admin.create(TIDB_CLUSTERS, cluster, NAMESPACE)
+        if namespace != NAMESPACE and self.admin.find(NAMESPACES, namespace) is None:
+            self.admin.create(NAMESPACES, {"metadata": {"name": namespace}})
+        for secret in secrets(cluster, namespace):
+            if self.admin.find(SECRETS, secret["metadata"]["name"], namespace) is None:
+                self.admin.create(SECRETS, secret, namespace)
+        self.admin.create(TIDB_CLUSTERS, cluster, namespace)
 
-    def cluster(self) -> Json:
-        """The TidbCluster. Raises NotFound."""
-        return self.admin.get(TIDB_CLUSTERS, NAME, NAMESPACE).decode()
+    def cluster(self, key: str = KEY) -> Json:
+        """The TidbCluster `namespace/name`. Raises NotFound."""
+        namespace, _, name = key.partition("/")
+        return self.admin.get(TIDB_CLUSTERS, name, namespace).decode()
 
-    def condition(self, kind: str) -> Json:
-        """A condition of the TidbCluster, empty when it has none of that type."""
-        return condition_of((self.cluster().get("status") or {}).get("conditions") or (), kind)
+    def condition(self, kind: str, key: str = KEY) -> Json:
+        """A condition of a TidbCluster, empty when it has none of that type."""
+        return condition_of((self.cluster(key).get("status") or {}).get("conditions") or (), kind)
 
-    def at_rest(self) -> bool:
-        """Whether the cluster is Ready and the operator has nothing left to do."""
-        return self.condition("Ready").get("status") == "True" and self.condition("Progressing").get("reason") == "Done"
+    def at_rest(self, key: str = KEY) -> bool:
+        """Whether a cluster is Ready and the operator has nothing left to do for it."""
+        ready, progress = (self.condition(kind, key) for kind in ("Ready", "Progressing"))
+        return ready.get("status") == "True" and progress.get("reason") == "Done"

@@ -15,7 +15,7 @@ from simulate import plan
 from simulate.caches import Cache
 from simulate.hands import Hands, named, namespace_of
 from simulate.state import State
-from simulate.worlds import CLUSTERS, NAME
+from simulate.worlds import CLUSTERS, KEY
 
 if TYPE_CHECKING:
     from sandbox.world import World
@@ -149,10 +149,11 @@ class Events:
         patch = ({"spec": edit.spec} if edit.spec else {}) | (
             {"metadata": {"annotations": edit.annotations}} if edit.annotations else {}
         )
-        resource, name = named(edit.target) if edit.target else (TIDB_CLUSTERS, NAME)
+        namespace, _, cluster = (edit.neighbour or KEY).partition("/")
+        resource, name = named(edit.target) if edit.target else (TIDB_CLUSTERS, cluster)
         try:
             if patch:
-                self._engine.admin.patch(resource, name, namespace_of(resource), patch)
+                self._engine.admin.patch(resource, name, namespace if resource.namespaced else "", patch)
             if edit.delete:
                 resource, name = named(edit.delete)
                 self._engine.admin.delete(resource, name, namespace_of(resource))

@@ -50,7 +50,7 @@ class ForkPool:
     def __init__(self, work: Work, jobs: int) -> None:
         self._work = work
         self._jobs = max(jobs, 1)
-        self._worlds: dict[tuple[str, str], Engine] = {}
+        self._worlds: dict[bytes, Engine] = {}
 
     def run(self, plans: Iterable[Plan]) -> Iterator[Report]:
         """What came of each plan, in the order in which they end. Raises NotReady."""
@@ -77,7 +77,7 @@ class ForkPool:
 
     def _world(self, plan: Plan) -> Engine:
         """The world where a plan begins, prepared when the first one needs it."""
-        place = (plan.world, plan.cluster)
+        place = msgspec.json.encode([plan.world, plan.cluster, plan.neighbours, plan.joined])
         engine = self._worlds.get(place)
         if engine is None:
             engine = self._worlds[place] = prepare(plan)

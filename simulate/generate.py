@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from msgspec.structs import replace
 
-from simulate import fields, foreign_hands, loss_and_edit, mistakes, pairs, same_meaning
+from simulate import fields, foreign_hands, loss_and_edit, mistakes, pairs, same_meaning, upgrade_order
 from simulate import plan as plans
 from simulate.plan import InvalidPlan, Plan
 from simulate.workloads import WORKLOADS
@@ -42,6 +42,7 @@ FAMILIES: Mapping[str, Callable[[str], Plan]] = {
     mistakes.FAMILY: mistakes.mistake,
     pairs.FAMILY: pairs.pair,
     same_meaning.FAMILY: same_meaning.same,
+    upgrade_order.FAMILY: upgrade_order.order,
 }
 """Plans with names of their own, by the part of the name before the slash."""
 
@@ -68,17 +69,17 @@ def sweep(workload: str, writes: int, kinds: tuple[str, ...]) -> Iterator[Plan]:
             yield generated(f"{workload}/{kind}-{number}")
 
 
+_ALL: Mapping[str, Callable[[], Iterator[Plan]]] = {
+    fields.FAMILY: fields.fields,
+    loss_and_edit.FAMILY: loss_and_edit.losses,
+    foreign_hands.FAMILY: foreign_hands.foreign_hands,
+    mistakes.FAMILY: mistakes.mistakes,
+    same_meaning.FAMILY: same_meaning.same_meanings,
+    upgrade_order.FAMILY: upgrade_order.orders,
+}
+"""The plans of each family whose number needs no run."""
+
+
 def family(name: str, writes: Callable[[Plan], int]) -> Iterator[Plan]:
     """All plans of a family; `writes` counts the writes of a plan."""
-    match name:
-        case pairs.FAMILY:
-            return pairs.pairs(writes)
-        case mistakes.FAMILY:
-            return mistakes.mistakes()
-        case loss_and_edit.FAMILY:
-            return loss_and_edit.losses()
-        case same_meaning.FAMILY:
-            return same_meaning.same_meanings()
-        case foreign_hands.FAMILY:
-            return foreign_hands.foreign_hands()
-    return fields.fields()
+    return pairs.pairs(writes) if name == pairs.FAMILY else _ALL[name]()

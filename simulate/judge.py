@@ -17,6 +17,7 @@ from simulate.operator_write import OperatorWrite
 from simulate.quiet_time import QuietTime
 from simulate.restarts import Lives, Restarts
 from simulate.state import State
+from simulate.worlds import KEY
 
 _CALLS_OF_A_SYNC = 30
 _CALLS_FOR_A_POD = 3
@@ -41,10 +42,17 @@ class Invariants:
     """The judge of a run in which `faults` happen.
 
     `always`: what depends on the state is judged at every step, changed or not. `restarts`: needless ones are judged.
+    `cluster`: the one that is judged, `namespace/name`.
     """
 
     def __init__(
-        self, engine: Engine, faults: Iterable[plan.Fault] = (), *, always: bool = False, restarts: bool = False
+        self,
+        engine: Engine,
+        faults: Iterable[plan.Fault] = (),
+        *,
+        always: bool = False,
+        restarts: bool = False,
+        cluster: str = KEY,
     ) -> None:
         self._engine = engine
         self._restarts = Restarts() if restarts else None
@@ -55,8 +63,10 @@ class Invariants:
         """The writes that are under way with their violations, by identity."""
         self._since: dict[tuple[str, str], float] = {}
         """Since when something is that may not last."""
+        self._counted: dict[int, int] = {}
+        """How many calls a sync had made when it was judged last, by its number."""
         self._reported: set[tuple[str, str]] = set()
-        self.state = State(engine.world)
+        self.state = State(engine.world, *cluster.split("/"))
         self.state.look()
         self._asked_for = AskedFor(self.state)
         self.lives = Lives()
@@ -74,14 +84,18 @@ class Invariants:
 
     def _operator_write(self, call: Call) -> OperatorWrite:
         failover, sync = self._engine.settings.failover, self._engine.last_syncs.get(call.actor)
-        if sync is None or not call.key:
+        if sync is None or call.key != self.state.key:
             return OperatorWrite(call, self.state, None, failover)
         seen: Json | None = sync.cached.decode() if sync.cached else None
         return OperatorWrite(call, self.state, seen, failover, tuple(sync.calls[:-1]), sync.read)
 
     def after(self, call: Call, answer: Response | None) -> None:
         """See `Judge`. What the server refused has done no harm: that is what preconditions are for."""
-        write, found = self._pending.pop(id(call))
+        write, found = self._pending.pop(id(call), (None, []))
+        if write is None:
+            # it is about another cluster
+            self.step()
+            return
         if answer is None or answer.status < 400:
             for rule, wrong in found:
                 self.report(rule, wrong)
@@ -104,7 +118,10 @@ class Invariants:
         if self._since:
             self._judge_lasting()
         for sync in self._engine.last_syncs.values():
-            if len(sync.calls) > _CALLS_OF_A_SYNC:
+            made = len(sync.calls)
+            if made > _CALLS_OF_A_SYNC and sync.key == self.state.key and self._counted.get(sync.number) != made:
+                # afterwards there may be fewer pods
+                self._counted[sync.number] = made
                 self._judge_budget(sync)
 
     def _judge_state(self) -> None:

@@ -12,7 +12,6 @@ from simulate.calls import Call, Port
 from simulate.components import managed_components
 from simulate.state import State, is_outdated, partition, pod_of_member, replicas
 from simulate.trees import merged
-from simulate.worlds import NAME
 
 _MEMBER = re.compile(r"/pd/api/v1/members/(name|id)/([^/]+)$")
 _STORE = re.compile(r"/pd/api/v1/store/(\d+)$")
@@ -62,12 +61,14 @@ class OperatorWrite:
     @property
     def component(self) -> str:
         """The component whose StatefulSet or pod it is about, else empty."""
-        name = self.call.target.name
+        name, cluster = self.call.target.name, self.before.name
+        if self.call.target.namespace != self.before.namespace:
+            return ""
         if self.call.target.resource == str(STATEFUL_SETS):
-            return next((component for component in managed_components() if name == f"{NAME}-{component}"), "")
-        return next(
-            (component for component in managed_components() if re.fullmatch(rf"{NAME}-{component}-\d+", name)), ""
-        )
+            return next((component for component in managed_components() if name == f"{cluster}-{component}"), "")
+        workload, _, ordinal = name.rpartition("-")
+        found = (component for component in managed_components() if workload == f"{cluster}-{component}")
+        return next(found, "") if ordinal.isdecimal() else ""
 
     @cached_property
     def live(self) -> Json | None:

@@ -51,6 +51,7 @@ class Edit(_Triggered, frozen=True, kw_only=True):
 
     `target` is whose annotations are meant where it is not the cluster; it and `delete` are `plural.group/name`, such
     as `pods/basic-tikv-0`. `create` is a cluster of `simulate.worlds` by name: the one that was deleted, once more.
+    `neighbour` is whose spec or annotations are meant where it is another cluster of the plan.
     """
 
     spec: Json = msgspec.field(default_factory=dict)
@@ -58,11 +59,12 @@ class Edit(_Triggered, frozen=True, kw_only=True):
     target: str = ""
     delete: str = ""
     create: str = ""
+    neighbour: str = ""
 
     @property
     def does_more(self) -> bool:
-        """Whether it does anything but change the spec."""
-        return bool(self.annotations or self.target or self.delete or self.create)
+        """Whether it does anything but change the spec of the cluster."""
+        return bool(self.annotations or self.target or self.delete or self.create or self.neighbour)
 
 
 class Crash(_Triggered, frozen=True, kw_only=True, tag="crash", tag_field="fault"):
@@ -202,6 +204,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     `conflict`: what the message of the Progressing condition may name instead of the cluster being at rest.
     `theirs`: paths of the end state (`simulate.end_state`) that others may decide, with all that is below them, or
     globs that end in `*`.
+    `neighbours`: clusters of `simulate.worlds` beside it, by `namespace/name`; those that are `joined` join it with
+    their own PD, or use its. All are judged, and must be at rest in the end.
     `interleaved`: whether the loops of an operator take turns at every port call; those of two operators always do.
     """
 
@@ -218,6 +222,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     silent_after: float = 0.0
     conflict: str = ""
     theirs: tuple[str, ...] = ()
+    neighbours: dict[str, str] = msgspec.field(default_factory=dict)
+    joined: tuple[str, ...] = ()
     interleaved: bool = False
 
     @property
@@ -248,7 +254,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     @property
     def workload(self) -> str:
         """What plans with the same reference have in common."""
-        return msgspec.json.encode([self.world, self.cluster, self.budget, self.edits, self.given]).decode()
+        beside = [self.neighbours, self.joined]
+        return msgspec.json.encode([self.world, self.cluster, self.budget, self.edits, self.given, beside]).decode()
 
     @property
     def events(self) -> Iterator[Edit | Fault]:

@@ -11,7 +11,6 @@ from kube.objects import Json
 from simulate.components import managed_components
 from simulate.plan import Plan
 from simulate.state import State, is_outdated, replicas
-from simulate.worlds import NAME
 
 
 def are_judged(plan: Plan) -> bool:
@@ -40,7 +39,7 @@ class Restarts:
         """Pods that have come since the last look, and are what those before them were to stay."""
         for component in managed_components():
             pods, live = state.pods(component), state.stateful_set(component)
-            self._forget(component, {*pods, *range(replicas(live) if live else 0)})
+            self._forget(state.name, component, {*pods, *range(replicas(live) if live else 0)})
             for pod in pods.values():
                 name, now = pod["metadata"]["name"], _life(live, pod)
                 before = self._known.get(name)
@@ -50,9 +49,9 @@ class Restarts:
                     yield f"{name} was made anew although it had revision {now.revision}"
                 self._known[name] = now
 
-    def _forget(self, component: str, wanted: set[int]) -> None:
+    def _forget(self, cluster: str, component: str, wanted: set[int]) -> None:
         """Who was scaled in, or suspended, may come back."""
-        prefix = f"{NAME}-{component}-"
+        prefix = f"{cluster}-{component}-"
         gone = [pod for pod in self._known if pod.startswith(prefix) and int(pod.removeprefix(prefix)) not in wanted]
         for pod in gone:
             del self._known[pod]

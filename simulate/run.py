@@ -2,23 +2,29 @@
 
 import re
 from collections import Counter
+from collections.abc import Sequence
+from operator import attrgetter
 
 import msgspec
 
-from kube.resources import TIDB_CLUSTERS
+from kube.objects import Json
+from kube.resources import SECRETS, TIDB_CLUSTERS
 from sandbox.actor_system import NeverSettles
 from simulate.calls import Call
 from simulate.components import asked_one_by_one, managed_components, profile
 from simulate.end_state import Leaves, end_state
 from simulate.engine import Engine
+from simulate.invariants.facts import status_of
 from simulate.invariants.losses import lacking
 from simulate.judge import Invariants, Violation
+from simulate.neighbourhood import Neighbourhood
 from simulate.operator import RESYNC
 from simulate.operator import SETTINGS as DEFAULTS
 from simulate.plan import Plan
 from simulate.restarts import are_judged
+from simulate.state import State
 from simulate.trace import Show
-from simulate.worlds import CLUSTERS, NODES, SETTINGS
+from simulate.worlds import CLUSTERS, KEY, NODES, SETTINGS, neighbour
 
 _MEMBER = re.compile(r"\b(\w+-pd)-\d+\.\1-peer\.(\w+)\.svc\b")
 """A member of PD: which of them is asked is chance."""
@@ -33,6 +39,8 @@ _READS_OF_A_RECONCILE = 6
 """What an idle reconcile asks PD, as recorded; of each TiDB server it asks one thing (O9)."""
 _READS_AT_MOST = 5
 """What it may ask beside one thing of each member (I40)."""
+_LOOKS_AT_SECRETS = 2
+"""How often certificates are looked at in ten resyncs: each five minutes (docs/tls.md)."""
 _MARGIN = 1.1
 
 
@@ -70,21 +78,42 @@ def prepare(plan: Plan, show: Show | None = None) -> Engine:
     if plan.world == "empty":
         return engine
     engine.start_operator()
-    engine.apply(CLUSTERS[plan.cluster]())
-    if not engine.run_until(engine.at_rest, _UNTIL_READY):
-        raise NotReady(f"cluster {plan.cluster!r} is not Ready: {engine.condition('Progressing')}")
+    _create(engine, plan)
+    if not engine.run_until(lambda: _all_at_rest(engine, plan), _UNTIL_READY):
+        raise NotReady(f"cluster {plan.cluster!r} is not Ready: {_said(engine, plan)}")
     engine.run(_SETTLED)
     return engine
+
+
+def _create(engine: Engine, plan: Plan) -> None:
+    """The clusters of a plan; those that join have a PD to join."""
+    engine.apply(CLUSTERS[plan.cluster]())
+    for key, kind in plan.neighbours.items():
+        engine.apply(neighbour(key, kind, joins=key in plan.joined), key.partition("/")[0])
+
+
+def _all_at_rest(engine: Engine, plan: Plan) -> bool:
+    return all(map(engine.at_rest, (KEY, *plan.neighbours)))
+
+
+def _said(engine: Engine, plan: Plan) -> str:
+    """What the conditions of all clusters say is left to do."""
+    return "; ".join(str(engine.condition("Progressing", key)) for key in (KEY, *plan.neighbours))
 
 
 def run(engine: Engine, plan: Plan, *, always: bool = False) -> Outcome:
     """Carry a plan out in a world that `prepare` made for it, and judge."""
     faults = (*plan.given, *plan.faults)
-    judge = engine.judge = Invariants(engine, faults, always=always, restarts=are_judged(plan))
+    judges = [
+        Invariants(engine, faults, always=always, restarts=are_judged(plan), cluster=key)
+        for key in (KEY, *plan.neighbours)
+    ]
+    judge = judges[0]
+    engine.judge = Neighbourhood(judges) if plan.neighbours else judge
     engine.begin(plan)
     if plan.world == "empty":
         engine.start_operator()
-        engine.apply(CLUSTERS[plan.cluster]())
+        _create(engine, plan)
     rested_at = None
     reads_per_hour = 0.0
     try:
@@ -92,10 +121,10 @@ def run(engine: Engine, plan: Plan, *, always: bool = False) -> Outcome:
         for what in engine.unseen:
             judge.report("O10", f"an event waits for {what}, which has not come")
         if not _at_rest(engine, judge, plan):
-            judge.report("O10", f"not at rest after {plan.budget} s: {engine.condition('Progressing')}")
+            judge.report("O10", f"not at rest after {plan.budget} s: {_said(engine, plan)}")
         else:
             rested_at = engine.elapsed
-        reads_per_hour = _resync(engine, judge)
+        reads_per_hour = _resync(engine, judges, plan)
     except NeverSettles as error:
         judge.report("O7", f"no rest: {error}")
     finally:
@@ -103,7 +132,7 @@ def run(engine: Engine, plan: Plan, *, always: bool = False) -> Outcome:
     engine.trace.mix(engine.world.server.storage.version)
     return Outcome(
         plan=plan,
-        violations=tuple(judge.violations),
+        violations=tuple(sorted((each for found in judges for each in found.violations), key=attrgetter("at"))),
         digest=engine.trace.digest,
         writes=tuple(str(each) for each in engine.calls),
         summary=dict(Counter(map(_summed, engine.done))),
@@ -111,7 +140,7 @@ def run(engine: Engine, plan: Plan, *, always: bool = False) -> Outcome:
         rested_at=rested_at,
         reads_per_hour=reads_per_hour,
         restarts=dict(judge.lives.made_anew - engine.hands.taken),
-        conflict=bool(plan.conflict) and not engine.at_rest(),
+        conflict=bool(plan.conflict) and not _all_at_rest(engine, plan),
     )
 
 
@@ -134,30 +163,59 @@ def _at_rest(engine: Engine, judge: Invariants, plan: Plan) -> bool:
     if plan.conflict and plan.conflict in engine.condition("Progressing").get("message", ""):
         return True
     if plan.ends_done:
-        return engine.at_rest()
+        return _all_at_rest(engine, plan)
     reason = engine.condition("Progressing").get("reason", "")
     return reason in plan.ends_in and not (reason.endswith("FailedOver") and lacking(judge.state))
 
 
-def _resync(engine: Engine, judge: Invariants) -> float:
+def _resync(engine: Engine, judges: Sequence[Invariants], plan: Plan) -> float:
     """Ten more resyncs, in which nothing may be written (O3), and little read (O9, I40); live reads in an hour."""
-    written, read, idle = len(engine.calls), engine.reads, engine.at_rest()
+    written, read, idle = len(engine.calls), engine.reads, _all_at_rest(engine, plan)
+    judge = judges[0]
     for _ in range(_RESYNCS):
         before = engine.reads
         engine.run(RESYNC)
-        most = _READS_AT_MOST + sum(len(judge.state.pods(component)) for component in managed_components())
+        most = sum(
+            _READS_AT_MOST
+            + _asks_who_answers(each.state)
+            + len(_certificates(each.state))
+            + bool(_certificates(each.state))
+            + sum(len(each.state.pods(component)) for component in managed_components())
+            for each in judges
+        )
         if idle and engine.reads - before > most:
             judge.report("I40", f"{engine.reads - before} live reads in an idle resync, {most} are allowed")
     for each in engine.calls[written:]:
         # what is broken for good goes on to be told, such as each crash of a pod
         if idle or each.target.resource != str(TIDB_CLUSTERS):
             judge.report("O3", f"{each} in a resync that had nothing to do (stage {each.stage or '-'})")
-    asked = sum(len(judge.state.pods(component)) for component in managed_components() if asked_one_by_one(component))
-    asked += sum(profile(each).idle_reads for each in managed_components() if judge.state.pods(each))
-    read, budget = engine.reads - read, _RESYNCS * (_READS_OF_A_RECONCILE + asked)
+    read, budget = engine.reads - read, _RESYNCS * sum(_reads_of_a_reconcile(each.state) for each in judges)
     if idle and read > budget * _MARGIN:
         judge.report("O9", f"{read} live reads in {_RESYNCS} idle resyncs, the budget is {budget}")
     return read * 3600 / (_RESYNCS * RESYNC)
+
+
+def _reads_of_a_reconcile(state: State) -> float:
+    """The live reads of an idle reconcile of a cluster, on average.
+
+    With TLS that is the Secret of its clients each time, and all of them now and then.
+    """
+    parts = [each for each in managed_components() if state.pods(each)]
+    asked = sum(len(state.pods(each)) for each in parts if asked_one_by_one(each))
+    secrets = _certificates(state)
+    of_secrets = 1 + len(secrets) * _LOOKS_AT_SECRETS / _RESYNCS if secrets else 0.0
+    others = sum(profile(each).idle_reads for each in parts) + _asks_who_answers(state)
+    return _READS_OF_A_RECONCILE + asked + others + of_secrets
+
+
+def _certificates(state: State) -> list[Json]:
+    """The Secrets with certificates."""
+    return [each for each in state.all(SECRETS) if "tls.crt" in (each.get("data") or {})]
+
+
+def _asks_who_answers(state: State) -> bool:
+    """Whether PD has members in other clusters, one of which may have to stand in for its Service (I40, O9)."""
+    return bool(status_of(state.cluster, "pd").get("peerMembers"))
 
 
 def _summed(call: Call) -> str:

@@ -3,11 +3,13 @@
 import base64
 from collections.abc import Hashable
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 from apis.components import component_type
 from apis.times import parse_time
 from kube.objects import Json
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, SECRETS, STATEFUL_SETS, TIDB_CLUSTERS, Resource
+from member.labels import INSTANCE
 from sandbox.conditions import holds
 from sandbox.dataplane.membership import StoreData
 from sandbox.dataplane.pd.cluster import Member, PdCluster
@@ -17,6 +19,7 @@ from sandbox.dataplane.pump import OFFLINE, PumpData, pump_nodes
 from sandbox.dataplane.ticdc.book import Book
 from sandbox.dataplane.ticdc.process import TicdcProcess
 from sandbox.world import World
+from simulate.calls import Call, Port
 from simulate.components import managed_components
 from simulate.worlds import NAME, NAMESPACE
 
@@ -40,9 +43,11 @@ class Capture:
 
 
 class State:
-    """Reads the world. Trees are shared: readers do not change them."""
+    """Reads the world around one TidbCluster. Trees are shared: readers do not change them."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, namespace: str = NAMESPACE, name: str = NAME) -> None:
+        self.namespace = namespace
+        self.name = name
         self._world = world
         self._trees: dict[tuple[str, str], tuple[int, Json]] = {}
         self._pods: dict[str, dict[int, Json]] = {}
@@ -72,7 +77,7 @@ class State:
             pods = self.pods(component)
             live = self.stateful_set(component)
             for ordinal in {*pods, *range(replicas(live) if live else 0)}:
-                name = f"{NAME}-{component}-{ordinal}"
+                name = self.pod_name(component, ordinal)
                 pod = pods.get(ordinal)
                 if pod is not None and is_ready(pod) and not self._has_crashed_lately(pod, component):
                     self.unready.pop(name, None)
@@ -107,7 +112,7 @@ class State:
 
     def look(self) -> Hashable:
         """Find PD; what is answered changes with whatever can be seen here."""
-        self.pd = pd = self._world.data_plane.pd_cluster(NAMESPACE, NAME) or self.pd
+        self.pd = pd = self._find_pd() or self.pd
         if pd is None:
             return self._world.server.storage.version
         self.founded.add(pd.id)
@@ -117,16 +122,22 @@ class State:
         captures = tuple(each.id for each in self.captures.values() if each.stopping)
         return self._world.server.storage.version, members, leader, stores, evicting, captures, self.ddl_paused
 
+    def _find_pd(self) -> PdCluster | None:
+        """The PD cluster of the members that run, or of those of the cluster that this one joins."""
+        found = self._world.data_plane.pd_cluster(self.namespace, self.name)
+        joins = self.joins if found is None else ""
+        return self._world.data_plane.pd_cluster(*joins.split("/")) if joins else found
+
     def all(self, resource: Resource) -> list[Json]:
         """The objects of the namespace, or of the cluster, by name."""
-        namespace = NAMESPACE if resource.namespaced else ""
+        namespace = self.namespace if resource.namespaced else ""
         return [
             self._tree(resource, stored.key) for stored in self._world.server.storage.objects(str(resource), namespace)
         ]
 
     def get(self, resource: Resource, name: str) -> Json | None:
         """One object, or None."""
-        key = f"{NAMESPACE}/{name}" if resource.namespaced else name
+        key = f"{self.namespace}/{name}" if resource.namespaced else name
         return self._tree(resource, key) if self._world.server.storage.get(str(resource), key) else None
 
     def _tree(self, resource: Resource, key: str) -> Json:
@@ -139,16 +150,66 @@ class State:
         self._trees[str(resource), key] = stored.version, tree
         return tree
 
+    @property
+    def key(self) -> str:
+        """The cluster as `namespace/name`."""
+        return f"{self.namespace}/{self.name}"
+
+    def concerns(self, call: Call) -> bool:
+        """Whether a write is about the cluster, its objects, its PD or its servers.
+
+        Of objects of the whole Kubernetes, those are that a sync of the cluster writes.
+        """
+        if call.port is Port.DATA_PLANE:
+            return self._serves_at(urlsplit(call.request.url).hostname or "")
+        target = call.target
+        if not target.namespace:
+            return call.key == self.key
+        if target.namespace != self.namespace:
+            return False
+        if target.resource == str(TIDB_CLUSTERS):
+            return target.name == self.name
+        stored = self._world.server.storage.get(target.resource, target.key)
+        labels = ((stored.tree() if stored else call.body()).get("metadata") or {}).get("labels") or {}
+        return bool(labels.get(INSTANCE) == self.name if INSTANCE in labels else call.key == self.key)
+
+    def _serves_at(self, host: str) -> bool:
+        """Whether a host is a pod or a Service of the cluster, or a PD that it shares with the one whose that is."""
+        *_, workload, namespace = host.partition(".svc")[0].split(".")[-2:]
+        cluster, is_pd, _ = workload.partition("-pd")
+        if is_pd:
+            return self.pd is not None and self._world.data_plane.pd_cluster(namespace, cluster) is self.pd
+        own = any(workload.startswith(f"{self.name}-{component}") for component in managed_components())
+        return own and namespace == self.namespace
+
     # Kubernetes
 
     @property
     def cluster(self) -> Json | None:
         """The TidbCluster."""
-        return self.get(TIDB_CLUSTERS, NAME)
+        return self.get(TIDB_CLUSTERS, self.name)
+
+    @property
+    def joins(self) -> str:
+        """The cluster that this one joins, `namespace/name`; empty where it joins none."""
+        return _joined_by(self.cluster)
+
+    @property
+    def joined(self) -> list[Json]:
+        """The TidbClusters that are one with this one, itself included."""
+        clusters = [
+            self._tree(TIDB_CLUSTERS, each.key) for each in self._world.server.storage.objects(str(TIDB_CLUSTERS), "")
+        ]
+        hosts = {self.key, self.joins}
+        return [each for each in clusters if _key_of(each) in hosts or _joined_by(each) == self.key]
+
+    def pod_name(self, component: str, ordinal: int) -> str:
+        """The name of a pod of the cluster."""
+        return f"{self.name}-{component}-{ordinal}"
 
     def stateful_set(self, component: str) -> Json | None:
         """That of a component."""
-        return self.get(STATEFUL_SETS, f"{NAME}-{component}")
+        return self.get(STATEFUL_SETS, f"{self.name}-{component}")
 
     def pods(self, component: str) -> dict[int, Json]:
         """The pods of a component by ordinal."""
@@ -161,7 +222,7 @@ class State:
         found: dict[str, dict[int, Json]] = {component: {} for component in managed_components()}
         for pod in self.all(PODS):
             name, _, ordinal = pod["metadata"]["name"].rpartition("-")
-            component = name.removeprefix(f"{NAME}-")
+            component = name.removeprefix(f"{self.name}-")
             if component in found and ordinal.isdigit():
                 found[component][int(ordinal)] = pod
         return found
@@ -173,7 +234,7 @@ class State:
     def serves(self, component: str, ordinal: int) -> bool:
         """Whether the server in a pod listens on the port on which it is asked how it is."""
         row = component_type(component)
-        running = self._world.data_plane.running(NAMESPACE, f"{NAME}-{component}-{ordinal}")
+        running = self._world.data_plane.running(self.namespace, self.pod_name(component, ordinal))
         return any(each.process.listens(row.ports[row.metrics_port]) for each in running)
 
     @property
@@ -184,8 +245,8 @@ class State:
         book = Book(self.pd.etcd, self.now)
         known, tables, found = book.captures(), book.assigned(), {}
         for ordinal in self.pods("ticdc"):
-            pod = f"{NAME}-ticdc-{ordinal}"
-            for each in self._world.data_plane.running(NAMESPACE, pod):
+            pod = self.pod_name("ticdc", ordinal)
+            for each in self._world.data_plane.running(self.namespace, pod):
                 own = known.get(each.process.capture) if isinstance(each.process, TicdcProcess) else None
                 if own is not None:
                     found[pod] = Capture(own.id, len(tables.get(own.id, ())), own.stopping)
@@ -253,7 +314,7 @@ class State:
     @property
     def root_password(self) -> tuple[str, str]:
         """What the Secret of the cluster holds, and what TiDB asks for; empty where there is none."""
-        secret = self.get(SECRETS, f"{NAME}-init") or {}
+        secret = self.get(SECRETS, f"{self.name}-init") or {}
         held = base64.b64decode((secret.get("data") or {}).get("root", "")).decode()
         return held, self.pd.users["root"] if self.pd else ""
 
@@ -271,6 +332,16 @@ class State:
             held = next((each for each in self.pump_nodes if each["nodeId"] == data.node), None)
             return f"Pump node {data.node} ({held['state']})" if held else ""
         return ""
+
+
+def _key_of(cluster: Json) -> str:
+    return f"{cluster['metadata']['namespace']}/{cluster['metadata']['name']}"
+
+
+def _joined_by(cluster: Json | None) -> str:
+    """The cluster, `namespace/name`, that one joins; empty where it joins none."""
+    found = ((cluster or {}).get("spec") or {}).get("cluster")
+    return f"{found.get('namespace') or (cluster or {})['metadata']['namespace']}/{found['name']}" if found else ""
 
 
 def component_of(store: Store) -> str:

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
+from itertools import combinations
 
 import msgspec
 import yaml
@@ -20,6 +21,8 @@ from simulate.components import managed_components
 
 NAMESPACE = "default"
 NAME = "basic"
+KEY = f"{NAMESPACE}/{NAME}"
+"""The cluster that a plan is about."""
 
 
 _SMALL = msgspec.json.encode(
@@ -72,6 +75,13 @@ def _guarded() -> Json:
     """Brittle, and the operator may give up hosts that are down, to the end."""
     cluster = _brittle()
     cluster["metadata"]["annotations"] = {"app.kubernetes.io/auto-failure-recovery": "true"}
+    return cluster
+
+
+def _stores() -> Json:
+    """Two TiKV and a TiDB without PD, for a cluster that joins another one."""
+    cluster = _cluster(tikv=2, tidb=1)
+    del cluster["spec"]["pd"]
     return cluster
 
 
@@ -166,6 +176,34 @@ def _complete() -> Json:
     return cluster
 
 
+def _with_tls(cluster: Json) -> Json:
+    """The same cluster, whose components speak TLS with each other and with clients."""
+    cluster["spec"]["tlsCluster"] = {"enabled": True}
+    cluster["spec"]["tidb"]["tlsClient"] = {"enabled": True}
+    return cluster
+
+
+_MIXED_IN: Json = {name: part for name, part in _complete()["spec"].items() if name not in _cluster()["spec"]}
+"""What a cluster may have beside PD, TiKV and TiDB."""
+
+
+def _mixed(parts: tuple[str, ...], *, tls: bool) -> Json:
+    """One PD and one TiKV, two TiDBs, and what is mixed in."""
+    cluster = _cluster(pd=1, tikv=1)
+    cluster["spec"] |= {part: _complete()["spec"][part] for part in parts}
+    if "pdms" in parts:
+        cluster["spec"]["pd"]["mode"] = "ms"
+    return _with_tls(cluster) if tls else cluster
+
+
+MIXED: Mapping[str, Callable[[], Json]] = {
+    "+".join(("mix", *parts, *["tls"] * tls)): partial(_mixed, parts, tls=tls)
+    for count in range(len(_MIXED_IN) + 1)
+    for parts in combinations(_MIXED_IN, count)
+    for tls in (False, True)
+}
+"""Every mix of components, with and without TLS."""
+
 CLUSTERS: Mapping[str, Callable[[], Json]] = {
     "tiny": lambda: _cluster(pd=1, tikv=1, tidb=1),
     "small": _cluster,
@@ -175,6 +213,7 @@ CLUSTERS: Mapping[str, Callable[[], Json]] = {
     "brittle": _brittle,
     "guarded": _guarded,
     "analytic": _analytic,
+    "stores": _stores,
     "lone": lambda: _cluster(pd=1),
     "domain": _of_a_domain,
     "proxied": _proxied,
@@ -183,12 +222,25 @@ CLUSTERS: Mapping[str, Callable[[], Json]] = {
     "replicating": _replicating,
     "complete": _complete,
     "password": _with_password,
+    "tls": lambda: _with_tls(_cluster()),
+    "complete-tls": lambda: _with_tls(_complete()),
     **MORTAL,
+    **MIXED,
 }
 """3/3/2 and the like; `wide` has stores to spare, `big` PD members and TiDBs, `roomy` one of each; `brittle` and
 `guarded` fail over within minutes; `analytic` has TiFlash; `lone` has a single PD; `domain` names the domain of its
 Kubernetes; `proxied` has two TiProxies, `binlog` a Pump, `micro` PD's microservices, `replicating` three captures of
-TiCDC, `complete` all of these, `password` one for root."""
+TiCDC, `complete` all of these; `password` has one for root, `stores` has no PD, and joins another one. The components
+of `tls` and `complete-tls` speak TLS."""
+
+
+def neighbour(key: str, kind: str, *, joins: bool) -> Json:
+    """A cluster `namespace/name` beside the one that a plan is about; one that joins has its own or no PD."""
+    cluster = CLUSTERS[kind]()
+    cluster["metadata"]["name"] = key.partition("/")[2]
+    if joins:
+        cluster["spec"]["cluster"] = {"name": NAME, "namespace": NAMESPACE}
+    return cluster
 
 
 @cache

@@ -20,7 +20,6 @@ from simulate.invariants.facts import (
 )
 from simulate.operator_write import OperatorWrite
 from simulate.state import State, is_outdated, is_ready, pod_of, pod_of_member, replicas
-from simulate.worlds import NAME
 
 _EVICT_TIMEOUT = 1500 * 60.0
 
@@ -49,7 +48,7 @@ def i8(write: OperatorWrite) -> str | None:
 def i9(write: OperatorWrite) -> str | None:
     """What we remove or restart never costs PD its majority."""
     component, ordinals = write.restarts
-    names = {f"{NAME}-pd-{ordinal}" for ordinal in ordinals} if component == "pd" else set()
+    names = {write.before.pod_name("pd", ordinal) for ordinal in ordinals} if component == "pd" else set()
     removed = write.removed_member
     if not names and not removed:
         return None
@@ -80,9 +79,8 @@ def i10(write: OperatorWrite) -> str | None:
         wanted = range(replicas(live)) if live else ()
         others = [each for each in wanted if each != ordinal and not (each in pods and is_ready(pods[each]))]
         if others and not _stood_in_for(write, component, len(wanted), len(others)):
-            return (
-                f"{write.call} restarts {NAME}-{component}-{ordinal} while {NAME}-{component}-{others[0]} is not Ready"
-            )
+            pod, other = (write.before.pod_name(component, each) for each in (ordinal, others[0]))
+            return f"{write.call} restarts {pod} while {other} is not Ready"
     return None
 
 
@@ -92,16 +90,17 @@ def i11(write: OperatorWrite) -> str | None:
     One that is not Ready, but serves, is not restarted while another store is away (F13).
     """
     component, ordinals = write.restarts
-    if component != "tikv" or len(write.before.stores) <= 1:
+    if component != "tikv" or sum(not each.is_tiflash for each in write.before.stores) <= 1:
         return None
     pods, away = write.before.pods("tikv"), _stores_away(write)
     for ordinal in ordinals:
-        stores = write.before.stores_of(f"{NAME}-tikv-{ordinal}")
+        pod = write.before.pod_name("tikv", ordinal)
+        stores = write.before.stores_of(pod)
         if away and any(write.before.store_state(store) == "Up" for store in stores):
-            return f"{write.call} restarts {NAME}-tikv-{ordinal}, whose store is Up, while that of {away} is not"
+            return f"{write.call} restarts {pod}, whose store is Up, while that of {away} is not"
         leaders = sum(store.leaders for store in stores if not _eviction_expired(write, store))
         if leaders and ordinal in pods and is_ready(pods[ordinal]):
-            return f"{write.call} restarts {NAME}-tikv-{ordinal}, whose store leads {leaders} regions"
+            return f"{write.call} restarts {pod}, whose store leads {leaders} regions"
     return None
 
 
@@ -117,7 +116,7 @@ def i44(write: OperatorWrite) -> str | None:
     stores = [each for each in write.before.stores if each.is_tiflash]
     serving = {pod_of(each) for each in stores if each.id not in write.before.dead_stores}
     dead = {pod_of(each) for each in stores if str(each.id) not in given_up} - serving
-    for pod in (f"{NAME}-tiflash-{ordinal}" for ordinal in ordinals):
+    for pod in (write.before.pod_name("tiflash", ordinal) for ordinal in ordinals):
         if dead and pod in serving:
             return f"{write.call} restarts {pod}, which serves, while {', '.join(sorted(dead))} does not"
     return None
@@ -146,7 +145,11 @@ def i12(write: OperatorWrite) -> str | None:
     hit = [each for each in ordinals if component == "pd" and each in pods and (synced or is_ready(pods[each]))]
     leader = write.before.leader
     others = any(each.healthy and pod_of_member(each) != leader for each in write.before.members)
-    if leader and others and leader in {write.removed_member, *(f"{NAME}-pd-{ordinal}" for ordinal in hit)}:
+    if (
+        leader
+        and others
+        and leader in {write.removed_member, *(write.before.pod_name("pd", ordinal) for ordinal in hit)}
+    ):
         return f"{write.call} hits the leader {leader}"
     return None
 
@@ -162,7 +165,7 @@ def i13(state: State) -> Iterator[str]:
         return
     for store in state.stores:
         name = pod_of(store)
-        pod = pods.get(int(name.rpartition("-")[2])) if name.startswith(f"{NAME}-tikv-") else None
+        pod = pods.get(int(name.rpartition("-")[2])) if name.startswith(f"{state.name}-tikv-") else None
         if store.id not in state.pd.stores.evicting or pod is None or int(name.rpartition("-")[2]) >= wanted:
             continue
         if name in evicting or any(command in annotations(pod) for command in COMMANDS):
@@ -197,13 +200,13 @@ def i41(write: OperatorWrite) -> str | None:
     pd = write.before.pd
     if part != "tikv" or pd is None or not ordinals or annotations(write.seen).get(_UNCHECKED) == "false":
         return None
-    hit = {store.id for ordinal in ordinals for store in write.before.stores_of(f"{NAME}-tikv-{ordinal}")}
+    hit = {store.id for ordinal in ordinals for store in write.before.stores_of(write.before.pod_name("tikv", ordinal))}
     dead = write.before.dead_stores
     lost = [each for each in pd.stores.regions if each.has_majority(dead) and not each.has_majority(dead | hit)]
     avoidable = [each for each in lost if len(hit.intersection(each.peers)) > 1 or dead.intersection(each.peers)]
     if not avoidable:
         return None
-    pods = ", ".join(f"{NAME}-tikv-{ordinal}" for ordinal in ordinals)
+    pods = ", ".join(write.before.pod_name("tikv", ordinal) for ordinal in ordinals)
     what = f"{len(avoidable)} of {len(pd.stores.regions)} regions without a majority"
     return f"{write.call} restarts {pods} and leaves {what}: stores {sorted(dead) or 'none'} do not serve"
 
@@ -253,7 +256,7 @@ def pdms_i12(write: OperatorWrite) -> str | None:
     hit = [
         ordinal
         for ordinal in ordinals
-        if primary.address.partition("://")[2].startswith(f"{NAME}-{component}-{ordinal}.")
+        if primary.address.partition("://")[2].startswith(f"{write.before.pod_name(component, ordinal)}.")
     ]
     return f"{write.call} hits the primary {primary.name}" if hit else None
 

@@ -5,7 +5,6 @@ from kube.resources import STATEFUL_SETS
 from simulate.invariants.facts import asked_for, is_suspended, spec_of
 from simulate.operator_write import OperatorWrite
 from simulate.state import is_ready
-from simulate.worlds import NAME
 
 _TIMEOUT = 10 * 60.0
 
@@ -26,9 +25,10 @@ def i45(write: OperatorWrite) -> str | None:
         others_stay = wanted > (0 if ordinal in leaving else 1)
         if ordinal not in pods or not is_ready(pods[ordinal]) or not others_stay:
             continue
-        capture = write.before.captures.get(f"{NAME}-ticdc-{ordinal}")
+        pod = write.before.pod_name("ticdc", ordinal)
+        capture = write.before.captures.get(pod)
         if capture is not None and capture.tables and not _had_its_time(write, capture.id):
-            return f"{write.call} ends the capture of {NAME}-ticdc-{ordinal}, which has {capture.tables} tables"
+            return f"{write.call} ends the capture of {pod}, which has {capture.tables} tables"
     return None
 
 

@@ -14,7 +14,7 @@ from simulate.calls import Port
 from simulate.components import managed_components, says_synced
 from simulate.invariants.facts import asked_for, conditions, is_held, says_ready, spec_of, status_of
 from simulate.operator_write import OperatorWrite
-from simulate.state import State, is_outdated, pod_of, replicas
+from simulate.state import State, is_outdated, pod_of, pod_of_member, replicas
 
 _LABELLING_ANNOTATIONS = frozenset(
     {
@@ -110,8 +110,10 @@ def outdated_ready(state: State) -> Iterator[str]:
         outdated = [pod for pod in state.pods(component).values() if live is None or is_outdated(live, pod)]
         if live is None or outdated:
             yield f"Ready=True though {len(outdated)} pods of {component} are outdated"
-    ill = [each.name for each in state.members if not each.healthy]
+    ill = [pod_of_member(each) for each in state.members if not each.healthy]
     ill += [pod_of(each) for each in state.stores if state.store_state(each) != "Up"]
+    # those of others that are joined are not told by this one
+    ill = [each for each in ill if each.startswith(f"{state.name}-")]
     if ill:
         yield f"Ready=True though {', '.join(ill)} is not well"
 

@@ -6,7 +6,6 @@ from kube.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, T
 from simulate.invariants.facts import DEFERRED, annotations, is_replaced
 from simulate.operator_write import OperatorWrite
 from simulate.state import State, pod_of, pod_of_member, pump_pod
-from simulate.worlds import NAME
 
 
 def i1(write: OperatorWrite) -> str | None:
@@ -42,7 +41,8 @@ def i3(write: OperatorWrite) -> str | None:
     component, ordinals = write.leaving
     if not component or not component_type(component).is_store:
         return None
-    left = [store for ordinal in ordinals for store in write.before.stores_of(f"{NAME}-{component}-{ordinal}")]
+    pods = (write.before.pod_name(component, ordinal) for ordinal in ordinals)
+    left = [store for pod in pods for store in write.before.stores_of(pod)]
     stores = ", ".join(f"store {store.id} of {pod_of(store)} is {write.before.store_state(store)}" for store in left)
     return f"replicas {write.replicas[0]} -> {write.replicas[1]} while {stores}" if left else None
 
@@ -50,7 +50,7 @@ def i3(write: OperatorWrite) -> str | None:
 def pump_i3(write: OperatorWrite) -> str | None:
     """Pump gets smaller only by ordinals whose node is offline, or never was (8.8)."""
     component, ordinals = write.leaving
-    leaving = {f"{NAME}-pump-{ordinal}" for ordinal in ordinals} if component == "pump" else set()
+    leaving = {write.before.pod_name("pump", ordinal) for ordinal in ordinals} if component == "pump" else set()
     left = [f"{node['nodeId']} is {node['state']}" for node in write.before.pump_nodes if pump_pod(node) in leaving]
     return f"replicas {write.replicas[0]} -> {write.replicas[1]} while Pump node {', '.join(left)}" if left else None
 
@@ -58,7 +58,7 @@ def pump_i3(write: OperatorWrite) -> str | None:
 def i4(write: OperatorWrite) -> str | None:
     """PD gets smaller only by ordinals that are no members any more."""
     component, ordinals = write.leaving
-    leaving = {f"{NAME}-pd-{ordinal}" for ordinal in ordinals} if component == "pd" else set()
+    leaving = {write.before.pod_name("pd", ordinal) for ordinal in ordinals} if component == "pd" else set()
     left = [name for each in write.before.members if (name := pod_of_member(each)) in leaving]
     return f"replicas {write.replicas[0]} -> {write.replicas[1]} while {', '.join(left)} is a member" if left else None
 

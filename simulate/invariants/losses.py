@@ -10,7 +10,6 @@ from simulate.components import profile
 from simulate.invariants.facts import asked_for, is_held, is_replaced, is_suspended, records
 from simulate.operator_write import OperatorWrite
 from simulate.state import State, component_of, pod_of, pod_of_member, replicas
-from simulate.worlds import NAME
 
 
 def o11(write: OperatorWrite) -> str | None:
@@ -19,7 +18,7 @@ def o11(write: OperatorWrite) -> str | None:
     taken = _taken(write, "tikv")
     if pd is None or not taken or is_suspended(cluster, "tikv"):
         return None
-    hit = {store.id for ordinal in taken for store in write.before.stores_of(f"{NAME}-tikv-{ordinal}")}
+    hit = {store.id for ordinal in taken for store in write.before.stores_of(write.before.pod_name("tikv", ordinal))}
     dead = write.before.dead_stores
     lost = [each for each in pd.stores.regions if each.has_majority(dead) and not each.has_majority(dead | hit)]
     if not lost:
@@ -54,9 +53,9 @@ def abandoned(state: State) -> Iterator[str]:
         live = state.stateful_set(component)
         if live is None or is_held(cluster) or is_suspended(cluster, component):
             continue
-        places = {f"{NAME}-{component}-{ordinal}" for ordinal in range(replicas(live))}
+        places = {state.pod_name(component, ordinal) for ordinal in range(replicas(live))}
         for pod in sorted(pods - places):
-            if pod.startswith(f"{NAME}-{component}-"):
+            if pod.startswith(f"{state.name}-{component}-"):
                 yield f"PD counts on {pod}, and its StatefulSet has {replicas(live)} replicas"
 
 

@@ -6,10 +6,9 @@ from apis.components import component_type
 from kube.objects import Json
 from kube.resources import CONFIG_MAPS, STATEFUL_SETS
 from simulate.components import managed_components
-from simulate.invariants.facts import annotations, asked_for, is_suspended, parallelism
+from simulate.invariants.facts import annotations, asked_for, is_suspended, parallelism, spec_of
 from simulate.operator_write import OperatorWrite
 from simulate.state import NEVER, is_outdated, is_ready, partition
-from simulate.worlds import NAME
 
 
 def i14(write: OperatorWrite) -> str | None:
@@ -31,7 +30,7 @@ def i14(write: OperatorWrite) -> str | None:
     passed = [(o, pod) for o, pod in pods.items() if before <= o < write.replicas[1]]
     undone = [o for o, each in passed if is_outdated(write.live, each) or not is_ready(each)]
     if hit and undone:
-        pod = f"{NAME}-{write.component}-{undone[0]}"
+        pod = write.before.pod_name(write.component, undone[0])
         return f"the partition of {write.component} drops to {after} while {pod} is not done"
     return None
 
@@ -51,7 +50,7 @@ def i15(write: OperatorWrite) -> str | None:
         return None
     component, ordinals = write.restarts
     if component and component_type(component).is_store:
-        ordinals = [each for each in ordinals if write.before.stores_of(f"{NAME}-{component}-{each}")]
+        ordinals = [each for each in ordinals if write.before.stores_of(write.before.pod_name(component, each))]
     if len(ordinals) <= 1:
         return None
     return f"{write.call} restarts {len(ordinals)} pods of {component} at once: {ordinals}"
@@ -112,11 +111,12 @@ def i19(write: OperatorWrite) -> str | None:
 
 
 def i20(write: OperatorWrite) -> str | None:
-    """A component is created only when what it needs serves."""
+    """A component is created only when what it needs serves; of a PD of others that is not asked (lifecycle.md 3.1)."""
     if not write.creates(STATEFUL_SETS) or not write.component:
         return None
     row, members = component_type(write.component), write.before.members
-    if "pd" in row.starts_after and sum(each.healthy for each in members) <= len(members) // 2:
+    lacks_quorum = sum(each.healthy for each in members) <= len(members) // 2
+    if "pd" in row.starts_after and spec_of(write.seen, "pd") and lacks_quorum:
         return f"{row.title} is created while PD has no majority of healthy members"
     of_tikv = (each for each in write.before.stores if not each.is_tiflash)
     if "tikv" in row.starts_after and not any(write.before.store_state(each) == "Up" for each in of_tikv):

@@ -35,8 +35,8 @@ def i39(write: OperatorWrite) -> str | None:
 
 
 def unannotated_ddl_pause(state: State) -> str | None:
-    """I39: while DDL is paused, the annotation says that it may be."""
-    if not state.ddl_paused or DDL_PAUSED in annotations(state.cluster) or state.cluster is None:
+    """I39: while DDL is paused, the annotation says that it may be, of one of the clusters that have this PD."""
+    if not state.ddl_paused or state.cluster is None or any(DDL_PAUSED in annotations(each) for each in state.joined):
         return None
     return f"DDL is paused, and no annotation {DDL_PAUSED} says so"
 

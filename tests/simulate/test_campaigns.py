@@ -25,6 +25,8 @@ _EVERY_HAND = 200
 """Of the plans of the family `foreign`: 15."""
 _EVERY_MIX = 153
 """Of the mixes of components: 41."""
+_EVERY_ORDER = 9
+"""Of the plans of the family `order`: 8."""
 _EVERY_LOSS = 12
 """Of the plans of the family `loss`: 64."""
 _PLANS = sorted((Path(__file__).parent / "plans").glob("*.yaml"))[::_EVERY_PLAN]
@@ -64,6 +66,10 @@ def test_R21_R24_R28_a_loss_and_an_edit(part: int) -> None:
 
 def test_R22_another_spelling_of_the_same_writes_nothing() -> None:
     _simulate("sweep", "same", "--every", str(_EVERY_SPELLING))
+
+
+def test_7_2_a_mix_of_components_is_upgraded_in_order() -> None:
+    _simulate("sweep", "order", "--every", str(_EVERY_ORDER))
 
 
 def test_every_mix_of_components_gets_ready_or_says_why_not() -> None:

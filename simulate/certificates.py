@@ -1,0 +1,47 @@
+"""The Secrets with certificates that the clusters of plans need (objects.md 9.1), by one CA.
+
+Their bytes are others in each process: nothing that is compared depends on them.
+"""
+
+import base64
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from functools import cache
+
+import trustme
+
+from apis.decoding import decode
+from apis.defaulting import with_defaults
+from apis.tidbcluster import TidbCluster
+from kube.objects import Json
+from meta.certificate_needs import all_hosts, needs
+
+_FROM, _TO = datetime(2025, 1, 1, tzinfo=UTC), datetime(2035, 1, 1, tzinfo=UTC)
+"""Longer than any plan, whatever becomes of its clock."""
+
+KEYS = ("ca.crt", "tls.crt", "tls.key")
+"""What such a Secret holds."""
+
+
+def secrets(cluster: Json, namespace: str) -> Iterator[Json]:
+    """Those of a cluster; none where nothing speaks TLS."""
+    tc = with_defaults(decode(cluster | {"metadata": cluster["metadata"] | {"namespace": namespace}}, TidbCluster))
+    for name, need in needs(tc).items():
+        parts = zip(KEYS, _pair(all_hosts(tc, need)), strict=True)
+        data = {key: base64.b64encode(part).decode() for key, part in parts}
+        yield {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "data": data}
+
+
+@cache
+def _authority() -> trustme.CA:
+    return trustme.CA(key_type=trustme.KeyType.ECDSA)
+
+
+@cache
+def _pair(hosts: tuple[str, ...]) -> tuple[bytes, bytes, bytes]:
+    """CA, certificate and key, PEM. All have one common name, as PD, TiKV and TiDB can be told to ask for."""
+    issued = _authority().issue_cert(
+        *hosts, common_name="TiDB", not_before=_FROM, not_after=_TO, key_type=trustme.KeyType.ECDSA
+    )
+    chain = b"".join(each.bytes() for each in issued.cert_chain_pems)
+    return _authority().cert_pem.bytes(), chain, issued.private_key_pem.bytes()

@@ -1,0 +1,36 @@
+"""Every mix of components is upgraded at once, with and without TLS (lifecycle.md 7.2).
+
+`order/pump+ticdc` upgrades a cluster that has these beside PD, TiKV and TiDB, `order/pump+ticdc+tls` one with TLS. The
+order is I16's, and what each component owes those that it serves that of the other invariants.
+"""
+
+from collections.abc import Iterator
+
+from kube.objects import Json
+from simulate.plan import Edit, InvalidPlan, Plan
+from simulate.worlds import MIXED, microservices
+
+FAMILY = "order"
+
+_BUDGET = 180.0
+_NOTHING = "nothing"
+
+
+def order(rest: str) -> Plan:
+    """The plan called `order/<rest>`. Raises InvalidPlan."""
+    cluster = "mix" if rest == _NOTHING else f"mix+{rest}"
+    if cluster not in MIXED:
+        raise InvalidPlan(f"{rest!r} is no mix, such as `{max(MIXED, key=len).removeprefix('mix+')}` or `{_NOTHING}`")
+    spec = MIXED[cluster]()["spec"]
+    change: Json = {"version": "v8.5.3"}
+    if "tiproxy" in spec:
+        # its versions are its own
+        change |= {"tiproxy": {"version": "v1.3.1"}}
+    if "pdms" in spec:
+        change |= {"pdms": microservices(tso=2, scheduling=1, version="v8.5.3")}
+    return Plan(name=f"{FAMILY}/{rest}", cluster=cluster, budget=_BUDGET, edits=(Edit(at=1.0, spec=change),))
+
+
+def orders() -> Iterator[Plan]:
+    """All of them."""
+    return (order(each.removeprefix("mix").removeprefix("+") or _NOTHING) for each in MIXED)

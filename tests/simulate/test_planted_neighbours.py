@@ -1,0 +1,39 @@
+"""The checks of several clusters in one world can fail."""
+
+import pytest
+
+from kube.resources import SERVICES
+from member import api_clients
+from member.context import ReconcileContext
+from tests.simulate.planting import rogue, rules, short
+
+pytestmark = pytest.mark.slow
+
+
+def test_a_sync_that_changes_what_is_of_a_neighbour(monkeypatch: pytest.MonkeyPatch) -> None:
+    def label(ctx: ReconcileContext) -> None:
+        if ctx.name == "basic-2":
+            ctx.deps.client.patch(SERVICES, "basic-tidb-peer", ctx.namespace, {"metadata": {"labels": {"mine": "now"}}})
+
+    assert "neighbour" in rules(short("neighbours-upgrade"), rogue(label, monkeypatch))
+
+
+def test_I7_a_neighbour_is_judged_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    def promise(ctx: ReconcileContext) -> None:
+        if ctx.namespace == "elsewhere":
+            ctx.status.cluster_id = "1"
+
+    assert "I7" in rules(short("neighbours-upgrade"), rogue(promise, monkeypatch))
+
+
+def test_I23_a_joined_cluster_gives_up_a_store_that_nobody_has_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    gone: list[int] = []
+
+    def give_up(ctx: ReconcileContext) -> None:
+        if ctx.name == "guest" and not gone:
+            pd = api_clients.pd(ctx)
+            store = next(each for each in pd.stores() if each.address.startswith("guest-"))
+            gone.append(store.id)
+            pd.delete_store(store)
+
+    assert "I23" in rules(short("joined-upgrade"), rogue(give_up, monkeypatch))
