@@ -18,7 +18,7 @@ from informers.reflector import Reflector, log_watch_error
 from kube.config import ClusterConfig
 from kube.errors import NotFound
 from kube.resources import TIDB_CLUSTERS
-from member.backups.jobs import ManagerSettings
+from member.backups.pods import ManagerSettings
 from member.context import FailoverSettings, Settings
 from ports.clock import Clock
 from ports.randomness import Randomness

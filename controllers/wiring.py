@@ -27,7 +27,7 @@ from kube.resources import (
     TIDB_CLUSTERS,
     Resource,
 )
-from member.backups.naming import BACKUP_OPERATOR
+from member.backups.naming import BACKUP, operator_of
 from member.context import Dependencies, Listers, Settings
 from member.labels import MANAGED_BY, TIDB_OPERATOR
 from ports.randomness import Randomness, SecretRandomness
@@ -65,7 +65,7 @@ def tidb_controllers(
         tidb_cluster_controller(runtime, clusters, owned, deps, others),
         tidb_cluster_pod_controller(runtime, clusters, owned, deps),
         backup_controller(
-            runtime, clusters, runtime.informers(f"{MANAGED_BY}={BACKUP_OPERATOR}"), settings.backup_manager
+            runtime, clusters, runtime.informers(f"{MANAGED_BY}={operator_of(BACKUP)}"), settings.backup_manager
         ),
     )
 

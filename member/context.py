@@ -17,7 +17,7 @@ from kube.client import Client
 from kube.events import EventRecorder
 from kube.objects import Object
 from kube.reading import Lister
-from member.backups.jobs import ManagerSettings
+from member.backups.pods import ManagerSettings
 from member.memory.accepted_settings import AcceptedSettings
 from member.memory.certificate_book import CertificateBook
 from member.memory.complaints import Complaints

@@ -23,7 +23,7 @@ from controllers.errors import RequeueError
 from kube.errors import AlreadyExists, ApiError, Forbidden, NotFound
 from kube.objects import Json, Object, condition_of
 from kube.resources import BACKUPS, JOBS, NAMESPACES, RESTORES, Resource
-from member.backups import jobs
+from member.backups import jobs, pods
 from member.backups.environment import BadJob, secret_names
 from member.backups.naming import FINALIZER, backup_job_name, clean_job_name
 from member.backups.paths import backup_path, overlap, same_store
@@ -91,7 +91,7 @@ def _has_ended(ctx: BackupContext) -> bool:
     live = ctx.live_job(name)
     if live is None or not ctx.controls(live):
         return True
-    if jobs.finished(live.decode()) and not live.metadata.deletion_timestamp:
+    if pods.finished(live.decode()) and not live.metadata.deletion_timestamp:
         return True
     return ctx.delete_job(name)
 
@@ -105,11 +105,11 @@ def _look_after(ctx: BackupContext, job: Object) -> Result | None:
         ctx.say(status.CLEAN_FAILED, "ForeignJob", message)
         return Result(requeue_after=_LOOK_AGAIN)
     body = job.decode()
-    if jobs.finished(body) == "Complete":
+    if pods.finished(body) == "Complete":
         return _ended_without_a_word(ctx, body)
-    if jobs.finished(body) != "Failed":
+    if pods.finished(body) != "Failed":
         return None
-    failed = jobs.condition_of_job(body, "Failed")
+    failed = pods.condition_of_job(body, "Failed")
     due = (parse_time(str(failed.get("lastTransitionTime") or "")) or ctx.now) + _PAUSE
     if not _is_explained(ctx):
         message = f"Job {job.key} has failed: {failed.get('message') or failed.get('reason')}; look at its pods' logs"
@@ -123,7 +123,7 @@ def _look_after(ctx: BackupContext, job: Object) -> Result | None:
 
 def _ended_without_a_word(ctx: BackupContext, job: Json) -> Result | None:
     """The Job is Complete, and its pod has not written Clean: it says so now, or it never will."""
-    done = parse_time(str(jobs.condition_of_job(job, "Complete").get("lastTransitionTime") or "")) or ctx.now
+    done = parse_time(str(pods.condition_of_job(job, "Complete").get("lastTransitionTime") or "")) or ctx.now
     rest = (done + _PAUSE - ctx.now).total_seconds()
     if rest > 0:
         return Result(requeue_after=rest)

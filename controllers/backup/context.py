@@ -19,7 +19,7 @@ from kube.objects import Json, Object
 from kube.reading import Lister
 from kube.resources import BACKUPS, JOBS, SECRETS, Resource
 from member.backups.environment import Secrets
-from member.backups.jobs import ManagerSettings
+from member.backups.pods import ManagerSettings
 
 log = structlog.get_logger(__name__)
 

@@ -7,7 +7,7 @@ from controllers.enqueueing import enqueue_object, enqueue_owner
 from controllers.informing import Informers
 from controllers.runtime import Runtime
 from kube.resources import BACKUPS, JOBS, TIDB_CLUSTERS
-from member.backups.jobs import ManagerSettings
+from member.backups.pods import ManagerSettings
 
 NAME = "backup"
 """The controller in logs and metrics, and its queue."""

@@ -14,7 +14,7 @@ from controllers.errors import RequeueError
 from kube.errors import AlreadyExists, ApiError
 from kube.objects import Json, Object, condition_of
 from kube.resources import BACKUPS, JOBS, PERSISTENT_VOLUME_CLAIMS
-from member.backups import jobs
+from member.backups import jobs, pods
 from member.backups.environment import BadJob, secret_names
 from member.backups.naming import FINALIZER, backup_job_name
 
@@ -30,7 +30,7 @@ def sync(ctx: BackupContext) -> Result | None:
     if status.holds(now, status.COMPLETE) or status.holds(now, status.FAILED):
         return None
     job = ctx.cached_job(backup_job_name(ctx.name))
-    if job is not None and jobs.finished(body := job.decode()) == "Failed" and not job.metadata.deletion_timestamp:
+    if job is not None and pods.finished(body := job.decode()) == "Failed" and not job.metadata.deletion_timestamp:
         return _failed(ctx, body)
     if retry.is_retrying(now):
         return _try_again(ctx)
@@ -78,7 +78,7 @@ def _make(ctx: BackupContext) -> Result | None:
     if problems := validate_backup(ctx.backup) or _not_yet(ctx.backup):
         return _refuse(ctx, problems)
     tc = _cluster(ctx)
-    if tc is not None and (problems := validate_backup(ctx.backup, jobs.tikv_version(tc))):
+    if tc is not None and (problems := validate_backup(ctx.backup, pods.tikv_version(tc))):
         return _refuse(ctx, problems)
     if status.holds(ctx.status, status.INVALID):
         ctx.say(status.INVALID, "Corrected", "the spec is valid now", is_true=False)

@@ -16,7 +16,7 @@ from apis.backups import BackoffRetryPolicy
 from apis.times import parse_time, stamp
 from controllers.backup.status import FAILED, RESTART, RETRY_FAILED, with_condition
 from kube.objects import Json
-from member.backups.jobs import condition_of_job
+from member.backups.pods import condition_of_job
 
 ALREADY_FAILED = "AlreadyFailed"
 RETRY_FAILED_BACKUP = "RetryFailedBackup"

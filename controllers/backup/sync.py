@@ -18,7 +18,7 @@ from controllers.stages import EXPECTED
 from controllers.status_patch import patch_status
 from kube.objects import Object
 from kube.resources import BACKUPS
-from member.backups.jobs import ManagerSettings
+from member.backups.pods import ManagerSettings
 
 log = structlog.get_logger(__name__)
 
