@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from apis import duration
 from apis.backups import BackoffRetryPolicy
 from apis.times import parse_time, stamp
-from controllers.backup.status import FAILED, RESTART, RETRY_FAILED, with_condition
+from controllers.job_owners.status import FAILED, RESTART, RETRY_FAILED, with_condition
 from kube.objects import Json
 from member.backups.pods import condition_of_job
 
