@@ -16,14 +16,14 @@ from apis.problem import InvalidField
 from apis.restores import Restore
 from apis.storage_providers import StorageProvider
 from apis.times import parse_time
-from controllers.backup import status
-from controllers.backup.context import BackupContext
 from controllers.controller import Result
 from controllers.errors import RequeueError
+from controllers.job_owners import status
+from controllers.job_owners.job_owner import JobOwner
 from kube.errors import AlreadyExists, ApiError, Forbidden, NotFound
 from kube.objects import Json, Object, condition_of
 from kube.resources import BACKUPS, JOBS, NAMESPACES, RESTORES, Resource
-from member.backups import jobs
+from member.backups import jobs, pods
 from member.backups.environment import BadJob, secret_names
 from member.backups.naming import FINALIZER, backup_job_name, clean_job_name
 from member.backups.paths import backup_path, overlap, same_store
@@ -38,11 +38,11 @@ _PAUSE = timedelta(minutes=5)
 _RESTORED = ("Complete", "Failed", "Invalid")
 
 
-def sync(ctx: BackupContext) -> Result | None:
+def sync(ctx: JobOwner[Backup]) -> Result | None:
     """Bring a Backup that is being deleted a step on. Raises RequeueError, ApiError, TransportError."""
     if FINALIZER not in ctx.owner.metadata.finalizers:
         return None
-    if ctx.backup.spec.backup_mode == "log":
+    if ctx.model.spec.backup_mode == "log":
         return _keep_log(ctx)
     if _retains(ctx) or status.holds(ctx.status, status.CLEAN):
         ctx.became(ctx.runtime.applier.remove_finalizer(BACKUPS, ctx.owner, FINALIZER))
@@ -50,7 +50,7 @@ def sync(ctx: BackupContext) -> Result | None:
     return _clean_up(ctx) if _has_ended(ctx) else Result(requeue_after=_JOB_GOING)
 
 
-def _clean_up(ctx: BackupContext) -> Result | None:
+def _clean_up(ctx: JobOwner[Backup]) -> Result | None:
     there = ctx.live_job(clean_job_name(ctx.name))
     if there is not None:
         return _look_after(ctx, there)
@@ -69,13 +69,13 @@ def _clean_up(ctx: BackupContext) -> Result | None:
     return None
 
 
-def _retains(ctx: BackupContext) -> bool:
+def _retains(ctx: JobOwner[Backup]) -> bool:
     """Whether the files stay; the user may have decided that since the finalizer was added."""
-    policy = ctx.backup.spec.clean_policy
+    policy = ctx.model.spec.clean_policy
     return policy == "Retain" or (policy == "OnFailure" and not status.holds(ctx.status, status.FAILED))
 
 
-def _keep_log(ctx: BackupContext) -> Result | None:
+def _keep_log(ctx: JobOwner[Backup]) -> Result | None:
     """A log backup must be stopped first, which this version can't: it stays until somebody can."""
     message = (
         "log backups can't be stopped and removed by this version yet; delete the Backup with TiDB Operator v1.6, or "
@@ -85,18 +85,18 @@ def _keep_log(ctx: BackupContext) -> Result | None:
     return None
 
 
-def _has_ended(ctx: BackupContext) -> bool:
+def _has_ended(ctx: JobOwner[Backup]) -> bool:
     """Whether no Job of the Backup writes any more; one that does is ended."""
     name = backup_job_name(ctx.name)
     live = ctx.live_job(name)
     if live is None or not ctx.controls(live):
         return True
-    if jobs.finished(live.decode()) and not live.metadata.deletion_timestamp:
+    if pods.finished(live.decode()) and not live.metadata.deletion_timestamp:
         return True
     return ctx.delete_job(name)
 
 
-def _look_after(ctx: BackupContext, job: Object) -> Result | None:
+def _look_after(ctx: JobOwner[Backup], job: Object) -> Result | None:
     """The Job that cleans runs, or has failed: then another one follows after a pause."""
     if job.metadata.deletion_timestamp:
         return Result(requeue_after=_JOB_GOING)
@@ -105,11 +105,11 @@ def _look_after(ctx: BackupContext, job: Object) -> Result | None:
         ctx.say(status.CLEAN_FAILED, "ForeignJob", message)
         return Result(requeue_after=_LOOK_AGAIN)
     body = job.decode()
-    if jobs.finished(body) == "Complete":
+    if pods.finished(body) == "Complete":
         return _ended_without_a_word(ctx, body)
-    if jobs.finished(body) != "Failed":
+    if pods.finished(body) != "Failed":
         return None
-    failed = jobs.condition_of_job(body, "Failed")
+    failed = pods.condition_of_job(body, "Failed")
     due = (parse_time(str(failed.get("lastTransitionTime") or "")) or ctx.now) + _PAUSE
     if not _is_explained(ctx):
         message = f"Job {job.key} has failed: {failed.get('message') or failed.get('reason')}; look at its pods' logs"
@@ -121,9 +121,9 @@ def _look_after(ctx: BackupContext, job: Object) -> Result | None:
     return Result(requeue_after=_JOB_GOING)
 
 
-def _ended_without_a_word(ctx: BackupContext, job: Json) -> Result | None:
+def _ended_without_a_word(ctx: JobOwner[Backup], job: Json) -> Result | None:
     """The Job is Complete, and its pod has not written Clean: it says so now, or it never will."""
-    done = parse_time(str(jobs.condition_of_job(job, "Complete").get("lastTransitionTime") or "")) or ctx.now
+    done = parse_time(str(pods.condition_of_job(job, "Complete").get("lastTransitionTime") or "")) or ctx.now
     rest = (done + _PAUSE - ctx.now).total_seconds()
     if rest > 0:
         return Result(requeue_after=rest)
@@ -134,15 +134,15 @@ def _ended_without_a_word(ctx: BackupContext, job: Json) -> Result | None:
     return Result(requeue_after=_JOB_GOING)
 
 
-def _is_explained(ctx: BackupContext) -> bool:
+def _is_explained(ctx: JobOwner[Backup]) -> bool:
     """Whether the pod has said itself why it failed."""
     said = condition_of(ctx.status.get("conditions") or (), status.CLEAN_FAILED)
     return said.get("status") == "True" and ctx.status.get("phase") == status.CLEAN_FAILED
 
 
-def _user_of(ctx: BackupContext, path: str) -> str:
+def _user_of(ctx: JobOwner[Backup], path: str) -> str:
     """Who else needs what is below a path, read live, in words; empty when nobody does."""
-    own = ctx.backup.spec
+    own = ctx.model.spec
     for other in _all(ctx, BACKUPS):
         if other.metadata.uid != ctx.owner.metadata.uid and _shares(other, path, own):
             return f"Backup {other.key}"
@@ -152,7 +152,7 @@ def _user_of(ctx: BackupContext, path: str) -> str:
     return ""
 
 
-def _all(ctx: BackupContext, resource: Resource) -> list[Object]:
+def _all(ctx: JobOwner[Backup], resource: Resource) -> list[Object]:
     """All objects of a resource that this operator may see, read live."""
     try:
         return ctx.runtime.client.list_page(resource, ctx.settings.namespace).items
@@ -188,10 +188,10 @@ def _reads(restore: Object, path: str, own: StorageProvider) -> bool:
     return any(overlap(path, backup_path(each)) and same_store(own, each) for each in sources)
 
 
-def _clean(ctx: BackupContext) -> None:
-    spec = ctx.backup.spec
+def _clean(ctx: JobOwner[Backup]) -> None:
+    spec = ctx.model.spec
     try:
-        job = jobs.clean_job(ctx.backup, ctx.secrets(secret_names(spec, None)), ctx.settings)
+        job = jobs.clean_job(ctx.model, ctx.secrets(secret_names(spec, None)), ctx.settings)
     except BadJob as error:
         ctx.say(status.RETRY_FAILED, error.reason, str(error))
         raise RequeueError(str(error)) from error
@@ -206,7 +206,7 @@ def _clean(ctx: BackupContext) -> None:
     ctx.say(status.CLEAN, is_true=False)
 
 
-def _namespace_goes(ctx: BackupContext) -> bool:
+def _namespace_goes(ctx: JobOwner[Backup]) -> bool:
     """Whether the namespace is being deleted; who may not read it does not know."""
     try:
         found = ctx.runtime.client.find(NAMESPACES, ctx.namespace)
@@ -215,7 +215,7 @@ def _namespace_goes(ctx: BackupContext) -> bool:
     return found is not None and found.metadata.deletion_timestamp is not None
 
 
-def _let_go(ctx: BackupContext, path: str) -> None:
+def _let_go(ctx: JobOwner[Backup], path: str) -> None:
     """No Job can be made in a namespace that goes: the Backup goes with it, its files stay; v1.6 waits for ever."""
     log.warning("the namespace is being deleted, so that no Job can remove the files: remove them yourself", path=path)
     ctx.became(ctx.runtime.applier.remove_finalizer(BACKUPS, ctx.owner, FINALIZER))

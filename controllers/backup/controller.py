@@ -1,28 +1,28 @@
 """The controller of Backup, put together: handlers, queue, sync (CW-1)."""
 
-from controllers.backup.context import BackupCaches
-from controllers.backup.sync import BackupSync
-from controllers.controller import Controller
-from controllers.enqueueing import enqueue_object, enqueue_owner
+from apis.backup_defaulting import with_backup_defaults
+from apis.backups import Backup
+from controllers.backup import cleaning, making
+from controllers.controller import Controller, Result
 from controllers.informing import Informers
+from controllers.job_owners.controller import job_owner_controller
+from controllers.job_owners.job_owner import JobOwner
+from controllers.job_owners.sync import JobOwnerKind
 from controllers.runtime import Runtime
-from kube.resources import BACKUPS, JOBS, TIDB_CLUSTERS
-from member.backups.jobs import ManagerSettings
+from kube.resources import BACKUPS
+from member.backups.naming import BACKUP
+from member.backups.pods import ManagerSettings
 
-NAME = "backup"
-"""The controller in logs and metrics, and its queue."""
+
+def _step(ctx: JobOwner[Backup]) -> Result | None:
+    return cleaning.sync(ctx) if ctx.owner.metadata.deletion_timestamp else making.sync(ctx)
+
+
+_KIND = JobOwnerKind(resource=BACKUPS, model=Backup, defaults=with_backup_defaults, step=_step)
 
 
 def backup_controller(
     runtime: Runtime, resources: Informers, owned: Informers, settings: ManagerSettings
 ) -> Controller:
-    """Register handlers and return the controller; nothing is started.
-
-    `resources` watches the custom resources, `owned` the Jobs made for Backups.
-    """
-    backups = resources.lister_for(BACKUPS)
-    caches = BackupCaches(backups, owned.lister_for(JOBS), resources.lister_for(TIDB_CLUSTERS))
-    controller = runtime.controller(NAME, BackupSync(caches, runtime, settings))
-    resources.informer_for(BACKUPS).add_event_handler(enqueue_object(controller.enqueue))
-    owned.informer_for(JOBS).add_event_handler(enqueue_owner(BACKUPS, backups, controller.enqueue))
-    return controller
+    """Register handlers and return the controller; nothing is started. Arguments as for `job_owner_controller`."""
+    return job_owner_controller(BACKUP, _KIND, runtime, resources, owned, settings)

@@ -7,14 +7,15 @@ from apis.defaulting import with_defaults
 from apis.problem import InvalidField, Problem
 from apis.tidbcluster import TidbCluster
 from apis.validation.backups import validate_backup
-from controllers.backup import retry, status
-from controllers.backup.context import BackupContext
+from controllers.backup import retry
 from controllers.controller import Result
 from controllers.errors import RequeueError
+from controllers.job_owners import status
+from controllers.job_owners.job_owner import JobOwner
 from kube.errors import AlreadyExists, ApiError
 from kube.objects import Json, Object, condition_of
 from kube.resources import BACKUPS, JOBS, PERSISTENT_VOLUME_CLAIMS
-from member.backups import jobs
+from member.backups import jobs, pods
 from member.backups.environment import BadJob, secret_names
 from member.backups.naming import FINALIZER, backup_job_name
 
@@ -24,13 +25,13 @@ _JOB_GOING = 2.0
 """Seconds until a Job that is being deleted is looked at again."""
 
 
-def sync(ctx: BackupContext) -> Result | None:
+def sync(ctx: JobOwner[Backup]) -> Result | None:
     """Bring a Backup that is not being deleted a step on. Raises RequeueError, ApiError, TransportError."""
     now = ctx.status
     if status.holds(now, status.COMPLETE) or status.holds(now, status.FAILED):
         return None
     job = ctx.cached_job(backup_job_name(ctx.name))
-    if job is not None and jobs.finished(body := job.decode()) == "Failed" and not job.metadata.deletion_timestamp:
+    if job is not None and pods.finished(body := job.decode()) == "Failed" and not job.metadata.deletion_timestamp:
         return _failed(ctx, body)
     if retry.is_retrying(now):
         return _try_again(ctx)
@@ -44,10 +45,10 @@ def keeps_files_in_order(backup: Backup) -> bool:
     return backup.spec.backup_mode == "log" or backup.spec.clean_policy in ("Delete", "OnFailure")
 
 
-def _failed(ctx: BackupContext, job: Json) -> Result | None:
+def _failed(ctx: JobOwner[Backup], job: Json) -> Result | None:
     """The Job has failed, and its pod has not said why: it crashed, or was evicted."""
-    now, policy = ctx.status, ctx.backup.spec.backoff_retry_policy
-    if problems := validate_backup(ctx.backup):
+    now, policy = ctx.status, ctx.model.spec.backoff_retry_policy
+    if problems := validate_backup(ctx.model):
         return _refuse(ctx, problems)
     if retry.is_retrying(now):
         return _try_again(ctx)
@@ -65,7 +66,7 @@ def _failed(ctx: BackupContext, job: Json) -> Result | None:
     return _try_again(ctx) if retry.is_retrying(decision) else None
 
 
-def _try_again(ctx: BackupContext) -> Result | None:
+def _try_again(ctx: JobOwner[Backup]) -> Result | None:
     """Have the failed Job go, pods and all, and only then make the next."""
     if not retry.has_gone(ctx.status):
         if not ctx.delete_job(backup_job_name(ctx.name)):
@@ -74,15 +75,15 @@ def _try_again(ctx: BackupContext) -> Result | None:
     return _make(ctx)
 
 
-def _make(ctx: BackupContext) -> Result | None:
-    if problems := validate_backup(ctx.backup) or _not_yet(ctx.backup):
+def _make(ctx: JobOwner[Backup]) -> Result | None:
+    if problems := validate_backup(ctx.model) or _not_yet(ctx.model):
         return _refuse(ctx, problems)
     tc = _cluster(ctx)
-    if tc is not None and (problems := validate_backup(ctx.backup, jobs.tikv_version(tc))):
+    if tc is not None and (problems := validate_backup(ctx.model, pods.tikv_version(tc))):
         return _refuse(ctx, problems)
     if status.holds(ctx.status, status.INVALID):
         ctx.say(status.INVALID, "Corrected", "the spec is valid now", is_true=False)
-    if keeps_files_in_order(ctx.backup):
+    if keeps_files_in_order(ctx.model):
         ctx.became(ctx.runtime.applier.add_finalizer(BACKUPS, ctx.owner, FINALIZER))
     there = ctx.live_job(backup_job_name(ctx.name))
     if there is not None:
@@ -100,15 +101,15 @@ def _not_yet(backup: Backup) -> list[Problem]:
     return []
 
 
-def _refuse(ctx: BackupContext, problems: list[Problem]) -> Result | None:
+def _refuse(ctx: JobOwner[Backup], problems: list[Problem]) -> Result | None:
     """Only an edit of the spec helps, and that is an event."""
     ctx.say(status.INVALID, "InvalidSpec", "; ".join(map(str, problems)))
     return None
 
 
-def _cluster(ctx: BackupContext) -> TidbCluster | None:
+def _cluster(ctx: JobOwner[Backup]) -> TidbCluster | None:
     """The TidbCluster to back up, once it is Ready; None for an export. Raises RequeueError."""
-    br = ctx.backup.spec.br
+    br = ctx.model.spec.br
     if br is None:
         return None
     found = ctx.caches.tidb_clusters.get(br.cluster_namespace, br.cluster)
@@ -127,7 +128,7 @@ def _cluster(ctx: BackupContext) -> TidbCluster | None:
         raise RequeueError(f"waiting for TidbCluster {where} to be valid: {error}", _LOOK_AGAIN) from error
 
 
-def _found(ctx: BackupContext, job: Object) -> Result | None:
+def _found(ctx: JobOwner[Backup], job: Object) -> Result | None:
     """What has the name of our Job already; v1.6 calls its own one that its cache lacks a failure."""
     if job.metadata.deletion_timestamp:
         return Result(requeue_after=_JOB_GOING)
@@ -138,24 +139,24 @@ def _found(ctx: BackupContext, job: Object) -> Result | None:
     return None
 
 
-def _built(ctx: BackupContext, tc: TidbCluster | None) -> Json:
+def _built(ctx: JobOwner[Backup], tc: TidbCluster | None) -> Json:
     """The Job; for an export with the claim that it needs. Raises RequeueError."""
-    spec = ctx.backup.spec
+    spec = ctx.model.spec
     secrets = ctx.secrets(secret_names(spec, spec.from_))
     try:
         if tc is not None:
-            return jobs.snapshot_job(ctx.backup, tc, secrets, ctx.settings)
-        job = jobs.export_job(ctx.backup, secrets, ctx.settings)
+            return jobs.snapshot_job(ctx.model, tc, secrets, ctx.settings)
+        job = jobs.export_job(ctx.model, secrets, ctx.settings)
         _ensure_claim(ctx)
     except BadJob as error:
         _give_up(ctx, error.reason, str(error))
     return job
 
 
-def _ensure_claim(ctx: BackupContext) -> None:
+def _ensure_claim(ctx: JobOwner[Backup]) -> None:
     """Make the claim of an export, or see that the one that is there is large enough. Raises BadJob."""
-    desired = jobs.export_claim(ctx.backup)
-    name, size = desired["metadata"]["name"], ctx.backup.spec.storage_size
+    desired = jobs.export_claim(ctx.model)
+    name, size = desired["metadata"]["name"], ctx.model.spec.storage_size
     there = ctx.runtime.client.find(PERSISTENT_VOLUME_CLAIMS, name, ctx.namespace)
     if there is None:
         try:
@@ -171,7 +172,7 @@ def _ensure_claim(ctx: BackupContext) -> None:
         raise BadJob("PVCStorageSizeTooSmall", message)
 
 
-def _create(ctx: BackupContext, job: Json) -> None:
+def _create(ctx: JobOwner[Backup], job: Json) -> None:
     try:
         ctx.create(JOBS, job)
     except AlreadyExists as error:
@@ -181,7 +182,7 @@ def _create(ctx: BackupContext, job: Json) -> None:
         _give_up(ctx, "CreateBackupJobFailed", message)
 
 
-def _give_up(ctx: BackupContext, reason: str, message: str) -> None:
+def _give_up(ctx: JobOwner[Backup], reason: str, message: str) -> None:
     """Say what is in the way, and try again with growing pauses. Raises RequeueError."""
     ctx.say(status.RETRY_FAILED, reason, message)
     raise RequeueError(message)

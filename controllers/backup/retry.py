@@ -14,9 +14,9 @@ from datetime import datetime, timedelta
 from apis import duration
 from apis.backups import BackoffRetryPolicy
 from apis.times import parse_time, stamp
-from controllers.backup.status import FAILED, RESTART, RETRY_FAILED, with_condition
+from controllers.job_owners.status import FAILED, RESTART, RETRY_FAILED, with_condition
 from kube.objects import Json
-from member.backups.jobs import condition_of_job
+from member.backups.pods import condition_of_job
 
 ALREADY_FAILED = "AlreadyFailed"
 RETRY_FAILED_BACKUP = "RetryFailedBackup"

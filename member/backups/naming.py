@@ -1,4 +1,7 @@
-"""Names and labels of what is made for a Backup (backup.md 1.2)."""
+"""Names and labels of what is made for Backups and Restores (backup.md 1.2).
+
+`family` is `backup` or `restore`: what is made for both differs by that word.
+"""
 
 from collections.abc import Mapping
 
@@ -7,8 +10,8 @@ from apis.identity import INSTANCE_LABEL
 from apis.shared import Json, Metadata
 from member.labels import COMPONENT, INSTANCE, MANAGED_BY, NAME
 
-BACKUP_OPERATOR = "backup-operator"
-BACKUP = "tidb.pingcap.com/backup"
+BACKUP = "backup"
+RESTORE = "restore"
 FINALIZER = "tidb.pingcap.com/backup-protection"
 SERVICE_ACCOUNT = "tidb-backup-manager"
 """The account of the pods, which the user makes (8)."""
@@ -17,6 +20,11 @@ LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _FNV_OFFSET, _FNV_PRIME = 0x811C9DC5, 0x01000193
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 """That of Kubernetes' safe encoding of names."""
+
+
+def operator_of(family: str) -> str:
+    """The value of `managed-by` of all that is made for a family."""
+    return f"{family}-operator"
 
 
 def backup_job_name(backup: str) -> str:
@@ -29,28 +37,38 @@ def clean_job_name(backup: str) -> str:
     return f"clean-{backup}"
 
 
-def claim_name(access: TiDBAccessConfig) -> str:
-    """The claim of the volume that exports of one TiDB share."""
+def restore_job_name(restore: str) -> str:
+    """The Job of a restore or an import."""
+    return f"restore-{restore}"
+
+
+def prune_job_name(restore: str) -> str:
+    """The Job that removes what a failed restore has left in the cluster."""
+    return f"{restore_job_name(restore)}-prune"
+
+
+def claim_name(family: str, access: TiDBAccessConfig) -> str:
+    """The claim of the volume that exports of one TiDB, or imports into one, share."""
     value = _FNV_OFFSET
     for byte in f"{access.host}_{access.port}".encode():
         value = value * _FNV_PRIME % 2**32 ^ byte
-    return "backup-pvc-" + "".join(_ALPHABET[ord(digit) % len(_ALPHABET)] for digit in str(value))
+    return f"{family}-pvc-" + "".join(_ALPHABET[ord(digit) % len(_ALPHABET)] for digit in str(value))
 
 
 def instance_of(meta: Metadata) -> str:
-    """The instance label of everything that is made for a Backup: its own, else its name."""
+    """The instance label of everything that is made for an object: its own, else its name."""
     return meta.labels.get(INSTANCE_LABEL) or meta.name
 
 
-def job_labels(meta: Metadata, component: str) -> dict[str, str]:
+def job_labels(meta: Metadata, family: str, component: str) -> dict[str, str]:
     """The labels of a Job and its pods; those of the object go before none of ours."""
-    own = claim_labels(meta) | {COMPONENT: component, BACKUP: meta.name}
+    own = claim_labels(meta, family) | {COMPONENT: component, f"tidb.pingcap.com/{family}": meta.name}
     return {**meta.labels, **own}
 
 
-def claim_labels(meta: Metadata) -> dict[str, str]:
-    """The labels of the claim of an export."""
-    return {NAME: "backup", MANAGED_BY: BACKUP_OPERATOR, INSTANCE: instance_of(meta)}
+def claim_labels(meta: Metadata, family: str) -> dict[str, str]:
+    """The labels of the claim of an export or import."""
+    return {NAME: family, MANAGED_BY: operator_of(family), INSTANCE: instance_of(meta)}
 
 
 def job_annotations(meta: Metadata) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The Jobs and claims of Backups are those that a live v1.6 made, field by field (backup.md 3.11)."""
+"""The Jobs and claims of Backups and Restores are those that a live v1.6 made, by field (backup.md 3.11, 4.5)."""
 
 import json
 import re
@@ -6,15 +6,17 @@ from typing import Any
 
 import pytest
 
-from apis.backup_defaulting import with_backup_defaults
+from apis.backup_defaulting import with_backup_defaults, with_restore_defaults
 from apis.backups import Backup
 from apis.decoding import decode
 from apis.defaulting import with_defaults
+from apis.restores import Restore
 from apis.tidbcluster import TidbCluster
 from kube.objects import Json
 from member.backups import jobs
+from member.backups import restores as rt
 from member.backups.environment import Secrets
-from member.backups.jobs import ManagerSettings
+from member.backups.pods import ManagerSettings
 from tests.member.recordings import GOLDEN, differences
 
 SETTINGS = ManagerSettings("pingcap/tidb-backup-manager:v1.6.6")
@@ -98,3 +100,31 @@ def test_jobs_that_clean_are_those_of_v1_6() -> None:
     for each in cleaned:
         job = jobs.clean_job(found[each][0], SECRETS, SETTINGS)
         assert [] == unexplained(items[f"Job/clean-{each}"], job)
+
+
+def restores(name: str) -> dict[str, tuple[Restore, TidbCluster | None]]:
+    """The recorded Restores, each with its cluster."""
+    items = recorded(name)
+    found: dict[str, tuple[Restore, TidbCluster | None]] = {}
+    for item in items.values():
+        if item["kind"] == "Restore":
+            restore = with_restore_defaults(decode(item, Restore))
+            cluster = items.get(f"TidbCluster/{restore.spec.br.cluster}") if restore.spec.br else None
+            found[restore.metadata.name] = restore, with_defaults(decode(cluster, TidbCluster)) if cluster else None
+    return found
+
+
+@pytest.mark.parametrize("name", ["dev-restore", "dev-bklife.done"])
+def test_jobs_and_claims_of_restores_are_those_of_v1_6(name: str) -> None:
+    items, found = recorded(name), restores(name)
+    for each, (restore, tc) in found.items():
+        made = rt.restore_job(restore, tc, SECRETS, SETTINGS) if tc else rt.import_job(restore, SECRETS, SETTINGS)
+        assert [] == unexplained(items[f"Job/restore-{each}"], made)
+        if tc is None:
+            claim = rt.import_claim(restore)
+            assert [] == unexplained(items[f"PersistentVolumeClaim/{claim['metadata']['name']}"], claim)
+        if f"Job/restore-{each}-prune" in items:
+            assert tc
+            assert [] == unexplained(items[f"Job/restore-{each}-prune"], rt.prune_job(restore, tc, SECRETS, SETTINGS))
+    expected = {"dev-restore": {"br-full", "import", "pitr", "table-gcs"}, "dev-bklife.done": {"prune-me"}}
+    assert expected[name] == {*found}

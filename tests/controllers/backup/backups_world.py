@@ -10,7 +10,7 @@ from controllers.controller import Controller
 from controllers.runtime import Runtime
 from kube.objects import Json, condition_of
 from kube.resources import BACKUPS, EVENTS, JOBS, NAMESPACES, PODS, SECRETS, SERVICE_ACCOUNTS, TIDB_CLUSTERS
-from member.backups.jobs import ManagerSettings
+from member.backups.pods import ManagerSettings
 from ports.clock import FakeClock
 from ports.randomness import SeededRandomness
 from sandbox.world import World

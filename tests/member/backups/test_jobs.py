@@ -6,9 +6,10 @@ import pytest
 
 from apis.shared import Json
 from member.backups.environment import Secrets
-from member.backups.jobs import ManagerSettings, condition_of_job, export_job, finished, snapshot_job
+from member.backups.jobs import export_job, snapshot_job
 from member.backups.naming import claim_name
 from member.backups.paths import backup_path, overlap, same_store
+from member.backups.pods import ManagerSettings, condition_of_job, finished
 from tests.apis.backups import ACCESS, S3, backup, by_br
 from tests.apis.clusters import cluster, minimal
 
@@ -76,7 +77,7 @@ def test_exports_of_one_tidb_share_a_claim() -> None:
     one, other = (backup(by_br(**{"from": {"host": host, "secretName": "s"}})).spec.from_ for host in ("a", "b"))
     assert one
     assert other
-    assert claim_name(one) == claim_name(one) != claim_name(other)
+    assert claim_name("backup", one) == claim_name("backup", one) != claim_name("backup", other)
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,15 @@
-"""One sync of a Backup: what it works with, and the writes that all steps share."""
+"""One sync of a Backup or Restore: what it works with, and the writes that all steps share."""
 
 import base64
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Generic, TypeVar
 
 import structlog
 
-from apis.backups import Backup
-from controllers.backup.status import FAILED, INVALID, RETRY_FAILED, with_condition
+from apis.shared import Model
+from controllers.job_owners.status import FAILED, INVALID, PRUNE_FAILED, RETRY_FAILED, with_condition
 from controllers.own_write import OwnWrite
 from controllers.runtime import Runtime
 from controllers.status_patch import patch_status
@@ -17,47 +18,50 @@ from kube.errors import ApiError, NotFound
 from kube.events import NORMAL, WARNING
 from kube.objects import Json, Object
 from kube.reading import Lister
-from kube.resources import BACKUPS, JOBS, SECRETS, Resource
+from kube.resources import JOBS, SECRETS, Resource
 from member.backups.environment import Secrets
-from member.backups.jobs import ManagerSettings
+from member.backups.pods import ManagerSettings
 
 log = structlog.get_logger(__name__)
 
-_TROUBLE = (FAILED, INVALID, RETRY_FAILED)
+M = TypeVar("M", bound=Model)
+
+_TROUBLE = (FAILED, INVALID, RETRY_FAILED, PRUNE_FAILED)
 """Conditions that are told as a warning, too."""
 
 
 @dataclass(frozen=True, slots=True)
-class BackupCaches:
-    """The caches that a sync reads."""
+class JobCaches:
+    """The caches that a sync reads: `owners` of the objects themselves, `jobs` of what was made for them."""
 
-    backups: Lister
+    owners: Lister
     jobs: Lister
     tidb_clusters: Lister
 
 
 @dataclass(slots=True)
-class BackupContext:
-    """One sync of one Backup.
+class JobOwner(Generic[M]):
+    """One sync of one object.
 
-    `owner` is the object as cached, or as this sync has written it since; `backup` is it with its defaults.
+    `owner` is it as cached, or as this sync has written it since; `model` is it with its defaults.
     """
 
+    resource: Resource
     owner: Object
-    backup: Backup
-    caches: BackupCaches
+    model: M
+    caches: JobCaches
     runtime: Runtime
     settings: ManagerSettings
     own_write: OwnWrite
 
     @property
     def namespace(self) -> str:
-        """That of the Backup and all that is made for it."""
+        """That of the object and all that is made for it."""
         return self.owner.metadata.namespace
 
     @property
     def name(self) -> str:
-        """That of the Backup."""
+        """That of the object."""
         return self.owner.metadata.name
 
     @property
@@ -72,12 +76,12 @@ class BackupContext:
 
     def write(self, status: Json) -> None:
         """Bring the status to what is given. Raises RequeueError when somebody else has written since, ApiError, …"""
-        written = patch_status(self.runtime.applier, BACKUPS, self.owner, self.status, status)
+        written = patch_status(self.runtime.applier, self.resource, self.owner, self.status, status)
         if written is not None:
             self.became(written)
 
     def became(self, written: Object) -> None:
-        """Go on with the Backup as a write has left it."""
+        """Go on with the object as a write has left it."""
         self.owner = written
         self.own_write.remember(written)
 
@@ -95,11 +99,11 @@ class BackupContext:
             return
         said = next(each for each in after["conditions"] if each["type"] == kind)
         reason, message = said.get("reason") or kind, said.get("message") or ""
-        log.warning("backup", phase=kind, reason=reason, message=message)
+        log.warning("condition", kind=self.resource.kind, phase=kind, reason=reason, message=message)
         self.runtime.recorder.event(self.owner, WARNING, reason, message)
 
     def cached_job(self, name: str) -> Object | None:
-        """A Job of this Backup, as cached; that of another owner is none."""
+        """A Job of this object, as cached; that of another owner is none."""
         job = self.caches.jobs.get(self.namespace, name)
         return job if job is not None and self.controls(job) else None
 
@@ -108,14 +112,14 @@ class BackupContext:
         return self.runtime.client.find(JOBS, name, self.namespace)
 
     def controls(self, child: Object) -> bool:
-        """Whether an object is this Backup's."""
+        """Whether another object is this one's."""
         owner = child.metadata.controller
         return owner is not None and owner.uid == self.owner.metadata.uid
 
     def create(self, resource: Resource, desired: Json) -> Object:
         """Create an object, which is told as an event, and so is a refusal. Raises ApiError, TransportError."""
         record, name = self.runtime.recorder.event, desired["metadata"]["name"]
-        what = f"create {resource.kind.lower()} {self.namespace}/{name} for cluster {self.name} Backup"
+        what = f"create {resource.kind.lower()} {self.namespace}/{name} for cluster {self.name} {self.resource.kind}"
         try:
             created = self.runtime.applier.create(resource, desired)
         except ApiError as error:
@@ -125,7 +129,7 @@ class BackupContext:
         return created
 
     def delete_job(self, name: str) -> bool:
-        """Have a Job of this Backup deleted, pods first; whether it is gone, with its pods.
+        """Have a Job of this object deleted, pods first; whether it is gone, with its pods.
 
         It is looked at live, and what is another's stays. Raises Conflict, other ApiErrors, TransportError.
         """
@@ -135,7 +139,7 @@ class BackupContext:
             return True
         if not seen.object.metadata.deletion_timestamp:
             destroyer.delete(seen, propagation="Foreground")
-            what = f"delete job {self.namespace}/{name} for cluster {self.name} Backup successful"
+            what = f"delete job {self.namespace}/{name} for cluster {self.name} {self.resource.kind} successful"
             self.runtime.recorder.event(self.owner, NORMAL, "SuccessfulDelete", what)
         return False
 

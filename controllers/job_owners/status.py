@@ -1,4 +1,4 @@
-"""The status of a Backup as JSON: conditions and phase (backup.md 3.2, 3.3).
+"""The status of a Backup or Restore as JSON: conditions and phase (backup.md 3.2, 3.3, 4.2).
 
 The Job writes to it as well, so that only what changes is ever sent, and what is not known here stays.
 """
@@ -18,6 +18,10 @@ INVALID = "Invalid"
 RESTART = "Restart"
 CLEAN = "Clean"
 CLEAN_FAILED = "CleanFailed"
+PRUNE_SCHEDULED = "PruneScheduled"
+PRUNE_RUNNING = "PruneRunning"
+PRUNE_COMPLETE = "PruneComplete"
+PRUNE_FAILED = "PruneFailed"
 
 _KEEPS_PHASE = (RESTART,)
 """What is noted beside the phase."""
