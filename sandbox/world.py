@@ -191,7 +191,7 @@ class World:
             identity=lambda namespace, name: self.transport(f"system:serviceaccount:{namespace}:{name}"),
             programs=programs or {},
             servers=servers,
-            nodes=nodes or three_nodes(),
+            nodes=three_nodes() if nodes is None else nodes,
             pause=pause or (self._pause),
         )
         self.data_plane = side.data_plane
@@ -367,7 +367,7 @@ class DataPlaneWorld:
             identity=identity or (lambda _, __: transport),
             programs=programs or {},
             servers=servers,
-            nodes=nodes or three_nodes(),
+            nodes=three_nodes() if nodes is None else nodes,
             pause=self._pause,
         )
         self.data_plane = side.data_plane
