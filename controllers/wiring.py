@@ -6,6 +6,7 @@ from controllers.backup.controller import backup_controller
 from controllers.controller import Controller
 from controllers.informing import Informers
 from controllers.other_operators import OtherOperators
+from controllers.restore.controller import restore_controller
 from controllers.runtime import Runtime
 from controllers.tidbcluster.controller import tidb_cluster_controller
 from controllers.tidbcluster_pod.controller import tidb_cluster_pod_controller
@@ -27,7 +28,7 @@ from kube.resources import (
     TIDB_CLUSTERS,
     Resource,
 )
-from member.backups.naming import BACKUP, operator_of
+from member.backups.naming import BACKUP, RESTORE, operator_of
 from member.context import Dependencies, Listers, Settings
 from member.labels import MANAGED_BY, TIDB_OPERATOR
 from ports.randomness import Randomness, SecretRandomness
@@ -51,6 +52,7 @@ def tidb_controllers(
     """
     clusters, owned = runtime.informers(selector), runtime.informers(f"{MANAGED_BY}={TIDB_OPERATOR}")
     clusters.informer_for(TIDB_CLUSTERS)
+    jobs = runtime.informers(f"{MANAGED_BY} in ({operator_of(BACKUP)},{operator_of(RESTORE)})")
     deps = Dependencies(
         runtime.client,
         runtime.applier,
@@ -64,9 +66,8 @@ def tidb_controllers(
     return (
         tidb_cluster_controller(runtime, clusters, owned, deps, others),
         tidb_cluster_pod_controller(runtime, clusters, owned, deps),
-        backup_controller(
-            runtime, clusters, runtime.informers(f"{MANAGED_BY}={operator_of(BACKUP)}"), settings.backup_manager
-        ),
+        backup_controller(runtime, clusters, jobs, settings.backup_manager),
+        restore_controller(runtime, clusters, jobs, settings.backup_manager),
     )
 
 

@@ -202,7 +202,7 @@ class World:
             identity=lambda namespace, name: self.transport(f"system:serviceaccount:{namespace}:{name}"),
             programs=programs or {},
             servers=servers,
-            nodes=nodes or three_nodes(),
+            nodes=three_nodes() if nodes is None else nodes,
             pause=pause or self._pause,
             interconnect=self.interconnect,
             domain=domain,
@@ -383,7 +383,7 @@ class DataPlaneWorld:
             identity=identity or (lambda _, __: transport),
             programs=programs or {},
             servers=servers,
-            nodes=nodes or three_nodes(),
+            nodes=three_nodes() if nodes is None else nodes,
             pause=self._pause,
             interconnect=Interconnect(),
         )

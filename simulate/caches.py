@@ -15,6 +15,7 @@ from kube.resources import Resource
 from ports.transport import Request
 from sandbox.apiserver import ApiServer
 from sandbox.apiserver.audit import Call
+from sandbox.apiserver.selectors import Predicate
 from sandbox.apiserver.storage import Change, Stored, TooOld
 
 USER = "system:cache"
@@ -24,12 +25,12 @@ USER = "system:cache"
 class Cache:
     """One resource as of the last `look`; a `Lister` and what handlers are added to."""
 
-    def __init__(self, server: ApiServer, resource: Resource, labels: Mapping[str, str], at: int | None) -> None:
-        """`labels` select; `at` is the version that the first list shows, None for the newest (FP2)."""
+    def __init__(self, server: ApiServer, resource: Resource, selects: Predicate, at: int | None) -> None:
+        """`selects`: what is in it; `at` is the version that the first list shows, None for the newest (FP2)."""
         self._server = server
         self._storage = server.storage
         self._resource = resource
-        self._labels = labels.items()
+        self._selects = selects
         self._handlers: list[ResourceEventHandler] = []
         self._objects: dict[str, Object] = {}
         self._first = at
@@ -143,9 +144,6 @@ class Cache:
         for handler in self._handlers:
             handler.on_update(old, new)
 
-    def _selects(self, stored: Stored) -> bool:
-        return self._labels <= stored.labels.items()
-
     def _object(self, stored: Stored) -> Object:
         return Object(stored.raw, self._resource.api_version, self._resource.kind)
 
@@ -153,10 +151,10 @@ class Cache:
 class Caches:
     """The caches of one selection, made when first asked for; shaped as a `SharedInformerFactory`."""
 
-    def __init__(self, server: ApiServer, labels: Mapping[str, str], at: int | None = None) -> None:
+    def __init__(self, server: ApiServer, selects: Predicate, at: int | None = None) -> None:
         """See `Cache`."""
         self._server = server
-        self._labels = labels
+        self._selects = selects
         self._at = at
         self._caches: dict[Resource, Cache] = {}
 
@@ -164,7 +162,7 @@ class Caches:
         """The cache of a resource, the same at each call."""
         cache = self._caches.get(resource)
         if cache is None:
-            cache = self._caches[resource] = Cache(self._server, resource, self._labels, self._at)
+            cache = self._caches[resource] = Cache(self._server, resource, self._selects, self._at)
         return cache
 
     def lister_for(self, resource: Resource) -> Cache:

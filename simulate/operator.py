@@ -28,7 +28,7 @@ from ports.randomness import SeededRandomness
 from ports.stopping import Stop
 from ports.transport import ByteStream, Request, Response, Transport
 from sandbox.actor_system import NeverSettles
-from sandbox.apiserver import ApiServer
+from sandbox.apiserver import ApiServer, selectors
 from sandbox.dataplane.network import Origin
 from sandbox.dataplane.tls import Certificate
 from sandbox.world import World
@@ -108,10 +108,9 @@ class _Informers:
         self._selections: dict[str, Caches] = {}
 
     def selected_by(self, selector: str) -> Caches:
-        """The caches of what a selector of the form `label=value` selects; of everything when it is empty."""
+        """The caches of what a label selector selects; of everything when it is empty."""
         if selector not in self._selections:
-            label, _, value = selector.partition("=")
-            self._selections[selector] = Caches(self._server, {label: value} if label else {}, self._at)
+            self._selections[selector] = Caches(self._server, selectors.parse(selector, "", ()), self._at)
         return self._selections[selector]
 
     def caches(self) -> dict[Resource, Cache]:

@@ -83,11 +83,13 @@ _SELDOM: set[Grant] = {
     # a StatefulSet that is suspended, or made again with larger volumes (test_suspend.py, test_volume_growth.py)
     ("delete", "apps", "statefulsets"),
     ("list", "apps", "controllerrevisions"),
-    # Backups (controllers/backup/)
+    # Backups and Restores (controllers/backup/, controllers/restore/)
     ("get", "pingcap.com", "backups"),
     ("patch", "pingcap.com", "backups"),
     ("update", "pingcap.com", "backups/finalizers"),
-    ("list", "pingcap.com", "restores"),
+    ("get", "pingcap.com", "restores"),
+    ("patch", "pingcap.com", "restores"),
+    ("update", "pingcap.com", "restores/finalizers"),
     ("get", "batch", "jobs"),
     ("create", "batch", "jobs"),
     ("delete", "batch", "jobs"),

@@ -9,6 +9,7 @@ from kube.resources import CONFIG_MAPS
 from ports.clock import FakeClock
 from ports.randomness import SeededRandomness
 from sandbox.apiserver import ApiServer, InProcessTransport
+from sandbox.apiserver.selectors import everything
 from simulate.caches import Cache
 
 
@@ -22,7 +23,7 @@ class _Watched:
 
     def cache(self, at: int | None = None) -> Cache:
         """One whose handler notes what it gets."""
-        cache = Cache(self.server, CONFIG_MAPS, {}, at)
+        cache = Cache(self.server, CONFIG_MAPS, everything, at)
         cache.add_event_handler(
             ResourceEventHandlerFuncs(
                 on_add=lambda new: self.notified.append(f"add {new.metadata.name}"),

@@ -1,4 +1,7 @@
-"""The controller of Backups in the sandbox, in one thread on a clock that is stepped; pods are played by the test."""
+"""The controllers of Backups and Restores in the sandbox, in one thread on a clock that is stepped.
+
+What pods do is played by the test.
+"""
 
 import base64
 from collections.abc import Sequence
@@ -7,9 +10,10 @@ from typing import Any
 from apis.crd import KINDS, definition
 from controllers.backup.controller import backup_controller
 from controllers.controller import Controller
+from controllers.restore.controller import restore_controller
 from controllers.runtime import Runtime
 from kube.objects import Json, condition_of
-from kube.resources import BACKUPS, EVENTS, JOBS, NAMESPACES, PODS, SECRETS, SERVICE_ACCOUNTS, TIDB_CLUSTERS
+from kube.resources import BACKUPS, EVENTS, JOBS, NAMESPACES, PODS, SECRETS, SERVICE_ACCOUNTS, TIDB_CLUSTERS, Resource
 from member.backups.pods import ManagerSettings
 from ports.clock import FakeClock
 from ports.randomness import SeededRandomness
@@ -22,15 +26,21 @@ NAMESPACE = "lab"
 
 
 def build(runtime: Runtime) -> Sequence[Controller]:
-    """The controller as the operator has it."""
-    owned = runtime.informers("app.kubernetes.io/managed-by=backup-operator")
-    return (backup_controller(runtime, runtime.informers(""), owned, ManagerSettings("manager")),)
+    """The controllers as the operator has them."""
+    owned = runtime.informers("app.kubernetes.io/managed-by in (backup-operator,restore-operator)")
+    resources, settings = runtime.informers(""), ManagerSettings("manager")
+    return (
+        backup_controller(runtime, resources, owned, settings),
+        restore_controller(runtime, resources, owned, settings),
+    )
 
 
 class BackupsWorld:
     """A world without nodes, a Ready TidbCluster `basic`, the Secret `keys`, and the controller."""
 
-    def __init__(self) -> None:
+    def __init__(self, resource: Resource = BACKUPS) -> None:
+        """`resource`: what the test is about."""
+        self.resource = resource
         self.clock = FakeClock()
         crds = [definition(kind) for kind in KINDS]
         self.world = World(self.clock, SeededRandomness(1), crds=crds, nodes=())
@@ -76,18 +86,18 @@ class BackupsWorld:
         self.admin.patch(TIDB_CLUSTERS, name, NAMESPACE, {"status": {"conditions": conditions}}, subresource="status")
 
     def add(self, name: str = "demo", namespace: str = NAMESPACE, **spec: Any) -> None:
-        """A Backup of a snapshot to S3, `spec` laid onto it (None: without), and let the controller see it."""
+        """A Backup of a snapshot to S3, or a Restore, `spec` laid onto it (None: without); the controller sees it."""
         given = {key: value for key, value in by_br(**spec).items() if value is not None}
-        body = tree("Backup", given, name=name, namespace=namespace)
+        body = tree(self.resource.kind, given, name=name, namespace=namespace)
         del body["status"]
-        self.admin.create(BACKUPS, body, namespace)
+        self.admin.create(self.resource, body, namespace)
         self.run()
 
     # What became of it
 
     def backup(self, name: str = "demo") -> Json:
-        """The Backup."""
-        found: Json = self.admin.get(BACKUPS, name, NAMESPACE).decode()
+        """The Backup or Restore."""
+        found: Json = self.admin.get(self.resource, name, NAMESPACE).decode()
         return found
 
     def status(self, name: str = "demo") -> Json:
@@ -106,7 +116,7 @@ class BackupsWorld:
 
     def exists(self, name: str = "demo") -> bool:
         """Whether the Backup is there."""
-        return self.admin.find(BACKUPS, name, NAMESPACE) is not None
+        return self.admin.find(self.resource, name, NAMESPACE) is not None
 
     def jobs(self) -> list[str]:
         """The names of all Jobs."""
@@ -126,7 +136,7 @@ class BackupsWorld:
 
     def write(self, name: str = "demo", **status: Any) -> None:
         """Write to the status of a Backup, as `backup-manager` does."""
-        self.admin.patch(BACKUPS, name, NAMESPACE, {"status": status})
+        self.admin.patch(self.resource, name, NAMESPACE, {"status": status})
         self.run()
 
     def say(self, kind: str, name: str = "demo", *, holds: bool = True, **status: Any) -> None:
@@ -147,7 +157,7 @@ class BackupsWorld:
 
     def delete(self, name: str = "demo") -> None:
         """Have a Backup deleted, and let the controller see it."""
-        self.admin.delete(BACKUPS, name, NAMESPACE)
+        self.admin.delete(self.resource, name, NAMESPACE)
         self.run()
 
     def pods(self) -> int:

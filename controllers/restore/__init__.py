@@ -1,0 +1,1 @@
+"""The controller of Restore (backup.md 4)."""

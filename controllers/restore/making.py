@@ -1,0 +1,125 @@
+"""The Job of a restore or an import, and of the prune after a failure (backup.md 4.3, 4.4).
+
+Scheduled → Running → Complete, or Failed → (prune: afterFailed) PruneScheduled → PruneRunning → PruneComplete
+"""
+
+from apis.problem import Problem
+from apis.restores import Restore
+from apis.tidbcluster import TidbCluster
+from apis.validation.backups import validate_restore
+from controllers.controller import Result
+from controllers.job_owners import status
+from controllers.job_owners.job_owner import JobOwner
+from controllers.job_owners.prerequisites import (
+    cluster,
+    ensure_claim,
+    no_longer_invalid,
+    refuse,
+    schedule,
+)
+from kube.errors import AlreadyExists, ApiError
+from kube.objects import Json
+from kube.resources import JOBS
+from member.backups import pods, restores
+from member.backups.environment import BadJob, secret_names
+from member.backups.naming import prune_job_name, restore_job_name
+
+
+def sync(ctx: JobOwner[Restore]) -> Result | None:
+    """Bring a Restore a step on. Raises RequeueError, ApiError, TransportError."""
+    now = ctx.status
+    if ctx.owner.metadata.deletion_timestamp or status.holds(now, status.COMPLETE):
+        return None
+    if status.holds(now, status.FAILED):
+        return _prune(ctx)
+    name = restore_job_name(ctx.name)
+    job = ctx.cached_job(name)
+    if job is not None and pods.finished(body := job.decode()) == "Failed":
+        why = pods.condition_of_job(body, "Failed").get("reason") or ""
+        ctx.say(status.FAILED, "AlreadyFailed", f"Job {name} has failed: {why}")
+        return _prune(ctx)
+    if status.holds(now, status.SCHEDULED) or status.holds(now, status.RUNNING):
+        return None
+    return _make(ctx)
+
+
+def _make(ctx: JobOwner[Restore]) -> Result | None:
+    if problems := validate_restore(ctx.model) or _not_yet(ctx.model):
+        return refuse(ctx, problems)
+    br = ctx.model.spec.br
+    tc = cluster(ctx, br, is_ready=False) if br else None
+    if tc is not None and (problems := validate_restore(ctx.model, pods.tikv_version(tc))):
+        return refuse(ctx, problems)
+    no_longer_invalid(ctx)
+    return schedule(ctx, restore_job_name(ctx.name), lambda: _built(ctx, tc), "CreateRestoreJobFailed")
+
+
+def _not_yet(restore: Restore) -> list[Problem]:
+    """What this version does not do."""
+    if restore.spec.restore_mode == "pitr":
+        message = "is not offered yet; use snapshot, or restore to a point in time with TiDB Operator v1.6"
+        return [Problem("spec.restoreMode", "pitr", message)]
+    return []
+
+
+def _built(ctx: JobOwner[Restore], tc: TidbCluster | None) -> Json:
+    """The Job; for an import with the claim that it needs. Raises BadJob, ApiError, TransportError."""
+    spec = ctx.model.spec
+    secrets = ctx.secrets(secret_names(spec, spec.to))
+    if tc is not None:
+        return restores.restore_job(ctx.model, tc, secrets, ctx.settings)
+    job = restores.import_job(ctx.model, secrets, ctx.settings)
+    ensure_claim(ctx, restores.import_claim(ctx.model))
+    return job
+
+
+def _prune(ctx: JobOwner[Restore]) -> Result | None:
+    """Remove what a failed restore has left in the cluster, where that is asked for."""
+    now, br = ctx.status, ctx.model.spec.br
+    if br is None or ctx.model.spec.prune != "afterFailed":
+        return None
+    if status.holds(now, status.PRUNE_COMPLETE) or status.holds(now, status.PRUNE_FAILED):
+        return None
+    if not _has_ended(ctx):
+        return None  # the end of the Job is an event
+    there = ctx.live_job(prune_job_name(ctx.name))
+    if there is not None:
+        return _look_after(ctx, there.decode())
+    if status.holds(now, status.PRUNE_RUNNING):
+        return None
+    if not status.holds(now, status.PRUNE_SCHEDULED):
+        ctx.say(status.PRUNE_SCHEDULED, "RestoreFailedPruneScheduled")
+    tc = cluster(ctx, br, is_ready=False)
+    _make_prune(ctx, tc)
+    return None
+
+
+def _has_ended(ctx: JobOwner[Restore]) -> bool:
+    """Whether no pod restores any more: with `backoffLimit` another may follow the one that has failed.
+
+    v1.6 prunes beside it.
+    """
+    job = ctx.live_job(restore_job_name(ctx.name))
+    return job is None or not ctx.controls(job) or bool(pods.finished(job.decode()))
+
+
+def _make_prune(ctx: JobOwner[Restore], tc: TidbCluster) -> None:
+    spec = ctx.model.spec
+    try:
+        job = restores.prune_job(ctx.model, tc, ctx.secrets(secret_names(spec, spec.to)), ctx.settings)
+        ctx.create(JOBS, job)
+    except BadJob as error:
+        ctx.say(status.PRUNE_FAILED, error.reason, str(error))
+    except AlreadyExists:
+        return  # made meanwhile: its events tell how it goes
+    except ApiError as error:
+        message = f"Job {prune_job_name(ctx.name)} could not be made: {error.message}"
+        ctx.say(status.PRUNE_FAILED, "CreateJobFailed", message)
+
+
+def _look_after(ctx: JobOwner[Restore], job: Json) -> Result | None:
+    """The Job that prunes runs, or has failed without a word of its pod; v1.6 does not look."""
+    if pods.finished(job) == "Failed":
+        why = pods.condition_of_job(job, "Failed").get("reason") or ""
+        ctx.say(status.PRUNE_FAILED, "AlreadyFailed", f"Job {job['metadata']['name']} has failed: {why}")
+    return None

@@ -1,0 +1,136 @@
+"""A Restore gets one Job, says how it went, and prunes after a failure where asked to (backup.md 4.3, 4.4)."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from kube.resources import JOBS, PERSISTENT_VOLUME_CLAIMS, RESTORES
+from tests.apis.backups import ACCESS, S3
+from tests.controllers.backup.backups_world import NAMESPACE, BackupsWorld
+
+
+@pytest.fixture
+def restores() -> Iterator[BackupsWorld]:
+    """Without nodes: Jobs have pods, which wait, until the test says how they end."""
+    world = BackupsWorld(RESTORES)
+    try:
+        yield world
+    finally:
+        world.stop()
+
+
+def test_a_restore_gets_its_job_and_is_not_touched_again(restores: BackupsWorld) -> None:
+    restores.add()
+    assert (["restore-demo"], "Scheduled") == (restores.jobs(), restores.phase())
+    assert ("SuccessfulCreate", "create job lab/restore-demo for cluster demo Restore successful") in restores.events()
+    restores.say("Running")
+    before = restores.backup()
+    restores.run(600)
+    assert before == restores.backup()
+    assert "finalizers" not in before["metadata"]
+
+
+def test_the_cluster_need_not_be_ready(restores: BackupsWorld) -> None:
+    """As in v1.6: a cluster that is restored may be one that does not work yet."""
+    restores.set_ready(is_ready=False)
+    restores.add()
+    assert "Scheduled" == restores.phase()
+
+
+def test_a_cluster_that_is_not_there_is_named_and_waited_for(restores: BackupsWorld) -> None:
+    restores.add(br={"cluster": "other", "clusterNamespace": "far"})
+    assert "failed to fetch tidbcluster far/other" == restores.condition("RetryFailed")[1]
+    assert [] == restores.jobs()
+
+
+def test_an_invalid_restore_says_why_and_is_looked_at_again_when_it_is_corrected(restores: BackupsWorld) -> None:
+    restores.add(s3={"provider": "aws"})
+    assert ("True", "InvalidSpec", "spec.s3.bucket: is required; name the bucket") == restores.condition("Invalid")
+    restores.admin.patch(RESTORES, "demo", NAMESPACE, {"spec": {"s3": S3}})
+    restores.run()
+    assert ("Scheduled", "False") == (restores.phase(), restores.condition("Invalid")[0])
+
+
+@pytest.mark.parametrize("mode", ["pitr", "volume-snapshot"])
+def test_what_is_not_offered_is_told_by_field(restores: BackupsWorld, mode: str) -> None:
+    restores.add(restoreMode=mode, logRestoreStartTs="7")
+    _, reason, message = restores.condition("Invalid")
+    assert "InvalidSpec" == reason
+    assert message.startswith(f'spec.restoreMode: "{mode}": is not offered')
+    assert [] == restores.jobs()
+
+
+def test_an_import_gets_its_claim(restores: BackupsWorld) -> None:
+    restores.add_secret("password", password="PW")
+    archive = {"provider": "aws", "path": "lab/a.tgz", "secretName": "keys"}
+    restores.add(br=None, to=ACCESS, storageSize="1Gi", s3=archive)
+    assert (["restore-demo"], "Scheduled") == (restores.jobs(), restores.phase())
+    claims = restores.admin.list_page(PERSISTENT_VOLUME_CLAIMS, NAMESPACE).items
+    assert [True] == [each.metadata.name.startswith("restore-pvc-") for each in claims]
+
+
+def test_a_job_that_failed_without_a_word_is_the_end(restores: BackupsWorld) -> None:
+    restores.add()
+    restores.end("restore-demo")
+    message = "Job restore-demo has failed: BackoffLimitExceeded"
+    assert ("True", "AlreadyFailed", message) == restores.condition("Failed")
+    before = restores.backup()
+    restores.run(600)
+    assert (before, ["restore-demo"]) == (restores.backup(), restores.jobs())
+
+
+def test_a_restore_that_completed_is_final_whatever_its_job_says(restores: BackupsWorld) -> None:
+    restores.add(prune="afterFailed")
+    restores.say("Complete")
+    restores.end("restore-demo")
+    assert ("Complete", ["restore-demo"]) == (restores.phase(), restores.jobs())
+
+
+def test_after_a_failure_what_is_left_is_pruned(restores: BackupsWorld) -> None:
+    restores.add(prune="afterFailed")
+    restores.end("restore-demo")
+    assert ["restore-demo", "restore-demo-prune"] == sorted(restores.jobs())
+    assert ("True", "RestoreFailedPruneScheduled", "") == restores.condition("PruneScheduled")
+    assert "--abort=true" in restores.job("restore-demo-prune")["spec"]["template"]["spec"]["containers"][0]["args"]
+    restores.say("PruneRunning")
+    restores.say("PruneComplete")
+    before = restores.backup()
+    restores.run(600)
+    assert before == restores.backup()
+
+
+def test_it_is_not_pruned_while_another_pod_may_restore(restores: BackupsWorld) -> None:
+    """v1.6 prunes beside it."""
+    restores.add(prune="afterFailed", backoffLimit=2)
+    restores.say("Failed")
+    restores.run(120)
+    assert ["restore-demo"] == restores.jobs()
+    restores.end("restore-demo")
+    restores.run(5)
+    assert ["restore-demo", "restore-demo-prune"] == sorted(restores.jobs())
+
+
+def test_a_prune_that_failed_without_a_word_says_so(restores: BackupsWorld) -> None:
+    restores.add(prune="afterFailed")
+    restores.end("restore-demo")
+    restores.end("restore-demo-prune")
+    message = "Job restore-demo-prune has failed: BackoffLimitExceeded"
+    assert ("True", "AlreadyFailed", message) == restores.condition("PruneFailed")
+    before = restores.backup()
+    restores.run(600)
+    assert before == restores.backup()
+
+
+@pytest.mark.parametrize("at", range(1, 7))
+def test_a_process_that_ends_anywhere_is_followed_by_one_that_goes_on(restores: BackupsWorld, at: int) -> None:
+    restores.add(prune="afterFailed")
+    restores.restart()
+    now = {"type": "Failed", "status": "True", "reason": "X", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+    conditions = {"status": {"conditions": [now | {"type": "FailureTarget"}, now]}}
+    restores.admin.patch(JOBS, "restore-demo", NAMESPACE, conditions, subresource="status")
+    for _ in range(at):
+        restores.operator.step()
+        restores.world.settle()
+    restores.restart()
+    restores.run(10)
+    assert (["restore-demo", "restore-demo-prune"], "PruneScheduled") == (sorted(restores.jobs()), restores.phase())
