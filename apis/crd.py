@@ -16,7 +16,11 @@ import msgspec
 import yaml
 from msgspec import inspect
 
+from apis.backup_schedules import BackupSchedule
+from apis.backups import Backup
+from apis.compact_backups import CompactBackup
 from apis.descriptions import describe
+from apis.restores import Restore
 from apis.shared import Json, Metadata, Model
 from apis.tidbcluster import TidbCluster
 
@@ -39,12 +43,17 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What a definition says besides the schema (api/crds.md 1, 3)."""
+    """What a definition says besides the schema (api/crds.md 1, 3).
+
+    Without `status_subresource` the status is written with the object, as by v1.6's `backup-manager`, which the users'
+    Roles allow no more than that (backup.md 8).
+    """
 
     model: type[Model]
     plural: str
     short_names: tuple[str, ...]
     columns: tuple[Column, ...] = ()
+    status_subresource: bool = True
 
     @property
     def name(self) -> str:
@@ -80,13 +89,81 @@ TIDB_CLUSTER = Kind(
         Column("Reason", "string", '.status.conditions[?(@.type=="Progressing")].reason', priority=1),
     ),
 )
-KINDS: tuple[Kind, ...] = (TIDB_CLUSTER,)
+_AGE = Column("Age", "date", ".metadata.creationTimestamp")
+BACKUP = Kind(
+    model=Backup,
+    plural="backups",
+    short_names=("bk",),
+    status_subresource=False,
+    columns=(
+        Column("Type", "string", ".spec.backupType"),
+        Column("Mode", "string", ".spec.backupMode"),
+        Column("Status", "string", ".status.phase"),
+        Column("BackupPath", "string", ".status.backupPath"),
+        Column("BackupSize", "string", ".status.backupSizeReadable"),
+        Column("IncrementalBackupSize", "string", ".status.incrementalBackupSizeReadable", priority=10),
+        Column("CommitTS", "string", ".status.commitTs"),
+        Column("LogTruncateUntil", "string", ".status.logSuccessTruncateUntil"),
+        Column("Started", "date", ".status.timeStarted", priority=1),
+        Column("Completed", "date", ".status.timeCompleted", priority=1),
+        Column("TimeTaken", "string", ".status.timeTaken"),
+        _AGE,
+    ),
+)
+RESTORE = Kind(
+    model=Restore,
+    plural="restores",
+    short_names=("rt",),
+    status_subresource=False,
+    columns=(
+        Column("Status", "string", ".status.phase"),
+        Column("Started", "date", ".status.timeStarted", priority=1),
+        Column("Completed", "date", ".status.timeCompleted", priority=1),
+        Column("TimeTaken", "string", ".status.timeTaken"),
+        Column("CommitTS", "string", ".status.commitTs"),
+        _AGE,
+    ),
+)
+BACKUP_SCHEDULE = Kind(
+    model=BackupSchedule,
+    plural="backupschedules",
+    short_names=("bks",),
+    status_subresource=False,
+    columns=(
+        Column("Schedule", "string", ".spec.schedule"),
+        Column("MaxBackups", "integer", ".spec.maxBackups"),
+        Column("MaxReservedTime", "string", ".spec.maxReservedTime"),
+        Column("LastBackup", "string", ".status.lastBackup", priority=1),
+        Column("LastBackupTime", "date", ".status.lastBackupTime", priority=1),
+        _AGE,
+    ),
+)
+COMPACT_BACKUP = Kind(
+    model=CompactBackup,
+    plural="compactbackups",
+    short_names=("cpbk",),
+    status_subresource=False,
+    columns=(
+        Column("Status", "string", ".status.state"),
+        Column("EndTs", "string", ".status.endTs"),
+        Column("Progress", "string", ".status.progress"),
+        Column("Message", "string", ".status.message"),
+        _AGE,
+    ),
+)
+KINDS: tuple[Kind, ...] = (
+    TIDB_CLUSTER,
+    BACKUP,
+    RESTORE,
+    BACKUP_SCHEDULE,
+    COMPACT_BACKUP,
+)
 
 
-def definition(kind: Kind, *, status_subresource: bool = True) -> Json:
+def definition(kind: Kind, *, status_subresource: bool | None = None) -> Json:
     """The CustomResourceDefinition of a kind, a fresh tree.
 
-    v1.6's definition of most kinds has no status subresource; with `status_subresource` off ours has none either.
+    v1.6's definition of a TidbCluster has no status subresource; with `status_subresource` off ours has none either.
     """
     described = schema(kind.model)
     describe(described, kind.model)
@@ -98,7 +175,7 @@ def definition(kind: Kind, *, status_subresource: bool = True) -> Json:
     }
     if kind.columns:
         version["additionalPrinterColumns"] = [_column(column) for column in kind.columns]
-    if status_subresource:
+    if kind.status_subresource if status_subresource is None else status_subresource:
         version["subresources"] = {"status": {}}
     return {
         "apiVersion": "apiextensions.k8s.io/v1",

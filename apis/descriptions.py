@@ -10,9 +10,11 @@ from collections.abc import Mapping
 
 from msgspec import inspect
 
+from apis.backup_descriptions import TEXTS as _OF_BACKUPS
 from apis.shared import Json, Metadata, Model
 
 _TEXTS: Mapping[str, str] = {
+    **_OF_BACKUPS,
     # the cluster
     "acrossK8s": "The cluster spans several Kubernetes clusters; PD is found through Discovery.",
     "cluster": "Another TidbCluster whose PD this one joins.",
@@ -189,7 +191,7 @@ def _describe(tree: Json, kind: inspect.Type) -> None:
         case inspect.StructType() as struct if struct.cls is not Metadata:
             for field in struct.fields:
                 node = tree["properties"][field.encode_name]
-                if text := _sentence(struct.cls.__name__, field):
+                if text := _sentence(struct.cls, field):
                     node["description"] = text
                 _describe(node, field.type)
         case inspect.ListType() as items:
@@ -198,11 +200,14 @@ def _describe(tree: Json, kind: inspect.Type) -> None:
             _describe(tree["additionalProperties"], values.value_type)
 
 
-def _sentence(model: str, field: inspect.Field) -> str:
-    if model.endswith(("Status", "Condition")):  # what the operator writes
+def _sentence(model: type, field: inspect.Field) -> str:
+    if model.__name__.endswith(("Status", "Condition", "Record")):  # what the operator writes
         return ""
     name = field.encode_name
-    return _TEXTS.get(f"{model}.{name}") or _TEXTS.get(name) or _of_model(field.type)
+    for each in model.__mro__:  # a field may be that of a base
+        if text := _TEXTS.get(f"{each.__name__}.{name}"):
+            return text
+    return _TEXTS.get(name) or _of_model(field.type)
 
 
 def _of_model(kind: inspect.Type) -> str:

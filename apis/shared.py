@@ -47,7 +47,7 @@ Count: TypeAlias = Annotated[int, Meta(ge=0, extra_json_schema={"format": "int32
 """How many pods, members or attempts."""
 
 
-def crd_default(value: str | int) -> Meta:
+def crd_default(value: str | int | bool) -> Meta:
     """The default that the API server fills in when the key is absent and its parent is there."""
     return Meta(extra_json_schema={"default": value})
 

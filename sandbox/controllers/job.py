@@ -1,6 +1,6 @@
 """The Job controller: pods until enough have succeeded, or too many have failed."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -15,18 +15,24 @@ from sandbox.stamps import parse, stamp
 _LONGEST_PAUSE = 600.0
 _RETRY = 10.0
 """Seconds after which a pod that the API server refused is tried again."""
+_TRACKING = "batch.kubernetes.io/job-tracking"
+"""The finalizer of pods that keeps each there until it has been counted."""
 _ENDS = {"Complete": "SuccessCriteriaMet", "Failed": "FailureTarget"}
 """How a Job ends, each after the condition that announces it."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Counts:
-    """The pods of a Job: those that may still do something, those that are Ready, and those that have ended."""
+    """The pods of a Job: those that may still do something, those that are Ready, and how many have ended.
+
+    `uncounted` are the ids of those that are counted and still have their finalizer, by how they ended.
+    """
 
     active: list[Json]
     ready: int
     succeeded: int
     failed: int
+    uncounted: dict[str, list[str]]
 
 
 class Jobs:
@@ -42,11 +48,14 @@ class Jobs:
 
     def step(self) -> float | None:
         """Make, count and delete pods; return when the next Job is due."""
-        due = [self._sync(job) for job in self._cluster.list(JOBS) if not is_deleted(job)]
+        jobs = self._cluster.list(JOBS)
+        self._release_orphans({job["metadata"]["uid"] for job in jobs if not is_deleted(job)})
+        due = [self._sync(job) for job in jobs if not is_deleted(job)]
         return min((time for time in due if time is not None), default=None)
 
     def _sync(self, job: Json) -> float | None:
         if any(holds(job, kind) for kind in _ENDS):
+            self._release(pod for pod in self._pods(job) if _end_of(pod))
             return self._expire(job)
         counts, status = self._counted(job), dict(job.get("status") or {})
         now = stamp(self._cluster.clock.wall())
@@ -61,16 +70,43 @@ class Jobs:
             return self._finish(job, status, counts, end)
         return self._report(job, status, counts, self._fill(job, counts, status))
 
+    def _pods(self, job: Json) -> list[Json]:
+        meta = job["metadata"]
+        return [pod for pod in self._cluster.list(PODS, meta["namespace"]) if controller_uid(pod) == meta["uid"]]
+
     def _counted(self, job: Json) -> _Counts:
-        meta, before = job["metadata"], job.get("status") or {}
-        pods = [pod for pod in self._cluster.list(PODS, meta["namespace"]) if controller_uid(pod) == meta["uid"]]
-        phases = [(pod.get("status") or {}).get("phase") for pod in pods]
-        active = [pod for pod, phase in zip(pods, phases, strict=True) if phase not in ("Succeeded", "Failed")]
-        active = [pod for pod in active if not is_deleted(pod)]
-        # what has ended stays counted when its pod is deleted
-        succeeded = max(phases.count("Succeeded"), before.get("succeeded", 0))
-        failed = max(phases.count("Failed"), before.get("failed", 0))
-        return _Counts(active, sum(holds(pod, "Ready") for pod in active), succeeded, failed)
+        """Count what has ended since; whatever was counted, and noted so, may go.
+
+        What was deleted has failed, whoever did it. What has gone since stays counted.
+        """
+        before = job.get("status") or {}
+        noted: Json = before.get("uncountedTerminatedPods") or {}
+        known = {uid for uids in noted.values() for uid in uids}
+        pods = self._pods(job)
+        self._release(pod for pod in pods if pod["metadata"]["uid"] in known)
+        tracked = [pod for pod in pods if _TRACKING in (pod["metadata"].get("finalizers") or ())]
+        uncounted: dict[str, list[str]] = {}
+        numbers = {end: before.get(end, 0) for end in ("succeeded", "failed")}
+        for pod in tracked:
+            if end := _end_of(pod):
+                uncounted.setdefault(end, []).append(pod["metadata"]["uid"])
+                numbers[end] += pod["metadata"]["uid"] not in known
+        active = [pod for pod in pods if not _end_of(pod)]
+        ready = sum(holds(pod, "Ready") for pod in active)
+        return _Counts(active, ready, numbers["succeeded"], numbers["failed"], uncounted)
+
+    def _release_orphans(self, jobs: set[str]) -> None:
+        """Let the pods go whose Job is gone or going: nobody counts them any more."""
+        for pod in self._cluster.list(PODS):
+            if _TRACKING in (pod["metadata"].get("finalizers") or ()) and controller_uid(pod) not in jobs:
+                self._release([pod])
+
+    def _release(self, pods: Iterable[Json]) -> None:
+        for pod in pods:
+            finalizers = pod["metadata"].get("finalizers") or []
+            if _TRACKING in finalizers:
+                left = [each for each in finalizers if each != _TRACKING]
+                self._cluster.patch(PODS, pod, {"metadata": {"finalizers": left}})
 
     def _age(self, status: Json) -> float:
         """Seconds since the Job began."""
@@ -122,6 +158,7 @@ class Jobs:
             "generateName": f"{meta['name']}-",
             "namespace": meta["namespace"],
             "ownerReferences": [controller_reference(job)],
+            "finalizers": [_TRACKING],
         }
         return {"apiVersion": "v1", "kind": "Pod", "metadata": own, "spec": template["spec"]}
 
@@ -141,14 +178,14 @@ class Jobs:
             status["completionTime"] = now
         event = ("Normal", "Completed", "Job completed") if kind == "Complete" else ("Warning", reason, message)
         self._cluster.event(job, *event)
-        self._report(job, status, _Counts([], 0, counts.succeeded, counts.failed))
+        self._report(job, status, _Counts([], 0, counts.succeeded, counts.failed, {}))
         return self._cluster.clock.now()
 
     def _report(self, job: Json, status: Json, counts: _Counts, due: float | None = None) -> float | None:
         numbers = {"active": len(counts.active), "succeeded": counts.succeeded, "failed": counts.failed}
         kept = {key: value for key, value in status.items() if key not in numbers}
         kept |= {key: number for key, number in numbers.items() if number}
-        kept |= {"ready": counts.ready, "terminating": 0, "uncountedTerminatedPods": {}}
+        kept |= {"ready": counts.ready, "terminating": 0, "uncountedTerminatedPods": counts.uncounted}
         self._cluster.set_status(JOBS, job, kept)
         return due
 
@@ -170,9 +207,31 @@ def _end(job: Json, counts: _Counts, age: float) -> tuple[str, str, str] | None:
     """How a Job ends now, as condition, reason and message; None while it goes on."""
     spec = job["spec"]
     completions, deadline = spec.get("completions"), spec.get("activeDeadlineSeconds")
-    if counts.failed > spec.get("backoffLimit", 6):
+    if counts.failed > spec.get("backoffLimit", 6) or _restarted_too_often(job, counts):
         return "Failed", "BackoffLimitExceeded", "Job has reached the specified backoff limit"
     if deadline is not None and age >= deadline:
         return "Failed", "DeadlineExceeded", "Job was active longer than specified deadline"
     done = counts.succeeded >= completions if completions is not None else counts.succeeded and not counts.active
     return ("Complete", "CompletionsReached", "Reached expected number of succeeded pods") if done else None
+
+
+def _end_of(pod: Json) -> str:
+    """How a pod has ended: `succeeded` or `failed`, empty while it may still do something."""
+    phase = (pod.get("status") or {}).get("phase")
+    if phase == "Succeeded":
+        return "succeeded"
+    return "failed" if phase == "Failed" or is_deleted(pod) else ""
+
+
+def _restarted_too_often(job: Json, counts: _Counts) -> bool:
+    """Whether containers that are started again in their pods have failed as often as whole pods may."""
+    spec = job["spec"]
+    if spec["template"]["spec"].get("restartPolicy") != "OnFailure":
+        return False
+    restarts = sum(
+        container.get("restartCount", 0)
+        for pod in counts.active
+        for key in ("initContainerStatuses", "containerStatuses")
+        for container in (pod.get("status") or {}).get(key) or ()
+    )
+    return bool(restarts >= max(spec.get("backoffLimit", 6), 1))

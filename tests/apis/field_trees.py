@@ -96,7 +96,7 @@ class _Tree:
             return dict(_OPAQUE)
         if base in _WORDS:
             return dict(_WORDS[base])
-        name, _, width = base.partition("<")[0].partition("/")
+        name, _, width = base.removesuffix("(unsigned)").partition("<")[0].partition("/")
         return {"type": _TYPES[name], **({"format": width} if width else {})}
 
 
@@ -120,7 +120,7 @@ def _flagged(flags: list[str]) -> Schema:
         key, _, text = flag.partition("=")
         match key:
             case "default":
-                result["default"] = int(text) if text.isdigit() else text
+                result["default"] = {"false": False}.get(text, int(text) if text.isdigit() else text)
             case "min":
                 result["minimum"] = int(text)
             case "max":

@@ -10,46 +10,55 @@ from apis import crd
 from apis.shared import Model
 from tests.apis.field_trees import Schema, shared_file, tree_schema
 
-
-def tidb_cluster_schema() -> Schema:
-    return crd.schema(crd.TIDB_CLUSTER.model)
+KINDS = pytest.mark.parametrize("kind", crd.KINDS, ids=lambda kind: kind.name)
 
 
-def test_schema_is_that_of_the_field_tree_path_by_path() -> None:
-    expected = tree_schema("tidbcluster")["properties"]
-    actual = tidb_cluster_schema()["properties"]
+def cells(row: str) -> list[str]:
+    """The cells of a row of a table in Markdown."""
+    return [cell.strip(" `") for cell in row.strip("|").split("|")]
+
+
+def specified() -> str:
+    """What is specified of the definitions beside their schemas."""
+    return shared_file("spec", "api", "crds.md").read_text(encoding="utf-8")
+
+
+@KINDS
+def test_schema_is_that_of_the_field_tree_path_by_path(kind: crd.Kind) -> None:
+    expected = tree_schema(kind.name.lower())["properties"]
+    actual = crd.schema(kind.model)["properties"]
     for part in ("spec", "status"):
         assert expected[part] == actual[part]
 
 
-def test_top_level_demands_metadata_and_spec() -> None:
-    schema = tidb_cluster_schema()
+@KINDS
+def test_top_level_demands_metadata_and_spec(kind: crd.Kind) -> None:
+    schema = crd.schema(kind.model)
     assert ["metadata", "spec"] == schema["required"]
     assert {"apiVersion", "kind", "metadata", "spec", "status"} == set(schema["properties"])
     assert {"type": "object"} == schema["properties"]["metadata"]
 
 
-def test_names_and_columns_are_those_of_v1_6_and_ours_come_after_them() -> None:
-    table = shared_file("spec", "api", "crds.md").read_text(encoding="utf-8")
-    rows = table.partition("### TidbCluster\n")[2].partition("\n### ")[0].splitlines()[2:]
-    expected = [[cell.strip(" `") for cell in row.strip("|").split("|")][1:] for row in rows if row]
-    columns = crd.definition(crd.TIDB_CLUSTER)["spec"]["versions"][0]["additionalPrinterColumns"]
+@KINDS
+def test_columns_are_those_of_v1_6_and_ours_come_after_them(kind: crd.Kind) -> None:
+    rows = specified().partition(f"### {kind.name}\n")[2].partition("\n### ")[0].splitlines()[2:]
+    expected = [cells(row)[1:] for row in rows if row]
+    columns = crd.definition(kind)["spec"]["versions"][0]["additionalPrinterColumns"]
     shown = [[c["name"], c["type"], str(c.get("priority", 0)), c["jsonPath"]] for c in columns]
+    ours = {"TidbCluster": [["Reason", "1"]], "CompactBackup": [["Age", "0"]]}
     assert expected == shown[: len(expected)]
-    assert [["Reason", "1"]] == [[name, priority] for name, _, priority, _ in shown[len(expected) :]]
+    assert ours.get(kind.name, []) == [[name, priority] for name, _, priority, _ in shown[len(expected) :]]
 
 
-def test_definition_is_namespaced_with_one_version_and_short_name() -> None:
-    definition = crd.definition(crd.TIDB_CLUSTER)
-    assert "tidbclusters.pingcap.com" == definition["metadata"]["name"]
+@KINDS
+def test_definition_is_namespaced_with_one_version_and_the_names_of_v1_6(kind: crd.Kind) -> None:
+    row = next(row for row in specified().splitlines() if row.startswith(f"| {kind.name} | {kind.name}List "))
+    definition = crd.definition(kind)
+    assert f"{kind.plural}.pingcap.com" == definition["metadata"]["name"]
     assert "Namespaced" == definition["spec"]["scope"]
-    assert {
-        "kind": "TidbCluster",
-        "listKind": "TidbClusterList",
-        "plural": "tidbclusters",
-        "singular": "tidbcluster",
-        "shortNames": ["tc"],
-    } == definition["spec"]["names"]
+    names = definition["spec"]["names"]
+    shown = [names[key] for key in ("kind", "listKind", "plural", "singular")] + names["shortNames"]
+    assert cells(row)[:5] == shown
     assert [("v1alpha1", True, True)] == [
         (version["name"], version["served"], version["storage"]) for version in definition["spec"]["versions"]
     ]
@@ -62,6 +71,11 @@ def test_status_subresource_can_be_left_out() -> None:
     assert ours == like_v1_6
 
 
+@pytest.mark.parametrize("kind", crd.KINDS[1:], ids=lambda kind: kind.name)
+def test_what_jobs_write_has_no_status_subresource_as_in_v1_6(kind: crd.Kind) -> None:
+    assert "subresources" not in crd.definition(kind)["spec"]["versions"][0]
+
+
 def test_file_fits_into_the_annotation_of_a_client_side_apply() -> None:
     for kind in crd.KINDS:
         tree = crd.definition(kind)
@@ -69,13 +83,15 @@ def test_file_fits_into_the_annotation_of_a_client_side_apply() -> None:
         assert len(crd.render(tree)) < 262144
 
 
-def test_rendered_file_reads_back_as_the_definition() -> None:
-    definition = crd.definition(crd.TIDB_CLUSTER)
+@KINDS
+def test_rendered_file_reads_back_as_the_definition(kind: crd.Kind) -> None:
+    definition = crd.definition(kind)
     assert definition == yaml.safe_load(crd.render(definition))
 
 
-def test_no_rule_needs_CEL() -> None:
-    assert "x-kubernetes-validations" not in crd.render(crd.definition(crd.TIDB_CLUSTER))
+@KINDS
+def test_no_rule_needs_CEL(kind: crd.Kind) -> None:
+    assert "x-kubernetes-validations" not in crd.render(crd.definition(kind))
 
 
 def test_generated_files_are_up_to_date() -> None:
@@ -106,8 +122,9 @@ def test_type_without_structural_schema_is_refused(model: type[Model]) -> None:
         crd.schema(model)
 
 
-def test_every_schema_node_is_structural() -> None:
-    for path, node in _nodes(tidb_cluster_schema(), "$"):
+@KINDS
+def test_every_schema_node_is_structural(kind: crd.Kind) -> None:
+    for path, node in _nodes(crd.schema(kind.model), "$"):
         typeless = node.get("x-kubernetes-int-or-string") or node.get("x-kubernetes-preserve-unknown-fields")
         assert "type" in node or typeless, path
 

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 
+import pytest
+
 from apis import crd, descriptions
 from apis.shared import Json
 
@@ -15,13 +17,14 @@ def _fields(node: Json, path: str) -> Iterator[tuple[str, Json]]:
             yield from _fields(node[key], path)
 
 
-def _spec() -> dict[str, Json]:
-    version = crd.definition(crd.TIDB_CLUSTER)["spec"]["versions"][0]
+def _spec(kind: crd.Kind = crd.TIDB_CLUSTER) -> dict[str, Json]:
+    version = crd.definition(kind)["spec"]["versions"][0]
     return dict(_fields(version["schema"]["openAPIV3Schema"]["properties"]["spec"], "spec"))
 
 
-def test_every_field_of_a_spec_is_described_in_a_sentence() -> None:
-    texts = {path: field.get("description", "") for path, field in _spec().items()}
+@pytest.mark.parametrize("kind", crd.KINDS, ids=lambda kind: kind.name)
+def test_every_field_of_a_spec_is_described_in_a_sentence(kind: crd.Kind) -> None:
+    texts = {path: field.get("description", "") for path, field in _spec(kind).items()}
     assert [] == [path for path, text in texts.items() if not (text.endswith(".") and text[0].isupper())]
     assert [] == [path for path, text in texts.items() if text.startswith("`") or ".md" in text]
 
@@ -34,9 +37,16 @@ def test_the_same_name_may_mean_something_else() -> None:
     fields = _spec()
     assert "Labels of the pods." == fields["spec.tidb.labels"]["description"]
     assert "Labels of the Service." == fields["spec.tidb.service.labels"]["description"]
+    assert "The name of the TidbCluster." == _spec(crd.RESTORE)["spec.br.cluster"]["description"]
+
+
+def test_a_field_of_a_base_is_described_alike_in_all_kinds() -> None:
+    kinds = [each for each in crd.KINDS if each not in (crd.TIDB_CLUSTER, crd.BACKUP_SCHEDULE)]
+    assert 3 == len(kinds)
+    assert 1 == len({_spec(kind)["spec.resources"]["description"] for kind in kinds})
 
 
 def test_there_is_no_sentence_on_what_does_not_exist() -> None:
-    names = {path.rpartition(".")[2] for path in _spec()} | {"spec", "status"}
+    names = {path.rpartition(".")[2] for kind in crd.KINDS for path in _spec(kind)} | {"spec", "status"}
     known = {name.rpartition(".")[2] for name in descriptions._TEXTS}
     assert set() == known - names

@@ -9,7 +9,7 @@ from apis import crd
 from kube.client import JSON_PATCH
 from kube.errors import Invalid, NotFound
 from kube.objects import Json
-from kube.resources import CUSTOM_RESOURCE_DEFINITIONS, TIDB_CLUSTERS, Resource
+from kube.resources import BACKUPS, CUSTOM_RESOURCE_DEFINITIONS, TIDB_CLUSTERS, Resource
 from sandbox.conditions import holds
 from tests.contract.objects import tidb_cluster
 from tests.contract.worlds import Side, eventually
@@ -25,6 +25,42 @@ def test_our_definition_is_established_and_structural(world: Side) -> None:
     assert not holds(definition, "NonStructuralSchema")
     assert ["v1alpha1"] == definition["status"]["storedVersions"]
     assert ["tc"] == definition["status"]["acceptedNames"]["shortNames"]
+
+
+@pytest.mark.parametrize("kind", crd.KINDS, ids=lambda kind: kind.name)
+def test_each_of_our_definitions_is_served(world: Side, namespace: str, kind: crd.Kind) -> None:
+    definition = world.client.get(CUSTOM_RESOURCE_DEFINITIONS, f"{kind.plural}.pingcap.com").decode()
+    assert (True, False) == (holds(definition, "Established"), holds(definition, "NonStructuralSchema"))
+    # 429 as long as the API server sets up the storage of the definition
+    path = f"/apis/pingcap.com/v1alpha1/namespaces/{namespace}/{kind.plural}"
+    eventually(lambda: 200 == world.send("GET", path).status)
+
+
+def test_a_backup_gets_the_defaults_of_what_is_there(world: Side, namespace: str) -> None:
+    """The leaves of an absent object stay absent: who needs them fills them in (backup.md 3.7)."""
+    spec = {"s3": {"provider": "aws", "bucket": "b"}, "br": {"cluster": "a"}, "cleanOption": {}}
+    body = {"apiVersion": "pingcap.com/v1alpha1", "kind": "Backup", "metadata": {"name": "a"}, "spec": spec}
+
+    made = world.client.create(BACKUPS, body, namespace).decode()
+    kept = world.client.patch(BACKUPS, "a", namespace, {"spec": {"backoffRetryPolicy": {"maxRetryTimes": 0}}}).decode()
+
+    assert ("snapshot", "Retain", "all") == tuple(
+        made["spec"][key] for key in ("backupMode", "cleanPolicy", "calcSizeLevel")
+    )
+    assert {"retryCount": 5, "snapshotsDeleteRatio": 1} == made["spec"]["cleanOption"]
+    assert "backoffRetryPolicy" not in made["spec"]
+    assert {"minRetryDuration": "300s", "maxRetryTimes": 0, "retryTimeout": "30m"} == kept["spec"]["backoffRetryPolicy"]
+
+
+def test_a_backup_is_refused_what_its_definition_rules_out(world: Side, namespace: str) -> None:
+    spec = {"cleanPolicy": "Sometimes", "logSubcommand": "log-resume"}
+    body = {"apiVersion": "pingcap.com/v1alpha1", "kind": "Backup", "metadata": {"name": "a"}, "spec": spec}
+
+    with pytest.raises(Invalid) as refused:
+        world.client.create(BACKUPS, body, namespace)
+
+    assert 'supported values: "Delete", "OnFailure", "Retain"' in str(refused.value)
+    assert 'supported values: "log-pause", "log-start", "log-stop"' in str(refused.value)
 
 
 def test_unknown_fields_are_pruned(world: Side, namespace: str) -> None:

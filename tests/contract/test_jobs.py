@@ -70,6 +70,90 @@ def test_a_finished_job_goes_when_its_time_has_come(world: Side, namespace: str)
     eventually(lambda: not world.client.list_page(PODS, namespace).items)
 
 
+def pods_of(world: Side, namespace: str, name: str = "a") -> list[Json]:
+    """The pods of a Job."""
+    return [each.decode() for each in world.client.list_page(PODS, namespace, label_selector=f"job-name={name}").items]
+
+
+def running(world: Side, namespace: str, body: Json) -> Json:
+    """The one pod of a Job as soon as it runs."""
+    world.client.create(JOBS, body, namespace)
+
+    def found() -> Json:
+        pods = pods_of(world, namespace)
+        return pods[0] if pods and pods[0]["status"].get("phase") == "Running" else {}
+
+    pod: Json = eventually(found)
+    return pod
+
+
+def test_a_pod_says_whose_it_is(world: Side, namespace: str) -> None:
+    body = script("a", "sleep 3600")
+    body["spec"]["template"]["metadata"] = {"labels": {"app": "x"}, "annotations": {"note": "y"}}
+    pod = running(world, namespace, body)
+    job_ = world.client.get(JOBS, "a", namespace).decode()
+
+    uid = job_["metadata"]["uid"]
+    reference = {"apiVersion": "batch/v1", "kind": "Job", "name": "a", "uid": uid}
+    assert [reference | {"controller": True, "blockOwnerDeletion": True}] == pod["metadata"]["ownerReferences"]
+    expected = {"app": "x", "job-name": "a", "batch.kubernetes.io/job-name": "a"}
+    expected |= {"controller-uid": uid, "batch.kubernetes.io/controller-uid": uid}
+    assert expected.items() <= pod["metadata"]["labels"].items()
+    assert {"note": "y"} == pod["metadata"]["annotations"]
+    assert ["batch.kubernetes.io/job-tracking"] == pod["metadata"]["finalizers"]
+    assert {"matchLabels": {"batch.kubernetes.io/controller-uid": uid}} == job_["spec"]["selector"]
+    assert (1, 0) == (job_["status"]["active"], job_["status"].get("failed", 0))
+
+
+def test_a_pod_that_is_deleted_has_failed(world: Side, namespace: str) -> None:
+    """What took it away, a node or a hand, makes no difference: with a limit of 0 the Job has failed."""
+    pod = running(world, namespace, script("a", "sleep 3600", backoffLimit=0))
+    world.client.delete(PODS, pod["metadata"]["name"], namespace)
+
+    def status() -> Json:
+        found: Json = world.client.get(JOBS, "a", namespace).decode()
+        return found if holds(found, "Failed") else {}
+
+    found: Json = eventually(status)["status"]
+    assert ("FailureTarget", "BackoffLimitExceeded") == conditions(found)[0][:2]
+    assert 1 == found["failed"]
+    eventually(lambda: not pods_of(world, namespace))
+    eventually(lambda: not world.client.get(JOBS, "a", namespace).decode()["status"]["uncountedTerminatedPods"])
+
+
+def test_a_pod_that_is_deleted_is_replaced_within_the_limit(world: Side, namespace: str) -> None:
+    pod = running(world, namespace, script("a", "sleep 3600", backoffLimit=3))
+    world.client.delete(PODS, pod["metadata"]["name"], namespace)
+
+    def replaced() -> bool:
+        names = [each["metadata"]["name"] for each in pods_of(world, namespace) if each["status"]["phase"] == "Running"]
+        return bool(names) and pod["metadata"]["name"] not in names
+
+    eventually(replaced)
+    assert 1 == world.client.get(JOBS, "a", namespace).decode()["status"]["failed"]
+
+
+def test_a_job_that_is_deleted_in_the_foreground_goes_after_its_pods(world: Side, namespace: str) -> None:
+    pod = running(world, namespace, script("a", "sleep 3600"))
+    world.client.delete(JOBS, "a", namespace, propagation="Foreground")
+    left = world.client.find(JOBS, "a", namespace)
+    assert left is None or left.metadata.deletion_timestamp
+
+    def order() -> bool:
+        job_ = world.exists(JOBS, "a", namespace)  # asked first: it may go in between, and its pod not after it
+        return not job_ and not world.exists(PODS, pod["metadata"]["name"], namespace)
+
+    eventually(order)
+    assert [] == pods_of(world, namespace)
+
+
+def test_a_container_is_started_again_in_its_pod_where_the_policy_says_so(world: Side, namespace: str) -> None:
+    body = script("a", "exit 3", backoffLimit=1)
+    body["spec"]["template"]["spec"]["restartPolicy"] = "OnFailure"
+    status = ended(world, namespace, body, "Failed")
+    assert ("FailureTarget", "BackoffLimitExceeded") == conditions(status)[0][:2]
+
+
 def test_a_suspended_job_has_no_pods(world: Side, namespace: str) -> None:
     status = ended(world, namespace, script("a", "true", suspend=True), "Suspended")
     assert [("Suspended", "JobSuspended", "Job suspended")] == conditions(status)

@@ -27,8 +27,6 @@ from sandbox.conditions import holds
 from sandbox.world import DataPlaneWorld, World, load_crds
 from tests.controlplane.processes import ControlPlane
 
-CRD = crd.DIRECTORY / crd.TIDB_CLUSTER.file_name
-
 _DEADLINE = 30.0
 _PAUSE = 0.05
 _T = TypeVar("_T")
@@ -125,7 +123,7 @@ def throughout(seconds: float, probe: Callable[[], bool]) -> bool:
 @contextlib.contextmanager
 def sandbox(directory: Path) -> Iterator[Side]:
     """The sandbox on a loopback port, with its own nodes."""
-    world = World(crds=load_crds(CRD))
+    world = World(crds=_definitions())
     try:
         world.start()
         with _reached("sandbox", world.write_kubeconfig(directory)) as side:
@@ -138,7 +136,7 @@ def sandbox(directory: Path) -> Iterator[Side]:
 def real(control_plane: ControlPlane) -> Iterator[Side]:
     """The real control plane with the sandbox's nodes in front of it."""
     with _reached("real", control_plane.kubeconfig()) as side:
-        for definition in load_crds(CRD):
+        for definition in _definitions():
             with contextlib.suppress(AlreadyExists):
                 side.client.create(CUSTOM_RESOURCE_DEFINITIONS, definition)
         nodes = DataPlaneWorld(side.transport)
@@ -147,6 +145,11 @@ def real(control_plane: ControlPlane) -> Iterator[Side]:
             yield side
         finally:
             nodes.stop()
+
+
+def _definitions() -> list[Json]:
+    """Those of all kinds, as their files have them."""
+    return [each for kind in crd.KINDS for each in load_crds(crd.DIRECTORY / kind.file_name)]
 
 
 @contextlib.contextmanager

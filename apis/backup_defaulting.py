@@ -1,0 +1,81 @@
+"""What a Backup or Restore leaves open, filled in, in memory only (defaults-and-validation.md 2.4, backup.md 3.1).
+
+Most defaults stand in the models, so that they hold where the API server has filled in nothing: those of
+`backoffRetryPolicy` among them, without which nothing would ever be tried again (3.7).
+"""
+
+from typing import TypeVar
+
+from msgspec import structs
+
+from apis.backup_shared import BRConfig, TiDBAccessConfig
+from apis.backups import BackoffRetryPolicy, Backup, CleanOption
+from apis.compact_backups import CompactBackup
+from apis.restores import Restore
+
+PORT = 4000
+USER = "root"
+
+_R = TypeVar("_R", Backup, Restore, CompactBackup)
+
+
+def with_backup_defaults(backup: Backup) -> Backup:
+    """A Backup whose spec has every default; `backup` stays as it is."""
+    spec, policy, usual = backup.spec, backup.spec.backoff_retry_policy, BackoffRetryPolicy()
+    filled = structs.replace(
+        spec,
+        from_=_with_user(spec.from_),
+        backup_mode=spec.backup_mode or "snapshot",
+        backup_type=spec.backup_type or "full",
+        clean_option=_clean_option(spec.clean_option or CleanOption()),
+        backoff_retry_policy=structs.replace(
+            policy,
+            min_retry_duration=policy.min_retry_duration or usual.min_retry_duration,
+            retry_timeout=policy.retry_timeout or usual.retry_timeout,
+        ),
+    )
+    return _of_namespace(structs.replace(backup, spec=filled))
+
+
+def with_restore_defaults(restore: Restore) -> Restore:
+    """A Restore whose spec has every default; `restore` stays as it is."""
+    spec = restore.spec
+    filled = structs.replace(
+        spec,
+        to=_with_user(spec.to),
+        restore_mode=spec.restore_mode or "snapshot",
+        backup_type=spec.backup_type or "full",
+    )
+    return _of_namespace(structs.replace(restore, spec=filled))
+
+
+def with_compact_defaults(compact: CompactBackup) -> CompactBackup:
+    """A CompactBackup whose spec has every default; `compact` stays as it is."""
+    return _of_namespace(compact)
+
+
+def _of_namespace(resource: _R) -> _R:
+    """The same with the namespace of its TidbCluster, which is its own when none is named."""
+    br = resource.spec.br
+    if br is None or br.cluster_namespace:
+        return resource
+    named: BRConfig = structs.replace(br, cluster_namespace=resource.metadata.namespace)
+    return structs.replace(resource, spec=structs.replace(resource.spec, br=named))
+
+
+def _with_user(access: TiDBAccessConfig | None) -> TiDBAccessConfig | None:
+    if access is None:
+        return None
+    return structs.replace(access, port=access.port or PORT, user=access.user or USER)
+
+
+def _clean_option(option: CleanOption) -> CleanOption:
+    """What is 0 or less counts as absent."""
+    return structs.replace(
+        option,
+        page_size=option.page_size if option.page_size > 0 else 10000,
+        retry_count=option.retry_count if option.retry_count > 0 else 5,
+        batch_concurrency=option.batch_concurrency if option.batch_concurrency > 0 else 10,
+        routine_concurrency=option.routine_concurrency if option.routine_concurrency > 0 else 100,
+        snapshots_delete_ratio=option.snapshots_delete_ratio if option.snapshots_delete_ratio > 0 else 1,
+    )

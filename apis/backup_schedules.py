@@ -1,0 +1,51 @@
+"""BackupSchedule, pingcap.com/v1alpha1 (api/backupschedule.fields)."""
+
+from msgspec import field
+
+from apis.backup_shared import BRConfig
+from apis.backups import BackupSpec
+from apis.compact_backups import CompactSpec
+from apis.shared import Int32, Json, Metadata, Model, Time
+from apis.storage_providers import StorageProvider
+
+
+class BackupScheduleSpec(StorageProvider, kw_only=True):
+    """When to back up, and what to keep."""
+
+    schedule: str
+    pause: bool = False
+    max_backups: Int32 | None = None
+    max_reserved_time: str | None = None
+    compact_interval: str | None = None
+    backup_template: BackupSpec
+    log_backup_template: BackupSpec | None = None
+    compact_backup_template: CompactSpec | None = None
+    min_compact_start_ts: str | None = None
+    storage_class_name: str | None = None
+    volume_attributes_class_name: str | None = None
+    storage_size: str = ""
+    image_pull_secrets: list[Json] = []
+    br: BRConfig | None = None
+
+
+class BackupScheduleStatus(Model, kw_only=True):
+    """`status`: what the controller made last (backup.md 5)."""
+
+    last_backup: str = ""
+    last_compact: str = ""
+    log_backup: str | None = None
+    log_backup_start_ts: Time | None = None
+    last_backup_time: Time | None = None
+    last_compact_progress: Time | None = None
+    last_compact_execution_ts: Time | None = None
+    all_backup_clean_time: Time | None = None
+
+
+class BackupSchedule(Model, kw_only=True):
+    """Backups made again and again, by the clock; old ones are deleted."""
+
+    api_version: str = "pingcap.com/v1alpha1"
+    kind: str = "BackupSchedule"
+    metadata: Metadata
+    spec: BackupScheduleSpec
+    status: BackupScheduleStatus = field(default_factory=BackupScheduleStatus)

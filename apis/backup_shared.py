@@ -1,0 +1,77 @@
+"""What Backup, Restore, BackupSchedule and CompactBackup have in common (api/shared-types.fields)."""
+
+from typing import Annotated
+
+from msgspec import Meta, field
+
+from apis.shared import Int32, Json, Model, NullableTime, Time
+from apis.storage_providers import StorageProvider
+
+
+class BRConfig(Model, kw_only=True):
+    """What BR works on, and how; absent: Dumpling exports and TiDB Lightning imports."""
+
+    cluster: str
+    cluster_namespace: str = ""
+    db: str = ""
+    table: str = ""
+    log_level: str = ""
+    status_addr: str = ""
+    concurrency: Int32 | None = None
+    rate_limit: int | None = None
+    time_ago: str = ""
+    checksum: bool | None = None
+    check_requirements: bool | None = None
+    send_cred_to_tikv: bool | None = None
+    on_line: bool | None = None
+    options: list[str] = []
+
+
+class TiDBAccessConfig(Model, kw_only=True):
+    """How TiDB is reached by SQL."""
+
+    host: str
+    port: Int32 = 0
+    user: str = ""
+    secret_name: str
+    tls_client_secret_name: str | None = None
+
+
+class JobSpec(StorageProvider, kw_only=True):
+    """What shapes the pods of every Job, whatever it is for (backup.md 3.1, 3.11)."""
+
+    resources: Json = {}
+    env: list[Json] = []
+    br: BRConfig | None = None
+    tolerations: list[Json] = []
+    affinity: Json | None = None
+    use_kms: bool = field(name="useKMS", default=False)
+    service_account: str = ""
+    automount_service_account_token: bool | None = None
+    tool_image: str = ""
+    image_pull_secrets: list[Json] = []
+    pod_security_context: Json | None = None
+    priority_class_name: str = ""
+    additional_volumes: list[Json] = []
+    additional_volume_mounts: list[Json] = []
+
+
+class Progress(Model, kw_only=True):
+    """How far a step has come, in percent."""
+
+    step: str = ""
+    progress: float = 0
+    last_transition_time: NullableTime = None
+
+
+class BROperation(Model, kw_only=True):
+    """A run of BR, as its log tells."""
+
+    operation_id: str = field(name="operationID", default="")
+    started_at: Time | None = None
+    command: str = ""
+    observed_at: Time | None = None
+
+
+Progresses = Annotated[list[Progress], Meta(extra_json_schema={"nullable": True})]
+BROperations = Annotated[list[BROperation], Meta(extra_json_schema={"nullable": True})]

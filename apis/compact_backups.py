@@ -1,0 +1,46 @@
+"""CompactBackup, pingcap.com/v1alpha1 (api/compactbackup.fields)."""
+
+from typing import Annotated
+
+from msgspec import field
+
+from apis.backup_shared import JobSpec
+from apis.shared import Int32, Metadata, Model, Time, crd_default
+
+
+class CompactSpec(JobSpec, kw_only=True):
+    """Which part of a log backup to compact, and how."""
+
+    start_ts: str = ""
+    end_ts: str = ""
+    concurrency: Annotated[int, crd_default(4)] = 4
+    tikv_image: str = ""
+    max_retry_times: Annotated[Int32, crd_default(6)] = 6
+
+
+class CompactRetryRecord(Model, kw_only=True):
+    """A failure, after which it was tried again."""
+
+    retry_num: int = 0
+    detect_failed_at: Time | None = None
+    retry_reason: str = ""
+
+
+class CompactStatus(Model, kw_only=True):
+    """`status`: what the controller and the Job have written (backup.md 6)."""
+
+    state: str = ""
+    progress: str = ""
+    message: str = ""
+    end_ts: str = ""
+    backoff_retry_status: list[CompactRetryRecord] = []
+
+
+class CompactBackup(Model, kw_only=True):
+    """A part of a log backup rewritten, so that a restore reads it faster."""
+
+    api_version: str = "pingcap.com/v1alpha1"
+    kind: str = "CompactBackup"
+    metadata: Metadata
+    spec: CompactSpec
+    status: CompactStatus = field(default_factory=CompactStatus)
