@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from backup_manager.storage.errors import StorageError
+from backup_manager.storage.errors import ObjectMissing, StorageError
 from backup_manager.storage.location import Kind, Location
 from backup_manager.storage.objects import PAGE, StoredObject
 
@@ -32,6 +32,8 @@ class Memory:
 
     def read(self, key: str) -> bytes:
         self._called("read")
+        if key not in self.objects:
+            raise ObjectMissing(f"read {key} in", self.location, "it is not there")
         return self.objects[key]
 
     def write(self, key: str, content: bytes) -> None:
