@@ -68,7 +68,7 @@ TEXTS: Mapping[str, str] = {
     "backupType": "Deprecated: full (default), db or table; set tableFilter instead.",
     "backupMode": "A snapshot (default), a log of changes, or a volume-snapshot.",
     "tikvGCLifeTime": "How long TiKV keeps old versions meanwhile; empty: 72h.",
-    "JobSpec.storageSize": "The size of the volume for the files that are exported or imported, such as 100Gi.",
+    "ArchiveSpec.storageSize": "The size of the volume for the files that are exported or imported, such as 100Gi.",
     "tableFilter": "The tables, such as *.* or !mysql.*.",
     "dumpling": "How Dumpling exports.",
     "DumplingConfig.tableFilter": "Deprecated: the tables; set the tableFilter of the spec instead.",

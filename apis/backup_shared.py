@@ -56,6 +56,17 @@ class JobSpec(StorageProvider, kw_only=True):
     additional_volume_mounts: list[Json] = []
 
 
+class ArchiveSpec(JobSpec, kw_only=True):
+    """What a Backup and a Restore have in common: with an export or import, files pass through a volume."""
+
+    backup_type: str = ""
+    tikv_gc_life_time: str | None = field(name="tikvGCLifeTime", default=None)
+    table_filter: list[str] = []
+    storage_class_name: str | None = None
+    volume_attributes_class_name: str | None = None
+    storage_size: str = ""
+
+
 class Progress(Model, kw_only=True):
     """How far a step has come, in percent."""
 

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, field
 
-from apis.backup_shared import BROperations, JobSpec, Progresses, TiDBAccessConfig
+from apis.backup_shared import ArchiveSpec, BROperations, Progresses, TiDBAccessConfig
 from apis.shared import Int32, Int64, Metadata, Model, NullableTime, Time, crd_default
 
 
@@ -35,16 +35,11 @@ class BackoffRetryPolicy(Model, kw_only=True):
     retry_timeout: Annotated[str, crd_default("30m")] = "30m"
 
 
-class BackupSpec(JobSpec, kw_only=True):
+class BackupSpec(ArchiveSpec, kw_only=True):
     """What to save, where to, and what becomes of it when the Backup is deleted."""
 
     from_: TiDBAccessConfig | None = field(name="from", default=None)
-    backup_type: str = ""
     backup_mode: Annotated[str, crd_default("snapshot")] = "snapshot"
-    tikv_gc_life_time: str | None = field(name="tikvGCLifeTime", default=None)
-    storage_class_name: str | None = None
-    volume_attributes_class_name: str | None = None
-    storage_size: str = ""
     commit_ts: str = ""
     log_subcommand: Literal["log-start", "log-stop", "log-pause"] | None = None
     log_truncate_until: str = ""
@@ -53,7 +48,6 @@ class BackupSpec(JobSpec, kw_only=True):
     federal_volume_backup_phase: str = ""
     resume_gc_schedule: bool = False
     dumpling: DumplingConfig | None = None
-    table_filter: list[str] = []
     clean_policy: Annotated[Literal["Retain", "OnFailure", "Delete"], crd_default("Retain")] = "Retain"
     clean_option: CleanOption | None = None
     backoff_retry_policy: BackoffRetryPolicy = field(default_factory=BackoffRetryPolicy)

@@ -4,28 +4,22 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, field
 
-from apis.backup_shared import BROperations, JobSpec, Progresses, TiDBAccessConfig
+from apis.backup_shared import ArchiveSpec, BROperations, Progresses, TiDBAccessConfig
 from apis.shared import Int32, Metadata, Model, NullableTime, crd_default
 from apis.storage_providers import StorageProvider
 
 
-class RestoreSpec(JobSpec, kw_only=True):
+class RestoreSpec(ArchiveSpec, kw_only=True):
     """What to bring back, from where, and to when."""
 
     to: TiDBAccessConfig | None = None
-    backup_type: str = ""
     restore_mode: Annotated[str, crd_default("snapshot")] = "snapshot"
     pitr_restored_ts: str = ""
     prune: Literal["afterFailed"] | None = None
     log_restore_start_ts: str = ""
     federal_volume_restore_phase: str = ""
     volume_az: str = field(name="volumeAZ", default="")
-    tikv_gc_life_time: str | None = field(name="tikvGCLifeTime", default=None)
     pitr_full_backup_storage_provider: StorageProvider = field(default_factory=StorageProvider)
-    storage_class_name: str | None = None
-    volume_attributes_class_name: str | None = None
-    storage_size: str = ""
-    table_filter: list[str] = []
     warmup: str = ""
     warmup_image: str = ""
     warmup_strategy: Annotated[str, crd_default("hybrid")] = "hybrid"

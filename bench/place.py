@@ -9,7 +9,7 @@ from pathlib import Path
 
 import yaml
 
-from apis.crd import TIDB_CLUSTER, definition
+from apis.crd import KINDS, definition
 from bench.figures import note
 from bench.operator_process import OperatorProcess
 from cli.world import DISCOVERY
@@ -102,7 +102,8 @@ def _place(control_plane: ControlPlane, timings: Timings) -> Iterator[Place]:
     clock = SystemClock()
     transport = HttpTransport(load_kubeconfig(str(control_plane.kubeconfig()), clock), {}, clock)
     client = Client(transport)
-    client.create(CUSTOM_RESOURCE_DEFINITIONS, definition(TIDB_CLUSTER))
+    for kind in KINDS:
+        client.create(CUSTOM_RESOURCE_DEFINITIONS, definition(kind))
     awaited(lambda: _served(client), "the CRD to be served")
     nodes = [NodeSpec(f"node-{index}", f"192.168.0.{index + 10}", f"zone-{index % 3}") for index in range(_NODES)]
     world = DataPlaneWorld(transport, timings=timings, programs={DISCOVERY: make_handler}, nodes=nodes)

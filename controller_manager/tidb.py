@@ -1,6 +1,7 @@
 """The TiDB operator as a process: its flags as options of a process and settings of controllers."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import structlog
 
@@ -17,6 +18,7 @@ from informers.reflector import Reflector, log_watch_error
 from kube.config import ClusterConfig
 from kube.errors import NotFound
 from kube.resources import TIDB_CLUSTERS
+from member.backups.pods import ManagerSettings
 from member.context import FailoverSettings, Settings
 from ports.clock import Clock
 from ports.randomness import Randomness
@@ -30,6 +32,7 @@ def tidb_controller_manager(
     """The process of the operator; nothing is started and nothing is sent. Raises ConfigError."""
 
     process = process_options_of(options, config)
+    manager = ManagerSettings(options.tidb_backup_manager_image, environ.get("TZ", ""), process.namespace)
 
     def build(runtime: Runtime) -> Sequence[Controller]:
         me = f"{process.lease_namespace}/{process.lease}"
@@ -39,7 +42,7 @@ def tidb_controller_manager(
         return tidb_controllers(
             runtime,
             DataPlane(lambda tls: HttpTransport(environ, tls), runtime.fence, clock),
-            settings_of(options),
+            replace(settings_of(options), backup_manager=manager),
             selector=options.selector,
             permitted=options.permitted,
             others=others,
@@ -92,11 +95,12 @@ def settings_of(options: Options) -> Settings:
 
 def _explain_watch_error(reflector: Reflector, error: Exception) -> None:
     """Name the way out where there is one, else what every informer logs."""
-    if isinstance(error, NotFound) and reflector.resource == TIDB_CLUSTERS:
+    resource = reflector.resource
+    if isinstance(error, NotFound) and resource.group == TIDB_CLUSTERS.group:
         log.error(
-            "the TidbCluster CRD is not installed",
-            resource=str(TIDB_CLUSTERS),
-            install="kubectl create -f manifests/crds/pingcap.com_tidbclusters.yaml",
+            f"the {resource.kind} CRD is not installed",
+            resource=str(resource),
+            install=f"kubectl create -f manifests/crds/{resource.group}_{resource.plural}.yaml",
         )
         return
     log_watch_error(reflector, error)

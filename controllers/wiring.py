@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 
+from controllers.backup.controller import backup_controller
 from controllers.controller import Controller
 from controllers.informing import Informers
 from controllers.other_operators import OtherOperators
@@ -26,6 +27,7 @@ from kube.resources import (
     TIDB_CLUSTERS,
     Resource,
 )
+from member.backups.naming import BACKUP, operator_of
 from member.context import Dependencies, Listers, Settings
 from member.labels import MANAGED_BY, TIDB_OPERATOR
 from ports.randomness import Randomness, SecretRandomness
@@ -62,6 +64,9 @@ def tidb_controllers(
     return (
         tidb_cluster_controller(runtime, clusters, owned, deps, others),
         tidb_cluster_pod_controller(runtime, clusters, owned, deps),
+        backup_controller(
+            runtime, clusters, runtime.informers(f"{MANAGED_BY}={operator_of(BACKUP)}"), settings.backup_manager
+        ),
     )
 
 

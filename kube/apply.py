@@ -83,6 +83,23 @@ class Applier:
         """
         return self._patch(resource, cached, cached.decode(), {"metadata": {"annotations": dict(annotations)}})
 
+    def add_finalizer(self, resource: Resource, cached: Object, finalizer: str) -> Object:
+        """Keep an object, once it is deleted, until `remove_finalizer`; it may be kept already.
+
+        Raises Conflict, other ApiErrors, TransportError, LeaseExpired.
+        """
+        there = cached.metadata.finalizers
+        if finalizer in there:
+            return cached
+        return self._patch(resource, cached, cached.decode(), {"metadata": {"finalizers": [*there, finalizer]}})
+
+    def remove_finalizer(self, resource: Resource, cached: Object, finalizer: str) -> Object:
+        """Let an object go that is deleted; the finalizers of others stay. Raises as `add_finalizer`."""
+        left = [each for each in cached.metadata.finalizers if each != finalizer]
+        if len(left) == len(cached.metadata.finalizers):
+            return cached
+        return self._patch(resource, cached, cached.decode(), {"metadata": {"finalizers": left}})
+
     def _patch(self, resource: Resource, cached: Object, live: Json, patch: Json) -> Object:
         meta = cached.metadata
         written = self._client.patch(resource, meta.name, meta.namespace, _guarded(patch, cached))

@@ -17,6 +17,7 @@ from kube.client import Client
 from kube.events import EventRecorder
 from kube.objects import Object
 from kube.reading import Lister
+from member.backups.pods import ManagerSettings
 from member.memory.accepted_settings import AcceptedSettings
 from member.memory.certificate_book import CertificateBook
 from member.memory.complaints import Complaints
@@ -73,6 +74,7 @@ class Settings:
     discovery_image: str
     failover: FailoverSettings = FailoverSettings()
     replaces_volumes: bool = False
+    backup_manager: ManagerSettings = field(default_factory=ManagerSettings)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from functools import cache
 import msgspec
 import yaml
 
-from apis.crd import TIDB_CLUSTER, definition
+from apis.crd import KINDS, definition
 from discovery.app import make_handler
 from kube.objects import Json
 from member.context import FailoverSettings, Settings
@@ -248,7 +248,7 @@ def empty_world(
         clock,
         randomness,
         programs={"/usr/local/bin/tidb-discovery": make_handler},
-        crds=[definition(TIDB_CLUSTER, status_subresource=True)],
+        crds=[definition(kind) for kind in KINDS],
         nodes=nodes,
         pause=pause,
     )

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import yaml
 
-from apis.crd import TIDB_CLUSTER, definition
+from apis.crd import KINDS, TIDB_CLUSTER, definition
 from discovery.app import make_handler
 from kube.events import COMPONENT
 from kube.objects import Json, Object
@@ -58,7 +58,7 @@ class OperatorWorld:
             SeededRandomness(seed),
             programs={"/usr/local/bin/tidb-discovery": make_handler},
             servers=servers,
-            crds=[crd or _definition(status_subresource)],
+            crds=[crd or _definition(status_subresource), *_others()],
             nodes=nodes,
             faults=faults,
         )
@@ -209,6 +209,12 @@ class OperatorWorld:
 def _definition(status_subresource: bool) -> Json:
     """Made from the models, which takes a while."""
     return definition(TIDB_CLUSTER, status_subresource=status_subresource)
+
+
+@cache
+def _others() -> tuple[Json, ...]:
+    """The definitions of the other kinds that the operator watches."""
+    return tuple(definition(kind) for kind in KINDS if kind is not TIDB_CLUSTER)
 
 
 def sample(name: str) -> Json:

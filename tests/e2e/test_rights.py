@@ -83,6 +83,16 @@ _SELDOM: set[Grant] = {
     # a StatefulSet that is suspended, or made again with larger volumes (test_suspend.py, test_volume_growth.py)
     ("delete", "apps", "statefulsets"),
     ("list", "apps", "controllerrevisions"),
+    # Backups (controllers/backup/)
+    ("get", "pingcap.com", "backups"),
+    ("patch", "pingcap.com", "backups"),
+    ("update", "pingcap.com", "backups/finalizers"),
+    ("list", "pingcap.com", "restores"),
+    ("get", "batch", "jobs"),
+    ("create", "batch", "jobs"),
+    ("delete", "batch", "jobs"),
+    ("create", "", "persistentvolumeclaims"),
+    ("get", "", "namespaces"),
     # put right when somebody changed them
     *(("patch", *made) for made in _MADE),
 }

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import yaml
 
-from apis.crd import TIDB_CLUSTER, definition
+from apis.crd import KINDS, TIDB_CLUSTER, definition
 from cli import manifests
 from cli.world import DISCOVERY
 from discovery.app import make_handler
@@ -39,6 +39,7 @@ from tests.e2e.waiting import CLOCK, eventually
 MANIFESTS = ROOT / "manifests"
 SAMPLES = MANIFESTS / "samples"
 CRD = definition(TIDB_CLUSTER)
+OTHER_CRDS = tuple(definition(kind) for kind in KINDS if kind is not TIDB_CLUSTER)
 
 OPERATOR_NAMESPACE = "tidb-admin"
 SERVICE_ACCOUNT = "tidb-controller-manager"
@@ -105,7 +106,7 @@ def sandbox(
     directory: Path, crds: Sequence[Json] = (CRD,), *, installed: bool = True, timings: Timings = TIMINGS
 ) -> Iterator[Place]:
     """The sandbox with our discovery service in its pods, our manifests and CRDs `installed` or not."""
-    world = World(timings=timings, programs={DISCOVERY: make_handler}, crds=crds if installed else ())
+    world = World(timings=timings, programs={DISCOVERY: make_handler}, crds=(*crds, *OTHER_CRDS) if installed else ())
     world.start()
     try:
         kubeconfig = world.write_kubeconfig(directory)
@@ -135,7 +136,8 @@ def real(control_plane: ControlPlane, directory: Path) -> Iterator[Place]:
     """
     with contextlib.closing(_Accounts(control_plane)) as accounts:
         client = Client(accounts.admin, user_agent="e2e")
-        client.create(CUSTOM_RESOURCE_DEFINITIONS, CRD)
+        for crd in (CRD, *OTHER_CRDS):
+            client.create(CUSTOM_RESOURCE_DEFINITIONS, crd)
         _install(client)
         nodes = DataPlaneWorld(
             accounts.admin, timings=TIMINGS, programs={DISCOVERY: make_handler}, identity=accounts.transport

@@ -1,0 +1,221 @@
+"""What happens to a Backup that is being deleted: its files go as `cleanPolicy` says, then it goes (backup.md 3.9).
+
+    Jobs of the Backup end → no other Backup or Restore needs the files → Job `clean-<name>` → Clean → no finalizer
+
+Files are removed by that Job alone, and it is made only when a live look has shown that nobody else uses the directory.
+"""
+
+from datetime import timedelta
+
+import structlog
+
+from apis.backup_defaulting import with_backup_defaults
+from apis.backups import Backup
+from apis.decoding import decode
+from apis.problem import InvalidField
+from apis.restores import Restore
+from apis.storage_providers import StorageProvider
+from apis.times import parse_time
+from controllers.controller import Result
+from controllers.errors import RequeueError
+from controllers.job_owners import status
+from controllers.job_owners.job_owner import JobOwner
+from kube.errors import AlreadyExists, ApiError, Forbidden, NotFound
+from kube.objects import Json, Object, condition_of
+from kube.resources import BACKUPS, JOBS, NAMESPACES, RESTORES, Resource
+from member.backups import jobs, pods
+from member.backups.environment import BadJob, secret_names
+from member.backups.naming import FINALIZER, backup_job_name, clean_job_name
+from member.backups.paths import backup_path, overlap, same_store
+
+log = structlog.get_logger(__name__)
+
+_LOOK_AGAIN = 30.0
+"""Seconds until it is looked again whether somebody still needs the files."""
+_JOB_GOING = 2.0
+_PAUSE = timedelta(minutes=5)
+"""How long a cleaning that has failed rests before it is tried again; v1.6 never does."""
+_RESTORED = ("Complete", "Failed", "Invalid")
+
+
+def sync(ctx: JobOwner[Backup]) -> Result | None:
+    """Bring a Backup that is being deleted a step on. Raises RequeueError, ApiError, TransportError."""
+    if FINALIZER not in ctx.owner.metadata.finalizers:
+        return None
+    if ctx.model.spec.backup_mode == "log":
+        return _keep_log(ctx)
+    if _retains(ctx) or status.holds(ctx.status, status.CLEAN):
+        ctx.became(ctx.runtime.applier.remove_finalizer(BACKUPS, ctx.owner, FINALIZER))
+        return None
+    return _clean_up(ctx) if _has_ended(ctx) else Result(requeue_after=_JOB_GOING)
+
+
+def _clean_up(ctx: JobOwner[Backup]) -> Result | None:
+    there = ctx.live_job(clean_job_name(ctx.name))
+    if there is not None:
+        return _look_after(ctx, there)
+    path = str(ctx.status.get("backupPath") or "")
+    if not path:
+        ctx.say(status.CLEAN)
+        return sync(ctx)
+    if _namespace_goes(ctx):
+        _let_go(ctx, path)
+        return None
+    if user := _user_of(ctx, path):
+        message = f"{path} is kept, since {user} needs it; the files are removed when that one is gone"
+        ctx.say(status.CLEAN_FAILED, "FilesInUse", message)
+        return Result(requeue_after=_LOOK_AGAIN)
+    _clean(ctx)
+    return None
+
+
+def _retains(ctx: JobOwner[Backup]) -> bool:
+    """Whether the files stay; the user may have decided that since the finalizer was added."""
+    policy = ctx.model.spec.clean_policy
+    return policy == "Retain" or (policy == "OnFailure" and not status.holds(ctx.status, status.FAILED))
+
+
+def _keep_log(ctx: JobOwner[Backup]) -> Result | None:
+    """A log backup must be stopped first, which this version can't: it stays until somebody can."""
+    message = (
+        "log backups can't be stopped and removed by this version yet; delete the Backup with TiDB Operator v1.6, or "
+        f"stop the task with `br log stop --task-name={ctx.name}` and remove the finalizer {FINALIZER}"
+    )
+    ctx.say(status.CLEAN_FAILED, "NotOffered", message)
+    return None
+
+
+def _has_ended(ctx: JobOwner[Backup]) -> bool:
+    """Whether no Job of the Backup writes any more; one that does is ended."""
+    name = backup_job_name(ctx.name)
+    live = ctx.live_job(name)
+    if live is None or not ctx.controls(live):
+        return True
+    if pods.finished(live.decode()) and not live.metadata.deletion_timestamp:
+        return True
+    return ctx.delete_job(name)
+
+
+def _look_after(ctx: JobOwner[Backup], job: Object) -> Result | None:
+    """The Job that cleans runs, or has failed: then another one follows after a pause."""
+    if job.metadata.deletion_timestamp:
+        return Result(requeue_after=_JOB_GOING)
+    if not ctx.controls(job):
+        message = f"Job {job.key} is not this Backup's; delete it, and the files are removed"
+        ctx.say(status.CLEAN_FAILED, "ForeignJob", message)
+        return Result(requeue_after=_LOOK_AGAIN)
+    body = job.decode()
+    if pods.finished(body) == "Complete":
+        return _ended_without_a_word(ctx, body)
+    if pods.finished(body) != "Failed":
+        return None
+    failed = pods.condition_of_job(body, "Failed")
+    due = (parse_time(str(failed.get("lastTransitionTime") or "")) or ctx.now) + _PAUSE
+    if not _is_explained(ctx):
+        message = f"Job {job.key} has failed: {failed.get('message') or failed.get('reason')}; look at its pods' logs"
+        ctx.say(status.CLEAN_FAILED, "CleanBackupDataFailed", message)
+    rest = (due - ctx.now).total_seconds()
+    if rest > 0:
+        return Result(requeue_after=rest)
+    ctx.delete_job(clean_job_name(ctx.name))
+    return Result(requeue_after=_JOB_GOING)
+
+
+def _ended_without_a_word(ctx: JobOwner[Backup], job: Json) -> Result | None:
+    """The Job is Complete, and its pod has not written Clean: it says so now, or it never will."""
+    done = parse_time(str(pods.condition_of_job(job, "Complete").get("lastTransitionTime") or "")) or ctx.now
+    rest = (done + _PAUSE - ctx.now).total_seconds()
+    if rest > 0:
+        return Result(requeue_after=rest)
+    name = job["metadata"]["name"]
+    message = f"Job {name} has ended without saying that the files are gone; it is made again"
+    ctx.say(status.CLEAN_FAILED, "CleanBackupDataFailed", message)
+    ctx.delete_job(name)
+    return Result(requeue_after=_JOB_GOING)
+
+
+def _is_explained(ctx: JobOwner[Backup]) -> bool:
+    """Whether the pod has said itself why it failed."""
+    said = condition_of(ctx.status.get("conditions") or (), status.CLEAN_FAILED)
+    return said.get("status") == "True" and ctx.status.get("phase") == status.CLEAN_FAILED
+
+
+def _user_of(ctx: JobOwner[Backup], path: str) -> str:
+    """Who else needs what is below a path, read live, in words; empty when nobody does."""
+    own = ctx.model.spec
+    for other in _all(ctx, BACKUPS):
+        if other.metadata.uid != ctx.owner.metadata.uid and _shares(other, path, own):
+            return f"Backup {other.key}"
+    for restore in _all(ctx, RESTORES):
+        if _reads(restore, path, own):
+            return f"Restore {restore.key}"
+    return ""
+
+
+def _all(ctx: JobOwner[Backup], resource: Resource) -> list[Object]:
+    """All objects of a resource that this operator may see, read live."""
+    try:
+        return ctx.runtime.client.list_page(resource, ctx.settings.namespace).items
+    except NotFound:  # its definition is not installed: there are none
+        return []
+
+
+def _shares(other: Object, path: str, own: StorageProvider) -> bool:
+    """Whether another Backup has files in the directory; one that goes with its files needs them no more."""
+    body = other.decode()
+    now: Json = body.get("status") or {}
+    try:
+        backup = with_backup_defaults(decode(body, Backup))
+    except InvalidField:
+        return overlap(path, str(now.get("backupPath") or ""))
+    theirs = str(now.get("backupPath") or "") or backup_path(backup.spec)
+    if not overlap(path, theirs) or not same_store(own, backup.spec):
+        return False
+    is_going = other.metadata.deletion_timestamp is not None and backup.spec.clean_policy == "Delete"
+    return not is_going and not status.holds(now, status.CLEAN) and not status.holds(now, status.INVALID)
+
+
+def _reads(restore: Object, path: str, own: StorageProvider) -> bool:
+    """Whether a Restore that has not ended reads from the directory."""
+    body = restore.decode()
+    if any(status.holds(body.get("status") or {}, kind) for kind in _RESTORED):
+        return False
+    try:
+        spec = decode(body, Restore).spec
+    except InvalidField:
+        return False  # nothing is done for one that can't be read
+    sources = (spec, spec.pitr_full_backup_storage_provider)
+    return any(overlap(path, backup_path(each)) and same_store(own, each) for each in sources)
+
+
+def _clean(ctx: JobOwner[Backup]) -> None:
+    spec = ctx.model.spec
+    try:
+        job = jobs.clean_job(ctx.model, ctx.secrets(secret_names(spec, None)), ctx.settings)
+    except BadJob as error:
+        ctx.say(status.RETRY_FAILED, error.reason, str(error))
+        raise RequeueError(str(error)) from error
+    try:
+        ctx.create(JOBS, job)
+    except AlreadyExists as error:
+        raise RequeueError("the Job that cleans was made meanwhile", _JOB_GOING) from error
+    except ApiError as error:
+        message = f"Job {job['metadata']['name']} could not be made: {error.message}"
+        ctx.say(status.RETRY_FAILED, "CreateCleanJobFailed", message)
+        raise RequeueError(message) from error
+    ctx.say(status.CLEAN, is_true=False)
+
+
+def _namespace_goes(ctx: JobOwner[Backup]) -> bool:
+    """Whether the namespace is being deleted; who may not read it does not know."""
+    try:
+        found = ctx.runtime.client.find(NAMESPACES, ctx.namespace)
+    except Forbidden:
+        return False
+    return found is not None and found.metadata.deletion_timestamp is not None
+
+
+def _let_go(ctx: JobOwner[Backup], path: str) -> None:
+    """No Job can be made in a namespace that goes: the Backup goes with it, its files stay; v1.6 waits for ever."""
+    log.warning("the namespace is being deleted, so that no Job can remove the files: remove them yourself", path=path)
+    ctx.became(ctx.runtime.applier.remove_finalizer(BACKUPS, ctx.owner, FINALIZER))

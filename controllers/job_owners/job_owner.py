@@ -1,0 +1,159 @@
+"""One sync of a Backup or Restore: what it works with, and the writes that all steps share."""
+
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Generic, TypeVar
+
+import structlog
+
+from apis.shared import Model
+from controllers.job_owners.status import FAILED, INVALID, PRUNE_FAILED, RETRY_FAILED, with_condition
+from controllers.own_write import OwnWrite
+from controllers.runtime import Runtime
+from controllers.status_patch import patch_status
+from kube.deletion import Destroyer
+from kube.errors import ApiError, NotFound
+from kube.events import NORMAL, WARNING
+from kube.objects import Json, Object
+from kube.reading import Lister
+from kube.resources import JOBS, SECRETS, Resource
+from member.backups.environment import Secrets
+from member.backups.pods import ManagerSettings
+
+log = structlog.get_logger(__name__)
+
+M = TypeVar("M", bound=Model)
+
+_TROUBLE = (FAILED, INVALID, RETRY_FAILED, PRUNE_FAILED)
+"""Conditions that are told as a warning, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobCaches:
+    """The caches that a sync reads: `owners` of the objects themselves, `jobs` of what was made for them."""
+
+    owners: Lister
+    jobs: Lister
+    tidb_clusters: Lister
+
+
+@dataclass(slots=True)
+class JobOwner(Generic[M]):
+    """One sync of one object.
+
+    `owner` is it as cached, or as this sync has written it since; `model` is it with its defaults.
+    """
+
+    resource: Resource
+    owner: Object
+    model: M
+    caches: JobCaches
+    runtime: Runtime
+    settings: ManagerSettings
+    own_write: OwnWrite
+
+    @property
+    def namespace(self) -> str:
+        """That of the object and all that is made for it."""
+        return self.owner.metadata.namespace
+
+    @property
+    def name(self) -> str:
+        """That of the object."""
+        return self.owner.metadata.name
+
+    @property
+    def now(self) -> datetime:
+        """The wall clock."""
+        return self.runtime.clock.wall()
+
+    @property
+    def status(self) -> Json:
+        """The status as it is now; a fresh tree."""
+        return self.owner.decode().get("status") or {}
+
+    def write(self, status: Json) -> None:
+        """Bring the status to what is given. Raises RequeueError when somebody else has written since, ApiError, …"""
+        written = patch_status(self.runtime.applier, self.resource, self.owner, self.status, status)
+        if written is not None:
+            self.became(written)
+
+    def became(self, written: Object) -> None:
+        """Go on with the object as a write has left it."""
+        self.owner = written
+        self.own_write.remember(written)
+
+    def say(self, kind: str, reason: str = "", message: str = "", *, is_true: bool = True) -> None:
+        """Write a condition; what is news and no good news is an event and a line in the log, too."""
+        before = self.status
+        after = with_condition(before, kind, self.now, reason, message, is_true=is_true)
+        self.tell(before, after)
+        self.write(after)
+
+    def tell(self, before: Json, after: Json) -> None:
+        """Make an event of a condition that tells of trouble, if it is news."""
+        kind = after.get("phase")
+        if kind not in _TROUBLE or before.get("conditions") == after.get("conditions"):
+            return
+        said = next(each for each in after["conditions"] if each["type"] == kind)
+        reason, message = said.get("reason") or kind, said.get("message") or ""
+        log.warning("condition", kind=self.resource.kind, phase=kind, reason=reason, message=message)
+        self.runtime.recorder.event(self.owner, WARNING, reason, message)
+
+    def cached_job(self, name: str) -> Object | None:
+        """A Job of this object, as cached; that of another owner is none."""
+        job = self.caches.jobs.get(self.namespace, name)
+        return job if job is not None and self.controls(job) else None
+
+    def live_job(self, name: str) -> Object | None:
+        """What has the name of a Job now, whoever owns it. Raises ApiError, TransportError."""
+        return self.runtime.client.find(JOBS, name, self.namespace)
+
+    def controls(self, child: Object) -> bool:
+        """Whether another object is this one's."""
+        owner = child.metadata.controller
+        return owner is not None and owner.uid == self.owner.metadata.uid
+
+    def create(self, resource: Resource, desired: Json) -> Object:
+        """Create an object, which is told as an event, and so is a refusal. Raises ApiError, TransportError."""
+        record, name = self.runtime.recorder.event, desired["metadata"]["name"]
+        what = f"create {resource.kind.lower()} {self.namespace}/{name} for cluster {self.name} {self.resource.kind}"
+        try:
+            created = self.runtime.applier.create(resource, desired)
+        except ApiError as error:
+            record(self.owner, WARNING, "FailedCreate", f"{what} failed error: {error.message}")
+            raise
+        record(self.owner, NORMAL, "SuccessfulCreate", f"{what} successful")
+        return created
+
+    def delete_job(self, name: str) -> bool:
+        """Have a Job of this object deleted, pods first; whether it is gone, with its pods.
+
+        It is looked at live, and what is another's stays. Raises Conflict, other ApiErrors, TransportError.
+        """
+        destroyer = Destroyer(self.runtime.client)
+        seen = destroyer.observe(JOBS, name, self.namespace)
+        if seen is None or not self.controls(seen.object):
+            return True
+        if not seen.object.metadata.deletion_timestamp:
+            destroyer.delete(seen, propagation="Foreground")
+            what = f"delete job {self.namespace}/{name} for cluster {self.name} {self.resource.kind} successful"
+            self.runtime.recorder.event(self.owner, NORMAL, "SuccessfulDelete", what)
+        return False
+
+    def secrets(self, names: list[str]) -> Secrets:
+        """Secrets of this namespace, read live. Raises ApiError, TransportError."""
+        return {name: self._secret(name) for name in names}
+
+    def _secret(self, name: str) -> Mapping[str, str] | None:
+        try:
+            found = self.runtime.client.get(SECRETS, name, self.namespace).decode()
+        except NotFound:
+            return None
+        return _decoded(found.get("data") or {})
+
+
+def _decoded(data: Mapping[str, str]) -> Mapping[str, str]:
+    return {key: base64.b64decode(value).decode("utf-8", "replace") for key, value in data.items()}

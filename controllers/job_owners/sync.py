@@ -1,0 +1,80 @@
+"""One sync of a Backup or Restore: from the key to its next step (backup.md 3.4, 3.5, 4.3, 4.4)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic
+
+import structlog
+
+from apis.decoding import decode
+from apis.problem import InvalidField
+from controllers.controller import Result
+from controllers.errors import RequeueError
+from controllers.job_owners import status
+from controllers.job_owners.job_owner import JobCaches, JobOwner, M
+from controllers.key_locks import RETRY_AFTER
+from controllers.memory import Memory
+from controllers.own_write import OwnWrite
+from controllers.runtime import Runtime
+from controllers.stages import EXPECTED
+from controllers.status_patch import patch_status
+from kube.objects import Object
+from kube.resources import Resource
+from member.backups.pods import ManagerSettings
+
+log = structlog.get_logger(__name__)
+
+_UNSEEN_WRITE_DELAY = 0.1
+"""Seconds until the next try when the cache does not show our own last write yet (F6)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobOwnerKind(Generic[M]):
+    """A kind whose objects Jobs carry out: its model, its defaults, and the next step of one, deleted or not."""
+
+    resource: Resource
+    model: type[M]
+    defaults: Callable[[M], M]
+    step: Callable[[JobOwner[M]], Result | None]
+
+
+class JobOwnerSync(Generic[M]):
+    """Carries the objects of a kind out. Safe for use by many workers, one per key."""
+
+    def __init__(self, kind: JobOwnerKind[M], caches: JobCaches, runtime: Runtime, settings: ManagerSettings) -> None:
+        self._kind = kind
+        self._caches = caches
+        self._runtime = runtime
+        self._settings = settings
+        self._writes = Memory(OwnWrite)
+
+    def __call__(self, key: str) -> Result | None:
+        """Sync one object. Raises RequeueError for what is retried with back-off."""
+        with self._runtime.key_locks.try_lock(self._kind.resource, key) as mine:
+            if not mine:
+                return Result(requeue_after=RETRY_AFTER)
+            namespace, _, name = key.rpartition("/")
+            owner = self._caches.owners.get(namespace, name)
+            if owner is None:
+                self._writes.forget(key)
+                return None
+            if self._writes.of(key).is_unseen(owner):
+                return Result(requeue_after=_UNSEEN_WRITE_DELAY)
+            try:
+                return self._sync(key, owner)
+            except EXPECTED as error:
+                log.warning("the sync failed, trying again", kind=self._kind.resource.kind, error=str(error))
+                raise RequeueError(str(error)) from error
+
+    def _sync(self, key: str, owner: Object) -> Result | None:
+        kind = self._kind
+        try:
+            model = kind.defaults(decode(owner.decode(), kind.model))
+        except InvalidField as error:
+            before = owner.decode().get("status") or {}
+            now = self._runtime.clock.wall()
+            after = status.with_condition(before, status.INVALID, now, "InvalidSpec", str(error))
+            patch_status(self._runtime.applier, kind.resource, owner, before, after)
+            return None
+        writes = self._writes.of(key)
+        return kind.step(JobOwner(kind.resource, owner, model, self._caches, self._runtime, self._settings, writes))

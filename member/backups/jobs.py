@@ -1,0 +1,79 @@
+"""The Jobs of a Backup, and the claim of an export (backup.md 3.9, 3.11)."""
+
+from apis.backups import Backup
+from apis.shared import Json
+from apis.tidbcluster import TidbCluster
+from member.backups import environment, naming, pods
+from member.backups.environment import BadJob, Secrets
+from member.backups.pods import ManagerSettings, Mounted, Pod
+
+_DUMPLING_BIN = "/var/lib/dumpling-bin"
+
+
+def snapshot_job(backup: Backup, tc: TidbCluster, secrets: Secrets, settings: ManagerSettings) -> Json:
+    """The Job that has BR back a cluster up. Raises BadJob."""
+    spec, meta = backup.spec, backup.metadata
+    version = pods.tikv_version(tc)
+    tls_args, tls_volumes = pods.client_tls(tc, spec.from_)
+    args = ["backup", f"--namespace={meta.namespace}", f"--backupName={meta.name}"]
+    args += [f"--tikvVersion={version}"] if version else []
+    made = Pod(
+        container="backup",
+        args=[*args, "--mode=snapshot", *tls_args],
+        env=[*_env(backup, secrets), {"name": "BR_LOG_TO_TERM", "value": "1"}],
+        mounted=[*tls_volumes, pods.program_volume("br", pods.BR_BIN), *pods.local_volume(spec)],
+        tool=pods.br(spec, version),
+    )
+    return _job(backup, naming.backup_job_name(meta.name), pods.pod_spec(spec, settings, made))
+
+
+def export_job(backup: Backup, secrets: Secrets, settings: ManagerSettings) -> Json:
+    """The Job that has Dumpling export a database. Raises BadJob."""
+    spec, meta = backup.spec, backup.metadata
+    if spec.from_ is None or not (spec.s3 or spec.gcs):
+        raise BadJob("UnsupportedStorageType", "an export needs spec.from, and spec.s3 or spec.gcs")
+    kind, bucket = ("s3", spec.s3.bucket) if spec.s3 else ("gcs", spec.gcs.bucket if spec.gcs else "")
+    args = ["export", f"--namespace={meta.namespace}", f"--backupName={meta.name}"]
+    args += [f"--bucket={bucket}", f"--storageType={kind}"]
+    mounted: list[Mounted] = []
+    tool = None
+    if spec.from_.tls_client_secret_name:
+        args.append("--client-tls=true")
+        mounted.append(pods.secret_volume("tidb-client-tls", spec.from_.tls_client_secret_name, pods.CLIENT_TLS))
+    if spec.tool_image:
+        mounted.append(pods.program_volume("dumpling", _DUMPLING_BIN))
+        tool = pods.tool_container("dumpling", spec.tool_image, "Dumpling", _DUMPLING_BIN)
+    mounted.append(pods.claim_volume(naming.BACKUP, spec.from_))
+    made = Pod(container="backup", args=args, env=_env(backup, secrets), mounted=mounted, tool=tool)
+    return _job(backup, naming.backup_job_name(meta.name), pods.pod_spec(spec, settings, made))
+
+
+def clean_job(backup: Backup, secrets: Secrets, settings: ManagerSettings) -> Json:
+    """The Job that removes the files of a Backup. Raises BadJob."""
+    spec, meta = backup.spec, backup.metadata
+    made = Pod(
+        container="backup",
+        args=["clean", f"--namespace={meta.namespace}", f"--backupName={meta.name}"],
+        env=environment.storage_env(spec, secrets, use_kms=spec.use_kms),
+        mounted=pods.local_volume(spec),
+    )
+    pod = pods.pod_spec(spec, settings, made)
+    name = naming.clean_job_name(meta.name)
+    return pods.job(meta, backup.kind, naming.BACKUP, name, pod, backoff_limit=6, component="clean")
+
+
+def export_claim(backup: Backup) -> Json:
+    """The claim of the volume on which an export is archived. Raises BadJob."""
+    if backup.spec.from_ is None:
+        raise BadJob("CreatePVCFailed", "an export needs spec.from")
+    return pods.claim(backup.metadata, naming.BACKUP, backup.spec, backup.spec.from_)
+
+
+def _env(backup: Backup, secrets: Secrets) -> list[Json]:
+    spec = backup.spec
+    password = environment.password_env(spec.from_, secrets, use_kms=spec.use_kms)
+    return password + environment.storage_env(spec, secrets, use_kms=spec.use_kms)
+
+
+def _job(backup: Backup, name: str, pod: Json) -> Json:
+    return pods.job(backup.metadata, backup.kind, naming.BACKUP, name, pod, backoff_limit=0)

@@ -1,0 +1,90 @@
+"""Names and labels of what is made for Backups and Restores (backup.md 1.2).
+
+`family` is `backup` or `restore`: what is made for both differs by that word.
+"""
+
+from collections.abc import Mapping
+
+from apis.backup_shared import TiDBAccessConfig
+from apis.identity import INSTANCE_LABEL
+from apis.shared import Json, Metadata
+from member.labels import COMPONENT, INSTANCE, MANAGED_BY, NAME
+
+BACKUP = "backup"
+RESTORE = "restore"
+FINALIZER = "tidb.pingcap.com/backup-protection"
+SERVICE_ACCOUNT = "tidb-backup-manager"
+"""The account of the pods, which the user makes (8)."""
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
+_FNV_OFFSET, _FNV_PRIME = 0x811C9DC5, 0x01000193
+_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+"""That of Kubernetes' safe encoding of names."""
+
+
+def operator_of(family: str) -> str:
+    """The value of `managed-by` of all that is made for a family."""
+    return f"{family}-operator"
+
+
+def backup_job_name(backup: str) -> str:
+    """The Job of a snapshot or an export."""
+    return f"backup-{backup}"
+
+
+def clean_job_name(backup: str) -> str:
+    """The Job that removes the files of a deleted Backup."""
+    return f"clean-{backup}"
+
+
+def restore_job_name(restore: str) -> str:
+    """The Job of a restore or an import."""
+    return f"restore-{restore}"
+
+
+def prune_job_name(restore: str) -> str:
+    """The Job that removes what a failed restore has left in the cluster."""
+    return f"{restore_job_name(restore)}-prune"
+
+
+def claim_name(family: str, access: TiDBAccessConfig) -> str:
+    """The claim of the volume that exports of one TiDB, or imports into one, share."""
+    value = _FNV_OFFSET
+    for byte in f"{access.host}_{access.port}".encode():
+        value = value * _FNV_PRIME % 2**32 ^ byte
+    return f"{family}-pvc-" + "".join(_ALPHABET[ord(digit) % len(_ALPHABET)] for digit in str(value))
+
+
+def instance_of(meta: Metadata) -> str:
+    """The instance label of everything that is made for an object: its own, else its name."""
+    return meta.labels.get(INSTANCE_LABEL) or meta.name
+
+
+def job_labels(meta: Metadata, family: str, component: str) -> dict[str, str]:
+    """The labels of a Job and its pods; those of the object go before none of ours."""
+    own = claim_labels(meta, family) | {COMPONENT: component, f"tidb.pingcap.com/{family}": meta.name}
+    return {**meta.labels, **own}
+
+
+def claim_labels(meta: Metadata, family: str) -> dict[str, str]:
+    """The labels of the claim of an export or import."""
+    return {NAME: family, MANAGED_BY: operator_of(family), INSTANCE: instance_of(meta)}
+
+
+def job_annotations(meta: Metadata) -> dict[str, str]:
+    """The annotations of a Job and its pods: those of the object, but the record of `kubectl apply`."""
+    return {key: value for key, value in meta.annotations.items() if key != LAST_APPLIED}
+
+
+def owned(meta: Metadata, api_version: str, kind: str, name: str, labels: Mapping[str, str]) -> Json:
+    """Metadata of what an object controls."""
+    reference = {"apiVersion": api_version, "kind": kind, "name": meta.name, "uid": meta.uid}
+    made: Json = {
+        "name": name,
+        "namespace": meta.namespace,
+        "labels": dict(labels),
+        "ownerReferences": [reference | {"controller": True, "blockOwnerDeletion": True}],
+    }
+    if annotations := job_annotations(meta):
+        made["annotations"] = annotations
+    return made

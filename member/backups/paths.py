@@ -1,0 +1,48 @@
+"""Where the files of a backup are: `status.backupPath` (backup.md 2.2), and who else's they are."""
+
+from apis.storage_providers import (
+    AzblobStorageProvider,
+    GcsStorageProvider,
+    LocalStorageProvider,
+    S3StorageProvider,
+    StorageProvider,
+)
+
+
+def backup_path(storage: StorageProvider) -> str:
+    """The directory of a backup by BR, as its status has it; empty where no storage is named."""
+    match provider := storage.provider:
+        case S3StorageProvider():
+            return f"s3://{_joined(provider.bucket, provider.prefix)}"
+        case GcsStorageProvider():
+            return f"gcs://{_joined(provider.bucket, provider.prefix)}/"
+        case AzblobStorageProvider():
+            return f"azure://{_joined(provider.container, provider.prefix)}/"
+        case LocalStorageProvider():
+            mount = str(provider.volume_mount.get("mountPath") or "")
+            return f"local:///{_joined(mount, provider.prefix)}"
+    return ""
+
+
+def overlap(one: str, other: str) -> bool:
+    """Whether what is below one path is below the other as well: then removing one takes from the other."""
+    if not one or not other:
+        return False
+    first, second = f"{one.rstrip('/')}/", f"{other.rstrip('/')}/"
+    return first.startswith(second) or second.startswith(first)
+
+
+def same_store(one: StorageProvider, other: StorageProvider) -> bool:
+    """Whether two objects may mean the same bucket or volume; when in doubt they do."""
+    if one.s3 is not None and other.s3 is not None:
+        return one.s3.endpoint.rstrip("/") == other.s3.endpoint.rstrip("/")
+    if one.local is not None and other.local is not None:
+        source, compared = (
+            {key: value for key, value in each.volume.items() if key != "name"} for each in (one.local, other.local)
+        )
+        return source == compared
+    return True
+
+
+def _joined(*parts: str) -> str:
+    return "/".join(piece for part in parts for piece in part.split("/") if piece)

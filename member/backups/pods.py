@@ -1,0 +1,223 @@
+"""What the pods of all Jobs have in common (backup.md 3.11)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from apis import images
+from apis.accessor import find
+from apis.backup_shared import ArchiveSpec, JobSpec, TiDBAccessConfig
+from apis.identity import tls_enabled
+from apis.shared import Json, Metadata
+from apis.tidbcluster import TidbCluster
+from member.backups import environment, naming
+from member.labels import SKIP_TLS_WHEN_CONNECT_TIDB
+
+API_VERSION = "pingcap.com/v1alpha1"
+BR_IMAGE = "pingcap/br"
+BR_BIN = "/var/lib/br-bin"
+CLUSTER_TLS = "/var/lib/cluster-client-tls"
+CLIENT_TLS = "/var/lib/tidb-client-tls"
+
+_TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105  (a directory)
+_TOKEN_SECONDS = 3607
+
+
+@dataclass(frozen=True, slots=True)
+class ManagerSettings:
+    """What the process was told: the image of `backup-manager`, its own time zone, its namespace if it has no other."""
+
+    image: str = "pingcap/tidb-backup-manager:latest"
+    time_zone: str = ""
+    namespace: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Mounted:
+    """A volume, and where the main container sees it."""
+
+    volume: Json
+    mount: Json
+
+
+def tikv_version(tc: TidbCluster) -> str:
+    """The version of TiKV; empty when the cluster has none of its own."""
+    tikv = find(tc, "tikv")
+    return images.version_of(tikv.image) if tikv else ""
+
+
+def _speaks_tls(tc: TidbCluster) -> bool:
+    """Whether SQL clients use TLS."""
+    tidb = tc.spec.tidb
+    enabled = tidb is not None and tidb.tls_client is not None and tidb.tls_client.enabled
+    return enabled and SKIP_TLS_WHEN_CONNECT_TIDB not in tc.metadata.annotations
+
+
+def _skips_authority(tc: TidbCluster) -> bool:
+    tidb = tc.spec.tidb
+    return bool(tidb and tidb.tls_client and tidb.tls_client.skip_internal_client_ca)
+
+
+def tool_image(chosen: str, usual: str, version: str) -> str:
+    """The image of a tool: without a tag of its own it has that of TiKV. A registry's port is no tag."""
+    reference = images.parse(chosen or usual)
+    if reference.tag or reference.digest:
+        return str(reference)
+    return images.with_version(str(reference), version)
+
+
+def br(spec: JobSpec, version: str) -> Json:
+    """The init container that brings BR, of TiKV's version unless the user says otherwise."""
+    return tool_container("br", tool_image(spec.tool_image, BR_IMAGE, version), "BR", BR_BIN)
+
+
+def tool_container(name: str, image: str, title: str, directory: str, program: str = "") -> Json:
+    """The init container that copies a program, called `name` by default, to where the main container finds it."""
+    program = program or name
+    return {
+        "name": name,
+        "image": image,
+        "imagePullPolicy": "IfNotPresent",
+        "command": ["/bin/sh", "-c"],
+        "args": [f"cp /{program} {directory}/{program}; echo '{title} copy finished'"],
+        "volumeMounts": [{"name": f"{name}-bin", "mountPath": directory}],
+    }
+
+
+def secret_volume(name: str, secret: str, path: str) -> Mounted:
+    """A Secret as files."""
+    volume = {"name": name, "secret": {"secretName": secret}}
+    return Mounted(volume, {"name": name, "mountPath": path, "readOnly": True})
+
+
+def local_volume(spec: JobSpec) -> list[Mounted]:
+    """The volume that the files are on, where they are on one."""
+    return [Mounted(spec.local.volume, spec.local.volume_mount)] if spec.local else []
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Pod:
+    """What the pods of Jobs differ in: the main container, its volumes, and the init container that brings a tool."""
+
+    container: str
+    args: Sequence[str]
+    env: Sequence[Json]
+    mounted: Sequence[Mounted] = ()
+    tool: Json | None = None
+    additional: bool = True
+
+
+def pod_spec(spec: JobSpec, settings: ManagerSettings, made: Pod) -> Json:
+    """The spec of the pod; what the user gave for all Jobs is laid on it, volumes unless they are not wanted."""
+    volumes = [each.volume for each in made.mounted] + (spec.additional_volumes if made.additional else [])
+    mounts = [each.mount for each in made.mounted] + (spec.additional_volume_mounts if made.additional else [])
+    if spec.automount_service_account_token is False:
+        volumes.append(_token_volume())
+        mounts.append({"name": "kube-api-access", "mountPath": _TOKEN_PATH, "readOnly": True})
+    main: Json = {
+        "name": made.container,
+        "image": settings.image,
+        "imagePullPolicy": "IfNotPresent",
+        "args": list(made.args),
+        "env": environment.with_users(made.env, spec.env, settings.time_zone),
+        "volumeMounts": mounts,
+        "resources": spec.resources,
+    }
+    pod: Json = {
+        "serviceAccountName": spec.service_account or naming.SERVICE_ACCOUNT,
+        "restartPolicy": "Never",
+        "containers": [{key: value for key, value in main.items() if value or key == "resources"}],
+        "volumes": volumes,
+        "tolerations": spec.tolerations,
+        "imagePullSecrets": spec.image_pull_secrets,
+        "affinity": spec.affinity,
+        "securityContext": spec.pod_security_context,
+        "priorityClassName": spec.priority_class_name,
+    }
+    if made.tool is not None:
+        pod["initContainers"] = [made.tool | {"resources": spec.resources}]
+    given = {key: value for key, value in pod.items() if value}
+    if spec.automount_service_account_token is not None:
+        given["automountServiceAccountToken"] = spec.automount_service_account_token
+    return given
+
+
+def _token_volume() -> Json:
+    """What Kubernetes would have mounted: the program needs the API, whatever the pod is otherwise denied."""
+    token = {"serviceAccountToken": {"expirationSeconds": _TOKEN_SECONDS, "path": "token"}}
+    authority = {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}}
+    field = {"apiVersion": "v1", "fieldPath": "metadata.namespace"}
+    namespace = {"downwardAPI": {"items": [{"path": "namespace", "fieldRef": field}]}}
+    return {"name": "kube-api-access", "projected": {"sources": [token, authority, namespace]}}
+
+
+def job(
+    meta: Metadata, kind: str, family: str, name: str, pod: Json, *, backoff_limit: int, component: str = ""
+) -> Json:
+    """A Job of an object of a kind; `component` is that of its labels, else its family."""
+    labels = naming.job_labels(meta, family, component or family)
+    template: Json = {"metadata": {"labels": labels}, "spec": pod}
+    if annotations := naming.job_annotations(meta):
+        template["metadata"]["annotations"] = annotations
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": naming.owned(meta, API_VERSION, kind, name, labels),
+        "spec": {"backoffLimit": backoff_limit, "template": template},
+    }
+
+
+def claim(meta: Metadata, family: str, spec: ArchiveSpec, access: TiDBAccessConfig) -> Json:
+    """The claim of the volume with an archive; nobody owns it, since exports and imports share it."""
+    wanted: Json = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": spec.storage_size}}}
+    if spec.storage_class_name is not None:
+        wanted["storageClassName"] = spec.storage_class_name
+    if spec.volume_attributes_class_name is not None:
+        wanted["volumeAttributesClassName"] = spec.volume_attributes_class_name
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {
+            "name": naming.claim_name(family, access),
+            "namespace": meta.namespace,
+            "labels": naming.claim_labels(meta, family),
+        },
+        "spec": wanted,
+    }
+
+
+def client_tls(tc: TidbCluster, access: TiDBAccessConfig | None) -> tuple[list[str], list[Mounted]]:
+    """What BR needs to speak TLS, with the cluster and, where it speaks SQL, with TiDB: arguments and volumes."""
+    args: list[str] = []
+    mounted: list[Mounted] = []
+    if tls_enabled(tc):
+        args.append("--cluster-tls=true")
+        mounted.append(secret_volume("cluster-client-tls", f"{tc.metadata.name}-cluster-client-secret", CLUSTER_TLS))
+    if access is not None and _speaks_tls(tc):
+        args.append("--client-tls=true")
+        args += ["--skipClientCA=true"] if _skips_authority(tc) else []
+        secret = access.tls_client_secret_name or f"{tc.metadata.name}-tidb-client-secret"
+        mounted.append(secret_volume("tidb-client-tls", secret, CLIENT_TLS))
+    return args, mounted
+
+
+def claim_volume(family: str, access: TiDBAccessConfig) -> Mounted:
+    """The volume with an archive."""
+    claimed = {"name": family, "persistentVolumeClaim": {"claimName": naming.claim_name(family, access)}}
+    return Mounted(claimed, {"name": family, "mountPath": "/backup"})
+
+
+def program_volume(name: str, directory: str) -> Mounted:
+    """Where a tool is copied to, for the main container to find."""
+    return Mounted({"name": f"{name}-bin", "emptyDir": {}}, {"name": f"{name}-bin", "mountPath": directory})
+
+
+def finished(job: Mapping[str, object]) -> str:
+    """How a Job has ended, `Complete` or `Failed`; empty while it goes on."""
+    return next((kind for kind in ("Complete", "Failed") if condition_of_job(job, kind)), "")
+
+
+def condition_of_job(job: Mapping[str, object], kind: str) -> Json:
+    """The condition of a Job that is True; empty when there is none."""
+    status = job.get("status")
+    conditions: Sequence[Json] = (status.get("conditions") or ()) if isinstance(status, dict) else ()
+    return next((each for each in conditions if each.get("type") == kind and each.get("status") == "True"), {})

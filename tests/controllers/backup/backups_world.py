@@ -1,0 +1,160 @@
+"""The controller of Backups in the sandbox, in one thread on a clock that is stepped; pods are played by the test."""
+
+import base64
+from collections.abc import Sequence
+from typing import Any
+
+from apis.crd import KINDS, definition
+from controllers.backup.controller import backup_controller
+from controllers.controller import Controller
+from controllers.runtime import Runtime
+from kube.objects import Json, condition_of
+from kube.resources import BACKUPS, EVENTS, JOBS, NAMESPACES, PODS, SECRETS, SERVICE_ACCOUNTS, TIDB_CLUSTERS
+from member.backups.pods import ManagerSettings
+from ports.clock import FakeClock
+from ports.randomness import SeededRandomness
+from sandbox.world import World
+from simulate.operator import Operator
+from tests.apis.backups import by_br, tree
+from tests.apis.clusters import minimal
+
+NAMESPACE = "lab"
+
+
+def build(runtime: Runtime) -> Sequence[Controller]:
+    """The controller as the operator has it."""
+    owned = runtime.informers("app.kubernetes.io/managed-by=backup-operator")
+    return (backup_controller(runtime, runtime.informers(""), owned, ManagerSettings("manager")),)
+
+
+class BackupsWorld:
+    """A world without nodes, a Ready TidbCluster `basic`, the Secret `keys`, and the controller."""
+
+    def __init__(self) -> None:
+        self.clock = FakeClock()
+        crds = [definition(kind) for kind in KINDS]
+        self.world = World(self.clock, SeededRandomness(1), crds=crds, nodes=())
+        self.admin = self.world.client()
+        self.operator = Operator(self.world, self.clock, 1, build=build)
+        self.admin.create(NAMESPACES, {"metadata": {"name": NAMESPACE}})
+        self.admin.create(SERVICE_ACCOUNTS, {"metadata": {"name": "tidb-backup-manager"}}, NAMESPACE)
+        self.add_secret("keys", access_key="AK", secret_key="SK")
+        self.add_cluster()
+
+    def stop(self) -> None:
+        """End the world."""
+        self.world.stop()
+
+    def restart(self) -> None:
+        """Replace the process by a new one, which remembers nothing."""
+        self.operator = Operator(self.world, self.clock, 2, build=build)
+
+    def run(self, seconds: float = 0.0) -> None:
+        """Let the controller work for so long, and then until it has nothing to do."""
+        self.operator.work()
+        end = self.clock.now() + seconds
+        while self.clock.now() < end:
+            self.world.advance(min(1.0, end - self.clock.now()))
+            self.operator.work()
+
+    # What is there
+
+    def add_secret(self, name: str, **keys: str) -> None:
+        """A Secret."""
+        data = {key: base64.b64encode(value.encode()).decode() for key, value in keys.items()}
+        self.admin.create(SECRETS, {"metadata": {"name": name}, "data": data}, NAMESPACE)
+
+    def add_cluster(self, name: str = "basic", *, is_ready: bool = True) -> None:
+        """A TidbCluster, which nobody brings up."""
+        body = {"apiVersion": "pingcap.com/v1alpha1", "kind": "TidbCluster", "metadata": {"name": name}}
+        self.admin.create(TIDB_CLUSTERS, body | {"spec": minimal()}, NAMESPACE)
+        self.set_ready(name, is_ready=is_ready)
+
+    def set_ready(self, name: str = "basic", *, is_ready: bool) -> None:
+        """Say whether it is Ready."""
+        conditions = [{"type": "Ready", "status": str(is_ready)}]
+        self.admin.patch(TIDB_CLUSTERS, name, NAMESPACE, {"status": {"conditions": conditions}}, subresource="status")
+
+    def add(self, name: str = "demo", namespace: str = NAMESPACE, **spec: Any) -> None:
+        """A Backup of a snapshot to S3, `spec` laid onto it (None: without), and let the controller see it."""
+        given = {key: value for key, value in by_br(**spec).items() if value is not None}
+        body = tree("Backup", given, name=name, namespace=namespace)
+        del body["status"]
+        self.admin.create(BACKUPS, body, namespace)
+        self.run()
+
+    # What became of it
+
+    def backup(self, name: str = "demo") -> Json:
+        """The Backup."""
+        found: Json = self.admin.get(BACKUPS, name, NAMESPACE).decode()
+        return found
+
+    def status(self, name: str = "demo") -> Json:
+        """Its status."""
+        found: Json = self.backup(name).get("status") or {}
+        return found
+
+    def phase(self, name: str = "demo") -> str:
+        """Its phase."""
+        return str(self.status(name).get("phase") or "")
+
+    def condition(self, kind: str, name: str = "demo") -> tuple[str, str, str]:
+        """Status, reason and message of a condition; empty ones when there is none."""
+        found = condition_of(self.status(name).get("conditions") or (), kind)
+        return str(found.get("status") or ""), str(found.get("reason") or ""), str(found.get("message") or "")
+
+    def exists(self, name: str = "demo") -> bool:
+        """Whether the Backup is there."""
+        return self.admin.find(BACKUPS, name, NAMESPACE) is not None
+
+    def jobs(self) -> list[str]:
+        """The names of all Jobs."""
+        return [each.metadata.name for each in self.admin.list_page(JOBS, NAMESPACE).items]
+
+    def job(self, name: str = "backup-demo") -> Json:
+        """A Job."""
+        found: Json = self.admin.get(JOBS, name, NAMESPACE).decode()
+        return found
+
+    def events(self) -> list[tuple[str, str]]:
+        """Reason and message of all events."""
+        found = [each.decode() for each in self.admin.list_page(EVENTS, NAMESPACE).items]
+        return [(each["reason"], each["message"]) for each in found]
+
+    # What the pod of a Job does
+
+    def write(self, name: str = "demo", **status: Any) -> None:
+        """Write to the status of a Backup, as `backup-manager` does."""
+        self.admin.patch(BACKUPS, name, NAMESPACE, {"status": status})
+        self.run()
+
+    def say(self, kind: str, name: str = "demo", *, holds: bool = True, **status: Any) -> None:
+        """Write a condition, which is the phase as well."""
+        others = [each for each in self.status(name).get("conditions") or () if each["type"] != kind]
+        said = {"type": kind, "status": str(holds), "lastTransitionTime": "2026-01-01T00:00:00Z"}
+        self.write(name, phase=kind, conditions=[*others, said], **status)
+
+    def end(self, name: str = "backup-demo", kind: str = "Failed", reason: str = "BackoffLimitExceeded") -> None:
+        """Have a Job end."""
+        now = self.clock.wall().strftime("%Y-%m-%dT%H:%M:%SZ")
+        said = {"type": kind, "status": "True", "reason": reason, "message": "why", "lastTransitionTime": now}
+        conditions = [
+            said | {"type": each} for each in ("FailureTarget" if kind == "Failed" else "SuccessCriteriaMet", kind)
+        ]
+        self.admin.patch(JOBS, name, NAMESPACE, {"status": {"conditions": conditions}}, subresource="status")
+        self.run()
+
+    def delete(self, name: str = "demo") -> None:
+        """Have a Backup deleted, and let the controller see it."""
+        self.admin.delete(BACKUPS, name, NAMESPACE)
+        self.run()
+
+    def pods(self) -> int:
+        """How many pods there are."""
+        return len(self.admin.list_page(PODS, NAMESPACE).items)
+
+    def delete_namespace(self) -> None:
+        """Have the whole namespace deleted."""
+        self.admin.delete(NAMESPACES, NAMESPACE)
+        self.run()

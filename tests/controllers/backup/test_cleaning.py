@@ -1,0 +1,204 @@
+"""A Backup that is deleted goes with its files where it is asked to, and never with those of others (backup.md 3.9)."""
+
+from typing import Any
+
+import pytest
+
+from kube.resources import BACKUPS, JOBS, RESTORES, SECRETS
+from tests.apis.backups import S3, by_br, tree
+from tests.controllers.backup.backups_world import NAMESPACE, BackupsWorld
+
+PATH = "s3://lab/full"
+
+
+def complete(backups: BackupsWorld, name: str = "demo", **spec: Any) -> None:
+    """A Backup whose files are there."""
+    backups.add(name, **{"cleanPolicy": "Delete", **spec})
+    backups.say("Complete", name, backupPath=PATH)
+    backups.end(f"backup-{name}", "Complete", "CompletionsReached")
+
+
+def test_the_files_go_first_then_the_backup_with_its_jobs(backups: BackupsWorld) -> None:
+    complete(backups)
+    backups.delete()
+    assert ["backup-demo", "clean-demo"] == sorted(backups.jobs())
+    assert ("False", "Clean") == (backups.condition("Clean")[0], backups.phase())
+    assert 6 == backups.job("clean-demo")["spec"]["backoffLimit"]
+
+    backups.run(120)
+    assert backups.exists()
+    backups.say("Clean")
+    assert not backups.exists()
+    backups.run(5)
+    assert [] == backups.jobs()
+
+
+def test_without_files_it_goes_at_once(backups: BackupsWorld) -> None:
+    backups.set_ready(is_ready=False)
+    backups.add(cleanPolicy="Delete")
+    backups.set_ready(is_ready=True)
+    backups.run(15)
+    backups.end(kind="Complete", reason="CompletionsReached")
+    backups.delete()
+    assert not backups.exists()
+
+
+@pytest.mark.parametrize(("kind", "cleaned"), [("Complete", False), ("Failed", True)])
+def test_on_failure_only_the_files_of_a_failure_go(backups: BackupsWorld, kind: str, *, cleaned: bool) -> None:
+    backups.add(cleanPolicy="OnFailure")
+    backups.say(kind, backupPath=PATH)
+    backups.end(kind="Complete", reason="CompletionsReached")
+    backups.delete()
+    assert cleaned == backups.exists() == ("clean-demo" in backups.jobs())
+
+
+def test_who_changes_the_policy_to_retain_keeps_the_files(backups: BackupsWorld) -> None:
+    """v1.6 never removes the finalizer then."""
+    complete(backups)
+    backups.admin.patch(BACKUPS, "demo", NAMESPACE, {"spec": {"cleanPolicy": "Retain"}})
+    backups.delete()
+    assert not backups.exists()
+    assert "clean-demo" not in backups.jobs()
+
+
+def test_a_backup_that_still_runs_is_ended_before_its_files_are_touched(backups: BackupsWorld) -> None:
+    backups.add(cleanPolicy="Delete")
+    backups.say("Running", backupPath=PATH)
+    backups.admin.delete(BACKUPS, "demo", NAMESPACE)
+    for _ in range(40):
+        backups.operator.step()
+        backups.world.advance(0.5)
+        running = "backup-demo" in backups.jobs()
+        assert not (running and "clean-demo" in backups.jobs())
+    backups.run(10)
+    assert ["clean-demo"] == backups.jobs()
+
+
+@pytest.mark.parametrize("prefix", ["full", "full/daily", ""])
+def test_files_that_another_backup_shares_are_kept(backups: BackupsWorld, prefix: str) -> None:
+    """v1.6 removes whatever is below the path."""
+    complete(backups)
+    backups.add("other", s3=S3 | {"prefix": prefix})
+    backups.delete()
+    message = f"{PATH} is kept, since Backup lab/other needs it; the files are removed when that one is gone"
+    assert ("True", "FilesInUse", message) == backups.condition("CleanFailed")
+    backups.run(300)
+    assert "clean-demo" not in backups.jobs()
+
+    backups.delete("other")
+    backups.run(40)
+    assert "clean-demo" in backups.jobs()
+
+
+def test_names_that_begin_alike_share_nothing(backups: BackupsWorld) -> None:
+    complete(backups)
+    backups.add("other", s3=S3 | {"prefix": "full-2"})
+    backups.add("elsewhere", s3=S3 | {"endpoint": "http://minio:9000"})
+    backups.delete()
+    assert "clean-demo" in backups.jobs()
+
+
+def test_two_that_share_files_and_are_both_deleted_go_both(backups: BackupsWorld) -> None:
+    complete(backups)
+    complete(backups, "other")
+    for name in ("demo", "other"):
+        backups.admin.delete(BACKUPS, name, NAMESPACE)
+    backups.run(40)
+    for name in ("demo", "other"):
+        assert f"clean-{name}" in backups.jobs()
+        backups.say("Clean", name)
+        assert not backups.exists(name)
+
+
+def test_files_that_a_restore_reads_are_kept_until_it_has_ended(backups: BackupsWorld) -> None:
+    complete(backups)
+    body = tree("Restore", by_br(), name="back", namespace=NAMESPACE)
+    backups.admin.create(RESTORES, body, NAMESPACE)
+    backups.delete()
+    _, reason, message = backups.condition("CleanFailed")
+    assert ("FilesInUse", True) == (reason, "Restore lab/back needs it" in message)
+
+    done = {"conditions": [{"type": "Complete", "status": "True"}]}
+    backups.admin.patch(RESTORES, "back", NAMESPACE, {"status": done})
+    backups.run(40)
+    assert "clean-demo" in backups.jobs()
+
+
+def test_a_cleaning_that_failed_is_told_and_tried_again(backups: BackupsWorld) -> None:
+    """In v1.6 the finalizer stays for ever."""
+    complete(backups)
+    backups.delete()
+    first = backups.job("clean-demo")["metadata"]["uid"]
+    backups.end("clean-demo")
+    message = "Job lab/clean-demo has failed: why; look at its pods' logs"
+    assert ("True", "CleanBackupDataFailed", message) == backups.condition("CleanFailed")
+    backups.run(280)
+    assert first == backups.job("clean-demo")["metadata"]["uid"]
+    backups.run(60)
+    assert first != backups.job("clean-demo")["metadata"]["uid"]
+    assert ("False", "Clean") == (backups.condition("Clean")[0], backups.phase())
+    backups.say("Clean")
+    assert not backups.exists()
+
+
+def test_what_the_pod_says_of_a_failure_stays(backups: BackupsWorld) -> None:
+    complete(backups)
+    backups.delete()
+    backups.say("CleanFailed")
+    before = backups.condition("CleanFailed")
+    backups.end("clean-demo")
+    assert before == backups.condition("CleanFailed")
+
+
+def test_a_cleaning_that_ended_without_a_word_is_made_again(backups: BackupsWorld) -> None:
+    complete(backups)
+    backups.delete()
+    first = backups.job("clean-demo")["metadata"]["uid"]
+    backups.end("clean-demo", "Complete", "CompletionsReached")
+    backups.run(60)
+    assert backups.exists()
+    backups.run(260)
+    assert first != backups.job("clean-demo")["metadata"]["uid"]
+
+
+def test_in_a_namespace_that_goes_the_files_stay_and_nothing_hangs(backups: BackupsWorld) -> None:
+    """v1.6 waits for a Job that nobody can make."""
+    complete(backups)
+    backups.delete_namespace()
+    backups.run(30)
+    assert not backups.exists()
+
+
+def test_a_secret_that_is_gone_is_named_and_the_backup_stays(backups: BackupsWorld) -> None:
+    complete(backups)
+    backups.admin.delete(SECRETS, "keys", NAMESPACE)
+    backups.delete()
+    assert ("True", "GetS3SecretFailed", "Secret keys does not exist; create it with the credentials") == (
+        backups.condition("RetryFailed")
+    )
+    assert backups.exists()
+
+
+def test_a_log_backup_of_v1_6_stays_with_the_way_out(backups: BackupsWorld) -> None:
+    body = tree("Backup", by_br(backupMode="log"), name="log", namespace=NAMESPACE)
+    body["metadata"]["finalizers"] = ["tidb.pingcap.com/backup-protection"]
+    body["status"] = {"phase": "Running", "backupPath": PATH, "commitTs": "1"}
+    backups.admin.create(BACKUPS, body, NAMESPACE)
+    backups.delete("log")
+    backups.run(60)
+    _, reason, message = backups.condition("CleanFailed", "log")
+    assert ("NotOffered", True) == (reason, "br log stop --task-name=log" in message)
+    assert [] == [each.metadata.name for each in backups.admin.list_page(JOBS, NAMESPACE).items]
+
+
+@pytest.mark.parametrize("at", range(1, 8))
+def test_a_process_that_ends_anywhere_is_followed_by_one_that_goes_on(backups: BackupsWorld, at: int) -> None:
+    complete(backups)
+    backups.restart()
+    backups.admin.delete(BACKUPS, "demo", NAMESPACE)
+    for _ in range(at):
+        backups.operator.step()
+        backups.world.settle()
+    backups.restart()
+    backups.run(20)
+    assert (["backup-demo", "clean-demo"], "Clean") == (sorted(backups.jobs()), backups.phase())

@@ -1,0 +1,146 @@
+"""A Backup is validated, waits for its cluster, and gets one Job (backup.md 3.4, 3.5)."""
+
+import pytest
+
+from apis.shared import Json
+from kube.resources import BACKUPS, JOBS, PERSISTENT_VOLUME_CLAIMS
+from tests.apis.backups import ACCESS, S3
+from tests.controllers.backup.backups_world import NAMESPACE, BackupsWorld
+
+FINALIZER = "tidb.pingcap.com/backup-protection"
+
+
+def test_a_backup_of_a_ready_cluster_gets_its_job(backups: BackupsWorld) -> None:
+    backups.add()
+
+    assert ["backup-demo"] == backups.jobs()
+    assert "Scheduled" == backups.phase()
+    assert ("True", "", "") == backups.condition("Scheduled")
+    assert "finalizers" not in backups.backup()["metadata"]
+    reference = backups.job()["metadata"]["ownerReferences"][0]
+    assert ("Backup", "demo", True) == (reference["kind"], reference["name"], reference["blockOwnerDeletion"])
+    assert ("SuccessfulCreate", "create job lab/backup-demo for cluster demo Backup successful") in backups.events()
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"), [("Delete", [FINALIZER]), ("OnFailure", [FINALIZER]), ("Retain", None)]
+)
+def test_a_backup_whose_files_go_with_it_is_kept_by_a_finalizer(
+    backups: BackupsWorld, policy: str, expected: list[str] | None
+) -> None:
+    backups.add(cleanPolicy=policy)
+    assert expected == backups.backup()["metadata"].get("finalizers")
+
+
+def test_nothing_is_written_while_the_cluster_is_not_ready(backups: BackupsWorld) -> None:
+    backups.set_ready(is_ready=False)
+    backups.add()
+    before = backups.backup()
+    backups.run(60)
+    assert ([], before) == (backups.jobs(), backups.backup())
+
+    backups.set_ready(is_ready=True)
+    backups.run(15)
+    assert (["backup-demo"], "Scheduled") == (backups.jobs(), backups.phase())
+
+
+def test_a_cluster_that_is_not_there_is_named_and_waited_for(backups: BackupsWorld) -> None:
+    backups.add(br={"cluster": "other"})
+    message = (
+        "failed to fetch tidbcluster lab/other: there is none; "
+        "correct spec.br.cluster and spec.br.clusterNamespace, or create it"
+    )
+    assert ("True", "failed to fetch tidbcluster lab/other", message) == backups.condition("RetryFailed")
+    before = backups.backup()["metadata"]["resourceVersion"]
+    backups.run(60)
+    assert before == backups.backup()["metadata"]["resourceVersion"]
+
+    backups.add_cluster("other")
+    backups.run(15)
+    assert "Scheduled" == backups.phase()
+
+
+def test_an_invalid_backup_says_why_and_is_looked_at_again_when_it_is_corrected(backups: BackupsWorld) -> None:
+    """v1.6 never looks at it again (3.6)."""
+    backups.add(s3={"provider": "aws"})
+    message = "spec.s3.bucket: is required; name the bucket"
+    assert ("True", "InvalidSpec", message) == backups.condition("Invalid")
+    assert ([], "Invalid") == (backups.jobs(), backups.phase())
+    assert ("InvalidSpec", message) in backups.events()
+
+    backups.admin.patch(BACKUPS, "demo", NAMESPACE, {"spec": {"s3": S3}})
+    backups.run()
+    assert (["backup-demo"], "Scheduled") == (backups.jobs(), backups.phase())
+    assert "False" == backups.condition("Invalid")[0]
+
+
+@pytest.mark.parametrize("mode", ["log", "volume-snapshot"])
+def test_what_is_not_offered_is_told_by_field(backups: BackupsWorld, mode: str) -> None:
+    backups.add(backupMode=mode)
+    _, reason, message = backups.condition("Invalid")
+    assert "InvalidSpec" == reason
+    assert message.startswith(f'spec.backupMode: "{mode}": is not offered')
+    assert [] == backups.jobs()
+
+
+def test_a_secret_that_is_missing_is_named_and_waited_for(backups: BackupsWorld) -> None:
+    backups.add(s3=S3 | {"secretName": "none"})
+    assert ("True", "GetS3SecretFailed", "Secret none does not exist; create it with the credentials") == (
+        backups.condition("RetryFailed")
+    )
+    backups.add_secret("none", access_key="AK", secret_key="SK")
+    backups.run(120)
+    assert "Scheduled" == backups.phase()
+
+
+def test_an_export_gets_a_claim_that_is_shared(backups: BackupsWorld) -> None:
+    backups.add_secret("password", password="PW")
+    export: Json = {"br": None, "from": ACCESS, "storageSize": "10Gi"}
+    backups.add(**export)
+    backups.add("second", **export)
+    backups.add("third", **export | {"storageSize": "20Gi"})
+
+    claims = backups.admin.list_page(PERSISTENT_VOLUME_CLAIMS, NAMESPACE).items
+    assert [()] == [each.metadata.owner_references for each in claims]
+    assert ["backup-demo", "backup-second"] == backups.jobs()
+    _, reason, message = backups.condition("RetryFailed", "third")
+    assert "PVCStorageSizeTooSmall" == reason
+    assert message.startswith("spec.storageSize: 20Gi: claim backup-pvc-")
+
+
+def test_a_job_of_another_is_left_alone(backups: BackupsWorld) -> None:
+    template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "a", "image": "b"}]}}
+    body = {"metadata": {"name": "backup-demo"}, "spec": {"template": template}}
+    backups.admin.create(JOBS, body, NAMESPACE)
+    backups.add()
+    assert ("True", "CreateBackupJobFailed") == backups.condition("RetryFailed")[:2]
+    assert "ownerReferences" not in backups.job()["metadata"]
+
+
+def test_a_process_that_ended_after_the_job_was_made_goes_on(backups: BackupsWorld) -> None:
+    """v1.6 calls a Job of its own that its cache lacks a failure."""
+    backups.add()
+    uid = backups.job()["metadata"]["uid"]
+    backups.admin.patch(BACKUPS, "demo", NAMESPACE, {"status": None})
+    backups.restart()
+    backups.run()
+    assert ("Scheduled", uid) == (backups.phase(), backups.job()["metadata"]["uid"])
+
+
+@pytest.mark.parametrize("kind", ["Complete", "Failed"])
+def test_what_the_pod_has_said_is_final(backups: BackupsWorld, kind: str) -> None:
+    backups.add()
+    backups.say(kind)
+    backups.end()
+    before = backups.backup()
+    backups.run(3600)
+    assert before == backups.backup()
+
+
+def test_nothing_is_written_while_the_job_runs(backups: BackupsWorld) -> None:
+    backups.add()
+    backups.say("Running")
+    before = backups.backup()
+    backups.operator.dataplane.requests.clear()
+    backups.run(600)
+    assert before == backups.backup()

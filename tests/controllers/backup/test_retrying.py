@@ -1,0 +1,123 @@
+"""A snapshot's Job that has failed is made again, as often and as long as the policy says (backup.md 3.7)."""
+
+import pytest
+
+from kube.resources import BACKUPS, JOBS
+from tests.controllers.backup.backups_world import NAMESPACE, BackupsWorld
+
+WHY = "failed reason Job backup-demo has failed, original reason BackoffLimitExceeded"
+
+
+def records(backups: BackupsWorld) -> list[tuple[int, bool]]:
+    """Number of each record, and whether its Job was made again."""
+    found = backups.status().get("backoffRetryStatus") or []
+    return [(each["retryNum"], "realRetryAt" in each) for each in found]
+
+
+def test_a_job_that_failed_is_made_again_after_its_pause(backups: BackupsWorld) -> None:
+    backups.add()
+    first = backups.job()["metadata"]["uid"]
+    backups.run(10)
+    backups.end()
+    record = backups.status()["backoffRetryStatus"][0]
+    assert ("Job backup-demo has failed", "BackoffLimitExceeded") == (record["retryReason"], record["originalReason"])
+    assert ([(1, False)], "Scheduled") == (records(backups), backups.phase())
+
+    backups.run(295)
+    assert first == backups.job()["metadata"]["uid"]
+    backups.run(20)
+    assert first != backups.job()["metadata"]["uid"]
+    assert ([(1, True)], "Scheduled") == (records(backups), backups.phase())
+    assert "True" == backups.condition("Restart")[0]
+    assert ("RetryFailedBackup", WHY) == backups.condition("RetryFailed")[1:]
+
+
+def test_the_pause_doubles_and_the_third_failure_is_the_end(backups: BackupsWorld) -> None:
+    backups.add()
+    backups.end()
+    backups.run(310)
+    backups.end()
+    assert [(1, True), (2, False)] == records(backups)
+    backups.run(590)
+    assert [(1, True), (2, False)] == records(backups)
+    backups.run(20)
+    assert [(1, True), (2, True)] == records(backups)
+    backups.end()
+    message = f"exceed retry times, max is 2, {WHY}"
+    assert ("True", "AlreadyFailed", message) == backups.condition("Failed")
+    before = backups.backup()
+    backups.run(7200)
+    assert before == backups.backup()
+
+
+def test_after_the_time_for_retries_it_has_failed(backups: BackupsWorld) -> None:
+    backups.add(backoffRetryPolicy={"maxRetryTimes": 9, "minRetryDuration": "60s", "retryTimeout": "5m"})
+    backups.end()
+    backups.run(70)
+    backups.run(400)
+    backups.end()
+    message = f"retry timeout, max is 5m, {WHY}"
+    assert ("True", "AlreadyFailed", message) == backups.condition("Failed")
+
+
+def test_who_wants_no_retries_gets_none(backups: BackupsWorld) -> None:
+    """v1.6 can't be told so (3.7)."""
+    backups.add(backoffRetryPolicy={"maxRetryTimes": 0})
+    backups.end()
+    assert ("True", "AlreadyFailed", f"exceed retry times, max is 0, {WHY}") == backups.condition("Failed")
+    assert ["backup-demo"] == backups.jobs()
+
+
+def test_what_the_pod_has_called_failed_is_not_tried_again(backups: BackupsWorld) -> None:
+    backups.add()
+    backups.say("Failed")
+    backups.end()
+    assert [] == records(backups)
+
+
+def test_the_next_pod_is_not_made_beside_the_last_one(backups: BackupsWorld) -> None:
+    """Two BRs that write to one prefix would spoil the backup."""
+    backups.add()
+    assert 1 == backups.pods()
+    backups.end()
+    for _ in range(330):
+        backups.run(1)
+        assert backups.pods() <= 1
+    assert 1 == backups.pods()
+
+
+@pytest.mark.parametrize("at", [1, 2, 3, 4, 5, 6])
+def test_a_process_that_ends_at_any_write_is_followed_by_one_that_goes_on(backups: BackupsWorld, at: int) -> None:
+    """The same end, whatever was written last: one record, one more Job."""
+    backups.add()
+    backups.end()
+    backups.restart()
+    backups.world.advance(305.0)
+    for _ in range(at):
+        backups.operator.step()
+        backups.world.settle()
+    backups.restart()
+    backups.run(60)
+    assert ([(1, True)], "Scheduled") == (records(backups), backups.phase())
+    assert ["backup-demo"] == backups.jobs()
+
+
+def test_a_cache_that_still_shows_the_failed_job_counts_it_once(backups: BackupsWorld) -> None:
+    backups.add()
+    backups.end()
+    first = backups.job()["metadata"]["uid"]
+    backups.operator.caches[JOBS].blind = True
+    backups.run(420)
+    assert ([(1, True)], True) == (records(backups), first != backups.job()["metadata"]["uid"])
+
+
+def test_a_policy_that_became_invalid_is_told_and_retried_when_corrected(backups: BackupsWorld) -> None:
+    backups.add()
+    wrong = {"spec": {"backoffRetryPolicy": {"minRetryDuration": "soon"}}}
+    backups.admin.patch(BACKUPS, "demo", NAMESPACE, wrong)
+    backups.end()
+    message = 'spec.backoffRetryPolicy.minRetryDuration: "soon": must be a duration such as 90s, 10m or 1h30m'
+    assert ("True", "InvalidSpec", message) == backups.condition("Invalid")
+    backups.admin.patch(BACKUPS, "demo", NAMESPACE, {"spec": {"backoffRetryPolicy": {"minRetryDuration": "60s"}}})
+    backups.run(70)
+    assert ([(1, True)], "Scheduled") == (records(backups), backups.phase())

@@ -1,0 +1,120 @@
+"""What the recordings don't show of the Jobs of Backups (backup.md 3.11)."""
+
+from typing import Any
+
+import pytest
+
+from apis.shared import Json
+from member.backups.environment import Secrets
+from member.backups.jobs import export_job, snapshot_job
+from member.backups.naming import claim_name
+from member.backups.paths import backup_path, overlap, same_store
+from member.backups.pods import ManagerSettings, condition_of_job, finished
+from tests.apis.backups import ACCESS, S3, backup, by_br
+from tests.apis.clusters import cluster, minimal
+
+SECRETS: Secrets = {"keys": {"access_key": "a", "secret_key": "b"}, "password": {"password": "c"}}
+
+
+def pod(spec: Json, **metadata: Any) -> Json:
+    """The pod of a snapshot's Job."""
+    job = snapshot_job(backup(spec, **metadata), cluster(minimal()), SECRETS, ManagerSettings("manager", "UTC"))
+    found: Json = job["spec"]["template"]["spec"]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("chosen", "expected"),
+    [
+        ("", "pingcap/br:v8.5.2"),
+        ("mirror/br", "mirror/br:v8.5.2"),
+        ("mirror/br:nightly", "mirror/br:nightly"),
+        ("registry:5000/br", "registry:5000/br:v8.5.2"),
+        ("registry:5000/br:v9.0.0", "registry:5000/br:v9.0.0"),
+        (f"mirror/br@sha256:{'0' * 64}", f"mirror/br@sha256:{'0' * 64}"),
+    ],
+)
+def test_the_port_of_a_registry_is_no_tag(chosen: str, expected: str) -> None:
+    assert expected == pod(by_br(toolImage=chosen))["initContainers"][0]["image"]
+
+
+def test_without_a_mounted_token_the_main_container_alone_gets_one() -> None:
+    made = pod(by_br(automountServiceAccountToken=False))
+    assert made["automountServiceAccountToken"] is False
+    volume = next(each for each in made["volumes"] if each["name"] == "kube-api-access")
+    assert 3607 == volume["projected"]["sources"][0]["serviceAccountToken"]["expirationSeconds"]
+    assert "/var/run/secrets/kubernetes.io/serviceaccount" in [
+        each["mountPath"] for each in made["containers"][0]["volumeMounts"]
+    ]
+    assert ["/var/lib/br-bin"] == [each["mountPath"] for each in made["initContainers"][0]["volumeMounts"]]
+
+
+def test_labels_of_the_operator_win_and_the_record_of_apply_stays_behind() -> None:
+    annotations = {"kubectl.kubernetes.io/last-applied-configuration": "{}", "note": "x"}
+    labels = {"app.kubernetes.io/component": "mine", "team": "ops", "app.kubernetes.io/instance": "other"}
+    spec = backup(by_br(), labels=labels, annotations=annotations)
+    job = snapshot_job(spec, cluster(minimal()), SECRETS, ManagerSettings())
+    assert {"note": "x"} == job["metadata"]["annotations"] == job["spec"]["template"]["metadata"]["annotations"]
+    made = job["metadata"]["labels"]
+    assert ("backup", "ops", "other") == (
+        made["app.kubernetes.io/component"],
+        made["team"],
+        made["app.kubernetes.io/instance"],
+    )
+    assert made == job["spec"]["template"]["metadata"]["labels"]
+
+
+def test_an_export_brings_its_own_dumpling_where_an_image_is_named() -> None:
+    spec: Json = {"from": ACCESS, "s3": S3, "storageSize": "1Gi", "toolImage": "pingcap/dumpling:v8"}
+    made = export_job(backup(spec), SECRETS, ManagerSettings())["spec"]["template"]["spec"]
+    tool = made["initContainers"][0]
+    assert ("dumpling", "pingcap/dumpling:v8") == (tool["name"], tool["image"])
+    assert ["cp /dumpling /var/lib/dumpling-bin/dumpling; echo 'Dumpling copy finished'"] == tool["args"]
+    assert ["dumpling-bin", "backup"] == [each["name"] for each in made["volumes"]]
+
+
+def test_exports_of_one_tidb_share_a_claim() -> None:
+    one, other = (backup(by_br(**{"from": {"host": host, "secretName": "s"}})).spec.from_ for host in ("a", "b"))
+    assert one
+    assert other
+    assert claim_name("backup", one) == claim_name("backup", one) != claim_name("backup", other)
+
+
+@pytest.mark.parametrize(
+    ("storage", "expected"),
+    [
+        ({"s3": {"provider": "aws", "bucket": "b", "prefix": "/a//c/"}}, "s3://b/a/c"),
+        ({"s3": {"provider": "aws", "bucket": "b"}}, "s3://b"),
+        ({"gcs": {"projectId": "p", "bucket": "b", "prefix": "a"}}, "gcs://b/a/"),
+        ({"azblob": {"container": "c", "prefix": "a"}}, "azure://c/a/"),
+        ({"local": {"volume": {}, "volumeMount": {"mountPath": "/store"}, "prefix": "a"}}, "local:///store/a"),
+    ],
+)
+def test_the_path_of_a_backup_is_that_of_v1_6(storage: Json, expected: str) -> None:
+    assert expected == backup_path(backup({"br": {"cluster": "a"}, **storage}).spec)
+
+
+def test_paths_overlap_by_whole_names() -> None:
+    assert overlap("s3://b/a", "s3://b/a/")
+    assert overlap("s3://b", "s3://b/a")
+    assert not overlap("s3://b/a", "s3://b/ab")
+    assert not overlap("s3://b/a", "")
+
+
+def test_stores_are_told_apart_by_endpoint_and_volume() -> None:
+    def spec(**storage: Json) -> Any:
+        return backup({"br": {"cluster": "a"}, **storage}).spec
+
+    def volume(claim: str, name: str = "v") -> Json:
+        return {"volume": {"name": name, "persistentVolumeClaim": {"claimName": claim}}, "volumeMount": {"name": name}}
+
+    assert not same_store(spec(s3=S3 | {"endpoint": "http://a"}), spec(s3=S3 | {"endpoint": "http://b"}))
+    assert same_store(spec(s3=S3 | {"endpoint": "http://a"}), spec(s3=S3 | {"endpoint": "http://a/"}))
+    assert not same_store(spec(local=volume("one")), spec(local=volume("two")))
+    assert same_store(spec(local=volume("one")), spec(local=volume("one", "w")))
+
+
+def test_a_job_has_ended_when_a_condition_says_so_and_is_true() -> None:
+    assert "" == finished({}) == finished({"status": {"conditions": [{"type": "Failed", "status": "False"}]}})
+    failed = {"status": {"conditions": [{"type": "Failed", "status": "True", "reason": "X"}]}}
+    assert ("Failed", "X") == (finished(failed), condition_of_job(failed, "Failed")["reason"])
