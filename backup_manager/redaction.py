@@ -23,6 +23,7 @@ class Secrets:
     def __init__(self, environ: Mapping[str, str]) -> None:
         values = {value for name, value in environ.items() if _SECRET_NAME.search(name) and not name.endswith("_FILE")}
         values |= {inner for value in values for inner in _inside(value)}
+        values -= {"true", "false"}
         spelled = {spelling for value in values for spelling in (value, quote(value, safe=""), quote_plus(value))}
         # the longest first: one may be part of another
         self._values = sorted((each for each in spelled if len(each) >= _SHORTEST), key=len, reverse=True)
