@@ -16,7 +16,8 @@ from backup_manager import statuses
 from backup_manager.backup_meta import BackupMeta, Unreadable, readable
 from backup_manager.br import ToolFailed, run_br
 from backup_manager.br_arguments import NoBR, backup_arguments
-from backup_manager.gc_life_time import login_of, raised
+from backup_manager.database import Login
+from backup_manager.gc_life_time import login_of, put_back_left, raised
 from backup_manager.jobs import Job, finished_meta, job_for, reporting
 from backup_manager.outcomes import JobFailed, NotBuilt, Stopped, Unusable
 from backup_manager.outside import Outside
@@ -90,18 +91,20 @@ class _Snapshot:
         storage = self.job.storage(spec, "GetBackupRemotePathFailed")
         if meta := self._prepared(storage):
             _log.info("BR has finished this backup in an earlier pod", end_version=meta.end_version)
+            put_back_left(self.job.record, self._login(), self.job.outside)
             self._complete(meta, self._begun_at() or started)
             return
-        login = spec.from_ and login_of(
-            spec.from_,
-            self.job.outside,
-            client_tls=self.options.client_tls,
-            skip_client_ca=self.options.skip_client_ca,
-        )
-        with raised(self.job.record, spec.tikv_gc_life_time, login or None, self.job.outside):
+        with raised(self.job.record, spec.tikv_gc_life_time, self._login(), self.job.outside):
             self.job.condition("Running")
             self._run()
         self._complete(self.job.meta(storage, "GetBackupMetadataFailed"), started)
+
+    def _login(self) -> Login | None:
+        """How TiDB is reached, where the spec says so."""
+        access, options = self.backup.spec.from_, self.options
+        if access is None:
+            return None
+        return login_of(access, self.job.outside, client_tls=options.client_tls, skip_client_ca=options.skip_client_ca)
 
     def _prepared(self, storage: Storage) -> BackupMeta | None:
         """Make the place ready; return what is there when the backup is finished already."""

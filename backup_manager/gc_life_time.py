@@ -57,6 +57,22 @@ def raised(record: Record, wanted: str | None, login: Login | None, outside: Out
             _put_back(record, database, before)
 
 
+def put_back_left(record: Record, login: Login | None, outside: Outside) -> None:
+    """Put back what a pod that was killed has left raised, where nothing is left to be read.
+
+    Raises JobFailed, Stopped; RecordGone, ApiError, TransportError.
+    """
+    left = _left(record)
+    if login is not None and left is not None:
+        _put_back(record, _connected(outside, login), left)
+
+
+def _left(record: Record) -> str | None:
+    """The value that an earlier pod found, and has not put back."""
+    left: str | None = (record.read()["metadata"].get("annotations") or {}).get(BEFORE)
+    return left
+
+
 def _connected(outside: Outside, login: Login) -> Database:
     """A database that answers, within half an hour."""
     database = outside.connect(login)
@@ -76,7 +92,7 @@ def _connected(outside: Outside, login: Login) -> Database:
 
 def _raise(record: Record, database: Database, wanted: str | None) -> str | None:
     """Raise the variable where it is lower; return what is to be put back."""
-    left = (record.read()["metadata"].get("annotations") or {}).get(BEFORE)
+    left = _left(record)
     try:
         there = database.variable(VARIABLE)
     except DatabaseError as error:
