@@ -1,4 +1,5 @@
-# The image of the controller-manager and of Discovery. The first stage builds, the second only runs.
+# The image of the controller-manager and of Discovery; with `--target backup-manager` that of the Jobs of Backups and
+# Restores. The stages with `build` in their names build, the others only run.
 # The base is a tag here, so that the file stays true: pin it by digest with
 #   docker build --build-arg BASE=python:3.11-slim@sha256:... .
 ARG BASE=python:3.11-slim
@@ -14,10 +15,26 @@ RUN /opt/build/bin/python -m pip wheel --no-cache-dir --no-index --no-deps --no-
     --wheel-dir /opt/build/wheels /src
 RUN python -m pip --python /opt/tidb-operator/bin/python install --no-cache-dir --no-compile --no-index --no-deps \
     --find-links /opt/build/wheels tidb-operator-py
-# The command with the sandbox in it, which the image does not have (.dockerignore)
-RUN rm /opt/tidb-operator/bin/tidb-operator
+# The command with the sandbox in it, which the image does not have (.dockerignore), and that of another image
+RUN rm /opt/tidb-operator/bin/tidb-operator /opt/tidb-operator/bin/backup-manager
 # The root of a pod is read-only: what is not compiled here is compiled at every start
 RUN /opt/tidb-operator/bin/python -m compileall -q -j 0 --invalidation-mode unchecked-hash /opt/tidb-operator/lib
+
+FROM build AS backup-build
+RUN python -m venv --without-pip /opt/backup-manager
+RUN python -m pip --python /opt/backup-manager/bin/python install --no-cache-dir --no-compile --require-hashes \
+    --only-binary=:all: --requirement /src/hack/image/backup.lock
+RUN python -m pip --python /opt/backup-manager/bin/python install --no-cache-dir --no-compile --no-index --no-deps \
+    --find-links /opt/build/wheels tidb-operator-py
+RUN /opt/backup-manager/bin/python -m compileall -q -j 0 --invalidation-mode unchecked-hash /opt/backup-manager/lib
+
+# As v1.6's, it has no BR: an init container brings the one of the cluster's version. And as there it runs as root, unless
+# spec.podSecurityContext says otherwise: on a volume it deletes what TiKV has written as root.
+FROM ${BASE} AS backup-manager
+RUN python -m pip uninstall --yes --root-user-action=ignore setuptools wheel pip
+COPY --from=backup-build /opt/backup-manager /opt/backup-manager
+RUN ln -s /opt/backup-manager/bin/backup-manager /usr/local/bin/
+ENTRYPOINT ["/usr/local/bin/backup-manager"]
 
 FROM ${BASE}
 # The interpreter stays, its build tools do not; the base comes without compiled modules

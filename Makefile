@@ -22,7 +22,7 @@ run: .venv/.runtime ## Start a sandbox, the controller-manager in it and a clust
 	@$(BIN)/tidb-operator run --sandbox --cluster $(or $(CLUSTER),manifests/samples/basic.yaml) $(if $(EXIT_WHEN_READY),--exit-when-ready)
 
 # one worker more than cores: tests of whole processes wait most of their time
-test: .venv/.dev ## Run all tests; those on the real control plane skip where it was not built
+test: .venv/.dev ## Run all tests; those on the real control plane, Azurite or fake-gcs-server skip where these were not built
 	@$(PYTEST) -n $$(($(CORES) + 1))
 
 test-fast: .venv/.dev ## Run the tests that need neither seconds nor a control plane
@@ -51,7 +51,10 @@ check: lint test-fast ## What must pass at every commit
 controlplane: ## Build etcd, the Kubernetes control plane and kubectl for tests (needs Go, or KUBEBUILDER_ASSETS)
 	@hack/controlplane/build.sh
 
-bench: .venv/.dev ## Measure beside peers; one JSON line a figure [BENCH=workqueue|watch|lists|informers|bringup|lifecycle|take_over|isolation|simulator]
+storages: ## Get the servers of Azure and Google Cloud Storage for tests (needs Go and npm); S3's comes with `make venv`
+	@hack/storages/build.sh
+
+bench: .venv/.dev ## Measure beside peers; one JSON line a figure [BENCH=workqueue|watch|lists|informers|bringup|lifecycle|take_over|isolation|storage|simulator]
 	@$(BIN)/python -m bench $(BENCH)
 
 soak: .venv/.dev ## Informers under events, broken connections and restarts for half an hour [SOAK_SECONDS=1800]
@@ -74,6 +77,6 @@ simulate: .venv/.dev ## Run a fault at writes of all workloads, pairs of changes
 	@$(BIN)/python -m simulate mixes --every 4
 
 clean: ## Remove what make made
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info hack/controlplane/bin
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info hack/controlplane/bin hack/storages/bin hack/storages/node_modules
 
-.PHONY: help venv run test test-fast lint format check bench soak controlplane simulate simulate-slice clean
+.PHONY: help venv run test test-fast lint format check bench soak controlplane storages simulate simulate-slice clean

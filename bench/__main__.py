@@ -2,7 +2,18 @@
 
 import sys
 
-from bench import bringup, informers, isolation, lifecycle, lists, simulator, take_over, watch, workqueue
+from bench import (
+    bringup,
+    informers,
+    isolation,
+    lifecycle,
+    lists,
+    object_storage,
+    simulator,
+    take_over,
+    watch,
+    workqueue,
+)
 from bench.figures import logs_to_stderr
 
 _SUITES = {
@@ -14,6 +25,7 @@ _SUITES = {
     "isolation": isolation.main,
     "lifecycle": lifecycle.main,
     "take_over": take_over.main,
+    "storage": object_storage.main,
     "simulator": simulator.main,
 }
 

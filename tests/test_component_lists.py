@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 ROOMS = (
     *("apis", "member", "meta", "controllers", "controller_manager", "sandbox", "simulate", "cli", "bench"),
-    *("dataplane", "discovery", "informers", "kube", "ports", "workqueue"),
+    *("backup_manager", "dataplane", "discovery", "informers", "kube", "ports", "workqueue"),
 )
 
 TABLE = "apis/components.py"

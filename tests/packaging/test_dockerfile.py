@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-NO_SOURCE = (".git", ".venv", ".*_cache", "*.egg-info", "build", "bin", "tests", "__pycache__")
+NO_SOURCE = (".git", ".venv", ".*_cache", "*.egg-info", "build", "bin", "tests", "__pycache__", "node_modules")
 LOCKS = ROOT / "hack" / "image"
 
 pytestmark = pytest.mark.slow
@@ -74,7 +74,7 @@ def _left_out(directory: str, names: list[str]) -> set[str]:
 def test_what_is_downloaded_is_locked_with_hashes() -> None:
     downloads = [step for step in _install_steps() if " pip " in step and "--no-index" not in step]
     assert [] == [step for step in downloads if not re.search(r"--require-hashes .*--requirement", step)]
-    for name in ("requirements", "build"):
+    for name in ("requirements", "build", "backup"):
         pinned = re.split(r"\n(?=\S)", (LOCKS / f"{name}.lock").read_text().strip())
         assert [] == [each for each in pinned if not re.match(r"[\w.-]+==[\w.]+ .*--hash=sha256:", each, re.DOTALL)]
 
@@ -88,6 +88,19 @@ def test_the_lock_has_what_is_declared_but_for_the_sandbox_and_the_cli() -> None
     assert set() == locked - wanted
     pinned = (LOCKS / "requirements.lock").read_text().lower()
     assert [] == [each for each in locked if f"{_name(each).lower()}==" not in pinned]
+
+
+def test_the_lock_of_backup_manager_is_the_operators_and_the_extra() -> None:
+    declared = configparser.ConfigParser()
+    declared.read(ROOT / "setup.cfg")
+    extra = _lines(declared["options.extras_require"]["backup"])
+    assert {"-r requirements.in"} | extra == _lines((LOCKS / "backup.in").read_text())
+    ours, theirs = (set(re.findall(r"^\S+==\S+", (LOCKS / name).read_text(), re.MULTILINE)) for name in _BOTH)
+    assert theirs < ours
+    assert {_name(each) for each in extra} == {_name(each) for each in ours - theirs}
+
+
+_BOTH = ("backup.lock", "requirements.lock")
 
 
 def _lines(text: str) -> set[str]:
@@ -106,17 +119,25 @@ def test_the_second_stage_runs_without_rights_and_without_build_tools() -> None:
     assert "apt-get" not in final
 
 
-@pytest.mark.parametrize(("command", "flag"), [("tidb-controller-manager", "-version"), ("tidb-discovery", "-V")])
+@pytest.mark.parametrize(
+    ("command", "flag"),
+    [
+        ("tidb-operator/bin/tidb-controller-manager", "-version"),
+        ("tidb-operator/bin/tidb-discovery", "-V"),
+        ("backup-manager/bin/backup-manager", "--help"),
+    ],
+)
 def test_every_command_starts(image: Path, command: str, flag: str) -> None:
-    done = _run([str(image / "opt" / "tidb-operator" / "bin" / command), flag], image)
+    done = _run([str(image / "opt" / command), flag], image)
     assert (0, "") == (done.returncode, done.stderr)
     assert done.stdout
 
 
 def test_neither_build_tools_nor_sandbox_nor_simulator_are_installed(image: Path) -> None:
-    left_out = ("pip", "wheel", "setuptools", "sandbox", "simulate", "cli", "tests")
+    left_out = ("pip", "wheel", "setuptools", "sandbox", "simulate", "cli", "tests", "obstore")
     assert [] == [name for name in left_out if (_packages(image) / name).exists()]
-    assert not (image / "opt" / "tidb-operator" / "bin" / "tidb-operator").exists()
+    for command in ("tidb-operator", "backup-manager"):
+        assert not (image / "opt" / "tidb-operator" / "bin" / command).exists()
 
 
 def test_all_modules_are_compiled_so_that_a_start_on_a_read_only_root_compiles_nothing(image: Path) -> None:
@@ -164,8 +185,9 @@ def _packages(image: Path) -> Path:
 
 
 def _install_steps() -> list[str]:
-    """The RUN lines of the first stage."""
-    stage = (ROOT / "Dockerfile").read_text().replace("\\\n", " ").partition("\nFROM ")[2].partition("\nFROM ")[0]
+    """The RUN lines of the stages that build."""
+    text = (ROOT / "Dockerfile").read_text().replace("\\\n", " ")
+    stage = text.partition("\nFROM ")[2].partition("\nFROM ${BASE} AS backup-manager")[0]
     return [re.sub(r"\s+", " ", step) for step in re.findall(r"^RUN (.+)$", stage, re.MULTILINE)]
 
 

@@ -1,0 +1,148 @@
+"""`backup-manager backup`: a snapshot of a cluster (backup.md 7.4).
+
+A second pod finds what the first has left: a backup that BR finished is completed, not made again; one that BR did not
+finish is BR's to go on with, by its checkpoint, or is made anew where BR is too old for that.
+"""
+
+from dataclasses import dataclass
+
+import structlog
+
+from apis.backup_defaulting import with_backup_defaults
+from apis.backups import Backup
+from apis.images import NEWEST, at_least, order
+from apis.times import stamp
+from backup_manager import statuses
+from backup_manager.backup_meta import BackupMeta, Unreadable, readable
+from backup_manager.br import ToolFailed, run_br
+from backup_manager.br_arguments import NoBR, backup_arguments
+from backup_manager.database import Login
+from backup_manager.gc_life_time import login_of, put_back_left, raised
+from backup_manager.jobs import Job, finished_meta, job_for, reporting
+from backup_manager.outcomes import JobFailed, NotBuilt, Stopped, Unusable
+from backup_manager.outside import Outside
+from backup_manager.places import UnknownStorage, backup_path
+from backup_manager.storage.checks import require_free, require_usable
+from backup_manager.storage.deletion import Interrupted, Pace, delete_all
+from backup_manager.storage.errors import StorageError
+from backup_manager.storage.objects import Storage
+from kube.resources import BACKUPS
+
+_log = structlog.get_logger(__name__)
+
+_CHECKPOINTS_FROM = "v6.5.1"
+"""The first version whose BR goes on where it was ended."""
+
+_FAILED = "BackupDataToRemoteFailed"
+
+
+@dataclass(frozen=True, slots=True)
+class BackupOptions:
+    """The flags of `backup-manager backup` (backup.md 7.2)."""
+
+    namespace: str
+    name: str
+    tikv_version: str = "4.0"
+    mode: str = "snapshot"
+    client_tls: bool = False
+    cluster_tls: bool = False
+    skip_client_ca: bool = False
+
+
+def run_backup(options: BackupOptions, outside: Outside) -> None:
+    """Make the backup and write how it ended.
+
+    Raises JobFailed, Stopped, NotBuilt, Unusable; RecordGone, ApiError, TransportError.
+    """
+    if options.mode != "snapshot":
+        raise NotBuilt(f"backup --mode={options.mode}")
+    job = job_for(outside, BACKUPS, options.namespace, options.name)
+    backup = with_backup_defaults(job.read(Backup))
+    status = job.record.read().get("status") or {}
+    if statuses.holds(status, "Complete"):
+        _log.info("the backup is complete already", name=options.name)
+        return
+    if backup.spec.br is None:
+        raise Unusable(str(NoBR()))
+    is_restart = status.get("phase") != "Scheduled" or statuses.holds(status, statuses.RESTART)
+    if is_restart:
+        job.condition(statuses.RESTART)
+    reporting(job, _Snapshot(options, job, backup, has_begun=bool(status.get("backupPath"))).make)
+
+
+def _knows_checkpoints(version: str) -> bool:
+    """Whether BR goes on where it was ended; one of which nobody knows is made to begin anew."""
+    return order(version) != NEWEST and at_least(version, _CHECKPOINTS_FROM)
+
+
+@dataclass(frozen=True, slots=True)
+class _Snapshot:
+    """A backup to be made; `has_begun`: an earlier pod found the place free, and wrote where it is."""
+
+    options: BackupOptions
+    job: Job
+    backup: Backup
+    has_begun: bool
+
+    def make(self) -> None:
+        """All of it. Raises JobFailed, Stopped; RecordGone, ApiError, TransportError."""
+        clock, spec = self.job.outside.clock, self.backup.spec
+        started = stamp(clock.wall())
+        storage = self.job.storage(spec, "GetBackupRemotePathFailed")
+        if meta := self._prepared(storage):
+            _log.info("BR has finished this backup in an earlier pod", end_version=meta.end_version)
+            put_back_left(self.job.record, self._login(), self.job.outside)
+            self._complete(meta, self._begun_at() or started)
+            return
+        with raised(self.job.record, spec.tikv_gc_life_time, self._login(), self.job.outside):
+            self.job.condition("Running")
+            self._run()
+        self._complete(self.job.meta(storage, "GetBackupMetadataFailed"), started)
+
+    def _login(self) -> Login | None:
+        """How TiDB is reached, where the spec says so."""
+        access, options = self.backup.spec.from_, self.options
+        if access is None:
+            return None
+        return login_of(access, self.job.outside, client_tls=options.client_tls, skip_client_ca=options.skip_client_ca)
+
+    def _prepared(self, storage: Storage) -> BackupMeta | None:
+        """Make the place ready; return what is there when the backup is finished already."""
+        try:
+            if not self.has_begun:
+                require_usable(storage)
+                require_free(storage)
+            elif meta := finished_meta(storage):
+                return meta
+            self.job.condition("Prepare", backupPath=backup_path(self.backup.spec))
+            if self.has_begun and not _knows_checkpoints(self.options.tikv_version):
+                delete_all(storage, Pace(), self.job.outside.clock, self.job.outside.stop, lambda _done: None)
+        except (StorageError, Unreadable) as error:
+            raise JobFailed(_FAILED, str(error)) from error
+        except UnknownStorage as error:
+            raise JobFailed("GetBackupRemotePathFailed", str(error)) from error
+        except Interrupted as error:
+            raise Stopped from error
+        return None
+
+    def _run(self) -> None:
+        arguments = backup_arguments(self.backup, cluster_tls=self.options.cluster_tls)
+        try:
+            run_br(arguments, self.job.record, self.job.outside)
+        except ToolFailed as error:
+            raise JobFailed(_FAILED, str(error)) from error
+
+    def _begun_at(self) -> str:
+        status = self.job.record.read().get("status") or {}
+        begun: str = statuses.condition_of(status, "Prepare").get("lastTransitionTime") or ""
+        return begun
+
+    def _complete(self, meta: BackupMeta, started: str) -> None:
+        self.job.condition(
+            "Complete",
+            timeStarted=started,
+            timeCompleted=stamp(self.job.outside.clock.wall()),
+            backupSize=meta.size,
+            backupSizeReadable=readable(meta.size),
+            commitTs=str(meta.end_version),
+        )

@@ -1,0 +1,115 @@
+"""The command line of BR, word by word as v1.6 writes it (backup.md 7.6). Pure."""
+
+from dataclasses import dataclass
+
+from apis.backup_shared import BRConfig
+from apis.backups import Backup
+from apis.restores import Restore
+from apis.storage_providers import StorageProvider
+from backup_manager.places import given, storage_flags, storage_url
+
+BR = "/var/lib/br-bin/br"
+"""Where the init container puts it."""
+
+_TLS = "/var/lib/cluster-client-tls"
+
+
+class NoBR(Exception):
+    """Raised when a spec has no `br`, by which it is told what to work on."""
+
+    def __init__(self) -> None:
+        super().__init__("spec.br is missing; it names the cluster that BR works on")
+
+
+@dataclass(frozen=True, slots=True)
+class PointInTime:
+    """To which moment a restore goes back; a TSO, 0 for the latest."""
+
+    restored_ts: str
+
+
+def backup_arguments(backup: Backup, *, cluster_tls: bool) -> list[str]:
+    """`br backup …` for a snapshot. Raises NoBR, UnknownStorage."""
+    spec, br = backup.spec, _br(backup.spec.br)
+    words = ["backup", _type(spec.backup_type), *given([("backupts", spec.commit_ts)])]
+    options = [
+        ("concurrency", _number(br.concurrency)),
+        ("ratelimit", _number(br.rate_limit)),
+        ("timeago", br.time_ago),
+        ("checksum", _bool(br.checksum)),
+        ("check-requirements", _bool(br.check_requirements)),
+    ]
+    common = _common(br, spec, spec.backup_type, spec.table_filter, backup.metadata.namespace, tls=cluster_tls)
+    return [*words, *common, *given(options), *br.options]
+
+
+def restore_arguments(restore: Restore, point: PointInTime | None, *, cluster_tls: bool) -> list[str]:
+    """`br restore …`; with `point` from the log of changes. Raises NoBR, UnknownStorage."""
+    spec, br = restore.spec, _br(restore.spec.br)
+    options = [
+        ("concurrency", _number(br.concurrency)),
+        ("checksum", _bool(br.checksum)),
+        ("check-requirements", _bool(br.check_requirements)),
+        ("ratelimit", _number(br.rate_limit)),
+        ("online", _bool(br.on_line)),
+    ]
+    common = _common(br, spec, spec.backup_type, spec.table_filter, restore.metadata.namespace, tls=cluster_tls)
+    words = ["restore", "point" if point else _type(spec.backup_type)]
+    return [*words, *common, *given(options), *br.options, *(_point_in_time(restore, point) if point else ())]
+
+
+def abort_arguments(restore: Restore, point: PointInTime | None, *, cluster_tls: bool) -> list[str]:
+    """`br abort restore …`, which takes back what a restore that failed has left. Raises NoBR, UnknownStorage."""
+    return ["abort", *restore_arguments(restore, point, cluster_tls=cluster_tls)]
+
+
+def _point_in_time(restore: Restore, point: PointInTime) -> list[str]:
+    full = restore.spec.pitr_full_backup_storage_provider
+    base = [("full-backup-storage", storage_url(full))] if full.provider else []
+    if not base:
+        base = [("start-ts", restore.spec.log_restore_start_ts)]
+    return given([("restored-ts", point.restored_ts), *base])
+
+
+def _common(
+    br: BRConfig, storage: StorageProvider, type_: str, table_filter: list[str], namespace: str, *, tls: bool
+) -> list[str]:
+    """What every run of BR gets: where PD is, the storage, and what of the data is meant."""
+    pd = f"--pd={br.cluster}-pd.{br.cluster_namespace or namespace}:2379"
+    certificates = [f"--ca={_TLS}/ca.crt", f"--cert={_TLS}/tls.crt", f"--key={_TLS}/tls.key"] if tls else []
+    options = [
+        ("log-level", br.log_level),
+        ("status-addr", br.status_addr),
+        ("send-credentials-to-tikv", _bool(br.send_cred_to_tikv)),
+    ]
+    return [pd, *certificates, *given(options), *storage_flags(storage), *_selection(br, type_, table_filter)]
+
+
+def _selection(br: BRConfig, type_: str, table_filter: list[str]) -> list[str]:
+    if table_filter:
+        return [word for each in table_filter for word in ("--filter", each)]
+    match type_:
+        case "table":
+            return given([("table", br.table), ("db", br.db)])
+        case "db":
+            return given([("db", br.db)])
+        case _:
+            return []
+
+
+def _br(br: BRConfig | None) -> BRConfig:
+    if br is None:
+        raise NoBR
+    return br
+
+
+def _type(backup_type: str) -> str:
+    return backup_type or "full"
+
+
+def _number(value: int | None) -> str:
+    return "" if value is None else str(value)
+
+
+def _bool(value: bool | None) -> str:
+    return "" if value is None else ("true" if value else "false")

@@ -1,0 +1,121 @@
+"""`backup-manager clean`: the files of a Backup that is deleted (backup.md 7.8)."""
+
+from dataclasses import dataclass, replace
+
+import structlog
+
+from apis.backup_defaulting import with_backup_defaults
+from apis.backups import Backup, CleanOption
+from backup_manager import statuses
+from backup_manager.jobs import Job, job_for, reporting
+from backup_manager.outcomes import JobFailed, NotBuilt, Stopped
+from backup_manager.outside import Outside
+from backup_manager.places import UnknownStorage, location_of
+from backup_manager.storage.deletion import Deleted, Interrupted, Pace, delete_all
+from backup_manager.storage.errors import StorageError
+from backup_manager.storage.location import Kind, split
+from backup_manager.storage.objects import Storage
+from kube.resources import BACKUPS
+from ports.clock import Clock
+
+_log = structlog.get_logger(__name__)
+
+_FAILED = "CleanBackupDataFailed"
+_TOLD_EVERY = 5.0
+_SINGLE_AT_ONCE = 10
+"""How many objects the library has under way for each of our calls, where each is a request."""
+
+
+@dataclass(frozen=True, slots=True)
+class CleanOptions:
+    """The flags of `backup-manager clean` (backup.md 7.2)."""
+
+    namespace: str
+    name: str
+
+
+def run_clean(options: CleanOptions, outside: Outside) -> None:
+    """Delete the files and write how it ended.
+
+    Raises JobFailed, Stopped, NotBuilt; RecordGone, ApiError, TransportError.
+    """
+    job = job_for(outside, BACKUPS, options.namespace, options.name)
+    backup = with_backup_defaults(job.read(Backup))
+    if statuses.holds(job.record.read().get("status") or {}, "Clean"):
+        _log.info("the backup is clean already", name=options.name)
+        return
+    if backup.spec.backup_mode == "volume-snapshot":
+        raise NotBuilt("clean of a volume snapshot")
+    reporting(job, lambda: _clean(job, backup))
+
+
+def _clean(job: Job, backup: Backup) -> None:
+    if not backup.status.backup_path:
+        raise JobFailed("BackupPathIsEmpty", "status.backupPath is empty: there is nothing that could be deleted")
+    try:
+        if backup.spec.br is None:
+            _delete_export(job, backup)
+        else:
+            _delete_files(job, backup)
+    except (StorageError, UnknownStorage) as error:
+        raise JobFailed(_FAILED, str(error), "CleanFailed") from error
+    except Interrupted as error:
+        raise Stopped from error
+    job.condition("Clean")
+
+
+def _delete_files(job: Job, backup: Backup) -> None:
+    option = backup.spec.clean_option or CleanOption()
+    location = location_of(backup.spec)
+    bulk = location.kind is not Kind.S3 or not option.disable_batch_concurrency
+    storage = job.outside.open_storage(location, job.outside.environ, bulk)
+    told = _Told(job.outside.clock)
+    is_batched = location.kind is Kind.S3 and bulk
+    done = delete_all(storage, pace_of(option, is_batched=is_batched), job.outside.clock, job.outside.stop, told)
+    _log.info("deleted", objects=done.objects, bytes=done.bytes, storage=str(location))
+
+
+def pace_of(option: CleanOption, *, is_batched: bool) -> Pace:
+    """What the options mean: batches at once, or as many calls as have that many objects under way."""
+    single = max(option.routine_concurrency // _SINGLE_AT_ONCE, 1)
+    return Pace(
+        page=option.page_size,
+        at_once=option.batch_concurrency if is_batched else single,
+        rounds=option.retry_count,
+        pause_on_failure=option.backoff_enabled,
+    )
+
+
+def _delete_export(job: Job, backup: Backup) -> None:
+    """Dumpling's archive, and what an upload that was ended has left of it."""
+    storage, name = _archive(job, backup)
+    storage.delete([name, f"{name}.tmp"])
+    _log.info("deleted", objects=name, storage=str(storage.location))
+
+
+def _archive(job: Job, backup: Backup) -> tuple[Storage, str]:
+    """The storage and the name in it that `status.backupPath` tells; whose bucket it is, the spec does."""
+    scheme, _, path = backup.status.backup_path.partition("://")
+    location = location_of(backup.spec)
+    if scheme != location.kind.value or not path.endswith(".tgz"):
+        why = f"status.backupPath {backup.status.backup_path!r} is no archive in {location.field}"
+        raise JobFailed(_FAILED, why, "CleanFailed")
+    bucket, key = split("", path)
+    directory, _, name = key.rpartition("/")
+    place = replace(location, bucket=bucket, prefix=directory)
+    return job.outside.open_storage(place, job.outside.environ, True), name
+
+
+class _Told:
+    """Logs how far it is, now and then."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._last = clock.now()
+
+    def __call__(self, done: Deleted) -> None:
+        """Tell what is gone."""
+        now = self._clock.now()
+        if now - self._last >= _TOLD_EVERY:
+            self._last = now
+            _log.info("deleting", objects=done.objects, bytes=done.bytes)

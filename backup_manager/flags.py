@@ -1,0 +1,119 @@
+"""The command line of `backup-manager`, flag by flag as v1.6 takes it (backup.md 7.2)."""
+
+import argparse
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+PROGRAM: Final = "backup-manager"
+
+_BOOL = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
+
+Default = str | bool
+
+_TLS: Mapping[str, Default] = {"client-tls": False, "cluster-tls": False, "skipClientCA": False}
+
+FLAGS: Mapping[str, Mapping[str, Default]] = {
+    "backup": {
+        "namespace": "",
+        "backupName": "",
+        "tikvVersion": "4.0",
+        **_TLS,
+        "mode": "snapshot",
+        "subcommand": "log-start",
+        "commit-ts": "0",
+        "truncate-until": "0",
+        "initialize": False,
+    },
+    "export": {
+        "namespace": "",
+        "backupName": "",
+        "bucket": "",
+        "client-tls": False,
+        "skipClientCA": False,
+        "storageType": "",
+    },
+    "restore": {
+        "namespace": "",
+        "restoreName": "",
+        "tikvVersion": "4.0",
+        **_TLS,
+        "mode": "snapshot",
+        "pitrRestoredTs": "0",
+        "prepare": False,
+        "target-az": "",
+        "use-fsr": False,
+        "abort": False,
+    },
+    "import": {
+        "namespace": "",
+        "restoreName": "",
+        "client-tls": False,
+        "skipClientCA": False,
+        "backupPath": "",
+    },
+    "clean": {"namespace": "", "backupName": ""},
+    "compact": {"namespace": "", "resourceName": ""},
+}
+"""The flags of each command, and what they are by default."""
+
+MAY_BE_EMPTY = frozenset({"target-az", "use-fsr"})
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """What the command line says: which command, whose kubeconfig (empty: the pod's own account), and its flags."""
+
+    command: str
+    kubeconfig: str
+    values: Mapping[str, Default]
+
+    def text(self, name: str) -> str:
+        """A flag that has a text."""
+        return str(self.values[name])
+
+    def is_set(self, name: str) -> bool:
+        """A flag that is true or false."""
+        return bool(self.values[name])
+
+
+class MissingFlags(Exception):
+    """Raised when flags are empty that may not be."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        super().__init__(f"error: some flags [{' '.join(f'--{name}' for name in names)}] are missing.")
+
+
+def parse(argv: Sequence[str]) -> Arguments:
+    """The command line. Raises MissingFlags; SystemExit with a message for one that cannot be read."""
+    found = vars(_parser().parse_args(argv))
+    command = str(found.pop("command"))
+    kubeconfig = str(found.pop("kubeconfig"))
+    if empty := [name for name in FLAGS[command] if found[name] == "" and name not in MAY_BE_EMPTY]:
+        raise MissingFlags(empty)
+    return Arguments(command, kubeconfig, {name: found[name] for name in FLAGS[command]})
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(PROGRAM, description="Work for a Backup or Restore, in the pod of its Job.")
+    help_of_kubeconfig = "path of a kubeconfig; empty: the service account of the pod"
+    parser.add_argument("-k", "--kubeconfig", default="", help=help_of_kubeconfig)
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for command, flags in FLAGS.items():
+        inner = commands.add_parser(command, allow_abbrev=False)
+        # a flag of the program may stand behind the command, too
+        inner.add_argument("-k", "--kubeconfig", default=argparse.SUPPRESS, help=help_of_kubeconfig)
+        for name, default in flags.items():
+            if isinstance(default, bool):
+                inner.add_argument(f"--{name}", dest=name, type=_bool, nargs="?", const=True, default=default)
+            else:
+                inner.add_argument(f"--{name}", dest=name, default=default)
+    return parser
+
+
+def _bool(text: str) -> bool:
+    """As Go reads it."""
+    try:
+        return _BOOL[text.lower()]
+    except KeyError:
+        raise argparse.ArgumentTypeError(f"{text!r} is neither true nor false") from None

@@ -1,0 +1,129 @@
+"""TiDB keeps old versions of rows for as long as a tool reads them (backup.md 7.3).
+
+The value that was there is written into an annotation before it is raised: a pod that is killed leaves it, and the next
+one puts back that, not the raised one.
+"""
+
+import contextlib
+from collections.abc import Iterator
+
+import structlog
+
+from apis.backup_shared import TiDBAccessConfig
+from apis.duration import seconds
+from backup_manager.database import CLIENT_TLS, Database, DatabaseError, Login
+from backup_manager.outcomes import JobFailed, Stopped
+from backup_manager.outside import Outside
+from backup_manager.records import Record
+
+_log = structlog.get_logger(__name__)
+
+VARIABLE = "tikv_gc_life_time"
+DEFAULT = "72h"
+BEFORE = "tidb.pingcap.com/tikv-gc-life-time-before"
+"""The annotation with the value that is to be put back."""
+
+_PATIENCE = 1800.0
+_PAUSE = 5.0
+
+
+def login_of(access: TiDBAccessConfig, outside: Outside, *, client_tls: bool, skip_client_ca: bool) -> Login:
+    """How TiDB is reached; the password is the environment's."""
+    return Login(
+        access.host,
+        access.port or 4000,
+        access.user or "root",
+        outside.environ.get("BACKUP_MANAGER_PASSWORD", ""),
+        CLIENT_TLS if client_tls else None,
+        verifies=not skip_client_ca,
+    )
+
+
+@contextlib.contextmanager
+def raised(record: Record, wanted: str | None, login: Login | None, outside: Outside) -> Iterator[None]:
+    """Keep old versions while the block runs, for `wanted` at least, by default 72h; nothing without a login.
+
+    Raises JobFailed, Stopped; RecordGone, ApiError, TransportError.
+    """
+    if login is None:
+        yield
+        return
+    database = _connected(outside, login)
+    before = _raise(record, database, wanted)
+    try:
+        yield
+    finally:
+        if before is not None:
+            _put_back(record, database, before)
+
+
+def put_back_left(record: Record, login: Login | None, outside: Outside) -> None:
+    """Put back what a pod that was killed has left raised, where nothing is left to be read.
+
+    Raises JobFailed, Stopped; RecordGone, ApiError, TransportError.
+    """
+    left = _left(record)
+    if login is not None and left is not None:
+        _put_back(record, _connected(outside, login), left)
+
+
+def _left(record: Record) -> str | None:
+    """The value that an earlier pod found, and has not put back."""
+    left: str | None = (record.read()["metadata"].get("annotations") or {}).get(BEFORE)
+    return left
+
+
+def _connected(outside: Outside, login: Login) -> Database:
+    """A database that answers, within half an hour."""
+    database = outside.connect(login)
+    deadline = outside.clock.now() + _PATIENCE
+    while True:
+        try:
+            database.ping()
+        except DatabaseError as error:
+            if outside.clock.now() + _PAUSE > deadline:
+                raise JobFailed("ConnectTidbFailed", f"TiDB does not let us in: {error}") from error
+            _log.info("waiting for TiDB", cause=str(error))
+        else:
+            return database
+        if outside.stop.wait(outside.clock, _PAUSE):
+            raise Stopped
+
+
+def _raise(record: Record, database: Database, wanted: str | None) -> str | None:
+    """Raise the variable where it is lower; return what is to be put back."""
+    left = _left(record)
+    try:
+        there = database.variable(VARIABLE)
+    except DatabaseError as error:
+        raise JobFailed("GetTikvGCLifeTimeFailed", str(error)) from error
+    old = _parsed(there, "ParseOldTikvGCLifeTimeFailed", f"TiDB's {VARIABLE}")
+    reason = "ParseConfiguredTikvGCLifeTimeFailed" if wanted else "ParseDefaultTikvGCLifeTimeFailed"
+    target = _parsed(wanted or DEFAULT, reason, "spec.tikvGCLifeTime")
+    if old >= target:
+        return left
+    if left is None:
+        record.annotate(BEFORE, there)
+    try:
+        database.set_variable(VARIABLE, wanted or DEFAULT)
+    except DatabaseError as error:
+        raise JobFailed("SetTikvGCLifeTimeFailed", str(error)) from error
+    _log.info("raised", variable=VARIABLE, value=wanted or DEFAULT, before=there)
+    return left or there
+
+
+def _put_back(record: Record, database: Database, before: str) -> None:
+    try:
+        database.set_variable(VARIABLE, before)
+    except DatabaseError as error:
+        why = f"{error}; TiDB keeps old versions for too long: set {VARIABLE} to {before} in mysql.tidb"
+        raise JobFailed("ResetTikvGCLifeTimeFailed", why) from error
+    record.annotate(BEFORE, None)
+    _log.info("put back", variable=VARIABLE, value=before)
+
+
+def _parsed(text: str, reason: str, what: str) -> float:
+    try:
+        return seconds(text)
+    except ValueError as error:
+        raise JobFailed(reason, f"{what}: {error}") from error

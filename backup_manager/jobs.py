@@ -1,0 +1,95 @@
+"""What backup, restore and clean have in common: a record to work for, and how its conditions are written."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from apis.decoding import InvalidField, decode
+from apis.shared import Model
+from apis.storage_providers import StorageProvider
+from backup_manager import statuses
+from backup_manager.backup_meta import NAME, BackupMeta, Unreadable, read_meta
+from backup_manager.outcomes import JobFailed, Stopped, Unusable
+from backup_manager.outside import Outside
+from backup_manager.places import UnknownStorage, location_of
+from backup_manager.records import Record
+from backup_manager.statuses import Condition
+from backup_manager.storage.errors import ObjectMissing, StorageError
+from backup_manager.storage.objects import Storage
+from kube.objects import Json
+from kube.resources import Resource
+
+_M = TypeVar("_M", bound=Model)
+
+_TRIES = 6
+_LONGEST_PAUSE = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """The object that a Job works for, and what it reaches outside."""
+
+    record: Record
+    outside: Outside
+
+    def read(self, model: type[_M]) -> _M:
+        """The object as it is now. Raises Unusable; RecordGone, ApiError, TransportError."""
+        try:
+            return decode(self.record.read(), model)
+        except InvalidField as error:
+            raise Unusable(str(error)) from error
+
+    def condition(self, type_: str, reason: str = "", message: str = "", **fields: object) -> None:
+        """Write a condition and the fields that go with it. Raises RecordGone, ApiError, TransportError."""
+        condition = Condition(type_, reason, self.outside.secrets.cut_from(message))
+        now = self.outside.clock.wall()
+
+        def changed(status: Json) -> Json:
+            return statuses.with_condition(statuses.with_fields(status, fields), condition, now)
+
+        self.record.change_status(changed)
+
+    def storage(self, of: StorageProvider, reason: str, *, bulk: bool = True) -> Storage:
+        """A client of the storage of a spec. Raises JobFailed with this reason."""
+        try:
+            return self.outside.open_storage(location_of(of), self.outside.environ, bulk)
+        except (UnknownStorage, StorageError) as error:
+            raise JobFailed(reason, str(error)) from error
+
+    def meta(self, storage: Storage, reason: str) -> BackupMeta:
+        """What `backupmeta` says; what may pass is tried six times. Raises JobFailed with this reason; Stopped."""
+        pause = 1.0
+        for attempt in range(1, _TRIES + 1):
+            try:
+                return read_meta(storage.read(NAME))
+            except Unreadable as error:
+                raise JobFailed(reason, f"{storage.location}: {error}") from error
+            except StorageError as error:
+                if not error.may_pass or attempt == _TRIES:
+                    raise JobFailed(reason, str(error)) from error
+            if self.outside.stop.wait(self.outside.clock, pause):
+                raise Stopped
+            pause = min(pause * 2, _LONGEST_PAUSE)
+        raise AssertionError  # the last attempt returns or raises
+
+
+def job_for(outside: Outside, resource: Resource, namespace: str, name: str) -> Job:
+    """A job for the object of a name."""
+    return Job(Record(outside.client, outside.clock, resource, namespace, name), outside)
+
+
+def finished_meta(storage: Storage) -> BackupMeta | None:
+    """What `backupmeta` says if it is there: BR writes it last. Raises StorageError, Unreadable."""
+    try:
+        return read_meta(storage.read(NAME))
+    except ObjectMissing:
+        return None
+
+
+def reporting(job: Job, work: Callable[[], None]) -> None:
+    """Do the work; write the condition with which it ended if it failed, and raise JobFailed all the same."""
+    try:
+        work()
+    except JobFailed as error:
+        job.condition(error.condition, error.reason, error.message)
+        raise

@@ -1,0 +1,146 @@
+"""The command `backup-manager` (backup.md 7)."""
+
+import logging
+import os
+import signal
+import sys
+from collections.abc import Callable, Mapping, Sequence
+
+import structlog
+from structlog.typing import EventDict
+
+from backup_manager.backup import BackupOptions, run_backup
+from backup_manager.child_process import SystemLauncher
+from backup_manager.clean import CleanOptions, run_clean
+from backup_manager.database import MySqlDatabase
+from backup_manager.environment import prepared, tell_sidecars
+from backup_manager.flags import FLAGS, PROGRAM, Arguments, MissingFlags, parse
+from backup_manager.outcomes import JobFailed, NotBuilt, Stopped, Unusable
+from backup_manager.outside import Outside
+from backup_manager.records import RecordGone
+from backup_manager.redaction import Secrets
+from backup_manager.restore import RestoreOptions, run_restore
+from backup_manager.storage.location import Location
+from backup_manager.storage.objects import Storage, open_storage
+from kube.config import ConfigError, load
+from kube.connecting import connect
+from kube.errors import ApiError
+from ports.clock import Clock, SystemClock
+from ports.stopping import Stop
+from ports.transport import TransportError
+
+_log = structlog.get_logger(__name__)
+
+_SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGQUIT)
+
+_INTERRUPTED = 130
+"""The exit code of a job that a signal ended: its pod failed, the work has not."""
+
+_ENDS = (JobFailed, NotBuilt, Unusable, RecordGone, ApiError, TransportError, ConfigError)
+
+
+def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] | None = None) -> int:
+    """Do what the command line says; the exit code. Must be called in the main thread.
+
+    What is no command of ours is executed in place of this process, as v1.6's entrypoint does.
+    """
+    argv = sys.argv[1:] if argv is None else argv
+    environ = os.environ if environ is None else environ
+    if argv and argv[0] not in FLAGS and not argv[0].startswith("-"):
+        os.execvpe(argv[0], list(argv), environ)  # noqa: S606  (what the pod's author asked for)
+    clock = SystemClock()
+    secrets = Secrets(environ)
+    _configure_logs(clock, secrets)
+    try:
+        arguments = parse(argv)
+        return _run(arguments, prepared(environ), clock)
+    except Stopped:
+        _log.warning("ended by a signal; what is not done is left to another pod")
+        return _INTERRUPTED
+    except (MissingFlags, *_ENDS) as error:
+        print(f"{PROGRAM}: {secrets.cut_from(str(error))}", file=sys.stderr)  # noqa: T201  (for the pod's log)
+        return 1
+    finally:
+        tell_sidecars()
+
+
+def _run(arguments: Arguments, environ: Mapping[str, str], clock: Clock) -> int:
+    work = JOBS.get(arguments.command)
+    if work is None:
+        raise NotBuilt(arguments.command)
+    stop = Stop()
+    for each in _SIGNALS:
+        signal.signal(each, stop.set)
+    config = load(arguments.kubeconfig, environ, clock)
+    # its own stop: the outcome is written after a signal, too
+    connection = connect(config, environ, clock, Stop(), user_agent=PROGRAM)
+    try:
+        work(
+            arguments,
+            Outside(connection.client, clock, SystemLauncher(), _open_storage, MySqlDatabase, environ, stop),
+        )
+    finally:
+        connection.transport.close()
+    return 0
+
+
+def _open_storage(location: Location, environ: Mapping[str, str], bulk: bool) -> Storage:
+    return open_storage(location, environ, bulk=bulk)
+
+
+def _backup(arguments: Arguments, outside: Outside) -> None:
+    options = BackupOptions(
+        arguments.text("namespace"),
+        arguments.text("backupName"),
+        tikv_version=arguments.text("tikvVersion"),
+        mode=arguments.text("mode"),
+        client_tls=arguments.is_set("client-tls"),
+        cluster_tls=arguments.is_set("cluster-tls"),
+        skip_client_ca=arguments.is_set("skipClientCA"),
+    )
+    run_backup(options, outside)
+
+
+def _restore(arguments: Arguments, outside: Outside) -> None:
+    options = RestoreOptions(
+        arguments.text("namespace"),
+        arguments.text("restoreName"),
+        tikv_version=arguments.text("tikvVersion"),
+        mode=arguments.text("mode"),
+        restored_ts=arguments.text("pitrRestoredTs"),
+        client_tls=arguments.is_set("client-tls"),
+        cluster_tls=arguments.is_set("cluster-tls"),
+        skip_client_ca=arguments.is_set("skipClientCA"),
+        abort=arguments.is_set("abort"),
+    )
+    run_restore(options, outside)
+
+
+def _clean(arguments: Arguments, outside: Outside) -> None:
+    run_clean(CleanOptions(arguments.text("namespace"), arguments.text("backupName")), outside)
+
+
+JOBS: Mapping[str, Callable[[Arguments, Outside], None]] = {"backup": _backup, "restore": _restore, "clean": _clean}
+"""The commands that do something; `export`, `import` and `compact` are read and refused."""
+
+
+def _configure_logs(clock: Clock, secrets: Secrets) -> None:
+    def add_timestamp(_logger: object, _method: str, event: EventDict) -> EventDict:
+        event["timestamp"] = clock.wall().isoformat(timespec="milliseconds")
+        return event
+
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            add_timestamp,
+            structlog.processors.format_exc_info,
+            secrets.redact,
+            structlog.processors.JSONRenderer(ensure_ascii=False),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,124 @@
+"""From the storage of a spec to its location, to `status.backupPath` and to BR's flags (backup.md 2.2, 2.4). Pure."""
+
+from collections.abc import Iterable
+from urllib.parse import urlencode
+
+from apis.storage_providers import (
+    AzblobStorageProvider,
+    GcsStorageProvider,
+    LocalStorageProvider,
+    Provider,
+    S3StorageProvider,
+    StorageProvider,
+)
+from backup_manager.storage.location import Kind, Location, default_path_style, split
+
+
+class UnknownStorage(Exception):
+    """Raised when a spec names no storage."""
+
+    def __init__(self) -> None:
+        super().__init__("storage unknown not supported yet: set one of spec.s3, spec.gcs, spec.azblob, spec.local")
+
+
+def location_of(storage: StorageProvider) -> Location:
+    """Where a spec keeps its objects. Raises UnknownStorage."""
+    match _provider(storage):
+        case S3StorageProvider() as s3:
+            style = default_path_style(s3.provider) if s3.force_path_style is None else s3.force_path_style
+            endpoint = f"http://{s3.endpoint}" if _needs_scheme(s3) else s3.endpoint
+            return Location(
+                Kind.S3,
+                *split(s3.bucket, s3.prefix),
+                region=s3.region,
+                endpoint=endpoint,
+                flavour=s3.provider,
+                path_style=style,
+                encryption=s3.sse,
+            )
+        case GcsStorageProvider() as gcs:
+            return Location(Kind.GCS, *split(gcs.bucket, gcs.prefix))
+        case AzblobStorageProvider() as azblob:
+            place = split(azblob.container, azblob.prefix)
+            return Location(Kind.AZURE, *place, account=azblob.storage_account, sas_token=azblob.sas_token)
+        case LocalStorageProvider() as local:
+            return Location(Kind.LOCAL, _mount_path(local), "/".join(_parts(local.prefix)))
+
+
+def backup_path(storage: StorageProvider) -> str:
+    """`status.backupPath`. Raises UnknownStorage."""
+    match _provider(storage):
+        case S3StorageProvider() as s3:
+            return f"s3://{_joined(s3.bucket, s3.prefix)}"
+        case GcsStorageProvider() as gcs:
+            return f"gcs://{_joined(gcs.bucket, gcs.prefix)}/"
+        case AzblobStorageProvider() as azblob:
+            return f"azure://{_joined(azblob.container, azblob.prefix)}/"
+        case LocalStorageProvider() as local:
+            return f"local:///{_joined(_mount_path(local), local.prefix)}"
+
+
+def storage_flags(storage: StorageProvider) -> list[str]:
+    """`--storage` and what goes with it, in v1.6's order. Raises UnknownStorage."""
+    url = storage_url(storage)
+    match _provider(storage):
+        case S3StorageProvider() as s3:
+            if s3.force_path_style is not None:
+                url += f"?force-path-style={_go(s3.force_path_style)}"
+            options = [
+                ("s3.region", s3.region),
+                ("s3.provider", s3.provider),
+                ("s3.endpoint", s3.endpoint),
+                ("s3.sse", s3.sse),
+                ("s3.acl", s3.acl),
+                ("s3.storage-class", s3.storage_class),
+            ]
+        case GcsStorageProvider() as gcs:
+            options = [("gcs.storage-class", gcs.storage_class), ("gcs.predefined-acl", gcs.object_acl)]
+        case AzblobStorageProvider() as azblob:
+            options = [("azblob.access-tier", azblob.access_tier)]
+        case LocalStorageProvider():
+            options = []
+    return [f"--storage={url}", *given(options)]
+
+
+def storage_url(storage: StorageProvider) -> str:
+    """The URL by which BR knows a storage; Azure's SAS token is part of it. Raises UnknownStorage."""
+    url = backup_path(storage)
+    if (azblob := storage.azblob) is None or storage.provider is not azblob:
+        return url
+    query = {"account-name": azblob.storage_account, "sas-token": azblob.sas_token}
+    encoded = urlencode({name: value for name, value in sorted(query.items()) if value})
+    return f"{url}?{encoded}" if encoded else url
+
+
+def given(options: Iterable[tuple[str, str]]) -> list[str]:
+    """Flags for the options that have a value."""
+    return [f"--{name}={value}" for name, value in options if value]
+
+
+def _provider(storage: StorageProvider) -> Provider:
+    if storage.provider is None:
+        raise UnknownStorage
+    return storage.provider
+
+
+def _needs_scheme(s3: S3StorageProvider) -> bool:
+    """Whether it is an address of Ceph, which v1.6 takes without a scheme (backup.md 2.3)."""
+    return s3.provider == "ceph" and bool(s3.endpoint) and "://" not in s3.endpoint
+
+
+def _mount_path(local: LocalStorageProvider) -> str:
+    return str(local.volume_mount.get("mountPath", ""))
+
+
+def _joined(*parts: str) -> str:
+    return "/".join(_parts(*parts))
+
+
+def _parts(*parts: str) -> list[str]:
+    return [part for part in "/".join(parts).split("/") if part]
+
+
+def _go(value: bool) -> str:
+    return "true" if value else "false"

@@ -1,0 +1,117 @@
+"""The Backup or Restore that a Job works for: read live, and written whole with the version that was read.
+
+Users' Roles grant `update` and no `patch` (backup.md 8), and the definitions have no status subresource: so it is a
+PUT of what was just read with another status, which the server refuses when anybody wrote in between.
+"""
+
+import functools
+from collections.abc import Callable
+
+import structlog
+
+from kube.client import Client
+from kube.errors import ApiError, Conflict, InternalError, NotFound, ServerTimeout, TooManyRequests
+from kube.objects import Json
+from kube.resources import Resource
+from ports.clock import Clock
+from ports.stopping import Stop
+from ports.transport import TransportError
+
+_log = structlog.get_logger(__name__)
+
+Change = Callable[[Json], Json]
+"""From a tree to what it should be; is called again when somebody else has written meanwhile."""
+
+_PASSING = (Conflict, InternalError, ServerTimeout, TooManyRequests, TransportError)
+_PATIENCE = 300.0
+"""Seconds for which the outcome of a Job is tried to be written: it may be of hours of work."""
+_FIRST_PAUSE = 0.01
+_LONGEST_PAUSE = 10.0
+
+
+class RecordGone(Exception):
+    """Raised when the object does not exist, or is another one of the same name."""
+
+    def __init__(self, resource: Resource, namespace: str, name: str, why: str = "it does not exist") -> None:
+        super().__init__(f"cannot work for {resource.kind} {namespace}/{name}: {why}")
+
+
+class Record:
+    """One object, by name and, once it was read, by identity."""
+
+    def __init__(self, client: Client, clock: Clock, resource: Resource, namespace: str, name: str) -> None:
+        self._client = client
+        self._clock = clock
+        self._resource = resource
+        self._namespace = namespace
+        self._name = name
+        self._uid = ""
+        # not the Job's: the outcome is written after a signal, too
+        self._never = Stop()
+
+    def read(self) -> Json:
+        """The object as it is now. Raises RecordGone, ApiError, TransportError."""
+        try:
+            found = self._client.get(self._resource, self._name, self._namespace)
+        except NotFound as error:
+            raise RecordGone(self._resource, self._namespace, self._name) from error
+        if self._uid and found.metadata.uid != self._uid:
+            why = "it was deleted, and another one has its name"
+            raise RecordGone(self._resource, self._namespace, self._name, why)
+        self._uid = found.metadata.uid
+        return found.decode()
+
+    def change(self, change: Change) -> Json:
+        """Write what `change` makes of the object; return the object. Nothing to change is no request.
+
+        What may pass is tried again for five minutes. Raises RecordGone, ApiError, TransportError.
+        """
+        deadline = self._clock.now() + _PATIENCE
+        pause = _FIRST_PAUSE
+        while True:
+            try:
+                return self._change_once(change)
+            except _PASSING as error:
+                if self._clock.now() + pause > deadline:
+                    raise
+                _log.info("writing again", name=self._name, cause=str(error))
+            self._never.wait(self._clock, pause)
+            pause = min(pause * 2, _LONGEST_PAUSE)
+
+    def change_status(self, change: Change) -> Json:
+        """As `change`, for the status alone; return it."""
+        changed: Json = self.change(functools.partial(_on_status, change)).get("status") or {}
+        return changed
+
+    def try_status(self, change: Change) -> None:
+        """As `change_status`, for what the next one tells anyway: once, and a failure is logged."""
+        try:
+            self._change_once(functools.partial(_on_status, change))
+        except (RecordGone, ApiError, TransportError) as error:
+            _log.warning("progress not written", name=self._name, cause=str(error))
+
+    def annotate(self, name: str, value: str | None) -> None:
+        """Set an annotation; None removes it. Raises as `change`."""
+
+        def annotated(tree: Json) -> Json:
+            there = dict(tree["metadata"].get("annotations") or {})
+            if value is None:
+                there.pop(name, None)
+            else:
+                there[name] = value
+            return tree | {"metadata": tree["metadata"] | {"annotations": there}}
+
+        self.change(annotated)
+
+    def _change_once(self, change: Change) -> Json:
+        there = self.read()
+        wanted = change(there)
+        if wanted == there:
+            return there
+        return self._client.replace(self._resource, self._name, self._namespace, wanted).decode()
+
+
+def _on_status(change: Change, tree: Json) -> Json:
+    status = tree.get("status") or {}
+    changed = change(status)
+    return tree if changed == status else tree | {"status": changed}

@@ -1,0 +1,100 @@
+"""`backup-manager restore`: a backup brought back into a cluster, or what a restore that failed has left taken away
+(backup.md 7.7)."""
+
+from dataclasses import dataclass
+
+import structlog
+
+from apis.backup_defaulting import with_restore_defaults
+from apis.restores import Restore
+from apis.times import stamp
+from backup_manager import statuses
+from backup_manager.br import ToolFailed, UsageShown, run_br
+from backup_manager.br_arguments import NoBR, PointInTime, abort_arguments, restore_arguments
+from backup_manager.gc_life_time import login_of, raised
+from backup_manager.jobs import Job, job_for, reporting
+from backup_manager.outcomes import JobFailed, NotBuilt, Unusable
+from backup_manager.outside import Outside
+from backup_manager.places import UnknownStorage
+from kube.resources import RESTORES
+
+_log = structlog.get_logger(__name__)
+
+_FAILED = "RestoreDataFromRemoteFailed"
+_PRUNE_FAILED = "PruneFailed"
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreOptions:
+    """The flags of `backup-manager restore` (backup.md 7.2)."""
+
+    namespace: str
+    name: str
+    tikv_version: str = "4.0"
+    mode: str = "snapshot"
+    restored_ts: str = "0"
+    client_tls: bool = False
+    cluster_tls: bool = False
+    skip_client_ca: bool = False
+    abort: bool = False
+
+    @property
+    def point(self) -> PointInTime | None:
+        """Which moment is meant, of a restore from the log of changes."""
+        return PointInTime(self.restored_ts or "0") if self.mode == "pitr" else None
+
+
+def run_restore(options: RestoreOptions, outside: Outside) -> None:
+    """Restore, or abort, and write how it ended.
+
+    Raises JobFailed, Stopped, NotBuilt, Unusable; RecordGone, ApiError, TransportError.
+    """
+    if options.mode not in ("snapshot", "pitr"):
+        raise NotBuilt(f"restore --mode={options.mode}")
+    job = job_for(outside, RESTORES, options.namespace, options.name)
+    restore = with_restore_defaults(job.read(Restore))
+    status = job.record.read().get("status") or {}
+    if restore.spec.br is None:
+        raise Unusable(str(NoBR()))
+    if options.abort:
+        reporting(job, lambda: _abort(options, job, restore))
+        return
+    if statuses.holds(status, "Complete"):
+        _log.info("the restore is complete already", name=options.name)
+        return
+    reporting(job, lambda: _restore(options, job, restore, str(status.get("timeStarted") or "")))
+
+
+def _restore(options: RestoreOptions, job: Job, restore: Restore, started: str) -> None:
+    spec, outside = restore.spec, job.outside
+    started = started or stamp(outside.clock.wall())
+    job.condition("Running")
+    storage = job.storage(spec, _FAILED)
+    login = spec.to and login_of(spec.to, outside, client_tls=options.client_tls, skip_client_ca=options.skip_client_ca)
+    with raised(job.record, spec.tikv_gc_life_time, login or None, outside):
+        try:
+            arguments = restore_arguments(restore, options.point, cluster_tls=options.cluster_tls)
+            run_br(arguments, job.record, outside)
+        except (ToolFailed, UnknownStorage) as error:
+            raise JobFailed(_FAILED, str(error)) from error
+    meta = job.meta(storage, "GetCommitTsFailed")
+    completed = stamp(outside.clock.wall())
+    job.condition("Complete", commitTs=str(meta.end_version), timeStarted=started, timeCompleted=completed)
+
+
+def _abort(options: RestoreOptions, job: Job, restore: Restore) -> None:
+    job.condition("PruneRunning", "PruneJobStarted")
+    try:
+        arguments = abort_arguments(restore, options.point, cluster_tls=options.cluster_tls)
+    except UnknownStorage as error:
+        raise JobFailed("ConstructArgsFailed", str(error), _PRUNE_FAILED) from error
+    usage = UsageShown()
+    try:
+        run_br(arguments, job.record, job.outside, usage.look_at)
+    except ToolFailed as error:
+        reason = "CommandNotFound" if usage.is_true else "BRAbortFailed"
+        raise JobFailed(reason, str(error), _PRUNE_FAILED) from error
+    if usage.is_true:
+        why = "this BR knows no `abort restore`; use one that does (spec.toolImage)"
+        raise JobFailed("CommandNotFound", why, _PRUNE_FAILED)
+    job.condition("PruneComplete", "PruneJobComplete")

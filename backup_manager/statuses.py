@@ -1,0 +1,105 @@
+"""What a status becomes when something happens (backup.md 3.2, 3.3, 4.1). Pure: from one JSON tree to another.
+
+Trees, not models: what other versions wrote into a status stays in it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from apis.times import parse_time, stamp
+from backup_manager.br_log import OperationLine, ProgressLine
+from kube.objects import Json
+
+RESTART = "Restart"
+"""The condition that never becomes the phase (backup.md 3.3)."""
+
+_OPERATIONS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """An entry of `status.conditions` that holds."""
+
+    type: str
+    reason: str = ""
+    message: str = ""
+
+
+def with_condition(status: Json, condition: Condition, now: datetime) -> Json:
+    """The status once the condition is written, and the phase with it; the conditions before it stay as they are."""
+    entry = {"type": condition.type, "status": "True", "lastTransitionTime": stamp(now)}
+    texts = {"reason": condition.reason, "message": condition.message}
+    entry |= {name: text for name, text in texts.items() if text}
+    phase = status.get("phase", "") if condition.type == RESTART else condition.type
+    conditions = list(status.get("conditions") or ())
+    there = next((each for each in conditions if each.get("type") == condition.type), None)
+    if there is None:
+        return status | {"phase": phase, "conditions": [*conditions, entry]}
+    if phase == status.get("phase", ""):
+        if there.get("status") == "True":
+            entry["lastTransitionTime"] = there.get("lastTransitionTime") or entry["lastTransitionTime"]
+        if _told(entry) == _told(there):
+            return status
+    return status | {"phase": phase, "conditions": [entry if each is there else each for each in conditions]}
+
+
+def holds(status: Json, type_: str) -> bool:
+    """Whether a condition is True."""
+    return condition_of(status, type_).get("status") == "True"
+
+
+def condition_of(status: Json, type_: str) -> Json:
+    """The condition of a type; empty when there is none."""
+    found: Json = next((each for each in status.get("conditions") or () if each.get("type") == type_), {})
+    return found
+
+
+def with_fields(status: Json, fields: Mapping[str, object]) -> Json:
+    """The status with other fields, and with `timeTaken`, which follows from two of them."""
+    changed = status | dict(fields)
+    if "timeCompleted" in fields:
+        started, completed = (parse_time(str(changed.get(name))) for name in ("timeStarted", "timeCompleted"))
+        if started and completed:
+            changed["timeTaken"] = go_duration(completed - started)
+    return changed
+
+
+def with_progress(status: Json, line: ProgressLine, now: datetime) -> Json:
+    """The status with a step's progress, which is only raised; a new step means that the one before it is done."""
+    progresses: list[Json] = list(status.get("progresses") or ())
+    entry = {"step": line.step, "progress": line.percent, "lastTransitionTime": stamp(now)}
+    for index, each in enumerate(progresses):
+        if each.get("step") != line.step:
+            continue
+        if float(each.get("progress") or 0) >= line.percent:
+            return status
+        return status | {"progresses": [*progresses[:index], entry, *progresses[index + 1 :]]}
+    if progresses and float(progresses[-1].get("progress") or 0) < 100:
+        progresses[-1] = progresses[-1] | {"progress": 100, "lastTransitionTime": stamp(now)}
+    return status | {"progresses": [*progresses, entry]}
+
+
+def with_operation(status: Json, line: OperationLine, now: datetime) -> Json:
+    """The status with an operation of BR: the newest first, each once, ten at most."""
+    there: list[Json] = list(status.get("brOperations") or ())
+    if any(each.get("operationID") == line.operation_id for each in there):
+        return status
+    entry = {"operationID": line.operation_id, "command": line.command, "observedAt": stamp(now)}
+    if line.started_at:
+        entry["startedAt"] = line.started_at
+    return status | {"brOperations": [entry, *there][:_OPERATIONS]}
+
+
+def go_duration(time: timedelta) -> str:
+    """A duration in whole seconds as Go writes it: `1h2m3s`."""
+    seconds = round(time.total_seconds())
+    sign, seconds = ("-", -seconds) if seconds < 0 else ("", seconds)
+    hours, minutes, rest = seconds // 3600, seconds // 60 % 60, seconds % 60
+    if hours:
+        return f"{sign}{hours}h{minutes}m{rest}s"
+    return f"{sign}{minutes}m{rest}s" if minutes else f"{sign}{rest}s"
+
+
+def _told(condition: Json) -> tuple[object, ...]:
+    return tuple(condition.get(name) or "" for name in ("status", "reason", "message"))

@@ -1,0 +1,130 @@
+"""What the library's errors mean (obstore and the Rust crate object_store below it).
+
+They are told by the service's own code where it sends one, else by the HTTP status. Only these, the service's message
+and what the operating system said get into our messages: the rest of the library's text quotes requests.
+"""
+
+import re
+
+from obstore.exceptions import BaseError, PermissionDeniedError, UnauthenticatedError
+
+from backup_manager.storage.errors import (
+    AccessDenied,
+    BadCredentials,
+    BucketMissing,
+    ObjectMissing,
+    StorageError,
+    Unreachable,
+)
+from backup_manager.storage.location import Kind, Location
+
+LIBRARY_ERRORS = (BaseError, OSError, ValueError)
+"""What the library raises; a missing object is a FileNotFoundError, an impossible key a ValueError."""
+
+_STATUS = re.compile(r"status code: (\d{3})")
+_CODE = re.compile(r"<Code>\s*([\w.]+)\s*</Code>|\(code: (\w+)\)")
+_MESSAGE = re.compile(r"<Message>\s*([^<\n]*)")
+_OF_SYSTEM = re.compile(r"([\w ]+) \(os error \d+\)")
+_TOKEN = re.compile(
+    r"token request|169\.254\.169\.254|metadata\.google|credential error|Invalid Access Key", re.IGNORECASE
+)
+
+_NO_BUCKET = frozenset({"NoSuchBucket", "ContainerNotFound", "InvalidBucketName"})
+_NOT_KNOWN = frozenset(
+    {
+        "InvalidAccessKeyId",
+        "SignatureDoesNotMatch",
+        "AuthorizationFailure",
+        "AuthenticationFailed",
+        "InvalidToken",
+        "ExpiredToken",
+        "TokenRefreshRequired",
+        "NoAuthenticationInformation",
+    }
+)
+_DENIED = frozenset({"AccessDenied", "AuthorizationPermissionMismatch", "InsufficientAccountPermissions"})
+_LONGEST = 200
+
+_CREDENTIALS = {
+    Kind.S3: "secretName must name a Secret with the keys access_key and secret_key, "
+    "or the service account of the pod must have a role",
+    Kind.GCS: "secretName must name a Secret with the key credentials, "
+    "or the service account of the pod must have a workload identity",
+    Kind.AZURE: "secretName must name a Secret with AZURE_STORAGE_KEY, or with AZURE_CLIENT_ID, "
+    "AZURE_CLIENT_SECRET and AZURE_TENANT_ID",
+    Kind.LOCAL: "the pod must be allowed to read and write the volume (spec.podSecurityContext)",
+}
+
+
+def error_from(error: Exception, doing: str, permission: str, location: Location) -> StorageError:
+    """Our error for one of the library's. `permission` is what doing it needs, in the words of the providers."""
+    text = str(error).partition("\n\nDebug source")[0]
+    code, status = _code(text), _status(text)
+    said = _said(text, code, status)
+    meaning = _refusal(error, text, code, status, location) or _failure(error, said, status, location)
+    if meaning is BucketMissing:
+        cause = _no_bucket(location, said)
+    elif meaning is BadCredentials:
+        why = f"the credentials are missing or not accepted: {said}" if said else "the credentials cannot be used"
+        cause = f"{why}; {location.field}.{_CREDENTIALS[location.kind]}"
+    elif meaning is AccessDenied:
+        cause = f"the permission is missing: {said}; allow {permission} there"
+    elif location.kind is Kind.LOCAL:
+        # a file system has no credentials that its errors could hold
+        cause = said or text
+    else:
+        cause = said or "no answer; is the address right, and does a network policy allow it?"
+    return meaning(doing, location, cause)
+
+
+def _refusal(
+    error: Exception, text: str, code: str, status: int | None, location: Location
+) -> type[StorageError] | None:
+    """Which of the errors that do not pass by themselves it is; None: none of them."""
+    if code in _NO_BUCKET or (location.kind is Kind.LOCAL and "canonicalize filesystem root" in text):
+        return BucketMissing
+    if _TOKEN.search(text) or isinstance(error, UnauthenticatedError) or code in _NOT_KNOWN or status == 401:
+        return BadCredentials
+    denied = isinstance(error, PermissionDeniedError | PermissionError) or code in _DENIED
+    if denied or status == 403 or "os error 13" in text:
+        return AccessDenied
+    return None
+
+
+def _failure(error: Exception, said: str, status: int | None, location: Location) -> type[StorageError]:
+    if isinstance(error, FileNotFoundError):
+        return ObjectMissing
+    if status == 404:
+        return BucketMissing
+    is_service = location.kind is not Kind.LOCAL
+    failed = not said or status == 429 or (status or 0) >= 500
+    return Unreachable if is_service and failed else StorageError
+
+
+def _no_bucket(location: Location, said: str) -> str:
+    match location.kind:
+        case Kind.AZURE:
+            what = f"there is no container {location.bucket!r} in the account {location.account!r}"
+        case Kind.LOCAL:
+            return f"nothing is mounted at {location.bucket}; look at spec.local.volumeMount"
+        case _:
+            what = f"there is no bucket {location.bucket!r}"
+    return f"{what}{f' ({said})' if said else ''}; create it, or correct {location.field}"
+
+
+def _code(text: str) -> str:
+    found = _CODE.search(text)
+    return (found[1] or found[2] or "") if found else ""
+
+
+def _status(text: str) -> int | None:
+    found = _STATUS.search(text)
+    return int(found[1]) if found else None
+
+
+def _said(text: str, code: str, status: int | None) -> str:
+    """What the service or the system answered, without what was asked."""
+    message = found[1].strip()[:_LONGEST] if (found := _MESSAGE.search(text)) else ""
+    system = found[1].strip() if (found := _OF_SYSTEM.search(text)) else ""
+    answered = code or (f"status {status}" if status else "")
+    return ": ".join(part for part in (answered, message, system) if part)

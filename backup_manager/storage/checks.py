@@ -1,0 +1,28 @@
+"""What is asked of a place before a backup is put there: whether it answers, can be written to, and is free."""
+
+import contextlib
+
+from backup_manager.storage.deletion import is_empty
+from backup_manager.storage.errors import AccessDenied, BadLocation
+from backup_manager.storage.objects import Storage
+
+PROBE = "backup-manager.probe"
+"""The object by which writing is tried; it is deleted at once, and one that a killed pod left does not count."""
+
+
+def require_usable(storage: Storage) -> None:
+    """Raise StorageError unless objects can be listed and written; to delete is no backup's need."""
+    is_empty(storage)
+    storage.write(PROBE, b"")
+    with contextlib.suppress(AccessDenied):
+        # a bucket that keeps everything is a good place for backups
+        storage.delete([PROBE])
+
+
+def require_free(storage: Storage) -> None:
+    """Raise BadLocation when there are objects already, with which this backup would be mixed; other StorageErrors."""
+    for page in storage.pages(2):
+        for each in page:
+            if each.key != PROBE:
+                why = f"it is not empty ({each.key} is there); give each Backup a prefix of its own"
+                raise BadLocation("write a backup to", storage.location, why)

@@ -1,0 +1,150 @@
+"""Object storage as an argument: list with sizes, read, write, delete. A client of it is made by `open_storage`."""
+
+import functools
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import obstore
+from obstore.store import ObjectStore as Library
+
+from backup_manager.storage.answers import LIBRARY_ERRORS, error_from
+from backup_manager.storage.connecting import connect
+from backup_manager.storage.errors import BadLocation, ObjectMissing
+from backup_manager.storage.location import Kind, Location
+
+PAGE = 1000
+"""Objects that a list brings at once, where nobody asks for another number."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredObject:
+    """An object: `key` without the location's prefix, `size` in bytes."""
+
+    key: str
+    size: int
+
+
+class Storage(Protocol):
+    """The objects below one prefix. Safe for use by many threads. Every method raises StorageError."""
+
+    @property
+    def location(self) -> Location:
+        """Where they are."""
+
+    @property
+    def batch(self) -> int:
+        """The keys that one call of `delete` should name."""
+
+    def pages(self, size: int = PAGE) -> Iterator[Sequence[StoredObject]]:
+        """All objects, `size` at a time; only one page is held in memory."""
+
+    def read(self, key: str) -> bytes:
+        """An object's content, whole. Raises ObjectMissing."""
+
+    def write(self, key: str, content: bytes) -> None:
+        """Put an object in place, atomically, whatever was there."""
+
+    def delete(self, keys: Sequence[str]) -> None:
+        """Remove objects; those that are gone already are no error."""
+
+
+_BATCH = {Kind.S3: 1000, Kind.AZURE: 256, Kind.GCS: 100, Kind.LOCAL: 100}
+"""What one request can name; where each object is a request, the library keeps ten of them under way."""
+
+
+def open_storage(location: Location, environ: Mapping[str, str], *, bulk: bool = True) -> Storage:
+    """A client of the objects at a location; nothing is sent yet. `environ` has the credentials.
+
+    Without `bulk` each object is deleted by a request of its own, for services that know no other way.
+    Raises BadLocation, BadCredentials, BucketMissing.
+    """
+    batch = _BATCH[location.kind if bulk else Kind.GCS]
+    return _Bucket(location, connect(location, environ, bulk=bulk), batch)
+
+
+class _Bucket:
+    """See `Storage`; over the library's store of the whole bucket."""
+
+    def __init__(self, location: Location, library: Library, batch: int) -> None:
+        self.location = location
+        self.batch = batch
+        self._library = library
+        self._below = f"{location.prefix}/" if location.prefix else ""
+        self._inside = _inside(location.bucket) if location.kind is Kind.LOCAL else _anywhere
+
+    def pages(self, size: int = PAGE) -> Iterator[Sequence[StoredObject]]:
+        """See `Storage`."""
+        skip = len(self._below)
+        try:
+            for page in obstore.list(self._library, prefix=self.location.prefix or None, chunk_size=size):
+                yield [StoredObject(each["path"][skip:], each["size"]) for each in page if self._inside(each["path"])]
+        except LIBRARY_ERRORS as error:
+            raise error_from(error, "list", _LIST[self.location.kind], self.location) from None
+
+    def read(self, key: str) -> bytes:
+        """See `Storage`."""
+        try:
+            return obstore.get(self._library, self._path(key)).bytes().to_bytes()
+        except LIBRARY_ERRORS as error:
+            raise error_from(error, f"read {key} in", _READ[self.location.kind], self.location) from None
+
+    def write(self, key: str, content: bytes) -> None:
+        """See `Storage`."""
+        try:
+            obstore.put(self._library, self._path(key), content)
+        except LIBRARY_ERRORS as error:
+            raise error_from(error, f"write {key} to", _WRITE[self.location.kind], self.location) from None
+
+    def delete(self, keys: Sequence[str]) -> None:
+        """See `Storage`."""
+        paths = [self._path(key) for key in keys]
+        try:
+            obstore.delete(self._library, paths)
+        except FileNotFoundError as error:
+            # a bucket that is gone looks the same as one of these objects that is
+            if not isinstance(self._delete_error(error), ObjectMissing):
+                raise self._delete_error(error) from None
+            self._delete_singly(paths)
+        except LIBRARY_ERRORS as error:
+            raise self._delete_error(error) from None
+
+    def _delete_singly(self, paths: Sequence[str]) -> None:
+        """What somebody else deletes at the same time, or an answer lost, must not keep the rest."""
+        for path in paths:
+            try:
+                obstore.delete(self._library, path)
+            except LIBRARY_ERRORS as error:
+                if not isinstance(error, FileNotFoundError):
+                    raise self._delete_error(error) from None
+
+    def _delete_error(self, error: Exception) -> Exception:
+        return error_from(error, "delete from", _DELETE[self.location.kind], self.location)
+
+    def _path(self, key: str) -> str:
+        """The key in the bucket. Raises BadLocation for one that no list could have brought."""
+        if not key or any(part in ("", ".", "..") for part in key.split("/")):
+            raise BadLocation("use", self.location, f"{key!r} is no object's name")
+        return self._below + key
+
+
+_LIST = {Kind.S3: "s3:ListBucket", Kind.GCS: "storage.objects.list", Kind.AZURE: "list", Kind.LOCAL: "reading"}
+_READ = {Kind.S3: "s3:GetObject", Kind.GCS: "storage.objects.get", Kind.AZURE: "read", Kind.LOCAL: "reading"}
+_WRITE = {Kind.S3: "s3:PutObject", Kind.GCS: "storage.objects.create", Kind.AZURE: "write", Kind.LOCAL: "writing"}
+_DELETE = {Kind.S3: "s3:DeleteObject", Kind.GCS: "storage.objects.delete", Kind.AZURE: "delete", Kind.LOCAL: "writing"}
+
+
+def _anywhere(_path: str) -> bool:
+    return True
+
+
+def _inside(root: str) -> Callable[[str], bool]:
+    """Whether a file is on the volume itself: the library follows links, and what they lead to is not ours."""
+    top = os.path.realpath(root)
+
+    @functools.lru_cache(maxsize=PAGE)
+    def is_inside(directory: str) -> bool:
+        return os.path.realpath(directory) == directory
+
+    return lambda path: is_inside(os.path.dirname(os.path.join(top, path)))

@@ -1,0 +1,1 @@
+"""The command that runs in the pods of Backup and Restore Jobs."""

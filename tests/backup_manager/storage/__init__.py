@@ -1,0 +1,1 @@
+"""Object storage, against servers that speak each protocol."""

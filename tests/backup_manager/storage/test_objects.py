@@ -1,0 +1,110 @@
+"""One behaviour in front of every provider (backup.md 2.5)."""
+
+from dataclasses import replace
+
+import pytest
+
+from backup_manager.storage.checks import PROBE, require_free, require_usable
+from backup_manager.storage.errors import BadLocation, BucketMissing, ObjectMissing
+from backup_manager.storage.objects import StoredObject, open_storage
+from tests.backup_manager.storage.conftest import Place, Start
+
+pytestmark = pytest.mark.slow
+
+
+def listed(place: Place, page: int = 1000) -> list[StoredObject]:
+    pages = place.storage().pages(page)
+    return sorted((each for page in pages for each in page), key=lambda each: each.key)
+
+
+def test_2_5_objects_are_listed_with_their_sizes_below_the_prefix_alone(place: Place) -> None:
+    place.put("backupmeta", b"12345")
+    place.put("1/2_3.sst", b"123")
+    place.server.put(place.bucket, "some/prefix2/other", b"not ours")
+    place.server.put(place.bucket, "some/other", b"not ours")
+    assert [StoredObject("1/2_3.sst", 3), StoredObject("backupmeta", 5)] == listed(place)
+
+
+def test_a_page_holds_no_more_than_was_asked_for(place: Place) -> None:
+    for number in range(5):
+        place.put(f"{number}.sst")
+    sizes = [len(page) for page in place.storage().pages(2)]
+    assert 5 == sum(sizes)
+    assert max(sizes) <= 2
+
+
+def test_what_is_written_is_read(writable: Place) -> None:
+    storage = writable.storage()
+    storage.write("backupmeta", b"\0\xff old")
+    storage.write("backupmeta", b"\0\xff new")
+    assert b"\0\xff new" == storage.read("backupmeta")
+
+
+def test_what_others_wrote_is_read(place: Place) -> None:
+    place.put("backupmeta", b"\0\xff meta")
+    assert b"\0\xff meta" == place.storage().read("backupmeta")
+
+
+def test_a_missing_object_is_named(place: Place) -> None:
+    place.put("other")
+    with pytest.raises(ObjectMissing, match=r"cannot read backupmeta in .*some/prefix"):
+        place.storage().read("backupmeta")
+
+
+def test_keys_with_unusual_characters_are_listed_read_and_deleted(place: Place) -> None:
+    keys = sorted(["a b", "täble#", "per%20cent", "plus+", "q?uestion&"])
+    for key in keys:
+        place.put(key, key.encode())
+    assert keys == [each.key for each in listed(place)]
+    assert [key.encode() for key in keys] == [place.storage().read(key) for key in keys]
+    place.storage().delete(keys)
+    assert [] == listed(place)
+
+
+def test_deleting_what_is_gone_is_no_error_and_keeps_nothing_else_back(place: Place) -> None:
+    for key in ("a", "b", "c"):
+        place.put(key)
+    place.storage().delete(["nothing", "a", "gone", "b"])
+    assert ["c"] == [each.key for each in listed(place)]
+
+
+@pytest.mark.parametrize("name", ["s3", "azure", "local"])
+def test_a_bucket_that_is_missing_is_named_with_its_provider(servers: Start, name: str) -> None:
+    server = servers(name)
+    location = server.location("no-such-bucket")
+    with pytest.raises(BucketMissing) as raised:
+        list(open_storage(location, server.environ).pages())
+    message = str(raised.value)
+    assert location.path in message or location.bucket in message
+    assert location.provider in message
+    assert "there is no" in message or "nothing is mounted" in message
+    assert not raised.value.may_pass
+
+
+def test_a_place_that_answers_is_usable_and_left_as_it_was(writable: Place) -> None:
+    require_usable(writable.storage())
+    assert [] == listed(writable)
+
+
+def test_a_prefix_with_objects_is_not_free(place: Place) -> None:
+    storage = place.storage()
+    require_free(storage)
+    place.put(PROBE)
+    require_free(storage)  # a killed pod left it
+    place.put("backupmeta")
+    with pytest.raises(BadLocation, match=r"it is not empty \(backupmeta is there\); give each Backup a prefix"):
+        require_free(storage)
+
+
+def test_keys_that_lead_elsewhere_are_refused(place: Place) -> None:
+    for key in ("../other", "a/../../b", "", "/abs", "a//b"):
+        with pytest.raises(BadLocation, match="is no object's name"):
+            place.storage().delete([key])
+
+
+def test_an_empty_prefix_is_the_whole_bucket(place: Place) -> None:
+    place.server.put(place.bucket, "top", b"1")
+    place.put("below", b"22")
+    whole = open_storage(replace(place.location, prefix=""), place.server.environ)
+    found = {each.key: each.size for page in whole.pages() for each in page}
+    assert {"top": 1, "some/prefix/below": 2} == found

@@ -1,0 +1,123 @@
+"""The files of a Backup that is deleted (backup.md 7.8)."""
+
+import pytest
+
+from apis.backups import CleanOption
+from backup_manager.clean import CleanOptions, pace_of, run_clean
+from backup_manager.outcomes import JobFailed, NotBuilt, Stopped
+from backup_manager.storage.deletion import Pace
+from backup_manager.storage.location import Location
+from kube.resources import BACKUPS
+from ports.stopping import Stop
+from tests.backup_manager.storage.fakes import failing
+from tests.backup_manager.worlds import NAME, NAMESPACE, World
+
+OPTIONS = CleanOptions(NAMESPACE, NAME)
+DONE = {
+    "phase": "Clean",
+    "backupPath": "s3://bucket/some/prefix",
+    "conditions": [{"type": "Clean", "status": "False"}],
+}
+
+
+def failure(world: World) -> tuple[str, str, str]:
+    with pytest.raises(JobFailed):
+        run_clean(OPTIONS, world.outside())
+    last = world.status(BACKUPS)["conditions"][-1]
+    return last["type"], last["reason"], last["message"]
+
+
+def opened(world: World) -> Location:
+    [(location, _)] = world.opened
+    return location
+
+
+def test_7_8_all_files_go_and_the_condition_holds(world: World) -> None:
+    world.backup(status=DONE)
+    world.storage.objects |= {f"{number}.sst": b"x" for number in range(30)}
+    run_clean(OPTIONS, world.outside())
+    assert {} == world.storage.objects
+    [clean] = world.status(BACKUPS)["conditions"]
+    assert ("Clean", "True") == (clean["type"], clean["status"])
+    assert ("bucket", "some/prefix") == (opened(world).bucket, opened(world).prefix)
+
+
+def test_7_8_a_second_pod_of_a_clean_backup_does_nothing(world: World) -> None:
+    world.backup(status=DONE | {"conditions": [{"type": "Clean", "status": "True"}]})
+    run_clean(OPTIONS, world.outside())
+    assert [] == world.storage.calls
+
+
+def test_7_8_without_a_path_there_is_nothing_to_delete(world: World) -> None:
+    world.backup(status={"phase": "Failed"})
+    world.storage.objects["x"] = b""
+    assert ("Failed", "BackupPathIsEmpty") == failure(world)[:2]
+    assert {"x"} == world.storage.objects.keys()
+
+
+def test_7_8_files_that_stay_are_told(world: World) -> None:
+    world.backup(status=DONE)
+    world.storage.objects["x"] = b""
+    world.storage.fail = failing("delete")
+    type_, reason, message = failure(world)
+    assert ("CleanFailed", "CleanBackupDataFailed") == (type_, reason)
+    assert "objects are left after 5 rounds" in message
+    assert 5 == world.storage.calls.count("delete")
+
+
+def test_7_8_a_whole_bucket_is_never_cleaned(world: World) -> None:
+    world.backup(status=DONE, s3={"provider": "aws", "bucket": "bucket"})
+    world.storage.objects["x"] = b""
+    assert "the prefix is empty" in failure(world)[2]
+    assert {"x"} == world.storage.objects.keys()
+
+
+@pytest.mark.parametrize(
+    ("option", "batched", "pace"),
+    [
+        (CleanOption(page_size=7, batch_concurrency=3, retry_count=2), True, Pace(7, 3, 2)),
+        (CleanOption(page_size=7, routine_concurrency=100), False, Pace(7, 10, 5)),
+        (CleanOption(page_size=7, routine_concurrency=5, backoff_enabled=True), False, Pace(7, 1, 5, True)),
+    ],
+)
+def test_7_8_options(option: CleanOption, batched: bool, pace: Pace) -> None:
+    assert pace == pace_of(option, is_batched=batched)
+
+
+@pytest.mark.parametrize("disabled", [True, False])
+def test_7_8_batches_may_be_switched_off(world: World, disabled: bool) -> None:
+    world.backup(status=DONE, cleanOption={"disableBatchConcurrency": disabled})
+    run_clean(OPTIONS, world.outside())
+    [(_, bulk)] = world.opened
+    assert disabled is not bulk
+
+
+def test_7_8_an_export_is_one_archive_and_what_an_upload_has_left_of_it(world: World) -> None:
+    path = "s3://bucket/some/prefix/backup-2026-01-01T00:00:00Z.tgz"
+    world.backup(br=None, status=DONE | {"backupPath": path})
+    archive = "backup-2026-01-01T00:00:00Z.tgz"
+    world.storage.objects |= {archive: b"", f"{archive}.tmp": b"", "backup-other.tgz": b""}
+    run_clean(OPTIONS, world.outside())
+    assert {"backup-other.tgz"} == world.storage.objects.keys()
+    assert ("bucket", "some/prefix") == (opened(world).bucket, opened(world).prefix)
+
+
+def test_7_8_a_path_that_is_no_archive_is_refused(world: World) -> None:
+    world.backup(br=None, status=DONE)
+    assert "is no archive in spec.s3" in failure(world)[2]
+
+
+def test_a_signal_leaves_the_rest_to_another_pod(world: World) -> None:
+    world.backup(status=DONE)
+    world.storage.objects["x"] = b""
+    stop = Stop()
+    stop.set()
+    with pytest.raises(Stopped):
+        run_clean(OPTIONS, world.outside(stop))
+    assert [("Clean", "False")] == [(each["type"], each["status"]) for each in world.status(BACKUPS)["conditions"]]
+
+
+def test_volume_snapshots_are_not_built(world: World) -> None:
+    world.backup(status=DONE, backupMode="volume-snapshot")
+    with pytest.raises(NotBuilt, match="clean of a volume snapshot"):
+        run_clean(OPTIONS, world.outside())

@@ -1,0 +1,154 @@
+"""Flags, environment and secrets of the command (backup.md 7.1, 7.2)."""
+
+import json
+import stat
+from pathlib import Path
+
+import pytest
+
+from backup_manager.environment import prepared, tell_sidecars
+from backup_manager.flags import FLAGS, MissingFlags, parse
+from backup_manager.main import JOBS, main
+from backup_manager.outcomes import NotBuilt
+from backup_manager.redaction import REDACTED, Secrets
+
+OF_V1_6 = {
+    "backup": "namespace backupName tikvVersion client-tls cluster-tls skipClientCA mode subcommand commit-ts "
+    "truncate-until initialize",
+    "export": "namespace backupName bucket client-tls skipClientCA storageType",
+    "restore": "namespace restoreName tikvVersion client-tls cluster-tls skipClientCA mode pitrRestoredTs prepare "
+    "target-az use-fsr abort",
+    "import": "namespace restoreName client-tls skipClientCA backupPath",
+    "clean": "namespace backupName",
+    "compact": "namespace resourceName",
+}
+
+
+@pytest.mark.parametrize("command", OF_V1_6)
+def test_7_2_every_flag_of_v1_6_is_accepted_in_both_notations(command: str) -> None:
+    names = OF_V1_6[command].split()
+    assert set(names) == FLAGS[command].keys()
+    values = {name: "true" if isinstance(default, bool) else "x" for name, default in FLAGS[command].items()}
+    wanted = {name: value == "true" or value for name, value in values.items()}
+    assert wanted == parse([command, *(f"--{name}={value}" for name, value in values.items())]).values
+    separate = [word for name, value in values.items() for word in (f"--{name}", value)]
+    assert wanted == parse([command, *separate]).values
+
+
+def test_7_2_defaults() -> None:
+    backup = parse(["backup", "--namespace=ns", "--backupName=b"])
+    assert ("4.0", "snapshot", "log-start", "0", "0") == tuple(
+        backup.text(name) for name in ("tikvVersion", "mode", "subcommand", "commit-ts", "truncate-until")
+    )
+    assert not backup.is_set("cluster-tls")
+    restore = parse(["restore", "--namespace=ns", "--restoreName=r"])
+    assert ("0", "", False) == tuple(restore.values[name] for name in ("pitrRestoredTs", "target-az", "use-fsr"))
+
+
+def test_7_2_a_bare_flag_is_true_and_go_values_are_read() -> None:
+    words = ["backup", "--namespace=ns", "--backupName=b"]
+    assert parse([*words, "--cluster-tls"]).is_set("cluster-tls")
+    for text, value in {"T": True, "1": True, "FALSE": False, "0": False}.items():
+        assert value is parse([*words, f"--cluster-tls={text}"]).is_set("cluster-tls")
+
+
+def test_7_2_the_kubeconfig_may_stand_before_and_behind_the_command() -> None:
+    words = ["clean", "--namespace=ns", "--backupName=b"]
+    assert ["", "f", "f", "f"] == [
+        parse(argv).kubeconfig
+        for argv in (words, ["-k", "f", *words], [*words, "--kubeconfig=f"], ["--kubeconfig", "f", *words])
+    ]
+
+
+def test_7_2_empty_flags_are_named() -> None:
+    with pytest.raises(MissingFlags, match=r"^error: some flags \[--namespace --backupName\] are missing\.$"):
+        parse(["clean"])
+    with pytest.raises(MissingFlags, match=r"\[--mode\]"):
+        parse(["backup", "--namespace=ns", "--backupName=b", "--mode="])
+
+
+@pytest.mark.parametrize("argv", [[], ["clean", "--nonsense=1"], ["backup", "--cluster-tls=maybe"]])
+def test_7_2_what_cannot_be_read_ends_with_a_message(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        parse(argv)
+    assert 2 == ended.value.code
+    assert "backup-manager" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", sorted(FLAGS.keys() - JOBS.keys()))
+def test_commands_that_are_not_built_end_with_a_clear_error(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert 1 == main([command, *(f"--{name}=1" for name in FLAGS[command])], {})
+    assert f"backup-manager: {command} is not built yet" in capsys.readouterr().err
+
+
+def test_without_a_cluster_the_error_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    assert 1 == main(["clean", "--namespace=ns", "--backupName=b"], {})
+    assert "backup-manager: " in capsys.readouterr().err
+
+
+def test_7_1_googles_key_is_in_a_file_that_only_we_may_read(tmp_path: Path) -> None:
+    path = tmp_path / "key.json"
+    path.write_text("an older one, which all may read")
+    found = prepared({"GCS_SERVICE_ACCOUNT_JSON_KEY": "{}"}, path)
+    assert str(path) == found["GOOGLE_APPLICATION_CREDENTIALS"]
+    assert ("{}", 0o600) == (path.read_text(), stat.S_IMODE(path.stat().st_mode))
+
+
+def test_7_1_a_mounted_key_stays_and_an_empty_one_does_not_count(tmp_path: Path) -> None:
+    name = "GOOGLE_APPLICATION_CREDENTIALS"
+    path = tmp_path / "key.json"
+    assert {} == prepared({name: str(path)})
+    path.touch()
+    assert {} == prepared({name: str(path)})
+    path.write_text("{}")
+    assert {name: str(path)} == prepared({name: str(path)})
+
+
+def test_7_1_what_kms_has_encrypted_is_named_and_not_shown() -> None:
+    with pytest.raises(
+        NotBuilt, match=r"spec\.useKMS: decryption of KMS_ENCRYPTED_A, KMS_ENCRYPTED_B is not"
+    ) as raised:
+        prepared({"KMS_ENCRYPTED_B": "cipher", "KMS_ENCRYPTED_A": "cipher"})
+    assert "cipher" not in str(raised.value)
+
+
+def test_7_1_sidecars_are_told_where_there_is_a_place_for_it(tmp_path: Path) -> None:
+    tell_sidecars(tmp_path / "nothing" / "main-terminated")
+    tell_sidecars(tmp_path / "main-terminated")
+    assert ["main-terminated"] == [path.name for path in tmp_path.iterdir()]
+
+
+def test_7_1_what_is_no_command_of_ours_is_executed(monkeypatch: pytest.MonkeyPatch) -> None:
+    executed: list[tuple[str, list[str]]] = []
+
+    def execute(file: str, words: list[str], _environ: object) -> None:
+        executed.append((file, words))
+        raise SystemExit
+
+    monkeypatch.setattr("os.execvpe", execute)
+    with pytest.raises(SystemExit):
+        main(["sh", "-c", "true"], {})
+    assert [("sh", ["sh", "-c", "true"])] == executed
+
+
+def test_secrets_are_cut_from_texts_in_every_spelling() -> None:
+    key = json.dumps({"type": "service_account", "private_key": "BEGIN\nabcdef\nEND", "private_key_id": "id-12345"})
+    secrets = Secrets(
+        {
+            "AWS_SECRET_ACCESS_KEY": "a+b/c=d",
+            "BACKUP_MANAGER_PASSWORD": "hunter2",
+            "AZURE_STORAGE_KEY": "a2V5",
+            "GCS_SERVICE_ACCOUNT_JSON_KEY": key,
+            "AWS_WEB_IDENTITY_TOKEN_FILE": "/var/run/token",
+            "S3_PROVIDER": "aws",
+        }
+    )
+    text = f"a+b/c=d a%2Bb%2Fc%3Dd hunter2 a2V5 abcdef id-12345 {key} ?sas-token=sv%3D1&x=1 --password=short"
+    cut = secrets.cut_from(text)
+    for secret in ("a+b", "a%2Bb", "hunter2", "a2V5", "abcdef", "id-12345", "sv%3D1", "short"):
+        assert secret not in cut
+    assert "&x=1" in cut
+    assert "aws /var/run/token" == secrets.cut_from("aws /var/run/token")
+    assert "hunter2" not in repr(secrets)
+    event = secrets.redact(None, "", {"line": "hunter2", "words": ["x", "hunter2"], "n": 1, "e": ValueError("hunter2")})
+    assert {"line": REDACTED, "words": ["x", REDACTED], "n": 1, "e": f"ValueError('{REDACTED}')"} == event

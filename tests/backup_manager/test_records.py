@@ -1,0 +1,117 @@
+"""The object is written whole, with the version that was read (backup.md 1, 8)."""
+
+from collections.abc import Callable
+
+import pytest
+
+from backup_manager.records import Record, RecordGone
+from kube.client import Client
+from kube.errors import Conflict, Forbidden, Status
+from kube.objects import Json, Object
+from kube.resources import BACKUPS, Resource
+from tests.backup_manager.worlds import NAME, NAMESPACE, World
+
+
+class Failing(Client):
+    """Raises what it is given at each PUT, until there is no more."""
+
+    def __init__(self, client: Client, *errors: Exception) -> None:
+        self._inner = client
+        self.errors = list(errors)
+        self.puts = 0
+
+    def get(self, resource: Resource, name: str, namespace: str = "") -> Object:
+        return self._inner.get(resource, name, namespace)
+
+    def replace(self, resource: Resource, name: str, namespace: str, body: Json, *, subresource: str = "") -> Object:
+        self.puts += 1
+        if self.errors:
+            raise self.errors.pop(0)
+        return self._inner.replace(resource, name, namespace, body, subresource=subresource)
+
+
+def record(world: World, *errors: Exception) -> tuple[Record, Failing]:
+    client = Failing(world.client, *errors)
+    return Record(client, world.clock, BACKUPS, NAMESPACE, NAME), client
+
+
+def phase(name: str) -> Callable[[Json], Json]:
+    return lambda status: status | {"phase": name}
+
+
+def conflict() -> Conflict:
+    return Conflict(Status(code=409, reason="Conflict"))
+
+
+def test_a_conflict_is_decided_again_on_what_is_there_now(world: World) -> None:
+    world.backup()
+    found, client = record(world, conflict(), conflict())
+    assert {"phase": "Running"} == found.change_status(phase("Running"))
+    assert 3 == client.puts
+
+
+def test_somebody_elses_write_in_between_is_kept(world: World) -> None:
+    world.backup()
+    found, _ = record(world)
+    seen: list[str] = []
+
+    def change(status: Json) -> Json:
+        if not seen:
+            world.client.patch(BACKUPS, NAME, NAMESPACE, {"status": {"commitTs": "5"}})
+        seen.append(status.get("commitTs", ""))
+        return status | {"phase": "Running"}
+
+    assert {"phase": "Running", "commitTs": "5"} == found.change_status(change)
+    assert ["", "5"] == seen
+
+
+def test_nothing_to_change_is_no_request(world: World) -> None:
+    world.backup()
+    found, client = record(world)
+    found.change_status(phase("Scheduled"))
+    assert 0 == client.puts
+
+
+def test_what_may_pass_is_tried_for_five_minutes(world: World) -> None:
+    world.backup()
+    found, _ = record(world, *(conflict() for _ in range(10_000)))
+    with pytest.raises(Conflict):
+        found.change_status(phase("Running"))
+    assert 280 <= world.clock.now() <= 300
+
+
+def test_what_rbac_refuses_is_told_at_once(world: World) -> None:
+    world.backup()
+    found, client = record(world, Forbidden(Status(code=403, message="cannot update backups")))
+    with pytest.raises(Forbidden, match="cannot update backups"):
+        found.change_status(phase("Running"))
+    assert 1 == client.puts
+
+
+def test_progress_is_tried_once(world: World) -> None:
+    world.backup()
+    found, client = record(world, conflict())
+    found.try_status(phase("Running"))
+    assert 1 == client.puts
+    assert "Scheduled" == world.status(BACKUPS)["phase"]
+
+
+def test_another_object_of_the_name_is_not_written(world: World) -> None:
+    world.backup()
+    found, _ = record(world)
+    found.read()
+    world.client.delete(BACKUPS, NAME, NAMESPACE)
+    with pytest.raises(RecordGone, match="it does not exist"):
+        found.change_status(phase("Running"))
+    world.backup()
+    with pytest.raises(RecordGone, match="it was deleted, and another one has its name"):
+        found.change_status(phase("Running"))
+
+
+def test_an_annotation_is_set_and_removed(world: World) -> None:
+    world.backup()
+    found, _ = record(world)
+    found.annotate("a", "1")
+    found.annotate("b", "2")
+    found.annotate("a", None)
+    assert {"b": "2"} == world.read(BACKUPS)["metadata"]["annotations"]

@@ -1,0 +1,118 @@
+"""A restore, and one that is aborted (backup.md 7.7)."""
+
+from dataclasses import replace
+
+import pytest
+
+from backup_manager.outcomes import JobFailed, NotBuilt, Stopped, Unusable
+from backup_manager.restore import RestoreOptions, run_restore
+from kube.resources import RESTORES
+from ports.stopping import Stop
+from tests.backup_manager.worlds import NAME, NAMESPACE, World, printing, writing_meta
+
+OPTIONS = RestoreOptions(NAMESPACE, NAME, tikv_version="v8.5.0")
+ABORT = replace(OPTIONS, abort=True)
+
+
+def failure(world: World, options: RestoreOptions = OPTIONS) -> tuple[str, str, str]:
+    with pytest.raises(JobFailed):
+        run_restore(options, world.outside())
+    last = world.status(RESTORES)["conditions"][-1]
+    return last["type"], last["reason"], last["message"]
+
+
+def test_7_7_a_restore_that_works(world: World) -> None:
+    world.restore()
+    writing_meta(world)()
+    world.launcher.script = printing('[progress] [step="Full Restore"] [progress=10.00%]')
+    run_restore(OPTIONS, world.outside())
+    status = world.status(RESTORES)
+    assert ["Running", "Complete"] == world.conditions(RESTORES)
+    assert ("Complete", "449000000000") == (status["phase"], status["commitTs"])
+    assert {"timeStarted", "timeCompleted", "timeTaken"} <= status.keys()
+    assert ["Full Restore"] == [each["step"] for each in status["progresses"]]
+    assert ["/var/lib/br-bin/br", "restore", "full"] == world.launcher.commands[0][:3]
+
+
+def test_7_7_a_start_that_is_known_stays(world: World) -> None:
+    world.restore(status={"phase": "Running", "timeStarted": "2025-12-31T23:59:00Z"})
+    writing_meta(world)()
+    run_restore(OPTIONS, world.outside())
+    status = world.status(RESTORES)
+    assert ("2025-12-31T23:59:00Z", "1m0s") == (status["timeStarted"], status["timeTaken"])
+
+
+def test_7_7_a_point_in_time(world: World) -> None:
+    world.restore(restoreMode="pitr", logRestoreStartTs="5")
+    writing_meta(world)()
+    run_restore(replace(OPTIONS, mode="pitr", restored_ts="400"), world.outside())
+    command = world.launcher.commands[0]
+    assert ["restore", "point"] == command[1:3]
+    assert ["--restored-ts=400", "--start-ts=5"] == command[-2:]
+
+
+def test_7_7_a_restore_that_fails(world: World) -> None:
+    world.restore()
+    world.launcher.script = printing("[FATAL] no space", code=1)
+    type_, reason, message = failure(world)
+    assert ("Failed", "RestoreDataFromRemoteFailed") == (type_, reason)
+    assert "[FATAL] no space" in message
+
+
+def test_7_7_a_restore_without_backupmeta(world: World) -> None:
+    world.restore()
+    assert ("Failed", "GetCommitTsFailed") == failure(world)[:2]
+
+
+def test_a_second_pod_of_a_complete_restore_does_not_restore_again(world: World) -> None:
+    world.restore(status={"phase": "Complete", "conditions": [{"type": "Complete", "status": "True"}]})
+    run_restore(OPTIONS, world.outside())
+    assert [] == world.launcher.commands
+
+
+def test_a_second_pod_after_a_failed_one_tries_again(world: World) -> None:
+    world.restore(status={"phase": "Failed", "conditions": [{"type": "Failed", "status": "True"}]})
+    writing_meta(world)()
+    run_restore(OPTIONS, world.outside())
+    assert "Complete" == world.status(RESTORES)["phase"]
+
+
+def test_7_6_sigterm_is_passed_on_and_is_no_failure(world: World) -> None:
+    world.restore()
+    stop = Stop()
+    world.launcher.script = printing(code=-15, then=stop.set)
+    with pytest.raises(Stopped):
+        run_restore(OPTIONS, world.outside(stop))
+    assert "Running" == world.status(RESTORES)["phase"]
+
+
+def test_7_7_abort_takes_back_what_is_left(world: World) -> None:
+    world.restore(status={"phase": "PruneScheduled"})
+    run_restore(ABORT, world.outside())
+    assert ["abort", "restore", "full"] == world.launcher.commands[0][1:4]
+    conditions = world.status(RESTORES)["conditions"]
+    told = [(each["type"], each["reason"]) for each in conditions]
+    assert [("PruneRunning", "PruneJobStarted"), ("PruneComplete", "PruneJobComplete")] == told
+    assert "PruneComplete" == world.status(RESTORES)["phase"]
+
+
+def test_7_7_abort_that_fails_or_is_not_known(world: World) -> None:
+    world.restore()
+    world.launcher.script = printing("[ERROR] x", code=2)
+    assert ("PruneFailed", "BRAbortFailed") == failure(world, ABORT)[:2]
+    for code in (0, 1):
+        world.launcher.script = printing("Usage: br restore", code=code)
+        assert ("PruneFailed", "CommandNotFound") == failure(world, ABORT)[:2]
+
+
+def test_7_7_abort_without_a_storage(world: World) -> None:
+    world.restore(s3=None)
+    assert ("PruneFailed", "ConstructArgsFailed") == failure(world, ABORT)[:2]
+
+
+def test_what_is_not_built_or_not_brs_is_refused(world: World) -> None:
+    with pytest.raises(NotBuilt, match="restore --mode=volume-snapshot"):
+        run_restore(replace(OPTIONS, mode="volume-snapshot"), world.outside())
+    world.restore(br=None)
+    with pytest.raises(Unusable, match=r"spec\.br is missing"):
+        run_restore(OPTIONS, world.outside())

@@ -1,0 +1,74 @@
+"""What the controllers hand over and what the command takes is the same (backup.md 2.2, 3.11, 4.5)."""
+
+from typing import Any
+
+import pytest
+
+from apis.storage_providers import StorageProvider
+from backup_manager import places
+from backup_manager.flags import Arguments, parse
+from kube.objects import Json
+from member.backups import jobs, paths, restores
+from member.backups.environment import Secrets
+from member.backups.pods import ManagerSettings
+from tests.apis.backups import ACCESS, S3, backup, by_br, restore
+from tests.apis.clusters import cluster, minimal
+
+SECRETS: Secrets = {"keys": {"access_key": "a", "secret_key": "b"}, "password": {"password": "c"}}
+SETTINGS = ManagerSettings()
+VOLUME: Json = {"volume": {"name": "v"}, "volumeMount": {"name": "v", "mountPath": "/mnt//backup/"}, "prefix": "/a/b/"}
+
+
+def taken(job: Json) -> Arguments:
+    """What the command reads of a Job's arguments; nothing may be missing or unknown."""
+    return parse(job["spec"]["template"]["spec"]["containers"][0]["args"])
+
+
+def test_3_11_the_arguments_of_backups_are_read() -> None:
+    tc = cluster({**minimal(), "tlsCluster": {"enabled": True}})
+    snapshot = taken(jobs.snapshot_job(backup(by_br(**{"from": ACCESS})), tc, SECRETS, SETTINGS))
+    assert ("backup", "ns", "demo", "snapshot") == (
+        snapshot.command,
+        *(snapshot.text(name) for name in ("namespace", "backupName", "mode")),
+    )
+    assert snapshot.text("tikvVersion").startswith("v")
+    assert snapshot.is_set("cluster-tls")
+    clean = taken(jobs.clean_job(backup(by_br()), SECRETS, SETTINGS))
+    assert ("clean", "demo") == (clean.command, clean.text("backupName"))
+    export = backup({"s3": S3, "from": {**ACCESS, "tlsClientSecretName": "x"}, "storageSize": "1Gi"})
+    assert taken(jobs.export_job(export, SECRETS, SETTINGS)).is_set("client-tls")
+
+
+@pytest.mark.parametrize(
+    ("spec", "mode", "point"),
+    [
+        ({}, "snapshot", "0"),
+        ({"restoreMode": "pitr", "logRestoreStartTs": "1"}, "pitr", "0"),
+        ({"restoreMode": "pitr", "logRestoreStartTs": "1", "pitrRestoredTs": "400"}, "pitr", "400"),
+    ],
+)
+def test_4_5_the_arguments_of_restores_are_read(spec: Json, mode: str, point: str) -> None:
+    made = restore(by_br(**spec))
+    for build, abort in ((restores.restore_job, False), (restores.prune_job, True)):
+        found = taken(build(made, cluster(minimal()), SECRETS, SETTINGS))
+        assert ("demo", mode, point) == tuple(found.text(name) for name in ("restoreName", "mode", "pitrRestoredTs"))
+        assert abort is found.is_set("abort")
+
+
+@pytest.mark.parametrize(
+    "storage",
+    [
+        {"s3": {"provider": "aws", "bucket": "/b/c/", "prefix": "//p//q/"}},
+        {"s3": {"provider": "aws", "bucket": "b"}},
+        {"gcs": {"projectId": "p", "bucket": "b", "prefix": "x/"}},
+        {"azblob": {"container": "c", "prefix": "/x"}},
+        {"local": VOLUME},
+    ],
+)
+def test_2_2_both_mean_the_same_path(storage: Any) -> None:
+    spec: StorageProvider = backup(by_br(**{"s3": None, **storage})).spec
+    path = places.backup_path(spec)
+    assert paths.backup_path(spec) == path
+    location = places.location_of(spec)
+    bucket = "/".join(part for part in location.bucket.split("/") if part)
+    assert f"{bucket}/{location.prefix}".strip("/") == path.partition("://")[2].strip("/")
