@@ -28,12 +28,15 @@ def sync(ctx: JobOwner[Backup]) -> Result | None:
     now = ctx.status
     if status.holds(now, status.COMPLETE) or status.holds(now, status.FAILED):
         return None
-    job = ctx.cached_job(backup_job_name(ctx.name))
+    name = backup_job_name(ctx.name)
+    job = ctx.cached_job(name)
     if job is not None and pods.finished(body := job.decode()) == "Failed" and not job.metadata.deletion_timestamp:
         return _failed(ctx, body)
     if retry.is_retrying(now):
         return _try_again(ctx)
     if any(status.holds(now, kind) for kind in (status.SCHEDULED, status.RUNNING, status.PREPARE)):
+        if ctx.has_lost(name):
+            ctx.say_lost(name)
         return None
     return _make(ctx)
 

@@ -111,6 +111,18 @@ class JobOwner(Generic[M]):
         """What has the name of a Job now, whoever owns it. Raises ApiError, TransportError."""
         return self.runtime.client.find(JOBS, name, self.namespace)
 
+    def has_lost(self, name: str) -> bool:
+        """Whether a Job that was made is gone, read live where the cache lacks it. Raises ApiError, TransportError."""
+        if self.cached_job(name) is not None:
+            return False
+        live = self.live_job(name)
+        return live is None or not self.controls(live)
+
+    def say_lost(self, name: str) -> None:
+        """The Job went before it ended, so that nobody will say how it went: v1.6 waits for that for ever."""
+        message = f"Job {name} was deleted before it ended; create another {self.resource.kind} to try again"
+        self.say(FAILED, "JobDeleted", message)
+
     def controls(self, child: Object) -> bool:
         """Whether another object is this one's."""
         owner = child.metadata.controller

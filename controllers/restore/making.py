@@ -39,6 +39,8 @@ def sync(ctx: JobOwner[Restore]) -> Result | None:
         ctx.say(status.FAILED, "AlreadyFailed", f"Job {name} has failed: {why}")
         return _prune(ctx)
     if status.holds(now, status.SCHEDULED) or status.holds(now, status.RUNNING):
+        if ctx.has_lost(name):
+            ctx.say_lost(name)
         return None
     return _make(ctx)
 

@@ -137,6 +137,26 @@ def test_what_the_pod_has_said_is_final(backups: BackupsWorld, kind: str) -> Non
     assert before == backups.backup()
 
 
+def test_a_job_that_is_deleted_before_it_ended_is_a_failure(backups: BackupsWorld) -> None:
+    """v1.6 leaves the Backup Scheduled for ever, and with it the schedule that waits for it."""
+    backups.add()
+    backups.say("Running")
+    backups.admin.delete(JOBS, "backup-demo", NAMESPACE, propagation="Background")
+    backups.run(5)
+    message = "Job backup-demo was deleted before it ended; create another Backup to try again"
+    assert ("True", "JobDeleted", message) == backups.condition("Failed")
+    assert [] == backups.jobs()
+
+
+def test_a_job_that_is_deleted_after_the_end_changes_nothing(backups: BackupsWorld) -> None:
+    backups.add()
+    backups.say("Complete")
+    backups.end(kind="Complete", reason="CompletionsReached")
+    backups.admin.delete(JOBS, "backup-demo", NAMESPACE, propagation="Background")
+    backups.run(60)
+    assert "Complete" == backups.phase()
+
+
 def test_nothing_is_written_while_the_job_runs(backups: BackupsWorld) -> None:
     backups.add()
     backups.say("Running")

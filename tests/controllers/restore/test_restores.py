@@ -79,6 +79,14 @@ def test_a_job_that_failed_without_a_word_is_the_end(restores: BackupsWorld) -> 
     assert (before, ["restore-demo"]) == (restores.backup(), restores.jobs())
 
 
+def test_a_job_that_is_deleted_before_it_ended_is_a_failure(restores: BackupsWorld) -> None:
+    restores.add()
+    restores.admin.delete(JOBS, "restore-demo", NAMESPACE, propagation="Background")
+    restores.run(5)
+    message = "Job restore-demo was deleted before it ended; create another Restore to try again"
+    assert ("True", "JobDeleted", message) == restores.condition("Failed")
+
+
 def test_a_restore_that_completed_is_final_whatever_its_job_says(restores: BackupsWorld) -> None:
     restores.add(prune="afterFailed")
     restores.say("Complete")
