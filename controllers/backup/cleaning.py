@@ -19,10 +19,11 @@ from apis.times import parse_time
 from controllers.controller import Result
 from controllers.errors import RequeueError
 from controllers.job_owners import status
+from controllers.job_owners.files import everything
 from controllers.job_owners.job_owner import JobOwner
-from kube.errors import AlreadyExists, ApiError, Forbidden, NotFound
+from kube.errors import AlreadyExists, ApiError, Forbidden
 from kube.objects import Json, Object, condition_of
-from kube.resources import BACKUPS, JOBS, NAMESPACES, RESTORES, Resource
+from kube.resources import BACKUPS, JOBS, NAMESPACES, RESTORES
 from member.backups import jobs, pods
 from member.backups.environment import BadJob, secret_names
 from member.backups.naming import FINALIZER, backup_job_name, clean_job_name
@@ -143,21 +144,13 @@ def _is_explained(ctx: JobOwner[Backup]) -> bool:
 def _user_of(ctx: JobOwner[Backup], path: str) -> str:
     """Who else needs what is below a path, read live, in words; empty when nobody does."""
     own = ctx.model.spec
-    for other in _all(ctx, BACKUPS):
+    for other in everything(ctx, BACKUPS):
         if other.metadata.uid != ctx.owner.metadata.uid and _shares(other, path, own):
             return f"Backup {other.key}"
-    for restore in _all(ctx, RESTORES):
+    for restore in everything(ctx, RESTORES):
         if _reads(restore, path, own):
             return f"Restore {restore.key}"
     return ""
-
-
-def _all(ctx: JobOwner[Backup], resource: Resource) -> list[Object]:
-    """All objects of a resource that this operator may see, read live."""
-    try:
-        return ctx.runtime.client.list_page(resource, ctx.settings.namespace).items
-    except NotFound:  # its definition is not installed: there are none
-        return []
 
 
 def _shares(other: Object, path: str, own: StorageProvider) -> bool:

@@ -9,10 +9,12 @@ from apis.tidbcluster import TidbCluster
 from apis.validation.backups import validate_restore
 from controllers.controller import Result
 from controllers.job_owners import status
+from controllers.job_owners.files import being_removed
 from controllers.job_owners.job_owner import JobOwner
 from controllers.job_owners.prerequisites import (
     cluster,
     ensure_claim,
+    give_up,
     no_longer_invalid,
     refuse,
     schedule,
@@ -53,6 +55,10 @@ def _make(ctx: JobOwner[Restore]) -> Result | None:
     if tc is not None and (problems := validate_restore(ctx.model, pods.tikv_version(tc))):
         return refuse(ctx, problems)
     no_longer_invalid(ctx)
+    spec = ctx.model.spec
+    if going := being_removed(ctx, (spec, spec.pitr_full_backup_storage_provider)):
+        message = f"{going} is being deleted with the files to restore; restore another one, and delete this Restore"
+        give_up(ctx, "FilesBeingRemoved", message)
     return schedule(ctx, restore_job_name(ctx.name), lambda: _built(ctx, tc), "CreateRestoreJobFailed")
 
 

@@ -10,11 +10,13 @@ from apis.storage_providers import (
 
 
 def backup_path(storage: StorageProvider) -> str:
-    """The directory of a backup by BR, as its status has it; empty where no storage is named."""
+    """The directory of a backup by BR, as its status has it, or the archive to import; empty where none is named."""
     match provider := storage.provider:
         case S3StorageProvider():
-            return f"s3://{_joined(provider.bucket, provider.prefix)}"
+            return _named("s3://", _joined(provider.bucket, provider.prefix) or provider.path.removeprefix("s3://"))
         case GcsStorageProvider():
+            if not provider.bucket:
+                return _named("gcs://", provider.path.removeprefix("gcs://"))
             return f"gcs://{_joined(provider.bucket, provider.prefix)}/"
         case AzblobStorageProvider():
             return f"azure://{_joined(provider.container, provider.prefix)}/"
@@ -42,6 +44,11 @@ def same_store(one: StorageProvider, other: StorageProvider) -> bool:
         )
         return source == compared
     return True
+
+
+def _named(scheme: str, path: str) -> str:
+    """The URL; none without a path, which would mean all that there is."""
+    return f"{scheme}{path}" if path else ""
 
 
 def _joined(*parts: str) -> str:

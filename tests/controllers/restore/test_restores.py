@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from kube.resources import JOBS, PERSISTENT_VOLUME_CLAIMS, RESTORES
-from tests.apis.backups import ACCESS, S3
+from kube.resources import BACKUPS, JOBS, PERSISTENT_VOLUME_CLAIMS, RESTORES
+from tests.apis.backups import ACCESS, S3, by_br, tree
 from tests.controllers.backup.backups_world import NAMESPACE, BackupsWorld
 
 
@@ -85,6 +85,27 @@ def test_a_job_that_is_deleted_before_it_ended_is_a_failure(restores: BackupsWor
     restores.run(5)
     message = "Job restore-demo was deleted before it ended; create another Restore to try again"
     assert ("True", "JobDeleted", message) == restores.condition("Failed")
+
+
+def test_files_that_are_being_removed_are_not_restored(restores: BackupsWorld) -> None:
+    """v1.6 begins, and leaves half of a cluster behind."""
+    body = tree("Backup", by_br(cleanPolicy="Delete"), name="old", namespace=NAMESPACE)
+    body["metadata"]["finalizers"] = ["tidb.pingcap.com/backup-protection"]
+    said = {"type": "Complete", "status": "True"}
+    body["status"] = {"phase": "Complete", "backupPath": "s3://lab/full", "conditions": [said]}
+    restores.admin.create(BACKUPS, body, NAMESPACE)
+    restores.admin.delete(BACKUPS, "old", NAMESPACE)
+    restores.run()
+    assert ["clean-old"] == restores.jobs()
+
+    restores.add()
+    message = "Backup lab/old is being deleted with the files to restore; restore another one, and delete this Restore"
+    assert ("True", "FilesBeingRemoved", message) == restores.condition("RetryFailed")
+    restores.add("other", s3=S3 | {"prefix": "full-2"})
+    restores.add_secret("password", password="PW")
+    archive = {"provider": "aws", "path": "lab/a.tgz", "secretName": "keys"}
+    restores.add("import", br=None, to=ACCESS, storageSize="1Gi", s3=archive)
+    assert ["clean-old", "restore-import", "restore-other"] == sorted(restores.jobs())
 
 
 def test_a_restore_that_completed_is_final_whatever_its_job_says(restores: BackupsWorld) -> None:

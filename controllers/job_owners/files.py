@@ -1,0 +1,45 @@
+"""Who else has to do with the files of a backup, read live (backup.md 3.9)."""
+
+from collections.abc import Sequence
+
+from apis.backups import Backup
+from apis.decoding import decode
+from apis.problem import InvalidField
+from apis.storage_providers import StorageProvider
+from controllers.job_owners import status
+from controllers.job_owners.job_owner import JobOwner, M
+from kube.errors import NotFound
+from kube.objects import Object, condition_of
+from kube.resources import BACKUPS, Resource
+from member.backups.paths import backup_path, overlap, same_store
+
+
+def everything(ctx: JobOwner[M], resource: Resource) -> list[Object]:
+    """All objects of a resource that this operator may see, read live. Raises ApiError, TransportError."""
+    try:
+        return ctx.runtime.client.list_page(resource, ctx.settings.namespace).items
+    except NotFound:  # its definition is not installed: there are none
+        return []
+
+
+def being_removed(ctx: JobOwner[M], storages: Sequence[StorageProvider]) -> str:
+    """The Backup whose files are being removed from one of these places, in words; empty when there is none.
+
+    Raises ApiError, TransportError.
+    """
+    for backup in everything(ctx, BACKUPS):
+        if backup.metadata.deletion_timestamp and any(_removes_from(backup, each) for each in storages):
+            return f"Backup {backup.key}"
+    return ""
+
+
+def _removes_from(backup: Object, storage: StorageProvider) -> bool:
+    body = backup.decode()
+    now = body.get("status") or {}
+    if not condition_of(now.get("conditions") or (), status.CLEAN):
+        return False
+    try:
+        own = decode(body, Backup).spec
+    except InvalidField:
+        return overlap(str(now.get("backupPath") or ""), backup_path(storage))
+    return overlap(str(now.get("backupPath") or ""), backup_path(storage)) and same_store(own, storage)
