@@ -109,10 +109,7 @@ class _Snapshot:
     def _prepared(self, storage: Storage) -> BackupMeta | None:
         """Make the place ready; return what is there when the backup is finished already."""
         try:
-            if not self.has_begun:
-                require_usable(storage)
-                require_free(storage)
-            elif meta := finished_meta(storage):
+            if meta := self.job.patiently(lambda: self._found(storage)):
                 return meta
             self.job.condition("Prepare", backupPath=backup_path(self.backup.spec))
             if self.has_begun and not _knows_checkpoints(self.options.tikv_version):
@@ -123,6 +120,14 @@ class _Snapshot:
             raise JobFailed("GetBackupRemotePathFailed", str(error)) from error
         except Interrupted as error:
             raise Stopped from error
+        return None
+
+    def _found(self, storage: Storage) -> BackupMeta | None:
+        """What BR has finished there; the first pod finds a place that can be used and is free."""
+        if self.has_begun:
+            return finished_meta(storage)
+        require_usable(storage)
+        require_free(storage)
         return None
 
     def _run(self) -> None:

@@ -4,6 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
+import structlog
+
 from apis.decoding import InvalidField, decode
 from apis.shared import Model
 from apis.storage_providers import StorageProvider
@@ -19,7 +21,10 @@ from backup_manager.storage.objects import Storage
 from kube.objects import Json
 from kube.resources import Resource
 
+_log = structlog.get_logger(__name__)
+
 _M = TypeVar("_M", bound=Model)
+_T = TypeVar("_T")
 
 _TRIES = 6
 _LONGEST_PAUSE = 60.0
@@ -57,20 +62,31 @@ class Job:
             raise JobFailed(reason, str(error)) from error
 
     def meta(self, storage: Storage, reason: str) -> BackupMeta:
-        """What `backupmeta` says; what may pass is tried six times. Raises JobFailed with this reason; Stopped."""
+        """What `backupmeta` says. Raises JobFailed with this reason; Stopped."""
+        try:
+            return self.patiently(lambda: read_meta(storage.read(NAME)))
+        except Unreadable as error:
+            raise JobFailed(reason, f"{storage.location}: {error}") from error
+        except StorageError as error:
+            raise JobFailed(reason, str(error)) from error
+
+    def patiently(self, work: Callable[[], _T]) -> _T:
+        """Do what asks storage; six times, with growing pauses, when it fails in a way that may pass.
+
+        Raises StorageError, Stopped, and what `work` raises.
+        """
         pause = 1.0
-        for attempt in range(1, _TRIES + 1):
+        for _ in range(_TRIES - 1):
             try:
-                return read_meta(storage.read(NAME))
-            except Unreadable as error:
-                raise JobFailed(reason, f"{storage.location}: {error}") from error
+                return work()
             except StorageError as error:
-                if not error.may_pass or attempt == _TRIES:
-                    raise JobFailed(reason, str(error)) from error
+                if not error.may_pass:
+                    raise
+                _log.info("asking the storage again", cause=str(error), seconds=pause)
             if self.outside.stop.wait(self.outside.clock, pause):
                 raise Stopped
             pause = min(pause * 2, _LONGEST_PAUSE)
-        raise AssertionError  # the last attempt returns or raises
+        return work()
 
 
 def job_for(outside: Outside, resource: Resource, namespace: str, name: str) -> Job:

@@ -285,7 +285,28 @@ def test_a_server_that_refuses_progress_does_not_end_the_backup(world: World, mo
     assert "Complete" == world.status(BACKUPS)["phase"]
 
 
-def test_a_storage_that_fails_for_a_while_is_not_the_end_before_br_either(world: World) -> None:
+@pytest.mark.parametrize("verb", ["list", "write", "delete"])
+def test_a_storage_that_fails_for_a_while_before_br_runs_is_asked_again(world: World, verb: str) -> None:
+    world.backup()
+    world.storage.fail = failing(verb, 1, 2, 3)
+    world.launcher.script = printing(then=writing_meta(world))
+    run_backup(OPTIONS, world.outside())
+    assert 7 == world.clock.now()
+
+
+def test_a_storage_that_fails_for_longer_is_told_before_br_runs(world: World) -> None:
     world.backup()
     world.storage.fail = failing("list", error=StorageError("list", WHERE, "status 503"))
     assert "status 503" in failure(world)[1]
+    assert 6 == world.storage.calls.count("list")
+    assert [] == world.launcher.commands
+
+
+def test_a_signal_ends_the_pauses(world: World) -> None:
+    world.backup()
+    world.storage.fail = failing("list")
+    stop = Stop()
+    stop.set()
+    with pytest.raises(Stopped):
+        run_backup(OPTIONS, world.outside(stop))
+    assert 1 == world.storage.calls.count("list")
