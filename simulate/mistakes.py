@@ -13,6 +13,7 @@ from simulate.components import managed_components
 from simulate.invariants.facts import spec_of
 from simulate.plan import Edit, InvalidPlan, Plan, World
 from simulate.trees import merged
+from simulate.users_data import of_all_components
 from simulate.worlds import CLUSTERS, replicas_of
 
 MISSING = "v0.0.0-missing"
@@ -106,7 +107,7 @@ def mistake(rest: str) -> Plan:
         cluster=cluster,
         budget=at + _UNNOTICED + _HEALED,
         edits=(*roll, *MISTAKES[kind].edits(component, at, at + _UNNOTICED, cluster)),
-        given=(NO_IMAGE,),
+        given=(NO_IMAGE, *of_all_components(cluster)),
         reference=False,
     )
 
