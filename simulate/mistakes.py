@@ -1,4 +1,4 @@
-"""Mistakes in a spec and the way back (reliability.md R22, R23): eight kinds in each component, steady and rolling.
+"""Mistakes in a spec and the way back (reliability.md R22, R23): in each component, steady and rolling.
 
 `mistake/tikv-no-image` makes one in steady state and puts it right half a minute later, `mistake/tikv-no-image@rolling`
 in the middle of a roll.
@@ -7,9 +7,14 @@ in the middle of a roll.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from apis.components import component_type
 from kube.objects import Json
+from simulate.components import managed_components
+from simulate.invariants.facts import spec_of
 from simulate.plan import Edit, InvalidPlan, Plan, World
-from simulate.worlds import replicas_of
+from simulate.trees import merged
+from simulate.users_data import of_all_components
+from simulate.worlds import CLUSTERS, replicas_of
 
 MISSING = "v0.0.0-missing"
 """A version that no registry has."""
@@ -19,7 +24,7 @@ NO_IMAGE = World(at=0.0, verb="image_missing", arguments={"image": f"*:{MISSING}
 
 FAMILY = "mistake"
 
-_CLUSTER = "small"
+_SMALL = "small"
 
 _NOWHERE = {"matchExpressions": [{"key": "no-such-label", "operator": "Exists"}]}
 _NO_SECRET = {"name": "PASSWORD", "valueFrom": {"secretKeyRef": {"name": "no-such-secret", "key": "password"}}}
@@ -42,11 +47,14 @@ class Mistake:
     right: Json
     whole: bool = False
 
-    def edits(self, component: str, at: float, right_at: float) -> tuple[Edit, Edit]:
-        """Making it and putting it right."""
+    def edits(self, component: str, at: float, right_at: float, cluster: str = _SMALL) -> tuple[Edit, Edit]:
+        """Making it and putting it right: what the component of the cluster had is there again."""
         if self.whole:
             return Edit(at=at, spec=self.wrong), Edit(at=right_at, spec=self.right)
-        return Edit(at=at, spec={component: self.wrong}), Edit(at=right_at, spec={component: self.right})
+        had = spec_of(CLUSTERS[cluster](), component)
+        right = {key: had.get(key) if value is None else value for key, value in self.right.items()}
+        wrong, right = (of_component(component, each, cluster) for each in (self.wrong, right))
+        return Edit(at=at, spec=wrong), Edit(at=right_at, spec=right)
 
 
 def _affinity(terms: Json) -> Json:
@@ -65,28 +73,49 @@ MISTAKES: Mapping[str, Mistake] = {
 }
 
 
+def cluster_with(component: str) -> str:
+    """The smallest cluster that has a component."""
+    if component in replicas_of(_SMALL):
+        return _SMALL
+    (part,) = component_type(component).slot.tree({})
+    return f"mix+{part}"
+
+
+def of_component(component: str, change: Json, cluster: str) -> Json:
+    """What is merged into the spec of a cluster to merge `change` into that of a component: of a list, all of it."""
+    ((part, tree),) = component_type(component).slot.tree(change).items()
+    if not isinstance(tree, list):
+        return {part: tree}
+    entries = CLUSTERS[cluster]()["spec"][part]
+    return {part: [merged(each, change) if each["name"] == component else each for each in entries]}
+
+
 def mistake(rest: str) -> Plan:
     """The plan called `mistake/<rest>`. Raises InvalidPlan."""
     what, _, situation = rest.partition("@")
     component, _, kind = what.partition("-")
-    if component not in replicas_of(_CLUSTER) or kind not in MISTAKES or situation not in ("", _ROLLING):
+    if component not in managed_components() or kind not in MISTAKES or situation not in ("", _ROLLING):
         raise InvalidPlan(
             f"{rest!r} is no `COMPONENT-KIND` or `COMPONENT-KIND@{_ROLLING}` with kind one of {', '.join(MISTAKES)}"
         )
     at = _HALFWAY if situation else 1.0
-    roll = (Edit(at=1.0, spec={component: {"annotations": {"roll": "1"}}}),) if situation else ()
+    cluster = cluster_with(component)
+    rolled = of_component(component, {"annotations": {"roll": "1"}}, cluster)
+    roll = (Edit(at=1.0, spec=rolled),) if situation else ()
     return Plan(
         name=f"{FAMILY}/{rest}",
+        cluster=cluster,
         budget=at + _UNNOTICED + _HEALED,
-        edits=(*roll, *MISTAKES[kind].edits(component, at, at + _UNNOTICED)),
-        given=(NO_IMAGE,),
+        edits=(*roll, *MISTAKES[kind].edits(component, at, at + _UNNOTICED, cluster)),
+        given=(NO_IMAGE, *of_all_components(cluster)),
         reference=False,
     )
 
 
 def mistakes() -> Iterator[Plan]:
-    """All of them."""
-    for component in replicas_of(_CLUSTER):
-        for kind in MISTAKES:
+    """All of them; what is wrong with the whole cluster with PD, TiKV and TiDB alone."""
+    for component in managed_components():
+        kinds = [each for each, mistake in MISTAKES.items() if not mistake.whole or cluster_with(component) == _SMALL]
+        for kind in kinds:
             yield mistake(f"{component}-{kind}")
             yield mistake(f"{component}-{kind}@{_ROLLING}")

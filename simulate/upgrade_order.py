@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from kube.objects import Json
 from simulate.plan import Edit, InvalidPlan, Plan
+from simulate.users_data import of_all_components
 from simulate.worlds import MIXED, microservices
 
 FAMILY = "order"
@@ -28,7 +29,13 @@ def order(rest: str) -> Plan:
         change |= {"tiproxy": {"version": "v1.3.1"}}
     if "pdms" in spec:
         change |= {"pdms": microservices(tso=2, scheduling=1, version="v8.5.3")}
-    return Plan(name=f"{FAMILY}/{rest}", cluster=cluster, budget=_BUDGET, edits=(Edit(at=1.0, spec=change),))
+    return Plan(
+        name=f"{FAMILY}/{rest}",
+        cluster=cluster,
+        budget=_BUDGET,
+        edits=(Edit(at=10.0, spec=change),),
+        given=of_all_components(cluster),
+    )
 
 
 def orders() -> Iterator[Plan]:

@@ -5,6 +5,7 @@ from typing import Any
 
 from apis import pod_commands
 from simulate.plan import Edit, Plan, World
+from simulate.users_data import analytic_table, changefeed
 from simulate.worlds import NAME, NAMESPACE, microservices
 
 
@@ -21,20 +22,13 @@ def _loop(pod: str, seconds: float) -> World:
     return World(at=1.0, verb="pod_crash_loop", arguments={"pod": f"{NAMESPACE}/{NAME}-{pod}"}, seconds=seconds)
 
 
-def _table(replicas: int, seconds: float = 0.0) -> World:
-    """A table with replicas on TiFlash, for so many seconds, or to the end with 0."""
-    arguments = {"cluster": f"{NAMESPACE}/{NAME}", "count": replicas}
-    return World(at=0.5, verb="tiflash_replicas", arguments=arguments, seconds=seconds)
-
-
 def _claim(size: str) -> dict[str, Any]:
     return {"resources": {"requests": {"storage": size}}}
 
 
 def _replicating(name: str, seconds: float, *edits: Edit) -> Plan:
     """Captures that have tables when something is changed."""
-    feed = World(at=0.5, verb="changefeed", arguments={"cluster": f"{NAMESPACE}/{NAME}", "tables": 12}, seconds=0.0)
-    return Plan(name=name, cluster="replicating", budget=seconds, edits=edits, given=(feed,))
+    return Plan(name=name, cluster="replicating", budget=seconds, edits=edits, given=(changefeed(),))
 
 
 _PLANS = (
@@ -119,14 +113,14 @@ _PLANS = (
         cluster="analytic",
         budget=150.0,
         edits=(_change(tiflash={"replicas": 3}),),
-        given=(_table(1),),
+        given=(analytic_table(1),),
     ),
     Plan(
         name="tiflash-in",
         cluster="analytic",
         budget=300.0,
         edits=(_change(10.0, tiflash={"replicas": 1}),),
-        given=(_table(1),),
+        given=(analytic_table(1),),
     ),
     Plan(
         name="tiflash-to-0-and-back",
@@ -136,14 +130,14 @@ _PLANS = (
             _change(10.0, tiflash={"replicas": 0}),
             _change(150.0, tiflash={"replicas": 1, "storageClaims": [_claim("512Mi"), _claim("2Gi")]}),
         ),
-        given=(_table(1, seconds=60.0),),
+        given=(analytic_table(1, seconds=60.0),),
     ),
     Plan(
         name="tiflash-replace-volume",
         cluster="analytic",
         budget=300.0,
         edits=(_annotate("tiflash-1", pod_commands.REPLACE_VOLUME, "true"),),
-        given=(_table(1),),
+        given=(analytic_table(1),),
     ),
     Plan(name="bring-up-proxied", world="empty", cluster="proxied", budget=120.0),
     Plan(name="tiproxy-out", cluster="proxied", budget=120.0, edits=(_change(tiproxy={"replicas": 4}),)),

@@ -7,21 +7,22 @@ from member.naming import address_book, ordinal_of
 from member.outcome import Waiting
 from member.pdms.status import members
 from member.polling import next_poll
-from member.startscript.pdms import has_name
 
 
 def hand_over(ctx: ReconcileContext, name: str, pod: str, reason: str) -> Waiting | None:
     """Let another member be the primary before a pod is restarted or goes; None when it is not, or can't be another.
 
-    v1.6 goes on at once; here PD must name another one first. Raises DataPlaneError.
+    v1.6 goes on at once; here PD must name another one first. Members without names, those before v8.3.0, cannot hand
+    over, whatever version the spec asks for. Raises DataPlaneError.
     """
-    if not has_name(ctx.tc, name):
+    there = members(ctx, name) or ()
+    if not there or any(each.name == each.address for each in there):
         return None
     pd, book = api_clients.pd(ctx), address_book(ctx.tc)
     own = ordinal_of(pod)
     if book.ordinal_of(name, pd.microservice_primary(name)) != own:
         return None
-    others = [(book.ordinal_of(name, each.address), each) for each in members(ctx, name) or ()]
+    others = [(book.ordinal_of(name, each.address), each) for each in there]
     target = _target(own, [(ordinal, each) for ordinal, each in others if ordinal is not None and ordinal != own])
     if target is None:
         return None

@@ -25,7 +25,7 @@ def pdms_script(tc: TidbCluster, name: str) -> str:
 
 
 def has_name(tc: TidbCluster, name: str) -> bool:
-    """Whether the members of a microservice have names of their own, and with that can hand over to one another."""
+    """Whether the members of a microservice are given names of their own."""
     return images.at_least(component(tc, name).version, _NAMED_SINCE)
 
 

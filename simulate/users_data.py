@@ -1,0 +1,23 @@
+"""What users have in a cluster beside its regions: tables that are replicated, or have replicas on TiFlash."""
+
+from simulate.plan import World
+from simulate.worlds import CLUSTERS, KEY
+
+_AT = 0.5
+"""Seconds after a plan begins."""
+
+
+def changefeed() -> World:
+    """Tables that TiCDC replicates to the end."""
+    return World(at=_AT, verb="changefeed", arguments={"cluster": KEY, "tables": 12}, seconds=0.0)
+
+
+def analytic_table(replicas: int, seconds: float = 0.0) -> World:
+    """A table with replicas on TiFlash, for so many seconds, or to the end with 0."""
+    return World(at=_AT, verb="tiflash_replicas", arguments={"cluster": KEY, "count": replicas}, seconds=seconds)
+
+
+def of_all_components(cluster: str) -> tuple[World, ...]:
+    """Something in each component of a cluster that can hold it."""
+    spec = CLUSTERS[cluster]()["spec"]
+    return (*[changefeed()] * ("ticdc" in spec), *[analytic_table(1)] * ("tiflash" in spec))
