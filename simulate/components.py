@@ -76,6 +76,13 @@ def managed_components() -> tuple[str, ...]:
     return workload_names()
 
 
+def cluster_of(key: str) -> str:
+    """The cluster, `namespace/name`, that the key of a sync is of: its own, or that of a pod."""
+    workload, _, ordinal = key.rpartition("-")
+    found = next((each for each in managed_components() if workload.endswith(f"-{each}")), "")
+    return workload.removesuffix(f"-{found}") if found and ordinal.isdecimal() else key
+
+
 def asked_one_by_one(component: str) -> bool:
     """Whether its servers tell by themselves how they are."""
     status = component_type(component).status(TidbClusterStatus(pdms={component: PDMSStatus()}))

@@ -34,6 +34,7 @@ from sandbox.world import World
 from simulate import plan as plans
 from simulate.calls import Call, Crash, Port, call
 from simulate.certificates import secrets
+from simulate.components import cluster_of
 from simulate.events import Events
 from simulate.hands import Hands
 from simulate.intercepted_transport import InterceptedTransport
@@ -384,9 +385,10 @@ class Engine:
         """A sync whose beginning is noted, and whose defects are reported to the judge (O7)."""
 
         def watched(key: str) -> Result | None:
-            namespace, _, cluster = key.partition("/")
+            of = cluster_of(key)
+            namespace, _, cluster = of.partition("/")
             cached = self.operators[name].caches[TIDB_CLUSTERS].get(namespace, cluster)
-            record = SyncRecord(next(self._syncs), key, cached)
+            record = SyncRecord(next(self._syncs), of, cached)
             token = _CURRENT.set(record)
             failed = True
             try:

@@ -9,7 +9,7 @@ from ports.transport import Response
 from simulate import plan
 from simulate.asked_for import AskedFor
 from simulate.calls import Call
-from simulate.components import managed_components
+from simulate.components import cluster_of, managed_components
 from simulate.engine import Engine, SyncRecord
 from simulate.invariants import LASTING, ON_STATE, ON_WRITE, TWO_RESYNCS
 from simulate.invariants.facts import parallelism
@@ -84,7 +84,7 @@ class Invariants:
 
     def _operator_write(self, call: Call) -> OperatorWrite:
         failover, sync = self._engine.settings.failover, self._engine.last_syncs.get(call.actor)
-        if sync is None or call.key != self.state.key:
+        if sync is None or cluster_of(call.key) != self.state.key:
             return OperatorWrite(call, self.state, None, failover)
         seen: Json | None = sync.cached.decode() if sync.cached else None
         return OperatorWrite(call, self.state, seen, failover, tuple(sync.calls[:-1]), sync.read)

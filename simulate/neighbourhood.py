@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from ports.transport import Response
 from simulate.calls import Call
+from simulate.components import cluster_of
 from simulate.judge import Invariants
 
 
@@ -21,7 +22,7 @@ class Neighbourhood:
         """See `Judge`."""
         hit = [each for each in self._judges if each.state.concerns(call)]
         # a PD may be that of several
-        own = [each for each in hit if each.state.key == call.key]
+        own = [each for each in hit if each.state.key == cluster_of(call.key)]
         for each in own or hit:
             each.before(call)
         if call.key and hit and not own:

@@ -20,7 +20,7 @@ from sandbox.dataplane.ticdc.book import Book
 from sandbox.dataplane.ticdc.process import TicdcProcess
 from sandbox.world import World
 from simulate.calls import Call, Port
-from simulate.components import managed_components
+from simulate.components import cluster_of, managed_components
 from simulate.worlds import NAME, NAMESPACE
 
 NEVER = 10_000
@@ -164,14 +164,14 @@ class State:
             return self._serves_at(urlsplit(call.request.url).hostname or "")
         target = call.target
         if not target.namespace:
-            return call.key == self.key
+            return cluster_of(call.key) == self.key
         if target.namespace != self.namespace:
             return False
         if target.resource == str(TIDB_CLUSTERS):
             return target.name == self.name
         stored = self._world.server.storage.get(target.resource, target.key)
         labels = ((stored.tree() if stored else call.body()).get("metadata") or {}).get("labels") or {}
-        return bool(labels.get(INSTANCE) == self.name if INSTANCE in labels else call.key == self.key)
+        return bool(labels.get(INSTANCE) == self.name if INSTANCE in labels else cluster_of(call.key) == self.key)
 
     def _serves_at(self, host: str) -> bool:
         """Whether a host is a pod or a Service of the cluster, or a PD that it shares with the one whose that is."""
