@@ -67,14 +67,15 @@ simulate-slice: .venv/.dev ## Run a part of it, beside what `make test` draws
 	@$(BIN)/python -m simulate seeds 1000 100
 	@$(BIN)/python -m simulate mixes --every 61
 
-simulate: .venv/.dev ## Run a fault at writes of all workloads, pairs of changes, mistakes, losses, what others do, 2000 random plans, 10000 manifests [EVERY=4 EVERY_HAND=3]
+simulate: .venv/.dev ## Run a fault at writes of all workloads, pairs of changes, mistakes, losses, what others do, 1000 random plans, 10000 manifests [EVERY=10 EVERY_HAND=6]
 	@$(BIN)/python -m simulate run tests/simulate/plans/*.yaml
-	@$(BIN)/python -m simulate sweep --every $(or $(EVERY),4)
-	@$(BIN)/python -m simulate sweep pair mistake field same loss order
-	@$(BIN)/python -m simulate sweep foreign --every $(or $(EVERY_HAND),3)
-	@$(BIN)/python -m simulate seeds 0 2000
+	@$(BIN)/python -m simulate sweep --every $(or $(EVERY),10)
+	@$(BIN)/python -m simulate sweep loss order
+	@$(BIN)/python -m simulate sweep pair mistake field same --every 2
+	@$(BIN)/python -m simulate sweep foreign --every $(or $(EVERY_HAND),6)
+	@$(BIN)/python -m simulate seeds 0 1000
 	@$(BIN)/python -m simulate manifests 0 10000
-	@$(BIN)/python -m simulate mixes --every 4
+	@$(BIN)/python -m simulate mixes --every 8
 
 clean: ## Remove what make made
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info hack/controlplane/bin hack/storages/bin hack/storages/node_modules
