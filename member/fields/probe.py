@@ -15,6 +15,7 @@ from member.fields.effects import Place, differences
 from member.fields.objects import desired_objects
 from member.fields.samples import pairs
 from member.fields.schema import fields
+from ports.structs import convert
 
 IMAGE = "pingcap/tidb-operator:latest"
 
@@ -64,4 +65,4 @@ def _problems(cluster: Json) -> list[Problem]:
 
 
 def _defaulted(cluster: Json) -> TidbCluster:
-    return with_defaults(msgspec.convert(cluster, TidbCluster))
+    return with_defaults(convert(cluster, TidbCluster))

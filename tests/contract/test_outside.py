@@ -205,5 +205,6 @@ def test_versions_and_groups_are_told(world: Side) -> None:
     groups = {group["name"] for group in world.send("GET", "/apis").tree["groups"]}
     assert {"apps", "batch", "pingcap.com", "coordination.k8s.io", "apiextensions.k8s.io"} <= groups
     resources = {each["name"]: each for each in world.send("GET", "/apis/pingcap.com/v1alpha1").tree["resources"]}
-    assert {"tidbclusters", "tidbclusters/status"} == resources.keys()
+    kinds = {"tidbclusters", "backups", "restores", "backupschedules", "compactbackups"}
+    assert kinds | {"tidbclusters/status"} == resources.keys()
     assert ["tc"] == resources["tidbclusters"]["shortNames"]

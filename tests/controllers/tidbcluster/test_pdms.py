@@ -82,7 +82,7 @@ def test_7_8_another_member_is_the_primary_before_one_is_restarted(micro: Operat
     led: dict[str, str] = {}
     while len(led) < 2:
         leader = primary(micro)
-        micro.run(0.1)
+        micro.run(0.01)
         now = uids(micro)
         led |= {
             name: leader for name in ("basic-tso-0", "basic-tso-1") if now.get(name) != before[name] and name not in led
