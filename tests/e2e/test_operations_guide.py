@@ -5,6 +5,7 @@ import re
 import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from threading import Event, Thread
 
@@ -14,7 +15,7 @@ import yaml
 from sandbox.dataplane.runtime import DataPlane
 from tests.e2e import operators, worlds
 from tests.e2e.guides import KUBECTL, PATIENCE, Shell, anchor, commands, plain
-from tests.e2e.operators import ROOT
+from tests.e2e.operators import ROOT, Operator
 from tests.e2e.waiting import eventually
 from tests.e2e.worlds import Place, sample
 
@@ -23,7 +24,8 @@ GUIDE = ROOT / "docs" / "operations.md"
 _PART = re.compile(r"^```(console|text)\n(.*?)^```$|^<!-- (\S+) (crashes|runs) -->$", re.MULTILINE | re.DOTALL)
 _TIMINGS = replace(worlds.TIMINGS, peer_moves=2.0)
 """A store's data leave it slowly enough for a reader to see it: details are shown every 2 s."""
-_FLAGS = tuple(f"--{component}-failover-period=3s" for component in ("pd", "tikv", "tidb"))
+_FLAGS = ("--v=4", *(f"--{component}-failover-period=3s" for component in ("pd", "tikv", "tidb")))
+"""The log tells every wait then."""
 
 
 def test_every_link_of_the_guide_leads_somewhere() -> None:
@@ -45,14 +47,16 @@ def test_nothing_in_the_guide_looks_like_code_and_is_not_run() -> None:
 def test_the_guide_does_and_shows_what_it_says(tmp_path: Path) -> None:
     if not KUBECTL.exists():
         pytest.skip("kubectl was not built: make controlplane")
-    with worlds.sandbox(tmp_path, timings=_TIMINGS) as place:
-        terminal = _Terminal(place, tmp_path)
-        with operators.running(place.new_log(), place.environment(), *_FLAGS):
-            text = GUIDE.read_text()
-            with terminal.watching() as watch:
-                for part in _PART.finditer(text):
-                    line = text.count("\n", 0, part.start()) + 1
-                    terminal.do(part, watch, f"{GUIDE.name}:{line}")
+    with (
+        worlds.sandbox(tmp_path, timings=_TIMINGS) as place,
+        operators.running(place.new_log(), place.environment(), *_FLAGS) as operator,
+    ):
+        terminal = _Terminal(place, tmp_path, operator)
+        text = GUIDE.read_text()
+        with terminal.watching() as watch:
+            for part in _PART.finditer(text):
+                line = text.count("\n", 0, part.start()) + 1
+                terminal.do(part, watch, f"{GUIDE.name}:{line}")
 
 
 class _Watch:
@@ -89,8 +93,10 @@ class _Watch:
 class _Terminal:
     """A reader with two terminals, and what happens to pods meanwhile."""
 
-    def __init__(self, place: Place, directory: Path) -> None:
+    def __init__(self, place: Place, directory: Path, operator: Operator) -> None:
         self._directory = directory
+        self._operator = operator
+        self._logged = 0
         self._data_plane = place.data_plane
         self._ill: dict[str, _Illness] = {}
         self._shell = Shell(place, directory)
@@ -121,12 +127,23 @@ class _Terminal:
         elif happens == "runs":
             self._ill.pop(pod).end()
         elif kind == "text":
-            for line in block.splitlines():
-                eventually(lambda: watch.shows(line), PATIENCE, lambda: f"{where} {line}{watch.told()}")  # noqa: B023
+            *steps, end = block.splitlines()
+            for line in steps:
+                told = partial(self._tells, watch, line)
+                eventually(told, PATIENCE, lambda: f"{where} {line}{watch.told()}")  # noqa: B023
+            eventually(lambda: watch.shows(end), PATIENCE, lambda: f"{where} {end}{watch.told()}")
         else:
             watch.skip()
+            self._logged = len(self._operator.said)
             for command, expected in commands(block):
                 self._shell.type(command, expected, where)
+
+    def _tells(self, watch: _Watch, line: str) -> bool:
+        """Whether the watch shows a step; one of less than 2 s it may leave out, which the log tells all the same."""
+        if watch.shows(line):
+            return True
+        message = re.split(r"\s{2,}", line)[0].rpartition("; ")[2].partition(": ")[2]
+        return bool(message) and plain(message) in plain(self._operator.said[self._logged :])
 
 
 class _Illness:
