@@ -66,6 +66,7 @@ class Kind:
         return f"{GROUP}_{self.plural}.yaml"
 
 
+_AGE = Column("Age", "date", ".metadata.creationTimestamp")
 TIDB_CLUSTER = Kind(
     model=TidbCluster,
     plural="tidbclusters",
@@ -84,12 +85,11 @@ TIDB_CLUSTER = Kind(
         Column("Ready", "integer", ".status.tidb.statefulSet.readyReplicas"),
         Column("Desire", "integer", ".spec.tidb.replicas"),
         Column("Status", "string", '.status.conditions[?(@.type=="Ready")].message', priority=1),
-        Column("Age", "date", ".metadata.creationTimestamp"),
+        _AGE,
         # ours come after v1.6's: the name of the page in docs/reasons/
         Column("Reason", "string", '.status.conditions[?(@.type=="Progressing")].reason', priority=1),
     ),
 )
-_AGE = Column("Age", "date", ".metadata.creationTimestamp")
 BACKUP = Kind(
     model=Backup,
     plural="backups",

@@ -26,6 +26,7 @@ from backup_manager.storage.checks import require_free, require_usable
 from backup_manager.storage.deletion import Interrupted, Pace, delete_all
 from backup_manager.storage.errors import StorageError
 from backup_manager.storage.objects import Storage
+from kube.objects import condition_of
 from kube.resources import BACKUPS
 
 _log = structlog.get_logger(__name__)
@@ -139,7 +140,7 @@ class _Snapshot:
 
     def _begun_at(self) -> str:
         status = self.job.record.read().get("status") or {}
-        begun: str = statuses.condition_of(status, "Prepare").get("lastTransitionTime") or ""
+        begun: str = condition_of(status.get("conditions") or (), "Prepare").get("lastTransitionTime") or ""
         return begun
 
     def _complete(self, meta: BackupMeta, started: str) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from urllib.parse import urlencode
 
+from apis import backup_paths
 from apis.storage_providers import (
     AzblobStorageProvider,
     GcsStorageProvider,
@@ -47,15 +48,8 @@ def location_of(storage: StorageProvider) -> Location:
 
 def backup_path(storage: StorageProvider) -> str:
     """`status.backupPath`. Raises UnknownStorage."""
-    match _provider(storage):
-        case S3StorageProvider() as s3:
-            return f"s3://{_joined(s3.bucket, s3.prefix)}"
-        case GcsStorageProvider() as gcs:
-            return f"gcs://{_joined(gcs.bucket, gcs.prefix)}/"
-        case AzblobStorageProvider() as azblob:
-            return f"azure://{_joined(azblob.container, azblob.prefix)}/"
-        case LocalStorageProvider() as local:
-            return f"local:///{_joined(_mount_path(local), local.prefix)}"
+    _provider(storage)
+    return backup_paths.backup_path(storage)
 
 
 def storage_flags(storage: StorageProvider) -> list[str]:

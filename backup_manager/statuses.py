@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 from apis.times import parse_time, stamp
 from backup_manager.br_log import OperationLine, ProgressLine
-from kube.objects import Json
+from kube.objects import Json, condition_of
 
 RESTART = "Restart"
 """The condition that never becomes the phase (backup.md 3.3)."""
@@ -46,13 +46,7 @@ def with_condition(status: Json, condition: Condition, now: datetime) -> Json:
 
 def holds(status: Json, type_: str) -> bool:
     """Whether a condition is True."""
-    return condition_of(status, type_).get("status") == "True"
-
-
-def condition_of(status: Json, type_: str) -> Json:
-    """The condition of a type; empty when there is none."""
-    found: Json = next((each for each in status.get("conditions") or () if each.get("type") == type_), {})
-    return found
+    return condition_of(status.get("conditions") or (), type_).get("status") == "True"
 
 
 def with_fields(status: Json, fields: Mapping[str, object]) -> Json:

@@ -10,6 +10,7 @@ from datetime import timedelta
 import structlog
 
 from apis.backup_defaulting import with_backup_defaults
+from apis.backup_paths import backup_path
 from apis.backups import Backup
 from apis.decoding import decode
 from apis.problem import InvalidField
@@ -17,23 +18,22 @@ from apis.restores import Restore
 from apis.storage_providers import StorageProvider
 from apis.times import parse_time
 from controllers.controller import Result
-from controllers.errors import RequeueError
 from controllers.job_owners import status
 from controllers.job_owners.files import everything
 from controllers.job_owners.job_owner import JobOwner
-from kube.errors import AlreadyExists, ApiError, Forbidden
+from controllers.job_owners.prerequisites import JOB_GOING, make
+from kube.errors import Forbidden
 from kube.objects import Json, Object, condition_of
-from kube.resources import BACKUPS, JOBS, NAMESPACES, RESTORES
+from kube.resources import BACKUPS, NAMESPACES, RESTORES
 from member.backups import jobs, pods
-from member.backups.environment import BadJob, secret_names
+from member.backups.environment import secret_names
 from member.backups.naming import FINALIZER, backup_job_name, clean_job_name
-from member.backups.paths import backup_path, overlap, same_store
+from member.backups.paths import overlap, same_store
 
 log = structlog.get_logger(__name__)
 
 _LOOK_AGAIN = 30.0
 """Seconds until it is looked again whether somebody still needs the files."""
-_JOB_GOING = 2.0
 _PAUSE = timedelta(minutes=5)
 """How long a cleaning that has failed rests before it is tried again; v1.6 never does."""
 _RESTORED = ("Complete", "Failed", "Invalid")
@@ -48,7 +48,7 @@ def sync(ctx: JobOwner[Backup]) -> Result | None:
     if _retains(ctx) or status.holds(ctx.status, status.CLEAN):
         ctx.became(ctx.runtime.applier.remove_finalizer(BACKUPS, ctx.owner, FINALIZER))
         return None
-    return _clean_up(ctx) if _has_ended(ctx) else Result(requeue_after=_JOB_GOING)
+    return _clean_up(ctx) if _has_ended(ctx) else Result(requeue_after=JOB_GOING)
 
 
 def _clean_up(ctx: JobOwner[Backup]) -> Result | None:
@@ -100,7 +100,7 @@ def _has_ended(ctx: JobOwner[Backup]) -> bool:
 def _look_after(ctx: JobOwner[Backup], job: Object) -> Result | None:
     """The Job that cleans runs, or has failed: then another one follows after a pause."""
     if job.metadata.deletion_timestamp:
-        return Result(requeue_after=_JOB_GOING)
+        return Result(requeue_after=JOB_GOING)
     if not ctx.controls(job):
         message = f"Job {job.key} is not this Backup's; delete it, and the files are removed"
         ctx.say(status.CLEAN_FAILED, "ForeignJob", message)
@@ -119,7 +119,7 @@ def _look_after(ctx: JobOwner[Backup], job: Object) -> Result | None:
     if rest > 0:
         return Result(requeue_after=rest)
     ctx.delete_job(clean_job_name(ctx.name))
-    return Result(requeue_after=_JOB_GOING)
+    return Result(requeue_after=JOB_GOING)
 
 
 def _ended_without_a_word(ctx: JobOwner[Backup], job: Json) -> Result | None:
@@ -132,7 +132,7 @@ def _ended_without_a_word(ctx: JobOwner[Backup], job: Json) -> Result | None:
     message = f"Job {name} has ended without saying that the files are gone; it is made again"
     ctx.say(status.CLEAN_FAILED, "CleanBackupDataFailed", message)
     ctx.delete_job(name)
-    return Result(requeue_after=_JOB_GOING)
+    return Result(requeue_after=JOB_GOING)
 
 
 def _is_explained(ctx: JobOwner[Backup]) -> bool:
@@ -182,20 +182,10 @@ def _reads(restore: Object, path: str, own: StorageProvider) -> bool:
 
 
 def _clean(ctx: JobOwner[Backup]) -> None:
-    spec = ctx.model.spec
-    try:
-        job = jobs.clean_job(ctx.model, ctx.secrets(secret_names(spec, None)), ctx.settings)
-    except BadJob as error:
-        ctx.say(status.RETRY_FAILED, error.reason, str(error))
-        raise RequeueError(str(error)) from error
-    try:
-        ctx.create(JOBS, job)
-    except AlreadyExists as error:
-        raise RequeueError("the Job that cleans was made meanwhile", _JOB_GOING) from error
-    except ApiError as error:
-        message = f"Job {job['metadata']['name']} could not be made: {error.message}"
-        ctx.say(status.RETRY_FAILED, "CreateCleanJobFailed", message)
-        raise RequeueError(message) from error
+    def build() -> Json:
+        return jobs.clean_job(ctx.model, ctx.secrets(secret_names(ctx.model.spec, None)), ctx.settings)
+
+    make(ctx, build, "CreateCleanJobFailed")
     ctx.say(status.CLEAN, is_true=False)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from apis.backup_paths import backup_path
 from apis.backups import Backup
 from apis.decoding import decode
 from apis.problem import InvalidField
@@ -11,7 +12,7 @@ from controllers.job_owners.job_owner import JobOwner, M
 from kube.errors import NotFound
 from kube.objects import Object, condition_of
 from kube.resources import BACKUPS, Resource
-from member.backups.paths import backup_path, overlap, same_store
+from member.backups.paths import overlap, same_store
 
 
 def everything(ctx: JobOwner[M], resource: Resource) -> list[Object]:

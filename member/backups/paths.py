@@ -1,29 +1,6 @@
-"""Where the files of a backup are: `status.backupPath` (backup.md 2.2), and who else's they are."""
+"""Whose the files of a backup are, besides (backup.md 3.9)."""
 
-from apis.storage_providers import (
-    AzblobStorageProvider,
-    GcsStorageProvider,
-    LocalStorageProvider,
-    S3StorageProvider,
-    StorageProvider,
-)
-
-
-def backup_path(storage: StorageProvider) -> str:
-    """The directory of a backup by BR, as its status has it, or the archive to import; empty where none is named."""
-    match provider := storage.provider:
-        case S3StorageProvider():
-            return _named("s3://", _joined(provider.bucket, provider.prefix) or provider.path.removeprefix("s3://"))
-        case GcsStorageProvider():
-            if not provider.bucket:
-                return _named("gcs://", provider.path.removeprefix("gcs://"))
-            return f"gcs://{_joined(provider.bucket, provider.prefix)}/"
-        case AzblobStorageProvider():
-            return f"azure://{_joined(provider.container, provider.prefix)}/"
-        case LocalStorageProvider():
-            mount = str(provider.volume_mount.get("mountPath") or "")
-            return f"local:///{_joined(mount, provider.prefix)}"
-    return ""
+from apis.storage_providers import StorageProvider
 
 
 def overlap(one: str, other: str) -> bool:
@@ -44,12 +21,3 @@ def same_store(one: StorageProvider, other: StorageProvider) -> bool:
         )
         return source == compared
     return True
-
-
-def _named(scheme: str, path: str) -> str:
-    """The URL; none without a path, which would mean all that there is."""
-    return f"{scheme}{path}" if path else ""
-
-
-def _joined(*parts: str) -> str:
-    return "/".join(piece for part in parts for piece in part.split("/") if piece)

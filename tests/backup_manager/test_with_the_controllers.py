@@ -4,11 +4,12 @@ from typing import Any
 
 import pytest
 
+from apis import backup_paths
 from apis.storage_providers import StorageProvider
 from backup_manager import places
 from backup_manager.flags import Arguments, parse
 from kube.objects import Json
-from member.backups import jobs, paths, restores
+from member.backups import jobs, restores
 from member.backups.environment import Secrets
 from member.backups.pods import ManagerSettings
 from tests.apis.backups import ACCESS, S3, backup, by_br, restore
@@ -68,7 +69,7 @@ def test_4_5_the_arguments_of_restores_are_read(spec: Json, mode: str, point: st
 def test_2_2_both_mean_the_same_path(storage: Any) -> None:
     spec: StorageProvider = backup(by_br(**{"s3": None, **storage})).spec
     path = places.backup_path(spec)
-    assert paths.backup_path(spec) == path
+    assert backup_paths.backup_path(spec) == path
     location = places.location_of(spec)
     bucket = "/".join(part for part in location.bucket.split("/") if part)
     assert f"{bucket}/{location.prefix}".strip("/") == path.partition("://")[2].strip("/")

@@ -4,11 +4,12 @@ from typing import Any
 
 import pytest
 
+from apis.backup_paths import backup_path
 from apis.shared import Json
 from member.backups.environment import Secrets
 from member.backups.jobs import export_job, snapshot_job
 from member.backups.naming import claim_name
-from member.backups.paths import backup_path, overlap, same_store
+from member.backups.paths import overlap, same_store
 from member.backups.pods import ManagerSettings, condition_of_job, finished
 from tests.apis.backups import ACCESS, S3, backup, by_br
 from tests.apis.clusters import cluster, minimal
