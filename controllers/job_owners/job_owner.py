@@ -9,7 +9,14 @@ from typing import Generic, TypeVar
 import structlog
 
 from apis.shared import Model
-from controllers.job_owners.status import FAILED, INVALID, PRUNE_FAILED, RETRY_FAILED, with_condition
+from controllers.job_owners.status import (
+    FAILED,
+    INVALID,
+    PRUNE_FAILED,
+    RETRY_FAILED,
+    WithCondition,
+    with_condition,
+)
 from controllers.own_write import OwnWrite
 from controllers.runtime import Runtime
 from controllers.status_patch import patch_status
@@ -43,7 +50,8 @@ class JobCaches:
 class JobOwner(Generic[M]):
     """One sync of one object.
 
-    `owner` is it as cached, or as this sync has written it since; `model` is it with its defaults.
+    `owner` is it as cached, or as this sync has written it since; `model` is it with its defaults. `with_condition`
+    writes into its status how it stands.
     """
 
     resource: Resource
@@ -53,6 +61,7 @@ class JobOwner(Generic[M]):
     runtime: Runtime
     settings: ManagerSettings
     own_write: OwnWrite
+    with_condition: WithCondition = with_condition
 
     @property
     def namespace(self) -> str:
@@ -88,7 +97,7 @@ class JobOwner(Generic[M]):
     def say(self, kind: str, reason: str = "", message: str = "", *, is_true: bool = True) -> None:
         """Write a condition; what is news and no good news is an event and a line in the log, too."""
         before = self.status
-        after = with_condition(before, kind, self.now, reason, message, is_true=is_true)
+        after = self.with_condition(before, kind, self.now, reason, message, is_true=is_true)
         self.tell(before, after)
         self.write(after)
 

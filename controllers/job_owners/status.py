@@ -4,6 +4,7 @@ The Job writes to it as well, so that only what changes is ever sent, and what i
 """
 
 from datetime import datetime
+from typing import Protocol
 
 from apis.times import stamp
 from kube.objects import Json, condition_of
@@ -25,6 +26,15 @@ PRUNE_FAILED = "PruneFailed"
 
 _KEEPS_PHASE = (RESTART,)
 """What is noted beside the phase."""
+
+
+class WithCondition(Protocol):
+    """Writes into a status, which stays as it is, how the object of a kind stands."""
+
+    def __call__(
+        self, status: Json, kind: str, now: datetime, reason: str = "", message: str = "", *, is_true: bool = True
+    ) -> Json:
+        """The status with what `kind` says; see `with_condition`."""
 
 
 def holds(status: Json, kind: str) -> bool:

@@ -12,6 +12,7 @@ from controllers.controller import Result
 from controllers.errors import RequeueError
 from controllers.job_owners import status
 from controllers.job_owners.job_owner import JobCaches, JobOwner, M
+from controllers.job_owners.status import WithCondition
 from controllers.key_locks import RETRY_AFTER
 from controllers.memory import Memory
 from controllers.own_write import OwnWrite
@@ -30,12 +31,16 @@ _UNSEEN_WRITE_DELAY = 0.1
 
 @dataclass(frozen=True, kw_only=True)
 class JobOwnerKind(Generic[M]):
-    """A kind whose objects Jobs carry out: its model, its defaults, and the next step of one, deleted or not."""
+    """A kind whose objects Jobs carry out: its model, its defaults, and the next step of one, deleted or not.
+
+    `with_condition` writes into a status how it stands.
+    """
 
     resource: Resource
     model: type[M]
     defaults: Callable[[M], M]
     step: Callable[[JobOwner[M]], Result | None]
+    with_condition: WithCondition = status.with_condition
 
 
 class JobOwnerSync(Generic[M]):
@@ -73,8 +78,11 @@ class JobOwnerSync(Generic[M]):
         except InvalidField as error:
             before = owner.decode().get("status") or {}
             now = self._runtime.clock.wall()
-            after = status.with_condition(before, status.INVALID, now, "InvalidSpec", str(error))
+            after = kind.with_condition(before, status.INVALID, now, "InvalidSpec", str(error))
             patch_status(self._runtime.applier, kind.resource, owner, before, after)
             return None
         writes = self._writes.of(key)
-        return kind.step(JobOwner(kind.resource, owner, model, self._caches, self._runtime, self._settings, writes))
+        ctx = JobOwner(
+            kind.resource, owner, model, self._caches, self._runtime, self._settings, writes, kind.with_condition
+        )
+        return kind.step(ctx)

@@ -9,6 +9,7 @@ from typing import Any
 
 from apis.crd import KINDS, definition
 from controllers.backup.controller import backup_controller
+from controllers.backup_schedule.controller import backup_schedule_controller
 from controllers.controller import Controller
 from controllers.restore.controller import restore_controller
 from controllers.runtime import Runtime
@@ -32,6 +33,7 @@ def build(runtime: Runtime) -> Sequence[Controller]:
     return (
         backup_controller(runtime, resources, owned, settings),
         restore_controller(runtime, resources, owned, settings),
+        backup_schedule_controller(runtime, resources, owned, settings),
     )
 
 
