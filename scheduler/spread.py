@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-PD, TIKV = "pd", "tikv"
+PD = "pd"
+TIKV = "tikv"
 
 SPREAD_COMPONENTS = frozenset({PD, TIKV})
 """Those with a majority to keep: of PD's members, and of each region's replicas."""
