@@ -5,6 +5,8 @@
 Files are removed by that Job alone, and it is made only when a live look has shown that nobody else uses the directory.
 """
 
+import contextlib
+from collections.abc import Iterable, Iterator
 from datetime import timedelta
 
 import structlog
@@ -17,6 +19,7 @@ from apis.problem import InvalidField
 from apis.restores import Restore
 from apis.storage_providers import StorageProvider
 from apis.times import parse_time
+from controllers.backup import chains
 from controllers.controller import Result
 from controllers.job_owners import status
 from controllers.job_owners.files import everything
@@ -144,13 +147,24 @@ def _is_explained(ctx: JobOwner[Backup]) -> bool:
 def _user_of(ctx: JobOwner[Backup], path: str) -> str:
     """Who else needs what is below a path, read live, in words; empty when nobody does."""
     own = ctx.model.spec
-    for other in everything(ctx, BACKUPS):
+    backups = everything(ctx, BACKUPS)
+    for other in backups:
         if other.metadata.uid != ctx.owner.metadata.uid and _shares(other, path, own):
             return f"Backup {other.key}"
+    if log_backup := chains.needing(ctx.model, list(_readable(backups))):
+        meta = log_backup.metadata
+        return f"log backup {meta.namespace}/{meta.name}, which restores from no other snapshot,"
     for restore in everything(ctx, RESTORES):
         if _reads(restore, path, own):
             return f"Restore {restore.key}"
     return ""
+
+
+def _readable(backups: Iterable[Object]) -> Iterator[Backup]:
+    """Those that can be decoded, with their defaults."""
+    for each in backups:
+        with contextlib.suppress(InvalidField):
+            yield with_backup_defaults(decode(each.decode(), Backup))
 
 
 def _shares(other: Object, path: str, own: StorageProvider) -> bool:
