@@ -9,9 +9,7 @@ import pytest
 
 from kube.resources import BACKUP_SCHEDULES, BACKUPS
 from ports.transport import ByteStream, Request, RequestTimeout, Response, Transport
-from simulate.operator import Operator
 from tests.apis.backups import S3
-from tests.controllers.backup.backups_world import build
 from tests.controllers.backup_schedule.schedules_world import HOUR, LOG, SchedulesWorld
 
 NIGHTS = [f"nightly-2026-01-{day:02}t03-00-00" for day in range(1, 6)]
@@ -52,7 +50,7 @@ def life_of(world: SchedulesWorld, at: int, fault: BaseException, *, after: bool
         made.append(Struck(inner, at, fault, after=after, once=once))
         return made[-1]
 
-    world.operator = Operator(world.world, world.clock, 3, build=build, kubernetes=wrap)
+    world.operator = world.new_operator(3, wrap)
     return made
 
 
