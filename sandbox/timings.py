@@ -18,7 +18,7 @@ class Timings:
     """How long a program works that the sandbox knows nothing of, in a pod that ends."""
     command_call: float = 0.01
     """How long it takes a command in a pod to reach somebody outside of it."""
-    br_region: float = 0.05
+    br_region: float = 0.2
     """How long BR takes for a region."""
     dependency_retry: float = 0.1
     """How often TiKV and TiDB look for what they need to start."""
