@@ -3,7 +3,7 @@
 Files are on the sandbox's volumes, or in a bucket of its own behind `SANDBOX_S3`; any other object storage is real.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from backup_manager.br_arguments import BR
@@ -15,6 +15,7 @@ from backup_manager.outside import Outside
 from backup_manager.storage.errors import AccessDenied, ObjectMissing, StorageError
 from backup_manager.storage.location import Kind, Location, default_path_style, split
 from backup_manager.storage.objects import PAGE, Storage, StoredObject, open_storage
+from backup_manager.storage.parts import Parts
 from kube.client import Client
 from kube.retrying import RetryingTransport
 from kube.throttle import Rate, Throttle
@@ -128,6 +129,21 @@ class _DiskStorage:
             there = [StoredObject(key, count) for key, count in self._files.sizes().items()]
         for start in range(0, len(there), size):
             yield there[start : start + size]
+
+    def size(self, key: str) -> int | None:
+        """See `Storage`."""
+        with self._refusing("list"):
+            return self._files.sizes().get(key)
+
+    def download(self, key: str, parts: Parts) -> Iterator[bytes]:
+        """See `Storage`."""
+        content = self.read(key)
+        for start in range(0, len(content), parts.size):
+            yield content[start : start + parts.size]
+
+    def upload(self, key: str, chunks: Iterable[bytes], parts: Parts) -> None:  # noqa: ARG002  (in memory anyway)
+        """See `Storage`."""
+        self.write(key, b"".join(chunks))
 
     def read(self, key: str) -> bytes:
         """See `Storage`."""

@@ -1,4 +1,4 @@
-"""The sandbox as this project ships it: with our CRDs, and with our own programs in its pods."""
+"""The sandbox as this project ships it: with our CRDs, our own programs in its pods, and our extender."""
 
 from collections.abc import Mapping
 
@@ -9,6 +9,8 @@ from ports.randomness import Randomness
 from sandbox.dataplane.commands import Command, Surroundings
 from sandbox.dataplane.program import Factory
 from sandbox.world import World
+from scheduler.app import COMPONENT as TIDB_SCHEDULER
+from scheduler.app import make_handler as make_extender
 
 DISCOVERY = "/usr/local/bin/tidb-discovery"
 """The command of Discovery's container, which v1.6's Deployments call as well."""
@@ -27,5 +29,11 @@ COMMANDS: Mapping[str, Command] = {"tidb-backup-manager": _backup_manager}
 
 def new_world(clock: Clock, randomness: Randomness) -> World:
     """A sandbox that can run TidbClusters and Backups; not started yet."""
-    crds = [definition(kind) for kind in KINDS]
-    return World(clock, randomness, programs=PROGRAMS, commands=COMMANDS, crds=crds)
+    return World(
+        clock,
+        randomness,
+        programs=PROGRAMS,
+        commands=COMMANDS,
+        crds=[definition(kind) for kind in KINDS],
+        extenders={TIDB_SCHEDULER: make_extender},
+    )

@@ -57,7 +57,7 @@ from sandbox.controllers.volumes import Provisioner, VolumeBinder, standard_stor
 from sandbox.dataplane.commands import Command
 from sandbox.dataplane.interconnect import Interconnect
 from sandbox.dataplane.network import Origin
-from sandbox.dataplane.program import Factory
+from sandbox.dataplane.program import Factory, Handler
 from sandbox.dataplane.runtime import Commands, DataPlane, Identity, Questions
 from sandbox.dataplane.server_program import ServerProgram
 from sandbox.dataplane.tls import PROVEN
@@ -99,6 +99,10 @@ _CONTROLLED = (
     REPLICA_SETS,
     JOBS,
 )
+
+
+MakeExtender = Callable[[Transport, Clock, Randomness], Handler]
+"""Makes an extender of the scheduler, which speaks to the API server by the transport."""
 
 
 class NodeSide:
@@ -174,8 +178,11 @@ class World:
         pause: Callable[[float], None] | None = None,
         domain: str = CLUSTER_DOMAIN,
         beside: "World | None" = None,
+        extenders: Mapping[str, MakeExtender] | None = None,
     ) -> None:
         """`servers` are started beside those that the sandbox has; see `DataPlane` for them, `programs` and `commands`.
+
+        `extenders` are those of the scheduler, by what pods call it.
 
         `pause` lets whoever asks the data plane wait; by default the rest of the world goes on meanwhile.
         `beside` is another Kubernetes, of another `domain`, whose pods and names are reached from this one's, and the
@@ -216,7 +223,11 @@ class World:
         self.data_plane = side.data_plane
         self.kubelet = side.kubelet
         self.server.find_output = side.kubelet.output
-        scheduler = Scheduler(side.seen_by("scheduler"))
+        made = {
+            name: make(self._component_transport(name), self.clock, self._randomness)
+            for name, make in (extenders or {}).items()
+        }
+        scheduler = Scheduler(side.seen_by("scheduler"), made)
         actors: list[Actor] = [
             Namespaces(side.seen_by("namespace-controller")),
             NodeLifecycle(side.seen_by("node-lifecycle-controller")),

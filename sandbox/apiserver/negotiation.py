@@ -7,7 +7,6 @@ import msgspec
 import yaml
 
 from kube.objects import Json
-from sandbox import wire
 from sandbox.apiserver import protobuf
 from sandbox.apiserver.refusals import Refusal, bad_request, not_acceptable, unsupported_media_type
 
@@ -29,7 +28,7 @@ _DECODERS: Mapping[str, Callable[[bytes], object]] = {
 
 
 _UNREADABLE = (
-    *(msgspec.DecodeError, yaml.YAMLError, wire.Malformed),
+    *(msgspec.DecodeError, yaml.YAMLError, protobuf.Malformed),
     *(RecursionError, ValueError, LookupError, OverflowError, TypeError),
 )
 """What decoders raise for bytes that nobody should send: nested too deeply, numbers too long, tags that do not fit."""

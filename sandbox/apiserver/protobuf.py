@@ -4,7 +4,7 @@ Answers are JSON always: clients that send protobuf accept both. `builtin_protob
 """
 
 import base64
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from importlib.resources import files
@@ -15,7 +15,6 @@ import msgspec
 from kube.objects import Json
 from kube.resources import Resource
 from sandbox.apiserver import schemas
-from sandbox.wire import Malformed, fields
 
 MEDIA_TYPE = "application/vnd.kubernetes.protobuf"
 
@@ -53,6 +52,10 @@ _MEANINGFUL_ZEROS = frozenset(
 """Fields that Go keeps as pointers: 0 and false are values there. The encoding writes all others even when unset."""
 
 
+class Malformed(ValueError):
+    """Raised when bytes are no protobuf object of a known kind; the message says why."""
+
+
 def decode(body: bytes) -> Json:
     """The object in a protobuf body as JSON would have it. Raises Malformed."""
     try:
@@ -64,8 +67,8 @@ def decode(body: bytes) -> Json:
 def _object(body: bytes) -> Json:
     if not body.startswith(_MAGIC):
         raise Malformed("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]")
-    envelope = dict(fields(body[len(_MAGIC) :]))
-    type_meta = {number: value.decode() for number, value in fields(envelope.get(1, b""))}
+    envelope = dict(_fields(body[len(_MAGIC) :]))
+    type_meta = {number: value.decode() for number, value in _fields(envelope.get(1, b""))}
     api_version, kind = type_meta.get(1, ""), type_meta.get(2, "")
     tree = _message(envelope.get(2, b""), _message_name(api_version, kind))
     return {"kind": kind, "apiVersion": api_version} | tree
@@ -88,7 +91,7 @@ def _message(raw: bytes, name: str) -> Json:
         raise Malformed(f"no protobuf encoding of {name} is known")
     known = _properties(name)
     tree: Json = {}
-    for number, value in fields(raw):
+    for number, value in _fields(raw):
         field, type_, *shape = numbers.get(str(number), ("", ""))
         if not field:
             continue
@@ -112,7 +115,7 @@ def _set(tree: Json, field: str, value: Any) -> None:
 
 
 def _entry(raw: bytes, type_: str) -> tuple[str, Any]:
-    parts = dict(fields(raw))
+    parts = dict(_fields(raw))
     return parts.get(1, b"").decode(), _value(parts.get(2, b""), type_)
 
 
@@ -120,7 +123,7 @@ def _value(value: Any, type_: str) -> Any:
     if scalar := _SCALARS.get(type_):
         return scalar(value)
     if special := _SPECIAL.get(type_):
-        return special(dict(fields(value)))
+        return special(dict(_fields(value)))
     return _message(value, type_)
 
 
@@ -161,6 +164,38 @@ _SPECIAL: Mapping[str, Callable[[Mapping[int, Any]], Any]] = {
     "k8s.io.apimachinery.pkg.api.resource.Quantity": lambda parts: parts.get(1, b"").decode(),
     "k8s.io.apimachinery.pkg.util.intstr.IntOrString": _int_or_string,
 }
+
+
+def _fields(raw: bytes) -> Iterator[tuple[int, Any]]:
+    """Field numbers and values in the order of the wire: integers, or bytes for everything with a length."""
+    position = 0
+    while position < len(raw):
+        tag, position = _varint(raw, position)
+        match tag & 7:
+            case 0:
+                value, position = _varint(raw, position)
+                yield tag >> 3, value
+            case 1 | 5 as wire:
+                position += 8 if wire == 1 else 4
+            case 2:
+                size, position = _varint(raw, position)
+                if position + size > len(raw):
+                    raise Malformed("unexpected EOF")
+                yield tag >> 3, raw[position : position + size]
+                position += size
+            case wire:
+                raise Malformed(f"unknown wire type {wire}")
+
+
+def _varint(raw: bytes, position: int) -> tuple[int, int]:
+    value = shift = 0
+    while position < len(raw):
+        byte = raw[position]
+        value |= (byte & 0x7F) << shift
+        position, shift = position + 1, shift + 7
+        if byte < 0x80:
+            return value, position
+    raise Malformed("unexpected EOF")
 
 
 @cache

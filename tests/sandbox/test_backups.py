@@ -221,7 +221,7 @@ def test_the_gc_life_time_is_raised_while_br_runs_and_put_back(basic: OperatorWo
         seen.update(row[0] for row in (tables(basic).execute(_LIFE_TIME) or ())[1:])
         return phase(basic, BACKUPS) == "Complete"
 
-    basic.admin.create(SECRETS, {"metadata": {"name": "password"}, "data": {"password": ""}}, NAMESPACE)
+    basic.admin.create(SECRETS, {"metadata": {"name": "password"}, "data": {"password": "eA=="}}, NAMESPACE)
     create(basic, BACKUPS, on_volume() | {"from": {"host": "basic-tidb", "secretName": "password"}})
     basic.run_until(look)
     assert {"10m0s", "72h"} == seen

@@ -4,9 +4,10 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
+from ports.protobuf import NoMessage, fields, message
 from sandbox.dataplane.tables import Table
-from sandbox.wire import fields, message
 
 NAME = "backupmeta"
 
@@ -47,30 +48,40 @@ class Meta:
 
 def decode(content: bytes) -> Meta:
     """Read a message. Raises ValueError for what is none."""
-    cluster = end = 0
-    schemas: list[str] = []
-    tables: list[Table] = []
-    files: list[File] = []
+    try:
+        found = _grouped(content)
+        (cluster,), (end,) = found[_CLUSTER_ID], found[_END]
+        saved = [_schema(bytes(each)) for each in found.get(_SCHEMAS, ())]
+        files = tuple(_file_of(bytes(each)) for each in found.get(_FILES, ()))
+    except (NoMessage, LookupError, TypeError) as error:
+        raise ValueError(f"backupmeta is incomplete: {error}") from error
+    schemas = tuple(each for each in saved if isinstance(each, str))
+    tables = tuple(each for each in saved if isinstance(each, Table))
+    return Meta(int(cluster), int(end), schemas, tables, files)
+
+
+def _grouped(content: bytes) -> dict[int, list[Any]]:
+    """The values of the fields of a message, by number. Raises NoMessage."""
+    found: dict[int, list[Any]] = {}
     for number, value in fields(content):
-        if number == _CLUSTER_ID:
-            cluster = value
-        elif number == _END:
-            end = value
-        elif number == _FILES:
-            parts = dict(fields(value))
-            table = int.from_bytes(parts[_START_KEY][1:9], "big")
-            files.append(File(parts[_FILE_NAME].decode(), parts[_SHA256], parts[_FILE_SIZE], table))
-        elif number == _SCHEMAS:
-            parts = dict(fields(value))
-            schema = json.loads(parts[_DB])["db_name"]
-            if _TABLE in parts:
-                told = json.loads(parts[_TABLE])
-                tables.append(Table(schema, told["name"], told["id"], tuple(told["columns"])))
-            else:
-                schemas.append(schema)
-    if not end:
-        raise ValueError("backupmeta has no end version")
-    return Meta(cluster, end, tuple(schemas), tuple(tables), tuple(files))
+        found.setdefault(number, []).append(value)
+    return found
+
+
+def _schema(content: bytes) -> str | Table:
+    """A schema by name, or a table."""
+    parts = _grouped(content)
+    schema: str = json.loads(parts[_DB][0])["db_name"]
+    if _TABLE not in parts:
+        return schema
+    told = json.loads(parts[_TABLE][0])
+    return Table(schema, told["name"], told["id"], tuple(told["columns"]))
+
+
+def _file_of(content: bytes) -> File:
+    parts = _grouped(content)
+    table = int.from_bytes(parts[_START_KEY][0][1:9], "big")
+    return File(parts[_FILE_NAME][0].decode(), parts[_SHA256][0], parts[_FILE_SIZE][0], table)
 
 
 def pack(pairs: Iterable[tuple[bytes, bytes]]) -> bytes:
@@ -79,8 +90,8 @@ def pack(pairs: Iterable[tuple[bytes, bytes]]) -> bytes:
 
 
 def unpack(content: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Keys and values of a file. Raises ValueError for a broken one."""
-    parts = [value for _, value in fields(content)]
+    """Keys and values of a file."""
+    parts = [value for _, value in fields(content) if isinstance(value, bytes)]
     return zip(parts[::2], parts[1::2], strict=True)
 
 
