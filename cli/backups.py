@@ -72,14 +72,15 @@ class _Launcher:
 
     def _files(self, request: Request, environ: Mapping[str, str]) -> Files:
         """The place that `--storage` names. Raises OSError."""
-        location = _location(request)
-        if (found := _disk_files(self._surroundings, location)) is not None:
+        place = location(request)
+        if (found := _disk_files(self._surroundings, place)) is not None:
             return found
         with _as_os_errors():
-            return _StorageFiles(open_storage(location, environ))
+            return StorageFiles(open_storage(place, environ))
 
 
-def _location(request: Request) -> Location:
+def location(request: Request) -> Location:
+    """The place that BR was told."""
     scheme, _, path = request.option("storage").partition("?")[0].partition("://")
     kind = Kind(scheme)
     if kind is Kind.LOCAL:
@@ -172,7 +173,7 @@ class _DiskStorage:
             raise StorageError(doing, self.location, str(error)) from error
 
 
-class _StorageFiles:
+class StorageFiles:
     """See `Files`: real object storage."""
 
     def __init__(self, storage: Storage) -> None:

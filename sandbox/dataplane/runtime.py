@@ -257,6 +257,9 @@ class DataPlane:
         return due
 
     def _say_begun(self, running: Running) -> None:
+        if isinstance(running.process, CommandProcess):
+            # it says itself what is to be said
+            return
         launch = running.launch
         name = launch.command[0].rpartition("/")[2] if launch.command else launch.image
         running.output.note("INFO", f"Welcome to {name}, simulated", version=launch.version)
@@ -272,7 +275,7 @@ class DataPlane:
 
     def _say_ended(self, running: Running) -> None:
         how = running.process.exit
-        if how is not None and not running.output.ended:
+        if how is not None and not running.output.ended and not isinstance(running.process, CommandProcess):
             level = "FATAL" if how.code else "INFO"
             running.output.note(level, how.message.replace('"', "'") or "exit", code=how.code)
         running.output.end()
