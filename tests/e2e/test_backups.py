@@ -49,9 +49,7 @@ def test_a_cluster_that_is_gone_with_its_volumes_comes_back(
     client = place.client
     with _operator(place) as operator:
         _create(place, operator, namespace)
-        _sql(
-            place, namespace, "CREATE DATABASE shop", "CREATE TABLE shop.orders (id INT PRIMARY KEY, what TEXT)", _ROWS
-        )
+        _write(place, namespace)
         digest = _tables(place, namespace).digest()
         _prepare(client, namespace, s3)
         spec = _spec(place, namespace, s3_place)
