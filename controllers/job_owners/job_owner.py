@@ -1,6 +1,5 @@
 """One sync of a Backup or Restore: what it works with, and the writes that all steps share."""
 
-import base64
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,9 +13,9 @@ from controllers.own_write import OwnWrite
 from controllers.runtime import Runtime
 from controllers.status_patch import patch_status
 from kube.deletion import Destroyer
-from kube.errors import ApiError, NotFound
+from kube.errors import ApiError
 from kube.events import NORMAL, WARNING
-from kube.objects import Json, Object, condition_of
+from kube.objects import Json, Object, condition_of, secret_data
 from kube.reading import Lister
 from kube.resources import JOBS, SECRETS, Resource
 from member.backups.environment import Secrets
@@ -174,12 +173,7 @@ class JobOwner(Generic[M]):
         return {name: self._secret(name) for name in names}
 
     def _secret(self, name: str) -> Mapping[str, str] | None:
-        try:
-            found = self.runtime.client.get(SECRETS, name, self.namespace).decode()
-        except NotFound:
+        found = self.runtime.client.find(SECRETS, name, self.namespace)
+        if found is None:
             return None
-        return _decoded(found.get("data") or {})
-
-
-def _decoded(data: Mapping[str, str]) -> Mapping[str, str]:
-    return {key: base64.b64decode(value).decode("utf-8", "replace") for key, value in data.items()}
+        return {key: value.decode("utf-8", "replace") for key, value in secret_data(found).items()}

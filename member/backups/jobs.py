@@ -6,8 +6,8 @@ from apis import log_backups
 from apis.backups import Backup
 from apis.shared import Json
 from apis.tidbcluster import TidbCluster
-from member.backups import environment, naming, pods
-from member.backups.environment import BadJob, Secrets
+from member.backups import naming, pods
+from member.backups.environment import BadJob, Secrets, job_env
 from member.backups.pods import ManagerSettings, Mounted, Pod
 
 _DUMPLING_BIN = "/var/lib/dumpling-bin"
@@ -51,7 +51,7 @@ def _br_pod(backup: Backup, tc: TidbCluster, secrets: Secrets, settings: Manager
     made = Pod(
         container="backup",
         args=[*args, *mode, *tls_args],
-        env=[*_env(backup, secrets), {"name": "BR_LOG_TO_TERM", "value": "1"}],
+        env=[*job_env(spec, spec.from_, secrets), {"name": "BR_LOG_TO_TERM", "value": "1"}],
         mounted=[*tls_volumes, pods.program_volume("br", pods.BR_BIN), *pods.local_volume(spec)],
         tool=pods.br(spec, version),
     )
@@ -75,7 +75,7 @@ def export_job(backup: Backup, secrets: Secrets, settings: ManagerSettings) -> J
         mounted.append(pods.program_volume("dumpling", _DUMPLING_BIN))
         tool = pods.tool_container("dumpling", spec.tool_image, "Dumpling", _DUMPLING_BIN)
     mounted.append(pods.claim_volume(naming.BACKUP, spec.from_))
-    made = Pod(container="backup", args=args, env=_env(backup, secrets), mounted=mounted, tool=tool)
+    made = Pod(container="backup", args=args, env=job_env(spec, spec.from_, secrets), mounted=mounted, tool=tool)
     return _job(backup, naming.backup_job_name(meta.name), pods.pod_spec(spec, settings, made))
 
 
@@ -85,7 +85,7 @@ def clean_job(backup: Backup, secrets: Secrets, settings: ManagerSettings) -> Js
     made = Pod(
         container="backup",
         args=["clean", f"--namespace={meta.namespace}", f"--backupName={meta.name}"],
-        env=environment.storage_env(spec, secrets, use_kms=spec.use_kms),
+        env=job_env(spec, None, secrets),
         mounted=pods.local_volume(spec),
     )
     pod = pods.pod_spec(spec, settings, made)
@@ -98,12 +98,6 @@ def export_claim(backup: Backup) -> Json:
     if backup.spec.from_ is None:
         raise BadJob("CreatePVCFailed", "an export needs spec.from")
     return pods.claim(backup.metadata, naming.BACKUP, backup.spec, backup.spec.from_)
-
-
-def _env(backup: Backup, secrets: Secrets) -> list[Json]:
-    spec = backup.spec
-    password = environment.password_env(spec.from_, secrets, use_kms=spec.use_kms)
-    return password + environment.storage_env(spec, secrets, use_kms=spec.use_kms)
 
 
 def _job(backup: Backup, name: str, pod: Json) -> Json:
