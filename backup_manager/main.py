@@ -16,6 +16,7 @@ from backup_manager.clean import CleanOptions, run_clean
 from backup_manager.database import MySqlDatabase
 from backup_manager.environment import prepared, tell_sidecars
 from backup_manager.flags import FLAGS, PROGRAM, Arguments, MissingFlags, parse
+from backup_manager.log_backup import LogOptions, run_log_backup
 from backup_manager.outcomes import JobFailed, NotBuilt, Stopped, Unusable
 from backup_manager.outside import Outside
 from backup_manager.records import RecordGone
@@ -104,6 +105,9 @@ def _open_storage(location: Location, environ: Mapping[str, str], bulk: bool) ->
 
 
 def _backup(arguments: Arguments, outside: Outside) -> None:
+    if arguments.text("mode") == "log":
+        run_log_backup(_log_options(arguments), outside)
+        return
     options = BackupOptions(
         arguments.text("namespace"),
         arguments.text("backupName"),
@@ -112,6 +116,17 @@ def _backup(arguments: Arguments, outside: Outside) -> None:
         tls=arguments.tls,
     )
     run_backup(options, outside)
+
+
+def _log_options(arguments: Arguments) -> LogOptions:
+    return LogOptions(
+        arguments.text("namespace"),
+        arguments.text("backupName"),
+        command=arguments.text("subcommand"),
+        commit_ts=arguments.text("commit-ts"),
+        truncate_until=arguments.text("truncate-until"),
+        cluster_tls=arguments.is_set("cluster-tls"),
+    )
 
 
 def _restore(arguments: Arguments, outside: Outside) -> None:
