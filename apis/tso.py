@@ -27,6 +27,11 @@ def parse(text: str) -> int:
     return of_time(time if time.tzinfo else time.replace(tzinfo=UTC))
 
 
+def with_zone(text: str) -> str:
+    """The same moment for programs that may be in another zone: a time without one as a TSO. Raises ValueError."""
+    return str(parse(text)) if _DATE_TIME.fullmatch(text) else text
+
+
 def of_time(time: datetime) -> int:
     """The first TSO of a time, which has a zone."""
     return (time - _EPOCH) // timedelta(milliseconds=1) << LOGICAL_BITS

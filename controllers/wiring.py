@@ -22,6 +22,7 @@ from kube.resources import (
     PERSISTENT_VOLUME_CLAIMS,
     PERSISTENT_VOLUMES,
     PODS,
+    RESTORES,
     ROLE_BINDINGS,
     ROLES,
     SERVICE_ACCOUNTS,
@@ -99,4 +100,5 @@ def _listers(
         persistent_volumes=optional(owned, PERSISTENT_VOLUMES),
         nodes=optional(infrastructure, NODES),
         storage_classes=optional(infrastructure, STORAGE_CLASSES),
+        restores=clusters.lister_for(RESTORES),
     )

@@ -21,6 +21,9 @@ from member.backups import restores as rt
 from member.backups.compactions import compaction_job
 from member.backups.environment import Secrets
 from member.backups.pods import ManagerSettings
+from member.labels import RESTORING_TO_POINT_IN_TIME
+from member.objects.config_map import CONFIG_FILE, same_toml
+from member.tikv import desired
 from tests.member.recordings import GOLDEN, differences
 
 SETTINGS = ManagerSettings("pingcap/tidb-backup-manager:v1.6.6")
@@ -157,3 +160,13 @@ def test_the_job_of_a_compaction_is_that_of_v1_6() -> None:
     compact = with_compact_defaults(decode(items["CompactBackup/compact-1"], CompactBackup))
     tc = with_defaults(decode(items["TidbCluster/vault"], TidbCluster))
     assert [] == unexplained(items["Job/compact-1"], compaction_job(compact, tc, SECRETS, SETTINGS))
+
+
+def test_tikv_keeps_its_garbage_for_a_restore_to_a_point_in_time_as_in_v1_6() -> None:
+    items = recorded("dev-restore")
+    tc = with_defaults(decode(items["TidbCluster/vault"], TidbCluster))
+    annotations = tc.metadata.annotations | {RESTORING_TO_POINT_IN_TIME: "true"}
+    restoring = structs.replace(tc, metadata=structs.replace(tc.metadata, annotations=annotations))
+    there, made = items["ConfigMap/vault-tikv"]["data"][CONFIG_FILE], desired.content(restoring).data[CONFIG_FILE]
+    assert same_toml(there, made)
+    assert not same_toml(there, desired.content(tc).data[CONFIG_FILE])
