@@ -13,6 +13,7 @@ from structlog.typing import EventDict
 from backup_manager.backup import BackupOptions, run_backup
 from backup_manager.child_process import SystemLauncher
 from backup_manager.clean import CleanOptions, run_clean
+from backup_manager.compact import CompactOptions, run_compact
 from backup_manager.database import MySqlDatabase
 from backup_manager.environment import prepared, tell_sidecars
 from backup_manager.flags import FLAGS, PROGRAM, Arguments, MissingFlags, parse
@@ -146,8 +147,17 @@ def _clean(arguments: Arguments, outside: Outside) -> None:
     run_clean(CleanOptions(arguments.text("namespace"), arguments.text("backupName")), outside)
 
 
-JOBS: Mapping[str, Callable[[Arguments, Outside], None]] = {"backup": _backup, "restore": _restore, "clean": _clean}
-"""The commands that do something; `export`, `import` and `compact` are read and refused."""
+def _compact(arguments: Arguments, outside: Outside) -> None:
+    run_compact(CompactOptions(arguments.text("namespace"), arguments.text("resourceName")), outside)
+
+
+JOBS: Mapping[str, Callable[[Arguments, Outside], None]] = {
+    "backup": _backup,
+    "restore": _restore,
+    "clean": _clean,
+    "compact": _compact,
+}
+"""The commands that do something; `export` and `import` are read and refused."""
 
 
 def _configure_logs(clock: Clock, secrets: Secrets) -> None:
