@@ -14,7 +14,7 @@ from apis.images import NEWEST, at_least, order
 from apis.times import stamp
 from backup_manager import statuses
 from backup_manager.backup_meta import BackupMeta, Unreadable, readable
-from backup_manager.br import ToolFailed, run_br
+from backup_manager.br import run_br
 from backup_manager.br_arguments import NoBR, backup_arguments
 from backup_manager.database import Login
 from backup_manager.flags import NO_TLS, Tls
@@ -27,6 +27,7 @@ from backup_manager.storage.checks import require_free, require_usable
 from backup_manager.storage.deletion import Interrupted, Pace, delete_all
 from backup_manager.storage.errors import StorageError
 from backup_manager.storage.objects import Storage
+from backup_manager.tools import ToolFailed
 from kube.objects import condition_of
 from kube.resources import BACKUPS
 

@@ -14,7 +14,9 @@ from backup_manager.child_process import SystemLauncher
 from backup_manager.clean import CleanOptions, run_clean
 from backup_manager.database import MySqlDatabase
 from backup_manager.environment import prepared, tell_sidecars
+from backup_manager.exports import ExportOptions, run_export
 from backup_manager.flags import FLAGS, PROGRAM, Arguments, MissingFlags, parse
+from backup_manager.imports import ImportOptions, run_import
 from backup_manager.outcomes import JobFailed, NotBuilt, Stopped, Unusable
 from backup_manager.outside import Outside
 from backup_manager.records import RecordGone
@@ -116,8 +118,34 @@ def _clean(arguments: Arguments, outside: Outside) -> None:
     run_clean(CleanOptions(arguments.text("namespace"), arguments.text("backupName")), outside)
 
 
-JOBS: Mapping[str, Callable[[Arguments, Outside], None]] = {"backup": _backup, "restore": _restore, "clean": _clean}
-"""The commands that do something; `export`, `import` and `compact` are read and refused."""
+def _export(arguments: Arguments, outside: Outside) -> None:
+    options = ExportOptions(
+        arguments.text("namespace"),
+        arguments.text("backupName"),
+        storage_type=arguments.text("storageType"),
+        tls=arguments.tls,
+    )
+    run_export(options, outside)
+
+
+def _import(arguments: Arguments, outside: Outside) -> None:
+    options = ImportOptions(
+        arguments.text("namespace"),
+        arguments.text("restoreName"),
+        backup_path=arguments.text("backupPath"),
+        tls=arguments.tls,
+    )
+    run_import(options, outside)
+
+
+JOBS: Mapping[str, Callable[[Arguments, Outside], None]] = {
+    "backup": _backup,
+    "export": _export,
+    "restore": _restore,
+    "import": _import,
+    "clean": _clean,
+}
+"""The commands that do something; `compact` is read and refused."""
 
 
 def _configure_logs(clock: Clock, secrets: Secrets) -> None:
