@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import structlog
 
@@ -15,7 +15,7 @@ from controllers.status_patch import patch_status
 from kube.deletion import Destroyer
 from kube.errors import ApiError
 from kube.events import NORMAL, WARNING
-from kube.objects import Json, Object, secret_data
+from kube.objects import Json, Object, condition_of, secret_data
 from kube.reading import Lister
 from kube.resources import JOBS, SECRETS, Resource
 from member.backups.environment import Secrets
@@ -38,11 +38,21 @@ class JobCaches:
     tidb_clusters: Lister
 
 
+class Merge(Protocol):
+    """How a condition gets into a status: `status.with_condition`, and for a log backup what its sub-commands say."""
+
+    def __call__(
+        self, status: Json, kind: str, now: datetime, reason: str = "", message: str = "", *, is_true: bool = True
+    ) -> Json:
+        """The status with the condition."""
+
+
 @dataclass(slots=True)
 class JobOwner(Generic[M]):
     """One sync of one object.
 
-    `owner` is it as cached, or as this sync has written it since; `model` is it with its defaults.
+    `owner` is it as cached, or as this sync has written it since; `model` is it with its defaults; `merge` is how what
+    `say` says gets into its status.
     """
 
     resource: Resource
@@ -52,6 +62,7 @@ class JobOwner(Generic[M]):
     runtime: Runtime
     settings: ManagerSettings
     own_write: OwnWrite
+    merge: Merge = with_condition
 
     @property
     def namespace(self) -> str:
@@ -87,8 +98,9 @@ class JobOwner(Generic[M]):
     def say(self, kind: str, reason: str = "", message: str = "", *, is_true: bool = True) -> None:
         """Write a condition; what is news and no good news is an event and a line in the log, too."""
         before = self.status
-        after = with_condition(before, kind, self.now, reason, message, is_true=is_true)
-        self.tell(before, after)
+        after = self.merge(before, kind, self.now, reason, message, is_true=is_true)
+        if kind in _TROUBLE and is_true and after != before:
+            self._warn(kind, reason, message)
         self.write(after)
 
     def tell(self, before: Json, after: Json) -> None:
@@ -96,10 +108,12 @@ class JobOwner(Generic[M]):
         kind = after.get("phase")
         if kind not in _TROUBLE or before.get("conditions") == after.get("conditions"):
             return
-        said = next(each for each in after["conditions"] if each["type"] == kind)
-        reason, message = said.get("reason") or kind, said.get("message") or ""
-        log.warning("condition", kind=self.resource.kind, phase=kind, reason=reason, message=message)
-        self.runtime.recorder.event(self.owner, WARNING, reason, message)
+        said = condition_of(after["conditions"], kind)
+        self._warn(kind, said.get("reason") or "", said.get("message") or "")
+
+    def _warn(self, kind: str, reason: str, message: str) -> None:
+        log.warning("condition", kind=self.resource.kind, phase=kind, reason=reason or kind, message=message)
+        self.runtime.recorder.event(self.owner, WARNING, reason or kind, message)
 
     def cached_job(self, name: str) -> Object | None:
         """A Job of this object, as cached; that of another owner is none."""

@@ -1,5 +1,8 @@
 """The Jobs of a Backup, and the claim of an export (backup.md 3.9, 3.11)."""
 
+from collections.abc import Sequence
+
+from apis import log_backups
 from apis.backups import Backup
 from apis.shared import Json
 from apis.tidbcluster import TidbCluster
@@ -12,6 +15,34 @@ _DUMPLING_BIN = "/var/lib/dumpling-bin"
 
 def snapshot_job(backup: Backup, tc: TidbCluster, secrets: Secrets, settings: ManagerSettings) -> Json:
     """The Job that has BR back a cluster up. Raises BadJob."""
+    pod = _br_pod(backup, tc, secrets, settings, ["--mode=snapshot"])
+    return _job(backup, naming.backup_job_name(backup.metadata.name), pod)
+
+
+def log_job(backup: Backup, tc: TidbCluster, secrets: Secrets, settings: ManagerSettings, command: str) -> Json:
+    """The Job of a sub-command of a log backup. Raises BadJob."""
+    pod = _br_pod(backup, tc, secrets, settings, log_arguments(backup, command))
+    return _job(backup, naming.log_job_name(backup.metadata.name, command), pod)
+
+
+def stop_job(backup: Backup, tc: TidbCluster, secrets: Secrets, settings: ManagerSettings) -> Json:
+    """The Job that stops a log backup which is deleted. Raises BadJob."""
+    pod = _br_pod(backup, tc, secrets, settings, log_arguments(backup, log_backups.STOP))
+    return _job(backup, naming.stop_job_name(backup.metadata.name), pod)
+
+
+def log_arguments(backup: Backup, command: str) -> list[str]:
+    """What the program is told of a sub-command."""
+    spec = backup.spec
+    given = {
+        log_backups.START: ("commit-ts", spec.commit_ts),
+        log_backups.TRUNCATE: ("truncate-until", spec.log_truncate_until),
+    }
+    flag, value = given.get(command, ("", ""))
+    return ["--mode=log", f"--subcommand={command}", *([f"--{flag}={value}"] if value else [])]
+
+
+def _br_pod(backup: Backup, tc: TidbCluster, secrets: Secrets, settings: ManagerSettings, mode: Sequence[str]) -> Json:
     spec, meta = backup.spec, backup.metadata
     version = pods.tikv_version(tc)
     tls_args, tls_volumes = pods.client_tls(tc, spec.from_)
@@ -19,12 +50,12 @@ def snapshot_job(backup: Backup, tc: TidbCluster, secrets: Secrets, settings: Ma
     args += [f"--tikvVersion={version}"] if version else []
     made = Pod(
         container="backup",
-        args=[*args, "--mode=snapshot", *tls_args],
+        args=[*args, *mode, *tls_args],
         env=[*job_env(spec, spec.from_, secrets), {"name": "BR_LOG_TO_TERM", "value": "1"}],
         mounted=[*tls_volumes, pods.program_volume("br", pods.BR_BIN), *pods.local_volume(spec)],
         tool=pods.br(spec, version),
     )
-    return _job(backup, naming.backup_job_name(meta.name), pods.pod_spec(spec, settings, made))
+    return pods.pod_spec(spec, settings, made)
 
 
 def export_job(backup: Backup, secrets: Secrets, settings: ManagerSettings) -> Json:
