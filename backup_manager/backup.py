@@ -28,6 +28,7 @@ from backup_manager.storage.deletion import Interrupted, Pace, delete_all
 from backup_manager.storage.errors import StorageError
 from backup_manager.storage.objects import Storage
 from backup_manager.tools import ToolFailed
+from backup_manager.verify import require_known_extent, verify_once
 from kube.objects import condition_of
 from kube.resources import BACKUPS
 
@@ -62,13 +63,16 @@ def run_backup(options: BackupOptions, outside: Outside) -> None:
     status = job.record.read().get("status") or {}
     if statuses.holds(status, "Complete"):
         _log.info("the backup is complete already", name=options.name)
+        verify_once(job, backup)
         return
     if backup.spec.br is None:
         raise Unusable(str(NoBR()))
+    require_known_extent(outside.environ)
     is_restart = status.get("phase") != "Scheduled" or statuses.holds(status, statuses.RESTART)
     if is_restart:
         job.condition(statuses.RESTART)
     reporting(job, _Snapshot(options, job, backup, has_begun=bool(status.get("backupPath"))).make)
+    verify_once(job, backup)
 
 
 def _knows_checkpoints(version: str) -> bool:

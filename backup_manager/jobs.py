@@ -45,9 +45,11 @@ class Job:
         except InvalidField as error:
             raise Unusable(str(error)) from error
 
-    def condition(self, type_: str, reason: str = "", message: str = "", **fields: object) -> None:
+    def condition(
+        self, type_: str, reason: str = "", message: str = "", *, is_true: bool = True, **fields: object
+    ) -> None:
         """Write a condition and the fields that go with it. Raises RecordGone, ApiError, TransportError."""
-        condition = Condition(type_, reason, self.outside.secrets.cut_from(message))
+        condition = Condition(type_, reason, self.outside.secrets.cut_from(message), is_true)
         now = self.outside.clock.wall()
 
         def changed(status: Json) -> Json:

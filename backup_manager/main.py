@@ -24,6 +24,7 @@ from backup_manager.redaction import Secrets
 from backup_manager.restore import RestoreOptions, run_restore
 from backup_manager.storage.location import Location
 from backup_manager.storage.objects import Storage, open_storage
+from backup_manager.verify import VerifyOptions, run_verify
 from kube.config import ConfigError, load
 from kube.connecting import connect
 from kube.errors import ApiError
@@ -138,12 +139,20 @@ def _import(arguments: Arguments, outside: Outside) -> None:
     run_import(options, outside)
 
 
+def _verify(arguments: Arguments, outside: Outside) -> None:
+    options = VerifyOptions(
+        arguments.text("namespace"), arguments.text("backupName"), checksums=arguments.is_set("checksums")
+    )
+    run_verify(options, outside)
+
+
 JOBS: Mapping[str, Callable[[Arguments, Outside], None]] = {
     "backup": _backup,
     "export": _export,
     "restore": _restore,
     "import": _import,
     "clean": _clean,
+    "verify": _verify,
 }
 """The commands that do something; `compact` is read and refused."""
 
