@@ -4,6 +4,7 @@ from collections.abc import Collection
 
 from controllers.backup.controller import backup_controller
 from controllers.backup.kernel import task_reader
+from controllers.backup_schedule.controller import backup_schedule_controller
 from controllers.controller import Controller
 from controllers.informing import Informers
 from controllers.other_operators import OtherOperators
@@ -70,6 +71,7 @@ def tidb_controllers(
         tidb_cluster_pod_controller(runtime, clusters, owned, deps),
         backup_controller(runtime, clusters, jobs, settings.backup_manager, task_reader(deps)),
         restore_controller(runtime, clusters, jobs, settings.backup_manager),
+        backup_schedule_controller(runtime, clusters, jobs, settings.backup_manager),
     )
 
 
