@@ -10,7 +10,7 @@ from apis.backup_defaulting import with_restore_defaults
 from apis.restores import Restore
 from apis.times import stamp
 from backup_manager import statuses
-from backup_manager.br import ToolFailed, UsageShown, run_br
+from backup_manager.br import UsageShown, run_br
 from backup_manager.br_arguments import NoBR, PointInTime, abort_arguments, restore_arguments
 from backup_manager.flags import NO_TLS, Tls
 from backup_manager.gc_life_time import login_of, raised
@@ -19,6 +19,7 @@ from backup_manager.outcomes import JobFailed, NotBuilt, Unusable
 from backup_manager.outside import Outside
 from backup_manager.places import UnknownStorage
 from backup_manager.storage.objects import Storage
+from backup_manager.tools import ToolFailed
 from kube.resources import RESTORES
 
 _log = structlog.get_logger(__name__)
