@@ -17,7 +17,9 @@ from pathlib import Path
 import msgspec
 from rich.console import Console
 
+from apis.cluster import Cluster
 from apis.decoding import decode
+from apis.dmcluster import DMCluster
 from apis.tidbcluster import TidbCluster
 from cli import certs, hints, manifests
 from cli.progress import blocked_by, is_ready, view, waits_for
@@ -29,7 +31,8 @@ from controller_manager.tidb import tidb_controller_manager
 from kube.client import Client
 from kube.config import load_kubeconfig
 from kube.objects import Object
-from kube.resources import TIDB_CLUSTERS
+from kube.resources import DM_CLUSTERS, TIDB_CLUSTERS, Resource
+from member.context import RESOURCES
 from ports.clock import Clock, SystemClock
 from ports.randomness import SystemRandomness
 from ports.stopping import Stop
@@ -43,6 +46,11 @@ _FAILED = 1
 
 _PROGRAM = "tidb-operator-py"
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
+
+_MODELS: Mapping[str, type[Cluster]] = {TIDB_CLUSTERS.kind: TidbCluster, DM_CLUSTERS.kind: DMCluster}
+"""What is shown until it is Ready, in this order."""
+_TRIED = {TIDB_CLUSTERS.kind: ("tc", "tikv", "TiKV"), DM_CLUSTERS.kind: ("dc", "worker", "workers")}
+"""The short name of a kind, and what to have more of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,10 +128,11 @@ def _running(stage: _Stage, flags: Sequence[str], environ: Mapping[str, str]) ->
 
 def _show(demo: Demo, documents: Sequence[manifests.Manifest], stage: _Stage) -> int:
     manifests.apply(stage.world.client(), [*_certificates(documents, stage), *documents])
-    clusters = {(d.namespace, d.name) for d in documents if d.kind == TIDB_CLUSTERS.kind}
+    of_kinds = {kind: {(d.namespace, d.name) for d in documents if d.kind == kind} for kind in _MODELS}
+    clusters = {each for some in of_kinds.values() for each in some}
     started = stage.clock.now()
     try:
-        ready = not clusters or _get_ready(clusters, stage)
+        ready = all(_get_ready(kind, some, stage) for kind, some in of_kinds.items() if some)
     except _NotReady as error:
         stage.console.print(f"\n{error}", markup=False, highlight=False, soft_wrap=True)
         if demo.exit_when_ready:
@@ -134,7 +143,7 @@ def _show(demo: Demo, documents: Sequence[manifests.Manifest], stage: _Stage) ->
         if demo.exit_when_ready:
             return 0 if ready else _FAILED
     if not stage.stop.is_set():
-        _print_next_steps(clusters, stage)
+        _print_next_steps(of_kinds, stage)
         stage.stop.wait(stage.clock)
     return 0
 
@@ -147,17 +156,17 @@ def _certificates(documents: Sequence[manifests.Manifest], stage: _Stage) -> lis
     return [manifests.Manifest("certificates", each) for each in certs.secrets(documents, stage.directory / "ca")]
 
 
-def _get_ready(clusters: set[tuple[str, str]], stage: _Stage) -> bool:
-    """Show the clusters until all are Ready; False when a signal came first. Raises _NotReady."""
+def _get_ready(kind: str, clusters: set[tuple[str, str]], stage: _Stage) -> bool:
+    """Show the clusters of a kind until all are Ready; False when a signal came first. Raises _NotReady."""
     waiting: dict[tuple[str, str], str] = dict.fromkeys(clusters, "the operator has not looked at it yet")
     deadline = stage.clock.now() + _GIVE_UP
     with view(stage.console) as shown:
         while (left := deadline - stage.clock.now()) > 0:
-            for seen in _changes(stage.world.client(), stage.stop, left):
+            for seen in _changes(stage.world.client(), RESOURCES[kind], stage.stop, left):
                 key = (seen.metadata.namespace, seen.metadata.name)
                 if key not in clusters:
                     continue
-                tc = decode(seen.decode(), TidbCluster)
+                tc = decode(seen.decode(), _MODELS[kind])
                 shown.show("/".join(key) if len(clusters) > 1 else key[1], tc)
                 waiting.pop(key, None)
                 if not is_ready(tc):
@@ -173,11 +182,11 @@ def _get_ready(clusters: set[tuple[str, str]], stage: _Stage) -> bool:
     )
 
 
-def _changes(client: Client, stop: Stop, seconds: float) -> Iterator[Object]:
-    """Every TidbCluster as it is, then as it changes, for some time."""
-    page = client.list_page(TIDB_CLUSTERS)
+def _changes(client: Client, resource: Resource, stop: Stop, seconds: float) -> Iterator[Object]:
+    """Every cluster of a kind as it is, then as it changes, for some time."""
+    page = client.list_page(resource)
     yield from page.items
-    watch = client.watch(TIDB_CLUSTERS, resource_version=page.resource_version, timeout_seconds=math.ceil(seconds))
+    watch = client.watch(resource, resource_version=page.resource_version, timeout_seconds=math.ceil(seconds))
     with stop.calling(watch.abort):
         try:
             for event in watch:
@@ -190,25 +199,27 @@ def _changes(client: Client, stop: Stop, seconds: float) -> Iterator[Object]:
             watch.close()
 
 
-def _print_next_steps(clusters: set[tuple[str, str]], stage: _Stage) -> None:
+def _print_next_steps(of_kinds: Mapping[str, set[tuple[str, str]]], stage: _Stage) -> None:
     """Commands that work right now, with what this machine has."""
     api, _ = stage.world.serve_http()
-    namespace, name = min(clusters, default=("default", ""))
-    patch = msgspec.json.encode({"spec": {"tikv": {"replicas": 3}}}).decode()
-    url = f"{api}{TIDB_CLUSTERS.path(namespace, name)}"
+    kind = next((kind for kind, some in of_kinds.items() if some), TIDB_CLUSTERS.kind)
+    short, part, title = _TRIED[kind]
+    namespace, name = min(of_kinds[kind], default=("default", ""))
+    patch = msgspec.json.encode({"spec": {part: {"replicas": 3}}}).decode()
+    url = f"{api}{RESOURCES[kind].path(namespace, name)}"
     lines = ["", "What to try next, in another terminal:", ""]
     if shutil.which("kubectl"):
-        lines += [f"    {hints.source(stage.directory)}", f"    kubectl get tc,pods -n {namespace}"]
+        lines += [f"    {hints.source(stage.directory)}", f"    kubectl get {short},pods -n {namespace}"]
         if name:
             lines += [
-                f"    kubectl describe tc {name} -n {namespace}",
-                f"    kubectl patch tc {name} -n {namespace} --type=merge -p '{patch}'    # more TiKV",
+                f"    kubectl describe {short} {name} -n {namespace}",
+                f"    kubectl patch {short} {name} -n {namespace} --type=merge -p '{patch}'    # more {title}",
             ]
     elif shutil.which("curl"):
         lines += [f"    curl -s {url}"]
         if name:
             header = "-H 'Content-Type: application/merge-patch+json'"
-            lines += [f"    curl -s -X PATCH {header} -d '{patch}' {url}    # more TiKV"]
+            lines += [f"    curl -s -X PATCH {header} -d '{patch}' {url}    # more {title}"]
     else:
         lines += [f"    open {url} in a browser; with kubectl in PATH, `make run` shows what to type"]
     lines += ["", f"The operator's log: {stage.directory}/operator.log", "Ctrl-C ends it; nothing is kept."]

@@ -4,6 +4,7 @@ from collections.abc import Collection
 
 from controllers.backup.controller import backup_controller
 from controllers.controller import Controller
+from controllers.dmcluster.controller import dm_cluster_controller
 from controllers.informing import Informers
 from controllers.other_operators import OtherOperators
 from controllers.restore.controller import restore_controller
@@ -15,6 +16,7 @@ from kube.reading import Lister
 from kube.resources import (
     CONFIG_MAPS,
     DEPLOYMENTS,
+    DM_CLUSTERS,
     NODES,
     PERSISTENT_VOLUME_CLAIMS,
     PERSISTENT_VOLUMES,
@@ -52,6 +54,7 @@ def tidb_controllers(
     """
     clusters, owned = runtime.informers(selector), runtime.informers(f"{MANAGED_BY}={TIDB_OPERATOR}")
     clusters.informer_for(TIDB_CLUSTERS)
+    clusters.informer_for(DM_CLUSTERS)
     jobs = runtime.informers(f"{MANAGED_BY} in ({operator_of(BACKUP)},{operator_of(RESTORE)})")
     deps = Dependencies(
         runtime.client,
@@ -68,6 +71,7 @@ def tidb_controllers(
         tidb_cluster_pod_controller(runtime, clusters, owned, deps),
         backup_controller(runtime, clusters, jobs, settings.backup_manager),
         restore_controller(runtime, clusters, jobs, settings.backup_manager),
+        dm_cluster_controller(runtime, clusters, owned, deps),
     )
 
 
