@@ -3,15 +3,12 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ports import protobuf
+
 NAME = "backupmeta"
 
 _FILES, _START_VERSION, _END_VERSION, _BACKUP_SIZE = 4, 5, 6, 25
 _FILE_SIZE = 11
-
-_VARINT, _BYTES = 0, 2
-_FIXED = {1: 8, 5: 4}
-"""Wire types of one length, in bytes."""
-_LONGEST_VARINT = 10
 
 
 class Unreadable(Exception):
@@ -29,6 +26,21 @@ class BackupMeta:
 
 def read_meta(content: bytes) -> BackupMeta:
     """What the message says. Raises Unreadable, also for one without an end version: nothing was saved by it."""
+    found = _read(content)
+    if found.end_version == 0:
+        raise Unreadable(f"{NAME} has no end version; it is incomplete or encrypted")
+    return found
+
+
+def read_log_meta(content: bytes) -> BackupMeta:
+    """What the message of a log backup says, which has a start, and no end. Raises Unreadable."""
+    found = _read(content)
+    if found.start_version == 0:
+        raise Unreadable(f"{NAME} has no start version; it is not that of a log backup")
+    return found
+
+
+def _read(content: bytes) -> BackupMeta:
     numbers = {_START_VERSION: 0, _END_VERSION: 0, _BACKUP_SIZE: 0}
     of_files = 0
     for number, value in _fields(content):
@@ -36,40 +48,16 @@ def read_meta(content: bytes) -> BackupMeta:
             numbers[number] = value
         elif number == _FILES:
             of_files += sum(size for inner, size in _fields(value) if inner == _FILE_SIZE and isinstance(size, int))
-    if numbers[_END_VERSION] == 0:
-        raise Unreadable(f"{NAME} has no end version; it is incomplete or encrypted")
     size = numbers[_BACKUP_SIZE] or len(content) + of_files
     return BackupMeta(numbers[_START_VERSION], numbers[_END_VERSION], size)
 
 
 def _fields(content: bytes) -> Iterator[tuple[int, int | bytes]]:
     """The fields of a message, with their numbers. Raises Unreadable."""
-    at = 0
-    while at < len(content):
-        key, at = _varint(content, at)
-        number, wire = key >> 3, key & 7
-        if wire == _VARINT:
-            value, at = _varint(content, at)
-            yield number, value
-        elif wire == _BYTES:
-            length, at = _varint(content, at)
-            if at + length > len(content):
-                raise Unreadable(f"{NAME} ends in the middle of field {number}")
-            yield number, content[at : at + length]
-            at += length
-        elif wire in _FIXED:
-            at += _FIXED[wire]
-        else:
-            raise Unreadable(f"{NAME} is no protobuf message (wire type {wire})")
-
-
-def _varint(content: bytes, at: int) -> tuple[int, int]:
-    value = 0
-    for index, byte in enumerate(content[at : at + _LONGEST_VARINT]):
-        value |= (byte & 0x7F) << (7 * index)
-        if byte < 0x80:
-            return value, at + index + 1
-    raise Unreadable(f"{NAME} ends in the middle of a number")
+    try:
+        yield from protobuf.fields(content)
+    except protobuf.NoMessage as error:
+        raise Unreadable(f"{NAME}: {error}") from error
 
 
 def readable(size: int) -> str:

@@ -22,7 +22,7 @@ from kube.resources import NODES, PERSISTENT_VOLUMES, STORAGE_CLASSES, Resource
 
 PROGRAM = "tidb-controller-manager"
 
-_WITHOUT_EFFECT = (
+WITHOUT_EFFECT = (
     "add_dir_header",
     "alsologtostderr",
     "log_backtrace_at",
@@ -89,6 +89,7 @@ class Options:
     tidb_discovery_image: str = "pingcap/tidb-operator:latest"
 
     metrics_addr: str = ":6060"
+    observe: bool = False
     v: int = 0
 
     @property
@@ -168,7 +169,7 @@ def _flags(version: str) -> FlagParser:
     flags.flag("leader-resource-lock", str, "kind of lock; only leases")
     flags.flag("tidb-backup-manager-image", str, "image of backup and restore jobs")
     flags.flag("tidb-discovery-image", str, "image of the discovery service")
-    for name in _WITHOUT_EFFECT:
+    for name in WITHOUT_EFFECT:
         flags.without_effect(name, "logs go to stderr")
     return flags
 

@@ -3,6 +3,8 @@
 from collections.abc import Collection
 
 from controllers.backup.controller import backup_controller
+from controllers.backup.kernel import task_reader
+from controllers.backup_schedule.controller import backup_schedule_controller
 from controllers.controller import Controller
 from controllers.dmcluster.controller import dm_cluster_controller
 from controllers.informing import Informers
@@ -21,6 +23,7 @@ from kube.resources import (
     PERSISTENT_VOLUME_CLAIMS,
     PERSISTENT_VOLUMES,
     PODS,
+    RESTORES,
     ROLE_BINDINGS,
     ROLES,
     SERVICE_ACCOUNTS,
@@ -69,8 +72,9 @@ def tidb_controllers(
     return (
         tidb_cluster_controller(runtime, clusters, owned, deps, others),
         tidb_cluster_pod_controller(runtime, clusters, owned, deps),
-        backup_controller(runtime, clusters, jobs, settings.backup_manager),
+        backup_controller(runtime, clusters, jobs, settings.backup_manager, task_reader(deps)),
         restore_controller(runtime, clusters, jobs, settings.backup_manager),
+        backup_schedule_controller(runtime, clusters, jobs, settings.backup_manager),
         dm_cluster_controller(runtime, clusters, owned, deps),
     )
 
@@ -98,4 +102,5 @@ def _listers(
         persistent_volumes=optional(owned, PERSISTENT_VOLUMES),
         nodes=optional(infrastructure, NODES),
         storage_classes=optional(infrastructure, STORAGE_CLASSES),
+        restores=clusters.lister_for(RESTORES),
     )

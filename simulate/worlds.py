@@ -9,7 +9,7 @@ import msgspec
 import yaml
 
 from apis.crd import KINDS, definition
-from discovery.app import make_handler
+from cli.world import COMMANDS, PROGRAMS
 from kube.objects import Json
 from member.context import FailoverSettings, Settings
 from ports.clock import FakeClock
@@ -17,6 +17,8 @@ from ports.randomness import SeededRandomness
 from sandbox.directory import CLUSTER_DOMAIN
 from sandbox.kubelet.nodes import NodeSpec
 from sandbox.world import World
+from scheduler.app import COMPONENT as TIDB_SCHEDULER
+from scheduler.app import make_handler as make_extender
 from simulate.components import managed_components
 
 NAMESPACE = "default"
@@ -299,8 +301,10 @@ def empty_world(
     return World(
         clock,
         randomness,
-        programs={"/usr/local/bin/tidb-discovery": make_handler},
+        programs=PROGRAMS,
+        commands=COMMANDS,
         crds=[definition(kind) for kind in KINDS],
         nodes=nodes,
         pause=pause,
+        extenders={TIDB_SCHEDULER: make_extender},
     )

@@ -12,7 +12,7 @@ import msgspec
 import yaml
 
 from apis.crd import KINDS, TIDB_CLUSTER, definition
-from discovery.app import make_handler
+from cli.world import COMMANDS, PROGRAMS
 from kube.events import COMPONENT
 from kube.objects import Json, Object
 from kube.resources import EVENTS, STATEFUL_SETS, TIDB_CLUSTERS, Resource
@@ -27,6 +27,8 @@ from sandbox.dataplane.server_program import ServerProgram
 from sandbox.directory import CLUSTER_DOMAIN
 from sandbox.kubelet.nodes import NodeSpec
 from sandbox.world import World
+from scheduler.app import COMPONENT as TIDB_SCHEDULER
+from scheduler.app import make_handler as make_extender
 from simulate.operator import CLUSTER_SCOPED, SETTINGS, Operator
 from simulate.operator import USER as OPERATOR
 
@@ -59,13 +61,15 @@ class OperatorWorld:
         self.world: World = World(
             self.clock,
             SeededRandomness(seed),
-            programs={"/usr/local/bin/tidb-discovery": make_handler},
+            programs=PROGRAMS,
+            commands=COMMANDS,
             servers=servers,
             crds=[crd or _definition(status_subresource), *_others()],
             nodes=nodes,
             faults=faults,
             domain=domain,
             beside=beside.world if beside else None,
+            extenders={TIDB_SCHEDULER: make_extender},
         )
         self.admin = self.world.client()
         self._settings = settings

@@ -120,7 +120,7 @@ def _cancel(removal: PodRemoval) -> Evidence | Waiting | None:
 
 
 def _all_healthy(ctx: DMContext) -> Waiting | None:
-    """A further master joins only when every present pod is a healthy one, but for the lost ones (8.3 BETTER)."""
+    """A further master joins only when every present pod is a healthy one, but for the lost ones (lifecycle.md 8.3)."""
     status, lost = ctx.status.master, replaced(ctx)
     joined = len(status.members) >= predicates.actual_replicas(ctx.tc, MASTER) - len(lost)
     ill = {name for name, member in status.members.items() if not member.health}

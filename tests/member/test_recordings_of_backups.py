@@ -5,11 +5,13 @@ import re
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from apis.backup_defaulting import with_backup_defaults, with_restore_defaults
 from apis.backups import Backup
 from apis.decoding import decode
 from apis.defaulting import with_defaults
+from apis.log_backups import START, STOP, TRUNCATE
 from apis.restores import Restore
 from apis.tidbcluster import TidbCluster
 from kube.objects import Json
@@ -17,6 +19,9 @@ from member.backups import jobs
 from member.backups import restores as rt
 from member.backups.environment import Secrets
 from member.backups.pods import ManagerSettings
+from member.labels import RESTORING_TO_POINT_IN_TIME
+from member.objects.config_map import CONFIG_FILE, same_toml
+from member.tikv import desired
 from tests.member.recordings import GOLDEN, differences
 
 SETTINGS = ManagerSettings("pingcap/tidb-backup-manager:v1.6.6")
@@ -102,6 +107,24 @@ def test_jobs_that_clean_are_those_of_v1_6() -> None:
         assert [] == unexplained(items[f"Job/clean-{each}"], job)
 
 
+@pytest.mark.parametrize(
+    ("name", "backup", "commands"),
+    [("dev-backup", "log-run", [START]), ("dev-bklife.gone", "logs", [START, TRUNCATE, STOP])],
+)
+def test_jobs_of_log_backups_are_those_of_v1_6(name: str, backup: str, commands: list[str]) -> None:
+    items, found = recorded(name), backups(name, "log")[backup]
+    spec = structs.replace(found[0].spec, log_truncate_until="2026-01-02T00:00:00Z")  # since taken back
+    log, tc = structs.replace(found[0], spec=spec), found[1]
+    assert tc is not None
+    for command in commands:
+        made = jobs.log_job(log, tc, SECRETS, SETTINGS, command)
+        assert [] == unexplained(items[f"Job/backup-{backup}-{command}"], made)
+    assert len(commands) == sum(each.startswith(f"Job/backup-{backup}") for each in items)
+    if f"Job/stop-{backup}" in items:
+        assert [] == unexplained(items[f"Job/stop-{backup}"], jobs.stop_job(log, tc, SECRETS, SETTINGS))
+        assert [] == unexplained(items[f"Job/clean-{backup}"], jobs.clean_job(log, SECRETS, SETTINGS))
+
+
 def restores(name: str) -> dict[str, tuple[Restore, TidbCluster | None]]:
     """The recorded Restores, each with its cluster."""
     items = recorded(name)
@@ -128,3 +151,13 @@ def test_jobs_and_claims_of_restores_are_those_of_v1_6(name: str) -> None:
             assert [] == unexplained(items[f"Job/restore-{each}-prune"], rt.prune_job(restore, tc, SECRETS, SETTINGS))
     expected = {"dev-restore": {"br-full", "import", "pitr", "table-gcs"}, "dev-bklife.done": {"prune-me"}}
     assert expected[name] == {*found}
+
+
+def test_tikv_keeps_its_garbage_for_a_restore_to_a_point_in_time_as_in_v1_6() -> None:
+    items = recorded("dev-restore")
+    tc = with_defaults(decode(items["TidbCluster/vault"], TidbCluster))
+    annotations = tc.metadata.annotations | {RESTORING_TO_POINT_IN_TIME: "true"}
+    restoring = structs.replace(tc, metadata=structs.replace(tc.metadata, annotations=annotations))
+    there, made = items["ConfigMap/vault-tikv"]["data"][CONFIG_FILE], desired.content(restoring).data[CONFIG_FILE]
+    assert same_toml(there, made)
+    assert not same_toml(there, desired.content(tc).data[CONFIG_FILE])
