@@ -32,6 +32,21 @@ class BackupMeta:
 
 def read_meta(content: bytes) -> BackupMeta:
     """What the message says. Raises Unreadable, also for one without an end version: nothing was saved by it."""
+    found = _read(content)
+    if found.end_version == 0:
+        raise Unreadable(f"{NAME} has no end version; it is incomplete or encrypted")
+    return found
+
+
+def read_log_meta(content: bytes) -> BackupMeta:
+    """What the message of a log backup says, which has a start, and no end. Raises Unreadable."""
+    found = _read(content)
+    if found.start_version == 0:
+        raise Unreadable(f"{NAME} has no start version; it is not that of a log backup")
+    return found
+
+
+def _read(content: bytes) -> BackupMeta:
     numbers = {_START_VERSION: 0, _END_VERSION: 0, _BACKUP_SIZE: 0}
     of_files = 0
     for number, value in _fields(content):
@@ -39,8 +54,6 @@ def read_meta(content: bytes) -> BackupMeta:
             numbers[number] = value
         elif number == _FILES:
             of_files += sum(size for inner, size in _fields(value) if inner == _FILE_SIZE and isinstance(size, int))
-    if numbers[_END_VERSION] == 0:
-        raise Unreadable(f"{NAME} has no end version; it is incomplete or encrypted")
     size = numbers[_BACKUP_SIZE] or len(content) + of_files
     return BackupMeta(numbers[_START_VERSION], numbers[_END_VERSION], size)
 

@@ -10,7 +10,7 @@ from apis.decoding import InvalidField, decode
 from apis.shared import Model
 from apis.storage_providers import StorageProvider
 from backup_manager import statuses
-from backup_manager.backup_meta import NAME, BackupMeta, Unreadable, read_meta
+from backup_manager.backup_meta import NAME, BackupMeta, Unreadable, read_log_meta, read_meta
 from backup_manager.br_log import ProgressLine
 from backup_manager.outcomes import JobFailed, Stopped, Unusable
 from backup_manager.outside import Outside
@@ -71,8 +71,15 @@ class Job:
 
     def meta(self, storage: Storage, reason: str) -> BackupMeta:
         """What `backupmeta` says. Raises JobFailed with this reason; Stopped."""
+        return self._meta(storage, reason, read_meta)
+
+    def log_meta(self, storage: Storage, reason: str) -> BackupMeta:
+        """What the `backupmeta` of a log backup says. Raises as `meta`."""
+        return self._meta(storage, reason, read_log_meta)
+
+    def _meta(self, storage: Storage, reason: str, read: Callable[[bytes], BackupMeta]) -> BackupMeta:
         try:
-            return self.patiently(lambda: read_meta(storage.read(NAME)))
+            return self.patiently(lambda: read(storage.read(NAME)))
         except Unreadable as error:
             raise JobFailed(reason, f"{storage.location}: {error}") from error
         except StorageError as error:

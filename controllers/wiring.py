@@ -4,6 +4,7 @@ from collections.abc import Collection
 
 from controllers.backup.controller import backup_controller
 from controllers.backup.kernel import task_reader
+from controllers.backup_schedule.controller import backup_schedule_controller
 from controllers.controller import Controller
 from controllers.informing import Informers
 from controllers.other_operators import OtherOperators
@@ -20,6 +21,7 @@ from kube.resources import (
     PERSISTENT_VOLUME_CLAIMS,
     PERSISTENT_VOLUMES,
     PODS,
+    RESTORES,
     ROLE_BINDINGS,
     ROLES,
     SERVICE_ACCOUNTS,
@@ -69,6 +71,7 @@ def tidb_controllers(
         tidb_cluster_pod_controller(runtime, clusters, owned, deps),
         backup_controller(runtime, clusters, jobs, settings.backup_manager, task_reader(deps)),
         restore_controller(runtime, clusters, jobs, settings.backup_manager),
+        backup_schedule_controller(runtime, clusters, jobs, settings.backup_manager),
     )
 
 
@@ -95,4 +98,5 @@ def _listers(
         persistent_volumes=optional(owned, PERSISTENT_VOLUMES),
         nodes=optional(infrastructure, NODES),
         storage_classes=optional(infrastructure, STORAGE_CLASSES),
+        restores=clusters.lister_for(RESTORES),
     )

@@ -32,6 +32,8 @@ PD_CHECK_QUORUM_BEFORE_UPGRADE = "tidb.pingcap.com/pd-check-quorum-before-upgrad
 TIKV_CHECK_ALL_STORES_UP_BEFORE_UPGRADE = "tidb.pingcap.com/tikv-check-all-stores-up-before-upgrade"
 TIFLASH_710_KEEP_PORTS = "tidb.pingcap.com/tiflash-710-keep-ports"
 SKIP_TLS_WHEN_CONNECT_TIDB = "tidb.tidb.pingcap.com/skip-tls-when-connect-tidb"
+RESTORING_TO_POINT_IN_TIME = "tidb.pingcap.com/restoring-to-point-in-time"
+"""Set in memory while a Restore needs TiKV to keep its garbage (`member.observed.restores`). Not known to v1.6."""
 TIKV_VOLUMES_READY = "tidb.pingcap.com/tikv-volumes-ready"
 SMOOTH_UPGRADE_DDL_PAUSED = "tidb.pingcap.com/smooth-upgrade-ddl-paused"
 SMOOTH_UPGRADE_SOURCE_VERSION = "tidb.pingcap.com/smooth-upgrade-source-version"

@@ -12,6 +12,9 @@ from tests.apis.field_trees import Schema, shared_file, tree_schema
 
 KINDS = pytest.mark.parametrize("kind", crd.KINDS, ids=lambda kind: kind.name)
 
+OURS = {"BackupSchedule": ("conditions",)}
+"""Fields of a status that v1.6 does not have; a v1.6 that is installed over them drops them."""
+
 
 def cells(row: str) -> list[str]:
     """The cells of a row of a table in Markdown."""
@@ -27,6 +30,8 @@ def specified() -> str:
 def test_schema_is_that_of_the_field_tree_path_by_path(kind: crd.Kind) -> None:
     expected = tree_schema(kind.name.lower())["properties"]
     actual = crd.schema(kind.model)["properties"]
+    for field in OURS.get(kind.name, ()):
+        assert actual["status"]["properties"].pop(field)
     for part in ("spec", "status"):
         assert expected[part] == actual[part]
 

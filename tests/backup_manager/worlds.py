@@ -41,7 +41,7 @@ def meta_bytes(start: int = 1, end: int = 449_000_000_000, size: int = 8_200_000
     """A `backupmeta` as BR writes it, with one file and a field that nobody here knows."""
     file = _field(11, 5) + b"\x0a\x03sst"
     inner = b"\x22" + _varint(len(file)) + file
-    return inner + _field(5, start) + _field(6, end) + _field(25, size) + b"\x0d\x01\x02\x03\x04"
+    return inner + _field(5, start) + (_field(6, end) if end else b"") + _field(25, size) + b"\x0d\x01\x02\x03\x04"
 
 
 def message(fields: Iterable[tuple[int, int | bytes]]) -> bytes:
