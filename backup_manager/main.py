@@ -185,10 +185,9 @@ JOBS: Mapping[str, Callable[[Arguments, Outside], None]] = {
     "restore": _restore,
     "import": _import,
     "clean": _clean,
-    "verify": _verify,
     "compact": _compact,
+    "verify": _verify,
 }
-"""What each command does."""
 
 
 def _configure_logs(clock: Clock, secrets: Secrets) -> None:

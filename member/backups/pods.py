@@ -13,6 +13,8 @@ from member.backups import environment, naming
 from member.labels import SKIP_TLS_WHEN_CONNECT_TIDB
 
 API_VERSION = "pingcap.com/v1alpha1"
+MANAGER_IMAGE = "tidb-operator-py-backup-manager:latest"
+"""The Dockerfile's stage `backup-manager`."""
 BR_IMAGE = "pingcap/br"
 BR_BIN = "/var/lib/br-bin"
 CLUSTER_TLS = "/var/lib/cluster-client-tls"
@@ -26,7 +28,7 @@ _TOKEN_SECONDS = 3607
 class ManagerSettings:
     """What the process was told: the image of `backup-manager`, its own time zone, its namespace if it has no other."""
 
-    image: str = "pingcap/tidb-backup-manager:latest"
+    image: str = MANAGER_IMAGE
     time_zone: str = ""
     namespace: str = ""
 
