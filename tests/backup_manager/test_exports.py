@@ -38,7 +38,7 @@ class Volume:
 
     @property
     def outside(self) -> Outside:
-        return replace(self.world.outside(), launcher=self.tools)
+        return replace(self.world.outside(), launcher=self.tools, volume=self.directory)
 
     def backup(self, **spec: Any) -> None:
         self.world.backup(**({"br": None, "from": ACCESS, "storageSize": "1Gi"} | spec))
@@ -48,11 +48,11 @@ class Volume:
         self.world.restore(**({"br": None, "to": ACCESS, "storageSize": "1Gi", "s3": s3} | spec))
 
     def export(self, **options: Any) -> None:
-        made = ExportOptions(NAMESPACE, NAME, storage_type="s3", volume=self.directory)
+        made = ExportOptions(NAMESPACE, NAME, storage_type="s3")
         run_export(replace(made, **options), self.outside)
 
     def bring_in(self, path: str = ARCHIVE, **options: Any) -> None:
-        made = ImportOptions(NAMESPACE, NAME, backup_path=path, volume=self.directory)
+        made = ImportOptions(NAMESPACE, NAME, backup_path=path)
         run_import(replace(made, **options), self.outside)
 
     def left(self) -> list[str]:
@@ -282,7 +282,7 @@ def test_a_signal_while_bytes_are_copied_leaves_the_rest_to_another_pod(volume: 
     volume.backup()
     stop = Stop()
     volume.world.storage.fail = lambda verb: stop.set() if verb == "size" else None
-    options = ExportOptions(NAMESPACE, NAME, storage_type="s3", volume=volume.directory)
+    options = ExportOptions(NAMESPACE, NAME, storage_type="s3")
     with pytest.raises(Stopped):
-        run_export(options, replace(volume.world.outside(stop), launcher=volume.tools))
+        run_export(options, replace(volume.outside, stop=stop))
     assert "Failed" not in volume.world.conditions(BACKUPS)
