@@ -20,6 +20,7 @@ from apis.backup_schedules import BackupSchedule
 from apis.backups import Backup
 from apis.compact_backups import CompactBackup
 from apis.descriptions import describe
+from apis.dmcluster import DMCluster
 from apis.restores import Restore
 from apis.shared import Json, Metadata, Model
 from apis.tidbcluster import TidbCluster
@@ -151,8 +152,30 @@ COMPACT_BACKUP = Kind(
         _AGE,
     ),
 )
+DM_CLUSTER = Kind(
+    model=DMCluster,
+    plural="dmclusters",
+    short_names=("dc",),
+    columns=(
+        Column("Ready", "string", '.status.conditions[?(@.type=="Ready")].status'),
+        Column("Master", "string", ".status.master.image"),
+        Column("Storage", "string", ".spec.master.storageSize"),
+        Column("Ready", "integer", ".status.master.statefulSet.readyReplicas"),
+        Column("Desire", "integer", ".spec.master.replicas"),
+        Column("Worker", "string", ".status.worker.image"),
+        Column("Storage", "string", ".spec.worker.storageSize"),
+        # a number that v1.6 calls a string
+        Column("Ready", "string", ".status.worker.statefulSet.readyReplicas"),
+        Column("Desire", "integer", ".spec.worker.replicas"),
+        Column("Status", "string", '.status.conditions[?(@.type=="Ready")].message', priority=1),
+        _AGE,
+        # ours come after v1.6's: the name of the page in docs/reasons/
+        Column("Reason", "string", '.status.conditions[?(@.type=="Progressing")].reason', priority=1),
+    ),
+)
 KINDS: tuple[Kind, ...] = (
     TIDB_CLUSTER,
+    DM_CLUSTER,
     BACKUP,
     RESTORE,
     BACKUP_SCHEDULE,

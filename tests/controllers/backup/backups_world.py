@@ -22,10 +22,13 @@ from kube.resources import BACKUPS, EVENTS, JOBS, NAMESPACES, PODS, SECRETS, SER
 from member.backups.pods import ManagerSettings
 from ports.clock import FakeClock
 from ports.randomness import SeededRandomness
+from ports.transport import Transport
 from sandbox.world import World
+from simulate.calls import Crash
 from simulate.operator import Operator, Wrap
 from tests.apis.backups import by_br, tree
 from tests.apis.clusters import minimal
+from tests.controllers.backup.write_faults import WriteFaults
 from tests.dataplane.log_tasks import EtcdWorld
 
 NAMESPACE = "lab"
@@ -53,6 +56,7 @@ class BackupsWorld:
         self.world = World(self.clock, SeededRandomness(1), crds=crds, nodes=())
         self.admin = self.world.client()
         self.pd = EtcdWorld(self.clock)
+        self.faults = WriteFaults()
         self.operator = self.new_operator(1)
         self.admin.create(NAMESPACES, {"metadata": {"name": NAMESPACE}})
         self.admin.create(SERVICE_ACCOUNTS, {"metadata": {"name": "tidb-backup-manager"}}, NAMESPACE)
@@ -73,14 +77,24 @@ class BackupsWorld:
         def build_all(runtime: Runtime) -> Sequence[Controller]:
             return build(runtime, lambda _cluster, name: read_log_task(self.pd.client, name))
 
-        return Operator(self.world, self.clock, seed, build=build_all, kubernetes=wrap)
+        def kubernetes(transport: Transport) -> Transport:
+            return wrap(self.faults.around(transport))
+
+        return Operator(self.world, self.clock, seed, build=build_all, kubernetes=kubernetes)
 
     def run(self, seconds: float = 0.0) -> None:
         """Let the controller work for so long, and then until it has nothing to do."""
-        self.operator.work()
+        self._work()
         end = self.clock.now() + seconds
         while self.clock.now() < end:
             self.world.advance(min(1.0, end - self.clock.now()))
+            self._work()
+
+    def _work(self) -> None:
+        try:
+            self.operator.work()
+        except Crash:
+            self.restart()
             self.operator.work()
 
     # What is there
