@@ -13,6 +13,7 @@ from apis.log_backups import LogCondition
 from controllers.backup.controller import backup_controller
 from controllers.backup.kernel import ReadTask
 from controllers.backup_schedule.controller import backup_schedule_controller
+from controllers.compact_backup.controller import compact_backup_controller
 from controllers.controller import Controller
 from controllers.restore.controller import restore_controller
 from controllers.runtime import Runtime
@@ -42,6 +43,7 @@ def build(runtime: Runtime, read_task: ReadTask) -> Sequence[Controller]:
         backup_controller(runtime, resources, owned, settings, read_task),
         restore_controller(runtime, resources, owned, settings),
         backup_schedule_controller(runtime, resources, owned, settings),
+        compact_backup_controller(runtime, resources, owned, settings),
     )
 
 
