@@ -10,7 +10,7 @@ from sandbox.actor_system import NeverSettles
 from sandbox.dataplane.dm.book import Book, Worker
 from sandbox.dataplane.dm.master import DMMasterProcess
 from sandbox.dataplane.network import Origin
-from sandbox.dataplane.pd.cluster import PdCluster
+from sandbox.dataplane.pd.cluster import Member, PdCluster
 from simulate.operator import Operator, Wrap
 from tests.operator_world import NAMESPACE, OperatorWorld, sample
 
@@ -50,15 +50,22 @@ class DMWorld(OperatorWorld):
 
     # DM
 
+    def master_processes(self) -> list[DMMasterProcess]:
+        """The masters that serve."""
+        urls = (f"http://{NAME}-dm-master-{ordinal}.{NAME}-dm-master-peer:8261" for ordinal in range(4))
+        found = (self.world.data_plane.network.find(url, Origin(NAMESPACE)) for url in urls)
+        return [each.process for each in found if each is not None and isinstance(each.process, DMMasterProcess)]
+
+    def members(self) -> list[Member]:
+        """The members of the masters' cluster; none while no master serves."""
+        clusters = (each.cluster for each in self.master_processes() if each.cluster)
+        found = next(clusters, None)
+        return list(found.members.values()) if found else []
+
     @property
     def masters(self) -> PdCluster:
         """The cluster of the masters."""
-        for ordinal in range(4):
-            url = f"http://{NAME}-dm-master-{ordinal}.{NAME}-dm-master-peer:8261"
-            found = self.world.data_plane.network.find(url, Origin(NAMESPACE))
-            if found is not None and isinstance(found.process, DMMasterProcess) and found.process.cluster:
-                return found.process.cluster
-        raise AssertionError("no master can be reached")
+        return next(each.cluster for each in self.master_processes() if each.cluster)
 
     @property
     def leader(self) -> str:
