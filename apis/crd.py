@@ -20,6 +20,7 @@ from apis.backup_schedules import BackupSchedule
 from apis.backups import Backup
 from apis.compact_backups import CompactBackup
 from apis.descriptions import describe
+from apis.monitors import TidbMonitor
 from apis.restores import Restore
 from apis.shared import Json, Metadata, Model
 from apis.tidbcluster import TidbCluster
@@ -151,12 +152,24 @@ COMPACT_BACKUP = Kind(
         _AGE,
     ),
 )
+TIDB_MONITOR = Kind(
+    model=TidbMonitor,
+    plural="tidbmonitors",
+    short_names=("tm",),
+    # v1.6 has no columns of its own
+    columns=(
+        Column("Ready", "string", '.status.conditions[?(@.type=="Ready")].status'),
+        Column("Status", "string", '.status.conditions[?(@.type=="Progressing")].message', priority=1),
+        _AGE,
+    ),
+)
 KINDS: tuple[Kind, ...] = (
     TIDB_CLUSTER,
     BACKUP,
     RESTORE,
     BACKUP_SCHEDULE,
     COMPACT_BACKUP,
+    TIDB_MONITOR,
 )
 
 
