@@ -50,8 +50,10 @@ class Kind(Generic[M, C, D, R]):
     `name` is that of its controller in logs and metrics. `defaults` fills in what a spec leaves open, in memory alone;
     `problems` is what is wrong with it then, judged by caches as well. `run` has the stages answer, one after another,
     into the context's `outcomes`. `status` is the context's working copy of the status, `conditions` what its
-    conditions become; `update_times`: they carry a `lastUpdateTime`. `slow` names the servers of the object that did
-    not answer soon. `tell` logs what a new status, the second, says that the one before did not, once it is written.
+    conditions become; `others_conditions` are those that somebody else decides, such as a Job's: they take the place of
+    all others in the stored status, which stay where it is None. `update_times`: conditions carry a `lastUpdateTime`.
+    `slow` names the servers of the object that did not answer soon. `tell` logs what a new status, the second, says
+    that the one before did not, once it is written.
     `hold` marks a context that is made of an earlier spec, since the present one is not valid: then nothing but what is
     gone is made again, if `remakes`. `last_written` is the earlier spec, labels and annotations where this process
     has seen none, as what was made of them tells. A kind without `hold` does nothing for a spec that is not valid.
@@ -67,6 +69,7 @@ class Kind(Generic[M, C, D, R]):
     conditions: Callable[[C, datetime], Mapping[str, ConditionValue]]
     defaults: Callable[[M], M] = lambda model: model
     problems: Callable[[M, D], Sequence[Problem]] = lambda _model, _deps: ()
+    others_conditions: Callable[[C], Sequence[Json] | None] = lambda _ctx: None
     slow: Callable[[C], Collection[str]] = lambda _ctx: ()
     update_times: bool = False
     tell: Callable[[Json, Json], None] = lambda _old, _new: None

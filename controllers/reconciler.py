@@ -148,6 +148,8 @@ class Reconciler(Generic[M, C, D, R]):
         values = self._kind.conditions(ctx, now)
         status: Json = msgspec.to_builtins(self._kind.status(ctx))
         conditions: list[Json] = stored.get("conditions") or []
+        if (others := self._kind.others_conditions(ctx)) is not None:
+            conditions = [*others, *(each for each in conditions if each.get("type") in values)]
         for kind, value in values.items():
             before = conditions
             conditions = with_condition(before, kind, value, now, update_time=self._kind.update_times)

@@ -1,10 +1,10 @@
-"""A kind that needs no more than a model and stages: the controller of a custom resource of one's own.
+"""A kind that needs no more than a model and stages: the controller of a custom resource.
 
 Each object owns what its stages make for it. Its status has the conditions Progressing and Ready, for which the schema
 of its CustomResourceDefinition must have room.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Generic, TypeVar
@@ -16,11 +16,15 @@ from controllers.controller import Controller
 from controllers.enqueueing import enqueue_owner
 from controllers.kind import Kind
 from controllers.kind_controller import kind_controller
+from controllers.references import References, RefersTo
 from controllers.runtime import Runtime
 from controllers.stages import Attempt, Stage
+from kube.errors import AlreadyExists, ApiError
+from kube.events import NORMAL, WARNING
 from kube.objects import Json, Object
 from kube.reading import Lister
 from kube.resources import Resource
+from member.apply.writes import OwnerGone
 from member.labels import MANAGED_BY
 from member.memory.taken_names import TakenNames
 from member.outcome import Outcome
@@ -30,11 +34,15 @@ M = TypeVar("M", bound=Model)
 
 @dataclass(frozen=True, slots=True)
 class OwnedObjects:
-    """What a process gives to the reconciles of a kind; `caches` are those of the objects that its own may own."""
+    """What a process gives to the reconciles of a kind.
+
+    `managed_by` is the label of all that is made for it, `caches` are those of what its objects own, read or refer to.
+    """
 
     kind: str
     resource: Resource
     runtime: Runtime
+    managed_by: str
     caches: Mapping[Resource, Lister]
 
 
@@ -51,74 +59,150 @@ class Reconcile(Generic[M]):
     unseen: TakenNames
     outcomes: dict[str, Outcome] = field(default_factory=dict)
 
-    def cached(self, resource: Resource, name: str) -> Object | None:
-        """An object of the owner's namespace. Raises LookupError when the kind does not own such objects."""
+    @property
+    def namespace(self) -> str:
+        """That of the owner and all that is made for it."""
+        return self.owner.metadata.namespace
+
+    @property
+    def name(self) -> str:
+        """That of the owner."""
+        return self.owner.metadata.name
+
+    def lister(self, resource: Resource) -> Lister:
+        """The cache of a resource. Raises LookupError when the kind has nothing to do with such objects."""
         cache = self.owned.caches.get(resource)
         if cache is None:
-            raise LookupError(f"the kind {self.owned.kind} does not own {resource}: add it to `owns`")
-        return cache.get(self.owner.metadata.namespace, name)
+            raise LookupError(f"the kind {self.owned.kind} does not own {resource}: add it to `owns`, or to `reads`")
+        return cache
 
-    def apply(self, resource: Resource, desired: Json) -> Object:
+    def cached(self, resource: Resource, name: str) -> Object | None:
+        """An object of the owner's namespace. Raises LookupError as `lister`."""
+        return self.lister(resource).get(self.namespace, name)
+
+    def controls(self, child: Object) -> bool:
+        """Whether another object is the owner's."""
+        controller = child.metadata.controller
+        return controller is not None and controller.uid == self.owner.metadata.uid
+
+    def apply(self, resource: Resource, desired: Json, *, applied: Json | None = None) -> Object:
         """Create an object that the owner controls, or patch what differs in it; it goes when its owner goes.
 
-        Kind, namespace, owner and the label of this controller are filled in. Raises LookupError, and as
-        `Applier.apply`, which is the answer of the stage.
+        Kind, namespace, owner and the label of this controller are filled in. A creation is told as an event, and so
+        is its refusal. Raises LookupError, OwnerGone, and as `Applier.apply`, which is the answer of the stage; for
+        `applied` see there.
         """
-        meta, owned = desired["metadata"], self.owned
-        owner, kind = self.owner.metadata, {"apiVersion": owned.resource.api_version, "kind": owned.resource.kind}
+        whole = self.owned_by_this(resource, desired)
+        cached = self.cached(resource, desired["metadata"]["name"])
+        if cached is None:
+            return self._apply_unseen(resource, whole, applied)
+        self.unseen.forget(resource, desired["metadata"]["name"])
+        return self.owned.runtime.applier.apply(resource, whole, cached, applied=applied)
+
+    def owned_by_this(self, resource: Resource, desired: Json) -> Json:
+        """An object with all that says whose it is."""
+        meta, owner = desired["metadata"], self.owner.metadata
+        reference = {
+            "apiVersion": self.owned.resource.api_version,
+            "kind": self.owned.resource.kind,
+            "name": owner.name,
+            "uid": owner.uid,
+            "controller": True,
+            "blockOwnerDeletion": True,
+        }
         filled = {
             "namespace": owner.namespace,
-            "labels": (meta.get("labels") or {}) | {MANAGED_BY: owned.kind},
-            "ownerReferences": [kind | {"name": owner.name, "uid": owner.uid, "controller": True}],
+            "labels": (meta.get("labels") or {}) | {MANAGED_BY: self.owned.managed_by},
+            "ownerReferences": [reference],
         }
-        whole = {"apiVersion": resource.api_version, "kind": resource.kind} | desired | {"metadata": meta | filled}
-        cached = self.cached(resource, meta["name"])
-        if cached is None:
-            return self._apply_unseen(resource, whole)
-        self.unseen.forget(resource, meta["name"])
-        return owned.runtime.applier.apply(resource, whole, cached)
+        return {"apiVersion": resource.api_version, "kind": resource.kind} | desired | {"metadata": meta | filled}
 
-    def _apply_unseen(self, resource: Resource, whole: Json) -> Object:
+    def live_owner(self) -> Object:
+        """The owner as the API server has it now (F4). Raises OwnerGone, ApiError, TransportError."""
+        meta, kind = self.owner.metadata, self.owned.resource.kind
+        live = self.owned.runtime.client.find(self.owned.resource, meta.name, meta.namespace)
+        if live is None or live.metadata.uid != meta.uid or live.metadata.deletion_timestamp:
+            raise OwnerGone(f"the {kind} was deleted or recreated; waiting for the cache to show that")
+        return live
+
+    def _create(self, resource: Resource, whole: Json) -> Object:
+        self.live_owner()
+        what = f"create {resource.kind} {whole['metadata']['name']} in {self.owned.resource.kind} {self.name}"
+        record = self.owned.runtime.recorder.event
+        try:
+            created = self.owned.runtime.applier.create(resource, whole)
+        except AlreadyExists:
+            raise
+        except ApiError as error:
+            record(self.owner, WARNING, "FailedCreate", f"{what} failed error: {error.message}")
+            raise
+        record(self.owner, NORMAL, "SuccessfulCreate", f"{what} successful")
+        return created
+
+    def _apply_unseen(self, resource: Resource, whole: Json, applied: Json | None) -> Object:
         """What the cache lacks may only be unseen: it is looked at live, and not created in every reconcile."""
         runtime, meta = self.owned.runtime, whole["metadata"]
         there, made = self.unseen.make_or_find(
             resource,
             meta["name"],
             runtime.clock,
-            make=lambda: runtime.applier.create(resource, whole),
+            make=lambda: self._create(resource, whole),
             find=lambda: runtime.client.find(resource, meta["name"], meta["namespace"]),
         )
         if made:
             return there
-        return self.unseen.write(resource, there, runtime.clock, lambda: runtime.applier.apply(resource, whole, there))
+        applier = runtime.applier
+        return self.unseen.write(
+            resource, there, runtime.clock, lambda: applier.apply(resource, whole, there, applied=applied)
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class SimpleKind(Generic[M]):
     """A kind whose objects are reconciled by `stages`, one after another.
 
-    `model` has a field `status`, a model of the whole status but its conditions. `owns` is what stages may `apply`.
-    `name` is that of the controller, empty: the kind in small letters. For `defaults` and `problems` see `Kind`.
+    `model` has a field `status`, a model of the whole status but its conditions. `owns` is what stages may `apply`,
+    `reads` what they look at beside that, among all that carries the label of this controller, `refers` the custom
+    resources that objects name: a change of one brings back the objects that do. `name` is that of the controller,
+    empty: the kind in small letters, and `managed_by` its label, empty: its name. For `defaults` and `problems` see
+    `Kind`; `others_conditions` are those of a new status beside Progressing and Ready.
     """
 
     resource: Resource
     model: type[M]
     stages: Sequence[Stage[Reconcile[M]]]
     owns: Sequence[Resource] = ()
+    reads: Sequence[Resource] = ()
+    refers: Mapping[Resource, RefersTo] = field(default_factory=dict)
     name: str = ""
+    managed_by: str = ""
     defaults: Callable[[M], M] = lambda model: model
     problems: Callable[[M], Sequence[Problem]] = lambda _model: ()
+    others_conditions: Callable[[Reconcile[M]], Sequence[Json] | None] = lambda _ctx: None
 
-    def controllers(self, runtime: Runtime) -> tuple[Controller, ...]:
-        """Its controller, its handlers registered; nothing is started."""
+    def controllers(
+        self, runtime: Runtime, selector: str = "", permitted: Collection[Resource] | None = None
+    ) -> tuple[Controller, ...]:
+        """Its controller, its handlers registered; nothing is started.
+
+        `selector` selects the custom resources by label. Of what is cluster-scoped in `reads`, only those that are
+        `permitted` are cached, None for all.
+        """
         kind = self._kind()
-        objects, owned = runtime.informers(""), runtime.informers(f"{MANAGED_BY}={kind.name}")
+        managed_by = self.managed_by or kind.name
+        objects, owned = runtime.informers(selector), runtime.informers(f"{MANAGED_BY}={managed_by}")
         lister = objects.lister_for(self.resource)
-        caches = {resource: owned.lister_for(resource) for resource in self.owns}
-        deps = OwnedObjects(kind.name, self.resource, runtime, caches)
+        readable = [each for each in self.reads if each.namespaced or permitted is None or each in permitted]
+        caches = {resource: owned.lister_for(resource) for resource in (*self.owns, *readable)}
+        caches |= {resource: objects.lister_for(resource) for resource in self.refers}
+        deps = OwnedObjects(kind.name, self.resource, runtime, managed_by, caches)
         controller = kind_controller(runtime, kind, objects, deps)
         for resource in self.owns:
             owned.informer_for(resource).add_event_handler(enqueue_owner(self.resource, lister, controller.enqueue))
+        for resource, refers_to in self.refers.items():
+            references = References(refers_to)
+            objects.informer_for(self.resource).add_event_handler(references.noting())
+            objects.informer_for(resource).add_event_handler(references.enqueueing(controller.enqueue))
         return (controller,)
 
     def _kind(self) -> Kind[M, Reconcile[M], OwnedObjects, TakenNames]:
@@ -131,6 +215,7 @@ class SimpleKind(Generic[M]):
             run=self._run,
             status=_status,
             conditions=_conditions,
+            others_conditions=self.others_conditions,
             defaults=self.defaults,
             problems=lambda model, _owned: self.problems(model),
         )

@@ -49,10 +49,11 @@ def volume_of(ctx: ReconcileContext, claim: Object) -> Object | None:
     lister = ctx.listers.persistent_volumes
     cached = lister.get("", name) if lister else None
     volume = cached or ctx.deps.client.find(PERSISTENT_VOLUMES, name)
-    return volume if volume is not None and _is_for(volume, claim) else None
+    return volume if volume is not None and is_for(volume, claim) else None
 
 
-def _is_for(volume: Object, claim: Object) -> bool:
+def is_for(volume: Object, claim: Object) -> bool:
+    """Whether a volume is bound to a claim."""
     reference = volume.decode_as(Volume).spec.claim_ref
     return reference is not None and reference.uid == claim.metadata.uid
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from member.reasons.commands import COMMANDS
 from member.reasons.errors import ERRORS
 from member.reasons.failover import FAILING_OVER
+from member.reasons.other_resources import OTHER_RESOURCES
 from member.reasons.reason import AT_ONCE, LOOK_AT_PD, LOOK_AT_PODS, NOTHING, TRANSIENT, Reason
 
 _READY: Mapping[str, Reason] = {
@@ -617,6 +618,7 @@ TOPICS: Mapping[str, Mapping[str, Reason]] = {
     "Suspending": _SUSPENDING,
     "Failover": FAILING_OVER,
     "Commands on pods": COMMANDS,
+    "Initializers, dashboards, profiling": OTHER_RESOURCES,
     "Transient": _PASSING,
     "Errors": ERRORS,
 }

@@ -1,0 +1,95 @@
+"""A Service, and a StatefulSet of one pod, that an object of a simple kind owns (other-resources.md 1)."""
+
+from typing import Any
+
+from controllers.simple_kind import Reconcile
+from kube.objects import Json, Object
+from kube.resources import SERVICES, STATEFUL_SETS
+from member.apply.claim_templates import unwanted_mounts
+from member.apply.last_applied import (
+    applied,
+    fixed_field_change,
+    missing_volumes,
+    stamped,
+    with_fixed_fields,
+    with_running_template,
+)
+from member.objects.services import keep_allocated
+from member.objects.stateful_set import is_rolling
+from member.outcome import Done, Outcome, Refused, Waiting
+
+
+def apply_service(ctx: Reconcile[Any], desired: Json) -> Object:
+    """Bring one Service to what is desired; ports and addresses that Kubernetes allocated stay.
+
+    Raises as `Reconcile.apply`.
+    """
+    cached = ctx.cached(SERVICES, desired["metadata"]["name"])
+    if cached is None:
+        return ctx.apply(SERVICES, stamped(desired))
+    live = cached.decode()
+    before = applied(live) or {}
+    # a selector with a key of others selects no pod
+    whole = before | {"spec": (before.get("spec") or {}) | {"selector": live["spec"].get("selector") or {}}}
+    return ctx.apply(SERVICES, stamped(keep_allocated(desired, live), live), applied=whole)
+
+
+def apply_stateful_set(ctx: Reconcile[Any], desired: Json) -> Outcome:
+    """Bring a StatefulSet to what is desired, as far as it can be changed; Done names what can't be.
+
+    The start script of v1.6 stays where only that differs. Raises as `Reconcile.apply`.
+    """
+    name = desired["metadata"]["name"]
+    cached = ctx.cached(STATEFUL_SETS, name)
+    if cached is None:
+        ctx.apply(STATEFUL_SETS, stamped(desired))
+        return Done()
+    live = cached.decode()
+    if refused := _other_mounts(name, live, desired):
+        return refused
+    change = fixed_field_change(live, desired)
+    wanted = with_running_template(live, with_fixed_fields(live, desired))
+    ctx.apply(STATEFUL_SETS, stamped(wanted, live), applied=applied(live))
+    if change is None:
+        return Done()
+    what = f"StatefulSet {name} was created with {change.path} {change.old}, which nobody can change to {change.new}"
+    return Done(f"{what}; delete it to have it made again, its volumes stay", reason="VolumesKept")
+
+
+def await_ready(ctx: Reconcile[Any], name: str) -> Outcome:
+    """Done once the StatefulSet runs and is Ready at its newest revision. Raises LookupError."""
+    cached = ctx.cached(STATEFUL_SETS, name)
+    live = cached.decode() if cached is not None else None
+    if live is None or not _is_observed(live):
+        return Waiting("PodNotReady", f"waiting for StatefulSet {name} to make its pod")
+    if is_upgrading(live):
+        return Waiting("Restarting", f"pod {name}-0 is being restarted with the newest revision")
+    ready, wanted = int((live.get("status") or {}).get("readyReplicas") or 0), int(live["spec"]["replicas"])
+    if ready < wanted:
+        return Waiting("PodNotReady", f"waiting for pod {name}-0 to be Ready; kubectl describe pod says why it is not")
+    return Done()
+
+
+def is_upgrading(live: Json) -> bool:
+    """Whether a pod of a StatefulSet does not run its newest revision yet (other-resources.md 4)."""
+    status = live.get("status") or {}
+    outdated = int(status.get("updatedReplicas") or 0) < int(status.get("replicas") or 0)
+    return is_rolling(live) or (bool(status.get("updateRevision")) and outdated)
+
+
+def _is_observed(live: Json) -> bool:
+    return int((live.get("status") or {}).get("observedGeneration") or 0) >= int(
+        live["metadata"].get("generation") or 0
+    )
+
+
+def _other_mounts(name: str, live: Json, desired: Json) -> Refused | None:
+    """The refusal of a pod that could not be made, or would lose a volume, as claim templates stay."""
+    missing, unwanted = missing_volumes(live, desired), unwanted_mounts(live, desired)
+    if not missing and not unwanted:
+        return None
+    what = f"mounts {', '.join(missing)}, which" if missing else f"lacks {', '.join(unwanted)}, with which"
+    way_out = f"put spec.storageVolumes back, or delete StatefulSet {name} to have it made again"
+    return Refused(
+        "VolumesFixed", f"the spec {what} StatefulSet {name} was created {'without' if missing else 'with'}; {way_out}"
+    )
