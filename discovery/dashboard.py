@@ -1,29 +1,15 @@
 """PD's dashboard through discovery: a reverse proxy for `/dashboard` and nothing else (objects.md 10.2)."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from urllib.parse import urlsplit
 
-from ports.transport import ByteStream, Request, Transport, TransportError
+from ports.http_server import Answer, Conversation, end_to_end
+from ports.transport import ByteStream, Request, Response, Transport, TransportError
 
 _CONNECT = 10.0
 _SILENCE = 60.0
 """Seconds; the dashboard collects logs and profiles, which takes a while."""
-
-_OF_ONE_HOP = frozenset(
-    {
-        "connection",
-        "host",
-        "keep-alive",
-        "proxy-authenticate",
-        "proxy-authorization",
-        "proxy-connection",
-        "te",
-        "trailer",
-        "transfer-encoding",
-        "upgrade",
-    }
-)
 
 
 class DashboardProxy:
@@ -52,10 +38,19 @@ class DashboardProxy:
             stream.close()
 
 
-def end_to_end(headers: Mapping[str, str]) -> dict[str, str]:
-    """The headers that a proxy passes on."""
-    named = {name.strip().lower() for name in headers.get("connection", "").split(",")}
-    return {name: value for name, value in headers.items() if name.lower() not in _OF_ONE_HOP | named}
+def answer_through(proxy: DashboardProxy) -> Answer:
+    """Answers of PD, passed on as they come; 502 when there is none."""
+
+    def answer(conversation: Conversation, request: Request) -> None:
+        try:
+            with proxy.open(request) as stream:
+                conversation.send_stream(stream)
+        except TransportError as error:
+            conversation.close_connection = True
+            with suppress(OSError):
+                conversation.send_response_of(Response(502, {"connection": "close"}, f"{error}\n".encode()))
+
+    return answer
 
 
 def _is_dashboard(url: str) -> bool:

@@ -19,12 +19,12 @@ from dataplane.errors import BadTlsMaterial
 from dataplane.http_transport import HttpTransport
 from dataplane.tls import TlsMaterial
 from discovery.app import MissingSetting, make_app, setting
-from discovery.dashboard import DashboardProxy
-from discovery.server import ListenError, Server, answer_through, answer_with, mutual_tls
+from discovery.dashboard import DashboardProxy, answer_through
 from kube.config import ConfigError, load
 from kube.connecting import connect_directly
 from ports.clock import Clock, SystemClock
 from ports.fencing import OpenFence
+from ports.http_server import ListenError, Server, answer_with, mutual_tls
 
 _log = structlog.get_logger(__name__)
 

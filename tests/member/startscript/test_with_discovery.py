@@ -7,8 +7,8 @@ import pytest
 
 from dataplane.addresses import DISCOVERY_PORT
 from discovery.app import App
-from discovery.server import Server, answer_with
 from member.startscript import pd_script, tidb_script
+from ports.http_server import Server, answer_with
 from tests.discovery.worlds import World, cluster, membership
 from tests.member.startscript.pods import Pod
 

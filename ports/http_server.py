@@ -1,19 +1,18 @@
-"""Discovery's two servers: the API on :10261 and the dashboard proxy on :10262 (objects.md 10.2, 9.4)."""
+"""A small HTTP server: what comes in is a `Request`, what goes out a `Response`, or a stream of bytes."""
 
 import socket
 import socketserver
 import ssl
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import ClassVar
 
 import structlog
 
-from discovery.dashboard import DashboardProxy, end_to_end
-from ports.transport import ByteStream, Request, Response, TransportError
+from ports.transport import ByteStream, Request, Response
 
 _log = structlog.get_logger(__name__)
 
@@ -21,41 +20,62 @@ _CLIENT_TIMEOUT = 10.0
 """Seconds that a client may keep us waiting: for its handshake, its request, or for taking the answer."""
 
 _LONGEST_BODY = 1 << 20
+"""Bytes of a request, where nobody says how many it may have."""
+
+_OF_ONE_HOP = frozenset(
+    {
+        "connection",
+        "host",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-authorization",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
 
 
 class ListenError(Exception):
     """Raised when a server cannot start; the message names the port, or the file, and the cause."""
 
 
-Answer = Callable[["_Handler", Request], None]
+Answer = Callable[["Conversation", Request], None]
+"""Answers one request by what the conversation offers."""
 
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
-    def __init__(self, address: tuple[str, int], answer: Answer) -> None:
+    def __init__(self, name: str, address: tuple[str, int], answer: Answer, longest_body: int) -> None:
+        self.name = name
         self.answer = answer
+        self.longest_body = longest_body
         everywhere = not address[0] and socket.has_dualstack_ipv6()
         self.address_family = socket.AF_INET6 if everywhere else socket.AF_INET
-        super().__init__(address, _Handler)
+        super().__init__(address, Conversation)
 
     def server_bind(self) -> None:
         """Bind, for IPv4 and IPv6 alike; the base class would look up a name that nobody needs."""
         if self.address_family == socket.AF_INET6:
             self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
         socketserver.TCPServer.server_bind(self)
-        self.server_name, self.server_port = "discovery", self.server_address[1]
+        self.server_name, self.server_port = self.name, self.server_address[1]
 
     def handle_error(self, request: object, client_address: object) -> None:  # noqa: ARG002  (the base class's shape)
         """A client that went away in the middle is no event."""
         _log.debug("connection broken", client=str(client_address), exc_info=True)
 
 
-class _Handler(BaseHTTPRequestHandler):
+class Conversation(BaseHTTPRequestHandler):
+    """What a client asks over one connection."""
+
     server: _Server
     timeout = _CLIENT_TIMEOUT
     protocol_version = "HTTP/1.1"
-    server_version = "tidb-discovery"
+    server_version = "tidb-operator"
     sys_version = ""
     disable_nagle_algorithm: ClassVar[bool] = True
 
@@ -86,7 +106,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _serve(self) -> None:
         length = self.headers.get("content-length", "0")
-        if "transfer-encoding" in self.headers or not length.isdecimal() or int(length) > _LONGEST_BODY:
+        if "transfer-encoding" in self.headers or not length.isdecimal() or int(length) > self.server.longest_body:
             self.close_connection = True
             self.send_response_of(Response(413, {"connection": "close"}, b"the request body is too large\n"))
             return
@@ -100,10 +120,18 @@ class _Handler(BaseHTTPRequestHandler):
 class Server:
     """One server on a thread of its own, one more thread per connection."""
 
-    def __init__(self, name: str, address: tuple[str, int], answer: Answer, tls: ssl.SSLContext | None = None) -> None:
-        """Listen at once; port 0 is any free one. Raises ListenError."""
+    def __init__(
+        self,
+        name: str,
+        address: tuple[str, int],
+        answer: Answer,
+        tls: ssl.SSLContext | None = None,
+        *,
+        longest_body: int = _LONGEST_BODY,
+    ) -> None:
+        """Listen at once; port 0 is any free one. `longest_body` is in bytes. Raises ListenError."""
         try:
-            self._server = _Server(address, answer)
+            self._server = _Server(name, address, answer, longest_body)
         except OSError as error:
             raise ListenError(f"{name}: cannot listen on port {address[1]}: {error.strerror or error}") from error
         if tls is not None:
@@ -132,35 +160,33 @@ class Server:
 def answer_with(handle: Callable[[Request], Response]) -> Answer:
     """Answers of an app that knows each of them as a whole."""
 
-    def answer(handler: _Handler, request: Request) -> None:
+    def answer(handler: Conversation, request: Request) -> None:
         handler.send_response_of(handle(request))
 
     return answer
 
 
-def answer_through(proxy: DashboardProxy) -> Answer:
-    """Answers of PD, passed on as they come; 502 when there is none."""
-
-    def answer(handler: _Handler, request: Request) -> None:
-        try:
-            with proxy.open(request) as stream:
-                handler.send_stream(stream)
-        except TransportError as error:
-            handler.close_connection = True
-            with suppress(OSError):
-                handler.send_response_of(Response(502, {"connection": "close"}, f"{error}\n".encode()))
-
-    return answer
+def end_to_end(headers: Mapping[str, str]) -> dict[str, str]:
+    """The headers that a proxy passes on."""
+    named = {name.strip().lower() for name in headers.get("connection", "").split(",")}
+    return {name: value for name, value in headers.items() if name.lower() not in _OF_ONE_HOP | named}
 
 
 def mutual_tls(directory: Path) -> ssl.SSLContext:
     """A context that demands client certificates of the CA in `directory` (objects.md 9.4). Raises ListenError."""
+    return server_tls(directory / "tls.crt", directory / "tls.key", directory / "ca.crt")
+
+
+def server_tls(certificate: Path, key: Path, clients: Path | None = None) -> ssl.SSLContext:
+    """A context with a certificate; it demands client certificates of the CA in `clients`. Raises ListenError."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.verify_mode = ssl.CERT_REQUIRED
     try:
-        context.load_cert_chain(directory / "tls.crt", directory / "tls.key")
-        context.load_verify_locations(directory / "ca.crt")
+        context.load_cert_chain(certificate, key)
+        if clients is not None:
+            context.verify_mode = ssl.CERT_REQUIRED
+            context.load_verify_locations(clients)
     except (OSError, ssl.SSLError) as error:
-        raise ListenError(f"{directory} must hold usable tls.crt, tls.key and ca.crt: {error}") from error
+        files = ", ".join(str(file) for file in (certificate, key, clients) if file is not None)
+        raise ListenError(f"cannot use {files} for TLS: {error}") from error
     return context
