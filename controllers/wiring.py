@@ -10,6 +10,7 @@ from controllers.restore.controller import restore_controller
 from controllers.runtime import Runtime
 from controllers.tidbcluster.controller import tidb_cluster_controller
 from controllers.tidbcluster_pod.controller import tidb_cluster_pod_controller
+from controllers.tidbmonitor.controller import tidb_monitor_controllers
 from dataplane.clients import DataPlane
 from kube.reading import Lister
 from kube.resources import (
@@ -68,6 +69,7 @@ def tidb_controllers(
         tidb_cluster_pod_controller(runtime, clusters, owned, deps),
         backup_controller(runtime, clusters, jobs, settings.backup_manager),
         restore_controller(runtime, clusters, jobs, settings.backup_manager),
+        *tidb_monitor_controllers(runtime, selector, permitted),
     )
 
 

@@ -36,18 +36,12 @@ def validate_monitor(monitor: TidbMonitor) -> list[Problem]:
     ]
 
 
-def selected_labels(monitor: TidbMonitor) -> dict[str, str] | None:
-    """The labels of the TidbClusters that the monitor selects, None when it selects none.
-
-    Raises ValueError for what is no selector.
-    """
-    text = monitor.metadata.annotations.get(CLUSTER_SELECTOR)
-    if text is None:
-        return None
-    terms = [] if text.strip() == "*" else [each.strip() for each in text.split(",")]
+def labels_selected_by(selector: str) -> dict[str, str]:
+    """The labels of the TidbClusters that a selector selects; none are those of all. Raises ValueError."""
+    terms = [] if selector.strip() == "*" else [each.strip() for each in selector.split(",")]
     pairs = [term.partition("=") for term in terms]
     if not all(key and sign for key, sign, _ in pairs):
-        raise ValueError(text)
+        raise ValueError(selector)
     return {key.strip(): value.strip() for key, _, value in pairs}
 
 
@@ -76,7 +70,7 @@ def _check_references(references: Sequence[TidbClusterRef], field: str) -> Itera
 def _check_selector(monitor: TidbMonitor) -> Iterator[Problem]:
     annotations = monitor.metadata.annotations
     try:
-        selected_labels(monitor)
+        labels_selected_by(annotations.get(CLUSTER_SELECTOR, "*"))
     except ValueError:
         yield Problem(
             _SELECTOR_FIELD, annotations[CLUSTER_SELECTOR], "must be `*`, or labels such as team=a,stage=prod"

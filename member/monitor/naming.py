@@ -42,9 +42,9 @@ def assets_name(monitor: TidbMonitor) -> str:
     return f"tidbmonitor-{monitor.metadata.name}-tls-assets"
 
 
-def cluster_role_name(monitor: TidbMonitor) -> str:
-    """The ClusterRole and its binding: names of cluster-scoped objects carry the namespace."""
-    return f"{monitor.metadata.namespace}-{monitor_name(monitor)}"
+def cluster_role_name(namespace: str, name: str) -> str:
+    """The ClusterRole of a monitor, and its binding: names of cluster-scoped objects carry the namespace."""
+    return f"{namespace}-{name}-monitor"
 
 
 def base_labels(monitor: TidbMonitor, shard: int = 0) -> dict[str, str]:

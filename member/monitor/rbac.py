@@ -36,5 +36,6 @@ def role_binding(monitor: TidbMonitor) -> Json:
 def _meta(monitor: TidbMonitor) -> Json:
     """Nothing in a namespace can own what is in none."""
     if monitor.spec.cluster_scoped:
-        return {"name": cluster_role_name(monitor), "labels": base_labels(monitor)}
+        meta = monitor.metadata
+        return {"name": cluster_role_name(meta.namespace, meta.name), "labels": base_labels(monitor)}
     return object_meta(monitor, monitor_name(monitor))

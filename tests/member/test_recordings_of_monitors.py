@@ -1,4 +1,4 @@
-"""The objects of a TidbMonitor are those that a live v1.6 made, by field (other-resources.md 3)."""
+"""The objects of a TidbMonitor are those that a live v1.6 made, by field (other-resources.md 3.2 to 3.7)."""
 
 import json
 import re
