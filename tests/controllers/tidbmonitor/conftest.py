@@ -28,7 +28,15 @@ def world(clock: FakeClock) -> Iterator[OperatorWorld]:
 
 @pytest.fixture
 def monitors(world: OperatorWorld) -> Monitors:
-    """The world with the sample `basic` in it, Ready, and no monitor yet."""
+    """The world with the sample `basic` in it, which is paused, and no monitor yet: monitors wait for no pod of it."""
+    body = sample("basic")
+    world.apply(body | {"spec": body["spec"] | {"paused": True}})
+    return Monitors(world)
+
+
+@pytest.fixture
+def beside_basic(world: OperatorWorld) -> Monitors:
+    """The world with the sample `basic` in it, Ready."""
     world.apply(sample("basic"))
     world.run_until_ready()
     return Monitors(world)

@@ -14,7 +14,8 @@ from kube.resources import (
 from tests.controllers.tidbmonitor.monitors import Monitors, monitor
 
 
-def test_3_2_it_comes_up_beside_its_cluster(monitors: Monitors) -> None:
+def test_3_2_it_comes_up_beside_its_cluster(beside_basic: Monitors) -> None:
+    monitors = beside_basic
     monitors.create(monitor())
     monitors.run_until_ready()
     world = monitors.world
