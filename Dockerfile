@@ -1,4 +1,4 @@
-# The image of the controller-manager and of Discovery; with `--target backup-manager` that of the Jobs of Backups and
+# The image of the controller-manager, of Discovery and of the scheduler's extender; with `--target backup-manager` that of the Jobs of Backups and
 # Restores. The stages with `build` in their names build, the others only run.
 # The base is a tag here, so that the file stays true: pin it by digest with
 #   docker build --build-arg BASE=python:3.11-slim@sha256:... .
@@ -43,6 +43,7 @@ RUN python -m pip uninstall --yes --root-user-action=ignore setuptools wheel pip
     "$(python -c 'import sysconfig; print(sysconfig.get_path("stdlib"))')"
 COPY --from=build /opt/tidb-operator /opt/tidb-operator
 # The paths that v1.6's manifests and the Discovery Deployment call
-RUN ln -s /opt/tidb-operator/bin/tidb-discovery /opt/tidb-operator/bin/tidb-controller-manager /usr/local/bin/
+RUN ln -s /opt/tidb-operator/bin/tidb-discovery /opt/tidb-operator/bin/tidb-controller-manager \
+    /opt/tidb-operator/bin/tidb-scheduler /usr/local/bin/
 USER 65532:65532
 CMD ["/usr/local/bin/tidb-controller-manager"]

@@ -54,7 +54,7 @@ controlplane: ## Build etcd, the Kubernetes control plane and kubectl for tests 
 storages: ## Get the servers of Azure and Google Cloud Storage for tests (needs Go and npm); S3's comes with `make venv`
 	@hack/storages/build.sh
 
-bench: .venv/.dev ## Measure beside peers; one JSON line a figure [BENCH=workqueue|watch|lists|informers|bringup|lifecycle|take_over|isolation|storage|simulator]
+bench: .venv/.dev ## Measure beside peers; one JSON line a figure [BENCH=workqueue|watch|lists|informers|bringup|lifecycle|take_over|isolation|storage|scheduling|simulator]
 	@$(BIN)/python -m bench $(BENCH)
 
 soak: .venv/.dev ## Informers under events, broken connections and restarts for half an hour [SOAK_SECONDS=1800]

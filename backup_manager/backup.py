@@ -17,6 +17,7 @@ from backup_manager.backup_meta import BackupMeta, Unreadable, readable
 from backup_manager.br import ToolFailed, run_br
 from backup_manager.br_arguments import NoBR, backup_arguments
 from backup_manager.database import Login
+from backup_manager.flags import NO_TLS, Tls
 from backup_manager.gc_life_time import login_of, put_back_left, raised
 from backup_manager.jobs import Job, finished_meta, job_for, reporting
 from backup_manager.outcomes import JobFailed, NotBuilt, Stopped, Unusable
@@ -45,9 +46,7 @@ class BackupOptions:
     name: str
     tikv_version: str = "4.0"
     mode: str = "snapshot"
-    client_tls: bool = False
-    cluster_tls: bool = False
-    skip_client_ca: bool = False
+    tls: Tls = NO_TLS
 
 
 def run_backup(options: BackupOptions, outside: Outside) -> None:
@@ -102,10 +101,8 @@ class _Snapshot:
 
     def _login(self) -> Login | None:
         """How TiDB is reached, where the spec says so."""
-        access, options = self.backup.spec.from_, self.options
-        if access is None:
-            return None
-        return login_of(access, self.job.outside, client_tls=options.client_tls, skip_client_ca=options.skip_client_ca)
+        access = self.backup.spec.from_
+        return login_of(access, self.job.outside, self.options.tls) if access else None
 
     def _prepared(self, storage: Storage) -> BackupMeta | None:
         """Make the place ready; return what is there when the backup is finished already."""
@@ -132,7 +129,7 @@ class _Snapshot:
         return None
 
     def _run(self) -> None:
-        arguments = backup_arguments(self.backup, cluster_tls=self.options.cluster_tls)
+        arguments = backup_arguments(self.backup, cluster_tls=self.options.tls.cluster)
         try:
             run_br(arguments, self.job.record, self.job.outside)
         except ToolFailed as error:

@@ -3,15 +3,12 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ports import protobuf
+
 NAME = "backupmeta"
 
 _FILES, _START_VERSION, _END_VERSION, _BACKUP_SIZE = 4, 5, 6, 25
 _FILE_SIZE = 11
-
-_VARINT, _BYTES = 0, 2
-_FIXED = {1: 8, 5: 4}
-"""Wire types of one length, in bytes."""
-_LONGEST_VARINT = 10
 
 
 class Unreadable(Exception):
@@ -44,32 +41,10 @@ def read_meta(content: bytes) -> BackupMeta:
 
 def _fields(content: bytes) -> Iterator[tuple[int, int | bytes]]:
     """The fields of a message, with their numbers. Raises Unreadable."""
-    at = 0
-    while at < len(content):
-        key, at = _varint(content, at)
-        number, wire = key >> 3, key & 7
-        if wire == _VARINT:
-            value, at = _varint(content, at)
-            yield number, value
-        elif wire == _BYTES:
-            length, at = _varint(content, at)
-            if at + length > len(content):
-                raise Unreadable(f"{NAME} ends in the middle of field {number}")
-            yield number, content[at : at + length]
-            at += length
-        elif wire in _FIXED:
-            at += _FIXED[wire]
-        else:
-            raise Unreadable(f"{NAME} is no protobuf message (wire type {wire})")
-
-
-def _varint(content: bytes, at: int) -> tuple[int, int]:
-    value = 0
-    for index, byte in enumerate(content[at : at + _LONGEST_VARINT]):
-        value |= (byte & 0x7F) << (7 * index)
-        if byte < 0x80:
-            return value, at + index + 1
-    raise Unreadable(f"{NAME} ends in the middle of a number")
+    try:
+        yield from protobuf.fields(content)
+    except protobuf.NoMessage as error:
+        raise Unreadable(f"{NAME}: {error}") from error
 
 
 def readable(size: int) -> str:

@@ -61,6 +61,18 @@ MAY_BE_EMPTY = frozenset({"target-az", "use-fsr"})
 
 
 @dataclass(frozen=True, slots=True)
+class Tls:
+    """With whom TLS is spoken, by certificates that the Job mounts, and whether TiDB's is not verified."""
+
+    client: bool = False
+    cluster: bool = False
+    skip_client_ca: bool = False
+
+
+NO_TLS: Final = Tls()
+
+
+@dataclass(frozen=True, slots=True)
 class Arguments:
     """What the command line says: which command, whose kubeconfig (empty: the pod's own account), and its flags."""
 
@@ -75,6 +87,12 @@ class Arguments:
     def is_set(self, name: str) -> bool:
         """A flag that is true or false."""
         return bool(self.values[name])
+
+    @property
+    def tls(self) -> Tls:
+        """What the flags say of TLS; a command without one of them does not do that."""
+        client, cluster, skip_client_ca = (bool(self.values.get(name, False)) for name in _TLS)
+        return Tls(client=client, cluster=cluster, skip_client_ca=skip_client_ca)
 
 
 class MissingFlags(Exception):

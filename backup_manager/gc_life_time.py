@@ -12,6 +12,7 @@ import structlog
 from apis.backup_shared import TiDBAccessConfig
 from apis.duration import seconds
 from backup_manager.database import CLIENT_TLS, Database, DatabaseError, Login
+from backup_manager.flags import Tls
 from backup_manager.outcomes import JobFailed, Stopped
 from backup_manager.outside import Outside
 from backup_manager.records import Record
@@ -27,15 +28,15 @@ _PATIENCE = 1800.0
 _PAUSE = 5.0
 
 
-def login_of(access: TiDBAccessConfig, outside: Outside, *, client_tls: bool, skip_client_ca: bool) -> Login:
+def login_of(access: TiDBAccessConfig, outside: Outside, tls: Tls) -> Login:
     """How TiDB is reached; the password is the environment's."""
     return Login(
         access.host,
         access.port or 4000,
         access.user or "root",
         outside.environ.get("BACKUP_MANAGER_PASSWORD", ""),
-        CLIENT_TLS if client_tls else None,
-        verifies=not skip_client_ca,
+        CLIENT_TLS if tls.client else None,
+        verifies=not tls.skip_client_ca,
     )
 
 

@@ -94,9 +94,7 @@ def _backup(arguments: Arguments, outside: Outside) -> None:
         arguments.text("backupName"),
         tikv_version=arguments.text("tikvVersion"),
         mode=arguments.text("mode"),
-        client_tls=arguments.is_set("client-tls"),
-        cluster_tls=arguments.is_set("cluster-tls"),
-        skip_client_ca=arguments.is_set("skipClientCA"),
+        tls=arguments.tls,
     )
     run_backup(options, outside)
 
@@ -108,9 +106,7 @@ def _restore(arguments: Arguments, outside: Outside) -> None:
         tikv_version=arguments.text("tikvVersion"),
         mode=arguments.text("mode"),
         restored_ts=arguments.text("pitrRestoredTs"),
-        client_tls=arguments.is_set("client-tls"),
-        cluster_tls=arguments.is_set("cluster-tls"),
-        skip_client_ca=arguments.is_set("skipClientCA"),
+        tls=arguments.tls,
         abort=arguments.is_set("abort"),
     )
     run_restore(options, outside)

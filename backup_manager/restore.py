@@ -11,6 +11,7 @@ from apis.times import stamp
 from backup_manager import statuses
 from backup_manager.br import ToolFailed, UsageShown, run_br
 from backup_manager.br_arguments import NoBR, PointInTime, abort_arguments, restore_arguments
+from backup_manager.flags import NO_TLS, Tls
 from backup_manager.gc_life_time import login_of, raised
 from backup_manager.jobs import Job, job_for, reporting
 from backup_manager.outcomes import JobFailed, NotBuilt, Unusable
@@ -33,9 +34,7 @@ class RestoreOptions:
     tikv_version: str = "4.0"
     mode: str = "snapshot"
     restored_ts: str = "0"
-    client_tls: bool = False
-    cluster_tls: bool = False
-    skip_client_ca: bool = False
+    tls: Tls = NO_TLS
     abort: bool = False
 
     @property
@@ -70,10 +69,10 @@ def _restore(options: RestoreOptions, job: Job, restore: Restore, started: str) 
     started = started or stamp(outside.clock.wall())
     job.condition("Running")
     storage = job.storage(spec, _FAILED)
-    login = spec.to and login_of(spec.to, outside, client_tls=options.client_tls, skip_client_ca=options.skip_client_ca)
-    with raised(job.record, spec.tikv_gc_life_time, login or None, outside):
+    login = login_of(spec.to, outside, options.tls) if spec.to else None
+    with raised(job.record, spec.tikv_gc_life_time, login, outside):
         try:
-            arguments = restore_arguments(restore, options.point, cluster_tls=options.cluster_tls)
+            arguments = restore_arguments(restore, options.point, cluster_tls=options.tls.cluster)
             run_br(arguments, job.record, outside)
         except (ToolFailed, UnknownStorage) as error:
             raise JobFailed(_FAILED, str(error)) from error
@@ -85,7 +84,7 @@ def _restore(options: RestoreOptions, job: Job, restore: Restore, started: str) 
 def _abort(options: RestoreOptions, job: Job, restore: Restore) -> None:
     job.condition("PruneRunning", "PruneJobStarted")
     try:
-        arguments = abort_arguments(restore, options.point, cluster_tls=options.cluster_tls)
+        arguments = abort_arguments(restore, options.point, cluster_tls=options.tls.cluster)
     except UnknownStorage as error:
         raise JobFailed("ConstructArgsFailed", str(error), _PRUNE_FAILED) from error
     usage = UsageShown()

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from apis import backup_conditions
 from apis.times import parse_time, stamp
 from backup_manager.br_log import OperationLine, ProgressLine
 from kube.objects import Json, condition_of
@@ -28,20 +29,10 @@ class Condition:
 
 def with_condition(status: Json, condition: Condition, now: datetime) -> Json:
     """The status once the condition is written, and the phase with it; the conditions before it stay as they are."""
-    entry = {"type": condition.type, "status": "True", "lastTransitionTime": stamp(now)}
-    texts = {"reason": condition.reason, "message": condition.message}
-    entry |= {name: text for name, text in texts.items() if text}
-    phase = status.get("phase", "") if condition.type == RESTART else condition.type
-    conditions = list(status.get("conditions") or ())
-    there = next((each for each in conditions if each.get("type") == condition.type), None)
-    if there is None:
-        return status | {"phase": phase, "conditions": [*conditions, entry]}
-    if phase == status.get("phase", ""):
-        if there.get("status") == "True":
-            entry["lastTransitionTime"] = there.get("lastTransitionTime") or entry["lastTransitionTime"]
-        if _told(entry) == _told(there):
-            return status
-    return status | {"phase": phase, "conditions": [entry if each is there else each for each in conditions]}
+    keeps = condition.type == RESTART
+    return backup_conditions.with_condition(
+        status, condition.type, now, condition.reason, condition.message, keeps_phase=keeps
+    )
 
 
 def holds(status: Json, type_: str) -> bool:
@@ -93,7 +84,3 @@ def go_duration(time: timedelta) -> str:
     if hours:
         return f"{sign}{hours}h{minutes}m{rest}s"
     return f"{sign}{minutes}m{rest}s" if minutes else f"{sign}{rest}s"
-
-
-def _told(condition: Json) -> tuple[object, ...]:
-    return tuple(condition.get(name) or "" for name in ("status", "reason", "message"))

@@ -9,6 +9,7 @@ from bench import (
     lifecycle,
     lists,
     object_storage,
+    scheduling,
     simulator,
     take_over,
     watch,
@@ -26,6 +27,7 @@ _SUITES = {
     "lifecycle": lifecycle.main,
     "take_over": take_over.main,
     "storage": object_storage.main,
+    "scheduling": scheduling.main,
     "simulator": simulator.main,
 }
 

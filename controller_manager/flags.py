@@ -22,7 +22,7 @@ from kube.resources import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, NODES, PERSISTE
 
 PROGRAM = "tidb-controller-manager"
 
-_WITHOUT_EFFECT = (
+WITHOUT_EFFECT = (
     "add_dir_header",
     "alsologtostderr",
     "log_backtrace_at",
@@ -170,7 +170,7 @@ def _flags(version: str) -> FlagParser:
     flags.flag("leader-resource-lock", str, "kind of lock; only leases")
     flags.flag("tidb-backup-manager-image", str, "image of backup and restore jobs")
     flags.flag("tidb-discovery-image", str, "image of the discovery service")
-    for name in _WITHOUT_EFFECT:
+    for name in WITHOUT_EFFECT:
         flags.without_effect(name, "logs go to stderr")
     return flags
 

@@ -3,6 +3,7 @@
 from collections.abc import Collection
 
 from controllers.backup.controller import backup_controller
+from controllers.backup.kernel import task_reader
 from controllers.controller import Controller
 from controllers.informing import Informers
 from controllers.other_operators import OtherOperators
@@ -67,7 +68,7 @@ def tidb_controllers(
     return (
         tidb_cluster_controller(runtime, clusters, owned, deps, others),
         tidb_cluster_pod_controller(runtime, clusters, owned, deps),
-        backup_controller(runtime, clusters, jobs, settings.backup_manager),
+        backup_controller(runtime, clusters, jobs, settings.backup_manager, task_reader(deps)),
         restore_controller(runtime, clusters, jobs, settings.backup_manager),
         *tidb_monitor_controllers(runtime, selector, permitted),
     )

@@ -21,6 +21,11 @@ class EtcdClient:
         """A client of the etcd in the PD at `base_url`."""
         self._call = Caller(transport, base_url, OpenFence(), clock or SystemClock())
 
+    def get(self, key: str) -> bytes | None:
+        """The value of a key, None when there is none. Raises Unavailable, ApiError; NotFound as `below`."""
+        found = self._call.ask_json(_RANGE, {"key": _encoded(key.encode())}, _ANSWER)
+        return _decoded(found.kvs[0].value) if found.kvs else None
+
     def below(self, prefix: str) -> Mapping[str, bytes]:
         """The keys that begin with `prefix`, which is not empty, each with its value.
 

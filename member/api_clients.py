@@ -9,6 +9,7 @@ from apis.identity import tls_enabled
 from dataplane.addresses import TIDB_SERVER_PORT
 from dataplane.calls import Caller
 from dataplane.errors import BadTlsMaterial, DataPlaneError
+from dataplane.etcd import EtcdClient
 from dataplane.pd import PDClient
 from dataplane.pdms import PDMSClient
 from dataplane.pump import LivePumpNode, PumpClient, read_pump_nodes
@@ -97,10 +98,15 @@ def caller(ctx: ReconcileContext, component: str, pod: str, port: int, tls: TlsM
     return ctx.deps.dataplane.caller(book.member(component, ordinal_of(pod), port), tls or _tls(ctx))
 
 
+def etcd(ctx: ReconcileContext) -> EtcdClient:
+    """PD's etcd. Raises BadTlsMaterial."""
+    # PD's client goes around a Service that leads to a member that is ill
+    return ctx.deps.dataplane.etcd(pd(ctx).base_url, _tls(ctx))
+
+
 def pump_nodes(ctx: ReconcileContext) -> tuple[LivePumpNode, ...]:
     """All Pump nodes that are registered in PD, also those of others. Raises DataPlaneError."""
-    # PD's client goes around a Service that leads to a member that is ill
-    return read_pump_nodes(ctx.deps.dataplane.etcd(pd(ctx).base_url, _tls(ctx)))
+    return read_pump_nodes(etcd(ctx))
 
 
 def root(ctx: ReconcileContext, pod: str) -> RootClient:

@@ -1,7 +1,7 @@
 """Where a pod may run: pure predicates over one snapshot of nodes and pods."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -35,7 +35,15 @@ class Verdict:
     reason: str = ""
 
 
-def place(pod: Json, volumes: Iterable[Json], situation: Situation) -> Verdict:
+Ask = Callable[[Sequence[Json]], Mapping[str, str]]
+"""Asks an extender about nodes that fit: why each of some may not be chosen, by name. Raises Refused."""
+
+
+class Refused(Exception):
+    """Raised when an extender has no answer for a pod; the message tells why."""
+
+
+def place(pod: Json, volumes: Iterable[Json], situation: Situation, ask: Ask = lambda _nodes: {}) -> Verdict:
     """Choose a node for a pod whose bound volumes are `volumes`: the emptiest one of those that fit."""
     reasons: Counter[str] = Counter()
     fitting = []
@@ -46,6 +54,13 @@ def place(pod: Json, volumes: Iterable[Json], situation: Situation) -> Verdict:
             reasons[reason] += 1
         else:
             fitting.append(node)
+    if fitting:
+        try:
+            refused = ask(fitting)
+        except Refused as error:
+            return Verdict(reason=str(error))
+        reasons.update(refused.values())
+        fitting = [node for node in fitting if node["metadata"]["name"] not in refused]
     if not fitting:
         listed = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
         return Verdict(reason=f"0/{len(situation.nodes)} nodes are available: {listed or 'no nodes'}.")

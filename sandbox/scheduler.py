@@ -1,14 +1,20 @@
 """The scheduler: gives pending pods a node, or says why not."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping, Sequence
+from functools import partial
+from http import HTTPStatus
+
+import msgspec
 
 from kube.objects import Json
 from kube.resources import NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, STORAGE_CLASSES
+from ports.transport import Request
 from sandbox.cluster import Cluster
 from sandbox.conditions import condition, with_condition
+from sandbox.dataplane.program import Handler
 from sandbox.kubelet.faults import matches_any
 from sandbox.owners import is_deleted
-from sandbox.placement import Situation, place
+from sandbox.placement import Refused, Situation, place
 from sandbox.stamps import stamp
 
 _NAME = "default-scheduler"
@@ -23,8 +29,10 @@ class Scheduler:
     name = "scheduler"
     watches: tuple[Hashable, ...] = (PODS, NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES)
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, extenders: Mapping[str, Handler] | None = None) -> None:
+        """`extenders` answers for the nodes of pods that ask for a scheduler of that name."""
         self._cluster = cluster
+        self._extenders = extenders or {}
         self.held: set[str] = set()
         """A fault: globs on `namespace/name` of pods that find no node."""
 
@@ -35,7 +43,7 @@ class Scheduler:
         for pod in pods:
             if pod["spec"].get("nodeName") or is_deleted(pod):
                 continue
-            if pod["spec"].get("schedulerName", _NAME) != _NAME:
+            if pod["spec"].get("schedulerName", _NAME) not in (_NAME, *self._extenders):
                 continue
             if matches_any(self.held, pod):
                 self._refuse(pod, f"0/{len(self._cluster.list(NODES))} nodes are available: held back by a fault.")
@@ -54,7 +62,8 @@ class Scheduler:
         volumes = [self._cluster.get(PERSISTENT_VOLUMES, "", claim["spec"]["volumeName"]) for claim in bound]
         chosen = self._chosen(claims)
         nodes = [each for each in situation.nodes if not chosen or each["metadata"]["name"] == chosen]
-        verdict = place(pod, [each for each in volumes if each is not None], Situation(nodes, situation.pods))
+        there = [each for each in volumes if each is not None]
+        verdict = place(pod, there, Situation(nodes, situation.pods), partial(self._ask, pod))
         if not verdict.node:
             if chosen:
                 # the node no longer fits: choose again before the volume is made
@@ -70,6 +79,19 @@ class Scheduler:
             message = f"Successfully assigned {meta['namespace']}/{meta['name']} to {verdict.node}"
             self._cluster.event(pod, "Normal", "Scheduled", message, "Binding")
         return verdict.node
+
+    def _ask(self, pod: Json, nodes: Sequence[Json]) -> Mapping[str, str]:
+        """What the pod's extender says, as kube-scheduler asks it. Raises Refused."""
+        extender = self._extenders.get(pod["spec"].get("schedulerName", _NAME))
+        if extender is None:
+            return {}
+        body = msgspec.json.encode({"Pod": pod, "Nodes": {"items": nodes}, "NodeNames": None})
+        answer = extender(Request("POST", "/scheduler/filter", {"content-type": "application/json"}, body))
+        result = msgspec.json.decode(answer.body)
+        if answer.status != HTTPStatus.OK or result["Error"]:
+            raise Refused(result.get("Error") or f"the extender answered {answer.status}: {result}")
+        refused: Mapping[str, str] = result["FailedNodes"]
+        return refused
 
     def _claims(self, pod: Json) -> list[Json] | None:
         """The pod's claims; None, and the reason on the pod, when one is missing or must be bound first."""

@@ -56,7 +56,7 @@ from sandbox.controllers.stateful_set import StatefulSets
 from sandbox.controllers.volumes import Provisioner, VolumeBinder, standard_storage_class
 from sandbox.dataplane.interconnect import Interconnect
 from sandbox.dataplane.network import Origin
-from sandbox.dataplane.program import Factory
+from sandbox.dataplane.program import Factory, Handler
 from sandbox.dataplane.runtime import DataPlane, Identity, Questions
 from sandbox.dataplane.server_program import ServerProgram
 from sandbox.dataplane.tls import PROVEN
@@ -98,6 +98,10 @@ _CONTROLLED = (
     REPLICA_SETS,
     JOBS,
 )
+
+
+MakeExtender = Callable[[Transport, Clock, Randomness], Handler]
+"""Makes an extender of the scheduler, which speaks to the API server by the transport."""
 
 
 class NodeSide:
@@ -169,8 +173,11 @@ class World:
         pause: Callable[[float], None] | None = None,
         domain: str = CLUSTER_DOMAIN,
         beside: "World | None" = None,
+        extenders: Mapping[str, MakeExtender] | None = None,
     ) -> None:
         """`servers` are started beside those that the sandbox has; see `DataPlane` for them and `programs`.
+
+        `extenders` are those of the scheduler, by what pods call it.
 
         `pause` lets whoever asks the data plane wait; by default the rest of the world goes on meanwhile.
         `beside` is another Kubernetes, of another `domain`, whose pods and names are reached from this one's, and the
@@ -210,7 +217,11 @@ class World:
         self.data_plane = side.data_plane
         self.kubelet = side.kubelet
         self.server.find_output = side.kubelet.output
-        scheduler = Scheduler(side.seen_by("scheduler"))
+        made = {
+            name: make(self._component_transport(name), self.clock, self._randomness)
+            for name, make in (extenders or {}).items()
+        }
+        scheduler = Scheduler(side.seen_by("scheduler"), made)
         actors: list[Actor] = [
             Namespaces(side.seen_by("namespace-controller")),
             NodeLifecycle(side.seen_by("node-lifecycle-controller")),

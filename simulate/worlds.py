@@ -17,6 +17,8 @@ from ports.randomness import SeededRandomness
 from sandbox.directory import CLUSTER_DOMAIN
 from sandbox.kubelet.nodes import NodeSpec
 from sandbox.world import World
+from scheduler.app import COMPONENT as TIDB_SCHEDULER
+from scheduler.app import make_handler as make_extender
 from simulate.components import managed_components
 
 NAMESPACE = "default"
@@ -303,4 +305,5 @@ def empty_world(
         crds=[definition(kind) for kind in KINDS],
         nodes=nodes,
         pause=pause,
+        extenders={TIDB_SCHEDULER: make_extender},
     )

@@ -27,6 +27,8 @@ from sandbox.dataplane.server_program import ServerProgram
 from sandbox.directory import CLUSTER_DOMAIN
 from sandbox.kubelet.nodes import NodeSpec
 from sandbox.world import World
+from scheduler.app import COMPONENT as TIDB_SCHEDULER
+from scheduler.app import make_handler as make_extender
 from simulate.operator import CLUSTER_SCOPED, SETTINGS, Operator
 from simulate.operator import USER as OPERATOR
 
@@ -66,6 +68,7 @@ class OperatorWorld:
             faults=faults,
             domain=domain,
             beside=beside.world if beside else None,
+            extenders={TIDB_SCHEDULER: make_extender},
         )
         self.admin = self.world.client()
         self._settings = settings

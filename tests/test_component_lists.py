@@ -14,7 +14,18 @@ from apis.components import component_names
 ROOT = Path(__file__).resolve().parents[1]
 
 ROOMS = (
-    *("apis", "member", "meta", "controllers", "controller_manager", "sandbox", "simulate", "cli", "bench"),
+    *(
+        "apis",
+        "member",
+        "meta",
+        "controllers",
+        "controller_manager",
+        "scheduler",
+        "sandbox",
+        "simulate",
+        "cli",
+        "bench",
+    ),
     *("backup_manager", "dataplane", "discovery", "informers", "kube", "ports", "workqueue"),
 )
 

@@ -1,8 +1,11 @@
-"""Object storage as an argument: list with sizes, read, write, delete. A client of it is made by `open_storage`."""
+"""Object storage as an argument: list with sizes, read, write, delete, whole or in parts.
+
+A client of it is made by `open_storage`.
+"""
 
 import functools
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -11,8 +14,9 @@ from obstore.store import ObjectStore as Library
 
 from backup_manager.storage.answers import LIBRARY_ERRORS, error_from
 from backup_manager.storage.connecting import connect
-from backup_manager.storage.errors import BadLocation, ObjectMissing
+from backup_manager.storage.errors import BadLocation, ObjectMissing, StorageError
 from backup_manager.storage.location import Kind, Location
+from backup_manager.storage.parts import Parts
 
 PAGE = 1000
 """Objects that a list brings at once, where nobody asks for another number."""
@@ -40,11 +44,20 @@ class Storage(Protocol):
     def pages(self, size: int = PAGE) -> Iterator[Sequence[StoredObject]]:
         """All objects, `size` at a time; only one page is held in memory."""
 
+    def size(self, key: str) -> int | None:
+        """An object's size in bytes; None: there is no such object."""
+
     def read(self, key: str) -> bytes:
         """An object's content, whole. Raises ObjectMissing."""
 
+    def download(self, key: str, parts: Parts) -> Iterator[bytes]:
+        """An object's content, part by part. Raises ObjectMissing, and where another one takes its place meanwhile."""
+
     def write(self, key: str, content: bytes) -> None:
         """Put an object in place, atomically, whatever was there."""
+
+    def upload(self, key: str, chunks: Iterable[bytes], parts: Parts) -> None:
+        """As `write`, as the content comes; nothing is put in place when `chunks` ends with an exception."""
 
     def delete(self, keys: Sequence[str]) -> None:
         """Remove objects; those that are gone already are no error."""
@@ -83,19 +96,62 @@ class _Bucket:
         except LIBRARY_ERRORS as error:
             raise error_from(error, "list", _LIST[self.location.kind], self.location) from None
 
+    def size(self, key: str) -> int | None:
+        """See `Storage`."""
+        try:
+            return obstore.head(self._library, self._path(key))["size"]
+        except LIBRARY_ERRORS as error:
+            meaning = self._read_error(error, key)
+            if isinstance(meaning, ObjectMissing):
+                return None
+            raise meaning from None
+
     def read(self, key: str) -> bytes:
         """See `Storage`."""
         try:
             return obstore.get(self._library, self._path(key)).bytes().to_bytes()
         except LIBRARY_ERRORS as error:
-            raise error_from(error, f"read {key} in", _READ[self.location.kind], self.location) from None
+            raise self._read_error(error, key) from None
+
+    def download(self, key: str, parts: Parts) -> Iterator[bytes]:
+        """See `Storage`."""
+        path = self._path(key)
+        try:
+            there = obstore.head(self._library, path)
+            for start in range(0, there["size"], parts.size):
+                end = min(start + parts.size, there["size"])
+                found = obstore.get(self._library, path, options={"range": (start, end)})
+                # not every service knows If-Match
+                if found.meta["e_tag"] != there["e_tag"]:
+                    raise StorageError(f"read {key} in", self.location, "another object took its place meanwhile")
+                yield found.bytes().to_bytes()
+        except LIBRARY_ERRORS as error:
+            raise self._read_error(error, key) from None
+
+    def _read_error(self, error: Exception, key: str) -> Exception:
+        return error_from(error, f"read {key} in", _READ[self.location.kind], self.location)
 
     def write(self, key: str, content: bytes) -> None:
         """See `Storage`."""
+        self._writing(key, lambda: obstore.put(self._library, self._path(key), content))
+
+    def upload(self, key: str, chunks: Iterable[bytes], parts: Parts) -> None:
+        """See `Storage`. A writer that is not closed leaves no object."""
+        writer = obstore.open_writer(
+            self._library, self._path(key), buffer_size=parts.size, max_concurrency=parts.at_once
+        )
+        for chunk in chunks:
+            self._writing(key, functools.partial(writer.write, chunk))
+        self._writing(key, writer.close)
+
+    def _writing(self, key: str, work: Callable[[], object]) -> None:
         try:
-            obstore.put(self._library, self._path(key), content)
+            work()
         except LIBRARY_ERRORS as error:
-            raise error_from(error, f"write {key} to", _WRITE[self.location.kind], self.location) from None
+            raise self._write_error(error, key) from None
+
+    def _write_error(self, error: Exception, key: str) -> Exception:
+        return error_from(error, f"write {key} to", _WRITE[self.location.kind], self.location)
 
     def delete(self, keys: Sequence[str]) -> None:
         """See `Storage`."""

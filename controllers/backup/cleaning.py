@@ -2,9 +2,13 @@
 
     Jobs of the Backup end → no other Backup or Restore needs the files → Job `clean-<name>` → Clean → no finalizer
 
+A log backup is stopped before (`stopping`).
+
 Files are removed by that Job alone, and it is made only when a live look has shown that nobody else uses the directory.
 """
 
+import contextlib
+from collections.abc import Iterable, Iterator
 from datetime import timedelta
 
 import structlog
@@ -17,6 +21,8 @@ from apis.problem import InvalidField
 from apis.restores import Restore
 from apis.storage_providers import StorageProvider
 from apis.times import parse_time
+from controllers.backup import chains, stopping
+from controllers.backup.kernel import Kernel
 from controllers.controller import Result
 from controllers.job_owners import status
 from controllers.job_owners.files import everything
@@ -39,16 +45,36 @@ _PAUSE = timedelta(minutes=5)
 _RESTORED = ("Complete", "Failed", "Invalid")
 
 
-def sync(ctx: JobOwner[Backup]) -> Result | None:
+def sync(ctx: JobOwner[Backup], kernel: Kernel) -> Result | None:
     """Bring a Backup that is being deleted a step on. Raises RequeueError, ApiError, TransportError."""
     if FINALIZER not in ctx.owner.metadata.finalizers:
         return None
     if ctx.model.spec.backup_mode == "log":
-        return _keep_log(ctx)
-    if _retains(ctx) or status.holds(ctx.status, status.CLEAN):
-        ctx.became(ctx.runtime.applier.remove_finalizer(BACKUPS, ctx.owner, FINALIZER))
+        return _sync_log(ctx, kernel)
+    if not _is_done(ctx) and not _have_ended(ctx, [backup_job_name(ctx.name)]):
+        return Result(requeue_after=JOB_GOING)
+    return _finish(ctx)
+
+
+def _sync_log(ctx: JobOwner[Backup], kernel: Kernel) -> Result | None:
+    if _namespace_goes(ctx):
+        _let_go(ctx, str(ctx.status.get("backupPath") or ""))
         return None
-    return _clean_up(ctx) if _has_ended(ctx) else Result(requeue_after=JOB_GOING)
+    if not _have_ended(ctx, stopping.job_names(ctx.name)):
+        return Result(requeue_after=JOB_GOING)
+    return stopping.sync(ctx, kernel) or _finish(ctx)
+
+
+def _finish(ctx: JobOwner[Backup]) -> Result | None:
+    if not _is_done(ctx):
+        return _clean_up(ctx)
+    ctx.became(ctx.runtime.applier.remove_finalizer(BACKUPS, ctx.owner, FINALIZER))
+    return None
+
+
+def _is_done(ctx: JobOwner[Backup]) -> bool:
+    """Whether the files have gone, or stay."""
+    return _retains(ctx) or status.holds(ctx.status, status.CLEAN)
 
 
 def _clean_up(ctx: JobOwner[Backup]) -> Result | None:
@@ -58,7 +84,7 @@ def _clean_up(ctx: JobOwner[Backup]) -> Result | None:
     path = str(ctx.status.get("backupPath") or "")
     if not path:
         ctx.say(status.CLEAN)
-        return sync(ctx)
+        return _finish(ctx)
     if _namespace_goes(ctx):
         _let_go(ctx, path)
         return None
@@ -71,24 +97,22 @@ def _clean_up(ctx: JobOwner[Backup]) -> Result | None:
 
 
 def _retains(ctx: JobOwner[Backup]) -> bool:
-    """Whether the files stay; the user may have decided that since the finalizer was added."""
-    policy = ctx.model.spec.clean_policy
-    return policy == "Retain" or (policy == "OnFailure" and not status.holds(ctx.status, status.FAILED))
+    """Whether the files stay; the user may have decided that since the finalizer was added.
+
+    A log backup has failed when it has never begun: what it saved before something went wrong can be restored.
+    """
+    policy, is_log = ctx.model.spec.clean_policy, ctx.model.spec.backup_mode == "log"
+    failed = not ctx.status.get("commitTs") if is_log else status.holds(ctx.status, status.FAILED)
+    return policy == "Retain" or (policy == "OnFailure" and not failed)
 
 
-def _keep_log(ctx: JobOwner[Backup]) -> Result | None:
-    """A log backup must be stopped first, which this version can't: it stays until somebody can."""
-    message = (
-        "log backups can't be stopped and removed by this version yet; delete the Backup with TiDB Operator v1.6, or "
-        f"stop the task with `br log stop --task-name={ctx.name}` and remove the finalizer {FINALIZER}"
-    )
-    ctx.say(status.CLEAN_FAILED, "NotOffered", message)
-    return None
+def _have_ended(ctx: JobOwner[Backup], names: list[str]) -> bool:
+    """Whether no Job of the Backup writes any more; those that do are ended."""
+    running = [name for name in names if not _has_ended(ctx, name)]
+    return not running
 
 
-def _has_ended(ctx: JobOwner[Backup]) -> bool:
-    """Whether no Job of the Backup writes any more; one that does is ended."""
-    name = backup_job_name(ctx.name)
+def _has_ended(ctx: JobOwner[Backup], name: str) -> bool:
     live = ctx.live_job(name)
     if live is None or not ctx.controls(live):
         return True
@@ -144,13 +168,24 @@ def _is_explained(ctx: JobOwner[Backup]) -> bool:
 def _user_of(ctx: JobOwner[Backup], path: str) -> str:
     """Who else needs what is below a path, read live, in words; empty when nobody does."""
     own = ctx.model.spec
-    for other in everything(ctx, BACKUPS):
+    backups = everything(ctx, BACKUPS)
+    for other in backups:
         if other.metadata.uid != ctx.owner.metadata.uid and _shares(other, path, own):
             return f"Backup {other.key}"
+    if log_backup := chains.needing(ctx.model, list(_readable(backups))):
+        meta = log_backup.metadata
+        return f"log backup {meta.namespace}/{meta.name}, which restores from no other snapshot,"
     for restore in everything(ctx, RESTORES):
         if _reads(restore, path, own):
             return f"Restore {restore.key}"
     return ""
+
+
+def _readable(backups: Iterable[Object]) -> Iterator[Backup]:
+    """Those that can be decoded, with their defaults."""
+    for each in backups:
+        with contextlib.suppress(InvalidField):
+            yield with_backup_defaults(decode(each.decode(), Backup))
 
 
 def _shares(other: Object, path: str, own: StorageProvider) -> bool:

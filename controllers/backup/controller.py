@@ -2,7 +2,8 @@
 
 from apis.backup_defaulting import with_backup_defaults
 from apis.backups import Backup
-from controllers.backup import cleaning, making
+from controllers.backup import cleaning, logs, making
+from controllers.backup.kernel import Kernel, ReadTask
 from controllers.controller import Controller, Result
 from controllers.informing import Informers
 from controllers.job_owners.controller import job_owner_controller
@@ -14,15 +15,19 @@ from member.backups.naming import BACKUP
 from member.backups.pods import ManagerSettings
 
 
-def _step(ctx: JobOwner[Backup]) -> Result | None:
-    return cleaning.sync(ctx) if ctx.owner.metadata.deletion_timestamp else making.sync(ctx)
-
-
-_KIND = JobOwnerKind(resource=BACKUPS, model=Backup, defaults=with_backup_defaults, step=_step)
-
-
 def backup_controller(
-    runtime: Runtime, resources: Informers, owned: Informers, settings: ManagerSettings
+    runtime: Runtime, resources: Informers, owned: Informers, settings: ManagerSettings, read_task: ReadTask
 ) -> Controller:
-    """Register handlers and return the controller; nothing is started. Arguments as for `job_owner_controller`."""
-    return job_owner_controller(BACKUP, _KIND, runtime, resources, owned, settings)
+    """Register handlers and return the controller; nothing is started.
+
+    `read_task` reads log backups from clusters; the other arguments are as for `job_owner_controller`.
+    """
+    kernel = Kernel(read_task, runtime.clock)
+
+    def step(ctx: JobOwner[Backup]) -> Result | None:
+        if ctx.owner.metadata.deletion_timestamp:
+            return cleaning.sync(ctx, kernel)
+        return logs.sync(ctx, kernel) if ctx.model.spec.backup_mode == "log" else making.sync(ctx)
+
+    kind = JobOwnerKind(resource=BACKUPS, model=Backup, defaults=with_backup_defaults, step=step, forget=kernel.forget)
+    return job_owner_controller(BACKUP, kind, runtime, resources, owned, settings)

@@ -1,7 +1,6 @@
 """The Job of a snapshot or an export: what must hold before it is made, and what becomes of it (backup.md 3.5, 3.7)."""
 
 from apis.backups import Backup
-from apis.problem import Problem
 from apis.tidbcluster import TidbCluster
 from apis.validation.backups import validate_backup
 from controllers.backup import retry
@@ -41,11 +40,6 @@ def sync(ctx: JobOwner[Backup]) -> Result | None:
     return _make(ctx)
 
 
-def keeps_files_in_order(backup: Backup) -> bool:
-    """Whether the files are removed with the Backup, under some condition at least: then it must not just go."""
-    return backup.spec.backup_mode == "log" or backup.spec.clean_policy in ("Delete", "OnFailure")
-
-
 def _failed(ctx: JobOwner[Backup], job: Json) -> Result | None:
     """The Job has failed, and its pod has not said why: it crashed, or was evicted."""
     now, policy = ctx.status, ctx.model.spec.backoff_retry_policy
@@ -77,24 +71,16 @@ def _try_again(ctx: JobOwner[Backup]) -> Result | None:
 
 
 def _make(ctx: JobOwner[Backup]) -> Result | None:
-    if problems := validate_backup(ctx.model) or _not_yet(ctx.model):
+    if problems := validate_backup(ctx.model):
         return refuse(ctx, problems)
     br = ctx.model.spec.br
     tc = cluster(ctx, br, is_ready=True) if br else None
     if tc is not None and (problems := validate_backup(ctx.model, pods.tikv_version(tc))):
         return refuse(ctx, problems)
     no_longer_invalid(ctx)
-    if keeps_files_in_order(ctx.model):
+    if ctx.model.spec.clean_policy != "Retain":  # then it must not just go
         ctx.became(ctx.runtime.applier.add_finalizer(BACKUPS, ctx.owner, FINALIZER))
     return schedule(ctx, backup_job_name(ctx.name), lambda: _built(ctx, tc), "CreateBackupJobFailed")
-
-
-def _not_yet(backup: Backup) -> list[Problem]:
-    """What this version does not do."""
-    if backup.spec.backup_mode == "log":
-        message = "is not offered yet; use snapshot, or keep log backups with TiDB Operator v1.6"
-        return [Problem("spec.backupMode", "log", message)]
-    return []
 
 
 def _built(ctx: JobOwner[Backup], tc: TidbCluster | None) -> Json:

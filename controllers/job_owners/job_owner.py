@@ -1,10 +1,9 @@
 """One sync of a Backup or Restore: what it works with, and the writes that all steps share."""
 
-import base64
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import structlog
 
@@ -14,9 +13,9 @@ from controllers.own_write import OwnWrite
 from controllers.runtime import Runtime
 from controllers.status_patch import patch_status
 from kube.deletion import Destroyer
-from kube.errors import ApiError, NotFound
+from kube.errors import ApiError
 from kube.events import NORMAL, WARNING
-from kube.objects import Json, Object
+from kube.objects import Json, Object, condition_of, secret_data
 from kube.reading import Lister
 from kube.resources import JOBS, SECRETS, Resource
 from member.backups.environment import Secrets
@@ -39,11 +38,21 @@ class JobCaches:
     tidb_clusters: Lister
 
 
+class Merge(Protocol):
+    """How a condition gets into a status: `status.with_condition`, and for a log backup what its sub-commands say."""
+
+    def __call__(
+        self, status: Json, kind: str, now: datetime, reason: str = "", message: str = "", *, is_true: bool = True
+    ) -> Json:
+        """The status with the condition."""
+
+
 @dataclass(slots=True)
 class JobOwner(Generic[M]):
     """One sync of one object.
 
-    `owner` is it as cached, or as this sync has written it since; `model` is it with its defaults.
+    `owner` is it as cached, or as this sync has written it since; `model` is it with its defaults; `merge` is how what
+    `say` says gets into its status.
     """
 
     resource: Resource
@@ -53,6 +62,7 @@ class JobOwner(Generic[M]):
     runtime: Runtime
     settings: ManagerSettings
     own_write: OwnWrite
+    merge: Merge = with_condition
 
     @property
     def namespace(self) -> str:
@@ -88,8 +98,9 @@ class JobOwner(Generic[M]):
     def say(self, kind: str, reason: str = "", message: str = "", *, is_true: bool = True) -> None:
         """Write a condition; what is news and no good news is an event and a line in the log, too."""
         before = self.status
-        after = with_condition(before, kind, self.now, reason, message, is_true=is_true)
-        self.tell(before, after)
+        after = self.merge(before, kind, self.now, reason, message, is_true=is_true)
+        if kind in _TROUBLE and is_true and after != before:
+            self._warn(kind, reason, message)
         self.write(after)
 
     def tell(self, before: Json, after: Json) -> None:
@@ -97,10 +108,12 @@ class JobOwner(Generic[M]):
         kind = after.get("phase")
         if kind not in _TROUBLE or before.get("conditions") == after.get("conditions"):
             return
-        said = next(each for each in after["conditions"] if each["type"] == kind)
-        reason, message = said.get("reason") or kind, said.get("message") or ""
-        log.warning("condition", kind=self.resource.kind, phase=kind, reason=reason, message=message)
-        self.runtime.recorder.event(self.owner, WARNING, reason, message)
+        said = condition_of(after["conditions"], kind)
+        self._warn(kind, said.get("reason") or "", said.get("message") or "")
+
+    def _warn(self, kind: str, reason: str, message: str) -> None:
+        log.warning("condition", kind=self.resource.kind, phase=kind, reason=reason or kind, message=message)
+        self.runtime.recorder.event(self.owner, WARNING, reason or kind, message)
 
     def cached_job(self, name: str) -> Object | None:
         """A Job of this object, as cached; that of another owner is none."""
@@ -160,12 +173,7 @@ class JobOwner(Generic[M]):
         return {name: self._secret(name) for name in names}
 
     def _secret(self, name: str) -> Mapping[str, str] | None:
-        try:
-            found = self.runtime.client.get(SECRETS, name, self.namespace).decode()
-        except NotFound:
+        found = self.runtime.client.find(SECRETS, name, self.namespace)
+        if found is None:
             return None
-        return _decoded(found.get("data") or {})
-
-
-def _decoded(data: Mapping[str, str]) -> Mapping[str, str]:
-    return {key: base64.b64decode(value).decode("utf-8", "replace") for key, value in data.items()}
+        return {key: value.decode("utf-8", "replace") for key, value in secret_data(found).items()}

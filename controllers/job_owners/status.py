@@ -5,7 +5,7 @@ The Job writes to it as well, so that only what changes is ever sent, and what i
 
 from datetime import datetime
 
-from apis.times import stamp
+from apis import backup_conditions
 from kube.objects import Json, condition_of
 
 SCHEDULED = "Scheduled"
@@ -35,19 +35,6 @@ def holds(status: Json, kind: str) -> bool:
 def with_condition(
     status: Json, kind: str, now: datetime, reason: str = "", message: str = "", *, is_true: bool = True
 ) -> Json:
-    """The status with a condition, which is also its phase.
-
-    The time of transition stays where the status does, unless the phase was another. One that becomes untrue says so,
-    and leaves the phase, except Clean, which begins with that.
-    """
-    conditions: list[Json] = status.get("conditions") or []
-    before = condition_of(conditions, kind)
-    value = str(is_true)
+    """The status with a condition, which is also its phase; one that becomes untrue leaves the phase, except Clean."""
     keeps = kind in _KEEPS_PHASE or (not is_true and kind != CLEAN)
-    is_same_phase = keeps or status.get("phase") == kind
-    said = {"reason": reason, "message": message}
-    made: Json = {"type": kind, "status": value, **{key: text for key, text in said.items() if text}}
-    since = before.get("lastTransitionTime") if is_same_phase and before.get("status") == value else None
-    made["lastTransitionTime"] = since or stamp(now)
-    others = [made if each is before else each for each in conditions] if before else [*conditions, made]
-    return status | {"conditions": others} | ({} if keeps else {"phase": kind})
+    return backup_conditions.with_condition(status, kind, now, reason, message, is_true=is_true, keeps_phase=keeps)

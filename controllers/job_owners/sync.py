@@ -30,12 +30,16 @@ _UNSEEN_WRITE_DELAY = 0.1
 
 @dataclass(frozen=True, kw_only=True)
 class JobOwnerKind(Generic[M]):
-    """A kind whose objects Jobs carry out: its model, its defaults, and the next step of one, deleted or not."""
+    """A kind whose objects Jobs carry out: its model, its defaults, and the next step of one, deleted or not.
+
+    `forget` is told the key of one that is gone.
+    """
 
     resource: Resource
     model: type[M]
     defaults: Callable[[M], M]
     step: Callable[[JobOwner[M]], Result | None]
+    forget: Callable[[str], None] = lambda _key: None
 
 
 class JobOwnerSync(Generic[M]):
@@ -57,6 +61,7 @@ class JobOwnerSync(Generic[M]):
             owner = self._caches.owners.get(namespace, name)
             if owner is None:
                 self._writes.forget(key)
+                self._kind.forget(key)
                 return None
             if self._writes.of(key).is_unseen(owner):
                 return Result(requeue_after=_UNSEEN_WRITE_DELAY)

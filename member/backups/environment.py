@@ -6,7 +6,7 @@ account, which is none. No message holds what a Secret does.
 
 from collections.abc import Mapping, Sequence
 
-from apis.backup_shared import TiDBAccessConfig
+from apis.backup_shared import JobSpec, TiDBAccessConfig
 from apis.shared import Json
 from apis.storage_providers import (
     AzblobStorageProvider,
@@ -38,6 +38,12 @@ def secret_names(storage: StorageProvider, access: TiDBAccessConfig | None) -> l
     provider = storage.provider
     names = [] if provider is None or isinstance(provider, LocalStorageProvider) else [provider.secret_name]
     return [name for name in [*names, access.secret_name if access else ""] if name]
+
+
+def job_env(spec: JobSpec, access: TiDBAccessConfig | None, secrets: Secrets) -> list[Json]:
+    """What a Job must know to enter TiDB, where it does, and the storage. Raises BadJob."""
+    password = password_env(access, secrets, use_kms=spec.use_kms)
+    return password + storage_env(spec, secrets, use_kms=spec.use_kms)
 
 
 def password_env(access: TiDBAccessConfig | None, secrets: Secrets, *, use_kms: bool) -> list[Json]:

@@ -1,10 +1,13 @@
 """The Jobs of a Backup, and the claim of an export (backup.md 3.9, 3.11)."""
 
+from collections.abc import Sequence
+
+from apis import log_backups
 from apis.backups import Backup
 from apis.shared import Json
 from apis.tidbcluster import TidbCluster
-from member.backups import environment, naming, pods
-from member.backups.environment import BadJob, Secrets
+from member.backups import naming, pods
+from member.backups.environment import BadJob, Secrets, job_env
 from member.backups.pods import ManagerSettings, Mounted, Pod
 
 _DUMPLING_BIN = "/var/lib/dumpling-bin"
@@ -12,6 +15,34 @@ _DUMPLING_BIN = "/var/lib/dumpling-bin"
 
 def snapshot_job(backup: Backup, tc: TidbCluster, secrets: Secrets, settings: ManagerSettings) -> Json:
     """The Job that has BR back a cluster up. Raises BadJob."""
+    pod = _br_pod(backup, tc, secrets, settings, ["--mode=snapshot"])
+    return _job(backup, naming.backup_job_name(backup.metadata.name), pod)
+
+
+def log_job(backup: Backup, tc: TidbCluster, secrets: Secrets, settings: ManagerSettings, command: str) -> Json:
+    """The Job of a sub-command of a log backup. Raises BadJob."""
+    pod = _br_pod(backup, tc, secrets, settings, log_arguments(backup, command))
+    return _job(backup, naming.log_job_name(backup.metadata.name, command), pod)
+
+
+def stop_job(backup: Backup, tc: TidbCluster, secrets: Secrets, settings: ManagerSettings) -> Json:
+    """The Job that stops a log backup which is deleted. Raises BadJob."""
+    pod = _br_pod(backup, tc, secrets, settings, log_arguments(backup, log_backups.STOP))
+    return _job(backup, naming.stop_job_name(backup.metadata.name), pod)
+
+
+def log_arguments(backup: Backup, command: str) -> list[str]:
+    """What the program is told of a sub-command."""
+    spec = backup.spec
+    given = {
+        log_backups.START: ("commit-ts", spec.commit_ts),
+        log_backups.TRUNCATE: ("truncate-until", spec.log_truncate_until),
+    }
+    flag, value = given.get(command, ("", ""))
+    return ["--mode=log", f"--subcommand={command}", *([f"--{flag}={value}"] if value else [])]
+
+
+def _br_pod(backup: Backup, tc: TidbCluster, secrets: Secrets, settings: ManagerSettings, mode: Sequence[str]) -> Json:
     spec, meta = backup.spec, backup.metadata
     version = pods.tikv_version(tc)
     tls_args, tls_volumes = pods.client_tls(tc, spec.from_)
@@ -19,12 +50,12 @@ def snapshot_job(backup: Backup, tc: TidbCluster, secrets: Secrets, settings: Ma
     args += [f"--tikvVersion={version}"] if version else []
     made = Pod(
         container="backup",
-        args=[*args, "--mode=snapshot", *tls_args],
-        env=[*_env(backup, secrets), {"name": "BR_LOG_TO_TERM", "value": "1"}],
+        args=[*args, *mode, *tls_args],
+        env=[*job_env(spec, spec.from_, secrets), {"name": "BR_LOG_TO_TERM", "value": "1"}],
         mounted=[*tls_volumes, pods.program_volume("br", pods.BR_BIN), *pods.local_volume(spec)],
         tool=pods.br(spec, version),
     )
-    return _job(backup, naming.backup_job_name(meta.name), pods.pod_spec(spec, settings, made))
+    return pods.pod_spec(spec, settings, made)
 
 
 def export_job(backup: Backup, secrets: Secrets, settings: ManagerSettings) -> Json:
@@ -44,7 +75,7 @@ def export_job(backup: Backup, secrets: Secrets, settings: ManagerSettings) -> J
         mounted.append(pods.program_volume("dumpling", _DUMPLING_BIN))
         tool = pods.tool_container("dumpling", spec.tool_image, "Dumpling", _DUMPLING_BIN)
     mounted.append(pods.claim_volume(naming.BACKUP, spec.from_))
-    made = Pod(container="backup", args=args, env=_env(backup, secrets), mounted=mounted, tool=tool)
+    made = Pod(container="backup", args=args, env=job_env(spec, spec.from_, secrets), mounted=mounted, tool=tool)
     return _job(backup, naming.backup_job_name(meta.name), pods.pod_spec(spec, settings, made))
 
 
@@ -54,7 +85,7 @@ def clean_job(backup: Backup, secrets: Secrets, settings: ManagerSettings) -> Js
     made = Pod(
         container="backup",
         args=["clean", f"--namespace={meta.namespace}", f"--backupName={meta.name}"],
-        env=environment.storage_env(spec, secrets, use_kms=spec.use_kms),
+        env=job_env(spec, None, secrets),
         mounted=pods.local_volume(spec),
     )
     pod = pods.pod_spec(spec, settings, made)
@@ -67,12 +98,6 @@ def export_claim(backup: Backup) -> Json:
     if backup.spec.from_ is None:
         raise BadJob("CreatePVCFailed", "an export needs spec.from")
     return pods.claim(backup.metadata, naming.BACKUP, backup.spec, backup.spec.from_)
-
-
-def _env(backup: Backup, secrets: Secrets) -> list[Json]:
-    spec = backup.spec
-    password = environment.password_env(spec.from_, secrets, use_kms=spec.use_kms)
-    return password + environment.storage_env(spec, secrets, use_kms=spec.use_kms)
 
 
 def _job(backup: Backup, name: str, pod: Json) -> Json:

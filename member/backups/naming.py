@@ -32,6 +32,16 @@ def backup_job_name(backup: str) -> str:
     return f"backup-{backup}"
 
 
+def log_job_name(backup: str, command: str) -> str:
+    """The Job of a sub-command of a log backup."""
+    return f"{backup_job_name(backup)}-{command}"
+
+
+def stop_job_name(backup: str) -> str:
+    """The Job that stops a log backup which is deleted."""
+    return f"stop-{backup}"
+
+
 def clean_job_name(backup: str) -> str:
     """The Job that removes the files of a deleted Backup."""
     return f"clean-{backup}"

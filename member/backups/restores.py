@@ -3,8 +3,8 @@
 from apis.restores import Restore
 from apis.shared import Json
 from apis.tidbcluster import TidbCluster
-from member.backups import environment, naming, pods
-from member.backups.environment import BadJob, Secrets
+from member.backups import naming, pods
+from member.backups.environment import BadJob, Secrets, job_env
 from member.backups.pods import ManagerSettings, Mounted, Pod
 
 _LIGHTNING_BIN = "/var/lib/lightning-bin"
@@ -38,7 +38,7 @@ def import_job(restore: Restore, secrets: Secrets, settings: ManagerSettings) ->
         mounted.append(pods.program_volume("lightning", _LIGHTNING_BIN))
         tool = pods.tool_container("lightning", spec.tool_image, "Lightning", _LIGHTNING_BIN, "tidb-lightning")
     mounted.append(pods.claim_volume(naming.RESTORE, spec.to))
-    made = Pod(container="restore", args=args, env=_env(restore, secrets), mounted=mounted, tool=tool)
+    made = Pod(container="restore", args=args, env=job_env(spec, spec.to, secrets), mounted=mounted, tool=tool)
     pod = pods.pod_spec(spec, settings, made)
     return pods.job(meta, restore.kind, naming.RESTORE, naming.restore_job_name(meta.name), pod, backoff_limit=0)
 
@@ -61,7 +61,7 @@ def _br_job(restore: Restore, tc: TidbCluster, secrets: Secrets, settings: Manag
     made = Pod(
         container="restoreprune-manager" if prune else "restore",
         args=[*args, *tls_args],
-        env=[*_env(restore, secrets), {"name": "BR_LOG_TO_TERM", "value": "1"}],
+        env=[*job_env(spec, spec.to, secrets), {"name": "BR_LOG_TO_TERM", "value": "1"}],
         mounted=[*tls_volumes, pods.program_volume("br", pods.BR_BIN), *pods.local_volume(spec)],
         tool=pods.br(spec, version),
         additional=not prune,
@@ -85,9 +85,3 @@ def _archive(restore: Restore) -> str:
     if not path:
         raise BadJob("UnsupportedStorageType", "an import needs the path of an archive, in spec.s3 or spec.gcs")
     return path if path.startswith(scheme) else f"{scheme}{path}"
-
-
-def _env(restore: Restore, secrets: Secrets) -> list[Json]:
-    spec = restore.spec
-    password = environment.password_env(spec.to, secrets, use_kms=spec.use_kms)
-    return password + environment.storage_env(spec, secrets, use_kms=spec.use_kms)

@@ -3,7 +3,7 @@
 Kill -9 leaves nothing to be tidied up: once it has struck, no call gets out any more.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -18,6 +18,7 @@ from backup_manager.outside import Outside
 from backup_manager.restore import RestoreOptions, run_restore
 from backup_manager.storage.location import Location
 from backup_manager.storage.objects import PAGE, Storage, StoredObject
+from backup_manager.storage.parts import Parts
 from kube.client import Client
 from kube.objects import Json, Object
 from kube.resources import BACKUPS, RESTORES, Resource
@@ -88,6 +89,16 @@ class MortalStorage:
 
     def read(self, key: str) -> bytes:
         return self._life.call(lambda: self._inner.read(key))
+
+    def size(self, key: str) -> int | None:
+        return self._life.call(lambda: self._inner.size(key))
+
+    def download(self, key: str, parts: Parts) -> Iterator[bytes]:
+        for chunk in self._inner.download(key, parts):
+            yield self._life.call(lambda chunk=chunk: chunk)  # type: ignore[misc]
+
+    def upload(self, key: str, chunks: Iterable[bytes], parts: Parts) -> None:
+        self._life.call(lambda: self._inner.upload(key, chunks, parts))
 
     def write(self, key: str, content: bytes) -> None:
         self._life.call(lambda: self._inner.write(key, content))

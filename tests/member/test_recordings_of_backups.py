@@ -5,11 +5,13 @@ import re
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from apis.backup_defaulting import with_backup_defaults, with_restore_defaults
 from apis.backups import Backup
 from apis.decoding import decode
 from apis.defaulting import with_defaults
+from apis.log_backups import START, STOP, TRUNCATE
 from apis.restores import Restore
 from apis.tidbcluster import TidbCluster
 from kube.objects import Json
@@ -100,6 +102,24 @@ def test_jobs_that_clean_are_those_of_v1_6() -> None:
     for each in cleaned:
         job = jobs.clean_job(found[each][0], SECRETS, SETTINGS)
         assert [] == unexplained(items[f"Job/clean-{each}"], job)
+
+
+@pytest.mark.parametrize(
+    ("name", "backup", "commands"),
+    [("dev-backup", "log-run", [START]), ("dev-bklife.gone", "logs", [START, TRUNCATE, STOP])],
+)
+def test_jobs_of_log_backups_are_those_of_v1_6(name: str, backup: str, commands: list[str]) -> None:
+    items, found = recorded(name), backups(name, "log")[backup]
+    spec = structs.replace(found[0].spec, log_truncate_until="2026-01-02T00:00:00Z")  # since taken back
+    log, tc = structs.replace(found[0], spec=spec), found[1]
+    assert tc is not None
+    for command in commands:
+        made = jobs.log_job(log, tc, SECRETS, SETTINGS, command)
+        assert [] == unexplained(items[f"Job/backup-{backup}-{command}"], made)
+    assert len(commands) == sum(each.startswith(f"Job/backup-{backup}") for each in items)
+    if f"Job/stop-{backup}" in items:
+        assert [] == unexplained(items[f"Job/stop-{backup}"], jobs.stop_job(log, tc, SECRETS, SETTINGS))
+        assert [] == unexplained(items[f"Job/clean-{backup}"], jobs.clean_job(log, SECRETS, SETTINGS))
 
 
 def restores(name: str) -> dict[str, tuple[Restore, TidbCluster | None]]:

@@ -124,6 +124,7 @@ def test_the_second_stage_runs_without_rights_and_without_build_tools() -> None:
     [
         ("tidb-operator/bin/tidb-controller-manager", "-version"),
         ("tidb-operator/bin/tidb-discovery", "-V"),
+        ("tidb-operator/bin/tidb-scheduler", "-version"),
         ("backup-manager/bin/backup-manager", "--help"),
     ],
 )

@@ -61,13 +61,6 @@ def place(server: Server) -> Place:
     return Place(server, server.make_bucket(f"bucket-{next(_numbers)}"))
 
 
-@pytest.fixture(params=["s3", "azure", "local"])
-def writable(request: pytest.FixtureRequest, servers: Start) -> Place:
-    """As `place`, without GCS: fake-gcs-server takes no objects by the XML API, by which the library writes."""
-    found = servers(request.param)
-    return Place(found, found.make_bucket(f"bucket-{next(_numbers)}"))
-
-
 @pytest.fixture
 def s3(servers: Start) -> S3:
     found = servers("s3")

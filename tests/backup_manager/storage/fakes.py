@@ -2,12 +2,13 @@
 
 import http.server
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from backup_manager.storage.errors import ObjectMissing, StorageError
 from backup_manager.storage.location import Kind, Location
 from backup_manager.storage.objects import PAGE, StoredObject
+from backup_manager.storage.parts import Parts
 
 WHERE = Location(Kind.S3, "bucket", "some/prefix")
 
@@ -35,6 +36,20 @@ class Memory:
         if key not in self.objects:
             raise ObjectMissing(f"read {key} in", self.location, "it is not there")
         return self.objects[key]
+
+    def size(self, key: str) -> int | None:
+        self._called("size")
+        return len(self.objects[key]) if key in self.objects else None
+
+    def download(self, key: str, parts: Parts) -> Iterator[bytes]:
+        content = self.read(key)
+        for start in range(0, len(content), parts.size):
+            yield content[start : start + parts.size]
+
+    def upload(self, key: str, chunks: Iterable[bytes], _parts: Parts) -> None:
+        content = b"".join(chunks)
+        self._called("upload")
+        self.objects[key] = content
 
     def write(self, key: str, content: bytes) -> None:
         self._called("write")

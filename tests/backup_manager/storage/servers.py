@@ -22,6 +22,7 @@ import boto3
 import urllib3
 
 from backup_manager.storage.location import Kind, Location
+from tests.backup_manager.storage import gcs_front
 from tests.controlplane.processes import free_port
 
 STORAGES = Path(__file__).parents[3] / "hack" / "storages"
@@ -133,7 +134,7 @@ class Azure:
 
 
 class Gcs:
-    """fake-gcs-server; by the XML API, which the library speaks, it lists, serves and deletes, but takes no objects."""
+    """fake-gcs-server; in front of it what it lacks of the XML API, which the library speaks."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -208,7 +209,13 @@ def running(name: str, directory: Path) -> Iterator[Server]:
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     with _process(_command(name, port), directory), _answering(url):
-        yield _SERVERS[name](url)
+        if name != "gcs":
+            yield _SERVERS[name](url)
+            return
+        front = free_port()
+        command = [sys.executable, gcs_front.__file__, str(front), url]
+        with _process(command, directory), _answering(f"http://127.0.0.1:{front}"):
+            yield Gcs(f"http://127.0.0.1:{front}")
 
 
 def _command(name: str, port: int) -> Sequence[str]:
@@ -226,7 +233,7 @@ def _command(name: str, port: int) -> Sequence[str]:
 
 @contextlib.contextmanager
 def _process(command: Sequence[str], directory: Path) -> Iterator[None]:
-    with (directory / "server.log").open("wb") as log:
+    with (directory / "server.log").open("ab") as log:
         process = subprocess.Popen(command, cwd=directory, stdout=log, stderr=log)
         try:
             yield

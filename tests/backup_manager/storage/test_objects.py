@@ -1,12 +1,14 @@
 """One behaviour in front of every provider (backup.md 2.5)."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 
 from backup_manager.storage.checks import PROBE, require_free, require_usable
-from backup_manager.storage.errors import BadLocation, BucketMissing, ObjectMissing
+from backup_manager.storage.errors import BadLocation, BucketMissing, ObjectMissing, StorageError
 from backup_manager.storage.objects import StoredObject, open_storage
+from backup_manager.storage.parts import MIB, Parts
 from tests.backup_manager.storage.conftest import Place, Start
 
 pytestmark = pytest.mark.slow
@@ -33,11 +35,51 @@ def test_a_page_holds_no_more_than_was_asked_for(place: Place) -> None:
     assert max(sizes) <= 2
 
 
-def test_what_is_written_is_read(writable: Place) -> None:
-    storage = writable.storage()
+def test_what_is_written_is_read(place: Place) -> None:
+    storage = place.storage()
     storage.write("backupmeta", b"\0\xff old")
     storage.write("backupmeta", b"\0\xff new")
     assert b"\0\xff new" == storage.read("backupmeta")
+
+
+def test_what_is_uploaded_in_parts_is_downloaded_in_other_parts(place: Place) -> None:
+    storage = place.storage()
+    content = b"".join(number.to_bytes(4, "big") for number in range(11 * MIB // 4)) + b"the end"
+    chunks = (content[start : start + MIB] for start in range(0, len(content), MIB))
+    assert storage.size("backup.tgz") is None
+    storage.upload("backup.tgz", chunks, Parts(5 * MIB, 2))
+    assert len(content) == storage.size("backup.tgz")
+    assert content == b"".join(storage.download("backup.tgz", Parts(4 * MIB)))
+    storage.upload("small", iter([b"a", b"", b"b"]), Parts())
+    storage.upload("empty", iter([]), Parts())
+    assert [b"ab", b""] == [b"".join(storage.download(key, Parts())) for key in ("small", "empty")]
+
+
+def test_an_upload_that_breaks_off_leaves_no_object_and_the_one_before(place: Place) -> None:
+    def broken(number: int) -> Iterator[bytes]:
+        for _ in range(number):
+            yield bytes(6 * MIB)
+        raise InterruptedError
+
+    storage = place.storage()
+    storage.write("there", b"old")
+    for key, number in (("new", 0), ("new", 2), ("there", 2)):
+        with pytest.raises(InterruptedError):
+            storage.upload(key, broken(number), Parts(5 * MIB, 2))
+    assert [StoredObject("there", 3)] == listed(place)
+    assert b"old" == storage.read("there")
+
+
+def test_a_download_of_what_is_missing_or_replaced_meanwhile_says_so(place: Place) -> None:
+    storage = place.storage()
+    with pytest.raises(ObjectMissing):
+        list(storage.download("nothing", Parts()))
+    storage.write("archive", bytes(20))
+    coming = storage.download("archive", Parts(10))
+    next(coming)
+    storage.write("archive", b"1" * 20)
+    with pytest.raises(StorageError, match="cannot read archive in"):
+        next(coming)
 
 
 def test_what_others_wrote_is_read(place: Place) -> None:
@@ -81,9 +123,9 @@ def test_a_bucket_that_is_missing_is_named_with_its_provider(servers: Start, nam
     assert not raised.value.may_pass
 
 
-def test_a_place_that_answers_is_usable_and_left_as_it_was(writable: Place) -> None:
-    require_usable(writable.storage())
-    assert [] == listed(writable)
+def test_a_place_that_answers_is_usable_and_left_as_it_was(place: Place) -> None:
+    require_usable(place.storage())
+    assert [] == listed(place)
 
 
 def test_a_prefix_with_objects_is_not_free(place: Place) -> None:

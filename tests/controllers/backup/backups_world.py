@@ -7,11 +7,15 @@ import base64
 from collections.abc import Sequence
 from typing import Any
 
+from apis import log_backups
 from apis.crd import KINDS, definition
+from apis.log_backups import LogCondition
 from controllers.backup.controller import backup_controller
+from controllers.backup.kernel import ReadTask
 from controllers.controller import Controller
 from controllers.restore.controller import restore_controller
 from controllers.runtime import Runtime
+from dataplane.log_backups import read_log_task
 from kube.objects import Json, condition_of
 from kube.resources import BACKUPS, EVENTS, JOBS, NAMESPACES, PODS, SECRETS, SERVICE_ACCOUNTS, TIDB_CLUSTERS, Resource
 from member.backups.pods import ManagerSettings
@@ -21,22 +25,23 @@ from sandbox.world import World
 from simulate.operator import Operator
 from tests.apis.backups import by_br, tree
 from tests.apis.clusters import minimal
+from tests.dataplane.log_tasks import EtcdWorld
 
 NAMESPACE = "lab"
 
 
-def build(runtime: Runtime) -> Sequence[Controller]:
+def build(runtime: Runtime, read_task: ReadTask) -> Sequence[Controller]:
     """The controllers as the operator has them."""
     owned = runtime.informers("app.kubernetes.io/managed-by in (backup-operator,restore-operator)")
     resources, settings = runtime.informers(""), ManagerSettings("manager")
     return (
-        backup_controller(runtime, resources, owned, settings),
+        backup_controller(runtime, resources, owned, settings, read_task),
         restore_controller(runtime, resources, owned, settings),
     )
 
 
 class BackupsWorld:
-    """A world without nodes, a Ready TidbCluster `basic`, the Secret `keys`, and the controller."""
+    """A world without nodes, a Ready TidbCluster `basic` (`pd` is its etcd), the Secret `keys`, and the controllers."""
 
     def __init__(self, resource: Resource = BACKUPS) -> None:
         """`resource`: what the test is about."""
@@ -45,7 +50,8 @@ class BackupsWorld:
         crds = [definition(kind) for kind in KINDS]
         self.world = World(self.clock, SeededRandomness(1), crds=crds, nodes=())
         self.admin = self.world.client()
-        self.operator = Operator(self.world, self.clock, 1, build=build)
+        self.pd = EtcdWorld(self.clock)
+        self.operator = self._operator(1)
         self.admin.create(NAMESPACES, {"metadata": {"name": NAMESPACE}})
         self.admin.create(SERVICE_ACCOUNTS, {"metadata": {"name": "tidb-backup-manager"}}, NAMESPACE)
         self.add_secret("keys", access_key="AK", secret_key="SK")
@@ -57,7 +63,13 @@ class BackupsWorld:
 
     def restart(self) -> None:
         """Replace the process by a new one, which remembers nothing."""
-        self.operator = Operator(self.world, self.clock, 2, build=build)
+        self.operator = self._operator(2)
+
+    def _operator(self, seed: int) -> Operator:
+        def build_all(runtime: Runtime) -> Sequence[Controller]:
+            return build(runtime, lambda _cluster, name: read_log_task(self.pd.client, name))
+
+        return Operator(self.world, self.clock, seed, build=build_all)
 
     def run(self, seconds: float = 0.0) -> None:
         """Let the controller work for so long, and then until it has nothing to do."""
@@ -144,6 +156,14 @@ class BackupsWorld:
         others = [each for each in self.status(name).get("conditions") or () if each["type"] != kind]
         said = {"type": kind, "status": str(holds), "lastTransitionTime": "2026-01-01T00:00:00Z"}
         self.write(name, phase=kind, conditions=[*others, said], **status)
+
+    def do(self, command: str, *kinds: str, name: str = "demo", **fields: Any) -> None:
+        """Write conditions of a sub-command, the fields with the last, as its pod does."""
+        now, status = self.clock.wall(), self.status(name)
+        for kind in kinds:
+            given = fields if kind == kinds[-1] else {}
+            status = log_backups.with_command(status, LogCondition(command, kind), now, given)
+        self.write(name, **status)
 
     def end(self, name: str = "backup-demo", kind: str = "Failed", reason: str = "BackoffLimitExceeded") -> None:
         """Have a Job end."""

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kube.resources import BACKUPS, JOBS, RESTORES, SECRETS
+from kube.resources import BACKUPS, RESTORES, SECRETS
 from tests.apis.backups import S3, by_br, tree
 from tests.controllers.backup.backups_world import NAMESPACE, BackupsWorld
 
@@ -177,18 +177,6 @@ def test_a_secret_that_is_gone_is_named_and_the_backup_stays(backups: BackupsWor
         backups.condition("RetryFailed")
     )
     assert backups.exists()
-
-
-def test_a_log_backup_of_v1_6_stays_with_the_way_out(backups: BackupsWorld) -> None:
-    body = tree("Backup", by_br(backupMode="log"), name="log", namespace=NAMESPACE)
-    body["metadata"]["finalizers"] = ["tidb.pingcap.com/backup-protection"]
-    body["status"] = {"phase": "Running", "backupPath": PATH, "commitTs": "1"}
-    backups.admin.create(BACKUPS, body, NAMESPACE)
-    backups.delete("log")
-    backups.run(60)
-    _, reason, message = backups.condition("CleanFailed", "log")
-    assert ("NotOffered", True) == (reason, "br log stop --task-name=log" in message)
-    assert [] == [each.metadata.name for each in backups.admin.list_page(JOBS, NAMESPACE).items]
 
 
 @pytest.mark.parametrize("at", range(1, 8))

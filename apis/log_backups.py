@@ -1,0 +1,123 @@
+"""Log backups: which sub-command is due, and what becomes of a status when one gets on (backup.md 3.8). Pure.
+
+    "" → log-start: Scheduled, Prepare, Running → Running ⇄ Paused → Stopped; log-truncate runs beside
+
+Each sub-command has phase and conditions of its own in `logSubCommandStatuses`; what they mean for the whole is said
+here, for the operator and for the pods of its Jobs alike.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from apis.backup_conditions import with_condition
+from apis.backups import BackupSpec
+from apis.shared import Json
+
+START, STOP, PAUSE, RESUME, TRUNCATE = "log-start", "log-stop", "log-pause", "log-resume", "log-truncate"
+COMMANDS = (START, STOP, PAUSE, RESUME, TRUNCATE)
+
+RUNNING, PAUSED, STOPPED, REPEATABLE = "Running", "Paused", "Stopped", "Repeatable"
+COMPLETE, FAILED = "Complete", "Failed"
+
+_BECOMES = {STOP: STOPPED, PAUSE: PAUSED, RESUME: RUNNING}
+"""The phase of the whole once a sub-command is complete."""
+_OPPOSITE = {PAUSE: RESUME, RESUME: PAUSE}
+_TIMES = ("timeStarted", "timeCompleted")
+_OF_ENTRY = (*_TIMES, "logTruncatingUntil")
+_NOT_OF_WHOLE = {
+    START: ("timeCompleted", "logTruncatingUntil"),
+    STOP: ("timeStarted",),
+    PAUSE: _TIMES,
+    RESUME: _TIMES,
+    TRUNCATE: _OF_ENTRY,
+}
+"""Fields of a complete sub-command that say nothing of the whole."""
+
+
+def due(spec: BackupSpec, status: Json) -> str:
+    """The sub-command that the spec asks for now; one that is done already when there is nothing to do."""
+    command = asked(spec, status)
+    return TRUNCATE if is_in_sync(command, status) and _wants_truncation(spec, status) else command
+
+
+def asked(spec: BackupSpec, status: Json) -> str:
+    """As `due`, truncation aside.
+
+    A log must have begun before it is paused or stopped, and what is stopped stays so: v1.6 has a Job try in vain.
+    """
+    command = _asked(spec, str(status.get("phase") or ""))
+    if command in (PAUSE, STOP) and not status.get("commitTs") and (command == PAUSE or entry(status, START)):
+        return START
+    return command
+
+
+def is_in_sync(command: str, status: Json) -> bool:
+    """Whether a sub-command has done already what it is for."""
+    if command == START:
+        return bool(status.get("commitTs"))
+    return command in _BECOMES and status.get("phase") == _BECOMES[command]
+
+
+def entry(status: Json, command: str, truncate_until: str = "") -> Json:
+    """How a sub-command stands; empty when it never ran, or truncated until another moment than this."""
+    found: Json = (status.get("logSubCommandStatuses") or {}).get(command) or {}
+    if command == TRUNCATE and str(found.get("logTruncatingUntil") or "") != truncate_until:
+        return {}
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class LogCondition:
+    """A condition of a sub-command, `kind` is its type."""
+
+    command: str
+    kind: str
+    reason: str = ""
+    message: str = ""
+
+
+def with_command(status: Json, said: LogCondition, now: datetime, fields: Mapping[str, object] | None = None) -> Json:
+    """The status once a condition of a sub-command is written, with the fields that came with it."""
+    given, command = dict(fields or {}), said.command
+    before: Json = {"command": command} | ((status.get("logSubCommandStatuses") or {}).get(command) or {})
+    own = with_condition(before, said.kind, now, said.reason, said.message)
+    own |= {key: given[key] for key in _OF_ENTRY if key in given}
+    whole = _with_phase(status, said, now)
+    if command == START or said.kind == COMPLETE:
+        left_out = _NOT_OF_WHOLE[command] if said.kind == COMPLETE else ("logTruncatingUntil",)
+        whole |= {key: value for key, value in given.items() if key not in left_out}
+    return whole | {"logSubCommandStatuses": _with_repeatable(status, command) | {command: own}}
+
+
+def _asked(spec: BackupSpec, phase: str) -> str:
+    if phase == STOPPED or spec.log_stop or spec.log_subcommand == STOP:
+        return STOP
+    if spec.log_subcommand == PAUSE:
+        return PAUSE
+    return RESUME if phase == PAUSED else START
+
+
+def _wants_truncation(spec: BackupSpec, status: Json) -> bool:
+    until = spec.log_truncate_until
+    if not until or until == status.get("logSuccessTruncateUntil"):
+        return False
+    return entry(status, TRUNCATE, until).get("phase") != COMPLETE
+
+
+def _with_phase(status: Json, said: LogCondition, now: datetime) -> Json:
+    kind = said.kind
+    if said.command == START:
+        kind = "" if kind == COMPLETE else kind
+    else:
+        kind = _BECOMES.get(said.command, "") if kind == COMPLETE else ""
+    return with_condition(status, kind, now, said.reason, said.message) if kind else dict(status)
+
+
+def _with_repeatable(status: Json, command: str) -> Json:
+    """The entries; pausing makes resuming possible again, and the other way round."""
+    entries: Json = dict(status.get("logSubCommandStatuses") or {})
+    opposite = _OPPOSITE.get(command, "")
+    if opposite in entries:
+        entries[opposite] = entries[opposite] | {"phase": REPEATABLE}
+    return entries

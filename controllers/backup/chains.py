@@ -1,0 +1,65 @@
+"""Which snapshot the log of changes builds on: without one, a log backup restores nothing (backup.md 3.9, 5.3). Pure.
+
+A moment is restored from the newest snapshot before it and the log from there on. So a snapshot is a base of a log when
+it is a whole one of the same cluster, was taken since the log began or was last truncated, and before the log's
+checkpoint. v1.6 counts any Backup that has ended, failed ones included.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from apis import tso
+from apis.backups import Backup
+
+
+def bases(log: Backup, backups: Iterable[Backup]) -> list[Backup]:
+    """The snapshots from which a log backup restores, the oldest first. All objects have their defaults."""
+    until = _tso(log.status.log_checkpoint_ts)
+    stay = [each for each in backups if is_candidate(log, each) and not _goes(each)]
+    found = [each for each in stay if _tso(each.status.commit_ts) <= until]
+    return sorted(found, key=lambda each: _tso(each.status.commit_ts))
+
+
+def is_candidate(log: Backup, backup: Backup) -> bool:
+    """Whether a log backup restores from a snapshot, or will once its checkpoint has come that far."""
+    if backup.spec.backup_mode != "snapshot" or backup.spec.backup_type != "full" or not _same_cluster(log, backup):
+        return False
+    begins = max(_tso(log.status.commit_ts), _tso(log.status.log_success_truncate_until))
+    return _is_complete(backup) and 0 < begins <= _tso(backup.status.commit_ts)
+
+
+def base_of(log: Backup, backups: Iterable[Backup], since: int) -> Backup | None:
+    """The snapshot to keep so that any moment from the TSO `since` on can be restored; None when there is none."""
+    return next((each for each in reversed(bases(log, backups)) if _tso(each.status.commit_ts) <= since), None)
+
+
+def needing(snapshot: Backup, backups: Sequence[Backup]) -> Backup | None:
+    """The log backup that restores nothing without this snapshot: no other base is left. None when there is none.
+
+    The snapshot itself may be among `backups`, and may be being deleted.
+    """
+    others = [each for each in backups if each.metadata.uid != snapshot.metadata.uid]
+    logs = (each for each in others if each.spec.backup_mode == "log" and not _goes(each))
+    return next((log for log in logs if is_candidate(log, snapshot) and not bases(log, others)), None)
+
+
+def _is_complete(backup: Backup) -> bool:
+    return any(each.type == "Complete" and each.status == "True" for each in backup.status.conditions)
+
+
+def _goes(backup: Backup) -> bool:
+    return backup.metadata.deletion_timestamp is not None
+
+
+def _same_cluster(one: Backup, other: Backup) -> bool:
+    mine, theirs = one.spec.br, other.spec.br
+    if mine is None or theirs is None:
+        return False
+    return (mine.cluster_namespace, mine.cluster) == (theirs.cluster_namespace, theirs.cluster)
+
+
+def _tso(text: str) -> int:
+    """A timestamp of a status; 0 for one that can't be read."""
+    try:
+        return tso.parse(text)
+    except ValueError:
+        return 0

@@ -1,0 +1,64 @@
+"""Where a log backup and what the cluster does of it differ, and which of both must change (backup.md 3.8). Pure.
+
+What users do with `br log …` themselves gets into the status, and then the spec is asked again. Here it gets out of it
+as well: v1.6 keeps the phase of a failure when the task has long been going on.
+"""
+
+from dataclasses import dataclass
+
+from apis import log_backups
+from apis.backups import BackupSpec
+from apis.log_backups import COMPLETE, FAILED, PAUSE, RESUME, RUNNING, START, STOP, LogCondition
+from controllers.job_owners.status import RETRY_FAILED
+from dataplane.log_backups import MANUAL, LogTask
+from kube.objects import Json
+
+_REASON = "LogBackupKernelSync"
+_MISSING, _PAUSED, _RUNNING = "missing", "paused", "running"
+_MEANS = {START: _RUNNING, RESUME: _RUNNING, PAUSE: _PAUSED, STOP: _MISSING}
+"""What a cluster does when a sub-command is done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What the status must say; only when a second look finds the same, unless it `is_certain`."""
+
+    said: LogCondition
+    is_certain: bool = False
+
+
+def finding(spec: BackupSpec, status: Json, name: str, task: LogTask) -> Finding | None:
+    """What a look at the task of a log backup that has begun shows; None when it is as the status says."""
+    command, state = log_backups.asked(spec, status), _state(task)
+    if not log_backups.is_in_sync(command, status):
+        has_failed = log_backups.entry(status, command).get("phase") == FAILED
+        return _synced(command, state) if has_failed and _MEANS[command] == state else None
+    if state == _MISSING:
+        return Finding(LogCondition(START, FAILED, "LogBackupTaskNotFound", _not_found(name)))
+    if command == PAUSE:
+        return None if state == _PAUSED else _synced(RESUME, state)
+    if state == _RUNNING:
+        is_told = status.get("phase") == RUNNING
+        return None if is_told else Finding(LogCondition(START, RUNNING, _REASON, _message(state)), is_certain=True)
+    if task.paused != MANUAL:
+        message = f"TiKV has paused the log backup: {task.paused}; remove the cause, then run `br log resume`"
+        return Finding(LogCondition(START, RETRY_FAILED, "LogBackupErrorPaused", message), is_certain=True)
+    return _synced(PAUSE, state)
+
+
+def _synced(command: str, state: str) -> Finding:
+    return Finding(LogCondition(command, COMPLETE, _REASON, _message(state)))
+
+
+def _state(task: LogTask) -> str:
+    if not task.exists:
+        return _MISSING
+    return _PAUSED if task.paused else _RUNNING
+
+
+def _message(state: str) -> str:
+    return f"Synced with kernel state: {state}"
+
+
+def _not_found(name: str) -> str:
+    return f"the cluster has no log backup {name}: it was stopped by hand, or PD has lost it; create another Backup"

@@ -1,0 +1,194 @@
+"""Log backups: one Job for each sub-command that is due, and the progress that PD's etcd shows (backup.md 3.8).
+
+Each sync looks at the cluster, if it is time to, and then has the next sub-command carried out; a Job that is there
+already, or has ended, is taken for what it is, whoever made it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from apis import log_backups, tso
+from apis.backups import Backup
+from apis.log_backups import COMPLETE, RUNNING, STOP, STOPPED, TRUNCATE, LogCondition
+from apis.tidbcluster import TidbCluster
+from apis.times import parse_time, stamp
+from apis.validation.backups import validate_backup
+from controllers.backup import kernel_sync
+from controllers.backup.kernel import AGAIN, Kernel
+from controllers.controller import Result
+from controllers.job_owners import status
+from controllers.job_owners.job_owner import JobOwner
+from controllers.job_owners.prerequisites import JOB_GOING, cluster, give_up, refuse, schedule
+from kube.objects import Json, Object
+from kube.resources import BACKUPS
+from member.backups import jobs, pods
+from member.backups.environment import secret_names
+from member.backups.naming import FINALIZER, log_job_name
+
+_ACTIVE = (status.SCHEDULED, status.PREPARE, RUNNING)
+_WORD_FROM_POD = timedelta(minutes=1)
+"""How long after the end of a Job its pod's last word may take to be seen."""
+
+
+def sync(ctx: JobOwner[Backup], kernel: Kernel) -> Result | None:
+    """Bring a log backup that is not being deleted a step on. Raises RequeueError, ApiError, TransportError."""
+    _speak_for(ctx, log_backups.due(ctx.model.spec, ctx.status))
+    if problems := validate_backup(ctx.model):
+        return refuse(ctx, problems)
+    if status.holds(ctx.status, status.INVALID):
+        ctx.write(status.with_condition(ctx.status, status.INVALID, ctx.now, "Corrected", is_true=False))
+    if log_backups.is_in_sync(log_backups.due(ctx.model.spec, ctx.status), ctx.status) and _phase(ctx) == STOPPED:
+        return None
+    br = ctx.model.spec.br
+    assert br is not None  # validation asks for it
+    cluster(ctx, br, is_ready=False)
+    next_look = _look(ctx, kernel)
+    _speak_for(ctx, command := log_backups.due(ctx.model.spec, ctx.status))
+    result = None if log_backups.is_in_sync(command, ctx.status) else _carry_out(ctx, command)
+    return _sooner(result, next_look)
+
+
+@dataclass(frozen=True, slots=True)
+class _OfCommand:
+    """Has what is said be said of a sub-command; `fields` go with it."""
+
+    command: str
+    fields: Mapping[str, object]
+
+    def __call__(
+        self, status: Json, kind: str, now: datetime, reason: str = "", message: str = "", *, is_true: bool = True
+    ) -> Json:
+        """See `Merge`; what no longer holds is not said of sub-commands."""
+        assert is_true
+        return log_backups.with_command(status, LogCondition(self.command, kind, reason, message), now, self.fields)
+
+
+def _speak_for(ctx: JobOwner[Backup], command: str) -> None:
+    until = {"logTruncatingUntil": ctx.model.spec.log_truncate_until} if command == TRUNCATE else {}
+    ctx.merge = _OfCommand(command, until)
+
+
+def _phase(ctx: JobOwner[Backup]) -> str:
+    return str(ctx.status.get("phase") or "")
+
+
+def _sooner(result: Result | None, seconds: float | None) -> Result | None:
+    if seconds is None or (result and result.requeue_after and result.requeue_after < seconds):
+        return result
+    return Result(requeue_after=seconds)
+
+
+# What the cluster says
+
+
+def _look(ctx: JobOwner[Backup], kernel: Kernel) -> float | None:
+    """Write down how far the log has come, and what else the cluster tells; seconds until the next look, if any."""
+    now, key, br = ctx.status, ctx.owner.key, ctx.model.spec.br
+    found = ctx.caches.tidb_clusters.get(br.cluster_namespace, br.cluster) if br else None
+    if not now.get("commitTs") or found is None or _phase(ctx) == STOPPED:
+        return None
+    stood = (log_backups.asked(ctx.model.spec, now), _phase(ctx))
+    task = kernel.look(key, found, ctx.name, stood)
+    if task is None:
+        return kernel.rest(key)
+    if task.checkpoint and str(task.checkpoint) != now.get("logCheckpointTs"):
+        ctx.write(now | {"logCheckpointTs": str(task.checkpoint), "timeSynced": stamp(ctx.now)})
+    watched, seen = kernel.watched(key), kernel_sync.finding(ctx.model.spec, ctx.status, ctx.name, task)
+    if seen is not None and (seen.is_certain or seen.said == watched.suspected):
+        _write_finding(ctx, seen.said)
+        seen = None
+    watched.suspected = seen.said if seen else None
+    if seen:
+        watched.next_look = ctx.runtime.clock.now() + AGAIN
+    return kernel.rest(key)
+
+
+def _write_finding(ctx: JobOwner[Backup], said: LogCondition) -> None:
+    _speak_for(ctx, said.command)
+    if ctx.merge(ctx.status, said.kind, ctx.now, said.reason, said.message) == ctx.status:
+        return
+    ctx.say(said.kind, said.reason, said.message)
+    ctx.write(ctx.status | {"timeSynced": stamp(ctx.now)})
+
+
+# What the spec asks for
+
+
+def _carry_out(ctx: JobOwner[Backup], command: str) -> Result | None:
+    """Have a sub-command carried out by its Job; one that failed is tried again when its Job has been deleted."""
+    spec, now = ctx.model.spec, ctx.status
+    if command == STOP and not now.get("commitTs"):
+        give_up(
+            ctx, "NotStarted", "a log backup that has not begun can't be stopped; remove spec.logStop, or delete it"
+        )
+    if command == TRUNCATE and _is_truncated(spec.log_truncate_until, now):
+        _say_truncated(ctx)
+        return None
+    phase = log_backups.entry(now, command, spec.log_truncate_until).get("phase")
+    name = log_job_name(ctx.name, command)
+    if phase in _ACTIVE and (job := ctx.cached_job(name)) is not None:
+        return _look_after(ctx, job)
+    if phase in (*_ACTIVE, status.FAILED) and not ctx.has_lost(name):
+        return None
+    return _make(ctx, command)
+
+
+def _is_truncated(until: str, now: Json) -> bool:
+    """Whether the log does not reach back so far anyway."""
+    reached = max(tso.parse(str(now.get(each) or "")) for each in ("commitTs", "logSuccessTruncateUntil"))
+    return tso.parse(until) <= reached
+
+
+def _say_truncated(ctx: JobOwner[Backup]) -> None:
+    at = stamp(ctx.now)
+    fields = {"timeStarted": at, "timeCompleted": at, "logTruncatingUntil": ctx.model.spec.log_truncate_until}
+    said = LogCondition(TRUNCATE, COMPLETE, message="the log does not reach back so far")
+    ctx.write(log_backups.with_command(ctx.status, said, ctx.now, fields))
+
+
+def _look_after(ctx: JobOwner[Backup], job: Object) -> Result | None:
+    """The Job runs, or has ended without a word of its pod; v1.6 waits for that for ever."""
+    body, name = job.decode(), job.metadata.name
+    ended = pods.finished(body)
+    if not ended or job.metadata.deletion_timestamp:
+        return None
+    condition = pods.condition_of_job(body, ended)
+    if ended == status.COMPLETE:
+        since = parse_time(str(condition.get("lastTransitionTime") or "")) or ctx.now
+        rest = (since + _WORD_FROM_POD - ctx.now).total_seconds()
+        if rest > 0:
+            return Result(requeue_after=rest)
+    why = condition.get("reason") if ended == status.FAILED else "its pod has not said how it ended"
+    message = f"Job {name} has failed: {why}; look at its pods' logs, and delete it to try again"
+    ctx.say(status.FAILED, "AlreadyFailed", message)
+    return None
+
+
+def _make(ctx: JobOwner[Backup], command: str) -> Result | None:
+    name, br = log_job_name(ctx.name, command), ctx.model.spec.br
+    there = ctx.live_job(name)
+    if there is not None and ctx.controls(there):
+        if pods.finished(there.decode()):
+            ctx.delete_job(name)
+            return Result(requeue_after=JOB_GOING)
+        if not _does(there, jobs.log_arguments(ctx.model, command)):
+            return None  # it truncates until another moment; its end is an event
+    assert br is not None
+    tc = cluster(ctx, br, is_ready=True)
+    if problems := validate_backup(ctx.model, pods.tikv_version(tc)):
+        return refuse(ctx, problems)
+    ctx.became(ctx.runtime.applier.add_finalizer(BACKUPS, ctx.owner, FINALIZER))
+    return schedule(ctx, name, lambda: _built(ctx, tc, command), "CreateBackupJobFailed")
+
+
+def _does(job: Object, arguments: list[str]) -> bool:
+    """Whether a Job that runs was told this."""
+    told = job.decode()["spec"]["template"]["spec"]["containers"][0].get("args") or ()
+    return set(arguments) <= set(told)
+
+
+def _built(ctx: JobOwner[Backup], tc: TidbCluster, command: str) -> Json:
+    """The Job. Raises BadJob, ApiError, TransportError."""
+    secrets = ctx.secrets(secret_names(ctx.model.spec, ctx.model.spec.from_))
+    return jobs.log_job(ctx.model, tc, secrets, ctx.settings, command)

@@ -1,0 +1,98 @@
+"""A log backup that is being deleted is stopped first: in the cluster it would go on without end (backup.md 3.9).
+
+    its Jobs end → the task is gone, or Job `stop-<name>` stops it → its files, as those of any Backup (`cleaning`)
+
+That there is nothing to stop is seen in the cluster. v1.6 goes on when the Job has failed, and removes files that are
+still being written; and it stays for ever where the TidbCluster is gone.
+"""
+
+from datetime import timedelta
+
+from apis import backup_conditions
+from apis.backups import Backup
+from apis.log_backups import COMMANDS, STOP, STOPPED
+from apis.times import parse_time
+from controllers.backup.kernel import Kernel
+from controllers.controller import Result
+from controllers.job_owners import status
+from controllers.job_owners.job_owner import JobOwner
+from controllers.job_owners.prerequisites import JOB_GOING, cluster, give_up, make
+from kube.objects import Json, Object
+from kube.resources import TIDB_CLUSTERS
+from member.backups import jobs, pods
+from member.backups.environment import secret_names
+from member.backups.naming import log_job_name, stop_job_name
+
+_REASON = "StopLogBackupJobFailed"
+_LOOK_AGAIN = 30.0
+_PAUSE = timedelta(minutes=5)
+"""How long a stop that has failed rests before it is tried again."""
+
+
+def job_names(name: str) -> list[str]:
+    """The Jobs of all sub-commands; v1.6 forgets those that pause and resume."""
+    return [log_job_name(name, command) for command in COMMANDS]
+
+
+def sync(ctx: JobOwner[Backup], kernel: Kernel) -> Result | None:
+    """Have a log backup stopped whose own Jobs have ended; None once it is.
+
+    Raises RequeueError, ApiError, TransportError.
+    """
+    there = ctx.live_job(stop_job_name(ctx.name))
+    ended = pods.finished(there.decode()) if there and ctx.controls(there) else ""
+    if ctx.status.get("phase") == STOPPED or ended == "Complete":
+        return None
+    found = _cluster(ctx)
+    if found is None:
+        return None
+    if there is not None and ctx.controls(there) and (ended != "Failed" or there.metadata.deletion_timestamp):
+        return Result(requeue_after=_LOOK_AGAIN)  # its end is an event
+    task = kernel.ask(found, ctx.name)
+    if task is not None and not task.exists:
+        return None
+    if there is None:
+        return _make(ctx)
+    return _again(ctx, there)
+
+
+def _cluster(ctx: JobOwner[Backup]) -> Object | None:
+    """The cluster that logs, read live: where it is gone, so is the task."""
+    br = ctx.model.spec.br
+    if br is None:
+        return None
+    return ctx.runtime.client.find(TIDB_CLUSTERS, br.cluster, br.cluster_namespace)
+
+
+def _make(ctx: JobOwner[Backup]) -> Result:
+    """Make the Job, and look at everything anew before anything else is done."""
+    assert ctx.model.spec.br is not None  # there is a cluster
+    tc = cluster(ctx, ctx.model.spec.br, is_ready=False)
+
+    def build() -> Json:
+        secrets = ctx.secrets(secret_names(ctx.model.spec, ctx.model.spec.from_))
+        return jobs.stop_job(ctx.model, tc, secrets, ctx.settings)
+
+    make(ctx, build, _REASON)
+    scheduled = backup_conditions.with_condition(ctx.status, status.SCHEDULED, ctx.now, command=STOP)
+    ctx.write(scheduled)
+    return Result(requeue_after=JOB_GOING)
+
+
+def _again(ctx: JobOwner[Backup], job: Object) -> Result:
+    """The Job has failed, or is another's: say so, and try again after a pause."""
+    if not ctx.controls(job):
+        give_up(ctx, _REASON, f"Job {job.key} is not this Backup's; delete it, and the log backup is stopped")
+    failed = pods.condition_of_job(job.decode(), "Failed")
+    where = f"TidbCluster {ctx.model.spec.br.cluster}" if ctx.model.spec.br else "the TidbCluster"
+    message = (
+        f"Job {job.key} has failed: {failed.get('message') or failed.get('reason')}; the files are kept until the log "
+        f"backup is stopped: it is tried again, or run `br log stop --task-name={ctx.name}`, or delete {where}"
+    )
+    ctx.say(status.RETRY_FAILED, _REASON, message)
+    due = (parse_time(str(failed.get("lastTransitionTime") or "")) or ctx.now) + _PAUSE
+    rest = (due - ctx.now).total_seconds()
+    if rest > 0:
+        return Result(requeue_after=min(rest, _LOOK_AGAIN))
+    ctx.delete_job(job.metadata.name)
+    return Result(requeue_after=JOB_GOING)

@@ -1,0 +1,99 @@
+"""What BR and TiKV say of a log backup in PD's etcd (backup.md 3.8, dataplane-apis.md 4).
+
+v1.6 asks for all keys that begin with a task's name, so that the task `a` is told what `ab` does; and it reads a
+protobuf error as JSON, which never succeeds.
+"""
+
+import base64
+import binascii
+from dataclasses import dataclass
+
+import msgspec
+
+from dataplane.etcd import EtcdClient
+from ports import protobuf
+
+MANUAL = "manual"
+"""Why a task is paused that a user has paused."""
+
+_ROOT = "/tidb/br-stream"
+_CHECKPOINT_BYTES = 8
+_ERROR_MESSAGE, _ERROR_STORE = 3, 4
+_UNKNOWN, _ERROR = "unknown", "error"
+
+
+@dataclass(frozen=True, slots=True)
+class LogTask:
+    """A task of log backup as the cluster knows it.
+
+    `checkpoint` is the TSO up to which everything has been saved, 0 when nothing is known of it. `paused` is why the
+    task is paused, `manual` when a user did it; empty while it runs. `last_error` is what a TiKV complained of last.
+    """
+
+    exists: bool
+    checkpoint: int = 0
+    paused: str = ""
+    last_error: str = ""
+
+
+def read_log_task(etcd: EtcdClient, name: str) -> LogTask:
+    """The task of a name, as it is now. Raises DataPlaneError."""
+    if etcd.get(f"{_ROOT}/info/{name}") is None:
+        return LogTask(exists=False)
+    checkpoint = etcd.get(f"{_ROOT}/checkpoint/{name}/central_global") or b""
+    paused = etcd.get(f"{_ROOT}/pause/{name}")
+    errors = etcd.below(f"{_ROOT}/last-error/{name}/")
+    return LogTask(
+        exists=True,
+        checkpoint=int.from_bytes(checkpoint, "big") if len(checkpoint) == _CHECKPOINT_BYTES else 0,
+        paused="" if paused is None else pause_reason(paused),
+        last_error=next((text for each in errors.values() if (text := _stream_error(each))), ""),
+    )
+
+
+class _Pause(msgspec.Struct):
+    severity: str = ""
+    payload_type: str = ""
+    payload: str = ""
+
+
+_PAUSE = msgspec.json.Decoder(_Pause)
+
+
+def pause_reason(value: bytes) -> str:
+    """Why a task is paused: `manual`, what went wrong, or `error` and `unknown` where that can't be read."""
+    if not value:
+        return MANUAL
+    try:
+        found = _PAUSE.decode(value)
+    except msgspec.DecodeError:
+        return _UNKNOWN
+    if found.severity == "MANUAL":
+        return MANUAL
+    return _explained(found) or _ERROR
+
+
+def _explained(pause: _Pause) -> str:
+    """What went wrong; empty where that can't be read."""
+    try:
+        payload = base64.b64decode(pause.payload, validate=True)
+    except binascii.Error:
+        return ""
+    media = pause.payload_type.replace(" ", "")
+    if media.startswith("text/plain"):
+        return payload.decode("utf-8", "replace")
+    if media == "application/x-protobuf;messagetype=brpb.StreamBackupError":
+        return f"Paused by error{text}" if (text := _stream_error(payload)) else ""
+    return ""
+
+
+def _stream_error(content: bytes) -> str:
+    """The message and the store of a `StreamBackupError`; empty for what is none."""
+    try:
+        found = dict(protobuf.fields(content))
+    except protobuf.NoMessage:
+        return ""
+    message, store = found.get(_ERROR_MESSAGE), found.get(_ERROR_STORE, 0)
+    if not isinstance(message, bytes) or not isinstance(store, int):
+        return ""
+    return f"(store {store}): {message.decode('utf-8', 'replace')}"

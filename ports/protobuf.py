@@ -1,0 +1,42 @@
+"""The fields of protobuf messages, of which few count: read without the messages' definitions."""
+
+from collections.abc import Iterator
+
+_VARINT, _BYTES = 0, 2
+_FIXED = {1: 8, 5: 4}
+"""Wire types of one length, in bytes."""
+_LONGEST_VARINT = 10
+
+
+class NoMessage(Exception):
+    """Raised for bytes that are no protobuf message."""
+
+
+def fields(content: bytes) -> Iterator[tuple[int, int | bytes]]:
+    """The fields of a message, with their numbers; those of a fixed length are left out. Raises NoMessage."""
+    at = 0
+    while at < len(content):
+        key, at = _varint(content, at)
+        number, wire = key >> 3, key & 7
+        if wire == _VARINT:
+            value, at = _varint(content, at)
+            yield number, value
+        elif wire == _BYTES:
+            length, at = _varint(content, at)
+            if at + length > len(content):
+                raise NoMessage(f"it ends in the middle of field {number}")
+            yield number, content[at : at + length]
+            at += length
+        elif wire in _FIXED:
+            at += _FIXED[wire]
+        else:
+            raise NoMessage(f"it is no protobuf message (wire type {wire})")
+
+
+def _varint(content: bytes, at: int) -> tuple[int, int]:
+    value = 0
+    for index, byte in enumerate(content[at : at + _LONGEST_VARINT]):
+        value |= (byte & 0x7F) << (7 * index)
+        if byte < 0x80:
+            return value, at + index + 1
+    raise NoMessage("it ends in the middle of a number")

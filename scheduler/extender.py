@@ -1,0 +1,180 @@
+"""Which nodes a pod may run on (scheduler-deployment.md 2.3 to 2.7).
+
+Questions are answered one after another: what one answer promises, the next one counts.
+"""
+
+import threading
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from apis.ordinals import desired_ordinals, desired_replicas
+from apis.problem import InvalidField
+from apis.tidbcluster import TidbCluster
+from kube.errors import ApiError
+from kube.events import NORMAL, WARNING
+from kube.objects import Object
+from ports.clock import Clock
+from ports.transport import TransportError
+from scheduler.cluster_state import Candidate, ClusterState, candidate, claim_of
+from scheduler.previous_node import back_to_previous_node
+from scheduler.protocol import Answer, Preemption, Question, Victims
+from scheduler.spread import PD, SPREAD_COMPONENTS, Spread
+from scheduler.turns import NotItsTurn, Turns, node_of
+
+_TIDB = "tidb"
+
+TOPOLOGY_KEY = "pingcap.com/ha-topology-key"
+"""The annotation of a TidbCluster with the label of nodes that a topology is told by."""
+_HOST = "kubernetes.io/hostname"
+
+FAIL = "tidb.pingcap.com/fail-scheduler"
+"""The annotation of a pod that is not to be scheduled: a test of what happens then (2.3)."""
+
+_SELECTED_NODE = "volume.kubernetes.io/selected-node"
+
+_HA, _STABLE = "HAScheduling", "StableScheduling"
+
+
+class Recorder(Protocol):
+    """Where events go."""
+
+    def event(self, about: Object, type: str, reason: str, message: str) -> None:  # noqa: A002  (Kubernetes' name)
+        """Say that `reason` happened to `about`."""
+
+
+class Unanswerable(Exception):
+    """Raised when the cluster could not be read, or is not to be served; the message says what failed."""
+
+
+class Extender:
+    """Answers kube-scheduler. Safe for use by many threads."""
+
+    def __init__(self, state: ClusterState, recorder: Recorder, clock: Clock, *, stable: bool = True) -> None:
+        """`stable`: pods of TiDB go back to the node where they were (the feature gate StableScheduling)."""
+        self._state = state
+        self._recorder = recorder
+        self._turns = Turns(state, clock)
+        self._stable = stable
+        self._one_at_a_time = threading.Lock()
+
+    def filter(self, question: Question) -> Answer:
+        """The nodes that are left; the pod's turn begins if there are any. Raises Unanswerable."""
+        return self._decide(question, begins=True)
+
+    def preempt(self, preemption: Preemption) -> Mapping[str, Victims]:
+        """The nodes where making room helps. Raises Unanswerable."""
+        victims = preemption.victims
+        answer = self._decide(Question(preemption.pod, list(victims)), begins=False)
+        return {node: each for node, each in victims.items() if node in answer.kept}
+
+    def _decide(self, question: Question, *, begins: bool) -> Answer:
+        if FAIL in question.pod.metadata.annotations:
+            raise Unanswerable(f"pod {question.pod.metadata.name} had an intentional failure injected ({FAIL})")
+        pod = candidate(question.pod)
+        if pod is None:
+            return Answer(question.names)
+        try:
+            with self._one_at_a_time:
+                return self._answer(pod, question, begins)
+        except (ApiError, TransportError, InvalidField) as error:
+            raise Unanswerable(f"cannot schedule {pod.namespace}/{pod.name}: {error}") from error
+
+    def _answer(self, pod: Candidate, question: Question, begins: bool) -> Answer:
+        if pod.component in SPREAD_COMPONENTS:
+            return self._in_its_turn(pod, question, begins)
+        if pod.component == _TIDB and self._stable:
+            answer, remark = back_to_previous_node(self._state.tidb_cluster(pod), pod.name, question.names)
+            if remark and begins:
+                self._recorder.event(pod.pod, NORMAL, _STABLE, remark)
+            return answer
+        return Answer(question.names)
+
+    def _in_its_turn(self, pod: Candidate, question: Question, begins: bool) -> Answer:
+        claims = self._state.claims(pod)
+        pods = {each.metadata.name: each for each in self._state.pods(pod)}
+        try:
+            self._turns.check(pod, claims, pods)
+            answer = self._spread(pod, question, claims, pods)
+            if begins and answer.kept:
+                self._turns.take(pod, claims)
+            elif begins:
+                self._turns.give_back(pod, claims)
+        except NotItsTurn as reason:
+            answer = _refused(question.names, str(reason))
+        if begins and not answer.kept:
+            self._recorder.event(pod.pod, WARNING, _HA, "; ".join(sorted(set(answer.refused.values()))))
+        return answer
+
+    def _spread(
+        self, pod: Candidate, question: Question, claims: Mapping[str, Object], pods: Mapping[str, Object]
+    ) -> Answer:
+        if len(question.names) == 1 and _is_bound(claims[pod.claim]):
+            return Answer(question.names)  # its volume is there, and nowhere else
+        tc = self._state.tidb_cluster(pod)
+        if tc is None:
+            return _refused(question.names, f"TidbCluster {pod.namespace}/{pod.cluster} does not exist")
+        key = tc.metadata.annotations.get(TOPOLOGY_KEY, _HOST)
+        topologies = {name: self._state.node_labels(name, question.nodes).get(key, "") for name in question.names}
+        placed = Counter(
+            topologies.get(node) or self._state.node_labels(node, question.nodes).get(key, "")
+            for node in _nodes_of_others(pod, tc, claims, pods)
+        )
+        counts = {topology: placed[topology] for topology in topologies.values() if topology}
+        used = len(set(placed) - {""})
+        spread = Spread(pod.component, desired_replicas(tc, pod.component), counts, used)
+        return _answer_of(spread, topologies, key)
+
+
+def _answer_of(spread: Spread, topologies: Mapping[str, str], key: str) -> Answer:
+    chosen = spread.choose()
+    if not chosen:
+        return _refused(topologies, spread.refusal())
+    kept = [node for node, topology in topologies.items() if topology in chosen]
+    refused = {node: _why_not(spread, topology, key) for node, topology in topologies.items() if topology not in chosen}
+    return Answer(kept, refused)
+
+
+def _why_not(spread: Spread, topology: str, key: str) -> str:
+    if not topology:
+        return f"the node has no label {key}"
+    pods = f"{topology} has {spread.counts[topology]} {spread.component} pods"
+    return (
+        f"{pods}, max pods per topology: {spread.most}"
+        if spread.counts[topology] >= spread.most
+        else (f"{pods}, and others have fewer")
+    )
+
+
+def _nodes_of_others(
+    pod: Candidate, tc: TidbCluster, claims: Mapping[str, Object], pods: Mapping[str, Object]
+) -> list[str]:
+    """Of each other pod that counts its node, or the one where its volume is being made."""
+    wanted = {f"{tc.metadata.name}-{pod.component}-{ordinal}" for ordinal in desired_ordinals(tc, pod.component)}
+    counting = wanted - _given_up(tc, pod.component) - {pod.name}
+    nodes = [
+        node_of(pods[name]) or _promised(claims.get(claim_of(pod.component, name))) for name in counting & set(pods)
+    ]
+    return [node for node in nodes if node]
+
+
+def _given_up(tc: TidbCluster, component: str) -> set[str]:
+    """Pods that failover has recorded as lost: they leave room for others."""
+    if component == PD:
+        return {member.pod_name for member in tc.status.pd.failure_members.values()}
+    return {store.pod_name for store in tc.status.tikv.failure_stores.values()}
+
+
+def _promised(claim: Object | None) -> str:
+    """Where a pod will run whose volume is being made; empty when that is not known."""
+    if claim is None or _is_bound(claim):
+        return ""
+    return claim.metadata.annotations.get(_SELECTED_NODE, "")
+
+
+def _is_bound(claim: Object) -> bool:
+    return bool(claim.decode().get("status", {}).get("phase") == "Bound")
+
+
+def _refused(names: Sequence[str] | Mapping[str, str], why: str) -> Answer:
+    return Answer((), dict.fromkeys(names, why))

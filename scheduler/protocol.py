@@ -1,0 +1,157 @@
+"""What kube-scheduler asks an extender and how it is answered (k8s.io/kube-scheduler/extender/v1; 2.3).
+
+Keys are the Go names of the fields, in any case; objects inside are Kubernetes' own JSON.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import msgspec
+
+from kube.objects import Object
+
+_T = TypeVar("_T")
+
+_NULL = msgspec.Raw(b"null")
+_fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+class BadQuestion(ValueError):
+    """Raised when a request is not what kube-scheduler sends; the message says which part."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """May the pod run on these nodes? `nodes` has whole objects where kube-scheduler sends them, else their names."""
+
+    pod: Object
+    names: Sequence[str]
+    nodes: Mapping[str, Object] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The nodes that are left, and for each other one why it is not; `error` fails this attempt to schedule."""
+
+    kept: Collection[str] = ()
+    refused: Mapping[str, str] = field(default_factory=dict)
+    error: str = ""
+
+
+class Victims(msgspec.Struct, frozen=True):
+    """What would have to go from a node: the UIDs of pods, and how many PodDisruptionBudgets that would violate."""
+
+    uids: tuple[str, ...]
+    violations: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Preemption:
+    """On which of these nodes may pods make room for the pod?"""
+
+    pod: Object
+    victims: Mapping[str, Victims]
+
+
+def read_question(body: bytes | None) -> Question:
+    """ExtenderArgs. Raises BadQuestion."""
+    given = _struct(body or b"", "the request")
+    pod = _pod(given)
+    whole = _value(given, "nodes", msgspec.Raw)
+    if whole is not None:
+        nodes = [_object(raw, "Node") for raw in _items(whole)]
+        return Question(pod, [node.metadata.name for node in nodes], {node.metadata.name: node for node in nodes})
+    return Question(pod, _value(given, "nodenames", list[str]) or [])
+
+
+def write_answer(question: Question, answer: Answer) -> bytes:
+    """ExtenderFilterResult, with whole nodes where whole nodes were asked about."""
+    left = frozenset(answer.kept)
+    kept = [name for name in question.names if name in left]
+    whole = question.nodes
+    nodes = None if whole is None else {"items": [msgspec.Raw(whole[name].raw) for name in kept]}
+    result = {
+        "Nodes": nodes,
+        "NodeNames": None if whole is not None else kept,
+        "FailedNodes": dict(answer.refused),
+        "FailedAndUnresolvableNodes": {},
+        "Error": answer.error,
+    }
+    return msgspec.json.encode(result)
+
+
+def read_preemption(body: bytes | None) -> Preemption:
+    """ExtenderPreemptionArgs, with pods or with their UIDs alone. Raises BadQuestion."""
+    given = _struct(body or b"", "the request")
+    whole = _value(given, "nodenametovictims", dict[str, msgspec.Raw])
+    named = _value(given, "nodenametometavictims", dict[str, msgspec.Raw])
+    victims = {node: _victims(raw) for node, raw in (whole or named or {}).items()}
+    return Preemption(_pod(given), victims)
+
+
+def write_preemption(victims: Mapping[str, Victims]) -> bytes:
+    """ExtenderPreemptionResult."""
+    nodes = {
+        node: {"Pods": [{"UID": uid} for uid in each.uids], "NumPDBViolations": each.violations}
+        for node, each in victims.items()
+    }
+    return msgspec.json.encode({"NodeNameToMetaVictims": nodes})
+
+
+def write_priorities(names: Sequence[str]) -> bytes:
+    """HostPriorityList: all nodes that were left are as good."""
+    return msgspec.json.encode([{"Host": name, "Score": 0} for name in names])
+
+
+def write_error(code: int, message: str) -> bytes:
+    """The body of an answer that is no answer."""
+    return msgspec.json.encode({"Code": code, "Message": message})
+
+
+def _pod(given: Mapping[str, msgspec.Raw]) -> Object:
+    if "pod" not in given:
+        raise BadQuestion("Pod is missing")
+    return _object(bytes(given["pod"]), "Pod")
+
+
+def _object(raw: bytes, kind: str) -> Object:
+    try:
+        return Object(raw, "v1", kind)
+    except msgspec.DecodeError as error:
+        raise BadQuestion(f"{kind}: {error}") from error
+
+
+def _items(nodes: msgspec.Raw) -> list[bytes]:
+    items = _value(_struct(bytes(nodes), "Nodes"), "items", list[msgspec.Raw])
+    return [bytes(item) for item in items or ()]
+
+
+def _victims(raw: msgspec.Raw) -> Victims:
+    given = _struct(bytes(raw), "victims")
+    pods = [_struct(bytes(pod), "a victim") for pod in _value(given, "pods", list[msgspec.Raw]) or ()]
+    return Victims(tuple(_uid(pod) for pod in pods), _value(given, "numpdbviolations", int) or 0)
+
+
+def _uid(pod: Mapping[str, msgspec.Raw]) -> str:
+    if "metadata" in pod:
+        return _uid(_struct(bytes(pod["metadata"]), "the metadata of a victim"))
+    return _value(pod, "uid", str) or ""
+
+
+def _struct(raw: bytes, what: str) -> dict[str, msgspec.Raw]:
+    """The fields by name in small letters; Go reads them in any case."""
+    try:
+        return {name.lower(): value for name, value in _fields.decode(raw).items()}
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise BadQuestion(f"{what}: {error}") from error
+
+
+def _value(given: Mapping[str, msgspec.Raw], name: str, kind: type[_T]) -> _T | None:
+    """A field; what is null is absent."""
+    if bytes(given.get(name, _NULL)) == b"null":
+        return None
+    try:
+        return msgspec.json.decode(given[name], type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise BadQuestion(f"{name}: {error}") from error

@@ -1,0 +1,84 @@
+"""Which snapshot a log backup builds on (backup.md 3.9, 5.3)."""
+
+from typing import Any
+
+import pytest
+
+from apis.backups import Backup
+from controllers.backup import chains
+from tests.apis.backups import S3, backup, by_br
+from tests.controllers.backup.backups_world import BackupsWorld
+
+GOING = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
+
+
+def log(checkpoint: str = "300", *, truncated: str = "", spec: Any = None, **metadata: Any) -> Backup:
+    """A log backup since TSO 100."""
+    status = {"commitTs": "100", "logCheckpointTs": checkpoint, "logSuccessTruncateUntil": truncated}
+    return backup(by_br(backupMode="log", **(spec or {})), status=status, **{"name": "log", "uid": "log", **metadata})
+
+
+def snapshot(ts: int, kind: str = "Complete", *, spec: Any = None, **metadata: Any) -> Backup:
+    """A snapshot of a TSO that has ended."""
+    status = {"commitTs": str(ts), "conditions": [{"type": kind, "status": "True"}]}
+    return backup(by_br(**(spec or {})), status=status, **{"name": f"at-{ts}", "uid": f"{ts}", **metadata})
+
+
+def names(backups: list[Backup]) -> list[str]:
+    return [each.metadata.name for each in backups]
+
+
+def test_5_3_bases_are_complete_snapshots_within_the_log() -> None:
+    """v1.6 counts failed ones, whose timestamp is 0."""
+    others = [snapshot(0, "Failed"), snapshot(250, "Failed"), snapshot(99), snapshot(200), snapshot(100), snapshot(301)]
+    assert ["at-100", "at-200"] == names(chains.bases(log(), others))
+    assert ["at-200"] == names(chains.bases(log(truncated="150"), others))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"spec": {"br": {"cluster": "other"}}},
+        {"spec": {"br": {"cluster": "basic", "clusterNamespace": "elsewhere"}}},
+        {"spec": {"backupType": "db", "br": {"cluster": "basic", "db": "x"}}},
+        GOING,
+    ],
+)
+def test_snapshots_of_others_of_parts_and_those_that_go_are_no_base(other: Any) -> None:
+    assert [] == chains.bases(log(), [snapshot(200, **other)])
+
+
+def test_5_3_the_newest_snapshot_before_a_moment_is_its_base() -> None:
+    others = [snapshot(110), snapshot(150), snapshot(200)]
+    found = [chains.base_of(log(), others, since) for since in (109, 110, 199, 500)]
+    assert [None, "at-110", "at-150", "at-200"] == [each and each.metadata.name for each in found]
+
+
+def test_3_9_the_last_base_is_needed_and_one_of_several_is_not() -> None:
+    one, two, after = snapshot(110, **GOING), snapshot(200), snapshot(310)
+    assert "log" == chains.needing(one, [log(), one]).metadata.name  # type: ignore[union-attr]
+    assert chains.needing(one, [log(), one, two]) is None
+    assert chains.needing(one, [log(), one, after]) is not None, "the log has not come that far"
+    assert chains.needing(one, [log("310"), one, after]) is None
+    assert chains.needing(one, [log(**GOING), one]) is None
+    assert chains.needing(snapshot(99), [log()]) is None, "the log begins later"
+
+
+def test_3_9_what_is_not_known_yet_keeps_a_snapshot() -> None:
+    """A log backup whose checkpoint nobody has read may need every snapshot since it began."""
+    assert chains.needing(snapshot(110), [log(""), snapshot(200)]) is not None
+
+
+def test_3_9_a_snapshot_goes_with_its_files_once_the_log_has_another_base(backups: BackupsWorld) -> None:
+    for name, ts in (("old", "110"), ("new", "310")):
+        backups.add(name, cleanPolicy="Delete", s3=S3 | {"prefix": name})
+        backups.say("Complete", name, backupPath=f"s3://lab/{name}", commitTs=ts)
+        backups.end(f"backup-{name}", "Complete", "CompletionsReached")
+    backups.add("log", backupMode="log", s3=S3 | {"prefix": "log"})
+    backups.write("log", commitTs="100", logCheckpointTs="300", phase="Running")
+    backups.delete("old")
+    _, reason, message = backups.condition("CleanFailed", "old")
+    assert ("FilesInUse", True) == (reason, "log backup lab/log, which restores from no other snapshot" in message)
+    backups.write("log", logCheckpointTs="320")
+    backups.run(40)
+    assert "clean-old" in backups.jobs()

@@ -1,0 +1,262 @@
+"""A log backup through its life: one Job for each sub-command, and what the cluster itself says (backup.md 3.8)."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from kube.resources import BACKUPS, JOBS, TIDB_CLUSTERS
+from tests.controllers.backup.backups_world import NAMESPACE
+from tests.controllers.backup.log_backups_world import PATH, TSO, LogBackupsWorld
+
+
+@pytest.fixture
+def logs() -> Iterator[LogBackupsWorld]:
+    world = LogBackupsWorld()
+    try:
+        yield world
+    finally:
+        world.stop()
+
+
+def test_3_8_it_is_begun_by_a_job(logs: LogBackupsWorld) -> None:
+    assert ["backup-demo-log-start"] == logs.jobs()
+    assert ("Scheduled", "Scheduled") == (logs.phase(), logs.entry("log-start")["phase"])
+    assert ["--mode=log", "--subcommand=log-start"] == logs.arguments("log-start")[-2:]
+    assert ["tidb.pingcap.com/backup-protection"] == logs.backup()["metadata"]["finalizers"]
+    logs.begin()
+    logs.run(1)
+    assert ("Running", "Complete") == (logs.phase(), logs.entry("log-start")["phase"])
+    assert (str(TSO), PATH) == (logs.status()["commitTs"], logs.status()["backupPath"])
+    assert ["backup-demo-log-start"] == logs.jobs()
+
+
+def test_3_8_pause_and_resume_as_often_as_one_likes(logs: LogBackupsWorld) -> None:
+    logs.begin()
+    for _ in range(2):
+        logs.change(logSubcommand="log-pause")
+        logs.run(5)
+        logs.carry_out("log-pause")
+        assert "Paused" == logs.phase()
+        logs.change(logSubcommand="log-start")
+        logs.run(5)
+        logs.carry_out("log-resume")
+        assert "Running" == logs.phase()
+    assert ("Repeatable", "Complete") == tuple(logs.entry(each)["phase"] for each in ("log-pause", "log-resume"))
+
+
+def test_3_8_it_is_stopped_and_stays_so(logs: LogBackupsWorld) -> None:
+    logs.begin()
+    logs.change(logStop=True)
+    logs.carry_out("log-stop")
+    assert "Stopped" == logs.phase()
+    logs.change(logStop=False, logSubcommand="log-start")
+    logs.run(120)
+    assert ("Stopped", 2) == (logs.phase(), len(logs.jobs()))
+
+
+def test_3_8_truncation_runs_beside(logs: LogBackupsWorld) -> None:
+    logs.begin()
+    logs.change(logTruncateUntil=str(TSO + 5))
+    assert f"--truncate-until={TSO + 5}" == logs.arguments("log-truncate")[-1]
+    assert (str(TSO + 5), "Running") == (logs.entry("log-truncate")["logTruncatingUntil"], logs.phase())
+    logs.carry_out("log-truncate", logSuccessTruncateUntil=str(TSO + 5))
+    assert (str(TSO + 5), "Running") == (logs.status()["logSuccessTruncateUntil"], logs.phase())
+    logs.change(logTruncateUntil=str(TSO + 9))
+    logs.run(5)
+    assert f"--truncate-until={TSO + 9}" == logs.arguments("log-truncate")[-1]
+
+
+def test_3_8_another_truncation_waits_for_the_one_before(logs: LogBackupsWorld) -> None:
+    logs.begin()
+    logs.change(logTruncateUntil=str(TSO + 5))
+    logs.change(logTruncateUntil=str(TSO + 9))
+    logs.run(120)
+    assert f"--truncate-until={TSO + 5}" == logs.arguments("log-truncate")[-1]
+    logs.finish("log-truncate")
+    logs.run(5)
+    assert f"--truncate-until={TSO + 9}" == logs.arguments("log-truncate")[-1]
+
+
+def test_3_8_what_the_log_does_not_reach_is_truncated_already(logs: LogBackupsWorld) -> None:
+    logs.begin()
+    logs.change(logTruncateUntil=str(TSO))
+    assert ("Complete", str(TSO)) == tuple(logs.entry("log-truncate")[key] for key in ("phase", "logTruncatingUntil"))
+    assert ["backup-demo-log-start"] == logs.jobs()
+
+
+def test_3_8_what_must_begin_first_begins_first() -> None:
+    """v1.6 waits for ever for a log backup to begin that is to be paused from the first."""
+    world = LogBackupsWorld(logSubcommand="log-pause")
+    try:
+        assert ["backup-demo-log-start"] == world.jobs()
+        world.begin()
+        assert ["backup-demo-log-pause", "backup-demo-log-start"] == sorted(world.jobs())
+    finally:
+        world.stop()
+
+
+def test_3_8_progress_is_written_each_minute_and_nothing_else_is_done(logs: LogBackupsWorld) -> None:
+    logs.begin()
+    logs.run(70)
+    asked, version = logs.pd.requests, logs.backup()["metadata"]["resourceVersion"]
+    logs.run(600)
+    assert version == logs.backup()["metadata"]["resourceVersion"], "nothing has changed"
+    assert asked + 4 * 9 <= logs.pd.requests <= asked + 4 * 11
+    logs.task.advance(TSO + 77)
+    logs.run(65)
+    assert str(TSO + 77) == logs.status()["logCheckpointTs"]
+    assert "timeSynced" in logs.status()
+
+
+def test_3_8_a_cluster_that_does_not_answer_changes_nothing(logs: LogBackupsWorld) -> None:
+    logs.begin()
+    logs.run(70)
+    before, logs.pd.answers = logs.status(), False
+    logs.run(300)
+    assert before == logs.status()
+
+
+def test_3_8_a_task_that_is_gone_is_told_once_a_second_look_shows_it(logs: LogBackupsWorld) -> None:
+    logs.begin()
+    logs.run(70)
+    logs.task.stop()
+    for _ in range(140):
+        logs.run(1)
+        if logs.phase() != "Running":
+            break
+    _, reason, message = logs.condition("Failed")
+    assert ("LogBackupTaskNotFound", True) == (reason, "create another Backup" in message)
+    assert ["backup-demo-log-start"] == logs.jobs()
+    logs.task.begin(TSO)
+    logs.run(70)
+    assert "Running" == logs.phase(), "v1.6 never looks again"
+
+
+def test_3_8_an_error_in_the_cluster_is_told_and_forgotten(logs: LogBackupsWorld) -> None:
+    logs.begin()
+    logs.task.fail("no space", store=4)
+    logs.run(70)
+    _, reason, message = logs.condition("RetryFailed")
+    assert ("LogBackupErrorPaused", "RetryFailed") == (reason, logs.phase())
+    assert "Paused by error(store 4): no space" in message
+    logs.task.resume()
+    logs.run(70)
+    assert "Running" == logs.phase()
+
+
+def test_3_8_one_that_was_paused_by_hand_goes_on_as_the_spec_says(logs: LogBackupsWorld) -> None:
+    logs.begin()
+    logs.run(70)
+    logs.task.pause()
+    logs.run(90)
+    assert ("LogBackupKernelSync", "Synced with kernel state: paused") == logs.said("log-pause", "Complete")
+    assert "backup-demo-log-resume" in logs.jobs()
+    logs.carry_out("log-resume")
+    assert "Running" == logs.phase()
+
+
+def test_3_8_one_look_is_no_proof(logs: LogBackupsWorld) -> None:
+    logs.begin()
+    logs.run(70)
+    logs.task.pause()
+    asked = logs.pd.requests
+    while logs.pd.requests == asked:
+        logs.run(1)
+    logs.task.resume()
+    logs.run(120)
+    assert "Running" == logs.phase()
+    assert "log-pause" not in logs.status()["logSubCommandStatuses"]
+
+
+def test_3_8_one_that_was_resumed_by_hand_is_paused_again(logs: LogBackupsWorld) -> None:
+    logs.begin()
+    logs.change(logSubcommand="log-pause")
+    logs.carry_out("log-pause")
+    logs.run(70)
+    logs.task.resume()
+    logs.run(90)
+    assert ("LogBackupKernelSync", "Synced with kernel state: running") == logs.said("log-resume", "Complete")
+    assert "Scheduled" == logs.entry("log-pause")["phase"]
+
+
+def test_3_8_a_job_that_crashed_is_told_and_tried_again_once_it_is_deleted(logs: LogBackupsWorld) -> None:
+    """v1.6 waits for it for ever."""
+    logs.end("backup-demo-log-start")
+    _, reason, message = logs.condition("Failed")
+    assert ("AlreadyFailed", True) == (reason, "delete it to try again" in message)
+    logs.run(300)
+    assert "Failed" == logs.phase()
+    logs.admin.delete(JOBS, "backup-demo-log-start", NAMESPACE)
+    logs.run(10)
+    assert "Scheduled" == logs.phase()
+    logs.begin()
+    assert "Running" == logs.phase()
+
+
+def test_3_8_a_job_that_was_deleted_is_made_again(logs: LogBackupsWorld) -> None:
+    logs.begin()
+    logs.change(logStop=True)
+    first = logs.job("backup-demo-log-stop")["metadata"]["uid"]
+    logs.admin.delete(JOBS, "backup-demo-log-stop", NAMESPACE)
+    logs.run(10)
+    assert first != logs.job("backup-demo-log-stop")["metadata"]["uid"]
+
+
+def test_3_8_a_job_that_ended_without_a_word_has_failed(logs: LogBackupsWorld) -> None:
+    logs.begin()
+    logs.change(logStop=True)
+    logs.finish("log-stop")
+    assert "Scheduled" == logs.entry("log-stop")["phase"]
+    logs.run(65)
+    assert ("AlreadyFailed", "Running") == (logs.said("log-stop", "Failed")[0], logs.phase())
+
+
+def test_3_8_what_a_failed_job_was_for_may_be_so_all_the_same(logs: LogBackupsWorld) -> None:
+    logs.begin()
+    logs.change(logStop=True)
+    logs.do("log-stop", "Failed")
+    logs.task.stop()
+    logs.run(90)
+    assert ("Stopped", "LogBackupKernelSync") == (logs.phase(), logs.said("log-stop", "Complete")[0])
+
+
+def test_3_8_without_its_cluster_it_says_so_and_goes_on_when_it_is_back(logs: LogBackupsWorld) -> None:
+    logs.begin()
+    logs.admin.delete(TIDB_CLUSTERS, "basic", NAMESPACE)
+    logs.run(120)
+    assert ("RetryFailed", True) == (logs.phase(), "failed to fetch" in logs.condition("RetryFailed")[1])
+    logs.add_cluster()
+    logs.run(120)
+    assert "Running" == logs.phase()
+
+
+def test_3_6_a_wrong_edit_of_one_that_runs_is_told_and_taken_back(logs: LogBackupsWorld) -> None:
+    logs.begin()
+    logs.change(logTruncateUntil="yesterday")
+    assert ("InvalidSpec", True) == (
+        logs.said("log-truncate", "Invalid")[0],
+        "spec.logTruncateUntil" in logs.said("log-truncate", "Invalid")[1],
+    )
+    assert "Running" == logs.phase()
+    logs.change(logTruncateUntil=str(TSO + 5))
+    assert "Scheduled" == logs.entry("log-truncate")["phase"]
+
+
+@pytest.mark.parametrize("at", range(1, 9))
+@pytest.mark.parametrize("command", ["log-pause", "log-stop"])
+def test_a_process_that_ends_anywhere_is_followed_by_one_that_goes_on(
+    logs: LogBackupsWorld, at: int, command: str
+) -> None:
+    logs.begin()
+    logs.restart()
+    logs.admin.patch(BACKUPS, "demo", NAMESPACE, {"spec": {"logSubcommand": command}})
+    for _ in range(at):
+        logs.operator.step()
+        logs.world.settle()
+    logs.restart()
+    logs.run(20)
+    assert ["backup-demo-log-start", f"backup-demo-{command}"] == sorted(
+        logs.jobs(), key=lambda each: "start" not in each
+    )
+    logs.carry_out(command)
+    assert {"log-pause": "Paused", "log-stop": "Stopped"}[command] == logs.phase()

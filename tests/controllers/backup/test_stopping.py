@@ -1,0 +1,153 @@
+"""A log backup that is deleted is stopped, and only then its files go (backup.md 3.9)."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from kube.resources import BACKUPS, TIDB_CLUSTERS
+from tests.controllers.backup.backups_world import NAMESPACE
+from tests.controllers.backup.log_backups_world import LogBackupsWorld
+
+
+@pytest.fixture
+def logs() -> Iterator[LogBackupsWorld]:
+    """A log backup that runs, and goes with its files."""
+    world = LogBackupsWorld(cleanPolicy="Delete")
+    world.begin()
+    try:
+        yield world
+    finally:
+        world.stop()
+
+
+def policy(logs: LogBackupsWorld, policy: str) -> None:
+    logs.change(cleanPolicy=policy)
+
+
+def stop_ends(logs: LogBackupsWorld) -> None:
+    """The pod of `stop-demo` does its work."""
+    logs.task.stop()
+    logs.end("stop-demo", "Complete", "CompletionsReached")
+    logs.run(40)
+
+
+def test_3_9_it_is_stopped_then_its_files_go_then_itself(logs: LogBackupsWorld) -> None:
+    logs.delete()
+    assert ["backup-demo-log-start", "stop-demo"] == sorted(logs.jobs())
+    arguments = logs.job("stop-demo")["spec"]["template"]["spec"]["containers"][0]["args"]
+    assert ["--mode=log", "--subcommand=log-stop"] == arguments[-2:]
+    assert ("Scheduled", "log-stop") == (logs.phase(), _scheduled(logs)["command"])
+    logs.run(300)
+    assert "clean-demo" not in logs.jobs()
+    stop_ends(logs)
+    assert "clean-demo" in logs.jobs()
+    assert ("False", "Clean") == (logs.condition("Clean")[0], logs.phase())
+    logs.say("Clean")
+    logs.run(5)
+    assert not logs.exists()
+
+
+def _scheduled(logs: LogBackupsWorld) -> Any:
+    return next(each for each in logs.status()["conditions"] if each["type"] == "Scheduled")
+
+
+@pytest.mark.parametrize("kept", ["Retain", "OnFailure"])
+def test_3_9_who_keeps_the_files_stops_the_task_all_the_same(logs: LogBackupsWorld, kept: str) -> None:
+    policy(logs, kept)
+    logs.delete()
+    assert "stop-demo" in logs.jobs()
+    assert logs.exists()
+    stop_ends(logs)
+    assert not logs.exists()
+
+
+def test_3_9_one_that_was_stopped_is_not_stopped_again(logs: LogBackupsWorld) -> None:
+    logs.change(logStop=True)
+    logs.carry_out("log-stop")
+    logs.delete()
+    assert "stop-demo" not in logs.jobs()
+    assert "clean-demo" in logs.jobs()
+
+
+def test_3_9_one_that_the_cluster_does_not_know_is_not_stopped(logs: LogBackupsWorld) -> None:
+    logs.task.stop()
+    logs.delete()
+    assert "stop-demo" not in logs.jobs()
+    assert "clean-demo" in logs.jobs()
+
+
+def test_3_9_one_whose_start_was_killed_is_stopped_if_the_cluster_knows_it() -> None:
+    """v1.6 looks at the status alone, and the task goes on without end."""
+    world = LogBackupsWorld()
+    try:
+        world.do("log-start", "Prepare", "Running", backupPath="s3://lab/log")
+        world.task.begin(1)
+        world.delete()
+        world.run(10)
+        assert ["stop-demo"] == world.jobs()
+    finally:
+        world.stop()
+
+
+def test_3_9_a_failed_stop_keeps_the_files_and_is_tried_again(logs: LogBackupsWorld) -> None:
+    """v1.6 removes files that are still being written."""
+    logs.delete()
+    first = logs.job("stop-demo")["metadata"]["uid"]
+    logs.end("stop-demo")
+    _, reason, message = logs.condition("RetryFailed")
+    assert ("StopLogBackupJobFailed", True) == (reason, "br log stop --task-name=demo" in message)
+    logs.run(280)
+    assert first == logs.job("stop-demo")["metadata"]["uid"]
+    logs.run(60)
+    assert first != logs.job("stop-demo")["metadata"]["uid"]
+    assert "clean-demo" not in logs.jobs()
+
+
+def test_3_9_a_failed_stop_of_a_task_that_is_gone_is_none(logs: LogBackupsWorld) -> None:
+    logs.delete()
+    logs.task.stop()
+    logs.end("stop-demo")
+    logs.run(5)
+    assert "clean-demo" in logs.jobs()
+
+
+def test_3_9_with_the_cluster_gone_there_is_nothing_to_stop(logs: LogBackupsWorld) -> None:
+    """v1.6 can't build the Job, for ever."""
+    logs.admin.delete(TIDB_CLUSTERS, "basic", NAMESPACE)
+    logs.delete()
+    assert "clean-demo" in logs.jobs()
+
+
+def test_3_9_in_a_namespace_that_goes_nothing_hangs(logs: LogBackupsWorld) -> None:
+    logs.delete_namespace()
+    logs.run(30)
+    assert not logs.exists()
+
+
+@pytest.mark.parametrize("command", ["log-pause", "log-truncate"])
+def test_3_9_jobs_that_run_are_ended_first(logs: LogBackupsWorld, command: str) -> None:
+    """v1.6 forgets those that pause and resume."""
+    logs.change(
+        **({"logSubcommand": command} if command == "log-pause" else {"logTruncateUntil": "2099-01-01T00:00:00Z"})
+    )
+    logs.admin.delete(BACKUPS, "demo", NAMESPACE)
+    for _ in range(60):
+        logs.operator.step()
+        logs.world.advance(0.5)
+        assert not {f"backup-demo-{command}", "stop-demo"} <= {*logs.jobs()}
+    assert "stop-demo" in logs.jobs()
+
+
+@pytest.mark.parametrize("at", range(1, 10))
+def test_a_process_that_ends_anywhere_is_followed_by_one_that_goes_on(logs: LogBackupsWorld, at: int) -> None:
+    logs.restart()
+    logs.admin.delete(BACKUPS, "demo", NAMESPACE)
+    for _ in range(at):
+        logs.operator.step()
+        logs.world.settle()
+    logs.restart()
+    logs.run(20)
+    assert ["backup-demo-log-start", "stop-demo"] == sorted(logs.jobs())
+    stop_ends(logs)
+    assert "clean-demo" in logs.jobs()

@@ -1,0 +1,80 @@
+"""What a cluster says of its log backups, in front of a simulated etcd (backup.md 3.8)."""
+
+import base64
+import json
+
+import pytest
+
+from dataplane.errors import DataPlaneError
+from dataplane.log_backups import LogTask, pause_reason, read_log_task
+from ports.clock import FakeClock
+from tests.dataplane.log_tasks import EtcdWorld
+
+TSO = 448_000_000_000_000_000
+
+
+def test_3_8_a_task_through_its_life() -> None:
+    world = EtcdWorld(FakeClock())
+    task = world.task()
+    assert LogTask(exists=False) == read_log_task(world.client, "demo")
+    task.begin(TSO)
+    assert LogTask(exists=True, checkpoint=TSO) == read_log_task(world.client, "demo")
+    task.advance(TSO + 5)
+    task.pause()
+    assert LogTask(exists=True, checkpoint=TSO + 5, paused="manual") == read_log_task(world.client, "demo")
+    task.resume()
+    task.fail("out of space", store=4)
+    why = "(store 4): out of space"
+    assert LogTask(True, TSO + 5, f"Paused by error{why}", why) == read_log_task(world.client, "demo")
+    task.stop()
+    assert LogTask(exists=False) == read_log_task(world.client, "demo")
+    assert {} == world.etcd.keys
+
+
+def test_3_8_tasks_whose_names_begin_alike_are_kept_apart() -> None:
+    """v1.6 asks by prefix: `a` is told what `ab` does."""
+    world = EtcdWorld(FakeClock())
+    world.task("demo2").begin(TSO)
+    world.task("demo2").fail("no")
+    assert LogTask(exists=False) == read_log_task(world.client, "demo")
+    world.task("demo").begin(7)
+    assert LogTask(exists=True, checkpoint=7) == read_log_task(world.client, "demo")
+
+
+def test_a_checkpoint_that_is_none_counts_as_unknown() -> None:
+    world = EtcdWorld(FakeClock())
+    world.task().begin(TSO)
+    world.etcd.put(b"/tidb/br-stream/checkpoint/demo/central_global", b"abc")
+    assert 0 == read_log_task(world.client, "demo").checkpoint
+
+
+def test_an_etcd_without_a_leader_is_an_error() -> None:
+    world = EtcdWorld(FakeClock())
+    world.answers = False
+    with pytest.raises(DataPlaneError):
+        read_log_task(world.client, "demo")
+
+
+def said(severity: str, media: str, payload: bytes) -> bytes:
+    encoded = base64.b64encode(payload).decode()
+    return json.dumps({"severity": severity, "payload_type": media, "payload": encoded}).encode()
+
+
+PROTOBUF = "application/x-protobuf;messagetype=brpb.StreamBackupError"
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (b"", "manual"),
+        (said("MANUAL", "text/plain", b"x"), "manual"),
+        (said("ERROR", "text/plain", b"disk is full"), "disk is full"),
+        (said("ERROR", PROTOBUF, b"\x1a\x03bad\x20\x07"), "Paused by error(store 7): bad"),
+        (said("ERROR", PROTOBUF, b"\xff\xff"), "error"),
+        (said("ERROR", "image/png", b"x"), "error"),
+        (b'{"severity": "ERROR", "payload": "%"}', "error"),
+        (b"{", "unknown"),
+    ],
+)
+def test_3_8_why_a_task_is_paused(value: bytes, reason: str) -> None:
+    assert reason == pause_reason(value)

@@ -1,0 +1,1 @@
+"""The scheduler extender (scheduler-deployment.md 2)."""

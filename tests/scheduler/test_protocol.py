@@ -1,0 +1,70 @@
+"""What kube-scheduler sends, and what it reads (scheduler-deployment.md 2.3)."""
+
+import json
+
+import pytest
+
+from scheduler.protocol import (
+    Answer,
+    BadQuestion,
+    Victims,
+    read_preemption,
+    read_question,
+    write_answer,
+    write_preemption,
+    write_priorities,
+)
+from tests.scheduler.worlds import body, node
+
+POD = {"metadata": {"name": "db-pd-0", "namespace": "ns"}}
+
+
+@pytest.mark.parametrize("spell", [str, str.lower, str.upper])
+def test_2_3_keys_are_read_in_any_case(spell: type[str]) -> None:
+    question = read_question(body({spell("Pod"): POD, spell("NodeNames"): ["a"], spell("Nodes"): None}))
+    assert ("db-pd-0", ["a"]) == (question.pod.metadata.name, question.names)
+
+
+def test_2_3_whole_nodes_are_answered_with_whole_nodes() -> None:
+    question = read_question(body({"Pod": POD, "Nodes": {"items": [node("a"), node("b")]}, "NodeNames": None}))
+    answer = json.loads(write_answer(question, Answer(("b",), {"a": "why"})))
+    assert [node("b")] == answer["Nodes"]["items"]
+    assert (None, {"a": "why"}, "") == (answer["NodeNames"], answer["FailedNodes"], answer["Error"])
+
+
+def test_2_3_names_are_answered_with_names_where_v1_6_crashes() -> None:
+    question = read_question(body({"Pod": POD, "Nodes": None, "NodeNames": ["a", "b"]}))
+    answer = json.loads(write_answer(question, Answer(("b", "a"))))
+    assert (None, ["a", "b"]) == (answer["Nodes"], answer["NodeNames"])
+
+
+def test_2_3_victims_are_read_whole_or_by_uid_and_violations_are_kept() -> None:
+    whole = {"Pod": POD, "NodeNameToVictims": {"a": {"Pods": [{"metadata": {"uid": "1"}}], "NumPDBViolations": 2}}}
+    named = {"pod": POD, "nodeNameToMetaVictims": {"a": {"pods": [{"UID": "1"}], "numPDBViolations": 2}}}
+    expected = {"a": Victims(("1",), 2)}
+    assert expected == read_preemption(body(whole)).victims == read_preemption(body(named)).victims
+    assert {"NodeNameToMetaVictims": {"a": {"Pods": [{"UID": "1"}], "NumPDBViolations": 2}}} == json.loads(
+        write_preemption(expected)
+    )
+
+
+def test_2_3_every_node_is_as_good() -> None:
+    assert [{"Host": "a", "Score": 0}, {"Host": "b", "Score": 0}] == json.loads(write_priorities(["a", "b"]))
+
+
+@pytest.mark.parametrize(
+    ("sent", "what"),
+    [
+        (b"", "the request"),
+        (b"[]", "the request"),
+        (b"\xff", "the request"),
+        (b"{}", "Pod is missing"),
+        (body({"Pod": {}}), "Pod: "),
+        (body({"Pod": POD, "NodeNames": [1]}), "nodenames: "),
+        (body({"Pod": POD, "Nodes": {"items": [{}]}}), "Node: "),
+        (body({"Pod": POD, "Nodes": []}), "Nodes: "),
+    ],
+)
+def test_2_3_what_cannot_be_read_is_named(sent: bytes, what: str) -> None:
+    with pytest.raises(BadQuestion, match=what):
+        read_question(sent)
