@@ -45,7 +45,11 @@ def test_columns_are_those_of_v1_6_and_ours_come_after_them(kind: crd.Kind) -> N
     expected = [cells(row)[1:] for row in rows if row]
     columns = crd.definition(kind)["spec"]["versions"][0]["additionalPrinterColumns"]
     shown = [[c["name"], c["type"], str(c.get("priority", 0)), c["jsonPath"]] for c in columns]
-    ours = {"TidbCluster": [["Reason", "1"]], "CompactBackup": [["Age", "0"]]}
+    ours = {
+        "TidbCluster": [["Reason", "1"]],
+        "CompactBackup": [["Age", "0"]],
+        "TidbInitializer": [["Phase", "0"], ["Age", "0"], ["Status", "1"]],
+    }
     assert expected == shown[: len(expected)]
     assert ours.get(kind.name, []) == [[name, priority] for name, _, priority, _ in shown[len(expected) :]]
 
