@@ -20,6 +20,7 @@ from apis.backup_schedules import BackupSchedule
 from apis.backups import Backup
 from apis.compact_backups import CompactBackup
 from apis.descriptions import describe
+from apis.initializers import TidbInitializer
 from apis.monitors import TidbMonitor
 from apis.restores import Restore
 from apis.shared import Json, Metadata, Model
@@ -163,6 +164,17 @@ TIDB_MONITOR = Kind(
         _AGE,
     ),
 )
+TIDB_INITIALIZER = Kind(
+    model=TidbInitializer,
+    plural="tidbinitializers",
+    short_names=("ti",),
+    status_subresource=False,
+    columns=(
+        Column("Phase", "string", ".status.phase"),
+        _AGE,
+        Column("Status", "string", '.status.conditions[?(@.type=="Ready")].message', priority=1),
+    ),
+)
 KINDS: tuple[Kind, ...] = (
     TIDB_CLUSTER,
     BACKUP,
@@ -170,6 +182,7 @@ KINDS: tuple[Kind, ...] = (
     BACKUP_SCHEDULE,
     COMPACT_BACKUP,
     TIDB_MONITOR,
+    TIDB_INITIALIZER,
 )
 
 

@@ -6,6 +6,7 @@ from controllers.backup.controller import backup_controller
 from controllers.backup.kernel import task_reader
 from controllers.controller import Controller
 from controllers.informing import Informers
+from controllers.initializer.kind import TIDB_INITIALIZER
 from controllers.other_operators import OtherOperators
 from controllers.restore.controller import restore_controller
 from controllers.runtime import Runtime
@@ -17,6 +18,7 @@ from kube.reading import Lister
 from kube.resources import (
     CONFIG_MAPS,
     DEPLOYMENTS,
+    JOBS,
     NODES,
     PERSISTENT_VOLUME_CLAIMS,
     PERSISTENT_VOLUMES,
@@ -34,6 +36,8 @@ from member.backups.naming import BACKUP, RESTORE, operator_of
 from member.context import Dependencies, Listers, Settings
 from member.labels import MANAGED_BY, TIDB_OPERATOR
 from ports.randomness import Randomness, SecretRandomness
+
+_SIMPLE_KINDS = (TIDB_INITIALIZER,)
 
 
 def tidb_controllers(
@@ -54,7 +58,8 @@ def tidb_controllers(
     """
     clusters, owned = runtime.informers(selector), runtime.informers(f"{MANAGED_BY}={TIDB_OPERATOR}")
     clusters.informer_for(TIDB_CLUSTERS)
-    jobs = runtime.informers(f"{MANAGED_BY} in ({operator_of(BACKUP)},{operator_of(RESTORE)})")
+    makers_of_jobs = ",".join([operator_of(BACKUP), operator_of(RESTORE), TIDB_OPERATOR])
+    jobs = runtime.informers(f"{MANAGED_BY} in ({makers_of_jobs})")
     deps = Dependencies(
         runtime.client,
         runtime.applier,
@@ -71,6 +76,7 @@ def tidb_controllers(
         backup_controller(runtime, clusters, jobs, settings.backup_manager, task_reader(deps)),
         restore_controller(runtime, clusters, jobs, settings.backup_manager),
         *tidb_monitor_controllers(runtime, selector, permitted),
+        *(made for kind in _SIMPLE_KINDS for made in kind.controllers(runtime, selector, permitted, {JOBS: jobs})),
     )
 
 

@@ -54,6 +54,7 @@ def test_columns_are_those_of_v1_6_and_ours_come_after_them(kind: crd.Kind) -> N
         "TidbCluster": [["Reason", "1"]],
         "CompactBackup": [["Age", "0"]],
         "TidbMonitor": [["Ready", "0"], ["Status", "1"], ["Age", "0"]],
+        "TidbInitializer": [["Phase", "0"], ["Age", "0"], ["Status", "1"]],
     }
     assert expected == shown[: len(expected)]
     assert ours.get(kind.name, []) == [[name, priority] for name, _, priority, _ in shown[len(expected) :]]

@@ -95,6 +95,10 @@ _SELDOM: set[Grant] = {
     ("delete", "batch", "jobs"),
     ("create", "", "persistentvolumeclaims"),
     ("get", "", "namespaces"),
+    # TidbInitializers (controllers/initializer/)
+    ("get", "pingcap.com", "tidbinitializers"),
+    ("patch", "pingcap.com", "tidbinitializers"),
+    ("update", "pingcap.com", "tidbinitializers/finalizers"),
     # put right when somebody changed them
     *(("patch", *made) for made in _MADE),
     # TidbMonitors, and what they want no more (controllers/tidbmonitor/)
