@@ -19,7 +19,8 @@ from rich.console import Console
 
 from apis.decoding import decode
 from apis.tidbcluster import TidbCluster
-from cli import certs, hints, manifests
+from cli import certs, hints, manifests, prometheus
+from cli.other_kinds import Others
 from cli.progress import blocked_by, is_ready, view, waits_for
 from cli.world import new_world
 from controller_manager.flags import parse
@@ -29,7 +30,7 @@ from controller_manager.tidb import tidb_controller_manager
 from kube.client import Client
 from kube.config import load_kubeconfig
 from kube.objects import Object
-from kube.resources import TIDB_CLUSTERS
+from kube.resources import TIDB_CLUSTERS, TIDB_MONITORS
 from ports.clock import Clock, SystemClock
 from ports.randomness import SystemRandomness
 from ports.stopping import Stop
@@ -124,6 +125,7 @@ def _show(demo: Demo, documents: Sequence[manifests.Manifest], stage: _Stage) ->
     started = stage.clock.now()
     try:
         ready = not clusters or _get_ready(clusters, stage)
+        _await_others(documents, stage)
     except _NotReady as error:
         stage.console.print(f"\n{error}", markup=False, highlight=False, soft_wrap=True)
         if demo.exit_when_ready:
@@ -135,6 +137,7 @@ def _show(demo: Demo, documents: Sequence[manifests.Manifest], stage: _Stage) ->
             return 0 if ready else _FAILED
     if not stage.stop.is_set():
         _print_next_steps(clusters, stage)
+        _print_monitors(documents, stage)
         stage.stop.wait(stage.clock)
     return 0
 
@@ -171,6 +174,33 @@ def _get_ready(clusters: set[tuple[str, str]], stage: _Stage) -> bool:
     raise _NotReady(
         "\n".join(f"{name} is not Ready after {_GIVE_UP:.0f} s: {why}" for (_, name), why in sorted(waiting.items()))
     )
+
+
+def _await_others(documents: Sequence[manifests.Manifest], stage: _Stage) -> None:
+    """Show what else the manifest has until that is Ready, too. Raises _NotReady."""
+    others = Others(documents)
+    left = others.get_ready(stage.world.client(), stage.console, stage.clock, stage.stop, _GIVE_UP)
+    if left and not stage.stop.is_set():
+        raise _NotReady(left)
+
+
+def _print_monitors(documents: Sequence[manifests.Manifest], stage: _Stage) -> None:
+    """How to have a real Prometheus run what the monitors of the manifest say."""
+    _, proxy = stage.world.serve_http()
+    for each in documents:
+        if each.kind != TIDB_MONITORS.kind:
+            continue
+        monitor = each.namespace, each.name
+        if path := prometheus.write_configuration(stage.world.client(), monitor, stage.directory, proxy):
+            data = stage.directory / "prometheus"
+            command = f"prometheus --config.file={path} --storage.tsdb.path={data}"
+            lines = (
+                f"A real Prometheus for TidbMonitor {each.name}, on http://127.0.0.1:9090:",
+                f"\n    {command}\n",
+                "It must find pods of Kubernetes, which Debian's does not: `make prometheus` builds one, "
+                "hack/prometheus/bin/prometheus.",
+            )
+            stage.console.print("\n".join(lines), markup=False, highlight=False, soft_wrap=True)
 
 
 def _changes(client: Client, stop: Stop, seconds: float) -> Iterator[Object]:

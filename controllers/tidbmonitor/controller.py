@@ -9,9 +9,9 @@ from controllers.controller import Controller
 from controllers.enqueueing import NEWS, Enqueue, is_resync
 from controllers.runtime import Runtime
 from controllers.simple_kind import SimpleKind
+from controllers.target_cluster import listed_clusters
 from controllers.tidbmonitor.rights import OF_ALL_NAMESPACES, finalize
 from controllers.tidbmonitor.stages import PRUNED, STAGES
-from controllers.tidbmonitor.targets import references
 from informers.handlers import ResourceEventHandlerDetailedFuncs
 from informers.tombstones import last_known_object
 from kube.objects import Object
@@ -32,7 +32,7 @@ TIDB_MONITOR = SimpleKind(
     stages=STAGES,
     owns=(*PRUNED, DEPLOYMENTS),
     reads=(PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, *OF_ALL_NAMESPACES),
-    refers={TIDB_CLUSTERS: references},
+    refers={TIDB_CLUSTERS: listed_clusters},
     managed_by=TIDB_OPERATOR,
     defaults=with_monitor_defaults,
     problems=validate_monitor,

@@ -4,18 +4,16 @@ Secrets and ConfigMaps of users are read live: the operator may read them, but n
 cluster that is not there is left out until it is; v1.6 does nothing at all then.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from apis.decoding import decode
-from apis.defaulting import with_defaults
 from apis.identity import instance_name, tls_enabled
 from apis.monitors import CLUSTER_SELECTOR, OPERATOR_NAMESPACE, TidbMonitor
-from apis.problem import InvalidField
 from apis.shared import TidbClusterRef
 from apis.tidbcluster import TidbCluster
 from apis.validation.monitors import labels_selected_by
 from controllers.simple_kind import Reconcile
+from controllers.target_cluster import find_cluster
 from controllers.tidbmonitor import provisions
 from kube.errors import NotFound
 from kube.objects import Json, Object
@@ -80,17 +78,10 @@ def find_clusters(ctx: Reconcile[TidbMonitor]) -> Outcome:
     is_some = bool(inputs.clusters or inputs.dm_clusters or OPERATOR_NAMESPACE in ctx.owner.metadata.annotations)
     ctx.found = inputs if is_some else None
     if found.absent:
-        return Waiting("ClusterMissing", f"waiting for {', '.join(found.absent)}", _LOOK_AGAIN)
+        return Waiting("ClusterMissing", "; ".join(found.absent), _LOOK_AGAIN)
     if not is_some:
         return Waiting("ClusterMissing", "waiting for a TidbCluster with the labels that the monitor selects")
     return Done()
-
-
-def references(owner: Object) -> Collection[str]:
-    """The keys of the TidbClusters that a monitor names."""
-    namespace, spec = owner.metadata.namespace, owner.decode().get("spec") or {}
-    named: list[Json] = spec.get("clusters") or []
-    return {f"{each.get('namespace') or namespace}/{each.get('name')}" for each in named}
 
 
 def _inputs(found: _Found) -> Inputs:
@@ -143,16 +134,11 @@ def selected_clusters(ctx: Reconcile[TidbMonitor]) -> list[Object]:
 
 
 def _cluster(found: _Found, reference: TidbClusterRef) -> TidbCluster | None:
-    there = found.ctx.lister(TIDB_CLUSTERS).get(reference.namespace, reference.name)
-    where = f"TidbCluster {reference.namespace}/{reference.name}"
-    if there is None:
-        found.absent.append(f"{where}, which is not there")
+    there = find_cluster(found.ctx, reference.namespace, reference.name, "spec.clusters")
+    if isinstance(there, Waiting):
+        found.absent.append(there.message)
         return None
-    try:
-        return with_defaults(decode(there.decode(), TidbCluster))
-    except InvalidField as error:
-        found.absent.append(f"{where} to be valid: {error}")
-        return None
+    return there
 
 
 def _target(found: _Found, tc: TidbCluster) -> Target:
@@ -167,7 +153,7 @@ def _dm(found: _Found, reference: TidbClusterRef) -> Target | None:
     try:
         there = found.ctx.owned.runtime.client.get(DM_CLUSTERS, reference.name, reference.namespace)
     except NotFound:
-        found.absent.append(f"{where}, which is not there")
+        found.absent.append(f"waiting for {where}, which does not exist; create it, or correct spec.dm.clusters")
         return None
     tls = (there.decode().get("spec") or {}).get("tlsCluster") or {}
     secret = f"{reference.name}-dm-client-secret" if tls.get("enabled") is True else ""

@@ -41,7 +41,7 @@ def test_3_2_a_monitor_may_come_before_its_cluster(world: OperatorWorld) -> None
     world.run(5.0)
     status, reason, message = monitors.condition()
     assert ("True", "ClusterMissing") == (status, reason)
-    assert "waiting for TidbCluster default/basic, which is not there" in message
+    assert "waiting for TidbCluster default/basic, which does not exist" in message
     assert not world.exists(STATEFUL_SETS, "basic-monitor")
     assert not world.exists(CONFIG_MAPS, "basic-monitor")
     world.apply(sample("basic"))
