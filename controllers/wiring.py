@@ -4,6 +4,7 @@ from collections.abc import Collection
 
 from controllers.backup.controller import backup_controller
 from controllers.backup.kernel import task_reader
+from controllers.backup_schedule.controller import backup_schedule_controller
 from controllers.controller import Controller
 from controllers.informing import Informers
 from controllers.initializer.kind import TIDB_INITIALIZER
@@ -23,6 +24,7 @@ from kube.resources import (
     PERSISTENT_VOLUME_CLAIMS,
     PERSISTENT_VOLUMES,
     PODS,
+    RESTORES,
     ROLE_BINDINGS,
     ROLES,
     SERVICE_ACCOUNTS,
@@ -75,6 +77,7 @@ def tidb_controllers(
         tidb_cluster_pod_controller(runtime, clusters, owned, deps),
         backup_controller(runtime, clusters, jobs, settings.backup_manager, task_reader(deps)),
         restore_controller(runtime, clusters, jobs, settings.backup_manager),
+        backup_schedule_controller(runtime, clusters, jobs, settings.backup_manager),
         *tidb_monitor_controllers(runtime, selector, permitted),
         *(made for kind in _SIMPLE_KINDS for made in kind.controllers(runtime, selector, permitted, {JOBS: jobs})),
     )
@@ -103,4 +106,5 @@ def _listers(
         persistent_volumes=optional(owned, PERSISTENT_VOLUMES),
         nodes=optional(infrastructure, NODES),
         storage_classes=optional(infrastructure, STORAGE_CLASSES),
+        restores=clusters.lister_for(RESTORES),
     )
