@@ -1,4 +1,4 @@
-"""The life of a DMCluster in the sandbox (other-resources.md 6, 7)."""
+"""The life of a DMCluster in the sandbox (other-resources.md 6)."""
 
 import pytest
 
