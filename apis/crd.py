@@ -68,12 +68,26 @@ class Kind:
 
 
 _AGE = Column("Age", "date", ".metadata.creationTimestamp")
+
+
+def _of(condition: str, field: str) -> str:
+    return f'.status.conditions[?(@.type=="{condition}")].{field}'
+
+
+_OF_JOBS = (
+    # ours come after v1.6's; the last step is the one that goes on
+    Column("Step", "string", ".status.progresses[-1:].step", priority=1),
+    Column("Percent", "number", ".status.progresses[-1:].progress", priority=1),
+    Column("Invalid", "string", _of("Invalid", "message"), priority=1),
+    Column("LastRetry", "string", _of("RetryFailed", "message"), priority=1),
+    Column("Failure", "string", _of("Failed", "message"), priority=1),
+)
 TIDB_CLUSTER = Kind(
     model=TidbCluster,
     plural="tidbclusters",
     short_names=("tc",),
     columns=(
-        Column("Ready", "string", '.status.conditions[?(@.type=="Ready")].status'),
+        Column("Ready", "string", _of("Ready", "status")),
         Column("PD", "string", ".status.pd.image"),
         Column("Storage", "string", ".spec.pd.requests.storage"),
         Column("Ready", "integer", ".status.pd.statefulSet.readyReplicas"),
@@ -85,10 +99,10 @@ TIDB_CLUSTER = Kind(
         Column("TiDB", "string", ".status.tidb.image"),
         Column("Ready", "integer", ".status.tidb.statefulSet.readyReplicas"),
         Column("Desire", "integer", ".spec.tidb.replicas"),
-        Column("Status", "string", '.status.conditions[?(@.type=="Ready")].message', priority=1),
+        Column("Status", "string", _of("Ready", "message"), priority=1),
         _AGE,
         # ours come after v1.6's: the name of the page in docs/reasons/
-        Column("Reason", "string", '.status.conditions[?(@.type=="Progressing")].reason', priority=1),
+        Column("Reason", "string", _of("Progressing", "reason"), priority=1),
     ),
 )
 BACKUP = Kind(
@@ -109,6 +123,8 @@ BACKUP = Kind(
         Column("Completed", "date", ".status.timeCompleted", priority=1),
         Column("TimeTaken", "string", ".status.timeTaken"),
         _AGE,
+        *_OF_JOBS,
+        Column("Synced", "date", ".status.timeSynced", priority=1),
     ),
 )
 RESTORE = Kind(
@@ -123,6 +139,7 @@ RESTORE = Kind(
         Column("TimeTaken", "string", ".status.timeTaken"),
         Column("CommitTS", "string", ".status.commitTs"),
         _AGE,
+        *_OF_JOBS,
     ),
 )
 BACKUP_SCHEDULE = Kind(
@@ -137,6 +154,11 @@ BACKUP_SCHEDULE = Kind(
         Column("LastBackup", "string", ".status.lastBackup", priority=1),
         Column("LastBackupTime", "date", ".status.lastBackupTime", priority=1),
         _AGE,
+        # ours come after v1.6's
+        Column("Active", "string", _of("Active", "status")),
+        Column("LastComplete", "string", _of("LastBackupComplete", "status")),
+        Column("Next", "string", _of("Active", "message"), priority=1),
+        Column("Last", "string", _of("LastBackupComplete", "message"), priority=1),
     ),
 )
 COMPACT_BACKUP = Kind(

@@ -15,7 +15,7 @@ from apis.log_backups import COMMANDS, COMPLETE, FAILED, PAUSE, RESUME, RUNNING,
 from apis.times import stamp
 from backup_manager import statuses
 from backup_manager.backup_meta import NAME, Unreadable, read_log_meta
-from backup_manager.br import ToolFailed, run_br
+from backup_manager.br import run_br
 from backup_manager.br_arguments import NoBR, log_arguments
 from backup_manager.jobs import Job, job_for
 from backup_manager.outcomes import JobFailed, Unusable
@@ -24,6 +24,7 @@ from backup_manager.places import UnknownStorage, backup_path
 from backup_manager.storage.checks import require_free, require_usable
 from backup_manager.storage.errors import StorageError
 from backup_manager.storage.objects import Storage
+from backup_manager.tools import ToolFailed
 from kube.objects import Json
 from kube.resources import BACKUPS
 

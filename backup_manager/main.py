@@ -13,9 +13,12 @@ from structlog.typing import EventDict
 from backup_manager.backup import BackupOptions, run_backup
 from backup_manager.child_process import SystemLauncher
 from backup_manager.clean import CleanOptions, run_clean
+from backup_manager.compact import CompactOptions, run_compact
 from backup_manager.database import MySqlDatabase
 from backup_manager.environment import prepared, tell_sidecars
+from backup_manager.exports import ExportOptions, run_export
 from backup_manager.flags import FLAGS, PROGRAM, Arguments, MissingFlags, parse
+from backup_manager.imports import ImportOptions, run_import
 from backup_manager.log_backup import LogOptions, run_log_backup
 from backup_manager.outcomes import JobFailed, NotBuilt, Stopped, Unusable
 from backup_manager.outside import Outside
@@ -24,6 +27,7 @@ from backup_manager.redaction import Secrets
 from backup_manager.restore import RestoreOptions, run_restore
 from backup_manager.storage.location import Location
 from backup_manager.storage.objects import Storage, open_storage
+from backup_manager.verify import VerifyOptions, run_verify
 from kube.config import ConfigError, load
 from kube.connecting import connect
 from kube.errors import ApiError
@@ -74,9 +78,7 @@ def exit_code(work: Callable[[], None], environ: Mapping[str, str], tell: Callab
 def job(argv: Sequence[str]) -> Callable[[Outside], None]:
     """What a command line asks for. Raises MissingFlags, NotBuilt."""
     arguments = parse(argv)
-    work = JOBS.get(arguments.command)
-    if work is None:
-        raise NotBuilt(arguments.command)
+    work = JOBS[arguments.command]
     return functools.partial(work, arguments)
 
 
@@ -146,8 +148,46 @@ def _clean(arguments: Arguments, outside: Outside) -> None:
     run_clean(CleanOptions(arguments.text("namespace"), arguments.text("backupName")), outside)
 
 
-JOBS: Mapping[str, Callable[[Arguments, Outside], None]] = {"backup": _backup, "restore": _restore, "clean": _clean}
-"""The commands that do something; `export`, `import` and `compact` are read and refused."""
+def _export(arguments: Arguments, outside: Outside) -> None:
+    options = ExportOptions(
+        arguments.text("namespace"),
+        arguments.text("backupName"),
+        storage_type=arguments.text("storageType"),
+        tls=arguments.tls,
+    )
+    run_export(options, outside)
+
+
+def _import(arguments: Arguments, outside: Outside) -> None:
+    options = ImportOptions(
+        arguments.text("namespace"),
+        arguments.text("restoreName"),
+        backup_path=arguments.text("backupPath"),
+        tls=arguments.tls,
+    )
+    run_import(options, outside)
+
+
+def _verify(arguments: Arguments, outside: Outside) -> None:
+    options = VerifyOptions(
+        arguments.text("namespace"), arguments.text("backupName"), checksums=arguments.is_set("checksums")
+    )
+    run_verify(options, outside)
+
+
+def _compact(arguments: Arguments, outside: Outside) -> None:
+    run_compact(CompactOptions(arguments.text("namespace"), arguments.text("resourceName")), outside)
+
+
+JOBS: Mapping[str, Callable[[Arguments, Outside], None]] = {
+    "backup": _backup,
+    "export": _export,
+    "restore": _restore,
+    "import": _import,
+    "clean": _clean,
+    "compact": _compact,
+    "verify": _verify,
+}
 
 
 def _configure_logs(clock: Clock, secrets: Secrets) -> None:

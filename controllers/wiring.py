@@ -5,6 +5,7 @@ from collections.abc import Collection
 from controllers.backup.controller import backup_controller
 from controllers.backup.kernel import task_reader
 from controllers.backup_schedule.controller import backup_schedule_controller
+from controllers.compact_backup.controller import compact_backup_controller
 from controllers.controller import Controller
 from controllers.dmcluster.controller import dm_cluster_controller
 from controllers.informing import Informers
@@ -76,6 +77,7 @@ def tidb_controllers(
         restore_controller(runtime, clusters, jobs, settings.backup_manager),
         backup_schedule_controller(runtime, clusters, jobs, settings.backup_manager),
         dm_cluster_controller(runtime, clusters, owned, deps),
+        compact_backup_controller(runtime, clusters, jobs, settings.backup_manager),
     )
 
 

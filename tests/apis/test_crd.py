@@ -51,7 +51,15 @@ def test_columns_are_those_of_v1_6_and_ours_come_after_them(kind: crd.Kind) -> N
     expected = [cells(row)[1:] for row in rows if row]
     columns = crd.definition(kind)["spec"]["versions"][0]["additionalPrinterColumns"]
     shown = [[c["name"], c["type"], str(c.get("priority", 0)), c["jsonPath"]] for c in columns]
-    ours = {"TidbCluster": [["Reason", "1"]], "DMCluster": [["Reason", "1"]], "CompactBackup": [["Age", "0"]]}
+    of_jobs = [[name, "1"] for name in ("Step", "Percent", "Invalid", "LastRetry", "Failure")]
+    ours = {
+        "TidbCluster": [["Reason", "1"]],
+        "DMCluster": [["Reason", "1"]],
+        "Backup": [*of_jobs, ["Synced", "1"]],
+        "Restore": of_jobs,
+        "BackupSchedule": [["Active", "0"], ["LastComplete", "0"], ["Next", "1"], ["Last", "1"]],
+        "CompactBackup": [["Age", "0"]],
+    }
     assert expected == shown[: len(expected)]
     assert ours.get(kind.name, []) == [[name, priority] for name, _, priority, _ in shown[len(expected) :]]
 
