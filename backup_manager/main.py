@@ -78,9 +78,7 @@ def exit_code(work: Callable[[], None], environ: Mapping[str, str], tell: Callab
 def job(argv: Sequence[str]) -> Callable[[Outside], None]:
     """What a command line asks for. Raises MissingFlags, NotBuilt."""
     arguments = parse(argv)
-    work = JOBS.get(arguments.command)
-    if work is None:
-        raise NotBuilt(arguments.command)
+    work = JOBS[arguments.command]
     return functools.partial(work, arguments)
 
 
