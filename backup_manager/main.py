@@ -13,9 +13,13 @@ from structlog.typing import EventDict
 from backup_manager.backup import BackupOptions, run_backup
 from backup_manager.child_process import SystemLauncher
 from backup_manager.clean import CleanOptions, run_clean
+from backup_manager.compact import CompactOptions, run_compact
 from backup_manager.database import MySqlDatabase
 from backup_manager.environment import prepared, tell_sidecars
+from backup_manager.exports import ExportOptions, run_export
 from backup_manager.flags import FLAGS, PROGRAM, Arguments, MissingFlags, parse
+from backup_manager.imports import ImportOptions, run_import
+from backup_manager.log_backup import LogOptions, run_log_backup
 from backup_manager.outcomes import JobFailed, NotBuilt, Stopped, Unusable
 from backup_manager.outside import Outside
 from backup_manager.records import RecordGone
@@ -23,6 +27,7 @@ from backup_manager.redaction import Secrets
 from backup_manager.restore import RestoreOptions, run_restore
 from backup_manager.storage.location import Location
 from backup_manager.storage.objects import Storage, open_storage
+from backup_manager.verify import VerifyOptions, run_verify
 from kube.config import ConfigError, load
 from kube.connecting import connect
 from kube.errors import ApiError
@@ -104,6 +109,9 @@ def _open_storage(location: Location, environ: Mapping[str, str], bulk: bool) ->
 
 
 def _backup(arguments: Arguments, outside: Outside) -> None:
+    if arguments.text("mode") == "log":
+        run_log_backup(_log_options(arguments), outside)
+        return
     options = BackupOptions(
         arguments.text("namespace"),
         arguments.text("backupName"),
@@ -112,6 +120,17 @@ def _backup(arguments: Arguments, outside: Outside) -> None:
         tls=arguments.tls,
     )
     run_backup(options, outside)
+
+
+def _log_options(arguments: Arguments) -> LogOptions:
+    return LogOptions(
+        arguments.text("namespace"),
+        arguments.text("backupName"),
+        command=arguments.text("subcommand"),
+        commit_ts=arguments.text("commit-ts"),
+        truncate_until=arguments.text("truncate-until"),
+        cluster_tls=arguments.is_set("cluster-tls"),
+    )
 
 
 def _restore(arguments: Arguments, outside: Outside) -> None:
@@ -131,8 +150,46 @@ def _clean(arguments: Arguments, outside: Outside) -> None:
     run_clean(CleanOptions(arguments.text("namespace"), arguments.text("backupName")), outside)
 
 
-JOBS: Mapping[str, Callable[[Arguments, Outside], None]] = {"backup": _backup, "restore": _restore, "clean": _clean}
-"""The commands that do something; `export`, `import` and `compact` are read and refused."""
+def _export(arguments: Arguments, outside: Outside) -> None:
+    options = ExportOptions(
+        arguments.text("namespace"),
+        arguments.text("backupName"),
+        storage_type=arguments.text("storageType"),
+        tls=arguments.tls,
+    )
+    run_export(options, outside)
+
+
+def _import(arguments: Arguments, outside: Outside) -> None:
+    options = ImportOptions(
+        arguments.text("namespace"),
+        arguments.text("restoreName"),
+        backup_path=arguments.text("backupPath"),
+        tls=arguments.tls,
+    )
+    run_import(options, outside)
+
+
+def _verify(arguments: Arguments, outside: Outside) -> None:
+    options = VerifyOptions(
+        arguments.text("namespace"), arguments.text("backupName"), checksums=arguments.is_set("checksums")
+    )
+    run_verify(options, outside)
+
+
+def _compact(arguments: Arguments, outside: Outside) -> None:
+    run_compact(CompactOptions(arguments.text("namespace"), arguments.text("resourceName")), outside)
+
+
+JOBS: Mapping[str, Callable[[Arguments, Outside], None]] = {
+    "backup": _backup,
+    "export": _export,
+    "restore": _restore,
+    "import": _import,
+    "clean": _clean,
+    "compact": _compact,
+    "verify": _verify,
+}
 
 
 def _configure_logs(clock: Clock, secrets: Secrets) -> None:

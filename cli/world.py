@@ -24,7 +24,10 @@ def _backup_manager(surroundings: Surroundings) -> int:
 
 
 PROGRAMS: Mapping[str, Factory] = {DISCOVERY: make_handler}
-COMMANDS: Mapping[str, Command] = {"tidb-backup-manager": _backup_manager}
+COMMANDS: Mapping[str, Command] = dict.fromkeys(
+    ("tidb-operator-py-backup-manager", "tidb-backup-manager"), _backup_manager
+)
+"""By image: ours, and v1.6's, which the sandbox does not have."""
 
 
 def new_world(clock: Clock, randomness: Randomness) -> World:

@@ -4,7 +4,10 @@ from collections.abc import Collection
 
 from controllers.backup.controller import backup_controller
 from controllers.backup.kernel import task_reader
+from controllers.backup_schedule.controller import backup_schedule_controller
+from controllers.compact_backup.controller import compact_backup_controller
 from controllers.controller import Controller
+from controllers.dmcluster.controller import dm_cluster_controller
 from controllers.informing import Informers
 from controllers.other_operators import OtherOperators
 from controllers.restore.controller import restore_controller
@@ -16,10 +19,12 @@ from kube.reading import Lister
 from kube.resources import (
     CONFIG_MAPS,
     DEPLOYMENTS,
+    DM_CLUSTERS,
     NODES,
     PERSISTENT_VOLUME_CLAIMS,
     PERSISTENT_VOLUMES,
     PODS,
+    RESTORES,
     ROLE_BINDINGS,
     ROLES,
     SERVICE_ACCOUNTS,
@@ -53,6 +58,7 @@ def tidb_controllers(
     """
     clusters, owned = runtime.informers(selector), runtime.informers(f"{MANAGED_BY}={TIDB_OPERATOR}")
     clusters.informer_for(TIDB_CLUSTERS)
+    clusters.informer_for(DM_CLUSTERS)
     jobs = runtime.informers(f"{MANAGED_BY} in ({operator_of(BACKUP)},{operator_of(RESTORE)})")
     deps = Dependencies(
         runtime.client,
@@ -69,6 +75,9 @@ def tidb_controllers(
         tidb_cluster_pod_controller(runtime, clusters, owned, deps),
         backup_controller(runtime, clusters, jobs, settings.backup_manager, task_reader(deps)),
         restore_controller(runtime, clusters, jobs, settings.backup_manager),
+        backup_schedule_controller(runtime, clusters, jobs, settings.backup_manager),
+        dm_cluster_controller(runtime, clusters, owned, deps),
+        compact_backup_controller(runtime, clusters, jobs, settings.backup_manager),
     )
 
 
@@ -95,4 +104,5 @@ def _listers(
         persistent_volumes=optional(owned, PERSISTENT_VOLUMES),
         nodes=optional(infrastructure, NODES),
         storage_classes=optional(infrastructure, STORAGE_CLASSES),
+        restores=clusters.lister_for(RESTORES),
     )

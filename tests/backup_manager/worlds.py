@@ -2,7 +2,7 @@
 
 import functools
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from backup_manager.storage.location import Location
 from backup_manager.storage.objects import Storage
 from kube.client import Client
 from kube.objects import Json
-from kube.resources import BACKUPS, CUSTOM_RESOURCE_DEFINITIONS, RESTORES, Resource
+from kube.resources import BACKUPS, COMPACT_BACKUPS, CUSTOM_RESOURCE_DEFINITIONS, RESTORES, Resource
 from ports.clock import FakeClock
 from ports.randomness import SeededRandomness
 from ports.stopping import Stop
@@ -41,7 +41,15 @@ def meta_bytes(start: int = 1, end: int = 449_000_000_000, size: int = 8_200_000
     """A `backupmeta` as BR writes it, with one file and a field that nobody here knows."""
     file = _field(11, 5) + b"\x0a\x03sst"
     inner = b"\x22" + _varint(len(file)) + file
-    return inner + _field(5, start) + _field(6, end) + _field(25, size) + b"\x0d\x01\x02\x03\x04"
+    return inner + _field(5, start) + (_field(6, end) if end else b"") + _field(25, size) + b"\x0d\x01\x02\x03\x04"
+
+
+def message(fields: Iterable[tuple[int, int | bytes]]) -> bytes:
+    """A protobuf message."""
+    return b"".join(
+        _field(number, value) if isinstance(value, int) else _varint(number << 3 | 2) + _varint(len(value)) + value
+        for number, value in fields
+    )
 
 
 def _field(number: int, value: int) -> bytes:
@@ -109,8 +117,12 @@ class Tidb:
 
 @functools.cache
 def definitions() -> list[Json]:
-    """Those of Backup and Restore."""
-    return [crd for plural in ("backups", "restores") for crd in load_crds(CRDS / f"pingcap.com_{plural}.yaml")]
+    """Those of Backup, Restore and CompactBackup."""
+    return [
+        crd
+        for plural in ("backups", "restores", "compactbackups")
+        for crd in load_crds(CRDS / f"pingcap.com_{plural}.yaml")
+    ]
 
 
 class World:
@@ -146,6 +158,11 @@ class World:
     def restore(self, status: Json | None = None, **spec: Any) -> None:
         """Create a Restore from S3 by BR."""
         self._create(RESTORES, spec, {"phase": "Scheduled"} if status is None else status)
+
+    def compact(self, status: Json | None = None, **spec: Any) -> None:
+        """Create a CompactBackup of a day of a log in S3."""
+        span = {"startTs": "1000", "endTs": "2000"}
+        self._create(COMPACT_BACKUPS, span | spec, {"state": "Prepare"} if status is None else status)
 
     def _create(self, resource: Resource, spec: Json, status: Json) -> None:
         usual: Json = {
@@ -190,5 +207,5 @@ def printing(*lines: str, code: int = 0, then: Callable[[], None] | None = None)
 
 
 def writing_meta(world: World, **fields: int) -> Callable[[], None]:
-    """What BR does last."""
-    return functools.partial(world.storage.objects.__setitem__, "backupmeta", meta_bytes(**fields))
+    """What BR does last: the file that `backupmeta` names, and it."""
+    return functools.partial(world.storage.objects.update, {"sst": b"12345", "backupmeta": meta_bytes(**fields)})

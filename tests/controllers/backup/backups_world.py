@@ -12,6 +12,8 @@ from apis.crd import KINDS, definition
 from apis.log_backups import LogCondition
 from controllers.backup.controller import backup_controller
 from controllers.backup.kernel import ReadTask
+from controllers.backup_schedule.controller import backup_schedule_controller
+from controllers.compact_backup.controller import compact_backup_controller
 from controllers.controller import Controller
 from controllers.restore.controller import restore_controller
 from controllers.runtime import Runtime
@@ -21,10 +23,13 @@ from kube.resources import BACKUPS, EVENTS, JOBS, NAMESPACES, PODS, SECRETS, SER
 from member.backups.pods import ManagerSettings
 from ports.clock import FakeClock
 from ports.randomness import SeededRandomness
+from ports.transport import Transport
 from sandbox.world import World
-from simulate.operator import Operator
+from simulate.calls import Crash
+from simulate.operator import Operator, Wrap
 from tests.apis.backups import by_br, tree
 from tests.apis.clusters import minimal
+from tests.controllers.backup.write_faults import WriteFaults
 from tests.dataplane.log_tasks import EtcdWorld
 
 NAMESPACE = "lab"
@@ -37,6 +42,8 @@ def build(runtime: Runtime, read_task: ReadTask) -> Sequence[Controller]:
     return (
         backup_controller(runtime, resources, owned, settings, read_task),
         restore_controller(runtime, resources, owned, settings),
+        backup_schedule_controller(runtime, resources, owned, settings),
+        compact_backup_controller(runtime, resources, owned, settings),
     )
 
 
@@ -51,7 +58,8 @@ class BackupsWorld:
         self.world = World(self.clock, SeededRandomness(1), crds=crds, nodes=())
         self.admin = self.world.client()
         self.pd = EtcdWorld(self.clock)
-        self.operator = self._operator(1)
+        self.faults = WriteFaults()
+        self.operator = self.new_operator(1)
         self.admin.create(NAMESPACES, {"metadata": {"name": NAMESPACE}})
         self.admin.create(SERVICE_ACCOUNTS, {"metadata": {"name": "tidb-backup-manager"}}, NAMESPACE)
         self.add_secret("keys", access_key="AK", secret_key="SK")
@@ -63,20 +71,32 @@ class BackupsWorld:
 
     def restart(self) -> None:
         """Replace the process by a new one, which remembers nothing."""
-        self.operator = self._operator(2)
+        self.operator = self.new_operator(2)
 
-    def _operator(self, seed: int) -> Operator:
+    def new_operator(self, seed: int, wrap: Wrap = lambda transport: transport) -> Operator:
+        """Another process; `wrap` is put between it and Kubernetes."""
+
         def build_all(runtime: Runtime) -> Sequence[Controller]:
             return build(runtime, lambda _cluster, name: read_log_task(self.pd.client, name))
 
-        return Operator(self.world, self.clock, seed, build=build_all)
+        def kubernetes(transport: Transport) -> Transport:
+            return wrap(self.faults.around(transport))
+
+        return Operator(self.world, self.clock, seed, build=build_all, kubernetes=kubernetes)
 
     def run(self, seconds: float = 0.0) -> None:
         """Let the controller work for so long, and then until it has nothing to do."""
-        self.operator.work()
+        self._work()
         end = self.clock.now() + seconds
         while self.clock.now() < end:
             self.world.advance(min(1.0, end - self.clock.now()))
+            self._work()
+
+    def _work(self) -> None:
+        try:
+            self.operator.work()
+        except Crash:
+            self.restart()
             self.operator.work()
 
     # What is there
