@@ -5,8 +5,10 @@ from collections.abc import Collection
 from controllers.backup.controller import backup_controller
 from controllers.backup.kernel import task_reader
 from controllers.controller import Controller
+from controllers.dashboard.kind import TIDB_DASHBOARD
 from controllers.informing import Informers
 from controllers.initializer.kind import TIDB_INITIALIZER
+from controllers.ng_monitoring.kind import TIDB_NG_MONITORING
 from controllers.other_operators import OtherOperators
 from controllers.restore.controller import restore_controller
 from controllers.runtime import Runtime
@@ -36,7 +38,7 @@ from member.context import Dependencies, Listers, Settings
 from member.labels import MANAGED_BY, TIDB_OPERATOR
 from ports.randomness import Randomness, SecretRandomness
 
-_SIMPLE_KINDS = (TIDB_INITIALIZER,)
+_SIMPLE_KINDS = (TIDB_INITIALIZER, TIDB_DASHBOARD, TIDB_NG_MONITORING)
 
 
 def tidb_controllers(
@@ -74,7 +76,7 @@ def tidb_controllers(
         tidb_cluster_pod_controller(runtime, clusters, owned, deps),
         backup_controller(runtime, clusters, jobs, settings.backup_manager, task_reader(deps)),
         restore_controller(runtime, clusters, jobs, settings.backup_manager),
-        *(made for kind in _SIMPLE_KINDS for made in kind.controllers(runtime, selector, permitted, {JOBS: jobs})),
+        *(made for each in _SIMPLE_KINDS for made in each.controllers(runtime, selector, permitted, {JOBS: jobs})),
     )
 
 
