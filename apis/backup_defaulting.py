@@ -8,15 +8,17 @@ from typing import TypeVar
 
 from msgspec import structs
 
+from apis.backup_schedules import BackupSchedule, BackupScheduleSpec
 from apis.backup_shared import BRConfig, TiDBAccessConfig
-from apis.backups import BackoffRetryPolicy, Backup, CleanOption
-from apis.compact_backups import CompactBackup
+from apis.backups import BackoffRetryPolicy, Backup, BackupSpec, CleanOption
+from apis.compact_backups import CompactBackup, CompactSpec
 from apis.restores import Restore
 
 PORT = 4000
 USER = "root"
 
 _R = TypeVar("_R", Backup, Restore, CompactBackup)
+_T = TypeVar("_T", BackupSpec, CompactSpec)
 
 
 def with_backup_defaults(backup: Backup) -> Backup:
@@ -52,6 +54,26 @@ def with_restore_defaults(restore: Restore) -> Restore:
 def with_compact_defaults(compact: CompactBackup) -> CompactBackup:
     """A CompactBackup whose spec has every default; `compact` stays as it is."""
     return _of_namespace(compact)
+
+
+def with_schedule_defaults(schedule: BackupSchedule) -> BackupSchedule:
+    """A BackupSchedule whose templates have what they leave open and it says itself; v1.6 ignores that (5)."""
+    spec = schedule.spec
+    log, compact = spec.log_backup_template, spec.compact_backup_template
+    filled = structs.replace(
+        spec,
+        backup_template=_from_schedule(spec.backup_template, spec),
+        log_backup_template=_from_schedule(log, spec) if log else None,
+        compact_backup_template=_from_schedule(compact, spec) if compact else None,
+    )
+    return structs.replace(schedule, spec=filled)
+
+
+def _from_schedule(template: _T, spec: BackupScheduleSpec) -> _T:
+    if template.provider is None:
+        template = structs.replace(template, **spec.providers)
+    is_export = getattr(template, "from_", None) is not None
+    return template if template.br is not None or is_export else structs.replace(template, br=spec.br)
 
 
 def _of_namespace(resource: _R) -> _R:

@@ -13,16 +13,16 @@ def backup_path(storage: StorageProvider) -> str:
     """The directory of a backup by BR, as its status has it, or the archive to import; empty where none is named."""
     match provider := storage.provider:
         case S3StorageProvider():
-            return _named("s3://", _joined(provider.bucket, provider.prefix) or provider.path.removeprefix("s3://"))
+            return _named("s3://", joined(provider.bucket, provider.prefix) or provider.path.removeprefix("s3://"))
         case GcsStorageProvider():
             if not provider.bucket:
                 return _named("gcs://", provider.path.removeprefix("gcs://"))
-            return f"gcs://{_joined(provider.bucket, provider.prefix)}/"
+            return f"gcs://{joined(provider.bucket, provider.prefix)}/"
         case AzblobStorageProvider():
-            return f"azure://{_joined(provider.container, provider.prefix)}/"
+            return f"azure://{joined(provider.container, provider.prefix)}/"
         case LocalStorageProvider():
             mount = str(provider.volume_mount.get("mountPath") or "")
-            return f"local:///{_joined(mount, provider.prefix)}"
+            return f"local:///{joined(mount, provider.prefix)}"
     return ""
 
 
@@ -31,5 +31,6 @@ def _named(scheme: str, path: str) -> str:
     return f"{scheme}{path}" if path else ""
 
 
-def _joined(*parts: str) -> str:
+def joined(*parts: str) -> str:
+    """A path of these parts, without empty ones."""
     return "/".join(piece for part in parts for piece in part.split("/") if piece)

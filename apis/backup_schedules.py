@@ -1,11 +1,13 @@
 """BackupSchedule, pingcap.com/v1alpha1 (api/backupschedule.fields)."""
 
-from msgspec import field
+from typing import Annotated
+
+from msgspec import Meta, field
 
 from apis.backup_shared import BRConfig
 from apis.backups import BackupSpec
 from apis.compact_backups import CompactSpec
-from apis.shared import Int32, Json, Metadata, Model, Time
+from apis.shared import Int32, Json, Metadata, Model, NullableTime, Time
 from apis.storage_providers import StorageProvider
 
 
@@ -28,6 +30,16 @@ class BackupScheduleSpec(StorageProvider, kw_only=True):
     br: BRConfig | None = None
 
 
+class BackupScheduleCondition(Model, kw_only=True):
+    """An entry of `status.conditions`, which are ours: v1.6 tells nowhere why no backup is made."""
+
+    type: str
+    status: str
+    last_transition_time: NullableTime = None
+    reason: str = ""
+    message: str = ""
+
+
 class BackupScheduleStatus(Model, kw_only=True):
     """`status`: what the controller made last (backup.md 5)."""
 
@@ -39,6 +51,7 @@ class BackupScheduleStatus(Model, kw_only=True):
     last_compact_progress: Time | None = None
     last_compact_execution_ts: Time | None = None
     all_backup_clean_time: Time | None = None
+    conditions: Annotated[list[BackupScheduleCondition], Meta(extra_json_schema={"nullable": True})] = []
 
 
 class BackupSchedule(Model, kw_only=True):

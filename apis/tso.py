@@ -3,7 +3,8 @@
 import re
 from datetime import UTC, datetime, timedelta
 
-_LOGICAL_BITS = 18
+LOGICAL_BITS = 18
+"""The lowest bits, which count within a millisecond."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LARGEST = 2**64 - 1
 _DATE_TIME = re.compile(r"\d{4}-\d{2}-\d{2} \d{2}:\d{2}:\d{2}")
@@ -26,11 +27,16 @@ def parse(text: str) -> int:
     return of_time(time if time.tzinfo else time.replace(tzinfo=UTC))
 
 
+def with_zone(text: str) -> str:
+    """The same moment for programs that may be in another zone: a time without one as a TSO. Raises ValueError."""
+    return str(parse(text)) if _DATE_TIME.fullmatch(text) else text
+
+
 def of_time(time: datetime) -> int:
     """The first TSO of a time, which has a zone."""
-    return (time - _EPOCH) // timedelta(milliseconds=1) << _LOGICAL_BITS
+    return (time - _EPOCH) // timedelta(milliseconds=1) << LOGICAL_BITS
 
 
 def time_of(tso: int) -> datetime:
     """The time of a TSO, in UTC, to the millisecond."""
-    return _EPOCH + timedelta(milliseconds=tso >> _LOGICAL_BITS)
+    return _EPOCH + timedelta(milliseconds=tso >> LOGICAL_BITS)

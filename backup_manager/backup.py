@@ -14,7 +14,7 @@ from apis.images import NEWEST, at_least, order
 from apis.times import stamp
 from backup_manager import statuses
 from backup_manager.backup_meta import BackupMeta, Unreadable, readable
-from backup_manager.br import ToolFailed, run_br
+from backup_manager.br import run_br
 from backup_manager.br_arguments import NoBR, backup_arguments
 from backup_manager.database import Login
 from backup_manager.flags import NO_TLS, Tls
@@ -27,6 +27,8 @@ from backup_manager.storage.checks import require_free, require_usable
 from backup_manager.storage.deletion import Interrupted, Pace, delete_all
 from backup_manager.storage.errors import StorageError
 from backup_manager.storage.objects import Storage
+from backup_manager.tools import ToolFailed
+from backup_manager.verify import require_known_extent, verify_once
 from kube.objects import condition_of
 from kube.resources import BACKUPS
 
@@ -61,13 +63,16 @@ def run_backup(options: BackupOptions, outside: Outside) -> None:
     status = job.record.read().get("status") or {}
     if statuses.holds(status, "Complete"):
         _log.info("the backup is complete already", name=options.name)
+        verify_once(job, backup)
         return
     if backup.spec.br is None:
         raise Unusable(str(NoBR()))
+    require_known_extent(outside.environ)
     is_restart = status.get("phase") != "Scheduled" or statuses.holds(status, statuses.RESTART)
     if is_restart:
         job.condition(statuses.RESTART)
     reporting(job, _Snapshot(options, job, backup, has_begun=bool(status.get("backupPath"))).make)
+    verify_once(job, backup)
 
 
 def _knows_checkpoints(version: str) -> bool:

@@ -1,6 +1,9 @@
-"""What `backupmeta` says, which BR writes last (backup.md 7.4, 7.7): a protobuf message, of which four fields count."""
+"""What `backupmeta` says, which BR writes last (backup.md 7.4, 7.7): a protobuf message, of which few fields count.
 
-from collections.abc import Iterator
+It names the files of the backup, or, in its second version, files that name them, at any depth.
+"""
+
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from ports import protobuf
@@ -8,7 +11,10 @@ from ports import protobuf
 NAME = "backupmeta"
 
 _FILES, _START_VERSION, _END_VERSION, _BACKUP_SIZE = 4, 5, 6, 25
-_FILE_SIZE = 11
+_INDEXES = (13, 14, 15, 16)
+"""Of the second version: files that name data files, schemas, ranges, definitions."""
+_INDEX_FILES, _DATA_FILES = 1, 2
+_FILE_NAME, _FILE_SHA256, _FILE_SIZE = 1, 2, 11
 
 
 class Unreadable(Exception):
@@ -26,6 +32,21 @@ class BackupMeta:
 
 def read_meta(content: bytes) -> BackupMeta:
     """What the message says. Raises Unreadable, also for one without an end version: nothing was saved by it."""
+    found = _read(content)
+    if found.end_version == 0:
+        raise Unreadable(f"{NAME} has no end version; it is incomplete or encrypted")
+    return found
+
+
+def read_log_meta(content: bytes) -> BackupMeta:
+    """What the message of a log backup says, which has a start, and no end. Raises Unreadable."""
+    found = _read(content)
+    if found.start_version == 0:
+        raise Unreadable(f"{NAME} has no start version; it is not that of a log backup")
+    return found
+
+
+def _read(content: bytes) -> BackupMeta:
     numbers = {_START_VERSION: 0, _END_VERSION: 0, _BACKUP_SIZE: 0}
     of_files = 0
     for number, value in _fields(content):
@@ -33,10 +54,50 @@ def read_meta(content: bytes) -> BackupMeta:
             numbers[number] = value
         elif number == _FILES:
             of_files += sum(size for inner, size in _fields(value) if inner == _FILE_SIZE and isinstance(size, int))
-    if numbers[_END_VERSION] == 0:
-        raise Unreadable(f"{NAME} has no end version; it is incomplete or encrypted")
     size = numbers[_BACKUP_SIZE] or len(content) + of_files
     return BackupMeta(numbers[_START_VERSION], numbers[_END_VERSION], size)
+
+
+@dataclass(frozen=True, slots=True)
+class NamedFile:
+    """A file that the backup needs; `size` is 0 and `sha256` empty where BR did not note them."""
+
+    name: str
+    size: int
+    sha256: bytes
+
+
+def named_files(content: bytes, read: Callable[[NamedFile], bytes]) -> Iterator[NamedFile]:
+    """All files that `backupmeta` names; `read` is asked for those that name further ones. Raises Unreadable."""
+    for number, value in _fields(content):
+        if isinstance(value, int):
+            continue
+        if number == _FILES:
+            yield _named(value)
+        elif number in _INDEXES:
+            yield from _indexed(value, read)
+
+
+def _indexed(index: bytes, read: Callable[[NamedFile], bytes]) -> Iterator[NamedFile]:
+    for number, value in _fields(index):
+        if number == _DATA_FILES and isinstance(value, bytes):
+            yield _named(value)
+        elif number == _INDEX_FILES and isinstance(value, bytes):
+            file = _named(value)
+            yield file
+            yield from _indexed(read(file), read)
+
+
+def _named(content: bytes) -> NamedFile:
+    found = dict(_fields(content))
+    name, size, sha256 = (found.get(number) for number in (_FILE_NAME, _FILE_SIZE, _FILE_SHA256))
+    if not isinstance(name, bytes) or not name:
+        raise Unreadable(f"{NAME} has a file without a name")
+    return NamedFile(
+        name.decode("utf-8", "replace"),
+        size if isinstance(size, int) else 0,
+        sha256 if isinstance(sha256, bytes) else b"",
+    )
 
 
 def _fields(content: bytes) -> Iterator[tuple[int, int | bytes]]:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from apis import log_backups, tso
 from apis.backup_shared import BRConfig
 from apis.backups import Backup
 from apis.restores import Restore
@@ -31,16 +32,28 @@ class PointInTime:
 def backup_arguments(backup: Backup, *, cluster_tls: bool) -> list[str]:
     """`br backup …` for a snapshot. Raises NoBR, UnknownStorage."""
     spec, br = backup.spec, _br(backup.spec.br)
-    words = ["backup", _type(spec.backup_type), *given([("backupts", spec.commit_ts)])]
-    options = [
-        ("concurrency", _number(br.concurrency)),
-        ("ratelimit", _number(br.rate_limit)),
-        ("timeago", br.time_ago),
-        ("checksum", _bool(br.checksum)),
-        ("check-requirements", _bool(br.check_requirements)),
-    ]
+    words = ["backup", _type(spec.backup_type), *given([("backupts", tso.with_zone(spec.commit_ts))])]
     common = _common(br, spec, spec.backup_type, spec.table_filter, backup.metadata.namespace, tls=cluster_tls)
-    return [*words, *common, *given(options), *br.options]
+    return [*words, *common, *given(_backup_options(br)), *br.options]
+
+
+def log_arguments(backup: Backup, command: str, commit_ts: str, truncate_until: str, *, cluster_tls: bool) -> list[str]:
+    """`br log …` for a sub-command such as `log-start`; timestamps of `0` mean none.
+
+    Raises NoBR, UnknownStorage; ValueError for a truncation without a timestamp.
+    """
+    spec, br = backup.spec, _br(backup.spec.br)
+    words = ["log", command.removeprefix("log-")]
+    if command == log_backups.TRUNCATE:
+        if truncate_until in ("", "0"):
+            raise ValueError("--truncate-until is missing: set spec.logTruncateUntil")
+        words.append(f"--until={tso.with_zone(truncate_until)}")
+    else:
+        words.append(f"--task-name={backup.metadata.name}")
+    if command == log_backups.START and commit_ts not in ("", "0"):
+        words.append(f"--start-ts={tso.with_zone(commit_ts)}")
+    common = _common(br, spec, spec.backup_type, spec.table_filter, backup.metadata.namespace, tls=cluster_tls)
+    return [*words, *common, *given(_backup_options(br)), *br.options]
 
 
 def restore_arguments(restore: Restore, point: PointInTime | None, *, cluster_tls: bool) -> list[str]:
@@ -63,12 +76,22 @@ def abort_arguments(restore: Restore, point: PointInTime | None, *, cluster_tls:
     return ["abort", *restore_arguments(restore, point, cluster_tls=cluster_tls)]
 
 
+def _backup_options(br: BRConfig) -> list[tuple[str, str]]:
+    return [
+        ("concurrency", _number(br.concurrency)),
+        ("ratelimit", _number(br.rate_limit)),
+        ("timeago", br.time_ago),
+        ("checksum", _bool(br.checksum)),
+        ("check-requirements", _bool(br.check_requirements)),
+    ]
+
+
 def _point_in_time(restore: Restore, point: PointInTime) -> list[str]:
     full = restore.spec.pitr_full_backup_storage_provider
     base = [("full-backup-storage", storage_url(full))] if full.provider else []
     if not base:
-        base = [("start-ts", restore.spec.log_restore_start_ts)]
-    return given([("restored-ts", point.restored_ts), *base])
+        base = [("start-ts", tso.with_zone(restore.spec.log_restore_start_ts))]
+    return given([("restored-ts", tso.with_zone(point.restored_ts)), *base])
 
 
 def _common(

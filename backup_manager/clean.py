@@ -1,20 +1,20 @@
 """`backup-manager clean`: the files of a Backup that is deleted (backup.md 7.8)."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import structlog
 
 from apis.backup_defaulting import with_backup_defaults
 from apis.backups import Backup, CleanOption
 from backup_manager import statuses
+from backup_manager.archives import SUFFIX
 from backup_manager.jobs import Job, job_for, reporting
 from backup_manager.outcomes import JobFailed, NotBuilt, Stopped
 from backup_manager.outside import Outside
-from backup_manager.places import UnknownStorage, location_of
+from backup_manager.places import NoArchive, UnknownStorage, archive_at, location_of
 from backup_manager.storage.deletion import Deleted, Interrupted, Pace, delete_all
 from backup_manager.storage.errors import StorageError
-from backup_manager.storage.location import Kind, split
-from backup_manager.storage.objects import Storage
+from backup_manager.storage.location import Kind
 from kube.resources import BACKUPS
 from ports.clock import Clock
 
@@ -57,7 +57,7 @@ def _clean(job: Job, backup: Backup) -> None:
             _delete_export(job, backup)
         else:
             _delete_files(job, backup)
-    except (StorageError, UnknownStorage) as error:
+    except (StorageError, UnknownStorage, NoArchive) as error:
         raise JobFailed(_FAILED, str(error), "CleanFailed") from error
     except Interrupted as error:
         raise Stopped from error
@@ -87,23 +87,13 @@ def pace_of(option: CleanOption, *, is_batched: bool) -> Pace:
 
 
 def _delete_export(job: Job, backup: Backup) -> None:
-    """Dumpling's archive, and what an upload that was ended has left of it."""
-    storage, name = _archive(job, backup)
+    """Dumpling's archive, and what v1.6 left of an upload that was ended."""
+    place, name = archive_at(backup.spec, backup.status.backup_path)
+    if not name.endswith(SUFFIX):
+        raise NoArchive(f"status.backupPath {backup.status.backup_path!r} is no archive in {place.field}")
+    storage = job.outside.open_storage(place, job.outside.environ, True)
     storage.delete([name, f"{name}.tmp"])
     _log.info("deleted", objects=name, storage=str(storage.location))
-
-
-def _archive(job: Job, backup: Backup) -> tuple[Storage, str]:
-    """The storage and the name in it that `status.backupPath` tells; whose bucket it is, the spec does."""
-    scheme, _, path = backup.status.backup_path.partition("://")
-    location = location_of(backup.spec)
-    if scheme != location.kind.value or not path.endswith(".tgz"):
-        why = f"status.backupPath {backup.status.backup_path!r} is no archive in {location.field}"
-        raise JobFailed(_FAILED, why, "CleanFailed")
-    bucket, key = split("", path)
-    directory, _, name = key.rpartition("/")
-    place = replace(location, bucket=bucket, prefix=directory)
-    return job.outside.open_storage(place, job.outside.environ, True), name
 
 
 class _Told:

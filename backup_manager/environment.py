@@ -21,23 +21,24 @@ def prepared(environ: Mapping[str, str], credentials: Path = GOOGLE_CREDENTIALS)
         raise NotBuilt(f"spec.useKMS: decryption of {', '.join(encrypted)}")
     found = dict(environ)
     if key := found.get("GCS_SERVICE_ACCOUNT_JSON_KEY"):
-        _write_for_us_alone(credentials, key)
+        write_for_us_alone(credentials, key)
         found["GOOGLE_APPLICATION_CREDENTIALS"] = str(credentials)
     elif not _is_there(found.get("GOOGLE_APPLICATION_CREDENTIALS", "")):
         found.pop("GOOGLE_APPLICATION_CREDENTIALS", None)
     return found
 
 
+def write_for_us_alone(path: Path, content: str) -> None:
+    """Write a file with a secret, in place of whatever was there."""
+    path.unlink(missing_ok=True)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+        file.write(content)
+
+
 def tell_sidecars(marker: Path = TERMINATED) -> None:
     """Let sidecars of a service mesh end, which wait for this file where the pod has a place for it."""
     if marker.parent.is_dir():
         marker.touch()
-
-
-def _write_for_us_alone(path: Path, content: str) -> None:
-    path.unlink(missing_ok=True)
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
-        file.write(content)
 
 
 def _is_there(path: str) -> bool:

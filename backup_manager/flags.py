@@ -53,9 +53,17 @@ FLAGS: Mapping[str, Mapping[str, Default]] = {
         "backupPath": "",
     },
     "clean": {"namespace": "", "backupName": ""},
+    "verify": {"namespace": "", "backupName": "", "checksums": False},
     "compact": {"namespace": "", "resourceName": ""},
 }
-"""The flags of each command, and what they are by default."""
+"""The flags of each command, and what they are by default; v1.6 has no `verify`."""
+
+CHOICES: Mapping[tuple[str, str], Sequence[str]] = {
+    ("backup", "mode"): ("snapshot", "log", "volume-snapshot"),
+    ("backup", "subcommand"): ("log-start", "log-stop", "log-truncate", "log-pause", "log-resume"),
+    ("restore", "mode"): ("snapshot", "pitr", "volume-snapshot"),
+}
+"""The values that a flag may have, where they are few; one that is empty is a missing flag."""
 
 MAY_BE_EMPTY = frozenset({"target-az", "use-fsr"})
 
@@ -125,7 +133,8 @@ def _parser() -> argparse.ArgumentParser:
             if isinstance(default, bool):
                 inner.add_argument(f"--{name}", dest=name, type=_bool, nargs="?", const=True, default=default)
             else:
-                inner.add_argument(f"--{name}", dest=name, default=default)
+                choices = CHOICES.get((command, name))
+                inner.add_argument(f"--{name}", dest=name, default=default, choices=choices and (*choices, ""))
     return parser
 
 

@@ -10,7 +10,8 @@ from apis.decoding import InvalidField, decode
 from apis.shared import Model
 from apis.storage_providers import StorageProvider
 from backup_manager import statuses
-from backup_manager.backup_meta import NAME, BackupMeta, Unreadable, read_meta
+from backup_manager.backup_meta import NAME, BackupMeta, Unreadable, read_log_meta, read_meta
+from backup_manager.br_log import ProgressLine
 from backup_manager.outcomes import JobFailed, Stopped, Unusable
 from backup_manager.outside import Outside
 from backup_manager.places import UnknownStorage, location_of
@@ -44,15 +45,22 @@ class Job:
         except InvalidField as error:
             raise Unusable(str(error)) from error
 
-    def condition(self, type_: str, reason: str = "", message: str = "", **fields: object) -> None:
+    def condition(
+        self, type_: str, reason: str = "", message: str = "", *, is_true: bool = True, **fields: object
+    ) -> None:
         """Write a condition and the fields that go with it. Raises RecordGone, ApiError, TransportError."""
-        condition = Condition(type_, reason, self.outside.secrets.cut_from(message))
+        condition = Condition(type_, reason, self.outside.secrets.cut_from(message), is_true)
         now = self.outside.clock.wall()
 
         def changed(status: Json) -> Json:
             return statuses.with_condition(statuses.with_fields(status, fields), condition, now)
 
         self.record.change_status(changed)
+
+    def progress(self, step: str, percent: float) -> None:
+        """Tell how far a step has come; a failure to do so is logged."""
+        line, now = ProgressLine(step, percent), self.outside.clock.wall()
+        self.record.try_status(lambda status: statuses.with_progress(status, line, now))
 
     def storage(self, of: StorageProvider, reason: str, *, bulk: bool = True) -> Storage:
         """A client of the storage of a spec. Raises JobFailed with this reason."""
@@ -63,8 +71,15 @@ class Job:
 
     def meta(self, storage: Storage, reason: str) -> BackupMeta:
         """What `backupmeta` says. Raises JobFailed with this reason; Stopped."""
+        return self._meta(storage, reason, read_meta)
+
+    def log_meta(self, storage: Storage, reason: str) -> BackupMeta:
+        """What the `backupmeta` of a log backup says. Raises as `meta`."""
+        return self._meta(storage, reason, read_log_meta)
+
+    def _meta(self, storage: Storage, reason: str, read: Callable[[bytes], BackupMeta]) -> BackupMeta:
         try:
-            return self.patiently(lambda: read_meta(storage.read(NAME)))
+            return self.patiently(lambda: read(storage.read(NAME)))
         except Unreadable as error:
             raise JobFailed(reason, f"{storage.location}: {error}") from error
         except StorageError as error:

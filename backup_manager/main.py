@@ -1,5 +1,6 @@
 """The command `backup-manager` (backup.md 7)."""
 
+import functools
 import logging
 import os
 import signal
@@ -14,7 +15,10 @@ from backup_manager.child_process import SystemLauncher
 from backup_manager.clean import CleanOptions, run_clean
 from backup_manager.database import MySqlDatabase
 from backup_manager.environment import prepared, tell_sidecars
+from backup_manager.exports import ExportOptions, run_export
 from backup_manager.flags import FLAGS, PROGRAM, Arguments, MissingFlags, parse
+from backup_manager.imports import ImportOptions, run_import
+from backup_manager.log_backup import LogOptions, run_log_backup
 from backup_manager.outcomes import JobFailed, NotBuilt, Stopped, Unusable
 from backup_manager.outside import Outside
 from backup_manager.records import RecordGone
@@ -22,6 +26,7 @@ from backup_manager.redaction import Secrets
 from backup_manager.restore import RestoreOptions, run_restore
 from backup_manager.storage.location import Location
 from backup_manager.storage.objects import Storage, open_storage
+from backup_manager.verify import VerifyOptions, run_verify
 from kube.config import ConfigError, load
 from kube.connecting import connect
 from kube.errors import ApiError
@@ -49,25 +54,41 @@ def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] | None = 
     if argv and argv[0] not in FLAGS and not argv[0].startswith("-"):
         os.execvpe(argv[0], list(argv), environ)  # noqa: S606  (what the pod's author asked for)
     clock = SystemClock()
-    secrets = Secrets(environ)
-    _configure_logs(clock, secrets)
+    _configure_logs(clock, Secrets(environ))
     try:
-        arguments = parse(argv)
-        return _run(arguments, prepared(environ), clock)
-    except Stopped:
-        _log.warning("ended by a signal; what is not done is left to another pod")
-        return _INTERRUPTED
-    except (MissingFlags, *_ENDS) as error:
-        print(f"{PROGRAM}: {secrets.cut_from(str(error))}", file=sys.stderr)  # noqa: T201  (for the pod's log)
-        return 1
+        return exit_code(lambda: _run(argv, prepared(environ), clock), environ, _tell)
     finally:
         tell_sidecars()
 
 
-def _run(arguments: Arguments, environ: Mapping[str, str], clock: Clock) -> int:
+def exit_code(work: Callable[[], None], environ: Mapping[str, str], tell: Callable[[str], None]) -> int:
+    """Do the work; the exit code of the process. `tell` is told why it failed, without the secrets of `environ`."""
+    try:
+        work()
+    except Stopped:
+        _log.warning("ended by a signal; what is not done is left to another pod")
+        return _INTERRUPTED
+    except (MissingFlags, *_ENDS) as error:
+        tell(f"{PROGRAM}: {Secrets(environ).cut_from(str(error))}")
+        return 1
+    return 0
+
+
+def job(argv: Sequence[str]) -> Callable[[Outside], None]:
+    """What a command line asks for. Raises MissingFlags, NotBuilt."""
+    arguments = parse(argv)
     work = JOBS.get(arguments.command)
     if work is None:
         raise NotBuilt(arguments.command)
+    return functools.partial(work, arguments)
+
+
+def _tell(why: str) -> None:
+    print(why, file=sys.stderr)  # noqa: T201  (for the pod's log)
+
+
+def _run(argv: Sequence[str], environ: Mapping[str, str], clock: Clock) -> None:
+    arguments, work = parse(argv), job(argv)
     stop = Stop()
     for each in _SIGNALS:
         signal.signal(each, stop.set)
@@ -76,12 +97,10 @@ def _run(arguments: Arguments, environ: Mapping[str, str], clock: Clock) -> int:
     connection = connect(config, environ, clock, Stop(), user_agent=PROGRAM)
     try:
         work(
-            arguments,
             Outside(connection.client, clock, SystemLauncher(), _open_storage, MySqlDatabase, environ, stop),
         )
     finally:
         connection.transport.close()
-    return 0
 
 
 def _open_storage(location: Location, environ: Mapping[str, str], bulk: bool) -> Storage:
@@ -89,6 +108,9 @@ def _open_storage(location: Location, environ: Mapping[str, str], bulk: bool) ->
 
 
 def _backup(arguments: Arguments, outside: Outside) -> None:
+    if arguments.text("mode") == "log":
+        run_log_backup(_log_options(arguments), outside)
+        return
     options = BackupOptions(
         arguments.text("namespace"),
         arguments.text("backupName"),
@@ -97,6 +119,17 @@ def _backup(arguments: Arguments, outside: Outside) -> None:
         tls=arguments.tls,
     )
     run_backup(options, outside)
+
+
+def _log_options(arguments: Arguments) -> LogOptions:
+    return LogOptions(
+        arguments.text("namespace"),
+        arguments.text("backupName"),
+        command=arguments.text("subcommand"),
+        commit_ts=arguments.text("commit-ts"),
+        truncate_until=arguments.text("truncate-until"),
+        cluster_tls=arguments.is_set("cluster-tls"),
+    )
 
 
 def _restore(arguments: Arguments, outside: Outside) -> None:
@@ -116,8 +149,42 @@ def _clean(arguments: Arguments, outside: Outside) -> None:
     run_clean(CleanOptions(arguments.text("namespace"), arguments.text("backupName")), outside)
 
 
-JOBS: Mapping[str, Callable[[Arguments, Outside], None]] = {"backup": _backup, "restore": _restore, "clean": _clean}
-"""The commands that do something; `export`, `import` and `compact` are read and refused."""
+def _export(arguments: Arguments, outside: Outside) -> None:
+    options = ExportOptions(
+        arguments.text("namespace"),
+        arguments.text("backupName"),
+        storage_type=arguments.text("storageType"),
+        tls=arguments.tls,
+    )
+    run_export(options, outside)
+
+
+def _import(arguments: Arguments, outside: Outside) -> None:
+    options = ImportOptions(
+        arguments.text("namespace"),
+        arguments.text("restoreName"),
+        backup_path=arguments.text("backupPath"),
+        tls=arguments.tls,
+    )
+    run_import(options, outside)
+
+
+def _verify(arguments: Arguments, outside: Outside) -> None:
+    options = VerifyOptions(
+        arguments.text("namespace"), arguments.text("backupName"), checksums=arguments.is_set("checksums")
+    )
+    run_verify(options, outside)
+
+
+JOBS: Mapping[str, Callable[[Arguments, Outside], None]] = {
+    "backup": _backup,
+    "export": _export,
+    "restore": _restore,
+    "import": _import,
+    "clean": _clean,
+    "verify": _verify,
+}
+"""The commands that do something; `compact` is read and refused."""
 
 
 def _configure_logs(clock: Clock, secrets: Secrets) -> None:

@@ -1,6 +1,7 @@
 """From the storage of a spec to its location, to `status.backupPath` and to BR's flags (backup.md 2.2, 2.4). Pure."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from urllib.parse import urlencode
 
 from apis import backup_paths
@@ -20,6 +21,10 @@ class UnknownStorage(Exception):
 
     def __init__(self) -> None:
         super().__init__("storage unknown not supported yet: set one of spec.s3, spec.gcs, spec.azblob, spec.local")
+
+
+class NoArchive(Exception):
+    """Raised for a URL that names no object in the storage of a spec."""
 
 
 def location_of(storage: StorageProvider) -> Location:
@@ -44,6 +49,20 @@ def location_of(storage: StorageProvider) -> Location:
             return Location(Kind.AZURE, *place, account=azblob.storage_account, sas_token=azblob.sas_token)
         case LocalStorageProvider() as local:
             return Location(Kind.LOCAL, _mount_path(local), "/".join(_parts(local.prefix)))
+
+
+def archive_at(storage: StorageProvider, url: str) -> tuple[Location, str]:
+    """The directory of an archive, and its name in it; whose bucket it is, the spec says.
+
+    Raises NoArchive, UnknownStorage.
+    """
+    location = location_of(storage)
+    scheme, _, path = url.partition("://")
+    bucket, key = split("", path)
+    directory, _, name = key.rpartition("/")
+    if scheme != location.kind.value or not name:
+        raise NoArchive(f"{url!r} is no archive in {location.field}")
+    return replace(location, bucket=bucket, prefix=directory), name
 
 
 def backup_path(storage: StorageProvider) -> str:

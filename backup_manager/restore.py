@@ -5,11 +5,12 @@ from dataclasses import dataclass
 
 import structlog
 
+from apis import tso
 from apis.backup_defaulting import with_restore_defaults
 from apis.restores import Restore
 from apis.times import stamp
 from backup_manager import statuses
-from backup_manager.br import ToolFailed, UsageShown, run_br
+from backup_manager.br import UsageShown, run_br
 from backup_manager.br_arguments import NoBR, PointInTime, abort_arguments, restore_arguments
 from backup_manager.flags import NO_TLS, Tls
 from backup_manager.gc_life_time import login_of, raised
@@ -17,6 +18,8 @@ from backup_manager.jobs import Job, job_for, reporting
 from backup_manager.outcomes import JobFailed, NotBuilt, Unusable
 from backup_manager.outside import Outside
 from backup_manager.places import UnknownStorage
+from backup_manager.storage.objects import Storage
+from backup_manager.tools import ToolFailed
 from kube.resources import RESTORES
 
 _log = structlog.get_logger(__name__)
@@ -76,9 +79,21 @@ def _restore(options: RestoreOptions, job: Job, restore: Restore, started: str) 
             run_br(arguments, job.record, outside)
         except (ToolFailed, UnknownStorage) as error:
             raise JobFailed(_FAILED, str(error)) from error
-    meta = job.meta(storage, "GetCommitTsFailed")
+    commit_ts = _restored_to(options, job, storage)
     completed = stamp(outside.clock.wall())
-    job.condition("Complete", commitTs=str(meta.end_version), timeStarted=started, timeCompleted=completed)
+    job.condition("Complete", commitTs=commit_ts, timeStarted=started, timeCompleted=completed)
+
+
+def _restored_to(options: RestoreOptions, job: Job, storage: Storage) -> str:
+    """The TSO of the data that is back; of a restore to a point in time that point, where one was named.
+
+    The metadata of a log backup has no end. Raises JobFailed, Stopped.
+    """
+    point = options.point
+    if point is None:
+        return str(job.meta(storage, "GetCommitTsFailed").end_version)
+    named = tso.parse(point.restored_ts)
+    return str(named or job.log_meta(storage, "GetCommitTsFailed").end_version)
 
 
 def _abort(options: RestoreOptions, job: Job, restore: Restore) -> None:

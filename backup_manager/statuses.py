@@ -13,25 +13,35 @@ from backup_manager.br_log import OperationLine, ProgressLine
 from kube.objects import Json, condition_of
 
 RESTART = "Restart"
-"""The condition that never becomes the phase (backup.md 3.3)."""
+VERIFIED = "Verified"
+"""Of a Backup that is Complete: whether what `backupmeta` names is there. v1.6 knows no such condition."""
+
+_KEEPS_PHASE = (RESTART, VERIFIED)
+"""The conditions that never become the phase (backup.md 3.3)."""
 
 _OPERATIONS = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """An entry of `status.conditions` that holds."""
+    """An entry of `status.conditions`."""
 
     type: str
     reason: str = ""
     message: str = ""
+    is_true: bool = True
 
 
 def with_condition(status: Json, condition: Condition, now: datetime) -> Json:
     """The status once the condition is written, and the phase with it; the conditions before it stay as they are."""
-    keeps = condition.type == RESTART
     return backup_conditions.with_condition(
-        status, condition.type, now, condition.reason, condition.message, keeps_phase=keeps
+        status,
+        condition.type,
+        now,
+        condition.reason,
+        condition.message,
+        is_true=condition.is_true,
+        keeps_phase=condition.type in _KEEPS_PHASE,
     )
 
 

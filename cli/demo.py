@@ -1,6 +1,6 @@
 """`tidb-operator run --sandbox`: a sandbox and the controller-manager in one process, speaking HTTP with each other.
 
-With a manifest, its clusters are shown while they come up.
+With a manifest, its clusters are shown while they come up, and its Jobs, Backups and Restores while they work.
 """
 
 import math
@@ -17,10 +17,9 @@ from pathlib import Path
 import msgspec
 from rich.console import Console
 
-from apis.decoding import decode
-from apis.tidbcluster import TidbCluster
 from cli import certs, hints, manifests
-from cli.progress import blocked_by, is_ready, view, waits_for
+from cli.awaited import AWAITED, WORK, see
+from cli.progress import View, view
 from cli.world import new_world
 from controller_manager.flags import parse
 from controller_manager.logs import configure_logs, log_uncaught_exceptions
@@ -29,7 +28,7 @@ from controller_manager.tidb import tidb_controller_manager
 from kube.client import Client
 from kube.config import load_kubeconfig
 from kube.objects import Object
-from kube.resources import TIDB_CLUSTERS
+from kube.resources import TIDB_CLUSTERS, Resource
 from ports.clock import Clock, SystemClock
 from ports.randomness import SystemRandomness
 from ports.stopping import Stop
@@ -119,20 +118,21 @@ def _running(stage: _Stage, flags: Sequence[str], environ: Mapping[str, str]) ->
 
 
 def _show(demo: Demo, documents: Sequence[manifests.Manifest], stage: _Stage) -> int:
-    manifests.apply(stage.world.client(), [*_certificates(documents, stage), *documents])
     clusters = {(d.namespace, d.name) for d in documents if d.kind == TIDB_CLUSTERS.kind}
+    awaited = [each for each in documents if each.kind in AWAITED]
     started = stage.clock.now()
+    manifests.apply(stage.world.client(), _certificates(documents, stage))
     try:
-        ready = not clusters or _get_ready(clusters, stage)
+        done = _apply(documents, stage)
     except _NotReady as error:
         stage.console.print(f"\n{error}", markup=False, highlight=False, soft_wrap=True)
         if demo.exit_when_ready:
             return _FAILED
     else:
-        if clusters and ready:
+        if awaited and done:
             stage.console.print(f"\nReady after {stage.clock.now() - started:.1f} s.", highlight=False)
         if demo.exit_when_ready:
-            return 0 if ready else _FAILED
+            return 0 if done else _FAILED
     if not stage.stop.is_set():
         _print_next_steps(clusters, stage)
         stage.stop.wait(stage.clock)
@@ -147,37 +147,81 @@ def _certificates(documents: Sequence[manifests.Manifest], stage: _Stage) -> lis
     return [manifests.Manifest("certificates", each) for each in certs.secrets(documents, stage.directory / "ca")]
 
 
-def _get_ready(clusters: set[tuple[str, str]], stage: _Stage) -> bool:
-    """Show the clusters until all are Ready; False when a signal came first. Raises _NotReady."""
-    waiting: dict[tuple[str, str], str] = dict.fromkeys(clusters, "the operator has not looked at it yet")
-    deadline = stage.clock.now() + _GIVE_UP
+def _apply(documents: Sequence[manifests.Manifest], stage: _Stage) -> bool:
+    """Apply one document after another; work begins when what is before it is done.
+
+    Whether all got Ready; False when a signal came first. Raises _NotReady.
+    """
+    several = len({each.namespace for each in documents if each.kind in AWAITED}) > 1
     with view(stage.console) as shown:
-        while (left := deadline - stage.clock.now()) > 0:
-            for seen in _changes(stage.world.client(), stage.stop, left):
-                key = (seen.metadata.namespace, seen.metadata.name)
-                if key not in clusters:
-                    continue
-                tc = decode(seen.decode(), TidbCluster)
-                shown.show("/".join(key) if len(clusters) > 1 else key[1], tc)
-                waiting.pop(key, None)
-                if not is_ready(tc):
-                    waiting[key] = waits_for(tc)
-                if not waiting:
-                    return True
-                if blocked := blocked_by(tc):
-                    raise _NotReady(f"{key[1]} does not get Ready by itself: {blocked}")
-            if stage.stop.is_set():
+        waits = _Waits(stage, shown, several)
+        for document in documents:
+            resource = AWAITED.get(document.kind)
+            if resource in WORK and not waits.end():
                 return False
-    raise _NotReady(
-        "\n".join(f"{name} is not Ready after {_GIVE_UP:.0f} s: {why}" for (_, name), why in sorted(waiting.items()))
-    )
+            manifests.apply(stage.world.client(), [document])
+            if resource is not None:
+                waits.add(resource, document)
+        return waits.end()
 
 
-def _changes(client: Client, stop: Stop, seconds: float) -> Iterator[Object]:
-    """Every TidbCluster as it is, then as it changes, for some time."""
-    page = client.list_page(TIDB_CLUSTERS)
+_Key = tuple[Resource, str, str]
+"""Resource, namespace and name."""
+
+
+class _Waits:
+    """What is waited for, and shown meanwhile; with its namespace where there are `several`."""
+
+    def __init__(self, stage: _Stage, shown: View, several: bool) -> None:
+        self._stage = stage
+        self._shown = shown
+        self._several = several
+        self._known: set[_Key] = set()
+        self._why: dict[_Key, str] = {}
+
+    def add(self, resource: Resource, document: manifests.Manifest) -> None:
+        """Wait for one more."""
+        key = (resource, document.namespace, document.name)
+        self._known.add(key)
+        self._why[key] = "the operator has not looked at it yet"
+
+    def end(self) -> bool:
+        """Wait until all are Ready; False when a signal came first. Raises _NotReady."""
+        clock, stop = self._stage.clock, self._stage.stop
+        deadline = clock.now() + _GIVE_UP
+        while self._why and (left := deadline - clock.now()) > 0:
+            resource = next(iter(self._why))[0]
+            for seen in _changes(self._stage.world.client(), resource, stop, left):
+                self._look(resource, seen)
+                if not any(each[0] == resource for each in self._why):
+                    break
+            if stop.is_set():
+                return False
+        if self._why:
+            late = sorted((name, why) for (_, _, name), why in self._why.items())
+            raise _NotReady("\n".join(f"{name} is not Ready after {_GIVE_UP:.0f} s: {why}" for name, why in late))
+        return True
+
+    def _look(self, resource: Resource, seen: Object) -> None:
+        namespace, name = seen.metadata.namespace, seen.metadata.name
+        key = (resource, namespace, name)
+        if key not in self._known:
+            return
+        sight = see(resource, seen)
+        self._shown.show(f"{namespace}/{name}" if self._several else name, sight.rows)
+        if sight.is_done:
+            self._why.pop(key, None)
+        elif key in self._why:
+            self._why[key] = sight.why
+            if sight.blocked:
+                raise _NotReady(f"{name} does not get Ready by itself: {sight.blocked}")
+
+
+def _changes(client: Client, resource: Resource, stop: Stop, seconds: float) -> Iterator[Object]:
+    """Every object of a resource as it is, then as it changes, for some time."""
+    page = client.list_page(resource)
     yield from page.items
-    watch = client.watch(TIDB_CLUSTERS, resource_version=page.resource_version, timeout_seconds=math.ceil(seconds))
+    watch = client.watch(resource, resource_version=page.resource_version, timeout_seconds=math.ceil(seconds))
     with stop.calling(watch.abort):
         try:
             for event in watch:

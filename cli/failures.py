@@ -24,6 +24,9 @@ _OF_OUTPUT = (errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EFBIG, errno.EBADF)
 class Failure(Exception):
     """Raised when a command can't do what it is to do; the message says what, why, and the way out."""
 
+    code = FAILED
+    """What the command ends with."""
+
 
 def plainly(command: Callable[[], int]) -> int:
     """Run a command; its exit code, or that of its failure after a sentence on stderr."""
@@ -36,7 +39,7 @@ def plainly(command: Callable[[], int]) -> int:
         _write_nowhere()
         return _NOBODY_READS
     except (Failure, ApiError, TransportError, OSError) as error:
-        return _told(_sentence(error))
+        return _told(_sentence(error), error.code if isinstance(error, Failure) else FAILED)
 
 
 def _usable(stream: TextIO | None) -> TextIO:
@@ -70,12 +73,12 @@ def _sentence(error: Exception) -> str:
     return str(error)
 
 
-def _told(sentence: str) -> int:
+def _told(sentence: str, code: int) -> int:
     try:
         print(f"tidb-operator: {sentence}", file=sys.stderr, flush=True)
     except OSError:
         _write_nowhere()
-    return FAILED
+    return code
 
 
 def _write_nowhere() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import manifests
-from cli import certs, demo, sandbox
+from cli import certs, demo, diff, sandbox
 from cli.failures import plainly
 from cli.manifests import read
 from controller_manager import main as controller_manager
@@ -97,6 +97,7 @@ _COMMANDS: Mapping[str, Callable[[Sequence[str]], int]] = {
     "sandbox": _sandbox,
     "manifests": _manifests,
     "certs": _certs,
+    "diff": diff.run,
 }
 
 
@@ -112,6 +113,8 @@ manifests  print the directory with CRDs, samples, RBAC, Deployment and monitori
 certs      FILE: print the Secrets with certificates that its clusters need, for spec.tlsCluster and spec.tidb.tlsClient
            --ca DIR           where the CA is, or is to be made (default ca)
            --days DAYS        for how long the certificates hold (default 365)
+diff       what the controller-manager would write now; nothing is written, and all of its flags are taken
+           -n NAMESPACE       look at this namespace only
 """
 
 

@@ -1,9 +1,9 @@
-"""What a newcomer sees while a cluster comes up: each component's stage and reason, as it happens.
+"""What a newcomer sees while a cluster comes up, or a Job works: each component's stage and reason, as it happens.
 
 On a terminal a table that redraws in place; elsewhere one line per change.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol, Self
@@ -83,10 +83,10 @@ def waits_for(tc: TidbCluster) -> str:
 
 
 class View(Protocol):
-    """Shows clusters while they change; a context manager."""
+    """Shows objects while they change; a context manager."""
 
-    def show(self, cluster: str, tc: TidbCluster) -> None:
-        """Show the newest state of a cluster."""
+    def show(self, name: str, lines: Sequence[Row]) -> None:
+        """Show the newest state of an object."""
 
     def __enter__(self) -> Self:
         """Begin."""
@@ -104,13 +104,13 @@ class PlainView:
         self._console = console
         self._shown: dict[tuple[str, str], str] = {}
 
-    def show(self, cluster: str, tc: TidbCluster) -> None:
+    def show(self, name: str, lines: Sequence[Row]) -> None:
         """Print the rows that changed."""
-        for row in rows(tc):
+        for row in lines:
             line = str(row)
-            if self._shown.get((cluster, row.component)) != line:
-                self._shown[cluster, row.component] = line
-                self._console.print(f"{cluster}  {line}", markup=False, highlight=False, soft_wrap=True)
+            if self._shown.get((name, row.component)) != line:
+                self._shown[name, row.component] = line
+                self._console.print(f"{name}  {line}", markup=False, highlight=False, soft_wrap=True)
 
     def __enter__(self) -> Self:
         """Nothing to prepare."""
@@ -124,21 +124,21 @@ class LiveView:
     """A table that redraws in place, for terminals."""
 
     def __init__(self, console: Console) -> None:
-        self._clusters: dict[str, list[Row]] = {}
+        self._objects: dict[tuple[str, str], Sequence[Row]] = {}
         self._live = Live(console=console, auto_refresh=False)
 
-    def show(self, cluster: str, tc: TidbCluster) -> None:
+    def show(self, name: str, lines: Sequence[Row]) -> None:
         """Redraw with the newest state."""
-        self._clusters[cluster] = rows(tc)
+        self._objects[name, lines[-1].component] = lines
         self._live.update(self._table(), refresh=True)
 
     def _table(self) -> Table:
-        table = Table("cluster", "component", "ready", "stage", box=None, pad_edge=False)
-        for cluster, lines in self._clusters.items():
+        table = Table("name", "component", "ready", "stage", box=None, pad_edge=False)
+        for (name, _), lines in self._objects.items():
             for row in lines:
                 style = "green" if row.ready == row.wanted else "yellow"
                 # texts, so that no bracket in a message counts as a style
-                cells = (Text(cluster), Text(row.component), Text(f"{row.ready}/{row.wanted}", style), Text(row.state))
+                cells = (Text(name), Text(row.component), Text(f"{row.ready}/{row.wanted}", style), Text(row.state))
                 table.add_row(*cells)
         return table
 

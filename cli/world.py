@@ -1,9 +1,13 @@
-"""The sandbox as this project ships it: with our CRDs, our discovery service in its pods, and our extender."""
+"""The sandbox as this project ships it: with our CRDs, our own programs in its pods, and our extender."""
+
+from collections.abc import Mapping
 
 from apis.crd import KINDS, definition
 from discovery.app import make_handler
 from ports.clock import Clock
 from ports.randomness import Randomness
+from sandbox.dataplane.commands import Command, Surroundings
+from sandbox.dataplane.program import Factory
 from sandbox.world import World
 from scheduler.app import COMPONENT as TIDB_SCHEDULER
 from scheduler.app import make_handler as make_extender
@@ -12,12 +16,24 @@ DISCOVERY = "/usr/local/bin/tidb-discovery"
 """The command of Discovery's container, which v1.6's Deployments call as well."""
 
 
+def _backup_manager(surroundings: Surroundings) -> int:
+    """`backup-manager`, whose libraries are an extra of this package. Its crash names what is missing."""
+    from cli.backups import backup_manager  # noqa: PLC0415  (the operator's image has no object storage)
+
+    return backup_manager(surroundings)
+
+
+PROGRAMS: Mapping[str, Factory] = {DISCOVERY: make_handler}
+COMMANDS: Mapping[str, Command] = {"tidb-backup-manager": _backup_manager}
+
+
 def new_world(clock: Clock, randomness: Randomness) -> World:
-    """A sandbox that can run TidbClusters; not started yet."""
+    """A sandbox that can run TidbClusters and Backups; not started yet."""
     return World(
         clock,
         randomness,
-        programs={DISCOVERY: make_handler},
+        programs=PROGRAMS,
+        commands=COMMANDS,
         crds=[definition(kind) for kind in KINDS],
         extenders={TIDB_SCHEDULER: make_extender},
     )

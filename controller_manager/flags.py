@@ -89,6 +89,7 @@ class Options:
     tidb_discovery_image: str = "pingcap/tidb-operator:latest"
 
     metrics_addr: str = ":6060"
+    observe: bool = False
     v: int = 0
 
     @property

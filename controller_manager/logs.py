@@ -8,7 +8,7 @@ import json
 import logging
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TextIO
 
 import structlog
@@ -28,15 +28,21 @@ _FIRST = ("timestamp", "level", "event", "key", "stage", "kind", "name")
 _NOISY = ("urllib3", "requests", "kubernetes")
 
 
-def configure_logs(verbosity: int, *, clock: Clock, stream: TextIO | None = None) -> None:
-    """Log to `stream`, or stderr, from now on; `verbosity` is klog's `-v`. May be called again."""
+def configure_logs(
+    verbosity: int, *, clock: Clock, stream: TextIO | None = None, always: Mapping[str, object] | None = None
+) -> None:
+    """Log to `stream`, or stderr, from now on; `verbosity` is klog's `-v`, below 0 for warnings alone.
+
+    `always` is in each line. May be called again.
+    """
     stream = stream or sys.stderr
-    level = logging.DEBUG if verbosity >= _DEBUG_FROM else logging.INFO
+    level = logging.DEBUG if verbosity >= _DEBUG_FROM else logging.INFO if verbosity >= 0 else logging.WARNING
     before: list[Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
         structlog.stdlib.add_logger_name,
         _timestamp(clock),
+        _adding(always or {}),
         structlog.processors.StackInfoRenderer(),
         structlog.processors.format_exc_info,
     ]
@@ -98,6 +104,14 @@ def _timestamp(clock: Clock) -> Processor:
         return event
 
     return add_timestamp
+
+
+def _adding(always: Mapping[str, object]) -> Processor:
+    def add(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+        event.update(always)
+        return event
+
+    return add
 
 
 def _renderer(stream: TextIO) -> Processor:

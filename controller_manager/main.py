@@ -9,6 +9,7 @@ import structlog
 from controller_manager.flags import PROGRAM, flag_lines, parse
 from controller_manager.logs import configure_logs, log_uncaught_exceptions
 from controller_manager.manager import ControllerManager
+from controller_manager.observing import DRY_RUN, PlannedWrites
 from controller_manager.process import project_version, run_process
 from controller_manager.tidb import tidb_controller_manager
 from kube.config import ClusterConfig
@@ -23,13 +24,14 @@ def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] | None = 
     environ = os.environ if environ is None else environ
     clock = SystemClock()
     options = parse(sys.argv[1:] if argv is None else argv, environ, project_version())
-    configure_logs(options.v, clock=clock)
+    configure_logs(options.v, clock=clock, always=DRY_RUN if options.observe else None)
     log_uncaught_exceptions()
     log.info("starting tidb-controller-manager", version=project_version())
     for line in flag_lines(options):
         log.debug(line)
 
     def make(config: ClusterConfig) -> ControllerManager:
-        return tidb_controller_manager(options, config, environ, clock, SystemRandomness())
+        planned = PlannedWrites() if options.observe else None
+        return tidb_controller_manager(options, config, environ, clock, SystemRandomness(), planned=planned)
 
     return run_process(PROGRAM, options.kubeconfig, environ, clock, make)

@@ -18,6 +18,7 @@ import structlog
 from prometheus_client import CollectorRegistry, GCCollector, Info, PlatformCollector, ProcessCollector
 
 from controller_manager.health import HealthServer
+from controller_manager.observing import NoElection, PlannedWrites
 from controller_manager.process_options import ProcessOptions
 from controllers.controller import Controller
 from controllers.runtime import Runtime, new_runtime
@@ -27,6 +28,7 @@ from informers.metrics import InformerMetrics
 from informers.reflector import Reflector, WatchErrorHandler, log_watch_error
 from kube.config import ClusterConfig
 from kube.connecting import Connection, connect, connect_directly
+from kube.dry_run import DryRunTransport
 from kube.errors import Forbidden
 from kube.events import EventRecorder
 from kube.leader_election import Callbacks, ElectionMetrics, LeaderElector, Timing, identity
@@ -40,6 +42,7 @@ from ports.fencing import Fence
 from ports.latch import Latch
 from ports.randomness import Randomness
 from ports.stopping import Stop
+from ports.transport import Transport
 from workqueue.timers import Timers
 
 log = structlog.get_logger(__name__)
@@ -65,17 +68,21 @@ class ControllerManager:
         build: Build,
         on_watch_error: WatchErrorHandler = log_watch_error,
         exit_now: Callable[[int], object] = os._exit,
+        planned: PlannedWrites | None = None,
     ) -> None:
         """Put everything together; nothing is started and nothing is sent.
 
         `build` makes the controllers and registers their handlers. `on_watch_error` is called after each failed round
-        of an informer. `exit_now` ends the process when leadership is lost. Raises ConfigError.
+        of an informer. `exit_now` ends the process when leadership is lost. With `planned`, to which it reports what
+        it would write, it writes nothing. Raises ConfigError.
         """
         self._options, self._config, self._environ = options, config, environ
         self._on_watch_error = on_watch_error
         self._clock, self._randomness, self._exit_now = clock, randomness, exit_now
         self.lease_namespace = options.lease_namespace or config.namespace
         self.registry = _registry()
+        if planned is not None:
+            self.registry.register(planned.metric)
         self._requests_stop, self._informers_stop = Stop(), Stop()
         self._work_stop, self._election_stop = Stop(), Stop()
         self._other_leases_stop = Stop()
@@ -84,6 +91,7 @@ class ControllerManager:
         self._exit_code = 0
         self._drained = True
         self._timers = Timers(clock)
+        self._planned = planned
         self._recorder = EventRecorder(self._connect("events").client, clock, randomness, options.name)
         self._elector = self._make_elector()
         observer = PrometheusObserver(self.registry, config.server)
@@ -108,6 +116,28 @@ class ControllerManager:
             return self._end(threads)
         finally:
             self.health.stop()
+
+    def work_once(self, stop: Stop) -> None:
+        """Instead of `run`: reconcile each object once, in this thread, without asking to lead.
+
+        Raises CacheSyncTimeout when the objects could not be read in time.
+        """
+        self._started = True
+        factories = tuple(self._factories.values())
+        try:
+            for factory in factories:
+                factory.start(self._informers_stop)
+            for factory in factories:
+                factory.wait_for_handlers(stop)
+            while not stop.is_set() and any(controller.process_ready_item() for controller in self._controllers):
+                pass
+        finally:
+            self._informers_stop.set()
+            self._client.transport.close()
+            for factory in factories:
+                factory.shutdown(_HANDLERS_TIMEOUT)
+            for connection in self._connections:
+                connection.transport.close()
 
     def _start(self) -> list[threading.Thread]:
         self._started = True
@@ -202,12 +232,18 @@ class ControllerManager:
             fence=fence,
             observer=observer,
             user_agent=self._user_agent(purpose),
+            wrap=self._wrap,
         )
         self._connections.append(connection)
         return connection
 
-    def _make_elector(self) -> LeaderElector:
+    def _wrap(self, transport: Transport) -> Transport:
+        return DryRunTransport(transport, self._planned.add) if self._planned is not None else transport
+
+    def _make_elector(self) -> LeaderElector | NoElection:
         options = self._options
+        if self._planned is not None:
+            return NoElection(self._clock, self._leading.set)
         timing = Timing(options.leader_lease_duration, options.leader_renew_deadline, options.leader_retry_period)
         requests, watch = (self._connect_directly(timing.request_timeout) for _ in range(2))
         return LeaderElector(

@@ -10,6 +10,7 @@ import structlog
 from controller_manager.health import ListenError
 from controller_manager.logs import configure_logs, log_uncaught_exceptions
 from controller_manager.manager import Build, ControllerManager
+from controller_manager.observing import DRY_RUN, PlannedWrites
 from controller_manager.process_options import parse_process_options
 from controller_manager.redaction import redact_text
 from controller_manager.shutdown import stopping_on_signals
@@ -41,12 +42,13 @@ def run_controllers(
     environ = os.environ if environ is None else environ
     clock = SystemClock()
     options = parse_process_options(name, sys.argv[1:] if argv is None else argv, environ, project_version())
-    configure_logs(options.v, clock=clock)
+    configure_logs(options.v, clock=clock, always=DRY_RUN if options.observe else None)
     log_uncaught_exceptions()
     log.info("starting", program=name)
 
     def make(config: ClusterConfig) -> ControllerManager:
-        return ControllerManager(options, config, environ, clock, SystemRandomness(), build=build)
+        planned = PlannedWrites() if options.observe else None
+        return ControllerManager(options, config, environ, clock, SystemRandomness(), build=build, planned=planned)
 
     return run_process(name, options.kubeconfig, environ, clock, make)
 

@@ -21,7 +21,8 @@ class ProcessOptions:
     `name` is that of the program: what events come from, and the Lease where `lease_name` is empty. `namespace` is
     what its informers are limited to, empty: nothing. `lease_namespace` is where its Lease is, empty: the namespace of
     the kubeconfig's context or of the service account; `lease_annotations` are written to it. `sees_other_leases`: it
-    watches the Leases of the same name in other namespaces. `kubeconfig` empty: the pod's service account.
+    watches the Leases of the same name in other namespaces. `observe`: it writes nothing, and needs no Lease.
+    `kubeconfig` empty: the pod's service account.
     """
 
     name: str
@@ -41,6 +42,7 @@ class ProcessOptions:
     leader_renew_deadline: float = 10.0
     leader_retry_period: float = 2.0
     metrics_addr: str = ":6060"
+    observe: bool = False
     v: int = 0
 
     @property
@@ -101,6 +103,7 @@ def declare_process_flags(flags: FlagParser) -> None:
     )
     flags.flag("leader-retry-period", parse_duration, "pause between attempts to acquire or renew the lease")
     flags.flag("metrics-addr", address, "address of /metrics, /healthz and /readyz")
+    flags.switch("observe", "write nothing; report what would be written, in the log and in a metric")
     flags.flag("v", parse_count, "log verbosity; 4 is debug", "-v")
 
 

@@ -75,6 +75,11 @@ TOPICS: Mapping[str, Topic] = {
         "v1.6's.",
         {f"tidb_operator_cluster_{name}": labels for name, labels in _CLUSTERS.items()},
     ),
+    "Backups": Topic(
+        "Only the leader serves them, read from its cache when the scrape comes; v1.6 has none. A log backup that is "
+        "paused or stopped has no lag.",
+        {"tidb_operator_log_backup_checkpoint_lag_seconds": _CLUSTER, "tidb_operator_backup_clean_failed": _CLUSTER},
+    ),
     "Leadership": Topic(
         "Every process serves them; `name` is that of the Lease.",
         {"leader_election_master_status": ("name",), "leader_election_slowpath_total": ("name",)},

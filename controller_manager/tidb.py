@@ -7,6 +7,7 @@ import structlog
 
 from controller_manager.flags import PROGRAM, Options
 from controller_manager.manager import ControllerManager
+from controller_manager.observing import PlannedWrites
 from controller_manager.process_options import ProcessOptions
 from controllers.controller import Controller
 from controllers.other_operators import OtherOperators, Scope
@@ -15,6 +16,7 @@ from controllers.wiring import tidb_controllers
 from dataplane.clients import DataPlane
 from dataplane.http_transport import HttpTransport
 from dataplane.mysql import MySqlConnector
+from dataplane.read_only import NoSql, ReadOnlyTransport
 from informers.reflector import Reflector, log_watch_error
 from kube.config import ClusterConfig
 from kube.errors import NotFound
@@ -22,16 +24,25 @@ from kube.resources import TIDB_CLUSTERS
 from member.backups.pods import ManagerSettings
 from member.context import FailoverSettings, Settings
 from ports.clock import Clock
+from ports.fencing import Fence
 from ports.randomness import Randomness
 
 log = structlog.get_logger(__name__)
 
 
 def tidb_controller_manager(
-    options: Options, config: ClusterConfig, environ: Mapping[str, str], clock: Clock, randomness: Randomness
+    options: Options,
+    config: ClusterConfig,
+    environ: Mapping[str, str],
+    clock: Clock,
+    randomness: Randomness,
+    *,
+    planned: PlannedWrites | None = None,
 ) -> ControllerManager:
-    """The process of the operator; nothing is started and nothing is sent. Raises ConfigError."""
+    """The process of the operator; nothing is started and nothing is sent.
 
+    With `planned`, to which it reports what it would write, it writes nothing. Raises ConfigError.
+    """
     process = process_options_of(options, config)
     manager = ManagerSettings(options.tidb_backup_manager_image, environ.get("TZ", ""), process.namespace)
 
@@ -42,7 +53,7 @@ def tidb_controller_manager(
             others.watch(runtime.other_leases)
         return tidb_controllers(
             runtime,
-            DataPlane(lambda tls: HttpTransport(environ, tls), runtime.fence, clock, MySqlConnector(environ)),
+            _data_plane(environ, runtime.fence, clock, planned),
             replace(settings_of(options), backup_manager=manager),
             selector=options.selector,
             permitted=options.permitted,
@@ -50,8 +61,22 @@ def tidb_controller_manager(
         )
 
     return ControllerManager(
-        process, config, environ, clock, randomness, build=build, on_watch_error=_explain_watch_error
+        process,
+        config,
+        environ,
+        clock,
+        randomness,
+        build=build,
+        on_watch_error=_explain_watch_error,
+        planned=planned,
     )
+
+
+def _data_plane(environ: Mapping[str, str], fence: Fence, clock: Clock, planned: PlannedWrites | None) -> DataPlane:
+    if planned is None:
+        return DataPlane(lambda tls: HttpTransport(environ, tls), fence, clock, MySqlConnector(environ))
+    told = planned.add_call
+    return DataPlane(lambda tls: ReadOnlyTransport(HttpTransport(environ, tls), told), fence, clock, NoSql(told))
 
 
 def process_options_of(options: Options, config: ClusterConfig) -> ProcessOptions:
@@ -76,6 +101,7 @@ def process_options_of(options: Options, config: ClusterConfig) -> ProcessOption
         leader_renew_deadline=options.leader_renew_deadline,
         leader_retry_period=options.leader_retry_period,
         metrics_addr=options.metrics_addr,
+        observe=options.observe,
         v=options.v,
     )
 

@@ -4,6 +4,7 @@ from collections.abc import Collection
 
 from controllers.backup.controller import backup_controller
 from controllers.backup.kernel import task_reader
+from controllers.backup_schedule.controller import backup_schedule_controller
 from controllers.controller import Controller
 from controllers.dashboard.kind import TIDB_DASHBOARD
 from controllers.informing import Informers
@@ -24,6 +25,7 @@ from kube.resources import (
     PERSISTENT_VOLUME_CLAIMS,
     PERSISTENT_VOLUMES,
     PODS,
+    RESTORES,
     ROLE_BINDINGS,
     ROLES,
     SERVICE_ACCOUNTS,
@@ -76,6 +78,7 @@ def tidb_controllers(
         tidb_cluster_pod_controller(runtime, clusters, owned, deps),
         backup_controller(runtime, clusters, jobs, settings.backup_manager, task_reader(deps)),
         restore_controller(runtime, clusters, jobs, settings.backup_manager),
+        backup_schedule_controller(runtime, clusters, jobs, settings.backup_manager),
         *(made for each in _SIMPLE_KINDS for made in each.controllers(runtime, selector, permitted, {JOBS: jobs})),
     )
 
@@ -103,4 +106,5 @@ def _listers(
         persistent_volumes=optional(owned, PERSISTENT_VOLUMES),
         nodes=optional(infrastructure, NODES),
         storage_classes=optional(infrastructure, STORAGE_CLASSES),
+        restores=clusters.lister_for(RESTORES),
     )

@@ -118,6 +118,17 @@ class SharedInformerFactory:
                 late = any(named[missing].reflector.is_receiving for missing in error.missing)
         return {resource: informer.has_synced() for resource, informer in started.items()}
 
+    def wait_for_handlers(self, stop: Stop, timeout: float = SYNC_TIMEOUT) -> None:
+        """Wait until every handler was told of all objects of the initial lists. Raises CacheSyncTimeout."""
+        with self._lock:
+            informers = tuple(self._informers.items())
+        named = {
+            f"handler {number} of {resource}": registration
+            for resource, informer in informers
+            for number, registration in enumerate(informer.registrations, start=1)
+        }
+        wait_for_cache_sync(stop, self._clock, timeout, **named)
+
     def unsynced(self) -> list[Resource]:
         """The resources whose informer has not read its initial list yet."""
         with self._lock:

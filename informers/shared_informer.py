@@ -88,6 +88,12 @@ class SharedInformer:
         self._synced_announced = False
         self._metrics.show_state(self.queued, lambda: self.store.last_resource_version)
 
+    @property
+    def registrations(self) -> tuple[HandlerRegistration, ...]:
+        """Those of its handlers; one is synced when its handler was told of all objects of the initial list."""
+        with self._distribution:
+            return tuple(self._registrations)
+
     def has_synced(self) -> bool:
         """Whether the initial list has been applied to the store."""
         return self.synced.is_set()

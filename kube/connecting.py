@@ -1,6 +1,6 @@
 """From a configuration to a client: the one place where the layers of a connection are put together."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from kube.client import Client
@@ -13,6 +13,7 @@ from kube.url_backoff import from_environment
 from ports.clock import Clock
 from ports.fencing import Fence
 from ports.stopping import Stop
+from ports.transport import Transport
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,16 +34,18 @@ def connect(
     fence: Fence | None = None,
     observer: RequestObserver | None = None,
     user_agent: str = "tidb-operator",
+    wrap: Callable[[Transport], Transport] = lambda transport: transport,
 ) -> Connection:
     """A client that throttles (by default 50 requests per second, 100 at once), retries and obeys `fence`.
 
-    Nothing is sent yet. `stop` ends waits between attempts; `transport.close()` ends requests under way.
+    Nothing is sent yet. `wrap` puts something between it and the server. `stop` ends waits between attempts;
+    `transport.close()` ends requests under way.
     Raises ConfigError.
     """
     http = HttpTransport(config, environ, clock)
     throttle = Throttle(rate or Rate(), clock)
     backoff = from_environment(environ, clock)
-    retrying = RetryingTransport(http, clock, throttle, stop, fence=fence, observer=observer, backoff=backoff)
+    retrying = RetryingTransport(wrap(http), clock, throttle, stop, fence=fence, observer=observer, backoff=backoff)
     return Connection(Client(retrying, user_agent=user_agent), http)
 
 

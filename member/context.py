@@ -36,7 +36,7 @@ class Listers:
     """The caches that stages read.
 
     Those of cluster-scoped resources are None when the operator has no access to them: what needs them is skipped
-    (lifecycle.md 1.4). Of volumes, only those labelled as ours are cached.
+    (lifecycle.md 1.4). Of volumes, only those labelled as ours are cached. Without `restores`, none needs a cluster.
     """
 
     config_maps: Lister
@@ -52,6 +52,7 @@ class Listers:
     persistent_volumes: Lister | None = None
     nodes: Lister | None = None
     storage_classes: Lister | None = None
+    restores: Lister | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,3 +23,12 @@ class OpenFence:
 
     def check(self) -> None:
         """Return."""
+
+
+def is_open(fence: Fence) -> bool:
+    """Whether writing is allowed right now: for what only the leader tells."""
+    try:
+        fence.check()
+    except LeaseExpired:
+        return False
+    return True

@@ -1,6 +1,6 @@
-"""The fields of protobuf messages, of which few count: read without the messages' definitions."""
+"""The fields of protobuf messages, of which few count: read and written without the messages' definitions."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 _VARINT, _BYTES = 0, 2
 _FIXED = {1: 8, 5: 4}
@@ -40,3 +40,23 @@ def _varint(content: bytes, at: int) -> tuple[int, int]:
         if byte < 0x80:
             return value, at + index + 1
     raise NoMessage("it ends in the middle of a number")
+
+
+def message(content: Iterable[tuple[int, int | bytes]]) -> bytes:
+    """A message with these fields, in this order."""
+    return b"".join(_field(number, value) for number, value in content)
+
+
+def _field(number: int, value: int | bytes) -> bytes:
+    if isinstance(value, int):
+        return _encoded(number << 3 | _VARINT) + _encoded(value)
+    return _encoded(number << 3 | _BYTES) + _encoded(len(value)) + value
+
+
+def _encoded(value: int) -> bytes:
+    """A number of any size, seven bits a byte."""
+    found = bytearray()
+    while value >= 0x80:
+        found.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*found, value])

@@ -1,15 +1,16 @@
-"""One connection of MySQL's client protocol, as a server has it: enough for statements that return no rows.
+"""One connection of MySQL's client protocol, as a server has it: enough for statements, and for rows of texts.
 
 A user logs in without a password; whether that will do, the server that is asked decides.
 """
 
 import socket
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 
 from ports.sql import SqlRefused
 from sandbox.dataplane.sql import SqlServer
+from sandbox.dataplane.tables import Rows
 
 Secure = Callable[[], socket.socket]
 """Shakes hands on the connection and returns what takes its place. Raises OSError."""
@@ -24,6 +25,8 @@ _NONCE = b"12345678", b"901234567890"
 """Nobody's password is ever compared."""
 _QUIT, _QUERY, _PING = 0x01, 0x03, 0x0E
 _OK = b"\0\0\0" + struct.pack("<HH", _AUTOCOMMIT, 0)
+_END = b"\xfe" + struct.pack("<HH", 0, _AUTOCOMMIT)
+_VAR_STRING = 0xFD
 _OF_SESSION = ("SET NAMES ", "SET AUTOCOMMIT")
 
 
@@ -61,23 +64,24 @@ class SqlSession:
         head = b"\x0a" + self._server.version.encode() + b"\0" + struct.pack("<I", 1) + first + b"\0"
         return head + flags + b"\0" * 10 + second + b"\0" + _PLUGIN + b"\0"
 
-    def _query(self, statement: str) -> None:
-        # of the session alone: the servers here have no variables
-        if not statement.upper().startswith(_OF_SESSION):
-            self._server.execute(statement)
+    def _query(self, statement: str) -> Rows | None:
+        # of the session alone
+        return None if statement.upper().startswith(_OF_SESSION) else self._server.execute(statement)
 
-    def _answer(self, do: Callable[[], None]) -> bool:
+    def _answer(self, do: Callable[[], Rows | None]) -> bool:
         """Let the server do something; return whether it did."""
         try:
-            do()
+            rows = do()
         except SqlRefused as refused:
             self._send(_refusal(refused.code, refused.message))
             return False
-        self._send(_OK)
+        for packet in [_OK] if rows is None else _result(rows):
+            self._send(packet)
         return True
 
     def _send(self, payload: bytes) -> None:
         self._connection.sendall(struct.pack("<I", len(payload) | self._number << 24) + payload)
+        self._number = (self._number + 1) & 0xFF
 
     def _receive(self) -> bytes:
         """The next packet; empty when the client has hung up."""
@@ -95,6 +99,28 @@ class SqlSession:
                 return b""
             content += piece
         return content
+
+
+def _result(rows: Rows) -> Iterator[bytes]:
+    """The packets of a result: its columns, then its rows."""
+    columns, *rest = rows
+    yield _length(len(columns))
+    for column in columns:
+        names = b"".join(map(_text, ("def", "", "", "", column, column)))
+        yield names + b"\x0c" + struct.pack("<HIBHBH", _UTF8MB4, 1 << 16, _VAR_STRING, 0, 0, 0)
+    yield _END
+    for row in rest:
+        yield b"".join(map(_text, row))
+    yield _END
+
+
+def _text(text: str) -> bytes:
+    content = text.encode()
+    return _length(len(content)) + content
+
+
+def _length(number: int) -> bytes:
+    return bytes([number]) if number < 251 else b"\xfd" + number.to_bytes(3, "little")
 
 
 def _refusal(code: int, message: str) -> bytes:

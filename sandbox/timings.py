@@ -16,6 +16,10 @@ class Timings:
     """What one second of a probe's periodSeconds lasts; with 0 readiness follows the process at once."""
     task: float = 0.2
     """How long a program works that the sandbox knows nothing of, in a pod that ends."""
+    command_call: float = 0.01
+    """How long it takes a command in a pod to reach somebody outside of it."""
+    br_region: float = 0.2
+    """How long BR takes for a region."""
     dependency_retry: float = 0.1
     """How often TiKV and TiDB look for what they need to start."""
     crash_back_off: float = 0.2
@@ -100,6 +104,8 @@ class Timings:
             probe_delay=1.0,
             probe_period=1.0,
             task=5.0,
+            command_call=0.05,
+            br_region=1.0,
             dependency_retry=1.0,
             crash_back_off=10.0,
             crash_back_off_cap=300.0,

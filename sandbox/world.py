@@ -54,10 +54,11 @@ from sandbox.controllers.namespaces import Namespaces
 from sandbox.controllers.node_lifecycle import NodeLifecycle
 from sandbox.controllers.stateful_set import StatefulSets
 from sandbox.controllers.volumes import Provisioner, VolumeBinder, standard_storage_class
+from sandbox.dataplane.commands import Command
 from sandbox.dataplane.interconnect import Interconnect
 from sandbox.dataplane.network import Origin
 from sandbox.dataplane.program import Factory, Handler
-from sandbox.dataplane.runtime import DataPlane, Identity, Questions
+from sandbox.dataplane.runtime import Commands, DataPlane, Identity, Questions
 from sandbox.dataplane.server_program import ServerProgram
 from sandbox.dataplane.tls import PROVEN
 from sandbox.dataplane.transport import DataPlaneTransport
@@ -119,6 +120,7 @@ class NodeSide:
         identity: Identity,
         programs: Mapping[str, Factory],
         servers: Iterable[ServerProgram],
+        commands: Mapping[str, Command] | None,
         nodes: Iterable[NodeSpec],
         pause: Callable[[float], None],
         interconnect: Interconnect,
@@ -140,6 +142,7 @@ class NodeSide:
             identity=identity,
             programs=programs,
             servers=servers,
+            commands=commands,
             pause=pause,
             interconnect=interconnect,
             domain=domain,
@@ -150,6 +153,7 @@ class NodeSide:
         self.actors: list[Actor] = [
             self.data_plane,
             questions,
+            Commands(self.data_plane),
             own_nodes,
             self.kubelet,
             Provisioner(seen_by("provisioner"), timings),
@@ -167,6 +171,7 @@ class World:
         programs: Mapping[str, Factory] | None = None,
         *,
         servers: Iterable[ServerProgram] = (),
+        commands: Mapping[str, Command] | None = None,
         crds: Sequence[Json] = (),
         nodes: Iterable[NodeSpec] | None = None,
         faults: Faults = no_faults,
@@ -175,7 +180,7 @@ class World:
         beside: "World | None" = None,
         extenders: Mapping[str, MakeExtender] | None = None,
     ) -> None:
-        """`servers` are started beside those that the sandbox has; see `DataPlane` for them and `programs`.
+        """`servers` are started beside those that the sandbox has; see `DataPlane` for them, `programs` and `commands`.
 
         `extenders` are those of the scheduler, by what pods call it.
 
@@ -209,6 +214,7 @@ class World:
             identity=lambda namespace, name: self.transport(f"system:serviceaccount:{namespace}:{name}"),
             programs=programs or {},
             servers=servers,
+            commands=commands,
             nodes=three_nodes() if nodes is None else nodes,
             pause=pause or self._pause,
             interconnect=self.interconnect,
@@ -269,6 +275,7 @@ class World:
             self._http = None
         self.server.disconnect()
         self._actors.join()
+        self.data_plane.end_commands()
 
     def settle(self) -> None:
         """Single-threaded: let everybody do what is due now. Raises NeverSettles."""
@@ -375,6 +382,7 @@ class DataPlaneWorld:
         timings: Timings | None = None,
         programs: Mapping[str, Factory] | None = None,
         servers: Iterable[ServerProgram] = (),
+        commands: Mapping[str, Command] | None = None,
         nodes: Iterable[NodeSpec] | None = None,
         identity: Identity | None = None,
     ) -> None:
@@ -394,6 +402,7 @@ class DataPlaneWorld:
             identity=identity or (lambda _, __: transport),
             programs=programs or {},
             servers=servers,
+            commands=commands,
             nodes=three_nodes() if nodes is None else nodes,
             pause=self._pause,
             interconnect=Interconnect(),
@@ -416,6 +425,7 @@ class DataPlaneWorld:
             self._proxy.stop()
             self._proxy = None
         self._actors.join()
+        self.data_plane.end_commands()
 
     def data_plane_transport(self, origin: Origin | None = None) -> DataPlaneTransport:
         """PD, TiKV and TiDB in process."""

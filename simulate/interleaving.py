@@ -5,12 +5,12 @@ preemption point when its time slice is used up, or because it waits for time. W
 is drawn from a seed: one seed, one run. Where no actor runs, a preemption point does nothing.
 """
 
-import threading
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from ports.clock import Clock
 from ports.randomness import Randomness
+from sandbox.lock_step import Ended, LockStep
 
 _T = TypeVar("_T")
 
@@ -21,64 +21,28 @@ _LONGEST_SLICE = 6
 """A time slice is a power of two up to this one: now everybody in turn, now a whole sync between two calls."""
 
 
-class Ended(BaseException):
-    """Unwinds an actor whose process is gone; nothing of it may catch this."""
-
-
 class _Actor:
-    """One loop. Its thread begins with the first `resume`; `due` is when its wait is over, on the clock."""
+    """One loop; `due` is when its wait is over, on the clock."""
 
     def __init__(self, name: str, step: Step) -> None:
         self.time_slice = 0
         self.due = 0.0
-        self.ending = False
         self._step = step
         self._worked = False
-        self._error: BaseException | None = None
-        self._resumed, self._yielded = threading.Lock(), threading.Lock()
-        self._resumed.acquire()
-        self._yielded.acquire()
-        self._thread = threading.Thread(target=self._run, name=name)
+        self.turns = LockStep(name, self._run)
 
     def resume(self) -> bool:
         """Let it run until it yields; return whether it did anything. Raises what its step raises."""
-        if not self._thread.ident:
-            self._thread.start()
         self._worked = True
-        self._resumed.release()
-        self._yielded.acquire()
-        if self.ending:
-            self._thread.join()
-        if self._error is not None:
-            raise self._error
+        self.turns.resume()
         return self._worked
 
-    def yield_control(self) -> None:
-        """In its own thread, and not when it is ending: let others run until it is resumed. Raises Ended."""
-        self._yielded.release()
-        self._resumed.acquire()
-        if self.ending:
-            raise Ended
-
-    def end(self) -> None:
-        """Unwind it, wherever it waits."""
-        self.ending = True
-        if self._thread.is_alive():
-            self.resume()
-
     def _run(self) -> None:
-        self._resumed.acquire()
-        try:
-            while True:
-                self._worked = self._step()
-                if self.ending:
-                    break
-                self.yield_control()
-        except Ended:
-            pass
-        except BaseException as error:
-            self._error, self.ending = error, True
-        self._yielded.release()
+        while True:
+            self._worked = self._step()
+            if self.turns.ending:
+                break
+            self.turns.yield_control()
 
 
 class Interleaver:
@@ -98,9 +62,9 @@ class Interleaver:
         """Unwind the loops of a process; the one that says so unwinds at its next preemption point. Idempotent."""
         for actor in self._actors.pop(process, ()):
             if actor is self._running:
-                actor.ending = True
+                actor.turns.ending = True
             else:
-                self._with(actor, actor.end)
+                self._with(actor, actor.turns.end)
 
     def end_all(self) -> None:
         """Unwind all; no thread is left."""
@@ -110,7 +74,9 @@ class Interleaver:
     def turn(self) -> bool:
         """Let one that has something to do run for a time slice; return whether there was one."""
         now = self._clock.now()
-        able = [actor for actors in self._actors.values() for actor in actors if actor.due <= now and not actor.ending]
+        able = [
+            actor for actors in self._actors.values() for actor in actors if actor.due <= now and not actor.turns.ending
+        ]
         while able:
             actor = able.pop(self._draws.integer(0, len(able) - 1))
             actor.time_slice = 2 ** self._draws.integer(0, _LONGEST_SLICE)
@@ -128,11 +94,11 @@ class Interleaver:
         actor = self._running
         if actor is None:
             return
-        if actor.ending:
+        if actor.turns.ending:
             raise Ended
         actor.time_slice -= 1
         if actor.time_slice <= 0:
-            actor.yield_control()
+            actor.turns.yield_control()
 
     def wait(self, seconds: float) -> bool:
         """Let others run until that time has passed; False where no actor runs. Raises Ended."""

@@ -17,7 +17,7 @@ from rich.console import Console
 from apis.crd import KINDS, definition
 from apis.decoding import decode
 from apis.tidbcluster import TidbCluster
-from cli import manifests
+from cli import manifests, progress
 from cli.documents import BadDocument
 from cli.progress import LiveView, PlainView, blocked_by, is_ready, waits_for
 from cli.world import DISCOVERY
@@ -129,7 +129,7 @@ class NewcomerRun:
             seen = [tc for tc in self._clusters() if (tc.metadata.namespace, tc.metadata.name) in wanted]
             for tc in seen:
                 for view in self._views:
-                    view.show(tc.metadata.name, tc)
+                    view.show(tc.metadata.name, progress.rows(tc))
                 if blocked := blocked_by(tc):
                     return "refused", blocked
             if len(seen) == len(wanted) and all(map(is_ready, seen)):

@@ -9,7 +9,7 @@ import msgspec
 import yaml
 
 from apis.crd import KINDS, definition
-from discovery.app import make_handler
+from cli.world import COMMANDS, PROGRAMS
 from kube.objects import Json
 from member.context import FailoverSettings, Settings
 from ports.clock import FakeClock
@@ -301,7 +301,8 @@ def empty_world(
     return World(
         clock,
         randomness,
-        programs={"/usr/local/bin/tidb-discovery": make_handler},
+        programs=PROGRAMS,
+        commands=COMMANDS,
         crds=[definition(kind) for kind in KINDS],
         nodes=nodes,
         pause=pause,

@@ -12,7 +12,7 @@ import msgspec
 import yaml
 
 from apis.crd import KINDS, TIDB_CLUSTER, definition
-from discovery.app import make_handler
+from cli.world import COMMANDS, PROGRAMS
 from kube.events import COMPONENT
 from kube.objects import Json, Object
 from kube.resources import EVENTS, STATEFUL_SETS, TIDB_CLUSTERS, Resource
@@ -61,7 +61,8 @@ class OperatorWorld:
         self.world: World = World(
             self.clock,
             SeededRandomness(seed),
-            programs={"/usr/local/bin/tidb-discovery": make_handler},
+            programs=PROGRAMS,
+            commands=COMMANDS,
             servers=servers,
             crds=[crd or _definition(status_subresource), *_others()],
             nodes=nodes,

@@ -149,6 +149,8 @@ def _check_archive(spec: RestoreSpec) -> Iterator[Problem]:
     elif not (spec.s3 or spec.gcs).path:  # type: ignore[union-attr]  # one of them is there
         message = "is required, since spec.br is absent; name the archive, such as bucket/backup.tgz"
         yield Problem(f"spec.{found[0]}.path", None, message)
+    if spec.s3 is not None and found == ["s3"]:
+        yield from storage_providers.check_options(spec.s3, "spec.s3")
 
 
 def _check_cluster(br: BRConfig) -> Iterator[Problem]:

@@ -3,7 +3,9 @@
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
+from apis import rclone_options
 from apis.problem import Problem
+from apis.rclone_options import UnknownOption
 from apis.storage_providers import (
     AzblobStorageProvider,
     GcsStorageProvider,
@@ -43,9 +45,19 @@ def _check_s3(s3: S3StorageProvider, field: str, *, archives: bool) -> Iterator[
         yield Problem(f"{field}.provider", None, "is required; say which S3 it is, such as aws or ceph")
     if not s3.bucket:
         yield Problem(f"{field}.bucket", None, "is required; name the bucket")
+    if archives:
+        yield from check_options(s3, field)
     if not s3.endpoint or (archives and s3.provider == "ceph" and "://" not in s3.endpoint):
         return
     yield from _check_endpoint(s3.endpoint, f"{field}.endpoint")
+
+
+def check_options(s3: S3StorageProvider, field: str) -> Iterator[Problem]:
+    """What is wrong with the options by which archives are copied."""
+    try:
+        rclone_options.parse(s3.options)
+    except UnknownOption as error:
+        yield Problem(f"{field}.options", s3.options, str(error))
 
 
 def _check_endpoint(endpoint: str, field: str) -> Iterator[Problem]:

@@ -18,14 +18,13 @@ from apis.backup_paths import backup_path
 from apis.backups import Backup
 from apis.decoding import decode
 from apis.problem import InvalidField
-from apis.restores import Restore
 from apis.storage_providers import StorageProvider
 from apis.times import parse_time
 from controllers.backup import chains, stopping
 from controllers.backup.kernel import Kernel
 from controllers.controller import Result
 from controllers.job_owners import status
-from controllers.job_owners.files import everything
+from controllers.job_owners.files import everything, reads
 from controllers.job_owners.job_owner import JobOwner
 from controllers.job_owners.prerequisites import JOB_GOING, make
 from kube.errors import Forbidden
@@ -42,7 +41,6 @@ _LOOK_AGAIN = 30.0
 """Seconds until it is looked again whether somebody still needs the files."""
 _PAUSE = timedelta(minutes=5)
 """How long a cleaning that has failed rests before it is tried again; v1.6 never does."""
-_RESTORED = ("Complete", "Failed", "Invalid")
 
 
 def sync(ctx: JobOwner[Backup], kernel: Kernel) -> Result | None:
@@ -176,7 +174,7 @@ def _user_of(ctx: JobOwner[Backup], path: str) -> str:
         meta = log_backup.metadata
         return f"log backup {meta.namespace}/{meta.name}, which restores from no other snapshot,"
     for restore in everything(ctx, RESTORES):
-        if _reads(restore, path, own):
+        if reads(restore, path, own):
             return f"Restore {restore.key}"
     return ""
 
@@ -201,19 +199,6 @@ def _shares(other: Object, path: str, own: StorageProvider) -> bool:
         return False
     is_going = other.metadata.deletion_timestamp is not None and backup.spec.clean_policy == "Delete"
     return not is_going and not status.holds(now, status.CLEAN) and not status.holds(now, status.INVALID)
-
-
-def _reads(restore: Object, path: str, own: StorageProvider) -> bool:
-    """Whether a Restore that has not ended reads from the directory."""
-    body = restore.decode()
-    if any(status.holds(body.get("status") or {}, kind) for kind in _RESTORED):
-        return False
-    try:
-        spec = decode(body, Restore).spec
-    except InvalidField:
-        return False  # nothing is done for one that can't be read
-    sources = (spec, spec.pitr_full_backup_storage_provider)
-    return any(overlap(path, backup_path(each)) and same_store(own, each) for each in sources)
 
 
 def _clean(ctx: JobOwner[Backup]) -> None:

@@ -4,6 +4,7 @@ from apis.backup_defaulting import with_backup_defaults
 from apis.backups import Backup
 from controllers.backup import cleaning, logs, making
 from controllers.backup.kernel import Kernel, ReadTask
+from controllers.backup.metrics import BackupMetrics
 from controllers.controller import Controller, Result
 from controllers.informing import Informers
 from controllers.job_owners.controller import job_owner_controller
@@ -30,4 +31,5 @@ def backup_controller(
         return logs.sync(ctx, kernel) if ctx.model.spec.backup_mode == "log" else making.sync(ctx)
 
     kind = JobOwnerKind(resource=BACKUPS, model=Backup, defaults=with_backup_defaults, step=step, forget=kernel.forget)
+    BackupMetrics(runtime.registry, resources.lister_for(BACKUPS), runtime.clock, runtime.fence)
     return job_owner_controller(BACKUP, kind, runtime, resources, owned, settings)

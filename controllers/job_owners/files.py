@@ -6,6 +6,7 @@ from apis.backup_paths import backup_path
 from apis.backups import Backup
 from apis.decoding import decode
 from apis.problem import InvalidField
+from apis.restores import Restore
 from apis.storage_providers import StorageProvider
 from controllers.job_owners import status
 from controllers.job_owners.job_owner import JobOwner, M
@@ -13,6 +14,8 @@ from kube.errors import NotFound
 from kube.objects import Object, condition_of
 from kube.resources import BACKUPS, Resource
 from member.backups.paths import overlap, same_store
+
+_RESTORED = ("Complete", "Failed", "Invalid")
 
 
 def everything(ctx: JobOwner[M], resource: Resource) -> list[Object]:
@@ -32,6 +35,19 @@ def being_removed(ctx: JobOwner[M], storages: Sequence[StorageProvider]) -> str:
         if backup.metadata.deletion_timestamp and any(_removes_from(backup, each) for each in storages):
             return f"Backup {backup.key}"
     return ""
+
+
+def reads(restore: Object, path: str, own: StorageProvider) -> bool:
+    """Whether a Restore that has not ended reads from the directory `path` of a storage."""
+    body = restore.decode()
+    if any(status.holds(body.get("status") or {}, kind) for kind in _RESTORED):
+        return False
+    try:
+        spec = decode(body, Restore).spec
+    except InvalidField:
+        return False  # nothing is done for one that can't be read
+    sources = (spec, spec.pitr_full_backup_storage_provider)
+    return any(overlap(path, backup_path(each)) and same_store(own, each) for each in sources)
 
 
 def _removes_from(backup: Object, storage: StorageProvider) -> bool:

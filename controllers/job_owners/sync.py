@@ -11,7 +11,7 @@ from apis.problem import InvalidField
 from controllers.controller import Result
 from controllers.errors import RequeueError
 from controllers.job_owners import status
-from controllers.job_owners.job_owner import JobCaches, JobOwner, M
+from controllers.job_owners.job_owner import JobCaches, JobOwner, M, Merge
 from controllers.key_locks import RETRY_AFTER
 from controllers.memory import Memory
 from controllers.own_write import OwnWrite
@@ -32,13 +32,14 @@ _UNSEEN_WRITE_DELAY = 0.1
 class JobOwnerKind(Generic[M]):
     """A kind whose objects Jobs carry out: its model, its defaults, and the next step of one, deleted or not.
 
-    `forget` is told the key of one that is gone.
+    `merge` writes conditions into its status, `forget` is told the key of one that is gone.
     """
 
     resource: Resource
     model: type[M]
     defaults: Callable[[M], M]
     step: Callable[[JobOwner[M]], Result | None]
+    merge: Merge = status.with_condition
     forget: Callable[[str], None] = lambda _key: None
 
 
@@ -78,8 +79,9 @@ class JobOwnerSync(Generic[M]):
         except InvalidField as error:
             before = owner.decode().get("status") or {}
             now = self._runtime.clock.wall()
-            after = status.with_condition(before, status.INVALID, now, "InvalidSpec", str(error))
+            after = kind.merge(before, status.INVALID, now, "InvalidSpec", str(error))
             patch_status(self._runtime.applier, kind.resource, owner, before, after)
             return None
         writes = self._writes.of(key)
-        return kind.step(JobOwner(kind.resource, owner, model, self._caches, self._runtime, self._settings, writes))
+        ctx = JobOwner(kind.resource, owner, model, self._caches, self._runtime, self._settings, writes, kind.merge)
+        return kind.step(ctx)

@@ -3,7 +3,6 @@
 Scheduled → Running → Complete, or Failed → (prune: afterFailed) PruneScheduled → PruneRunning → PruneComplete
 """
 
-from apis.problem import Problem
 from apis.restores import Restore
 from apis.tidbcluster import TidbCluster
 from apis.validation.backups import validate_restore
@@ -19,6 +18,7 @@ from controllers.job_owners.prerequisites import (
     refuse,
     schedule,
 )
+from controllers.restore.point_in_time import wait_for_gc_off
 from kube.errors import AlreadyExists, ApiError
 from kube.objects import Json
 from kube.resources import JOBS
@@ -48,7 +48,7 @@ def sync(ctx: JobOwner[Restore]) -> Result | None:
 
 
 def _make(ctx: JobOwner[Restore]) -> Result | None:
-    if problems := validate_restore(ctx.model) or _not_yet(ctx.model):
+    if problems := validate_restore(ctx.model):
         return refuse(ctx, problems)
     br = ctx.model.spec.br
     tc = cluster(ctx, br, is_ready=False) if br else None
@@ -59,15 +59,9 @@ def _make(ctx: JobOwner[Restore]) -> Result | None:
     if going := being_removed(ctx, (spec, spec.pitr_full_backup_storage_provider)):
         message = f"{going} is being deleted with the files to restore; restore another one, and delete this Restore"
         give_up(ctx, "FilesBeingRemoved", message)
+    if spec.restore_mode == "pitr" and tc is not None:
+        wait_for_gc_off(ctx, tc)
     return schedule(ctx, restore_job_name(ctx.name), lambda: _built(ctx, tc), "CreateRestoreJobFailed")
-
-
-def _not_yet(restore: Restore) -> list[Problem]:
-    """What this version does not do."""
-    if restore.spec.restore_mode == "pitr":
-        message = "is not offered yet; use snapshot, or restore to a point in time with TiDB Operator v1.6"
-        return [Problem("spec.restoreMode", "pitr", message)]
-    return []
 
 
 def _built(ctx: JobOwner[Restore], tc: TidbCluster | None) -> Json:

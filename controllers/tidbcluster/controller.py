@@ -18,6 +18,7 @@ from kube.resources import (
     DEPLOYMENTS,
     PERSISTENT_VOLUME_CLAIMS,
     PODS,
+    RESTORES,
     ROLE_BINDINGS,
     ROLES,
     SERVICE_ACCOUNTS,
@@ -45,6 +46,7 @@ def tidb_cluster_controller(
     controller = kind_controller(runtime, kind, clusters, deps, metrics)
     enqueue = controller.enqueue
     clusters.informer_for(TIDB_CLUSTERS).add_event_handler(events.of_rivals(lister, enqueue))
+    clusters.informer_for(RESTORES).add_event_handler(events.of_restores(lister, enqueue))
     for resource in _OWNED:
         owned.informer_for(resource).add_event_handler(events.of_owned(lister, enqueue))
     owned.informer_for(PODS).add_event_handler(events.of_pods(lister, enqueue))

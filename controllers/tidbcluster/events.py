@@ -14,7 +14,7 @@ from kube.objects import Object
 from kube.reading import Lister
 from kube.resources import TIDB_CLUSTERS
 from member.labels import CONTROLLER_REVISION_HASH, MANAGED_BY, POD_SCHEDULING, PVC_DEFER_DELETING, TIDB_OPERATOR
-from member.observed import instances
+from member.observed import instances, restores
 from member.observed.belonging import is_pod_of
 from member.observed.claims import Claim
 from member.observed.pods import Pod
@@ -69,6 +69,25 @@ def of_pods(clusters: Lister, enqueue: Enqueue) -> ResourceEventHandlerDetailedF
 def of_claims(clusters: Lister, enqueue: Enqueue) -> ResourceEventHandlerDetailedFuncs:
     """As `of_pods`, for volume claims: nobody owns them, and they outlive their pods."""
     return _of(lambda claim: clusters_of_instance(clusters, claim), enqueue, _seen_of_claim)
+
+
+def of_restores(clusters: Lister, enqueue: Enqueue) -> ResourceEventHandlerDetailedFuncs:
+    """A Restore that begins or ceases to need TiKV's garbage enqueues its TidbCluster."""
+
+    def told(restore: Object | None, priority: int = NEWS) -> None:
+        if restore is not None and (key := restores.into(restore)) and (cluster := clusters.get(*key)):
+            enqueue(cluster.key, priority)
+
+    def on_update(old: Object, new: Object) -> None:
+        if restores.into(old) != restores.into(new):
+            told(old)
+            told(new)
+
+    return ResourceEventHandlerDetailedFuncs(
+        lambda restore, is_in_initial_list: told(restore, priority_of_add(is_in_initial_list)),
+        on_update,
+        lambda deleted: told(last_known_object(deleted)),
+    )
 
 
 def clusters_of_instance(clusters: Lister, obj: Object) -> list[Object]:

@@ -22,6 +22,7 @@ from member.memory.failure_timers import FailureTimers
 from member.memory.rolls import Rolls
 from member.memory.stopwatches import Stopwatches
 from member.memory.taken_names import TakenNames
+from member.observed import restores
 from member.observed.removed_components import running_without_spec, with_removed
 from member.observed.running_spec import running
 from member.outcome import Refused
@@ -43,7 +44,7 @@ def _context(owner: Object, tc: TidbCluster, deps: Dependencies, memory: Cluster
     removed = running_without_spec(tc, deps.listers.stateful_sets, workload_names())
     return ReconcileContext(
         owner,
-        with_removed(tc, removed),
+        restores.marked(with_removed(tc, removed), deps.listers.restores.list() if deps.listers.restores else ()),
         replace(deps, dataplane=deps.dataplane.for_one_reconcile()),
         failure_timers=memory.failure_timers,
         accepted_settings=memory.accepted_settings,

@@ -33,7 +33,7 @@ from member.memory.certificate_book import CertificateBook
 from member.outcome import Outcome, Refused
 from meta.certificates import CERTIFICATES_VALID
 from ports.clock import Clock
-from ports.fencing import Fence, LeaseExpired
+from ports.fencing import Fence, is_open
 
 log = structlog.get_logger(__name__)
 
@@ -132,19 +132,12 @@ class ClusterMetrics(Collector):
             _PREFIX + _UPDATE_ERRORS, "Failed stages of syncs, counted.", labels=(*_OF_ALL, "component")
         )
         families[_UPDATE_ERRORS] = errors
-        if self._leads():
+        if is_open(self._fence):
             for cluster in self._clusters.list():
                 meta = cluster.metadata
                 for name, labels, value in self._samples_or_none(cluster):
                     families[name].add_metric([meta.namespace, meta.name, *labels], value)  # type: ignore[attr-defined]
         return families.values()
-
-    def _leads(self) -> bool:
-        try:
-            self._fence.check()
-        except LeaseExpired:
-            return False
-        return True
 
     def _samples_or_none(self, cluster: Object) -> list[_Sample]:
         """One cluster whose status others have spoilt must not hide the others, and who leads."""

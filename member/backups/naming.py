@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 
 from apis.backup_shared import TiDBAccessConfig
 from apis.identity import INSTANCE_LABEL
@@ -15,6 +16,9 @@ RESTORE = "restore"
 FINALIZER = "tidb.pingcap.com/backup-protection"
 SERVICE_ACCOUNT = "tidb-backup-manager"
 """The account of the pods, which the user makes (8)."""
+SCHEDULE_LABEL = "tidb.pingcap.com/backup-schedule"
+GROUP_LABEL = "tidb.pingcap.com/backup-schedule-group"
+"""Of the schedules that have it with one value, one makes a backup at a time (5.1)."""
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 _FNV_OFFSET, _FNV_PRIME = 0x811C9DC5, 0x01000193
@@ -55,6 +59,34 @@ def restore_job_name(restore: str) -> str:
 def prune_job_name(restore: str) -> str:
     """The Job that removes what a failed restore has left in the cluster."""
     return f"{restore_job_name(restore)}-prune"
+
+
+def time_in_name(time: datetime) -> str:
+    """A time as it stands in names and prefixes."""
+    return time.astimezone(UTC).strftime("%Y-%m-%dt%H-%M-%S")
+
+
+def time_of_name(text: str) -> datetime | None:
+    """The time that such a text means; None for another one."""
+    try:
+        return datetime.strptime(text, "%Y-%m-%dt%H-%M-%S").replace(tzinfo=UTC)
+    except ValueError:
+        return None
+
+
+def scheduled_name(schedule: str, due: datetime) -> str:
+    """The Backup that a schedule makes for the time at which it is due: one time, one name."""
+    return f"{schedule}-{time_in_name(due)}"
+
+
+def scheduled_log_name(schedule: str) -> str:
+    """The log backup of a schedule."""
+    return f"log-{schedule}"
+
+
+def scheduled_compaction_name(schedule: str, now: datetime) -> str:
+    """A compaction of that log."""
+    return f"compact-{schedule}-{time_in_name(now)}"
 
 
 def claim_name(family: str, access: TiDBAccessConfig) -> str:

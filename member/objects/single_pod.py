@@ -6,6 +6,8 @@ The user's settings are one ComponentSpec; where there are two levels, `levelled
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from msgspec import structs
+
 from apis import images
 from apis.accessor import container_resources
 from apis.shared import ComponentSpec, PodSettings, StorageVolume, TopologySpreadConstraint
@@ -17,18 +19,16 @@ from member.objects.strategic_merge import with_additional_containers
 from member.objects.volumes import claim_template, mount, storage_volume_mounts, storage_volume_name
 
 _MERGED = ("node_selector", "labels", "annotations")
-"""What is merged by key, the own level last; of all else the own level wins as a whole (objects.md 3.3)."""
+"""What is merged by key, the own level last; all else is taken as a whole, and never merged (objects.md 3.3)."""
 
 
 def levelled(upper: PodSettings, own: ComponentSpec) -> ComponentSpec:
     """One level of two: what the own one says, else the upper one."""
-    values = {name: getattr(own, name) or getattr(upper, name) for name in PodSettings.__struct_fields__}
-    values |= {
-        name: getattr(upper, name) if getattr(own, name) is None else getattr(own, name)
-        for name in ("host_network", "automount_service_account_token")
-    }
-    values |= {name: getattr(upper, name) | getattr(own, name) for name in _MERGED}
-    return ComponentSpec(**values, requests=own.requests, limits=own.limits, claims=own.claims)
+    above, below = structs.asdict(upper), structs.asdict(own)
+    unset = {name: above[name] for name in PodSettings.__struct_fields__ if below[name] in (None, "", [])}
+    merged = {name: above[name] | below[name] for name in _MERGED}
+    values = below | unset | merged
+    return ComponentSpec(**{name: values[name] for name in ComponentSpec.__struct_fields__})
 
 
 def resource_labels(name: str, instance: str, component: str) -> dict[str, str]:

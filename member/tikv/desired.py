@@ -8,6 +8,7 @@ from apis.tidbcluster import TidbCluster
 from apis.toml import Table
 from dataplane.addresses import TIKV_SERVER_PORT, TIKV_STATUS_PORT
 from kube.objects import Json
+from member.labels import RESTORING_TO_POINT_IN_TIME
 from member.naming import cluster_client_secret, cluster_secret, peer_service
 from member.objects import pod, probes, volumes
 from member.objects import stateful_set as stateful_sets
@@ -17,6 +18,9 @@ from member.objects.services import peer, port
 from member.startscript import tikv_script
 from member.startscript.recorded_options import tikv_options
 from member.tikv.log_files import log_files
+
+GC_RATIO, GC_OFF = "gc.ratio-threshold", -1.0
+"""The setting with which TiKV keeps what a restore to a point in time needs (backup.md 4.4)."""
 
 _TLS = "tikv-tls"
 _CLIENT_TLS = "cluster-client-tls"
@@ -37,6 +41,8 @@ def content(tc: TidbCluster) -> Content:
         config.put(tables, "security.cert-path", certificate)
         config.put(tables, "security.key-path", key)
     _digits_as_numbers(tables)
+    if RESTORING_TO_POINT_IN_TIME in tc.metadata.annotations:
+        config.put(tables, GC_RATIO, GC_OFF)
     return Content({CONFIG_FILE: toml.dumps(tables), STARTUP_SCRIPT: tikv_script(tc)}, tikv_options(tc))
 
 

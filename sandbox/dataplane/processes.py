@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Protocol
 
 from ports.transport import Request, Response
@@ -10,17 +11,30 @@ from sandbox.dataplane.tls import Certificate, ServerSide
 _CONTENT = "content-type"
 
 
+class DiskTrouble(Enum):
+    """What goes wrong with objects on a disk: FAIL, DENY every call, FULL every write; SLOW; TEAR leaves half of it."""
+
+    FAIL = "fail"
+    DENY = "deny"
+    FULL = "full"
+    SLOW = "slow"
+    TEAR = "tear"
+
+
 @dataclass(slots=True)
 class Disk:
     """A volume, or a directory of one. Its identity is the claim's UID: a new claim is an empty disk.
 
-    `data` is what a server keeps there, `files` are texts that scripts can read, by their path in it.
+    `data` is what a server keeps there, `files` are texts that scripts can read, by their path in it, `objects` what
+    commands put there, by their path as well; `trouble` is a fault of these.
     """
 
     uid: str
     data: object | None = None
     files: dict[str, str] = field(default_factory=dict)
     directories: dict[str, "Disk"] = field(default_factory=dict)
+    objects: dict[str, bytes] = field(default_factory=dict)
+    trouble: DiskTrouble | None = None
 
     def directory(self, path: str) -> "Disk":
         """A directory on it, made when it is new; the disk itself for an empty path."""

@@ -10,9 +10,11 @@ import structlog
 from ports.clock import Clock
 from ports.randomness import Randomness
 from ports.transport import Credentials, Request, Response, Transport, TransportError
+from sandbox.dataplane.commands import Command, CommandProcess
 from sandbox.dataplane.container import Container
 from sandbox.dataplane.dependencies import Dependencies
 from sandbox.dataplane.interconnect import Interconnect
+from sandbox.dataplane.mysql_client import MYSQL, mysql
 from sandbox.dataplane.network import Directory, Network, Origin, Running, speaking
 from sandbox.dataplane.output import Output
 from sandbox.dataplane.pd.cluster import PdCluster
@@ -69,11 +71,14 @@ class DataPlane:
         identity: Identity,
         programs: Mapping[str, Factory],
         servers: Iterable[ServerProgram] = (),
+        commands: Mapping[str, Command] | None = None,
         pause: Callable[[float], None],
         interconnect: Interconnect | None = None,
         domain: str = "",
     ) -> None:
         """`programs` are started by the path of their file, `servers` beside those that the sandbox has.
+
+        `commands` are by the name of their file, or of an image whose containers name no program.
 
         `interconnect` leads to the data planes of other Kubernetes, `domain` is that of this one.
         """
@@ -82,6 +87,8 @@ class DataPlane:
         self._identity = identity
         self._programs = programs
         self._servers = by_command(servers)
+        self._commands = {MYSQL: mysql, **(commands or {})}
+        self._under_way: list[CommandProcess] = []
         self._domain = domain
         self._interconnect = interconnect = interconnect or Interconnect()
         self._lock = interconnect.lock
@@ -232,7 +239,7 @@ class DataPlane:
         """Advance a process; what a script runs takes its place, for good or until it has ended."""
         due = running.process.step()
         script = running.process
-        if isinstance(script, ScriptProcess) and script.printed:
+        if isinstance(script, ScriptProcess | CommandProcess) and script.printed:
             running.output.say("".join(script.printed))
             script.printed.clear()
         self._say_listening(running)
@@ -250,6 +257,9 @@ class DataPlane:
         return due
 
     def _say_begun(self, running: Running) -> None:
+        if isinstance(running.process, CommandProcess):
+            # it says itself what is to be said
+            return
         launch = running.launch
         name = launch.command[0].rpartition("/")[2] if launch.command else launch.image
         running.output.note("INFO", f"Welcome to {name}, simulated", version=launch.version)
@@ -265,10 +275,28 @@ class DataPlane:
 
     def _say_ended(self, running: Running) -> None:
         how = running.process.exit
-        if how is not None and not running.output.ended:
+        if how is not None and not running.output.ended and not isinstance(running.process, CommandProcess):
             level = "FATAL" if how.code else "INFO"
             running.output.note(level, how.message.replace('"', "'") or "exit", code=how.code)
         running.output.end()
+
+    def commands(self) -> list[CommandProcess]:
+        """Those that are under way and do not stand still; what was killed has yet to be unwound."""
+        with self._lock:
+            hung = {id(each.process) for each in self._processes if each.hung}
+            return [each for each in self._under_way if id(each) not in hung]
+
+    def command_ended(self, process: CommandProcess) -> None:
+        """No code of it runs any more."""
+        with self._lock:
+            self._under_way.remove(process)
+
+    def end_commands(self) -> None:
+        """Leave no thread of any command."""
+        for process in self.commands():
+            process.kill()
+            process.go_on()
+            self.command_ended(process)
 
     def questions(self) -> list[tuple[Running, Request]]:
         """The processes that want to ask the network something now, with what they ask."""
@@ -293,8 +321,7 @@ class DataPlane:
     def _make(self, launch: Launch) -> Process:
         if not is_script(launch.command):
             return self._program(launch)
-        repository = launch.image.rpartition("/")[2].partition(":")[0].partition("@")[0]
-        known = any(repository == (each.image or each.name) for each in self._servers.values())
+        known = any(repository(launch.image) == (each.image or each.name) for each in self._servers.values())
         container = Container(
             launch,
             self.network,
@@ -305,7 +332,8 @@ class DataPlane:
         return ScriptProcess(launch, container, self._clock, self._deps.timings.script_second)
 
     def _has_program(self, name: str) -> bool:
-        return name.rpartition("/")[2] in self._servers or name in self._programs
+        own = name.rpartition("/")[2]
+        return own in self._servers or own in self._commands or name in self._programs
 
     def _prepared(self, launch: Launch) -> Launch:
         """A launch that knows how its program speaks TLS."""
@@ -321,6 +349,9 @@ class DataPlane:
     def _program(self, launch: Launch) -> Process:
         name = launch.command[0] if launch.command else ""
         server = self._servers.get(name.rpartition("/")[2])
+        command = self._commands.get(name.rpartition("/")[2]) or self._commands.get(repository(launch.image))
+        if server is None and command is not None:
+            return self._make_command(launch, command)
         if server is None:
             return self._make_program(launch, self._programs.get(name))
         if refused := server.refusal(launch):
@@ -328,6 +359,14 @@ class DataPlane:
             program.exit = Exit(1, refused)
             return program
         return server.start(launch, self._deps)
+
+    def _make_command(self, launch: Launch, command: Command) -> CommandProcess:
+        identity = self._identity(launch.namespace, launch.service_account)
+        process = CommandProcess(
+            launch, command, self._deps, kubernetes=identity, sql=self.sql(Origin.of(launch)), disk=self.disk
+        )
+        self._under_way.append(process)
+        return process
 
     def _make_program(self, launch: Launch, factory: Factory | None) -> Process:
         if factory is None:
@@ -369,6 +408,33 @@ class Questions:
         except TransportError as error:
             _log.debug("no answer", pod=running.pod, error=str(error))
             return None
+
+
+class Commands:
+    """Lets commands go on: an actor of its own, since these ask whom they like."""
+
+    name = "data-plane-commands"
+    watches = (CHANGED,)
+
+    def __init__(self, data_plane: DataPlane) -> None:
+        self._data_plane = data_plane
+
+    def step(self) -> float | None:
+        """Let each go on whose time has come; return when the next one's will have."""
+        clock = self._data_plane.clock
+        due = [each for each in self._data_plane.commands() if each.exit is not None or each.due <= clock.now()]
+        for process in due:
+            process.go_on()
+            if process.exit is not None:
+                self._data_plane.command_ended(process)
+        if due:
+            self._data_plane.changed()
+        return min((each.due for each in self._data_plane.commands()), default=None)
+
+
+def repository(image: str) -> str:
+    """The name of an image, without registry and tag."""
+    return image.rpartition("/")[2].partition(":")[0].partition("@")[0]
 
 
 def _certificate(process: Process) -> Certificate | None:

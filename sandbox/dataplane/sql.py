@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from ports.sql import SqlLogin, SqlRefused
 from ports.transport import ConnectionLost, ConnectionRefused, RequestTimeout
 from sandbox.dataplane.network import Network, Origin
+from sandbox.dataplane.tables import Rows
 from sandbox.dataplane.tidb import TidbProcess
 from sandbox.dataplane.tls import ServerSide
 
@@ -32,13 +33,13 @@ class SqlServer:
         if refused := self.process.login(user):
             raise SqlRefused(*refused)
 
-    def execute(self, statement: str) -> None:
-        """Carry out a statement of who was let in. Raises SqlRefused, ConnectionLost."""
+    def execute(self, statement: str) -> Rows | None:
+        """Carry out a statement of who was let in; what it answers. Raises SqlRefused, ConnectionLost."""
         if self.process.exit is not None:
             raise ConnectionLost("SQL", "", "the server has ended")
-        if refused := self.process.execute(statement):
-            raise SqlRefused(*refused)
+        answer = self.process.execute(statement)
         self.changed()
+        return answer
 
 
 class SqlNetwork:
@@ -51,6 +52,10 @@ class SqlNetwork:
 
     def execute(self, login: SqlLogin, statements: Sequence[str]) -> None:
         """See `SqlConnector`. Raises SqlRefused, ConnectionRefused, ConnectionLost, RequestTimeout."""
+        self.ask(login, statements)
+
+    def ask(self, login: SqlLogin, statements: Sequence[str]) -> list[Rows]:
+        """The same; what those statements answer that do. Raises as `execute`."""
         found = self._network.dial(login.host, login.port, self._origin, login.timeout)
         if found is None:
             raise RequestTimeout("SQL", login.url, f"no answer within {login.timeout} s")
@@ -58,8 +63,8 @@ class SqlNetwork:
             raise ConnectionRefused("SQL", login.url, "no SQL server listens there")
         server = SqlServer(found.process, self._changed)
         server.login(login.user)
-        for statement in statements:
-            server.execute(statement)
+        answers = [server.execute(statement) for statement in statements]
+        return [each for each in answers if each is not None]
 
     def server(self, host: str, port: int) -> SqlServer | None:
         """Who speaks SQL behind an address, None when nobody does."""

@@ -4,6 +4,7 @@ import json
 import re
 from urllib.parse import urlsplit
 
+from ports.sql import SqlRefused
 from ports.transport import Request, Response
 from sandbox.dataplane.dependencies import Dependencies
 from sandbox.dataplane.listening import Setting, reachable_port
@@ -13,6 +14,7 @@ from sandbox.dataplane.processes import Answer, Exit, Launch, not_found, text
 from sandbox.dataplane.pump import pump_nodes
 from sandbox.dataplane.server_process import ServerProcess
 from sandbox.dataplane.server_program import ServerProgram
+from sandbox.dataplane.tables import UNAVAILABLE, Rows
 from sandbox.dataplane.tls import Certificate, ServerSide
 
 SERVER_PORT = 4000
@@ -81,14 +83,16 @@ class TidbProcess(ServerProcess):
             return None
         return 1045, f"Access denied for user '{user}'@'%' (using password: NO)"
 
-    def execute(self, statement: str) -> tuple[int, str] | None:
-        """Carry out a statement; MySQL's code and message where that is refused."""
-        found = _SET_PASSWORD.fullmatch(statement)
-        if found is None and statement != "FLUSH PRIVILEGES":
-            return 1064, f'You have an error in your SQL syntax; near "{statement}"'
-        if found is not None:
+    def execute(self, statement: str) -> Rows | None:
+        """Carry out a statement; what it answers, if it does. Raises SqlRefused."""
+        if statement == "FLUSH PRIVILEGES":
+            return None
+        if found := _SET_PASSWORD.fullmatch(statement):
             self._users[found[1]] = found[2].replace("''", "'").replace("\\\\", "\\")
-        return None
+            return None
+        if self._cluster is None or self._cluster.leader is None:
+            raise SqlRefused(UNAVAILABLE, "PD server timeout")
+        return self._cluster.tables.execute(statement)
 
     @property
     def _users(self) -> dict[str, str]:

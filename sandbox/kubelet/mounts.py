@@ -97,6 +97,10 @@ class Mounts:
             }
         elif "projected" in volume:
             self._files[name] = self._projected(volume["projected"])
+        elif "hostPath" in volume:
+            self._disks[name] = disks(f"{self._pod['spec'].get('nodeName', '')}:{volume['hostPath']['path']}")
+        elif "nfs" in volume:
+            self._disks[name] = disks(f"{volume['nfs']['server']}:{volume['nfs']['path']}")
         else:
             self._disks[name] = disks(f"{self._pod['metadata']['uid']}/{name}")
 

@@ -40,10 +40,10 @@ def test_samples_are_valid() -> None:
 
 def test_samples_are_valid_under_v1_6() -> None:
     """Its validation knows no container that only patches another, and no variable from a field of the pod (3.2)."""
-    texts = (path.read_text(encoding="utf-8") for path in (DIRECTORY.parent / "samples").glob("*.yaml"))
-    documents = (each for text in texts for each in yaml.safe_load_all(text) if each and each["kind"] == "TidbCluster")
-    for spec in (each["spec"] for each in documents):
-        for part in (each for each in spec.values() if isinstance(each, dict)):
+    for path in (DIRECTORY.parent / "samples").glob("*.yaml"):
+        documents = [each for each in yaml.safe_load_all(path.read_text(encoding="utf-8")) if each]
+        specs = [each["spec"] for each in documents if each["kind"] == "TidbCluster"]
+        for part in (each for spec in specs for each in spec.values() if isinstance(each, dict)):
             assert all(each.get("image") for each in part.get("additionalContainers", ()))
             sources = [each["valueFrom"] for each in part.get("env", ()) if "valueFrom" in each]
             assert all({*each} <= {"configMapKeyRef", "secretKeyRef"} for each in sources)

@@ -6,7 +6,14 @@ from apis.backups import Backup
 from apis.decoding import decode
 from apis.restores import Restore
 from apis.storage_providers import StorageProvider
-from backup_manager.br_arguments import NoBR, PointInTime, abort_arguments, backup_arguments, restore_arguments
+from backup_manager.br_arguments import (
+    NoBR,
+    PointInTime,
+    abort_arguments,
+    backup_arguments,
+    log_arguments,
+    restore_arguments,
+)
 from backup_manager.places import UnknownStorage, backup_path, location_of, storage_flags, storage_url
 from backup_manager.storage.location import Kind
 from kube.objects import Json
@@ -206,3 +213,37 @@ def test_a_spec_without_br_is_refused() -> None:
 
 def test_a_url_of_azure_without_account_and_token_has_no_query() -> None:
     assert "azure://c/" == storage_url(storage(azblob={"container": "c"}))
+
+
+LOG_COMMON = ["--pd=basic-pd.ns:2379", "--storage=s3://b/p", "--s3.provider=aws"]
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("log-start", ["log", "start", "--task-name=demo", "--start-ts=400"]),
+        ("log-stop", ["log", "stop", "--task-name=demo"]),
+        ("log-pause", ["log", "pause", "--task-name=demo"]),
+        ("log-resume", ["log", "resume", "--task-name=demo"]),
+        ("log-truncate", ["log", "truncate", "--until=500"]),
+    ],
+)
+def test_7_5_log_backups(command: str, words: list[str]) -> None:
+    found = log_arguments(backup(backupMode="log"), command, "400", "500", cluster_tls=False)
+    assert [*words, *LOG_COMMON] == found
+
+
+def test_7_5_a_log_begins_now_unless_told_otherwise_and_a_truncation_has_an_end() -> None:
+    assert ["log", "start", "--task-name=demo", *LOG_COMMON] == log_arguments(
+        backup(), "log-start", "0", "0", cluster_tls=False
+    )
+    for missing in ("", "0"):
+        with pytest.raises(ValueError, match=r"spec\.logTruncateUntil"):
+            log_arguments(backup(), "log-truncate", "0", missing, cluster_tls=False)
+
+
+def test_1_1_a_time_without_a_zone_is_utc_for_br_too() -> None:
+    until = log_arguments(backup(), "log-truncate", "0", "2024-05-01 00:00:00", cluster_tls=False)[2]
+    assert "--until=449451550310400000" == until
+    until = log_arguments(backup(), "log-truncate", "0", "2024-05-01T00:00:00Z", cluster_tls=False)[2]
+    assert "--until=2024-05-01T00:00:00Z" == until

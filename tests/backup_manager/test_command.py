@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from backup_manager.environment import prepared, tell_sidecars
-from backup_manager.flags import FLAGS, MissingFlags, parse
+from backup_manager.flags import CHOICES, FLAGS, MissingFlags, parse
 from backup_manager.main import JOBS, main
 from backup_manager.outcomes import NotBuilt
 from backup_manager.redaction import REDACTED, Secrets
@@ -24,11 +24,18 @@ OF_V1_6 = {
 }
 
 
+def value_of(command: str, name: str) -> str:
+    """One that the flag takes."""
+    if isinstance(FLAGS[command][name], bool):
+        return "true"
+    return CHOICES.get((command, name), ["x"])[-1]
+
+
 @pytest.mark.parametrize("command", OF_V1_6)
 def test_7_2_every_flag_of_v1_6_is_accepted_in_both_notations(command: str) -> None:
     names = OF_V1_6[command].split()
     assert set(names) == FLAGS[command].keys()
-    values = {name: "true" if isinstance(default, bool) else "x" for name, default in FLAGS[command].items()}
+    values = {name: value_of(command, name) for name in FLAGS[command]}
     wanted = {name: value == "true" or value for name, value in values.items()}
     assert wanted == parse([command, *(f"--{name}={value}" for name, value in values.items())]).values
     separate = [word for name, value in values.items() for word in (f"--{name}", value)]
@@ -67,6 +74,24 @@ def test_7_2_empty_flags_are_named() -> None:
         parse(["backup", "--namespace=ns", "--backupName=b", "--mode="])
 
 
+@pytest.mark.parametrize(("command", "name"), CHOICES)
+def test_7_2_a_value_that_a_flag_does_not_know_is_named_with_those_it_does(
+    command: str, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for value in CHOICES[command, name]:
+        assert value == parse([command, *NAMED[command], f"--{name}={value}"]).text(name)
+    with pytest.raises(SystemExit):
+        parse([command, *NAMED[command], f"--{name}=other"])
+    told = capsys.readouterr().err
+    assert f"argument --{name}: invalid choice: 'other' (choose from '{CHOICES[command, name][0]}'" in told
+
+
+NAMED = {
+    "backup": ["--namespace=ns", "--backupName=b"],
+    "restore": ["--namespace=ns", "--restoreName=r"],
+}
+
+
 @pytest.mark.parametrize("argv", [[], ["clean", "--nonsense=1"], ["backup", "--cluster-tls=maybe"]])
 def test_7_2_what_cannot_be_read_ends_with_a_message(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
@@ -77,7 +102,7 @@ def test_7_2_what_cannot_be_read_ends_with_a_message(argv: list[str], capsys: py
 
 @pytest.mark.parametrize("command", sorted(FLAGS.keys() - JOBS.keys()))
 def test_commands_that_are_not_built_end_with_a_clear_error(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert 1 == main([command, *(f"--{name}=1" for name in FLAGS[command])], {})
+    assert 1 == main([command, *(f"--{name}={value_of(command, name)}" for name in FLAGS[command])], {})
     assert f"backup-manager: {command} is not built yet" in capsys.readouterr().err
 
 

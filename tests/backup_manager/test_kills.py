@@ -3,8 +3,10 @@
 Kill -9 leaves nothing to be tidied up: once it has struck, no call gets out any more.
 """
 
+import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TypeVar
 
 import pytest
@@ -13,7 +15,9 @@ from backup_manager.backup import BackupOptions, run_backup
 from backup_manager.child_process import OnLine
 from backup_manager.clean import CleanOptions, run_clean
 from backup_manager.database import Database, Login
+from backup_manager.exports import ExportOptions, run_export
 from backup_manager.gc_life_time import BEFORE
+from backup_manager.imports import ImportOptions, run_import
 from backup_manager.outside import Outside
 from backup_manager.restore import RestoreOptions, run_restore
 from backup_manager.storage.location import Location
@@ -23,6 +27,8 @@ from kube.client import Client
 from kube.objects import Json, Object
 from kube.resources import BACKUPS, RESTORES, Resource
 from ports.stopping import Stop
+from tests.backup_manager.dumping import FILES, Tools
+from tests.backup_manager.test_exports import archive_of
 from tests.backup_manager.worlds import NAME, NAMESPACE, World, meta_bytes
 
 _T = TypeVar("_T")
@@ -207,3 +213,78 @@ def test_a_removal_that_is_killed_anywhere_is_ended() -> None:
         assert "Clean" == world.status(BACKUPS)["phase"]
 
     assert 10 < survive(make, lambda outside: run_clean(CleanOptions(NAMESPACE, NAME), outside), check)
+
+
+class MortalTools(Tools):
+    """Dumpling and Lightning that die with the pod, Dumpling between any two files as well."""
+
+    def __init__(self, life: Life) -> None:
+        super().__init__()
+        self._life = life
+
+    def wrote(self, path: Path, content: str) -> None:
+        self._life.call(lambda: path.write_text(content))
+
+    def run(self, command: Sequence[str], environ: Mapping[str, str], on_line: OnLine, stop: Stop) -> int:
+        return self._life.call(lambda: super(MortalTools, self).run(command, environ, on_line, stop))
+
+
+def survive_on(volume: Path, make: Callable[[World], None], work: Work, check: Callable[[World], None]) -> int:
+    """As `survive`, with a volume that outlives the pods."""
+    kills = 0
+    for after in (False, True):
+        at = 0
+        while True:
+            at += 1
+            world = World()
+            make(world)
+            life = Life(at, after=after)
+            shutil.rmtree(volume, ignore_errors=True)
+            volume.mkdir()
+            try:
+                work(replace(mortal(world, life), launcher=MortalTools(life)))
+            except Killed:
+                kills += 1
+            else:
+                check(world)
+                break
+            work(replace(world.outside(), launcher=Tools()))
+            check(world)
+    return kills
+
+
+def test_an_export_that_is_killed_anywhere_becomes_one_archive(tmp_path: Path) -> None:
+    volume = tmp_path / "volume"
+
+    def make(world: World) -> None:
+        with_login(world)
+        world.backup(**{"br": None, "from": {"host": "tidb", "secretName": "s"}})
+
+    def check(world: World) -> None:
+        status = world.status(BACKUPS)
+        assert ("Complete", "449000000000") == (status["phase"], status["commitTs"])
+        [archive] = world.storage.objects.keys() - {"backup-manager.probe"}
+        assert f"s3://bucket/some/prefix/{archive}" == status["backupPath"]
+        assert len(world.storage.objects[archive]) == status["backupSize"]
+        assert "10m0s" == world.tidb.value
+        assert BEFORE not in (world.read(BACKUPS)["metadata"].get("annotations") or {})
+        assert [] == [path for path in volume.rglob("*") if path.is_file()]
+
+    options = ExportOptions(NAMESPACE, NAME, storage_type="s3", volume=volume)
+    assert 30 < survive_on(volume, make, lambda outside: run_export(options, outside), check)
+
+
+def test_an_import_that_is_killed_anywhere_is_ended(tmp_path: Path) -> None:
+    volume = tmp_path / "volume"
+
+    def make(world: World) -> None:
+        with_login(world)
+        world.restore(br=None, to={"host": "tidb", "secretName": "s"})
+        world.storage.objects["backup.tgz"] = archive_of(FILES)
+
+    def check(world: World) -> None:
+        assert ("Complete", "449000000000") == tuple(world.status(RESTORES)[name] for name in ("phase", "commitTs"))
+        assert [] == [path for path in volume.rglob("*") if path.is_file()]
+
+    options = ImportOptions(NAMESPACE, NAME, backup_path="s3://bucket/some/prefix/backup.tgz", volume=volume)
+    assert 8 < survive_on(volume, make, lambda outside: run_import(options, outside), check)

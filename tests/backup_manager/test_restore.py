@@ -49,6 +49,14 @@ def test_7_7_a_point_in_time(world: World) -> None:
     command = world.launcher.commands[0]
     assert ["restore", "point"] == command[1:3]
     assert ["--restored-ts=400", "--start-ts=5"] == command[-2:]
+    assert "400" == world.status(RESTORES)["commitTs"]
+
+
+def test_7_7_the_latest_point_in_time(world: World) -> None:
+    world.restore(restoreMode="pitr", logRestoreStartTs="5")
+    writing_meta(world, end=700)()
+    run_restore(replace(OPTIONS, mode="pitr"), world.outside())
+    assert "700" == world.status(RESTORES)["commitTs"]
 
 
 def test_7_7_a_restore_that_fails(world: World) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from apis import backup_paths
+from apis.log_backups import COMMANDS
 from apis.storage_providers import StorageProvider
 from backup_manager import places
 from backup_manager.flags import Arguments, parse
@@ -38,6 +39,15 @@ def test_3_11_the_arguments_of_backups_are_read() -> None:
     assert ("clean", "demo") == (clean.command, clean.text("backupName"))
     export = backup({"s3": S3, "from": {**ACCESS, "tlsClientSecretName": "x"}, "storageSize": "1Gi"})
     assert taken(jobs.export_job(export, SECRETS, SETTINGS)).is_set("client-tls")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_3_11_the_arguments_of_log_backups_are_read(command: str) -> None:
+    made = backup(by_br(backupMode="log", commitTs="400", logTruncateUntil="500"))
+    found = taken(jobs.log_job(made, cluster(minimal()), SECRETS, SETTINGS, command))
+    assert ("log", command) == (found.text("mode"), found.text("subcommand"))
+    given = {"log-start": ("400", "0"), "log-truncate": ("0", "500")}.get(command, ("0", "0"))
+    assert given == (found.text("commit-ts"), found.text("truncate-until"))
 
 
 @pytest.mark.parametrize(

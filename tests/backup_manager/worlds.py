@@ -2,7 +2,7 @@
 
 import functools
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -41,7 +41,15 @@ def meta_bytes(start: int = 1, end: int = 449_000_000_000, size: int = 8_200_000
     """A `backupmeta` as BR writes it, with one file and a field that nobody here knows."""
     file = _field(11, 5) + b"\x0a\x03sst"
     inner = b"\x22" + _varint(len(file)) + file
-    return inner + _field(5, start) + _field(6, end) + _field(25, size) + b"\x0d\x01\x02\x03\x04"
+    return inner + _field(5, start) + (_field(6, end) if end else b"") + _field(25, size) + b"\x0d\x01\x02\x03\x04"
+
+
+def message(fields: Iterable[tuple[int, int | bytes]]) -> bytes:
+    """A protobuf message."""
+    return b"".join(
+        _field(number, value) if isinstance(value, int) else _varint(number << 3 | 2) + _varint(len(value)) + value
+        for number, value in fields
+    )
 
 
 def _field(number: int, value: int) -> bytes:
@@ -190,5 +198,5 @@ def printing(*lines: str, code: int = 0, then: Callable[[], None] | None = None)
 
 
 def writing_meta(world: World, **fields: int) -> Callable[[], None]:
-    """What BR does last."""
-    return functools.partial(world.storage.objects.__setitem__, "backupmeta", meta_bytes(**fields))
+    """What BR does last: the file that `backupmeta` names, and it."""
+    return functools.partial(world.storage.objects.update, {"sst": b"12345", "backupmeta": meta_bytes(**fields)})

@@ -37,6 +37,6 @@ def test_brackets_in_a_message_are_no_styles() -> None:
     tc = _cluster({"tikv": {"replicas": 3}}, {"tikv": {"conditions": [waiting]}})
     screen = io.StringIO()
     with LiveView(Console(file=screen, force_terminal=True, width=120)) as view:
-        view.show("[/x]", tc)
+        view.show("[/x]", rows(tc))
     assert 'image "[/red] [bold" is none' in screen.getvalue()
     assert "[/x]" in screen.getvalue()

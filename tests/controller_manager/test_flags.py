@@ -61,6 +61,7 @@ def test_3_1_defaults() -> None:
         "tidb_backup_manager_image": "pingcap/tidb-backup-manager:latest",
         "tidb_discovery_image": "pingcap/tidb-operator:latest",
         "metrics_addr": ":6060",
+        "observe": False,
         "v": 0,
     } == asdict(options())
 

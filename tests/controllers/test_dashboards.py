@@ -319,3 +319,30 @@ def test_5_the_start_script_runs_the_server(world: Workloads) -> None:
         "--config /etc/ng-monitoring/ng-monitoring.toml --storage.path /var/lib/ng-monitoring --retention-period 3d"
     )
     assert expected == " ".join(running.launch.command)
+
+
+@pytest.mark.parametrize("resource", [TIDB_NG_MONITORINGS], indirect=True)
+def test_5_what_the_server_sets_wins_over_what_stands_above_it(world: Workloads) -> None:
+    world.add_cluster()
+    upper: Json = {
+        "version": "v8.5.2",
+        "labels": {"a": "upper", "b": "upper"},
+        "tolerations": [{"key": "upper"}],
+        "podSecurityContext": {"runAsUser": 1, "fsGroup": 1},
+    }
+    own: Json = {
+        "requests": {"storage": "1Gi", "cpu": "100m"},
+        "labels": {"b": "own"},
+        "podSecurityContext": {"runAsUser": 2},
+        "hostNetwork": False,
+    }
+    world.demo(**upper | {"ngMonitoring": own, "hostNetwork": True})
+    template = world.workload["spec"]["template"]
+    assert {"a": "upper", "b": "own"}.items() <= template["metadata"]["labels"].items()
+    spec = template["spec"]
+    assert ([{"key": "upper"}], {"runAsUser": 2}) == (spec["tolerations"], spec["securityContext"])
+    assert "hostNetwork" not in spec
+    assert ("pingcap/ng-monitoring:v8.5.2", {"cpu": "100m"}) == (
+        spec["containers"][0]["image"],
+        spec["containers"][0]["resources"]["requests"],
+    )

@@ -24,13 +24,17 @@ _PROGRAM = (sys.executable, "-m", "controller_manager")
 _CLEAN = ("KUBECONFIG", "HTTP_PROXY", "http_proxy", "NO_PROXY", "no_proxy", "NAMESPACE", "HELM_RELEASE")
 
 
+def clean_environment() -> dict[str, str]:
+    """That of this process, without what leads an operator anywhere."""
+    return {name: value for name, value in os.environ.items() if name not in _CLEAN}
+
+
 class Operator:
     """One process. What it says on stderr and stdout is in `said`."""
 
     def __init__(self, log: Path, environ: Mapping[str, str], *flags: str, program: tuple[str, ...] = _PROGRAM) -> None:
         """Start it, with `environ` in place of what this process has of its kind."""
         self._log = log
-        clean = {name: value for name, value in os.environ.items() if name not in _CLEAN}
         with log.open("ab") as output:
             self._process = subprocess.Popen(
                 [*program, *flags],
@@ -38,7 +42,7 @@ class Operator:
                 stdout=output,
                 stderr=output,
                 cwd=ROOT,
-                env=clean | dict(environ),
+                env=clean_environment() | dict(environ),
             )
 
     @property

@@ -41,6 +41,36 @@ def test_a_sample_gets_ready_in_a_sandbox_of_its_own() -> None:
     assert re.search(r"^Ready after \d+\.\d s\.$", done.stdout, re.MULTILINE)
 
 
+def test_what_a_file_begins_waits_for_what_is_before_it_and_a_restore_brings_back_what_was_lost() -> None:
+    done = _demo(SAMPLES / "backup.yaml")
+    assert (0, "") == (done.returncode, done.stderr)
+    told = done.stdout.splitlines()
+    expected = (
+        r"basic  cluster +1/1 ready +Ready: .*",
+        r"write  job +1/1 ready +done",
+        r"demo  backup +0/1 ready +Running: Full Backup \d+ %",
+        r"demo  backup +1/1 ready +Complete: \d+ B, took \d+s, as of \d+",
+        r"lose  job +1/1 ready +done",
+        r"demo  restore +0/1 ready +Running: Full Restore 100 %",
+        r"demo  restore +1/1 ready +Complete: .*",
+        r"look  job +1/1 ready +done",
+        r"Ready after \d+\.\d s\.",
+    )
+    lines = iter(told)
+    for pattern in expected:
+        assert any(re.fullmatch(pattern, line) for line in lines), (pattern, told)
+
+
+def test_a_restore_that_fails_is_told_with_its_reason(tmp_path: Path) -> None:
+    documents = [each for each in yaml.safe_load_all((SAMPLES / "backup.yaml").read_text()) if each["kind"] != "Backup"]
+    file = tmp_path / "no-backup.yaml"
+    file.write_text(yaml.safe_dump_all(documents))
+    done = _demo(file)
+    assert 1 == done.returncode
+    assert "demo does not get Ready by itself: Failed: BR ended with exit code 1" in done.stdout
+    assert "backupmeta not found" in done.stdout
+
+
 def test_9_a_sample_with_tls_gets_the_certificates_that_it_lacks_and_gets_ready() -> None:
     """Over real sockets: the operator's requests shake hands with the proxy of the sandbox."""
     done = _demo(SAMPLES / "tls.yaml")

@@ -11,8 +11,7 @@ import yaml
 
 from apis.crd import KINDS, TIDB_CLUSTER, definition
 from cli import manifests
-from cli.world import DISCOVERY
-from discovery.app import make_handler
+from cli.world import COMMANDS, PROGRAMS
 from kube.client import Client
 from kube.config import load_kubeconfig
 from kube.errors import NotFound
@@ -33,6 +32,7 @@ from sandbox.timings import Timings
 from sandbox.world import DataPlaneWorld, World
 from tests.controlplane.processes import ControlPlane
 from tests.e2e.gate import Gate
+from tests.e2e.manager_processes import PROCESS_IMAGE, run_as_process
 from tests.e2e.operators import ROOT, Operator, reaching
 from tests.e2e.waiting import CLOCK, eventually
 
@@ -106,7 +106,12 @@ def sandbox(
     directory: Path, crds: Sequence[Json] = (CRD,), *, installed: bool = True, timings: Timings = TIMINGS
 ) -> Iterator[Place]:
     """The sandbox with our discovery service in its pods, our manifests and CRDs `installed` or not."""
-    world = World(timings=timings, programs={DISCOVERY: make_handler}, crds=(*crds, *OTHER_CRDS) if installed else ())
+    world = World(
+        timings=timings,
+        programs=PROGRAMS,
+        commands={**COMMANDS, PROCESS_IMAGE: run_as_process},
+        crds=(*crds, *OTHER_CRDS) if installed else (),
+    )
     world.start()
     try:
         kubeconfig = world.write_kubeconfig(directory)
@@ -140,7 +145,11 @@ def real(control_plane: ControlPlane, directory: Path) -> Iterator[Place]:
             client.create(CUSTOM_RESOURCE_DEFINITIONS, crd)
         _install(client)
         nodes = DataPlaneWorld(
-            accounts.admin, timings=TIMINGS, programs={DISCOVERY: make_handler}, identity=accounts.transport
+            accounts.admin,
+            timings=TIMINGS,
+            programs=PROGRAMS,
+            commands={**COMMANDS, PROCESS_IMAGE: run_as_process},
+            identity=accounts.transport,
         )
         nodes.start()
         try:

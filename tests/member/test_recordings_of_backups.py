@@ -19,6 +19,9 @@ from member.backups import jobs
 from member.backups import restores as rt
 from member.backups.environment import Secrets
 from member.backups.pods import ManagerSettings
+from member.labels import RESTORING_TO_POINT_IN_TIME
+from member.objects.config_map import CONFIG_FILE, same_toml
+from member.tikv import desired
 from tests.member.recordings import GOLDEN, differences
 
 SETTINGS = ManagerSettings("pingcap/tidb-backup-manager:v1.6.6")
@@ -148,3 +151,13 @@ def test_jobs_and_claims_of_restores_are_those_of_v1_6(name: str) -> None:
             assert [] == unexplained(items[f"Job/restore-{each}-prune"], rt.prune_job(restore, tc, SECRETS, SETTINGS))
     expected = {"dev-restore": {"br-full", "import", "pitr", "table-gcs"}, "dev-bklife.done": {"prune-me"}}
     assert expected[name] == {*found}
+
+
+def test_tikv_keeps_its_garbage_for_a_restore_to_a_point_in_time_as_in_v1_6() -> None:
+    items = recorded("dev-restore")
+    tc = with_defaults(decode(items["TidbCluster/vault"], TidbCluster))
+    annotations = tc.metadata.annotations | {RESTORING_TO_POINT_IN_TIME: "true"}
+    restoring = structs.replace(tc, metadata=structs.replace(tc.metadata, annotations=annotations))
+    there, made = items["ConfigMap/vault-tikv"]["data"][CONFIG_FILE], desired.content(restoring).data[CONFIG_FILE]
+    assert same_toml(there, made)
+    assert not same_toml(there, desired.content(tc).data[CONFIG_FILE])

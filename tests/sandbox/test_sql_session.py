@@ -1,7 +1,10 @@
 """SQL as other processes speak it with the sandbox: through the proxy, in MySQL's protocol (dataplane-apis.md 14.1)."""
 
+import contextlib
+import socket
 from collections.abc import Iterator
 
+import pymysql
 import pytest
 
 from dataplane.mysql import MySqlConnector
@@ -52,6 +55,26 @@ def test_statements_are_carried_out_and_refusals_have_their_codes(basic: Operato
     with pytest.raises(SqlRefused, match="Access denied for user 'root'") as refused:
         sql.execute(LOGIN, ["FLUSH PRIVILEGES"])
     assert 1045 == refused.value.code
+
+
+def test_rows_are_answered_to_clients_of_the_protocol(basic: OperatorWorld, proxy: int) -> None:
+    values = ", ".join(f"({number}, '{'x' * number}')" for number in (1, 300))
+    basic.world.data_plane.sql().execute(
+        LOGIN,
+        ["CREATE DATABASE a", "CREATE TABLE a.b (id INT PRIMARY KEY, c TEXT)", f"INSERT INTO a.b VALUES {values}"],
+    )
+    with socket.create_connection(("127.0.0.1", proxy)) as tunnel:
+        tunnel.sendall(b"CONNECT basic-tidb.default:4000 HTTP/1.1\r\n\r\n")
+        # what comes after it is the server's
+        head = b""
+        while not head.endswith(b"\r\n\r\n"):
+            head += tunnel.recv(1)
+        connection = pymysql.connect(user="root", defer_connect=True)
+        connection.connect(tunnel)
+        with contextlib.closing(connection), connection.cursor() as cursor:
+            cursor.execute("SELECT * FROM a.b")
+            assert ["id", "c"] == [each[0] for each in cursor.description]
+            assert (("1", "x"), ("300", "x" * 300)) == cursor.fetchall()
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ import pytest
 
 from ports.clock import FakeClock
 from ports.randomness import SeededRandomness
-from simulate.interleaving import Ended, Interleaver
+from sandbox.lock_step import Ended
+from simulate.interleaving import Interleaver
 
 
 class _Driver:

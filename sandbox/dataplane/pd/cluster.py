@@ -18,6 +18,7 @@ from sandbox.dataplane.pd.etcd import Etcd
 from sandbox.dataplane.pd.microservices import Registry
 from sandbox.dataplane.pd.placement import Placement
 from sandbox.dataplane.pd.stores import Stores
+from sandbox.dataplane.tables import Tables
 from sandbox.timings import Timings
 
 
@@ -63,6 +64,24 @@ class Member:
         return bool(self.name) and self.voter is not None and self.voter.votes()
 
 
+@dataclass(frozen=True, slots=True)
+class _Regions:
+    """See `sandbox.dataplane.tables`."""
+
+    clock: Clock
+    stores: Stores
+
+    def split(self) -> int:
+        """See `Regions`."""
+        number = len(self.stores.regions)
+        self.stores.split(number + 1, self.clock.now())
+        return number
+
+    def is_led(self, region: int) -> bool:
+        """See `Regions`."""
+        return self.stores.is_led(region)
+
+
 class PdCluster:
     """One PD cluster. The callers hold the data plane's lock."""
 
@@ -78,6 +97,8 @@ class PdCluster:
         self.stores = Stores(timings, config, self.placement)
         self.etcd = Etcd()
         self.services = Registry()
+        self.tables = Tables(lambda: clock.wall().timestamp(), _Regions(clock, self.stores))
+        """What TiKV keeps for TiDB."""
         self.users = {"root": ""}
         """The users of SQL with their passwords, which TiDB keeps in TiKV."""
         self.recovering = False

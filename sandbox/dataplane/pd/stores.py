@@ -304,6 +304,11 @@ class Stores:
         dead = {store.id for store in self._by_id.values() if store.dead_since is not None}
         return self.bootstrapped and all(region.has_majority(dead) for region in self.regions)
 
+    def is_led(self, region: int) -> bool:
+        """Whether a region, by its number, has a leader whose process lives: its content can be read and written."""
+        leader = self._by_id.get(self.regions[region].leader or 0) if region < len(self.regions) else None
+        return leader is not None and leader.dead_since is None
+
     def tick(self, now: float) -> float | None:
         """Move regions and finish removals; return when to come again, or None while nothing moves."""
         if not self.bootstrapped or self.frozen:

@@ -12,6 +12,7 @@ from apis.crd import KINDS, definition
 from apis.log_backups import LogCondition
 from controllers.backup.controller import backup_controller
 from controllers.backup.kernel import ReadTask
+from controllers.backup_schedule.controller import backup_schedule_controller
 from controllers.controller import Controller
 from controllers.restore.controller import restore_controller
 from controllers.runtime import Runtime
@@ -22,7 +23,7 @@ from member.backups.pods import ManagerSettings
 from ports.clock import FakeClock
 from ports.randomness import SeededRandomness
 from sandbox.world import World
-from simulate.operator import Operator
+from simulate.operator import Operator, Wrap
 from tests.apis.backups import by_br, tree
 from tests.apis.clusters import minimal
 from tests.dataplane.log_tasks import EtcdWorld
@@ -37,6 +38,7 @@ def build(runtime: Runtime, read_task: ReadTask) -> Sequence[Controller]:
     return (
         backup_controller(runtime, resources, owned, settings, read_task),
         restore_controller(runtime, resources, owned, settings),
+        backup_schedule_controller(runtime, resources, owned, settings),
     )
 
 
@@ -51,7 +53,7 @@ class BackupsWorld:
         self.world = World(self.clock, SeededRandomness(1), crds=crds, nodes=())
         self.admin = self.world.client()
         self.pd = EtcdWorld(self.clock)
-        self.operator = self._operator(1)
+        self.operator = self.new_operator(1)
         self.admin.create(NAMESPACES, {"metadata": {"name": NAMESPACE}})
         self.admin.create(SERVICE_ACCOUNTS, {"metadata": {"name": "tidb-backup-manager"}}, NAMESPACE)
         self.add_secret("keys", access_key="AK", secret_key="SK")
@@ -63,13 +65,15 @@ class BackupsWorld:
 
     def restart(self) -> None:
         """Replace the process by a new one, which remembers nothing."""
-        self.operator = self._operator(2)
+        self.operator = self.new_operator(2)
 
-    def _operator(self, seed: int) -> Operator:
+    def new_operator(self, seed: int, wrap: Wrap = lambda transport: transport) -> Operator:
+        """Another process; `wrap` is put between it and Kubernetes."""
+
         def build_all(runtime: Runtime) -> Sequence[Controller]:
             return build(runtime, lambda _cluster, name: read_log_task(self.pd.client, name))
 
-        return Operator(self.world, self.clock, seed, build=build_all)
+        return Operator(self.world, self.clock, seed, build=build_all, kubernetes=wrap)
 
     def run(self, seconds: float = 0.0) -> None:
         """Let the controller work for so long, and then until it has nothing to do."""

@@ -1,0 +1,165 @@
+"""`backup-manager backup --mode=log`: a sub-command of a log backup (backup.md 7.5).
+
+Conditions are said of the sub-command, as `apis.log_backups` has it; of a Backup that is being deleted, of the whole.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import structlog
+
+from apis import backup_conditions, log_backups
+from apis.backup_defaulting import with_backup_defaults
+from apis.backups import Backup
+from apis.log_backups import COMMANDS, COMPLETE, FAILED, PAUSE, RESUME, RUNNING, START, STOP, TRUNCATE, LogCondition
+from apis.times import stamp
+from backup_manager import statuses
+from backup_manager.backup_meta import NAME, Unreadable, read_log_meta
+from backup_manager.br import run_br
+from backup_manager.br_arguments import NoBR, log_arguments
+from backup_manager.jobs import Job, job_for
+from backup_manager.outcomes import JobFailed, Unusable
+from backup_manager.outside import Outside
+from backup_manager.places import UnknownStorage, backup_path
+from backup_manager.storage.checks import require_free, require_usable
+from backup_manager.storage.errors import StorageError
+from backup_manager.storage.objects import Storage
+from backup_manager.tools import ToolFailed
+from kube.objects import Json
+from kube.resources import BACKUPS
+
+_log = structlog.get_logger(__name__)
+
+Fields = Mapping[str, object]
+"""Of a status, by name."""
+
+_NONE: Fields = {}
+_PREPARE = "Prepare"
+_REASONS = {
+    START: "StartLogBackupFailed",
+    STOP: "StopLogBackupFailed",
+    PAUSE: "PauseLogBackupFailed",
+    RESUME: "ResumeLogBackuFailed",
+    TRUNCATE: "TruncateLogBackuFailed",
+}
+"""Of a failure; two are misspelt in v1.6, and alerts of users may look for them."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogOptions:
+    """The flags of `backup-manager backup --mode=log` (backup.md 7.2); timestamps as the user writes them."""
+
+    namespace: str
+    name: str
+    command: str = START
+    commit_ts: str = "0"
+    truncate_until: str = "0"
+    cluster_tls: bool = False
+
+
+def run_log_backup(options: LogOptions, outside: Outside) -> None:
+    """Have BR carry a sub-command out, and write how it ended.
+
+    Raises JobFailed, Stopped, Unusable; RecordGone, ApiError, TransportError.
+    """
+    if options.command not in COMMANDS:
+        raise Unusable(f"--subcommand={options.command}: must be one of {', '.join(COMMANDS)}")
+    job = job_for(outside, BACKUPS, options.namespace, options.name)
+    backup = with_backup_defaults(job.read(Backup))
+    if backup.spec.br is None:
+        raise Unusable(str(NoBR()))
+    if options.command == START and backup.status.commit_ts:
+        _log.info("the log backup has begun already", name=options.name)
+        return
+    command = _SubCommand(options, job, backup)
+    try:
+        command.carry_out()
+    except JobFailed as error:
+        command.say(FAILED, _NONE, error.reason, error.message)
+        raise
+
+
+@dataclass(frozen=True, slots=True)
+class _SubCommand:
+    options: LogOptions
+    job: Job
+    backup: Backup
+
+    def say(self, kind: str, fields: Fields = _NONE, reason: str = "", message: str = "") -> None:
+        """Write a condition, and the fields that go with it. Raises RecordGone, ApiError, TransportError."""
+        condition = LogCondition(self.options.command, kind, reason, self.job.outside.secrets.cut_from(message))
+        self.job.record.change(lambda tree: self._told(tree, condition, fields))
+
+    def _told(self, tree: Json, condition: LogCondition, fields: Fields) -> Json:
+        before, now = tree.get("status") or {}, self.job.outside.clock.wall()
+        if tree["metadata"].get("deletionTimestamp"):
+            kind, command = condition.kind, condition.command
+            texts = condition.reason, condition.message
+            said = backup_conditions.with_condition(before, kind, now, *texts, command=command)
+        else:
+            said = log_backups.with_command(before, condition, now, fields)
+        if (completed := said.get("timeCompleted")) != before.get("timeCompleted"):
+            said = statuses.with_fields(said, {"timeCompleted": completed})
+        return tree if said == before else tree | {"status": said}
+
+    def carry_out(self) -> None:
+        """All of it. Raises JobFailed, Stopped; RecordGone, ApiError, TransportError."""
+        clock = self.job.outside.clock
+        started = stamp(clock.wall())
+        self.say(_PREPARE)
+        self.say(RUNNING, self._place())
+        self._run()
+        times = {"timeStarted": started, "timeCompleted": stamp(clock.wall())}
+        self.say(COMPLETE, {**times, **self._result()})
+
+    def _place(self) -> Fields:
+        """Where the log goes; the first pod finds a place that can be used and is free."""
+        if self.options.command != START:
+            return {}
+        storage = self.job.storage(self.backup.spec, "GetBackupRemotePathFailed")
+        try:
+            if not self.backup.status.backup_path:
+                self.job.patiently(lambda: _require_new(storage))
+        except StorageError as error:
+            raise JobFailed(_REASONS[START], str(error)) from error
+        return {"backupPath": backup_path(self.backup.spec)}
+
+    def _run(self) -> None:
+        options, outside = self.options, self.job.outside
+        try:
+            arguments = log_arguments(
+                self.backup, options.command, options.commit_ts, options.truncate_until, cluster_tls=options.cluster_tls
+            )
+            run_br(arguments, self.job.record, outside)
+        except (ToolFailed, UnknownStorage, ValueError) as error:
+            if self._had_begun():
+                _log.warning("BR has begun this log backup in an earlier pod", cause=str(error))
+                return
+            raise JobFailed(_REASONS[options.command], str(error)) from error
+
+    def _had_begun(self) -> bool:
+        """Whether an earlier pod had BR begin, and was killed before it could say so: BR refuses to begin twice.
+
+        Whether the task is there, the operator sees in the cluster.
+        """
+        if self.options.command != START or not self.backup.status.backup_path:
+            return False
+        storage = self.job.storage(self.backup.spec, "GetLogBackupMetadataFailed")
+        try:
+            return bool(read_log_meta(storage.read(NAME)).start_version)
+        except (StorageError, Unreadable):
+            return False
+
+    def _result(self) -> Fields:
+        if self.options.command == TRUNCATE:
+            return {"logSuccessTruncateUntil": self.options.truncate_until}
+        if self.options.command != START:
+            return {}
+        reason = "GetLogBackupMetadataFailed"
+        meta = self.job.log_meta(self.job.storage(self.backup.spec, reason), reason)
+        return {"commitTs": str(meta.start_version)}
+
+
+def _require_new(storage: Storage) -> None:
+    require_usable(storage)
+    require_free(storage)

@@ -1,0 +1,111 @@
+"""Whether a backup's files are there: the condition Verified, after a backup and by `backup-manager verify`.
+
+It says that every file which `backupmeta` names is in the storage with the size that BR noted, and, where asked for,
+with its checksum. That a cluster can be made of them only a restore shows.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import structlog
+
+from apis.backup_defaulting import with_backup_defaults
+from apis.backups import Backup
+from backup_manager import statuses
+from backup_manager.backup_meta import Unreadable, readable
+from backup_manager.jobs import Job, job_for
+from backup_manager.outcomes import JobFailed, Stopped, Unusable
+from backup_manager.outside import Outside
+from backup_manager.places import UnknownStorage, location_of
+from backup_manager.storage.errors import StorageError
+from backup_manager.stored_files import Compared, compare
+from kube.objects import condition_of
+from kube.resources import BACKUPS
+
+_log = structlog.get_logger(__name__)
+
+EXTENT = "BACKUP_MANAGER_VERIFY"
+"""The variable (spec.env) that says what is compared after a backup."""
+SIZES, CHECKSUMS, NOTHING = "sizes", "checksums", "nothing"
+
+_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyOptions:
+    """The flags of `backup-manager verify`."""
+
+    namespace: str
+    name: str
+    checksums: bool = False
+
+
+def run_verify(options: VerifyOptions, outside: Outside) -> None:
+    """Look at the files of a Backup that is Complete, and write what was found.
+
+    Raises JobFailed where they are not as they should be; Unusable, Stopped; RecordGone, ApiError, TransportError.
+    """
+    job = job_for(outside, BACKUPS, options.namespace, options.name)
+    backup = with_backup_defaults(job.read(Backup))
+    if backup.spec.br is None or backup.spec.backup_mode != "snapshot":
+        raise Unusable(
+            "only a snapshot by BR names its files; an export is one archive, whose size is compared at once"
+        )
+    if not statuses.holds(job.record.read().get("status") or {}, "Complete"):
+        raise Unusable(f"Backup {options.namespace}/{options.name} is not Complete; there is nothing to look at yet")
+    found = _verify(job, backup, checksums=options.checksums)
+    if not found.is_true:
+        raise JobFailed(found.reason, found.message)
+
+
+def require_known_extent(environ: Mapping[str, str]) -> None:
+    """Raise Unusable for a value of the variable that means nothing."""
+    extent = environ.get(EXTENT) or SIZES
+    if extent not in (SIZES, CHECKSUMS, NOTHING):
+        raise Unusable(f"{EXTENT}={extent} in spec.env must be {SIZES}, {CHECKSUMS} or {NOTHING}")
+
+
+def verify_once(job: Job, backup: Backup) -> None:
+    """After a backup: look at its files, unless that was done. It stays Complete, whatever is found.
+
+    A signal ends it. Raises RecordGone, ApiError, TransportError.
+    """
+    extent = job.outside.environ.get(EXTENT) or SIZES
+    conditions = (job.record.read().get("status") or {}).get("conditions") or ()
+    if extent == NOTHING or condition_of(conditions, statuses.VERIFIED):
+        return
+    try:
+        _verify(job, backup, checksums=extent == CHECKSUMS)
+    except Stopped:
+        _log.warning("ended by a signal before all files were looked at; `backup-manager verify` does it again")
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    is_true: bool
+    reason: str
+    message: str
+
+
+def _verify(job: Job, backup: Backup, *, checksums: bool) -> _Found:
+    """Write the condition. Raises Stopped; RecordGone, ApiError, TransportError."""
+    try:
+        storage = job.outside.open_storage(location_of(backup.spec), job.outside.environ, True)
+        found = _told(
+            job.patiently(lambda: compare(storage, job.outside.stop, checksums=checksums)), checksums=checksums
+        )
+    except (StorageError, UnknownStorage, Unreadable) as error:
+        found = _Found(is_true=False, reason="NotVerified", message=str(error))
+    _log.info("verified", is_true=found.is_true, reason=found.reason, message=found.message)
+    job.condition(statuses.VERIFIED, found.reason, found.message, is_true=found.is_true)
+    return found
+
+
+def _told(compared: Compared, *, checksums: bool) -> _Found:
+    if compared.wrong:
+        shown = "; ".join(compared.wrong[:_SHOWN])
+        rest = f"; and {compared.wrong_files - _SHOWN} more" if compared.wrong_files > _SHOWN else ""
+        return _Found(is_true=False, reason="FilesDiffer", message=f"of {compared.files} files: {shown}{rest}")
+    also = f", {compared.checksums} of them with their checksums" if checksums else ""
+    message = f"{compared.files} files, {readable(compared.bytes)}, are there with their sizes{also}"
+    return _Found(is_true=True, reason="FilesFound", message=message)

@@ -1,0 +1,74 @@
+"""What a demonstration waits for: clusters that get Ready, Jobs, Backups and Restores that end well."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from apis.decoding import decode
+from apis.tidbcluster import TidbCluster
+from cli.progress import Row, blocked_by, is_ready, rows, waits_for
+from kube.objects import Json, Object, condition_of
+from kube.resources import BACKUPS, JOBS, RESTORES, TIDB_CLUSTERS, Resource
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """An object at one moment. `why`: for what it waits; `blocked`: why it does not get there by itself, if so."""
+
+    rows: Sequence[Row]
+    is_done: bool
+    why: str = ""
+    blocked: str = ""
+
+
+def see(resource: Resource, found: Object) -> Sight:
+    """What can be seen of an object of these kinds."""
+    return _SEE[resource](found.decode())
+
+
+def _cluster(tree: Json) -> Sight:
+    tc = decode(tree, TidbCluster)
+    return Sight(rows(tc), is_ready(tc), waits_for(tc), blocked_by(tc) or "")
+
+
+def _job(tree: Json) -> Sight:
+    conditions = (tree.get("status") or {}).get("conditions") or ()
+    is_done = condition_of(conditions, "Complete").get("status") == "True"
+    failed = condition_of(conditions, "Failed")
+    state = "done" if is_done else str(failed.get("message") or "") or "at work"
+    row = Row("job", int(is_done), 1, state)
+    return Sight([row], is_done, state, state if failed.get("status") == "True" else "")
+
+
+def _backup(tree: Json) -> Sight:
+    """Of a Backup or a Restore."""
+    status = tree.get("status") or {}
+    phase = str(status.get("phase") or "")
+    state = _told(status, phase) or "the operator has not looked at it yet"
+    is_done = phase == "Complete"
+    row = Row(str(tree["kind"]).lower(), int(is_done), 1, state)
+    return Sight([row], is_done, state, state if phase in ("Failed", "Invalid") else "")
+
+
+def _told(status: Json, phase: str) -> str:
+    """The phase, with how far the step is that goes on, what came of it, or why it does not."""
+    message = condition_of(status.get("conditions") or (), phase).get("message") or ""
+    if phase == "Running" and (progresses := status.get("progresses")):
+        message = f"{progresses[-1]['step']} {progresses[-1]['progress']:.0f} %"
+    if phase == "Complete":
+        size = status.get("backupSizeReadable")
+        message = ", ".join(filter(None, (size, f"took {status.get('timeTaken')}", f"as of {status.get('commitTs')}")))
+    return f"{phase}: {message}" if message else phase
+
+
+_SEE: Mapping[Resource, Callable[[Json], Sight]] = {
+    TIDB_CLUSTERS: _cluster,
+    JOBS: _job,
+    BACKUPS: _backup,
+    RESTORES: _backup,
+}
+
+AWAITED: Mapping[str, Resource] = {resource.kind: resource for resource in _SEE}
+"""The resources by kind."""
+
+WORK = frozenset({JOBS, BACKUPS, RESTORES})
+"""Those that begin when what stands before them in the file is done."""

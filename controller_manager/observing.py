@@ -1,0 +1,99 @@
+"""A process that only observes (`--observe`): it works as ever, and what it would write is reported, not written.
+
+Run beside the operator that manages the clusters, it tells what taking them over would change (docs/migration.md). The
+status is not counted: every operator tells it in its own words.
+"""
+
+import threading
+from collections.abc import Callable, Mapping
+
+import msgspec
+import structlog
+from prometheus_client import Counter
+
+from kube.dry_run import PlannedWrite
+from kube.field_change import first_difference
+from kube.objects import Json
+from kube.semantic import covers
+from ports.clock import Clock
+from ports.fencing import OpenFence
+from ports.stopping import Stop
+
+log = structlog.get_logger(__name__)
+
+_STATUS = "status"
+_OF_THE_SERVER = frozenset({"creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid"})
+
+DRY_RUN: Mapping[str, object] = {"dry_run": True}
+"""In each line of the log: what it calls created or patched was not."""
+
+OnPlanned = Callable[[PlannedWrite], None]
+
+
+class PlannedWrites:
+    """Reports each planned write once: in the log, in a metric, and to whoever wants to know. Safe for many threads."""
+
+    def __init__(self, on_planned: OnPlanned = lambda _: None) -> None:
+        """`metric` counts them, in no registry yet."""
+        self._on_planned = on_planned
+        self._lock = threading.Lock()
+        self._known: set[bytes] = set()
+        self.metric = Counter(
+            "tidb_operator_planned_writes",
+            "With --observe: different writes that were left out.",
+            ["verb", "resource"],
+            registry=None,
+        )
+
+    def add(self, write: PlannedWrite) -> None:
+        """Something would have been written to Kubernetes."""
+        before, after = comparable(write.before), comparable(write.after)
+        if write.subresource == _STATUS or (write.verb != "delete" and before == after):
+            return
+        if not self._is_new(msgspec.json.encode([write.verb, write.resource, write.namespace, write.name, after])):
+            return
+        self.metric.labels(write.verb, write.resource).inc()
+        change = first_difference(before or {}, after or {}, "", covers) if before and after else None
+        what = {"resource": write.resource, "namespace": write.namespace, "name": write.name}
+        log.info("would write", verb=write.verb, **what, **({"change": str(change)} if change else {}))
+        self._on_planned(write)
+
+    def add_call(self, method: str, url: str) -> None:
+        """Something would have been told to a component of a cluster."""
+        if self._is_new(msgspec.json.encode([method, url])):
+            self.metric.labels(method, "").inc()
+            log.info("would call", method=method, url=url)
+            self._on_planned(PlannedWrite(method, url, "", "", "", None, None))
+
+    def _is_new(self, key: bytes) -> bool:
+        with self._lock:
+            is_new = key not in self._known
+            self._known.add(key)
+        return is_new
+
+
+def comparable(tree: Json | None) -> Json | None:
+    """An object as its writers mean it: without its status, and without what the server notes."""
+    if tree is None:
+        return None
+    meta = {key: value for key, value in tree["metadata"].items() if key not in _OF_THE_SERVER}
+    return {key: value for key, value in tree.items() if key != _STATUS} | {"metadata": meta}
+
+
+class NoElection:
+    """Who writes nothing needs no Lease: it works at once, beside whoever leads."""
+
+    def __init__(self, clock: Clock, started: Callable[[], object]) -> None:
+        self.lease = OpenFence()
+        self._clock = clock
+        self._started = started
+
+    def run(self, stop: Stop) -> None:
+        """Start, and wait for the end."""
+        log.info("only observing: nothing is written")
+        self._started()
+        stop.wait(self._clock)
+
+    def is_healthy(self) -> bool:
+        """Nothing can get lost."""
+        return True

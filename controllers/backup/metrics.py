@@ -1,0 +1,65 @@
+"""What the metrics tell of single Backups: read from the cache at the scrape, by the leader alone; v1.6 has none."""
+
+from collections.abc import Iterable, Iterator
+
+import structlog
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector, CollectorRegistry
+
+from apis import log_backups, tso
+from apis.backups import Backup
+from apis.decoding import decode
+from apis.log_backups import RESUME, START
+from apis.problem import InvalidField
+from controllers.job_owners import status
+from kube.objects import Json, Object
+from kube.reading import Lister
+from ports.clock import Clock
+from ports.fencing import Fence, is_open
+
+log = structlog.get_logger(__name__)
+
+_LABELS = ("namespace", "name")
+_LAG = "tidb_operator_log_backup_checkpoint_lag_seconds"
+_CLEAN_FAILED = "tidb_operator_backup_clean_failed"
+_FAMILIES = {
+    _LAG: "How long ago the moment is up to which a log backup that is to run has saved everything.",
+    _CLEAN_FAILED: "1 for a Backup that is deleted and whose files can't be removed, or are kept for others.",
+}
+
+
+class BackupMetrics(Collector):
+    """The series of single Backups."""
+
+    def __init__(self, registry: CollectorRegistry, backups: Lister, clock: Clock, fence: Fence) -> None:
+        """Register with the registry; `fence` tells who leads."""
+        self._backups, self._clock, self._fence = backups, clock, fence
+        registry.register(self)
+
+    def collect(self) -> Iterable[Metric]:
+        """All families, with the series of all Backups where this process leads."""
+        families = {name: GaugeMetricFamily(name, text, labels=_LABELS) for name, text in _FAMILIES.items()}
+        for backup in self._backups.list() if is_open(self._fence) else ():
+            for name, value in self._samples(backup):
+                families[name].add_metric([backup.metadata.namespace, backup.metadata.name], value)
+        return families.values()
+
+    def _samples(self, backup: Object) -> Iterator[tuple[str, float]]:
+        body = backup.decode()
+        now: Json = body.get("status") or {}
+        if backup.metadata.deletion_timestamp:
+            yield _CLEAN_FAILED, now.get("phase") == status.CLEAN_FAILED
+            return
+        if (since := _saved_until(body, now)) is not None:
+            yield _LAG, max((self._clock.wall() - tso.time_of(since)).total_seconds(), 0.0)
+
+
+def _saved_until(body: Json, now: Json) -> int | None:
+    """The TSO up to which a log backup that is to run has saved everything; None for others."""
+    try:
+        spec = decode(body, Backup).spec
+        if spec.backup_mode != "log" or not now.get("commitTs") or log_backups.asked(spec, now) not in (START, RESUME):
+            return None
+        return tso.parse(str(now.get("logCheckpointTs") or now["commitTs"]))
+    except (InvalidField, ValueError):
+        return None  # refused, or spoilt by others: nothing is known

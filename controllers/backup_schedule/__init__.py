@@ -1,0 +1,1 @@
+"""The controller of BackupSchedule (backup.md 5)."""

@@ -1,0 +1,120 @@
+"""Compactions of the log, one after the other (backup.md 5.4).
+
+…──┤ lastCompactProgress ├── the next: an interval, or three to catch up ──┤      ├── the log's checkpoint
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from apis import duration, tso
+from apis.times import parse_time, stamp
+from controllers.backup_schedule import log_backup
+from controllers.backup_schedule.made import timestamp
+from controllers.backup_schedule.scheduling import Scheduling
+from kube.objects import Json, Object
+from kube.resources import COMPACT_BACKUPS
+from member.backups.schedules import scheduled_compaction
+
+_FIELDS = ("metadata.name", "spec.compactBackupTemplate", "spec.compactInterval", "spec.minCompactStartTs")
+_ENDED = ("Complete", "Failed")
+_CATCHING_UP = 3
+"""How many intervals are compacted at once by one that is behind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A part of the log."""
+
+    start: datetime
+    end: datetime
+
+
+def sync(schedule: Scheduling) -> None:
+    """Note how far the last one has come, and make the next. Raises RequeueError, ApiError, TransportError."""
+    ctx = schedule.ctx
+    spec = ctx.model.spec
+    template, interval = spec.compact_backup_template, spec.compact_interval
+    log_start = schedule.time("logBackupStartTs")
+    if template is None or not interval or log_start is None or spec.pause or schedule.blocks(*_FIELDS):
+        return
+    if not _catch_up_with_last(schedule, log_start):
+        return
+    every = timedelta(seconds=duration.seconds(interval))
+    span = next_span(ctx.status, every, _checkpoint(schedule), spec.min_compact_start_ts or "", ctx.now)
+    if span is None or _adopted(schedule, span):
+        return
+    made = scheduled_compaction(ctx.model, template, log_start, span.start, span.end, ctx.now)
+    schedule.create(COMPACT_BACKUPS, made)
+    schedule.note(lastCompact=made["metadata"]["name"], lastCompactExecutionTs=stamp(ctx.now))
+
+
+def next_span(status: Json, every: timedelta, checkpoint: int, least: str, now: datetime) -> Span | None:
+    """The part of the log to compact now; None when none is due."""
+    log_start, last, progress = (
+        parse_time(str(status.get(name) or ""))
+        for name in ("logBackupStartTs", "lastCompactExecutionTs", "lastCompactProgress")
+    )
+    if log_start is None or not checkpoint:
+        return None
+    saved = tso.time_of(checkpoint)
+    start = max(progress or log_start, tso.time_of(tso.parse(least)))
+    # seconds are what a CompactBackup and the status have room for
+    end = min(saved, start + _CATCHING_UP * every) if saved - start >= _CATCHING_UP * every else saved
+    end = end.replace(microsecond=0)
+    if start >= end or end - log_start < every or (last is not None and timedelta(0) <= now - last < every):
+        return None
+    return Span(start, end)
+
+
+def _checkpoint(schedule: Scheduling) -> int:
+    there = log_backup.cached(schedule)
+    backup = log_backup.model_of(there) if there else None
+    return log_backup.checkpoint(schedule, backup) if backup else 0
+
+
+def _catch_up_with_last(schedule: Scheduling, log_start: datetime) -> bool:
+    """Note how far the last compaction has come; whether there may be another one."""
+    ctx = schedule.ctx
+    last = schedule.children.compactions.get(ctx.namespace, str(ctx.status.get("lastCompact") or ""))
+    if last is None:
+        name = ctx.status.get("lastCompact")
+        last = ctx.runtime.client.find(COMPACT_BACKUPS, name, ctx.namespace) if name else None
+    if last is None or not ctx.controls(last):
+        return True
+    reached = _reached(last)
+    if reached is None:
+        return False
+    known = schedule.time("lastCompactProgress")
+    if reached >= log_start and (known is None or reached > known):
+        schedule.note(lastCompactProgress=stamp(reached))
+    return True
+
+
+def _reached(compaction: Object) -> datetime | None:
+    """Up to when the log is compacted by one that has ended; None while it goes on."""
+    body = compaction.decode()
+    status, spec = body.get("status") or {}, body.get("spec") or {}
+    texts = {"Complete": status.get("endTs"), "Failed": spec.get("startTs")}
+    if status.get("state") not in texts:
+        return None
+    return tso.time_of(timestamp(str(texts[status["state"]] or "")))
+
+
+def _adopted(schedule: Scheduling, span: Span) -> bool:
+    """Whether a compaction was made that the status does not tell of: by a process that ended right then."""
+    ctx = schedule.ctx
+    found = ctx.runtime.client.list_page(COMPACT_BACKUPS, ctx.namespace).items
+    unknown = [each for each in found if ctx.controls(each) and each.metadata.name != ctx.status.get("lastCompact")]
+    same = next((each for each in unknown if _stands_for(each, span)), None)
+    if same is None:
+        return False
+    created = parse_time(same.metadata.creation_timestamp or "") or ctx.now
+    schedule.note(lastCompact=same.metadata.name, lastCompactExecutionTs=stamp(created))
+    return True
+
+
+def _stands_for(compaction: Object, span: Span) -> bool:
+    """Whether one goes on, or has done what begins there."""
+    body = compaction.decode()
+    state, start = (body.get("status") or {}).get("state"), (body.get("spec") or {}).get("startTs")
+    return state not in _ENDED or (state != "Failed" and start == stamp(span.start))

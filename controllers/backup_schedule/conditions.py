@@ -1,0 +1,59 @@
+"""How a schedule stands, in its conditions, which are ours (backup.md 5).
+
+Valid                 False: what is wrong with the spec, and what it keeps from being done
+Active                True: when the next backup is due; False: why none is made
+LastBackupComplete    how the last backup that has ended did
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from controllers.backup_schedule.made import Made
+from controllers.conditions import INVALID, ConditionValue
+from controllers.conditions import with_condition as _with
+from controllers.job_owners.status import COMPLETE
+from controllers.job_owners.status import INVALID as UNREADABLE
+from kube.objects import Json
+
+VALID = "Valid"
+ACTIVE = "Active"
+LAST_BACKUP_COMPLETE = "LastBackupComplete"
+
+
+def with_conditions(status: Json, said: dict[str, ConditionValue], now: datetime) -> Json:
+    """The status with these conditions."""
+    conditions: Sequence[Json] = status.get("conditions") or []
+    for kind, value in said.items():
+        conditions = _with(conditions, kind, value, now)
+    return status | {"conditions": list(conditions)}
+
+
+def with_refusal(
+    status: Json, kind: str, now: datetime, reason: str = "", message: str = "", *, is_true: bool = True
+) -> Json:
+    """The status of a schedule that can't be read (`controllers.job_owners.job_owner.Merge`)."""
+    refused = kind == UNREADABLE and is_true
+    value = (not refused, reason, message)
+    return with_conditions(status, {VALID: value, ACTIVE: value} if refused else {VALID: value}, now)
+
+
+def valid(problems: str) -> ConditionValue:
+    """Whether the spec is as it must be."""
+    return (False, INVALID, problems) if problems else (True, VALID, "the spec is valid")
+
+
+def last_backup(backups: Sequence[Made]) -> ConditionValue | None:
+    """How the last backup that has ended did; None when none has."""
+    ended = sorted((each for each in backups if each.end and not each.is_log), key=lambda each: each.created)
+    if not ended:
+        return None
+    last = ended[-1]
+    if last.end == COMPLETE:
+        return True, last.end, _complete(last)
+    good = [each for each in ended if each.is_good]
+    before = f"the last good one is {_complete(good[-1])}" if good else "there is no good one"
+    return False, last.end, f"{last.name}: {last.why or last.end}; {before}"
+
+
+def _complete(backup: Made) -> str:
+    return f"{backup.name}, complete since {backup.completed}" if backup.completed else backup.name

@@ -1,0 +1,64 @@
+"""The controller of BackupSchedule, put together: handlers, queue, sync (CW-1)."""
+
+import functools
+
+from apis.backup_defaulting import with_schedule_defaults
+from apis.backup_schedules import BackupSchedule
+from controllers.backup_schedule.conditions import with_refusal
+from controllers.backup_schedule.scheduling import Children
+from controllers.backup_schedule.sync import sync
+from controllers.controller import Controller
+from controllers.enqueueing import Enqueue, enqueue_object, enqueue_owner
+from controllers.informing import Informers
+from controllers.job_owners.job_owner import JobCaches
+from controllers.job_owners.sync import JobOwnerKind, JobOwnerSync
+from controllers.runtime import Runtime
+from informers.handlers import ResourceEventHandlerFuncs
+from informers.tombstones import last_known_object
+from kube.objects import Object
+from kube.reading import Lister
+from kube.resources import BACKUP_SCHEDULES, BACKUPS, COMPACT_BACKUPS, JOBS, TIDB_CLUSTERS
+from member.backups.naming import GROUP_LABEL
+from member.backups.pods import ManagerSettings
+
+NAME = "backupSchedule"
+
+
+def backup_schedule_controller(
+    runtime: Runtime, resources: Informers, owned: Informers, settings: ManagerSettings
+) -> Controller:
+    """Register handlers and return the controller; nothing is started. Arguments as for `job_owner_controller`."""
+    children = Children(resources.lister_for(BACKUPS), resources.lister_for(COMPACT_BACKUPS))
+    kind = JobOwnerKind(
+        resource=BACKUP_SCHEDULES,
+        model=BackupSchedule,
+        defaults=with_schedule_defaults,
+        step=functools.partial(sync, children=children),
+        merge=with_refusal,
+    )
+    schedules = resources.lister_for(BACKUP_SCHEDULES)
+    caches = JobCaches(schedules, owned.lister_for(JOBS), resources.lister_for(TIDB_CLUSTERS))
+    controller = runtime.controller(NAME, JobOwnerSync(kind, caches, runtime, settings))
+    resources.informer_for(BACKUP_SCHEDULES).add_event_handler(enqueue_object(controller.enqueue))
+    for each in (BACKUPS, COMPACT_BACKUPS):
+        resources.informer_for(each).add_event_handler(enqueue_owner(BACKUP_SCHEDULES, schedules, controller.enqueue))
+    resources.informer_for(BACKUPS).add_event_handler(_enqueue_group(schedules, controller.enqueue))
+    return controller
+
+
+def _enqueue_group(schedules: Lister, enqueue: Enqueue) -> ResourceEventHandlerFuncs:
+    """What becomes of a Backup concerns all schedules of its group: they wait for each other."""
+
+    def all_of(backup: Object | None) -> None:
+        group = backup.metadata.labels.get(GROUP_LABEL) if backup is not None else ""
+        if backup is not None and group:
+            for each in schedules.list(backup.metadata.namespace, {GROUP_LABEL: group}):
+                enqueue(each.key)
+
+    def on_update(old: Object, new: Object) -> None:
+        if old.metadata.resource_version != new.metadata.resource_version:
+            all_of(new)
+
+    return ResourceEventHandlerFuncs(
+        on_add=lambda _: None, on_update=on_update, on_delete=lambda deleted: all_of(last_known_object(deleted))
+    )

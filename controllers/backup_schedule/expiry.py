@@ -1,0 +1,146 @@
+"""Old backups, old compactions and the part of the log that nobody needs are removed (backup.md 5.3).
+
+What the cache shows only tells whether it is worth looking: what goes is decided on a live list, each Backup is looked
+at once more, and goes as it was seen.
+"""
+
+import functools
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+
+from apis import duration
+from apis.backup_paths import backup_path
+from apis.backups import Backup
+from apis.tso import of_time
+from controllers.backup_schedule import log_backup, retention
+from controllers.backup_schedule.made import Made, made_of, timestamp
+from controllers.backup_schedule.retention import Expired, Log
+from controllers.backup_schedule.scheduling import Scheduling
+from controllers.job_owners.files import everything, reads
+from kube.deletion import Destroyer
+from kube.events import NORMAL
+from kube.objects import Json, Object
+from kube.resources import BACKUPS, COMPACT_BACKUPS, RESTORES, Resource
+
+_FIELD = "spec.maxReservedTime"
+_ENDED = ("Complete", "Failed")
+_LOOK_AGAIN = 60.0
+"""Seconds until it is looked again whether a Restore still reads the log."""
+
+
+def sync(schedule: Scheduling) -> float | None:
+    """Remove what is not kept; in how many seconds to look again. Raises Conflict, other ApiErrors, TransportError."""
+    if schedule.blocks(_FIELD):
+        return None
+    _remove_compactions(schedule)
+    expired = _expired(schedule, schedule.backups)
+    if not expired.backups and not expired.log_until:
+        return None
+    if expired.backups:
+        expired = _expired(schedule, schedule.mine(schedule.live_backups()))
+        for each in expired.backups:
+            _delete(schedule, BACKUPS, each.name, functools.partial(_is_still, each))
+    return _truncate(schedule, expired.log_until)
+
+
+def _expired(schedule: Scheduling, backups: Sequence[Made]) -> Expired:
+    spec = schedule.ctx.model.spec
+    if reserved := spec.max_reserved_time:
+        age = timedelta(seconds=duration.seconds(reserved))
+        return retention.by_age(backups, age, schedule.ctx.now, _log(schedule))
+    if spec.max_backups is not None and spec.max_backups > 0:
+        return retention.by_number(backups, spec.max_backups)
+    return Expired()
+
+
+def _log(schedule: Scheduling) -> Log | None:
+    there = log_backup.cached(schedule)
+    backup = log_backup.model_of(there) if there else None
+    if backup is None:
+        return None
+    return Log(timestamp(backup.status.commit_ts), log_backup.checkpoint(schedule, backup))
+
+
+def _is_still(known: Made, there: Object) -> bool:
+    """Whether a Backup is what it was when it was decided on."""
+    found = made_of(there)
+    return (found.uid, found.end, found.is_good) == (known.uid, known.end, known.is_good)
+
+
+def _delete(schedule: Scheduling, resource: Resource, name: str, still: Callable[[Object], bool]) -> None:
+    """Delete what is ours and `still` what was decided on, looked at live."""
+    ctx = schedule.ctx
+    destroyer = Destroyer(ctx.runtime.client)
+    seen = destroyer.observe(resource, name, ctx.namespace)
+    if seen is None or seen.object.metadata.deletion_timestamp or not ctx.controls(seen.object):
+        return
+    if still(seen.object):
+        destroyer.delete(seen)
+        what = f"delete {resource.kind} {ctx.namespace}/{name} for backupSchedule/{ctx.name} successful"
+        ctx.runtime.recorder.event(seen.object, NORMAL, "SuccessfulDelete", what)
+
+
+def _truncate(schedule: Scheduling, until: int) -> float | None:
+    """Have the log backup forget what is before `until`, as far as it is compacted, and nobody reads it."""
+    there = log_backup.cached(schedule)
+    backup = log_backup.model_of(there) if there else None
+    if there is None or backup is None or there.metadata.deletion_timestamp:
+        return None
+    until = _compacted(schedule, until)
+    if until <= max(timestamp(backup.spec.log_truncate_until), timestamp(backup.status.log_success_truncate_until)):
+        return None
+    if _is_read(schedule, backup):
+        return _LOOK_AGAIN
+    wanted = {
+        "metadata": {
+            "name": there.metadata.name,
+            "namespace": there.metadata.namespace,
+            "ownerReferences": there.decode()["metadata"]["ownerReferences"],
+        },
+        "spec": {"logTruncateUntil": str(until)},
+    }
+    schedule.ctx.runtime.applier.apply(BACKUPS, wanted, there)
+    what = f"truncate log backup {there.key} until {until} for backupSchedule/{schedule.ctx.name} successful"
+    schedule.ctx.runtime.recorder.event(there, NORMAL, "SuccessfulTruncate", what)
+    return None
+
+
+def _compacted(schedule: Scheduling, until: int) -> int:
+    """`until`, but nothing that has not been compacted where that is asked for."""
+    if schedule.ctx.model.spec.compact_backup_template is None:
+        return until
+    progress = schedule.time("lastCompactProgress")
+    return min(until, of_time(progress)) if progress else 0
+
+
+def _is_read(schedule: Scheduling, backup: Backup) -> bool:
+    """Whether a Restore that has not ended reads the log."""
+    path = backup_path(backup.spec)
+    return any(reads(each, path, backup.spec) for each in everything(schedule.ctx, RESTORES))
+
+
+def _remove_compactions(schedule: Scheduling) -> None:
+    """What has ended and is old; the files stay, and the last one, which tells how far it has come."""
+    spec, ctx = schedule.ctx.model.spec, schedule.ctx
+    found = [each for each in schedule.children.compactions.list(ctx.namespace) if ctx.controls(each)]
+    found = [each for each in found if _has_ended(each) and each.metadata.name != ctx.status.get("lastCompact")]
+    ended = sorted(found, key=lambda each: each.metadata.creation_timestamp or "")
+    if reserved := spec.max_reserved_time:
+        limit = of_time(ctx.now - timedelta(seconds=duration.seconds(reserved)))
+        old = [each for each in ended if 0 < timestamp(_tree(each, "spec").get("endTs") or "") < limit]
+    elif spec.max_backups is not None and spec.max_backups > 0:
+        old = ended[: -spec.max_backups]
+    else:
+        old = []
+    for each in old:
+        _delete(schedule, COMPACT_BACKUPS, each.metadata.name, _has_ended)
+
+
+def _has_ended(compaction: Object) -> bool:
+    is_going = compaction.metadata.deletion_timestamp is not None
+    return not is_going and _tree(compaction, "status").get("state") in _ENDED
+
+
+def _tree(of: Object, part: str) -> Json:
+    found = of.decode().get(part)
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,91 @@
+"""The log backup beside the snapshots (backup.md 5.1).
+
+When it began stands in its prefix, by which compactions find its files: so whoever made it, and whatever was written of
+that, the status follows from the Backup.
+"""
+
+import structlog
+
+from apis.backup_defaulting import with_backup_defaults
+from apis.backups import Backup
+from apis.decoding import decode
+from apis.problem import InvalidField
+from apis.times import stamp
+from apis.tso import time_of
+from controllers.backup_schedule.made import timestamp
+from controllers.backup_schedule.scheduling import Scheduling
+from kube.errors import AlreadyExists
+from kube.events import WARNING
+from kube.objects import Object
+from kube.resources import BACKUPS
+from member.backups.naming import scheduled_log_name
+from member.backups.schedules import log_start_of, scheduled_log
+
+log = structlog.get_logger(__name__)
+
+_FIELD = "spec.logBackupTemplate"
+
+
+def sync(schedule: Scheduling) -> None:
+    """Make it if there is none. Raises RequeueError, ApiError, TransportError."""
+    ctx = schedule.ctx
+    template = ctx.model.spec.log_backup_template
+    if template is None or ctx.model.spec.pause or schedule.blocks("metadata.name", _FIELD):
+        return
+    there = cached(schedule)
+    if there is None:
+        # only a live look shows that there is none
+        there = ctx.runtime.client.find(BACKUPS, scheduled_log_name(ctx.name), ctx.namespace)
+    if there is None:
+        _tell_if_lost(schedule)
+        try:
+            there = schedule.create(BACKUPS, scheduled_log(ctx.model, template, ctx.now))
+        except AlreadyExists:
+            return  # made meanwhile: that is an event
+    if ctx.controls(there):
+        _note(schedule, there)
+
+
+def cached(schedule: Scheduling) -> Object | None:
+    """The log backup as cached; that of another is none."""
+    ctx = schedule.ctx
+    found = schedule.children.backups.get(ctx.namespace, scheduled_log_name(ctx.name))
+    return found if found is not None and ctx.controls(found) else None
+
+
+def model_of(log_backup: Object) -> Backup | None:
+    """The log backup with its defaults; None when it can't be read."""
+    try:
+        return with_backup_defaults(decode(log_backup.decode(), Backup))
+    except InvalidField:
+        return None
+
+
+def checkpoint(schedule: Scheduling, backup: Backup) -> int:
+    """Up to which TSO the log is saved; 0 while that is not known, or is of a log that was before."""
+    found, start = timestamp(backup.status.log_checkpoint_ts), schedule.time("logBackupStartTs")
+    return found if found and start and time_of(found) >= start else 0
+
+
+def _tell_if_lost(schedule: Scheduling) -> None:
+    """v1.6 stops the snapshots, too, when somebody deletes it."""
+    name = schedule.ctx.status.get("logBackup")
+    if not name:
+        return
+    message = f"Backup {name} was deleted, and is made again; points in time can be restored from the next snapshot on"
+    log.warning("the log backup was deleted, making another one", name=name)
+    schedule.ctx.runtime.recorder.event(schedule.ctx.owner, WARNING, "LogBackupDeleted", message)
+
+
+def _note(schedule: Scheduling, there: Object) -> None:
+    backup = model_of(there)
+    start = log_start_of(backup.spec) if backup else None
+    if start is None:
+        # v1.6 has had it since before it noted the time, or somebody changed the prefix
+        known = schedule.time("logBackupStartTs")
+        saved = timestamp(backup.status.log_checkpoint_ts) if backup else 0
+        start = known or (time_of(saved) if saved else None)
+    fields = {"logBackup": there.metadata.name, "logBackupStartTs": stamp(start) if start else None}
+    now = schedule.ctx.status
+    if any(now.get(key) != value for key, value in fields.items()):
+        schedule.note(**fields)

@@ -1,0 +1,83 @@
+"""What is known of a Backup that a schedule has made, as JSON tells it. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from apis import tso
+from apis.times import parse_time
+from controllers.job_owners import status
+from kube.objects import Json, Object, condition_of
+
+ENDED = (status.COMPLETE, status.FAILED, status.INVALID)
+
+_AT_AN_END = (status.CLEAN, status.CLEAN_FAILED)
+"""One that is deleted says so once none of its Jobs runs any more."""
+_VERIFIED = "Verified"
+_NEVER = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """One Backup; `end` is how it has ended, empty while it goes on, and `why` what it says of that.
+
+    `at_end`: none of its Jobs writes any more. `is_disproved`: files that it names were found missing or damaged.
+    `ts`: as of when its data are, as a TSO; 0 while that is not known. `owner`: the UID of who controls it.
+    """
+
+    name: str
+    uid: str
+    owner: str
+    created: datetime
+    is_log: bool
+    is_going: bool
+    end: str
+    why: str
+    at_end: bool
+    completed: str
+    is_disproved: bool
+    ts: int
+
+    @property
+    def is_good(self) -> bool:
+        """Whether a cluster can be restored from it."""
+        return self.end == status.COMPLETE and not self.is_going and not self.is_disproved
+
+
+def made_of(backup: Object) -> Made:
+    """What a Backup tells; others may have spoilt its status."""
+    body = backup.decode()
+    meta, now = backup.metadata, _tree(body.get("status"))
+    conditions = [each for each in now.get("conditions") or () if isinstance(each, dict)]
+    end = next((kind for kind in ENDED if status.holds({"conditions": conditions}, kind)), "")
+    return Made(
+        name=meta.name,
+        uid=meta.uid,
+        owner=meta.controller.uid if meta.controller else "",
+        created=parse_time(meta.creation_timestamp or "") or _NEVER,
+        is_log=_tree(body.get("spec")).get("backupMode") == "log",
+        is_going=meta.deletion_timestamp is not None,
+        end=end,
+        why=str(condition_of(conditions, end).get("message") or ""),
+        at_end=bool(end) or any(condition_of(conditions, kind) for kind in _AT_AN_END),
+        completed=str(now.get("timeCompleted") or ""),
+        is_disproved=condition_of(conditions, _VERIFIED).get("status") == "False",
+        ts=timestamp(str(now.get("commitTs") or "")),
+    )
+
+
+def unfinished(backups: Sequence[Made]) -> Made | None:
+    """A snapshot that goes on, if there is one."""
+    return next((each for each in backups if not each.is_log and not each.at_end), None)
+
+
+def timestamp(text: str) -> int:
+    """A TSO that a status holds; 0 where it holds none, such as that of an export from another database."""
+    try:
+        return tso.parse(text)
+    except ValueError:
+        return 0
+
+
+def _tree(value: object) -> Json:
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,69 @@
+"""Which backups of a schedule are kept (backup.md 5.3). Pure.
+
+Good backups alone count, as do failed ones among themselves: in v1.6 failed ones push good ones out, and are kept in
+their place. The last good one always stays, however old it is. How old one is follows from the newest data that are
+saved, not from the clock alone: one that was put forward, or a cluster of which nothing is saved any more, costs none.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from apis import tso
+from controllers.backup_schedule.made import Made
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """The log backup: from which TSO on there is one, and up to which it is saved."""
+
+    start: int
+    checkpoint: int
+
+
+@dataclass(frozen=True, slots=True)
+class Expired:
+    """Backups that are not kept, the oldest first, and up to which TSO the log is not needed; 0: all of it is."""
+
+    backups: Sequence[Made] = ()
+    log_until: int = 0
+
+
+def by_number(backups: Sequence[Made], most: int) -> Expired:
+    """All but the newest of good and failed ones, `most` of each, which is at least one."""
+    good, failed = _sorted(backups)
+    return Expired([*good[:-most], *failed[:-most]])
+
+
+def by_age(backups: Sequence[Made], reserved: timedelta, now: datetime, log: Log | None) -> Expired:
+    """All whose data are older than `reserved`, and are no base of points in time that are to be restored."""
+    good, failed = _sorted(backups)
+    newest = max((*(each.ts for each in good), log.checkpoint if log else 0), default=0)
+    limit = _earlier(min(newest, tso.of_time(now)) if newest else tso.of_time(now), reserved)
+    old = [each for each in failed if tso.of_time(each.created) < limit]
+    leading = [each for each in good if each.ts <= limit]
+    if log is None:
+        return Expired([*(each for each in good[:-1] if each.ts < limit), *old])
+    if not leading:
+        return Expired(old)
+    # the newest of them is what a point in time right after the limit is restored from
+    base = leading[-1].ts
+    is_covered = log.start < base <= log.checkpoint
+    return Expired([*leading[:-1], *old], base if is_covered else 0)
+
+
+def _sorted(backups: Sequence[Made]) -> tuple[list[Made], list[Made]]:
+    """Good ones by the time of their data, failed ones by that of their making."""
+    snapshots = [each for each in backups if not each.is_log and not each.is_going]
+    good = sorted((_dated(each) for each in snapshots if each.is_good), key=lambda each: (each.ts, each.created))
+    failed = sorted((each for each in snapshots if each.end and not each.is_good), key=lambda each: each.created)
+    return good, failed
+
+
+def _dated(backup: Made) -> Made:
+    """One whose data have no TSO, as those of an export, is as old as it is itself."""
+    return backup if backup.ts else replace(backup, ts=tso.of_time(backup.created))
+
+
+def _earlier(time: int, by: timedelta) -> int:
+    return max(time - (by // timedelta(milliseconds=1) << tso.LOGICAL_BITS), 0)

@@ -1,0 +1,127 @@
+"""The backup that is due: one for each time of the schedule, and never two at a time (backup.md 5.1).
+
+Whether one goes on is seen in the cache first and then, before one is made, live, under a lock that all schedules of a
+group share. The name of a Backup follows from the time at which it is due, so that a process which ends in between is
+followed by one that finds what it has made.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from apis import cron
+from apis.times import parse_time, stamp
+from controllers.backup_schedule.made import Made, made_of, unfinished
+from controllers.backup_schedule.scheduling import Scheduling
+from controllers.conditions import INVALID, ConditionValue
+from controllers.key_locks import RETRY_AFTER
+from kube.errors import AlreadyExists, ApiError
+from kube.objects import Object
+from kube.resources import BACKUP_SCHEDULES, BACKUPS
+from member.backups.naming import GROUP_LABEL, scheduled_name
+from member.backups.schedules import scheduled_backup
+
+_FIELDS = ("metadata.name", "spec.schedule", "spec.backupTemplate")
+_LOOK_AGAIN = 30.0
+"""Seconds until what no event tells of is tried again: a name that is taken, a server that refuses."""
+
+Answer = tuple[ConditionValue, float | None]
+"""How the schedule stands, and in how many seconds it must be looked at again."""
+
+
+def sync(schedule: Scheduling) -> Answer:
+    """Make the backup that is due. Raises RequeueError, ApiError, TransportError."""
+    spec, now = schedule.ctx.model.spec, schedule.ctx.now
+    if problems := schedule.blocks(*_FIELDS):
+        return (False, INVALID, problems), None
+    if spec.pause:
+        return (False, "Paused", "spec.pause is true: no backups are made"), None
+    times = times_of(schedule)
+    due = times.latest(_done_until(schedule), now)
+    if due is None:
+        return _next(times, now)
+    if running := unfinished(_of_group(schedule, schedule.children.backups.list(schedule.ctx.namespace))):
+        return _waits_for(schedule, due, running), None
+    with schedule.ctx.runtime.key_locks.try_lock(BACKUP_SCHEDULES, _lock_of(schedule)) as mine:
+        return _make(schedule, times, due) if mine else (_waits(due, "another of its group"), RETRY_AFTER)
+
+
+def times_of(schedule: Scheduling) -> cron.Schedule:
+    """When the schedule is due. Raises BadSchedule."""
+    ctx = schedule.ctx
+    anchor = parse_time(ctx.owner.metadata.creation_timestamp or "") or ctx.now
+    return cron.parse(ctx.model.spec.schedule, anchor, ctx.settings.time_zone)
+
+
+def _done_until(schedule: Scheduling) -> datetime:
+    """The time up to which nothing is due any more.
+
+    One that lies ahead is of a clock that was put back since: it is forgotten, or nothing would be due until then.
+    """
+    ctx = schedule.ctx
+    last = schedule.time("lastBackupTime")
+    if last is not None and last > ctx.now:
+        schedule.note(lastBackupTime=stamp(ctx.now))
+        return ctx.now
+    created = parse_time(ctx.owner.metadata.creation_timestamp or "")
+    return last or schedule.time("allBackupCleanTime") or created or ctx.now
+
+
+def _next(times: cron.Schedule, now: datetime) -> Answer:
+    following = times.next(now)
+    if following is None:
+        return (False, "NeverDue", "spec.schedule names no time to come; correct it"), None
+    rest = (following - now).total_seconds()
+    return (True, "Waiting", f"the next backup is due at {stamp(following)}"), rest
+
+
+def _waits(due: datetime, whom: str, reason: str = "GroupRuns") -> ConditionValue:
+    return True, reason, f"the backup due at {stamp(due)} waits until {whom} has ended"
+
+
+def _waits_for(schedule: Scheduling, due: datetime, running: Made) -> ConditionValue:
+    is_own = running.owner == schedule.ctx.owner.metadata.uid
+    return _waits(due, f"Backup {running.name}", "LastBackupRuns" if is_own else "GroupRuns")
+
+
+def _make(schedule: Scheduling, times: cron.Schedule, due: datetime) -> Answer:
+    ctx = schedule.ctx
+    live = schedule.live_backups()
+    name = scheduled_name(ctx.name, due)
+    there = next((each for each in live if each.metadata.name == name), None)
+    if there is not None and not ctx.controls(there):
+        message = f"Backup {there.key} is not of this BackupSchedule; delete it, or the backup due then is left out"
+        return (False, "NameTaken", message), _LOOK_AGAIN
+    if there is None:
+        if running := unfinished(_of_group(schedule, live)):
+            return _waits_for(schedule, due, running), None
+        try:
+            schedule.create(BACKUPS, scheduled_backup(ctx.model, due))
+        except AlreadyExists:
+            return _waits(due, f"Backup {name}, made meanwhile,"), RETRY_AFTER
+        except ApiError as error:
+            return (False, "CreateFailed", f"Backup {name} could not be made: {error.message}"), _LOOK_AGAIN
+    schedule.note(lastBackup=name, lastBackupTime=stamp(due), allBackupCleanTime=None)
+    return _next(times, ctx.now)
+
+
+def _group(schedule: Scheduling) -> str:
+    return schedule.ctx.owner.metadata.labels.get(GROUP_LABEL, "")
+
+
+def _lock_of(schedule: Scheduling) -> str:
+    """What schedules of one group lock; the blank is in no name of an object."""
+    group = _group(schedule)
+    return f"{schedule.ctx.namespace}/group {group}" if group else f"{schedule.ctx.owner.key} snapshots"
+
+
+def _of_group(schedule: Scheduling, live: Sequence[Object]) -> list[Made]:
+    """The Backups of this schedule and of all of its group."""
+    ctx, group = schedule.ctx, _group(schedule)
+    owners = {ctx.owner.metadata.uid}
+    if group:
+        owners |= {each.metadata.uid for each in ctx.caches.owners.list(ctx.namespace, {GROUP_LABEL: group})}
+    return [made for each in live if (made := made_of(each)).owner in owners or _labelled(each, group)]
+
+
+def _labelled(backup: Object, group: str) -> bool:
+    return bool(group) and backup.metadata.labels.get(GROUP_LABEL) == group

@@ -1,0 +1,67 @@
+"""One sync of a BackupSchedule, step by step (backup.md 5.1).
+
+The log backup comes first, so that the first snapshot is a base for it. What one step meets stops no other: v1.6 makes
+no snapshots while its log backup is missing.
+"""
+
+from collections.abc import Callable
+
+import structlog
+
+from apis.backup_schedules import BackupSchedule
+from apis.validation.backup_schedules import validate_backup_schedule
+from controllers.backup_schedule import compactions, expiry, log_backup, snapshots
+from controllers.backup_schedule.conditions import (
+    ACTIVE,
+    LAST_BACKUP_COMPLETE,
+    VALID,
+    last_backup,
+    valid,
+    with_conditions,
+)
+from controllers.backup_schedule.scheduling import Children, Scheduling
+from controllers.conditions import ConditionValue
+from controllers.controller import Result
+from controllers.errors import RequeueError
+from controllers.job_owners.job_owner import JobOwner
+from controllers.stages import EXPECTED
+
+log = structlog.get_logger(__name__)
+
+
+def sync(ctx: JobOwner[BackupSchedule], children: Children) -> Result | None:
+    """Bring a schedule a step on. Raises RequeueError."""
+    if ctx.owner.metadata.deletion_timestamp:
+        return None  # what it has made goes with it
+    schedule = Scheduling(ctx, children, validate_backup_schedule(ctx.model))
+    said: dict[str, ConditionValue] = {VALID: valid("; ".join(map(str, schedule.problems)))}
+    waits: list[float | None] = []
+
+    def snapshot() -> None:
+        said[ACTIVE], wait = snapshots.sync(schedule)
+        waits.append(wait)
+
+    steps: tuple[Callable[[], object], ...] = (
+        lambda: log_backup.sync(schedule),
+        snapshot,
+        lambda: compactions.sync(schedule),
+        lambda: waits.append(expiry.sync(schedule)),
+    )
+    troubles = [trouble for step in steps if (trouble := _trouble_of(step))]
+    if (last := last_backup(schedule.backups)) is not None:
+        said[LAST_BACKUP_COMPLETE] = last
+    ctx.write(with_conditions(ctx.status, said, ctx.now))
+    if troubles:
+        raise RequeueError("; ".join(troubles))
+    soonest = min((wait for wait in waits if wait is not None), default=None)
+    return Result(requeue_after=soonest)
+
+
+def _trouble_of(step: Callable[[], object]) -> str:
+    """Take a step; what the outside refused it with, empty when nothing was."""
+    try:
+        step()
+    except EXPECTED as error:
+        log.warning("a step of the schedule failed, trying again", error=str(error))
+        return str(error)
+    return ""

@@ -1,0 +1,91 @@
+"""What a BackupSchedule makes: Backups, its log backup, compactions of the log (backup.md 5.2, 5.4). Pure."""
+
+from datetime import datetime
+from typing import TypeVar
+
+from msgspec import structs
+
+from apis.backup_paths import joined
+from apis.backup_schedules import BackupSchedule
+from apis.backups import BackupSpec
+from apis.compact_backups import CompactSpec
+from apis.decoding import encode
+from apis.shared import Json, Model
+from apis.times import stamp
+from member.backups import naming
+from member.backups.pods import API_VERSION
+from member.labels import INSTANCE, MANAGED_BY, NAME
+
+_FAMILY = "backup-schedule"
+_PD_PORT = 2379
+_EXPORT_SIZE = "100Gi"
+
+_T = TypeVar("_T", BackupSpec, CompactSpec)
+
+
+def scheduled_backup(schedule: BackupSchedule, due: datetime) -> Json:
+    """The Backup for the time at which the schedule is due; its files are below a prefix of that time."""
+    spec, meta = schedule.spec, schedule.metadata
+    made = _with_pull_secrets(spec.backup_template, schedule)
+    if made.br is None:
+        made = structs.replace(
+            made,
+            storage_class_name=made.storage_class_name or spec.storage_class_name,
+            volume_attributes_class_name=made.volume_attributes_class_name or spec.volume_attributes_class_name,
+            storage_size=made.storage_size or spec.storage_size or _EXPORT_SIZE,
+        )
+    else:
+        host = f"{made.br.cluster}-pd.{made.br.cluster_namespace or meta.namespace}"
+        made = below(made, f"{host}-{_PD_PORT}-{naming.time_in_name(due)}")
+    return _owned(schedule, "Backup", naming.scheduled_name(meta.name, due), made)
+
+
+def scheduled_log(schedule: BackupSchedule, template: BackupSpec, now: datetime) -> Json:
+    """The log backup that begins now."""
+    made = below(_with_pull_secrets(template, schedule), _log_directory(now))
+    return _owned(schedule, "Backup", naming.scheduled_log_name(schedule.metadata.name), made)
+
+
+def scheduled_compaction(  # noqa: PLR0917  (what a compaction is made of)
+    schedule: BackupSchedule, template: CompactSpec, log_start: datetime, start: datetime, end: datetime, now: datetime
+) -> Json:
+    """The compaction of a part of the log that began at `log_start`."""
+    made = below(_with_pull_secrets(template, schedule), _log_directory(log_start))
+    made = structs.replace(made, start_ts=stamp(start), end_ts=stamp(end))
+    return _owned(schedule, "CompactBackup", naming.scheduled_compaction_name(schedule.metadata.name, now), made)
+
+
+def log_start_of(log: BackupSpec) -> datetime | None:
+    """When a log backup of a schedule began, as its prefix tells."""
+    provider = log.provider
+    directory = provider.prefix.rpartition("/")[2] if provider else ""
+    return naming.time_of_name(directory.removeprefix("log-"))
+
+
+def below(spec: _T, directory: str) -> _T:
+    """The spec with a further directory in the prefix of its storage."""
+    moved = {
+        name: structs.replace(each, prefix=joined(each.prefix, directory)) for name, each in spec.providers.items()
+    }
+    return structs.replace(spec, **moved)
+
+
+def _log_directory(start: datetime) -> str:
+    return f"log-{naming.time_in_name(start)}"
+
+
+def _with_pull_secrets(template: _T, schedule: BackupSchedule) -> _T:
+    secrets = schedule.spec.image_pull_secrets
+    return structs.replace(template, image_pull_secrets=secrets) if secrets else template
+
+
+def _owned(schedule: BackupSchedule, kind: str, name: str, spec: Model) -> Json:
+    meta = schedule.metadata
+    own = {
+        NAME: _FAMILY,
+        MANAGED_BY: f"{_FAMILY}-operator",
+        INSTANCE: meta.name,
+        naming.SCHEDULE_LABEL: meta.name,
+    }
+    metadata = naming.owned(meta, API_VERSION, schedule.kind, name, {**meta.labels, **own})
+    return {"apiVersion": API_VERSION, "kind": kind, "metadata": metadata, "spec": encode(spec)}

@@ -1,0 +1,62 @@
+"""What a command line asks of BR. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from sandbox.dataplane.tables import Table
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Sub-commands, such as `backup full`; options by name, the last one of a name; the filters of tables."""
+
+    words: tuple[str, ...]
+    options: Mapping[str, str]
+    filters: tuple[str, ...] = ()
+
+    def option(self, name: str) -> str:
+        """The value of an option, empty where it is not given."""
+        return self.options.get(name, "")
+
+    @property
+    def title(self) -> str:
+        """What the steps of its progress are called."""
+        verb, scope = self.words[0].title(), self.words[-1]
+        return f"{ {'db': 'Database', 'table': 'Table'}.get(scope, 'Full') } {verb}".strip()
+
+    def means(self, schema: str, table: str = "") -> bool:
+        """Whether a table is meant, or, without one, whether a schema may be."""
+        if self.filters:
+            return self._passes(schema, table)
+        return self.option("db") in ("", schema) and (not table or self.option("table") in ("", table))
+
+    def means_table(self, table: Table) -> bool:
+        """Whether a table is meant."""
+        return self.means(table.schema, table.name)
+
+    def _passes(self, schema: str, table: str) -> bool:
+        """The last filter that matches decides; `!` leaves out."""
+        for pattern in reversed(self.filters):
+            of_schema, _, of_table = pattern.removeprefix("!").partition(".")
+            if fnmatchcase(schema, of_schema) and (not table or fnmatchcase(table, of_table)):
+                return not pattern.startswith("!")
+        return False
+
+
+def parse(arguments: Sequence[str]) -> Request:
+    """Read a command line: `backup full --pd=… --filter 'a.*'`."""
+    words: list[str] = []
+    options: dict[str, str] = {}
+    filters: list[str] = []
+    rest = iter(arguments)
+    for argument in rest:
+        if not argument.startswith("-"):
+            words.append(argument)
+            continue
+        name, given, value = argument.lstrip("-").partition("=")
+        if name in ("filter", "f"):
+            filters.append(value if given else next(rest, ""))
+        else:
+            options[name] = value if given else "true"
+    return Request(tuple(words), options, tuple(filters))

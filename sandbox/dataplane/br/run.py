@@ -1,0 +1,94 @@
+"""One run of BR: how it finds its cluster, what it prints, how it ends.
+
+Failed    the run is over, with an exit code
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from sandbox.dataplane.br.request import Request
+from sandbox.dataplane.commands import Surroundings
+from sandbox.dataplane.pd.cluster import PdCluster
+
+_PATIENCE = 60.0
+"""Seconds for which BR waits for PD, or for the leader of a region."""
+_PAUSE = 1.0
+
+
+class Files(Protocol):
+    """The place of a backup, below its prefix. All raise OSError."""
+
+    def names(self) -> Sequence[str]:
+        """What is there."""
+
+    def read(self, name: str) -> bytes:
+        """The content of a file."""
+
+    def write(self, name: str, content: bytes) -> None:
+        """Put a file in place, whatever was there."""
+
+    def delete(self, names: Sequence[str]) -> None:
+        """Remove files."""
+
+
+Say = Callable[[str], None]
+
+
+class Failed(Exception):
+    """Raised when a run cannot go on; the message is BR's."""
+
+
+@dataclass(slots=True)
+class Run:
+    """A run under way."""
+
+    request: Request
+    files: Files
+    surroundings: Surroundings
+    say: Say
+    _cluster_id: int = 0
+
+    def cluster(self) -> PdCluster:
+        """The cluster, as soon as PD can be asked; always the same. Raises Failed."""
+        address = self.request.option("pd")
+        deadline = self.surroundings.clock.now() + _PATIENCE
+        while (found := self.surroundings.pd(address)) is None:
+            self.pause(_PAUSE)
+            if self.surroundings.clock.now() >= deadline:
+                raise Failed(f"[PD:client:ErrClientGetLeader]get leader from {address} error")
+        if self._cluster_id not in (0, found.id):
+            raise Failed(f"cluster id mismatch, want {self._cluster_id}, got {found.id}")
+        self._cluster_id = found.id
+        return found
+
+    def leader(self, region: int) -> int:
+        """The store that leads a region, as soon as there is one. Raises Failed."""
+        deadline = self.surroundings.clock.now() + _PATIENCE
+        while True:
+            stores = self.cluster().stores
+            if stores.is_led(region):
+                return stores.regions[region].leader or 0
+            if self.surroundings.clock.now() >= deadline:
+                raise Failed(f"[BR:KV:ErrKVRegionNoLeader]region {region} has no leader")
+            self.pause(_PAUSE)
+
+    def pause(self, seconds: float) -> None:
+        """Let time pass. Raises Failed after SIGTERM."""
+        if self.surroundings.stop.wait(self.surroundings.clock, seconds):
+            raise Failed("context canceled")
+
+    def work_on_a_region(self) -> None:
+        """Take the time that a region takes. Raises Failed after SIGTERM."""
+        self.pause(self.surroundings.deps.timings.br_region)
+
+    def note(self, level: str, message: str, *fields: str) -> None:
+        """Print a line in TiDB's unified log format."""
+        wall = self.surroundings.clock.wall()
+        stamp = f"{wall:%Y/%m/%d %H:%M:%S}.{wall.microsecond // 1000:03} +00:00"
+        self.say(f"[{stamp}] [{level}] [{message}]{''.join(f' [{each}]' for each in fields)}")
+
+    def progress(self, done: int, of: int) -> None:
+        """Print how far it is."""
+        percent = f"progress={100 * done / of:.2f}%"
+        self.note("INFO", "progress", f'step="{self.request.title}"', percent, f'count="{done} / {of}"')

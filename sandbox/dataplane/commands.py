@@ -1,0 +1,198 @@
+"""Commands that do their work and end, such as the clients in the pods of Jobs: ordinary blocking code.
+
+Each runs in lock-step with the world (`sandbox.lock_step`): when it waits, or asks others, the world goes on. What was
+killed does nothing any more, not even to tidy up: every way to the outside is closed for it.
+"""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol, TypeVar
+
+from ports.clock import Clock
+from ports.stopping import Stop
+from ports.transport import ByteStream, Request, Response, Transport
+from sandbox.dataplane.dependencies import Dependencies
+from sandbox.dataplane.pd.clients import find_pd
+from sandbox.dataplane.pd.cluster import PdCluster
+from sandbox.dataplane.processes import Answer, Disk, Exit, Launch, not_found
+from sandbox.dataplane.sql import SqlNetwork
+from sandbox.lock_step import Ended, LockStep
+
+_T = TypeVar("_T")
+
+_KILLED = 137
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a command finds. Waiting on its clock lets the world go on; `stop` is set by SIGTERM.
+
+    `say` prints; `disk` is the volume of an identity, such as a bucket of the sandbox's own.
+    """
+
+    launch: Launch
+    deps: Dependencies
+    kubernetes: Transport
+    sql: SqlNetwork
+    clock: Clock
+    stop: Stop
+    say: Callable[[str], None]
+    disk: Callable[[str], Disk]
+    reach: "Reach"
+
+    def pd(self, endpoints: str) -> PdCluster | None:
+        """The PD cluster behind addresses, if it has a leader that can be reached; asking takes its time."""
+        return self.reach(lambda: find_pd(endpoints, self.launch, self.deps))
+
+
+class Reach(Protocol):
+    """Does something outside of a command, which takes its time. Raises Ended once the command was killed."""
+
+    def __call__(self, work: Callable[[], _T]) -> _T:
+        """Do it."""
+
+
+Command = Callable[[Surroundings], int]
+"""The work of a command, and its exit code; the arguments are the launch's."""
+
+
+class CommandProcess:
+    """The process of a command. What it wants to do is done by `go_on`, outside of the data plane's lock."""
+
+    def __init__(
+        self,
+        launch: Launch,
+        command: Command,
+        deps: Dependencies,
+        *,
+        kubernetes: Transport,
+        sql: SqlNetwork,
+        disk: Callable[[str], Disk],
+    ) -> None:
+        self.exit: Exit | None = None
+        self.printed: list[str] = []
+        """What it has printed; whoever reads it takes it away."""
+        self.due = deps.clock.now()
+        """When it goes on."""
+        self._deps = deps
+        self._stop = Stop()
+        self._command = command
+        self._life = LockStep(f"command in {launch.namespace}/{launch.pod}", self._work)
+        self._surroundings = Surroundings(
+            launch=launch,
+            deps=deps,
+            kubernetes=_Kubernetes(kubernetes, self._reach),
+            sql=sql,
+            clock=_CommandClock(deps.clock, self._wait),
+            stop=self._stop,
+            say=self._say,
+            disk=disk,
+            reach=self._reach,
+        )
+
+    def go_on(self) -> None:
+        """Let it work until it waits; unwind it when it was killed."""
+        if self.exit is not None:
+            self._life.end()
+        else:
+            self._life.resume()
+
+    def step(self) -> float | None:
+        """What it does is done elsewhere."""
+        return None
+
+    def question(self) -> Request | None:
+        """It asks on its own."""
+        return None
+
+    def answered(self, response: Response | None) -> None:
+        """Nothing was asked."""
+
+    def listens(self, port: int) -> bool:  # noqa: ARG002
+        """It serves nobody."""
+        return False
+
+    def handle(self, port: int, request: Request) -> Answer:  # noqa: ARG002
+        """Nobody reaches it."""
+        return Answer(not_found())
+
+    def stop(self) -> None:
+        """SIGTERM."""
+        self._stop.set()
+        self.due = self._deps.clock.now()
+
+    def kill(self, code: int = _KILLED) -> None:
+        """End at once."""
+        self._life.ending = True
+        self.exit = self.exit or Exit(code)
+
+    def _work(self) -> None:
+        try:
+            code = self._command(self._surroundings)
+        except Ended:
+            raise
+        except Exception as error:
+            # the boundary of a foreign program: it crashes, the world goes on
+            self._say(f"{type(error).__name__}: {error}")
+            code = 1
+        if self.exit is None:
+            self.exit = Exit(code)
+
+    def _say(self, line: str) -> None:
+        self.printed.append(f"{line}\n")
+
+    def _reach(self, work: Callable[[], _T]) -> _T:
+        self._wait(self._deps.timings.command_call)
+        return work()
+
+    def _wait(self, seconds: float) -> None:
+        """Let the world go on for so long, or until SIGTERM. Raises Ended."""
+        if self._life.ending:
+            raise Ended
+        # a thread of the command's own is beside the clock
+        if self._life.is_here:
+            self.due = self._deps.clock.now() + seconds
+            self._life.yield_control()
+
+
+class _Kubernetes:
+    """The API server as a command reaches it."""
+
+    def __init__(self, transport: Transport, reach: Reach) -> None:
+        self._transport = transport
+        self._reach = reach
+
+    def request(self, request: Request) -> Response:
+        """See `Transport`."""
+        return self._reach(lambda: self._transport.request(request))
+
+    def stream(self, request: Request, idle_timeout: float) -> ByteStream:
+        """See `Transport`."""
+        return self._reach(lambda: self._transport.stream(request, idle_timeout))
+
+
+class _CommandClock:
+    """The world's clock; who waits on it lets the world go on."""
+
+    def __init__(self, clock: Clock, wait: Callable[[float], None]) -> None:
+        self._clock = clock
+        self._wait = wait
+
+    def now(self) -> float:
+        """See `Clock`."""
+        return self._clock.now()
+
+    def wall(self) -> datetime:
+        """See `Clock`."""
+        return self._clock.wall()
+
+    def wait(self, condition: threading.Condition, timeout: float | None) -> None:
+        """See `Clock`; nothing in a command waits for a notification alone."""
+        assert timeout is not None
+        condition.release()
+        try:
+            self._wait(timeout)
+        finally:
+            condition.acquire()

@@ -1,0 +1,80 @@
+"""What a cluster's regions hold: keys and values, with the versions that TiKV keeps of each.
+
+As with all that members agree on, replication is not modelled: there is one copy, and a region without a leader keeps
+what is in it from everybody. Where TiDB keeps a table, the table has a region of its own, as TiDB splits it.
+"""
+
+from bisect import insort
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+_META = b"m"
+_TABLE = b"t"
+_LOGICAL_BITS = 18
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRange:
+    """From `start` on, up to `end` and without it; an empty `end` is the end of all keys."""
+
+    start: bytes
+    end: bytes
+
+    def __contains__(self, key: bytes) -> bool:
+        """Whether a key is in it."""
+        return self.start <= key and (not self.end or key < self.end)
+
+
+def region_range(index: int, count: int) -> KeyRange:
+    """The keys of a region: the first one has what comes before all tables, each other one a table."""
+    start = table_prefix(index) if index else b""
+    return KeyRange(start, table_prefix(index + 1) if index + 1 < count else b"")
+
+
+def table_prefix(table: int) -> bytes:
+    """What all keys of a table begin with."""
+    return _TABLE + table.to_bytes(8, "big")
+
+
+@dataclass(slots=True)
+class Content:
+    """All keys of a cluster. A version is a TSO; a value of None says that the key was deleted then."""
+
+    last: int = 0
+    """The newest timestamp that was given out."""
+    _keys: list[bytes] = field(default_factory=list)
+    _versions: dict[bytes, list[tuple[int, bytes | None]]] = field(default_factory=dict)
+
+    def timestamp(self, wall: float) -> int:
+        """A TSO for a time in seconds, later than every one before."""
+        self.last = max(int(wall * 1000) << _LOGICAL_BITS, self.last + 1)
+        return self.last
+
+    def put(self, key: bytes, value: bytes | None, version: int) -> None:
+        """Write a key, or delete it."""
+        if key not in self._versions:
+            insort(self._keys, key)
+            self._versions[key] = []
+        self._versions[key].append((version, value))
+
+    def get(self, key: bytes, version: int | None = None) -> bytes | None:
+        """The value of a key at a version, by default the newest; None where there is none."""
+        for at, value in reversed(self._versions.get(key, ())):
+            if version is None or at <= version:
+                return value
+        return None
+
+    def scan(self, keys: KeyRange, version: int | None = None) -> Iterator[tuple[bytes, bytes]]:
+        """The keys of a range in order, with their values at a version."""
+        for key in self._keys:
+            if key in keys and (value := self.get(key, version)) is not None:
+                yield key, value
+
+
+def meta_key(*names: str) -> bytes:
+    """The key of what TiDB knows of a schema, or of a table in it."""
+    return _META + "/".join(names).encode()
+
+
+META = KeyRange(_META, _TABLE)
+"""Where the schemas are."""

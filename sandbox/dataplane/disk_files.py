@@ -1,0 +1,71 @@
+"""Files on a simulated volume, or objects in a simulated bucket, below one prefix; with what may go wrong there."""
+
+import errno
+from collections.abc import Mapping, Sequence
+
+from sandbox.dataplane.commands import Surroundings
+from sandbox.dataplane.processes import Disk, DiskTrouble
+
+_SLOW = 5.0
+"""Seconds of a call under SLOW."""
+_OF_ALL = {
+    DiskTrouble.FAIL: OSError(errno.EIO, "InternalError: we encountered an internal error, please try again"),
+    DiskTrouble.DENY: PermissionError(errno.EACCES, "AccessDenied: access denied"),
+}
+_OF_WRITES = {
+    **_OF_ALL,
+    DiskTrouble.FULL: OSError(errno.ENOSPC, "no space left on device"),
+    DiskTrouble.TEAR: OSError(errno.EIO, "the connection ended in the middle of the object"),
+}
+
+
+class DiskFiles:
+    """What a command does to the files of a disk; each call takes its time. All raise OSError."""
+
+    def __init__(self, disk: Disk, prefix: str, surroundings: Surroundings) -> None:
+        self._disk = disk
+        self._below = f"{prefix}/" if prefix else ""
+        self._surroundings = surroundings
+
+    def sizes(self) -> Mapping[str, int]:
+        """All files with their sizes in bytes."""
+        self._reach(_OF_ALL)
+        skip = len(self._below)
+        there = sorted(self._disk.objects.items())
+        return {path[skip:]: len(content) for path, content in there if path.startswith(self._below)}
+
+    def names(self) -> Sequence[str]:
+        """All files."""
+        return list(self.sizes())
+
+    def read(self, name: str) -> bytes:
+        """The content of a file. Raises FileNotFoundError."""
+        self._reach(_OF_ALL)
+        try:
+            return self._disk.objects[self._below + name]
+        except KeyError:
+            raise FileNotFoundError(errno.ENOENT, f"{name} is not there") from None
+
+    def write(self, name: str, content: bytes) -> None:
+        """Put a file in place, whatever was there."""
+        try:
+            self._reach(_OF_WRITES)
+        except OSError:
+            if self._disk.trouble is DiskTrouble.TEAR:
+                self._disk.objects[self._below + name] = content[: len(content) // 2]
+            raise
+        self._disk.objects[self._below + name] = content
+
+    def delete(self, names: Sequence[str]) -> None:
+        """Remove files; those that are gone are no error."""
+        self._reach(_OF_ALL)
+        for name in names:
+            self._disk.objects.pop(self._below + name, None)
+
+    def _reach(self, troubles: Mapping[DiskTrouble, OSError]) -> None:
+        trouble = self._surroundings.reach(lambda: self._disk.trouble)
+        if trouble is DiskTrouble.SLOW:
+            self._surroundings.stop.wait(self._surroundings.clock, _SLOW)
+        elif trouble is not None and trouble in troubles:
+            error = troubles[trouble]
+            raise type(error)(*error.args)

@@ -1,0 +1,246 @@
+"""TiDB's tables, in the keys and values of its cluster: as much of SQL as it takes to have data, and to see them.
+
+Every column is text; the first one is the primary key. What is not understood is refused as MySQL refuses it.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from ports.sql import SqlRefused
+from sandbox.dataplane.content import META, Content, KeyRange, meta_key, table_prefix
+
+Rows = Sequence[Sequence[str]]
+"""What a SELECT answers, the names of its columns first."""
+
+_NAME = r"`?(\w+)`?"
+_TABLE = rf"{_NAME}\.{_NAME}"
+_TEXT = r"'((?:[^'\\]|''|\\.)*)'"
+_VALUE = re.compile(rf"{_TEXT}|(-?[\d.]+)|(NULL)", re.IGNORECASE)
+_ESCAPED = re.compile(r"''|\\(.)")
+
+_MOVED = rf"UPDATE mysql\.tidb SET variable_value ?= ?{_TEXT} WHERE variable_name ?= ?{_TEXT}"  # noqa: S608  (a pattern)
+_ASKED = rf"SELECT variable_value FROM mysql\.tidb WHERE variable_name ?= ?{_TEXT}"  # noqa: S608  (a pattern)
+
+NO_SUCH_TABLE, NO_SUCH_SCHEMA, THERE_ALREADY, SCHEMA_THERE, DUPLICATE, SYNTAX = 1146, 1049, 1050, 1007, 1062, 1064
+UNAVAILABLE = 9005
+_VARIABLES = {"tikv_gc_life_time": "10m0s"}
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One table: its schema, its name, its id, which is that of its region, and its columns."""
+
+    schema: str
+    name: str
+    id: int
+    columns: tuple[str, ...]
+
+    @property
+    def keys(self) -> KeyRange:
+        """Where its rows are."""
+        return KeyRange(table_prefix(self.id), table_prefix(self.id + 1))
+
+    def key(self, primary: str) -> bytes:
+        """The key of a row."""
+        return table_prefix(self.id) + b"_r" + primary.encode()
+
+
+class Regions(Protocol):
+    """The regions of a cluster, by number."""
+
+    def split(self) -> int:
+        """Make one more, for a table; its number."""
+
+    def is_led(self, region: int) -> bool:
+        """Whether what is in it can be read and written."""
+
+
+class Tables:
+    """The schemas and tables of one cluster."""
+
+    def __init__(self, wall: Callable[[], float], regions: Regions) -> None:
+        self.content = Content()
+        self._wall = wall
+        self._regions = regions
+
+    def now(self) -> int:
+        """A timestamp."""
+        return self.content.timestamp(self._wall())
+
+    def schemas(self, version: int | None = None) -> list[str]:
+        """The names of all of the user's."""
+        names = (key[1:].decode() for key, _ in self.content.scan(META, version))
+        return [name for name in names if "/" not in name]
+
+    def tables(self, version: int | None = None) -> list[Table]:
+        """All of the user's, in order."""
+        found = ((key[1:].decode(), value) for key, value in self.content.scan(META, version))
+        return [_table(name, value) for name, value in found if "/" in name]
+
+    def create_schema(self, name: str) -> None:
+        """Make one, whether or not it is there."""
+        if name not in self.schemas():
+            self.content.put(meta_key(name), b"{}", self.now())
+
+    def create_table(self, schema: str, name: str, columns: Sequence[str]) -> Table:
+        """Make a table with a region of its own."""
+        made = Table(schema, name, self._regions.split(), tuple(columns))
+        told = json.dumps({"id": made.id, "columns": made.columns}).encode()
+        self.content.put(meta_key(schema, name), told, self.now())
+        return made
+
+    def drop_table(self, table: Table) -> None:
+        """Take a table away, with its rows."""
+        version = self.now()
+        self.content.put(meta_key(table.schema, table.name), None, version)
+        self.delete(table, version=version)
+
+    def delete(self, table: Table, primary: str | None = None, *, version: int = 0) -> None:
+        """Take rows away: one, or all of a table."""
+        version = version or self.now()
+        for key, _ in list(self.content.scan(table.keys)):
+            if primary is None or key == table.key(primary):
+                self.content.put(key, None, version)
+
+    def rows(self, table: Table, version: int | None = None) -> list[list[str]]:
+        """The rows of a table, in the order of their keys."""
+        return [json.loads(value) for _, value in self.content.scan(table.keys, version)]
+
+    def digest(self) -> str:
+        """One text for all that users have in tables: equal for equal schemas, tables and rows, whatever their ids."""
+        told = [[each.schema, each.name, each.columns, self.rows(each)] for each in self.tables()]
+        return hashlib.sha256(json.dumps([self.schemas(), told]).encode()).hexdigest()
+
+    def execute(self, statement: str) -> Rows | None:
+        """Carry a statement out; what it answers, if it does. Raises SqlRefused."""
+        words = " ".join(statement.split())
+        for pattern, carry_out in _STATEMENTS:
+            if found := pattern.fullmatch(words):
+                answer: Rows | None = carry_out(self, *found.groups())
+                return answer
+        raise SqlRefused(SYNTAX, f'You have an error in your SQL syntax; near "{statement}"')
+
+    def table(self, schema: str, name: str) -> Table:
+        """A table by name. Raises SqlRefused."""
+        value = self.content.get(meta_key(schema, name))
+        if value is None:
+            raise SqlRefused(NO_SUCH_TABLE, f"Table '{schema}.{name}' doesn't exist")
+        found = _table(f"{schema}/{name}", value)
+        if not self._regions.is_led(found.id):
+            raise SqlRefused(UNAVAILABLE, "Region is unavailable")
+        return found
+
+
+def _table(name: str, value: bytes) -> Table:
+    told = json.loads(value)
+    schema, _, own = name.partition("/")
+    return Table(schema, own, told["id"], tuple(told["columns"]))
+
+
+def _create_schema(tables: Tables, if_not_exists: str | None, name: str) -> None:
+    if name in tables.schemas() and not if_not_exists:
+        raise SqlRefused(SCHEMA_THERE, f"Can't create database '{name}'; database exists")
+    tables.create_schema(name)
+
+
+def _drop_schema(tables: Tables, if_exists: str | None, name: str) -> None:
+    if name not in tables.schemas():
+        if if_exists:
+            return
+        raise SqlRefused(NO_SUCH_SCHEMA, f"Unknown database '{name}'")
+    for table in tables.tables():
+        if table.schema == name:
+            tables.drop_table(table)
+    tables.content.put(meta_key(name), None, tables.now())
+
+
+def _create_table(tables: Tables, if_not_exists: str | None, schema: str, name: str, columns: str) -> None:
+    if schema not in tables.schemas():
+        raise SqlRefused(NO_SUCH_SCHEMA, f"Unknown database '{schema}'")
+    if tables.content.get(meta_key(schema, name)) is not None:
+        if if_not_exists:
+            return
+        raise SqlRefused(THERE_ALREADY, f"Table '{schema}.{name}' already exists")
+    first_words = (each.split()[0].strip("`") for each in re.sub(r"\([^)]*\)", "", columns).split(","))
+    tables.create_table(schema, name, [each for each in first_words if each.upper() not in ("PRIMARY", "KEY")])
+
+
+def _drop_table(tables: Tables, schema: str, name: str) -> None:
+    tables.drop_table(tables.table(schema, name))
+
+
+def _insert(tables: Tables, verb: str, schema: str, name: str, values: str) -> None:
+    table, version = tables.table(schema, name), tables.now()
+    for row in _tuples(values):
+        if len(row) != len(table.columns):
+            raise SqlRefused(1136, "Column count doesn't match value count at row 1")
+        key = table.key(row[0])
+        if verb.upper() == "INSERT" and tables.content.get(key) is not None:
+            raise SqlRefused(DUPLICATE, f"Duplicate entry '{row[0]}' for key '{name}.PRIMARY'")
+        tables.content.put(key, json.dumps(row).encode(), version)
+
+
+def _delete(tables: Tables, schema: str, name: str, primary: str | None) -> None:
+    tables.delete(tables.table(schema, name), next(_values(primary)) if primary else None)
+
+
+def _select(tables: Tables, what: str, schema: str, name: str) -> Rows:
+    table = tables.table(schema, name)
+    rows = tables.rows(table)
+    return [table.columns, *rows] if what == "*" else [["COUNT(*)"], [str(len(rows))]]
+
+
+def _show(tables: Tables) -> Rows:
+    return [["Database"], *([each] for each in tables.schemas())]
+
+
+def _variable(tables: Tables, name: str) -> Rows:
+    there = tables.content.get(_variable_key(name))
+    value = there.decode() if there is not None else _VARIABLES.get(name)
+    return [["variable_value"], *([[value]] if value is not None else [])]
+
+
+def _set_variable(tables: Tables, value: str, name: str) -> None:
+    tables.content.put(_variable_key(name), _unescaped(value).encode(), tables.now())
+
+
+def _variable_key(name: str) -> bytes:
+    # of TiDB's own, which no user sees among the schemas
+    return f"a/mysql.tidb/{name}".encode()
+
+
+def _tuples(text: str) -> Iterator[list[str]]:
+    """`(1, 'a'), (2, 'b')` as rows."""
+    for inner in re.findall(rf"\(((?:{_TEXT}|[^()'])*)\)", text):
+        yield list(_values(inner[0]))
+
+
+def _values(text: str) -> Iterator[str]:
+    for found in _VALUE.finditer(text):
+        yield _unescaped(found[1]) if found[1] is not None else found[2] or "NULL"
+
+
+def _unescaped(text: str) -> str:
+    return _ESCAPED.sub(lambda found: found[1] or "'", text)
+
+
+def _statement(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.IGNORECASE)
+
+
+_STATEMENTS: Sequence[tuple[re.Pattern[str], Callable[..., Rows | None]]] = (
+    (_statement(rf"CREATE (?:DATABASE|SCHEMA) (IF NOT EXISTS )?{_NAME}"), _create_schema),
+    (_statement(rf"DROP (?:DATABASE|SCHEMA) (IF EXISTS )?{_NAME}"), _drop_schema),
+    (_statement(rf"CREATE TABLE (IF NOT EXISTS )?{_TABLE} ?\((.+)\)"), _create_table),
+    (_statement(rf"DROP TABLE {_TABLE}"), _drop_table),
+    (_statement(rf"(INSERT|REPLACE) INTO {_TABLE} VALUES ?(.+)"), _insert),
+    (_statement(_ASKED), _variable),
+    (_statement(_MOVED), _set_variable),
+    (_statement(rf"DELETE FROM {_TABLE}(?: WHERE \w+ ?= ?(.+))?"), _delete),  # noqa: S608  (a pattern)
+    (_statement(rf"SELECT (\*|COUNT\(\*\)) FROM {_TABLE}"), _select),  # noqa: S608  (a pattern)
+    (_statement("SHOW DATABASES"), _show),
+)

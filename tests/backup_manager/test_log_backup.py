@@ -1,0 +1,149 @@
+"""Sub-commands of a log backup, in their pods (backup.md 7.5)."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from backup_manager.log_backup import LogOptions, run_log_backup
+from backup_manager.outcomes import JobFailed, Stopped, Unusable
+from kube.objects import Json
+from kube.resources import BACKUPS
+from ports.stopping import Stop
+from tests.backup_manager.worlds import NAME, NAMESPACE, World, printing, writing_meta
+
+START = LogOptions(NAMESPACE, NAME)
+TRUNCATE = replace(START, command="log-truncate", truncate_until="500")
+STARTED = '[2026/01/01 00:00:00.000 +00:00] ["BR operation started"] [operation_id=a] [command="log truncate"]'
+
+
+def log(world: World, phase: str = "Scheduled", **status: Any) -> None:
+    """A log backup whose status is given."""
+    world.backup(status={"phase": phase, **status}, backupMode="log")
+
+
+def running(world: World) -> None:
+    log(world, "Running", commitTs="100", timeStarted="2025-12-31T23:00:00Z")
+
+
+def entry(world: World, command: str) -> Json:
+    found: Json = world.status(BACKUPS)["logSubCommandStatuses"][command]
+    return found
+
+
+def kinds(world: World, command: str) -> list[str]:
+    return [each["type"] for each in entry(world, command)["conditions"]]
+
+
+def test_7_5_the_log_begins(world: World) -> None:
+    log(world)
+    world.launcher.script = printing(then=writing_meta(world, start=100, end=0))
+    run_log_backup(START, world.outside())
+    status = world.status(BACKUPS)
+    assert ("Running", "100", "s3://bucket/some/prefix") == tuple(
+        status[key] for key in ("phase", "commitTs", "backupPath")
+    )
+    assert ["Prepare", "Running", "Complete"] == kinds(world, "log-start")
+    assert {"timeStarted", "timeCompleted"} <= entry(world, "log-start").keys()
+    assert "timeCompleted" not in status
+    assert ["log", "start", f"--task-name={NAME}"] == world.launcher.commands[0][1:4]
+
+
+@pytest.mark.parametrize(
+    ("command", "phase"), [("log-pause", "Paused"), ("log-resume", "Running"), ("log-stop", "Stopped")]
+)
+def test_7_5_the_others_say_what_has_become_of_it(world: World, command: str, phase: str) -> None:
+    running(world)
+    run_log_backup(replace(START, command=command), world.outside())
+    status = world.status(BACKUPS)
+    assert (phase, ["Prepare", "Running", "Complete"]) == (status["phase"], kinds(world, command))
+    assert ("timeTaken" in status) is (command == "log-stop")
+
+
+def test_7_5_truncation_says_how_far_it_came_and_which_operation_it_was(world: World) -> None:
+    running(world)
+    world.launcher.script = printing(STARTED)
+    run_log_backup(TRUNCATE, world.outside())
+    status = world.status(BACKUPS)
+    assert ("Running", "500") == (status["phase"], status["logSuccessTruncateUntil"])
+    assert ["log truncate"] == [each["command"] for each in status["brOperations"]]
+
+
+@pytest.mark.parametrize(
+    ("command", "reason", "phase"),
+    [
+        ("log-start", "StartLogBackupFailed", "Failed"),
+        ("log-stop", "StopLogBackupFailed", "Running"),
+        ("log-pause", "PauseLogBackupFailed", "Running"),
+        ("log-resume", "ResumeLogBackuFailed", "Running"),
+        ("log-truncate", "TruncateLogBackuFailed", "Running"),
+    ],
+)
+def test_7_5_a_failure_is_told_with_the_reasons_of_v1_6(world: World, command: str, reason: str, phase: str) -> None:
+    if command == "log-start":
+        log(world)
+    else:
+        running(world)
+    world.launcher.script = printing("[ERROR] no such task", code=1)
+    with pytest.raises(JobFailed):
+        run_log_backup(replace(TRUNCATE, command=command), world.outside())
+    said = entry(world, command)["conditions"][-1]
+    assert ("Failed", reason, True) == (said["type"], said["reason"], "no such task" in said["message"])
+    assert phase == world.status(BACKUPS)["phase"]
+
+
+def test_7_5_a_log_without_metadata_has_failed(world: World) -> None:
+    log(world)
+    with pytest.raises(JobFailed, match="GetLogBackupMetadataFailed"):
+        run_log_backup(START, world.outside())
+
+
+def test_7_5_a_log_does_not_begin_among_files_of_others(world: World) -> None:
+    log(world)
+    world.storage.objects["v1/backupmeta/1.meta"] = b"x"
+    with pytest.raises(JobFailed, match="give each Backup a prefix of its own"):
+        run_log_backup(START, world.outside())
+    assert ([], "Failed") == (world.launcher.commands, world.status(BACKUPS)["phase"])
+
+
+def test_7_5_what_was_begun_is_not_begun_again(world: World) -> None:
+    running(world)
+    run_log_backup(START, world.outside())
+    assert [] == world.launcher.commands
+
+
+def test_a_pod_that_was_killed_when_br_was_done_is_completed_by_the_next(world: World) -> None:
+    log(world, "Running", backupPath="s3://bucket/some/prefix")
+    writing_meta(world, start=100, end=0)()
+    world.launcher.script = printing("[ERROR] there is a task already", code=1)
+    run_log_backup(START, world.outside())
+    assert ("Running", "100") == (world.status(BACKUPS)["phase"], world.status(BACKUPS)["commitTs"])
+
+
+def test_7_6_sigterm_is_no_failure(world: World) -> None:
+    running(world)
+    stop = Stop()
+    world.launcher.script = printing(code=-15, then=stop.set)
+    with pytest.raises(Stopped):
+        run_log_backup(TRUNCATE, world.outside(stop))
+    assert ["Prepare", "Running"] == kinds(world, "log-truncate")
+
+
+def test_3_8_of_a_backup_that_is_deleted_the_whole_tells(world: World) -> None:
+    running(world)
+    tree = world.read(BACKUPS)
+    tree["metadata"]["finalizers"] = ["tidb.pingcap.com/backup-protection"]
+    world.client.replace(BACKUPS, NAME, NAMESPACE, tree)
+    world.client.delete(BACKUPS, NAME, NAMESPACE)
+    run_log_backup(replace(START, command="log-stop"), world.outside())
+    status = world.status(BACKUPS)
+    assert ("Complete", "logSubCommandStatuses" in status) == (status["phase"], False)
+    assert {"log-stop"} == {each["command"] for each in status["conditions"]}
+
+
+def test_what_cannot_be_worked_on_is_refused(world: World) -> None:
+    with pytest.raises(Unusable, match=r"--subcommand=log-jump: must be one of log-start"):
+        run_log_backup(replace(START, command="log-jump"), world.outside())
+    world.backup(backupMode="log", br=None)
+    with pytest.raises(Unusable, match=r"spec\.br is missing"):
+        run_log_backup(START, world.outside())

@@ -1,0 +1,135 @@
+"""The log backup beside the snapshots, and its compactions (backup.md 5.1, 5.4)."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from apis import tso
+from apis.times import stamp
+from controllers.backup_schedule.compactions import Span, next_span
+from kube.objects import Json
+from kube.resources import BACKUPS, COMPACT_BACKUPS
+from tests.apis.backups import S3
+from tests.controllers.backup.backups_world import NAMESPACE
+from tests.controllers.backup_schedule.schedules_world import HOUR, LOG, SchedulesWorld
+
+NEW_YEAR = datetime(2026, 1, 1, tzinfo=UTC)
+EVERY = timedelta(hours=1)
+COMPACTION: Json = {"br": {"cluster": "basic"}, "s3": S3 | {"prefix": "log"}}
+
+
+def test_5_1_the_log_begins_with_the_schedule_and_before_the_first_snapshot(world: SchedulesWorld) -> None:
+    world.schedule(logBackupTemplate=LOG)
+    assert ["log-nightly"] == world.backups()
+    assert ("log-nightly", "2026-01-01T00:00:00Z") == (world.of()["logBackup"], world.of()["logBackupStartTs"])
+    assert "log/log-2026-01-01t00-00-00" == world.backup("log-nightly")["spec"]["s3"]["prefix"]
+    world.pass_time(3 * HOUR)
+    assert 2 == len(world.backups())
+
+
+def test_5_1_when_the_log_began_follows_from_the_backup(world: SchedulesWorld) -> None:
+    world.schedule(logBackupTemplate=LOG)
+    world.write_schedule(logBackup=None, logBackupStartTs=None)
+    world.pass_time(HOUR)
+    assert ("log-nightly", "2026-01-01T00:00:00Z") == (world.of()["logBackup"], world.of()["logBackupStartTs"])
+
+
+def test_5_1_a_log_backup_that_is_deleted_is_made_again_and_stops_no_snapshots(world: SchedulesWorld) -> None:
+    """In v1.6 there are no more snapshots then."""
+    world.schedule(logBackupTemplate=LOG)
+    world.admin.patch(BACKUPS, "log-nightly", NAMESPACE, {"metadata": {"finalizers": None}})
+    world.admin.delete(BACKUPS, "log-nightly", NAMESPACE)
+    world.pass_time(3 * HOUR)
+    assert ["log-nightly", "nightly-2026-01-01t03-00-00"] == world.backups()
+    assert "2026-01-01T03:00:00Z" == world.of()["logBackupStartTs"]
+    assert "LogBackupDeleted" in [reason for reason, _ in world.events()]
+
+
+def test_5_1_a_template_of_another_mode_is_refused_and_stops_no_snapshots(world: SchedulesWorld) -> None:
+    world.schedule(logBackupTemplate=LOG | {"backupMode": "snapshot"})
+    assert 'spec.logBackupTemplate.backupMode: "snapshot": must be log' == world.says("Valid")[2]
+    world.pass_time(3 * HOUR)
+    assert ["nightly-2026-01-01t03-00-00"] == world.backups()
+
+
+def span(checkpoint: float, now: float = 99, least: str = "", **status: float) -> tuple[float, float] | None:
+    """What is compacted, in hours since New Year; all times are."""
+
+    def time(hours: float) -> datetime:
+        return NEW_YEAR + hours * EVERY
+
+    known = {"logBackupStartTs": 0.0} | status
+    said = {name: stamp(time(hours)) for name, hours in known.items()}
+    found = next_span(said, EVERY, tso.of_time(time(checkpoint)), least, time(now))
+    return ((found.start - NEW_YEAR) / EVERY, (found.end - NEW_YEAR) / EVERY) if isinstance(found, Span) else None
+
+
+def test_5_4_the_next_part_begins_where_the_last_ended() -> None:
+    assert (0, 2) == span(2)
+    assert (2, 4) == span(4, lastCompactProgress=2)
+    assert (2, 5) == span(50, lastCompactProgress=2), "to catch up, three intervals"
+
+
+def test_5_4_nothing_is_due_before_an_interval_is_there_and_has_passed() -> None:
+    assert span(0.5) is None
+    assert span(4, lastCompactProgress=4) is None
+    assert span(4, now=5, lastCompactProgress=2, lastCompactExecutionTs=4.5) is None
+    assert (2, 4) == span(4, now=5.5, lastCompactProgress=2, lastCompactExecutionTs=4.5)
+
+
+def test_5_4_a_clock_that_was_put_back_does_not_stop_compactions() -> None:
+    assert (2, 4) == span(4, now=5, lastCompactProgress=2, lastCompactExecutionTs=900)
+
+
+def test_5_4_nothing_older_than_the_user_wants_is_compacted() -> None:
+    assert (3, 4) == span(4, least="2026-01-01T03:00:00Z")
+
+
+@pytest.fixture
+def compacting(world: SchedulesWorld) -> SchedulesWorld:
+    """A log that is saved up to two hours after New Year."""
+    world.schedule(schedule="0 0 1 1 *", logBackupTemplate=LOG, compactBackupTemplate=COMPACTION, compactInterval="1h")
+    world.pass_time(2 * HOUR)
+    world.log_saved_until(NEW_YEAR + 2 * EVERY, NEW_YEAR)
+    return world
+
+
+def ended(world: SchedulesWorld, state: str, end: str = "") -> None:
+    """The last compaction has ended."""
+    status = {"state": state, "endTs": end}
+    world.admin.patch(COMPACT_BACKUPS, world.compactions()[-1], NAMESPACE, {"status": status})
+    world.run()
+
+
+def test_5_4_a_compaction_has_the_part_in_utc_and_the_place_of_the_log(compacting: SchedulesWorld) -> None:
+    assert ["compact-nightly-2026-01-01t02-00-00"] == compacting.compactions()
+    spec = compacting.admin.get(COMPACT_BACKUPS, compacting.compactions()[0], NAMESPACE).decode()["spec"]
+    assert ("2026-01-01T00:00:00Z", "2026-01-01T02:00:00Z") == (spec["startTs"], spec["endTs"])
+    assert "log/log-2026-01-01t00-00-00" == spec["s3"]["prefix"]
+    assert compacting.compactions()[0] == compacting.of()["lastCompact"]
+
+
+def test_5_4_the_next_waits_for_the_last(compacting: SchedulesWorld) -> None:
+    compacting.pass_time(5 * HOUR)
+    compacting.log_saved_until(NEW_YEAR + 7 * EVERY)
+    assert 1 == len(compacting.compactions())
+    ended(compacting, "Complete", str(tso.of_time(NEW_YEAR + 2 * EVERY)))
+    assert 2 == len(compacting.compactions())
+    assert "2026-01-01T02:00:00Z" == compacting.of()["lastCompactProgress"]
+
+
+def test_5_4_what_failed_is_compacted_again(compacting: SchedulesWorld) -> None:
+    ended(compacting, "Failed")
+    compacting.pass_time(HOUR)
+    compacting.log_saved_until(NEW_YEAR + 3 * EVERY)
+    assert 2 == len(compacting.compactions())
+    spec = compacting.admin.get(COMPACT_BACKUPS, compacting.compactions()[1], NAMESPACE).decode()["spec"]
+    assert "2026-01-01T00:00:00Z" == spec["startTs"]
+
+
+def test_5_4_one_that_the_status_does_not_tell_of_is_found(compacting: SchedulesWorld) -> None:
+    compacting.write_schedule(lastCompact=None, lastCompactExecutionTs=None)
+    compacting.restart()
+    compacting.pass_time(60)
+    assert 1 == len(compacting.compactions())
+    assert compacting.compactions()[0] == compacting.of()["lastCompact"]

@@ -1,0 +1,124 @@
+"""Which backups are kept: by number and by age, with and without a log backup (backup.md 5.3)."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from apis import tso
+from controllers.backup_schedule.made import Made
+from controllers.backup_schedule.retention import Log, by_age, by_number
+
+DAY = timedelta(days=1)
+TODAY = datetime(2026, 6, 1, tzinfo=UTC)
+
+
+def at(day: float) -> int:
+    """The TSO of so many days before today."""
+    return tso.of_time(TODAY - day * DAY)
+
+
+def made(day: float, end: str = "Complete", **facts: object) -> Made:
+    """A snapshot of so many days ago; one that is good has its data from then."""
+    usual: dict[str, object] = {
+        "name": f"{end or 'Running'}-{day:g}",
+        "uid": f"{day}{end}",
+        "owner": "o",
+        "created": TODAY - day * DAY,
+        "is_log": False,
+        "is_going": False,
+        "end": end,
+        "why": "",
+        "at_end": bool(end),
+        "completed": "",
+        "is_disproved": False,
+        "ts": at(day) if end == "Complete" else 0,
+    }
+    return Made(**usual | facts)  # type: ignore[arg-type]
+
+
+def names(backups: Sequence[Made]) -> list[str]:
+    return [each.name for each in backups]
+
+
+def good(*days: float) -> list[Made]:
+    return [made(day) for day in days]
+
+
+def aged(backups: Sequence[Made], days: float, log: Log | None = None, now: datetime = TODAY) -> list[str]:
+    return names(by_age(backups, days * DAY, now, log).backups)
+
+
+def test_5_3_by_number_the_newest_good_ones_are_kept() -> None:
+    assert ["Complete-4", "Complete-3"] == names(by_number(good(1, 2, 3, 4), 2).backups)
+    assert [] == names(by_number(good(1, 2), 2).backups)
+
+
+def test_5_3_failures_and_what_runs_push_no_good_one_out() -> None:
+    """In v1.6 all count, the log backup too, which is then stopped and deleted."""
+    others = [made(0, ""), made(0.1, "Failed"), made(0.2, "Invalid"), made(0.3, "Failed"), made(9, "", is_log=True)]
+    assert ["Complete-3", "Failed-0.3"] == names(by_number([*others, *good(1, 2, 3)], 2).backups)
+
+
+def test_5_3_what_goes_already_counts_no_more() -> None:
+    assert [] == names(by_number([made(1, is_going=True), *good(2, 3)], 2).backups)
+
+
+def test_5_3_by_age_what_is_older_goes() -> None:
+    assert ["Complete-10", "Complete-8"] == aged(good(0, 1, 8, 10), 7)
+
+
+def test_5_3_age_is_that_of_the_data_not_of_the_making() -> None:
+    late = made(1, ts=at(9))
+    assert ["Complete-1"] == aged([late, *good(0)], 7)
+
+
+@pytest.mark.parametrize("log", [None, Log(at(999), at(100))])
+def test_5_3_the_last_good_one_stays_however_old_it_is(log: Log | None) -> None:
+    """In v1.6 a cluster of which no backup succeeds any more loses those that did."""
+    assert [] == aged(good(100), 7, log)
+    assert ["Complete-120"] == aged(good(100, 110, 120), 7, log)[:1]
+
+
+def test_5_3_nothing_goes_because_nothing_new_is_saved() -> None:
+    assert [] == aged(good(30, 33, 36), 7)
+
+
+def test_5_3_a_clock_that_was_put_forward_removes_nothing() -> None:
+    assert [] == aged(good(0, 3, 6), 7, now=TODAY + 300 * DAY)
+
+
+def test_5_3_a_clock_that_was_put_back_removes_nothing() -> None:
+    assert [] == aged(good(0, 3, 6), 7, now=TODAY - 300 * DAY)
+
+
+def test_5_3_a_failed_one_is_no_base_and_goes_by_its_own_age() -> None:
+    """In v1.6 it counts as old at any age, and is kept as the base in place of the good one."""
+    backups = [made(8.5, "Failed"), made(1, "Failed"), *good(0, 8, 9)]
+    assert ["Complete-9", "Failed-8.5"] == aged(backups, 7, Log(at(30), at(0)))
+
+
+def test_5_3_the_base_of_the_oldest_point_in_time_stays() -> None:
+    expired = by_age(good(0, 5, 8, 10, 12), 7 * DAY, TODAY, Log(at(30), at(0)))
+    assert ["Complete-12", "Complete-10"] == names(expired.backups)
+    assert at(8) == expired.log_until
+
+
+def test_5_3_the_window_is_counted_from_what_the_log_has_saved() -> None:
+    assert [] == aged(good(5, 8, 10), 7, Log(at(30), at(2)))
+    assert ["Complete-10"] == aged(good(5, 9, 10), 7, Log(at(30), at(2)))
+
+
+@pytest.mark.parametrize(
+    "log", [Log(at(7.5), at(0)), Log(at(30), 0), Log(at(30), at(9))], ids=["younger", "unknown", "behind"]
+)
+def test_5_3_of_a_log_that_does_not_hold_the_base_nothing_is_cut(log: Log) -> None:
+    assert 0 == by_age(good(0, 8, 10), 7 * DAY, TODAY, log).log_until
+
+
+def test_5_3_an_export_without_a_tso_is_as_old_as_it_is() -> None:
+    assert ["Complete-9"] == aged([made(0, ts=0), made(9, ts=0)], 7)
+
+
+def test_5_3_one_whose_files_are_missing_is_not_the_last_good_one() -> None:
+    assert [] == names(by_number([made(0, is_disproved=True), *good(1)], 1).backups)

@@ -1,0 +1,106 @@
+"""A restore to a point in time begins when TiKV keeps its garbage (backup.md 4.4)."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from controllers.restore.point_in_time import has_rolled
+from kube.objects import Json
+from kube.resources import CONFIG_MAPS, RESTORES, STATEFUL_SETS
+from tests.controllers.backup.backups_world import NAMESPACE, BackupsWorld
+
+PITR = {"restoreMode": "pitr", "logRestoreStartTs": "7", "pitrRestoredTs": "9"}
+OFF = "[gc]\nratio-threshold = -1.0\n"
+
+
+@pytest.fixture
+def restores() -> Iterator[BackupsWorld]:
+    world = BackupsWorld(RESTORES)
+    try:
+        yield world
+    finally:
+        world.stop()
+
+
+def tikv(world: BackupsWorld, text: str, *, replicas: int = 0) -> None:
+    """TiKV as the other controller has made it; there are no nodes, so that pods never get Ready."""
+    name, labels = "basic-tikv", {"app": "tikv"}
+    world.admin.create(CONFIG_MAPS, {"metadata": {"name": name}, "data": {"config-file": text}}, NAMESPACE)
+    pod = {
+        "containers": [{"name": "tikv", "image": "tikv"}],
+        "volumes": [{"name": "config", "configMap": {"name": name}}],
+    }
+    template = {"metadata": {"labels": labels}, "spec": pod}
+    spec = {"replicas": replicas, "serviceName": name, "selector": {"matchLabels": labels}, "template": template}
+    world.admin.create(STATEFUL_SETS, {"metadata": {"name": name}, "spec": spec}, NAMESPACE)
+    world.run(1)
+
+
+@pytest.mark.parametrize(
+    ("text", "replicas", "why"),
+    [
+        ("", 0, "its ConfigMap does not say so yet"),
+        ("[gc]\nratio-threshold = 1.1\n", 0, "its ConfigMap does not say so yet"),
+        (OFF, 3, "StatefulSet lab/basic-tikv is still being restarted"),
+    ],
+)
+def test_4_4_it_waits_until_all_of_tikv_runs_so(restores: BackupsWorld, text: str, replicas: int, why: str) -> None:
+    tikv(restores, text, replicas=replicas)
+    restores.add(**PITR)
+    _, reason, message = restores.condition("RetryFailed")
+    assert ("WaitingForGCOff", True) == (reason, message.endswith(why))
+    restores.run(30)
+    assert [] == restores.jobs()
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        ({}, True),
+        ({"observedGeneration": 1}, False),
+        ({"updatedReplicas": 2}, False),
+        ({"readyReplicas": 2}, False),
+        ({"updatedReplicas": 0, "currentRevision": "b"}, True),
+    ],
+)
+def test_4_4_a_roll_ends_with_its_last_pod(status: Json, *, expected: bool) -> None:
+    rolled = {"observedGeneration": 2, "readyReplicas": 3, "updatedReplicas": 3}
+    revisions = {"currentRevision": "a", "updateRevision": "b"}
+    body = {"metadata": {"generation": 2}, "spec": {"replicas": 3}, "status": rolled | revisions | status}
+    assert expected is has_rolled(body)
+
+
+def test_4_4_then_it_has_its_job(restores: BackupsWorld) -> None:
+    restores.add(**PITR)
+    assert restores.condition("RetryFailed")[2].endswith("StatefulSet lab/basic-tikv does not exist")
+    tikv(restores, OFF)
+    restores.run(15)
+    assert (["restore-demo"], "Scheduled") == (restores.jobs(), restores.phase())
+    arguments = restores.job("restore-demo")["spec"]["template"]["spec"]["containers"][0]["args"]
+    assert ["--mode=pitr", "--pitrRestoredTs=9"] == arguments[-2:]
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ({}, "spec.pitrFullBackupStorageProvider: is required in mode pitr, or spec.logRestoreStartTs"),
+        (
+            {"logRestoreStartTs": "7", "pitrFullBackupStorageProvider": {"s3": {"provider": "aws", "bucket": "b"}}},
+            "can't be combined with spec.logRestoreStartTs in mode pitr; remove one of them",
+        ),
+    ],
+)
+def test_4_5_a_snapshot_or_a_start_and_not_both(restores: BackupsWorld, spec: Json, message: str) -> None:
+    restores.add(restoreMode="pitr", **spec)
+    assert message in restores.condition("Invalid")[2]
+
+
+def test_4_3_one_that_fails_is_pruned(restores: BackupsWorld) -> None:
+    tikv(restores, OFF)
+    restores.add(**PITR, prune="afterFailed")
+    restores.say("Failed")
+    restores.end("restore-demo")
+    assert ["restore-demo", "restore-demo-prune"] == sorted(restores.jobs())
+    assert "PruneScheduled" == restores.phase()
+    arguments = restores.job("restore-demo-prune")["spec"]["template"]["spec"]["containers"][0]["args"]
+    assert {"--abort=true", "--mode=pitr", "--pitrRestoredTs=9"} <= {*arguments}

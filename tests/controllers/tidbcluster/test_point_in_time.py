@@ -1,0 +1,77 @@
+"""TiKV keeps its garbage while something is restored to a point in time, and no longer (backup.md 4.4)."""
+
+import pytest
+
+from apis import toml
+from kube.objects import Json
+from kube.resources import CONFIG_MAPS, PODS, RESTORES, STATEFUL_SETS
+from tests.apis.backups import by_br, tree
+from tests.operator_world import NAMESPACE, OperatorWorld
+
+pytestmark = pytest.mark.slow
+
+
+def ratio(world: OperatorWorld) -> object:
+    """What TiKV's pods are to run with."""
+    volumes = world.get(STATEFUL_SETS, "basic-tikv")["spec"]["template"]["spec"]["volumes"]
+    name = next(each["configMap"]["name"] for each in volumes if "configMap" in each)
+    tables = toml.loads(world.get(CONFIG_MAPS, name)["data"]["config-file"])
+    gc = tables.get("gc", {})
+    return gc.get("ratio-threshold") if isinstance(gc, dict) else None
+
+
+def uids(world: OperatorWorld, component: str) -> set[str]:
+    pods = [each["metadata"] for each in world.every(PODS)]
+    return {each["uid"] for each in pods if each["name"].startswith(f"basic-{component}-")}
+
+
+def restore(world: OperatorWorld, **br: str) -> None:
+    spec = by_br(restoreMode="pitr", logRestoreStartTs="7", br={"cluster": "basic", **br})
+    body = tree("Restore", spec, name="back", namespace=NAMESPACE)
+    world.admin.create(RESTORES, body, NAMESPACE)
+
+
+def end(world: OperatorWorld, kind: str) -> None:
+    status: Json = {"phase": kind, "conditions": [{"type": kind, "status": "True"}]}
+    world.admin.patch(RESTORES, "back", NAMESPACE, {"status": status})
+
+
+def test_4_4_tikv_alone_is_restarted_and_once_more_when_it_is_over(basic: OperatorWorld) -> None:
+    basic.change(configUpdateStrategy="RollingUpdate")
+    basic.run(5)
+    basic.run_until_ready(within=300)
+    others = uids(basic, "pd"), uids(basic, "tidb")
+    assert ratio(basic) is None
+    restore(basic)  # v1.6 sees only those that name the namespace as well
+    before = uids(basic, "tikv")
+    basic.run(5)
+    basic.run_until_ready(within=600)
+    assert -1 == ratio(basic)
+    during = uids(basic, "tikv")
+    assert before.isdisjoint(during)
+    end(basic, "Complete")
+    basic.run(5)
+    basic.run_until_ready(within=600)
+    assert ratio(basic) is None
+    assert during.isdisjoint(uids(basic, "tikv"))
+    assert others == (uids(basic, "pd"), uids(basic, "tidb"))
+    basic.run(60)
+    basic.forget()
+    basic.run(120)
+    assert [] == basic.writes()
+
+
+@pytest.mark.parametrize("br", [{"clusterNamespace": "elsewhere"}, {"cluster": "other"}])
+def test_4_4_restores_into_others_restart_nothing(basic: OperatorWorld, br: dict[str, str]) -> None:
+    restore(basic, **br)
+    basic.run(60)
+    assert ratio(basic) is None
+
+
+def test_4_4_one_that_is_invalid_restarts_nothing(basic: OperatorWorld) -> None:
+    """v1.6 sets the override before it looks, and leaves it on."""
+    body = tree("Restore", by_br(restoreMode="pitr"), name="back", namespace=NAMESPACE)
+    basic.admin.create(RESTORES, body, NAMESPACE)
+    basic.run(60)
+    assert "Invalid" == basic.get(RESTORES, "back")["status"]["phase"]
+    assert ratio(basic) is None
