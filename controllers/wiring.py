@@ -5,8 +5,10 @@ from collections.abc import Collection
 from controllers.backup.controller import backup_controller
 from controllers.backup.kernel import task_reader
 from controllers.backup_schedule.controller import backup_schedule_controller
+from controllers.compact_backup.controller import compact_backup_controller
 from controllers.controller import Controller
 from controllers.dashboard.kind import TIDB_DASHBOARD
+from controllers.dmcluster.controller import dm_cluster_controller
 from controllers.informing import Informers
 from controllers.initializer.kind import TIDB_INITIALIZER
 from controllers.ng_monitoring.kind import TIDB_NG_MONITORING
@@ -20,6 +22,7 @@ from kube.reading import Lister
 from kube.resources import (
     CONFIG_MAPS,
     DEPLOYMENTS,
+    DM_CLUSTERS,
     JOBS,
     NODES,
     PERSISTENT_VOLUME_CLAIMS,
@@ -61,6 +64,7 @@ def tidb_controllers(
     """
     clusters, owned = runtime.informers(selector), runtime.informers(f"{MANAGED_BY}={TIDB_OPERATOR}")
     clusters.informer_for(TIDB_CLUSTERS)
+    clusters.informer_for(DM_CLUSTERS)
     makers_of_jobs = ",".join([operator_of(BACKUP), operator_of(RESTORE), TIDB_OPERATOR])
     jobs = runtime.informers(f"{MANAGED_BY} in ({makers_of_jobs})")
     deps = Dependencies(
@@ -79,6 +83,8 @@ def tidb_controllers(
         backup_controller(runtime, clusters, jobs, settings.backup_manager, task_reader(deps)),
         restore_controller(runtime, clusters, jobs, settings.backup_manager),
         backup_schedule_controller(runtime, clusters, jobs, settings.backup_manager),
+        dm_cluster_controller(runtime, clusters, owned, deps),
+        compact_backup_controller(runtime, clusters, jobs, settings.backup_manager),
         *(made for each in _SIMPLE_KINDS for made in each.controllers(runtime, selector, permitted, {JOBS: jobs})),
     )
 

@@ -77,6 +77,7 @@ CUSTOM_RESOURCE_DEFINITIONS = Resource(
     "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False
 )
 TIDB_CLUSTERS = Resource("pingcap.com", "v1alpha1", "tidbclusters", "TidbCluster")
+DM_CLUSTERS = Resource("pingcap.com", "v1alpha1", "dmclusters", "DMCluster")
 BACKUPS = Resource("pingcap.com", "v1alpha1", "backups", "Backup")
 RESTORES = Resource("pingcap.com", "v1alpha1", "restores", "Restore")
 BACKUP_SCHEDULES = Resource("pingcap.com", "v1alpha1", "backupschedules", "BackupSchedule")
