@@ -18,7 +18,7 @@ from dataplane.clients import DataPlane
 from dataplane.tls import TlsMaterial, client_context
 from kube.client import Client
 from kube.events import EventRecorder
-from kube.resources import NODES, PERSISTENT_VOLUMES, STORAGE_CLASSES, Resource
+from kube.resources import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, NODES, PERSISTENT_VOLUMES, STORAGE_CLASSES, Resource
 from kube.retrying import RetryingTransport
 from kube.throttle import Rate, Throttle
 from member.context import RESOURCES, Settings
@@ -44,7 +44,7 @@ RESYNC = 30.0
 SETTINGS = Settings(discovery_image="tidb-operator-py:test")
 """The settings it starts with, unless a plan or a test wants otherwise."""
 
-CLUSTER_SCOPED = (PERSISTENT_VOLUMES, NODES, STORAGE_CLASSES)
+CLUSTER_SCOPED = (PERSISTENT_VOLUMES, NODES, STORAGE_CLASSES, CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS)
 
 _SYNCS_AT_ONCE = 100
 
