@@ -3,6 +3,8 @@
 # The base is a tag here, so that the file stays true: pin it by digest with
 #   docker build --build-arg BASE=python:3.11-slim@sha256:... .
 ARG BASE=python:3.11-slim
+ARG DUMPLING=pingcap/dumpling:v8.5.2
+ARG LIGHTNING=pingcap/tidb-lightning:v8.5.2
 FROM ${BASE} AS build
 COPY . /src
 RUN python -m venv --without-pip /opt/tidb-operator
@@ -28,10 +30,17 @@ RUN python -m pip --python /opt/backup-manager/bin/python install --no-cache-dir
     --find-links /opt/build/wheels tidb-operator-py
 RUN /opt/backup-manager/bin/python -m compileall -q -j 0 --invalidation-mode unchecked-hash /opt/backup-manager/lib
 
-# As v1.6's, it has no BR: an init container brings the one of the cluster's version. And as there it runs as root, unless
-# spec.podSecurityContext says otherwise: on a volume it deletes what TiKV has written as root.
+FROM ${DUMPLING} AS dumpling
+
+FROM ${LIGHTNING} AS lightning
+
+# As v1.6's, it has Dumpling and TiDB Lightning, and no BR: an init container brings the one of the cluster's version. And as
+# there it runs as root, unless spec.podSecurityContext says otherwise: on a volume it deletes what TiKV has written as root.
+# v1.6's entrypoint is what the command does itself: credentials, signals, the mark for sidecars, commands of others.
 FROM ${BASE} AS backup-manager
 RUN python -m pip uninstall --yes --root-user-action=ignore setuptools wheel pip
+COPY --from=dumpling /dumpling /dumpling
+COPY --from=lightning /tidb-lightning /tidb-lightning
 COPY --from=backup-build /opt/backup-manager /opt/backup-manager
 RUN ln -s /opt/backup-manager/bin/backup-manager /usr/local/bin/
 ENTRYPOINT ["/usr/local/bin/backup-manager"]

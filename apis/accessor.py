@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from apis import images
+from apis.cluster import Cluster, ClusterSpec
 from apis.component_specs import DiscoverySpec, PDMSSpec
 from apis.components import ComponentType, component_type, component_types
 from apis.config import put_if_absent, tables
 from apis.identity import INSTANCE_LABEL, instance_name
 from apis.shared import ComponentSpec, Config, Json, Quantity, TopologySpreadConstraint, WorkloadSpec
-from apis.tidbcluster import TidbCluster, TidbClusterSpec
+from apis.tidbcluster import TidbCluster
 from apis.toml import Table
 
 COMPONENT_LABEL = "app.kubernetes.io/component"
@@ -39,7 +40,7 @@ class Component:
 
     type: ComponentType
     field: str
-    tc: TidbCluster
+    tc: Cluster
     spec: ComponentSpec
 
     @property
@@ -48,7 +49,7 @@ class Component:
         return self.type.name
 
     @property
-    def cluster(self) -> TidbClusterSpec:
+    def cluster(self) -> ClusterSpec:
         """The spec of the cluster."""
         return self.tc.spec
 
@@ -130,10 +131,10 @@ class Component:
             "whenUnsatisfiable": "DoNotSchedule",
             "labelSelector": {
                 "matchLabels": {
-                    "app.kubernetes.io/name": "tidb-cluster",
+                    "app.kubernetes.io/name": self.tc.LABELLED_NAME,
                     "app.kubernetes.io/managed-by": "tidb-operator",
-                    COMPONENT_LABEL: chosen.get(COMPONENT_LABEL, self.name),
-                    INSTANCE_LABEL: chosen.get(INSTANCE_LABEL, instance_name(self.tc)),
+                    COMPONENT_LABEL: chosen.get(COMPONENT_LABEL, self.type.component_label),
+                    INSTANCE_LABEL: chosen.get(INSTANCE_LABEL, instance_name(self.tc) + self.type.instance_suffix),
                 }
             },
         }
@@ -212,7 +213,7 @@ class Component:
     @property
     def storage_request(self) -> Quantity | None:
         """The size of the data volume."""
-        return self.spec.requests.get("storage")
+        return self.workload.data_size
 
     def env(self, builtin: Sequence[Json]) -> list[Json]:
         """`builtin`, then the user's entries of other names, in their order."""
@@ -292,31 +293,31 @@ def _own(own: T | None, cluster: T) -> T:
     return cluster if own is None else own
 
 
-def component(tc: TidbCluster, name: str) -> Component:
+def component(tc: Cluster, name: str) -> Component:
     """The component of a member type.
 
     Raises AbsentComponent when the spec does not have it.
     """
     found = find(tc, name)
     if found is None:
-        raise AbsentComponent(f"TidbCluster {tc.metadata.namespace}/{tc.metadata.name} has no spec for {name}")
+        raise AbsentComponent(f"{tc.kind} {tc.metadata.namespace}/{tc.metadata.name} has no spec for {name}")
     return found
 
 
-def find(tc: TidbCluster, name: str) -> Component | None:
+def find(tc: Cluster, name: str) -> Component | None:
     """The component of a member type, None when the spec does not have it."""
     row = component_type(name)
     section = row.section(tc.spec)
     return None if section is None else Component(row, section[0], tc, section[1])
 
 
-def components(tc: TidbCluster) -> list[Component]:
+def components(tc: Cluster) -> list[Component]:
     """The components the spec has, Discovery always, in the order of the table."""
-    found = ((row, row.section(tc.spec)) for row in component_types())
+    found = ((row, row.section(tc.spec)) for row in component_types(tc.kind))
     return [Component(row, section[0], tc, section[1]) for row, section in found if section is not None]
 
 
-def workloads(tc: TidbCluster) -> list[Component]:
+def workloads(tc: Cluster) -> list[Component]:
     """The components of the spec that run in a StatefulSet, in the order of the table."""
     return [each for each in components(tc) if isinstance(each.spec, WorkloadSpec)]
 
@@ -333,15 +334,19 @@ def container_resources(
     return {part: content for part, content in result.items() if content}
 
 
-def helper_image(tc: TidbCluster) -> str:
+def helper_image(tc: Cluster) -> str:
     """The image of tailers and init containers (objects.md 3.2)."""
+    if not isinstance(tc, TidbCluster):
+        return DEFAULT_HELPER_IMAGE
     tailer = tc.spec.tidb.slow_log_tailer if tc.spec.tidb else None
     own = tc.spec.helper.image if tc.spec.helper else None
     return own or (tailer.image if tailer else None) or DEFAULT_HELPER_IMAGE
 
 
-def helper_image_pull_policy(tc: TidbCluster) -> str:
+def helper_image_pull_policy(tc: Cluster) -> str:
     """The pull policy of tailers (objects.md 3.2)."""
+    if not isinstance(tc, TidbCluster):
+        return tc.spec.image_pull_policy
     tailer = tc.spec.tidb.slow_log_tailer if tc.spec.tidb else None
     own = tc.spec.helper.image_pull_policy if tc.spec.helper else None
     return own or (tailer.image_pull_policy if tailer else None) or tc.spec.image_pull_policy

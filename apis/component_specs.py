@@ -42,7 +42,13 @@ class DiscoverySpec(ComponentSpec, kw_only=True):
     liveness_probe: Probe | None = None
 
 
-class PDSpec(WorkloadSpec, kw_only=True):
+class TidbWorkloadSpec(WorkloadSpec, kw_only=True):
+    """What every component of a TidbCluster that runs in a StatefulSet can set."""
+
+    service_account: str = ""
+
+
+class PDSpec(TidbWorkloadSpec, kw_only=True):
     """`spec.pd`: the placement driver, which keeps the cluster's metadata and a quorum."""
 
     base_image: Annotated[str, crd_default("pingcap/pd")] = "pingcap/pd"
@@ -83,7 +89,7 @@ class PDSpec(WorkloadSpec, kw_only=True):
         )
 
 
-class PDMSSpec(WorkloadSpec, kw_only=True):
+class PDMSSpec(TidbWorkloadSpec, kw_only=True):
     """An entry of `spec.pdms`: a PD microservice, in use when `spec.pd.mode` is `ms`."""
 
     name: Literal["tso", "scheduling"]
@@ -163,7 +169,7 @@ class CustomizedStartupProbe(Model, kw_only=True):
     failure_threshold: Int32 | None = None
 
 
-class TiDBSpec(WorkloadSpec, kw_only=True):
+class TiDBSpec(TidbWorkloadSpec, kw_only=True):
     """`spec.tidb`: the SQL servers, which hold no data."""
 
     base_image: Annotated[str, crd_default("pingcap/tidb")] = "pingcap/tidb"
@@ -213,7 +219,7 @@ class TiDBSpec(WorkloadSpec, kw_only=True):
         )
 
 
-class TiKVSpec(WorkloadSpec, kw_only=True):
+class TiKVSpec(TidbWorkloadSpec, kw_only=True):
     """`spec.tikv`: the row store."""
 
     base_image: Annotated[str, crd_default("pingcap/tikv")] = "pingcap/tikv"
@@ -298,7 +304,7 @@ class TiFlashInitializer(ResourceRequirements, kw_only=True):
     security_context: Json | None = None
 
 
-class TiFlashSpec(WorkloadSpec, kw_only=True):
+class TiFlashSpec(TidbWorkloadSpec, kw_only=True):
     """`spec.tiflash`: the column store."""
 
     base_image: Annotated[str, crd_default("pingcap/tiflash")] = "pingcap/tiflash"
@@ -342,7 +348,7 @@ class TiFlashSpec(WorkloadSpec, kw_only=True):
         )
 
 
-class TiCDCSpec(WorkloadSpec, kw_only=True):
+class TiCDCSpec(TidbWorkloadSpec, kw_only=True):
     """`spec.ticdc`: change data capture."""
 
     tls_client_secret_names: list[str] = []
@@ -365,7 +371,7 @@ class TiCDCSpec(WorkloadSpec, kw_only=True):
         )
 
 
-class TiProxySpec(WorkloadSpec, kw_only=True):
+class TiProxySpec(TidbWorkloadSpec, kw_only=True):
     """`spec.tiproxy`: the proxy in front of TiDB, which keeps connections while TiDB restarts."""
 
     ssl_enable_tidb: bool = field(name="sslEnableTiDB", default=False)
@@ -383,7 +389,7 @@ class TiProxySpec(WorkloadSpec, kw_only=True):
         return self.config
 
 
-class PumpSpec(WorkloadSpec, kw_only=True):
+class PumpSpec(TidbWorkloadSpec, kw_only=True):
     """`spec.pump`: the collector of binlogs."""
 
     base_image: Annotated[str, crd_default("pingcap/tidb-binlog")] = "pingcap/tidb-binlog"

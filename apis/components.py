@@ -1,4 +1,4 @@
-"""The table of components: every fact about a component of a TidbCluster that is not behaviour stands here.
+"""The table of components: every fact about a component of a cluster that is not behaviour stands here.
 
 What a component does - its objects, status, rolling, scaling, failover - is one value in its package below `member/`
 (`member.components`). All else reads these two: stages, conditions, metrics, suspension, meta managers, validation,
@@ -8,31 +8,38 @@ the sandbox and the simulator. The order of the table is that in which component
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 from msgspec import structs
 
 from apis import config_schema, listen_settings, pod_commands
+from apis.cluster import ClusterSpec
 from apis.component_specs import DiscoverySpec
 from apis.config_schema import ConfigSchema
 from apis.listen_settings import ListenSettings
 from apis.pod_commands import PodCommands
 from apis.shared import ComponentSpec, ComponentStatus, Json
-from apis.tidbcluster import TidbClusterSpec, TidbClusterStatus
+from apis.tidbcluster import TidbClusterSpec
+
+S = TypeVar("S", bound=ClusterSpec)
 
 Section = tuple[str, ComponentSpec]
 """The path of a component's spec, and the spec."""
 
+TIDB_CLUSTER = "TidbCluster"
+DM_CLUSTER = "DMCluster"
+
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """Where the spec of a component stands in that of the cluster.
+    """Where the spec of a component stands in that of the cluster, which is of the kind that has it.
 
     `section` finds it, None when it is absent; `replaced` puts one in its place, and adds it when it is absent; `tree`
     is the spec of a cluster that has nothing but this, as JSON.
     """
 
-    section: Callable[[TidbClusterSpec], Section | None]
-    replaced: Callable[[TidbClusterSpec, ComponentSpec], TidbClusterSpec]
+    section: Callable[[Any], Section | None]
+    replaced: Callable[[Any, ComponentSpec], Any]
     tree: Callable[[Json], Json]
 
 
@@ -63,7 +70,8 @@ class Unready:
 class ComponentType:
     """The facts of one component.
 
-    `name` is its member type: the value of its label, the suffix of its StatefulSet; `title` how people write it.
+    `name` is its member type: the value of its label, the suffix of its StatefulSet; `title` how people write it; `of`
+    the kind of cluster that has it.
     `slot` is where its spec stands, `status` finds its status, None where a cluster has none. `ports` are numbers by
     name, `metrics_port` names one of them; `peer_ports` are those of its headless Service, by the names that they have
     there. `peer_suffix` ends the name of that Service. `listens` are the settings that would move them. `data_volume`
@@ -74,13 +82,15 @@ class ComponentType:
     replaces lost members (9). `guarded`: image and configuration may not be emptied (defaults-and-validation.md 4).
     `commands` are those that its pods know (13). `configured_in_place`: another configuration restarts no pod, whatever
     the spec says (objects.md 6.5). `located_since`: the version from which its servers can be told where they run, each
-    by itself (7.9); empty when they never can.
+    by itself (7.9); empty when they never can. `label` is the value of its label where that is not its name, and
+    `instance_suffix` what its instance name has more than that of the others.
     """
 
     name: str
     title: str
     slot: Slot
-    status: Callable[[TidbClusterStatus], ComponentStatus | None]
+    status: Callable[[Any], ComponentStatus | None]
+    of: str = TIDB_CLUSTER
     default_image: str = ""
     ports: Mapping[str, int] = field(default_factory=dict)
     metrics_port: str = ""
@@ -95,6 +105,8 @@ class ComponentType:
     starts_after: tuple[str, ...] = ()
     upgrades_after: tuple[str, ...] = ()
     suspend_rank: int = 0
+    label: str = ""
+    instance_suffix: str = ""
     unavailable: str = ""
     unready: Unready | None = None
     replaceable: bool = False
@@ -105,13 +117,24 @@ class ComponentType:
     configured_in_place: bool = False
     located_since: str = ""
 
-    def section(self, spec: TidbClusterSpec) -> Section | None:
+    def section(self, spec: ClusterSpec) -> Section | None:
         """The path and the spec of the component; None when the cluster does not have it."""
         return self.slot.section(spec)
 
-    def replaced(self, spec: TidbClusterSpec, new: ComponentSpec) -> TidbClusterSpec:
+    def replaced(self, spec: S, new: ComponentSpec) -> S:
         """The cluster's spec with another one of the component."""
-        return self.slot.replaced(spec, new)
+        result: S = self.slot.replaced(spec, new)
+        return result
+
+    @property
+    def word(self) -> str:
+        """The title as it stands in reasons, such as `DMMaster` for DM-master."""
+        return "".join(part[:1].upper() + part[1:] for part in self.title.split("-"))
+
+    @property
+    def component_label(self) -> str:
+        """The value of the label `app.kubernetes.io/component`."""
+        return self.label or self.name
 
     @property
     def certificate_volume(self) -> str:
@@ -122,7 +145,7 @@ class ComponentType:
 def own_section(name: str) -> Slot:
     """A component with a field of its own in the spec."""
 
-    def section(spec: TidbClusterSpec) -> Section | None:
+    def section(spec: ClusterSpec) -> Section | None:
         own: ComponentSpec | None = getattr(spec, name)
         return None if own is None else (f"spec.{name}", own)
 
@@ -342,13 +365,63 @@ _TABLE: dict[str, ComponentType] = {
             suspend_rank=3,
             unready=Unready(rank=5, reason="TiCDCCaptureNotReady", message="TiCDC capture(s) are not up"),
         ),
+        ComponentType(
+            name="dm-discovery",
+            title="Discovery",
+            of=DM_CLUSTER,
+            label="discovery",
+            instance_suffix="-dm",
+            slot=_discovery(),
+            status=lambda _: None,
+            ports={"discovery": 10261, "proxy": 10262},
+            has_delete_slots=False,
+        ),
+        ComponentType(
+            name="dm-master",
+            title="DM-master",
+            of=DM_CLUSTER,
+            slot=own_section("master"),
+            status=lambda status: status.master,
+            default_image="pingcap/dm",
+            ports={"peer": 8291, "client": 8261},
+            metrics_port="client",
+            peer_ports={"dm-master-peer": "peer"},
+            config=config_schema.DM_MASTER,
+            data_volume="dm-master",
+            claims=Claims(hold_data=True, labelled=True, reclaim_policy=True, deferred=True),
+            suspend_rank=2,
+            unavailable="DM has no quorum of healthy, Ready masters yet",
+            unready=Unready(rank=1, reason="DMMasterUnhealthy", message="dm-master(s) are not healthy"),
+            replaceable=True,
+            guarded=True,
+        ),
+        ComponentType(
+            name="dm-worker",
+            title="DM-worker",
+            of=DM_CLUSTER,
+            slot=own_section("worker"),
+            status=lambda status: status.worker,
+            default_image="pingcap/dm",
+            ports={"client": 8262},
+            metrics_port="client",
+            peer_ports={"dm-worker": "client"},
+            config=config_schema.DM_WORKER,
+            data_volume="dm-worker",
+            claims=Claims(hold_data=True, labelled=True, reclaim_policy=True, deferred=True),
+            starts_after=("dm-master",),
+            upgrades_after=("dm-master",),
+            suspend_rank=1,
+            unready=Unready(rank=2, reason="DMWorkerUnhealthy", message="some dm-worker(s) are not up yet"),
+            replaceable=True,
+            guarded=True,
+        ),
     )
 }
 
 
-def component_types() -> tuple[ComponentType, ...]:
-    """All rows, in the order in which components are observed and act."""
-    return tuple(_TABLE.values())
+def component_types(of: str = TIDB_CLUSTER) -> tuple[ComponentType, ...]:
+    """The rows of a kind of cluster, in the order in which components are observed and act."""
+    return tuple(each for each in _TABLE.values() if each.of == of)
 
 
 def component_type(name: str) -> ComponentType:
@@ -356,9 +429,9 @@ def component_type(name: str) -> ComponentType:
     return _TABLE[name]
 
 
-def component_names(where: Callable[[ComponentType], bool] = lambda _: True) -> tuple[str, ...]:
-    """The names of the components of which something holds, in the order of the table."""
-    return tuple(each.name for each in _TABLE.values() if where(each))
+def component_names(where: Callable[[ComponentType], bool] = lambda _: True, of: str = TIDB_CLUSTER) -> tuple[str, ...]:
+    """The names of the components of a kind of cluster of which something holds, in the order of the table."""
+    return tuple(each.name for each in component_types(of) if where(each))
 
 
 @contextmanager

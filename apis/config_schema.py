@@ -114,6 +114,10 @@ PUMP = ConfigSchema(
     set_by_operator=tuple(f"security.{key}" for key in ("ssl-ca", "ssl-cert", "ssl-key")),
 )
 
+DM_MASTER = ConfigSchema(set_by_operator=("ssl-ca", "ssl-cert", "ssl-key"), floats=("rpc-rate-limit",))
+
+DM_WORKER = ConfigSchema(set_by_operator=("ssl-ca", "ssl-cert", "ssl-key"))
+
 TIPROXY = ConfigSchema(
     tables=(
         "proxy",

@@ -20,6 +20,7 @@ from apis.backup_schedules import BackupSchedule
 from apis.backups import Backup
 from apis.compact_backups import CompactBackup
 from apis.descriptions import describe
+from apis.dmcluster import DMCluster
 from apis.initializers import TidbInitializer
 from apis.monitors import TidbMonitor
 from apis.restores import Restore
@@ -69,12 +70,26 @@ class Kind:
 
 
 _AGE = Column("Age", "date", ".metadata.creationTimestamp")
+
+
+def _of(condition: str, field: str) -> str:
+    return f'.status.conditions[?(@.type=="{condition}")].{field}'
+
+
+_OF_JOBS = (
+    # ours come after v1.6's; the last step is the one that goes on
+    Column("Step", "string", ".status.progresses[-1:].step", priority=1),
+    Column("Percent", "number", ".status.progresses[-1:].progress", priority=1),
+    Column("Invalid", "string", _of("Invalid", "message"), priority=1),
+    Column("LastRetry", "string", _of("RetryFailed", "message"), priority=1),
+    Column("Failure", "string", _of("Failed", "message"), priority=1),
+)
 TIDB_CLUSTER = Kind(
     model=TidbCluster,
     plural="tidbclusters",
     short_names=("tc",),
     columns=(
-        Column("Ready", "string", '.status.conditions[?(@.type=="Ready")].status'),
+        Column("Ready", "string", _of("Ready", "status")),
         Column("PD", "string", ".status.pd.image"),
         Column("Storage", "string", ".spec.pd.requests.storage"),
         Column("Ready", "integer", ".status.pd.statefulSet.readyReplicas"),
@@ -86,10 +101,10 @@ TIDB_CLUSTER = Kind(
         Column("TiDB", "string", ".status.tidb.image"),
         Column("Ready", "integer", ".status.tidb.statefulSet.readyReplicas"),
         Column("Desire", "integer", ".spec.tidb.replicas"),
-        Column("Status", "string", '.status.conditions[?(@.type=="Ready")].message', priority=1),
+        Column("Status", "string", _of("Ready", "message"), priority=1),
         _AGE,
         # ours come after v1.6's: the name of the page in docs/reasons/
-        Column("Reason", "string", '.status.conditions[?(@.type=="Progressing")].reason', priority=1),
+        Column("Reason", "string", _of("Progressing", "reason"), priority=1),
     ),
 )
 BACKUP = Kind(
@@ -110,6 +125,8 @@ BACKUP = Kind(
         Column("Completed", "date", ".status.timeCompleted", priority=1),
         Column("TimeTaken", "string", ".status.timeTaken"),
         _AGE,
+        *_OF_JOBS,
+        Column("Synced", "date", ".status.timeSynced", priority=1),
     ),
 )
 RESTORE = Kind(
@@ -124,6 +141,7 @@ RESTORE = Kind(
         Column("TimeTaken", "string", ".status.timeTaken"),
         Column("CommitTS", "string", ".status.commitTs"),
         _AGE,
+        *_OF_JOBS,
     ),
 )
 BACKUP_SCHEDULE = Kind(
@@ -138,6 +156,11 @@ BACKUP_SCHEDULE = Kind(
         Column("LastBackup", "string", ".status.lastBackup", priority=1),
         Column("LastBackupTime", "date", ".status.lastBackupTime", priority=1),
         _AGE,
+        # ours come after v1.6's
+        Column("Active", "string", _of("Active", "status")),
+        Column("LastComplete", "string", _of("LastBackupComplete", "status")),
+        Column("Next", "string", _of("Active", "message"), priority=1),
+        Column("Last", "string", _of("LastBackupComplete", "message"), priority=1),
     ),
 )
 COMPACT_BACKUP = Kind(
@@ -151,6 +174,27 @@ COMPACT_BACKUP = Kind(
         Column("Progress", "string", ".status.progress"),
         Column("Message", "string", ".status.message"),
         _AGE,
+    ),
+)
+DM_CLUSTER = Kind(
+    model=DMCluster,
+    plural="dmclusters",
+    short_names=("dc",),
+    columns=(
+        Column("Ready", "string", '.status.conditions[?(@.type=="Ready")].status'),
+        Column("Master", "string", ".status.master.image"),
+        Column("Storage", "string", ".spec.master.storageSize"),
+        Column("Ready", "integer", ".status.master.statefulSet.readyReplicas"),
+        Column("Desire", "integer", ".spec.master.replicas"),
+        Column("Worker", "string", ".status.worker.image"),
+        Column("Storage", "string", ".spec.worker.storageSize"),
+        # a number that v1.6 calls a string
+        Column("Ready", "string", ".status.worker.statefulSet.readyReplicas"),
+        Column("Desire", "integer", ".spec.worker.replicas"),
+        Column("Status", "string", '.status.conditions[?(@.type=="Ready")].message', priority=1),
+        _AGE,
+        # ours come after v1.6's: the name of the page in docs/reasons/
+        Column("Reason", "string", '.status.conditions[?(@.type=="Progressing")].reason', priority=1),
     ),
 )
 TIDB_MONITOR = Kind(
@@ -177,6 +221,7 @@ TIDB_INITIALIZER = Kind(
 )
 KINDS: tuple[Kind, ...] = (
     TIDB_CLUSTER,
+    DM_CLUSTER,
     BACKUP,
     RESTORE,
     BACKUP_SCHEDULE,

@@ -6,6 +6,7 @@ from apis.components import component_names
 
 COMPONENT_LABEL = "app.kubernetes.io/component"
 CLUSTER_ID_LABEL = "tidb.pingcap.com/cluster-id"
+MEMBER_ID_LABEL = "tidb.pingcap.com/member-id"
 POD_NAME_LABEL = "tidb.pingcap.com/pod-name"
 DEFER_DELETING = "tidb.pingcap.com/pvc-defer-deleting"
 """Annotation of a claim whose data is not needed any more (8.9)."""

@@ -1,4 +1,4 @@
-"""What a spec leaves open, filled in (defaults-and-validation.md 2.1, 2.4; lifecycle.md 2.1).
+"""What a spec leaves open, filled in (defaults-and-validation.md 2.1, 2.2, 2.4; lifecycle.md 2.1).
 
 In memory only: a status is patched alone, so a default never reaches the user's object. What a component leaves open,
 its spec fills in itself (`WorkloadSpec.with_defaults`). Two defaults are not here. TiDB's `log.file.max-backups` is in
@@ -10,45 +10,56 @@ from typing import TypeVar
 
 from msgspec import structs
 
+from apis.cluster import Cluster, ClusterSpec
 from apis.component_specs import given
 from apis.components import ComponentType, component_types
 from apis.shared import TidbClusterRef, TLSCluster, WorkloadSpec
-from apis.tidbcluster import TidbCluster, TidbClusterSpec
+from apis.tidbcluster import TidbClusterSpec
 
 _Spec = TypeVar("_Spec", bound=WorkloadSpec)
+C = TypeVar("C", bound=Cluster)
 
 
-def with_defaults(tc: TidbCluster) -> TidbCluster:
-    """A cluster whose spec has every default; `tc` stays as it is. Absent components stay absent."""
-    spec = tc.spec
+def with_defaults(cluster: C) -> C:
+    """A cluster whose spec has every default; `cluster` stays as it is. Absent components stay absent."""
+    spec = cluster.spec
     filled = structs.replace(
         spec,
         image_pull_policy=spec.image_pull_policy or "IfNotPresent",
         tls_cluster=given(spec.tls_cluster, TLSCluster()),
         enable_pv_reclaim=given(spec.enable_pv_reclaim, False),
-        enable_pvc_replace=given(spec.enable_pvc_replace, False),
         pv_reclaim_policy=spec.pv_reclaim_policy or "Retain",
-        start_script_version=spec.start_script_version or "v1",
-        cluster=_reference(spec.cluster, tc.metadata.namespace),
     )
-    for row in component_types():
+    for row in component_types(cluster.kind):
         filled = _with_component_defaults(filled, row)
+    if isinstance(filled, TidbClusterSpec):
+        filled = _of_tidb_cluster(filled, cluster.metadata.namespace)
+    return structs.replace(cluster, spec=filled)
+
+
+def _of_tidb_cluster(spec: TidbClusterSpec, namespace: str) -> TidbClusterSpec:
+    filled = structs.replace(
+        spec,
+        enable_pvc_replace=given(spec.enable_pvc_replace, False),
+        start_script_version=spec.start_script_version or "v1",
+        cluster=_reference(spec.cluster, namespace),
+    )
     if filled.pd is None or filled.pd.mode != "ms":
         # what serves such a PD alone (lifecycle.md 6.2)
         filled.pdms = [structs.replace(entry, replicas=0) for entry in filled.pdms]
     if filled.tidb is not None and filled.tidb.binlog_enabled is None:
         filled.tidb = structs.replace(filled.tidb, binlog_enabled=filled.pump is not None)
-    return structs.replace(tc, spec=filled)
+    return filled
 
 
-def _with_component_defaults(spec: TidbClusterSpec, row: ComponentType) -> TidbClusterSpec:
+def _with_component_defaults(spec: ClusterSpec, row: ComponentType) -> ClusterSpec:
     found = row.section(spec)
     if found is None or not isinstance(found[1], WorkloadSpec):
         return spec
     return row.replaced(spec, _with_image(found[1].with_defaults(), row.default_image, spec))
 
 
-def _with_image(component: _Spec, base_image: str, cluster: TidbClusterSpec) -> _Spec:
+def _with_image(component: _Spec, base_image: str, cluster: ClusterSpec) -> _Spec:
     """The component with `base_image` when it names none although a version is chosen."""
     versioned = bool(cluster.version) or component.version is not None
     if not versioned or component.base_image:

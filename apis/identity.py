@@ -1,7 +1,8 @@
-"""What a TidbCluster is called and of which sort it is (defaults-and-validation.md 8.2, 8.4)."""
+"""What a cluster is called and of which sort it is (defaults-and-validation.md 8.2, 8.4)."""
 
 from collections.abc import Collection
 
+from apis.cluster import Cluster
 from apis.tidbcluster import TidbCluster
 
 INSTANCE_LABEL = "app.kubernetes.io/instance"
@@ -12,17 +13,18 @@ SKIP_TLS_WHEN_CONNECT_TIDB = "tidb.tidb.pingcap.com/skip-tls-when-connect-tidb"
 """Annotation of the TidbCluster: clients of SQL speak no TLS, though TiDB offers it."""
 
 
-def instance_name(tc: TidbCluster) -> str:
+def instance_name(tc: Cluster) -> str:
     """The value of the label `app.kubernetes.io/instance` of everything made for the cluster (objects.md 1.2)."""
-    return tc.metadata.labels.get(INSTANCE_LABEL) or tc.metadata.name
+    own = tc.metadata.labels.get(INSTANCE_LABEL) if tc.HAS_INSTANCE_LABEL else ""
+    return own or tc.metadata.name
 
 
-def tls_enabled(tc: TidbCluster) -> bool:
+def tls_enabled(tc: Cluster) -> bool:
     """Whether the components speak TLS with each other (objects.md 9.2)."""
     return tc.spec.tls_cluster is not None and tc.spec.tls_cluster.enabled
 
 
-def scheme(tc: TidbCluster) -> str:
+def scheme(tc: Cluster) -> str:
     """`https` when the components speak TLS with each other, else `http`."""
     return "https" if tls_enabled(tc) else "http"
 

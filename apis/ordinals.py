@@ -9,9 +9,9 @@ from collections.abc import Collection
 import msgspec
 
 from apis.accessor import find
+from apis.cluster import Cluster
 from apis.components import component_type
 from apis.shared import WorkloadSpec
-from apis.tidbcluster import TidbCluster
 
 _SLOTS = msgspec.json.Decoder(list[int] | None)
 
@@ -32,7 +32,7 @@ def parse_slots(text: str) -> frozenset[int]:
     return frozenset(slots)
 
 
-def delete_slots(tc: TidbCluster, component: str, *, advanced: bool = False) -> frozenset[int]:
+def delete_slots(tc: Cluster, component: str, *, advanced: bool = False) -> frozenset[int]:
     """The ordinals to skip; none unless the AdvancedStatefulSet feature is on (`advanced`).
 
     Raises ValueError for an annotation that validation refuses.
@@ -54,15 +54,13 @@ def ordinals(replicas: int, slots: Collection[int] = ()) -> list[int]:
     return [ordinal for ordinal in range(count) if ordinal not in skipped]
 
 
-def desired_replicas(tc: TidbCluster, component: str) -> int:
+def desired_replicas(tc: Cluster, component: str) -> int:
     """The replicas the StatefulSet should have: the spec's, substitutes of failed ones, spares. 0 when absent."""
     workload = _workload(tc, component)
     return workload.replicas + _extra(tc, component, workload) if workload else 0
 
 
-def desired_ordinals(
-    tc: TidbCluster, component: str, *, advanced: bool = False, with_failover: bool = True
-) -> list[int]:
+def desired_ordinals(tc: Cluster, component: str, *, advanced: bool = False, with_failover: bool = True) -> list[int]:
     """The ordinals the StatefulSet should have; with `with_failover` off, those of the spec's replicas alone."""
     workload = _workload(tc, component)
     if workload is None:
@@ -71,12 +69,12 @@ def desired_ordinals(
     return ordinals(replicas, delete_slots(tc, component, advanced=advanced))
 
 
-def _workload(tc: TidbCluster, component: str) -> WorkloadSpec | None:
+def _workload(tc: Cluster, component: str) -> WorkloadSpec | None:
     found = find(tc, component)
     return found.spec if found and isinstance(found.spec, WorkloadSpec) else None
 
 
-def _extra(tc: TidbCluster, component: str, workload: WorkloadSpec) -> int:
+def _extra(tc: Cluster, component: str, workload: WorkloadSpec) -> int:
     """Substitutes of what failover replaced, and spares while volumes are replaced one pod at a time."""
     status = component_type(component).status(tc.status)
     if status is None:

@@ -6,6 +6,7 @@ A status that the last observation could not renew is unknown, not good: readine
 from typing import Literal, TypeAlias
 
 from apis.accessor import find
+from apis.cluster import Cluster
 from apis.components import component_type
 from apis.ordinals import desired_replicas
 from apis.shared import ComponentStatus
@@ -14,7 +15,7 @@ from apis.tidbcluster import TidbCluster
 Phase: TypeAlias = Literal["Normal", "Upgrade", "Scale", "Suspend"]
 
 
-def status_of(tc: TidbCluster, component: str) -> ComponentStatus | None:
+def status_of(tc: Cluster, component: str) -> ComponentStatus | None:
     """The status of a member type; None for a PD microservice that has none, and for Discovery."""
     return component_type(component).status(tc.status)
 
@@ -24,25 +25,25 @@ def uses_microservices(tc: TidbCluster) -> bool:
     return bool(tc.spec.pdms) and tc.spec.pd is not None and tc.spec.pd.mode == "ms"
 
 
-def in_phase(tc: TidbCluster, component: str, *phases: Phase) -> bool:
+def in_phase(tc: Cluster, component: str, *phases: Phase) -> bool:
     """Whether a component is in one of the phases. Before its StatefulSet exists it is in none."""
     status = status_of(tc, component)
     return status is not None and status.phase in phases
 
 
-def is_synced(tc: TidbCluster, component: str) -> bool:
+def is_synced(tc: Cluster, component: str) -> bool:
     """Whether the status is that of the last observation."""
     status = status_of(tc, component)
     return status is not None and status.is_current
 
 
-def actual_replicas(tc: TidbCluster, component: str) -> int:
+def actual_replicas(tc: Cluster, component: str) -> int:
     """The pods the StatefulSet has; 0 when there is none."""
     status = status_of(tc, component)
     return int(((status.stateful_set if status else None) or {}).get("replicas") or 0)
 
 
-def is_suspended(tc: TidbCluster, component: str) -> bool:
+def is_suspended(tc: Cluster, component: str) -> bool:
     """Whether a component is suspended and its StatefulSet gone, if that was asked for (lifecycle.md 12)."""
     found, status = find(tc, component), status_of(tc, component)
     if found is None or status is None or status.phase != "Suspend":
@@ -50,7 +51,7 @@ def is_suspended(tc: TidbCluster, component: str) -> bool:
     return not found.suspended or status.stateful_set is None
 
 
-def all_members_ready(tc: TidbCluster, component: str) -> bool:
+def all_members_ready(tc: Cluster, component: str) -> bool:
     """Whether a component that the spec has runs as many pods and members as wanted, each of them well."""
     status = status_of(tc, component)
     if find(tc, component) is None:
@@ -67,7 +68,7 @@ def all_members_ready(tc: TidbCluster, component: str) -> bool:
     return wanted == len(status.health) and all(status.health)
 
 
-def is_available(tc: TidbCluster, component: str) -> bool:
+def is_available(tc: Cluster, component: str) -> bool:
     """Whether enough of a component serves for others to start; also when it is not in the spec, as a PD elsewhere."""
     found, status = find(tc, component), status_of(tc, component)
     if found is None or status is None:

@@ -153,9 +153,23 @@ class ScalePolicy(Model, kw_only=True):
 class WorkloadSpec(ComponentSpec, kw_only=True):
     """What every component that runs in a StatefulSet can set: all but Discovery."""
 
-    service_account: str = ""
     replicas: Count
     base_image: str | None = None
+
+    @property
+    def service_account(self) -> str:
+        """The ServiceAccount of the pods; empty: that of the cluster."""
+        return ""
+
+    @property
+    def data_size(self) -> Quantity | None:
+        """The size of the data volume; None where the user has not said."""
+        return self.requests.get("storage")
+
+    @property
+    def data_size_path(self) -> str:
+        """Where that size stands in this spec."""
+        return "requests.storage"
 
     @property
     def server_config(self) -> Config | None:

@@ -37,9 +37,6 @@ from kube.resources import BACKUPS
 
 _log = structlog.get_logger(__name__)
 
-VOLUME = Path("/backup")
-"""Where the Job mounts the volume of exports and imports."""
-
 _KINDS = (Kind.S3, Kind.GCS)
 _REMOTE = "BackupDataToRemoteFailed"
 
@@ -52,7 +49,6 @@ class ExportOptions:
     name: str
     storage_type: str
     tls: Tls = NO_TLS
-    volume: Path = VOLUME
 
 
 def run_export(options: ExportOptions, outside: Outside) -> None:
@@ -111,7 +107,7 @@ class _Export:
         """Make room on the volume, which other exports use as well; what fails is logged."""
         path = self.backup.status.backup_path or str((self.job.record.read().get("status") or {}).get("backupPath"))
         try:
-            archive = archives.below(self.options.volume, path.partition("://")[2])
+            archive = archives.below(self.job.outside.volume, path.partition("://")[2])
             for each in (archive, archive.with_name(archive.name.removesuffix(SUFFIX))):
                 archives.remove(each)
         except (OSError, BadArchive) as error:
@@ -153,7 +149,7 @@ class _Export:
 
     def _dump_directory(self, storage: Storage, name: str) -> Path:
         try:
-            return archives.below(self.options.volume, f"{storage.location.path}/{name.removesuffix(SUFFIX)}")
+            return archives.below(self.job.outside.volume, f"{storage.location.path}/{name.removesuffix(SUFFIX)}")
         except BadArchive as error:
             raise JobFailed("DumpTidbClusterFailed", str(error)) from error
 

@@ -13,6 +13,7 @@ from structlog.typing import EventDict
 from backup_manager.backup import BackupOptions, run_backup
 from backup_manager.child_process import SystemLauncher
 from backup_manager.clean import CleanOptions, run_clean
+from backup_manager.compact import CompactOptions, run_compact
 from backup_manager.database import MySqlDatabase
 from backup_manager.environment import prepared, tell_sidecars
 from backup_manager.exports import ExportOptions, run_export
@@ -77,9 +78,7 @@ def exit_code(work: Callable[[], None], environ: Mapping[str, str], tell: Callab
 def job(argv: Sequence[str]) -> Callable[[Outside], None]:
     """What a command line asks for. Raises MissingFlags, NotBuilt."""
     arguments = parse(argv)
-    work = JOBS.get(arguments.command)
-    if work is None:
-        raise NotBuilt(arguments.command)
+    work = JOBS[arguments.command]
     return functools.partial(work, arguments)
 
 
@@ -176,15 +175,19 @@ def _verify(arguments: Arguments, outside: Outside) -> None:
     run_verify(options, outside)
 
 
+def _compact(arguments: Arguments, outside: Outside) -> None:
+    run_compact(CompactOptions(arguments.text("namespace"), arguments.text("resourceName")), outside)
+
+
 JOBS: Mapping[str, Callable[[Arguments, Outside], None]] = {
     "backup": _backup,
     "export": _export,
     "restore": _restore,
     "import": _import,
     "clean": _clean,
+    "compact": _compact,
     "verify": _verify,
 }
-"""The commands that do something; `compact` is read and refused."""
 
 
 def _configure_logs(clock: Clock, secrets: Secrets) -> None:

@@ -3,12 +3,15 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from apis.cluster import Cluster
 from apis.decoding import decode
+from apis.dmcluster import DMCluster
 from apis.tidbcluster import TidbCluster
 from cli.progress import Row, blocked_by, is_ready, rows, waits_for
 from kube.objects import Json, Object, condition_of
 from kube.resources import (
     BACKUPS,
+    DM_CLUSTERS,
     JOBS,
     RESTORES,
     TIDB_CLUSTERS,
@@ -33,9 +36,16 @@ def see(resource: Resource, found: Object) -> Sight:
     return _SEE[resource](found.decode())
 
 
-def _cluster(tree: Json) -> Sight:
-    tc = decode(tree, TidbCluster)
-    return Sight(rows(tc), is_ready(tc), waits_for(tc), blocked_by(tc) or "")
+def _tidb_cluster(tree: Json) -> Sight:
+    return _cluster(decode(tree, TidbCluster))
+
+
+def _dm_cluster(tree: Json) -> Sight:
+    return _cluster(decode(tree, DMCluster))
+
+
+def _cluster(cluster: Cluster) -> Sight:
+    return Sight(rows(cluster), is_ready(cluster), waits_for(cluster), blocked_by(cluster) or "")
 
 
 def _job(tree: Json) -> Sight:
@@ -80,7 +90,8 @@ def _by_conditions(tree: Json) -> Sight:
 
 
 _SEE: Mapping[Resource, Callable[[Json], Sight]] = {
-    TIDB_CLUSTERS: _cluster,
+    TIDB_CLUSTERS: _tidb_cluster,
+    DM_CLUSTERS: _dm_cluster,
     JOBS: _job,
     BACKUPS: _backup,
     RESTORES: _backup,

@@ -14,8 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 from apis.accessor import components
+from apis.cluster import Cluster
 from apis.shared import ComponentStatus
-from apis.tidbcluster import TidbCluster
 from kube.objects import condition_of
 from member.components import workload_names
 
@@ -36,13 +36,13 @@ class Row:
         return f"{self.component:<9} {self.ready}/{self.wanted} ready   {self.state}"
 
 
-def rows(tc: TidbCluster) -> list[Row]:
+def rows(tc: Cluster) -> list[Row]:
     """A cluster as lines: one for each managed component of its spec, the last for the whole."""
     return [*_components(tc), _cluster(tc)]
 
 
-def _components(tc: TidbCluster) -> Iterator[Row]:
-    managed = workload_names()
+def _components(tc: Cluster) -> Iterator[Row]:
+    managed = workload_names(tc.kind)
     for component in components(tc):
         if component.name in managed:
             yield _row(component.name, component.type.status(tc.status), component.workload.replicas)
@@ -56,18 +56,18 @@ def _row(component: str, status: ComponentStatus | None, wanted: int) -> Row:
     return Row(component, status.ready_replicas, wanted, state)
 
 
-def _cluster(tc: TidbCluster) -> Row:
+def _cluster(tc: Cluster) -> Row:
     condition = next((c for c in tc.status.conditions if c.type == "Ready"), None)
     state = f"{condition.reason}: {condition.message}" if condition else "not looked at yet"
     return Row("cluster", int(is_ready(tc)), 1, state)
 
 
-def is_ready(tc: TidbCluster) -> bool:
+def is_ready(tc: Cluster) -> bool:
     """Whether the cluster's Ready condition is True."""
     return any(c.type == "Ready" and c.status == "True" for c in tc.status.conditions)
 
 
-def blocked_by(tc: TidbCluster) -> str | None:
+def blocked_by(tc: Cluster) -> str | None:
     """Why the operator can't go on without the user, or None."""
     condition = next((c for c in tc.status.conditions if c.type == "Progressing"), None)
     if condition is None or condition.status == "True" or condition.reason == "Done":
@@ -75,7 +75,7 @@ def blocked_by(tc: TidbCluster) -> str | None:
     return f"{condition.reason}: {condition.message}"
 
 
-def waits_for(tc: TidbCluster) -> str:
+def waits_for(tc: Cluster) -> str:
     """Why a cluster is not Ready, by what its conditions say."""
     conditions = {condition.type: condition for condition in tc.status.conditions}
     why = conditions.get("Progressing") or conditions.get("Ready")

@@ -19,6 +19,7 @@ from controller_manager.process_options import (
     election_problems,
 )
 from kube.resources import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, NODES, PERSISTENT_VOLUMES, STORAGE_CLASSES, Resource
+from member.backups.pods import MANAGER_IMAGE
 
 PROGRAM = "tidb-controller-manager"
 
@@ -85,7 +86,7 @@ class Options:
     leader_retry_period: float = 2.0
     leader_resource_lock: str = "leases"
 
-    tidb_backup_manager_image: str = "pingcap/tidb-backup-manager:latest"
+    tidb_backup_manager_image: str = MANAGER_IMAGE
     tidb_discovery_image: str = "pingcap/tidb-operator:latest"
 
     metrics_addr: str = ":6060"

@@ -76,6 +76,11 @@ def attempt(stage: Stage[C], ctx: C, on_defect: OnDefect) -> Outcome:
             )
 
 
+def broken_off(observed: Outcome | None) -> Failed | None:
+    """The failure of an observation that raised what nobody expected: what the status says is not known to hold."""
+    return observed if isinstance(observed, Failed) and observed.reason == INTERNAL_ERROR else None
+
+
 def _of_another(error: ForeignOwner) -> Outcome:
     """What has our name is left alone until it changes, which is an event, or nobody's cache shows."""
     if error.is_former:

@@ -5,7 +5,9 @@ from collections.abc import Collection
 from controllers.backup.controller import backup_controller
 from controllers.backup.kernel import task_reader
 from controllers.backup_schedule.controller import backup_schedule_controller
+from controllers.compact_backup.controller import compact_backup_controller
 from controllers.controller import Controller
+from controllers.dmcluster.controller import dm_cluster_controller
 from controllers.informing import Informers
 from controllers.initializer.kind import TIDB_INITIALIZER
 from controllers.other_operators import OtherOperators
@@ -19,6 +21,7 @@ from kube.reading import Lister
 from kube.resources import (
     CONFIG_MAPS,
     DEPLOYMENTS,
+    DM_CLUSTERS,
     JOBS,
     NODES,
     PERSISTENT_VOLUME_CLAIMS,
@@ -60,6 +63,7 @@ def tidb_controllers(
     """
     clusters, owned = runtime.informers(selector), runtime.informers(f"{MANAGED_BY}={TIDB_OPERATOR}")
     clusters.informer_for(TIDB_CLUSTERS)
+    clusters.informer_for(DM_CLUSTERS)
     makers_of_jobs = ",".join([operator_of(BACKUP), operator_of(RESTORE), TIDB_OPERATOR])
     jobs = runtime.informers(f"{MANAGED_BY} in ({makers_of_jobs})")
     deps = Dependencies(
@@ -80,6 +84,8 @@ def tidb_controllers(
         backup_schedule_controller(runtime, clusters, jobs, settings.backup_manager),
         *tidb_monitor_controllers(runtime, selector, permitted),
         *(made for kind in _SIMPLE_KINDS for made in kind.controllers(runtime, selector, permitted, {JOBS: jobs})),
+        dm_cluster_controller(runtime, clusters, owned, deps),
+        compact_backup_controller(runtime, clusters, jobs, settings.backup_manager),
     )
 
 

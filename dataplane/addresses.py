@@ -21,6 +21,9 @@ TIFLASH_STATUS_PORT = 20292
 TIDB_SERVER_PORT = 4000
 TIDB_STATUS_PORT = 10080
 PUMP_PORT = 8250
+DM_MASTER_PORT = 8261
+DM_MASTER_PEER_PORT = 8291
+DM_WORKER_PORT = 8262
 DISCOVERY_PORT = 10261
 DISCOVERY_PROXY_PORT = 10262
 
@@ -44,7 +47,7 @@ class Stranger(Enum):
 
 @dataclass(frozen=True, slots=True)
 class AddressBook:
-    """The names of one TidbCluster."""
+    """The names of one cluster."""
 
     cluster: str
     namespace: str
@@ -97,6 +100,10 @@ class AddressBook:
     def pump(self, ordinal: int) -> str:
         """The URL of a Pump (A15)."""
         return self.member("pump", ordinal, PUMP_PORT)
+
+    def dm_masters(self) -> str:
+        """The URL of the Service of DM's masters (A16)."""
+        return self._url(f"{self.cluster}-dm-master", DM_MASTER_PORT)
 
     def pump_ordinal(self, address: str) -> int | None:
         """The ordinal of this cluster's Pump that advertises `address`, with its namespace or without; else None."""

@@ -9,7 +9,8 @@ import structlog
 
 from dataplane.clients import DataPlane, MakeTransport
 from discovery.asking import Refused
-from discovery.reading import LiveClusters, LiveMembers
+from discovery.masters import DMDiscovery
+from discovery.reading import LiveClusters, LiveDMClusters, LiveMasters, LiveMembers
 from discovery.service import Discovery
 from kube.client import Client
 from kube.errors import ApiError
@@ -30,30 +31,33 @@ class MissingSetting(Exception):
 class App:
     """Answers requests. Safe for use by many threads."""
 
-    def __init__(self, discovery: Discovery) -> None:
+    def __init__(self, discovery: Discovery, masters: DMDiscovery) -> None:
         self._discovery = discovery
+        self._masters = masters
 
     def handle(self, request: Request) -> Response:
-        """The answer to GET `/new/{b64}[/pd]` and `/verify/{b64}`; a refusal is a 500 with its reason."""
+        """The answer to GET `/new/{b64}[/pd|/dm]` and `/verify/{b64}`; a refusal is a 500 with its reason."""
         if request.method != "GET":
             return _text(405, f"{request.method} is not supported\n")
         match [unquote(part) for part in urlsplit(request.url).path.split("/")]:
             case ["", "new", encoded] | ["", "new", encoded, "pd"]:
-                return self._new(encoded)
+                return self._new(encoded, self._discovery.new)
+            case ["", "new", encoded, "dm"]:
+                return self._new(encoded, self._masters.new)
             case ["", "new", _, kind]:
-                return _text(500, f"register type {kind} is not supported; only pd is\n")
+                return _text(500, f"register type {kind} is not supported; only pd and dm are\n")
             case ["", "verify", encoded]:
                 return self._verify(encoded)
         return _text(404, "404 page not found\n")
 
-    def _new(self, encoded: str) -> Response:
+    def _new(self, encoded: str, decide: Callable[[str], str]) -> Response:
         try:
             asked = _decoded(encoded)
-            answer = self._discovery.new(asked)
+            answer = decide(asked)
         except (Refused, ApiError, TransportError) as error:
-            _log.info("PD pod must wait", question=encoded, reason=str(error))
+            _log.info("a pod must wait", question=encoded, reason=str(error))
             return _text(500, f"{error}\n")
-        _log.info("PD pod may start", pod=asked, answer=answer)
+        _log.info("a pod may start", pod=asked, answer=answer)
         return _text(200, answer)
 
     def _verify(self, encoded: str) -> Response:
@@ -81,7 +85,10 @@ def make_handler(
 def make_app(environ: Mapping[str, str], client: Client, dataplane: DataPlane, clock: Clock) -> App:
     """Discovery for the namespace in MY_POD_NAMESPACE. Raises MissingSetting."""
     namespace = setting(environ, "MY_POD_NAMESPACE")
-    return App(Discovery(LiveClusters(client), LiveMembers(client, dataplane), clock, namespace))
+    return App(
+        Discovery(LiveClusters(client), LiveMembers(client, dataplane), clock, namespace),
+        DMDiscovery(LiveDMClusters(client), LiveMasters(client, dataplane), clock, namespace),
+    )
 
 
 def setting(environ: Mapping[str, str], name: str) -> str:

@@ -35,6 +35,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from apis.accessor import component
+from apis.cluster import Cluster
 from apis.identity import FORCE_PD_BOOTSTRAP, is_abandoned, known_cluster_ids
 from apis.ordinals import desired_ordinals
 from apis.tidbcluster import TidbCluster
@@ -58,22 +59,23 @@ class Evidence:
     claimed: frozenset[str] = frozenset()
 
 
-def desired_pods(tc: TidbCluster, advanced: bool) -> list[str]:
-    """The PD pods the StatefulSet should have, lowest ordinal first."""
-    return [f"{tc.metadata.name}-pd-{ordinal}" for ordinal in desired_ordinals(tc, "pd", advanced=advanced)]
+def desired_pods(tc: Cluster, advanced: bool, name: str = "pd") -> list[str]:
+    """The pods that the StatefulSet of a component should have, lowest ordinal first."""
+    return [f"{tc.metadata.name}-{name}-{ordinal}" for ordinal in desired_ordinals(tc, name, advanced=advanced)]
 
 
-def is_ordered(tc: TidbCluster) -> bool:
-    """Whether a PD pod is created only when those before it are Ready."""
-    return component(tc, "pd").pod_management_policy == "OrderedReady"
+def is_ordered(tc: Cluster, name: str = "pd") -> bool:
+    """Whether a pod of a component is created only when those before it are Ready."""
+    return component(tc, name).pod_management_policy == "OrderedReady"
 
 
 def obstacle(tc: TidbCluster, asker: Asker, pods: list[str], evidence: Evidence) -> str:
     """Why the asker may not begin the cluster; empty when it may."""
     return (
         _cluster_exists(tc, evidence.claimed)
-        or _not_the_turn(asker, pods, evidence)
-        or _others_may_have_data(tc, asker, pods, evidence)
+        or not_the_turn(asker.pod, pods, evidence)
+        or _others_run(evidence)
+        or others_may_have_data(asker.pod, pods, evidence, ordered=is_ordered(tc))
     )
 
 
@@ -106,25 +108,29 @@ def _known_cluster(tc: TidbCluster, claimed: Collection[str]) -> str:
     return ""
 
 
-def _not_the_turn(asker: Asker, pods: list[str], evidence: Evidence) -> str:
-    if asker.pod not in pods:
-        return f"the spec no longer requests {asker.pod}, and no member answers"
-    if asker.pod != pods[0]:
+def not_the_turn(asker: str, pods: list[str], evidence: Evidence) -> str:
+    """Why another pod than the asker may begin the cluster, if any; empty when it is its turn."""
+    if asker not in pods:
+        return f"the spec no longer requests {asker}, and no member answers"
+    if asker != pods[0]:
         return f"waiting for {pods[0]} to bootstrap the cluster and to answer"
-    if evidence.bootstrapping not in ("", asker.pod):
+    if evidence.bootstrapping not in ("", asker):
         return f"waiting for {evidence.bootstrapping}, which was allowed to bootstrap the cluster, to answer"
     return ""
 
 
-def _others_may_have_data(tc: TidbCluster, asker: Asker, pods: list[str], evidence: Evidence) -> str:
-    if evidence.alive:
-        return f"a PD that cannot list its members may be running: {evidence.alive}"
-    others = [pod for pod in pods if pod != asker.pod and pod not in evidence.empty]
-    if is_ordered(tc):
+def _others_run(evidence: Evidence) -> str:
+    return f"a PD that cannot list its members may be running: {evidence.alive}" if evidence.alive else ""
+
+
+def others_may_have_data(asker: str, pods: list[str], evidence: Evidence, *, ordered: bool) -> str:
+    """Which other pods may hold data; empty when none does. `ordered`: they are created one after another."""
+    others = [pod for pod in pods if pod != asker and pod not in evidence.empty]
+    if ordered:
         seen = [f"{pod} ({evidence.present[pod]})" for pod in others if pod in evidence.present]
         return f"other members may be running: {', '.join(seen)}" if seen else ""
     return (
-        f"{', '.join(others)} may hold data; waiting for all PD pods to ask before bootstrapping the cluster"
+        f"{', '.join(others)} may hold data; waiting for all pods to ask before bootstrapping the cluster"
         if others
         else ""
     )

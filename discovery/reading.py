@@ -1,19 +1,29 @@
 """Discovery's reads, with the credentials its pod has (objects.md 10.1)."""
 
-from apis.data_volumes import CLUSTER_ID_LABEL, cluster_id_of, is_claim_of
+from apis.data_volumes import (
+    CLUSTER_ID_LABEL,
+    COMPONENT_LABEL,
+    DEFER_DELETING,
+    MEMBER_ID_LABEL,
+    cluster_id_of,
+    is_claim_of,
+)
 from apis.decoding import InvalidField, decode
+from apis.dmcluster import DMCluster
 from apis.identity import tls_enabled
 from apis.tidbcluster import TidbCluster
+from dataplane.addresses import DM_MASTER_PORT, AddressBook
 from dataplane.clients import DataPlane
-from dataplane.errors import BadTlsMaterial
+from dataplane.dm import DMMasterClient, LiveMaster
+from dataplane.errors import BadTlsMaterial, DataPlaneError, Unavailable
 from dataplane.pd import Membership
 from dataplane.tls import TlsMaterial
 from discovery.asking import Refused
 from kube.client import Client
 from kube.errors import ApiError
 from kube.objects import secret_data
-from kube.resources import PERSISTENT_VOLUME_CLAIMS, SECRETS, TIDB_CLUSTERS
-from ports.transport import TransportError
+from kube.resources import DM_CLUSTERS, PERSISTENT_VOLUME_CLAIMS, SECRETS, TIDB_CLUSTERS
+from ports.transport import ConnectionRefused, TransportError
 
 
 class LiveClusters:
@@ -40,6 +50,57 @@ class LiveClusters:
         return frozenset(found) - {""}
 
 
+class LiveDMClusters:
+    """DMClusters as the API server has them now."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def get(self, namespace: str, name: str) -> DMCluster:
+        """The cluster. Raises Refused when it cannot be understood, ApiError, TransportError."""
+        tree = self._client.get(DM_CLUSTERS, name, namespace).decode()
+        try:
+            return decode(tree, DMCluster)
+        except InvalidField as error:
+            raise Refused(f"DMCluster {namespace}/{name}: {error}") from error
+
+    def with_data(self, dc: DMCluster) -> frozenset[str]:
+        """The claims of masters that carry the id of one, and are still needed. Raises ApiError, TransportError."""
+        page = self._client.list_page(PERSISTENT_VOLUME_CLAIMS, dc.metadata.namespace, label_selector=MEMBER_ID_LABEL)
+        own = (each.metadata for each in page.items if each.metadata.labels.get(COMPONENT_LABEL) == "dm-master")
+        of_it = (meta for meta in own if is_claim_of(dc.metadata.name, meta.name, meta.labels))
+        return frozenset(meta.name for meta in of_it if DEFER_DELETING not in meta.annotations)
+
+
+class LiveMasters:
+    """DM's masters, asked with the certificate of the cluster's client Secret."""
+
+    def __init__(self, client: Client, dataplane: DataPlane) -> None:
+        self._client = client
+        self._dataplane = dataplane
+
+    def masters(self, dc: DMCluster, timeout: float) -> tuple[LiveMaster, ...]:
+        """What the masters say, whichever the Service leads to. Raises DataPlaneError."""
+        return self._of(dc, _dm_addresses(dc).dm_masters()).masters(timeout)
+
+    def answers(self, dc: DMCluster, ordinal: int, timeout: float) -> bool:
+        """Whether somebody is there at the address of one master: any answer but a refused connection."""
+        try:
+            self._of(dc, _dm_addresses(dc).member("dm-master", ordinal, DM_MASTER_PORT)).masters(timeout)
+        except DataPlaneError as error:
+            return not (isinstance(error, Unavailable) and isinstance(error.cause, ConnectionRefused))
+        return True
+
+    def _of(self, dc: DMCluster, url: str) -> DMMasterClient:
+        secret = f"{dc.metadata.name}-dm-client-secret"
+        tls = _material(self._client, secret, dc.metadata.namespace) if tls_enabled(dc) else None
+        return DMMasterClient(self._dataplane.caller(url, tls))
+
+
+def _dm_addresses(dc: DMCluster) -> AddressBook:
+    return AddressBook(dc.metadata.name, dc.metadata.namespace, tls=tls_enabled(dc))
+
+
 class LiveMembers:
     """PD's members, asked with the certificate of the cluster's client Secret."""
 
@@ -49,13 +110,14 @@ class LiveMembers:
 
     def members(self, tc: TidbCluster, url: str, timeout: float) -> Membership:
         """What the PD at `url` says. Raises DataPlaneError."""
-        tls = self._material(tc) if tls_enabled(tc) else None
+        secret = f"{tc.metadata.name}-cluster-client-secret"
+        tls = _material(self._client, secret, tc.metadata.namespace) if tls_enabled(tc) else None
         return self._dataplane.pd(url, tls).members(timeout)
 
-    def _material(self, tc: TidbCluster) -> TlsMaterial:
-        name = f"{tc.metadata.name}-cluster-client-secret"
-        try:
-            secret = self._client.get(SECRETS, name, tc.metadata.namespace)
-        except (ApiError, TransportError) as error:
-            raise BadTlsMaterial(f"cannot read Secret {tc.metadata.namespace}/{name}: {error}") from error
-        return TlsMaterial.from_secret(secret_data(secret))
+
+def _material(client: Client, name: str, namespace: str) -> TlsMaterial:
+    try:
+        secret = client.get(SECRETS, name, namespace)
+    except (ApiError, TransportError) as error:
+        raise BadTlsMaterial(f"cannot read Secret {namespace}/{name}: {error}") from error
+    return TlsMaterial.from_secret(secret_data(secret))

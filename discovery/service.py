@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 import structlog
@@ -14,14 +14,12 @@ from dataplane.errors import DataPlaneError, Unavailable
 from dataplane.pd import Member, Membership
 from discovery.asking import Asker, Refused, address_book, asker, pd_services, question, verified
 from discovery.bootstrap import Evidence, desired_pods, is_ordered, obstacle
+from discovery.memory import Memory
 from kube.errors import ApiError, NotFound
 from ports.clock import Clock
 from ports.transport import ConnectionRefused, RequestTimeout, TransportError
 
 _log = structlog.get_logger(__name__)
-
-_ASKED_RECENTLY = 60.0
-"""Seconds for which a question proves that its pod holds no data; scripts ask at least every ten seconds."""
 
 _BUDGET = 2.4
 """Seconds from the arrival of a question in which members are read; scripts wait three for their answer."""
@@ -44,23 +42,6 @@ class Members(Protocol):
 
     def members(self, tc: TidbCluster, url: str, timeout: float) -> Membership:
         """What the PD of `tc` at `url` says within `timeout` seconds. Raises DataPlaneError."""
-
-
-@dataclass(slots=True)
-class _Memory:
-    """What discovery remembers of one TidbCluster, by its UID; losing it costs time only.
-
-    `asked`: when each pod's last question arrived; `answered`: when each pod was last told how to start.
-    """
-
-    asked: dict[str, float] = field(default_factory=dict)
-    answered: dict[str, float] = field(default_factory=dict)
-    bootstrapping: str = ""
-
-    def empty(self, now: float) -> set[str]:
-        """The pods that have shown that they hold no data, and have not been told since how to get some."""
-        recently = now - _ASKED_RECENTLY
-        return {pod for pod, at in self.asked.items() if at >= recently and at > self.answered.get(pod, float("-inf"))}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +70,7 @@ class Discovery:
         self._namespace = namespace
         self._advanced = advanced
         self._lock = threading.Lock()
-        self._memories: dict[str, _Memory] = {}
+        self._memories: dict[str, Memory] = {}
 
     def new(self, advertise_peer_url: str) -> str:
         """The flag with which a PD that advertises the address starts: `--join=...` or `--initial-cluster=...`.
@@ -127,10 +108,8 @@ class Discovery:
 
     def _remember_question(self, tc: TidbCluster, pod: Asker, arrived: float) -> None:
         with self._lock:
-            memory = self._memories.setdefault(tc.metadata.uid, _Memory())
-            memory.asked[pod.pod] = max(arrived, memory.asked.get(pod.pod, arrived))
-            if memory.bootstrapping == pod.pod:
-                memory.bootstrapping = ""
+            memory = self._memories.setdefault(tc.metadata.uid, Memory())
+            memory.note_question(pod.pod, arrived)
 
     def _look(self, tc: TidbCluster, urls: Iterable[str], deadline: float) -> _View:
         """Ask one after another until one names its members."""
@@ -178,8 +157,7 @@ class Discovery:
             evidence = Evidence(memory.empty(now), present, view.alive, memory.bootstrapping, claimed)
             reason = obstacle(tc, pod, pods, evidence)
             if not reason:
-                memory.answered[pod.pod] = now
-                memory.bootstrapping = pod.pod
+                memory.note_beginning(pod.pod, now)
         if reason:
             raise Refused("; ".join([reason, *view.failures]))
         long_name = tc.spec.across_k8s or tc.spec.cluster_domain

@@ -78,10 +78,10 @@ CUSTOM_RESOURCE_DEFINITIONS = Resource(
     "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False
 )
 TIDB_CLUSTERS = Resource("pingcap.com", "v1alpha1", "tidbclusters", "TidbCluster")
+DM_CLUSTERS = Resource("pingcap.com", "v1alpha1", "dmclusters", "DMCluster")
 BACKUPS = Resource("pingcap.com", "v1alpha1", "backups", "Backup")
 RESTORES = Resource("pingcap.com", "v1alpha1", "restores", "Restore")
 BACKUP_SCHEDULES = Resource("pingcap.com", "v1alpha1", "backupschedules", "BackupSchedule")
 COMPACT_BACKUPS = Resource("pingcap.com", "v1alpha1", "compactbackups", "CompactBackup")
 TIDB_MONITORS = Resource("pingcap.com", "v1alpha1", "tidbmonitors", "TidbMonitor")
-DM_CLUSTERS = Resource("pingcap.com", "v1alpha1", "dmclusters", "DMCluster")
 TIDB_INITIALIZERS = Resource("pingcap.com", "v1alpha1", "tidbinitializers", "TidbInitializer")

@@ -6,8 +6,9 @@ The certificates are the user's Secret and read live: the operator caches no Sec
 from dataclasses import replace
 
 from apis.identity import tls_enabled
-from dataplane.addresses import TIDB_SERVER_PORT
+from dataplane.addresses import DM_MASTER_PORT, TIDB_SERVER_PORT
 from dataplane.calls import Caller
+from dataplane.dm import DMMasterClient
 from dataplane.errors import BadTlsMaterial, DataPlaneError
 from dataplane.etcd import EtcdClient
 from dataplane.pd import PDClient
@@ -20,7 +21,7 @@ from dataplane.tikv import TiKVClient
 from dataplane.tls import TlsMaterial
 from kube.objects import secret_data
 from kube.resources import SECRETS
-from member.context import ReconcileContext
+from member.context import ClusterContext, DMContext, ReconcileContext
 from member.naming import (
     address_book,
     cluster_client_secret,
@@ -88,7 +89,7 @@ def tidb(ctx: ReconcileContext, pod: str) -> TiDBClient:
     return ctx.deps.dataplane.tidb(tidb_status_url(ctx.tc, pod), _tls(ctx))
 
 
-def caller(ctx: ReconcileContext, component: str, pod: str, port: int, tls: TlsMaterial | None = None) -> Caller:
+def caller(ctx: ClusterContext, component: str, pod: str, port: int, tls: TlsMaterial | None = None) -> Caller:
     """A port of one pod of a component, for the client that knows its API.
 
     `tls`: for a server with other certificates than those of the cluster. Raises BadTlsMaterial.
@@ -139,7 +140,17 @@ def pump(ctx: ReconcileContext, ordinal: int) -> PumpClient:
     return ctx.deps.dataplane.pump(address_book(ctx.tc).pump(ordinal), _tls(ctx))
 
 
-def tls_from_secret(ctx: ReconcileContext, name: str, required_by: str) -> TlsMaterial:
+def dm_masters(ctx: DMContext) -> DMMasterClient:
+    """The masters of a DMCluster, behind their Service. Raises BadTlsMaterial."""
+    return DMMasterClient(ctx.deps.dataplane.caller(address_book(ctx.tc).dm_masters(), _tls(ctx)))
+
+
+def dm_master(ctx: DMContext, pod: str) -> DMMasterClient:
+    """One master. Raises BadTlsMaterial."""
+    return DMMasterClient(caller(ctx, "dm-master", pod, DM_MASTER_PORT))
+
+
+def tls_from_secret(ctx: ClusterContext, name: str, required_by: str) -> TlsMaterial:
     """The certificates of a Secret, read live; `required_by` is the field that wants it. Raises BadTlsMaterial."""
     secret = ctx.deps.client.find(SECRETS, name, ctx.namespace)
     if secret is None:
@@ -152,7 +163,7 @@ def tls_from_secret(ctx: ReconcileContext, name: str, required_by: str) -> TlsMa
         raise BadTlsMaterial(f"Secret {ctx.namespace}/{name}: {error}") from None
 
 
-def _tls(ctx: ReconcileContext) -> TlsMaterial | None:
+def _tls(ctx: ClusterContext) -> TlsMaterial | None:
     if tls_enabled(ctx.tc) and ctx.tls is None:
         ctx.tls = tls_from_secret(ctx, cluster_client_secret(ctx.tc), "spec.tlsCluster.enabled")
     return ctx.tls

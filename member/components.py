@@ -4,9 +4,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from apis.components import component_names
-from member.context import ReconcileContext
+from apis.components import DM_CLUSTER, TIDB_CLUSTER, component_names
+from member.context import OwnContext
 from member.discovery import component as discovery
+from member.dm.component import DM_MASTER, DM_WORKER
 from member.lifecycle import component_sync
 from member.lifecycle.workload import Workload
 from member.outcome import Outcome
@@ -25,14 +26,17 @@ class Behaviour:
     """What every component does in a reconcile: it is observed, with reads alone, and then it acts."""
 
     name: str
-    observe: Callable[[ReconcileContext], Outcome]
-    act: Callable[[ReconcileContext], Outcome]
+    observe: Callable[[OwnContext], Outcome]
+    act: Callable[[OwnContext], Outcome]
 
 
-DISCOVERY = Behaviour("discovery", discovery.observe, discovery.act)
+_DISCOVERIES = {
+    TIDB_CLUSTER: Behaviour("discovery", discovery.observe, discovery.act),
+    DM_CLUSTER: Behaviour("dm-discovery", discovery.observe, discovery.act),
+}
 
 _WORKLOADS: dict[str, Workload] = {
-    each.name: each for each in (TSO, SCHEDULING, PD, TIPROXY, TIFLASH, TIKV, PUMP, TIDB, TICDC)
+    each.name: each for each in (TSO, SCHEDULING, PD, TIPROXY, TIFLASH, TIKV, PUMP, TIDB, TICDC, DM_MASTER, DM_WORKER)
 }
 
 
@@ -41,14 +45,14 @@ def workload(name: str) -> Workload:
     return _WORKLOADS[name]
 
 
-def workload_names() -> tuple[str, ...]:
-    """The components that run in StatefulSets, in the order of the table."""
-    return tuple(name for name in component_names() if name in _WORKLOADS)
+def workload_names(of: str = TIDB_CLUSTER) -> tuple[str, ...]:
+    """The components of a kind of cluster that run in StatefulSets, in the order of the table."""
+    return tuple(name for name in component_names(of=of) if name in _WORKLOADS)
 
 
-def behaviours() -> tuple[Behaviour, ...]:
-    """All components, in the order of the table."""
-    return (DISCOVERY, *(_of_workload(_WORKLOADS[name]) for name in workload_names()))
+def behaviours(of: str = TIDB_CLUSTER) -> tuple[Behaviour, ...]:
+    """All components of a kind of cluster, in the order of the table."""
+    return (_DISCOVERIES[of], *(_of_workload(_WORKLOADS[name]) for name in workload_names(of)))
 
 
 def _of_workload(own: Workload) -> Behaviour:

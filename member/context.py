@@ -1,13 +1,16 @@
-"""One reconcile of one TidbCluster: what the stages see and through what they act.
+"""One reconcile of one cluster: what the stages see and through what they act.
 
 The spec is defaulted in memory and never written. The status is this reconcile's working copy; the sync patches it at
 the end when it differs from what is stored. Listers are caches: what they lack may only be unseen (F1).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any, TypeAlias
 
+from apis.cluster import Cluster
+from apis.dmcluster import DMCluster, DMClusterStatus
 from apis.tidbcluster import TidbCluster, TidbClusterStatus
 from dataplane.clients import DataPlane
 from dataplane.pd import Store
@@ -17,6 +20,7 @@ from kube.client import Client
 from kube.events import EventRecorder
 from kube.objects import Object
 from kube.reading import Lister
+from kube.resources import DM_CLUSTERS, TIDB_CLUSTERS, Resource
 from member.backups.pods import ManagerSettings
 from member.memory.accepted_settings import AcceptedSettings
 from member.memory.certificate_book import CertificateBook
@@ -29,6 +33,9 @@ from member.naming import member_name
 from member.outcome import Outcome
 from ports.clock import Clock
 from ports.randomness import Randomness, SecretRandomness
+
+RESOURCES: Mapping[str, Resource] = {each.kind: each for each in (TIDB_CLUSTERS, DM_CLUSTERS)}
+"""The kinds of clusters, by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +73,8 @@ class FailoverSettings:
     detect_node_failure: bool = False
     pod_hard_recovery_period: float = 86400.0
     tiflash_period: float = 300.0
+    dm_master_period: float = 300.0
+    dm_worker_period: float = 300.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,22 +114,19 @@ class Held(Enum):
 
 
 @dataclass(slots=True)
-class ReconcileContext:
-    """One reconcile.
+class ClusterContext:
+    """One reconcile of a cluster, whatever its kind.
 
-    `owner` is the cached TidbCluster; `tc` its decoded and defaulted form, with the working copy of the status.
-    `observations` holds what looking at each component gave, `outcomes` what the stages answered so far. `pd_url`: a
-    member of PD to ask instead of the Service, which may lead to one that is ill. `unstarted_pd_members`: whether PD,
-    when asked, had members that never started. `pods` are those of each component, as they were when first looked at;
-    `stores` are those that PD lists, once it was asked, and `stores_listed` those and the ones that are Tombstone, as
-    they were when components were observed. `owner_lives`: a
-    live read of this reconcile has found the TidbCluster. `removed` are the components that run although the spec has
-    them no more; `tc` has them as they run. While the cluster is `held`, `owner` and `tc` have its last valid spec.
-    `failure_timers`, `accepted_settings`, `stopwatches`, `rolls`, `complaints` and `taken_names` outlive the reconcile.
+    `owner` is the cached object; `tc` its decoded and defaulted form, with the working copy of the status.
+    `observations` holds what looking at each component gave, `outcomes` what the stages answered so far. `pods` are
+    those of each component, as they were when first looked at. `owner_lives`: a live read of this reconcile has found
+    the cluster. `removed` are the components that run although the spec has them no more; `tc` has them as they run.
+    While the cluster is `held`, `owner` and `tc` have its last valid spec. `failure_timers`, `accepted_settings`,
+    `stopwatches`, `rolls`, `complaints` and `taken_names` outlive the reconcile.
     """
 
     owner: Object
-    tc: TidbCluster
+    tc: Cluster
     deps: Dependencies
     observations: dict[str, Outcome] = field(default_factory=dict)
     outcomes: dict[str, Outcome] = field(default_factory=dict)
@@ -134,11 +140,12 @@ class ReconcileContext:
     complaints: Complaints = field(default_factory=Complaints)
     taken_names: TakenNames = field(default_factory=TakenNames)
     pods: dict[str, Sequence[Object]] = field(default_factory=dict)
-    stores: tuple[Store, ...] = ()
-    stores_listed: tuple[tuple[Store, ...], tuple[Store, ...]] | None = None
     tls: TlsMaterial | None = field(default=None, repr=False)
-    pd_url: str = ""
-    unstarted_pd_members: bool = False
+
+    @property
+    def resource(self) -> Resource:
+        """The kind of the cluster."""
+        return RESOURCES[self.tc.kind]
 
     @property
     def listers(self) -> Listers:
@@ -149,11 +156,6 @@ class ReconcileContext:
     def settings(self) -> Settings:
         """What the process was told at its start."""
         return self.deps.settings
-
-    @property
-    def status(self) -> TidbClusterStatus:
-        """The working copy of the status."""
-        return self.tc.status
 
     @property
     def namespace(self) -> str:
@@ -168,3 +170,43 @@ class ReconcileContext:
     def stateful_set(self, component: str) -> Object | None:
         """The cached StatefulSet of a component."""
         return self.listers.stateful_sets.get(self.namespace, member_name(self.tc, component))
+
+
+OwnContext: TypeAlias = Any
+"""In what components bring to the frames that serve them all: the context of their own kind of cluster."""
+
+OwnCluster: TypeAlias = Any
+"""As `OwnContext`: the cluster."""
+
+
+@dataclass(slots=True)
+class ReconcileContext(ClusterContext):
+    """One reconcile of a TidbCluster.
+
+    `pd_url`: a member of PD to ask instead of the Service, which may lead to one that is ill. `unstarted_pd_members`:
+    whether PD, when asked, had members that never started. `stores` are those that PD lists, once it was asked, and
+    `stores_listed` those and the ones that are Tombstone, as they were when components were observed.
+    """
+
+    tc: TidbCluster
+    stores: tuple[Store, ...] = ()
+    stores_listed: tuple[tuple[Store, ...], tuple[Store, ...]] | None = None
+    pd_url: str = ""
+    unstarted_pd_members: bool = False
+
+    @property
+    def status(self) -> TidbClusterStatus:
+        """The working copy of the status."""
+        return self.tc.status
+
+
+@dataclass(slots=True)
+class DMContext(ClusterContext):
+    """One reconcile of a DMCluster."""
+
+    tc: DMCluster
+
+    @property
+    def status(self) -> DMClusterStatus:
+        """The working copy of the status."""
+        return self.tc.status

@@ -7,7 +7,7 @@ deleted by `delete`, `delete_member` and `delete_store` alone, and as they were 
 """
 
 from collections.abc import Callable, Sequence
-from typing import final
+from typing import Any, final
 
 from structlog.contextvars import bound_contextvars
 
@@ -15,15 +15,15 @@ from apis.accessor import components
 from apis.decoding import decode
 from apis.defaulting import with_defaults
 from apis.ordinals import desired_replicas
-from apis.tidbcluster import TidbCluster, TidbClusterStatus
+from dataplane.dm import OFFLINE, DMMasterClient, LiveMaster, LiveWorker
 from dataplane.errors import ApiError, NotBootstrapped, NotFound, Unavailable
 from dataplane.pd import Health, LiveMember, LiveStore, PDClient, Store
 from dataplane.pump import PUMP_OFFLINE, LivePumpNode, PumpClient
 from kube.deletion import Destroyer, LiveObject
 from kube.objects import Json, Object
-from kube.resources import PODS, TIDB_CLUSTERS, Resource
+from kube.resources import PODS, Resource
 from member import api_clients
-from member.context import ReconcileContext
+from member.context import ClusterContext, DMContext, ReconcileContext
 from member.naming import address_book, ordinal_of
 from member.observed.pods import Pod, read_pods
 from member.outcome import Done
@@ -69,13 +69,13 @@ class LivePods(Evidence):
 
 @final
 class LiveStatus(Evidence):
-    """The status of the TidbCluster as the API server showed it in this reconcile."""
+    """The status of the cluster as the API server showed it in this reconcile; its type is that of the kind."""
 
     __slots__ = ("status",)
 
-    def __init__(self, maker: object, status: TidbClusterStatus) -> None:
+    def __init__(self, maker: object, status: Any) -> None:
         """Raise TypeError for any maker but a live read."""
-        super().__init__(maker, "the current status of the TidbCluster")
+        super().__init__(maker, "the current status of the cluster")
         self.status = status
 
 
@@ -86,7 +86,7 @@ def shown_by(live: LiveObject, what: str) -> Evidence:
     return Evidence(_LIVE_READ, what)
 
 
-def look_up(ctx: ReconcileContext, resource: Resource, name: str, namespace: str = "") -> LiveObject | Evidence:
+def look_up(ctx: ClusterContext, resource: Resource, name: str, namespace: str = "") -> LiveObject | Evidence:
     """An object as the API server has it now, or the evidence that there is none (F1).
 
     Raises ApiError, TransportError.
@@ -95,23 +95,23 @@ def look_up(ctx: ReconcileContext, resource: Resource, name: str, namespace: str
     return seen or Evidence(_LIVE_READ, f"{resource.kind} {name} does not exist")
 
 
-def pods_live(ctx: ReconcileContext, component: str) -> LivePods:
+def pods_live(ctx: ClusterContext, component: str) -> LivePods:
     """The pods of a component as the API server has them now. Raises ApiError, TransportError."""
     return LivePods(_LIVE_READ, component, read_pods(ctx, component))
 
 
-def status_live(ctx: ReconcileContext) -> LiveStatus | None:
+def status_live(ctx: ClusterContext) -> LiveStatus | None:
     """The status as the API server has it now; None when the cluster is being deleted or another one (F4).
 
     Raises NotFound when there is none, other ApiErrors, TransportError.
     """
-    live = ctx.deps.client.get(TIDB_CLUSTERS, ctx.name, ctx.namespace)
+    live = ctx.deps.client.get(ctx.resource, ctx.name, ctx.namespace)
     if live.metadata.uid != ctx.owner.metadata.uid or live.metadata.deletion_timestamp:
         return None
-    return LiveStatus(_LIVE_READ, decode(live.decode(), TidbCluster).status)
+    return LiveStatus(_LIVE_READ, decode(live.decode(), type(ctx.tc)).status)
 
 
-def unobservable(ctx: ReconcileContext, component: str) -> Evidence | None:
+def unobservable(ctx: ClusterContext, component: str) -> Evidence | None:
     """Whether a component, asked when this reconcile observed it, did not report its state."""
     observed = ctx.observations.get(component, Done())
     if isinstance(observed, Done):
@@ -150,6 +150,44 @@ def may_remove(healths: Sequence[Health], member_id: int) -> bool:
     return lost and healthy > len(healths) // 2
 
 
+def master_gone(ctx: DMContext, pod: str) -> Evidence | None:
+    """Whether the masters of DM, asked now, list none of this pod, but others (I4). Raises DataPlaneError."""
+    found = api_clients.dm_masters(ctx).masters()
+    if not found or any(each.name == pod for each in found):
+        return None
+    return Evidence(_LIVE_READ, f"DM has no master for pod {pod}")
+
+
+def masters_without(masters: Sequence[LiveMaster], master: LiveMaster) -> Evidence | None:
+    """Whether a majority of the masters, which were just read, is alive without one that is not (I9, I24)."""
+    alive = sum(each.alive for each in masters)
+    if master.alive or alive <= len(masters) // 2:
+        return None
+    return Evidence(_LIVE_READ, f"DM has a majority of masters that are alive without {master.name}")
+
+
+def worker_gone(ctx: DMContext, pod: str) -> Evidence | None:
+    """Whether the masters of DM, asked now, list no worker of this pod. Raises DataPlaneError."""
+    if any(each.name == pod for each in api_clients.dm_masters(ctx).workers()):
+        return None
+    return Evidence(_LIVE_READ, f"DM has no worker for pod {pod}")
+
+
+def worker_unbound(worker: LiveWorker) -> Evidence | None:
+    """Whether a worker, which was just read, replicates no source."""
+    what = f"DM-worker {worker.name} is {worker.stage}, without a source"
+    return None if worker.source else Evidence(_LIVE_READ, what)
+
+
+def worker_replaceable(worker: LiveWorker, workers: Sequence[LiveWorker]) -> Evidence | None:
+    """Whether one of `workers`, all just read, is free to take over the source of a worker that goes."""
+    free = (each for each in workers if each.name != worker.name and each.stage not in ("", OFFLINE))
+    heir = next((each for each in free if not each.source), None)
+    if heir is None:
+        return None
+    return Evidence(_LIVE_READ, f"DM-worker {heir.name} is free to take over source {worker.source} of {worker.name}")
+
+
 def store_gone(ctx: ReconcileContext, store_id: int, address: str) -> Evidence | None:
     """Whether PD, asked now, knows a store as Tombstone, or, being this cluster's PD, not at all any more (I3).
 
@@ -185,7 +223,7 @@ def no_store(ctx: ReconcileContext, component: str, pod: str) -> Evidence | None
     return Evidence(_LIVE_READ, f"PD has no store for pod {pod}")
 
 
-def not_serving(ctx: ReconcileContext, pod: str, ask: Callable[[], object]) -> Evidence | None:
+def not_serving(ctx: ClusterContext, pod: str, ask: Callable[[], object]) -> Evidence | None:
     """Whether the pod of a store, looked at now and asked now, by `ask`, does not serve (I1, I3).
 
     It is the second witness where PD lists no store of a pod: the list may be older than the store. A pod from which
@@ -217,23 +255,23 @@ def pump_node_gone(ctx: ReconcileContext, pod: str) -> Evidence | None:
     return Evidence(_LIVE_READ, f"Pump node {left[0].id} is offline" if left else f"PD has no Pump node for pod {pod}")
 
 
-def spec_confirmed(ctx: ReconcileContext) -> Evidence | None:
-    """Whether the TidbCluster, read live, is the one, and wants the pods, that this reconcile decides upon (F4, F5).
+def spec_confirmed(ctx: ClusterContext) -> Evidence | None:
+    """Whether the cluster, read live, is the one, and wants the pods, that this reconcile decides upon (F4, F5).
 
     Beside the spec that is what the status records of failures and of volumes to replace. Raises ApiError,
     TransportError.
     """
     decided_on = ctx.owner
-    live = ctx.deps.client.find(TIDB_CLUSTERS, ctx.name, ctx.namespace)
+    live = ctx.deps.client.find(ctx.resource, ctx.name, ctx.namespace)
     if live is None or live.metadata.uid != decided_on.metadata.uid or live.metadata.deletion_timestamp:
         return None
     now, then = live.decode(), decided_on.decode()
     if now.get("spec") != then.get("spec") or _replicas(now, ctx) != _replicas(then, ctx):
         return None
-    return Evidence(_LIVE_READ, "the TidbCluster is unchanged")
+    return Evidence(_LIVE_READ, f"the {ctx.tc.kind} is unchanged")
 
 
-def _replicas(cluster: Json, ctx: ReconcileContext) -> dict[str, int]:
+def _replicas(cluster: Json, ctx: ClusterContext) -> dict[str, int]:
     """How many pods each component wants, substitutes and spares included."""
     tc = with_defaults(decode(cluster, type(ctx.tc)))
     return {each.name: desired_replicas(tc, each.name) for each in components(tc)}
@@ -245,7 +283,7 @@ def is_same_cluster(ctx: ReconcileContext) -> bool:
 
 
 def delete(
-    ctx: ReconcileContext,
+    ctx: ClusterContext,
     seen: LiveObject,
     why: Evidence,
     *,
@@ -268,6 +306,20 @@ def delete_member(pd: PDClient, seen: LiveMember, why: Evidence) -> None:
     require(why, "removing a member from PD")
     with bound_contextvars(why=why.what):
         pd.delete_member(seen)
+
+
+def delete_master(masters: DMMasterClient, seen: LiveMaster, why: Evidence) -> None:
+    """Take a master out of DM. Raises as `delete_member`."""
+    require(why, "removing a master from DM")
+    with bound_contextvars(why=why.what):
+        masters.delete_master(seen)
+
+
+def delete_worker(masters: DMMasterClient, seen: LiveWorker, why: Evidence) -> None:
+    """Take a worker that is offline out of DM. Raises as `delete_member`."""
+    require(why, "removing a worker from DM")
+    with bound_contextvars(why=why.what):
+        masters.delete_worker(seen)
 
 
 def delete_store(pd: PDClient, seen: LiveStore, why: Evidence) -> None:

@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 
-from apis.data_volumes import CLUSTER_ID_LABEL, COMPONENT_LABEL, DEFER_DELETING, POD_NAME_LABEL
+from apis.cluster import Cluster
+from apis.components import component_type
+from apis.data_volumes import CLUSTER_ID_LABEL, COMPONENT_LABEL, DEFER_DELETING, MEMBER_ID_LABEL, POD_NAME_LABEL
 from apis.identity import INSTANCE_LABEL, instance_name
-from apis.tidbcluster import TidbCluster
 from kube.objects import Json
 
 # Labels (objects.md 13.1)
@@ -15,7 +16,7 @@ COMPONENT = COMPONENT_LABEL
 USED_BY = "app.kubernetes.io/used-by"
 NAMESPACE = "app.kubernetes.io/namespace"
 CLUSTER_ID = CLUSTER_ID_LABEL
-MEMBER_ID = "tidb.pingcap.com/member-id"
+MEMBER_ID = MEMBER_ID_LABEL
 STORE_ID = "tidb.pingcap.com/store-id"
 POD_NAME = POD_NAME_LABEL
 CONTROLLER_REVISION_HASH = "controller-revision-hash"
@@ -94,14 +95,15 @@ def config_map_before_delete(component: str) -> str:
     return f"tidb.pingcap.com/configmap-name-before-delete-{component}"
 
 
-def cluster_labels(tc: TidbCluster) -> dict[str, str]:
+def cluster_labels(tc: Cluster) -> dict[str, str]:
     """The three labels of everything made for a cluster (objects.md 1.2)."""
-    return {NAME: TIDB_CLUSTER, MANAGED_BY: TIDB_OPERATOR, INSTANCE: instance_name(tc)}
+    return {NAME: tc.LABELLED_NAME, MANAGED_BY: TIDB_OPERATOR, INSTANCE: instance_name(tc)}
 
 
-def base_labels(tc: TidbCluster, component: str) -> dict[str, str]:
+def base_labels(tc: Cluster, component: str) -> dict[str, str]:
     """The four labels of everything made for a component; they are also its selector (objects.md 1.2)."""
-    return cluster_labels(tc) | {COMPONENT: component}
+    row = component_type(component)
+    return cluster_labels(tc) | {INSTANCE: instance_name(tc) + row.instance_suffix, COMPONENT: row.component_label}
 
 
 def selector_text(carried: Mapping[str, str]) -> str:
@@ -116,7 +118,7 @@ def with_annotation(obj: Json, key: str, value: str) -> Json:
     return obj | {"metadata": metadata | {"annotations": annotations}}
 
 
-def owner_reference(tc: TidbCluster) -> Json:
+def owner_reference(tc: Cluster) -> Json:
     """The reference that makes the cluster the controller of an object."""
     return {
         "apiVersion": tc.api_version,
@@ -129,7 +131,7 @@ def owner_reference(tc: TidbCluster) -> Json:
 
 
 def object_meta(
-    tc: TidbCluster,
+    tc: Cluster,
     name: str,
     labels: Mapping[str, str],
     annotations: Mapping[str, str] | None = None,

@@ -3,24 +3,26 @@
 What is dialled, `dataplane.addresses` knows; here a cluster's spec is turned into that.
 """
 
+from apis.cluster import Cluster
 from apis.components import component_type
+from apis.dmcluster import DMCluster
 from apis.identity import is_heterogeneous, tls_enabled
 from apis.shared import TidbClusterRef
 from apis.tidbcluster import TidbCluster
 from dataplane.addresses import AddressBook
 
 
-def member_name(tc: TidbCluster, component: str) -> str:
+def member_name(tc: Cluster, component: str) -> str:
     """`<tc>-<component>`: the StatefulSet, the Service for clients, and the base of the ConfigMap's name."""
     return f"{tc.metadata.name}-{component}"
 
 
-def peer_service(tc: TidbCluster, component: str) -> str:
+def peer_service(tc: Cluster, component: str) -> str:
     """`<tc>-<component>-peer`: the headless Service; Pump's goes without the suffix."""
     return f"{member_name(tc, component)}{component_type(component).peer_suffix}"
 
 
-def pod_name(tc: TidbCluster, component: str, ordinal: int) -> str:
+def pod_name(tc: Cluster, component: str, ordinal: int) -> str:
     """`<tc>-<component>-<ordinal>`."""
     return f"{member_name(tc, component)}-{ordinal}"
 
@@ -35,7 +37,7 @@ def ordinal_of(pod: str) -> int:
     return int(pod.rpartition("-")[2])
 
 
-def member_host(tc: TidbCluster, component: str, pod: str) -> str:
+def member_host(tc: Cluster, component: str, pod: str) -> str:
     """The host a member advertises: `<pod>.<tc>-<component>-peer.<ns>.svc[.<domain>]` (objects.md 7.4)."""
     return address_book(tc).advertised_host(component, ordinal_of(pod))
 
@@ -47,12 +49,12 @@ def pd_member_name(tc: TidbCluster, pod: str) -> str:
     return pod
 
 
-def discovery_mtls(tc: TidbCluster) -> bool:
+def discovery_mtls(tc: Cluster) -> bool:
     """Whether Discovery demands client certificates (objects.md 9.4)."""
     return tls_enabled(tc) and tc.spec.tls_cluster is not None and tc.spec.tls_cluster.enable_discovery_mtls
 
 
-def address_book(tc: TidbCluster) -> AddressBook:
+def address_book(tc: Cluster) -> AddressBook:
     """The addresses of the cluster's own members."""
     spec, meta = tc.spec, tc.metadata
     return AddressBook(meta.name, meta.namespace, spec.cluster_domain, tls_enabled(tc), spec.across_k8s)
@@ -88,14 +90,14 @@ def tikv_status_url(tc: TidbCluster, pod: str) -> str:
     return address_book(tc).tikv_status(ordinal_of(pod))
 
 
-def cluster_secret(tc: TidbCluster, component: str) -> str:
+def cluster_secret(tc: Cluster, component: str) -> str:
     """The Secret with a component's certificate (objects.md 9.1)."""
     return f"{member_name(tc, component)}-cluster-secret"
 
 
-def cluster_client_secret(tc: TidbCluster) -> str:
+def cluster_client_secret(tc: Cluster) -> str:
     """The Secret with the certificate of the operator's own clients."""
-    return f"{tc.metadata.name}-cluster-client-secret"
+    return f"{tc.metadata.name}-{'dm' if isinstance(tc, DMCluster) else 'cluster'}-client-secret"
 
 
 def tidb_server_secret(tc: TidbCluster) -> str:

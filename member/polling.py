@@ -9,7 +9,7 @@ from datetime import datetime
 from apis import predicates
 from apis.times import parse_time
 from kube.objects import condition_of
-from member.context import ReconcileContext
+from member.context import ClusterContext
 
 _SOONEST = 0.5
 _LATEST = 10.0
@@ -17,7 +17,7 @@ _PART = 0.1
 """The share of the time it has lasted so far."""
 
 
-def next_poll(ctx: ReconcileContext, component: str) -> float:
+def next_poll(ctx: ClusterContext, component: str) -> float:
     """Seconds until the next look at a component, from how long its Progressing condition has been as it is."""
     status = predicates.status_of(ctx.tc, component)
     progressing = condition_of(status.conditions if status else [], "Progressing")
@@ -25,7 +25,7 @@ def next_poll(ctx: ReconcileContext, component: str) -> float:
     return poll_since(ctx, "" if is_done else progressing.get("lastTransitionTime") or "")
 
 
-def poll_since(ctx: ReconcileContext, since: str) -> float:
+def poll_since(ctx: ClusterContext, since: str) -> float:
     """Seconds until the next look at what began at a time (RFC 3339)."""
     return poll_interval(seconds_since(since, ctx.deps.clock.wall()))
 

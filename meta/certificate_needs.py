@@ -3,7 +3,10 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from apis.cluster import Cluster
+from apis.component_specs import TiDBTLSClient
 from apis.components import component_types
+from apis.dmcluster import DMCluster
 from apis.identity import tls_enabled
 from apis.tidbcluster import TidbCluster
 from dataplane.certificates import Role
@@ -36,7 +39,7 @@ class Need:
     has_ca: bool = True
 
 
-def needs(tc: TidbCluster) -> Mapping[str, Need]:
+def needs(tc: Cluster) -> Mapping[str, Need]:
     """What a cluster needs, by the name of the Secret; empty where nothing speaks TLS."""
     if not tls_enabled(tc) and not _takes_tls_of_clients(tc):
         # what pods mount takes a while to find out
@@ -49,12 +52,12 @@ def needs(tc: TidbCluster) -> Mapping[str, Need]:
     return found
 
 
-def dialled_hosts(tc: TidbCluster, need: Need) -> tuple[str, ...]:
+def dialled_hosts(tc: Cluster, need: Need) -> tuple[str, ...]:
     """Names that its servers are surely dialled by, one for each way."""
     return tuple(host for each in need.components for host in _dialled(tc, each)) if need.internal else ()
 
 
-def all_hosts(tc: TidbCluster, need: Need) -> tuple[str, ...]:
+def all_hosts(tc: Cluster, need: Need) -> tuple[str, ...]:
     """All names and addresses that its certificate should hold for."""
     namespace, domain = tc.metadata.namespace or "default", tc.spec.cluster_domain
     endings = ("", f".{namespace}", f".{namespace}.svc", *([f".{namespace}.svc.{domain}"] if domain else []))
@@ -67,36 +70,43 @@ def all_hosts(tc: TidbCluster, need: Need) -> tuple[str, ...]:
     return (*names, "localhost", "127.0.0.1", "::1")
 
 
-def _dialled(tc: TidbCluster, component: str) -> tuple[str, ...]:
+def _dialled(tc: Cluster, component: str) -> tuple[str, ...]:
     if component == _DISCOVERY:
         return (f"{member_name(tc, component)}.{tc.metadata.namespace}",)
+    if isinstance(tc, DMCluster):
+        pod = f"{pod_name(tc, component, 0)}.{peer_service(tc, component)}"
+        return (pod, f"{pod}.{tc.metadata.namespace}")
     ending = f"svc.{tc.spec.cluster_domain}" if tc.spec.cluster_domain else "svc"
     pod = f"{pod_name(tc, component, 0)}.{peer_service(tc, component)}.{tc.metadata.namespace}.{ending}"
     return (pod, address_book(tc).pd_host) if component == "pd" else (pod,)
 
 
-def _takes_tls_of_clients(tc: TidbCluster) -> bool:
-    client = tc.spec.tidb.tls_client if tc.spec.tidb else None
+def _takes_tls_of_clients(tc: Cluster) -> bool:
+    client = _tls_of_clients(tc)
     return client is not None and client.enabled
 
 
-def _all(tc: TidbCluster) -> Iterator[Need]:
+def _tls_of_clients(tc: Cluster) -> TiDBTLSClient | None:
+    return tc.spec.tidb.tls_client if isinstance(tc, TidbCluster) and tc.spec.tidb else None
+
+
+def _all(tc: Cluster) -> Iterator[Need]:
     if tls_enabled(tc):
         yield Need(cluster_client_secret(tc), Role.CLIENT)
     if discovery_mtls(tc):
         yield Need(cluster_secret(tc, _DISCOVERY), components=(_DISCOVERY,))
-    present = {each.name for each in component_types() if each.section(tc.spec)}
-    for name in workload_names():
+    present = {each.name for each in component_types(tc.kind) if each.section(tc.spec)}
+    for name in workload_names(tc.kind):
         if name in present and not workload(name).unused(tc):
             yield from _mounted(tc, name)
 
 
-def _mounted(tc: TidbCluster, component: str) -> Iterator[Need]:
+def _mounted(tc: Cluster, component: str) -> Iterator[Need]:
     """What the pods of a component mount, by the names that the volumes have."""
     pod = workload(component).stateful_set(tc, "")["spec"]["template"]["spec"]
     secrets = {each["name"]: each["secret"]["secretName"] for each in pod.get("volumes") or () if "secret" in each}
-    own = {each.certificate_volume for each in component_types()}
-    client = tc.spec.tidb.tls_client if tc.spec.tidb else None
+    own = {each.certificate_volume for each in component_types(tc.kind)}
+    client = _tls_of_clients(tc)
     for volume, secret in secrets.items():
         if volume in own:
             yield Need(secret, components=(component,))

@@ -13,7 +13,7 @@ from dataplane.certificates import CA, CERTIFICATE, KEY, BadCertificate, Role, a
 from kube.events import WARNING
 from kube.objects import condition_of, secret_data
 from kube.resources import SECRETS
-from member.context import ReconcileContext
+from member.context import ClusterContext
 from member.memory.certificate_book import Finding
 from member.naming import cluster_client_secret
 from member.outcome import Done, Outcome, Refused
@@ -39,7 +39,7 @@ _MOST = 3
 """Secrets that one sentence names."""
 
 
-def act(ctx: ReconcileContext) -> Outcome:
+def act(ctx: ClusterContext) -> Outcome:
     """Name Secrets that are missing, or of no use, or about to expire. Raises ApiError, TransportError."""
     wanted = needs(ctx.tc)
     book, cluster, now = ctx.deps.certificates, ctx.owner.key, ctx.deps.clock.now()
@@ -55,7 +55,7 @@ def act(ctx: ReconcileContext) -> Outcome:
     return Refused("BadCertificate", message, book.LOOK_AGAIN_AT_TROUBLE) if reason == BAD else Done()
 
 
-def condition(ctx: ReconcileContext) -> Mapping[str, tuple[bool, str, str]]:
+def condition(ctx: ClusterContext) -> Mapping[str, tuple[bool, str, str]]:
     """Whether the certificates of a cluster hold, as a condition by its type; empty where it never had any."""
     findings = ctx.deps.certificates.findings(ctx.owner.key)
     if not findings:
@@ -93,7 +93,7 @@ def _listed(sentences: list[str]) -> str:
     return "; ".join(sentences[:_MOST]) + (f"; and {more} more" if more > 0 else "")
 
 
-def _stored_reason(ctx: ReconcileContext) -> str:
+def _stored_reason(ctx: ClusterContext) -> str:
     stored = (ctx.owner.decode().get("status") or {}).get("conditions") or []
     return str(condition_of(stored, CERTIFICATES_VALID).get("reason") or "")
 
@@ -112,7 +112,7 @@ class _Trial:
     of_client: Data | None = field(repr=False)
 
 
-def _look(ctx: ReconcileContext, wanted: Mapping[str, Need]) -> Mapping[str, Finding]:
+def _look(ctx: ClusterContext, wanted: Mapping[str, Need]) -> Mapping[str, Finding]:
     """Read all Secrets, and try them out, each with the operator's own."""
     found = {name: _read_secret(ctx, name) for name in wanted}
     client = cluster_client_secret(ctx.tc)
@@ -125,7 +125,7 @@ def _look(ctx: ReconcileContext, wanted: Mapping[str, Need]) -> Mapping[str, Fin
     return findings
 
 
-def _read_secret(ctx: ReconcileContext, name: str) -> Data | None:
+def _read_secret(ctx: ClusterContext, name: str) -> Data | None:
     secret = ctx.deps.client.find(SECRETS, name, ctx.namespace)
     return None if secret is None else secret_data(secret)
 

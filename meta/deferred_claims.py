@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from apis import predicates
+from apis.cluster import Cluster
 from apis.component_statuses import PDStatus, TiFlashStatus, TiKVStatus
+from apis.dm_components import DMMasterStatus, DMWorkerStatus
 from apis.ordinals import desired_ordinals
-from apis.tidbcluster import TidbCluster
 from kube.objects import Object
 from member import labels
 from member.naming import member_name
@@ -58,7 +59,7 @@ def lock_step(claim: Object, pod: Object | None) -> Unlock | Keep:
 Step: TypeAlias = Unmark | Reclaim | Keep
 
 
-def deferred_step(tc: TidbCluster, claim: Object, pod: Object | None) -> Step:
+def deferred_step(tc: Cluster, claim: Object, pod: Object | None) -> Step:
     """The next step for a claim that may be left behind; `pod` is the one that the claim names."""
     meta = claim.metadata
     kind = meta.labels.get(labels.COMPONENT, "")
@@ -76,13 +77,13 @@ def deferred_step(tc: TidbCluster, claim: Object, pod: Object | None) -> Step:
     return Keep(because) if because else Reclaim()
 
 
-def _ordinal(tc: TidbCluster, kind: str, pod: str) -> int | None:
+def _ordinal(tc: Cluster, kind: str, pod: str) -> int | None:
     """The ordinal of a pod of a component; None for any other name."""
     prefix, _, number = pod.rpartition("-")
     return int(number) if prefix == member_name(tc, kind) and number.isdecimal() else None
 
 
-def _why_kept(tc: TidbCluster, claim: Object, kind: str, pod: Object | None) -> str:
+def _why_kept(tc: Cluster, claim: Object, kind: str, pod: Object | None) -> str:
     """What keeps a claim whose ordinal is not wanted, empty when nothing does."""
     if not tc.spec.enable_pv_reclaim:
         return "spec.enablePVReclaim is false"
@@ -91,29 +92,34 @@ def _why_kept(tc: TidbCluster, claim: Object, kind: str, pod: Object | None) -> 
     if pod is not None:
         return "its pod still exists"
     if _is_known(tc, claim, kind):
-        return "its member may still be in PD"
+        return "its member may still be registered"
     return ""
 
 
-def _serves(tc: TidbCluster, kind: str, pod: Object) -> bool:
+def _serves(tc: Cluster, kind: str, pod: Object) -> bool:
     """Whether a pod works with its data: marked data of a removed member must not lose its mark."""
     if pod.metadata.deletion_timestamp or not pod.decode_as(Pod).is_ready:
         return False
     name, status = pod.metadata.name, predicates.status_of(tc, kind)
-    if isinstance(status, PDStatus):
+    if isinstance(status, PDStatus | DMMasterStatus):
         return status.synced and name in _members(status)
+    if isinstance(status, DMWorkerStatus):
+        return status.synced and name in status.members
     if isinstance(status, TiKVStatus | TiFlashStatus):
         up = (store for store in status.stores.values() if store.is_up)
         return status.synced and any(store.pod_name == name for store in up)
     return True
 
 
-def _is_known(tc: TidbCluster, claim: Object, kind: str) -> bool:
+def _is_known(tc: Cluster, claim: Object, kind: str) -> bool:
     """Whether PD has a member or store with the data of this claim, or could not be asked (I1)."""
     carried, status = claim.metadata.labels, predicates.status_of(tc, kind)
     pod = claim.metadata.annotations[labels.POD_NAME]
-    if isinstance(status, PDStatus):
-        ids = {member.id for member in (*status.members.values(), *status.peer_members.values())}
+    if isinstance(status, DMWorkerStatus):
+        return not status.synced or pod in status.members
+    if isinstance(status, PDStatus | DMMasterStatus):
+        peers = status.peer_members.values() if isinstance(status, PDStatus) else ()
+        ids = {member.id for member in (*status.members.values(), *peers)}
         return not status.synced or pod in _members(status) or carried.get(labels.MEMBER_ID) in ids
     if isinstance(status, TiKVStatus | TiFlashStatus):
         stores = (*status.stores.values(), *status.peer_stores.values())
@@ -123,6 +129,6 @@ def _is_known(tc: TidbCluster, claim: Object, kind: str) -> bool:
     return True
 
 
-def _members(status: PDStatus) -> set[str]:
-    """The pods that are members of PD."""
+def _members(status: PDStatus | DMMasterStatus) -> set[str]:
+    """The pods that are members of the quorum."""
     return {member.name.partition(".")[0] for member in status.members.values()}

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from apis import predicates
-from apis.component_statuses import TiFlashStatus, TiKVStatus
-from apis.components import component_names
+from apis.cluster import Cluster
+from apis.component_statuses import PDStatus, TiFlashStatus, TiKVStatus
+from apis.components import DM_CLUSTER, component_names
+from apis.dm_components import DMMasterStatus
 from apis.shared import TiKVStore
-from apis.tidbcluster import TidbCluster
 from apis.times import parse_time, stamp
 from kube.objects import Object, ObjectMeta
 from member import labels
@@ -19,18 +20,21 @@ from meta.metadata import DesiredMetadata
 
 IDS = (labels.CLUSTER_ID, labels.MEMBER_ID, labels.STORE_ID)
 
+_WITH_MEMBERS = ("pd", "dm-master")
+"""Those whose pods are members of a quorum."""
+
 _JOINING = 60.0
 """Seconds that a pod may take to be known to PD before it is labelled without that."""
 
 _FROM_CLAIM = (labels.COMPONENT, labels.NAME, labels.MANAGED_BY, labels.INSTANCE, *IDS)
 
 
-def of_pod(tc: TidbCluster, cluster_id: str, pod: Object, now: datetime) -> DesiredMetadata:
+def of_pod(tc: Cluster, cluster_id: str, pod: Object, now: datetime) -> DesiredMetadata:
     """The labels and annotations of a pod, from the status; `cluster_id` is empty while it is unknown."""
     kind = pod.metadata.labels.get(labels.COMPONENT, "")
     ids = {labels.CLUSTER_ID: cluster_id}
-    if kind == "pd":
-        ids[labels.MEMBER_ID] = _member_id(tc, pod.metadata.name)
+    if kind in _WITH_MEMBERS:
+        ids[labels.MEMBER_ID] = _member_id(tc, kind, pod.metadata.name)
     stores = _stores(tc, kind)
     if stores is None:
         return DesiredMetadata(_given(ids))
@@ -49,13 +53,16 @@ def is_about_to_join(pod: Object, metadata: DesiredMetadata, now: datetime) -> b
     """Whether a new pod gets its ids soon: then it is labelled once, with all of them."""
     meta = pod.metadata
     own = _own_id(meta.labels.get(labels.COMPONENT, ""))
-    return own not in metadata.labels and not any(key in meta.labels for key in IDS) and _is_new(meta, now)
+    return (
+        bool(own) and own not in metadata.labels and not any(key in meta.labels for key in IDS) and _is_new(meta, now)
+    )
 
 
 def is_about_to_be_labelled(claim: Object, now: datetime) -> bool:
     """Whether a new claim gets its ids soon: then its volume is labelled once, with all of them."""
     meta = claim.metadata
-    return not any(key in meta.labels for key in IDS) and _is_new(meta, now)
+    gets_one = bool(_own_id(meta.labels.get(labels.COMPONENT, "")))
+    return gets_one and not any(key in meta.labels for key in IDS) and _is_new(meta, now)
 
 
 def _is_new(meta: ObjectMeta, now: datetime) -> bool:
@@ -64,13 +71,15 @@ def _is_new(meta: ObjectMeta, now: datetime) -> bool:
 
 
 def _own_id(kind: str) -> str:
-    """The label with the id of a pod in the data plane; of a pod that has none, that of the cluster."""
-    if kind == "pd":
+    """The label with the id of a pod in the data plane; of a pod that has none, that of the cluster, if it has one."""
+    if kind in _WITH_MEMBERS:
         return labels.MEMBER_ID
+    if kind in component_names(of=DM_CLUSTER):
+        return ""
     return labels.STORE_ID if kind in component_names(lambda row: row.is_store) else labels.CLUSTER_ID
 
 
-def of_claim(tc: TidbCluster, pod: Object) -> DesiredMetadata:
+def of_claim(tc: Cluster, pod: Object) -> DesiredMetadata:
     """The labels and annotations of a claim: those of its pod.
 
     A claim that was there before its pod, such as a restored one, also gets what claims made from templates carry.
@@ -99,15 +108,16 @@ def store_of(stores: Mapping[str, TiKVStore], pod: str, labelled: str) -> str:
     return newest.id if newest else ""
 
 
-def _member_id(tc: TidbCluster, pod: str) -> str:
-    if not tc.status.pd.synced:
+def _member_id(tc: Cluster, kind: str, pod: str) -> str:
+    status = predicates.status_of(tc, kind)
+    if not isinstance(status, PDStatus | DMMasterStatus) or not status.synced:
         return ""
-    return next((m.id for m in tc.status.pd.members.values() if m.name.partition(".")[0] == pod), "")
+    return next((m.id for m in status.members.values() if m.name.partition(".")[0] == pod), "")
 
 
-def _stores(tc: TidbCluster, kind: str) -> Mapping[str, TiKVStore] | None:
+def _stores(tc: Cluster, kind: str) -> Mapping[str, TiKVStore] | None:
     """The stores of a component as PD named them in this reconcile; None when it did not, or there are none to name."""
-    status = predicates.status_of(tc, kind) if kind in component_names() else None
+    status = predicates.status_of(tc, kind) if kind in component_names(of=tc.kind) else None
     if not isinstance(status, TiKVStatus | TiFlashStatus) or not status.synced:
         return None
     return status.stores

@@ -14,7 +14,7 @@ from dataplane.errors import DataPlaneError
 from kube.objects import Json, Object
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS
 from member import api_clients, labels
-from member.context import ReconcileContext
+from member.context import ClusterContext, ReconcileContext
 from member.naming import referenced_cluster
 from member.observed.belonging import is_own_pod
 from member.observed.claims import own_claims
@@ -26,7 +26,7 @@ from meta.reading import claims_of_cluster, retry_on_conflict
 from meta.templates import live_revisions, of_template, stateful_sets, unlabelled_pods
 
 
-def act(ctx: ReconcileContext) -> Outcome:
+def act(ctx: ClusterContext) -> Outcome:
     """Label what is not labelled as it should be. Raises ApiError, TransportError."""
     sets = stateful_sets(ctx)
     known = _pods(ctx)
@@ -34,7 +34,7 @@ def act(ctx: ReconcileContext) -> Outcome:
     # those that are about to go keep what they have
     pods = [pod for pod in found if not pod.metadata.deletion_timestamp]
     cluster_id, unknown = _cluster_id(ctx, pods)
-    with_claims = component_names(lambda row: row.claims.labelled)
+    with_claims = component_names(lambda row: row.claims.labelled, ctx.tc.kind)
     claims = {claim.metadata.name: claim for claim in claims_of_cluster(ctx, with_claims)}
     begun = {name for name, claim in claims.items() if pod_commands.REPLACEMENT_BEGUN in claim.metadata.annotations}
     for pod in pods:
@@ -46,19 +46,19 @@ def act(ctx: ReconcileContext) -> Outcome:
     return unknown or Done()
 
 
-def _pods(ctx: ReconcileContext) -> list[Object]:
+def _pods(ctx: ClusterContext) -> list[Object]:
     """All pods of the cluster, Discovery's included."""
     found = [pod for pod in ctx.listers.pods.list(ctx.namespace, labels.cluster_labels(ctx.tc)) if is_own_pod(ctx, pod)]
     return sorted(found, key=lambda pod: pod.metadata.name)
 
 
-def _cluster_id(ctx: ReconcileContext, pods: Sequence[Object]) -> tuple[str, NotDone | None]:
+def _cluster_id(ctx: ClusterContext, pods: Sequence[Object]) -> tuple[str, NotDone | None]:
     """The id to write, empty when the labels can stay or it is not known yet, and why it can't be known.
 
     Without a PD of its own a cluster has no id in its status: the other cluster's PD is asked, once per pod.
     """
-    known = ctx.status.cluster_id
-    if known or referenced_cluster(ctx.tc) is None:
+    known = ctx.tc.status.cluster_id
+    if known or not isinstance(ctx, ReconcileContext) or referenced_cluster(ctx.tc) is None:
         return known, None
     if all(labels.CLUSTER_ID in pod.metadata.labels for pod in pods):
         return "", None
@@ -69,13 +69,13 @@ def _cluster_id(ctx: ReconcileContext, pods: Sequence[Object]) -> tuple[str, Not
         return "", without_pd(ctx) or unknown
 
 
-def _remind(ctx: ReconcileContext, pod: Object) -> None:
+def _remind(ctx: ClusterContext, pod: Object) -> None:
     """Let a pod that was made anew while its volumes are replaced know that they are (`member.commands`)."""
     metadata = DesiredMetadata(annotations={pod_commands.REPLACEMENT_BEGUN: "true"})
     retry_on_conflict(ctx, PODS, pod, lambda there: apply_metadata(ctx, PODS, there, metadata))
 
 
-def _label_pod(ctx: ReconcileContext, pod: Object, cluster_id: str, sets: Collection[Json]) -> Object | None:
+def _label_pod(ctx: ClusterContext, pod: Object, cluster_id: str, sets: Collection[Json]) -> Object | None:
     """The labelled pod; None when it is gone, or its time has not come."""
     now = ctx.deps.clock.wall()
     if identity.is_about_to_join(pod, identity.of_pod(ctx.tc, cluster_id, pod, now), now):
@@ -90,7 +90,7 @@ def _label_pod(ctx: ReconcileContext, pod: Object, cluster_id: str, sets: Collec
     return retry_on_conflict(ctx, PODS, pod, label)
 
 
-def _label_claims(ctx: ReconcileContext, pod: Object, claims: dict[str, Object]) -> None:
+def _label_claims(ctx: ClusterContext, pod: Object, claims: dict[str, Object]) -> None:
     """Label the claims of a pod, and leave them in `claims` as they are then."""
     metadata = identity.of_claim(ctx.tc, pod)
     for name in own_claims(pod):

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from kube.objects import Json, Object
 from kube.resources import Resource
-from member.context import ReconcileContext
+from member.context import ClusterContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class DesiredMetadata:
         )
 
 
-def apply_metadata(ctx: ReconcileContext, resource: Resource, there: Object, desired: DesiredMetadata) -> Object:
+def apply_metadata(ctx: ClusterContext, resource: Resource, there: Object, desired: DesiredMetadata) -> Object:
     """Bring labels and annotations of an object to what is desired, with at most one request; the object as it is then.
 
     Raises Conflict when it has changed, other ApiErrors, TransportError.

@@ -13,20 +13,20 @@ from kube.deletion import Destroyer, LiveObject
 from kube.events import NORMAL
 from kube.objects import Object
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS
-from member.context import ReconcileContext
+from member.context import ClusterContext
 from member.evidence import Evidence, delete, look_up
 from member.observed.claims import own_claims
 from member.observed.pods import Pod, pods_of
 from member.outcome import Done, Outcome, Waiting
 
 
-def act(ctx: ReconcileContext) -> Outcome:
+def act(ctx: ClusterContext) -> Outcome:
     """Delete the orphans. Raises Conflict, other ApiErrors and TransportError: nothing is deleted without an answer."""
     if ctx.tc.spec.paused:
         return Done("paused")
     deleted = [
         f"{pod.metadata.name} ({', '.join(missing)})"
-        for component in component_names(lambda row: row.claims.hold_data)
+        for component in component_names(lambda row: row.claims.hold_data, ctx.tc.kind)
         for pod in pods_of(ctx, component)
         if may_be_orphan(pod)
         if (missing := _missing_claims(ctx, pod)) and _delete(ctx, pod, missing)
@@ -41,7 +41,7 @@ def may_be_orphan(pod: Object) -> bool:
     return not pod.metadata.deletion_timestamp and not pod.decode_as(Pod).spec.node_name and bool(own_claims(pod))
 
 
-def _missing_claims(ctx: ReconcileContext, pod: Object) -> Mapping[str, Evidence]:
+def _missing_claims(ctx: ClusterContext, pod: Object) -> Mapping[str, Evidence]:
     """The claims of which the API server says now that they do not exist (F1), by name."""
     cached, namespace = ctx.listers.persistent_volume_claims, ctx.namespace
     unseen = [name for name in own_claims(pod) if cached.get(namespace, name) is None]
@@ -49,13 +49,13 @@ def _missing_claims(ctx: ReconcileContext, pod: Object) -> Mapping[str, Evidence
     return {name: gone for name, gone in found.items() if isinstance(gone, Evidence)}
 
 
-def _delete(ctx: ReconcileContext, pod: Object, missing: Mapping[str, Evidence]) -> bool:
+def _delete(ctx: ClusterContext, pod: Object, missing: Mapping[str, Evidence]) -> bool:
     name = pod.metadata.name
     seen = Destroyer(ctx.deps.client).observe(PODS, name, ctx.namespace)
     if seen is None or not _is_still(seen, pod):
         return False
     delete(ctx, seen, reduce(and_, missing.values()))
-    what = f"delete Pod {name} in TidbCluster {ctx.name} successful: {', '.join(missing)} does not exist"
+    what = f"delete Pod {name} in {ctx.tc.kind} {ctx.name} successful: {', '.join(missing)} does not exist"
     ctx.deps.recorder.event(ctx.owner, NORMAL, "SuccessfulDelete", what)
     return True
 

@@ -13,8 +13,18 @@ from kube.objects import Object
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS
 from member import labels
 from member.apply.writes import require_owner
-from member.context import ReconcileContext
-from member.evidence import Evidence, delete, look_up, member_gone, no_store, shown_by, store_gone
+from member.context import ClusterContext, DMContext, ReconcileContext
+from member.evidence import (
+    Evidence,
+    delete,
+    look_up,
+    master_gone,
+    member_gone,
+    no_store,
+    shown_by,
+    store_gone,
+    worker_gone,
+)
 from member.naming import member_name, ordinal_of
 from member.outcome import Done, Outcome
 from meta.deferred_claims import Reclaim, Unlock, Unmark, deferred_step, lock_step
@@ -23,14 +33,14 @@ from meta.reading import claims_of_cluster, retry_on_conflict, volume_of
 from meta.volumes import set_policy
 
 
-def act(ctx: ReconcileContext) -> Outcome:
+def act(ctx: ClusterContext) -> Outcome:
     """Do for each claim what is due. Raises OwnerGone, Conflict, other ApiErrors, TransportError, DataPlaneError."""
     if ctx.tc.spec.paused:
         return Done("paused")
-    for claim in claims_of_cluster(ctx, component_names(lambda row: row.claims.hold_data)):
+    for claim in claims_of_cluster(ctx, component_names(lambda row: row.claims.hold_data, ctx.tc.kind)):
         if isinstance(lock_step(claim, _pod(ctx, claim)), Unlock):
             _remove_annotations(ctx, claim, labels.POD_SCHEDULING)
-    for claim in claims_of_cluster(ctx, component_names(lambda row: row.claims.deferred)):
+    for claim in claims_of_cluster(ctx, component_names(lambda row: row.claims.deferred, ctx.tc.kind)):
         match deferred_step(ctx.tc, claim, _pod(ctx, claim)):
             case Unmark():
                 _remove_annotations(ctx, claim, labels.PVC_DEFER_DELETING, labels.SCALE_IN_TIME)
@@ -39,13 +49,13 @@ def act(ctx: ReconcileContext) -> Outcome:
     return Done()
 
 
-def _pod(ctx: ReconcileContext, claim: Object) -> Object | None:
+def _pod(ctx: ClusterContext, claim: Object) -> Object | None:
     """The cached pod that a claim names."""
     name = claim.metadata.annotations.get(labels.POD_NAME)
     return ctx.listers.pods.get(ctx.namespace, name) if name else None
 
 
-def _remove_annotations(ctx: ReconcileContext, claim: Object, *annotations: str) -> None:
+def _remove_annotations(ctx: ClusterContext, claim: Object, *annotations: str) -> None:
     metadata = DesiredMetadata(without=annotations)
     retry_on_conflict(
         ctx,
@@ -55,7 +65,7 @@ def _remove_annotations(ctx: ReconcileContext, claim: Object, *annotations: str)
     )
 
 
-def _reclaim(ctx: ReconcileContext, claim: Object) -> None:
+def _reclaim(ctx: ClusterContext, claim: Object) -> None:
     """Let a claim and its volume go, if live reads confirm the decision; what they do not, the next one looks at."""
     if ctx.listers.persistent_volumes is None:
         return
@@ -67,11 +77,11 @@ def _reclaim(ctx: ReconcileContext, claim: Object) -> None:
         return
     set_policy(ctx, claim, volume, "Delete")
     delete(ctx, seen, unwanted)
-    what = f"delete PersistentVolumeClaim {claim.metadata.name} in TidbCluster {ctx.name} successful"
+    what = f"delete PersistentVolumeClaim {claim.metadata.name} in {ctx.tc.kind} {ctx.name} successful"
     ctx.deps.recorder.event(ctx.owner, NORMAL, "SuccessfulDelete", what)
 
 
-def _not_wanted(ctx: ReconcileContext, claim: Object) -> Evidence | None:
+def _not_wanted(ctx: ClusterContext, claim: Object) -> Evidence | None:
     """Whether, looked at now, PD has nothing of the pod of a claim, and there is no such pod, nor is it going to be."""
     pod, kind = claim.metadata.annotations[labels.POD_NAME], claim.metadata.labels[labels.COMPONENT]
     gone = look_up(ctx, PODS, pod, ctx.namespace)
@@ -84,11 +94,14 @@ def _not_wanted(ctx: ReconcileContext, claim: Object) -> Evidence | None:
     return forgotten and gone & forgotten & shown_by(stateful_set, f"the StatefulSet has no pod {pod}")
 
 
-def _forgotten(ctx: ReconcileContext, claim: Object, pod: str, kind: str) -> Evidence | None:
+def _forgotten(ctx: ClusterContext, claim: Object, pod: str, kind: str) -> Evidence | None:
     """Whether PD, asked now, has no member or store of a pod, nor the store that its claim is labelled with.
 
     The label is asked for by itself, as a list may be older than the store.
     """
+    if isinstance(ctx, DMContext):
+        return master_gone(ctx, pod) if kind == "dm-master" else worker_gone(ctx, pod)
+    assert isinstance(ctx, ReconcileContext)
     match predicates.status_of(ctx.tc, kind):
         case PDStatus():
             return member_gone(ctx, pod)
@@ -99,7 +112,7 @@ def _forgotten(ctx: ReconcileContext, claim: Object, pod: str, kind: str) -> Evi
     return None
 
 
-def _unchanged(ctx: ReconcileContext, claim: Object) -> LiveObject | None:
+def _unchanged(ctx: ClusterContext, claim: Object) -> LiveObject | None:
     """The claim as it is now, when it is the cached one."""
     seen = Destroyer(ctx.deps.client).observe(PERSISTENT_VOLUME_CLAIMS, claim.metadata.name, ctx.namespace)
     if seen is None or seen.object.metadata.resource_version != claim.metadata.resource_version:

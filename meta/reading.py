@@ -8,7 +8,7 @@ from kube.errors import Conflict, NotFound
 from kube.objects import Object
 from kube.resources import PERSISTENT_VOLUMES, Resource
 from member import labels
-from member.context import ReconcileContext
+from member.context import ClusterContext
 from member.observed import claims
 from member.observed.claims import Claim
 
@@ -34,12 +34,12 @@ class Volume(msgspec.Struct):
     spec: VolumeSpec
 
 
-def claims_of_cluster(ctx: ReconcileContext, components: Collection[str]) -> list[Object]:
+def claims_of_cluster(ctx: ClusterContext, components: Collection[str]) -> list[Object]:
     """The cached claims of some components, by name."""
     return [claim for claim in claims.claims_of_cluster(ctx) if claim.metadata.labels[labels.COMPONENT] in components]
 
 
-def volume_of(ctx: ReconcileContext, claim: Object) -> Object | None:
+def volume_of(ctx: ClusterContext, claim: Object) -> Object | None:
     """The volume of a bound claim; None when the API server has none of that name, or it is another claim's.
 
     Only volumes that carry our labels are cached, so one that does not yet is read live: once, since it is labelled
@@ -59,7 +59,7 @@ def is_for(volume: Object, claim: Object) -> bool:
 
 
 def retry_on_conflict(
-    ctx: ReconcileContext, resource: Resource, cached: Object, write: Callable[[Object], Object | None]
+    ctx: ClusterContext, resource: Resource, cached: Object, write: Callable[[Object], Object | None]
 ) -> Object | None:
     """Decide and write; when the object has changed since it was cached, do so once more on a live read (F3).
 

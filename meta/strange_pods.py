@@ -10,7 +10,7 @@ from apis.components import component_names
 from apis.identity import instance_name
 from kube.objects import Object
 from member import labels
-from member.context import ReconcileContext
+from member.context import ClusterContext
 from member.observed.belonging import is_of_advanced, is_own_pod, is_pod_of
 from member.observed.instances import clusters_of_instance
 from member.observed.pods import Pod
@@ -19,7 +19,7 @@ from member.outcome import Done, Outcome, Refused
 _LOOK_AGAIN = 30.0
 
 
-def act(ctx: ReconcileContext) -> Outcome:
+def act(ctx: ClusterContext) -> Outcome:
     """Name those that are Ready, so that Services lead to them. Reads caches only."""
     found = sorted(pod.metadata.name for pod in _strange(ctx) if pod.decode_as(Pod).is_ready)
     if not found:
@@ -28,11 +28,18 @@ def act(ctx: ReconcileContext) -> Outcome:
     return Refused("PodsOfOthers", f"{what}; change its labels, or delete it", _LOOK_AGAIN)
 
 
-def _strange(ctx: ReconcileContext) -> Iterator[Object]:
+def _strange(ctx: ClusterContext) -> Iterator[Object]:
     """The pods with the labels of a component that no cluster of this instance has made."""
-    sharing = clusters_of_instance(ctx.listers.tidb_clusters, ctx.namespace, instance_name(ctx.tc))
-    names = [cluster.metadata.name for cluster in sharing]
+    names = _sharing(ctx)
     for pod in ctx.listers.pods.list(ctx.namespace, labels.cluster_labels(ctx.tc)):
         is_known = is_own_pod(ctx, pod) or any(is_pod_of(name, pod) or is_of_advanced(name, pod) for name in names)
-        if not is_known and pod.metadata.labels.get(labels.COMPONENT) in component_names():
+        if not is_known and pod.metadata.labels.get(labels.COMPONENT) in component_names(of=ctx.tc.kind):
             yield pod
+
+
+def _sharing(ctx: ClusterContext) -> list[str]:
+    """The clusters that have the instance name, this one aside; only TidbClusters can share theirs."""
+    if not ctx.tc.HAS_INSTANCE_LABEL:
+        return []
+    sharing = clusters_of_instance(ctx.listers.tidb_clusters, ctx.namespace, instance_name(ctx.tc))
+    return [cluster.metadata.name for cluster in sharing]

@@ -11,7 +11,7 @@ from kube.resources import CONTROLLER_REVISIONS, PODS
 from kube.semantic import covers
 from member import labels
 from member.components import workload_names
-from member.context import ReconcileContext
+from member.context import ClusterContext
 from meta.metadata import DesiredMetadata
 
 _NAMED = ("containers", "initContainers", "volumes")
@@ -26,13 +26,13 @@ _LOOK_AGAIN = 20.0
 """Seconds until a pod is looked for again."""
 
 
-def stateful_sets(ctx: ReconcileContext) -> list[Json]:
+def stateful_sets(ctx: ClusterContext) -> list[Json]:
     """The cached StatefulSets of the cluster."""
-    found = (ctx.stateful_set(name) for name in workload_names())
+    found = (ctx.stateful_set(name) for name in workload_names(ctx.tc.kind))
     return [each.decode() for each in found if each is not None and not each.metadata.deletion_timestamp]
 
 
-def unlabelled_pods(ctx: ReconcileContext, sets: Collection[Json], seen: Collection[str]) -> Iterator[Object]:
+def unlabelled_pods(ctx: ClusterContext, sets: Collection[Json], seen: Collection[str]) -> Iterator[Object]:
     """Pods of StatefulSets beside those that the cache shows. Raises ApiError, TransportError."""
     for each in sets:
         for ordinal in range(each["spec"]["replicas"]):
@@ -42,7 +42,7 @@ def unlabelled_pods(ctx: ReconcileContext, sets: Collection[Json], seen: Collect
                 yield pod
 
 
-def _looked_for(ctx: ReconcileContext, name: str, is_seen: bool) -> Object | None:
+def _looked_for(ctx: ClusterContext, name: str, is_seen: bool) -> Object | None:
     """A pod that no cache has shown for longer than a new one takes to appear, read live now and then."""
     watches, clock = ctx.stopwatches, ctx.deps.clock
     if is_seen:
@@ -54,7 +54,7 @@ def _looked_for(ctx: ReconcileContext, name: str, is_seen: bool) -> Object | Non
     return ctx.deps.client.find(PODS, name, ctx.namespace)
 
 
-def live_revisions(ctx: ReconcileContext, stateful_set: Json) -> set[str]:
+def live_revisions(ctx: ClusterContext, stateful_set: Json) -> set[str]:
     """The names of the revisions that a StatefulSet has. Raises ApiError, TransportError."""
     selector = labels.selector_text(stateful_set["spec"]["selector"].get("matchLabels") or {})
     found = ctx.deps.client.list_page(CONTROLLER_REVISIONS, ctx.namespace, label_selector=selector).items

@@ -7,11 +7,11 @@ paused, too.
 
 from structlog.contextvars import bound_contextvars
 
-from apis.components import component_names
+from apis.components import component_names, component_type
 from kube.events import NORMAL, WARNING
 from kube.objects import Json, Object
 from kube.resources import PERSISTENT_VOLUMES
-from member.context import ReconcileContext
+from member.context import ClusterContext
 from member.labels import COMPONENT, PVC_DEFER_DELETING
 from member.observed.claims import Claim
 from member.outcome import Done, Outcome
@@ -19,12 +19,13 @@ from meta.identity import is_about_to_be_labelled, of_volume
 from meta.reading import Volume, claims_of_cluster, retry_on_conflict, volume_of
 
 
-def act(ctx: ReconcileContext) -> Outcome:
+def act(ctx: ClusterContext) -> Outcome:
     """Give the volumes of the cluster the policy of its spec and their labels. Raises ApiError, TransportError."""
     if ctx.listers.persistent_volumes is None:
         return Done("no permission for PersistentVolumes")
     now = ctx.deps.clock.wall()
-    for claim in claims_of_cluster(ctx, component_names(lambda row: row.claims.labelled or row.claims.reclaim_policy)):
+    known = component_names(lambda row: row.claims.labelled or row.claims.reclaim_policy, ctx.tc.kind)
+    for claim in claims_of_cluster(ctx, known):
         bound = claim.decode_as(Claim).is_bound and not claim.metadata.deletion_timestamp
         if bound and not is_about_to_be_labelled(claim, now):
             volume = volume_of(ctx, claim)
@@ -35,29 +36,29 @@ def act(ctx: ReconcileContext) -> Outcome:
     return Done()
 
 
-def _policy(ctx: ReconcileContext, claim: Object) -> str:
+def _policy(ctx: ClusterContext, claim: Object) -> str:
     """The policy that the volume of a claim gets; empty when it stays as it is."""
     spec, meta = ctx.tc.spec, claim.metadata
-    if spec.paused or meta.labels[COMPONENT] not in component_names(lambda row: row.claims.reclaim_policy):
+    if spec.paused or not component_type(meta.labels[COMPONENT]).claims.reclaim_policy:
         return ""
     # what is left behind belongs to the PVC cleaner
     left = spec.enable_pv_reclaim and PVC_DEFER_DELETING in meta.annotations
     return "" if left else spec.pv_reclaim_policy or ""
 
 
-def set_policy(ctx: ReconcileContext, claim: Object, volume: Object, policy: str) -> None:
+def set_policy(ctx: ClusterContext, claim: Object, volume: Object, policy: str) -> None:
     """Give the volume of a claim its labels and, if it names one, a policy. Raises ApiError, TransportError."""
     with bound_contextvars(claim=claim.metadata.name):
         retry_on_conflict(ctx, PERSISTENT_VOLUMES, volume, lambda there: _written(ctx, claim, there, policy))
 
 
-def _written(ctx: ReconcileContext, claim: Object, volume: Object, policy: str) -> Object:
+def _written(ctx: ClusterContext, claim: Object, volume: Object, policy: str) -> Object:
     meta, has = volume.metadata, volume.decode_as(Volume).spec.persistent_volume_reclaim_policy
     if meta.deletion_timestamp or (of_volume(claim).matches(volume) and policy in ("", has)):
         return volume
     written = ctx.deps.applier.apply(PERSISTENT_VOLUMES, _desired(claim, meta.name, policy), volume)
     if policy and has != policy:
-        what = f"patch PersistentVolume {meta.name} in TidbCluster {ctx.name} successful: reclaim policy {policy}"
+        what = f"patch PersistentVolume {meta.name} in {ctx.tc.kind} {ctx.name} successful: reclaim policy {policy}"
         ctx.deps.recorder.event(ctx.owner, NORMAL, "SuccessfulPatch", what)
     return written
 
@@ -68,7 +69,7 @@ def _desired(claim: Object, name: str, policy: str) -> Json:
     return {"metadata": metadata} | ({"spec": {"persistentVolumeReclaimPolicy": policy}} if policy else {})
 
 
-def _report_missing(ctx: ReconcileContext, claim: Object) -> None:
+def _report_missing(ctx: ClusterContext, claim: Object) -> None:
     """Say that data may be lost. Kubernetes then calls the claim Lost, so there is but one event."""
     volume, name = claim.decode_as(Claim).spec.volume_name, claim.metadata.name
     bound = f"PersistentVolumeClaim {name} is bound to PersistentVolume {volume}"

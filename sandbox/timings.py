@@ -94,6 +94,12 @@ class Timings:
     table_moves: float = 4.0
     """Tables that move in a second."""
 
+    dm_worker_start: float = 0.2
+    dm_worker_tick: float = 1.0
+    """How often a worker of DM says that it is alive."""
+    dm_worker_lease: float = 6.0
+    """How long DM's masters wait for that."""
+
     @classmethod
     def real(cls) -> "Timings":
         """Durations of real clusters (dataplane-apis.md 15)."""
@@ -140,4 +146,7 @@ class Timings:
             capture_election=2.0,
             capture_missed=15.0,
             table_moves=1.0,
+            dm_worker_start=2.0,
+            dm_worker_tick=10.0,
+            dm_worker_lease=60.0,
         )

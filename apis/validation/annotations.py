@@ -1,19 +1,19 @@
-"""Annotations of the TidbCluster (defaults-and-validation.md 3.1)."""
+"""Annotations of a cluster (defaults-and-validation.md 3.1)."""
 
 import re
 from collections.abc import Iterator
 
+from apis.cluster import Cluster
 from apis.components import component_names
 from apis.ordinals import parse_slots, slots_annotation
 from apis.problem import Problem
-from apis.tidbcluster import TidbCluster
 
 _MOST_BYTES = 262144
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9_.]{0,61}[a-z0-9])?")
 _PREFIX = re.compile(r"(?=.{1,253}/?$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
 
-def check(tc: TidbCluster) -> Iterator[Problem]:
+def check(tc: Cluster) -> Iterator[Problem]:
     """Keys are qualified names, the whole is not too large, delete slots are lists of ordinals."""
     annotations = tc.metadata.annotations
     for key in annotations:
@@ -23,7 +23,7 @@ def check(tc: TidbCluster) -> Iterator[Problem]:
     size = sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items())
     if size > _MOST_BYTES:
         yield Problem("metadata.annotations", None, f"must not exceed {_MOST_BYTES} bytes in total; they have {size}")
-    for component in component_names(lambda row: row.has_delete_slots):
+    for component in component_names(lambda row: row.has_delete_slots, tc.kind):
         yield from _check_slots(annotations, slots_annotation(component))
 
 

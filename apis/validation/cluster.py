@@ -1,29 +1,47 @@
-"""All rules of a TidbCluster's own spec, in one pass (defaults-and-validation.md 3)."""
+"""All rules of a cluster's own spec, in one pass (defaults-and-validation.md 3)."""
 
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-from apis import duration
+from apis import duration, images
 from apis.accessor import Component, components
+from apis.cluster import Cluster
 from apis.component_specs import DiscoverySpec, PDMSSpec, PDSpec, TiCDCSpec, TiDBSpec, TiFlashSpec, TiKVSpec
+from apis.dm_components import DMMasterSpec
+from apis.dmcluster import DMCluster
 from apis.problem import Problem
 from apis.shared import ScalePolicy
 from apis.tidbcluster import TidbCluster
 from apis.validation import annotations, configuration, containers, listening, pods, ranges, volumes
 
+_FIRST_DM = (2, 0, 0)
+_TOO_OLD = "must be v2.0.0 or newer, whose masters keep a quorum"
+
 START_SCRIPT_FLAGS = ("WaitForDnsNameIpMatch", "PreferPDAddressesOverDiscovery", "BashShebang", "NoWaitDNS")
 
 
-def validate(tc: TidbCluster) -> list[Problem]:
+def validate(tc: Cluster) -> list[Problem]:
     """Everything that is wrong with a defaulted cluster's spec; empty when nothing is."""
-    problems = [*annotations.check(tc), *_check_cluster(tc)]
+    problems = [*annotations.check(tc), *pods.check_labels(tc.spec.labels, "spec.labels")]
+    problems += _check_dm_cluster(tc) if isinstance(tc, DMCluster) else ()
+    problems += _check_tidb_cluster(tc) if isinstance(tc, TidbCluster) else ()
     for component in components(tc):
         problems += _check_component(component)
     return problems
 
 
-def _check_cluster(tc: TidbCluster) -> Iterator[Problem]:
-    yield from pods.check_labels(tc.spec.labels, "spec.labels")
+def _check_dm_cluster(dc: DMCluster) -> Iterator[Problem]:
+    """Rules of DM alone (3.5): there are masters, and what the operator knows is v2."""
+    if dc.spec.master is None:
+        yield Problem("spec.master", None, "is required; a DMCluster has masters, such as 3")
+    if images.order(dc.spec.version) < _FIRST_DM:
+        yield Problem("spec.version", dc.spec.version, _TOO_OLD)
+    for index, name in enumerate(dc.spec.tls_client_secret_names):
+        if not name or name in dc.spec.tls_client_secret_names[:index]:
+            yield Problem(f"spec.tlsClientSecretNames[{index}]", name, "must name each Secret once")
+
+
+def _check_tidb_cluster(tc: TidbCluster) -> Iterator[Problem]:
     for index, address in enumerate(tc.spec.pd_addresses):
         if not _is_http_url(address):
             yield Problem(f"spec.pdAddresses[{index}]", address, "must be a URL such as http://pd.example.com:2379")
@@ -53,7 +71,7 @@ def _check_component(component: Component) -> Iterator[Problem]:
     spec, field = component.spec, component.field
     if not isinstance(spec, DiscoverySpec):
         yield from _check_replicas(component)
-    if isinstance(spec, PDSpec | PDMSSpec | TiDBSpec) and spec.service:
+    if isinstance(spec, PDSpec | PDMSSpec | TiDBSpec | DMMasterSpec) and spec.service:
         yield from ranges.check(spec.service.load_balancer_source_ranges, f"{field}.service.loadBalancerSourceRanges")
     if isinstance(spec, TiKVSpec | TiDBSpec | TiFlashSpec) and spec.scale_policy:
         yield from _check_scale_policy(spec.scale_policy, f"{field}.scalePolicy")
@@ -70,7 +88,8 @@ def _check_replicas(component: Component) -> Iterator[Problem]:
     replicas, field = component.workload.replicas, f"{component.field}.replicas"
     if replicas < 0:
         yield Problem(field, replicas, "must be at least 0")
-    if component.name == "tikv" and replicas == 0 and _holds_all_data(component.tc):
+    tc = component.tc
+    if component.name == "tikv" and replicas == 0 and isinstance(tc, TidbCluster) and _holds_all_data(tc):
         message = "would delete the only copies of the data; delete the TidbCluster, or suspend it with suspendAction"
         yield Problem(field, replicas, message)
 

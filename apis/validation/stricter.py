@@ -9,6 +9,7 @@ from collections.abc import Generator, Iterator, Mapping
 
 from apis import images, quantity
 from apis.accessor import Component, components, helper_image, workloads
+from apis.cluster import Cluster
 from apis.component_specs import TiFlashSpec, TiProxySpec
 from apis.identity import instance_name
 from apis.problem import Problem
@@ -34,14 +35,15 @@ _CERT_LAYOUTS = ("v1",)
 _RECLAIM_POLICIES = ("Retain", "Delete", "Recycle")
 
 
-def check(tc: TidbCluster, stateful_sets: Mapping[str, Json]) -> Iterator[Problem]:
+def check(tc: Cluster, stateful_sets: Mapping[str, Json]) -> Iterator[Problem]:
     """Problems of a defaulted cluster, given its StatefulSets by component."""
     if not stateful_sets and not tc.status.cluster_id:
         yield from _check_name(tc)
         if not images.is_reference(helper_image(tc)):
             yield Problem("spec.helper.image", helper_image(tc), _NO_IMAGE)
     yield from _one_of(tc.spec.pv_reclaim_policy or "", "spec.pvReclaimPolicy", _RECLAIM_POLICIES)
-    yield from _check_helper(tc)
+    if isinstance(tc, TidbCluster):
+        yield from _check_helper(tc)
     yield from _check_time_zone(tc, stateful_sets)
     limit = yield from _replica_limit(tc)
     seen = set()
@@ -58,7 +60,7 @@ def check(tc: TidbCluster, stateful_sets: Mapping[str, Json]) -> Iterator[Proble
         yield from _check_replicas(component, stateful_sets.get(component.name), limit)
 
 
-def _check_name(tc: TidbCluster) -> Iterator[Problem]:
+def _check_name(tc: Cluster) -> Iterator[Problem]:
     name = tc.metadata.name
     if "." in name:
         message = "has a dot, and no Service can be called after it; create the cluster under a name without dots"
@@ -81,7 +83,7 @@ def _check_helper(tc: TidbCluster) -> Iterator[Problem]:
     yield from _one_of(own, "spec.tidb.slowLogTailer.imagePullPolicy", _PULL_POLICIES)
 
 
-def _check_time_zone(tc: TidbCluster, stateful_sets: Mapping[str, Json]) -> Iterator[Problem]:
+def _check_time_zone(tc: Cluster, stateful_sets: Mapping[str, Json]) -> Iterator[Problem]:
     zone = tc.spec.timezone
     if not zone or _is_time_zone(zone) or any(_runs_in(zone, live) for live in stateful_sets.values()):
         return
@@ -100,7 +102,7 @@ def _runs_in(zone: str, live: Json) -> bool:
     return any({"name": "TZ", "value": zone} in (each.get("env") or ()) for each in _containers(live))
 
 
-def _replica_limit(tc: TidbCluster) -> Generator[Problem, None, int]:
+def _replica_limit(tc: Cluster) -> Generator[Problem, None, int]:
     text = tc.metadata.annotations.get(MAX_REPLICAS)
     if text is None:
         return _REPLICAS_AT_MOST
@@ -113,9 +115,8 @@ def _replica_limit(tc: TidbCluster) -> Generator[Problem, None, int]:
 def _check_replicas(component: Component, live: Json | None, limit: int) -> Iterator[Problem]:
     wanted, there = component.workload.replicas, live["spec"].get("replicas", 1) if live else 0
     if wanted > max(limit, there, _reported(component).get("replicas") or 0):
-        message = (
-            f"must be at most {limit}; if so many are meant, annotate the TidbCluster with {MAX_REPLICAS}={wanted}"
-        )
+        way_out = f"if so many are meant, annotate the {component.tc.kind} with {MAX_REPLICAS}={wanted}"
+        message = f"must be at most {limit}; {way_out}"
         yield Problem(f"{component.field}.replicas", wanted, message)
 
 
@@ -195,7 +196,9 @@ def _containers(live: Json) -> list[Json]:
 
 def _check_sizes(component: Component, live: Json | None) -> Iterator[Problem]:
     spec, field = component.spec, component.field
-    sizes = {f"{field}.requests.storage": spec.requests.get("storage")} if component.type.data_volume else {}
+    sizes = {}
+    if component.type.data_volume:
+        sizes[f"{field}.{component.workload.data_size_path}"] = component.storage_request
     for index, volume in enumerate(spec.storage_volumes if isinstance(spec, WITH_STORAGE_VOLUMES) else ()):
         sizes[f"{field}.storageVolumes[{index}].storageSize"] = volume.storage_size
     for index, claim in enumerate(spec.storage_claims if isinstance(spec, TiFlashSpec) else ()):

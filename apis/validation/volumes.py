@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from apis import quantity
 from apis.accessor import Component
 from apis.component_specs import PDMSSpec, PDSpec, TiCDCSpec, TiDBSpec, TiFlashSpec, TiKVSpec, TiProxySpec
+from apis.dm_components import STORAGE_SIZE, DMComponentSpec
 from apis.problem import Problem
 from apis.shared import Json, Quantity, StorageVolume
 
@@ -16,11 +17,13 @@ def check(component: Component) -> Iterator[Problem]:
     spec, field = component.spec, component.field
     yield from _check_quantities(spec.requests, f"{field}.requests")
     yield from _check_quantities(spec.limits, f"{field}.limits")
-    if component.type.data_volume and "storage" not in spec.requests:
-        yield _without_size(f"{field}.requests.storage")
+    if component.type.data_volume and component.storage_request is None:
+        yield _without_size(f"{field}.{component.workload.data_size_path}")
+    if isinstance(spec, DMComponentSpec):
+        yield from _check_quantity(spec.storage_size or STORAGE_SIZE, f"{field}.storageSize")
     if isinstance(spec, WITH_STORAGE_VOLUMES):
         yield from _check_storage_volumes(spec.storage_volumes, f"{field}.storageVolumes")
-    if isinstance(spec, PDSpec | TiKVSpec):
+    if isinstance(spec, PDSpec | TiKVSpec | DMComponentSpec):
         yield from _check_sub_directory(spec.data_sub_dir, f"{field}.dataSubDir")
     if isinstance(spec, TiFlashSpec):
         yield from _check_claims(spec, field)

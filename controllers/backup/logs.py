@@ -20,13 +20,17 @@ from controllers.controller import Result
 from controllers.job_owners import status
 from controllers.job_owners.job_owner import JobOwner
 from controllers.job_owners.prerequisites import JOB_GOING, cluster, give_up, refuse, schedule
-from kube.objects import Json, Object
+from kube.objects import Json, Object, condition_of
 from kube.resources import BACKUPS
 from member.backups import jobs, pods
 from member.backups.environment import secret_names
 from member.backups.naming import FINALIZER, log_job_name
 
 _ACTIVE = (status.SCHEDULED, status.PREPARE, RUNNING)
+_CRASHED = "AlreadyFailed"
+"""The reason for a Job whose pod has not said that it failed."""
+_PAUSE = timedelta(minutes=5)
+"""How long such a Job rests before it is made again."""
 _WORD_FROM_POD = timedelta(minutes=1)
 """How long after the end of a Job its pod's last word may take to be seen."""
 
@@ -125,12 +129,13 @@ def _carry_out(ctx: JobOwner[Backup], command: str) -> Result | None:
     if command == TRUNCATE and _is_truncated(spec.log_truncate_until, now):
         _say_truncated(ctx)
         return None
-    phase = log_backups.entry(now, command, spec.log_truncate_until).get("phase")
+    entry = log_backups.entry(now, command, spec.log_truncate_until)
     name = log_job_name(ctx.name, command)
-    if phase in _ACTIVE and (job := ctx.cached_job(name)) is not None:
-        return _look_after(ctx, job)
-    if phase in (*_ACTIVE, status.FAILED) and not ctx.has_lost(name):
-        return None
+    if entry.get("phase") in (*_ACTIVE, status.FAILED):
+        if (job := ctx.cached_job(name)) is not None:
+            return _look_after(ctx, job, entry)
+        if not ctx.has_lost(name):
+            return None
     return _make(ctx, command)
 
 
@@ -147,22 +152,26 @@ def _say_truncated(ctx: JobOwner[Backup]) -> None:
     ctx.write(log_backups.with_command(ctx.status, said, ctx.now, fields))
 
 
-def _look_after(ctx: JobOwner[Backup], job: Object) -> Result | None:
-    """The Job runs, or has ended without a word of its pod; v1.6 waits for that for ever."""
+def _look_after(ctx: JobOwner[Backup], job: Object, entry: Json) -> Result | None:
+    """The Job runs, has ended as its pod says, or without a word of it: then it crashed, and is made again."""
     body, name = job.decode(), job.metadata.name
     ended = pods.finished(body)
-    if not ended or job.metadata.deletion_timestamp:
+    said = condition_of(entry.get("conditions") or (), status.FAILED).get("reason")
+    if not ended or job.metadata.deletion_timestamp or (entry["phase"] == status.FAILED and said != _CRASHED):
         return None
     condition = pods.condition_of_job(body, ended)
-    if ended == status.COMPLETE:
-        since = parse_time(str(condition.get("lastTransitionTime") or "")) or ctx.now
-        rest = (since + _WORD_FROM_POD - ctx.now).total_seconds()
-        if rest > 0:
-            return Result(requeue_after=rest)
+    since = ctx.now - (parse_time(str(condition.get("lastTransitionTime") or "")) or ctx.now)
+    if entry["phase"] == status.FAILED:
+        if since < _PAUSE:
+            return Result(requeue_after=(_PAUSE - since).total_seconds())
+        ctx.delete_job(name)
+        return Result(requeue_after=JOB_GOING)
+    if ended == status.COMPLETE and since < _WORD_FROM_POD:
+        return Result(requeue_after=(_WORD_FROM_POD - since).total_seconds())
     why = condition.get("reason") if ended == status.FAILED else "its pod has not said how it ended"
-    message = f"Job {name} has failed: {why}; look at its pods' logs, and delete it to try again"
-    ctx.say(status.FAILED, "AlreadyFailed", message)
-    return None
+    message = f"Job {name} has failed: {why}; it is made again in a while, and at once when you delete it"
+    ctx.say(status.FAILED, _CRASHED, message)
+    return Result(requeue_after=_PAUSE.total_seconds())
 
 
 def _make(ctx: JobOwner[Backup], command: str) -> Result | None:

@@ -100,7 +100,7 @@ class JobOwner(Generic[M]):
         before = self.status
         after = self.merge(before, kind, self.now, reason, message, is_true=is_true)
         if kind in _TROUBLE and is_true and after != before:
-            self._warn(kind, reason, message)
+            self.warn(kind, reason, message)
         self.write(after)
 
     def tell(self, before: Json, after: Json) -> None:
@@ -109,9 +109,10 @@ class JobOwner(Generic[M]):
         if kind not in _TROUBLE or before.get("conditions") == after.get("conditions"):
             return
         said = condition_of(after["conditions"], kind)
-        self._warn(kind, said.get("reason") or "", said.get("message") or "")
+        self.warn(kind, said.get("reason") or "", said.get("message") or "")
 
-    def _warn(self, kind: str, reason: str, message: str) -> None:
+    def warn(self, kind: str, reason: str, message: str) -> None:
+        """Tell of trouble, as an event and in the log."""
         log.warning("condition", kind=self.resource.kind, phase=kind, reason=reason or kind, message=message)
         self.runtime.recorder.event(self.owner, WARNING, reason or kind, message)
 

@@ -1,78 +1,21 @@
 """The conditions of a TidbCluster: Ready says whether it serves, Progressing what the operator waits for.
 
-Ready is v1.6's, reason by reason (lifecycle.md 2.3), and better in two points: a status left from a failed
-observation is unknown, not good (F7), and the message goes on with Progressing's, since `kubectl get tc -o wide`
-shows it as Status. For Progressing see `controllers.conditions`. Components have both as well.
+See `controllers.cluster_conditions` and `controllers.conditions`. Components have both as well.
 """
 
 from collections.abc import Mapping
 from datetime import datetime
 
-from apis.accessor import workloads
-from apis.components import component_type
-from apis.predicates import all_members_ready, status_of
-from apis.shared import ComponentStatus
-from apis.tidbcluster import TidbCluster
-from controllers.conditions import PROGRESSING, READY, ConditionValue, progressing, with_condition
+from controllers.cluster_conditions import ready, set_component_conditions, with_progress
+from controllers.conditions import PROGRESSING, READY, ConditionValue, progressing
 from member.context import ReconcileContext
-from member.observed.status import UPGRADE
-from member.outcome import DONE, Failed, Waiting
 from member.tidb import binlog
 from meta import certificates
 
 
 def conditions(ctx: ReconcileContext, now: datetime) -> Mapping[str, ConditionValue]:
     """The conditions of the cluster; those of its components are set in the working copy of the status."""
-    _set_component_conditions(ctx, now)
+    set_component_conditions(ctx, now)
     news = progressing(ctx.outcomes, "cluster")
     more = {**certificates.condition(ctx), **binlog.condition(ctx)}
     return {PROGRESSING: news, READY: with_progress(ready(ctx.tc), news), **more}
-
-
-def ready(tc: TidbCluster) -> ConditionValue:
-    """Whether the cluster serves; `tc.status` is what this reconcile observed."""
-    statuses = {each.name: status for each in workloads(tc) if (status := status_of(tc, each.name))}
-    outdated = ", ".join(f"{told} of {name}" for name, status in statuses.items() if (told := _outdated(status)))
-    revisions = [status.stateful_set or {} for status in statuses.values()]
-    if outdated or any(each.get("currentRevision") != each.get("updateRevision") for each in revisions):
-        what = "Statefulset(s) are in progress"
-        return False, "StatefulSetNotUpToDate", f"{what}: {outdated} are outdated" if outdated else what
-    judged = sorted((each.type.unready.rank, each.name) for each in workloads(tc) if each.type.unready)
-    unready = next((name for _, name in judged if not all_members_ready(tc, name)), None)
-    return component_ready(tc, unready) if unready else (True, READY, "TiDB cluster is fully up and running")
-
-
-def component_ready(tc: TidbCluster, component: str) -> ConditionValue:
-    """Whether a component that the spec has serves."""
-    if all_members_ready(tc, component):
-        status = status_of(tc, component)
-        outdated = _outdated(status) if status else ""
-        what = "all requested replicas are serving"
-        return True, READY, f"{what}; {outdated} are outdated" if outdated else what
-    unready = component_type(component).unready
-    if unready is None:
-        return False, "MembersNotReady", f"{component} members are not healthy"
-    return False, unready.reason, unready.message
-
-
-def _outdated(status: ComponentStatus) -> str:
-    """How many pods a rolling restart has yet to reach, however long it waits, in words; empty when there are none."""
-    live = status.stateful_set or {}
-    total, updated = live.get("replicas", 0), live.get("updatedReplicas", 0)
-    return f"{total - updated} of {total} pods" if status.phase == UPGRADE and updated < total else ""
-
-
-def with_progress(value: ConditionValue, news: ConditionValue) -> ConditionValue:
-    """A readiness whose message goes on with what is being done, where something is."""
-    holds, reason, message = value
-    return value if news[1] == DONE else (holds, reason, f"{message}; {news[2]}")
-
-
-def _set_component_conditions(ctx: ReconcileContext, now: datetime) -> None:
-    for name in (each.name for each in workloads(ctx.tc)):
-        outcome, part = ctx.outcomes.get(name), status_of(ctx.tc, name)
-        if outcome is None or part is None:
-            continue
-        news = (isinstance(outcome, Waiting | Failed), outcome.reason, outcome.message)
-        changed = with_condition(part.conditions, PROGRESSING, news, now)
-        part.conditions = with_condition(changed, READY, component_ready(ctx.tc, name), now)

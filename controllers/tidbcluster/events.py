@@ -4,20 +4,17 @@ TidbClusters come on every event, resyncs included: what depends on time is look
 when it changed; a pod or a volume claim only when something a decision reads has changed.
 """
 
-from collections.abc import Callable
-
 from apis.identity import INSTANCE_LABEL
-from controllers.enqueueing import NEWS, Enqueue, enqueue_object, enqueue_owner, is_resync, priority_of_add
+from controllers.child_events import of_clusters_of, seen_of_claim, seen_of_pod
+from controllers.enqueueing import NEWS, Enqueue, enqueue_object, enqueue_owner, priority_of_add
 from informers.handlers import ResourceEventHandlerDetailedFuncs
 from informers.tombstones import LastKnown, last_known_object
 from kube.objects import Object
 from kube.reading import Lister
 from kube.resources import TIDB_CLUSTERS
-from member.labels import CONTROLLER_REVISION_HASH, MANAGED_BY, POD_SCHEDULING, PVC_DEFER_DELETING, TIDB_OPERATOR
+from member.labels import MANAGED_BY, TIDB_OPERATOR
 from member.observed import instances, restores
 from member.observed.belonging import is_pod_of
-from member.observed.claims import Claim
-from member.observed.pods import Pod
 
 
 def of_clusters(enqueue: Enqueue) -> ResourceEventHandlerDetailedFuncs:
@@ -57,18 +54,21 @@ def of_owned(clusters: Lister, enqueue: Enqueue) -> ResourceEventHandlerDetailed
         is_known = owner is not None and named is not None and named.metadata.uid == owner.uid
         return [] if is_known else clusters_of_instance(clusters, obj)
 
-    others = _of(in_the_way, enqueue, lambda obj: (obj.metadata.uid, obj.metadata.controller, obj.metadata.labels))
+    def seen(obj: Object) -> tuple[object, ...]:
+        return obj.metadata.uid, obj.metadata.controller, obj.metadata.labels
+
+    others = of_clusters_of(in_the_way, enqueue, seen)
     return _both(enqueue_owner(TIDB_CLUSTERS, clusters, enqueue), others)
 
 
 def of_pods(clusters: Lister, enqueue: Enqueue) -> ResourceEventHandlerDetailedFuncs:
     """A pod that comes, goes, or changes in what decisions read enqueues the TidbCluster of its instance label."""
-    return _of(lambda pod: clusters_of_instance(clusters, pod), enqueue, _seen_of_pod)
+    return of_clusters_of(lambda pod: clusters_of_instance(clusters, pod), enqueue, seen_of_pod)
 
 
 def of_claims(clusters: Lister, enqueue: Enqueue) -> ResourceEventHandlerDetailedFuncs:
     """As `of_pods`, for volume claims: nobody owns them, and they outlive their pods."""
-    return _of(lambda claim: clusters_of_instance(clusters, claim), enqueue, _seen_of_claim)
+    return of_clusters_of(lambda claim: clusters_of_instance(clusters, claim), enqueue, seen_of_claim)
 
 
 def of_restores(clusters: Lister, enqueue: Enqueue) -> ResourceEventHandlerDetailedFuncs:
@@ -102,26 +102,6 @@ def clusters_of_pod(clusters: Lister, pod: Object) -> list[Object]:
     return [cluster for cluster in clusters_of_instance(clusters, pod) if is_pod_of(cluster.metadata.name, pod)]
 
 
-def _of(
-    clusters_of: Callable[[Object], list[Object]], enqueue: Enqueue, seen: Callable[[Object], tuple[object, ...]]
-) -> ResourceEventHandlerDetailedFuncs:
-    def tell(obj: Object | None, priority: int = NEWS) -> None:
-        for cluster in clusters_of(obj) if obj else ():
-            enqueue(cluster.key, priority)
-
-    def on_add(obj: Object, is_in_initial_list: bool) -> None:
-        tell(obj, priority_of_add(is_in_initial_list))
-
-    def on_update(old: Object, new: Object) -> None:
-        if not is_resync(old, new) and seen(old) != seen(new):
-            tell(new)
-
-    def on_delete(deleted: LastKnown) -> None:
-        tell(last_known_object(deleted))
-
-    return ResourceEventHandlerDetailedFuncs(on_add, on_update, on_delete)
-
-
 def _both(
     one: ResourceEventHandlerDetailedFuncs, other: ResourceEventHandlerDetailedFuncs
 ) -> ResourceEventHandlerDetailedFuncs:
@@ -138,17 +118,3 @@ def _both(
         other.on_delete(deleted)
 
     return ResourceEventHandlerDetailedFuncs(on_add, on_update, on_delete)
-
-
-def _seen_of_pod(pod: Object) -> tuple[object, ...]:
-    """What decisions read of a pod."""
-    seen = pod.decode_as(Pod)
-    revision = pod.metadata.labels.get(CONTROLLER_REVISION_HASH)
-    return pod.metadata.uid, seen.status.phase, seen.is_ready, seen.trouble, seen.spec.node_name, revision
-
-
-def _seen_of_claim(claim: Object) -> tuple[object, ...]:
-    """What decisions read of a claim."""
-    meta, seen = claim.metadata, claim.decode_as(Claim)
-    marks = tuple(meta.annotations.get(key) for key in (PVC_DEFER_DELETING, POD_SCHEDULING))
-    return meta.uid, meta.deletion_timestamp, marks, seen.status.phase, seen.status.capacity.storage

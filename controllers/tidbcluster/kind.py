@@ -1,7 +1,7 @@
 """TidbCluster as a kind: what its reconciles are made of (lifecycle.md 2)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from msgspec import structs
 
@@ -9,6 +9,7 @@ from apis.defaulting import with_defaults
 from apis.problem import Problem
 from apis.tidbcluster import TidbCluster
 from apis.validation import immutability, validate
+from controllers.cluster_memory import ClusterMemory
 from controllers.kind import Kind
 from controllers.tidbcluster import conditions, stages, status_log
 from kube.objects import Json, Object
@@ -16,28 +17,10 @@ from kube.resources import TIDB_CLUSTERS
 from member.components import workload_names
 from member.context import Dependencies, Held, ReconcileContext
 from member.lifecycle import own_changes
-from member.memory.accepted_settings import AcceptedSettings
-from member.memory.complaints import Complaints
-from member.memory.failure_timers import FailureTimers
-from member.memory.rolls import Rolls
-from member.memory.stopwatches import Stopwatches
-from member.memory.taken_names import TakenNames
 from member.observed import restores
 from member.observed.removed_components import running_without_spec, with_removed
 from member.observed.running_spec import running
 from member.outcome import Refused
-
-
-@dataclass(slots=True)
-class ClusterMemory:
-    """What is remembered of one cluster from one reconcile to the next."""
-
-    failure_timers: FailureTimers = field(default_factory=FailureTimers)
-    accepted_settings: AcceptedSettings = field(default_factory=AcceptedSettings)
-    stopwatches: Stopwatches = field(default_factory=Stopwatches)
-    rolls: Rolls = field(default_factory=Rolls)
-    complaints: Complaints = field(default_factory=Complaints)
-    taken_names: TakenNames = field(default_factory=TakenNames)
 
 
 def _context(owner: Object, tc: TidbCluster, deps: Dependencies, memory: ClusterMemory) -> ReconcileContext:

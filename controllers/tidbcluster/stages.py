@@ -5,11 +5,11 @@ A stage that waits or fails never stops one that does not depend on it: the gate
 own (lifecycle.md 3.1) and are judged on the fresh status.
 """
 
-from controllers.stages import INTERNAL_ERROR, Attempt, Stage
+from controllers.stages import Attempt, Stage, broken_off
 from member.components import behaviours
 from member.context import ReconcileContext
 from member.observed.instances import instance_taken
-from member.outcome import Failed, Refused
+from member.outcome import Refused
 from member.volumes import changes as volume_changes
 from meta import certificates, labelling, locations, orphan_pods, pvc_cleaner, strange_pods, volumes
 
@@ -50,10 +50,4 @@ def run(ctx: ReconcileContext, attempt: Attempt[ReconcileContext]) -> None:
         ctx.outcomes |= refused
         return
     for stage in stages():
-        ctx.outcomes[stage.name] = _broken_off(ctx, stage.name) or attempt(stage, ctx)
-
-
-def _broken_off(ctx: ReconcileContext, component: str) -> Failed | None:
-    """The failure of an observation that raised what nobody expected."""
-    observed = ctx.observations.get(component)
-    return observed if isinstance(observed, Failed) and observed.reason == INTERNAL_ERROR else None
+        ctx.outcomes[stage.name] = broken_off(ctx.observations.get(stage.name)) or attempt(stage, ctx)

@@ -13,7 +13,7 @@ from kube.resources import STATEFUL_SETS
 from member.apply.foreign_edits import with_written_generation
 from member.apply.last_applied import applied, stamped
 from member.apply.writes import create_or_find, write_unseen
-from member.context import ReconcileContext
+from member.context import ClusterContext
 from member.evidence import Evidence, require
 from member.objects.stateful_set import ON_DELETE, lowest_restarted
 
@@ -130,7 +130,7 @@ def with_strategy(desired: Json, strategy: UpdateStrategy) -> Json:
     return desired | {"spec": desired["spec"] | {"updateStrategy": strategy.spec}}
 
 
-def create(ctx: ReconcileContext, desired: Json) -> None:
+def create(ctx: ClusterContext, desired: Json) -> None:
     """Create a StatefulSet; one that was only unseen is patched, as long as it loses and restarts no pods by that.
 
     Raises EvidenceMissing, OwnerGone, ForeignOwner, ApiError, TransportError.
@@ -145,7 +145,7 @@ def create(ctx: ReconcileContext, desired: Json) -> None:
 
 
 def update(
-    ctx: ReconcileContext,
+    ctx: ClusterContext,
     desired: Json,
     live: Object,
     *,

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from kube.errors import AlreadyExists, ApiError
 from kube.events import NORMAL, WARNING
 from kube.objects import Json, Object
-from kube.resources import SERVICES, STATEFUL_SETS, TIDB_CLUSTERS, Resource
+from kube.resources import SERVICES, STATEFUL_SETS, Resource
 from member.apply.last_applied import applied, stamped
-from member.context import ReconcileContext
+from member.context import ClusterContext
 from member.objects.services import keep_allocated
 
 
@@ -16,7 +16,7 @@ class OwnerGone(Exception):
 
 
 def apply(
-    ctx: ReconcileContext,
+    ctx: ClusterContext,
     resource: Resource,
     desired: Json,
     cached: Object | None,
@@ -37,7 +37,7 @@ def apply(
         write_unseen(ctx, resource, desired, unseen, applied_before)
 
 
-def create_or_find(ctx: ReconcileContext, resource: Resource, desired: Json) -> Object | None:
+def create_or_find(ctx: ClusterContext, resource: Resource, desired: Json) -> Object | None:
     """Create the object, which is told as an event; what there is of its name, read live, if it was only unseen.
 
     What no cache shows, but was made or found a moment ago, is neither made nor read again.
@@ -55,7 +55,7 @@ def create_or_find(ctx: ReconcileContext, resource: Resource, desired: Json) -> 
 
 
 def write_unseen(
-    ctx: ReconcileContext, resource: Resource, desired: Json, there: Object, applied_before: Json | None = None
+    ctx: ClusterContext, resource: Resource, desired: Json, there: Object, applied_before: Json | None = None
 ) -> None:
     """Patch what differs in an object that no cache shows. Raises ForeignOwner, ApiError, TransportError."""
     applier = ctx.deps.applier
@@ -64,7 +64,7 @@ def write_unseen(
     )
 
 
-def apply_service(ctx: ReconcileContext, desired: Json) -> None:
+def apply_service(ctx: ClusterContext, desired: Json) -> None:
     """Bring one Service to what is desired; ports and addresses that Kubernetes allocated stay."""
     cached = ctx.listers.services.get(ctx.namespace, desired["metadata"]["name"])
     live = cached.decode() if cached else None
@@ -80,9 +80,9 @@ def _with_whole_selector(before: Json, live: Json) -> Json:
     return before | {"spec": spec | {"selector": live["spec"].get("selector") or {}}}
 
 
-def _create(ctx: ReconcileContext, resource: Resource, desired: Json) -> Object:
+def _create(ctx: ClusterContext, resource: Resource, desired: Json) -> Object:
     require_owner(ctx)
-    what = f"create {resource.kind} {desired['metadata']['name']} in TidbCluster {ctx.name}"
+    what = f"create {resource.kind} {desired['metadata']['name']} in {ctx.tc.kind} {ctx.name}"
     record = ctx.deps.recorder.event
     try:
         created = ctx.deps.applier.create(resource, desired)
@@ -95,7 +95,7 @@ def _create(ctx: ReconcileContext, resource: Resource, desired: Json) -> Object:
     return created
 
 
-def annotate_owner(ctx: ReconcileContext, annotations: Mapping[str, str | None]) -> None:
+def annotate_owner(ctx: ClusterContext, annotations: Mapping[str, str | None]) -> None:
     """Bring annotations of the TidbCluster to what is given, None removes; nothing else of it is written.
 
     The rest of the reconcile goes on with the TidbCluster as it is then. Raises Conflict, other ApiErrors,
@@ -108,7 +108,7 @@ def annotate_owner(ctx: ReconcileContext, annotations: Mapping[str, str | None])
         return
     meta = {"name": ctx.name, "namespace": ctx.namespace}
     ctx.owner = ctx.deps.applier.apply(
-        TIDB_CLUSTERS,
+        ctx.resource,
         {"metadata": meta | {"annotations": wanted}},
         ctx.owner,
         applied={"metadata": {"annotations": removed}},
@@ -116,13 +116,13 @@ def annotate_owner(ctx: ReconcileContext, annotations: Mapping[str, str | None])
     ctx.tc.metadata.annotations = dict(ctx.owner.metadata.annotations)
 
 
-def record_deletion(ctx: ReconcileContext, resource: Resource, name: str) -> None:
+def record_deletion(ctx: ClusterContext, resource: Resource, name: str) -> None:
     """Tell as an event that an object was deleted (lifecycle.md 15)."""
-    what = f"delete {resource.kind} {name} in TidbCluster {ctx.name} successful"
+    what = f"delete {resource.kind} {name} in {ctx.tc.kind} {ctx.name} successful"
     ctx.deps.recorder.event(ctx.owner, NORMAL, "SuccessfulDelete", what)
 
 
-def require_owner(ctx: ReconcileContext) -> None:
+def require_owner(ctx: ClusterContext) -> None:
     """Look live, once in a reconcile, whether there still is a cluster to create or delete something for (F4).
 
     Raises OwnerGone, ApiError, TransportError.
@@ -132,15 +132,15 @@ def require_owner(ctx: ReconcileContext) -> None:
         ctx.owner_lives = True
 
 
-def live_owner(ctx: ReconcileContext) -> Object:
+def live_owner(ctx: ClusterContext) -> Object:
     """The TidbCluster as the API server has it now (F4).
 
     Raises OwnerGone when it is deleted or another one, ApiError, TransportError.
     """
     meta = ctx.owner.metadata
-    live = ctx.deps.client.find(TIDB_CLUSTERS, meta.name, meta.namespace)
+    live = ctx.deps.client.find(ctx.resource, meta.name, meta.namespace)
     if live is None:
-        raise OwnerGone("the TidbCluster was deleted; waiting for the cache to show that")
+        raise OwnerGone(f"the {ctx.tc.kind} was deleted; waiting for the cache to show that")
     if live.metadata.uid != meta.uid or live.metadata.deletion_timestamp:
-        raise OwnerGone("the TidbCluster is being deleted or was recreated; waiting for the cache to show that")
+        raise OwnerGone(f"the {ctx.tc.kind} is being deleted or was recreated; waiting for the cache to show that")
     return live

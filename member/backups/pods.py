@@ -12,6 +12,8 @@ from apis.tidbcluster import TidbCluster
 from member.backups import environment, naming
 
 API_VERSION = "pingcap.com/v1alpha1"
+MANAGER_IMAGE = "tidb-operator-py-backup-manager:latest"
+"""The Dockerfile's stage `backup-manager`."""
 BR_IMAGE = "pingcap/br"
 BR_BIN = "/var/lib/br-bin"
 CLUSTER_TLS = "/var/lib/cluster-client-tls"
@@ -25,16 +27,16 @@ _TOKEN_SECONDS = 3607
 class ManagerSettings:
     """What the process was told: the image of `backup-manager`, its own time zone, its namespace if it has no other."""
 
-    image: str = "pingcap/tidb-backup-manager:latest"
+    image: str = MANAGER_IMAGE
     time_zone: str = ""
     namespace: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Mounted:
-    """A volume, and where the main container sees it."""
+    """A volume, None for one that is mounted already, and where the main container sees it."""
 
-    volume: Json
+    volume: Json | None
     mount: Json
 
 
@@ -95,8 +97,11 @@ class Pod:
 
 def pod_spec(spec: JobSpec, settings: ManagerSettings, made: Pod) -> Json:
     """The spec of the pod; what the user gave for all Jobs is laid on it, volumes unless they are not wanted."""
-    volumes = [each.volume for each in made.mounted] + (spec.additional_volumes if made.additional else [])
-    mounts = [each.mount for each in made.mounted] + (spec.additional_volume_mounts if made.additional else [])
+    volumes = [each.volume for each in made.mounted if each.volume]
+    mounts = [each.mount for each in made.mounted]
+    if made.additional:
+        volumes += spec.additional_volumes
+        mounts += spec.additional_volume_mounts
     if spec.automount_service_account_token is False:
         volumes.append(_token_volume())
         mounts.append({"name": "kube-api-access", "mountPath": _TOKEN_PATH, "readOnly": True})

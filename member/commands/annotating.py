@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from kube.objects import Object
 from kube.resources import PODS, Resource
-from member.context import ReconcileContext
+from member.context import ClusterContext
 
 
-def withdraw(ctx: ReconcileContext, carrier: Object, keys: Sequence[str], resource: Resource = PODS) -> None:
+def withdraw(ctx: ClusterContext, carrier: Object, keys: Sequence[str], resource: Resource = PODS) -> None:
     """Remove annotations of a pod, or of another resource.
 
     Raises Conflict when it changed meanwhile, other ApiErrors, TransportError.

@@ -12,7 +12,7 @@ from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, Resource
 from member.commands.annotating import withdraw
 from member.commands.annotations import RETRY_BUSY, RETRY_SOON, Command
 from member.commands.restarting import confirm
-from member.context import ReconcileContext
+from member.context import ClusterContext
 from member.evidence import Evidence
 from member.observed.claims import own_claims
 from member.observed.lost_claims import volume_being_deleted
@@ -21,12 +21,12 @@ from member.outcome import Waiting
 REPLACING = "ReplacingVolume"
 
 
-def is_cancelled(ctx: ReconcileContext, pod: Object, command: Command) -> bool:
+def is_cancelled(ctx: ClusterContext, pod: Object, command: Command) -> bool:
     """Whether a replacement was withdrawn before anything was given up."""
     return is_withdrawn(command) and not has_begun(ctx, pod)
 
 
-def begin(ctx: ReconcileContext, pod: Object, command: Command) -> Evidence | Waiting:
+def begin(ctx: ClusterContext, pod: Object, command: Command) -> Evidence | Waiting:
     """Mark a pod that still carries the command, before what it holds is given up; then the evidence that it may be."""
     confirmed = confirm(ctx, pod, command)
     if isinstance(confirmed, Waiting):
@@ -44,12 +44,12 @@ def begin(ctx: ReconcileContext, pod: Object, command: Command) -> Evidence | Wa
     )
 
 
-def has_begun(ctx: ReconcileContext, pod: Object) -> bool:
+def has_begun(ctx: ClusterContext, pod: Object) -> bool:
     """Whether the claims, read live, are marked: the cache may show the old ones of a pod that has new ones already."""
     return any(pod_commands.REPLACEMENT_BEGUN in claim.metadata.annotations for _, claim in _claims(ctx, pod))
 
 
-def _claims(ctx: ReconcileContext, pod: Object) -> list[tuple[Resource, Object]]:
+def _claims(ctx: ClusterContext, pod: Object) -> list[tuple[Resource, Object]]:
     destroyer, resource = Destroyer(ctx.deps.client), PERSISTENT_VOLUME_CLAIMS
     found = (destroyer.observe(resource, name, ctx.namespace) for name in own_claims(pod))
     return [(resource, claim.object) for claim in found if claim]
@@ -59,13 +59,13 @@ def is_withdrawn(command: Command) -> bool:
     return command.key == pod_commands.REPLACEMENT_BEGUN
 
 
-def cancel(ctx: ReconcileContext, pod: Object) -> Waiting:
+def cancel(ctx: ClusterContext, pod: Object) -> Waiting:
     for resource, carrier in (*_claims(ctx, pod), (PODS, pod)):
         withdraw(ctx, carrier, (pod_commands.REPLACEMENT_BEGUN,), resource)
     return Waiting(REPLACING, f"the replacement was cancelled; pod {pod.metadata.name} keeps its volumes", RETRY_SOON)
 
 
-def component_busy(ctx: ReconcileContext, pod: str, component: str, *phases: predicates.Phase) -> Waiting | None:
+def component_busy(ctx: ClusterContext, pod: str, component: str, *phases: predicates.Phase) -> Waiting | None:
     busy = predicates.in_phase(ctx.tc, component, *(phases or ("Upgrade", "Scale")))
     if not busy or volume_being_deleted(ctx, component):
         # a roll stands still then

@@ -10,7 +10,7 @@ from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS
 from member import labels
 from member.apply.writes import record_deletion
 from member.commands.annotations import RETRY_BUSY, RETRY_SOON, Command
-from member.context import ReconcileContext
+from member.context import ClusterContext
 from member.evidence import Evidence, delete, pods_live, spec_confirmed
 from member.naming import member_name, ordinal_of, pod_name
 from member.objects.stateful_set import ON_DELETE
@@ -29,9 +29,7 @@ class ConfirmedCommand:
     unchanged: Evidence
 
 
-def restart(
-    ctx: ReconcileContext, pod: Object, command: Command, ignored_pods: Collection[str], because: str
-) -> Outcome:
+def restart(ctx: ClusterContext, pod: Object, command: Command, ignored_pods: Collection[str], because: str) -> Outcome:
     """Delete a pod that serves nothing any more, when all others but `ignored_pods` serve.
 
     Raises Conflict when it changed meanwhile, other ApiErrors, TransportError, LeaseExpired.
@@ -44,7 +42,7 @@ def restart(
     return _delete_pod(ctx, confirmed.pod, confirmed.unchanged, because)
 
 
-def restart_without_volumes(ctx: ReconcileContext, pod: Object, command: Command, gone: Evidence) -> Outcome:
+def restart_without_volumes(ctx: ClusterContext, pod: Object, command: Command, gone: Evidence) -> Outcome:
     """Delete the volume claims of a pod, then, when none is left that stays, the pod; `gone` is what they held.
 
     Raises as `restart`.
@@ -67,7 +65,7 @@ def restart_without_volumes(ctx: ReconcileContext, pod: Object, command: Command
     return _delete_pod(ctx, confirmed.pod, confirmed.unchanged & gone, f"replacing its volumes: {gone.what}")
 
 
-def confirm(ctx: ReconcileContext, pod: Object, command: Command) -> ConfirmedCommand | Waiting:
+def confirm(ctx: ClusterContext, pod: Object, command: Command) -> ConfirmedCommand | Waiting:
     """The pod as it is now, if it is the one that was decided on, with the same command, of an unchanged cluster.
 
     Raises ApiError, TransportError.
@@ -87,7 +85,7 @@ def confirm(ctx: ReconcileContext, pod: Object, command: Command) -> ConfirmedCo
     return ConfirmedCommand(seen, wanted)
 
 
-def others_not_ready(ctx: ReconcileContext, pod: Object, ignored_pods: Collection[str]) -> Waiting | None:
+def others_not_ready(ctx: ClusterContext, pod: Object, ignored_pods: Collection[str]) -> Waiting | None:
     """What keeps a pod that serves from being restarted: another one does not, or is about to be restarted (I10).
 
     Raises ApiError, TransportError.
@@ -133,7 +131,7 @@ def _serves(pod: Object) -> bool:
     return not pod.metadata.deletion_timestamp and pod.decode_as(Pod).is_ready
 
 
-def _delete_pod(ctx: ReconcileContext, seen: LiveObject, why: Evidence, because: str) -> Done:
+def _delete_pod(ctx: ClusterContext, seen: LiveObject, why: Evidence, because: str) -> Done:
     name = seen.object.metadata.name
     delete(ctx, seen, why)
     record_deletion(ctx, PODS, name)

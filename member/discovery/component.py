@@ -1,15 +1,18 @@
-"""Discovery: what PD's pods ask at their first start (objects.md 10.1). Made before them, and in this order."""
+"""Discovery: what pods of PD and DM-master ask at their first start (objects.md 10.1).
+
+Its objects are made before them, and in this order.
+"""
 
 from kube.objects import Json
 from kube.resources import DEPLOYMENTS, ROLE_BINDINGS, ROLES, SERVICE_ACCOUNTS
 from member.apply.last_applied import applied
 from member.apply.writes import apply, apply_service
-from member.context import Held, ReconcileContext
+from member.context import ClusterContext, Held
 from member.discovery import desired
 from member.outcome import Done, Outcome, Refused
 
 
-def act(ctx: ReconcileContext) -> Outcome:
+def act(ctx: ClusterContext) -> Outcome:
     """Bring Discovery's objects to what is desired. Raises OwnerGone, ForeignOwner, ApiError, TransportError."""
     tc, listers, name = ctx.tc, ctx.listers, desired.name(ctx.tc)
     if not desired.wanted(tc):
@@ -25,7 +28,7 @@ def act(ctx: ReconcileContext) -> Outcome:
     return Done("all objects are in place")
 
 
-def _apply_deployment(ctx: ReconcileContext, deployment: Json) -> None:
+def _apply_deployment(ctx: ClusterContext, deployment: Json) -> None:
     cached = ctx.listers.deployments.get(ctx.namespace, deployment["metadata"]["name"])
     before = _with_whole_pod_metadata(cached.decode()) if cached else None
     apply(ctx, DEPLOYMENTS, deployment, cached, applied_before=before)
@@ -37,6 +40,6 @@ def _with_whole_pod_metadata(live: Json) -> Json:
     return {"spec": {"template": template | {"metadata": live["spec"]["template"].get("metadata") or {}}}}
 
 
-def observe(_: ReconcileContext) -> Outcome:
+def observe(_: ClusterContext) -> Outcome:
     """Nothing of Discovery is in the status."""
     return Done()

@@ -1,43 +1,49 @@
-"""What Discovery should look like (objects.md 10.1). Pure functions of a defaulted TidbCluster."""
+"""What Discovery should look like (objects.md 10.1, 10.4). Pure functions of a defaulted cluster of either kind."""
 
 import json
 
 from apis.accessor import component
+from apis.cluster import Cluster
+from apis.dmcluster import DMCluster
 from apis.identity import tls_enabled
 from apis.tidbcluster import TidbCluster
 from dataplane.addresses import DISCOVERY_PORT, DISCOVERY_PROXY_PORT
 from kube.objects import Json
 from member import labels
-from member.naming import cluster_client_secret, cluster_secret, discovery_mtls
+from member.context import RESOURCES
+from member.naming import cluster_client_secret, cluster_secret, discovery_mtls, member_name
 from member.objects import pod, probes, volumes
 from member.objects.service_account_token import TOKEN_MOUNT, token_volume
 from member.objects.services import port
 from member.objects.services import service as make_service
 from member.objects.strategic_merge import with_additional_containers
 
-_COMPONENT = "discovery"
 _RBAC = "rbac.authorization.k8s.io"
 
 _MAY_LIST_CLAIMS: Json = {"apiGroups": [""], "resources": ["persistentvolumeclaims"], "verbs": ["list"]}
 """They tell whether a PD cluster exists, even when the status does not (F40)."""
 
 
-def wanted(tc: TidbCluster) -> bool:
-    """Whether the cluster needs Discovery: for a PD of its own, or to reach PD in another Kubernetes cluster."""
-    return tc.spec.pd is not None or tc.spec.across_k8s
+def wanted(tc: Cluster) -> bool:
+    """Whether the cluster needs Discovery: for a PD or masters of its own, or to reach PD in another Kubernetes."""
+    return not isinstance(tc, TidbCluster) or tc.spec.pd is not None or tc.spec.across_k8s
 
 
-def name(tc: TidbCluster) -> str:
+def name(tc: Cluster) -> str:
     """The name of all of Discovery's objects."""
-    return f"{tc.metadata.name}-discovery"
+    return member_name(tc, _component(tc))
 
 
-def role(tc: TidbCluster) -> Json:
+def _component(tc: Cluster) -> str:
+    return "dm-discovery" if isinstance(tc, DMCluster) else "discovery"
+
+
+def role(tc: Cluster) -> Json:
     """What Discovery may read: its cluster, the labels of volume claims, and with TLS the certificate for PD.
 
     v1.6 lets it read every Secret of the namespace.
     """
-    rules = [_may_get("pingcap.com", "tidbclusters", tc.metadata.name), _MAY_LIST_CLAIMS]
+    rules = [_may_get("pingcap.com", RESOURCES[tc.kind].plural, tc.metadata.name), _MAY_LIST_CLAIMS]
     if tls_enabled(tc):
         rules.append(_may_get("", "secrets", cluster_client_secret(tc)))
     return _object(tc, f"{_RBAC}/v1", "Role", rules=rules)
@@ -47,12 +53,12 @@ def _may_get(group: str, resource: str, object_name: str) -> Json:
     return {"apiGroups": [group], "resources": [resource], "resourceNames": [object_name], "verbs": ["get"]}
 
 
-def service_account(tc: TidbCluster) -> Json:
+def service_account(tc: Cluster) -> Json:
     """The identity of Discovery's pod."""
     return _object(tc, "v1", "ServiceAccount")
 
 
-def role_binding(tc: TidbCluster) -> Json:
+def role_binding(tc: Cluster) -> Json:
     """Gives the role to the identity."""
     return _object(
         tc,
@@ -63,7 +69,7 @@ def role_binding(tc: TidbCluster) -> Json:
     )
 
 
-def deployment(tc: TidbCluster, image: str) -> Json:
+def deployment(tc: Cluster, image: str) -> Json:
     """Discovery's one pod; `image` is the operator's (flag --tidb-discovery-image)."""
     template = _template(tc, image)
     record = json.dumps(template["spec"], separators=(",", ":"))
@@ -75,35 +81,35 @@ def deployment(tc: TidbCluster, image: str) -> Json:
         spec={
             "replicas": 1,
             "strategy": {"type": "Recreate"},
-            "selector": {"matchLabels": labels.base_labels(tc, _COMPONENT)},
+            "selector": {"matchLabels": labels.base_labels(tc, _component(tc))},
             "template": template,
         },
     )
 
 
-def service(tc: TidbCluster) -> Json:
+def service(tc: Cluster) -> Json:
     """Where PD's pods ask. Its selector is the whole label set of the pod, the user's labels included."""
     spec: Json = {
         "type": "ClusterIP",
         "ports": [port("discovery", DISCOVERY_PORT), port("proxy", DISCOVERY_PROXY_PORT)],
         "selector": _pod_labels(tc),
     }
-    return make_service(tc, name(tc), spec, labels.base_labels(tc, _COMPONENT))
+    return make_service(tc, name(tc), spec, labels.base_labels(tc, _component(tc)))
 
 
 def _object(
-    tc: TidbCluster, api_version: str, kind: str, *, annotations: dict[str, str] | None = None, **body: object
+    tc: Cluster, api_version: str, kind: str, *, annotations: dict[str, str] | None = None, **body: object
 ) -> Json:
-    metadata = labels.object_meta(tc, name(tc), labels.base_labels(tc, _COMPONENT), annotations)
+    metadata = labels.object_meta(tc, name(tc), labels.base_labels(tc, _component(tc)), annotations)
     return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **body}
 
 
-def _pod_labels(tc: TidbCluster) -> dict[str, str]:
-    return component(tc, _COMPONENT).labels | labels.base_labels(tc, _COMPONENT)
+def _pod_labels(tc: Cluster) -> dict[str, str]:
+    return component(tc, _component(tc)).labels | labels.base_labels(tc, _component(tc))
 
 
-def _template(tc: TidbCluster, image: str) -> Json:
-    discovery = component(tc, _COMPONENT)
+def _template(tc: Cluster, image: str) -> Json:
+    discovery = component(tc, _component(tc))
     spec = discovery.spec
     containers = with_additional_containers([_container(tc, image)], spec.additional_containers)
     special = _special_volumes(tc)
@@ -121,8 +127,8 @@ def _template(tc: TidbCluster, image: str) -> Json:
     return {"metadata": metadata, "spec": pod_spec}
 
 
-def _container(tc: TidbCluster, image: str) -> Json:
-    discovery = component(tc, _COMPONENT)
+def _container(tc: Cluster, image: str) -> Json:
+    discovery = component(tc, _component(tc))
     container = pod.main_container(
         discovery,
         command=["/usr/local/bin/tidb-discovery"],
@@ -137,7 +143,7 @@ def _container(tc: TidbCluster, image: str) -> Json:
             pod.env("TC_NAME", tc.metadata.name),
         ],
     )
-    container["image"] = image
+    container |= {"name": discovery.type.component_label, "image": image}
     if _uses_pd_tls(tc):
         container["env"].append(pod.env("TC_TLS_ENABLED", "true"))
     if discovery_mtls(tc):
@@ -145,7 +151,7 @@ def _container(tc: TidbCluster, image: str) -> Json:
     return container | _probes(tc)
 
 
-def _probes(tc: TidbCluster) -> Json:
+def _probes(tc: Cluster) -> Json:
     spec = tc.spec.discovery
     if spec is None:
         return {}
@@ -154,18 +160,18 @@ def _probes(tc: TidbCluster) -> Json:
     return {kind: probes.as_given(handler, probe) for kind, probe in given.items() if probe is not None}
 
 
-def _uses_pd_tls(tc: TidbCluster) -> bool:
-    return tls_enabled(tc) and tc.spec.pd is not None
+def _uses_pd_tls(tc: Cluster) -> bool:
+    return isinstance(tc, TidbCluster) and tls_enabled(tc) and tc.spec.pd is not None
 
 
-def _special_volumes(tc: TidbCluster) -> list[tuple[Json, Json]]:
+def _special_volumes(tc: Cluster) -> list[tuple[Json, Json]]:
     """Mounts and volumes that come after the user's: certificates, and the token when it is not mounted by itself."""
     secrets = {}
     if _uses_pd_tls(tc):
         secrets["pd-tls"] = cluster_secret(tc, "pd")
     if discovery_mtls(tc):
-        secrets["discovery-tls"] = cluster_secret(tc, _COMPONENT)
+        secrets["discovery-tls"] = cluster_secret(tc, _component(tc))
     special = list(zip(volumes.certificate_mounts(secrets), volumes.certificate_volumes(secrets), strict=True))
-    if component(tc, _COMPONENT).automount_service_account_token is False:
+    if component(tc, _component(tc)).automount_service_account_token is False:
         special.append((TOKEN_MOUNT, token_volume()))
     return special

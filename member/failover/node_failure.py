@@ -13,7 +13,7 @@ from apis.times import parse_time
 from kube.deletion import Destroyer, LiveObject
 from kube.events import WARNING
 from kube.resources import NODES, PODS
-from member.context import ReconcileContext
+from member.context import ClusterContext
 from member.evidence import Evidence, delete, look_up, shown_by
 from member.failover.witnesses import Failing
 from member.labels import AUTO_FAILURE_RECOVERY
@@ -46,7 +46,7 @@ def host_failure(pod: Pod, node: Node | None, lasted: float, hard_period: float)
 
 
 def handle_failed_hosts(
-    ctx: ReconcileContext, component: str, records: Mapping[str, Record], failing: Sequence[Failing]
+    ctx: ClusterContext, component: str, records: Mapping[str, Record], failing: Sequence[Failing]
 ) -> Waiting | None:
     """Note which hosts are down, then free what they hold; None when the failover goes on.
 
@@ -64,12 +64,12 @@ def handle_failed_hosts(
     return None
 
 
-def is_automatic(ctx: ReconcileContext) -> bool:
+def is_automatic(ctx: ClusterContext) -> bool:
     """Whether the user lets the operator go to the end by itself."""
     return ctx.tc.metadata.annotations.get(AUTO_FAILURE_RECOVERY) == "true"
 
 
-def wait_for_replacement(ctx: ReconcileContext, component: str, record: Record) -> Waiting | None:
+def wait_for_replacement(ctx: ClusterContext, component: str, record: Record) -> Waiting | None:
     """The wait for the pod that came after the lost one, while it may still bring the member back."""
     if not record.host_down:
         return None
@@ -86,7 +86,7 @@ def wait_for_replacement(ctx: ReconcileContext, component: str, record: Record) 
 
 
 def _note(
-    ctx: ReconcileContext, component: str, records: Mapping[str, Record], failing: Sequence[Failing]
+    ctx: ClusterContext, component: str, records: Mapping[str, Record], failing: Sequence[Failing]
 ) -> Waiting | None:
     lasted = {each.pod: each.lasted for each in failing}
     pods = {pod.metadata.name: pod.decode_as(Pod) for pod in pods_of(ctx, component)}
@@ -103,7 +103,7 @@ def _note(
     return Waiting("HostDown", f"the hosts of these pods are down: {', '.join(found)}")
 
 
-def _force(ctx: ReconcileContext, component: str, record: Record) -> Waiting | None:
+def _force(ctx: ClusterContext, component: str, record: Record) -> Waiting | None:
     """Delete the pod of a machine that is gone, once: its successor is younger than the record."""
     found = Destroyer(ctx.deps.client).observe(PODS, record.pod_name, ctx.namespace)
     if found is None:
@@ -120,7 +120,7 @@ def _force(ctx: ReconcileContext, component: str, record: Record) -> Waiting | N
     return Waiting("HostDown", f"{what}; waiting for its replacement", next_poll(ctx, component))
 
 
-def _node_is_lost(ctx: ReconcileContext, pod: LiveObject) -> Evidence | None:
+def _node_is_lost(ctx: ClusterContext, pod: LiveObject) -> Evidence | None:
     """Whether the node of a pod, asked for now, is not Ready or gone: nothing less frees a volume by force."""
     name = pod.object.decode_as(Pod).spec.node_name
     if not name or ctx.listers.nodes is None:
@@ -132,7 +132,7 @@ def _node_is_lost(ctx: ReconcileContext, pod: LiveObject) -> Evidence | None:
     return None if is_ready else shown_by(node, f"node {name} is not Ready")
 
 
-def _cached_node(ctx: ReconcileContext, pod: Pod) -> Node | None:
+def _cached_node(ctx: ClusterContext, pod: Pod) -> Node | None:
     nodes = ctx.listers.nodes
     node = nodes.get("", pod.spec.node_name) if nodes and pod.spec.node_name else None
     return node.decode_as(Node) if node else None

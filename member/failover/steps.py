@@ -7,6 +7,7 @@ size follows from the records → the record goes, and the substitute with it, w
 
 from collections.abc import Collection, Sequence
 from datetime import timedelta
+from typing import Any
 from uuid import NAMESPACE_OID, uuid5
 
 from apis import predicates
@@ -14,15 +15,14 @@ from apis.accessor import component as component_of
 from apis.components import component_names
 from apis.decoding import decode
 from apis.ordinals import desired_ordinals
-from apis.tidbcluster import TidbCluster, TidbClusterStatus
 from apis.times import stamp
 from kube.deletion import Destroyer, LiveObject
 from kube.errors import NotFound
 from kube.events import NORMAL, WARNING
 from kube.objects import Json
-from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, TIDB_CLUSTERS
+from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS
 from member.apply.writes import OwnerGone
-from member.context import ReconcileContext
+from member.context import ClusterContext
 from member.evidence import Evidence, LiveStatus, delete, status_live
 from member.failover.witnesses import Failing, desired_pods
 from member.labels import CLEAR_FAILURE_RECORDS
@@ -42,7 +42,7 @@ _GRACE = 0.1
 # Who may be replaced
 
 
-def limit(ctx: ReconcileContext, max_failover_count: int | None) -> int:
+def limit(ctx: ClusterContext, max_failover_count: int | None) -> int:
     """How many records a component may have; 0 when failover is off (9.1, I21, I25)."""
     return (max_failover_count or 0) if ctx.settings.failover.auto else 0
 
@@ -53,19 +53,19 @@ def to_record(failing: Sequence[Failing], records: int, limit: int, period: floa
     return due[: max(limit - records, 0)]
 
 
-def incident(ctx: ReconcileContext, first: str) -> str:
+def incident(ctx: ClusterContext, first: str) -> str:
     """A name for what has happened, by which the user can say that it is over (`failover.recoverByUID`)."""
     what = f"{ctx.owner.metadata.uid}/{first}/{stamp(ctx.deps.clock.wall())}"
     return str(uuid5(NAMESPACE_OID, what))
 
 
-def substitutes(ctx: ReconcileContext, component: str) -> list[str]:
+def substitutes(ctx: ClusterContext, component: str) -> list[str]:
     """The pods that are there only because others are recorded as failed."""
     extra = desired_ordinals(ctx.tc, component)[component_of(ctx.tc, component).workload.replicas :]
     return [pod_name(ctx.tc, component, ordinal) for ordinal in extra]
 
 
-def ignorable(ctx: ReconcileContext, component: str, lost: Collection[str], serving: Collection[str]) -> set[str]:
+def ignorable(ctx: ClusterContext, component: str, lost: Collection[str], serving: Collection[str]) -> set[str]:
     """The pods that a roll may ignore: substitutes that do not serve, and the lost ones that others stand in for.
 
     While fewer serve than the spec asks for, another restart would hurt: the lost one must not be ignored (F12, I10).
@@ -75,7 +75,7 @@ def ignorable(ctx: ReconcileContext, component: str, lost: Collection[str], serv
     return {*stood_in_for, *(substitutes_ - set(serving))}
 
 
-def all_ready(ctx: ReconcileContext, component: str) -> bool:
+def all_ready(ctx: ClusterContext, component: str) -> bool:
     """Whether all pods that the spec alone asks for are Ready."""
     ready = {
         pod.metadata.name
@@ -89,7 +89,7 @@ def all_ready(ctx: ReconcileContext, component: str) -> bool:
 
 
 def still_waiting(
-    ctx: ReconcileContext, component: str, reason: str, failing: Sequence[Failing], period: float
+    ctx: ClusterContext, component: str, reason: str, failing: Sequence[Failing], period: float
 ) -> Outcome:
     """The wait for the first of the failing to recover by itself; nothing is said at first."""
     first = max(failing, key=lambda each: each.lasted)
@@ -104,18 +104,18 @@ def still_waiting(
     return Waiting(reason, what, _retry_after(ctx, component, period - first.lasted))
 
 
-def named(ctx: ReconcileContext, component: str, pod: str) -> str:
+def named(ctx: ClusterContext, component: str, pod: str) -> str:
     """A pod, and what keeps it from starting, if that is known."""
     trouble = next((p.decode_as(Pod).trouble for p in pods_of(ctx, component) if p.metadata.name == pod), "")
     return f"{pod} ({trouble})" if trouble else pod
 
 
-def _retry_after(ctx: ReconcileContext, component: str, left: float) -> float:
+def _retry_after(ctx: ClusterContext, component: str, left: float) -> float:
     """Seconds until the next look; not later than when the period ends."""
     return min(next_poll(ctx, component), max(left, 0.5))
 
 
-def limit_reached(ctx: ReconcileContext, component: str, records: int, failing: Failing) -> Refused:
+def limit_reached(ctx: ClusterContext, component: str, records: int, failing: Failing) -> Refused:
     """The refusal of one record too many (F39)."""
     field = component_of(ctx.tc, component).field
     what = (
@@ -125,7 +125,7 @@ def limit_reached(ctx: ReconcileContext, component: str, records: int, failing: 
     return Refused("FailoverLimit", what)
 
 
-def substitute_lost(ctx: ReconcileContext, component: str, failing: Failing) -> Refused:
+def substitute_lost(ctx: ClusterContext, component: str, failing: Failing) -> Refused:
     """The refusal to replace what failover has added, which would have no end (F39)."""
     field = component_of(ctx.tc, component).field
     records = predicates.status_of(ctx.tc, component)
@@ -138,7 +138,7 @@ def substitute_lost(ctx: ReconcileContext, component: str, failing: Failing) -> 
 
 
 def serving_instead(
-    ctx: ReconcileContext, component: str, reason: str, records: Collection[str], way_back: str
+    ctx: ClusterContext, component: str, reason: str, records: Collection[str], way_back: str
 ) -> Outcome:
     """What is said while substitutes serve and all else is done: until when. `records`: the pods they stand in for."""
     if not records or not predicates.in_phase(ctx.tc, component, "Normal"):
@@ -148,7 +148,7 @@ def serving_instead(
     return Waiting(reason, what, serves=True)
 
 
-def record_event(ctx: ReconcileContext, reason: str, message: str, *, is_warning: bool = True) -> None:
+def record_event(ctx: ClusterContext, reason: str, message: str, *, is_warning: bool = True) -> None:
     """Record an event about the cluster."""
     ctx.deps.recorder.event(ctx.owner, WARNING if is_warning else NORMAL, reason, message)
 
@@ -156,7 +156,7 @@ def record_event(ctx: ReconcileContext, reason: str, message: str, *, is_warning
 # What is looked at live
 
 
-def live_status(ctx: ReconcileContext) -> LiveStatus:
+def live_status(ctx: ClusterContext) -> LiveStatus:
     """The status as the API server has it now, on which what destroys is based (F45, I23).
 
     Raises OwnerGone when the cluster is deleted or another one, ApiError, TransportError.
@@ -164,23 +164,23 @@ def live_status(ctx: ReconcileContext) -> LiveStatus:
     try:
         live = status_live(ctx)
     except NotFound:
-        raise OwnerGone("the TidbCluster was deleted; waiting for the cache to show that") from None
+        raise OwnerGone(f"the {ctx.tc.kind} was deleted; waiting for the cache to show that") from None
     if live is None:
-        raise OwnerGone("the TidbCluster is being deleted or was recreated; waiting for the cache to show that")
+        raise OwnerGone(f"the {ctx.tc.kind} is being deleted or was recreated; waiting for the cache to show that")
     return live
 
 
-def stored_status(ctx: ReconcileContext) -> TidbClusterStatus:
-    """The status that this reconcile began with."""
-    return decode(ctx.owner.decode(), TidbCluster).status
+def stored_status(ctx: ClusterContext) -> Any:
+    """The status that this reconcile began with, of the kind of the cluster."""
+    return decode(ctx.owner.decode(), type(ctx.tc)).status
 
 
-def claim_uids(ctx: ReconcileContext, component: str, pod: str) -> dict[str, Json]:
+def claim_uids(ctx: ClusterContext, component: str, pod: str) -> dict[str, Json]:
     """The volume claims of a pod that exist now, as a record holds them. Raises ApiError, TransportError."""
     return {each.object.metadata.uid: {} for each in _claims(ctx, component, pod)}
 
 
-def clean_up(ctx: ReconcileContext, component: str, pod: str, uids: Collection[str], gone: Evidence) -> None:
+def clean_up(ctx: ClusterContext, component: str, pod: str, uids: Collection[str], gone: Evidence) -> None:
     """Delete the volume claims that a record names, then the pod on them: what they held is `gone` (I1, I2).
 
     The pod goes last: one that comes back while they are still there would stay on them, and keep them. A pod without
@@ -199,7 +199,7 @@ def clean_up(ctx: ReconcileContext, component: str, pod: str, uids: Collection[s
             )
 
 
-def _claims(ctx: ReconcileContext, component: str, pod: str) -> list[LiveObject]:
+def _claims(ctx: ClusterContext, component: str, pod: str) -> list[LiveObject]:
     """The claims that the StatefulSet's templates made for a pod, read live: the pod itself may be away."""
     live = ctx.stateful_set(component)
     names = claims_of_templates(live.decode(), pod) if live else ()
@@ -211,14 +211,14 @@ def _claims(ctx: ReconcileContext, component: str, pod: str) -> list[LiveObject]
 # The user's command
 
 
-def clear_requested(ctx: ReconcileContext, component: str, has_records: bool) -> bool:
+def clear_requested(ctx: ClusterContext, component: str, has_records: bool) -> bool:
     """Whether the user wants the records of a component dropped, by annotation (14).
 
     The annotation goes when the status that has none is stored, so that a crash in between loses nothing.
     Raises Conflict, other ApiErrors, TransportError, LeaseExpired.
     """
     command = ctx.tc.metadata.annotations.get(CLEAR_FAILURE_RECORDS)
-    known = component_names(lambda row: row.replaceable)
+    known = component_names(lambda row: row.replaceable, ctx.tc.kind)
     if command is None or (command in known and command != component):
         return False
     if command not in known:
@@ -234,5 +234,5 @@ def clear_requested(ctx: ReconcileContext, component: str, has_records: bool) ->
             is_warning=False,
         )
         return True
-    ctx.deps.applier.annotate(TIDB_CLUSTERS, ctx.owner, {CLEAR_FAILURE_RECORDS: None})
+    ctx.deps.applier.annotate(ctx.resource, ctx.owner, {CLEAR_FAILURE_RECORDS: None})
     return False

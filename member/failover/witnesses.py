@@ -14,7 +14,7 @@ from apis.ordinals import desired_ordinals, ordinals
 from apis.times import parse_time
 from kube.objects import Json, Object
 from member import labels
-from member.context import ReconcileContext
+from member.context import ClusterContext
 from member.naming import ordinal_of, pod_name
 from member.objects.stateful_set import is_rolling
 from member.observed.nodes import NodeState, node_state
@@ -53,7 +53,7 @@ class Failing:
 
 
 def failing(
-    ctx: ReconcileContext,
+    ctx: ClusterContext,
     component: str,
     suspects: Mapping[str, str],
     ill_since: Callable[[str], datetime | None] = lambda _: None,
@@ -71,7 +71,7 @@ def failing(
     return tuple(sorted(found, key=lambda each: ordinal_of(each.pod)))
 
 
-def _away(ctx: ReconcileContext, component: str, ill_since: Mapping[str, datetime | None]) -> set[str]:
+def _away(ctx: ClusterContext, component: str, ill_since: Mapping[str, datetime | None]) -> set[str]:
     """The pods that Kubernetes calls lost, and not because of a roll.
 
     They are noted while the component may not know of it yet, and through a roll that restarts them. That a pod has
@@ -92,12 +92,12 @@ def _away(ctx: ReconcileContext, component: str, ill_since: Mapping[str, datetim
     return away
 
 
-def wanted_pods(ctx: ReconcileContext, component: str) -> list[str]:
+def wanted_pods(ctx: ClusterContext, component: str) -> list[str]:
     """The pods that the spec and failover ask for, by ordinal."""
     return [pod_name(ctx.tc, component, ordinal) for ordinal in desired_ordinals(ctx.tc, component)]
 
 
-def desired_pods(ctx: ReconcileContext, component: str) -> list[str]:
+def desired_pods(ctx: ClusterContext, component: str) -> list[str]:
     """The pods that the spec alone asks for, by ordinal."""
     spec = find(ctx.tc, component)
     return [pod_name(ctx.tc, component, ordinal) for ordinal in ordinals(spec.workload.replicas)] if spec else []
@@ -113,7 +113,7 @@ def pod_state(pod: Object | None) -> PodState:
     return PodState.READY if seen.is_ready and not pod.metadata.deletion_timestamp else PodState.NOT_READY
 
 
-def testimony(ctx: ReconcileContext, component: str, pod: Object | None) -> PodState:
+def testimony(ctx: ClusterContext, component: str, pod: Object | None) -> PodState:
     """What a pod testifies, unless it merely runs between two crashes: without a probe, Kubernetes calls that Ready."""
     state = pod_state(pod)
     if pod is None or state is not PodState.READY or not _has_crashed_lately(ctx, component, pod):
@@ -121,7 +121,7 @@ def testimony(ctx: ReconcileContext, component: str, pod: Object | None) -> PodS
     return PodState.NOT_READY
 
 
-def _has_crashed_lately(ctx: ReconcileContext, component: str, pod: Object) -> bool:
+def _has_crashed_lately(ctx: ClusterContext, component: str, pod: Object) -> bool:
     seen, clock = pod.decode_as(Pod), ctx.deps.clock
     since = seen.running_since(component)
     if not since or not seen.restarts(component):
@@ -130,7 +130,7 @@ def _has_crashed_lately(ctx: ReconcileContext, component: str, pod: Object) -> b
     return known < _FORGIVEN and seconds_since(since, clock.wall()) < _FORGIVEN
 
 
-def is_cut_off(ctx: ReconcileContext, component: str) -> bool:
+def is_cut_off(ctx: ClusterContext, component: str) -> bool:
     """Whether more than half of what was asked in this reconcile gave no good answer: then it may be us (F43).
 
     Servers of other components that are asked one by one say nothing of what PD reports.

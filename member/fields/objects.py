@@ -1,9 +1,9 @@
-"""Every object that is made of a TidbCluster of which nothing exists yet: a pure function of its spec."""
+"""Every object that is made of a cluster of which nothing exists yet: a pure function of its spec."""
 
 from collections.abc import Iterator
 
 from apis.accessor import component, find
-from apis.tidbcluster import TidbCluster
+from apis.cluster import Cluster
 from kube.objects import Json
 from member.components import workload, workload_names
 from member.discovery import desired as discovery
@@ -11,7 +11,7 @@ from member.naming import member_name
 from member.objects.config_map import choose_config_map, config_map
 
 
-def desired_objects(tc: TidbCluster, discovery_image: str) -> Iterator[Json]:
+def desired_objects(tc: Cluster, discovery_image: str) -> Iterator[Json]:
     """The objects of a defaulted cluster, component by component. Raises InvalidField for a spec that is not valid."""
     if discovery.wanted(tc):
         yield discovery.role(tc)
@@ -19,7 +19,7 @@ def desired_objects(tc: TidbCluster, discovery_image: str) -> Iterator[Json]:
         yield discovery.role_binding(tc)
         yield discovery.deployment(tc, discovery_image)
         yield discovery.service(tc)
-    for own in (workload(name) for name in workload_names() if find(tc, name) is not None):
+    for own in (workload(name) for name in workload_names(tc.kind) if find(tc, name) is not None):
         strategy = component(tc, own.name).config_update_strategy
         choice = choose_config_map(member_name(tc, own.name), own.content(tc), strategy)
         yield from own.services(tc)

@@ -5,14 +5,14 @@ before a StatefulSet is created, if it knows of such a kind at all.
 """
 
 from kube.errors import Forbidden, NotFound
-from member.context import ReconcileContext
+from member.context import ClusterContext
 from member.labels import base_labels
 from member.naming import member_name
 from member.observed.belonging import ADVANCED_STATEFUL_SETS, is_of_advanced
 from member.outcome import Refused
 
 
-def advanced_stateful_set(ctx: ReconcileContext, component: str) -> Refused | None:
+def advanced_stateful_set(ctx: ClusterContext, component: str) -> Refused | None:
     """The refusal to create a StatefulSet beside an Advanced one. Raises ApiError, TransportError."""
     if not _exists(ctx, component):
         return None
@@ -23,7 +23,7 @@ def advanced_stateful_set(ctx: ReconcileContext, component: str) -> Refused | No
     )
 
 
-def _exists(ctx: ReconcileContext, component: str) -> bool:
+def _exists(ctx: ClusterContext, component: str) -> bool:
     pods = ctx.listers.pods.list(ctx.namespace, base_labels(ctx.tc, component))
     if any(is_of_advanced(ctx.name, pod) for pod in pods):
         return True

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 
 from kube.objects import Json, Object, OwnerReference
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS
-from member.context import ReconcileContext
+from member.context import ClusterContext
 from member.lifecycle.pod_removal import claims_of_templates
 from member.naming import pod_name
 from member.outcome import Refused
 
 
-def read_claims(ctx: ReconcileContext) -> Sequence[Object]:
+def read_claims(ctx: ClusterContext) -> Sequence[Object]:
     """The metadata of all claims of the namespace, as those of others carry no label of ours.
 
     Raises ApiError, TransportError.
@@ -21,7 +21,7 @@ def read_claims(ctx: ReconcileContext) -> Sequence[Object]:
     return ctx.deps.client.list_page(PERSISTENT_VOLUME_CLAIMS, ctx.namespace, metadata_only=True).items
 
 
-def claim_of_others(ctx: ReconcileContext, component: str, desired: Json, claims: Sequence[Object]) -> Refused | None:
+def claim_of_others(ctx: ClusterContext, component: str, desired: Json, claims: Sequence[Object]) -> Refused | None:
     """The refusal to create a StatefulSet over data of others; `claims` were read live."""
     pods = [pod_name(ctx.tc, component, ordinal) for ordinal in range(desired["spec"]["replicas"])]
     pod_of = {claim: pod for pod in pods for claim in claims_of_templates(desired, pod)}

@@ -34,7 +34,7 @@ from member.apply.last_applied import (
 )
 from member.apply.stateful_set import with_size, with_strategy
 from member.apply.writes import apply, apply_service
-from member.context import Held, ReconcileContext
+from member.context import ClusterContext, Held
 from member.evidence import delete
 from member.labels import WRITTEN_FOR, base_labels, object_meta, with_annotation
 from member.lifecycle import own_changes
@@ -70,7 +70,7 @@ NOT_YET_SUPPORTED = "NotYetSupported"
 REMOVED = "ComponentRemoved"
 
 
-def observe(ctx: ReconcileContext, member: Workload) -> Outcome:
+def observe(ctx: ClusterContext, member: Workload) -> Outcome:
     """Bring the status of one component up to date; that of one that is gone tells of no member. Raises as `act`."""
     if find(ctx.tc, member.name) is not None:
         return member.observe(ctx)
@@ -80,13 +80,13 @@ def observe(ctx: ReconcileContext, member: Workload) -> Outcome:
     return Done()
 
 
-def _is_gone(ctx: ReconcileContext, component: str) -> bool:
+def _is_gone(ctx: ClusterContext, component: str) -> bool:
     """Whether a component without a spec has no StatefulSet, or one without replicas, read live."""
     live = _unseen(ctx, STATEFUL_SETS, member_name(ctx.tc, component))
     return live is None or not live.decode()["spec"].get("replicas", 1)
 
 
-def act(ctx: ReconcileContext, member: Workload) -> Outcome:
+def act(ctx: ClusterContext, member: Workload) -> Outcome:
     """Bring one component a step closer to its spec, and do what else is its own.
 
     Raises OwnerGone, ForeignOwner, ApiError, TransportError, DataPlaneError.
@@ -105,21 +105,21 @@ def act(ctx: ReconcileContext, member: Workload) -> Outcome:
     return other if other and isinstance(outcome, Done) else outcome
 
 
-def _removed(ctx: ReconcileContext, spec: Component) -> Refused:
+def _removed(ctx: ClusterContext, spec: Component) -> Refused:
     """What was removed from the spec is left as it runs, as in v1.6 (objects.md 1.1)."""
     what = f"{spec.field} was removed, but StatefulSet {member_name(ctx.tc, spec.name)} still has replicas"
     meanwhile = "its pods are left as they are, and no pod of the cluster is restarted for a change of the spec"
     return Refused(REMOVED, f"{what}; {meanwhile}; restore it, and scale it in to 0 replicas before removing it")
 
 
-def _lacks_components(ctx: ReconcileContext) -> bool:
+def _lacks_components(ctx: ClusterContext) -> bool:
     """Whether the spec lacks a component that runs, or that runs for all that is known: no cache shows it (F1)."""
     absent = [name for name in ctx.observations if find(ctx.tc, name) is None]
     statuses = (predicates.status_of(ctx.tc, name) for name in absent)
     return bool(ctx.removed) or any(status.stateful_set for status in statuses if status)
 
 
-def _act(ctx: ReconcileContext, member: Workload, spec: Component) -> Outcome:
+def _act(ctx: ClusterContext, member: Workload, spec: Component) -> Outcome:
     if ctx.held is Held.OBSERVING:
         return _observed(ctx, member)
     if ctx.tc.spec.paused and ctx.held is Held.NO:
@@ -130,7 +130,7 @@ def _act(ctx: ReconcileContext, member: Workload, spec: Component) -> Outcome:
     return suspended or _maintain(ctx, member, spec)
 
 
-def _maintain(ctx: ReconcileContext, member: Workload, spec: Component) -> Outcome:
+def _maintain(ctx: ClusterContext, member: Workload, spec: Component) -> Outcome:
     """Everything but suspending it."""
     # whose it is comes first: nothing is written beside the workload of others
     known = _ours(ctx, member.name, ctx.stateful_set(member.name))
@@ -158,7 +158,7 @@ def _maintain(ctx: ReconcileContext, member: Workload, spec: Component) -> Outco
     return outcome if isinstance(outcome, Done) else not_understood(ctx.observations) or without_pd(ctx) or outcome
 
 
-def _observed(ctx: ReconcileContext, member: Workload) -> Outcome:
+def _observed(ctx: ClusterContext, member: Workload) -> Outcome:
     """How a component does, of which nothing but what runs is known."""
     if ctx.stateful_set(member.name):
         return _serving(ctx, member)
@@ -166,7 +166,7 @@ def _observed(ctx: ReconcileContext, member: Workload) -> Outcome:
     return Refused("InvalidSpec", f"{what}; it is made again once the spec is valid")
 
 
-def _ours(ctx: ReconcileContext, component: str, live: Object | None) -> Object | None:
+def _ours(ctx: ClusterContext, component: str, live: Object | None) -> Object | None:
     """The StatefulSet, if there is one. Raises ForeignOwner for one of others."""
     if live is not None:
         metadata = object_meta(ctx.tc, live.metadata.name, base_labels(ctx.tc, component))
@@ -174,7 +174,7 @@ def _ours(ctx: ReconcileContext, component: str, live: Object | None) -> Object 
     return live
 
 
-def _gate(ctx: ReconcileContext, member: Workload) -> Waiting | Refused | None:
+def _gate(ctx: ClusterContext, member: Workload) -> Waiting | Refused | None:
     """What must be there first; nothing for pods that run already and only lack their StatefulSet."""
     waiting = _waits_for(ctx, component_type(member.name)) or member.gate(ctx)
     stay = [pod for pod in pods_of(ctx, member.name) if not pod.metadata.deletion_timestamp]
@@ -183,11 +183,11 @@ def _gate(ctx: ReconcileContext, member: Workload) -> Waiting | Refused | None:
     return waiting if _unseen(ctx, STATEFUL_SETS, member_name(ctx.tc, member.name)) else None
 
 
-def _waits_for(ctx: ReconcileContext, own: ComponentType) -> Waiting | None:
+def _waits_for(ctx: ClusterContext, own: ComponentType) -> Waiting | None:
     """Another component that must serve first (3.1)."""
     for row in map(component_type, own.starts_after):
         if row.unavailable and not predicates.is_available(ctx.tc, row.name):
-            return Waiting(f"WaitingFor{row.title}", row.unavailable)
+            return Waiting(f"WaitingFor{row.word}", row.unavailable)
     return None
 
 
@@ -202,12 +202,12 @@ def _first_not_done(outcome: Outcome, failover: Callable[[], Outcome], serving: 
     return outcome if not isinstance(outcome, Done) else serving()
 
 
-def _unseen(ctx: ReconcileContext, resource: Resource, name: str) -> Object | None:
+def _unseen(ctx: ClusterContext, resource: Resource, name: str) -> Object | None:
     """What the cache lacks, read live: deciding as if it were absent would overwrite it (F1, F6)."""
     return ctx.deps.client.find(resource, name, ctx.namespace)
 
 
-def _create(ctx: ReconcileContext, member: Workload, spec: Component) -> Outcome:
+def _create(ctx: ClusterContext, member: Workload, spec: Component) -> Outcome:
     claims = read_claims(ctx) if member.stateful_set(ctx.tc, "")["spec"].get("volumeClaimTemplates") else ()
     previous = previous_stateful_set(ctx, member.name, claims)
     choice, wanted, _ = _wanted(ctx, member, spec, previous.running)
@@ -221,7 +221,7 @@ def _create(ctx: ReconcileContext, member: Workload, spec: Component) -> Outcome
     return Waiting("Creating", f"StatefulSet {desired['metadata']['name']} was created; waiting for its pods")
 
 
-def _update(ctx: ReconcileContext, member: Workload, spec: Component, live: Object) -> Outcome:
+def _update(ctx: ClusterContext, member: Workload, spec: Component, live: Object) -> Outcome:
     body = live.decode()
     choice, wanted, waiting = _wanted(ctx, member, spec, body)
     if remade := remade_while_empty(ctx, member.name, live, body, wanted):
@@ -266,7 +266,7 @@ def _update(ctx: ReconcileContext, member: Workload, spec: Component, live: Obje
 
 
 def _wanted(
-    ctx: ReconcileContext, member: Workload, spec: Component, body: Json | None
+    ctx: ClusterContext, member: Workload, spec: Component, body: Json | None
 ) -> tuple[ConfigMapChoice, Json, OwnChange | None]:
     """The configuration and the StatefulSet, and what of them waits since nobody has asked for it."""
     name, config = in_use = _in_use(ctx, member, body)
@@ -291,7 +291,7 @@ def _wanted(
 
 def _other_mounts(spec: Component, body: Json, wanted: Json) -> Refused | None:
     """The refusal of pods that could not be made, or would lose a volume, as claim templates stay (4.5, F23, R26)."""
-    reason = f"FailedUpdate{spec.type.title}STS"
+    reason = f"FailedUpdate{spec.type.word}STS"
     if missing := missing_volumes(body, wanted):
         what = f"{spec.field} mounts {', '.join(missing)}, which its StatefulSet was created without"
         return Refused(reason, f"{what}; this version cannot add volumes to running pods; remove the mount")
@@ -312,12 +312,12 @@ def _changed(spec: Component, body: Json, desired: Json, choice: ConfigMapChoice
     return f"{spec.field if choice.same_config else spec.config_field}: {choice.because}"
 
 
-def _restarted(ctx: ReconcileContext, member: Workload, pod: str) -> dict[str, str]:
+def _restarted(ctx: ClusterContext, member: Workload, pod: str) -> dict[str, str]:
     """What the log tells beside a write that restarts a pod: which, and what for."""
     return {"restarts": pod, "cause": ctx.rolls.causes.get(member.name, "it is outdated")} if pod else {}
 
 
-def _delete(ctx: ReconcileContext, member: Workload, deletion: PodDeletion) -> None:
+def _delete(ctx: ClusterContext, member: Workload, deletion: PodDeletion) -> None:
     """Delete the pod of a roll that is not Ready, if a live look still says so, or was prepared (F11, I10)."""
     seen = Destroyer(ctx.deps.client).observe(PODS, deletion.pod, ctx.namespace)
     if seen is None or seen.object.metadata.deletion_timestamp:
@@ -335,14 +335,14 @@ def _fixed(body: Json, wanted: Json) -> Refused | None:
     return None
 
 
-def _in_use(ctx: ReconcileContext, member: Workload, body: Json | None) -> tuple[str, Object | None]:
+def _in_use(ctx: ClusterContext, member: Workload, body: Json | None) -> tuple[str, Object | None]:
     """The ConfigMap that the pods use, which may be gone, and its name."""
     name = in_use_config_map_name(ctx.tc, member.name, body)
     return name, _config_map(ctx, name) if name else None
 
 
 def _choose(
-    ctx: ReconcileContext, member: Workload, spec: Component, in_use: tuple[str, Object | None]
+    ctx: ClusterContext, member: Workload, spec: Component, in_use: tuple[str, Object | None]
 ) -> ConfigMapChoice:
     name, existing = in_use
     return choose_config_map(
@@ -354,11 +354,11 @@ def _choose(
     )
 
 
-def _config_map(ctx: ReconcileContext, name: str) -> Object | None:
+def _config_map(ctx: ClusterContext, name: str) -> Object | None:
     return ctx.listers.config_maps.get(ctx.namespace, name) or _unseen(ctx, CONFIG_MAPS, name)
 
 
-def _write_config_map(ctx: ReconcileContext, member: Workload, choice: ConfigMapChoice) -> None:
+def _write_config_map(ctx: ClusterContext, member: Workload, choice: ConfigMapChoice) -> None:
     if not choice.data:
         # a component whose script stands in its command may have nothing to configure
         return
@@ -371,7 +371,7 @@ def _write_config_map(ctx: ReconcileContext, member: Workload, choice: ConfigMap
     apply(ctx, CONFIG_MAPS, desired, cached, applied_before={"data": data})
 
 
-def _serving(ctx: ReconcileContext, member: Workload) -> Outcome:
+def _serving(ctx: ClusterContext, member: Workload) -> Outcome:
     """What the component still lacks to serve as wanted."""
     wanted = desired_replicas(ctx.tc, member.name)
     ready = len(ready_pods(pods_of(ctx, member.name)))

@@ -17,18 +17,18 @@ import structlog
 from msgspec import structs
 
 from apis.accessor import workloads
-from apis.components import component_names
+from apis.cluster import Cluster
+from apis.components import component_types
 from apis.decoding import decode
 from apis.defaulting import with_defaults
 from apis.identity import INSTANCE_LABEL
 from apis.problem import InvalidField
-from apis.tidbcluster import TidbCluster
 from kube.field_change import FieldChange
 from kube.objects import Json, Object
 from kube.semantic import semantically_equal
 from member import labels
 from member.apply.last_applied import read_record
-from member.context import ReconcileContext
+from member.context import ClusterContext
 from member.lifecycle.workload import Workload
 
 log = structlog.get_logger(__name__)
@@ -56,7 +56,7 @@ class OwnChange:
 class _Known:
     """The cluster that a template was written for, defaulted; `is_current`: nobody has written it since."""
 
-    cluster: TidbCluster
+    cluster: Cluster
     is_current: bool
 
 
@@ -73,7 +73,7 @@ _NOTES = msgspec.json.Decoder(_Note)
 
 
 def own_change(
-    ctx: ReconcileContext, member: Workload, body: Json, desired: Json, change: FieldChange | None
+    ctx: ClusterContext, member: Workload, body: Json, desired: Json, change: FieldChange | None
 ) -> OwnChange | None:
     """What differs between a StatefulSet and `desired` if nobody has asked for it; None where somebody has.
 
@@ -88,7 +88,7 @@ def own_change(
     return OwnChange(change, is_read_otherwise=True) if known.is_current else None
 
 
-def tell(ctx: ReconcileContext, member: Workload, change: OwnChange) -> None:
+def tell(ctx: ClusterContext, member: Workload, change: OwnChange) -> None:
     """Say in the log, once an hour, what waits."""
     if ctx.stopwatches.is_due("own change", f"{member.name}: {change}", _TOLD_AGAIN, ctx.deps.clock):
         cluster = f"{ctx.namespace}/{ctx.name}"
@@ -96,7 +96,7 @@ def tell(ctx: ReconcileContext, member: Workload, change: OwnChange) -> None:
         log.info(what, cluster=cluster, component=member.name, difference=str(change))
 
 
-def _asks_for_another(member: Workload, before: TidbCluster, now: TidbCluster) -> bool:
+def _asks_for_another(member: Workload, before: Cluster, now: Cluster) -> bool:
     """Whether two clusters differ in what today's operator makes of them, configuration included."""
     try:
         one, other = (member.stateful_set(tc, "")["spec"]["template"] for tc in (before, now))
@@ -109,11 +109,12 @@ def _asks_for_another(member: Workload, before: TidbCluster, now: TidbCluster) -
 # What is remembered
 
 
-def note(ctx: ReconcileContext, component: str) -> str:
+def note(ctx: ClusterContext, component: str) -> str:
     """The cluster, as far as it may show in the pods of a component, for the annotation."""
     spec = dict(ctx.owner.decode()["spec"])
-    for other in component_names():
-        if other != component and isinstance(spec.get(other), dict):
+    for row in component_types(ctx.tc.kind):
+        (other,) = row.slot.tree({})
+        if row.name != component and isinstance(spec.get(other), dict):
             spec[other] = {key: value for key, value in spec[other].items() if key != "config"}
     meta = ctx.owner.metadata
     return msgspec.json.encode(_Note(meta.uid, meta.generation, _metadata(ctx.tc), spec), order="sorted").decode()
@@ -144,7 +145,7 @@ def _note_of(body: Json) -> _Note | None:
         return None
 
 
-def _metadata(tc: TidbCluster) -> dict[str, dict[str, str]]:
+def _metadata(tc: Cluster) -> dict[str, dict[str, str]]:
     """What the user says in the metadata of a cluster and the operator heeds."""
     theirs = tc.metadata.annotations.items()
     return {
@@ -153,7 +154,7 @@ def _metadata(tc: TidbCluster) -> dict[str, dict[str, str]]:
     }
 
 
-def _known(ctx: ReconcileContext, body: Json) -> _Known | None:
+def _known(ctx: ClusterContext, body: Json) -> _Known | None:
     written = _note_of(body)
     if written is None:
         return None
@@ -170,7 +171,7 @@ def _known(ctx: ReconcileContext, body: Json) -> _Known | None:
 # Without a memory
 
 
-def _is_in_every_cluster(ctx: ReconcileContext, member: Workload, body: Json, desired: Json) -> bool:
+def _is_in_every_cluster(ctx: ClusterContext, member: Workload, body: Json, desired: Json) -> bool:
     """Whether the running template merely lacks what the template of any cluster has."""
     record = read_record(body)
     if record is None:
@@ -188,7 +189,7 @@ def _is_script(path: str, text: str) -> bool:
     return ".command[" in path and "\n" in text
 
 
-def _plain(ctx: ReconcileContext) -> TidbCluster:
+def _plain(ctx: ClusterContext) -> Cluster:
     """A cluster with the components of this one, in which everything is left open that can be."""
     metadata = {"name": ctx.name, "namespace": ctx.namespace, "labels": _metadata(ctx.tc)["labels"]}
     storage: Json = {"requests": {"storage": "1Gi"}}

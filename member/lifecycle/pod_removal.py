@@ -11,7 +11,7 @@ from datetime import datetime
 from apis.times import parse_time, stamp
 from kube.objects import Json, Object
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, Resource
-from member.context import ReconcileContext
+from member.context import ClusterContext, OwnContext
 from member.labels import POD_NAME, PVC_DEFER_DELETING, SCALE_IN_TIME, STORE_ID
 from member.naming import pod_name, pvc_name
 
@@ -20,7 +20,7 @@ from member.naming import pod_name, pvc_name
 class PodRemoval:
     """A pod that leaves, or that was about to; what is known of it may come from the cache."""
 
-    ctx: ReconcileContext
+    ctx: OwnContext
     component: str
     ordinal: int
     pod: Object | None
@@ -91,7 +91,7 @@ class PodRemoval:
         self.ctx.deps.applier.apply(resource, desired, carrier, applied=before)
 
 
-def cached(ctx: ReconcileContext, component: str, body: Json, ordinal: int) -> PodRemoval:
+def cached(ctx: ClusterContext, component: str, body: Json, ordinal: int) -> PodRemoval:
     """A pod and its claims as the caches have them; `body` is the StatefulSet."""
     pod = pod_name(ctx.tc, component, ordinal)
     lister, namespace = ctx.listers.persistent_volume_claims, ctx.namespace
@@ -100,7 +100,7 @@ def cached(ctx: ReconcileContext, component: str, body: Json, ordinal: int) -> P
     return PodRemoval(ctx, component, ordinal, ctx.listers.pods.get(namespace, pod), found)
 
 
-def live(ctx: ReconcileContext, component: str, body: Json, ordinal: int) -> PodRemoval:
+def live(ctx: ClusterContext, component: str, body: Json, ordinal: int) -> PodRemoval:
     """A pod and its claims as the API server has them now. Raises ApiError, TransportError."""
     pod = pod_name(ctx.tc, component, ordinal)
     find, namespace = ctx.deps.client.find, ctx.namespace

@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from apis.cluster import Cluster
 from apis.components import component_type
-from apis.tidbcluster import TidbCluster
 from kube.deletion import Destroyer
 from kube.objects import Json, Object
 from kube.resources import CONTROLLER_REVISIONS, STATEFUL_SETS
@@ -18,7 +18,7 @@ from member import labels
 from member.apply.last_applied import fixed_field_change, stamped, template_change, with_running_template
 from member.apply.stateful_set import Replicas, with_size
 from member.apply.writes import annotate_owner, record_deletion
-from member.context import ReconcileContext
+from member.context import ClusterContext
 from member.evidence import delete, pods_live, spec_confirmed
 from member.labels import CONTROLLER_REVISION_HASH, PVC_DEFER_DELETING, base_labels, config_map_before_delete
 from member.naming import member_name, ordinal_of
@@ -44,7 +44,7 @@ class PreviousStatefulSet:
     given_up: Replicas | None = None
 
 
-def previous_stateful_set(ctx: ReconcileContext, component: str, claims: Sequence[Object]) -> PreviousStatefulSet:
+def previous_stateful_set(ctx: ClusterContext, component: str, claims: Sequence[Object]) -> PreviousStatefulSet:
     """Look live at what there is of a component that has no StatefulSet; `claims` are those of the namespace.
 
     A TidbCluster that was itself deleted and created again finds its volumes so, whatever it asks for now. Raises
@@ -65,7 +65,7 @@ def previous_stateful_set(ctx: ReconcileContext, component: str, claims: Sequenc
     )
 
 
-def _pods_with_data(tc: TidbCluster, component: str, claims: Sequence[Object], *, given_up: bool) -> Iterable[str]:
+def _pods_with_data(tc: Cluster, component: str, claims: Sequence[Object], *, given_up: bool) -> Iterable[str]:
     """The pods with data in use, or with `given_up` data: a member that was removed has its claims marked (8.9)."""
     row = component_type(component)
     volume = r"data\d+" if row.storage_claims else re.escape(row.data_volume)
@@ -79,7 +79,7 @@ def _pods_with_data(tc: TidbCluster, component: str, claims: Sequence[Object], *
             yield pod
 
 
-def _running(ctx: ReconcileContext, component: str, pods: Sequence[Object]) -> Json | None:
+def _running(ctx: ClusterContext, component: str, pods: Sequence[Object]) -> Json | None:
     """The newest revision that some pod runs."""
     run = {pod.metadata.labels.get(CONTROLLER_REVISION_HASH) for pod in pods}
     carried = labels.selector_text(base_labels(ctx.tc, component))
@@ -90,7 +90,7 @@ def _running(ctx: ReconcileContext, component: str, pods: Sequence[Object]) -> J
     return None if newest is None else _as_stateful_set(ctx.tc, component, newest)
 
 
-def _as_stateful_set(tc: TidbCluster, component: str, revision: Json) -> Json:
+def _as_stateful_set(tc: Cluster, component: str, revision: Json) -> Json:
     template = {key: value for key, value in revision["data"]["spec"]["template"].items() if key != "$patch"}
     metadata = labels.object_meta(tc, member_name(tc, component), base_labels(tc, component))
     annotations = revision["metadata"].get("annotations") or {}
@@ -125,9 +125,7 @@ def _is_unchanged(live: Object, cached: Object) -> bool:
     return (now.uid, now.generation) == (then.uid, then.generation) and now.deletion_timestamp is None
 
 
-def remade_while_empty(
-    ctx: ReconcileContext, component: str, cached: Object, body: Json, wanted: Json
-) -> Waiting | None:
+def remade_while_empty(ctx: ClusterContext, component: str, cached: Object, body: Json, wanted: Json) -> Waiting | None:
     """Make a StatefulSet without pods again where it can't be changed into what is wanted: nothing hangs on it.
 
     Raises as `delete_keeping_pods`.
@@ -138,7 +136,7 @@ def remade_while_empty(
     return delete_keeping_pods(ctx, component, cached)
 
 
-def delete_keeping_pods(ctx: ReconcileContext, component: str, cached: Object) -> Waiting:
+def delete_keeping_pods(ctx: ClusterContext, component: str, cached: Object) -> Waiting:
     """Delete a StatefulSet, its pods staying, so that it is made again; `cached` is what the decision was made on.
 
     The ConfigMap that it uses is remembered first, as v1.6 does. Raises OwnerGone, ApiError, TransportError.
@@ -146,7 +144,7 @@ def delete_keeping_pods(ctx: ReconcileContext, component: str, cached: Object) -
     seen = Destroyer(ctx.deps.client).observe(STATEFUL_SETS, cached.metadata.name, ctx.namespace)
     wanted = spec_confirmed(ctx) if seen and _is_unchanged(seen.object, cached) else None
     if seen is None or wanted is None:
-        return Waiting(RECREATING, "waiting for the cache to show the current StatefulSet and TidbCluster", _RETRY)
+        return Waiting(RECREATING, f"waiting for the cache to show the current StatefulSet and {ctx.tc.kind}", _RETRY)
     in_use = in_use_config_map_name(ctx.tc, component, seen.object.decode())
     annotate_owner(ctx, {config_map_before_delete(component): in_use})
     delete(ctx, seen, wanted, propagation="Orphan")

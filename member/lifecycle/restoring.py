@@ -11,7 +11,7 @@ from member.apply import stateful_set
 from member.apply.foreign_edits import ForeignEdit, foreign_edit
 from member.apply.last_applied import as_recorded
 from member.apply.stateful_set import Replicas, UpdateStrategy, with_replicas, with_strategy
-from member.context import ReconcileContext
+from member.context import ClusterContext
 from member.labels import base_labels, object_meta
 from member.naming import member_name
 from member.outcome import Waiting
@@ -19,7 +19,7 @@ from member.outcome import Waiting
 FOREIGN_EDIT = "ForeignEdit"
 
 
-def restore(ctx: ReconcileContext, component: str, live: Object) -> Waiting | None:
+def restore(ctx: ClusterContext, component: str, live: Object) -> Waiting | None:
     """Undo an edit by others in a StatefulSet of ours; None where there is none.
 
     Raises ApiError, TransportError.
@@ -34,7 +34,7 @@ def restore(ctx: ReconcileContext, component: str, live: Object) -> Waiting | No
     desired = with_strategy(with_replicas(desired, replicas), strategy)
     what = f"StatefulSet {live.metadata.name} was changed by another hand: {edit.change}"
     stateful_set.update(ctx, desired, live, replicas=replicas, strategy=strategy, rewritten=edit.fields)
-    ctx.deps.recorder.event(ctx.owner, WARNING, FOREIGN_EDIT, f"{what}; restored, as only the TidbCluster is edited")
+    ctx.deps.recorder.event(ctx.owner, WARNING, FOREIGN_EDIT, f"{what}; restored, as only the {ctx.tc.kind} is edited")
     return Waiting(FOREIGN_EDIT, f"{what}; restored")
 
 

@@ -24,7 +24,7 @@ from kube.semantic import covers
 from member import labels
 from member.apply.last_applied import read_record
 from member.apply.stateful_set import UpdateStrategy
-from member.context import ReconcileContext
+from member.context import ClusterContext, OwnContext
 from member.evidence import Evidence, LivePods, pods_live
 from member.lifecycle.roll_events import tell_end
 from member.naming import pod_name
@@ -56,15 +56,15 @@ class Rolling:
     evidence that the data plane can't be looked at, where the user wants the pods restarted all the same.
     """
 
-    blocked: Callable[[ReconcileContext], NotDone | None] = _nothing_to_do
-    unmet_condition: Callable[[ReconcileContext, Object], str] = lambda _ctx, _pod: ""
-    prepare: Callable[[ReconcileContext, Object], NotDone | None] = _nothing_to_do
-    ignored_pods: Callable[[ReconcileContext], Collection[str]] = lambda _: ()
-    begin: Callable[[ReconcileContext, Json, Json], NotDone | None] = _nothing_to_do
-    resume: Callable[[ReconcileContext, str], NotDone | None] = _nothing_to_do
-    finish: Callable[[ReconcileContext], NotDone | None] = _nothing_to_do
-    prepare_unready: Callable[[ReconcileContext, str], NotDone | None] = _nothing_to_do
-    forced: Callable[[ReconcileContext], Evidence | None] = _nothing_to_do
+    blocked: Callable[[OwnContext], NotDone | None] = _nothing_to_do
+    unmet_condition: Callable[[OwnContext, Object], str] = lambda _ctx, _pod: ""
+    prepare: Callable[[OwnContext, Object], NotDone | None] = _nothing_to_do
+    ignored_pods: Callable[[OwnContext], Collection[str]] = lambda _: ()
+    begin: Callable[[OwnContext, Json, Json], NotDone | None] = _nothing_to_do
+    resume: Callable[[OwnContext, str], NotDone | None] = _nothing_to_do
+    finish: Callable[[OwnContext], NotDone | None] = _nothing_to_do
+    prepare_unready: Callable[[OwnContext, str], NotDone | None] = _nothing_to_do
+    forced: Callable[[OwnContext], Evidence | None] = _nothing_to_do
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,12 +158,12 @@ class Roll:
     restarts: str = ""
 
 
-def _waits_for(ctx: ReconcileContext, own: ComponentType) -> Waiting | None:
+def _waits_for(ctx: ClusterContext, own: ComponentType) -> Waiting | None:
     """Another component whose upgrade or scaling comes first (7.2)."""
     for row in map(component_type, own.upgrades_after):
         if predicates.in_phase(ctx.tc, row.name, "Upgrade", "Scale"):
             what = f"waiting for {row.title} to finish upgrading or scaling before restarting {own.title}'s pods"
-            return Waiting(f"WaitingFor{row.title}", what)
+            return Waiting(f"WaitingFor{row.word}", what)
     return None
 
 
@@ -171,7 +171,7 @@ def _waits_for(ctx: ReconcileContext, own: ComponentType) -> Waiting | None:
 class _View:
     """The StatefulSet of a roll. `everything_changed`: its pods are about to be outdated, whatever they run."""
 
-    ctx: ReconcileContext
+    ctx: ClusterContext
     component: str
     rolling: Rolling
     body: Json
@@ -240,7 +240,7 @@ def _without_those_to_come(pods: list[RollingPod]) -> list[RollingPod]:
 
 
 def next_roll(
-    ctx: ReconcileContext, component: str, rolling: Rolling, body: Json, desired: Json, *, changed: str, scaling: bool
+    ctx: ClusterContext, component: str, rolling: Rolling, body: Json, desired: Json, *, changed: str, scaling: bool
 ) -> Roll:
     """Decide on the pod template and the update strategy of a StatefulSet, as it is (`body`) and as wanted.
 
@@ -317,7 +317,7 @@ def min_ready_seconds(annotations: Mapping[str, str], component: str) -> int:
     return int(text) if text.isdecimal() else 0
 
 
-def is_available(ctx: ReconcileContext, component: str, pod: Pod) -> bool:
+def is_available(ctx: ClusterContext, component: str, pod: Pod) -> bool:
     """Whether a pod is Ready, and has been for as long as the user wants before something else is done."""
     wanted = min_ready_seconds(ctx.tc.metadata.annotations, component)
     if not (pod.is_ready and pod.ready_since):
@@ -471,7 +471,7 @@ def _troubles(view: _View) -> list[str]:
     return [f"{name}: {trouble}" for name, trouble in found.items() if trouble]
 
 
-def next_roll_poll(ctx: ReconcileContext, component: str) -> float:
+def next_roll_poll(ctx: ClusterContext, component: str) -> float:
     """Seconds until the next look at a roll: a step of it is as young as the latest pod that became Ready."""
     now = ctx.deps.clock.wall()
     ages = [seconds_since(pod.decode_as(Pod).ready_since, now) for pod in pods_of(ctx, component)]

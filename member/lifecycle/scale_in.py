@@ -18,7 +18,7 @@ from dataplane.errors import DataPlaneError
 from kube.errors import ApiError, Conflict
 from kube.objects import Json
 from member.apply.stateful_set import Replicas
-from member.context import ReconcileContext
+from member.context import ClusterContext
 from member.evidence import Evidence
 from member.lifecycle import pod_removal
 from member.lifecycle.pod_removal import PodRemoval
@@ -43,7 +43,7 @@ class ScaleIn:
 
 
 def next_lower_replicas(
-    ctx: ReconcileContext, component: str, scale_in: ScaleIn, body: Json, wanted: int
+    ctx: ClusterContext, component: str, scale_in: ScaleIn, body: Json, wanted: int
 ) -> tuple[Replicas, NotDone]:
     """How many replicas the StatefulSet gets in this reconcile, and what it waits for to get fewer."""
     there = body["spec"]["replicas"]
@@ -61,7 +61,7 @@ def next_lower_replicas(
 
 
 def cancel_removals(
-    ctx: ReconcileContext, component: str, scale_in: ScaleIn, body: Json, wanted: int
+    ctx: ClusterContext, component: str, scale_in: ScaleIn, body: Json, wanted: int
 ) -> tuple[int, NotDone | None]:
     """How many of the `wanted` lowest pods can stay, after a scale-in of them that was begun is taken back (F36).
 
@@ -79,9 +79,7 @@ def cancel_removals(
     return wanted, None
 
 
-def _drain_one(
-    ctx: ReconcileContext, component: str, scale_in: ScaleIn, body: Json, ordinal: int
-) -> Evidence | NotDone:
+def _drain_one(ctx: ClusterContext, component: str, scale_in: ScaleIn, body: Json, ordinal: int) -> Evidence | NotDone:
     removal = pod_removal.live(ctx, component, body, ordinal)
     with bound_contextvars(pod=removal.name):
         left = scale_in.drain(removal)
@@ -92,7 +90,7 @@ def _drain_one(
 
 
 def _cancel_one(
-    ctx: ReconcileContext, component: str, scale_in: ScaleIn, body: Json, ordinal: int
+    ctx: ClusterContext, component: str, scale_in: ScaleIn, body: Json, ordinal: int
 ) -> Evidence | NotDone | None:
     removal = pod_removal.live(ctx, component, body, ordinal)
     with bound_contextvars(pod=removal.name):

@@ -17,7 +17,7 @@ from kube.events import NORMAL
 from kube.objects import Json
 from kube.resources import PERSISTENT_VOLUME_CLAIMS
 from member.apply.stateful_set import Replicas
-from member.context import ReconcileContext
+from member.context import ClusterContext, OwnContext
 from member.evidence import Evidence, delete, spec_confirmed
 from member.labels import MEMBER_ID, PVC_DEFER_DELETING, STORE_ID, base_labels
 from member.lifecycle import pod_removal
@@ -41,13 +41,13 @@ class ScaleOut:
     """
 
     limit: Callable[[Component], int]
-    allowed: Callable[[ReconcileContext], Waiting | None]
-    is_member: Callable[[ReconcileContext, str], bool]
-    volumes_unused: Callable[[ReconcileContext, str], Evidence | None]
+    allowed: Callable[[OwnContext], Waiting | None]
+    is_member: Callable[[OwnContext, str], bool]
+    volumes_unused: Callable[[OwnContext, str], Evidence | None]
 
 
 def next_replicas(
-    ctx: ReconcileContext, component: str, scale_out: ScaleOut, body: Json, desired: Json
+    ctx: ClusterContext, component: str, scale_out: ScaleOut, body: Json, desired: Json
 ) -> tuple[Replicas, Waiting | Refused | None]:
     """How many replicas the StatefulSet gets in this reconcile, and what it waits for to get more.
 
@@ -71,7 +71,7 @@ def next_replicas(
     return Replicas.raised(body, step), Waiting("ScalingOut", f"scaling out from {there} to {wanted} pods")
 
 
-def _all_exist(ctx: ReconcileContext, component: str, body: Json) -> bool:
+def _all_exist(ctx: ClusterContext, component: str, body: Json) -> bool:
     """Whether all pods exist but those that failover has given up: with a node that is gone for good, they may not."""
     there, status = body["spec"]["replicas"], predicates.status_of(ctx.tc, component)
     if (body.get("status") or {}).get("replicas") == there:
@@ -81,7 +81,7 @@ def _all_exist(ctx: ReconcileContext, component: str, body: Json) -> bool:
     return bool(missing) and status is not None and missing.issubset(status.failed_pods)
 
 
-def next_returning(ctx: ReconcileContext, component: str, scale_out: ScaleOut, body: Json, wanted: int) -> str:
+def next_returning(ctx: ClusterContext, component: str, scale_out: ScaleOut, body: Json, wanted: int) -> str:
     """The next pod that PD counts on though the StatefulSet has no place for it; empty when there is none (I4, R14).
 
     Whoever made the StatefulSet too small, such a pod comes back whatever else is the case, even where the spec asks
@@ -104,7 +104,7 @@ def next_returning(ctx: ReconcileContext, component: str, scale_out: ScaleOut, b
 
 
 def _in_the_way(
-    ctx: ReconcileContext, component: str, scale_out: ScaleOut, body: Json, pod: str
+    ctx: ClusterContext, component: str, scale_out: ScaleOut, body: Json, pod: str
 ) -> Waiting | Refused | None:
     """Why a pod must not start: a claim of its name, read live, holds the data of a removed member (F1)."""
     destroyer = Destroyer(ctx.deps.client)
@@ -122,7 +122,7 @@ def _in_the_way(
     return None
 
 
-def _never_joined(ctx: ReconcileContext, component: str, claim: LiveObject) -> bool:
+def _never_joined(ctx: ClusterContext, component: str, claim: LiveObject) -> bool:
     """Whether a claim was made for a pod of ours that went before it was known to be a member: it may come back."""
     given = claim.object.metadata.labels
     ours = base_labels(ctx.tc, component).items() <= given.items()
@@ -138,13 +138,13 @@ def _of_nobody(component: str, pod: str, claims: Sequence[LiveObject]) -> Refuse
     return Refused("StalePVC", what, _RETRY)
 
 
-def _going(ctx: ReconcileContext, component: str, claims: Sequence[LiveObject], pod: str) -> Waiting | Refused:
+def _going(ctx: ClusterContext, component: str, claims: Sequence[LiveObject], pod: str) -> Waiting | Refused:
     what = f"waiting for {_named(claims)} to be deleted before starting pod {pod}"
     return kept_by_lost_nodes(ctx, component, what) or Waiting("StalePVC", what, next_poll(ctx, component))
 
 
 def _delete(
-    ctx: ReconcileContext, component: str, scale_out: ScaleOut, claims: Sequence[LiveObject], pod: str
+    ctx: ClusterContext, component: str, scale_out: ScaleOut, claims: Sequence[LiveObject], pod: str
 ) -> Waiting | Refused | None:
     """Delete what a removed member left, if nothing needs it (I1, I2); None when its member is still there."""
     again = next_poll(ctx, component)
@@ -155,10 +155,10 @@ def _delete(
         return Waiting("StalePVC", f"waiting for PD to report whether pod {pod} is still a member", again)
     wanted = spec_confirmed(ctx)
     if wanted is None:
-        return Waiting("SpecChanged", "waiting for the cache to show the current TidbCluster", again)
+        return Waiting("SpecChanged", f"waiting for the cache to show the current {ctx.tc.kind}", again)
     for claim in claims:
         delete(ctx, claim, volumes_unused & wanted)
-        what = f"delete PersistentVolumeClaim {claim.object.metadata.name} in TidbCluster {ctx.name} successful"
+        what = f"delete PersistentVolumeClaim {claim.object.metadata.name} in {ctx.tc.kind} {ctx.name} successful"
         ctx.deps.recorder.event(ctx.owner, NORMAL, "SuccessfulDelete", what)
     return _going(ctx, component, claims, pod)
 

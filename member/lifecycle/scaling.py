@@ -10,7 +10,7 @@ from apis.ordinals import slots_annotation
 from kube.events import WARNING
 from kube.objects import Json
 from member.apply.stateful_set import Replicas
-from member.context import ReconcileContext
+from member.context import ClusterContext
 from member.labels import DELETE_SLOTS
 from member.lifecycle.scale_in import ScaleIn, cancel_removals, next_lower_replicas
 from member.lifecycle.scale_out import ScaleOut, next_replicas, next_returning
@@ -35,7 +35,7 @@ class Size:
     outcome: NotDone | None = None
 
 
-def next_size(ctx: ReconcileContext, component: str, scaling: Scaling, body: Json, desired: Json) -> Size:
+def next_size(ctx: ClusterContext, component: str, scaling: Scaling, body: Json, desired: Json) -> Size:
     """Decide on the replicas. Raises ApiError, TransportError, DataPlaneError."""
     there, wanted = body["spec"]["replicas"], desired["spec"]["replicas"]
     if pod := next_returning(ctx, component, scaling.out, body, wanted):
@@ -53,7 +53,7 @@ def next_size(ctx: ReconcileContext, component: str, scaling: Scaling, body: Jso
     return Size(*next_replicas(ctx, component, scaling.out, body, desired))
 
 
-def warn_of_slots(ctx: ReconcileContext, component: str, desired: Json, body: Json | None) -> None:
+def warn_of_slots(ctx: ClusterContext, component: str, desired: Json, body: Json | None) -> None:
     """Tell, when it comes into the StatefulSet, that a list of ordinals to skip has no effect (4.4 BETTER)."""
     slots = _slots(desired)
     if slots is None or (body is not None and _slots(body) == slots):
@@ -70,7 +70,7 @@ def _slots(stateful_set: Json) -> str | None:
     return slots
 
 
-def _finish_removal(ctx: ReconcileContext, component: str, scaling: Scaling, body: Json, retained: int) -> Size:
+def _finish_removal(ctx: ClusterContext, component: str, scaling: Scaling, body: Json, retained: int) -> Size:
     """Let go of what is too far gone to stay; it comes back empty when it is gone (F32, I32)."""
     replicas, outcome = next_lower_replicas(ctx, component, scaling.in_, body, retained)
     if not isinstance(outcome, Waiting):

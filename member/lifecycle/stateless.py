@@ -2,7 +2,7 @@
 
 from apis.accessor import Component, component
 from apis.ordinals import desired_replicas
-from member.context import ReconcileContext
+from member.context import ClusterContext
 from member.evidence import Evidence, pods_live, spec_confirmed
 from member.lifecycle.pod_removal import PodRemoval
 from member.lifecycle.scale_in import ScaleIn
@@ -16,7 +16,7 @@ from member.polling import next_poll
 
 def _drain(removal: PodRemoval) -> Evidence | Waiting:
     again = next_poll(removal.ctx, removal.component)
-    outdated = Waiting("SpecChanged", "waiting for the cache to show the current TidbCluster", again)
+    outdated = Waiting("SpecChanged", f"waiting for the cache to show the current {removal.ctx.tc.kind}", again)
     return _still_needed(removal) or spec_confirmed(removal.ctx) or outdated
 
 
@@ -37,11 +37,11 @@ def _cancel(removal: PodRemoval) -> None:
     removal.clear()
 
 
-def _no_obstacle(_: ReconcileContext) -> None:
+def _no_obstacle(_: ClusterContext) -> None:
     return None
 
 
-def _spec_confirmed(ctx: ReconcileContext, _: str) -> Evidence | None:
+def _spec_confirmed(ctx: ClusterContext, _: str) -> Evidence | None:
     """A volume that is there holds logs at most."""
     return spec_confirmed(ctx)
 

@@ -14,7 +14,7 @@ from kube.deletion import Destroyer
 from kube.objects import Object
 from kube.resources import STATEFUL_SETS
 from member.apply.writes import record_deletion
-from member.context import ReconcileContext
+from member.context import ClusterContext
 from member.evidence import delete, pods_live, spec_confirmed
 from member.naming import member_name
 from member.observed.nodes import kept_by_lost_nodes
@@ -43,7 +43,7 @@ class Postponed:
         return replace(outcome, message=f"{outcome.message}; {self.why}")
 
 
-def suspension(ctx: ReconcileContext, component: str) -> Outcome | Postponed | None:
+def suspension(ctx: ClusterContext, component: str) -> Outcome | Postponed | None:
     """What suspending or resuming a component does in this reconcile; None: it goes on as usual.
 
     Raises OwnerGone, ApiError, TransportError.
@@ -62,7 +62,7 @@ def suspension(ctx: ReconcileContext, component: str) -> Outcome | Postponed | N
     return _remove(ctx, spec)
 
 
-def _obstacle(ctx: ReconcileContext, spec: Component) -> Postponed | None:
+def _obstacle(ctx: ClusterContext, spec: Component) -> Postponed | None:
     """What comes first: the component's own work (F42), and those that it serves (I37)."""
     for other in sorted(workloads(ctx.tc), key=lambda each: each.type.suspend_rank):
         if other.type.suspend_rank < spec.type.suspend_rank and other.suspended and _is_there(ctx, other.name):
@@ -73,13 +73,13 @@ def _obstacle(ctx: ReconcileContext, spec: Component) -> Postponed | None:
     return Postponed(f"waiting for the phase {status.phase} to end before suspending")
 
 
-def _is_there(ctx: ReconcileContext, component: str) -> bool:
+def _is_there(ctx: ClusterContext, component: str) -> bool:
     """Whether something of a component may still run."""
     status = predicates.status_of(ctx.tc, component)
     return ctx.stateful_set(component) is not None or (status is not None and status.stateful_set is not None)
 
 
-def _remove(ctx: ReconcileContext, spec: Component) -> Outcome | None:
+def _remove(ctx: ClusterContext, spec: Component) -> Outcome | None:
     if not _is_there(ctx, spec.name):
         return Done(_IS_SUSPENDED, SUSPENDED)
     seen = Destroyer(ctx.deps.client).observe(STATEFUL_SETS, member_name(ctx.tc, spec.name), ctx.namespace)
@@ -88,13 +88,13 @@ def _remove(ctx: ReconcileContext, spec: Component) -> Outcome | None:
     if seen.object.metadata.deletion_timestamp is None:
         wanted = spec_confirmed(ctx)
         if wanted is None:
-            return Waiting(SUSPENDING, "waiting for the cache to show the current TidbCluster")
+            return Waiting(SUSPENDING, f"waiting for the cache to show the current {ctx.tc.kind}")
         delete(ctx, seen, wanted, propagation="Foreground")
         record_deletion(ctx, STATEFUL_SETS, seen.object.metadata.name)
     return _waiting(ctx, spec.name, "waiting for all pods to be deleted")
 
 
-def _removed(ctx: ReconcileContext, component: str) -> Outcome | None:
+def _removed(ctx: ClusterContext, component: str) -> Outcome | None:
     """The end of it, when no pod is left; pods that nobody controls get their StatefulSet back first, to go with it."""
     pods = pods_live(ctx, component).pods
     if any(_is_orphan(pod) for pod in pods):
@@ -105,7 +105,7 @@ def _removed(ctx: ReconcileContext, component: str) -> Outcome | None:
     return Done(_IS_SUSPENDED, SUSPENDED)
 
 
-def _waiting(ctx: ReconcileContext, component: str, what: str) -> Waiting | Refused:
+def _waiting(ctx: ClusterContext, component: str, what: str) -> Waiting | Refused:
     """The wait for pods to go, some of which may never do by themselves."""
     return kept_by_lost_nodes(ctx, component, what) or Waiting(SUSPENDING, what, next_poll(ctx, component))
 
@@ -118,7 +118,7 @@ def _names(pods: Sequence[Object]) -> str:
     return ", ".join(pod.metadata.name for pod in pods)
 
 
-def _clear(ctx: ReconcileContext, component: str) -> None:
+def _clear(ctx: ClusterContext, component: str) -> None:
     """What told of members tells of none: they are unknown until they run again."""
     status = predicates.status_of(ctx.tc, component)
     if status is not None:

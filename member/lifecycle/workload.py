@@ -12,7 +12,7 @@ from apis.ordinals import desired_replicas
 from apis.tidbcluster import TidbCluster
 from kube.objects import Json, Object
 from member.commands.annotations import Command
-from member.context import ReconcileContext
+from member.context import ClusterContext, OwnCluster, OwnContext
 from member.lifecycle import stateless
 from member.lifecycle.rolling import Rolling
 from member.lifecycle.scaling import Scaling
@@ -20,11 +20,11 @@ from member.objects.config_map import Content
 from member.outcome import Done, Outcome, Refused, Waiting
 from member.polling import next_poll
 
-CommandAct: TypeAlias = Callable[[ReconcileContext, Object, Command], Outcome]
+CommandAct: TypeAlias = Callable[[OwnContext, Object, Command], Outcome]
 """One step of what an annotation of a pod asks for."""
 
 
-def _nothing(_: ReconcileContext) -> None:
+def _nothing(_: ClusterContext) -> None:
     return None
 
 
@@ -32,11 +32,11 @@ def _used(_: TidbCluster) -> str:
     return ""
 
 
-def _done(_: ReconcileContext) -> Outcome:
+def _done(_: ClusterContext) -> Outcome:
     return Done()
 
 
-def _not_located(_ctx: ReconcileContext, _pod: str, _labels: Mapping[str, str]) -> None:
+def _not_located(_ctx: ClusterContext, _pod: str, _labels: Mapping[str, str]) -> None:
     return None
 
 
@@ -54,22 +54,22 @@ class Workload:
     """
 
     name: str
-    observe: Callable[[ReconcileContext], Outcome]
-    services: Callable[[TidbCluster], Sequence[Json]]
-    content: Callable[[TidbCluster], Content]
-    stateful_set: Callable[[TidbCluster, str], Json]
-    unused: Callable[[TidbCluster], str] = _used
-    gate: Callable[[ReconcileContext], Waiting | Refused | None] = _nothing
+    observe: Callable[[OwnContext], Outcome]
+    services: Callable[[OwnCluster], Sequence[Json]]
+    content: Callable[[OwnCluster], Content]
+    stateful_set: Callable[[OwnCluster, str], Json]
+    unused: Callable[[OwnCluster], str] = _used
+    gate: Callable[[OwnContext], Waiting | Refused | None] = _nothing
     scaling: Scaling = stateless.SCALING
     rolling: Rolling = field(default_factory=Rolling)
-    failover: Callable[[ReconcileContext], Outcome] = _done
-    serving: Callable[[ReconcileContext], Outcome] | None = None
-    housekeeping: Callable[[ReconcileContext], Outcome | None] = _nothing
-    locate: Callable[[ReconcileContext, str, Mapping[str, str]], None] = _not_located
+    failover: Callable[[OwnContext], Outcome] = _done
+    serving: Callable[[OwnContext], Outcome] | None = None
+    housekeeping: Callable[[OwnContext], Outcome | None] = _nothing
+    locate: Callable[[OwnContext, str, Mapping[str, str]], None] = _not_located
     commands: Mapping[str, CommandAct] = field(default_factory=dict)
 
 
-def members_ready(ctx: ReconcileContext, name: str) -> Outcome:
+def members_ready(ctx: ClusterContext, name: str) -> Outcome:
     """Whether a component has as many members as wanted, each of them well."""
     if predicates.all_members_ready(ctx.tc, name):
         count = desired_replicas(ctx.tc, name)

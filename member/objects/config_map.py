@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from apis import toml
-from apis.tidbcluster import TidbCluster
+from apis.cluster import Cluster
 from kube.objects import Json
 from member import labels
 from member.naming import member_name
@@ -62,7 +62,7 @@ class ConfigMapChoice:
     same_script: bool = True
 
 
-def config_map(tc: TidbCluster, component: str, choice: ConfigMapChoice) -> Json:
+def config_map(tc: Cluster, component: str, choice: ConfigMapChoice) -> Json:
     """The ConfigMap as it should be; one without a start script says nothing of its options."""
     annotations = {labels.START_SCRIPT_OPTIONS: choice.script_options} if STARTUP_SCRIPT in choice.data else {}
     return {
@@ -73,7 +73,7 @@ def config_map(tc: TidbCluster, component: str, choice: ConfigMapChoice) -> Json
     }
 
 
-def in_use_config_map_name(tc: TidbCluster, component: str, stateful_set: Json | None) -> str:
+def in_use_config_map_name(tc: Cluster, component: str, stateful_set: Json | None) -> str:
     """The name of the ConfigMap that the component's pods use; empty when there is none yet.
 
     The first ConfigMap volume of the StatefulSet's template that bears the component's name; while the StatefulSet is

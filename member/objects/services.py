@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
+from apis.cluster import Cluster
 from apis.shared import ServiceSpec
-from apis.tidbcluster import TidbCluster
 from dataplane.addresses import PD_CLIENT_PORT
 from kube.objects import Json
 from member import labels
@@ -18,7 +18,7 @@ def port(name: str, number: int, *, target: int | None = None, node_port: int = 
 
 
 def service(
-    tc: TidbCluster,
+    tc: Cluster,
     name: str,
     spec: Json,
     own_labels: Mapping[str, str],
@@ -35,7 +35,7 @@ def service(
     }
 
 
-def peer(tc: TidbCluster, component: str, ports: Sequence[Json], used_by: str = labels.PEER) -> Json:
+def peer(tc: Cluster, component: str, ports: Sequence[Json], used_by: str = labels.PEER) -> Json:
     """The headless Service through which members find each other before they are ready.
 
     `used_by` is empty where v1.6's does not say for whom it is (objects.md 2).
@@ -51,7 +51,7 @@ def peer(tc: TidbCluster, component: str, ports: Sequence[Json], used_by: str = 
 
 
 def end_user(
-    tc: TidbCluster,
+    tc: Cluster,
     component: str,
     spec: Json,
     user_labels: Mapping[str, str],
@@ -63,7 +63,7 @@ def end_user(
     return service(tc, member_name(tc, component), spec | {"selector": selector}, own, user_annotations)
 
 
-def of_pd(tc: TidbCluster, component: str, chosen: ServiceSpec) -> Json:
+def of_pd(tc: Cluster, component: str, chosen: ServiceSpec) -> Json:
     """What PD's Service for clients, and those of its microservices, are like (objects.md 2.1)."""
     asked = next((entry.type for entry in tc.spec.services if entry.name == component), "")
     deprecated = asked if asked in ("NodePort", "LoadBalancer") else "ClusterIP"

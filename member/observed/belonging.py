@@ -9,7 +9,7 @@ earlier one of that name has left stands where ours will be.
 from kube.objects import Object
 from kube.resources import REPLICA_SETS, STATEFUL_SETS, Resource
 from member import labels
-from member.context import ReconcileContext
+from member.context import ClusterContext
 
 ADVANCED_STATEFUL_SETS = Resource("apps.pingcap.com", "v1", "statefulsets", "StatefulSet")
 """Those of v1.6's feature gate AdvancedStatefulSet."""
@@ -30,7 +30,7 @@ def is_pod_of(cluster: str, pod: Object) -> bool:
     return owner is None or (_is(STATEFUL_SETS, owner.api_version, owner.kind) and owner.name == workload)
 
 
-def is_own_pod(ctx: ReconcileContext, pod: Object) -> bool:
+def is_own_pod(ctx: ClusterContext, pod: Object) -> bool:
     """As `is_pod_of`; one of our StatefulSet by UID also where others have spoilt the rest of the reference."""
     if is_pod_of(ctx.name, pod):
         return True

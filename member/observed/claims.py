@@ -7,7 +7,7 @@ import msgspec
 from apis.data_volumes import cluster_id_of, is_claim_of
 from kube.objects import Object
 from member import labels
-from member.context import ReconcileContext
+from member.context import ClusterContext
 from member.naming import pvc_name
 
 BOUND = "Bound"
@@ -98,31 +98,31 @@ def own_claims(pod: Object) -> list[str]:
     return [claim for volume, claim in claim_names(pod).items() if claim == pvc_name(volume, name)]
 
 
-def claims_of(ctx: ReconcileContext, pod: Object) -> list[Object]:
+def claims_of(ctx: ClusterContext, pod: Object) -> list[Object]:
     """The cached claims that a pod mounts; one that the cache lacks is left out."""
     found = (ctx.listers.persistent_volume_claims.get(ctx.namespace, name) for name in claim_names(pod).values())
     return [claim for claim in found if claim is not None]
 
 
-def claims_of_cluster(ctx: ReconcileContext) -> list[Object]:
+def claims_of_cluster(ctx: ClusterContext) -> list[Object]:
     """The cached claims of the cluster's pods, by name."""
     found = ctx.listers.persistent_volume_claims.list(ctx.namespace, labels.cluster_labels(ctx.tc))
     own = (claim for claim in found if is_claim_of(ctx.name, claim.metadata.name, claim.metadata.labels))
     return sorted(own, key=lambda claim: claim.metadata.name)
 
 
-def claimed_ids(ctx: ReconcileContext) -> frozenset[str]:
+def claimed_ids(ctx: ClusterContext) -> frozenset[str]:
     """The ids of PD clusters to which the data in the cached claims of the TidbCluster belongs (F40).
 
     Not looked for while the status knows the id.
     """
-    return frozenset() if ctx.status.cluster_id else labelled_ids(ctx)
+    return frozenset() if ctx.tc.status.cluster_id else labelled_ids(ctx)
 
 
-def labelled_ids(ctx: ReconcileContext) -> frozenset[str]:
+def labelled_ids(ctx: ClusterContext) -> frozenset[str]:
     """The same, whatever the status says."""
     # by name alone: they may be from before the cluster got another instance name
-    any_instance = {labels.NAME: labels.TIDB_CLUSTER, labels.MANAGED_BY: labels.TIDB_OPERATOR}
+    any_instance = {labels.NAME: ctx.tc.LABELLED_NAME, labels.MANAGED_BY: labels.TIDB_OPERATOR}
     seen = ctx.listers.persistent_volume_claims.list(ctx.namespace, any_instance)
     own = (each.metadata for each in seen if is_claim_of(ctx.name, each.metadata.name, each.metadata.labels))
     found = (cluster_id_of(meta.labels, meta.annotations) for meta in own)

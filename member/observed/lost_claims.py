@@ -8,19 +8,19 @@ from collections.abc import Iterable
 from apis import pod_commands
 from kube.objects import Object
 from kube.resources import PERSISTENT_VOLUME_CLAIMS
-from member.context import ReconcileContext
+from member.context import ClusterContext
 from member.observed.claims import claim_names, claims_of
 from member.observed.pods import Pod, pods_of
 from member.outcome import Refused
 
 
-def volume_being_deleted(ctx: ReconcileContext, component: str) -> Refused | None:
+def volume_being_deleted(ctx: ClusterContext, component: str) -> Refused | None:
     """The refusal to restart pods of a component while a Ready one would lose its volume; None when none would."""
     pods = (pod for pod in pods_of(ctx, component) if pod.decode_as(Pod).is_ready)
     return next((lost for pod in pods if (lost := _lost(pod, claims_of(ctx, pod)))), None)
 
 
-def would_lose_volume(ctx: ReconcileContext, pod: Object) -> Refused | None:
+def would_lose_volume(ctx: ClusterContext, pod: Object) -> Refused | None:
     """The same of one pod, by a live look at its claims. Raises ApiError, TransportError."""
     found = (ctx.deps.client.find(PERSISTENT_VOLUME_CLAIMS, name, ctx.namespace) for name in claim_names(pod).values())
     return _lost(pod, filter(None, found))

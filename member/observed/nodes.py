@@ -5,7 +5,7 @@ from enum import Enum
 import msgspec
 
 from kube.objects import Object
-from member.context import ReconcileContext
+from member.context import ClusterContext
 from member.observed.pods import Pod, pods_of
 from member.outcome import Refused
 
@@ -46,14 +46,14 @@ class Node(msgspec.Struct):
         return any(each.type == condition and each.status == "True" for each in self.status.conditions)
 
 
-def node_state(ctx: ReconcileContext, pod: Object | None) -> NodeState:
+def node_state(ctx: ClusterContext, pod: Object | None) -> NodeState:
     """What the node of a pod testifies; the cache may not know it."""
     name = pod.decode_as(Pod).spec.node_name if pod else ""
     node = ctx.listers.nodes.get("", name) if ctx.listers.nodes and name else None
     return node.decode_as(Node).state if node else NodeState.UNKNOWN
 
 
-def kept_by_lost_nodes(ctx: ReconcileContext, component: str, what: str) -> Refused | None:
+def kept_by_lost_nodes(ctx: ClusterContext, component: str, what: str) -> Refused | None:
     """What is said of the wait for `what` where it is one for pods that may never end: their nodes do not answer."""
     leaving = [pod for pod in pods_of(ctx, component) if pod.metadata.deletion_timestamp]
     kept = [pod for pod in leaving if node_state(ctx, pod) is NodeState.NOT_READY]

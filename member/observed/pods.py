@@ -6,7 +6,7 @@ import msgspec
 
 from kube.objects import Object
 from kube.resources import PODS
-from member.context import ReconcileContext
+from member.context import ClusterContext
 from member.labels import base_labels, selector_text
 from member.observed.belonging import controls, is_own_pod
 
@@ -145,27 +145,27 @@ class Pod(msgspec.Struct):
         return ", ".join(each.trouble for each in containers if each.trouble)
 
 
-def pods_of(ctx: ReconcileContext, kind: str) -> Sequence[Object]:
+def pods_of(ctx: ClusterContext, kind: str) -> Sequence[Object]:
     """The cached pods of a component, by name; none while a StatefulSet of others has its name."""
     if kind not in ctx.pods:
         ctx.pods[kind] = _cached(ctx, kind)
     return ctx.pods[kind]
 
 
-def _cached(ctx: ReconcileContext, kind: str) -> Sequence[Object]:
+def _cached(ctx: ClusterContext, kind: str) -> Sequence[Object]:
     live = ctx.stateful_set(kind)
     if live is not None and not controls(ctx.owner.metadata.uid, live):
         return ()
     return _own(ctx, ctx.listers.pods.list(ctx.namespace, base_labels(ctx.tc, kind)))
 
 
-def read_pods(ctx: ReconcileContext, kind: str) -> list[Object]:
+def read_pods(ctx: ClusterContext, kind: str) -> list[Object]:
     """The pods of a component as the API server has them now, by name. Raises ApiError, TransportError."""
     carried = selector_text(base_labels(ctx.tc, kind))
     return _own(ctx, ctx.deps.client.list_page(PODS, ctx.namespace, label_selector=carried).items)
 
 
-def _own(ctx: ReconcileContext, pods: Sequence[Object]) -> list[Object]:
+def _own(ctx: ClusterContext, pods: Sequence[Object]) -> list[Object]:
     return sorted((pod for pod in pods if is_own_pod(ctx, pod)), key=lambda pod: pod.metadata.name)
 
 

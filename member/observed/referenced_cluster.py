@@ -3,18 +3,20 @@
 from apis.tidbcluster import TidbCluster
 from kube.errors import ApiError
 from kube.resources import TIDB_CLUSTERS
-from member.context import ReconcileContext
+from member.context import ClusterContext
 from member.outcome import Waiting
 
 _LOOK_AGAIN = 10.0
 """Seconds; what happens to another cluster brings this one back through no event."""
 
 
-def without_pd(ctx: ReconcileContext) -> Waiting | None:
+def without_pd(ctx: ClusterContext) -> Waiting | None:
     """The wait for a PD that the spec does not have, and that no other cluster has for it.
 
     Asks the API server where the cache has no such cluster. Raises TransportError.
     """
+    if not isinstance(ctx.tc, TidbCluster):
+        return None
     spec, reference = ctx.tc.spec, ctx.tc.spec.cluster
     if reference is not None and reference.name:
         # with a domain it may be in another Kubernetes cluster
@@ -33,7 +35,7 @@ def joined_cluster(tc: TidbCluster) -> str:
     return f"TidbCluster {tc.spec.cluster.namespace or tc.metadata.namespace}/{tc.spec.cluster.name}{elsewhere}"
 
 
-def _of_another(ctx: ReconcileContext, namespace: str, name: str) -> Waiting | None:
+def _of_another(ctx: ClusterContext, namespace: str, name: str) -> Waiting | None:
     cached = ctx.listers.tidb_clusters.get(namespace, name)
     try:
         found = cached or ctx.deps.client.find(TIDB_CLUSTERS, name, namespace)

@@ -5,21 +5,24 @@ is and with the image that it runs: what depends on it goes on, and its status w
 """
 
 from collections.abc import Collection
+from typing import TypeVar
 
 from msgspec import structs
 
+from apis.cluster import Cluster
 from apis.components import ComponentType, component_type
 from apis.decoding import decode
 from apis.ordinals import desired_replicas
 from apis.shared import WorkloadSpec
-from apis.tidbcluster import TidbCluster
 from kube.objects import Json
 from kube.reading import Lister
 from member.naming import member_name
 from member.observed.belonging import is_controlled_by
 
+C = TypeVar("C", bound=Cluster)
 
-def running_without_spec(tc: TidbCluster, stateful_sets: Lister, components: Collection[str]) -> dict[str, Json]:
+
+def running_without_spec(tc: Cluster, stateful_sets: Lister, components: Collection[str]) -> dict[str, Json]:
     """The StatefulSets with replicas that the cluster controls and whose component its spec lacks, by component."""
     found = {}
     for name in components:
@@ -32,7 +35,7 @@ def running_without_spec(tc: TidbCluster, stateful_sets: Lister, components: Col
     return found
 
 
-def with_removed(tc: TidbCluster, running: dict[str, Json]) -> TidbCluster:
+def with_removed(tc: C, running: dict[str, Json]) -> C:
     """The cluster with a spec for components that run without one: their size, image and volumes."""
     for name, body in running.items():
         row, tc = component_type(name), _with_spec(tc, name, body, body["spec"].get("replicas", 1))
@@ -43,7 +46,7 @@ def with_removed(tc: TidbCluster, running: dict[str, Json]) -> TidbCluster:
     return tc
 
 
-def _with_spec(tc: TidbCluster, name: str, body: Json, replicas: int) -> TidbCluster:
+def _with_spec(tc: C, name: str, body: Json, replicas: int) -> C:
     row = component_type(name)
     section = row.section(decode(row.slot.tree(_content(row, body) | {"replicas": replicas}), type(tc.spec)))
     assert section is not None
@@ -59,7 +62,8 @@ def _content(row: ComponentType, body: Json) -> Json:
     if row.storage_claims:
         return content | {"storageClaims": [_storage_claim(spec) for _, spec in sorted(claims.items(), key=_place)]}
     if data := claims.pop(row.data_volume, None):
-        content |= {"requests": {"storage": _size(data)}, "storageClassName": data.get("storageClassName")}
+        size = {"requests": {"storage": _size(data)}, "storageSize": _size(data)}
+        content |= size | {"storageClassName": data.get("storageClassName")}
     content["storageVolumes"] = [
         {
             "name": claim.removeprefix(f"{row.name}-"),

@@ -14,7 +14,7 @@ from apis.shared import ComponentStatus, Json
 from apis.times import stamp
 from kube.objects import Object
 from member import labels
-from member.context import ReconcileContext
+from member.context import ClusterContext
 from member.objects.stateful_set import is_rolling
 from member.observed.pods import pods_of
 from member.observed.volumes import observe_volumes
@@ -50,13 +50,13 @@ def phase(
     return UPGRADE if previous == UPGRADE or is_upgrading(live, pods, ignored_pods) else NORMAL
 
 
-def phase_while_upgrading(ctx: ReconcileContext, kind: str) -> predicates.Phase:
+def phase_while_upgrading(ctx: ClusterContext, kind: str) -> predicates.Phase:
     """The phase of a component whose pods are to be restarted: not Upgrade before its turn (4.7)."""
     first = component_type(kind).upgrades_after
     return NORMAL if any(predicates.in_phase(ctx.tc, other, UPGRADE) for other in first) else UPGRADE
 
 
-def set_phase(ctx: ReconcileContext, component: str, phase: str) -> None:
+def set_phase(ctx: ClusterContext, component: str, phase: str) -> None:
     """Put a phase into the working copy of the status."""
     status = predicates.status_of(ctx.tc, component)
     if status is not None:
@@ -91,7 +91,7 @@ def transition_time(old: object, same: bool, now: datetime) -> str:
 
 
 def observe_pods(
-    ctx: ReconcileContext,
+    ctx: ClusterContext,
     kind: str,
     status: ComponentStatus,
     ignored_pods: Collection[str] = frozenset(),

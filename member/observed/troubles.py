@@ -14,7 +14,7 @@ from apis.times import parse_time
 from kube.errors import ApiError
 from kube.objects import Object
 from kube.resources import EVENTS, PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, Resource
-from member.context import ReconcileContext
+from member.context import ClusterContext
 from member.observed.claims import own_claims
 from member.observed.nodes import NodeState, node_state
 from member.observed.pods import Pod, pods_of
@@ -52,14 +52,14 @@ class _Event(msgspec.Struct, rename="camel"):
         return bool(re.search(rf"\b{re.escape(pod)}\b", self.message)) and at is not None and now - at < _RETRIED
 
 
-def troubles_of(ctx: ReconcileContext, component: str, names: Iterable[str]) -> dict[str, str]:
+def troubles_of(ctx: ClusterContext, component: str, names: Iterable[str]) -> dict[str, str]:
     """What keeps those of the named pods that are not Ready from it; empty where nothing is known."""
     there = {pod.metadata.name: pod for pod in pods_of(ctx, component)}
     not_ready = [name for name in names if name not in there or not there[name].decode_as(Pod).is_ready]
     return {name: _trouble(ctx, component, there.get(name), name) for name in not_ready}
 
 
-def _trouble(ctx: ReconcileContext, component: str, pod: Object | None, name: str) -> str:
+def _trouble(ctx: ClusterContext, component: str, pod: Object | None, name: str) -> str:
     if pod is None:
         live = ctx.stateful_set(component)
         return _complaint(ctx, STATEFUL_SETS, live.metadata.name, of_pod=name) if live else ""
@@ -74,7 +74,7 @@ def _trouble(ctx: ReconcileContext, component: str, pod: Object | None, name: st
     return _complaint(ctx, PODS, name, uid=pod.metadata.uid) if seen.status.phase == "Pending" else ""
 
 
-def _complaint(ctx: ReconcileContext, resource: Resource, name: str, *, uid: str = "", of_pod: str = "") -> str:
+def _complaint(ctx: ClusterContext, resource: Resource, name: str, *, uid: str = "", of_pod: str = "") -> str:
     """The newest warning about an object, of a StatefulSet that about one of its pods; empty where there is none.
 
     So it is, too, where events can't be read: nothing depends on them but the sentence.

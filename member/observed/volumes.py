@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from apis.accessor import find
+from apis.cluster import Cluster
 from apis.quantity import parse
 from apis.shared import StorageVolumeStatus
-from apis.tidbcluster import TidbCluster
 from kube.objects import Json, Object
-from member.context import ReconcileContext
+from member.context import ClusterContext
 from member.objects.volumes import HasStorage, HasStorageClaims, data_claim, storage_claims, storage_volume_claims
 from member.observed.claims import Claim, claim_names
 
@@ -44,7 +44,7 @@ class ActualVolume:
         return capacity == size or (capacity > size and bool(self.requested) and parse(self.requested) == size)
 
 
-def desired_templates(tc: TidbCluster, kind: str) -> list[Json]:
+def desired_templates(tc: Cluster, kind: str) -> list[Json]:
     """The claim templates of a component with storage (10.1); without a size there is none."""
     found = find(tc, kind)
     templates: list[Json] = []
@@ -57,7 +57,7 @@ def desired_templates(tc: TidbCluster, kind: str) -> list[Json]:
     return [template for template in templates if template["spec"]["resources"]]
 
 
-def desired_volumes(tc: TidbCluster, kind: str) -> list[DesiredVolume]:
+def desired_volumes(tc: Cluster, kind: str) -> list[DesiredVolume]:
     """The volumes of a component, as its spec wants them."""
     return [_desired(template) for template in desired_templates(tc, kind)]
 
@@ -104,7 +104,7 @@ def _status(wanted: DesiredVolume, volumes: Sequence[ActualVolume], class_is_unk
     )
 
 
-def observe_volumes(ctx: ReconcileContext, kind: str, pods: Iterable[Object]) -> dict[str, StorageVolumeStatus]:
+def observe_volumes(ctx: ClusterContext, kind: str, pods: Iterable[Object]) -> dict[str, StorageVolumeStatus]:
     """`status.<component>.volumes` from the caches. A pod with a claim that is unseen or not bound is skipped."""
     desired = desired_volumes(ctx.tc, kind)
     if not desired:
@@ -114,7 +114,7 @@ def observe_volumes(ctx: ReconcileContext, kind: str, pods: Iterable[Object]) ->
     return volume_statuses(desired, actual, _unreadable_classes(ctx, desired))
 
 
-def _volumes_of(ctx: ReconcileContext, names: set[str], claims: Mapping[str, str]) -> list[ActualVolume]:
+def _volumes_of(ctx: ClusterContext, names: set[str], claims: Mapping[str, str]) -> list[ActualVolume]:
     volumes = []
     for name, claim_name in claims.items():
         if name not in names:
@@ -128,7 +128,7 @@ def _volumes_of(ctx: ReconcileContext, names: set[str], claims: Mapping[str, str
     return volumes
 
 
-def _unreadable_classes(ctx: ReconcileContext, desired: Iterable[DesiredVolume]) -> frozenset[str]:
+def _unreadable_classes(ctx: ClusterContext, desired: Iterable[DesiredVolume]) -> frozenset[str]:
     """The named classes that don't exist, or that the operator may not read."""
     lister = ctx.listers.storage_classes
     named = {volume.storage_class for volume in desired if volume.storage_class}

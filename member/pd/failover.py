@@ -6,9 +6,7 @@ asks for are well again, the records go, and with them the extra pods.
 One at a time, and only where PD has a majority of healthy members before and after.
 """
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+from collections.abc import Sequence
 
 from apis.component_statuses import PDFailureMember, PDStatus
 from apis.identity import FORCE_PD_BOOTSTRAP, is_abandoned, known_cluster_ids
@@ -19,6 +17,21 @@ from member import api_clients
 from member.context import ReconcileContext
 from member.evidence import Evidence, delete_member, majority_without, member_gone
 from member.failover.node_failure import handle_failed_hosts, wait_for_replacement
+from member.failover.quorum import (
+    DropRecord,
+    LimitReached,
+    Nothing,
+    Postpone,
+    QuorumLost,
+    RecordFailure,
+    Recover,
+    Replace,
+    Situation,
+    Step,
+    SubstituteLost,
+    Wait,
+    next_step,
+)
 from member.failover.steps import (
     RECOVERY,
     all_ready,
@@ -36,7 +49,6 @@ from member.failover.steps import (
     stored_status,
     substitute_lost,
     substitutes,
-    to_record,
 )
 from member.failover.witnesses import Failing, PodState, desired_pods, failing, is_cut_off, testimony
 from member.naming import ordinal_of
@@ -52,135 +64,6 @@ _QUORUM = "pd-quorum"
 
 _BOOTSTRAP = "pd-bootstrap"
 """The kind of failure timer that no member of a PD that exists is serving."""
-
-
-@dataclass(frozen=True, slots=True)
-class Situation:
-    """What a decision is made on.
-
-    `lost` are all lost members, `failing` those without a record; `recorded` are the pods with one. `open_record` is
-    the record whose member may still be in PD, and `open_record_is_over` whether nothing must be done for it any more.
-    `awaited` are substitutes that have not come to the point where they ask to join.
-    """
-
-    lost: Sequence[Failing]
-    failing: Sequence[Failing]
-    recorded: Collection[str]
-    open_record: PDFailureMember | None
-    open_record_is_over: bool
-    all_healthy: bool
-    enough_serve: bool
-    lost_substitutes: Sequence[Failing]
-    awaited: str
-    has_majority: bool
-    limit: int
-    period: float
-
-
-@dataclass(frozen=True, slots=True)
-class Nothing:
-    """There is nothing to do, or nothing may be done."""
-
-
-@dataclass(frozen=True, slots=True)
-class Recover:
-    """Drop all records: what the spec asks for is well."""
-
-
-@dataclass(frozen=True, slots=True)
-class DropRecord:
-    """Drop the open record: its member is back, or was never removed by us."""
-
-    record: PDFailureMember
-
-
-@dataclass(frozen=True, slots=True)
-class Replace:
-    """Remove the member of the open record, its pod and its volumes."""
-
-    record: PDFailureMember
-
-
-@dataclass(frozen=True, slots=True)
-class RecordFailure:
-    """Record this member as failed."""
-
-    failing: Failing
-
-
-@dataclass(frozen=True, slots=True)
-class Wait:
-    """Give it time to come back."""
-
-
-@dataclass(frozen=True, slots=True)
-class Postpone:
-    """Its time is up, but something comes first."""
-
-    failing: Failing
-    until: str
-
-
-@dataclass(frozen=True, slots=True)
-class LimitReached:
-    """Its time is up, but as many were replaced as may be."""
-
-    failing: Failing
-
-
-@dataclass(frozen=True, slots=True)
-class SubstituteLost:
-    """What serves in the place of a lost one is lost, too, and is not replaced again (F39)."""
-
-    failing: Failing
-
-
-@dataclass(frozen=True, slots=True)
-class QuorumLost:
-    """PD can't decide any more: only an administrator can help."""
-
-
-Step: TypeAlias = (
-    Nothing
-    | Recover
-    | DropRecord
-    | Replace
-    | RecordFailure
-    | Wait
-    | Postpone
-    | LimitReached
-    | SubstituteLost
-    | QuorumLost
-)
-
-
-def next_step(pd: Situation) -> Step:
-    """The next step of a failover, and why (9.2, F12, F39, I8, I21, I24, I25)."""
-    if pd.recorded and pd.all_healthy:
-        return Recover()
-    if pd.open_record and pd.open_record_is_over:
-        return DropRecord(pd.open_record)
-    if not pd.has_majority:
-        return QuorumLost()
-    if not pd.limit:
-        return Nothing()
-    return Replace(pd.open_record) if pd.open_record else _of_new_loss(pd)
-
-
-def _of_new_loss(pd: Situation) -> Step:
-    due = to_record(pd.failing, 0, 1, pd.period)
-    if not due and not pd.failing and (stuck := to_record(pd.lost_substitutes, 0, 1, pd.period)):
-        return SubstituteLost(stuck[0])
-    if not due:
-        return Wait() if pd.failing else Nothing()
-    first = due[0]
-    if first.pod in pd.recorded:
-        # it has come back, and is lost again: the substitute that it has is enough
-        return RecordFailure(first)
-    if len(pd.recorded) >= pd.limit:
-        return LimitReached(first)
-    # one that runs can't join before the next lost member is removed: PD adds none while another one is away
-    return Postpone(first, pd.awaited) if pd.awaited else RecordFailure(first)
 
 
 def failover(ctx: ReconcileContext) -> Outcome:
@@ -215,7 +98,7 @@ def ignored_pods(ctx: ReconcileContext) -> set[str]:
     return ignorable(ctx, "pd", ill, own)
 
 
-def _situation(ctx: ReconcileContext, pd: PDStatus) -> Situation:
+def _situation(ctx: ReconcileContext, pd: PDStatus) -> Situation[PDFailureMember]:
     own, settings = _own(ctx), ctx.settings.failover
     spec = ctx.tc.spec.pd
     ill = {pod: member for pod, member in own.items() if not member.health}
@@ -260,7 +143,7 @@ def _all_healthy(ctx: ReconcileContext, own: dict[str, PDMember]) -> bool:
     return all_ready(ctx, "pd") and all(pod in own and own[pod].health for pod in desired_pods(ctx, "pd"))
 
 
-def _carry_out(ctx: ReconcileContext, step: Step, situation: Situation) -> Outcome:
+def _carry_out(ctx: ReconcileContext, step: Step[PDFailureMember], situation: Situation[PDFailureMember]) -> Outcome:
     records = ctx.status.pd.failure_members
     outcome: Outcome = Done()
     match step:

@@ -10,9 +10,10 @@ from member.commands.replacement import REPLACING, begin, cancel, is_cancelled, 
 from member.commands.restarting import restart_without_volumes
 from member.context import ReconcileContext
 from member.evidence import delete_member, member_gone
+from member.lifecycle.quorum import Remove, Transfer, next_step
 from member.naming import ordinal_of
 from member.outcome import Outcome, Wait, Waiting
-from member.pd.scale_in import Remove, Transfer, next_step, voters
+from member.pd.scale_in import voters
 from member.pd.voting import healths
 
 

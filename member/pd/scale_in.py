@@ -4,8 +4,6 @@ One at a time, each with all others healthy, so that every removal is made by a 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
 
 from apis import predicates
 from apis.ordinals import desired_ordinals, desired_replicas
@@ -18,6 +16,7 @@ from member.context import ReconcileContext
 from member.evidence import Evidence, delete_member, member_gone, spec_confirmed
 from member.failover.steps import named
 from member.lifecycle.pod_removal import PodRemoval
+from member.lifecycle.quorum import Remove, StandsIn, Transfer, Voter, next_step
 from member.lifecycle.scale_in import ScaleIn
 from member.naming import ordinal_of, pod_name
 from member.observed.pods import pods_of
@@ -25,75 +24,6 @@ from member.outcome import Refused, Wait, Waiting
 from member.ownership import member_owner, require_understood_members
 from member.pd.voting import healths
 from member.polling import next_poll
-
-
-@dataclass(frozen=True, slots=True)
-class Voter:
-    """A member of PD; `ordinal` is that of our pod, None for a peer in another cluster."""
-
-    id: int
-    name: str
-    ordinal: int | None
-    healthy: bool
-    leads: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Gone:
-    """PD has no such member."""
-
-
-@dataclass(frozen=True, slots=True)
-class Transfer:
-    """Let another one lead first."""
-
-    to: Voter
-
-
-@dataclass(frozen=True, slots=True)
-class Remove:
-    """Take the member out of PD."""
-
-    voter: Voter
-
-
-@dataclass(frozen=True, slots=True)
-class StandsIn:
-    """Without this member there would be fewer healthy ones, `others`, than are wanted."""
-
-    others: int
-
-
-Step: TypeAlias = Gone | Wait | StandsIn | Transfer | Remove
-
-
-def next_step(voters: Sequence[Voter], ordinal: int, wanted: int = 0) -> Step:
-    """The next step to remove the member of a pod; `wanted` are to remain (F28, I8, I9, I12)."""
-    leaving = next((voter for voter in voters if voter.ordinal == ordinal), None)
-    if leaving is None:
-        return Gone()
-    rest = [voter for voter in voters if voter is not leaving]
-    ill = [voter for voter in rest if not voter.healthy]
-    healthy = len(rest) - len(ill)
-    if healthy <= len(rest) // 2:
-        return Wait(f"{healthy} of the {len(rest)} PD members that would remain are healthy, which is not a quorum")
-    if ill and leaving.healthy:
-        names = ", ".join(voter.name or "a member that has not started" for voter in ill)
-        return Wait(f"waiting for {names} to be healthy before removing {leaving.name} from PD")
-    own = sum(voter.healthy and voter.ordinal is not None for voter in rest)
-    if own < wanted and leaving.name:
-        # one without a name has never started, and serves for nobody
-        return StandsIn(own)
-    return Transfer(_successor(rest, ordinal)) if leaving.leads else Remove(leaving)
-
-
-def _successor(rest: Sequence[Voter], ordinal: int) -> Voter:
-    """Who leads next: the healthy one of the lowest ordinal; of the highest, if the lowest leaves; else a peer."""
-    healthy = [voter for voter in rest if voter.healthy]
-    own = sorted((voter.ordinal, voter.name, voter) for voter in healthy if voter.ordinal is not None)
-    if not own:
-        return min(healthy, key=lambda voter: voter.name)
-    return own[0][2] if own[0][0] < ordinal else own[-1][2]
 
 
 def _drain(removal: PodRemoval) -> Evidence | Waiting | Refused:

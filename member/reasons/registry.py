@@ -1,4 +1,4 @@
-"""Every reason that a condition of a TidbCluster may have, and every outcome of a command on a pod.
+"""Every reason that a condition of a TidbCluster or a DMCluster may have, and every outcome of a command on a pod.
 
 A test holds this list and the code to each other.
 """
@@ -6,6 +6,7 @@ A test holds this list and the code to each other.
 from collections.abc import Mapping
 
 from member.reasons.commands import COMMANDS
+from member.reasons.dm import OF_DM
 from member.reasons.errors import ERRORS
 from member.reasons.failover import FAILING_OVER
 from member.reasons.monitors import MONITORS
@@ -618,6 +619,7 @@ TOPICS: Mapping[str, Mapping[str, Reason]] = {
     "Volumes": _VOLUMES,
     "Suspending": _SUSPENDING,
     "Failover": FAILING_OVER,
+    "DM": OF_DM,
     "Commands on pods": COMMANDS,
     "Initializers, dashboards, profiling": OTHER_RESOURCES,
     "Monitors": MONITORS,

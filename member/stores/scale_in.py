@@ -279,7 +279,8 @@ def _waited(removal: PodRemoval, is_evicted: bool) -> float:
     if not is_evicted:
         stopwatches.forget("scale-in", key)
         return 0.0
-    return stopwatches.look("scale-in", key, removal.ctx.deps.clock).seconds
+    seconds: float = stopwatches.look("scale-in", key, removal.ctx.deps.clock).seconds
+    return seconds
 
 
 def _soon(ctx: ReconcileContext, kind: StoreKind) -> float:

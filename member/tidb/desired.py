@@ -111,7 +111,7 @@ def stateful_set(tc: TidbCluster, config_map_name: str) -> Json:
     programs = [startup_probe.init_container(probe, spec.security_context)] if probe else []
     template = pod.pod_template(
         tidb,
-        containers=[*tailer, _container(tidb, spec)],
+        containers=[*tailer, _container(tc, tidb, spec)],
         init_containers=programs,
         volumes=_volumes(tc, spec, config_map_name),
         metrics_port=TIDB_STATUS_PORT,
@@ -123,15 +123,15 @@ def stateful_set(tc: TidbCluster, config_map_name: str) -> Json:
     )
 
 
-def _container(tidb: Component, spec: TiDBSpec) -> Json:
+def _container(tc: TidbCluster, tidb: Component, spec: TiDBSpec) -> Json:
     container = pod.main_container(
         tidb,
         command=["/bin/sh", volumes.start_script("tidb")],
         ports=[pod.container_port("server", TIDB_SERVER_PORT), pod.container_port("status", TIDB_STATUS_PORT)],
-        mounts=_mounts(tidb.tc, spec),
-        builtin_env=_env(tidb.tc, spec),
+        mounts=_mounts(tc, spec),
+        builtin_env=_env(tc, spec),
     )
-    container["readinessProbe"] = probes.readiness(_health(tidb.tc, spec), spec.readiness_probe)
+    container["readinessProbe"] = probes.readiness(_health(tc, spec), spec.readiness_probe)
     if spec.lifecycle:
         container["lifecycle"] = spec.lifecycle
     if spec.customized_startup_probe is not None:

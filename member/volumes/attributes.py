@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from kube.objects import Object
 from kube.resources import PERSISTENT_VOLUME_CLAIMS
-from member.context import ReconcileContext
+from member.context import ClusterContext
 from member.observed.claims import Claim
 from member.outcome import Done, Outcome, Refused, Waiting
 
@@ -33,7 +33,7 @@ class ClaimClass:
     written: bool = False
 
 
-def change(ctx: ReconcileContext, claims: Iterable[ClaimClass]) -> Outcome:
+def change(ctx: ClusterContext, claims: Iterable[ClaimClass]) -> Outcome:
     """Ask for the classes of claims, and tell how far they are. Raises ApiError, TransportError."""
     waiting: Outcome = Done()
     for each in claims:
@@ -44,7 +44,7 @@ def change(ctx: ReconcileContext, claims: Iterable[ClaimClass]) -> Outcome:
     return waiting
 
 
-def _change(ctx: ReconcileContext, each: ClaimClass) -> Outcome:
+def _change(ctx: ClusterContext, each: ClaimClass) -> Outcome:
     name, claim = each.cached.metadata.name, each.cached.decode_as(Claim)
     if not each.wanted or each.written:
         return Done()
@@ -60,7 +60,7 @@ def _change(ctx: ReconcileContext, each: ClaimClass) -> Outcome:
     return Waiting("GrowingVolumes", f"waiting for {what}{why}", _LOOK_AGAIN, serves=True)
 
 
-def _ask(ctx: ReconcileContext, each: ClaimClass) -> Outcome:
+def _ask(ctx: ClusterContext, each: ClaimClass) -> Outcome:
     meta = each.cached.metadata
     asked = {
         "metadata": {"name": meta.name, "namespace": meta.namespace},

@@ -17,7 +17,7 @@ from kube.resources import PERSISTENT_VOLUME_CLAIMS
 from member import labels
 from member.apply.claim_templates import names, sizes_differ
 from member.apply.writes import annotate_owner
-from member.context import ReconcileContext
+from member.context import ClusterContext
 from member.lifecycle.recreation import delete_keeping_pods
 from member.naming import pod_name, pvc_name
 from member.objects.volumes import HasStorage, HasStorageClaims
@@ -44,7 +44,7 @@ class Move:
     step: Step
 
 
-def act(ctx: ReconcileContext) -> Outcome:
+def act(ctx: ClusterContext) -> Outcome:
     """Bring the volumes of all components a step closer to their spec; one that fails does not stop the others.
 
     Raises OwnerGone, ApiError, TransportError.
@@ -72,7 +72,7 @@ def _most_telling(outcomes: Sequence[Outcome]) -> Outcome:
     return Done()
 
 
-def _change(ctx: ReconcileContext, spec: Component) -> Outcome:
+def _change(ctx: ClusterContext, spec: Component) -> Outcome:
     live = ctx.stateful_set(spec.name)
     if live is None or live.metadata.deletion_timestamp or predicates.in_phase(ctx.tc, spec.name, "Suspend"):
         return Done()
@@ -99,7 +99,7 @@ def _change(ctx: ReconcileContext, spec: Component) -> Outcome:
     return next((step for step in steps if not isinstance(step, Done)), Done())
 
 
-def _moves(ctx: ReconcileContext, spec: Component, body: Json) -> Iterator[Move]:
+def _moves(ctx: ClusterContext, spec: Component, body: Json) -> Iterator[Move]:
     """Every claim of the StatefulSet that the cache shows bound: another one grows when it is."""
     now, wanted = ctx.deps.clock.wall(), desired_volumes(ctx.tc, spec.name)
     for ordinal in range(body["spec"]["replicas"]):
@@ -113,7 +113,7 @@ def _moves(ctx: ReconcileContext, spec: Component, body: Json) -> Iterator[Move]
             yield Move(pod, cached, claim, goal, next_step(claim, goal, now))
 
 
-def _classes(ctx: ReconcileContext, spec: Component, seen: Sequence[Move]) -> Iterator[ClaimClass]:
+def _classes(ctx: ClusterContext, spec: Component, seen: Sequence[Move]) -> Iterator[ClaimClass]:
     """The volume attributes classes of the claims."""
     wanted = {volume.name: volume.attributes_class for volume in desired_volumes(ctx.tc, spec.name)}
     for move in seen:
@@ -125,7 +125,9 @@ def _classes(ctx: ReconcileContext, spec: Component, seen: Sequence[Move]) -> It
 def _size_field(spec: Component, volume: str) -> str:
     if isinstance(spec.spec, HasStorageClaims):
         return f"{_field(spec, volume)}.resources.requests.storage"
-    return f"{_field(spec, volume)}.{'requests.storage' if volume == spec.type.data_volume else 'storageSize'}"
+    return (
+        f"{_field(spec, volume)}.{spec.workload.data_size_path if volume == spec.type.data_volume else 'storageSize'}"
+    )
 
 
 def _field(spec: Component, volume: str) -> str:
@@ -137,7 +139,7 @@ def _field(spec: Component, volume: str) -> str:
     return f"{spec.field}.storageVolumes[{volume.removeprefix(f'{spec.name}-')}]"
 
 
-def _read(ctx: ReconcileContext, cached: Object) -> VolumeClaim:
+def _read(ctx: ClusterContext, cached: Object) -> VolumeClaim:
     claim, annotations = cached.decode_as(Claim), cached.metadata.annotations
     # where a cloud changed the class under the claim, v1.6 has noted it
     storage_class = annotations.get(labels.STATUS_STORAGE_CLASS) or claim.spec.storage_class_name
@@ -155,7 +157,7 @@ def _read(ctx: ReconcileContext, cached: Object) -> VolumeClaim:
     )
 
 
-def _can_grow(ctx: ReconcileContext, name: str) -> bool | None:
+def _can_grow(ctx: ClusterContext, name: str) -> bool | None:
     """What the class says; None when the operator may not read classes: then the API server has the last word."""
     if ctx.listers.storage_classes is None:
         return None
@@ -163,7 +165,7 @@ def _can_grow(ctx: ReconcileContext, name: str) -> bool | None:
     return found is not None and bool(found.decode().get("allowVolumeExpansion"))
 
 
-def _carry_out(ctx: ReconcileContext, move: Move) -> None:
+def _carry_out(ctx: ClusterContext, move: Move) -> None:
     claim, wanted, now = move.claim, move.wanted, stamp(ctx.deps.clock.wall())
     asked: Json = {"resources": {"requests": {"storage": wanted.size}}}
     match move.step:
@@ -187,13 +189,13 @@ def _carry_out(ctx: ReconcileContext, move: Move) -> None:
             _patch(ctx, move.cached, {"metadata": {"annotations": arrived}})
 
 
-def _patch(ctx: ReconcileContext, cached: Object, fields: Json) -> None:
+def _patch(ctx: ClusterContext, cached: Object, fields: Json) -> None:
     name = {"name": cached.metadata.name, "namespace": ctx.namespace}
     metadata = fields.get("metadata", {}) | name
     ctx.deps.applier.apply(PERSISTENT_VOLUME_CLAIMS, fields | {"metadata": metadata}, cached)
 
 
-def _recreate(ctx: ReconcileContext, component: str, live: Object, body: Json) -> Waiting:
+def _recreate(ctx: ClusterContext, component: str, live: Object, body: Json) -> Waiting:
     """Make the StatefulSet again, if nothing else is going on with its pods."""
     if not volume_replacement.is_idle(ctx, component, body):
         return Waiting(
@@ -202,7 +204,7 @@ def _recreate(ctx: ReconcileContext, component: str, live: Object, body: Json) -
     return delete_keeping_pods(ctx, component, live)
 
 
-def _growing(ctx: ReconcileContext, moves: Sequence[Move]) -> Outcome:
+def _growing(ctx: ClusterContext, moves: Sequence[Move]) -> Outcome:
     if not moves:
         return Done()
     wait = next((move.step for move in moves if isinstance(move.step, Wait)), None)

@@ -12,7 +12,7 @@ from apis.accessor import Component
 from apis.predicates import status_of
 from kube.objects import Json, Object
 from kube.resources import PODS
-from member.context import ReconcileContext
+from member.context import ClusterContext
 from member.observed.pods import pods_of
 from member.observed.status import NORMAL, is_upgrading
 from member.outcome import Done, Outcome, Refused, Waiting
@@ -32,7 +32,7 @@ class ReplacesVolumes(Protocol):
     vol_replace_in_progress: bool
 
 
-def refusal(ctx: ReconcileContext, spec: Component, stale: Mapping[str, str]) -> Refused | None:
+def refusal(ctx: ClusterContext, spec: Component, stale: Mapping[str, str]) -> Refused | None:
     """Why the volumes of pods, `stale` with why, stay as they are; None when they may be replaced."""
     status = _status(ctx, spec.name)
     if status is not None and not _is_on(ctx):
@@ -45,13 +45,13 @@ def refusal(ctx: ReconcileContext, spec: Component, stale: Mapping[str, str]) ->
     return None
 
 
-def is_idle(ctx: ReconcileContext, component: str, body: Json) -> bool:
+def is_idle(ctx: ClusterContext, component: str, body: Json) -> bool:
     """Whether nothing else goes on with the pods of a StatefulSet."""
     is_normal = predicates.in_phase(ctx.tc, component, NORMAL) and not is_upgrading(body, pods_of(ctx, component))
     return is_normal and isinstance(ctx.outcomes.get(component), Done)
 
 
-def replace(ctx: ReconcileContext, spec: Component, body: Json, stale: Mapping[str, str]) -> Waiting:
+def replace(ctx: ClusterContext, spec: Component, body: Json, stale: Mapping[str, str]) -> Waiting:
     """The next step for pods whose volumes are `stale`, each with why. Raises ApiError, TransportError."""
     first, why = next(iter(stale.items()))
     status = _status(ctx, spec.name)
@@ -70,7 +70,7 @@ def replace(ctx: ReconcileContext, spec: Component, body: Json, stale: Mapping[s
     return Waiting(REPLACING, f"annotated pod {first} to replace its volumes: {why}")
 
 
-def finish(ctx: ReconcileContext, component: str, *, all_seen: bool) -> Outcome:
+def finish(ctx: ClusterContext, component: str, *, all_seen: bool) -> Outcome:
     """What is left to do when no volume is stale any more, or none may be replaced.
 
     `all_seen`: whether the cache shows every claim, bound: one that it lacks may be stale (F1).
@@ -91,18 +91,18 @@ def finish(ctx: ReconcileContext, component: str, *, all_seen: bool) -> Outcome:
     return Waiting(REPLACING, f"all volumes of {component} have been replaced; removing the spare pod", _SOON)
 
 
-def _is_on(ctx: ReconcileContext) -> bool:
+def _is_on(ctx: ClusterContext) -> bool:
     """Whether the user lets volumes be replaced, in this cluster or in all."""
     return bool(ctx.tc.spec.enable_pvc_replace) or ctx.settings.replaces_volumes
 
 
-def _being_replaced(ctx: ReconcileContext, component: str) -> Object | None:
+def _being_replaced(ctx: ClusterContext, component: str) -> Object | None:
     return next(
         (pod for pod in pods_of(ctx, component) if pod_commands.REPLACE_VOLUME in pod.metadata.annotations), None
     )
 
 
-def _status(ctx: ReconcileContext, component: str) -> ReplacesVolumes | None:
+def _status(ctx: ClusterContext, component: str) -> ReplacesVolumes | None:
     """Where the progress is kept: from the next reconcile on it counts a spare replica (apis.ordinals).
 
     None for a component whose volumes are never replaced; in v1.6 its pods stay annotated for ever (lifecycle.md 10.4).

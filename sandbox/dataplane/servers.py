@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Mapping
 
+from sandbox.dataplane.dm.master import DM_MASTER
+from sandbox.dataplane.dm.worker import DM_WORKER
 from sandbox.dataplane.pd.server import MICROSERVICES, PD
 from sandbox.dataplane.pump import PUMP
 from sandbox.dataplane.server_program import ServerProgram
@@ -12,7 +14,7 @@ from sandbox.dataplane.tikv import TIKV
 from sandbox.dataplane.tiproxy import TIPROXY
 
 SERVERS: Mapping[str, ServerProgram] = {
-    each.name: each for each in (PD, *MICROSERVICES, TIPROXY, TIFLASH, TIKV, PUMP, TIDB, TICDC)
+    each.name: each for each in (PD, *MICROSERVICES, TIPROXY, TIFLASH, TIKV, PUMP, TIDB, TICDC, DM_MASTER, DM_WORKER)
 }
 
 

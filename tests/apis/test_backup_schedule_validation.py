@@ -3,9 +3,11 @@
 from typing import Any
 
 import pytest
+import yaml
 
 from apis.backup_defaulting import with_schedule_defaults
 from apis.backup_schedules import BackupSchedule
+from apis.crd import DIRECTORY
 from apis.decoding import decode
 from apis.shared import Json
 from apis.validation.backup_schedules import validate_backup_schedule
@@ -85,6 +87,11 @@ def test_5_what_is_complete_is_valid(spec: Json) -> None:
 def test_5_what_can_t_work_is_named_with_the_way_out(spec: Json, expected: str) -> None:
     (first, *_) = problems(**spec)
     assert first.startswith(expected)
+
+
+def test_the_sample_is_valid() -> None:
+    sample = yaml.safe_load((DIRECTORY.parent / "samples" / "backup-schedule.yaml").read_text(encoding="utf-8"))
+    assert [] == validate_backup_schedule(with_schedule_defaults(decode(sample, BackupSchedule)))
 
 
 def test_5_a_name_that_leaves_no_room_for_the_time_is_refused() -> None:

@@ -11,6 +11,7 @@ from apis.shared import Model
 from tests.apis.field_trees import Schema, shared_file, tree_schema
 
 KINDS = pytest.mark.parametrize("kind", crd.KINDS, ids=lambda kind: kind.name)
+CLUSTERS = (crd.TIDB_CLUSTER, crd.DM_CLUSTER)
 
 OURS = {"TidbMonitor": ("conditions",), "BackupSchedule": ("conditions",)}
 """Fields of a status that v1.6 does not have; a v1.6 that is installed over them drops them."""
@@ -50,8 +51,13 @@ def test_columns_are_those_of_v1_6_and_ours_come_after_them(kind: crd.Kind) -> N
     expected = [cells(row)[1:] for row in rows if row]
     columns = crd.definition(kind)["spec"]["versions"][0]["additionalPrinterColumns"]
     shown = [[c["name"], c["type"], str(c.get("priority", 0)), c["jsonPath"]] for c in columns]
+    of_jobs = [[name, "1"] for name in ("Step", "Percent", "Invalid", "LastRetry", "Failure")]
     ours = {
         "TidbCluster": [["Reason", "1"]],
+        "DMCluster": [["Reason", "1"]],
+        "Backup": [*of_jobs, ["Synced", "1"]],
+        "Restore": of_jobs,
+        "BackupSchedule": [["Active", "0"], ["LastComplete", "0"], ["Next", "1"], ["Last", "1"]],
         "CompactBackup": [["Age", "0"]],
         "TidbMonitor": [["Ready", "0"], ["Status", "1"], ["Age", "0"]],
         "TidbInitializer": [["Phase", "0"], ["Age", "0"], ["Status", "1"]],

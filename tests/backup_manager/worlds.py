@@ -14,7 +14,7 @@ from backup_manager.storage.location import Location
 from backup_manager.storage.objects import Storage
 from kube.client import Client
 from kube.objects import Json
-from kube.resources import BACKUPS, CUSTOM_RESOURCE_DEFINITIONS, RESTORES, Resource
+from kube.resources import BACKUPS, COMPACT_BACKUPS, CUSTOM_RESOURCE_DEFINITIONS, RESTORES, Resource
 from ports.clock import FakeClock
 from ports.randomness import SeededRandomness
 from ports.stopping import Stop
@@ -117,8 +117,12 @@ class Tidb:
 
 @functools.cache
 def definitions() -> list[Json]:
-    """Those of Backup and Restore."""
-    return [crd for plural in ("backups", "restores") for crd in load_crds(CRDS / f"pingcap.com_{plural}.yaml")]
+    """Those of Backup, Restore and CompactBackup."""
+    return [
+        crd
+        for plural in ("backups", "restores", "compactbackups")
+        for crd in load_crds(CRDS / f"pingcap.com_{plural}.yaml")
+    ]
 
 
 class World:
@@ -154,6 +158,11 @@ class World:
     def restore(self, status: Json | None = None, **spec: Any) -> None:
         """Create a Restore from S3 by BR."""
         self._create(RESTORES, spec, {"phase": "Scheduled"} if status is None else status)
+
+    def compact(self, status: Json | None = None, **spec: Any) -> None:
+        """Create a CompactBackup of a day of a log in S3."""
+        span = {"startTs": "1000", "endTs": "2000"}
+        self._create(COMPACT_BACKUPS, span | spec, {"state": "Prepare"} if status is None else status)
 
     def _create(self, resource: Resource, spec: Json, status: Json) -> None:
         usual: Json = {

@@ -58,7 +58,7 @@ def test_3_1_defaults() -> None:
         "leader_renew_deadline": 10,
         "leader_retry_period": 2,
         "leader_resource_lock": "leases",
-        "tidb_backup_manager_image": "pingcap/tidb-backup-manager:latest",
+        "tidb_backup_manager_image": "tidb-operator-py-backup-manager:latest",
         "tidb_discovery_image": "pingcap/tidb-operator:latest",
         "metrics_addr": ":6060",
         "observe": False,

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from discovery.app import App, MissingSetting, make_handler
+from discovery.app import MissingSetting, make_handler
 from ports.clock import FakeClock
 from ports.transport import ConnectionRefused, Request, Response
 from tests.dataplane.scripted import ScriptedTransport
@@ -20,7 +20,7 @@ def b64(text: str) -> str:
 
 def get(path: str, **world: Any) -> Response:
     tc = world.pop("tc", cluster())
-    return App(World(tc, {SERVICE: membership(0)}).discovery()).handle(Request("GET", path))
+    return World(tc, {SERVICE: membership(0)}).app().handle(Request("GET", path))
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_10_2_new(path: str) -> None:
 @pytest.mark.parametrize(
     ("path", "status", "body"),
     [
-        (f"/new/{b64(address(1))}/dm", 500, "register type dm is not supported; only pd is\n"),
+        (f"/new/{b64(address(1))}/dr", 500, "register type dr is not supported; only pd and dm are\n"),
         (f"/new/{b64('x')}", 500, "'x' is not an address <pod>.<cluster>-pd-peer.<namespace>.svc[.<domain>]:2380\n"),
         ("/", 404, "404 page not found\n"),
         ("/verify", 404, "404 page not found\n"),
@@ -80,7 +80,7 @@ def test_10_2_a_failed_verification_ends_with_the_original() -> None:
 
 
 def test_10_2_only_get() -> None:
-    assert 405 == App(World(cluster()).discovery()).handle(Request("POST", "/new/x")).status
+    assert 405 == World(cluster()).app().handle(Request("POST", "/new/x")).status
 
 
 TC = '{"metadata":{"name":"demo","namespace":"default","uid":"u"},"spec":{"pd":{"replicas":1},"tikv":null%s}}'

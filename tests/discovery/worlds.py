@@ -6,11 +6,18 @@ from typing import Any
 import msgspec
 
 from apis.tidbcluster import TidbCluster
+from dataplane.clients import DataPlane
 from dataplane.errors import DataPlaneError, Unavailable
 from dataplane.pd import Member, Membership
+from discovery.app import App
+from discovery.masters import DMDiscovery
+from discovery.reading import LiveDMClusters, LiveMasters
 from discovery.service import Discovery
+from kube.client import Client
 from ports.clock import FakeClock
+from ports.fencing import OpenFence
 from ports.transport import ConnectionRefused
+from tests.dataplane.scripted import ScriptedTransport
 
 SERVICE = "http://demo-pd.default:2379"
 
@@ -83,3 +90,10 @@ class World:
     def discovery(self) -> Discovery:
         """A discovery service of `default` that has just started."""
         return Discovery(self, self, self.clock, "default")
+
+    def app(self) -> App:
+        """Its HTTP API; it knows of no DMCluster."""
+        nothing = ScriptedTransport()
+        client, dataplane = Client(nothing, user_agent="test"), DataPlane(lambda _: nothing, OpenFence(), self.clock)
+        masters = DMDiscovery(LiveDMClusters(client), LiveMasters(client, dataplane), self.clock, "default")
+        return App(self.discovery(), masters)

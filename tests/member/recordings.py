@@ -1,4 +1,4 @@
-"""What a live TiDB Operator v1.6 made of a TidbCluster, and how to compare ours with it.
+"""What a live TiDB Operator v1.6 made of a cluster, and how to compare ours with it.
 
 Leaves are compared: `env` and `volumes` by name, `volumeMounts` by name and path, other lists by position. The order of
 named items is one more leaf, since another order rolls pods. Digests and start scripts are masked. A recorded leaf that
@@ -15,6 +15,7 @@ import msgspec
 import pytest
 
 from apis.accessor import find
+from apis.cluster import Cluster
 from apis.defaulting import with_defaults
 from apis.tidbcluster import TidbCluster
 from kube.objects import Json
@@ -69,15 +70,16 @@ _NOT_RECORDED = re.compile(
 class Recording:
     """One file of recordings."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, model: type[Cluster] = TidbCluster) -> None:
+        """`model` is the kind of the clusters that are looked at."""
         path = GOLDEN / f"{name}.json"
         if not path.exists():
             pytest.skip("the recordings of v1.6 are not beside the repository")
         items: list[Json] = json.loads(path.read_text())["items"]
         self.items = [item for item in items if item["kind"] in KINDS]
         self.claims = [item for item in items if item["kind"] == "PersistentVolumeClaim"]
-        self.raw_clusters = [item for item in items if item["kind"] == "TidbCluster"]
-        self.clusters = [with_defaults(msgspec.convert(item, TidbCluster)) for item in self.raw_clusters]
+        self.raw_clusters = [item for item in items if item["kind"] == model.__name__]
+        self.clusters: list[Any] = [with_defaults(msgspec.convert(item, model)) for item in self.raw_clusters]
         self.objects = {identity(item): item for item in self.items}
 
     def built(self) -> dict[str, Json]:
@@ -85,9 +87,9 @@ class Recording:
         return {identity(made): made for tc in self.clusters for made in desired_objects(tc, DISCOVERY_IMAGE)}
 
 
-def workloads(tc: TidbCluster) -> list[Workload]:
+def workloads(tc: Cluster) -> list[Workload]:
     """The behaviours of the components that a cluster has and that are managed."""
-    return [workload(name) for name in workload_names() if find(tc, name) is not None]
+    return [workload(name) for name in workload_names(tc.kind) if find(tc, name) is not None]
 
 
 def identity(item: Json) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from apis.components import component_type, component_types
+from apis.components import DM_CLUSTER, TIDB_CLUSTER, component_type, component_types
 from controllers.stages import EXPECTED
 from member.components import workload_names
 from member.reasons.__main__ import DIRECTORY, outdated, write
@@ -14,14 +14,14 @@ from member.reasons.registry import REASONS
 ROOT = Path(__file__).parents[2]
 _ROOMS = ("member", "meta", "controllers")
 _OUTCOMES = {"Waiting": 0, "Refused": 0, "Failed": 0, "Done": 1}
-_CONDITIONS = (ROOT / "controllers", ROOT / "controllers" / "tidbcluster")
+_CONDITIONS = tuple(ROOT / "controllers" / each for each in ("", "tidbcluster", "dmcluster"))
 
 
-_MANAGED = [component_type(name) for name in workload_names()]
+_MANAGED = [component_type(name) for of in (TIDB_CLUSTER, DM_CLUSTER) for name in workload_names(of)]
 _WAITED_FOR = {name for row in _MANAGED for name in (*row.starts_after, *row.upgrades_after)}
 _TITLES = {
-    "FailedUpdate": {row.title for row in _MANAGED},
-    "WaitingFor": {row.title for row in _MANAGED if row.name in _WAITED_FOR},
+    "FailedUpdate": {row.word for row in _MANAGED},
+    "WaitingFor": {row.word for row in _MANAGED if row.name in _WAITED_FOR},
     **{text: {row.title for row in _MANAGED if row.is_store} for text in ("Failover", "FailedOver", "StoreDown")},
 }
 """The reasons that are made of titles, and of which components."""
@@ -131,7 +131,7 @@ def _named(modules: Mapping[str, _Module], module: _Module, node: ast.expr, name
 def _made_of_titles(parts: list[ast.expr], where: str) -> set[str]:
     """The reasons of a text with the title of a component in it."""
     title = next(part for part in parts if isinstance(part, ast.FormattedValue))
-    assert ast.unparse(title.value).endswith(".title"), where
+    assert ast.unparse(title.value).endswith((".title", ".word")), where
     before, after = _text(parts[: parts.index(title)]), _text(parts[parts.index(title) + 1 :])
     return {f"{before}{each}{after}" for each in _TITLES[before or after]}
 

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from apis.backup_defaulting import with_backup_defaults, with_restore_defaults
+from apis.backup_defaulting import with_backup_defaults, with_compact_defaults, with_restore_defaults
 from apis.backups import Backup
+from apis.compact_backups import CompactBackup
 from apis.decoding import decode
 from apis.defaulting import with_defaults
 from apis.log_backups import START, STOP, TRUNCATE
@@ -17,6 +18,7 @@ from apis.tidbcluster import TidbCluster
 from kube.objects import Json
 from member.backups import jobs
 from member.backups import restores as rt
+from member.backups.compactions import compaction_job
 from member.backups.environment import Secrets
 from member.backups.pods import ManagerSettings
 from member.labels import RESTORING_TO_POINT_IN_TIME
@@ -151,6 +153,13 @@ def test_jobs_and_claims_of_restores_are_those_of_v1_6(name: str) -> None:
             assert [] == unexplained(items[f"Job/restore-{each}-prune"], rt.prune_job(restore, tc, SECRETS, SETTINGS))
     expected = {"dev-restore": {"br-full", "import", "pitr", "table-gcs"}, "dev-bklife.done": {"prune-me"}}
     assert expected[name] == {*found}
+
+
+def test_the_job_of_a_compaction_is_that_of_v1_6() -> None:
+    items = recorded("dev-restore")
+    compact = with_compact_defaults(decode(items["CompactBackup/compact-1"], CompactBackup))
+    tc = with_defaults(decode(items["TidbCluster/vault"], TidbCluster))
+    assert [] == unexplained(items["Job/compact-1"], compaction_job(compact, tc, SECRETS, SETTINGS))
 
 
 def test_tikv_keeps_its_garbage_for_a_restore_to_a_point_in_time_as_in_v1_6() -> None:

@@ -78,7 +78,7 @@ def test_I2_a_claim_of_nobody_may_go() -> None:
         (left(2), None, "its pod is wanted again"),
         (left(3, bound=False), None, "it is not bound"),
         (left(3), pod("demo-tikv-3", "tikv"), "its pod still exists"),
-        (left(3, "tidb"), None, "its member may still be in PD"),
+        (left(3, "tidb"), None, "its member may still be registered"),
     ],
 )
 def test_11_2_a_claim_is_kept(there: Object, user: Object | None, because: str) -> None:
@@ -102,7 +102,7 @@ def test_11_2_a_claim_is_kept_unless_the_user_wants_it_reclaimed() -> None:
     ids=["store", "store by label", "unknown stores", "member", "member by label", "unknown members"],
 )
 def test_I1_a_claim_whose_member_or_store_may_be_there_is_kept(there: Object, status: dict[str, Any]) -> None:
-    assert Keep("its member may still be in PD") == step(there, **status)
+    assert Keep("its member may still be registered") == step(there, **status)
 
 
 @pytest.mark.parametrize("reclaim", [True, False])

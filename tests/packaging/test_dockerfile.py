@@ -14,6 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from apis.backups import BackupSpec
+from apis.restores import RestoreSpec
+from backup_manager.tool_arguments import dumpling, lightning
+
 ROOT = Path(__file__).resolve().parents[2]
 NO_SOURCE = (".git", ".venv", ".*_cache", "*.egg-info", "build", "bin", "tests", "__pycache__", "node_modules")
 LOCKS = ROOT / "hack" / "image"
@@ -117,6 +121,16 @@ def test_the_second_stage_runs_without_rights_and_without_build_tools() -> None:
     assert "pip uninstall --yes" in final
     assert "COPY --from=build /opt/tidb-operator /opt/tidb-operator" in final
     assert "apt-get" not in final
+
+
+def test_the_image_of_backups_has_the_tools_and_our_entrypoint() -> None:
+    text = (ROOT / "Dockerfile").read_text()
+    stage = text.partition("\nFROM ${BASE} AS backup-manager\n")[2].partition("\nFROM ")[0]
+    assert "COPY --from=dumpling /dumpling /dumpling\n" in stage
+    assert "COPY --from=lightning /tidb-lightning /tidb-lightning\n" in stage
+    assert re.search(r'^ENTRYPOINT \["/usr/local/bin/backup-manager"\]$', stage, re.MULTILINE)
+    paths = (dumpling(BackupSpec()), lightning(RestoreSpec()))
+    assert ("/dumpling", "/tidb-lightning") == paths
 
 
 @pytest.mark.parametrize(

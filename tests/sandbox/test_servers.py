@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from apis.components import component_names
+from apis.components import DM_CLUSTER, TIDB_CLUSTER, component_names
 from member.components import workload_names
 from ports.clock import FakeClock
 from ports.randomness import SeededRandomness
@@ -58,8 +58,9 @@ def _started(servers: Iterable[ServerProgram], config: str = "", flags: str = ""
 
 
 def test_every_managed_component_has_a_program() -> None:
-    assert set() == set(workload_names()) - set(SERVERS)
-    assert set() == set(SERVERS) - set(component_names())
+    kinds = (TIDB_CLUSTER, DM_CLUSTER)
+    assert set() == {name for of in kinds for name in workload_names(of)} - set(SERVERS)
+    assert set() == set(SERVERS) - {name for of in kinds for name in component_names(of=of)}
 
 
 def test_a_component_of_a_test_brings_its_own_program() -> None:

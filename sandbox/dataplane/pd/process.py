@@ -57,6 +57,15 @@ class Identity:
     client_url: str
 
 
+@dataclass(frozen=True, slots=True)
+class Flags:
+    """Where the settings of a member stand: its data, where it listens, who it is."""
+
+    data_dir: Setting
+    listens: tuple[Setting, ...]
+    identity: Callable[[Launch], Identity]
+
+
 def identity(launch: Launch) -> Identity:
     """The identity that a PD's arguments give it."""
     peer = _ADVERTISED_PEER_URLS.of(launch) or _PEER_URLS.of(launch)
@@ -65,17 +74,20 @@ def identity(launch: Launch) -> Identity:
     return Identity(_NAME.of(launch) or f"pd-{launch.pod}", peer.partition(",")[0], client.partition(",")[0])
 
 
-class PdProcess(ServerProcess):
-    """A pd-server."""
+_OF_PD = Flags(_DATA_DIR, URLS, identity)
 
-    def __init__(self, launch: Launch, deps: Dependencies, api: Api) -> None:
+
+class PdProcess(ServerProcess):
+    """A pd-server, or what has its etcd in it as well."""
+
+    def __init__(self, launch: Launch, deps: Dependencies, api: Api, flags: Flags = _OF_PD) -> None:
         """`api` answers the HTTP requests of a serving member."""
         super().__init__(launch, deps, deps.timings.pd_start)
         self._api = api
-        self._identity = identity(launch)
-        self._disk = launch.disk(_DATA_DIR.of(launch))
+        self._identity = flags.identity(launch)
+        self._disk = launch.disk(flags.data_dir.of(launch))
         self._phase = Phase.STARTING
-        self._ports = ports(launch, URLS)
+        self._ports = ports(launch, flags.listens)
         self._joins: PdData | None = None
         """What the join file is going to say."""
         self.is_api_only = launch.command[1:3] == ("services", "api")

@@ -13,6 +13,7 @@ from apis.log_backups import LogCondition
 from controllers.backup.controller import backup_controller
 from controllers.backup.kernel import ReadTask
 from controllers.backup_schedule.controller import backup_schedule_controller
+from controllers.compact_backup.controller import compact_backup_controller
 from controllers.controller import Controller
 from controllers.restore.controller import restore_controller
 from controllers.runtime import Runtime
@@ -22,10 +23,13 @@ from kube.resources import BACKUPS, EVENTS, JOBS, NAMESPACES, PODS, SECRETS, SER
 from member.backups.pods import ManagerSettings
 from ports.clock import FakeClock
 from ports.randomness import SeededRandomness
+from ports.transport import Transport
 from sandbox.world import World
+from simulate.calls import Crash
 from simulate.operator import Operator, Wrap
 from tests.apis.backups import by_br, tree
 from tests.apis.clusters import minimal
+from tests.controllers.backup.write_faults import WriteFaults
 from tests.dataplane.log_tasks import EtcdWorld
 
 NAMESPACE = "lab"
@@ -39,6 +43,7 @@ def build(runtime: Runtime, read_task: ReadTask) -> Sequence[Controller]:
         backup_controller(runtime, resources, owned, settings, read_task),
         restore_controller(runtime, resources, owned, settings),
         backup_schedule_controller(runtime, resources, owned, settings),
+        compact_backup_controller(runtime, resources, owned, settings),
     )
 
 
@@ -53,6 +58,7 @@ class BackupsWorld:
         self.world = World(self.clock, SeededRandomness(1), crds=crds, nodes=())
         self.admin = self.world.client()
         self.pd = EtcdWorld(self.clock)
+        self.faults = WriteFaults()
         self.operator = self.new_operator(1)
         self.admin.create(NAMESPACES, {"metadata": {"name": NAMESPACE}})
         self.admin.create(SERVICE_ACCOUNTS, {"metadata": {"name": "tidb-backup-manager"}}, NAMESPACE)
@@ -73,14 +79,24 @@ class BackupsWorld:
         def build_all(runtime: Runtime) -> Sequence[Controller]:
             return build(runtime, lambda _cluster, name: read_log_task(self.pd.client, name))
 
-        return Operator(self.world, self.clock, seed, build=build_all, kubernetes=wrap)
+        def kubernetes(transport: Transport) -> Transport:
+            return wrap(self.faults.around(transport))
+
+        return Operator(self.world, self.clock, seed, build=build_all, kubernetes=kubernetes)
 
     def run(self, seconds: float = 0.0) -> None:
         """Let the controller work for so long, and then until it has nothing to do."""
-        self.operator.work()
+        self._work()
         end = self.clock.now() + seconds
         while self.clock.now() < end:
             self.world.advance(min(1.0, end - self.clock.now()))
+            self._work()
+
+    def _work(self) -> None:
+        try:
+            self.operator.work()
+        except Crash:
+            self.restart()
             self.operator.work()
 
     # What is there

@@ -7,6 +7,7 @@ from kube.resources import BACKUPS
 from sandbox.dataplane.log_backup import LogTask
 from tests.apis.backups import S3
 from tests.controllers.backup.backups_world import NAMESPACE, BackupsWorld
+from tests.controllers.backup.write_faults import Kind
 
 TSO = 448_000_000_000_000_000
 AT = "2026-01-01T00:00:00Z"
@@ -16,8 +17,11 @@ PATH = "s3://lab/log"
 class LogBackupsWorld(BackupsWorld):
     """With a log backup `demo`, which `begin` begins."""
 
-    def __init__(self, **spec: Any) -> None:
+    def __init__(self, *, faults: tuple[int, Kind] | None = None, **spec: Any) -> None:
+        """`faults`: which write of the operator goes wrong, and how."""
         super().__init__()
+        if faults:
+            self.faults.strike(*faults)
         self.add(backupMode="log", s3=S3 | {"prefix": "log"}, **spec)
 
     @property

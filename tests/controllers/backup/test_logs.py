@@ -179,18 +179,28 @@ def test_3_8_one_that_was_resumed_by_hand_is_paused_again(logs: LogBackupsWorld)
     assert "Scheduled" == logs.entry("log-pause")["phase"]
 
 
-def test_3_8_a_job_that_crashed_is_told_and_tried_again_once_it_is_deleted(logs: LogBackupsWorld) -> None:
+def test_3_8_a_job_that_crashed_is_told_and_made_again(logs: LogBackupsWorld) -> None:
     """v1.6 waits for it for ever."""
+    first = logs.job("backup-demo-log-start")["metadata"]["uid"]
     logs.end("backup-demo-log-start")
     _, reason, message = logs.condition("Failed")
-    assert ("AlreadyFailed", True) == (reason, "delete it to try again" in message)
-    logs.run(300)
+    assert ("AlreadyFailed", True) == (reason, "at once when you delete it" in message)
+    logs.run(280)
+    assert (first, "Failed") == (logs.job("backup-demo-log-start")["metadata"]["uid"], logs.phase())
+    logs.run(40)
+    assert "Scheduled" == logs.phase()
+    logs.begin()
+    assert "Running" == logs.phase()
+
+
+def test_3_8_what_its_pod_calls_failed_is_tried_again_when_the_job_is_deleted(logs: LogBackupsWorld) -> None:
+    logs.do("log-start", "Failed")
+    logs.end("backup-demo-log-start")
+    logs.run(900)
     assert "Failed" == logs.phase()
     logs.admin.delete(JOBS, "backup-demo-log-start", NAMESPACE)
     logs.run(10)
     assert "Scheduled" == logs.phase()
-    logs.begin()
-    assert "Running" == logs.phase()
 
 
 def test_3_8_a_job_that_was_deleted_is_made_again(logs: LogBackupsWorld) -> None:

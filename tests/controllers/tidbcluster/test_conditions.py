@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from controllers.cluster_conditions import component_ready, ready, with_progress
 from controllers.conditions import progressing
-from controllers.tidbcluster.conditions import component_ready, ready, with_progress
 from kube.objects import Json
 from tests.member.clusters import cluster
 

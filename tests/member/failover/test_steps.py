@@ -14,12 +14,7 @@ from kube.objects import Json
 from member.evidence import may_remove
 from member.failover import node_failure
 from member.failover.node_failure import host_failure
-from member.failover.steps import to_record
-from member.failover.witnesses import Failing, PodState, is_lost
-from member.memory.failure_timers import LONGEST_GAP, FailureTimers
-from member.observed.nodes import Node, NodeState
-from member.observed.pods import Pod
-from member.pd.failover import (
+from member.failover.quorum import (
     DropRecord,
     LimitReached,
     Nothing,
@@ -34,6 +29,11 @@ from member.pd.failover import (
     Wait,
     next_step,
 )
+from member.failover.steps import to_record
+from member.failover.witnesses import Failing, PodState, is_lost
+from member.memory.failure_timers import LONGEST_GAP, FailureTimers
+from member.observed.nodes import Node, NodeState
+from member.observed.pods import Pod
 from member.stores.failover import down_stores
 from ports.clock import FakeClock
 
@@ -120,9 +120,9 @@ def test_I21_as_many_as_the_limit_allows_are_recorded(
 # PD
 
 
-def situation(**changes: object) -> Situation:
+def situation(**changes: object) -> Situation[PDFailureMember]:
     """Three members, one of them lost for the whole period."""
-    plain = Situation(
+    plain: Situation[PDFailureMember] = Situation(
         lost=[lost(2)],
         failing=[lost(2)],
         recorded=(),
@@ -173,7 +173,7 @@ OPENED = {"recorded": ["demo-pd-2"], "open_record": OPEN, "failing": []}
     ],
     ids=str,
 )
-def test_9_2_the_next_step_of_a_failover_of_pd(changes: Json, expected: Step) -> None:
+def test_9_2_the_next_step_of_a_failover_of_pd(changes: Json, expected: Step[PDFailureMember]) -> None:
     assert expected == next_step(situation(**changes))
 
 

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import pytest
 
 from dataplane.pd import Store
+from member.lifecycle import quorum as pd
+from member.lifecycle.quorum import Gone, Remove, StandsIn, Step, Transfer, Voter
 from member.outcome import Wait
-from member.pd import scale_in as pd
-from member.pd.scale_in import Gone, Remove, StandsIn, Step, Transfer, Voter
 from member.stores import scale_in as stores
 from member.stores.kind import Needs
 from member.stores.scale_in import Evict, Keep, Others, Refuse, TakeOffline

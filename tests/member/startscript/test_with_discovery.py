@@ -6,7 +6,6 @@ from collections.abc import Iterator
 import pytest
 
 from dataplane.addresses import DISCOVERY_PORT
-from discovery.app import App
 from member.startscript import pd_script, tidb_script
 from ports.http_server import Server, answer_with
 from tests.discovery.worlds import World, cluster, membership
@@ -24,7 +23,7 @@ def world() -> World:
 @pytest.fixture
 def port(world: World) -> Iterator[int]:
     """Where discovery serves."""
-    server = Server("discovery", ("127.0.0.1", 0), answer_with(App(world.discovery()).handle))
+    server = Server("discovery", ("127.0.0.1", 0), answer_with(world.app().handle))
     with server.serving():
         yield server.port
 

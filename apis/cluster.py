@@ -1,0 +1,123 @@
+"""What TidbClusters and DMClusters have in common, for whatever serves both (api/shared-types.fields).
+
+A kind of cluster is a model below `Cluster`; its components are rows of `apis.components` that name it.
+"""
+
+from collections.abc import Sequence
+from typing import Annotated, ClassVar
+
+from msgspec import Meta, field
+
+from apis.component_specs import DiscoverySpec
+from apis.shared import (
+    Json,
+    Metadata,
+    Model,
+    NullableTime,
+    SuspendAction,
+    TLSCluster,
+    TopologySpreadConstraints,
+    crd_default,
+)
+
+
+class DeprecatedService(Model, kw_only=True):
+    """An entry of `spec.services`: the type of a component's Service. Deprecated, still read."""
+
+    name: str = ""
+    type: str = ""
+
+
+class ClusterSpec(Model, kw_only=True):
+    """What `spec` says for all components. The properties are fields of TidbClusters, and unset elsewhere."""
+
+    discovery: DiscoverySpec | None = None
+    paused: bool = False
+    version: str = ""
+    scheduler_name: str = ""
+    pv_reclaim_policy: Annotated[str | None, crd_default("Retain")] = "Retain"
+    image_pull_policy: Annotated[str, crd_default("IfNotPresent")] = "IfNotPresent"
+    image_pull_secrets: list[Json] = []
+    config_update_strategy: str = ""
+    enable_pv_reclaim: bool | None = field(name="enablePVReclaim", default=None)
+    tls_cluster: TLSCluster | None = None
+    host_network: bool | None = None
+    affinity: Json | None = None
+    priority_class_name: str | None = None
+    node_selector: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    labels: dict[str, str] = {}
+    tolerations: list[Json] = []
+    dns_config: Json | None = None
+    dns_policy: str = ""
+    timezone: str = ""
+    stateful_set_update_strategy: str = ""
+    pod_management_policy: str = ""
+    pod_security_context: Json | None = None
+    topology_spread_constraints: TopologySpreadConstraints = []
+    suspend_action: SuspendAction | None = None
+    prefer_ipv6: bool = field(name="preferIPv6", default=False)
+
+    @property
+    def service_account(self) -> str:
+        """The ServiceAccount of pods whose component names none."""
+        return ""
+
+    @property
+    def services(self) -> Sequence[DeprecatedService]:
+        """The types of Services, the old way."""
+        return ()
+
+    @property
+    def enable_pvc_replace(self) -> bool | None:
+        """Whether volumes may be replaced pod by pod."""
+        return None
+
+    @property
+    def cluster_domain(self) -> str:
+        """The domain of Kubernetes, where pods are addressed with it."""
+        return ""
+
+    @property
+    def across_k8s(self) -> bool:
+        """Whether the cluster has parts in several Kubernetes clusters."""
+        return False
+
+
+class ClusterCondition(Model, kw_only=True):
+    """An entry of `status.conditions` (lifecycle.md 2.3)."""
+
+    type: str
+    status: str
+    last_update_time: NullableTime = None
+    last_transition_time: NullableTime = None
+    reason: str = ""
+    message: str = ""
+
+
+class ClusterStatus(Model, kw_only=True):
+    """What the operator last saw."""
+
+    conditions: Annotated[list[ClusterCondition], Meta(extra_json_schema={"nullable": True})] = []
+
+    @property
+    def cluster_id(self) -> str:
+        """The id of the PD cluster; empty where there is no PD."""
+        return ""
+
+
+class Cluster(Model, kw_only=True):
+    """A cluster: what the user wants, and what the operator last saw.
+
+    `LABELLED_NAME` is the label `app.kubernetes.io/name` of all that is made for it. `HAS_INSTANCE_LABEL`: its own
+    label `app.kubernetes.io/instance` names that of its objects.
+    """
+
+    LABELLED_NAME: ClassVar[str] = "tidb-cluster"
+    HAS_INSTANCE_LABEL: ClassVar[bool] = True
+
+    api_version: str = "pingcap.com/v1alpha1"
+    kind: str
+    metadata: Metadata
+    spec: ClusterSpec
+    status: ClusterStatus

@@ -1,0 +1,158 @@
+"""`backup-manager compact`: a part of a log backup rewritten by tikv-ctl for faster restores (backup.md 6, 7.10).
+
+A pod after one that was ended does it again, from the beginning of the part.
+"""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import structlog
+
+from apis import tso
+from apis.backup_defaulting import with_compact_defaults
+from apis.compact_backups import CompactBackup
+from backup_manager import compact_statuses as statuses
+from backup_manager.br_arguments import BR
+from backup_manager.br_log import ErrorLines
+from backup_manager.child_process import OnLine
+from backup_manager.jobs import Job, job_for
+from backup_manager.outcomes import JobFailed
+from backup_manager.outside import Outside
+from backup_manager.places import UnknownStorage, storage_flags
+from backup_manager.tikv_ctl_log import CompactionProgress, read_line
+from backup_manager.tools import ToolFailed, launch
+from kube.resources import COMPACT_BACKUPS
+
+_log = structlog.get_logger(__name__)
+
+TIKV_CTL = "/var/lib/kvctl-bin/tikv-ctl"
+"""Where the init container puts it."""
+
+_FAILED = "CompactFailed"
+_EVERY = 3.0
+"""Seconds between two writes of progress."""
+_KEPT = 20
+"""Lines of errors that a message has."""
+_STORAGE = "COMPACTED_STORAGE_TOKEN"
+"""What the storage is called where secrets are cut from: in Azure its address may hold a signature."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompactOptions:
+    """The flags of `backup-manager compact` (backup.md 7.2)."""
+
+    namespace: str
+    name: str
+
+
+def run_compact(options: CompactOptions, outside: Outside) -> None:
+    """Compact and write how it ended.
+
+    Raises JobFailed, Stopped, Unusable; RecordGone, ApiError, TransportError.
+    """
+    job = job_for(outside, COMPACT_BACKUPS, options.namespace, options.name)
+    compact = with_compact_defaults(job.read(CompactBackup))
+    if statuses.is_complete(job.record.read().get("status") or {}):
+        _log.info("the compaction is complete already", name=options.name)
+        return
+    try:
+        _compact(job, compact)
+    except JobFailed as error:
+        why, now = outside.secrets.cut_from(error.message), outside.clock.wall()
+        job.record.change_status(lambda status: statuses.with_failure(status, why, now))
+        raise
+
+
+def _compact(job: Job, compact: CompactBackup) -> None:
+    span = _span(compact)
+    job.record.change_status(statuses.with_start)
+    storage = _storage(compact, job.outside)
+    # for the log, which shows the command line
+    outside = replace(job.outside, environ={**job.outside.environ, _STORAGE: storage})
+    run = _Run(job, outside)
+    words = ["--log-level", "INFO", "--log-format", "json", "compact-log-backup", "--storage-base64", storage]
+    command = [TIKV_CTL, *words, *span, "-N", str(compact.spec.concurrency)]
+    _launched("tikv-ctl", command, outside, run.on_line, run.why)
+    if run.aborted:
+        raise JobFailed(_FAILED, f"the compaction was aborted: {run.aborted}")
+    job.record.change_status(lambda status: statuses.with_end(status, run.input_until))
+
+
+def _span(compact: CompactBackup) -> list[str]:
+    """Which part, as arguments. Raises JobFailed."""
+    spec = compact.spec
+    try:
+        start, end = tso.parse(spec.start_ts), tso.parse(spec.end_ts)
+    except ValueError as error:
+        raise JobFailed(_FAILED, f"spec.startTs, spec.endTs: {error}") from error
+    if not end or end < start:
+        raise JobFailed(_FAILED, f"spec.endTs: {spec.end_ts!r} must not be before spec.startTs, {spec.start_ts!r}")
+    if spec.concurrency < 1:
+        raise JobFailed(_FAILED, f"spec.concurrency: {spec.concurrency} must be at least 1")
+    return ["--from", str(start), "--until", str(end)]
+
+
+def _storage(compact: CompactBackup, outside: Outside) -> str:
+    """The storage as tikv-ctl takes it; credentials stay in the environment. Raises JobFailed, Stopped."""
+    told: list[str] = []
+    errors = ErrorLines()
+
+    def on_line(line: str, is_error_stream: bool) -> None:
+        if is_error_stream:
+            errors.add(outside.secrets.cut_from(line), is_error_stream=True)
+        else:
+            told.append(line.strip())
+
+    try:
+        flags = storage_flags(compact.spec)
+    except UnknownStorage as error:
+        raise JobFailed(_FAILED, str(error)) from error
+    _launched("BR", [BR, "operator", "base64ify", *flags], outside, on_line, lambda: str(errors))
+    if not any(told):
+        raise JobFailed(_FAILED, f"{BR} operator base64ify has printed nothing; does this BR know it (spec.toolImage)?")
+    return "".join(told)
+
+
+def _launched(title: str, command: Sequence[str], outside: Outside, on_line: OnLine, why: Callable[[], str]) -> None:
+    try:
+        launch(title, command, outside, on_line, why)
+    except ToolFailed as error:
+        raise JobFailed(_FAILED, str(error)) from error
+
+
+class _Run:
+    """What the lines of tikv-ctl have told."""
+
+    def __init__(self, job: Job, outside: Outside) -> None:
+        self.input_until = 0
+        self.aborted = ""
+        self._errors: deque[str] = deque(maxlen=_KEPT)
+        self._record = job.record
+        self._clock = outside.clock
+        self._secrets = outside.secrets
+        self._written = -_EVERY
+
+    def on_line(self, line: str, is_error_stream: bool) -> None:
+        """Take a line."""
+        line = self._secrets.cut_from(line)
+        _log.info("output", tool="tikv-ctl", line=line)
+        if not is_error_stream:
+            return
+        found = read_line(line)
+        self.input_until = max(self.input_until, found.input_until)
+        self.aborted = found.aborted or self.aborted
+        if found.error:
+            self._errors.append(found.error)
+        if found.progress is not None:
+            self._tell(found.progress)
+
+    def why(self) -> str:
+        """What it has said of a failure."""
+        return self.aborted or "\n".join(self._errors)
+
+    def _tell(self, progress: CompactionProgress) -> None:
+        now = self._clock.now()
+        if now - self._written >= _EVERY:
+            self._written = now
+            self._record.try_status(lambda status: statuses.with_progress(status, progress))

@@ -1,0 +1,47 @@
+"""Which events of pods and claims bring a cluster back: those that change what decisions read (lifecycle.md 1.1)."""
+
+from collections.abc import Callable
+
+from controllers.enqueueing import NEWS, Enqueue, is_resync, priority_of_add
+from informers.handlers import ResourceEventHandlerDetailedFuncs
+from informers.tombstones import LastKnown, last_known_object
+from kube.objects import Object
+from member.labels import CONTROLLER_REVISION_HASH, POD_SCHEDULING, PVC_DEFER_DELETING
+from member.observed.claims import Claim
+from member.observed.pods import Pod
+
+
+def of_clusters_of(
+    clusters_of: Callable[[Object], list[Object]], enqueue: Enqueue, seen: Callable[[Object], tuple[object, ...]]
+) -> ResourceEventHandlerDetailedFuncs:
+    """An object that comes, goes, or changes in what is `seen` of it enqueues its clusters."""
+
+    def tell(obj: Object | None, priority: int = NEWS) -> None:
+        for cluster in clusters_of(obj) if obj else ():
+            enqueue(cluster.key, priority)
+
+    def on_add(obj: Object, is_in_initial_list: bool) -> None:
+        tell(obj, priority_of_add(is_in_initial_list))
+
+    def on_update(old: Object, new: Object) -> None:
+        if not is_resync(old, new) and seen(old) != seen(new):
+            tell(new)
+
+    def on_delete(deleted: LastKnown) -> None:
+        tell(last_known_object(deleted))
+
+    return ResourceEventHandlerDetailedFuncs(on_add, on_update, on_delete)
+
+
+def seen_of_pod(pod: Object) -> tuple[object, ...]:
+    """What decisions read of a pod."""
+    seen = pod.decode_as(Pod)
+    revision = pod.metadata.labels.get(CONTROLLER_REVISION_HASH)
+    return pod.metadata.uid, seen.status.phase, seen.is_ready, seen.trouble, seen.spec.node_name, revision
+
+
+def seen_of_claim(claim: Object) -> tuple[object, ...]:
+    """What decisions read of a claim."""
+    meta, seen = claim.metadata, claim.decode_as(Claim)
+    marks = tuple(meta.annotations.get(key) for key in (PVC_DEFER_DELETING, POD_SCHEDULING))
+    return meta.uid, meta.deletion_timestamp, marks, seen.status.phase, seen.status.capacity.storage

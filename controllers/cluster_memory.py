@@ -1,0 +1,22 @@
+"""What is remembered of one cluster, of whatever kind, from one reconcile to the next."""
+
+from dataclasses import dataclass, field
+
+from member.memory.accepted_settings import AcceptedSettings
+from member.memory.complaints import Complaints
+from member.memory.failure_timers import FailureTimers
+from member.memory.rolls import Rolls
+from member.memory.stopwatches import Stopwatches
+from member.memory.taken_names import TakenNames
+
+
+@dataclass(slots=True)
+class ClusterMemory:
+    """What is remembered of one cluster from one reconcile to the next."""
+
+    failure_timers: FailureTimers = field(default_factory=FailureTimers)
+    accepted_settings: AcceptedSettings = field(default_factory=AcceptedSettings)
+    stopwatches: Stopwatches = field(default_factory=Stopwatches)
+    rolls: Rolls = field(default_factory=Rolls)
+    complaints: Complaints = field(default_factory=Complaints)
+    taken_names: TakenNames = field(default_factory=TakenNames)

@@ -1,0 +1,1 @@
+"""The controller of CompactBackup (backup.md 6)."""

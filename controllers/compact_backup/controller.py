@@ -1,0 +1,30 @@
+"""The controller of CompactBackup, put together: handlers, queue, sync (CW-1)."""
+
+from apis.backup_defaulting import with_compact_defaults
+from apis.compact_backups import CompactBackup
+from controllers.compact_backup import making
+from controllers.compact_backup.status import with_state
+from controllers.controller import Controller
+from controllers.informing import Informers
+from controllers.job_owners.controller import job_owner_controller
+from controllers.job_owners.sync import JobOwnerKind
+from controllers.runtime import Runtime
+from kube.resources import COMPACT_BACKUPS
+from member.backups.pods import ManagerSettings
+
+NAME = "compactBackup"
+
+_KIND = JobOwnerKind(
+    resource=COMPACT_BACKUPS,
+    model=CompactBackup,
+    defaults=with_compact_defaults,
+    step=making.sync,
+    merge=with_state,
+)
+
+
+def compact_backup_controller(
+    runtime: Runtime, resources: Informers, owned: Informers, settings: ManagerSettings
+) -> Controller:
+    """Register handlers and return the controller; nothing is started. Arguments as for `job_owner_controller`."""
+    return job_owner_controller(NAME, _KIND, runtime, resources, owned, settings)

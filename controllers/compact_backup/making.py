@@ -1,0 +1,89 @@
+"""The Job of a compaction: when it is made, and what becomes of it (backup.md 6).
+
+Its pods are started again by Kubernetes as often as `maxRetryTimes` says; here it is the making of the Job, or one that
+somebody deletes, which is tried again.
+"""
+
+from apis.compact_backups import CompactBackup
+from apis.validation.backups import validate_compact
+from controllers.compact_backup import status
+from controllers.controller import Result
+from controllers.errors import RequeueError
+from controllers.job_owners.job_owner import JobOwner
+from controllers.job_owners.prerequisites import JOB_GOING, cluster
+from controllers.job_owners.status import FAILED, INVALID, PREPARE, RETRY_FAILED, SCHEDULED
+from kube.errors import AlreadyExists, ApiError
+from kube.objects import Json, Object
+from kube.resources import JOBS
+from member.backups import pods
+from member.backups.compactions import compaction_job
+from member.backups.environment import BadJob, secret_names
+
+
+def sync(ctx: JobOwner[CompactBackup]) -> Result | None:
+    """Bring a CompactBackup a step on. Raises RequeueError, ApiError, TransportError."""
+    if ctx.owner.metadata.deletion_timestamp or ctx.status.get("state") in status.ENDED:
+        return None
+    job = ctx.cached_job(ctx.name) or ctx.live_job(ctx.name)
+    if job is not None:
+        return _look_after(ctx, job)
+    if problems := validate_compact(ctx.model):
+        ctx.say(INVALID, "InvalidSpec", "; ".join(map(str, problems)))
+        return None
+    if not ctx.status.get("state"):
+        ctx.say(SCHEDULED)
+    most = ctx.model.spec.max_retry_times
+    if status.is_given_up(ctx.status, most):
+        ctx.say(FAILED, "AlreadyFailed", f"tried again {most} times: {status.last_failure(ctx.status)}")
+        return None
+    if rest := status.due_in(ctx.status, ctx.now):
+        return Result(requeue_after=rest)
+    return _make(ctx)
+
+
+def _look_after(ctx: JobOwner[CompactBackup], job: Object) -> Result | None:
+    """The Job is there: its pods tell how it goes, unless all of them failed."""
+    if job.metadata.deletion_timestamp:
+        return Result(requeue_after=JOB_GOING)
+    if not ctx.controls(job):
+        message = f"Job {job.key} is not this CompactBackup's; delete it, or rename the CompactBackup"
+        return _tried(ctx, message)
+    body = job.decode()
+    if pods.finished(body) == "Failed":
+        why = pods.condition_of_job(body, "Failed").get("reason") or ""
+        last = status.last_failure(ctx.status)
+        ctx.say(FAILED, "AlreadyFailed", f"Job {ctx.name} has failed: {why}" + (f"; {last}" if last else ""))
+    elif ctx.status.get("state") in (None, "", SCHEDULED):
+        ctx.say(PREPARE)  # of a process that ended right after it made the Job
+    return None
+
+
+def _make(ctx: JobOwner[CompactBackup]) -> Result | None:
+    try:
+        ctx.create(JOBS, _built(ctx))
+    except AlreadyExists as error:
+        raise RequeueError(f"Job {ctx.name} was made meanwhile", JOB_GOING) from error
+    except BadJob as error:
+        return _tried(ctx, f"{error.reason}: {error}")
+    except ApiError as error:
+        return _tried(ctx, f"Job {ctx.name} could not be made: {error.message}")
+    ctx.say(PREPARE)
+    return None
+
+
+def _tried(ctx: JobOwner[CompactBackup], why: str) -> Result | None:
+    """Note that it did not work out, and come back when it is tried again."""
+    if rest := status.due_in(ctx.status, ctx.now):
+        return Result(requeue_after=rest)
+    ctx.warn(RETRY_FAILED, "CreateCompactJobFailed", why)
+    ctx.write(status.with_retry(ctx.status, ctx.now, why))
+    return Result(requeue_after=status.due_in(ctx.status, ctx.now) or JOB_GOING)
+
+
+def _built(ctx: JobOwner[CompactBackup]) -> Json:
+    """The Job. Raises BadJob, RequeueError, ApiError, TransportError."""
+    spec = ctx.model.spec
+    if spec.br is None:
+        raise BadJob("InvalidSpec", "spec.br is required; name the TidbCluster in spec.br.cluster")
+    tc = cluster(ctx, spec.br, is_ready=False)
+    return compaction_job(ctx.model, tc, ctx.secrets(secret_names(spec, None)), ctx.settings)

@@ -1,0 +1,71 @@
+"""The status of a CompactBackup as JSON: a state and a message in place of conditions (backup.md 6). Pure.
+
+    "" → Scheduled → Prepare → Running → Complete, or RetryFailed → … → Failed
+
+The Job writes to it as well: what is not known here stays.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from apis.times import parse_time, stamp
+from controllers.job_owners.status import COMPLETE, FAILED, INVALID, RETRY_FAILED
+from kube.objects import Json
+
+ENDED = (COMPLETE, FAILED)
+
+_FIRST_PAUSE = timedelta(seconds=10)
+_LONGEST_PAUSE = timedelta(minutes=6)
+_DOUBLINGS = 6
+"""After which the pause is the longest."""
+
+
+def with_state(
+    status: Json,
+    kind: str,
+    now: datetime,  # noqa: ARG001  (as above)
+    reason: str = "",
+    message: str = "",
+    *,
+    is_true: bool = True,
+) -> Json:
+    """The status with a state (`controllers.job_owners.job_owner.Merge`); what can't be done has failed, as in v1.6."""
+    if not is_true:
+        return status
+    said = {"state": FAILED if kind == INVALID else kind, "message": message or reason}
+    return {key: value for key, value in (status | said).items() if value != ""}
+
+
+def with_retry(status: Json, now: datetime, why: str) -> Json:
+    """The status with one more failure."""
+    records = _records(status)
+    record = {"retryNum": len(records), "detectFailedAt": stamp(now), "retryReason": why}
+    return with_state(status, RETRY_FAILED, now, message=why) | {"backoffRetryStatus": [*records, record]}
+
+
+def is_given_up(status: Json, most: int) -> bool:
+    """Whether it has failed more often than it is tried again."""
+    records = _records(status)
+    return bool(records) and int(records[-1].get("retryNum") or 0) > most
+
+
+def due_in(status: Json, now: datetime) -> float:
+    """In how many seconds it is tried again; 0: now. The pause doubles with each failure but the first."""
+    records = _records(status)
+    failed = parse_time(str(records[-1].get("detectFailedAt") or "")) if records else None
+    if failed is None or len(records) < 2:
+        return 0.0
+    pause: timedelta = min(_FIRST_PAUSE * 2 ** min(len(records) - 1, _DOUBLINGS), _LONGEST_PAUSE)
+    # a clock that was put back makes nobody wait longer than that
+    return min(max((failed + pause - now).total_seconds(), 0.0), pause.total_seconds())
+
+
+def last_failure(status: Json) -> str:
+    """What the last failure was, in words; empty when there was none."""
+    records = _records(status)
+    return str(records[-1].get("retryReason") or "") if records else ""
+
+
+def _records(status: Json) -> Sequence[Json]:
+    found: Sequence[Json] = status.get("backoffRetryStatus") or ()
+    return found

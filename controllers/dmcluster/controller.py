@@ -1,0 +1,41 @@
+"""The controller of DMCluster, put together (CW-1)."""
+
+from dataclasses import replace
+
+from controllers.controller import Controller
+from controllers.dmcluster import events
+from controllers.dmcluster.kind import DM_CLUSTER
+from controllers.enqueueing import enqueue_owner
+from controllers.informing import Informers
+from controllers.kind_controller import kind_controller
+from controllers.runtime import Runtime
+from kube.resources import (
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    DM_CLUSTERS,
+    PERSISTENT_VOLUME_CLAIMS,
+    PODS,
+    ROLE_BINDINGS,
+    ROLES,
+    SERVICE_ACCOUNTS,
+    SERVICES,
+    STATEFUL_SETS,
+)
+from member.context import Dependencies
+from member.memory.certificate_book import CertificateBook
+
+_OWNED = (STATEFUL_SETS, SERVICES, CONFIG_MAPS, DEPLOYMENTS, SERVICE_ACCOUNTS, ROLES, ROLE_BINDINGS)
+
+
+def dm_cluster_controller(runtime: Runtime, clusters: Informers, owned: Informers, deps: Dependencies) -> Controller:
+    """Register handlers and return the controller; nothing is started. Arguments as for `tidb_cluster_controller`."""
+    lister = clusters.lister_for(DM_CLUSTERS)
+    # a TidbCluster may have the same name, and other certificates
+    own = replace(deps, certificates=CertificateBook())
+    controller = kind_controller(runtime, DM_CLUSTER, clusters, own)
+    enqueue = controller.enqueue
+    for resource in _OWNED:
+        owned.informer_for(resource).add_event_handler(enqueue_owner(DM_CLUSTERS, lister, enqueue))
+    owned.informer_for(PODS).add_event_handler(events.of_pods(lister, enqueue))
+    owned.informer_for(PERSISTENT_VOLUME_CLAIMS).add_event_handler(events.of_claims(lister, enqueue))
+    return controller

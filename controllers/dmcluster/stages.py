@@ -1,0 +1,39 @@
+"""What one reconcile of a DMCluster does, in order (other-resources.md 6.3).
+
+As with a TidbCluster every component is observed first, with reads alone; then the stages act, each on what was seen in
+this same reconcile. A stage that waits or fails never stops one that does not depend on it.
+"""
+
+from apis.components import DM_CLUSTER
+from controllers.stages import Attempt, Stage, broken_off
+from member.components import behaviours
+from member.context import DMContext
+from member.volumes import changes as volume_changes
+from meta import certificates, labelling, orphan_pods, pvc_cleaner, strange_pods, volumes
+
+
+def observations() -> tuple[Stage[DMContext], ...]:
+    """What is looked at first, in order."""
+    return tuple(Stage(each.name, each.observe) for each in behaviours(DM_CLUSTER))
+
+
+def stages() -> tuple[Stage[DMContext], ...]:
+    """What acts, in order."""
+    return (
+        Stage("certificates", certificates.act),
+        Stage("pv_reclaim_policy", volumes.act),
+        Stage("orphan_pods_cleaner", orphan_pods.act),
+        *(Stage(each.name, each.act) for each in behaviours(DM_CLUSTER)),
+        Stage("strange_pods", strange_pods.act),
+        Stage("meta", labelling.act),
+        Stage("pvc_cleaner", pvc_cleaner.act),
+        Stage("pvc_modifier", volume_changes.act),
+    )
+
+
+def run(ctx: DMContext, attempt: Attempt[DMContext]) -> None:
+    """Observe, then act; what each stage answered is left in `ctx.outcomes`."""
+    for stage in observations():
+        ctx.observations[stage.name] = attempt(stage, ctx)
+    for stage in stages():
+        ctx.outcomes[stage.name] = broken_off(ctx.observations.get(stage.name)) or attempt(stage, ctx)

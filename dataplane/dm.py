@@ -1,0 +1,209 @@
+"""DM's masters over HTTP (dataplane-apis.md 11): whichever is asked, the one that leads answers.
+
+Success is said in the body, not by the status. Removing a master or a worker takes it as the masters showed it:
+LiveMaster, LiveWorker, which nothing but the reads here make (design.md 3.6, F5).
+"""
+
+from dataclasses import InitVar, dataclass
+from typing import final
+from urllib.parse import quote
+
+import msgspec
+
+from dataplane.calls import TIMEOUT, Caller
+from dataplane.errors import Conflict, MalformedAnswer
+from ports.structs import decoder
+from ports.transport import Response
+
+_MEMBERS = "/apis/v1alpha1/members"
+_LIVE_READ = object()
+
+OFFLINE = "offline"
+"""The stage of a worker of which the masters have heard nothing for a while."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveMaster:
+    """A master as the masters showed it in this reconcile. Made by `DMMasterClient.masters` only.
+
+    `id` is decimal text: 64-bit ids do not survive JSON numbers.
+    """
+
+    name: str
+    id: str
+    alive: bool
+    peer_urls: tuple[str, ...]
+    client_urls: tuple[str, ...]
+    maker: InitVar[object]
+
+    def __post_init__(self, maker: object) -> None:
+        """Raise TypeError for any maker but a read of the masters."""
+        if maker is not _LIVE_READ:
+            raise TypeError("a LiveMaster comes from DMMasterClient.masters, which asks the masters")
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveWorker:
+    """A worker as the masters showed it in this reconcile. Made by `DMMasterClient.workers` only.
+
+    `stage` is free, bound, relay or offline; `source` is what it replicates, empty when that is nothing.
+    """
+
+    name: str
+    address: str
+    stage: str
+    source: str
+    maker: InitVar[object]
+
+    def __post_init__(self, maker: object) -> None:
+        """Raise TypeError for any maker but a read of the masters."""
+        if maker is not _LIVE_READ:
+            raise TypeError("a LiveWorker comes from DMMasterClient.workers, which asks the masters")
+
+
+class DMMasterClient:
+    """A master, or the Service in front of all of them. Safe for use by many threads."""
+
+    def __init__(self, caller: Caller) -> None:
+        """A client of the master whose port `caller` reaches."""
+        self._call = caller
+
+    @property
+    def base_url(self) -> str:
+        """Where this client sends its requests."""
+        return self._call.base_url
+
+    def masters(self, timeout: float = TIMEOUT) -> tuple[LiveMaster, ...]:
+        """All masters. Raises Unavailable, ApiError."""
+        found = self._list("master", timeout).master
+        return tuple(
+            LiveMaster(
+                name=each.name,
+                id=each.member_id,
+                alive=each.alive,
+                peer_urls=tuple(each.peer_urls or ()),
+                client_urls=tuple(each.client_urls or ()),
+                maker=_LIVE_READ,
+            )
+            for each in (found.masters if found else None) or ()
+        )
+
+    def workers(self) -> tuple[LiveWorker, ...]:
+        """All workers that ever registered and were not removed. Raises Unavailable, ApiError."""
+        found = self._list("worker").worker
+        return tuple(
+            LiveWorker(name=each.name, address=each.addr, stage=each.stage, source=each.source, maker=_LIVE_READ)
+            for each in (found.workers if found else None) or ()
+        )
+
+    def leader(self) -> str:
+        """The name of the master that leads; empty while none does. Raises Unavailable, ApiError."""
+        found = self._list("leader").leader
+        return found.name if found else ""
+
+    def evict_leader(self) -> None:
+        """Let another master than this one lead. Ask the one that leads, not the Service.
+
+        Raises Unavailable, ApiError, LeaseExpired.
+        """
+        self._do("PUT", "/apis/v1alpha1/leader/1", "DM-master asked to give up leading", {"master": self._call.host})
+
+    def delete_master(self, master: LiveMaster) -> None:
+        """Take out a master that the masters have shown; one that is not listed any more is gone already.
+
+        Raises Conflict when they refuse, or when another one has its name by now; TypeError for a master that they have
+        not shown; Unavailable, ApiError, LeaseExpired.
+        """
+        if not isinstance(master, LiveMaster):
+            raise TypeError(f"a master is removed as the masters show it: take it from masters(), not {master!r}")
+        path = f"{_MEMBERS}/master/{quote(master.name, safe='')}"
+        there = next((each for each in self.masters() if each.name == master.name), None)
+        if there is None:
+            return
+        if there.id != master.id:
+            what = f"{master.name} has id {there.id} by now, not {master.id}"
+            raise Conflict("DELETE", self.base_url + path, 200, "", what)
+        self._do("DELETE", path, "DM-master removed", {"master": master.name, "member_id": master.id})
+
+    def delete_worker(self, worker: LiveWorker) -> None:
+        """Take out a worker that the masters have shown offline; one that is not listed any more is gone already.
+
+        Raises Conflict when it is not offline, or the masters refuse; TypeError for a worker that they have not shown;
+        Unavailable, ApiError, LeaseExpired.
+        """
+        if not isinstance(worker, LiveWorker):
+            raise TypeError(f"a worker is removed as the masters show it: take it from workers(), not {worker!r}")
+        path = f"{_MEMBERS}/worker/{quote(worker.name, safe='')}"
+        there = next((each for each in self.workers() if each.name == worker.name), None)
+        if there is None:
+            return
+        if there.stage != OFFLINE:
+            raise Conflict("DELETE", self.base_url + path, 200, "", f"{worker.name} is {there.stage}, not {OFFLINE}")
+        self._do("DELETE", path, "DM-worker removed", {"worker": worker.name})
+
+    def _list(self, kind: str, timeout: float = TIMEOUT) -> "_Entry":
+        path = f"{_MEMBERS}?{kind}=true"
+        answer = self._call.get(path, timeout=timeout)
+        found = self._agreed("GET", path, answer)
+        if len(found.members or ()) != 1:
+            what = f"members has {len(found.members or ())} entries, not one"
+            raise self._call.malformed(path, answer, what)
+        return (found.members or ())[0]
+
+    def _do(self, method: str, path: str, done: str, about: dict[str, str]) -> None:
+        answer = self._call.write(method, path, done=done, about=about)
+        self._agreed(method, path, answer)
+
+    def _agreed(self, method: str, path: str, answer: Response) -> "_Listed":
+        """The answer, unless it is a refusal, which is an HTTP success as well."""
+        try:
+            found = decoder(_Listed).decode(answer.body)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            text = answer.body.decode("utf-8", "replace")
+            reason = f"malformed answer: {error}"
+            raise MalformedAnswer(method, self.base_url + path, answer.status, text, reason) from error
+        if not found.result:
+            reason = f"DM-master refused: {found.msg or 'it does not say why'}"
+            raise Conflict(method, self.base_url + path, answer.status, "", reason)
+        return found
+
+
+class _Master(msgspec.Struct, rename="camel"):
+    name: str
+    member_id: str = msgspec.field(name="memberID", default="")
+    alive: bool = False
+    peer_urls: tuple[str, ...] | None = msgspec.field(name="peerURLs", default=None)
+    client_urls: tuple[str, ...] | None = msgspec.field(name="clientURLs", default=None)
+
+
+class _Masters(msgspec.Struct):
+    masters: tuple[_Master, ...] | None = None
+
+
+class _Worker(msgspec.Struct):
+    name: str
+    addr: str = ""
+    stage: str = ""
+    source: str = ""
+
+
+class _Workers(msgspec.Struct):
+    workers: tuple[_Worker, ...] | None = None
+
+
+class _Leader(msgspec.Struct):
+    name: str = ""
+
+
+class _Entry(msgspec.Struct):
+    master: _Masters | None = None
+    worker: _Workers | None = None
+    leader: _Leader | None = None
+
+
+class _Listed(msgspec.Struct):
+    result: bool = False
+    msg: str = ""
+    members: tuple[_Entry, ...] | None = None

@@ -1,0 +1,147 @@
+"""What discovery answers to masters of DM (objects.md 10.4): the argument of `bootstrap` holds for them as well.
+
+That a cluster exists, its status tells, or its volume claims, which carry the ids of the masters whose data they hold.
+"""
+
+import threading
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from apis.dmcluster import DMCluster
+from apis.identity import scheme
+from dataplane.addresses import DM_MASTER_PEER_PORT, DM_MASTER_PORT
+from dataplane.dm import LiveMaster
+from dataplane.errors import DataPlaneError, Unavailable
+from discovery.asking import Refused
+from discovery.bootstrap import Evidence, desired_pods, is_ordered, not_the_turn, others_may_have_data
+from discovery.memory import Memory
+from ports.clock import Clock
+from ports.transport import ConnectionRefused, RequestTimeout
+
+_MASTER = "dm-master"
+_LONGEST_READ = 1.0
+
+
+class DMClusters(Protocol):
+    """Reads DMClusters."""
+
+    def get(self, namespace: str, name: str) -> DMCluster:
+        """The cluster as the API server has it now. Raises kube.errors.ApiError, TransportError."""
+
+    def with_data(self, dc: DMCluster) -> Collection[str]:
+        """The claims that hold the data of masters. Raises as `get`."""
+
+
+class Masters(Protocol):
+    """Reads the masters."""
+
+    def masters(self, dc: DMCluster, timeout: float) -> Sequence[LiveMaster]:
+        """What the masters of a cluster say within `timeout` seconds. Raises DataPlaneError."""
+
+    def answers(self, dc: DMCluster, ordinal: int, timeout: float) -> bool:
+        """Whether somebody is there at the address of one master. Raises no DataPlaneError."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """A master; `address` is the peer address that it advertises."""
+
+    cluster: str
+    pod: str
+    address: str
+
+
+def asker(advertised: str) -> Asker:
+    """The pod that advertises `<pod>.<cluster>-dm-master-peer:8291`. Raises Refused for anything else."""
+    address = advertised.strip()
+    host, _, port = address.rpartition(":")
+    pod, _, service = host.partition(".")
+    cluster = service.removesuffix("-dm-master-peer")
+    ordinal = pod.removeprefix(f"{cluster}-dm-master-")
+    if cluster == service or not cluster or "." in service or ordinal == pod or not ordinal.isdecimal() or not port:
+        raise Refused(f"{address!r} is not an address <pod>.<cluster>-dm-master-peer:{DM_MASTER_PEER_PORT}")
+    return Asker(cluster, pod, address)
+
+
+class DMDiscovery:
+    """Answers the start scripts of the masters of one namespace. Safe for use by many threads."""
+
+    def __init__(self, clusters: DMClusters, masters: Masters, clock: Clock, namespace: str) -> None:
+        self._clusters = clusters
+        self._masters = masters
+        self._clock = clock
+        self._namespace = namespace
+        self._lock = threading.Lock()
+        self._memories: dict[str, Memory] = {}
+
+    def new(self, advertised: str) -> str:
+        """The flag with which a master that advertises the address starts: `--join=...` or `--initial-cluster=...`.
+
+        Raises Refused, kube.errors.ApiError, TransportError.
+        """
+        pod = asker(advertised)
+        arrived = self._clock.now()
+        dc = self._clusters.get(self._namespace, pod.cluster)
+        if dc.spec.master is None:
+            raise Refused(f"DMCluster {self._namespace}/{pod.cluster} has no spec.master")
+        with self._lock:
+            self._memory(dc).note_question(pod.pod, arrived)
+        try:
+            found = self._masters.masters(dc, _LONGEST_READ)
+        except DataPlaneError as error:
+            return self._begin(dc, pod, error)
+        return self._join(dc, pod, found)
+
+    def _memory(self, dc: DMCluster) -> Memory:
+        return self._memories.setdefault(dc.metadata.uid, Memory())
+
+    def _join(self, dc: DMCluster, pod: Asker, found: Sequence[LiveMaster]) -> str:
+        urls = [each.peer_urls[0] for each in found if each.name != pod.pod and each.peer_urls]
+        if not urls:
+            raise Refused(f"DM-master lists no member other than {pod.pod} itself")
+        with self._lock:
+            self._memory(dc).answered[pod.pod] = self._clock.now()
+        clients = (url.replace(f":{DM_MASTER_PEER_PORT}", f":{DM_MASTER_PORT}") for url in urls)
+        return f"--join={','.join(clients)}"
+
+    def _begin(self, dc: DMCluster, pod: Asker, silence: DataPlaneError) -> str:
+        pods = desired_pods(dc, advanced=False, name=_MASTER)
+        reason = _exists(dc, self._clusters.with_data(dc)) or _sign_of_life(silence)
+        present = self._present(dc, pods[1:]) if not reason and pod.pod in pods[:1] else {}
+        with self._lock:
+            memory, now = self._memory(dc), self._clock.now()
+            evidence = Evidence(memory.empty(now), present, "", memory.bootstrapping)
+            reason = (
+                reason
+                or not_the_turn(pod.pod, pods, evidence)
+                or others_may_have_data(pod.pod, pods, evidence, ordered=is_ordered(dc, _MASTER))
+            )
+            if not reason:
+                memory.note_beginning(pod.pod, now)
+        if reason:
+            raise Refused(f"{reason}; {silence}")
+        return f"--initial-cluster={pod.pod}={scheme(dc)}://{pod.address}"
+
+    def _present(self, dc: DMCluster, pods: Sequence[str]) -> dict[str, str]:
+        """The pods that show signs of life at their own addresses; looked for only where pods start one by one."""
+        if not is_ordered(dc, _MASTER):
+            return {}
+        ordinals = {pod: int(pod.rpartition("-")[2]) for pod in pods}
+        return {pod: "it answers" for pod, at in ordinals.items() if self._masters.answers(dc, at, _LONGEST_READ)}
+
+
+def _exists(dc: DMCluster, with_data: Collection[str]) -> str:
+    """What tells that there is a cluster, though none of its masters answers; empty when nothing does."""
+    way_out = "restore a volume of a master, or give up all data: suspend the masters, delete their PVCs, and resume"
+    if known := sorted(dc.status.master.members):
+        return f"a cluster with the masters {', '.join(known)} exists, but none of them answers; {way_out}"
+    if with_data:
+        return f"volumes with the data of masters exist ({', '.join(sorted(with_data))}), but none answers; {way_out}"
+    return ""
+
+
+def _sign_of_life(error: DataPlaneError) -> str:
+    """A Service without endpoints may swallow connections in place of refusing them: silence proves nothing."""
+    silent = isinstance(error, Unavailable) and isinstance(error.cause, ConnectionRefused | RequestTimeout)
+    return "" if silent else "a master that cannot list the others may be running"

@@ -1,0 +1,66 @@
+"""Masters and workers of DM: the workers start when a quorum of masters serves (other-resources.md 6)."""
+
+from apis import predicates
+from apis.ordinals import desired_replicas
+from kube.objects import Object
+from member.context import DMContext
+from member.dm import failover, master_scaling, master_upgrade, masters, worker_failover, worker_scaling, workers
+from member.dm.masters import MASTER
+from member.dm.status import observe_masters, observe_workers
+from member.dm.workers import WORKER
+from member.lifecycle.rolling import Rolling
+from member.lifecycle.workload import Workload
+from member.outcome import Done, Outcome, Waiting
+from member.polling import next_poll
+
+
+def _masters_serving(ctx: DMContext) -> Outcome:
+    members = ctx.status.master.members
+    if predicates.all_members_ready(ctx.tc, MASTER):
+        return Done(f"{len(members)} of {len(members)} masters are healthy")
+    ill = sorted(name for name, member in members.items() if not member.health)
+    there = max(len(members), desired_replicas(ctx.tc, MASTER))
+    what = f"{len(members) - len(ill)} of {there} masters are healthy"
+    return Waiting(
+        "DMMasterUnhealthy", f"{what}; waiting for {', '.join(ill)}" if ill else what, next_poll(ctx, MASTER)
+    )
+
+
+def _workers_serving(ctx: DMContext) -> Outcome:
+    members = ctx.status.worker.members
+    if predicates.all_members_ready(ctx.tc, WORKER):
+        return Done(f"{len(members)} of {len(members)} workers are registered")
+    offline = ", ".join(sorted(name for name, member in members.items() if not member.serves))
+    what = f"waiting for {offline} to be online" if offline else "waiting for all workers to register with the masters"
+    return Waiting("DMWorkerUnhealthy", what, next_poll(ctx, WORKER))
+
+
+def _unmet_condition(ctx: DMContext, pod: Object) -> str:
+    member = ctx.status.worker.members.get(pod.metadata.name)
+    return "" if member and member.serves else "is a worker that the masters hear of"
+
+
+DM_MASTER = Workload(
+    name=MASTER,
+    observe=observe_masters,
+    services=masters.services,
+    content=masters.content,
+    stateful_set=masters.stateful_set,
+    serving=_masters_serving,
+    scaling=master_scaling.SCALING,
+    rolling=master_upgrade.ROLLING,
+    failover=failover.failover,
+)
+
+DM_WORKER = Workload(
+    name=WORKER,
+    observe=observe_workers,
+    services=workers.services,
+    content=workers.content,
+    stateful_set=workers.stateful_set,
+    serving=_workers_serving,
+    scaling=worker_scaling.SCALING,
+    rolling=Rolling(unmet_condition=_unmet_condition, ignored_pods=worker_failover.ignored_pods),
+    failover=worker_failover.failover,
+    housekeeping=worker_scaling.take_out_offline,
+)

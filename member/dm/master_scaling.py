@@ -1,0 +1,142 @@
+"""How masters come and go (other-resources.md 6.7): one at a time, by a quorum that survives it (I8, I9)."""
+
+from collections.abc import Sequence
+
+from apis import predicates
+from apis.ordinals import desired_replicas
+from dataplane.dm import DMMasterClient, LiveMaster
+from dataplane.errors import Conflict
+from member import api_clients
+from member.context import DMContext
+from member.dm.failover import replaced
+from member.dm.masters import MASTER
+from member.evidence import Evidence, delete_master, master_gone, spec_confirmed
+from member.failover.steps import named
+from member.lifecycle.pod_removal import PodRemoval
+from member.lifecycle.quorum import Remove, StandsIn, Transfer, Voter, next_step
+from member.lifecycle.scale_in import ScaleIn
+from member.lifecycle.scale_out import ScaleOut
+from member.lifecycle.scaling import Scaling
+from member.naming import member_name, ordinal_of
+from member.observed.pods import pods_of
+from member.outcome import Refused, Wait, Waiting
+from member.polling import next_poll
+
+
+def voters(ctx: DMContext, found: Sequence[LiveMaster], leader: str) -> list[Voter]:
+    """The masters, as they report each other now; they have numbers in place of ids in the order of the list."""
+    return [
+        Voter(number, each.name, _ordinal(ctx, each.name), each.alive, each.name == leader)
+        for number, each in enumerate(found)
+    ]
+
+
+def _ordinal(ctx: DMContext, name: str) -> int | None:
+    stem, _, ordinal = name.rpartition("-")
+    return int(ordinal) if stem == member_name(ctx.tc, MASTER) and ordinal.isdecimal() else None
+
+
+def _drain(removal: PodRemoval) -> Evidence | Waiting | Refused:
+    ctx: DMContext = removal.ctx
+    if obstacle := _nothing_left(ctx) or _too_early(removal):
+        return obstacle
+    soon, masters = next_poll(ctx, MASTER), api_clients.dm_masters(ctx)
+    leader, found = masters.leader(), masters.masters()
+    wanted = _wanted(removal, found)
+    match next_step(voters(ctx, found, leader), removal.ordinal, wanted, of="DM"):
+        case Wait(what):
+            return Waiting("ScalingIn", what, soon)
+        case StandsIn(others):
+            what = f"only {others} of the {wanted} masters would be healthy without pod {removal.name}"
+            return Waiting("DMMasterFailedOver", f"{what}; it will be removed once they are", soon, serves=True)
+        case Transfer(to):
+            api_clients.dm_master(ctx, removal.name).evict_leader()
+            return Waiting("ScalingIn", f"waiting until {to.name} or another master leads, not {removal.name}", soon)
+        case Remove(voter):
+            if waiting := _remove(removal, masters, found[voter.id]):
+                return waiting
+    waiting = Waiting("ScalingIn", f"waiting for DM to remove the master of pod {removal.name}", soon)
+    return master_gone(ctx, removal.name) or waiting
+
+
+def _remove(removal: PodRemoval, masters: DMMasterClient, leaving: LiveMaster) -> Waiting | None:
+    """Take the master out; what keeps it there, if something does."""
+    soon = next_poll(removal.ctx, MASTER)
+    wanted = spec_confirmed(removal.ctx)
+    if wanted is None:
+        return Waiting("SpecChanged", f"waiting for the cache to show the current {removal.ctx.tc.kind}", soon)
+    removal.note()
+    try:
+        delete_master(masters, leaving, wanted)
+    except Conflict as error:
+        return Waiting("ScalingIn", f"DM refused to remove the master of pod {removal.name}: {error}", soon)
+    return None
+
+
+def _wanted(removal: PodRemoval, found: Sequence[LiveMaster]) -> int:
+    """How many masters are to remain; 0 when the one that leaves has been ill for so long that it serves no purpose."""
+    ctx, kind = removal.ctx, "ill while it leaves"
+    leaving = next((each for each in found if each.name == removal.name), None)
+    if leaving is None or leaving.alive:
+        ctx.stopwatches.forget(kind, removal.name)
+        return desired_replicas(ctx.tc, MASTER)
+    ill_for = ctx.stopwatches.look(kind, removal.name, ctx.deps.clock).seconds
+    return 0 if ill_for >= ctx.settings.failover.dm_master_period else desired_replicas(ctx.tc, MASTER)
+
+
+def _nothing_left(ctx: DMContext) -> Refused | None:
+    """The refusal to give up the last master, which knows all tasks."""
+    if desired_replicas(ctx.tc, MASTER) > 0:
+        return None
+    way_out = "suspend the cluster to keep its data, or delete the DMCluster"
+    return Refused("FailedScaleIn", f"spec.master.replicas cannot be 0, as the masters know all tasks; {way_out}")
+
+
+def _too_early(removal: PodRemoval) -> Waiting | None:
+    ctx: DMContext = removal.ctx
+    soon = next_poll(ctx, MASTER)
+    if not predicates.is_synced(ctx.tc, MASTER):
+        return Waiting("DMMasterUnknown", "waiting for DM to report its masters before scaling in", soon)
+    if lost := [each.pod_name for each in ctx.status.master.failure_members.values() if not each.member_deleted]:
+        what = f"waiting for the lost master of {', '.join(lost)} to be replaced before scaling in"
+        return Waiting("ScalingIn", what, soon)
+    above = [pod.metadata.name for pod in pods_of(ctx, MASTER) if ordinal_of(pod.metadata.name) > removal.ordinal]
+    if above:
+        return Waiting("ScalingIn", f"waiting for pod {', '.join(above)} to be deleted")
+    return None
+
+
+def _cancel(removal: PodRemoval) -> Evidence | Waiting | None:
+    """Keep a master that was about to leave, unless it has left: its data can't join again."""
+    ctx: DMContext = removal.ctx
+    soon = next_poll(ctx, MASTER)
+    if not predicates.is_synced(ctx.tc, MASTER):
+        what = f"waiting for DM to report its masters before deciding whether pod {removal.name} can be kept"
+        return Waiting("DMMasterUnknown", what, soon)
+    if any(each.name == removal.name for each in api_clients.dm_masters(ctx).masters()):
+        removal.clear()
+        return None
+    return master_gone(ctx, removal.name) or Waiting("DMMasterUnknown", "DM reports no masters", soon)
+
+
+def _all_healthy(ctx: DMContext) -> Waiting | None:
+    """A further master joins only when every present pod is a healthy one, but for the lost ones (lifecycle.md 8.3)."""
+    status, lost = ctx.status.master, replaced(ctx)
+    joined = len(status.members) >= predicates.actual_replicas(ctx.tc, MASTER) - len(lost)
+    ill = {name for name, member in status.members.items() if not member.health}
+    ill |= status.unjoined_members.keys() - lost
+    if status.synced and joined and not ill:
+        return None
+    names = f": {', '.join(named(ctx, MASTER, pod) for pod in sorted(ill))}" if ill else ""
+    what = f"waiting for all present masters to be healthy before adding another{names}"
+    return Waiting("DMMasterUnhealthy", what, next_poll(ctx, MASTER))
+
+
+def _is_member(ctx: DMContext, pod: str) -> bool:
+    return pod in ctx.status.master.members
+
+
+SCALING = Scaling(
+    ScaleOut(limit=lambda _: 1, allowed=_all_healthy, is_member=_is_member, volumes_unused=master_gone),
+    ScaleIn(limit=lambda _: 1, drain=_drain, cancel=_cancel),
+)

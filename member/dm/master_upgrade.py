@@ -1,0 +1,81 @@
+"""How masters are restarted (other-resources.md 6.7): by a quorum that holds, and the leader hands over first."""
+
+from apis import predicates
+from dataplane.dm import DMMasterClient, LiveMaster
+from kube.objects import Object
+from member import api_clients, labels
+from member.context import DMContext
+from member.dm.failover import ignored_pods
+from member.dm.masters import MASTER
+from member.evidence import Evidence, unobservable
+from member.lifecycle.rolling import Rolling, next_roll_poll
+from member.outcome import NotDone, Refused, Waiting
+from member.polling import next_poll
+
+
+def _blocked(ctx: DMContext) -> Waiting | None:
+    if ctx.status.master.synced:
+        return None
+    what = "waiting for DM to report its masters before restarting their pods"
+    return Waiting("DMMasterUnknown", what, next_poll(ctx, MASTER))
+
+
+def _unmet_condition(ctx: DMContext, pod: Object) -> str:
+    member = ctx.status.master.members.get(pod.metadata.name)
+    return "" if member and member.health else "is a healthy master"
+
+
+def _prepare(ctx: DMContext, pod: Object) -> NotDone | None:
+    """All is asked live, right before the restart: quorum and leader (F13, I9, I12)."""
+    masters, name = api_clients.dm_masters(ctx), pod.metadata.name
+    found = masters.masters()
+    return _without_quorum(ctx, name, found) or _hand_over(ctx, masters, name, found)
+
+
+def _prepare_unready(ctx: DMContext, pod: str) -> NotDone | None:
+    """A pod that is not Ready may be needed for the quorum all the same (I9), or lead (I12)."""
+    if not ctx.status.master.synced:
+        return None
+    masters = api_clients.dm_masters(ctx)
+    found = masters.masters()
+    is_alive = any(each.alive for each in found if each.name == pod)
+    if is_alive and isinstance(needed := _without_quorum(ctx, pod, found), Waiting):
+        return needed
+    return _hand_over(ctx, masters, pod, found)
+
+
+def _without_quorum(ctx: DMContext, pod: str, found: tuple[LiveMaster, ...]) -> NotDone | None:
+    """What keeps the others from being a quorum; a single master has none to lose."""
+    others = [each for each in found if each.name != pod]
+    alive, wanted = sum(each.alive for each in others), len(found) // 2 + 1
+    if len(found) <= 1 or alive >= wanted:
+        return None
+    what = f"without pod {pod}, only {alive} of {len(found)} masters would be alive, but a quorum needs {wanted}"
+    if len(others) >= wanted:
+        ill = ", ".join(each.name or "one that has not started" for each in others if not each.alive)
+        return Waiting("DMMasterQuorum", f"{what}; waiting for {ill}", next_roll_poll(ctx, MASTER))
+    return Refused("DMMasterQuorum", f"{what}; set spec.master.replicas to 3", next_roll_poll(ctx, MASTER))
+
+
+def _hand_over(ctx: DMContext, masters: DMMasterClient, pod: str, found: tuple[LiveMaster, ...]) -> Waiting | None:
+    """Let another one lead, and wait until it does; where nobody else is alive, the pod goes as it is."""
+    if masters.leader() != pod or not any(each.alive for each in found if each.name != pod):
+        return None
+    api_clients.dm_master(ctx, pod).evict_leader()
+    what = f"waiting until another master than that of pod {pod} leads"
+    return Waiting("TransferringDMMasterLeader", what, next_roll_poll(ctx, MASTER))
+
+
+def _forced(ctx: DMContext) -> Evidence | None:
+    """Evidence that the masters do not report, when their pods are restarted all the same.
+
+    That is so where there is one alone, and where the user has said so by annotation.
+    """
+    if ctx.status.master.synced:
+        return None
+    alone = predicates.actual_replicas(ctx.tc, MASTER) < 2
+    wanted = alone or ctx.tc.metadata.annotations.get(labels.FORCE_UPGRADE) == "true"
+    return unobservable(ctx, MASTER) if wanted else None
+
+
+ROLLING = Rolling(_blocked, _unmet_condition, _prepare, ignored_pods, prepare_unready=_prepare_unready, forced=_forced)

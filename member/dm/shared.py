@@ -1,0 +1,66 @@
+"""What masters and workers are made of alike (other-resources.md 6.4). Pure."""
+
+from collections.abc import Sequence
+
+from apis import config
+from apis.accessor import component
+from apis.dm_components import DMComponentSpec
+from apis.dmcluster import DMCluster
+from apis.identity import tls_enabled
+from apis.toml import Table
+from kube.objects import Json
+from member.naming import cluster_secret
+from member.objects import pod, volumes
+from member.objects import stateful_set as stateful_sets
+
+_SOURCES = "/var/lib/source-tls"
+"""Where certificates for sources and downstream servers are mounted."""
+
+
+def put_certificates(tables: Table, dc: DMCluster, name: str) -> None:
+    """With TLS, where a component finds its certificates."""
+    if tls_enabled(dc):
+        files = volumes.certificate_files(f"{name}-tls")
+        for key, path in zip(("ssl-ca", "ssl-cert", "ssl-key"), files, strict=True):
+            config.put(tables, key, path)
+
+
+def stateful_set(dc: DMCluster, name: str, config_map_name: str, *, ports: Sequence[Json], env: Sequence[Json]) -> Json:
+    """The StatefulSet of a component."""
+    own = component(dc, name)
+    spec = own.spec
+    assert isinstance(spec, DMComponentSpec)
+    secrets = {f"{name}-tls": cluster_secret(dc, name)} if tls_enabled(dc) else {}
+    of_sources = dc.spec.tls_client_secret_names
+    container = pod.main_container(
+        own,
+        command=["/bin/sh", f"/usr/local/bin/{_script(name)}"],
+        ports=ports,
+        mounts=[
+            volumes.ANNOTATIONS_MOUNT,
+            *volumes.config_mounts(name),
+            volumes.mount(name, f"/var/lib/{name}"),
+            *volumes.certificate_mounts(secrets),
+            *(volumes.mount(secret, f"{_SOURCES}/{secret}", read_only=True) for secret in of_sources),
+            *spec.additional_volume_mounts,
+        ],
+        builtin_env=env,
+    )
+    template = pod.pod_template(
+        own,
+        containers=[container],
+        volumes=[
+            volumes.ANNOTATIONS_VOLUME,
+            volumes.config_map_volume("config", config_map_name, "config-file", f"{name}.toml"),
+            volumes.config_map_volume("startup-script", config_map_name, "startup-script", _script(name)),
+            *volumes.certificate_volumes(secrets),
+            *(volumes.secret_volume(secret, secret) for secret in of_sources),
+        ],
+        metrics_port=own.type.ports["client"],
+    )
+    claims = [volumes.data_claim(own.type.data_volume, own.storage_request, spec)]
+    return stateful_sets.stateful_set(own, template=template, claims=claims)
+
+
+def _script(name: str) -> str:
+    return f"{name.replace('-', '_')}_start_script.sh"

@@ -1,0 +1,115 @@
+"""What masters and workers of DM are like right now (other-resources.md 6.2, 6.7, 6.8). Reads only."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+from apis.dm_components import DMMasterStatus, DMWorkerMember
+from apis.ordinals import desired_replicas
+from apis.shared import PDMember, UnjoinedMember
+from apis.times import stamp
+from dataplane.dm import DMMasterClient, LiveMaster, LiveWorker
+from dataplane.errors import BadTlsMaterial, DataPlaneError, Unavailable
+from kube.objects import Object
+from member import api_clients
+from member.context import DMContext
+from member.dm import worker_failover
+from member.dm.failover import ignored_pods
+from member.dm.masters import MASTER
+from member.dm.workers import WORKER
+from member.observed.claims import claims_of
+from member.observed.pods import ready_pods
+from member.observed.status import observe_pods, transition_time
+from member.outcome import Done, Failed, Outcome, Waiting
+from member.polling import next_poll
+from ports.transport import RequestTimeout
+
+
+def observe_masters(ctx: DMContext) -> Outcome:
+    """Bring `status.master` up to date.
+
+    The answer is Waiting while new masters do not answer yet, Failed when some that served before do not.
+    """
+    status = ctx.status.master
+    status.synced = False
+    pods = observe_pods(ctx, MASTER, status, ignored_pods(ctx))
+    if pods is None:
+        return Done()
+    if not ready_pods(pods) and desired_replicas(ctx.tc, MASTER):
+        return Waiting("DMMasterNotReady", "no pod of dm-master is Ready yet")
+    return _asked(ctx, bool(status.members), lambda masters: _set_masters(ctx, pods, masters))
+
+
+def observe_workers(ctx: DMContext) -> Outcome:
+    """Bring `status.worker` up to date, with what the masters say; as `observe_masters`."""
+    status = ctx.status.worker
+    status.synced = False
+    pods = observe_pods(ctx, WORKER, status, worker_failover.ignored_pods(ctx))
+    if pods is None:
+        return Done()
+    if not ctx.status.master.synced:
+        return Waiting("DMMasterUnknown", "waiting for the masters to report the workers", next_poll(ctx, WORKER))
+    return _asked(ctx, bool(status.members), lambda masters: _set_workers(ctx, masters.workers()))
+
+
+def _asked(ctx: DMContext, known: bool, look: Callable[[DMMasterClient], None]) -> Outcome:
+    try:
+        look(api_clients.dm_masters(ctx))
+    except BadTlsMaterial as error:
+        return Failed("BadTLS", str(error))
+    except Unavailable as error:
+        if known or isinstance(error.cause, RequestTimeout):
+            return Failed("DMMasterUnreachable", str(error))
+        return Waiting("DMMasterNotAnswering", f"DM-master does not answer yet: {error}", next_poll(ctx, MASTER))
+    except DataPlaneError as error:
+        return Failed("DMMasterUnreachable", str(error))
+    return Done()
+
+
+def _set_masters(ctx: DMContext, pods: Sequence[Object], masters: DMMasterClient) -> None:
+    status, now = ctx.status.master, ctx.deps.clock.wall()
+    # both are asked before anything is noted
+    leader, found = masters.leader(), [each for each in masters.masters() if each.name]
+    before = status.members
+    status.members = {each.name: _master(each, before.get(each.name), now) for each in found}
+    status.leader = status.members.get(leader)
+    status.unjoined_members = _unjoined(ctx, status, pods)
+    status.synced = True
+
+
+def _master(seen: LiveMaster, old: PDMember | None, now: datetime) -> PDMember:
+    return PDMember(
+        name=seen.name,
+        id=seen.id,
+        client_url=seen.client_urls[0] if seen.client_urls else "",
+        health=seen.alive,
+        last_transition_time=transition_time(old, old is not None and old.health == seen.alive, now),
+    )
+
+
+def _unjoined(ctx: DMContext, status: DMMasterStatus, pods: Sequence[Object]) -> dict[str, UnjoinedMember]:
+    """The pods that are no masters yet; the time is that of the first sight."""
+    found = {}
+    for pod in pods:
+        name = pod.metadata.name
+        if name in status.members:
+            continue
+        old = status.unjoined_members.get(name)
+        found[name] = UnjoinedMember(
+            pod_name=name,
+            pvc_uid_set={claim.metadata.uid: {} for claim in claims_of(ctx, pod)},
+            created_at=old.created_at if old else stamp(ctx.deps.clock.wall()),
+        )
+    return found
+
+
+def _set_workers(ctx: DMContext, found: Sequence[LiveWorker]) -> None:
+    status, now = ctx.status.worker, ctx.deps.clock.wall()
+    before = status.members
+    status.members = {each.name: _worker(each, before.get(each.name), now) for each in found}
+    status.synced = True
+
+
+def _worker(seen: LiveWorker, old: DMWorkerMember | None, now: datetime) -> DMWorkerMember:
+    same = old is not None and old.stage == seen.stage
+    since = transition_time(old, same, now)
+    return DMWorkerMember(name=seen.name, addr=seen.address, stage=seen.stage, last_transition_time=since)

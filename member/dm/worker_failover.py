@@ -1,0 +1,113 @@
+"""Replacing workers that are lost (other-resources.md 6.8).
+
+recorded → one more pod is wanted at once; DM itself moves the source of the lost worker to one that is free → the
+records go, and with them the extra pods, when the user says so.
+"""
+
+from collections.abc import Collection
+
+from apis.dm_components import DMWorkerFailureMember
+from apis.times import parse_time, stamp
+from member.context import DMContext
+from member.dm.workers import WORKER
+from member.failover.steps import (
+    RECOVERY,
+    UNHEALTHY,
+    all_ready,
+    clear_requested,
+    ignorable,
+    incident,
+    limit,
+    limit_reached,
+    record_event,
+    serving_instead,
+    still_waiting,
+    to_record,
+)
+from member.failover.witnesses import Failing, desired_pods, failing, is_cut_off
+from member.outcome import Done, Outcome, Waiting
+
+
+def failover(ctx: DMContext) -> Outcome:
+    """Record what is lost. Raises ApiError, TransportError, LeaseExpired."""
+    status = ctx.status.worker
+    if clear_requested(ctx, WORKER, bool(status.failure_members)):
+        _set_records(ctx, {})
+    if not status.synced:
+        ctx.failure_timers.reset(WORKER)
+        return Done()
+    _drop_undesired(ctx)
+    if _may_recover(ctx):
+        names = ", ".join(sorted(status.failure_members))
+        _set_records(ctx, {})
+        record_event(ctx, RECOVERY, f"all requested workers are back, including {names}", is_warning=False)
+    return _replace(ctx)
+
+
+def ignored_pods(ctx: DMContext) -> set[str]:
+    """The pods that a roll ignores: lost ones that are recorded and replaced, and substitutes that never registered."""
+    status = ctx.status.worker
+    if not status.failure_members:
+        return set()
+    serving = {name for name, member in status.members.items() if member.serves}
+    return ignorable(ctx, WORKER, set(status.failure_members) - serving, serving)
+
+
+def _replace(ctx: DMContext) -> Outcome:
+    status, spec, period = ctx.status.worker, ctx.tc.spec.worker, ctx.settings.failover.dm_worker_period
+    most = limit(ctx, spec.max_failover_count if spec else 0)
+    desired = desired_pods(ctx, WORKER)
+    offline = {name: name for name, member in status.members.items() if not member.serves and name in desired}
+    since = {name: parse_time(status.members[name].last_transition_time or "") for name in offline}
+    all_lost = failing(ctx, WORKER, offline, since.get)
+    lost = [each for each in all_lost if each.pod not in status.failure_members]
+    if not most or is_cut_off(ctx, WORKER):
+        return Done()
+    if new := to_record(lost, len(status.failure_members), most, period):
+        _set_records(ctx, status.failure_members | {each.pod: _record(ctx, each) for each in new})
+        names = ", ".join(each.pod for each in new)
+        return Waiting("DMWorkerFailover", f"{names}: the worker is offline; starting another pod in its place")
+    if over := to_record(lost, 0, len(lost), period):
+        return limit_reached(ctx, WORKER, len(status.failure_members), over[0])
+    if lost:
+        return still_waiting(ctx, WORKER, "DMWorkerOffline", lost, period)
+    way_back = f"set spec.worker.failover.recoverByUID: {status.failover_uid} to remove the extra pod"
+    return serving_instead(ctx, WORKER, "DMWorkerFailedOver", status.failure_members, way_back)
+
+
+def _record(ctx: DMContext, lost: Failing) -> DMWorkerFailureMember:
+    what = f"worker {lost.pod} has been offline since {stamp(lost.since)}; starting another one"
+    record_event(ctx, UNHEALTHY, what)
+    return DMWorkerFailureMember(pod_name=lost.pod, created_at=stamp(ctx.deps.clock.wall()))
+
+
+def _drop_undesired(ctx: DMContext) -> None:
+    """A record of a pod that the spec does not ask for would keep an extra pod for nothing (F33)."""
+    wanted, records = set(desired_pods(ctx, WORKER)), ctx.status.worker.failure_members
+    _set_records(ctx, {pod: record for pod, record in records.items() if pod in wanted})
+
+
+def _may_recover(ctx: DMContext) -> bool:
+    """Whether the user wants the extra pods gone, and all others serve; an empty UID matches nothing."""
+    status, spec = ctx.status.worker, ctx.tc.spec.worker
+    if not status.failure_members or spec is None:
+        return False
+    by_uid = spec.failover is not None and spec.failover.recover_by_uid == status.failover_uid != ""
+    if not spec.recover_failover and not by_uid:
+        return False
+    return _serve(ctx, desired_pods(ctx, WORKER)) and all_ready(ctx, WORKER)
+
+
+def _serve(ctx: DMContext, pods: Collection[str]) -> bool:
+    members = ctx.status.worker.members
+    return all(pod in members and members[pod].serves for pod in pods)
+
+
+def _set_records(ctx: DMContext, records: dict[str, DMWorkerFailureMember]) -> None:
+    """All records belong to one incident, which ends with the last of them."""
+    status = ctx.status.worker
+    status.failure_members = records
+    if not records:
+        status.failover_uid = ""
+    elif not status.failover_uid:
+        status.failover_uid = incident(ctx, min(records))

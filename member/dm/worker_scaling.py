@@ -1,0 +1,130 @@
+"""How workers come and go (other-resources.md 6.8): one that replicates a source leaves it to another one first.
+
+DM moves a source by itself when its worker ends, if another one is free. Without one its replication would stand still,
+so such a worker stays. A worker is taken out of DM when it is offline, and has no source any more.
+"""
+
+from apis import predicates
+from apis.ordinals import desired_ordinals
+from dataplane.dm import OFFLINE, LiveWorker
+from dataplane.errors import Conflict
+from kube.objects import Object
+from member import api_clients
+from member.context import DMContext
+from member.dm.workers import WORKER
+from member.evidence import (
+    Evidence,
+    delete_worker,
+    spec_confirmed,
+    worker_gone,
+    worker_replaceable,
+    worker_unbound,
+)
+from member.lifecycle.pod_removal import PodRemoval
+from member.lifecycle.scale_in import ScaleIn
+from member.lifecycle.scale_out import ScaleOut
+from member.lifecycle.scaling import Scaling
+from member.naming import member_name, pod_name
+from member.outcome import Outcome, Waiting
+from member.polling import next_poll
+
+
+def _drain(removal: PodRemoval) -> Evidence | Waiting:
+    ctx: DMContext = removal.ctx
+    soon = next_poll(ctx, WORKER)
+    if not predicates.is_synced(ctx.tc, WORKER):
+        return Waiting("DMWorkerUnknown", "waiting for DM to report its workers before scaling in", soon)
+    found = api_clients.dm_masters(ctx).workers()
+    left = sorted(each.name for each in found if _is_above(ctx, each, removal.ordinal))
+    if left:
+        # else one free worker would be counted twice
+        return Waiting("ScalingIn", f"waiting until worker {', '.join(left)} is taken out of DM", soon)
+    wanted = spec_confirmed(ctx)
+    if wanted is None:
+        return Waiting("SpecChanged", f"waiting for the cache to show the current {ctx.tc.kind}", soon)
+    leaving = next((each for each in found if each.name == removal.name), None)
+    if leaving is None:
+        gone = worker_gone(ctx, removal.name)
+        return gone & wanted if gone else Waiting("ScalingIn", f"worker {removal.name} has just registered", soon)
+    free = worker_unbound(leaving) or worker_replaceable(leaving, found)
+    if free is None:
+        what = f"pod {removal.name} replicates source {leaving.source}, and no other worker is free to take it over"
+        return Waiting("DMWorkerBound", f"{what}; add a worker, or stop or transfer the source with dmctl", soon)
+    removal.note()
+    return free & wanted
+
+
+def _is_above(ctx: DMContext, worker: LiveWorker, ordinal: int) -> bool:
+    """Whether a worker is that of a pod above an ordinal."""
+    own = _ordinal(ctx, worker.name)
+    return own is not None and own > ordinal
+
+
+def _ordinal(ctx: DMContext, name: str) -> int | None:
+    stem, _, ordinal = name.rpartition("-")
+    return int(ordinal) if stem == member_name(ctx.tc, WORKER) and ordinal.isdecimal() else None
+
+
+def _cancel(removal: PodRemoval) -> None:
+    """A worker registers again by itself."""
+    removal.clear()
+
+
+def take_out_offline(ctx: DMContext) -> Outcome | None:
+    """Take a worker out of DM that is offline and that nobody asks for; None when there is none.
+
+    Raises ApiError, TransportError, DataPlaneError.
+    """
+    status, live = ctx.status.worker, ctx.stateful_set(WORKER)
+    offline = (name for name, member in status.members.items() if not member.serves)
+    undesired = [name for name in offline if _is_undesired(ctx, name, live)]
+    if not status.synced or not undesired:
+        return None
+    masters, wanted = api_clients.dm_masters(ctx), spec_confirmed(ctx)
+    found = {each.name: each for each in masters.workers()}
+    for name in undesired:
+        worker = found.get(name)
+        unbound = worker_unbound(worker) if worker and worker.stage == OFFLINE else None
+        if worker is None or wanted is None or unbound is None:
+            continue
+        try:
+            delete_worker(masters, worker, unbound & wanted)
+        except Conflict as error:
+            return Waiting("ScalingIn", f"DM refused to take out worker {name}: {error}", next_poll(ctx, WORKER))
+    return Waiting("ScalingIn", f"taking worker {', '.join(undesired)} out of DM", next_poll(ctx, WORKER))
+
+
+def _is_undesired(ctx: DMContext, name: str, live: Object | None) -> bool:
+    """Whether a worker is that of a pod which neither the spec nor the StatefulSet asks for."""
+    ordinal = _ordinal(ctx, name)
+    if ordinal is None or live is None or ordinal in desired_ordinals(ctx.tc, WORKER):
+        return False
+    gone = ctx.listers.pods.get(ctx.namespace, pod_name(ctx.tc, WORKER, ordinal)) is None
+    return gone and ordinal >= live.decode()["spec"]["replicas"]
+
+
+def _known(ctx: DMContext) -> Waiting | None:
+    """Without the masters' word nobody knows whose the volumes are."""
+    if predicates.is_synced(ctx.tc, WORKER):
+        return None
+    what = "waiting for DM to report its workers before adding another"
+    return Waiting("DMWorkerUnknown", what, next_poll(ctx, WORKER))
+
+
+def _is_member(ctx: DMContext, pod: str) -> bool:
+    member = ctx.status.worker.members.get(pod)
+    return member is not None and member.serves
+
+
+def _volumes_unused(ctx: DMContext, pod: str) -> Evidence | None:
+    """Whether DM, asked now, has no worker of a pod, or one that is offline and has left its source to another one."""
+    found = next((each for each in api_clients.dm_masters(ctx).workers() if each.name == pod), None)
+    if found is None:
+        return worker_gone(ctx, pod)
+    return worker_unbound(found) if found.stage == OFFLINE else None
+
+
+SCALING = Scaling(
+    ScaleOut(limit=lambda _: 1, allowed=_known, is_member=_is_member, volumes_unused=_volumes_unused),
+    ScaleIn(limit=lambda _: 1, drain=_drain, cancel=_cancel),
+)

@@ -1,0 +1,1 @@
+"""DM as it behaves: masters with an etcd of their own, workers that they bind to sources."""

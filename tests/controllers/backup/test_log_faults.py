@@ -1,0 +1,95 @@
+"""The whole life of a log backup, with one write of the operator going wrong, or caches that are behind (3.8, 3.9)."""
+
+import pytest
+
+from kube.resources import BACKUPS, JOBS
+from tests.controllers.backup.backups_world import NAMESPACE
+from tests.controllers.backup.log_backups_world import TSO, LogBackupsWorld
+from tests.controllers.backup.write_faults import KINDS, Kind
+
+pytestmark = pytest.mark.slow
+
+MADE = ("log-start", "log-pause", "log-resume", "log-truncate", "stop-demo", "clean-demo")
+"""The Jobs of a life."""
+WRITES = 15
+STEPS = (
+    ("log-pause", {"logSubcommand": "log-pause"}, "Paused"),
+    ("log-resume", {"logSubcommand": "log-start"}, "Running"),
+    ("log-truncate", {"logTruncateUntil": str(TSO + 5)}, "Running"),
+)
+SETTLED = 130.0
+"""Seconds after which whatever is tried again was tried again."""
+
+
+def live(world: LogBackupsWorld) -> None:
+    """The whole life; each sub-command is carried out by one pod."""
+    world.run(SETTLED)
+    world.begin()
+    world.run(SETTLED)
+    for command, spec, phase in STEPS:
+        world.change(**spec)
+        world.run(SETTLED)
+        fields = {"logSuccessTruncateUntil": str(TSO + 5)} if command == "log-truncate" else {}
+        world.carry_out(command, **fields)
+        world.run(SETTLED)
+        assert phase == world.phase()
+    world.delete()
+    world.run(SETTLED)
+    assert "clean-demo" not in world.jobs()
+    world.task.stop()
+    world.end("stop-demo", "Complete", "CompletionsReached")
+    world.run(SETTLED)
+    world.say("Clean")
+    world.run(SETTLED)
+    assert not world.exists()
+
+
+def made(world: LogBackupsWorld) -> list[str]:
+    """The Jobs whose creation was asked for."""
+    return [each for each in world.faults.made if each.startswith("POST") and each.endswith("/jobs")]
+
+
+def test_nothing_goes_wrong() -> None:
+    world = LogBackupsWorld(cleanPolicy="Delete")
+    try:
+        live(world)
+        assert (WRITES, len(MADE)) == (len(world.faults.made), len(made(world)))
+    finally:
+        world.stop()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("number", range(1, WRITES + 1))
+def test_one_write_goes_wrong_and_the_life_is_the_same(number: int, kind: Kind) -> None:
+    world = LogBackupsWorld(cleanPolicy="Delete", faults=(number, kind))
+    try:
+        live(world)
+        # an attempt that was not sent, or whose answer was lost, may be made once more
+        assert len(MADE) <= len(made(world)) <= len(MADE) + 1
+    finally:
+        world.stop()
+
+
+@pytest.mark.parametrize("resource", [BACKUPS, JOBS])
+def test_caches_that_are_behind_make_nothing_twice(resource: object) -> None:
+    world = LogBackupsWorld(cleanPolicy="Delete")
+    try:
+        world.begin()
+        first = world.job("backup-demo-log-start")["metadata"]["uid"]
+        for command, spec, phase in STEPS:
+            cache = next(each for of, each in world.operator.caches.items() if of == resource)
+            world.admin.patch(BACKUPS, "demo", NAMESPACE, {"spec": spec})
+            world.operator.look()
+            cache.blind = True
+            world.run(20)
+            cache.blind = False
+            world.operator.look_again()
+            world.run(20)
+            fields = {"logSuccessTruncateUntil": str(TSO + 5)} if command == "log-truncate" else {}
+            world.carry_out(command, **fields)
+            world.run(20)
+            assert phase == world.phase()
+        assert len(STEPS) + 1 == len(made(world))
+        assert first == world.job("backup-demo-log-start")["metadata"]["uid"]
+    finally:
+        world.stop()

@@ -1,0 +1,142 @@
+"""A CompactBackup gets one Job, and is tried again with growing pauses (backup.md 6)."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from kube.resources import COMPACT_BACKUPS, JOBS
+from tests.apis.backups import S3
+from tests.controllers.backup.backups_world import NAMESPACE, BackupsWorld
+
+SPAN = {"startTs": "2026-01-01T00:00:00Z", "endTs": "2026-01-02T00:00:00Z"}
+
+
+@pytest.fixture
+def world() -> Iterator[BackupsWorld]:
+    """CompactBackups in the world of Backups."""
+    world = BackupsWorld(COMPACT_BACKUPS)
+    try:
+        yield world
+    finally:
+        world.stop()
+
+
+def state(world: BackupsWorld) -> str:
+    """The state of the one that there is."""
+    return str(world.status().get("state") or "")
+
+
+def retries(world: BackupsWorld) -> list[int]:
+    return [each["retryNum"] for each in world.status().get("backoffRetryStatus") or ()]
+
+
+def test_6_it_gets_its_job(world: BackupsWorld) -> None:
+    world.add(**SPAN)
+    assert (["demo"], "Prepare") == (world.jobs(), state(world))
+    assert 6 == world.job("demo")["spec"]["backoffLimit"]
+    assert ("SuccessfulCreate", "create job lab/demo for cluster demo CompactBackup successful") in world.events()
+
+
+def test_6_the_cluster_is_looked_for_in_its_own_namespace_and_waited_for(world: BackupsWorld) -> None:
+    """v1.6 never finds one without a namespace."""
+    world.add(br={"cluster": "other"}, **SPAN)
+    assert "RetryFailed" == state(world)
+    assert world.status()["message"].startswith("failed to fetch tidbcluster lab/other: there is none;")
+    assert [] == retries(world)
+    world.add_cluster("other")
+    world.run(15)
+    assert ("Prepare", ["demo"]) == (state(world), world.jobs())
+    assert "message" not in world.status()
+
+
+def test_6_what_can_t_be_done_has_failed_with_the_field(world: BackupsWorld) -> None:
+    world.add(startTs="2026-01-02T00:00:00Z", endTs="2026-01-01T00:00:00Z")
+    said = 'spec.endTs: "2026-01-01T00:00:00Z": must not be before spec.startTs, 2026-01-02T00:00:00Z'
+    assert ("Failed", said) == (state(world), world.status()["message"])
+    assert [] == world.jobs()
+
+
+def test_6_what_the_pods_say_stays(world: BackupsWorld) -> None:
+    world.add(**SPAN)
+    world.write(state="Running", progress="[READ_META(1/2),COMPACT_WORK(0/0)]", endTs="7")
+    before = world.backup()
+    world.run(60)
+    assert before == world.backup()
+    world.write(state="Complete")
+    world.end("demo", "Complete", "CompletionsReached")
+    assert "Complete" == state(world)
+
+
+def test_6_a_job_that_has_failed_is_the_end(world: BackupsWorld) -> None:
+    world.add(**SPAN)
+    failure = {"retryNum": 0, "detectFailedAt": "2026-01-01T00:00:00Z", "retryReason": "no such file"}
+    world.write(state="RetryFailed", backoffRetryStatus=[failure])
+    world.end("demo")
+    said = "Job demo has failed: BackoffLimitExceeded; no such file"
+    assert ("Failed", said) == (state(world), world.status()["message"])
+    assert ("AlreadyFailed", said) in world.events()
+
+
+def test_6_what_can_t_be_made_is_tried_again_with_growing_pauses(world: BackupsWorld) -> None:
+    world.add(s3=S3 | {"secretName": "none"}, maxRetryTimes=3, **SPAN)
+    said = "GetS3SecretFailed: Secret none does not exist; create it with the credentials"
+    assert ("RetryFailed", said) == (state(world), world.status()["message"])
+    world.run(5)
+    assert [0, 1] == retries(world), "the first two at once"
+    world.run(12)
+    assert [0, 1] == retries(world)
+    world.run(12)
+    assert [0, 1, 2] == retries(world)
+    world.run(200)
+    assert [0, 1, 2, 3, 4] == retries(world)
+    assert ("Failed", f"tried again 3 times: {said}") == (state(world), world.status()["message"])
+    before = world.backup()
+    world.run(600)
+    assert before == world.backup()
+
+
+def test_6_the_secret_that_was_missing_is_found(world: BackupsWorld) -> None:
+    world.add(s3=S3 | {"secretName": "none"}, **SPAN)
+    world.add_secret("none", access_key="AK", secret_key="SK")
+    world.run(60)
+    assert ("Prepare", ["demo"]) == (state(world), world.jobs())
+
+
+def test_6_a_job_that_was_deleted_is_made_again(world: BackupsWorld) -> None:
+    world.add(**SPAN)
+    world.write(state="Running")
+    world.admin.delete(JOBS, "demo", NAMESPACE, propagation="Background")
+    world.run(5)
+    assert ["demo"] == world.jobs()
+
+
+def test_6_a_job_of_another_is_left_alone_and_named(world: BackupsWorld) -> None:
+    template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "a", "image": "b"}]}}
+    world.admin.create(JOBS, {"metadata": {"name": "demo"}, "spec": {"template": template}}, NAMESPACE)
+    world.add(**SPAN)
+    said = "Job lab/demo is not this CompactBackup's; delete it, or rename the CompactBackup"
+    assert ("RetryFailed", said) == (state(world), world.status()["message"])
+    assert "ownerReferences" not in world.job("demo")["metadata"]
+
+
+@pytest.mark.parametrize("at", range(1, 6))
+def test_a_process_that_ends_anywhere_is_followed_by_one_that_goes_on(world: BackupsWorld, at: int) -> None:
+    world.operator.caches[COMPACT_BACKUPS].blind = True
+    world.add(**SPAN)
+    world.restart()
+    for _ in range(at):
+        world.operator.step()
+        world.world.settle()
+    world.restart()
+    world.run(20)
+    assert (["demo"], "Prepare") == (world.jobs(), state(world))
+
+
+def test_a_cache_that_does_not_show_the_job_makes_no_second_one(world: BackupsWorld) -> None:
+    world.operator.caches[JOBS].blind = True
+    world.add(**SPAN)
+    uid = world.job("demo")["metadata"]["uid"]
+    world.restart()
+    world.operator.caches[JOBS].blind = True
+    world.run(30)
+    assert (uid, "Prepare") == (world.job("demo")["metadata"]["uid"], state(world))
