@@ -82,10 +82,10 @@ def tidb_controllers(
         backup_controller(runtime, clusters, jobs, settings.backup_manager, task_reader(deps)),
         restore_controller(runtime, clusters, jobs, settings.backup_manager),
         backup_schedule_controller(runtime, clusters, jobs, settings.backup_manager),
-        *tidb_monitor_controllers(runtime, selector, permitted),
-        *(made for kind in _SIMPLE_KINDS for made in kind.controllers(runtime, selector, permitted, {JOBS: jobs})),
         dm_cluster_controller(runtime, clusters, owned, deps),
         compact_backup_controller(runtime, clusters, jobs, settings.backup_manager),
+        *tidb_monitor_controllers(runtime, selector, permitted),
+        *(made for kind in _SIMPLE_KINDS for made in kind.controllers(runtime, selector, permitted, {JOBS: jobs})),
     )
 
 

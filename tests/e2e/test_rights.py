@@ -90,6 +90,13 @@ _SELDOM: set[Grant] = {
     ("get", "pingcap.com", "restores"),
     ("patch", "pingcap.com", "restores"),
     ("update", "pingcap.com", "restores/finalizers"),
+    # BackupSchedules and CompactBackups (controllers/backup_schedule/, controllers/compact_backup/)
+    ("create", "pingcap.com", "backups"),
+    ("delete", "pingcap.com", "backups"),
+    *((verb, "pingcap.com", "compactbackups") for verb in ("get", "patch", "create", "delete")),
+    ("update", "pingcap.com", "compactbackups/finalizers"),
+    ("patch", "pingcap.com", "backupschedules"),
+    ("update", "pingcap.com", "backupschedules/finalizers"),
     ("get", "batch", "jobs"),
     ("create", "batch", "jobs"),
     ("delete", "batch", "jobs"),

@@ -20,6 +20,7 @@ from kube.resources import (
 )
 from ports.clock import FakeClock
 from ports.sql import SqlLogin
+from sandbox.conditions import holds
 from sandbox.dataplane.processes import Disk, DiskTrouble
 from sandbox.dataplane.tables import Tables
 from tests.operator_world import NAMESPACE, OperatorWorld, sample
@@ -112,6 +113,7 @@ def test_what_was_saved_comes_back_into_a_new_cluster(basic: OperatorWorld, stor
     create(basic, BACKUPS, on_volume(**storage))
     status = ended(basic, BACKUPS)
     assert ("Complete", [100]) == (status["phase"], [each["progress"] for each in status["progresses"]]), status
+    basic.run_until(lambda: holds(basic.get(BACKUPS, "demo"), "Verified"))
     sql(basic, "INSERT INTO shop.orders VALUES (3, 'too late')", "DROP TABLE shop.orders")
     delete_with_volumes(basic)
     basic.apply(sample("basic"))

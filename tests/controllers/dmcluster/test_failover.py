@@ -15,7 +15,7 @@ def lose(dm: DMWorld, component: str, ordinal: int) -> tuple[str, Callable[[], N
     return pod, dm.world.faults.pod_crash_loop(f"{NAMESPACE}/{pod}")
 
 
-def test_7_a_lost_master_is_recorded_then_removed_with_its_volume_then_replaced(dm: DMWorld) -> None:
+def test_6_7_a_lost_master_is_recorded_then_removed_with_its_volume_then_replaced(dm: DMWorld) -> None:
     pod, heal = lose(dm, "dm-master", 1)
     claim = dm.get(PERSISTENT_VOLUME_CLAIMS, f"dm-master-{pod}")["metadata"]["uid"]
     dm.run_until(lambda: dm.size("dm-master") == 4, 2 * PERIOD)

@@ -18,7 +18,7 @@ from tests.operator_world import NAMESPACE, sample
 DEFERRED = "tidb.pingcap.com/pvc-defer-deleting"
 
 
-def test_7_it_comes_up_with_workers_after_a_quorum_of_masters(world: DMWorld) -> None:
+def test_6_7_it_comes_up_with_workers_after_a_quorum_of_masters(world: DMWorld) -> None:
     world.apply(sample("dm"))
     world.run_until(lambda: world.exists(STATEFUL_SETS, f"{NAME}-dm-worker"))
     members = world.status("master")["members"]
@@ -54,7 +54,7 @@ def test_I31_a_new_process_finds_nothing_to_do(dm: DMWorld) -> None:
     assert [] == dm.writes()
 
 
-def test_7_masters_are_restarted_from_the_top_and_the_leader_hands_over(dm: DMWorld) -> None:
+def test_6_7_masters_are_restarted_from_the_top_and_the_leader_hands_over(dm: DMWorld) -> None:
     dm.lead(2)
     dm.set(version="v8.5.3")
     alive: list[int] = []
@@ -76,7 +76,7 @@ def _is_at(dm: DMWorld, version: str) -> bool:
     return {f"pingcap/dm:{version}"} == images and dm.is_ready(NAME) and dm.reason(NAME) == "Done"
 
 
-def test_7_a_leader_that_is_scaled_in_is_evicted_then_removed_then_its_claim_is_marked(dm: DMWorld) -> None:
+def test_6_7_a_leader_that_is_scaled_in_is_evicted_then_removed_then_its_claim_is_marked(dm: DMWorld) -> None:
     dm.lead(2)
     dm.forget()
     dm.set(master={"replicas": 2})
