@@ -23,6 +23,7 @@ from apis.dashboards import TidbDashboard
 from apis.descriptions import describe
 from apis.dmcluster import DMCluster
 from apis.initializers import TidbInitializer
+from apis.monitors import TidbMonitor
 from apis.ng_monitorings import TidbNGMonitoring
 from apis.restores import Restore
 from apis.shared import Json, Metadata, Model
@@ -198,6 +199,17 @@ DM_CLUSTER = Kind(
         Column("Reason", "string", '.status.conditions[?(@.type=="Progressing")].reason', priority=1),
     ),
 )
+TIDB_MONITOR = Kind(
+    model=TidbMonitor,
+    plural="tidbmonitors",
+    short_names=("tm",),
+    # v1.6 has no columns of its own
+    columns=(
+        Column("Ready", "string", '.status.conditions[?(@.type=="Ready")].status'),
+        Column("Status", "string", '.status.conditions[?(@.type=="Progressing")].message', priority=1),
+        _AGE,
+    ),
+)
 TIDB_INITIALIZER = Kind(
     model=TidbInitializer,
     plural="tidbinitializers",
@@ -224,6 +236,7 @@ KINDS: tuple[Kind, ...] = (
     RESTORE,
     BACKUP_SCHEDULE,
     COMPACT_BACKUP,
+    TIDB_MONITOR,
     TIDB_INITIALIZER,
     TIDB_DASHBOARD,
     TIDB_NG_MONITORING,

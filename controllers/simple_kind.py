@@ -60,6 +60,8 @@ class Reconcile(Generic[M]):
     owned: OwnedObjects
     unseen: TakenNames
     outcomes: dict[str, Outcome] = field(default_factory=dict)
+    found: object = None
+    """What a stage has found for those after it."""
 
     @property
     def namespace(self) -> str:
@@ -179,7 +181,7 @@ class SimpleKind(Generic[M]):
     `reads` what they look at beside that, among all that carries the label of this controller, `refers` the custom
     resources that objects name: a change of one brings back the objects that do. `name` is that of the controller,
     empty: the kind in small letters, and `managed_by` its label, empty: its name. For `defaults` and `problems` see
-    `Kind`; `others_conditions` are those of a new status beside Progressing and Ready.
+    `Kind`; `others_conditions` are those of a new status beside Progressing and Ready. `finalize`: see `Kind`.
     """
 
     resource: Resource
@@ -193,6 +195,7 @@ class SimpleKind(Generic[M]):
     defaults: Callable[[M], M] = lambda model: model
     problems: Callable[[M], Sequence[Problem]] = lambda _model: ()
     others_conditions: Callable[[Reconcile[M]], Sequence[Json] | None] = lambda _ctx: None
+    finalize: Callable[[Object, OwnedObjects], None] | None = None
 
     def controllers(
         self,
@@ -236,6 +239,7 @@ class SimpleKind(Generic[M]):
             status=_status,
             conditions=_conditions,
             others_conditions=self.others_conditions,
+            finalize=self.finalize,
             defaults=self.defaults,
             problems=lambda model, _owned: self.problems(model),
         )

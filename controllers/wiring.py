@@ -17,6 +17,7 @@ from controllers.restore.controller import restore_controller
 from controllers.runtime import Runtime
 from controllers.tidbcluster.controller import tidb_cluster_controller
 from controllers.tidbcluster_pod.controller import tidb_cluster_pod_controller
+from controllers.tidbmonitor.controller import tidb_monitor_controllers
 from dataplane.clients import DataPlane
 from kube.reading import Lister
 from kube.resources import (
@@ -85,6 +86,7 @@ def tidb_controllers(
         backup_schedule_controller(runtime, clusters, jobs, settings.backup_manager),
         dm_cluster_controller(runtime, clusters, owned, deps),
         compact_backup_controller(runtime, clusters, jobs, settings.backup_manager),
+        *tidb_monitor_controllers(runtime, selector, permitted),
         *(made for each in _SIMPLE_KINDS for made in each.controllers(runtime, selector, permitted, {JOBS: jobs})),
     )
 

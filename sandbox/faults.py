@@ -10,6 +10,7 @@ from fnmatch import fnmatchcase
 import msgspec
 
 from kube.resources import NODES, PODS
+from ports.sql import SqlLogin
 from ports.transport import Request
 from sandbox.apiserver import ApiServer
 from sandbox.apiserver.audit import Call
@@ -19,6 +20,7 @@ from sandbox.apiserver.refusals import Refusal
 from sandbox.dataplane.faults import Fault, Trouble
 from sandbox.dataplane.network import Origin
 from sandbox.dataplane.pd.cluster import PdCluster
+from sandbox.dataplane.processes import DiskTrouble
 from sandbox.dataplane.runtime import CHANGED, DataPlane
 from sandbox.dataplane.ticdc.book import Book
 from sandbox.kubelet.kubelet import Kubelet
@@ -161,6 +163,24 @@ class WorldFaults:
         """The data of a claim is gone; a process that runs on it notices at its next start. Raises LookupError."""
         uid = self._kubelet.claim_uid(namespace, claim)
         self._data_plane.lose_disk(uid)
+
+    # what users and commands keep
+
+    def sql(self, cluster: str, statements: list[str]) -> None:
+        """Users carry out statements (`sandbox.dataplane.tables`). Raises SqlRefused, ConnectionRefused."""
+        namespace, _, name = cluster.partition("/")
+        login = SqlLogin(f"{name}-tidb.{namespace}", 4000, "root")
+        self._data_plane.sql().execute(login, statements)
+
+    def bucket_trouble(self, bucket: str, trouble: str) -> Heal:
+        """Object storage fails for one bucket, as a `DiskTrouble` says."""
+        disk = self._data_plane.disk(f"s3://{bucket}")
+        disk.trouble = DiskTrouble(trouble)
+
+        def works() -> None:
+            disk.trouble = None
+
+        return self._remember(works)
 
     # the network between operator, pods and PD
 

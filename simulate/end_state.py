@@ -12,11 +12,13 @@ import msgspec
 
 from kube.objects import Json
 from kube.resources import (
+    BACKUPS,
     CONFIG_MAPS,
     DEPLOYMENTS,
     PERSISTENT_VOLUME_CLAIMS,
     PERSISTENT_VOLUMES,
     PODS,
+    RESTORES,
     ROLE_BINDINGS,
     ROLES,
     SECRETS,
@@ -46,6 +48,8 @@ _COMPARED = (
     PODS,
     PERSISTENT_VOLUME_CLAIMS,
 )
+_BY_PHASE = (BACKUPS, RESTORES)
+"""What else they hold depends on when it was, and on how often it was tried."""
 _VOLATILE = frozenset(
     {
         "uid",
@@ -108,12 +112,17 @@ def end_state(objects: Callable[[Resource], list[Json]], pd: PdCluster | None, n
     `objects` gives those of a resource in the namespace of the cluster, or in all when the resource has none.
     """
     trees = {resource: objects(resource) for resource in (*_COMPARED, PERSISTENT_VOLUMES)}
+    # those of Jobs have names by chance, and how many there have been is told by nobody
+    trees[PODS] = [each for each in trees[PODS] if "job-name" not in (each["metadata"].get("labels") or {})]
     names = dict(_names(trees, pd))
     found: Leaves = {}
     for resource in _COMPARED:
         for tree in trees[resource]:
             root = f"{resource}/{_without_chance(tree['metadata']['name'])}"
             found |= dict(_leaves(tree, root, names))
+    for resource in _BY_PHASE:
+        for tree in objects(resource):
+            found[f"{resource}/{tree['metadata']['name']}.phase"] = str((tree.get("status") or {}).get("phase", ""))
     return found | (dict(_pd(pd, now)) if pd else {})
 
 

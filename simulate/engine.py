@@ -181,6 +181,7 @@ class Engine:
         """Leave no thread."""
         if self._interleaver is not None:
             self._interleaver.end_all()
+        self.world.data_plane.end_commands()
 
     def trouble(self, trouble: plans.Trouble) -> None:
         """Let a share of the requests fail for some time."""

@@ -154,6 +154,9 @@ class Events:
         try:
             if patch:
                 self._engine.admin.patch(resource, name, namespace if resource.namespaced else "", patch)
+            if edit.body:
+                body = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": {"name": name}}
+                self._engine.admin.create(resource, body | edit.body, namespace_of(resource))
             if edit.delete:
                 resource, name = named(edit.delete)
                 self._engine.admin.delete(resource, name, namespace_of(resource))

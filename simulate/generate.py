@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from msgspec.structs import replace
 
-from simulate import fields, foreign_hands, loss_and_edit, mistakes, pairs, same_meaning, upgrade_order
+from simulate import backup_faults, fields, foreign_hands, loss_and_edit, mistakes, pairs, same_meaning, upgrade_order
 from simulate import plan as plans
 from simulate.plan import InvalidPlan, Plan
 from simulate.workloads import WORKLOADS
@@ -36,6 +36,7 @@ KINDS: Mapping[str, Callable[[int], plans.Fault]] = {
 
 
 FAMILIES: Mapping[str, Callable[[str], Plan]] = {
+    backup_faults.FAMILY: backup_faults.backup_fault,
     fields.FAMILY: fields.field,
     loss_and_edit.FAMILY: loss_and_edit.loss,
     foreign_hands.FAMILY: foreign_hands.foreign,
@@ -70,6 +71,7 @@ def sweep(workload: str, writes: int, kinds: tuple[str, ...]) -> Iterator[Plan]:
 
 
 _ALL: Mapping[str, Callable[[], Iterator[Plan]]] = {
+    backup_faults.FAMILY: backup_faults.backup_faults,
     fields.FAMILY: fields.fields,
     loss_and_edit.FAMILY: loss_and_edit.losses,
     foreign_hands.FAMILY: foreign_hands.foreign_hands,

@@ -6,13 +6,16 @@ from kube.client import Client
 from kube.errors import AlreadyExists, Invalid, NotFound
 from kube.objects import Json
 from kube.resources import (
+    BACKUPS,
     CONFIG_MAPS,
     DEPLOYMENTS,
+    JOBS,
     NODES,
     PERSISTENT_VOLUME_CLAIMS,
     PERSISTENT_VOLUMES,
     PODS,
     REPLICA_SETS,
+    RESTORES,
     ROLE_BINDINGS,
     ROLES,
     SECRETS,
@@ -30,12 +33,15 @@ from simulate.worlds import NAMESPACE
 _NAMED = {
     str(resource): resource
     for resource in (
+        BACKUPS,
         CONFIG_MAPS,
         DEPLOYMENTS,
+        JOBS,
         NODES,
         PERSISTENT_VOLUMES,
         PERSISTENT_VOLUME_CLAIMS,
         PODS,
+        RESTORES,
         ROLES,
         ROLE_BINDINGS,
         SECRETS,

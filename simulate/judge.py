@@ -8,6 +8,7 @@ from kube.objects import Json
 from ports.transport import Response
 from simulate import plan
 from simulate.asked_for import AskedFor
+from simulate.backup_judge import BackupJudge
 from simulate.calls import Call
 from simulate.components import cluster_of, managed_components
 from simulate.engine import Engine, SyncRecord
@@ -70,6 +71,7 @@ class Invariants:
         self.state.look()
         self._asked_for = AskedFor(self.state)
         self.lives = Lives()
+        self._backups = BackupJudge(engine.world, self.state)
         self.violations: list[Violation] = []
 
     def before(self, call: Call) -> None:
@@ -84,8 +86,11 @@ class Invariants:
 
     def _operator_write(self, call: Call) -> OperatorWrite:
         failover, sync = self._engine.settings.failover, self._engine.last_syncs.get(call.actor)
-        if sync is None or cluster_of(call.key) != self.state.key:
+        if sync is None:
             return OperatorWrite(call, self.state, None, failover)
+        if cluster_of(call.key) != self.state.key:
+            # of a Backup, or of another cluster: what it has seen before is another's
+            return OperatorWrite(call, self.state, None, failover, tuple(sync.calls[:-1]))
         seen: Json | None = sync.cached.decode() if sync.cached else None
         return OperatorWrite(call, self.state, seen, failover, tuple(sync.calls[:-1]), sync.read)
 
@@ -111,6 +116,8 @@ class Invariants:
             self.state.watch()
             self.lives.look(self.state)
             self._judge_state()
+            for rule, what in self._backups.look():
+                self.report(rule, what)
             for what in self._restarts.needless(self.state) if self._restarts else ():
                 self.report("R24", what)
             now = self._engine.elapsed
@@ -123,6 +130,11 @@ class Invariants:
                 # afterwards there may be fewer pods
                 self._counted[sync.number] = made
                 self._judge_budget(sync)
+
+    def end(self) -> None:
+        """The plan is over."""
+        for rule, what in self._backups.end(self._engine.done):
+            self.report(rule, what)
 
     def _judge_state(self) -> None:
         cluster = self.state.cluster

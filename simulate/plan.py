@@ -49,14 +49,16 @@ class _Triggered(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 class Edit(_Triggered, frozen=True, kw_only=True):
     """What a user does (FP10): merge into the spec or the annotations of the cluster, delete an object, or create.
 
-    `target` is whose annotations are meant where it is not the cluster; it and `delete` are `plural.group/name`, such
-    as `pods/basic-tikv-0`. `create` is a cluster of `simulate.worlds` by name: the one that was deleted, once more.
+    `target` is whose spec or annotations are meant where it is not the cluster; it and `delete` are
+    `plural.group/name`, such as `pods/basic-tikv-0`. With a `body`, `target` is created. `create` is a cluster of
+    `simulate.worlds` by name: the one that was deleted, once more.
     `neighbour` is whose spec or annotations are meant where it is another cluster of the plan.
     """
 
     spec: Json = msgspec.field(default_factory=dict)
     annotations: Json = msgspec.field(default_factory=dict)
     target: str = ""
+    body: Json = msgspec.field(default_factory=dict)
     delete: str = ""
     create: str = ""
     neighbour: str = ""

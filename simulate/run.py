@@ -124,6 +124,7 @@ def run(engine: Engine, plan: Plan, *, always: bool = False) -> Outcome:
             judge.report("O10", f"not at rest after {plan.budget} s: {_said(engine, plan)}")
         else:
             rested_at = engine.elapsed
+        judge.end()
         reads_per_hour = _resync(engine, judges, plan)
     except NeverSettles as error:
         judge.report("O7", f"no rest: {error}")

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from apis import pod_commands
+from simulate import backups
 from simulate.plan import Edit, Plan, World
 from simulate.users_data import analytic_table, changefeed
 from simulate.worlds import NAME, NAMESPACE, microservices
@@ -228,6 +229,25 @@ _PLANS = (
         edits=(_change(tidb={"replicas": 0}, tikv={"replicas": 0}, pd={"replicas": 0}),),
         neighbours={"default/guest": "small"},
         joined=("default/guest",),
+    ),
+    Plan(
+        name="backup-restore",
+        cluster="tiny",
+        budget=120.0,
+        edits=(backups.account(), backups.backup(1.0), backups.restore(45.0)),
+        given=(backups.data(), backups.statements(40.0, "DROP DATABASE shop")),
+    ),
+    Plan(
+        name="backup-deleted",
+        cluster="tiny",
+        budget=120.0,
+        edits=(
+            backups.account(),
+            backups.backup(1.0, cleanPolicy="Delete"),
+            Edit(at=40.0, delete="backups.pingcap.com/demo"),
+            backups.backup(45.0, "next", "demo"),
+        ),
+        given=(backups.data(),),
     ),
     Plan(name="service-label", budget=60.0, edits=(_change(tidb={"service": {"labels": {"team": "a"}}}),)),
 )

@@ -9,13 +9,7 @@ import structlog
 
 from apis.shared import Model
 from controllers.job_deletion import delete_job
-from controllers.job_owners.status import (
-    FAILED,
-    INVALID,
-    PRUNE_FAILED,
-    RETRY_FAILED,
-    with_condition,
-)
+from controllers.job_owners.status import FAILED, INVALID, PRUNE_FAILED, RETRY_FAILED, with_condition
 from controllers.own_write import OwnWrite
 from controllers.runtime import Runtime
 from controllers.status_patch import patch_status

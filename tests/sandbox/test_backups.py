@@ -20,6 +20,7 @@ from kube.resources import (
 )
 from ports.clock import FakeClock
 from ports.sql import SqlLogin
+from sandbox.conditions import holds
 from sandbox.dataplane.processes import Disk, DiskTrouble
 from sandbox.dataplane.tables import Tables
 from tests.operator_world import NAMESPACE, OperatorWorld, sample
@@ -32,14 +33,19 @@ ROWS = "INSERT INTO shop.orders VALUES (1, 'three apples'), (2, 'it''s a pear')"
 def basic(clock: FakeClock) -> Iterator[OperatorWorld]:
     """The sample `basic`, Ready, with a table in it, and a claim for backups."""
     world = OperatorWorld(clock=clock)
+    prepare(world)
+    yield world
+    world.stop()
+
+
+def prepare(world: OperatorWorld) -> None:
+    """Bring it up."""
     world.apply(sample("basic"))
     world.run_until_ready()
     claim = {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}}
     world.admin.create(PERSISTENT_VOLUME_CLAIMS, {"metadata": {"name": CLAIM}, "spec": claim}, NAMESPACE)
     world.admin.create(SERVICE_ACCOUNTS, {"metadata": {"name": "tidb-backup-manager"}}, NAMESPACE)
     sql(world, "CREATE DATABASE shop", "CREATE TABLE shop.orders (id INT PRIMARY KEY, what VARCHAR(99))", ROWS)
-    yield world
-    world.stop()
 
 
 def sql(world: OperatorWorld, *statements: str) -> None:
@@ -107,6 +113,7 @@ def test_what_was_saved_comes_back_into_a_new_cluster(basic: OperatorWorld, stor
     create(basic, BACKUPS, on_volume(**storage))
     status = ended(basic, BACKUPS)
     assert ("Complete", [100]) == (status["phase"], [each["progress"] for each in status["progresses"]]), status
+    basic.run_until(lambda: holds(basic.get(BACKUPS, "demo"), "Verified"))
     sql(basic, "INSERT INTO shop.orders VALUES (3, 'too late')", "DROP TABLE shop.orders")
     delete_with_volumes(basic)
     basic.apply(sample("basic"))

@@ -27,6 +27,8 @@ _EVERY_MIX = 153
 """Of the mixes of components: 41."""
 _EVERY_ORDER = 9
 """Of the plans of the family `order`: 8."""
+_EVERY_BACKUP = 71
+"""Of the plans of the family `backup`: 6."""
 _EVERY_LOSS = 12
 """Of the plans of the family `loss`: 64."""
 _PLANS = sorted((Path(__file__).parent / "plans").glob("*.yaml"))[::_EVERY_PLAN]
@@ -70,6 +72,10 @@ def test_R22_another_spelling_of_the_same_writes_nothing() -> None:
 
 def test_7_2_a_mix_of_components_is_upgraded_in_order() -> None:
     _simulate("sweep", "order", "--every", str(_EVERY_ORDER))
+
+
+def test_7_4_a_backup_or_a_restore_in_the_middle_of_which_something_breaks() -> None:
+    _simulate("sweep", "backup", "--every", str(_EVERY_BACKUP))
 
 
 def test_every_mix_of_components_gets_ready_or_says_why_not() -> None:

@@ -1,0 +1,49 @@
+"""What users do with Backups and Restores in plans: to a bucket that the sandbox keeps itself."""
+
+from typing import Any
+
+from cli.backups import SANDBOX_S3
+from simulate.plan import Edit, World
+from simulate.worlds import KEY, NAME
+
+BUCKET = "backups"
+_ACCOUNT = Edit(at=0.5, target="serviceaccounts/tidb-backup-manager", body={"automountServiceAccountToken": True})
+_DATA = (
+    "CREATE DATABASE shop",
+    "CREATE TABLE shop.orders (id INT PRIMARY KEY, what TEXT)",
+    "CREATE TABLE shop.prices (id INT PRIMARY KEY, what TEXT)",
+    "INSERT INTO shop.orders VALUES (1, 'three apples'), (2, 'a pear')",
+    "INSERT INTO shop.prices VALUES (1, 'ten')",
+)
+
+
+def statements(at: float, *texts: str) -> World:
+    """What users say to TiDB."""
+    return World(at=at, verb="sql", arguments={"cluster": KEY, "statements": list(texts)}, seconds=0.0)
+
+
+def data() -> World:
+    """Two tables with rows."""
+    return statements(0.5, *_DATA)
+
+
+def account() -> Edit:
+    """Who the pods of Jobs are."""
+    return _ACCOUNT
+
+
+def backup(at: float, name: str = "demo", prefix: str = "", /, **spec: Any) -> Edit:
+    """A Backup whose Job is made again soon when it fails."""
+    policy = {"backoffRetryPolicy": {"minRetryDuration": "10s"}}
+    return Edit(at=at, target=f"backups.pingcap.com/{name}", body={"spec": _to(prefix or name) | policy | spec})
+
+
+def restore(at: float, name: str = "demo", prefix: str = "", /, **spec: Any) -> Edit:
+    """A Restore whose pod is followed by another one when it fails."""
+    given = _to(prefix or name) | {"backoffLimit": 2} | spec
+    return Edit(at=at, target=f"restores.pingcap.com/{name}", body={"spec": given})
+
+
+def _to(prefix: str) -> dict[str, Any]:
+    s3 = {"provider": "ceph", "endpoint": SANDBOX_S3, "bucket": BUCKET, "prefix": prefix}
+    return {"br": {"cluster": NAME}, "s3": s3}
