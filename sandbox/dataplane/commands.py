@@ -42,6 +42,12 @@ class Surroundings:
     disk: Callable[[str], Disk]
     reach: "Reach"
 
+    def wait(self, seconds: float) -> None:
+        """Let the world go on for so long. Raises Ended once the command was killed."""
+        condition = threading.Condition()
+        with condition:
+            self.clock.wait(condition, seconds)
+
     def pd(self, endpoints: str) -> PdCluster | None:
         """The PD cluster behind addresses, if it has a leader that can be reached; asking takes its time."""
         return self.reach(lambda: find_pd(endpoints, self.launch, self.deps))
@@ -54,8 +60,8 @@ class Reach(Protocol):
         """Do it."""
 
 
-Command = Callable[[Surroundings], int]
-"""The work of a command, and its exit code; the arguments are the launch's."""
+Command = Callable[[Surroundings], int | Exit]
+"""The work of a command, and its exit code, or how it ends; the arguments are the launch's."""
 
 
 class CommandProcess:
@@ -138,7 +144,7 @@ class CommandProcess:
             self._say(f"{type(error).__name__}: {error}")
             code = 1
         if self.exit is None:
-            self.exit = Exit(code)
+            self.exit = code if isinstance(code, Exit) else Exit(code)
 
     def _say(self, line: str) -> None:
         self.printed.append(f"{line}\n")

@@ -44,6 +44,10 @@ class Container:
         """The addresses that DNS gives for a name."""
         return self._network.addresses(name, Origin.of(self._launch))
 
+    def connects(self, host: str, port: int) -> bool:
+        """Whether a connection to a port succeeds."""
+        return self._network.is_open(host, port, Origin.of(self._launch))
+
     def read(self, path: str) -> str | None:
         """The text of a file, or None."""
         path = posixpath.normpath(path)

@@ -9,6 +9,7 @@ from sandbox.dataplane.commands import Surroundings
 MYSQL = "mysql"
 
 _STATEMENT = re.compile(r"((?:[^;']|'(?:[^'\\]|\\.)*')+)")
+_COMMENT = re.compile(r"^\s*(?:--\s|#).*$", re.MULTILINE)
 _OPTIONS = {"-h": "host", "-P": "port", "-u": "user", "-e": "execute"}
 _USUAL = {"host": "127.0.0.1", "port": "4000", "user": "root", "execute": ""}
 
@@ -17,9 +18,9 @@ def mysql(surroundings: Surroundings) -> int:
     """Carry out the statements; print what they answer, tabs between columns."""
     options = _options(surroundings.launch.command[1:])
     login = SqlLogin(options["host"], int(options["port"]), options["user"])
-    statements = [each.strip() for each in _STATEMENT.findall(options["execute"]) if each.strip()]
+    asked = statements(options["execute"])
     try:
-        answers = surroundings.reach(lambda: surroundings.sql.ask(login, statements))
+        answers = surroundings.reach(lambda: surroundings.sql.ask(login, asked))
     except SqlRefused as refused:
         surroundings.say(f"ERROR {refused.code} (HY000): {refused.message}")
         return 1
@@ -30,6 +31,12 @@ def mysql(surroundings: Surroundings) -> int:
         for row in rows:
             surroundings.say("\t".join(row))
     return 0
+
+
+def statements(text: str) -> list[str]:
+    """SQL as statements, without comments that fill lines."""
+    bare = _COMMENT.sub("", text)
+    return [each.strip() for each in _STATEMENT.findall(bare) if each.strip()]
 
 
 def _options(arguments: tuple[str, ...]) -> dict[str, str]:

@@ -284,6 +284,16 @@ class Network:
             self._pause(timeout)
         return None if silent else running
 
+    def is_open(self, host: str, port: int, origin: Origin) -> bool:
+        """Whether a process answers a connection at once, whatever it speaks."""
+        with self._lock:
+            found = self._connect(host, port, origin)
+            if found is None:
+                return False
+            running, target = found
+            silent = running.hung or self._severed(origin, running, target) is not None
+            return not silent and running.process.exit is None and running.process.listens(target)
+
     def addresses(self, host: str, origin: Origin) -> list[str]:
         """What DNS answers for a name, asked from a pod."""
         with self._lock:

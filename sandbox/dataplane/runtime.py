@@ -13,6 +13,7 @@ from ports.transport import Credentials, Request, Response, Transport, Transport
 from sandbox.dataplane.commands import Command, CommandProcess
 from sandbox.dataplane.container import Container
 from sandbox.dataplane.dependencies import Dependencies
+from sandbox.dataplane.initializer import SCRIPT, initialize
 from sandbox.dataplane.interconnect import Interconnect
 from sandbox.dataplane.monitoring import says_ready
 from sandbox.dataplane.mysql_client import MYSQL, mysql
@@ -88,7 +89,7 @@ class DataPlane:
         self._identity = identity
         self._programs = programs
         self._servers = by_command(servers)
-        self._commands = {MYSQL: mysql, **(commands or {})}
+        self._commands = {MYSQL: mysql, SCRIPT: initialize, **(commands or {})}
         self._under_way: list[CommandProcess] = []
         self._domain = domain
         self._interconnect = interconnect = interconnect or Interconnect()
@@ -350,7 +351,7 @@ class DataPlane:
     def _program(self, launch: Launch) -> Process:
         name = launch.command[0] if launch.command else ""
         server = self._servers.get(name.rpartition("/")[2])
-        command = self._commands.get(name.rpartition("/")[2]) or self._commands.get(repository(launch.image))
+        command = next(filter(None, map(self._commands.get, _names(launch))), None)
         if server is None and command is not None:
             return self._make_command(launch, command)
         if server is None:
@@ -431,6 +432,13 @@ class Commands:
         if due:
             self._data_plane.changed()
         return min((each.due for each in self._data_plane.commands()), default=None)
+
+
+def _names(launch: Launch) -> list[str]:
+    """The names by which a command may be known: its file, the script that Python runs, the image."""
+    words = [word.rpartition("/")[2] for word in launch.command]
+    script = words[1:2] if words and words[0].startswith("python") else []
+    return [*words[:1], *script, repository(launch.image)]
 
 
 def repository(image: str) -> str:

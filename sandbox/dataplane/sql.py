@@ -28,9 +28,9 @@ class SqlServer:
         """How it speaks TLS, None when it does not."""
         return self.process.sql_tls()
 
-    def login(self, user: str) -> None:
-        """Let in a user who gives no password. Raises SqlRefused."""
-        if refused := self.process.login(user):
+    def login(self, user: str, password: str = "") -> None:
+        """Let in a user. Raises SqlRefused."""
+        if refused := self.process.login(user, password):
             raise SqlRefused(*refused)
 
     def execute(self, statement: str) -> Rows | None:
@@ -54,7 +54,7 @@ class SqlNetwork:
         """See `SqlConnector`. Raises SqlRefused, ConnectionRefused, ConnectionLost, RequestTimeout."""
         self.ask(login, statements)
 
-    def ask(self, login: SqlLogin, statements: Sequence[str]) -> list[Rows]:
+    def ask(self, login: SqlLogin, statements: Sequence[str], password: str = "") -> list[Rows]:
         """The same; what those statements answer that do. Raises as `execute`."""
         found = self._network.dial(login.host, login.port, self._origin, login.timeout)
         if found is None:
@@ -62,7 +62,7 @@ class SqlNetwork:
         if not isinstance(found.process, TidbProcess):
             raise ConnectionRefused("SQL", login.url, "no SQL server listens there")
         server = SqlServer(found.process, self._changed)
-        server.login(login.user)
+        server.login(login.user, password)
         answers = [server.execute(statement) for statement in statements]
         return [each for each in answers if each is not None]
 

@@ -14,6 +14,7 @@ from sandbox.dataplane.processes import Answer, Exit, Launch, not_found, text
 from sandbox.dataplane.pump import pump_nodes
 from sandbox.dataplane.server_process import ServerProcess
 from sandbox.dataplane.server_program import ServerProgram
+from sandbox.dataplane.sql_users import change_users, is_of_users
 from sandbox.dataplane.tables import UNAVAILABLE, Rows
 from sandbox.dataplane.tls import Certificate, ServerSide
 
@@ -77,11 +78,11 @@ class TidbProcess(ServerProcess):
         ca, cert, key = (self._launch.current(setting.of(self._launch)) for setting in _SQL_TLS)
         return ServerSide(Certificate(ca, cert, key), demands=False) if cert and key else None
 
-    def login(self, user: str) -> tuple[int, str] | None:
-        """Let in a user who gives no password; MySQL's code and message where that is refused."""
-        if self._users.get(user) == "":
+    def login(self, user: str, password: str = "") -> tuple[int, str] | None:
+        """Let in a user, from wherever; MySQL's code and message where that is refused."""
+        if self._users.get(user) == password:
             return None
-        return 1045, f"Access denied for user '{user}'@'%' (using password: NO)"
+        return 1045, f"Access denied for user '{user}'@'%' (using password: {'YES' if password else 'NO'})"
 
     def execute(self, statement: str) -> Rows | None:
         """Carry out a statement; what it answers, if it does. Raises SqlRefused."""
@@ -92,6 +93,9 @@ class TidbProcess(ServerProcess):
             return None
         if self._cluster is None or self._cluster.leader is None:
             raise SqlRefused(UNAVAILABLE, "PD server timeout")
+        if is_of_users(statement):
+            change_users(self._cluster.users, statement)
+            return None
         return self._cluster.tables.execute(statement)
 
     @property

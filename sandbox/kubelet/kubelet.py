@@ -147,6 +147,8 @@ class Kubelet:
                 self._warn(pod, run, "FailedMount", f"MountVolume.SetUp failed: {missing}")
                 return None
             mounts = None
+        if run.init_failed:
+            return None
         if not run.started:
             if mounts is None or not self._pull(pod, run, now):
                 return run.pulled_at
@@ -222,7 +224,9 @@ class Kubelet:
         if how is None:
             return False
         run.init = None
-        if how.code:
+        if how.code and pod["spec"].get("restartPolicy") == "Never":
+            run.init_failed[container["name"]] = how
+        elif how.code:
             run.init_until = self._cluster.clock.now() + self._timings.crash_back_off
             self._cluster.event(pod, "Warning", "BackOff", f"Back-off restarting failed container {container['name']}")
         return not how.code

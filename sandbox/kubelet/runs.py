@@ -66,6 +66,8 @@ class PodRun:
     init_until: float | None = None
     init: Running | None = None
     """The init container that runs."""
+    init_failed: dict[str, Exit] = field(default_factory=dict)
+    """The init container that has failed, where none is started again: the pod has failed with it."""
     waiting: str = "ContainerCreating"
     message: str = ""
     image: str = ""

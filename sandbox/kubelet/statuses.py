@@ -14,7 +14,7 @@ def pod_status(pod: Json, run: PodRun, node_address: str, now: str) -> Json:
     initialized = all(name in run.initialized for name in init)
     ready = run.started and all(container.ready for container in run.containers.values())
     waiting_for = [container.name for container in run.containers.values() if not container.ready]
-    finished = run.started and all(container.finished for container in run.containers.values())
+    finished = bool(run.init_failed) or (run.started and all(each.finished for each in run.containers.values()))
     message = f"containers with unready status: [{' '.join(waiting_for)}]" if not ready else ""
     reason = "" if ready else "ContainersNotReady"
     if finished:
@@ -95,7 +95,10 @@ def _init_container(container: Json, run: PodRun) -> Json:
     name = container["name"]
     finished = run.initialized.get(name)
     state = _waiting(container["image"], run, "PodInitializing") if run.image else _INITIALIZING
-    if finished is not None:
+    if failed := run.init_failed.get(name):
+        ended = {"exitCode": failed.code, "reason": "Error", "message": failed.message}
+        state = {"terminated": {key: value for key, value in ended.items() if value}}
+    elif finished is not None:
         ended = {"exitCode": 0, "reason": "Completed", "startedAt": finished, "finishedAt": finished}
         state = {"terminated": ended}
     return {

@@ -58,6 +58,9 @@ class Surroundings(Protocol):
     def resolve(self, name: str) -> list[str]:
         """The addresses that DNS gives for a name."""
 
+    def connects(self, host: str, port: int) -> bool:
+        """Whether a connection to a port succeeds."""
+
     def read(self, path: str) -> str | None:
         """The text of a file, or None."""
 

@@ -97,6 +97,21 @@ def dig(arguments: list[str], streams: Streams, host: Surroundings) -> Steps[int
     return 0
 
 
+def nc(arguments: list[str], streams: Streams, host: Surroundings) -> Steps[int]:
+    """`nc -zv -w 3 HOST PORT`: whether the port is open."""
+    yield from ()
+    words = list(arguments)
+    if "-w" in words:
+        del words[words.index("-w") : words.index("-w") + 2]
+    flags, operands = [each for each in words if each.startswith("-")], [each for each in words if each[:1] != "-"]
+    if not {*"".join(flags)} <= {*"-zv"} or len(operands) != 2:
+        raise ShellError(f"nc: the sandbox does not know {' '.join(arguments)!r}")
+    name, port = operands
+    is_open = host.connects(name, int(port))
+    streams.error.append(f"{name} ({name}:{port}) {'open' if is_open else 'closed'}\n")
+    return 0 if is_open else 1
+
+
 def nslookup(arguments: list[str], streams: Streams, host: Surroundings) -> Steps[int]:
     """`nslookup NAME`."""
     yield from ()

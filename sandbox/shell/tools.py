@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sandbox.shell.effects import ShellError, Sleep, Steps, Surroundings
 from sandbox.shell.expressions import sed_commands, to_python
-from sandbox.shell.network_tools import curl, dig, getent, nslookup, wget
+from sandbox.shell.network_tools import curl, dig, getent, nc, nslookup, wget
 from sandbox.shell.state import Streams
 
 Tool = Callable[[list[str], Streams, Surroundings], Steps[int]]
@@ -329,6 +329,7 @@ TOOLS: Mapping[str, Tool] = {
     "wget": wget,
     "curl": curl,
     "dig": dig,
+    "nc": nc,
     "nslookup": nslookup,
     "getent": getent,
     "cat": _tool("cat", _cat),

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import yaml
 
 from kube.objects import Json
 from kube.resources import (
@@ -22,6 +23,7 @@ from kube.resources import (
 from sandbox.kubelet.nodes import NodeSpec
 from tests.controllers.simple_faults import faulty_runs
 from tests.controllers.simple_world import NAMESPACE, SimpleWorld
+from tests.operator_world import SAMPLES
 
 SPECS: dict[Resource, Json] = {
     TIDB_DASHBOARDS: {"clusters": [{"name": "basic"}], "version": "v8.5.2", "requests": {"storage": "1Gi"}},
@@ -90,6 +92,15 @@ def test_it_is_made_and_ready(world: Workloads) -> None:
     assert SERVICE[world.resource] in world.names(SERVICES)
     reasons = [reason for reason, _ in world.events()]
     assert {"SuccessfulCreate", "SuccessfulPatch"} == {*reasons}
+
+
+def test_the_sample_is_ready(world: Workloads) -> None:
+    world.add_cluster()
+    documents = yaml.safe_load_all((SAMPLES / "dashboard.yaml").read_text(encoding="utf-8"))
+    (sample,) = [each for each in documents if each["kind"] == world.resource.kind]
+    world.add(sample["metadata"]["name"], **sample["spec"])
+    world.run(60)
+    assert "True" == world.condition("Ready", name="basic")[0]
 
 
 def test_before_its_cluster_nothing_is_made_and_with_it_everything(world: Workloads) -> None:

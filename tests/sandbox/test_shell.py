@@ -19,6 +19,9 @@ class Host:
     def resolve(self, name: str) -> list[str]:
         return [self.address] if name == "known" else []
 
+    def connects(self, host: str, port: int) -> bool:
+        return (host, port) == ("known", 4000)
+
     def read(self, path: str) -> str | None:
         return "" if path == "/dev/null" else self.files.get(path)
 
