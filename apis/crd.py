@@ -21,6 +21,8 @@ from apis.backups import Backup
 from apis.compact_backups import CompactBackup
 from apis.descriptions import describe
 from apis.dmcluster import DMCluster
+from apis.initializers import TidbInitializer
+from apis.monitors import TidbMonitor
 from apis.restores import Restore
 from apis.shared import Json, Metadata, Model
 from apis.tidbcluster import TidbCluster
@@ -195,6 +197,28 @@ DM_CLUSTER = Kind(
         Column("Reason", "string", '.status.conditions[?(@.type=="Progressing")].reason', priority=1),
     ),
 )
+TIDB_MONITOR = Kind(
+    model=TidbMonitor,
+    plural="tidbmonitors",
+    short_names=("tm",),
+    # v1.6 has no columns of its own
+    columns=(
+        Column("Ready", "string", '.status.conditions[?(@.type=="Ready")].status'),
+        Column("Status", "string", '.status.conditions[?(@.type=="Progressing")].message', priority=1),
+        _AGE,
+    ),
+)
+TIDB_INITIALIZER = Kind(
+    model=TidbInitializer,
+    plural="tidbinitializers",
+    short_names=("ti",),
+    status_subresource=False,
+    columns=(
+        Column("Phase", "string", ".status.phase"),
+        _AGE,
+        Column("Status", "string", '.status.conditions[?(@.type=="Ready")].message', priority=1),
+    ),
+)
 KINDS: tuple[Kind, ...] = (
     TIDB_CLUSTER,
     DM_CLUSTER,
@@ -202,6 +226,8 @@ KINDS: tuple[Kind, ...] = (
     RESTORE,
     BACKUP_SCHEDULE,
     COMPACT_BACKUP,
+    TIDB_MONITOR,
+    TIDB_INITIALIZER,
 )
 
 

@@ -11,10 +11,14 @@ from collections.abc import Mapping
 from msgspec import inspect
 
 from apis.backup_descriptions import TEXTS as _OF_BACKUPS
+from apis.monitor_descriptions import TEXTS as _OF_MONITORS
+from apis.other_descriptions import TEXTS as _OF_OTHERS
 from apis.shared import Json, Metadata, Model
 
 _TEXTS: Mapping[str, str] = {
     **_OF_BACKUPS,
+    **_OF_MONITORS,
+    **_OF_OTHERS,
     # the cluster
     "acrossK8s": "The cluster spans several Kubernetes clusters; PD is found through Discovery.",
     "cluster": "Another TidbCluster whose PD this one joins.",

@@ -9,6 +9,9 @@ INSTANCE_LABEL = "app.kubernetes.io/instance"
 FORCE_PD_BOOTSTRAP = "tidb.pingcap.com/force-pd-bootstrap"
 """Annotation of the TidbCluster; its value is the id of the PD cluster that is given up. Ours, unknown to v1.6."""
 
+SKIP_TLS_WHEN_CONNECT_TIDB = "tidb.tidb.pingcap.com/skip-tls-when-connect-tidb"
+"""Annotation of the TidbCluster: clients of SQL speak no TLS, though TiDB offers it."""
+
 
 def instance_name(tc: Cluster) -> str:
     """The value of the label `app.kubernetes.io/instance` of everything made for the cluster (objects.md 1.2)."""
@@ -24,6 +27,19 @@ def tls_enabled(tc: Cluster) -> bool:
 def scheme(tc: Cluster) -> str:
     """`https` when the components speak TLS with each other, else `http`."""
     return "https" if tls_enabled(tc) else "http"
+
+
+def speaks_sql_tls(tc: TidbCluster) -> bool:
+    """Whether what the operator makes speaks TLS with TiDB's SQL port (objects.md 9.3)."""
+    tidb = tc.spec.tidb
+    enabled = tidb is not None and tidb.tls_client is not None and tidb.tls_client.enabled
+    return enabled and SKIP_TLS_WHEN_CONNECT_TIDB not in tc.metadata.annotations
+
+
+def skips_sql_authority(tc: TidbCluster) -> bool:
+    """Whether clients of SQL take the server's certificate as it is."""
+    tidb = tc.spec.tidb
+    return bool(tidb and tidb.tls_client and tidb.tls_client.skip_internal_client_ca)
 
 
 def is_heterogeneous(tc: TidbCluster) -> bool:

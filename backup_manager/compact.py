@@ -15,12 +15,13 @@ from apis.compact_backups import CompactBackup
 from backup_manager import compact_statuses as statuses
 from backup_manager.br_arguments import BR
 from backup_manager.br_log import ErrorLines
-from backup_manager.child_process import CannotStart, OnLine
+from backup_manager.child_process import OnLine
 from backup_manager.jobs import Job, job_for
-from backup_manager.outcomes import JobFailed, Stopped
+from backup_manager.outcomes import JobFailed
 from backup_manager.outside import Outside
 from backup_manager.places import UnknownStorage, storage_flags
 from backup_manager.tikv_ctl_log import CompactionProgress, read_line
+from backup_manager.tools import ToolFailed, launch
 from kube.resources import COMPACT_BACKUPS
 
 _log = structlog.get_logger(__name__)
@@ -71,7 +72,8 @@ def _compact(job: Job, compact: CompactBackup) -> None:
     outside = replace(job.outside, environ={**job.outside.environ, _STORAGE: storage})
     run = _Run(job, outside)
     words = ["--log-level", "INFO", "--log-format", "json", "compact-log-backup", "--storage-base64", storage]
-    _ran([TIKV_CTL, *words, *span, "-N", str(compact.spec.concurrency)], outside, run.on_line, run.why)
+    command = [TIKV_CTL, *words, *span, "-N", str(compact.spec.concurrency)]
+    _launched("tikv-ctl", command, outside, run.on_line, run.why)
     if run.aborted:
         raise JobFailed(_FAILED, f"the compaction was aborted: {run.aborted}")
     job.record.change_status(lambda status: statuses.with_end(status, run.input_until))
@@ -106,25 +108,17 @@ def _storage(compact: CompactBackup, outside: Outside) -> str:
         flags = storage_flags(compact.spec)
     except UnknownStorage as error:
         raise JobFailed(_FAILED, str(error)) from error
-    _ran([BR, "operator", "base64ify", *flags], outside, on_line, lambda: str(errors))
+    _launched("BR", [BR, "operator", "base64ify", *flags], outside, on_line, lambda: str(errors))
     if not any(told):
         raise JobFailed(_FAILED, f"{BR} operator base64ify has printed nothing; does this BR know it (spec.toolImage)?")
     return "".join(told)
 
 
-def _ran(command: Sequence[str], outside: Outside, on_line: OnLine, why: Callable[[], str]) -> None:
-    """Run a program to its end. Raises JobFailed with `why`; Stopped when a signal was."""
-    _log.info("starting", tool=command[0], arguments=[outside.secrets.cut_from(word) for word in command[1:]])
+def _launched(title: str, command: Sequence[str], outside: Outside, on_line: OnLine, why: Callable[[], str]) -> None:
     try:
-        code = outside.launcher.run(command, outside.environ, on_line, outside.stop)
-    except CannotStart as error:
+        launch(title, command, outside, on_line, why)
+    except ToolFailed as error:
         raise JobFailed(_FAILED, str(error)) from error
-    if code == 0:
-        return
-    if outside.stop.is_set():
-        raise Stopped
-    how = f"signal {-code}" if code < 0 else f"exit code {code}"
-    raise JobFailed(_FAILED, f"{command[0]} ended with {how}: {why()}".rstrip(": "))
 
 
 class _Run:

@@ -37,9 +37,6 @@ from kube.resources import BACKUPS
 
 _log = structlog.get_logger(__name__)
 
-VOLUME = Path("/backup")
-"""Where the Job mounts the volume of exports and imports."""
-
 _KINDS = (Kind.S3, Kind.GCS)
 _REMOTE = "BackupDataToRemoteFailed"
 
@@ -52,7 +49,6 @@ class ExportOptions:
     name: str
     storage_type: str
     tls: Tls = NO_TLS
-    volume: Path = VOLUME
 
 
 def run_export(options: ExportOptions, outside: Outside) -> None:
@@ -68,7 +64,7 @@ def run_export(options: ExportOptions, outside: Outside) -> None:
     export = _Export(options, job, backup, login)
     if statuses.holds(job.record.read().get("status") or {}, "Complete"):
         _log.info("the export is complete already", name=options.name)
-        export.tidy_up()
+        export.tidy_up(backup.status.backup_path)
         return
     reporting(job, export.make)
 
@@ -87,13 +83,14 @@ class _Export:
         started = stamp(self.job.outside.clock.wall())
         storage, parts = self._storage()
         name = self._name_given() or self._free_name(storage)
+        path = f"{storage.location.kind.value}://{storage.location.path}/{name}"
         dump = self._dump_directory(storage, name)
         if dumps.is_finished(dump):
             _log.info("the dump was finished by an earlier pod", directory=str(dump))
             put_back_left(self.job.record, self.login, self.job.outside)
             started = self._begun_at() or started
         else:
-            self._dump(f"{storage.location.kind.value}://{storage.location.path}/{name}", dump)
+            self._dump(path, dump)
         archive = self._archived(dump)
         commit_ts, size = self._commit_ts(dump), archives.size_of(archive)
         self._upload(archive, storage, name, parts)
@@ -105,13 +102,12 @@ class _Export:
             backupSizeReadable=readable(size),
             commitTs=commit_ts,
         )
-        self.tidy_up()
+        self.tidy_up(path)
 
-    def tidy_up(self) -> None:
-        """Make room on the volume, which other exports use as well; what fails is logged."""
-        path = self.backup.status.backup_path or str((self.job.record.read().get("status") or {}).get("backupPath"))
+    def tidy_up(self, path: str) -> None:
+        """Make room on the volume, which other exports use as well, once `path` is complete; what fails is logged."""
         try:
-            archive = archives.below(self.options.volume, path.partition("://")[2])
+            archive = archives.below(self.job.outside.volume, path.partition("://")[2])
             for each in (archive, archive.with_name(archive.name.removesuffix(SUFFIX))):
                 archives.remove(each)
         except (OSError, BadArchive) as error:
@@ -153,7 +149,7 @@ class _Export:
 
     def _dump_directory(self, storage: Storage, name: str) -> Path:
         try:
-            return archives.below(self.options.volume, f"{storage.location.path}/{name.removesuffix(SUFFIX)}")
+            return archives.below(self.job.outside.volume, f"{storage.location.path}/{name.removesuffix(SUFFIX)}")
         except BadArchive as error:
             raise JobFailed("DumpTidbClusterFailed", str(error)) from error
 

@@ -21,7 +21,6 @@ from backup_manager import archives, dumps, statuses, transfers
 from backup_manager.archives import SUFFIX, BadArchive
 from backup_manager.database import Login
 from backup_manager.environment import write_for_us_alone
-from backup_manager.exports import VOLUME
 from backup_manager.flags import NO_TLS, Tls
 from backup_manager.gc_life_time import login_of
 from backup_manager.jobs import Job, job_for, reporting
@@ -48,7 +47,6 @@ class ImportOptions:
     name: str
     backup_path: str
     tls: Tls = NO_TLS
-    volume: Path = VOLUME
 
 
 def run_import(options: ImportOptions, outside: Outside) -> None:
@@ -114,7 +112,7 @@ class _Import:
         """Where the archive is on the volume."""
         path = self.options.backup_path.partition("://")[2].strip("/")
         try:
-            return archives.below(self.options.volume, path)
+            return archives.below(self.job.outside.volume, path)
         except BadArchive as error:
             raise JobFailed(_DOWNLOAD, str(error)) from error
 

@@ -15,13 +15,14 @@ from backup_manager.child_process import SystemLauncher
 from backup_manager.clean import CleanOptions, run_clean
 from backup_manager.compact import CompactOptions, run_compact
 from backup_manager.database import MySqlDatabase
-from backup_manager.environment import prepared, tell_sidecars
+from backup_manager.environment import tell_sidecars
 from backup_manager.exports import ExportOptions, run_export
 from backup_manager.flags import FLAGS, PROGRAM, Arguments, MissingFlags, parse
 from backup_manager.imports import ImportOptions, run_import
 from backup_manager.log_backup import LogOptions, run_log_backup
 from backup_manager.outcomes import JobFailed, NotBuilt, Stopped, Unusable
 from backup_manager.outside import Outside
+from backup_manager.readiness import ready
 from backup_manager.records import RecordGone
 from backup_manager.redaction import Secrets
 from backup_manager.restore import RestoreOptions, run_restore
@@ -57,7 +58,7 @@ def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] | None = 
     clock = SystemClock()
     _configure_logs(clock, Secrets(environ))
     try:
-        return exit_code(lambda: _run(argv, prepared(environ), clock), environ, _tell)
+        return exit_code(lambda: _run(argv, environ, clock), environ, _tell)
     finally:
         tell_sidecars()
 
@@ -78,9 +79,7 @@ def exit_code(work: Callable[[], None], environ: Mapping[str, str], tell: Callab
 def job(argv: Sequence[str]) -> Callable[[Outside], None]:
     """What a command line asks for. Raises MissingFlags, NotBuilt."""
     arguments = parse(argv)
-    work = JOBS.get(arguments.command)
-    if work is None:
-        raise NotBuilt(arguments.command)
+    work = JOBS[arguments.command]
     return functools.partial(work, arguments)
 
 
@@ -96,10 +95,9 @@ def _run(argv: Sequence[str], environ: Mapping[str, str], clock: Clock) -> None:
     config = load(arguments.kubeconfig, environ, clock)
     # its own stop: the outcome is written after a signal, too
     connection = connect(config, environ, clock, Stop(), user_agent=PROGRAM)
+    outside = Outside(connection.client, clock, SystemLauncher(), _open_storage, MySqlDatabase, environ, stop)
     try:
-        work(
-            Outside(connection.client, clock, SystemLauncher(), _open_storage, MySqlDatabase, environ, stop),
-        )
+        work(ready(arguments, outside))
     finally:
         connection.transport.close()
 

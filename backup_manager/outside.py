@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
 
 from backup_manager.child_process import Launcher
 from backup_manager.database import Database, Login
@@ -15,12 +17,18 @@ from ports.stopping import Stop
 Open = Callable[[Location, Mapping[str, str], bool], Storage]
 """A client of object storage, for the credentials of an environment; with or without deletion in bulk."""
 
+VOLUME: Final = Path("/backup")
+"""Where the Job mounts the volume of exports and imports."""
+
 Connect = Callable[[Login], Database]
 
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """The API server, time, other programs, object storage, TiDB, the environment; `stop` is set by a signal."""
+    """The API server, time, other programs, object storage, TiDB, the environment, the volume of exports and imports.
+
+    `stop` is set by a signal.
+    """
 
     client: Client
     clock: Clock
@@ -29,6 +37,7 @@ class Outside:
     connect: Connect
     environ: Mapping[str, str]
     stop: Stop
+    volume: Path = VOLUME
 
     @property
     def secrets(self) -> Secrets:

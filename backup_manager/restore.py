@@ -10,6 +10,7 @@ from apis.backup_defaulting import with_restore_defaults
 from apis.restores import Restore
 from apis.times import stamp
 from backup_manager import statuses
+from backup_manager.backup_meta import NAME
 from backup_manager.br import UsageShown, run_br
 from backup_manager.br_arguments import NoBR, PointInTime, abort_arguments, restore_arguments
 from backup_manager.flags import NO_TLS, Tls
@@ -18,6 +19,7 @@ from backup_manager.jobs import Job, job_for, reporting
 from backup_manager.outcomes import JobFailed, NotBuilt, Unusable
 from backup_manager.outside import Outside
 from backup_manager.places import UnknownStorage
+from backup_manager.storage.errors import StorageError
 from backup_manager.storage.objects import Storage
 from backup_manager.tools import ToolFailed
 from kube.resources import RESTORES
@@ -72,6 +74,7 @@ def _restore(options: RestoreOptions, job: Job, restore: Restore, started: str) 
     started = started or stamp(outside.clock.wall())
     job.condition("Running")
     storage = job.storage(spec, _FAILED)
+    _require_backup(job, storage)
     login = login_of(spec.to, outside, options.tls) if spec.to else None
     with raised(job.record, spec.tikv_gc_life_time, login, outside):
         try:
@@ -82,6 +85,16 @@ def _restore(options: RestoreOptions, job: Job, restore: Restore, started: str) 
     commit_ts = _restored_to(options, job, storage)
     completed = stamp(outside.clock.wall())
     job.condition("Complete", commitTs=commit_ts, timeStarted=started, timeCompleted=completed)
+
+
+def _require_backup(job: Job, storage: Storage) -> None:
+    """See that there is something to restore, before the cluster is touched. Raises JobFailed, Stopped."""
+    try:
+        if job.patiently(lambda: storage.size(NAME)) is None:
+            why = f"there is no {NAME} in {storage.location} ({storage.location.provider}): correct bucket and prefix"
+            raise JobFailed(_FAILED, why)
+    except StorageError as error:
+        raise JobFailed(_FAILED, str(error)) from error
 
 
 def _restored_to(options: RestoreOptions, job: Job, storage: Storage) -> str:

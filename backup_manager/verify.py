@@ -105,7 +105,11 @@ def _told(compared: Compared, *, checksums: bool) -> _Found:
     if compared.wrong:
         shown = "; ".join(compared.wrong[:_SHOWN])
         rest = f"; and {compared.wrong_files - _SHOWN} more" if compared.wrong_files > _SHOWN else ""
-        return _Found(is_true=False, reason="FilesDiffer", message=f"of {compared.files} files: {shown}{rest}")
-    also = f", {compared.checksums} of them with their checksums" if checksums else ""
-    message = f"{compared.files} files, {readable(compared.bytes)}, are there with their sizes{also}"
+        return _Found(
+            is_true=False,
+            reason="FilesDiffer",
+            message=f"of {compared.files} files: {shown}{rest}",
+        )
+    also = f"; {compared.checksums} checksums are right" if checksums else ""
+    message = f"all files are there with their sizes: {compared.files}, together {readable(compared.bytes)}{also}"
     return _Found(is_true=True, reason="FilesFound", message=message)

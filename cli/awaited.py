@@ -1,4 +1,4 @@
-"""What a demonstration waits for: clusters that get Ready, Jobs, Backups and Restores that end well."""
+"""What a demonstration waits for: what gets Ready, such as clusters; Jobs, Backups and Restores that end well."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,16 @@ from apis.dmcluster import DMCluster
 from apis.tidbcluster import TidbCluster
 from cli.progress import Row, blocked_by, is_ready, rows, waits_for
 from kube.objects import Json, Object, condition_of
-from kube.resources import BACKUPS, DM_CLUSTERS, JOBS, RESTORES, TIDB_CLUSTERS, Resource
+from kube.resources import (
+    BACKUPS,
+    DM_CLUSTERS,
+    JOBS,
+    RESTORES,
+    TIDB_CLUSTERS,
+    TIDB_INITIALIZERS,
+    TIDB_MONITORS,
+    Resource,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +78,25 @@ def _told(status: Json, phase: str) -> str:
     return f"{phase}: {message}" if message else phase
 
 
+def _by_conditions(tree: Json) -> Sight:
+    """Of what has the conditions Ready and Progressing."""
+    conditions = (tree.get("status") or {}).get("conditions") or ()
+    ready, progressing = (condition_of(conditions, kind) for kind in ("Ready", "Progressing"))
+    state = f"{ready.get('reason')}: {ready.get('message')}" if ready else "the operator has not looked at it yet"
+    is_done = ready.get("status") == "True"
+    needs_user = progressing.get("status") == "False" and not is_done
+    row = Row(str(tree["kind"]).lower(), int(is_done), 1, state)
+    return Sight([row], is_done, state, str(progressing.get("message") or "") if needs_user else "")
+
+
 _SEE: Mapping[Resource, Callable[[Json], Sight]] = {
     TIDB_CLUSTERS: _tidb_cluster,
     DM_CLUSTERS: _dm_cluster,
     JOBS: _job,
     BACKUPS: _backup,
     RESTORES: _backup,
+    TIDB_INITIALIZERS: _by_conditions,
+    TIDB_MONITORS: _by_conditions,
 }
 
 AWAITED: Mapping[str, Resource] = {resource.kind: resource for resource in _SEE}

@@ -1,4 +1,4 @@
-"""`tidb-operator certs`: a CA, and the Secrets with certificates that a TidbCluster needs (objects.md 9.1).
+"""`tidb-operator certs`: a CA, and the Secrets with certificates that clusters need (objects.md 9.1).
 
 They are made by the program `openssl`: no package that this project installs can sign certificates. For clusters that
 live long, cert-manager renews them by itself; see docs/tls.md.
@@ -9,19 +9,24 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import yaml
 
+from apis.cluster import Cluster
 from apis.decoding import decode
 from apis.defaulting import with_defaults
+from apis.dmcluster import DMCluster
 from apis.tidbcluster import TidbCluster
 from cli.failures import Failure
 from cli.manifests import Manifest
 from dataplane.certificates import CA, CERTIFICATE, KEY
 from kube.objects import Json
 from meta.certificate_needs import Need, all_hosts, needs
+
+_MODELS: Mapping[str, type[Cluster]] = {each.__name__: each for each in (TidbCluster, DMCluster)}
+"""The kinds of clusters, by name."""
 
 DAYS = 365
 _DAYS_OF_CA = 3650
@@ -46,7 +51,7 @@ class Authority:
             subject = ["-subj", "/CN=TiDB CA", "-days", str(_DAYS_OF_CA)]
             _openssl("req", "-x509", *_new_key(self._key), *subject, "-out", str(self._ca))
 
-    def secret(self, tc: TidbCluster, need: Need, days: int) -> Json:
+    def secret(self, tc: Cluster, need: Need, days: int) -> Json:
         """A Secret that a cluster needs. Raises Failure."""
         with tempfile.TemporaryDirectory(prefix="tidb-certs-") as place:
             key, request, cert, extensions = (Path(place) / name for name in ("key", "csr", "crt", "ext"))
@@ -69,9 +74,10 @@ def secrets(documents: Sequence[Manifest], directory: Path, days: int = DAYS) ->
     given = {(each.namespace, each.name) for each in documents if each.kind == "Secret"}
     authority: Authority | None = None
     for document in documents:
-        if document.kind != "TidbCluster":
+        model = _MODELS.get(document.kind)
+        if model is None:
             continue
-        tc = with_defaults(decode(document.body, TidbCluster))
+        tc = with_defaults(decode(document.body, model))
         for name, need in needs(tc).items():
             if (document.namespace, name) not in given:
                 authority = authority or Authority(directory)

@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 from rich.console import Console
 
-from cli import certs, hints, manifests
+from cli import certs, hints, manifests, prometheus
 from cli.awaited import AWAITED, WORK, see
 from cli.progress import View, view
 from cli.world import new_world
@@ -28,7 +28,7 @@ from controller_manager.tidb import tidb_controller_manager
 from kube.client import Client
 from kube.config import load_kubeconfig
 from kube.objects import Object
-from kube.resources import TIDB_CLUSTERS, Resource
+from kube.resources import TIDB_CLUSTERS, TIDB_MONITORS, Resource
 from ports.clock import Clock, SystemClock
 from ports.randomness import SystemRandomness
 from ports.stopping import Stop
@@ -135,6 +135,7 @@ def _show(demo: Demo, documents: Sequence[manifests.Manifest], stage: _Stage) ->
             return 0 if done else _FAILED
     if not stage.stop.is_set():
         _print_next_steps(clusters, stage)
+        _print_monitors(documents, stage)
         stage.stop.wait(stage.clock)
     return 0
 
@@ -215,6 +216,23 @@ class _Waits:
             self._why[key] = sight.why
             if sight.blocked:
                 raise _NotReady(f"{name} does not get Ready by itself: {sight.blocked}")
+
+
+def _print_monitors(documents: Sequence[manifests.Manifest], stage: _Stage) -> None:
+    """How to have a real Prometheus run what the monitors of the manifest say."""
+    _, proxy = stage.world.serve_http()
+    for each in documents:
+        if each.kind != TIDB_MONITORS.kind:
+            continue
+        monitor = each.namespace, each.name
+        if path := prometheus.write_configuration(stage.world.client(), monitor, stage.directory, proxy):
+            lines = (
+                f"A real Prometheus for TidbMonitor {each.name}, on http://127.0.0.1:9090:",
+                f"\n    prometheus --config.file={path} --storage.tsdb.path={stage.directory / 'prometheus'}\n",
+                "It must find pods of Kubernetes, which Debian's does not: `make prometheus` builds one, "
+                "hack/prometheus/bin/prometheus.",
+            )
+            stage.console.print("\n".join(lines), markup=False, highlight=False, soft_wrap=True)
 
 
 def _changes(client: Client, resource: Resource, stop: Stop, seconds: float) -> Iterator[Object]:

@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 
 from apis.crd import KINDS, definition
+from apis.images import parse
 from discovery.app import make_handler
+from member.backups.pods import MANAGER_IMAGE
 from ports.clock import Clock
 from ports.randomness import Randomness
 from sandbox.dataplane.commands import Command, Surroundings
@@ -24,10 +26,9 @@ def _backup_manager(surroundings: Surroundings) -> int:
 
 
 PROGRAMS: Mapping[str, Factory] = {DISCOVERY: make_handler}
-COMMANDS: Mapping[str, Command] = dict.fromkeys(
-    ("tidb-operator-py-backup-manager", "tidb-backup-manager"), _backup_manager
-)
-"""By image: ours, and v1.6's, which the sandbox does not have."""
+_MANAGERS = (parse(MANAGER_IMAGE).repository, "tidb-backup-manager")
+"""Our image, and v1.6's, which some call by its name."""
+COMMANDS: Mapping[str, Command] = dict.fromkeys(_MANAGERS, _backup_manager)
 
 
 def new_world(clock: Clock, randomness: Randomness) -> World:

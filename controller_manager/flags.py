@@ -18,7 +18,7 @@ from controller_manager.process_options import (
     declare_process_flags,
     election_problems,
 )
-from kube.resources import NODES, PERSISTENT_VOLUMES, STORAGE_CLASSES, Resource
+from kube.resources import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, NODES, PERSISTENT_VOLUMES, STORAGE_CLASSES, Resource
 from member.backups.pods import MANAGER_IMAGE
 
 PROGRAM = "tidb-controller-manager"
@@ -102,6 +102,8 @@ class Options:
     def permitted(self) -> frozenset[Resource]:
         """The cluster-scoped resources that the process may read (scheduler-deployment.md 3.2)."""
         granted = {
+            CLUSTER_ROLES: False,
+            CLUSTER_ROLE_BINDINGS: False,
             NODES: self.cluster_permission_node,
             PERSISTENT_VOLUMES: self.cluster_permission_pv,
             STORAGE_CLASSES: self.cluster_permission_sc,

@@ -78,7 +78,13 @@ TOPICS: Mapping[str, Topic] = {
     "Backups": Topic(
         "Only the leader serves them, read from its cache when the scrape comes; v1.6 has none. A log backup that is "
         "paused or stopped has no lag.",
-        {"tidb_operator_log_backup_checkpoint_lag_seconds": _CLUSTER, "tidb_operator_backup_clean_failed": _CLUSTER},
+        {
+            "tidb_operator_log_backup_checkpoint_lag_seconds": _CLUSTER,
+            "tidb_operator_backup_clean_failed": _CLUSTER,
+            "tidb_operator_backup_schedule_overdue": _CLUSTER,
+            "tidb_operator_backup_schedule_last_complete_timestamp_seconds": _CLUSTER,
+            "tidb_operator_backup_schedule_active": (*_CLUSTER, "reason"),
+        },
     ),
     "Leadership": Topic(
         "Every process serves them; `name` is that of the Lease.",

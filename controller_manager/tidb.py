@@ -113,6 +113,8 @@ def settings_of(options: Options) -> Settings:
         pd_period=options.pd_failover_period,
         tikv_period=options.tikv_failover_period,
         tiflash_period=options.tiflash_failover_period,
+        dm_master_period=options.dm_master_failover_period,
+        dm_worker_period=options.dm_worker_failover_period,
         tidb_period=options.tidb_failover_period,
         detect_node_failure=options.detect_node_failure,
         pod_hard_recovery_period=options.pod_hard_recovery_period,

@@ -56,7 +56,9 @@ class Kind(Generic[M, C, D, R]):
     that the one before did not, once it is written.
     `hold` marks a context that is made of an earlier spec, since the present one is not valid: then nothing but what is
     gone is made again, if `remakes`. `last_written` is the earlier spec, labels and annotations where this process
-    has seen none, as what was made of them tells. A kind without `hold` does nothing for a spec that is not valid.
+    has seen none, as what was made of them tells. `finalize` does what must be done for a deleted object, as cached,
+    before it goes, and removes the finalizer that keeps it; it raises what stages may raise. A kind without `hold` does
+    nothing for a spec that is not valid.
     """
 
     name: str
@@ -75,6 +77,7 @@ class Kind(Generic[M, C, D, R]):
     tell: Callable[[Json, Json], None] = lambda _old, _new: None
     hold: Callable[[C, Object, Refused, bool], None] | None = None
     last_written: Callable[[Object, D], Json | None] = lambda _owner, _deps: None
+    finalize: Callable[[Object, D], None] | None = None
 
     def read(self, owner: Object, deps: D) -> M:
         """The object with its defaults. Raises InvalidSpec."""

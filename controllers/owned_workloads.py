@@ -34,10 +34,11 @@ def apply_service(ctx: Reconcile[Any], desired: Json) -> Object:
     return ctx.apply(SERVICES, stamped(keep_allocated(desired, live), live), applied=whole)
 
 
-def apply_stateful_set(ctx: Reconcile[Any], desired: Json) -> Outcome:
+def apply_stateful_set(ctx: Reconcile[Any], desired: Json, field: str = "spec.storageVolumes") -> Outcome:
     """Bring a StatefulSet to what is desired, as far as it can be changed; Done names what can't be.
 
-    The start script of v1.6 stays where only that differs. Raises as `Reconcile.apply`.
+    The start script of v1.6 stays where only that differs. `field` says which volumes it has. Raises as
+    `Reconcile.apply`.
     """
     name = desired["metadata"]["name"]
     cached = ctx.cached(STATEFUL_SETS, name)
@@ -45,7 +46,7 @@ def apply_stateful_set(ctx: Reconcile[Any], desired: Json) -> Outcome:
         ctx.apply(STATEFUL_SETS, stamped(desired))
         return Done()
     live = cached.decode()
-    if refused := _other_mounts(name, live, desired):
+    if refused := _other_mounts(name, live, desired, field):
         return refused
     change = fixed_field_change(live, desired)
     wanted = with_running_template(live, with_fixed_fields(live, desired))
@@ -83,13 +84,13 @@ def _is_observed(live: Json) -> bool:
     )
 
 
-def _other_mounts(name: str, live: Json, desired: Json) -> Refused | None:
+def _other_mounts(name: str, live: Json, desired: Json, field: str) -> Refused | None:
     """The refusal of a pod that could not be made, or would lose a volume, as claim templates stay."""
     missing, unwanted = missing_volumes(live, desired), unwanted_mounts(live, desired)
     if not missing and not unwanted:
         return None
     what = f"mounts {', '.join(missing)}, which" if missing else f"lacks {', '.join(unwanted)}, with which"
-    way_out = f"put spec.storageVolumes back, or delete StatefulSet {name} to have it made again"
+    way_out = f"put {field} back, or delete StatefulSet {name} to have it made again"
     return Refused(
         "VolumesFixed", f"the spec {what} StatefulSet {name} was created {'without' if missing else 'with'}; {way_out}"
     )

@@ -11,7 +11,7 @@ The user's spec is never written.
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic
 
 import msgspec
@@ -20,17 +20,19 @@ import structlog
 from apis.problem import Problem
 from controllers.conditions import INVALID, PROGRESSING, with_condition
 from controllers.controller import Result
+from controllers.errors import RequeueError
 from controllers.key_locks import RETRY_AFTER
 from controllers.kind import C, D, InvalidSpec, Kind, M, R
 from controllers.memory import KeyMemory, Memory
 from controllers.metrics import NO_OBJECT_METRICS, ObjectMetrics
 from controllers.outcomes import result_of, sooner
 from controllers.runtime import Runtime
-from controllers.stages import Stage, attempt
+from controllers.stages import EXPECTED, Stage, attempt
 from controllers.status_pacing import StatusPacing
 from controllers.status_patch import patch_status
 from controllers.status_write_limiter import StatusWriteLimiter
 from controllers.wait_log import WaitLog
+from kube.errors import NotFound
 from kube.events import WARNING
 from kube.objects import Json, Object
 from kube.reading import Lister
@@ -99,7 +101,18 @@ class Reconciler(Generic[M, C, D, R]):
             return owner
         self._memory.forget(key)
         self._metrics.forget(namespace, name)
+        if owner is not None and self._kind.finalize is not None:
+            self._finalize(owner, self._kind.finalize)
         return None
+
+    def _finalize(self, owner: Object, finalize: Callable[[Object, D], None]) -> None:
+        """Do what a deleted object waits for. Raises RequeueError."""
+        try:
+            finalize(owner, self._deps)
+        except NotFound:
+            return  # the object is gone
+        except EXPECTED as error:
+            raise RequeueError(f"could not clean up: {error}") from error
 
     def _reconcile(self, owner: Object, memory: KeyMemory[R]) -> Result | None:
         try:

@@ -7,6 +7,7 @@ of its CustomResourceDefinition must have room.
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
 from apis.problem import Problem
@@ -14,6 +15,7 @@ from apis.shared import Model
 from controllers.conditions import PROGRESSING, READY, ConditionValue, done, progressing
 from controllers.controller import Controller
 from controllers.enqueueing import enqueue_owner
+from controllers.informing import Informers
 from controllers.kind import Kind
 from controllers.kind_controller import kind_controller
 from controllers.references import References, RefersTo
@@ -58,6 +60,8 @@ class Reconcile(Generic[M]):
     owned: OwnedObjects
     unseen: TakenNames
     outcomes: dict[str, Outcome] = field(default_factory=dict)
+    found: object = None
+    """What a stage has found for those after it."""
 
     @property
     def namespace(self) -> str:
@@ -78,7 +82,10 @@ class Reconcile(Generic[M]):
 
     def cached(self, resource: Resource, name: str) -> Object | None:
         """An object of the owner's namespace. Raises LookupError as `lister`."""
-        return self.lister(resource).get(self.namespace, name)
+        found = self.lister(resource).get(self.namespace, name)
+        if found is not None:
+            self.unseen.forget(resource, name)
+        return found
 
     def controls(self, child: Object) -> bool:
         """Whether another object is the owner's."""
@@ -96,7 +103,6 @@ class Reconcile(Generic[M]):
         cached = self.cached(resource, desired["metadata"]["name"])
         if cached is None:
             return self._apply_unseen(resource, whole, applied)
-        self.unseen.forget(resource, desired["metadata"]["name"])
         return self.owned.runtime.applier.apply(resource, whole, cached, applied=applied)
 
     def owned_by_this(self, resource: Resource, desired: Json) -> Json:
@@ -139,19 +145,29 @@ class Reconcile(Generic[M]):
         record(self.owner, NORMAL, "SuccessfulCreate", f"{what} successful")
         return created
 
-    def _apply_unseen(self, resource: Resource, whole: Json, applied: Json | None) -> Object:
+    def make(self, resource: Resource, desired: Json) -> Object:
+        """Create an object that the owner controls; what there is of its name, read live, if it was only unseen.
+
+        Raises OwnerGone, ApiError, TransportError.
+        """
+        return self._made_or_found(resource, self.owned_by_this(resource, desired))[0]
+
+    def _made_or_found(self, resource: Resource, whole: Json) -> tuple[Object, bool]:
         """What the cache lacks may only be unseen: it is looked at live, and not created in every reconcile."""
         runtime, meta = self.owned.runtime, whole["metadata"]
-        there, made = self.unseen.make_or_find(
+        return self.unseen.make_or_find(
             resource,
             meta["name"],
             runtime.clock,
             make=lambda: self._create(resource, whole),
             find=lambda: runtime.client.find(resource, meta["name"], meta["namespace"]),
         )
+
+    def _apply_unseen(self, resource: Resource, whole: Json, applied: Json | None) -> Object:
+        there, made = self._made_or_found(resource, whole)
         if made:
             return there
-        applier = runtime.applier
+        runtime, applier = self.owned.runtime, self.owned.runtime.applier
         return self.unseen.write(
             resource, there, runtime.clock, lambda: applier.apply(resource, whole, there, applied=applied)
         )
@@ -165,7 +181,7 @@ class SimpleKind(Generic[M]):
     `reads` what they look at beside that, among all that carries the label of this controller, `refers` the custom
     resources that objects name: a change of one brings back the objects that do. `name` is that of the controller,
     empty: the kind in small letters, and `managed_by` its label, empty: its name. For `defaults` and `problems` see
-    `Kind`; `others_conditions` are those of a new status beside Progressing and Ready.
+    `Kind`; `others_conditions` are those of a new status beside Progressing and Ready. `finalize`: see `Kind`.
     """
 
     resource: Resource
@@ -179,26 +195,33 @@ class SimpleKind(Generic[M]):
     defaults: Callable[[M], M] = lambda model: model
     problems: Callable[[M], Sequence[Problem]] = lambda _model: ()
     others_conditions: Callable[[Reconcile[M]], Sequence[Json] | None] = lambda _ctx: None
+    finalize: Callable[[Object, OwnedObjects], None] | None = None
 
     def controllers(
-        self, runtime: Runtime, selector: str = "", permitted: Collection[Resource] | None = None
+        self,
+        runtime: Runtime,
+        selector: str = "",
+        permitted: Collection[Resource] | None = None,
+        shared: Mapping[Resource, Informers] = MappingProxyType({}),
     ) -> tuple[Controller, ...]:
         """Its controller, its handlers registered; nothing is started.
 
         `selector` selects the custom resources by label. Of what is cluster-scoped in `reads`, only those that are
-        `permitted` are cached, None for all.
+        `permitted` are cached, None for all. `shared` watch resources of which others own some, too.
         """
         kind = self._kind()
         managed_by = self.managed_by or kind.name
         objects, owned = runtime.informers(selector), runtime.informers(f"{MANAGED_BY}={managed_by}")
         lister = objects.lister_for(self.resource)
         readable = [each for each in self.reads if each.namespaced or permitted is None or each in permitted]
-        caches = {resource: owned.lister_for(resource) for resource in (*self.owns, *readable)}
+        informers = {resource: shared.get(resource, owned) for resource in (*self.owns, *readable)}
+        caches = {resource: each.lister_for(resource) for resource, each in informers.items()}
         caches |= {resource: objects.lister_for(resource) for resource in self.refers}
         deps = OwnedObjects(kind.name, self.resource, runtime, managed_by, caches)
         controller = kind_controller(runtime, kind, objects, deps)
         for resource in self.owns:
-            owned.informer_for(resource).add_event_handler(enqueue_owner(self.resource, lister, controller.enqueue))
+            handler = enqueue_owner(self.resource, lister, controller.enqueue)
+            informers[resource].informer_for(resource).add_event_handler(handler)
         for resource, refers_to in self.refers.items():
             references = References(refers_to)
             objects.informer_for(self.resource).add_event_handler(references.noting())
@@ -216,6 +239,7 @@ class SimpleKind(Generic[M]):
             status=_status,
             conditions=_conditions,
             others_conditions=self.others_conditions,
+            finalize=self.finalize,
             defaults=self.defaults,
             problems=lambda model, _owned: self.problems(model),
         )

@@ -9,17 +9,20 @@ from controllers.compact_backup.controller import compact_backup_controller
 from controllers.controller import Controller
 from controllers.dmcluster.controller import dm_cluster_controller
 from controllers.informing import Informers
+from controllers.initializer.kind import TIDB_INITIALIZER
 from controllers.other_operators import OtherOperators
 from controllers.restore.controller import restore_controller
 from controllers.runtime import Runtime
 from controllers.tidbcluster.controller import tidb_cluster_controller
 from controllers.tidbcluster_pod.controller import tidb_cluster_pod_controller
+from controllers.tidbmonitor.controller import tidb_monitor_controllers
 from dataplane.clients import DataPlane
 from kube.reading import Lister
 from kube.resources import (
     CONFIG_MAPS,
     DEPLOYMENTS,
     DM_CLUSTERS,
+    JOBS,
     NODES,
     PERSISTENT_VOLUME_CLAIMS,
     PERSISTENT_VOLUMES,
@@ -38,6 +41,8 @@ from member.backups.naming import BACKUP, RESTORE, operator_of
 from member.context import Dependencies, Listers, Settings
 from member.labels import MANAGED_BY, TIDB_OPERATOR
 from ports.randomness import Randomness, SecretRandomness
+
+_SIMPLE_KINDS = (TIDB_INITIALIZER,)
 
 
 def tidb_controllers(
@@ -59,7 +64,8 @@ def tidb_controllers(
     clusters, owned = runtime.informers(selector), runtime.informers(f"{MANAGED_BY}={TIDB_OPERATOR}")
     clusters.informer_for(TIDB_CLUSTERS)
     clusters.informer_for(DM_CLUSTERS)
-    jobs = runtime.informers(f"{MANAGED_BY} in ({operator_of(BACKUP)},{operator_of(RESTORE)})")
+    makers_of_jobs = ",".join([operator_of(BACKUP), operator_of(RESTORE), TIDB_OPERATOR])
+    jobs = runtime.informers(f"{MANAGED_BY} in ({makers_of_jobs})")
     deps = Dependencies(
         runtime.client,
         runtime.applier,
@@ -78,6 +84,8 @@ def tidb_controllers(
         backup_schedule_controller(runtime, clusters, jobs, settings.backup_manager),
         dm_cluster_controller(runtime, clusters, owned, deps),
         compact_backup_controller(runtime, clusters, jobs, settings.backup_manager),
+        *tidb_monitor_controllers(runtime, selector, permitted),
+        *(made for kind in _SIMPLE_KINDS for made in kind.controllers(runtime, selector, permitted, {JOBS: jobs})),
     )
 
 

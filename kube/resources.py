@@ -71,6 +71,7 @@ CLUSTER_ROLES = Resource("rbac.authorization.k8s.io", "v1", "clusterroles", "Clu
 CLUSTER_ROLE_BINDINGS = Resource(
     "rbac.authorization.k8s.io", "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False
 )
+INGRESSES = Resource("networking.k8s.io", "v1", "ingresses", "Ingress")
 STORAGE_CLASSES = Resource("storage.k8s.io", "v1", "storageclasses", "StorageClass", namespaced=False)
 LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease")
 CUSTOM_RESOURCE_DEFINITIONS = Resource(
@@ -82,3 +83,6 @@ BACKUPS = Resource("pingcap.com", "v1alpha1", "backups", "Backup")
 RESTORES = Resource("pingcap.com", "v1alpha1", "restores", "Restore")
 BACKUP_SCHEDULES = Resource("pingcap.com", "v1alpha1", "backupschedules", "BackupSchedule")
 COMPACT_BACKUPS = Resource("pingcap.com", "v1alpha1", "compactbackups", "CompactBackup")
+TIDB_MONITORS = Resource("pingcap.com", "v1alpha1", "tidbmonitors", "TidbMonitor")
+DM_CLUSTERS = Resource("pingcap.com", "v1alpha1", "dmclusters", "DMCluster")
+TIDB_INITIALIZERS = Resource("pingcap.com", "v1alpha1", "tidbinitializers", "TidbInitializer")

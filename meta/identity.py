@@ -61,7 +61,8 @@ def is_about_to_join(pod: Object, metadata: DesiredMetadata, now: datetime) -> b
 def is_about_to_be_labelled(claim: Object, now: datetime) -> bool:
     """Whether a new claim gets its ids soon: then its volume is labelled once, with all of them."""
     meta = claim.metadata
-    return not any(key in meta.labels for key in IDS) and _is_new(meta, now)
+    gets_one = bool(_own_id(meta.labels.get(labels.COMPONENT, "")))
+    return gets_one and not any(key in meta.labels for key in IDS) and _is_new(meta, now)
 
 
 def _is_new(meta: ObjectMeta, now: datetime) -> bool:

@@ -18,10 +18,10 @@ from dataplane.clients import DataPlane
 from dataplane.tls import TlsMaterial, client_context
 from kube.client import Client
 from kube.events import EventRecorder
-from kube.resources import NODES, PERSISTENT_VOLUMES, STORAGE_CLASSES, Resource
+from kube.resources import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, NODES, PERSISTENT_VOLUMES, STORAGE_CLASSES, Resource
 from kube.retrying import RetryingTransport
 from kube.throttle import Rate, Throttle
-from member.context import Settings
+from member.context import RESOURCES, Settings
 from ports.clock import Clock, FakeClock
 from ports.fencing import OpenFence
 from ports.randomness import SeededRandomness
@@ -44,7 +44,7 @@ RESYNC = 30.0
 SETTINGS = Settings(discovery_image="tidb-operator-py:test")
 """The settings it starts with, unless a plan or a test wants otherwise."""
 
-CLUSTER_SCOPED = (PERSISTENT_VOLUMES, NODES, STORAGE_CLASSES)
+CLUSTER_SCOPED = (PERSISTENT_VOLUMES, NODES, STORAGE_CLASSES, CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS)
 
 _SYNCS_AT_ONCE = 100
 
@@ -218,8 +218,10 @@ class Operator:
         return self._world.server.storage.version != self._seen
 
     def resync(self) -> None:
-        """Bring every object of the first controller back, as informers do from time to time."""
-        next(iter(self.caches.values())).resync()
+        """Bring every cluster back, or every object of the first controller, as informers do from time to time."""
+        clusters = [cache for resource, cache in self.caches.items() if resource in RESOURCES.values()]
+        for cache in clusters or [next(iter(self.caches.values()))]:
+            cache.resync()
 
     def _inform(self) -> bool:
         """A step of the informers and of the timers."""

@@ -41,6 +41,9 @@ SAMPLES = Path(__file__).resolve().parents[1] / "manifests" / "samples"
 class OperatorWorld:
     """A world, the operator in it, and what tests ask of both."""
 
+    CLUSTERS = TIDB_CLUSTERS
+    """The kind of the clusters that they are asked about."""
+
     def __init__(
         self,
         *,
@@ -114,11 +117,11 @@ class OperatorWorld:
 
     def apply(self, cluster: Json) -> None:
         """Create a TidbCluster."""
-        self.admin.create(TIDB_CLUSTERS, cluster, NAMESPACE)
+        self.admin.create(self.CLUSTERS, cluster, NAMESPACE)
 
     def change(self, name: str = "basic", /, **spec: Any) -> None:
         """Merge into the spec of a TidbCluster; None removes."""
-        self.admin.patch(TIDB_CLUSTERS, name, NAMESPACE, {"spec": spec})
+        self.admin.patch(self.CLUSTERS, name, NAMESPACE, {"spec": spec})
 
     def register_store(self, address: str, labels: Mapping[str, str], name: str = "basic") -> None:
         """A store that PD hears of once: Up now, Down when it was silent for long enough."""
@@ -145,7 +148,7 @@ class OperatorWorld:
 
     def cluster(self, name: str = "basic") -> Json:
         """The TidbCluster."""
-        return self.get(TIDB_CLUSTERS, name)
+        return self.get(self.CLUSTERS, name)
 
     def condition(self, kind: str, name: str = "basic") -> Json:
         """A condition of the TidbCluster, empty when it has none of that type."""
@@ -171,7 +174,7 @@ class OperatorWorld:
         return [each.metadata.name for each in self._clusters()]
 
     def _clusters(self) -> list[Object]:
-        return self.admin.list_page(TIDB_CLUSTERS, NAMESPACE).items
+        return self.admin.list_page(self.CLUSTERS, NAMESPACE).items
 
     def replicas(self, component: str, name: str = "basic") -> int:
         """The replicas that the StatefulSet asks for."""

@@ -1,7 +1,6 @@
 """All rules of a cluster's own spec, in one pass (defaults-and-validation.md 3)."""
 
-import ipaddress
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from apis import duration, images
@@ -13,7 +12,7 @@ from apis.dmcluster import DMCluster
 from apis.problem import Problem
 from apis.shared import ScalePolicy
 from apis.tidbcluster import TidbCluster
-from apis.validation import annotations, configuration, containers, listening, pods, volumes
+from apis.validation import annotations, configuration, containers, listening, pods, ranges, volumes
 
 _FIRST_DM = (2, 0, 0)
 _TOO_OLD = "must be v2.0.0 or newer, whose masters keep a quorum"
@@ -73,7 +72,7 @@ def _check_component(component: Component) -> Iterator[Problem]:
     if not isinstance(spec, DiscoverySpec):
         yield from _check_replicas(component)
     if isinstance(spec, PDSpec | PDMSSpec | TiDBSpec | DMMasterSpec) and spec.service:
-        yield from _check_ranges(spec.service.load_balancer_source_ranges, f"{field}.service.loadBalancerSourceRanges")
+        yield from ranges.check(spec.service.load_balancer_source_ranges, f"{field}.service.loadBalancerSourceRanges")
     if isinstance(spec, TiKVSpec | TiDBSpec | TiFlashSpec) and spec.scale_policy:
         yield from _check_scale_policy(spec.scale_policy, f"{field}.scalePolicy")
     if isinstance(spec, TiDBSpec):
@@ -99,21 +98,6 @@ def _holds_all_data(tc: TidbCluster) -> bool:
     """Whether the stores of this cluster are bootstrapped, in use by its PD, and the only ones (lifecycle.md 2.2)."""
     tikv = tc.status.tikv
     return tc.spec.pd is not None and tc.spec.pd.replicas > 0 and bool(tikv.stores) and not tikv.peer_stores
-
-
-def _check_ranges(ranges: Sequence[str], field: str) -> Iterator[Problem]:
-    for index, entry in enumerate(ranges):
-        if not _is_range(entry.strip()):
-            yield Problem(f"{field}[{index}]", entry, "must be an address range such as 10.0.0.0/8")
-
-
-def _is_range(entry: str) -> bool:
-    address, slash, prefix = entry.partition("/")
-    try:
-        ipaddress.ip_network(f"{address}/{int(prefix)}", strict=False)
-    except ValueError:
-        return False
-    return bool(slash)
 
 
 def _check_scale_policy(policy: ScalePolicy, field: str) -> Iterator[Problem]:

@@ -3,6 +3,7 @@
 Valid                 False: what is wrong with the spec, and what it keeps from being done
 Active                True: when the next backup is due; False: why none is made
 LastBackupComplete    how the last backup that has ended did
+LogBackupRuns         whether the log is saved beside them; the reason is the phase of its Backup
 """
 
 from collections.abc import Sequence
@@ -18,6 +19,7 @@ from kube.objects import Json
 VALID = "Valid"
 ACTIVE = "Active"
 LAST_BACKUP_COMPLETE = "LastBackupComplete"
+LOG_BACKUP_RUNS = "LogBackupRuns"
 
 
 def with_conditions(status: Json, said: dict[str, ConditionValue], now: datetime) -> Json:

@@ -5,6 +5,7 @@ import functools
 from apis.backup_defaulting import with_schedule_defaults
 from apis.backup_schedules import BackupSchedule
 from controllers.backup_schedule.conditions import with_refusal
+from controllers.backup_schedule.metrics import ScheduleMetrics
 from controllers.backup_schedule.scheduling import Children
 from controllers.backup_schedule.sync import sync
 from controllers.controller import Controller
@@ -38,6 +39,7 @@ def backup_schedule_controller(
     )
     schedules = resources.lister_for(BACKUP_SCHEDULES)
     caches = JobCaches(schedules, owned.lister_for(JOBS), resources.lister_for(TIDB_CLUSTERS))
+    ScheduleMetrics(runtime.registry, schedules, children, runtime.clock, runtime.fence, settings.time_zone)
     controller = runtime.controller(NAME, JobOwnerSync(kind, caches, runtime, settings))
     resources.informer_for(BACKUP_SCHEDULES).add_event_handler(enqueue_object(controller.enqueue))
     for each in (BACKUPS, COMPACT_BACKUPS):

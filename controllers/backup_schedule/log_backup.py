@@ -13,8 +13,9 @@ from apis.problem import InvalidField
 from apis.times import stamp
 from apis.tso import time_of
 from controllers.backup_schedule.made import timestamp
-from controllers.backup_schedule.scheduling import Scheduling
-from kube.errors import AlreadyExists
+from controllers.backup_schedule.scheduling import Answer, Scheduling
+from controllers.conditions import INVALID, ConditionValue
+from kube.errors import ApiError
 from kube.events import WARNING
 from kube.objects import Object
 from kube.resources import BACKUPS
@@ -24,26 +25,50 @@ from member.backups.schedules import log_start_of, scheduled_log
 log = structlog.get_logger(__name__)
 
 _FIELD = "spec.logBackupTemplate"
+_LOOK_AGAIN = 30.0
+"""Seconds until what no event tells of is tried again."""
+_NEW = "New"
+_SAVES_NOT = ("Failed", "Invalid", "RetryFailed", "Paused", "Stopped")
 
 
-def sync(schedule: Scheduling) -> None:
-    """Make it if there is none. Raises RequeueError, ApiError, TransportError."""
+def sync(schedule: Scheduling) -> Answer | None:
+    """Make it if there is none; how it stands, None where none is wanted. Raises RequeueError, ApiError, …"""
     ctx = schedule.ctx
     template = ctx.model.spec.log_backup_template
-    if template is None or ctx.model.spec.pause or schedule.blocks("metadata.name", _FIELD):
-        return
-    there = cached(schedule)
-    if there is None:
-        # only a live look shows that there is none
-        there = ctx.runtime.client.find(BACKUPS, scheduled_log_name(ctx.name), ctx.namespace)
+    known = cached(schedule)
+    if template is None:
+        return _left(known) if ctx.status.get("logBackup") else None
+    if problems := schedule.blocks("metadata.name", _FIELD):
+        return (False, INVALID, problems), None
+    if known is None and ctx.model.spec.pause:
+        return (False, "Paused", "spec.pause is true: no log backup is begun"), None
+    # only a live look shows that there is none
+    there = known or ctx.runtime.client.find(BACKUPS, scheduled_log_name(ctx.name), ctx.namespace)
     if there is None:
         _tell_if_lost(schedule)
         try:
             there = schedule.create(BACKUPS, scheduled_log(ctx.model, template, ctx.now))
-        except AlreadyExists:
-            return  # made meanwhile: that is an event
-    if ctx.controls(there):
-        _note(schedule, there)
+        except ApiError as error:
+            message = f"Backup {scheduled_log_name(ctx.name)} could not be made: {error.message}"
+            return (False, "CreateFailed", message), _LOOK_AGAIN
+    if not ctx.controls(there):
+        message = f"Backup {there.key} is not of this BackupSchedule; delete it, or stop it and rename the schedule"
+        return (False, "NameTaken", message), _LOOK_AGAIN
+    _note(schedule, there)
+    return _stands(there), None
+
+
+def _left(there: Object | None) -> Answer:
+    """One that was wanted goes on until somebody deletes it, as in v1.6."""
+    if there is None:
+        return (False, "NotWanted", f"{_FIELD} is absent, and the log backup is gone"), None
+    return _stands(there), None
+
+
+def _stands(there: Object) -> ConditionValue:
+    """Whether the log is saved; up to when, the Backup itself tells."""
+    phase = str((there.decode().get("status") or {}).get("phase") or _NEW)
+    return phase not in _SAVES_NOT, phase, f"Backup {there.metadata.name} tells more"
 
 
 def cached(schedule: Scheduling) -> Object | None:

@@ -21,7 +21,7 @@ _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 class Made:
     """One Backup; `end` is how it has ended, empty while it goes on, and `why` what it says of that.
 
-    `at_end`: none of its Jobs writes any more. `is_disproved`: files that it names were found missing or damaged.
+    `at_end`: none of its Jobs writes any more. `is_doubtful`: its files were looked for and not found right.
     `ts`: as of when its data are, as a TSO; 0 while that is not known. `owner`: the UID of who controls it.
     """
 
@@ -35,13 +35,18 @@ class Made:
     why: str
     at_end: bool
     completed: str
-    is_disproved: bool
+    is_doubtful: bool
     ts: int
 
     @property
+    def is_complete(self) -> bool:
+        """Whether BR has called it so."""
+        return self.end == status.COMPLETE and not self.is_going
+
+    @property
     def is_good(self) -> bool:
-        """Whether a cluster can be restored from it."""
-        return self.end == status.COMPLETE and not self.is_going and not self.is_disproved
+        """Whether a cluster can be restored from it, as far as anybody has looked."""
+        return self.is_complete and not self.is_doubtful
 
 
 def made_of(backup: Object) -> Made:
@@ -61,7 +66,7 @@ def made_of(backup: Object) -> Made:
         why=str(condition_of(conditions, end).get("message") or ""),
         at_end=bool(end) or any(condition_of(conditions, kind) for kind in _AT_AN_END),
         completed=str(now.get("timeCompleted") or ""),
-        is_disproved=condition_of(conditions, _VERIFIED).get("status") == "False",
+        is_doubtful=condition_of(conditions, _VERIFIED).get("status") == "False",
         ts=timestamp(str(now.get("commitTs") or "")),
     )
 

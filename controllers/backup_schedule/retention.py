@@ -1,8 +1,10 @@
 """Which backups of a schedule are kept (backup.md 5.3). Pure.
 
-Good backups alone count, as do failed ones among themselves: in v1.6 failed ones push good ones out, and are kept in
-their place. The last good one always stays, however old it is. How old one is follows from the newest data that are
-saved, not from the clock alone: one that was put forward, or a cluster of which nothing is saved any more, costs none.
+Good backups alone count, failed ones among themselves, and so do those that are complete while their files were not
+found right: in v1.6 failed ones push good ones out, and are kept in their place. The last good one always stays.
+
+How old one is follows from the newest data that are saved, not from the clock alone: one that was put forward, or a
+cluster of which nothing is saved any more, costs none.
 """
 
 from collections.abc import Sequence
@@ -30,17 +32,17 @@ class Expired:
 
 
 def by_number(backups: Sequence[Made], most: int) -> Expired:
-    """All but the newest of good and failed ones, `most` of each, which is at least one."""
-    good, failed = _sorted(backups)
-    return Expired([*good[:-most], *failed[:-most]])
+    """All but the newest of good, of doubtful and of failed ones, `most` of each, which is at least one."""
+    good, doubtful, failed = _sorted(backups)
+    return Expired([*good[:-most], *doubtful[:-most], *failed[:-most]])
 
 
 def by_age(backups: Sequence[Made], reserved: timedelta, now: datetime, log: Log | None) -> Expired:
     """All whose data are older than `reserved`, and are no base of points in time that are to be restored."""
-    good, failed = _sorted(backups)
+    good, doubtful, failed = _sorted(backups)
     newest = max((*(each.ts for each in good), log.checkpoint if log else 0), default=0)
     limit = _earlier(min(newest, tso.of_time(now)) if newest else tso.of_time(now), reserved)
-    old = [each for each in failed if tso.of_time(each.created) < limit]
+    old = [each for each in (*doubtful[:-1], *failed) if tso.of_time(each.created) < limit]
     leading = [each for each in good if each.ts <= limit]
     if log is None:
         return Expired([*(each for each in good[:-1] if each.ts < limit), *old])
@@ -52,12 +54,15 @@ def by_age(backups: Sequence[Made], reserved: timedelta, now: datetime, log: Log
     return Expired([*leading[:-1], *old], base if is_covered else 0)
 
 
-def _sorted(backups: Sequence[Made]) -> tuple[list[Made], list[Made]]:
-    """Good ones by the time of their data, failed ones by that of their making."""
-    snapshots = [each for each in backups if not each.is_log and not each.is_going]
-    good = sorted((_dated(each) for each in snapshots if each.is_good), key=lambda each: (each.ts, each.created))
-    failed = sorted((each for each in snapshots if each.end and not each.is_good), key=lambda each: each.created)
-    return good, failed
+def _sorted(backups: Sequence[Made]) -> tuple[list[Made], list[Made], list[Made]]:
+    """Good ones by the time of their data, doubtful and failed ones by that of their making."""
+    snapshots = sorted(
+        (each for each in backups if not each.is_log and not each.is_going), key=lambda each: each.created
+    )
+    good = sorted((_dated(each) for each in snapshots if each.is_good), key=lambda each: each.ts)
+    doubtful = [each for each in snapshots if each.is_complete and not each.is_good]
+    failed = [each for each in snapshots if each.end and not each.is_complete]
+    return good, doubtful, failed
 
 
 def _dated(backup: Made) -> Made:

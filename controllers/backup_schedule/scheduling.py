@@ -3,17 +3,22 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import TypeAlias
 
 from apis.backup_schedules import BackupSchedule
 from apis.problem import Problem
 from apis.times import parse_time
 from controllers.backup_schedule.made import Made, made_of
+from controllers.conditions import ConditionValue
 from controllers.job_owners.job_owner import JobOwner
 from kube.errors import ApiError
 from kube.events import NORMAL, WARNING
 from kube.objects import Json, Object
 from kube.reading import Lister
 from kube.resources import BACKUPS, Resource
+
+Answer: TypeAlias = tuple[ConditionValue, float | None]
+"""How a part of the schedule stands, and in how many seconds it must be looked at again."""
 
 
 @dataclass(frozen=True, slots=True)

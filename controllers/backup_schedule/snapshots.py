@@ -11,7 +11,7 @@ from datetime import datetime
 from apis import cron
 from apis.times import parse_time, stamp
 from controllers.backup_schedule.made import Made, made_of, unfinished
-from controllers.backup_schedule.scheduling import Scheduling
+from controllers.backup_schedule.scheduling import Answer, Scheduling
 from controllers.conditions import INVALID, ConditionValue
 from controllers.key_locks import RETRY_AFTER
 from kube.errors import AlreadyExists, ApiError
@@ -23,9 +23,6 @@ from member.backups.schedules import scheduled_backup
 _FIELDS = ("metadata.name", "spec.schedule", "spec.backupTemplate")
 _LOOK_AGAIN = 30.0
 """Seconds until what no event tells of is tried again: a name that is taken, a server that refuses."""
-
-Answer = tuple[ConditionValue, float | None]
-"""How the schedule stands, and in how many seconds it must be looked at again."""
 
 
 def sync(schedule: Scheduling) -> Answer:
@@ -120,7 +117,12 @@ def _of_group(schedule: Scheduling, live: Sequence[Object]) -> list[Made]:
     owners = {ctx.owner.metadata.uid}
     if group:
         owners |= {each.metadata.uid for each in ctx.caches.owners.list(ctx.namespace, {GROUP_LABEL: group})}
-    return [made for each in live if (made := made_of(each)).owner in owners or _labelled(each, group)]
+    return [made_of(each) for each in live if _owner(each) in owners or _labelled(each, group)]
+
+
+def _owner(backup: Object) -> str:
+    controller = backup.metadata.controller
+    return controller.uid if controller else ""
 
 
 def _labelled(backup: Object, group: str) -> bool:

@@ -14,6 +14,7 @@ from controllers.backup_schedule import compactions, expiry, log_backup, snapsho
 from controllers.backup_schedule.conditions import (
     ACTIVE,
     LAST_BACKUP_COMPLETE,
+    LOG_BACKUP_RUNS,
     VALID,
     last_backup,
     valid,
@@ -41,8 +42,13 @@ def sync(ctx: JobOwner[BackupSchedule], children: Children) -> Result | None:
         said[ACTIVE], wait = snapshots.sync(schedule)
         waits.append(wait)
 
+    def save_log() -> None:
+        if answer := log_backup.sync(schedule):
+            said[LOG_BACKUP_RUNS], wait = answer
+            waits.append(wait)
+
     steps: tuple[Callable[[], object], ...] = (
-        lambda: log_backup.sync(schedule),
+        save_log,
         snapshot,
         lambda: compactions.sync(schedule),
         lambda: waits.append(expiry.sync(schedule)),

@@ -8,17 +8,11 @@ from typing import Generic, Protocol, TypeVar
 import structlog
 
 from apis.shared import Model
-from controllers.job_owners.status import (
-    FAILED,
-    INVALID,
-    PRUNE_FAILED,
-    RETRY_FAILED,
-    with_condition,
-)
+from controllers.job_deletion import delete_job
+from controllers.job_owners.status import FAILED, INVALID, PRUNE_FAILED, RETRY_FAILED, with_condition
 from controllers.own_write import OwnWrite
 from controllers.runtime import Runtime
 from controllers.status_patch import patch_status
-from kube.deletion import Destroyer
 from kube.errors import ApiError
 from kube.events import NORMAL, WARNING
 from kube.objects import Json, Object, condition_of, secret_data
@@ -165,15 +159,7 @@ class JobOwner(Generic[M]):
 
         It is looked at live, and what is another's stays. Raises Conflict, other ApiErrors, TransportError.
         """
-        destroyer = Destroyer(self.runtime.client)
-        seen = destroyer.observe(JOBS, name, self.namespace)
-        if seen is None or not self.controls(seen.object):
-            return True
-        if not seen.object.metadata.deletion_timestamp:
-            destroyer.delete(seen, propagation="Foreground")
-            what = f"delete job {self.namespace}/{name} for cluster {self.name} {self.resource.kind} successful"
-            self.runtime.recorder.event(self.owner, NORMAL, "SuccessfulDelete", what)
-        return False
+        return delete_job(self.runtime, self.owner, self.resource, name)
 
     def secrets(self, names: list[str]) -> Secrets:
         """Secrets of this namespace, read live. Raises ApiError, TransportError."""

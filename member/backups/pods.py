@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from apis import images
 from apis.accessor import find
 from apis.backup_shared import ArchiveSpec, JobSpec, TiDBAccessConfig
-from apis.identity import tls_enabled
+from apis.identity import skips_sql_authority, speaks_sql_tls, tls_enabled
 from apis.shared import Json, Metadata
 from apis.tidbcluster import TidbCluster
 from member.backups import environment, naming
-from member.labels import SKIP_TLS_WHEN_CONNECT_TIDB
 
 API_VERSION = "pingcap.com/v1alpha1"
 MANAGER_IMAGE = "tidb-operator-py-backup-manager:latest"
@@ -45,18 +44,6 @@ def tikv_version(tc: TidbCluster) -> str:
     """The version of TiKV; empty when the cluster has none of its own."""
     tikv = find(tc, "tikv")
     return images.version_of(tikv.image) if tikv else ""
-
-
-def _speaks_tls(tc: TidbCluster) -> bool:
-    """Whether SQL clients use TLS."""
-    tidb = tc.spec.tidb
-    enabled = tidb is not None and tidb.tls_client is not None and tidb.tls_client.enabled
-    return enabled and SKIP_TLS_WHEN_CONNECT_TIDB not in tc.metadata.annotations
-
-
-def _skips_authority(tc: TidbCluster) -> bool:
-    tidb = tc.spec.tidb
-    return bool(tidb and tidb.tls_client and tidb.tls_client.skip_internal_client_ca)
 
 
 def tool_image(chosen: str, usual: str, version: str) -> str:
@@ -197,9 +184,9 @@ def client_tls(tc: TidbCluster, access: TiDBAccessConfig | None) -> tuple[list[s
     if tls_enabled(tc):
         args.append("--cluster-tls=true")
         mounted.append(secret_volume("cluster-client-tls", f"{tc.metadata.name}-cluster-client-secret", CLUSTER_TLS))
-    if access is not None and _speaks_tls(tc):
+    if access is not None and speaks_sql_tls(tc):
         args.append("--client-tls=true")
-        args += ["--skipClientCA=true"] if _skips_authority(tc) else []
+        args += ["--skipClientCA=true"] if skips_sql_authority(tc) else []
         secret = access.tls_client_secret_name or f"{tc.metadata.name}-tidb-client-secret"
         mounted.append(secret_volume("tidb-client-tls", secret, CLIENT_TLS))
     return args, mounted

@@ -13,13 +13,12 @@ from member import labels
 from member.context import RESOURCES
 from member.naming import cluster_client_secret, cluster_secret, discovery_mtls, member_name
 from member.objects import pod, probes, volumes
+from member.objects.service_account_token import TOKEN_MOUNT, token_volume
 from member.objects.services import port
 from member.objects.services import service as make_service
 from member.objects.strategic_merge import with_additional_containers
 
 _RBAC = "rbac.authorization.k8s.io"
-_TOKEN_LIFETIME = 3607
-"""Seconds; the value Kubernetes itself uses, one above an hour so that it shows who asked."""
 
 _MAY_LIST_CLAIMS: Json = {"apiGroups": [""], "resources": ["persistentvolumeclaims"], "verbs": ["list"]}
 """They tell whether a PD cluster exists, even when the status does not (F40)."""
@@ -174,17 +173,5 @@ def _special_volumes(tc: Cluster) -> list[tuple[Json, Json]]:
         secrets["discovery-tls"] = cluster_secret(tc, _component(tc))
     special = list(zip(volumes.certificate_mounts(secrets), volumes.certificate_volumes(secrets), strict=True))
     if component(tc, _component(tc)).automount_service_account_token is False:
-        path = "/var/run/secrets/kubernetes.io/serviceaccount"
-        special.append((volumes.mount("kube-api-access", path, read_only=True), _token_volume()))
+        special.append((TOKEN_MOUNT, token_volume()))
     return special
-
-
-def _token_volume() -> Json:
-    """What Kubernetes would mount by itself; Discovery needs it to read its cluster."""
-    namespace = {"path": "namespace", "fieldRef": {"fieldPath": "metadata.namespace"}}
-    sources: list[Json] = [
-        {"serviceAccountToken": {"path": "token", "expirationSeconds": _TOKEN_LIFETIME}},
-        {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
-        {"downwardAPI": {"items": [namespace]}},
-    ]
-    return {"name": "kube-api-access", "projected": {"sources": sources}}

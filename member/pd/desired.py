@@ -3,12 +3,11 @@
 from apis import config, images, toml
 from apis.accessor import component
 from apis.component_specs import PDSpec
-from apis.identity import tls_enabled
+from apis.identity import SKIP_TLS_WHEN_CONNECT_TIDB, tls_enabled
 from apis.shared import ServiceSpec
 from apis.tidbcluster import TidbCluster
 from dataplane.addresses import PD_CLIENT_PORT, PD_PEER_PORT
 from kube.objects import Json
-from member import labels
 from member.naming import (
     cluster_client_secret,
     cluster_secret,
@@ -126,7 +125,7 @@ def _dashboard_uses_tls(tc: TidbCluster) -> bool:
     tidb = tc.spec.tidb
     if tidb is None or tidb.tls_client is None or not tidb.tls_client.enabled:
         return False
-    if labels.SKIP_TLS_WHEN_CONNECT_TIDB in tc.metadata.annotations:
+    if SKIP_TLS_WHEN_CONNECT_TIDB in tc.metadata.annotations:
         return False
     return images.at_least(component(tc, "pd").version, "v4.0.0")
 

@@ -5,6 +5,43 @@ from collections.abc import Mapping
 from member.reasons.reason import LOOK_AT_PODS, NOTHING, Reason
 
 OTHER_RESOURCES: Mapping[str, Reason] = {
+    "NoTiDB": Reason(
+        "The TidbCluster of a TidbInitializer has no TiDB.",
+        "It waits until `spec.tidb` is there.",
+        "Add `spec.tidb` to the TidbCluster, or delete the TidbInitializer.",
+    ),
+    "ClusterInvalid": Reason(
+        "The TidbCluster that is named has a spec that cannot be read.",
+        "It waits until that is corrected.",
+        "`kubectl describe tc` says what is wrong with it.",
+    ),
+    "MissingConfigMap": Reason(
+        "The ConfigMap of `spec.initSqlConfigMap` does not exist, or has no key `init-sql`.",
+        "It looks every ten seconds, and makes no Job before.",
+        "Create it, with the SQL under the key `init-sql`.",
+    ),
+    "Initializing": Reason(
+        "The Job of a TidbInitializer runs: it waits until TiDB answers, sets passwords and runs the SQL.",
+        "It waits until the Job ends. The wait for TiDB ends after an hour.",
+        "`kubectl logs job/<cluster>-tidb-initializer -c wait`, and the same of `-c mysql-client`.",
+    ),
+    "InitializationFailed": Reason(
+        "The Job of a TidbInitializer has failed. The message names the step, the number of the statement, and the "
+        "answer of TiDB; not the statement, and not the answer where the statement seems to hold a secret.",
+        "Nothing: SQL is not run twice by itself.",
+        "Correct what failed, take out of the SQL what is done already, and give the annotation `tidb.pingcap.com/run` "
+        "of the TidbInitializer another value: `kubectl annotate ti NAME tidb.pingcap.com/run=2 --overwrite`.",
+    ),
+    "RunningAgain": Reason(
+        "The annotation `tidb.pingcap.com/run` of a TidbInitializer has another value than at its last run.",
+        "It deletes the Job of that run, brings the ConfigMap up to date and makes a new Job.",
+        NOTHING,
+    ),
+    "SecondInitializer": Reason(
+        "Another TidbInitializer has made the Job of this TidbCluster; a cluster has one.",
+        "Nothing for this one; it looks again every ten seconds.",
+        "Delete this TidbInitializer, or the other one, which deletes its Job.",
+    ),
     "PodNotReady": Reason(
         "The pod of a TidbDashboard or TidbNGMonitoring does not run yet, or is not Ready.",
         "It waits. Nothing else depends on this pod.",

@@ -9,6 +9,7 @@ from member.reasons.commands import COMMANDS
 from member.reasons.dm import OF_DM
 from member.reasons.errors import ERRORS
 from member.reasons.failover import FAILING_OVER
+from member.reasons.monitors import MONITORS
 from member.reasons.other_resources import OTHER_RESOURCES
 from member.reasons.reason import AT_ONCE, LOOK_AT_PD, LOOK_AT_PODS, NOTHING, TRANSIENT, Reason
 
@@ -621,6 +622,7 @@ TOPICS: Mapping[str, Mapping[str, Reason]] = {
     "DM": OF_DM,
     "Commands on pods": COMMANDS,
     "Initializers, dashboards, profiling": OTHER_RESOURCES,
+    "Monitors": MONITORS,
     "Transient": _PASSING,
     "Errors": ERRORS,
 }

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from apis import config
 from apis.accessor import component
 from apis.component_specs import TiDBTLSClient, TiProxySpec
-from apis.identity import tls_enabled
+from apis.identity import SKIP_TLS_WHEN_CONNECT_TIDB, tls_enabled
 from apis.tidbcluster import TidbCluster
 from apis.toml import Table
 from kube.objects import Json
-from member import labels
 from member.naming import cluster_client_secret, cluster_secret, tidb_server_secret
 from member.objects import volumes
 
@@ -112,7 +111,7 @@ def _clients(tc: TidbCluster) -> TiDBTLSClient | None:
 
 
 def _uses_tls_to_tidb(tc: TidbCluster) -> bool:
-    return _spec(tc).ssl_enable_tidb or labels.SKIP_TLS_WHEN_CONNECT_TIDB not in tc.metadata.annotations
+    return _spec(tc).ssl_enable_tidb or SKIP_TLS_WHEN_CONNECT_TIDB not in tc.metadata.annotations
 
 
 def _is_v1(spec: TiProxySpec) -> bool:

@@ -64,6 +64,11 @@ class Content:
                 return value
         return None
 
+    def changes(self, after: int, until: int) -> list[tuple[int, bytes, bytes | None]]:
+        """What was written after one TSO and up to another, in the order of times: version, key, value."""
+        found = ((at, key, value) for key, versions in self._versions.items() for at, value in versions)
+        return sorted((each for each in found if after < each[0] <= until), key=lambda each: each[0])
+
     def scan(self, keys: KeyRange, version: int | None = None) -> Iterator[tuple[bytes, bytes]]:
         """The keys of a range in order, with their values at a version."""
         for key in self._keys:

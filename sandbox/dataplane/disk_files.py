@@ -23,16 +23,17 @@ class DiskFiles:
     """What a command does to the files of a disk; each call takes its time. All raise OSError."""
 
     def __init__(self, disk: Disk, prefix: str, surroundings: Surroundings) -> None:
-        self._disk = disk
-        self._below = f"{prefix}/" if prefix else ""
+        self.disk = disk
+        self.below = f"{prefix}/" if prefix else ""
+        """What the paths on the disk begin with."""
         self._surroundings = surroundings
 
     def sizes(self) -> Mapping[str, int]:
         """All files with their sizes in bytes."""
         self._reach(_OF_ALL)
-        skip = len(self._below)
-        there = sorted(self._disk.objects.items())
-        return {path[skip:]: len(content) for path, content in there if path.startswith(self._below)}
+        skip = len(self.below)
+        there = sorted(self.disk.objects.items())
+        return {path[skip:]: len(content) for path, content in there if path.startswith(self.below)}
 
     def names(self) -> Sequence[str]:
         """All files."""
@@ -42,7 +43,7 @@ class DiskFiles:
         """The content of a file. Raises FileNotFoundError."""
         self._reach(_OF_ALL)
         try:
-            return self._disk.objects[self._below + name]
+            return self.disk.objects[self.below + name]
         except KeyError:
             raise FileNotFoundError(errno.ENOENT, f"{name} is not there") from None
 
@@ -51,19 +52,19 @@ class DiskFiles:
         try:
             self._reach(_OF_WRITES)
         except OSError:
-            if self._disk.trouble is DiskTrouble.TEAR:
-                self._disk.objects[self._below + name] = content[: len(content) // 2]
+            if self.disk.trouble is DiskTrouble.TEAR:
+                self.disk.objects[self.below + name] = content[: len(content) // 2]
             raise
-        self._disk.objects[self._below + name] = content
+        self.disk.objects[self.below + name] = content
 
     def delete(self, names: Sequence[str]) -> None:
         """Remove files; those that are gone are no error."""
         self._reach(_OF_ALL)
         for name in names:
-            self._disk.objects.pop(self._below + name, None)
+            self.disk.objects.pop(self.below + name, None)
 
     def _reach(self, troubles: Mapping[DiskTrouble, OSError]) -> None:
-        trouble = self._surroundings.reach(lambda: self._disk.trouble)
+        trouble = self._surroundings.reach(lambda: self.disk.trouble)
         if trouble is DiskTrouble.SLOW:
             self._surroundings.stop.wait(self._surroundings.clock, _SLOW)
         elif trouble is not None and trouble in troubles:

@@ -11,6 +11,12 @@ _ROOT = "/tidb/br-stream"
 _STREAM_ERROR = "application/x-protobuf; messagetype=brpb.StreamBackupError"
 
 
+def task_names(etcd: Etcd, now: float) -> list[str]:
+    """The names of all tasks."""
+    prefix = f"{_ROOT}/info/".encode()
+    return [key[len(prefix) :].decode() for key, _ in etcd.range(prefix, prefix[:-1] + b"0", now)]
+
+
 @dataclass(frozen=True, slots=True)
 class LogTask:
     """A task of a name in the etcd of a cluster; `now` is the cluster's clock."""

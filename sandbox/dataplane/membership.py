@@ -35,6 +35,11 @@ class StoreMembership:
         """Why it can't be a store: its process ends."""
 
     @property
+    def cluster(self) -> PdCluster | None:
+        """The cluster that has accepted it."""
+        return self._cluster
+
+    @property
     def is_registered(self) -> bool:
         """Whether PD has accepted it."""
         return self._cluster is not None

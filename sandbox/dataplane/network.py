@@ -20,6 +20,7 @@ from ports.transport import (
 )
 from sandbox.dataplane.faults import Fault, Trouble
 from sandbox.dataplane.interconnect import Interconnect
+from sandbox.dataplane.metrics import handled
 from sandbox.dataplane.output import Output
 from sandbox.dataplane.paths import path_class
 from sandbox.dataplane.processes import Answer, Launch, Process, Waiting, text
@@ -242,7 +243,7 @@ class Network:
             running = self._behind(launch, process)
             if running is None or not self.connected(speaking(origin, url), running, port, host):
                 return Answer(Response(504, {}, b""), delay=float("inf"))
-            answer = process.handle(port, request)
+            answer = handled(process, launch, port, request)
             return replace(answer, delay=answer.delay + self._slowness(origin, running, port, request))
 
     def _behind(self, launch: Launch, process: Process) -> Running | None:
@@ -298,8 +299,8 @@ class Network:
             if running.hung or running.process.exit is not None or not running.process.listens(port):
                 return None
             if not running.concurrent:
-                return running.process.handle(port, request)
-        return running.process.handle(port, request)
+                return handled(running.process, running.launch, port, request)
+        return handled(running.process, running.launch, port, request)
 
     def deliver(self, request: Request, origin: Origin) -> Response:
         """Carry a request to the process its URL names. Raises ConnectionRefused, RequestTimeout."""
@@ -320,7 +321,7 @@ class Network:
         with self._lock:
             answer = self._answer(request, origin, running, port, fault)
         if answer is None:
-            answer = running.process.handle(port, request)
+            answer = handled(running.process, running.launch, port, request)
         if not request.is_read:
             self._touched()
         if answer.provisional:
@@ -365,7 +366,7 @@ class Network:
             return misunderstood
         if fault is not None and trouble is Trouble.ANSWER:
             return Answer(Response(fault.status, {"content-type": "application/json; charset=UTF-8"}, fault.body))
-        return None if running.concurrent else running.process.handle(port, request)
+        return None if running.concurrent else handled(running.process, running.launch, port, request)
 
     def _misunderstood(self, request: Request, origin: Origin, running: Running, port: int) -> Answer | None:
         """What a server answers to plain HTTP that expects TLS. Raises TlsError when the handshake fails."""

@@ -14,6 +14,7 @@ from sandbox.dataplane.commands import Command, CommandProcess
 from sandbox.dataplane.container import Container
 from sandbox.dataplane.dependencies import Dependencies
 from sandbox.dataplane.interconnect import Interconnect
+from sandbox.dataplane.monitoring import says_ready
 from sandbox.dataplane.mysql_client import MYSQL, mysql
 from sandbox.dataplane.network import Directory, Network, Origin, Running, speaking
 from sandbox.dataplane.output import Output
@@ -375,7 +376,7 @@ class DataPlane:
 
     def _make_program(self, launch: Launch, factory: Factory | None) -> Process:
         if factory is None:
-            return Task(self._clock, self._deps.timings.task) if launch.is_task else Program(launch, None)
+            return Task(self._clock, self._deps.timings.task) if launch.is_task else Program(launch, says_ready(launch))
         identity = self._identity(launch.namespace, launch.service_account)
 
         def network(tls: Credentials | None) -> Transport:

@@ -12,6 +12,8 @@ class ServerProcess:
         """`start` is how many seconds pass before it does anything."""
         self._launch = launch
         self._deps = deps
+        self.began_at = deps.clock.wall().timestamp()
+        """When it was started, in seconds since the epoch."""
         self._starts_at = deps.clock.now() + start + launch.slowness
         self._due: float | None = self._starts_at
         """When it works next; None when nothing is due."""

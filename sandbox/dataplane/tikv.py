@@ -3,6 +3,7 @@
 from ports.transport import Request, Response
 from sandbox.dataplane.dependencies import Dependencies
 from sandbox.dataplane.listening import Setting, ports
+from sandbox.dataplane.log_streams import flush
 from sandbox.dataplane.membership import StoreMembership
 from sandbox.dataplane.pd.stores import Heartbeat, Store
 from sandbox.dataplane.processes import Answer, Exit, Launch, not_found
@@ -55,10 +56,12 @@ class TikvProcess(ServerProcess):
         return Answer(Response(200, headers, "\n".join((*lines, "")).encode()))
 
     def _work(self, now: float) -> float:
-        """Register, then report every heartbeat."""
+        """Register, then report every heartbeat, and write what log backups have yet to get."""
         pause = self._member.keep(now)
         if self._member.refusal is not None:
             self._end(self._member.refusal)
+        elif self._member.cluster is not None:
+            flush(self._member.cluster, now)
         return pause
 
     def _end(self, how: Exit) -> None:

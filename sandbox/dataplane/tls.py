@@ -42,6 +42,10 @@ class Certificate:
     verifies: bool = True
     checks_names: bool = True
 
+    def checks(self, host: str) -> bool:
+        """Whether it looks whether the other's certificate is for a host."""
+        return bool(host) and self.verifies and self.checks_names
+
     @classmethod
     def of(cls, credentials: Credentials) -> "Certificate":
         """The same from bytes."""
@@ -150,7 +154,7 @@ def server_context(side: ServerSide) -> ssl.SSLContext:
 
 def _client_context(certificate: Certificate, host: str) -> ssl.SSLContext:
     context = _with_certificates(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), certificate)
-    context.check_hostname = bool(host) and certificate.verifies and certificate.checks_names
+    context.check_hostname = certificate.checks(host) and not _is_short(host)
     if not certificate.verifies:
         context.verify_mode = ssl.CERT_NONE
     return context
@@ -179,7 +183,19 @@ def _shake_hands(client: Certificate, server: ServerSide, host: str) -> _Outcome
     if refused := _talk(ours, theirs):
         return _Outcome(refused)
     seen, shown = ours.getpeercert() or {}, theirs.getpeercert() or {}
+    if _is_short(host) and client.checks(host) and not _covers(seen, host):
+        return _Outcome(_REFUSED.format(f"Hostname mismatch, certificate is not valid for '{host}'."))
     return _Outcome("", _dates(seen, asking), _dates(shown, serving), _common_name(shown))
+
+
+def _is_short(host: str) -> bool:
+    """Whether a name has two labels: OpenSSL lets no `*` stand for the first of these, Go does."""
+    return host.count(".") == 1
+
+
+def _covers(shown: Mapping[str, Any], host: str) -> bool:
+    names = {value for _, value in shown.get("subjectAltName", ())}
+    return not names.isdisjoint({host, f"*.{host.partition('.')[2]}"})
 
 
 def _talk(client: ssl.SSLObject, server: ssl.SSLObject) -> str:

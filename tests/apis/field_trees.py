@@ -36,6 +36,22 @@ _RESOURCES: Schema = {
         "requests": {"type": "object", "additionalProperties": _QUANTITY},
     }
 }
+_JOB_STATUS: Schema = {
+    "properties": {
+        "conditions": {"type": "array", "items": {"type": "object", **_OPAQUE}},
+        "startTime": {"type": "string", "format": "date-time"},
+        "completionTime": {"type": "string", "format": "date-time"},
+        **{
+            name: {"type": "integer", "format": "int32"}
+            for name in ("active", "ready", "succeeded", "failed", "terminating")
+        },
+        "completedIndexes": {"type": "string"},
+        "failedIndexes": {"type": "string"},
+        "uncountedTerminatedPods": {"type": "object", **_OPAQUE},
+    }
+}
+_INLINE = {"ResourceRequirements": _RESOURCES, "JobStatus": _JOB_STATUS}
+"""What is inlined of Kubernetes' own types."""
 
 
 def shared_file(*parts: str) -> Path:
@@ -76,7 +92,7 @@ class _Tree:
         path, flags = line["path"], (line["flags"] or "").split()
         if line["inline"]:
             node = root if path == "(self)" else _node(root, path)
-            inlined = _RESOURCES if line["base"].startswith("k8s") else self._type(line["base"])
+            inlined = _INLINE.get(line["base"].rpartition(" ")[2]) or self._type(line["base"])
             node.setdefault("properties", {}).update(inlined["properties"])
             _require(node, *inlined.get("required", []))
             return

@@ -130,7 +130,7 @@ def test_7_10_what_tikv_ctl_said_is_the_message(world: World) -> None:
     world.compact()
     bad = {"level": "ERROR", "message": "cannot read", "err": "no such file"}
     lines: list[Json | str] = [SPAWNING, bad, "thread panicked"]
-    expected = f"{TIKV_CTL} ended with exit code 1: cannot read no such file\nthread panicked"
+    expected = "tikv-ctl ended with exit code 1: cannot read no such file\nthread panicked"
     assert expected == failure(world, Tools(lines=lines, code=1))
 
 

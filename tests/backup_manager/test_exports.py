@@ -3,6 +3,7 @@
 import io
 import tarfile
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,16 @@ from backup_manager.flags import Tls
 from backup_manager.imports import ImportOptions, run_import
 from backup_manager.outcomes import JobFailed, Stopped, Unusable
 from backup_manager.outside import Outside
+from backup_manager.storage.objects import open_storage
 from kube.objects import Json
 from kube.resources import BACKUPS, RESTORES
 from ports.stopping import Stop
 from tests.backup_manager.dumping import FILES, Tools
+from tests.backup_manager.storage.conftest import Start, servers
 from tests.backup_manager.storage.fakes import failing
 from tests.backup_manager.worlds import NAME, NAMESPACE, World
+
+__all__ = ["servers"]
 
 PASSWORD = "hunter2-hunter2"
 ACCESS = {"host": "tidb", "secretName": "s"}
@@ -38,7 +43,7 @@ class Volume:
 
     @property
     def outside(self) -> Outside:
-        return replace(self.world.outside(), launcher=self.tools)
+        return replace(self.world.outside(), launcher=self.tools, volume=self.directory)
 
     def backup(self, **spec: Any) -> None:
         self.world.backup(**({"br": None, "from": ACCESS, "storageSize": "1Gi"} | spec))
@@ -48,11 +53,11 @@ class Volume:
         self.world.restore(**({"br": None, "to": ACCESS, "storageSize": "1Gi", "s3": s3} | spec))
 
     def export(self, **options: Any) -> None:
-        made = ExportOptions(NAMESPACE, NAME, storage_type="s3", volume=self.directory)
+        made = ExportOptions(NAMESPACE, NAME, storage_type="s3")
         run_export(replace(made, **options), self.outside)
 
     def bring_in(self, path: str = ARCHIVE, **options: Any) -> None:
-        made = ImportOptions(NAMESPACE, NAME, backup_path=path, volume=self.directory)
+        made = ImportOptions(NAMESPACE, NAME, backup_path=path)
         run_import(replace(made, **options), self.outside)
 
     def left(self) -> list[str]:
@@ -282,7 +287,33 @@ def test_a_signal_while_bytes_are_copied_leaves_the_rest_to_another_pod(volume: 
     volume.backup()
     stop = Stop()
     volume.world.storage.fail = lambda verb: stop.set() if verb == "size" else None
-    options = ExportOptions(NAMESPACE, NAME, storage_type="s3", volume=volume.directory)
+    options = ExportOptions(NAMESPACE, NAME, storage_type="s3")
     with pytest.raises(Stopped):
-        run_export(options, replace(volume.world.outside(stop), launcher=volume.tools))
+        run_export(options, replace(volume.outside, stop=stop))
     assert "Failed" not in volume.world.conditions(BACKUPS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["s3", "gcs"])
+def test_7_9_what_was_exported_comes_back_from_a_real_server(volume: Volume, servers: Start, name: str) -> None:
+    server = servers(name)
+    place = server.make_bucket(f"exports-{name}")
+    volume.world.environ |= server.environ
+    # some parts of an upload, however well it is compressed
+    digests = (sha256(number.to_bytes(4, "big")).hexdigest() for number in range(240_000))
+    volume.tools.files["shop.orders.sql"] = "".join(digests)
+    spec: Json = {"bucket": place.bucket, "prefix": "p"}
+    if name == "s3":
+        spec |= {"provider": "ceph", "endpoint": place.endpoint, "options": ["--s3-chunk-size=5M"]}
+        storages: Json = {"s3": spec}
+    else:
+        storages = {"s3": None, "gcs": spec | {"projectId": "id"}}
+    outside = replace(volume.outside, open_storage=lambda at, environ, bulk: open_storage(at, environ, bulk=bulk))
+    volume.backup(**storages)
+    run_export(ExportOptions(NAMESPACE, NAME, storage_type=name), outside)
+    path = volume.world.status(BACKUPS)["backupPath"]
+    volume.restore(**storages)
+    run_import(ImportOptions(NAMESPACE, NAME, backup_path=path), outside)
+    assert [dict(sorted(volume.tools.files.items()))] == volume.tools.imported
+    assert "Complete" == volume.world.status(RESTORES)["phase"]
+    assert [] == volume.left()

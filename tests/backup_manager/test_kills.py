@@ -242,13 +242,13 @@ def survive_on(volume: Path, make: Callable[[World], None], work: Work, check: C
             shutil.rmtree(volume, ignore_errors=True)
             volume.mkdir()
             try:
-                work(replace(mortal(world, life), launcher=MortalTools(life)))
+                work(replace(mortal(world, life), launcher=MortalTools(life), volume=volume))
             except Killed:
                 kills += 1
             else:
                 check(world)
                 break
-            work(replace(world.outside(), launcher=Tools()))
+            work(replace(world.outside(), launcher=Tools(), volume=volume))
             check(world)
     return kills
 
@@ -270,7 +270,7 @@ def test_an_export_that_is_killed_anywhere_becomes_one_archive(tmp_path: Path) -
         assert BEFORE not in (world.read(BACKUPS)["metadata"].get("annotations") or {})
         assert [] == [path for path in volume.rglob("*") if path.is_file()]
 
-    options = ExportOptions(NAMESPACE, NAME, storage_type="s3", volume=volume)
+    options = ExportOptions(NAMESPACE, NAME, storage_type="s3")
     assert 30 < survive_on(volume, make, lambda outside: run_export(options, outside), check)
 
 
@@ -286,5 +286,5 @@ def test_an_import_that_is_killed_anywhere_is_ended(tmp_path: Path) -> None:
         assert ("Complete", "449000000000") == tuple(world.status(RESTORES)[name] for name in ("phase", "commitTs"))
         assert [] == [path for path in volume.rglob("*") if path.is_file()]
 
-    options = ImportOptions(NAMESPACE, NAME, backup_path="s3://bucket/some/prefix/backup.tgz", volume=volume)
+    options = ImportOptions(NAMESPACE, NAME, backup_path="s3://bucket/some/prefix/backup.tgz")
     assert 8 < survive_on(volume, make, lambda outside: run_import(options, outside), check)

@@ -8,6 +8,7 @@ from backup_manager.outcomes import JobFailed, NotBuilt, Stopped, Unusable
 from backup_manager.restore import RestoreOptions, run_restore
 from kube.resources import RESTORES
 from ports.stopping import Stop
+from tests.backup_manager.storage.fakes import failing
 from tests.backup_manager.worlds import NAME, NAMESPACE, World, printing, writing_meta
 
 OPTIONS = RestoreOptions(NAMESPACE, NAME, tikv_version="v8.5.0")
@@ -61,14 +62,32 @@ def test_7_7_the_latest_point_in_time(world: World) -> None:
 
 def test_7_7_a_restore_that_fails(world: World) -> None:
     world.restore()
+    writing_meta(world)()
     world.launcher.script = printing("[FATAL] no space", code=1)
     type_, reason, message = failure(world)
     assert ("Failed", "RestoreDataFromRemoteFailed") == (type_, reason)
     assert "[FATAL] no space" in message
 
 
-def test_7_7_a_restore_without_backupmeta(world: World) -> None:
+def test_7_7_where_there_is_no_backup_br_does_not_run(world: World) -> None:
     world.restore()
+    type_, reason, message = failure(world)
+    assert ("Failed", "RestoreDataFromRemoteFailed") == (type_, reason)
+    assert "there is no backupmeta in s3://bucket/some/prefix (S3 (aws)): correct bucket and prefix" == message
+    assert [] == world.launcher.commands
+
+
+def test_7_7_a_storage_that_does_not_answer_is_told_before_br_runs(world: World) -> None:
+    world.restore()
+    world.storage.fail = failing("size")
+    assert "cannot size s3://bucket/some/prefix" in failure(world)[2]
+    assert [] == world.launcher.commands
+
+
+def test_7_7_a_restore_whose_backupmeta_goes_meanwhile(world: World) -> None:
+    world.restore()
+    writing_meta(world)()
+    world.launcher.script = printing(then=world.storage.objects.clear)
     assert ("Failed", "GetCommitTsFailed") == failure(world)[:2]
 
 
@@ -87,6 +106,7 @@ def test_a_second_pod_after_a_failed_one_tries_again(world: World) -> None:
 
 def test_7_6_sigterm_is_passed_on_and_is_no_failure(world: World) -> None:
     world.restore()
+    writing_meta(world)()
     stop = Stop()
     world.launcher.script = printing(code=-15, then=stop.set)
     with pytest.raises(Stopped):

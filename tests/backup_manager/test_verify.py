@@ -59,10 +59,10 @@ def test_all_files_with_their_sizes_are_verified(world: World, objects: dict[str
     run_verify(OPTIONS, world.outside())
     condition = verified(world)
     assert ("True", "FilesFound") == (condition["status"], condition["reason"])
-    assert condition["message"].startswith(f"{count} files, ")
+    assert condition["message"].startswith(f"all files are there with their sizes: {count}, together ")
     assert "checksums" not in condition["message"]
     run_verify(replace(OPTIONS, checksums=True), world.outside())
-    assert verified(world)["message"].endswith(f"are there with their sizes, {count} of them with their checksums")
+    assert verified(world)["message"].endswith(f"; {count} checksums are right")
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def backed_up(world: World, stop: Stop | None = None) -> None:
 
 def test_a_backup_is_verified_when_it_is_complete(world: World) -> None:
     backed_up(world)
-    assert "2 files, 8 B, are there with their sizes" == verified(world)["message"]
+    assert "all files are there with their sizes: 2, together 8 B" == verified(world)["message"]
 
 
 def test_a_backup_whose_files_are_not_there_is_complete_and_not_verified(world: World) -> None:
@@ -155,7 +155,7 @@ def test_a_backup_whose_files_are_not_there_is_complete_and_not_verified(world: 
 def test_what_is_compared_after_a_backup_is_a_variable(world: World) -> None:
     world.environ[EXTENT] = "checksums"
     backed_up(world)
-    assert verified(world)["message"].endswith("2 of them with their checksums")
+    assert verified(world)["message"].endswith("; 2 checksums are right")
     other = World()
     other.environ[EXTENT] = "nothing"
     backed_up(other)

@@ -67,7 +67,15 @@ def running(program: str, directory: Path, targets: Mapping[str, str]) -> Iterat
             }
         ],
     }
-    (directory / "prometheus.yml").write_text(yaml.safe_dump(configuration))
+    with serving(program, directory, yaml.safe_dump(configuration)) as prometheus:
+        yield prometheus
+
+
+@contextlib.contextmanager
+def serving(program: str, directory: Path, configuration: str) -> Iterator[Prometheus]:
+    """Prometheus with a configuration of its own, its data in a directory of its own."""
+    directory.mkdir(exist_ok=True)
+    (directory / "prometheus.yml").write_text(configuration)
     address, log = f"127.0.0.1:{_free_port()}", directory / "prometheus.log"
     command = [
         program,

@@ -90,13 +90,38 @@ _SELDOM: set[Grant] = {
     ("get", "pingcap.com", "restores"),
     ("patch", "pingcap.com", "restores"),
     ("update", "pingcap.com", "restores/finalizers"),
+    # BackupSchedules and CompactBackups (controllers/backup_schedule/, controllers/compact_backup/)
+    ("create", "pingcap.com", "backups"),
+    ("delete", "pingcap.com", "backups"),
+    *((verb, "pingcap.com", "compactbackups") for verb in ("get", "patch", "create", "delete")),
+    ("update", "pingcap.com", "compactbackups/finalizers"),
+    ("patch", "pingcap.com", "backupschedules"),
+    ("update", "pingcap.com", "backupschedules/finalizers"),
     ("get", "batch", "jobs"),
     ("create", "batch", "jobs"),
     ("delete", "batch", "jobs"),
     ("create", "", "persistentvolumeclaims"),
     ("get", "", "namespaces"),
+    # TidbInitializers (controllers/initializer/)
+    ("get", "pingcap.com", "tidbinitializers"),
+    ("patch", "pingcap.com", "tidbinitializers"),
+    ("update", "pingcap.com", "tidbinitializers/finalizers"),
     # put right when somebody changed them
     *(("patch", *made) for made in _MADE),
+    # TidbMonitors, and what they want no more (controllers/tidbmonitor/)
+    ("get", "pingcap.com", "tidbmonitors"),
+    ("patch", "pingcap.com", "tidbmonitors"),
+    ("patch", "pingcap.com", "tidbmonitors/status"),
+    ("update", "pingcap.com", "tidbmonitors/finalizers"),
+    ("get", "pingcap.com", "dmclusters"),
+    ("patch", "", "secrets"),
+    *(("delete", *made) for made in (*_MADE, ("", "secrets"), ("networking.k8s.io", "ingresses"))),
+    *((verb, "networking.k8s.io", "ingresses") for verb in ("get", "create", "patch")),
+    *(
+        (verb, "rbac.authorization.k8s.io", resource)
+        for verb in ("get", "create", "patch", "delete")
+        for resource in ("clusterroles", "clusterrolebindings")
+    ),
 }
 
 
@@ -128,8 +153,12 @@ def _ready_replicas(client: Client, namespace: str) -> int:
 
 
 def test_both_manifests_grant_the_same_in_their_scope() -> None:
-    # who sees one namespace sees no operators of others
-    of_all = {("list", "coordination.k8s.io", "leases")}
+    # who sees one namespace sees no operators of others, and gives no monitor rights in them
+    of_all = {("list", "coordination.k8s.io", "leases")} | {
+        (verb, "rbac.authorization.k8s.io", resource)
+        for verb in ("get", "list", "watch", "create", "patch", "delete")
+        for resource in ("clusterroles", "clusterrolebindings")
+    }
     narrow = _granted("rbac-namespaced.yaml") | _granted("rbac-cluster-permissions.yaml")
     assert _granted("rbac-cluster.yaml") == narrow | of_all
 

@@ -71,9 +71,10 @@ def test_F5_a_member_or_store_that_pd_has_not_shown_does_not_leave_it() -> None:
 
 def test_F5_nothing_else_in_the_operator_deletes() -> None:
     found = {path for room in ("member", "meta", "controllers", "discovery") for path in _deleting(ROOT / room)}
-    # the second deletes Jobs, seen live and by their UID, which hold nothing; the third old Backups, seen live as well
-    others = {"controllers/job_owners/job_owner.py", "controllers/backup_schedule/expiry.py"}
-    assert {"member/evidence.py", *others} == found
+    # the second deletes Jobs, seen live and by their UID, which hold nothing; the third old Backups, seen live as well;
+    # the last what other kinds want no more
+    of_jobs = {"controllers/job_deletion.py", "controllers/backup_schedule/expiry.py"}
+    assert {"member/evidence.py", "controllers/owned_deletion.py"} | of_jobs == found
 
 
 def _deleting(room: Path) -> Iterator[str]:

@@ -81,7 +81,7 @@ def backups(name: str, *kinds: str) -> dict[str, tuple[Backup, TidbCluster | Non
     return found
 
 
-@pytest.mark.parametrize("name", ["dev-backup", "dev-tls", "dev-bklife"])
+@pytest.mark.parametrize("name", ["dev-backup", "dev-tls", "dev-bklife", "dev-schedule"])
 def test_jobs_of_snapshots_are_those_of_v1_6(name: str) -> None:
     items, found = recorded(name), backups(name, "snapshot")
     assert found

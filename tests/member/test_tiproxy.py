@@ -6,9 +6,10 @@ import pytest
 
 from apis import toml
 from apis.accessor import component
+from apis.identity import SKIP_TLS_WHEN_CONNECT_TIDB
 from apis.tidbcluster import TidbCluster
 from kube.objects import Json
-from member.labels import SKIP_TLS_WHEN_CONNECT_TIDB, min_ready_seconds
+from member.labels import min_ready_seconds
 from member.objects.config_map import CONFIG_FILE
 from member.tiproxy import desired as tiproxy
 from tests.member.clusters import TLS, TLS_CLIENT, cluster, container_of, names, pod_of

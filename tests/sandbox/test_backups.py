@@ -33,14 +33,19 @@ ROWS = "INSERT INTO shop.orders VALUES (1, 'three apples'), (2, 'it''s a pear')"
 def basic(clock: FakeClock) -> Iterator[OperatorWorld]:
     """The sample `basic`, Ready, with a table in it, and a claim for backups."""
     world = OperatorWorld(clock=clock)
+    prepare(world)
+    yield world
+    world.stop()
+
+
+def prepare(world: OperatorWorld) -> None:
+    """Bring it up."""
     world.apply(sample("basic"))
     world.run_until_ready()
     claim = {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}}
     world.admin.create(PERSISTENT_VOLUME_CLAIMS, {"metadata": {"name": CLAIM}, "spec": claim}, NAMESPACE)
     world.admin.create(SERVICE_ACCOUNTS, {"metadata": {"name": "tidb-backup-manager"}}, NAMESPACE)
     sql(world, "CREATE DATABASE shop", "CREATE TABLE shop.orders (id INT PRIMARY KEY, what VARCHAR(99))", ROWS)
-    yield world
-    world.stop()
 
 
 def sql(world: OperatorWorld, *statements: str) -> None:

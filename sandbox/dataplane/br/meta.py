@@ -60,6 +60,15 @@ def decode(content: bytes) -> Meta:
     return Meta(int(cluster), int(end), schemas, tables, files)
 
 
+def start_version(content: bytes) -> int:
+    """When a log backup began, as its `backupmeta` says. Raises ValueError."""
+    try:
+        (start,) = _grouped(content)[_START]
+    except (NoMessage, LookupError, ValueError) as error:
+        raise ValueError(f"it is not that of a log backup: {error}") from error
+    return int(start)
+
+
 def _grouped(content: bytes) -> dict[int, list[Any]]:
     """The values of the fields of a message, by number. Raises NoMessage."""
     found: dict[int, list[Any]] = {}

@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
+from sandbox.dataplane.br import log, point
 from sandbox.dataplane.br.backup import back_up
-from sandbox.dataplane.br.request import Request, parse
+from sandbox.dataplane.br.request import parse
 from sandbox.dataplane.br.restore import abort, restore
-from sandbox.dataplane.br.run import Failed, Files, Run, Say
+from sandbox.dataplane.br.run import Failed, Open, Run, Say
 from sandbox.dataplane.commands import Surroundings
 
 _SCOPES = ("full", "db", "table")
@@ -13,10 +14,14 @@ _COMMANDS: Mapping[tuple[str, ...], Callable[[Run], None]] = {
     **{("backup", scope): back_up for scope in _SCOPES},
     **{("restore", scope): restore for scope in _SCOPES},
     **{("abort", "restore", scope): abort for scope in _SCOPES},
+    ("restore", "point"): point.restore_point,
+    ("abort", "restore", "point"): point.abort_point,
+    ("log", "start"): log.start,
+    ("log", "pause"): log.pause,
+    ("log", "resume"): log.resume,
+    ("log", "stop"): log.stop,
+    ("log", "truncate"): log.truncate,
 }
-
-Open = Callable[[Request], Files]
-"""The place that `--storage` and the options beside it name. Raises OSError."""
 
 
 def run_br(arguments: Sequence[str], surroundings: Surroundings, open_files: Open, say: Say) -> int:
@@ -27,7 +32,7 @@ def run_br(arguments: Sequence[str], surroundings: Surroundings, open_files: Ope
         say(f'Error: unknown command "{" ".join(request.words)}" for "br" of the sandbox')
         return 1
     try:
-        run = Run(request, open_files(request), surroundings, say)
+        run = Run(request, open_files(request), surroundings, say, open_files)
         started = f"operation_started_at={surroundings.clock.wall().isoformat(timespec='milliseconds')}"
         command = " ".join(request.words)
         name = f"{surroundings.launch.pod_uid}-{surroundings.clock.wall().timestamp():.0f}"

@@ -2,9 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from fnmatch import fnmatchcase
 
 from sandbox.dataplane.tables import Table
+
+_LOGICAL_BITS = 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,13 @@ class Request:
             if fnmatchcase(schema, of_schema) and (not table or fnmatchcase(table, of_table)):
                 return not pattern.startswith("!")
         return False
+
+
+def moment(text: str) -> int:
+    """A TSO, or a time with its zone, as a TSO; 0 for none. Raises ValueError."""
+    if not text or text.isdigit():
+        return int(text or 0)
+    return int(datetime.fromisoformat(text).timestamp() * 1000) << _LOGICAL_BITS
 
 
 def parse(arguments: Sequence[str]) -> Request:

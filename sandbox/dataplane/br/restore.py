@@ -32,7 +32,7 @@ class _Checkpoint:
 
 def restore(run: Run) -> None:
     """Do it. Raises Failed, OSError."""
-    saved = _read(run)
+    saved = read(run)
     meant = {each.id: each for each in saved.tables if run.request.means_table(each)}
     files = [each for each in saved.files if each.table in meant]
     checkpoint = _begin(run, saved, meant)
@@ -60,7 +60,8 @@ def abort(run: Run) -> None:
     run.note("INFO", "abort restore success")
 
 
-def _read(run: Run) -> Meta:
+def read(run: Run) -> Meta:
+    """What the backup has. Raises Failed, OSError."""
     if meta.NAME not in run.files.names():
         raise Failed("[BR:Common:ErrInvalidMetaFile]backupmeta not found: is the backup complete?")
     try:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from sandbox.dataplane.br.request import Request
+from sandbox.dataplane.br.request import Request, moment
 from sandbox.dataplane.commands import Surroundings
 from sandbox.dataplane.pd.cluster import PdCluster
 
@@ -34,6 +34,9 @@ class Files(Protocol):
 
 Say = Callable[[str], None]
 
+Open = Callable[[Request], Files]
+"""The place that `--storage` and the options beside it name. Raises OSError."""
+
 
 class Failed(Exception):
     """Raised when a run cannot go on; the message is BR's."""
@@ -47,6 +50,7 @@ class Run:
     files: Files
     surroundings: Surroundings
     say: Say
+    open_files: Open
     _cluster_id: int = 0
 
     def cluster(self) -> PdCluster:
@@ -72,6 +76,13 @@ class Run:
             if self.surroundings.clock.now() >= deadline:
                 raise Failed(f"[BR:KV:ErrKVRegionNoLeader]region {region} has no leader")
             self.pause(_PAUSE)
+
+    def moment(self, option: str) -> int:
+        """The TSO that an option has, 0 where it is not given. Raises Failed."""
+        try:
+            return moment(self.request.option(option))
+        except ValueError as error:
+            raise Failed(f"failed to parse argument {option}: {error}") from error
 
     def pause(self, seconds: float) -> None:
         """Let time pass. Raises Failed after SIGTERM."""

@@ -18,6 +18,7 @@ from sandbox.dataplane.pd.etcd import Etcd
 from sandbox.dataplane.pd.microservices import Registry
 from sandbox.dataplane.pd.placement import Placement
 from sandbox.dataplane.pd.stores import Stores
+from sandbox.dataplane.processes import Disk
 from sandbox.dataplane.tables import Tables
 from sandbox.timings import Timings
 
@@ -82,6 +83,15 @@ class _Regions:
         return self.stores.is_led(region)
 
 
+@dataclass(slots=True)
+class LogStream:
+    """Where TiKV writes the log of a task, and up to which TSO it has."""
+
+    disk: Disk
+    below: str
+    flushed: int
+
+
 class PdCluster:
     """One PD cluster. The callers hold the data plane's lock."""
 
@@ -99,6 +109,8 @@ class PdCluster:
         self.services = Registry()
         self.tables = Tables(lambda: clock.wall().timestamp(), _Regions(clock, self.stores))
         """What TiKV keeps for TiDB."""
+        self.streams: dict[str, LogStream] = {}
+        """The storage of each task of log backup."""
         self.users = {"root": ""}
         """The users of SQL with their passwords, which TiDB keeps in TiKV."""
         self.recovering = False

@@ -104,7 +104,7 @@ def test_5_3_what_is_not_compacted_is_not_cut(world: SchedulesWorld) -> None:
     assert "logTruncateUntil" not in world.backup("log-nightly")["spec"]
 
 
-def test_5_3_a_stale_view_of_a_backup_that_was_disproved_does_not_cost_the_last_good_one(world: SchedulesWorld) -> None:
+def test_5_3_a_stale_view_of_a_backup_that_is_doubtful_does_not_cost_the_last_good_one(world: SchedulesWorld) -> None:
     """The cache shows two good ones; live, the files of the newer are missing."""
     world.schedule()
     world.nights(2)

@@ -9,7 +9,7 @@ from apis.times import stamp
 from controllers.backup_schedule.compactions import Span, next_span
 from kube.objects import Json
 from kube.resources import BACKUPS, COMPACT_BACKUPS
-from tests.apis.backups import S3
+from tests.apis.backups import S3, tree
 from tests.controllers.backup.backups_world import NAMESPACE
 from tests.controllers.backup_schedule.schedules_world import HOUR, LOG, SchedulesWorld
 
@@ -43,6 +43,40 @@ def test_5_1_a_log_backup_that_is_deleted_is_made_again_and_stops_no_snapshots(w
     assert ["log-nightly", "nightly-2026-01-01t03-00-00"] == world.backups()
     assert "2026-01-01T03:00:00Z" == world.of()["logBackupStartTs"]
     assert "LogBackupDeleted" in [reason for reason, _ in world.events()]
+
+
+def test_5_1_whether_the_log_is_saved_is_told(world: SchedulesWorld) -> None:
+    world.schedule(logBackupTemplate=LOG)
+    assert ("True", "Scheduled", "Backup log-nightly tells more") == world.says("LogBackupRuns")
+    world.write("log-nightly", phase="Paused")
+    assert ("False", "Paused") == world.says("LogBackupRuns")[:2]
+
+
+def test_5_1_a_log_backup_goes_on_without_its_template_until_it_is_deleted(world: SchedulesWorld) -> None:
+    world.schedule(logBackupTemplate=LOG)
+    world.change(logBackupTemplate=None)
+    assert (["log-nightly"], "True") == (world.backups(), world.says("LogBackupRuns")[0])
+    world.admin.patch(BACKUPS, "log-nightly", NAMESPACE, {"metadata": {"finalizers": None}})
+    world.admin.delete(BACKUPS, "log-nightly", NAMESPACE)
+    world.run()
+    assert ("False", "NotWanted") == world.says("LogBackupRuns")[:2]
+
+
+def test_5_1_while_the_schedule_pauses_no_log_is_begun_and_nothing_read(world: SchedulesWorld) -> None:
+    world.schedule(logBackupTemplate=LOG, pause=True)
+    assert ([], ("False", "Paused")) == (world.backups(), world.says("LogBackupRuns")[:2])
+    before = world.requests()
+    world.pass_time(HOUR)
+    assert before == world.requests()
+
+
+def test_5_1_a_log_backup_of_another_is_left_alone_and_named(world: SchedulesWorld) -> None:
+    world.admin.create(BACKUPS, tree("Backup", LOG, name="log-nightly", namespace=NAMESPACE), NAMESPACE)
+    world.schedule(logBackupTemplate=LOG)
+    assert ("False", "NameTaken") == world.says("LogBackupRuns")[:2]
+    assert "ownerReferences" not in world.backup("log-nightly")["metadata"]
+    world.pass_time(3 * HOUR)
+    assert "nightly-2026-01-01t03-00-00" in world.backups()
 
 
 def test_5_1_a_template_of_another_mode_is_refused_and_stops_no_snapshots(world: SchedulesWorld) -> None:

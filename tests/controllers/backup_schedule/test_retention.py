@@ -31,7 +31,7 @@ def made(day: float, end: str = "Complete", **facts: object) -> Made:
         "why": "",
         "at_end": bool(end),
         "completed": "",
-        "is_disproved": False,
+        "is_doubtful": False,
         "ts": at(day) if end == "Complete" else 0,
     }
     return Made(**usual | facts)  # type: ignore[arg-type]
@@ -120,5 +120,8 @@ def test_5_3_an_export_without_a_tso_is_as_old_as_it_is() -> None:
     assert ["Complete-9"] == aged([made(0, ts=0), made(9, ts=0)], 7)
 
 
-def test_5_3_one_whose_files_are_missing_is_not_the_last_good_one() -> None:
-    assert [] == names(by_number([made(0, is_disproved=True), *good(1)], 1).backups)
+def test_5_3_those_whose_files_are_not_found_push_out_nobody_and_nobody_them() -> None:
+    doubtful = [made(day, name=f"Doubtful-{day}", is_doubtful=True) for day in (0, 2, 3)]
+    backups = [*doubtful, *good(1, 9), made(0.5, "Failed")]
+    assert ["Complete-9", "Doubtful-3", "Doubtful-2"] == names(by_number(backups, 1).backups)
+    assert [] == aged([made(30, is_doubtful=True)], 7)

@@ -1,0 +1,90 @@
+"""What the metrics tell of single schedules: read from the cache at the scrape, by the leader alone; v1.6 has none."""
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from itertools import islice
+
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector, CollectorRegistry
+
+from apis import cron
+from apis.times import parse_time
+from controllers.backup_schedule.conditions import ACTIVE
+from controllers.backup_schedule.made import Made, made_of
+from controllers.backup_schedule.scheduling import Children
+from kube.objects import Json, Object, condition_of
+from kube.reading import Lister
+from ports.clock import Clock
+from ports.fencing import Fence, is_open
+
+_LABELS = ("namespace", "name")
+_PREFIX = "tidb_operator_backup_schedule_"
+_FAMILIES = {
+    "overdue": ((), "Times of the schedule since that of the last good backup, 100 at most; 0 while it pauses."),
+    "last_complete_timestamp_seconds": ((), "When the last good backup was complete."),
+    "active": (("reason",), "1 while backups are made, else 0; the reason is that of the condition Active."),
+}
+_MOST = 100
+
+
+class ScheduleMetrics(Collector):
+    """The series of single BackupSchedules."""
+
+    def __init__(  # noqa: PLR0917  (what is read, and who reads)
+        self,
+        registry: CollectorRegistry,
+        schedules: Lister,
+        children: Children,
+        clock: Clock,
+        fence: Fence,
+        time_zone: str,
+    ) -> None:
+        """Register with the registry; `fence` tells who leads, `time_zone` is that of the process."""
+        self._schedules, self._children, self._clock, self._fence = schedules, children, clock, fence
+        self._time_zone = time_zone
+        registry.register(self)
+
+    def collect(self) -> Iterable[Metric]:
+        """All families, with the series of all schedules where this process leads."""
+        families = {
+            name: GaugeMetricFamily(_PREFIX + name, text, labels=(*_LABELS, *labels))
+            for name, (labels, text) in _FAMILIES.items()
+        }
+        for schedule in self._schedules.list() if is_open(self._fence) else ():
+            meta = schedule.metadata
+            for name, labels, value in self._samples(schedule):
+                families[name].add_metric([meta.namespace, meta.name, *labels], value)
+        return families.values()
+
+    def _samples(self, schedule: Object) -> Iterator[tuple[str, tuple[str, ...], float]]:
+        body = schedule.decode()
+        active = condition_of(_conditions(body), ACTIVE)
+        if active:
+            yield "active", (str(active.get("reason") or ""),), active.get("status") == "True"
+        good = self._last_good(schedule)
+        if good is not None and (completed := parse_time(good.completed)):
+            yield "last_complete_timestamp_seconds", (), completed.timestamp()
+        created = parse_time(schedule.metadata.creation_timestamp or "")
+        if created is not None:
+            yield "overdue", (), self._overdue(body.get("spec") or {}, created, good.created if good else created)
+
+    def _last_good(self, schedule: Object) -> Made | None:
+        backups = (made_of(each) for each in self._children.backups.list(schedule.metadata.namespace))
+        mine = [each for each in backups if each.owner == schedule.metadata.uid and each.is_good]
+        return max(mine, key=lambda each: each.created, default=None)
+
+    def _overdue(self, spec: Json, created: datetime, since: datetime) -> float:
+        """How many backups were due since; none of a schedule that names no times, whose condition says so."""
+        if spec.get("pause"):
+            return 0
+        try:
+            times = cron.parse(str(spec.get("schedule") or ""), created, self._time_zone).after(since)
+        except cron.BadSchedule:
+            return 0
+        now = self._clock.wall()
+        return sum(each <= now for each in islice(times, _MOST))
+
+
+def _conditions(body: Json) -> Iterable[Json]:
+    found: Iterable[Json] = (body.get("status") or {}).get("conditions") or ()
+    return found

@@ -1,0 +1,1 @@
+"""The controller of TidbInitializer (other-resources.md 2)."""

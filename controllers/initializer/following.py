@@ -1,0 +1,75 @@
+"""What the status tells of the Job, and why it failed (other-resources.md 2.1)."""
+
+from apis.decoding import decode
+from apis.initializers import TidbInitializer, TidbInitializerStatus
+from controllers.conditions import READY
+from controllers.simple_kind import Reconcile
+from kube.events import NORMAL
+from kube.objects import Json, Object, condition_of
+from kube.resources import PODS
+from member.backups.pods import condition_of_job, finished
+from member.initializer.desired import RUN
+from member.outcome import Done, Outcome, Refused, Waiting
+
+PENDING, RUNNING, COMPLETED, FAILED = "Pending", "Running", "Completed", "Failed"
+
+_WAY_OUT = f"to run it again, give annotation {RUN} another value"
+_REASON = "InitializationFailed"
+
+
+def has_ended(job: Object) -> bool:
+    """Whether a Job is over."""
+    return bool(finished(job.decode()))
+
+
+def follow(ctx: Reconcile[TidbInitializer], job: Object) -> Outcome:
+    """Take over the status of the Job. Raises ApiError, TransportError."""
+    body = job.decode()
+    ctx.model.status = decode(body.get("status") or {}, TidbInitializerStatus)
+    ended, name = finished(body), job.metadata.name
+    if not ended:
+        ctx.model.status.phase = RUNNING
+        return Waiting("Initializing", f"waiting for Job {name} to end; kubectl logs job/{name} shows what it does")
+    if ended == "Failed":
+        return _failed(ctx, _why(ctx, job))
+    ctx.model.status.phase = COMPLETED
+    ctx.owned.runtime.recorder.event(ctx.owner, NORMAL, "Initialized", f"Job {name} has completed")
+    return Done()
+
+
+def lost(ctx: Reconcile[TidbInitializer]) -> Outcome:
+    """The Job went before it ended; v1.6 makes another, which runs the SQL twice."""
+    return _failed(ctx, "the Job was deleted before it ended")
+
+
+def as_told(ctx: Reconcile[TidbInitializer]) -> Outcome:
+    """What was found when it ended: the pod that could say more may be gone."""
+    if ctx.model.status.phase == COMPLETED:
+        return Done()
+    said = condition_of(ctx.model.status.conditions, READY)
+    if said.get("reason") == _REASON:
+        return Refused(_REASON, str(said.get("message") or "").removeprefix("job: "))
+    failed = condition_of(ctx.model.status.conditions, "Failed")
+    return Refused(_REASON, f"{failed.get('message') or 'the Job has failed'}; {_WAY_OUT}")
+
+
+def _failed(ctx: Reconcile[TidbInitializer], why: str) -> Refused:
+    ctx.model.status.phase = FAILED
+    return Refused(_REASON, f"{why}; {_WAY_OUT}")
+
+
+def _why(ctx: Reconcile[TidbInitializer], job: Object) -> str:
+    """What the container that failed has said, else what Kubernetes says of the Job."""
+    selected = {"batch.kubernetes.io/controller-uid": job.metadata.uid}
+    cached = ctx.lister(PODS).list(ctx.namespace, selected)
+    query = ",".join(f"{key}={value}" for key, value in selected.items())
+    pods = cached or ctx.owned.runtime.client.list_page(PODS, ctx.namespace, label_selector=query).items
+    said = [message for pod in pods if (message := _last_words(pod.decode().get("status") or {}))]
+    return said[-1] if said else str(condition_of_job(job.decode(), "Failed").get("message") or "the Job has failed")
+
+
+def _last_words(status: Json) -> str:
+    containers = [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
+    ended = [(each.get("state") or {}).get("terminated") or {} for each in containers]
+    said = [str(each.get("message") or "").strip() for each in ended if each.get("exitCode")]
+    return next(filter(None, said), "")

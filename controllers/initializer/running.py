@@ -1,0 +1,121 @@
+"""From a TidbInitializer to its Job, once, and again on purpose only (other-resources.md 2.2).
+
+    phase          Job                        what follows
+    none, Pending  none                       it is made, once all is there that its pod mounts
+    none, Pending  ended, of an earlier run   it is deleted
+    any but ended  there                      the status is that of the Job
+    Running        none                       Failed: nobody will say how it went, and SQL is not run twice
+    ended          any                        nothing, until the annotation `tidb.pingcap.com/run` has another value
+
+Which run a Job belongs to says its own copy of that annotation, and the ConfigMap's where the Job is gone.
+"""
+
+from apis.initializers import TidbInitializer, TidbInitializerStatus
+from apis.tidbcluster import TidbCluster
+from controllers.initializer import following
+from controllers.initializer.following import COMPLETED, FAILED, PENDING, RUNNING
+from controllers.job_deletion import delete_job
+from controllers.simple_kind import Reconcile
+from controllers.target_cluster import find_cluster
+from kube.objects import Object
+from kube.resources import CONFIG_MAPS, JOBS, SECRETS, TIDB_INITIALIZERS, Resource
+from member.initializer import desired
+from member.initializer.desired import INIT_SQL, RUN
+from member.outcome import Outcome, Refused, Waiting
+
+_LOOK_AGAIN = 10.0
+"""Seconds until what no event tells of is looked at again: Secrets and ConfigMaps of the user."""
+_GOING = 2.0
+"""Seconds until a Job that is being deleted is looked at again."""
+
+
+def initialize(ctx: Reconcile[TidbInitializer]) -> Outcome:
+    """The one stage. Raises OwnerGone, ForeignOwner, ApiError, TransportError."""
+    status = ctx.model.status
+    status.phase = status.phase or PENDING
+    job = ctx.cached(JOBS, desired.object_name(ctx.model))
+    if status.phase in (COMPLETED, FAILED):
+        return _again(ctx, job)
+    if job is None and status.phase == RUNNING and (job := _live(ctx, JOBS)) is None:
+        return following.lost(ctx)
+    if job is not None and not ctx.controls(job):
+        return _of_another(job)
+    if job is None:
+        return _begin(ctx)
+    if status.phase != RUNNING and following.has_ended(job) and _is_of_earlier_run(ctx, job):
+        return _delete(ctx)
+    return following.follow(ctx, job)
+
+
+def _again(ctx: Reconcile[TidbInitializer], job: Object | None) -> Outcome:
+    """What has ended stays as it is, unless the user wants another run: that is noted before anything is destroyed."""
+    last = job or ctx.cached(CONFIG_MAPS, desired.object_name(ctx.model))
+    if last is None or not _is_of_earlier_run(ctx, last):
+        return following.as_told(ctx)
+    live = _live(ctx, JOBS) or _live(ctx, CONFIG_MAPS)
+    if live is None or not _is_of_earlier_run(ctx, live):
+        return following.as_told(ctx)
+    ctx.model.status = TidbInitializerStatus(phase=PENDING)
+    return Waiting("RunningAgain", f"it is run again, since annotation {RUN} has another value")
+
+
+def _begin(ctx: Reconcile[TidbInitializer]) -> Outcome:
+    """Make ConfigMap and Job, once all is there that the pod mounts."""
+    spec = ctx.model.spec
+    ctx.model.status.phase = PENDING
+    tc = find_cluster(ctx, ctx.namespace, spec.cluster.name, "spec.cluster.name")
+    if isinstance(tc, Waiting):
+        return tc
+    if tc.spec.tidb is None:
+        return Waiting("NoTiDB", f"TidbCluster {tc.metadata.name} has no TiDB: waiting for its spec.tidb")
+    if missing := _missing(ctx, tc):
+        return missing
+    if ctx.live_owner().metadata.resource_version != ctx.owner.metadata.resource_version:
+        # it may have ended already
+        return Waiting("CacheOutdated", "the TidbInitializer has changed; waiting for the cache to show that", 0.5)
+    ctx.apply(CONFIG_MAPS, desired.config_map(ctx.model, tc))
+    job = ctx.make(JOBS, desired.job(ctx.model, tc))
+    return following.follow(ctx, job) if ctx.controls(job) else _of_another(job)
+
+
+def _missing(ctx: Reconcile[TidbInitializer], tc: TidbCluster) -> Waiting | None:
+    """The wait for what the user has to make; else the pod would wait, and tell nobody."""
+    client = ctx.owned.runtime.client
+    for name in desired.secret_names(ctx.model, tc):
+        if client.find(SECRETS, name, ctx.namespace) is None:
+            return Waiting("MissingSecret", f"Secret {name} does not exist; create it", _LOOK_AGAIN)
+    if not (name := ctx.model.spec.init_sql_config_map or ""):
+        return None
+    found = client.find(CONFIG_MAPS, name, ctx.namespace)
+    if found is None or INIT_SQL not in (found.decode().get("data") or {}):
+        what = f"ConfigMap {name} {'does not exist' if found is None else f'has no key {INIT_SQL}'}"
+        return Waiting("MissingConfigMap", f"{what}; create it with the SQL under that key", _LOOK_AGAIN)
+    return None
+
+
+def _delete(ctx: Reconcile[TidbInitializer]) -> Outcome:
+    """Have the Job of an earlier run go, pods and all."""
+
+    def may_go(job: Object) -> bool:
+        return following.has_ended(job) and _is_of_earlier_run(ctx, job)
+
+    delete_job(ctx.owned.runtime, ctx.owner, TIDB_INITIALIZERS, desired.object_name(ctx.model), may_go)
+    return Waiting("RunningAgain", "waiting for the Job of the earlier run to be gone", _GOING)
+
+
+def _is_of_earlier_run(ctx: Reconcile[TidbInitializer], made: Object) -> bool:
+    """Whether the user wants another run than what was made last; without the annotation none."""
+    wanted = ctx.model.metadata.annotations.get(RUN)
+    return bool(wanted) and made.metadata.annotations.get(RUN) != wanted
+
+
+def _of_another(job: Object) -> Outcome:
+    owner, name = job.metadata.controller, job.metadata.name
+    if owner is not None and owner.kind == TIDB_INITIALIZERS.kind:
+        what = f"Job {name} was made by TidbInitializer {owner.name}: a cluster has one initializer"
+        return Refused("SecondInitializer", f"{what}; delete one of the two", _LOOK_AGAIN)
+    return Refused("ForeignOwner", f"Job {name} exists and is not of a TidbInitializer; delete it", _LOOK_AGAIN)
+
+
+def _live(ctx: Reconcile[TidbInitializer], resource: Resource) -> Object | None:
+    return ctx.owned.runtime.client.find(resource, desired.object_name(ctx.model), ctx.namespace)

@@ -1,0 +1,38 @@
+"""Having a Job deleted that an object of ours owns: seen live, by its UID, pods first."""
+
+from collections.abc import Callable
+
+from controllers.runtime import Runtime
+from kube.deletion import Destroyer
+from kube.events import NORMAL
+from kube.objects import Object
+from kube.resources import JOBS, Resource
+
+
+def delete_job(
+    runtime: Runtime,
+    owner: Object,
+    resource: Resource,
+    name: str,
+    may_go: Callable[[Object], bool] = lambda _job: True,
+) -> bool:
+    """Have the Job `name` of `owner`, an object of `resource`, deleted; whether it is gone, with its pods.
+
+    What is another's, or may not go as it is now, stays and counts as gone. Raises Conflict, other ApiErrors,
+    TransportError.
+    """
+    destroyer = Destroyer(runtime.client)
+    namespace = owner.metadata.namespace
+    seen = destroyer.observe(JOBS, name, namespace)
+    if seen is None or not _is_of(seen.object, owner) or not may_go(seen.object):
+        return True
+    if not seen.object.metadata.deletion_timestamp:
+        destroyer.delete(seen, propagation="Foreground")
+        what = f"delete job {namespace}/{name} for cluster {owner.metadata.name} {resource.kind} successful"
+        runtime.recorder.event(owner, NORMAL, "SuccessfulDelete", what)
+    return False
+
+
+def _is_of(job: Object, owner: Object) -> bool:
+    controller = job.metadata.controller
+    return controller is not None and controller.uid == owner.metadata.uid

@@ -1,0 +1,39 @@
+"""Deleting what an object of a kind has made and wants no more: seen live, and its own (F5)."""
+
+from collections.abc import Callable, Collection
+from typing import Any
+
+from controllers.simple_kind import Reconcile
+from kube.client import Client
+from kube.deletion import Destroyer
+from kube.events import NORMAL
+from kube.objects import Object
+from kube.resources import Resource
+
+
+def delete_if(client: Client, resource: Resource, name: str, namespace: str, may_go: Callable[[Object], bool]) -> bool:
+    """Delete an object that may go by how it is now; whether there was one.
+
+    Raises Conflict, other ApiErrors, TransportError.
+    """
+    destroyer = Destroyer(client)
+    seen = destroyer.observe(resource, name, namespace)
+    if seen is None or seen.object.metadata.deletion_timestamp or not may_go(seen.object):
+        return False
+    destroyer.delete(seen, propagation="Background")
+    return True
+
+
+def prune(ctx: Reconcile[Any], resource: Resource, wanted: Collection[str]) -> None:
+    """Delete what the owner controls and does not want any more; claims are nobody's, so they stay.
+
+    Raises Conflict, other ApiErrors, TransportError.
+    """
+    runtime = ctx.owned.runtime
+    for cached in ctx.lister(resource).list(ctx.namespace):
+        name = cached.metadata.name
+        if name in wanted or not ctx.controls(cached) or cached.metadata.deletion_timestamp:
+            continue
+        if delete_if(runtime.client, resource, name, ctx.namespace, ctx.controls):
+            what = f"delete {resource.kind} {name} in {ctx.owned.resource.kind} {ctx.name} successful"
+            runtime.recorder.event(ctx.owner, NORMAL, "SuccessfulDelete", what)

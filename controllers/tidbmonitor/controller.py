@@ -1,0 +1,81 @@
+"""The controller of TidbMonitor, put together (CW-1)."""
+
+from collections.abc import Collection, Mapping
+
+from apis.monitor_defaulting import with_monitor_defaults
+from apis.monitors import CLUSTER_SELECTOR, TidbMonitor
+from apis.validation.monitors import labels_selected_by, validate_monitor
+from controllers.controller import Controller
+from controllers.enqueueing import NEWS, Enqueue, is_resync
+from controllers.runtime import Runtime
+from controllers.simple_kind import SimpleKind
+from controllers.target_cluster import listed_clusters
+from controllers.tidbmonitor.rights import OF_ALL_NAMESPACES, finalize
+from controllers.tidbmonitor.stages import PRUNED, STAGES
+from informers.handlers import ResourceEventHandlerDetailedFuncs
+from informers.tombstones import last_known_object
+from kube.objects import Object
+from kube.reading import Lister
+from kube.resources import (
+    DEPLOYMENTS,
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
+    TIDB_CLUSTERS,
+    TIDB_MONITORS,
+    Resource,
+)
+from member.labels import TIDB_OPERATOR
+
+TIDB_MONITOR = SimpleKind(
+    resource=TIDB_MONITORS,
+    model=TidbMonitor,
+    stages=STAGES,
+    owns=(*PRUNED, DEPLOYMENTS),
+    reads=(PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, *OF_ALL_NAMESPACES),
+    refers={TIDB_CLUSTERS: listed_clusters},
+    managed_by=TIDB_OPERATOR,
+    defaults=with_monitor_defaults,
+    problems=validate_monitor,
+    finalize=finalize,
+)
+
+
+def tidb_monitor_controllers(
+    runtime: Runtime, selector: str, permitted: Collection[Resource]
+) -> tuple[Controller, ...]:
+    """Register handlers and return the controller; nothing is started. Arguments as for `SimpleKind.controllers`."""
+    (controller,) = TIDB_MONITOR.controllers(runtime, selector, permitted)
+    objects = runtime.informers(selector)
+    monitors = objects.lister_for(TIDB_MONITORS)
+    objects.informer_for(TIDB_CLUSTERS).add_event_handler(_selecting(monitors, controller.enqueue))
+    return (controller,)
+
+
+def _selecting(monitors: Lister, enqueue: Enqueue) -> ResourceEventHandlerDetailedFuncs:
+    """A TidbCluster brings the monitors that select it by label, before or after the change."""
+
+    def tell(cluster: Object | None) -> None:
+        for monitor in monitors.list() if cluster else ():
+            if cluster is not None and _selects(monitor, cluster):
+                enqueue(monitor.key, NEWS)
+
+    def on_update(old: Object, new: Object) -> None:
+        if not is_resync(old, new):
+            tell(new)
+            if old.metadata.labels != new.metadata.labels:
+                tell(old)
+
+    return ResourceEventHandlerDetailedFuncs(
+        lambda cluster, _: tell(cluster), on_update, lambda deleted: tell(last_known_object(deleted))
+    )
+
+
+def _selects(monitor: Object, cluster: Object) -> bool:
+    annotations: Mapping[str, str] = monitor.metadata.annotations
+    if CLUSTER_SELECTOR not in annotations:
+        return False
+    try:
+        wanted = labels_selected_by(annotations[CLUSTER_SELECTOR])
+    except ValueError:
+        return False
+    return wanted.items() <= cluster.metadata.labels.items()

@@ -1,0 +1,71 @@
+"""Rights in all namespaces, of monitors that are clusterScoped (other-resources.md 3.2, 3.4).
+
+What is in no namespace has no owner in one: it is known by its name and labels, and is deleted here.
+"""
+
+from apis.monitors import TidbMonitor
+from controllers.owned_deletion import delete_if
+from controllers.simple_kind import OwnedObjects, Reconcile
+from kube.client import Client
+from kube.objects import Json, Object
+from kube.resources import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, TIDB_MONITORS, Resource
+from member.labels import MANAGED_BY, TIDB_OPERATOR
+from member.monitor.naming import FINALIZER, cluster_role_name
+from member.outcome import Done, Outcome, Refused
+
+OF_ALL_NAMESPACES = (CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES)
+"""In the order in which they go."""
+
+
+def apply_cluster_scoped(ctx: Reconcile[TidbMonitor], resource: Resource, desired: Json) -> Outcome:
+    """Make a ClusterRole or its binding, or patch what differs. Raises OwnerGone, ApiError, TransportError."""
+    cache = ctx.owned.caches.get(resource)
+    if cache is None:
+        way_out = "leave it out, or have an operator manage all namespaces (-cluster-scoped=true)"
+        return Refused("NotPermitted", f"spec.clusterScoped: this operator manages one namespace only; {way_out}")
+    name = desired["metadata"]["name"]
+    runtime, cached = ctx.owned.runtime, cache.get("", name)
+    if cached is None:
+        ctx.live_owner()
+        cached = runtime.client.find(resource, name)
+    if cached is not None and not _is_ours(cached):
+        return Refused(
+            "ForeignOwner", f"{resource.kind} {name} exists and is not labelled as ours; rename or delete it"
+        )
+    runtime.applier.apply(resource, {"apiVersion": resource.api_version, "kind": resource.kind} | desired, cached)
+    return Done()
+
+
+def withdraw_unwanted(ctx: Reconcile[TidbMonitor]) -> None:
+    """Delete what a monitor has in all namespaces that is clusterScoped no more; v1.6 leaves it.
+
+    Raises Conflict, other ApiErrors, TransportError.
+    """
+    name = cluster_role_name(ctx.namespace, ctx.name)
+    for resource in OF_ALL_NAMESPACES:
+        cache = ctx.owned.caches.get(resource)
+        if cache is not None and cache.get("", name) is not None:
+            delete_if(ctx.owned.runtime.client, resource, name, "", _is_ours)
+
+
+def finalize(monitor: Object, owned: OwnedObjects) -> None:
+    """Delete what no garbage collector will, then let a deleted monitor go.
+
+    Raises Conflict, other ApiErrors, TransportError.
+    """
+    if FINALIZER not in monitor.metadata.finalizers:
+        return
+    # a cache may not show yet what was made last
+    _withdraw(owned.runtime.client, owned, monitor)
+    owned.runtime.applier.remove_finalizer(TIDB_MONITORS, monitor, FINALIZER)
+
+
+def _withdraw(client: Client, owned: OwnedObjects, monitor: Object) -> None:
+    name = cluster_role_name(monitor.metadata.namespace, monitor.metadata.name)
+    for resource in OF_ALL_NAMESPACES:
+        if resource in owned.caches:
+            delete_if(client, resource, name, "", _is_ours)
+
+
+def _is_ours(found: Object) -> bool:
+    return found.metadata.labels.get(MANAGED_BY) == TIDB_OPERATOR

@@ -1,0 +1,158 @@
+"""What a reconcile of a TidbMonitor does, one stage after another (other-resources.md 3.2)."""
+
+from apis.monitors import TidbMonitor
+from controllers.owned_deletion import prune
+from controllers.owned_volumes import keep_volumes
+from controllers.owned_workloads import apply_service, apply_stateful_set, await_ready
+from controllers.simple_kind import Reconcile
+from controllers.stages import Stage
+from controllers.tidbmonitor import rights
+from controllers.tidbmonitor.migration import migrate
+from controllers.tidbmonitor.targets import find_clusters
+from kube.objects import Json
+from kube.resources import (
+    CONFIG_MAPS,
+    INGRESSES,
+    ROLE_BINDINGS,
+    ROLES,
+    SECRETS,
+    SERVICE_ACCOUNTS,
+    SERVICES,
+    STATEFUL_SETS,
+    TIDB_MONITORS,
+    Resource,
+)
+from member.apply.last_applied import applied, stamped
+from member.monitor import objects
+from member.monitor.inputs import Inputs
+from member.monitor.naming import FINALIZER, base_labels, monitor_name
+from member.outcome import Done, NotDone, Outcome
+
+Monitor = Reconcile[TidbMonitor]
+
+PRUNED = (INGRESSES, STATEFUL_SETS, SERVICES, CONFIG_MAPS, SECRETS, ROLE_BINDINGS, ROLES, SERVICE_ACCOUNTS)
+"""What goes when it is not desired any more; v1.6 leaves it."""
+
+
+def _protect(ctx: Monitor) -> Outcome:
+    """Keep the monitor, once it is deleted, until what it has in all namespaces is gone."""
+    ctx.owner = ctx.owned.runtime.applier.add_finalizer(TIDB_MONITORS, ctx.owner, FINALIZER)
+    return Done()
+
+
+def _rights(ctx: Monitor) -> Outcome:
+    if _inputs(ctx) is None:
+        return Done()
+    refused: Outcome = Done()
+    for resource, desired in objects.rights(ctx.model):
+        if not resource.namespaced:
+            answer = rights.apply_cluster_scoped(ctx, resource, desired)
+            refused = answer if isinstance(answer, NotDone) else refused
+        else:
+            ctx.apply(resource, desired)
+    return refused
+
+
+def _services(ctx: Monitor) -> Outcome:
+    if _inputs(ctx) is not None:
+        for _, desired in objects.reached_by(ctx.model):
+            apply_service(ctx, desired)
+    return Done()
+
+
+def _configuration(ctx: Monitor) -> Outcome:
+    if (inputs := _inputs(ctx)) is not None:
+        for resource, desired in objects.configured_by(ctx.model, inputs):
+            _apply_data(ctx, resource, desired)
+    return Done()
+
+
+def _apply_data(ctx: Monitor, resource: Resource, desired: Json) -> None:
+    """Nothing stays in it but what is desired: not the certificate of a cluster that is gone."""
+    cached = ctx.cached(resource, desired["metadata"]["name"])
+    before = {"data": cached.decode().get("data") or {}} if cached is not None else None
+    ctx.apply(resource, desired, applied=before)
+
+
+def _stateful_sets(ctx: Monitor) -> Outcome:
+    """Bring the StatefulSets of all shards to what is desired, and wait until they are Ready."""
+    inputs, answers = _inputs(ctx), []
+    if inputs is None or ctx.outcomes.get("migration") not in (None, Done()):
+        return Done()
+    for _, desired in objects.run_by(ctx.model, inputs):
+        answers.append(apply_stateful_set(ctx, desired, "spec.persistent"))
+    answers += [await_ready(ctx, monitor_name(ctx.model, shard)) for shard in _shards(ctx)]
+    unfinished = [each for each in answers if not isinstance(each, Done) or each.reason != Done().reason]
+    return next((each for each in unfinished if isinstance(each, NotDone)), next(iter(unfinished), Done()))
+
+
+def _volumes(ctx: Monitor) -> Outcome:
+    """Of claims of shards that are no more, too, as long as the monitor is there."""
+    answer: Outcome = Done()
+    if ctx.model.spec.persistent:
+        for shard in _shards(ctx):
+            answer = keep_volumes(ctx, base_labels(ctx.model, shard), ctx.model.spec.pv_reclaim_policy or "Retain")
+    return answer
+
+
+def _ingresses(ctx: Monitor) -> Outcome:
+    if _inputs(ctx) is not None:
+        for resource, desired in objects.entered_by(ctx.model):
+            cached = ctx.cached(resource, desired["metadata"]["name"])
+            live = cached.decode() if cached is not None else None
+            ctx.apply(resource, stamped(desired, live), applied=applied(live) if live is not None else None)
+    return Done()
+
+
+def _prune(ctx: Monitor) -> Outcome:
+    """Delete what is not desired any more; nothing while it is not known what is."""
+    inputs = _inputs(ctx)
+    if inputs is None or any(isinstance(each, NotDone) for each in _made(ctx)):
+        return Done()
+    wanted: dict[Resource, set[str]] = {}
+    for resource, desired in objects.everything(ctx.model, inputs):
+        wanted.setdefault(resource, set()).add(desired["metadata"]["name"])
+    for resource in PRUNED:
+        prune(ctx, resource, wanted.get(resource, set()))
+    if not ctx.model.spec.cluster_scoped:
+        rights.withdraw_unwanted(ctx)
+    return Done()
+
+
+def _made(ctx: Monitor) -> list[Outcome]:
+    """The answers of the stages that make what takes the place of the unwanted."""
+    return [ctx.outcomes[name] for name in ("rights", "services", "configuration", "ingresses")]
+
+
+def _status(ctx: Monitor) -> Outcome:
+    """The status of the first shard, as v1.6 has it."""
+    cached = ctx.cached(STATEFUL_SETS, monitor_name(ctx.model))
+    is_own = cached is not None and ctx.controls(cached)
+    ctx.model.status.stateful_set = cached.decode().get("status") if cached is not None and is_own else None
+    return Done()
+
+
+def _inputs(ctx: Monitor) -> Inputs | None:
+    found = ctx.found
+    assert found is None or isinstance(found, Inputs)
+    return found
+
+
+def _shards(ctx: Monitor) -> range:
+    return range(ctx.model.spec.shards or 1)
+
+
+STAGES = (
+    Stage("finalizer", _protect),
+    Stage("clusters", find_clusters),
+    Stage("rights", _rights),
+    Stage("services", _services),
+    Stage("configuration", _configuration),
+    Stage("migration", migrate),
+    Stage("stateful_sets", _stateful_sets),
+    Stage("volumes", _volumes),
+    Stage("ingresses", _ingresses),
+    Stage("unwanted", _prune),
+    Stage("status", _status),
+)
+"""In the order in which they run. One that waits stops none behind it."""

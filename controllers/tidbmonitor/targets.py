@@ -1,0 +1,171 @@
+"""The stage `clusters`: which clusters are there, and what Prometheus needs to scrape them (other-resources.md 3.2).
+
+Secrets and ConfigMaps of users are read live: the operator may read them, but not list what it does not need. A
+cluster that is not there is left out until it is; v1.6 does nothing at all then.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from apis.identity import instance_name, tls_enabled
+from apis.monitors import CLUSTER_SELECTOR, OPERATOR_NAMESPACE, TidbMonitor
+from apis.shared import TidbClusterRef
+from apis.tidbcluster import TidbCluster
+from apis.validation.monitors import labels_selected_by
+from controllers.simple_kind import Reconcile
+from controllers.target_cluster import find_cluster
+from controllers.tidbmonitor import provisions
+from kube.errors import NotFound
+from kube.objects import Json, Object
+from kube.resources import CONFIG_MAPS, DM_CLUSTERS, SECRETS, TIDB_CLUSTERS, Resource
+from member.monitor import remote_write
+from member.monitor.inputs import Inputs, Target, asset
+from member.naming import cluster_client_secret
+from member.outcome import Done, Outcome, Waiting
+
+_LOOK_AGAIN = 30.0
+"""Seconds until what no event tells of is looked at again."""
+_GIVEN_CONFIG = "prometheus-config"
+
+
+class Missing(Exception):
+    """Raised when what the spec refers to is not there; says what."""
+
+
+@dataclass(slots=True)
+class _Found:
+    """What is being gathered in one reconcile."""
+
+    ctx: Reconcile[TidbMonitor]
+    absent: list[str] = field(default_factory=list)
+    assets: dict[str, str] = field(default_factory=dict)
+    read: dict[tuple[Resource, str, str], Json] = field(default_factory=dict)
+
+    def object(self, resource: Resource, namespace: str, name: str, what: str) -> Json:
+        """An object, read live once in a reconcile. Raises Missing, ApiError, TransportError."""
+        key = resource, namespace, name
+        if key not in self.read:
+            found = self.ctx.owned.runtime.client.find(resource, name, namespace)
+            if found is None:
+                raise Missing(f"{resource.kind} {namespace}/{name} with {what} is not there; create it")
+            self.read[key] = found.decode()
+        return self.read[key]
+
+    def value(self, resource: Resource, namespace: str, name: str, key: str, what: str) -> str:
+        """The text of a key, as the object holds it. Raises as `object`."""
+        data: dict[str, str] = self.object(resource, namespace, name, what).get("data") or {}
+        if key not in data:
+            raise Missing(f"{resource.kind} {namespace}/{name} with {what} has no key {key}; add it")
+        return data[key]
+
+    def certificates(self, namespace: str, name: str, cluster: str) -> None:
+        """Make files of all keys of the Secret of a cluster. Raises as `object`."""
+        tree = self.object(SECRETS, namespace, name, f"the client certificate of {cluster}")
+        for key, value in (tree.get("data") or {}).items():
+            self.assets[asset(namespace, name, key)] = value
+
+
+def find_clusters(ctx: Reconcile[TidbMonitor]) -> Outcome:
+    """Gather what the objects are made of; nothing is known where something is missing that nobody can go without.
+
+    Raises ApiError, TransportError.
+    """
+    found = _Found(ctx)
+    try:
+        inputs = _inputs(found)
+    except Missing as error:
+        return Waiting("ReferenceMissing", str(error), _LOOK_AGAIN)
+    is_some = bool(inputs.clusters or inputs.dm_clusters or OPERATOR_NAMESPACE in ctx.owner.metadata.annotations)
+    ctx.found = inputs if is_some else None
+    if found.absent:
+        return Waiting("ClusterMissing", "; ".join(found.absent), _LOOK_AGAIN)
+    if not is_some:
+        return Waiting("ClusterMissing", "waiting for a TidbCluster with the labels that the monitor selects")
+    return Done()
+
+
+def _inputs(found: _Found) -> Inputs:
+    monitor = found.ctx.model
+    clusters = [tc for tc in _clusters(found) if tc is not None]
+    dm_clusters = [_dm(found, each) for each in (monitor.spec.dm.clusters if monitor.spec.dm else ())]
+    namespace = monitor.metadata.namespace
+    for kind, name, key in remote_write.references(monitor):
+        resource = SECRETS if kind == remote_write.SECRET else CONFIG_MAPS
+        value = found.value(resource, namespace, name, key, "what remoteWrite refers to")
+        found.assets[asset(namespace, name, key, kind)] = value if resource == SECRETS else provisions.in_base64(value)
+    users = {
+        (name, key): provisions.from_base64(found.value(SECRETS, namespace, name, key, "the user of remoteWrite"))
+        for name, key in remote_write.users(monitor)
+    }
+    return Inputs(
+        clusters=[_target(found, tc) for tc in clusters],
+        dm_clusters=[each for each in dm_clusters if each is not None],
+        first=next((tc for tc in clusters if tc.spec.pd is not None), None),
+        assets=found.assets,
+        users=users,
+        given_config=_given_config(found),
+        operator_rules=provisions.rules(),
+        operator_dashboard=provisions.dashboard(),
+    )
+
+
+def _clusters(found: _Found) -> Iterator[TidbCluster | None]:
+    """Those that are named, then those that are selected; None for one that is not there."""
+    named = found.ctx.model.spec.clusters
+    for each in named:
+        yield _cluster(found, each)
+    jobs = {f"{each.namespace}-{each.name}" for each in named}
+    for selected in selected_clusters(found.ctx):
+        meta = selected.metadata
+        # Prometheus refuses two jobs of one name
+        if (prefix := f"{meta.namespace}-{meta.name}") not in jobs:
+            jobs.add(prefix)
+            yield _cluster(found, TidbClusterRef(namespace=meta.namespace, name=meta.name))
+
+
+def selected_clusters(ctx: Reconcile[TidbMonitor]) -> list[Object]:
+    """The cached TidbClusters that carry the labels which the monitor selects, by key."""
+    selector = ctx.owner.metadata.annotations.get(CLUSTER_SELECTOR)
+    if selector is None:
+        return []
+    namespace = "" if ctx.model.spec.cluster_scoped else ctx.namespace
+    there = ctx.lister(TIDB_CLUSTERS).list(namespace, labels_selected_by(selector))
+    return sorted((each for each in there if not each.metadata.deletion_timestamp), key=lambda each: each.key)
+
+
+def _cluster(found: _Found, reference: TidbClusterRef) -> TidbCluster | None:
+    there = find_cluster(found.ctx, reference.namespace, reference.name, "spec.clusters")
+    if isinstance(there, Waiting):
+        found.absent.append(there.message)
+        return None
+    return there
+
+
+def _target(found: _Found, tc: TidbCluster) -> Target:
+    meta, secret = tc.metadata, cluster_client_secret(tc) if tls_enabled(tc) else ""
+    if secret:
+        found.certificates(meta.namespace, secret, f"TidbCluster {meta.namespace}/{meta.name}")
+    return Target(meta.namespace, meta.name, instance_name(tc), secret)
+
+
+def _dm(found: _Found, reference: TidbClusterRef) -> Target | None:
+    where = f"DMCluster {reference.namespace}/{reference.name}"
+    try:
+        there = found.ctx.owned.runtime.client.get(DM_CLUSTERS, reference.name, reference.namespace)
+    except NotFound:
+        found.absent.append(f"waiting for {where}, which does not exist; create it, or correct spec.dm.clusters")
+        return None
+    tls = (there.decode().get("spec") or {}).get("tlsCluster") or {}
+    secret = f"{reference.name}-dm-client-secret" if tls.get("enabled") is True else ""
+    if secret:
+        found.certificates(reference.namespace, secret, where)
+    return Target(reference.namespace, reference.name, reference.name, secret)
+
+
+def _given_config(found: _Found) -> str | None:
+    config = found.ctx.model.spec.prometheus.config
+    reference = config.config_map_ref if config is not None else None
+    if reference is None or not reference.name:
+        return None
+    namespace = reference.namespace or found.ctx.namespace
+    return found.value(CONFIG_MAPS, namespace, reference.name, _GIVEN_CONFIG, "the configuration of Prometheus")

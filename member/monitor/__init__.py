@@ -1,0 +1,1 @@
+"""The desired objects of a TidbMonitor, and the configuration of its Prometheus. Pure functions, no I/O."""

@@ -1,0 +1,221 @@
+"""The containers of a monitor but Grafana's and Thanos' (other-resources.md 3.6)."""
+
+from collections.abc import Mapping, Sequence
+
+from apis.accessor import container_resources
+from apis.monitor_parts import InitializerSpec, MonitorContainer
+from apis.monitors import OPERATOR_NAMESPACE, TidbMonitor
+from kube.objects import Json
+from member.monitor.configuration import EXTERNAL_RULES, OPERATOR_RULES, RULES
+from member.monitor.inputs import ASSETS, Inputs
+from member.monitor.naming import VOLUME
+from member.objects.pod import NAMESPACE, POD_NAME, container_port, env, without_unset
+from member.objects.volumes import mount
+
+PROMETHEUS_PORT = 9090
+RELOADER_PORT = 9089
+DATA = "/data"
+DASHBOARDS = "/grafana-dashboard-definitions/tidb"
+DATASOURCES = "/etc/grafana/provisioning/datasources"
+_CONFIG = "/etc/prometheus/config"
+_CONFIG_OUT = "/etc/prometheus/config_out"
+_LOCAL_PROMETHEUS = "http://127.0.0.1:9090"
+_RETENTION = "15d"
+"""What Prometheus does where it is not told; v1.6 says 0d, which means the same."""
+
+DATA_MOUNT = mount(VOLUME, DATA)
+RULES_MOUNT = mount("prometheus-rules", RULES)
+DATASOURCE_MOUNT = mount("datasource", DATASOURCES)
+DASHBOARDS_MOUNT = mount("grafana-dashboard", DASHBOARDS)
+_CONFIG_MOUNTS = (mount("prometheus-config-out", _CONFIG_OUT), mount("prometheus-config", _CONFIG, read_only=True))
+
+
+def container(monitor: TidbMonitor, name: str, spec: MonitorContainer, **fields: object) -> Json:
+    """A container with what every one of them can set; the monitor's pull policy holds where it has none."""
+    return without_unset(
+        {
+            "name": name,
+            "image": f"{spec.base_image}:{spec.version}",
+            "imagePullPolicy": spec.image_pull_policy or monitor.spec.image_pull_policy,
+            "resources": container_resources(spec.requests, spec.limits, spec.claims),
+            "securityContext": spec.security_context,
+            **fields,
+        }
+    )
+
+
+def rules_version(monitor: TidbMonitor) -> str:
+    """Of which TiDB rules and dashboards are, as the initializer and the reloader are told."""
+    return f"tidb:{monitor.spec.alert_manager_rules_version or monitor.spec.initializer.version}"
+
+
+def with_users(builtin: Mapping[str, str], users: Mapping[str, str]) -> list[Json]:
+    """Variables in their order; the user's replace those of the same name, or come last."""
+    return [env(name, value) for name, value in {**builtin, **users}.items()]
+
+
+def init_containers(monitor: TidbMonitor, inputs: Inputs) -> list[Json]:
+    """What brings rules and dashboards before Prometheus starts."""
+    spec = monitor.spec
+    found = [_initializer(monitor, "monitor-initializer", spec.initializer, _for_tidb(monitor, inputs))]
+    if spec.dm is not None and inputs.dm_clusters:
+        found.append(_initializer(monitor, "dm-initializer", spec.dm.initializer, _for_dm(monitor, inputs)))
+    return found
+
+
+def _initializer(monitor: TidbMonitor, name: str, spec: InitializerSpec, builtin: Mapping[str, str]) -> Json:
+    data = ["prometheus"] if monitor.spec.grafana is None else ["prometheus", "grafana"]
+    directories = " ".join(f"{DATA}/{each}" for each in data)
+    script = f"set -e\nmkdir -p {directories}\nchmod 777 {directories}\n/usr/bin/init.sh\n"
+    of_grafana = [] if monitor.spec.grafana is None else [DATASOURCE_MOUNT, DASHBOARDS_MOUNT]
+    return container(
+        monitor,
+        name,
+        spec,
+        command=["/bin/sh", "-c", script],
+        env=with_users(builtin, spec.envs),
+        volumeMounts=[RULES_MOUNT, DATA_MOUNT, *of_grafana],
+    )
+
+
+def _for_tidb(monitor: TidbMonitor, inputs: Inputs) -> dict[str, str]:
+    found = {
+        "PROM_CONFIG_PATH": RULES,
+        "PROM_PERSISTENT_DIR": DATA,
+        "GF_TIDB_PROMETHEUS_URL": _LOCAL_PROMETHEUS,
+        "TIDB_VERSION": rules_version(monitor),
+        "TZ": monitor.spec.timezone,
+    }
+    if (tc := inputs.first) is not None:
+        has_binlog = tc.spec.tidb is not None and bool(tc.spec.tidb.binlog_enabled)
+        found |= {
+            "TZ": tc.spec.timezone or "UTC",
+            "TIDB_ENABLE_BINLOG": str(has_binlog).lower(),
+            "TIDB_CLUSTER_NAME": tc.metadata.name,
+            "TIDB_CLUSTER_NAMESPACE": tc.metadata.namespace,
+        }
+    if monitor.spec.kube_prometheus_url:
+        found["GF_K8S_PROMETHEUS_URL"] = monitor.spec.kube_prometheus_url
+    return found | _grafana_paths(monitor)
+
+
+def _for_dm(monitor: TidbMonitor, inputs: Inputs) -> dict[str, str]:
+    first = inputs.dm_clusters[0]
+    found = {
+        "DM_CLUSTER_NAME": first.name,
+        "PROM_CONFIG_PATH": RULES,
+        "PROM_PERSISTENT_DIR": DATA,
+        "DM_VERSION": rules_version(monitor),
+        "GF_DM_PROMETHEUS_URL": _LOCAL_PROMETHEUS,
+        "DM_CLUSTER_NAMESPACE": first.namespace,
+        "TZ": monitor.spec.timezone,
+    }
+    return found | _grafana_paths(monitor)
+
+
+def _grafana_paths(monitor: TidbMonitor) -> dict[str, str]:
+    if monitor.spec.grafana is None:
+        return {}
+    return {"GF_PROVISIONING_PATH": DASHBOARDS, "GF_DATASOURCE_PATH": DATASOURCES}
+
+
+def prometheus(monitor: TidbMonitor, shard: int) -> Json:
+    """Prometheus: its script puts what the pod is called into the configuration, wherever that stands."""
+    spec = monitor.spec.prometheus
+    mounts = [*_CONFIG_MOUNTS, DATA_MOUNT, RULES_MOUNT, mount("tls-assets", ASSETS, read_only=True)]
+    mounts += spec.additional_volume_mounts
+    if spec.config is not None and spec.config.rule_config_ref is not None:
+        mounts.append(mount("external-rules", EXTERNAL_RULES, read_only=True))
+    if OPERATOR_NAMESPACE in monitor.metadata.annotations:
+        mounts.append(mount("operator", OPERATOR_RULES, read_only=True))
+    return container(
+        monitor,
+        "prometheus",
+        spec,
+        command=["/bin/sh", "-c", _start_script(_arguments(monitor))],
+        ports=[container_port("prometheus", PROMETHEUS_PORT)],
+        env=[*_of_pod(shard), env("TZ", monitor.spec.timezone)],
+        readinessProbe={
+            "httpGet": {"path": "/-/ready", "port": PROMETHEUS_PORT},
+            "timeoutSeconds": 3,
+            "periodSeconds": 5,
+            "failureThreshold": 120,
+        },
+        volumeMounts=mounts,
+    )
+
+
+def _of_pod(shard: int) -> list[Json]:
+    return [POD_NAME, NAMESPACE, env("SHARD", str(shard))]
+
+
+def _start_script(arguments: Sequence[str]) -> str:
+    # `$(` would be Kubernetes' own substitution
+    names = ("NAMESPACE", "POD_NAME", "SHARD")
+    edits = " ".join(f"-e 's/[$]({name})/'\"${name}\"'/g'" for name in names)
+    source, made = f"{_CONFIG}/prometheus.yml", f"{_CONFIG_OUT}/prometheus.yml"
+    return f"set -e\nsed {edits} {source} > {made}\nexec /bin/prometheus {' '.join(arguments)}\n"
+
+
+def _arguments(monitor: TidbMonitor) -> list[str]:
+    spec = monitor.spec.prometheus
+    retention = spec.retention_time or (f"{spec.reserve_days}d" if spec.reserve_days else _RETENTION)
+    arguments = [
+        "--web.enable-admin-api",
+        "--web.enable-lifecycle",
+        f"--config.file={_CONFIG_OUT}/prometheus.yml",
+        f"--storage.tsdb.path={DATA}/prometheus",
+        f"--storage.tsdb.retention.time={retention}",
+    ]
+    if spec.log_level:
+        arguments.append(f"--log.level={spec.log_level}")
+    if spec.config is not None:
+        arguments += spec.config.command_options
+    if spec.disable_compaction or monitor.spec.thanos is not None:
+        arguments += ["--storage.tsdb.max-block-duration=2h", "--storage.tsdb.min-block-duration=2h"]
+    return arguments
+
+
+def reloader(monitor: TidbMonitor) -> Json:
+    """What lets users edit the rules."""
+    command = [
+        "/bin/reload",
+        f"--root-store-path={DATA}",
+        f"--sub-store-path={rules_version(monitor)}",
+        f"--watch-path={RULES}/rules",
+        f"--prometheus-url={_LOCAL_PROMETHEUS}",
+    ]
+    return container(
+        monitor,
+        "reloader",
+        monitor.spec.reloader,
+        command=command,
+        ports=[container_port("reloader", RELOADER_PORT)],
+        env=[env("TZ", monitor.spec.timezone)],
+        volumeMounts=[RULES_MOUNT, DATA_MOUNT],
+    )
+
+
+def config_reloader(monitor: TidbMonitor, spec: MonitorContainer, shard: int) -> Json:
+    """What has Prometheus read its configuration again when that has changed."""
+    command = [
+        "/bin/prometheus-config-reloader",
+        "--listen-address=:9088",
+        "--reload-url=http://localhost:9090/-/reload",
+        f"--config-file={_CONFIG}/prometheus.yml",
+        f"--config-envsubst-file={_CONFIG_OUT}/prometheus.yml",
+    ]
+    mounts = list(_CONFIG_MOUNTS)
+    config = monitor.spec.prometheus.config
+    if config is not None and config.rule_config_ref is not None:
+        command.append(f"--watched-dir={EXTERNAL_RULES}")
+        mounts.append(mount("external-rules", EXTERNAL_RULES, read_only=True))
+    return container(
+        monitor,
+        "prometheus-config-reloader",
+        spec,
+        command=command,
+        ports=[container_port("reloader", 9088)],
+        env=_of_pod(shard),
+        volumeMounts=mounts,
+    )

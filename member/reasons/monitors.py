@@ -1,0 +1,35 @@
+"""Reasons of TidbMonitors."""
+
+from collections.abc import Mapping
+
+from member.reasons.reason import NOTHING, Reason
+
+MONITORS: Mapping[str, Reason] = {
+    "ClusterMissing": Reason(
+        "A cluster that the TidbMonitor names is not there, or its spec can't be read; or none has the labels that it "
+        "selects.",
+        "It monitors the other clusters. What it made before stays while there is none at all.",
+        "Create the cluster, or take it out of `spec.clusters` or `spec.dm.clusters`.",
+    ),
+    "ReferenceMissing": Reason(
+        "A Secret or ConfigMap that the TidbMonitor or a cluster with TLS refers to is not there, or lacks a key.",
+        "It looks again every 30 seconds. What it made before stays as it is.",
+        "Create what the message names. For a cluster with TLS that is `<cluster>-cluster-client-secret`.",
+    ),
+    "NotPermitted": Reason(
+        "The spec asks for rights in all namespaces, and this operator manages one namespace only.",
+        "It makes everything else; Prometheus finds pods in its own namespace.",
+        "Remove `spec.clusterScoped`, or have an operator with `-cluster-scoped=true` manage the monitor.",
+    ),
+    "Migrating": Reason(
+        "The Deployment of an operator before v1.2 makes way for a StatefulSet, and its volume goes over to that.",
+        "It deletes the Deployment, then its claim, and has the volume wait for the new claim.",
+        NOTHING,
+    ),
+    "VolumeWouldGo": Reason(
+        "The volume of an older Deployment can't be taken over, because it would be deleted with its claim.",
+        "It keeps both, and makes no StatefulSet.",
+        '`kubectl patch pv NAME -p \'{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}\'`, or delete the claim if '
+        "nobody needs the data.",
+    ),
+}

@@ -1,0 +1,74 @@
+"""TiKV's part of a log backup: what is written in a cluster is written to the storage of its tasks, too.
+
+The files of a task are below its prefix: `v1/<end>.log`, each with all changes since the one before, and
+`v1/global_checkpoint`, up to where they are complete.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ports.protobuf import fields, message
+from sandbox.dataplane.log_backup import LogTask
+from sandbox.dataplane.pd.cluster import PdCluster
+from sandbox.dataplane.processes import DiskTrouble
+
+CHECKPOINT = "v1/global_checkpoint"
+_TROUBLES = (DiskTrouble.FAIL, DiskTrouble.DENY, DiskTrouble.FULL, DiskTrouble.TEAR)
+_PUT, _DELETE = b"+", b"-"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A key that was written at a TSO; a value of None: it was deleted."""
+
+    version: int
+    key: bytes
+    value: bytes | None
+
+
+def flush(cluster: PdCluster, now: float) -> None:
+    """Have the tasks of a cluster come up to the present; one whose storage refuses is paused, and says why."""
+    if cluster.leader is None or not all(map(cluster.stores.is_led, range(len(cluster.stores.regions)))):
+        return
+    for name, stream in list(cluster.streams.items()):
+        task = LogTask(cluster.etcd, name, lambda: now)
+        if not task.exists:
+            del cluster.streams[name]
+        elif task.is_paused:
+            continue
+        elif stream.disk.trouble in _TROUBLES:
+            task.fail(f"failed to write to the external storage: {stream.disk.trouble.value}")
+        else:
+            until = cluster.tables.now()
+            changes = [Change(*each) for each in cluster.tables.content.changes(stream.flushed, until)]
+            if changes:
+                stream.disk.objects[f"{stream.below}{file_name(until)}"] = packed(changes)
+            stream.disk.objects[f"{stream.below}{CHECKPOINT}"] = str(until).encode()
+            stream.flushed = until
+            task.advance(until)
+
+
+def file_name(end: int) -> str:
+    """The file of the changes up to a TSO; names sort as their times do."""
+    return f"v1/{end:020}.log"
+
+
+def end_of(name: str) -> int | None:
+    """Up to which TSO a file has changes; None for one that has none."""
+    return int(name[3:-4]) if name.startswith("v1/") and name.endswith(".log") else None
+
+
+def packed(changes: list[Change]) -> bytes:
+    """Changes as the content of a file."""
+    parts = []
+    for each in changes:
+        kind = _DELETE if each.value is None else _PUT
+        parts += [(1, each.version.to_bytes(8, "big") + kind + each.key), (2, each.value or b"")]
+    return message(parts)
+
+
+def unpacked(content: bytes) -> Iterator[Change]:
+    """The changes of a file, in the order of their times."""
+    parts = [value for _, value in fields(content) if isinstance(value, bytes)]
+    for head, value in zip(parts[::2], parts[1::2], strict=True):
+        yield Change(int.from_bytes(head[:8], "big"), head[9:], value if head[8:9] == _PUT else None)

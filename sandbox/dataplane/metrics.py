@@ -1,0 +1,30 @@
+"""`/metrics`, which every server has beside its API, in the text format of Prometheus (dataplane-apis.md 15.2)."""
+
+from ports.transport import Request, Response
+from sandbox.dataplane.processes import Answer, Launch, Process
+
+_NOT_FOUND = 404
+_HEADERS = {"content-type": "text/plain; version=0.0.4; charset=utf-8"}
+
+
+def handled(process: Process, launch: Launch, port: int, request: Request) -> Answer:
+    """What a process answers; where its API knows no metrics, those that all servers have."""
+    answer = process.handle(port, request)
+    is_metrics = request.method == "GET" and request.url.partition("?")[0].endswith("/metrics")
+    began_at: float | None = getattr(process, "began_at", None)
+    if not is_metrics or answer.response.status != _NOT_FOUND or began_at is None:
+        return answer
+    return Answer(Response(200, _HEADERS, _page(launch, began_at).encode()))
+
+
+def _page(launch: Launch, began_at: float) -> str:
+    lines = (
+        "# HELP process_start_time_seconds Start time of the process since unix epoch in seconds.",
+        "# TYPE process_start_time_seconds gauge",
+        f"process_start_time_seconds {began_at}",
+        "# HELP simulated_build_info The version that the image says.",
+        "# TYPE simulated_build_info gauge",
+        f'simulated_build_info{{version="{launch.version}"}} 1',
+        "",
+    )
+    return "\n".join(lines)

@@ -1,0 +1,79 @@
+"""The process ends after any write, an answer is lost, a new process begins with old caches: all comes right (F1-F6).
+
+Of the many writes of a bring-up some are tried each time, all of them by hand (`-m slow`).
+"""
+
+from collections.abc import Callable
+
+import pytest
+
+from kube.resources import PERSISTENT_VOLUME_CLAIMS
+from tests.controllers.dmcluster.dm_world import NAME, AtWrite, DMWorld
+from tests.operator_world import sample
+
+_SLOW = pytest.mark.slow
+_BRING_UP = [number if number % 12 == 1 else pytest.param(number, marks=_SLOW) for number in range(1, 34)]
+_CHANGE = [number if number % 10 == 1 else pytest.param(number, marks=_SLOW) for number in range(1, 26)]
+FAULTS = pytest.mark.parametrize("fault", ["crash", "lost answer", "crash, then old caches"])
+
+
+def strike(world: DMWorld, number: int, fault: str) -> Callable[[], None]:
+    """Let a fault strike at a write; what brings up the next process."""
+    world.replace_operator(lambda transport: AtWrite(transport, number, dies=fault != "lost answer"))
+
+    def restart() -> None:
+        version = world.world.server.storage.version
+        world.replace_operator(lambda transport: transport, at=max(version - 12, 1) if "old" in fault else None)
+
+    return restart
+
+
+def is_settled(world: DMWorld, masters: int, workers: int) -> bool:
+    if not (world.is_ready(NAME) and world.reason(NAME) == "Done" and world.members()):
+        return False
+    return (
+        (masters, workers)
+        == (world.size("dm-master"), world.size("dm-worker"))
+        == (
+            len(world.masters.members),
+            len(world.workers()),
+        )
+    )
+
+
+@FAULTS
+@pytest.mark.parametrize("number", _BRING_UP)
+def test_F1_F4_F45_a_bring_up_survives_it_at_any_write(world: DMWorld, number: int, fault: str) -> None:
+    world.apply(sample("dm"))
+    restart = strike(world, number, fault)
+    world.run_through(lambda: is_settled(world, 3, 2), restart)
+
+    clusters = {id(each.cluster) for each in world.master_processes()}
+    assert 1 == len(clusters)
+    assert 5 == len(world.every(PERSISTENT_VOLUME_CLAIMS))
+
+
+@FAULTS
+@pytest.mark.parametrize("number", _CHANGE)
+def test_F1_F45_a_scale_in_with_an_upgrade_survives_it_at_any_write(dm: DMWorld, number: int, fault: str) -> None:
+    source = dm.create_source("orders")
+    dm.lead(2)
+    restart = strike(dm, number, fault)
+    dm.set(version="v8.5.3", master={"replicas": 1}, worker={"replicas": 1})
+    had_quorum: list[bool] = []
+
+    def is_done() -> bool:
+        members = dm.members()
+        had_quorum.append(len(members) < 2 or 2 * sum(each.healthy for each in members) > len(members))
+        return is_settled(dm, 1, 1) and all(each.version == "8.5.3" for each in members)
+
+    dm.run_through(is_done, restart, 240.0)
+    assert all(had_quorum)
+    assert ["orders"] == [each.source for each in dm.workers()], source
+    marked = [
+        each["metadata"]["name"]
+        for each in dm.every(PERSISTENT_VOLUME_CLAIMS)
+        if "tidb.pingcap.com/pvc-defer-deleting" in each["metadata"].get("annotations", {})
+    ]
+    masters = [f"dm-master-{NAME}-dm-master-{ordinal}" for ordinal in (1, 2)]
+    assert [*masters, f"dm-worker-{NAME}-dm-worker-1"] == sorted(marked)

@@ -1,0 +1,234 @@
+"""A TidbInitializer waits for what it needs, gets one Job, and runs again on purpose only (other-resources.md 2.2)."""
+
+from typing import Any
+
+import pytest
+
+from kube.objects import Json
+from kube.resources import CONFIG_MAPS, JOBS, PODS, SECRETS, TIDB_CLUSTERS, TIDB_INITIALIZERS
+from tests.controllers.simple_world import NAMESPACE, SimpleWorld
+
+NAME = "basic-tidb-initializer"
+SPEC: Json = {"image": "tnir/mysqlclient", "cluster": {"name": "basic"}}
+SQL = "CREATE DATABASE shop;"
+
+
+def end(world: SimpleWorld, kind: str = "Complete", said: str = "") -> None:
+    """Have the Job end, and its pod say why."""
+    now = world.clock.wall().strftime("%Y-%m-%dT%H:%M:%SZ")
+    if said:
+        pod = {
+            "metadata": {"name": "p", "labels": world.get(JOBS, NAME)["spec"]["template"]["metadata"]["labels"]},
+            "spec": {"containers": [{"name": "mysql-client", "image": "i"}]},
+        }
+        world.admin.create(PODS, pod, NAMESPACE)
+        terminated = {"exitCode": 1, "message": said}
+        statuses = [{"name": "mysql-client", "state": {"terminated": terminated}}]
+        world.admin.patch(PODS, "p", NAMESPACE, {"status": {"containerStatuses": statuses}}, subresource="status")
+    first = "SuccessCriteriaMet" if kind == "Complete" else "FailureTarget"
+    condition = {"status": "True", "reason": "R", "message": "why", "lastTransitionTime": now, "lastProbeTime": now}
+    status: Json = {"conditions": [condition | {"type": each} for each in (first, kind)], "startTime": now}
+    status |= {"completionTime": now, "succeeded": 1} if kind == "Complete" else {"failed": 1}
+    world.admin.patch(JOBS, NAME, NAMESPACE, {"status": status}, subresource="status")
+    world.run()
+
+
+def phase(world: SimpleWorld, name: str = "demo") -> str:
+    return str(world.status(name).get("phase") or "")
+
+
+def test_2_2_one_that_comes_before_its_cluster_is_pending_and_begins_with_it(world: SimpleWorld) -> None:
+    world.add(**SPEC, initSql=SQL)
+    assert ("Pending", []) == (phase(world), world.names(JOBS))
+    message = "job: waiting for TidbCluster lab/basic, which does not exist; create it, or correct spec.cluster.name"
+    assert ("True", "NoSuchCluster", message) == world.condition()
+    world.add_cluster()
+    world.run()
+    assert ("Running", [NAME]) == (phase(world), world.names(JOBS))
+    assert "Initializing" == world.condition()[1]
+    assert ["init-sql", "init-start-script", "start-script"] == sorted(world.get(CONFIG_MAPS, NAME)["data"])
+
+    end(world)
+    status = world.status()
+    assert ("Completed", status["startTime"]) == (status["phase"], status["completionTime"])
+    assert ["SuccessCriteriaMet", "Complete", "Progressing", "Ready"] == [each["type"] for each in status["conditions"]]
+    assert ("True", "Ready") == world.condition("Ready")[:2]
+    assert ("Initialized", f"Job {NAME} has completed") in world.events()
+
+
+def test_2_2_a_cluster_without_tidb_is_waited_for(world: SimpleWorld) -> None:
+    world.add_cluster(tidb=None)
+    world.add(**SPEC)
+    assert ("Pending", "NoTiDB", []) == (phase(world), world.condition()[1], world.names(JOBS))
+
+
+@pytest.mark.parametrize(
+    ("spec", "reason", "missing"),
+    [
+        ({"passwordSecret": "pw"}, "MissingSecret", "Secret pw does not exist"),
+        ({"initSqlConfigMap": "sql"}, "MissingConfigMap", "ConfigMap sql does not exist"),
+    ],
+)
+def test_2_2_what_the_pod_would_mount_is_waited_for(world: SimpleWorld, spec: Json, reason: str, missing: str) -> None:
+    world.add_cluster()
+    world.add(**SPEC, **spec)
+    _, found, message = world.condition()
+    assert (reason, []) == (found, world.names(JOBS))
+    assert missing in message
+    world.add_secret("pw", root="secret")
+    world.admin.create(CONFIG_MAPS, {"metadata": {"name": "sql"}, "data": {"init-sql": SQL}}, NAMESPACE)
+    world.run(15)
+    assert "Running" == phase(world)
+
+
+def test_2_2_a_second_initializer_of_a_cluster_is_refused(world: SimpleWorld) -> None:
+    world.add_cluster()
+    world.add(**SPEC)
+    world.add("other", **SPEC, initSql=SQL)
+    assert ("Running", "Pending") == (phase(world), phase(world, "other"))
+    status, reason, message = world.condition(name="other")
+    assert ("False", "SecondInitializer") == (status, reason)
+    assert "was made by TidbInitializer demo" in message
+    assert any(reason == "SecondInitializer" for reason, _ in world.events())
+    assert "init-sql" not in world.get(CONFIG_MAPS, NAME)["data"]
+
+    world.admin.delete(TIDB_INITIALIZERS, "demo", NAMESPACE)
+    world.run(40)
+    assert "Running" == phase(world, "other")
+
+
+@pytest.mark.parametrize(
+    ("spec", "field"),
+    [
+        ({"cluster": {"name": "basic", "namespace": "elsewhere"}}, 'spec.cluster.namespace: "elsewhere": must be that'),
+        ({"cluster": {"name": ""}}, "spec.cluster.name"),
+        ({"cluster": {"name": "x" * 50}}, "spec.cluster.name"),
+        ({"image": ""}, "spec.image"),
+    ],
+)
+def test_2_2_what_is_wrong_with_the_spec_is_told_by_field(world: SimpleWorld, spec: Json, field: str) -> None:
+    world.add_cluster()
+    world.add(**SPEC | spec)
+    _, reason, message = world.condition()
+    assert ("InvalidSpec", []) == (reason, world.names(JOBS))
+    assert message.startswith(field)
+    assert 1 == len([each for each in world.events() if each[0] == "FailedValidation"])
+
+
+def test_2_1_the_step_that_failed_is_told_and_stays(world: SimpleWorld) -> None:
+    world.add_cluster()
+    world.add(**SPEC, initSql=SQL)
+    end(world, "Failed", "init SQL, statement 1: 1007: Can't create database 'shop'; database exists")
+    status, reason, message = world.condition("Ready")
+    assert ("Failed", "False", "InitializationFailed") == (phase(world), status, reason)
+    assert message.startswith("job: init SQL, statement 1: 1007: Can't create database 'shop'")
+    assert "give annotation tidb.pingcap.com/run another value" in message
+    assert any(reason == "InitializationFailed" for reason, _ in world.events())
+    world.admin.delete(PODS, "p", NAMESPACE)
+    world.restart()
+    world.resyncs(1)
+    assert ("False", "InitializationFailed", message) == world.condition("Ready")
+    assert 1 == len(world.names(JOBS))
+
+
+@pytest.mark.parametrize("deleted", ["job", "both", "nothing"])
+def test_2_2_what_has_ended_is_not_run_again_by_itself(world: SimpleWorld, deleted: str) -> None:
+    world.add_cluster()
+    world.add(**SPEC, initSql=SQL)
+    end(world)
+    uid = world.get(JOBS, NAME)["metadata"]["uid"]
+    for resource in {"job": [JOBS], "both": [JOBS, CONFIG_MAPS], "nothing": []}[deleted]:
+        world.admin.delete(resource, NAME, NAMESPACE, propagation="Background")
+    world.run()
+    world.restart()
+    world.change(initSql="DROP DATABASE shop;")
+    world.resyncs(1)
+    assert "Completed" == phase(world)
+    assert [uid] * (deleted == "nothing") == [world.get(JOBS, each)["metadata"]["uid"] for each in world.names(JOBS)]
+
+
+@pytest.mark.parametrize("job", ["there", "deleted"])
+def test_2_2_another_value_of_the_annotation_runs_it_again(world: SimpleWorld, job: str) -> None:
+    world.add_cluster()
+    world.add(**SPEC, initSql=SQL, annotations={"tidb.pingcap.com/run": "1"})
+    end(world)
+    uid = world.get(JOBS, NAME)["metadata"]["uid"]
+    if job == "deleted":
+        world.admin.delete(JOBS, NAME, NAMESPACE, propagation="Background")
+        world.run(5)
+    world.change(initSql="CREATE DATABASE more;")
+    world.annotate(run="2")
+    world.run(10)
+    assert "Running" == phase(world)
+    again = world.get(JOBS, NAME)["metadata"]
+    assert again["uid"] != uid
+    assert "2" == again["annotations"]["tidb.pingcap.com/run"]
+    assert "CREATE DATABASE more;" == world.get(CONFIG_MAPS, NAME)["data"]["init-sql"]
+    assert ["Progressing", "Ready"] == [each["type"] for each in world.status()["conditions"]]
+    end(world)
+    world.resyncs(1)
+    assert ("Completed", again["uid"]) == (phase(world), world.get(JOBS, NAME)["metadata"]["uid"])
+
+
+def test_2_2_a_job_that_was_deleted_before_it_ended_has_failed(world: SimpleWorld) -> None:
+    world.add_cluster()
+    world.add(**SPEC)
+    world.admin.delete(JOBS, NAME, NAMESPACE, propagation="Background")
+    world.run(5)
+    assert ("Failed", []) == (phase(world), world.names(JOBS))
+    assert "the Job was deleted before it ended" in world.condition("Ready")[2]
+
+
+def test_2_2_a_process_that_ended_after_any_write_is_followed_by_one_that_goes_on(world: SimpleWorld) -> None:
+    world.add_cluster()
+    world.add(**SPEC)
+    end(world)
+    world.admin.patch(TIDB_INITIALIZERS, "demo", NAMESPACE, {"status": {"phase": "Pending", "conditions": None}})
+    world.restart()
+    world.run(5)
+    assert ("Completed", [NAME]) == (phase(world), world.names(JOBS))
+
+
+@pytest.mark.parametrize("gone", [True, False])
+def test_2_2_a_cluster_that_goes_changes_nothing_of_what_has_ended(world: SimpleWorld, gone: bool) -> None:
+    world.add_cluster()
+    world.add(**SPEC)
+    end(world)
+    if gone:
+        world.admin.delete(TIDB_CLUSTERS, "basic", NAMESPACE)
+    before = world.status()
+    world.resyncs(1)
+    assert before == world.status()
+
+
+def test_idle_is_free(world: SimpleWorld) -> None:
+    world.add_cluster()
+    world.add(**SPEC, initSql=SQL)
+    world.run(60)
+    world.forget()
+    world.resyncs()
+    assert [] == world.requests()
+    end(world)
+    world.run(60)
+    world.forget()
+    world.resyncs()
+    assert [] == world.requests()
+
+
+def test_2_it_goes_with_all_that_was_made_for_it_and_leaves_what_the_user_made(world: SimpleWorld) -> None:
+    world.add_cluster()
+    world.add_secret("pw", root="secret")
+    world.add(**SPEC, passwordSecret="pw")
+    world.admin.delete(TIDB_INITIALIZERS, "demo", NAMESPACE)
+    world.run(5)
+    assert ([], ["pw"]) == (world.names(JOBS), world.names(SECRETS))
+    assert NAME not in world.names(CONFIG_MAPS)
+
+
+def test_every_sub_object_may_be_empty(world: SimpleWorld) -> None:
+    world.add_cluster()
+    given: dict[str, Any] = {key: {} for key in ("podSecurityContext", "resources", "nodeSelector")}
+    given |= {key: [] for key in ("imagePullSecrets", "tolerations")}
+    given |= dict.fromkeys(("permitHost", "initSqlConfigMap", "passwordSecret", "tlsClientSecretName"), "")
+    world.add(**SPEC, **given)
+    assert "Running" == phase(world)

@@ -1,0 +1,107 @@
+"""The API of DM's masters (dataplane-apis.md 11)."""
+
+from typing import Any
+
+import pytest
+
+from dataplane.calls import Caller
+from dataplane.dm import DMMasterClient, LiveMaster, LiveWorker
+from dataplane.errors import ApiError, Conflict, DataPlaneError, MalformedAnswer, Unavailable
+from ports.clock import FakeClock
+from ports.fencing import OpenFence
+from ports.transport import RequestTimeout
+from tests.dataplane.scripted import Answer, ScriptedTransport
+
+AGREED = '{"result":true,"msg":""}'
+MASTERS = (
+    '{"result":true,"msg":"","members":[{"master":{"msg":"","masters":['
+    '{"name":"dc-dm-master-0","memberID":"12007177473604868128","alive":true,'
+    '"peerURLs":["http://dc-dm-master-0.dc-dm-master-peer:8291"],'
+    '"clientURLs":["http://dc-dm-master-0.dc-dm-master-peer:8261"]},'
+    '{"name":"dc-dm-master-1","memberID":"2"}]}}]}'
+)
+WORKERS = (
+    '{"result":true,"msg":"","members":[{"worker":{"msg":"","workers":['
+    '{"name":"dc-dm-worker-0","addr":"dc-dm-worker-0.dc-dm-worker-peer:8262","stage":"bound","source":"orders"},'
+    '{"name":"dc-dm-worker-1","addr":"dc-dm-worker-1.dc-dm-worker-peer:8262","stage":"offline","source":""}]}}]}'
+)
+LEADER = '{"result":true,"msg":"","members":[{"leader":{"msg":"","name":"dc-dm-master-0","addr":"x:8261"}}]}'
+
+
+def client(transport: ScriptedTransport) -> DMMasterClient:
+    return DMMasterClient(Caller(transport, "http://dc-dm-master.ns:8261", OpenFence(), FakeClock()))
+
+
+def listing(**kinds: Any) -> ScriptedTransport:
+    transport = ScriptedTransport()
+    for kind, answer in kinds.items():
+        transport.on(f"GET /apis/v1alpha1/members?{kind}=true", answer)
+    return transport
+
+
+def test_11_ids_are_text_and_alive_may_be_left_out() -> None:
+    first, second = client(listing(master=(200, MASTERS))).masters()
+    assert ("12007177473604868128", True) == (first.id, first.alive)
+    assert ("http://dc-dm-master-0.dc-dm-master-peer:8291",) == first.peer_urls
+    assert ("dc-dm-master-1", "2", False, ()) == (second.name, second.id, second.alive, second.client_urls)
+
+
+def test_11_workers_with_stage_and_source_and_the_leader() -> None:
+    one = client(listing(worker=(200, WORKERS), leader=(200, LEADER)))
+    assert [("bound", "orders"), ("offline", "")] == [(each.stage, each.source) for each in one.workers()]
+    assert "dc-dm-master-0" == one.leader()
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        ((500, "x"), ApiError),
+        ((503, ""), Unavailable),
+        ((200, '{"result":false,"msg":"no leader is elected"}'), Conflict),
+        ((200, '{"result":true,"members":[]}'), MalformedAnswer),
+        ((200, '{"result":true}'), MalformedAnswer),
+        ((200, "not JSON"), MalformedAnswer),
+        (RequestTimeout, Unavailable),
+    ],
+)
+def test_18_16_what_is_no_list_is_an_error(answer: Answer, error: type[DataPlaneError]) -> None:
+    with pytest.raises(error):
+        client(listing(master=answer)).masters()
+
+
+def test_11_a_refusal_says_why() -> None:
+    transport = ScriptedTransport().on("PUT /apis/v1alpha1/leader/1", (200, '{"result":false,"msg":"not the leader"}'))
+    with pytest.raises(Conflict, match="not the leader"):
+        client(transport).evict_leader()
+
+
+def test_11_a_master_that_is_listed_no_more_is_gone_already() -> None:
+    first, _ = client(listing(master=(200, MASTERS))).masters()
+    other = MASTERS.replace("dc-dm-master-0", "dc-dm-master-2")
+    transport = listing(master=(200, other))
+    client(transport).delete_master(first)
+    assert {"GET"} == {request.method for request in transport.requests}
+
+
+def test_11_another_master_of_the_same_name_is_not_removed() -> None:
+    first, _ = client(listing(master=(200, MASTERS))).masters()
+    with pytest.raises(Conflict, match="by now"):
+        client(listing(master=(200, MASTERS.replace("12007177473604868128", "7")))).delete_master(first)
+
+
+def test_11_a_worker_is_taken_out_only_when_it_is_offline() -> None:
+    transport = listing(worker=(200, WORKERS))
+    transport.on("DELETE /apis/v1alpha1/members/worker/dc-dm-worker-1", (200, AGREED))
+    one = client(transport)
+    bound, offline = one.workers()
+    one.delete_worker(offline)
+    with pytest.raises(Conflict, match="bound, not offline"):
+        one.delete_worker(bound)
+    assert ["DELETE"] == [request.method for request in transport.requests if request.method != "GET"]
+
+
+def test_F5_nothing_is_removed_that_the_masters_have_not_shown() -> None:
+    with pytest.raises(TypeError, match="asks the masters"):
+        LiveMaster(name="x", id="1", alive=False, peer_urls=(), client_urls=(), maker=None)
+    with pytest.raises(TypeError, match="asks the masters"):
+        LiveWorker(name="x", address="", stage="offline", source="", maker=None)

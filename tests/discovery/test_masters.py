@@ -1,0 +1,144 @@
+"""Which masters of DM begin a cluster, and which join (objects.md 10.4, other-resources.md 6.5)."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import pytest
+
+from apis.dmcluster import DMCluster
+from dataplane.calls import Caller
+from dataplane.dm import DMMasterClient, LiveMaster
+from discovery.asking import Refused
+from discovery.masters import DMDiscovery, asker
+from ports.clock import FakeClock
+from ports.fencing import OpenFence
+from tests.dataplane.scripted import ScriptedTransport
+from tests.discovery.worlds import refused
+
+URL = "http://sync-dm-master.etl:8261"
+
+
+def cluster(*, status: dict[str, Any] | None = None, **spec: Any) -> DMCluster:
+    tree = {
+        "metadata": {"name": "sync", "namespace": "etl", "uid": "u1"},
+        "spec": {"master": {"replicas": 3}} | spec,
+        "status": status or {},
+    }
+    return msgspec.convert(tree, DMCluster)
+
+
+def address(ordinal: int) -> str:
+    return f"sync-dm-master-{ordinal}.sync-dm-master-peer:8291\n"
+
+
+def masters(*ordinals: int) -> tuple[LiveMaster, ...]:
+    """Masters as an API has shown them."""
+    found = [
+        {"name": f"sync-dm-master-{each}", "memberID": str(each + 1), "peerURLs": [f"http://{address(each).strip()}"]}
+        for each in ordinals
+    ]
+    body = msgspec.json.encode({"result": True, "members": [{"master": {"masters": found}}]}).decode()
+    transport = ScriptedTransport().on("GET /apis/v1alpha1/members?master=true", (200, body))
+    return DMMasterClient(Caller(transport, URL, OpenFence(), FakeClock())).masters()
+
+
+@dataclass
+class World:
+    """Answers what discovery reads; `there` are the masters that answer, None when nobody does."""
+
+    dc: DMCluster = field(default_factory=cluster)
+    there: tuple[LiveMaster, ...] | None = None
+    data: frozenset[str] = frozenset()
+    alive: frozenset[int] = frozenset()
+    clock: FakeClock = field(default_factory=FakeClock)
+
+    def get(self, namespace: str, name: str) -> DMCluster:
+        assert ("etl", "sync") == (namespace, name)
+        return self.dc
+
+    def with_data(self, dc: DMCluster) -> frozenset[str]:
+        return self.data
+
+    def masters(self, dc: DMCluster, timeout: float) -> tuple[LiveMaster, ...]:
+        if self.there is None:
+            raise refused(URL)
+        return self.there
+
+    def answers(self, dc: DMCluster, ordinal: int, timeout: float) -> bool:
+        return ordinal in self.alive
+
+    def discovery(self) -> DMDiscovery:
+        return DMDiscovery(self, self, self.clock, "etl")
+
+
+def test_10_4_the_first_begins_when_all_others_have_asked() -> None:
+    discovery = World().discovery()
+    for ordinal in (0, 1):
+        with pytest.raises(Refused):
+            discovery.new(address(ordinal))
+    with pytest.raises(Refused, match="waiting for sync-dm-master-0"):
+        discovery.new(address(2))
+    begin = "--initial-cluster=sync-dm-master-0=http://sync-dm-master-0.sync-dm-master-peer:8291"
+    assert begin == discovery.new(address(0))
+
+
+def test_10_4_one_alone_begins_at_once_with_TLS_where_the_cluster_has_it() -> None:
+    dc = cluster(master={"replicas": 1}, tlsCluster={"enabled": True})
+    begin = "--initial-cluster=sync-dm-master-0=https://sync-dm-master-0.sync-dm-master-peer:8291"
+    assert begin == World(dc).discovery().new(address(0))
+
+
+def test_10_4_who_comes_later_joins_the_others_at_the_port_of_clients() -> None:
+    joins = "--join=http://sync-dm-master-0.sync-dm-master-peer:8261,http://sync-dm-master-2.sync-dm-master-peer:8261"
+    assert joins == World(there=masters(0, 1, 2)).discovery().new(address(1))
+
+
+def test_10_4_a_master_that_is_listed_alone_has_nobody_to_join() -> None:
+    with pytest.raises(Refused, match="no member other than"):
+        World(there=masters(1)).discovery().new(address(1))
+
+
+MEMBER = {"name": "sync-dm-master-1", "id": "2", "clientURL": "", "health": False}
+
+
+@pytest.mark.parametrize(
+    ("world", "why"),
+    [
+        (World(cluster(status={"master": {"members": {"sync-dm-master-1": MEMBER}}})), "exists, but none"),
+        (World(data=frozenset({"dm-master-sync-dm-master-1"})), "volumes with the data"),
+    ],
+)
+def test_F40_nobody_begins_a_cluster_that_is_known(world: World, why: str) -> None:
+    discovery = world.discovery()
+    for _ in range(2):
+        for ordinal in (2, 1, 0):
+            with pytest.raises(Refused, match=why):
+                discovery.new(address(ordinal))
+
+
+def test_F40_a_pod_that_was_told_to_begin_is_not_empty_any_more() -> None:
+    discovery = World().discovery()
+    for ordinal in (1, 2):
+        with pytest.raises(Refused):
+            discovery.new(address(ordinal))
+    discovery.new(address(0))
+    for ordinal in (1, 2):
+        with pytest.raises(Refused, match="waiting for sync-dm-master-0"):
+            discovery.new(address(ordinal))
+
+
+def test_10_4_one_by_one_the_first_begins_when_nobody_is_at_the_addresses_of_the_others() -> None:
+    dc = cluster(podManagementPolicy="OrderedReady")
+    assert World(dc).discovery().new(address(0)).startswith("--initial-cluster=")
+    with pytest.raises(Refused, match="other members may be running"):
+        World(dc, alive=frozenset({2})).discovery().new(address(0))
+
+
+@pytest.mark.parametrize(
+    "advertised",
+    ["", "x", "sync-dm-master-0.sync-dm-master-peer", "sync-dm-master-0.sync-dm-master-peer.etl:8291", "a.b:8291"],
+)
+def test_10_4_what_is_no_address_of_a_master_is_refused(advertised: str) -> None:
+    with pytest.raises(Refused, match="is not an address"):
+        asker(advertised)

@@ -1,0 +1,138 @@
+"""The objects of a monitor, where recordings of v1.6 show nothing (other-resources.md 3.3 to 3.7)."""
+
+from typing import Any
+
+import pytest
+import yaml
+
+from apis.decoding import decode
+from apis.monitors import OPERATOR_NAMESPACE
+from apis.shared import Json
+from member.monitor.configuration import configuration, prometheus_yml
+from member.monitor.inputs import Inputs, Target
+from member.monitor.objects import everything
+from tests.apis.test_monitor_validation import CONTAINERS, monitor, prometheus, write
+
+INPUTS = Inputs(clusters=[Target("ns", "basic", "basic")])
+GRAFANA = {"baseImage": "grafana/grafana", "version": "7.5.11"}
+
+
+def made(annotations: Json | None = None, inputs: Inputs = INPUTS, **spec: Any) -> dict[tuple[str, str], Json]:
+    wanted = everything(monitor(annotations, **spec), inputs)
+    return {(resource.kind, body["metadata"]["name"]): body for resource, body in wanted}
+
+
+def pod(**spec: Any) -> Json:
+    found: Json = made(**spec)["StatefulSet", "basic-monitor"]["spec"]["template"]["spec"]
+    return found
+
+
+def container(name: str, **spec: Any) -> Json:
+    found = pod(**spec)
+    (only,) = [each for each in (*found["initContainers"], *found["containers"]) if each["name"] == name]
+    return only  # type: ignore[no-any-return]
+
+
+SPECS: list[Json] = [
+    {part: {}} for part in ("nodeSelector", "annotations", "labels", "externalLabels", "podSecurityContext")
+]
+SPECS += [{part: []} for part in ("tolerations", "additionalContainers", "additionalVolumes", "imagePullSecrets")]
+SPECS += [prometheus(**{part: {}}) for part in ("service", "config", "securityContext", "limits", "requests")]
+SPECS += [prometheus(config={part: {}}) for part in ("configMapRef", "ruleConfigRef")]
+SPECS += [prometheus(ingress={"hosts": []}), prometheus(remoteWrite=[]), {"dm": None}]
+SPECS += [write(**{part: {}}) for part in ("tlsConfig", "queueConfig", "metadataConfig", "headers")]
+SPECS += [{"thanos": GRAFANA | {"grpcServerTlsConfig": {}}}, {"grafana": GRAFANA | {"service": {}}}]
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=str)
+def test_a_part_that_is_empty_raises_nothing(spec: Json) -> None:
+    assert ("StatefulSet", "basic-monitor") in made(**spec)
+
+
+def test_3_3_what_is_null_is_left_out() -> None:
+    body: Json = {"metadata": {"name": "basic"}, "spec": {**CONTAINERS, "grafana": None, "dm": None, "clusters": None}}
+    assert decode(body, type(monitor())).spec.grafana is None
+
+
+def test_3_3_without_grafana_nothing_of_it_is_made() -> None:
+    names = {name for _, name in made()}
+    assert not [name for name in names if "grafana" in name]
+    assert ("Secret", "basic-monitor") not in made()
+
+
+def test_3_6_the_pull_policy_of_the_monitor_holds_where_a_container_has_none() -> None:
+    own = CONTAINERS["reloader"] | {"imagePullPolicy": "Never"}
+    found = pod(imagePullPolicy="Always", reloader=own)
+    policies = {each["name"]: each["imagePullPolicy"] for each in found["containers"] + found["initContainers"]}
+    assert {"prometheus": "Always", "reloader": "Never", "monitor-initializer": "Always"} == policies
+
+
+def test_3_6_additional_containers_change_grafana_too() -> None:
+    limits = {"resources": {"limits": {"cpu": "2"}}}
+    found = container("grafana", grafana=GRAFANA, additionalContainers=[{"name": "grafana"} | limits])
+    assert {"cpu": "2"} == found["resources"]["limits"]
+    assert "grafana/grafana:7.5.11" == found["image"]
+
+
+def test_3_6_the_log_level_of_grafana_holds() -> None:
+    found = container("grafana", grafana=GRAFANA | {"logLevel": "warn"})
+    assert {"name": "GF_LOG_LEVEL", "value": "warn"} in found["env"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "retention"),
+    [
+        ({}, "15d"),
+        (prometheus(reserveDays=7), "7d"),
+        (prometheus(reserveDays=7, retentionTime="36h"), "36h"),
+    ],
+)
+def test_3_6_how_long_series_are_kept(spec: Json, retention: str) -> None:
+    script = container("prometheus", **spec)["command"][2]
+    assert f"--storage.tsdb.retention.time={retention}\n" in script.replace(" ", "\n")
+
+
+def test_3_6_a_token_that_is_not_mounted_by_itself_is_mounted_all_the_same() -> None:
+    found = pod(automountServiceAccountToken=False)
+    mounts = container("prometheus", automountServiceAccountToken=False)["volumeMounts"]
+    assert "kube-api-access" in [each["name"] for each in found["volumes"]]
+    assert "kube-api-access" in [each["name"] for each in mounts]
+    assert "kube-api-access" in [
+        each["name"] for each in container("prometheus", automountServiceAccountToken=False)["volumeMounts"]
+    ]
+
+
+def test_3_5_labels_of_other_instances_and_dots_in_names_are_met() -> None:
+    jobs = configuration(monitor(), Inputs(clusters=[Target("ns", "a.b", "other.name")]))["scrape_configs"]
+    tikv = next(each for each in jobs if each["job_name"] == "ns-a.b-tikv")
+    assert r"other\.name" == tikv["relabel_configs"][0]["regex"]
+    assert "$1.a.b-tikv-peer.$3:$4" == tikv["relabel_configs"][4]["replacement"]
+
+
+def test_3_7_old_prometheus_is_told_nothing_that_it_does_not_know() -> None:
+    endpoint = {"name": "n", "headers": {"a": "b"}, "metadataConfig": {"send": True}, "queueConfig": {"minShards": 2}}
+    new = configuration(monitor(**write(**endpoint)), INPUTS)["remote_write"][0]
+    assert {"name", "headers", "metadata_config", "queue_config"} <= new.keys()
+    spec = write(**endpoint)
+    spec["prometheus"]["version"] = "v2.5.0"
+    assert {"url", "remote_timeout"} == configuration(monitor(**spec), INPUTS)["remote_write"][0].keys()
+
+
+def test_the_operator_is_scraped_and_its_alerts_and_dashboard_are_there_on_request() -> None:
+    inputs = Inputs(clusters=INPUTS.clusters, operator_rules="groups: []\n", operator_dashboard="{}")
+    objects = made({OPERATOR_NAMESPACE: "ns"}, inputs, grafana=GRAFANA)
+    assert {"tidb-operator.rules.yml", "tidb-operator.json"} == objects["ConfigMap", "basic-monitor-operator"][
+        "data"
+    ].keys()
+    tree = yaml.safe_load(objects["ConfigMap", "basic-monitor"]["data"]["prometheus.yml"])
+    assert "tidb-operator" == tree["scrape_configs"][-1]["job_name"]
+    assert ["/prometheus-operator-rules/*.rules.yml"] == tree["rule_files"]
+    providers = yaml.safe_load(objects["ConfigMap", "basic-monitor-grafana"]["data"]["dashboards.yaml"])["providers"]
+    template = objects["StatefulSet", "basic-monitor"]["spec"]["template"]["spec"]
+    mounts = [mount["mountPath"] for each in template["containers"] for mount in each.get("volumeMounts", ())]
+    assert {"/prometheus-operator-rules", *(each["options"]["path"] for each in providers)} <= set(mounts)
+
+
+def test_the_same_is_made_of_the_same() -> None:
+    assert made(grafana=GRAFANA) == made(grafana=GRAFANA)
+    assert prometheus_yml(monitor(), INPUTS) == prometheus_yml(monitor(), INPUTS)

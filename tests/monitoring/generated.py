@@ -1,0 +1,46 @@
+"""The configuration of a monitor, made ready for a Prometheus outside of its pod by its own script."""
+
+import subprocess
+from pathlib import Path
+
+import yaml
+
+from kube.objects import Json
+from member.monitor.configuration import OPERATOR_RULES
+from member.monitor.inputs import ASSETS
+
+
+def rendered(stateful_set: Json, config_maps: dict[str, Json], directory: Path, pod: str, namespace: str) -> Json:
+    """What the script of the container makes of the ConfigMap that its StatefulSet mounts.
+
+    The script is run up to the start of Prometheus, its directories below `directory`.
+    """
+    container = stateful_set["spec"]["template"]["spec"]["containers"][0]
+    source, made = directory / "config", directory / "config_out"
+    for each in (source, made):
+        each.mkdir(parents=True, exist_ok=True)
+    name = stateful_set["metadata"]["name"].partition("-shard-")[0]
+    (source / "prometheus.yml").write_text(config_maps[name]["data"]["prometheus.yml"])
+    script: str = container["command"][2]
+    script = script.partition("exec /bin/prometheus")[0].replace("/etc/prometheus", str(directory))
+    values = {each["name"]: each.get("value", "") for each in container["env"]}
+    environment = values | {"POD_NAME": pod, "NAMESPACE": namespace, "PATH": "/usr/bin:/bin"}
+    subprocess.run(["/bin/sh", "-c", script], env=environment, check=True)
+    tree: Json = yaml.safe_load((made / "prometheus.yml").read_text())
+    return tree
+
+
+def moved(tree: Json, directory: Path, config_maps: dict[str, Json]) -> str:
+    """The configuration with its files, which are made, below a directory."""
+    text = yaml.safe_dump(tree, sort_keys=False)
+    assets, rules = directory / "assets", directory / "operator-rules"
+    for each in (assets, rules):
+        each.mkdir(exist_ok=True)
+    for line in text.splitlines():
+        _, _, value = line.partition(": ")
+        if value.startswith(ASSETS):
+            (assets / value.rpartition("/")[2]).write_text("")
+    for name, config_map in config_maps.items():
+        if name.endswith("-operator"):
+            (rules / "tidb-operator.rules.yml").write_text(config_map["data"]["tidb-operator.rules.yml"])
+    return text.replace(ASSETS, str(assets)).replace(OPERATOR_RULES, str(rules))

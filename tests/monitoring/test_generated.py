@@ -1,0 +1,145 @@
+"""What is generated for Prometheus and Grafana is what they take (other-resources.md 3.5, 3.6, 3.7)."""
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apis.monitors import OPERATOR_NAMESPACE, TidbMonitor
+from controllers.tidbmonitor import provisions
+from kube.objects import Json
+from member.monitor.inputs import Inputs, Target
+from member.monitor.objects import everything
+from tests.apis.test_monitor_validation import CONTAINERS, monitor, prometheus
+from tests.certificates import Authority
+from tests.monitoring.conftest import built
+from tests.monitoring.generated import moved, rendered
+
+INPUTS = Inputs(
+    clusters=[Target("ns", "plain", "plain"), Target("other", "safe.1", "safe.1", "safe.1-cluster-client-secret")],
+    dm_clusters=[Target("ns", "sync", "sync", "sync-dm-client-secret")],
+    users={("mimir", "user"): "ada"},
+    operator_rules=provisions.rules(),
+    operator_dashboard=provisions.dashboard(),
+)
+KEY = {"name": "mimir", "key": "user"}
+ENDPOINT: Json = {
+    "url": "http://mimir.example.com/api/v1/push",
+    "name": "mimir",
+    "remoteTimeout": "45s",
+    "headers": {"X-Scope-OrgID": "lab"},
+    "basicAuth": {"username": KEY, "password": KEY},
+    "tlsConfig": {"ca": {"secret": KEY}, "serverName": "mimir"},
+    "proxyUrl": "http://proxy:8080",
+    "queueConfig": {"capacity": 5000, "minShards": 1, "maxShards": 20, "minBackoff": 1, "maxBackoff": 100000000},
+    "metadataConfig": {"send": True, "sendInterval": "2m"},
+    "writeRelabelConfigs": [
+        {"sourceLabels": ["__name__"], "regex": "go_.*", "action": "drop"},
+        {"sourceLabels": ["instance"], "targetLabel": "__tmp", "modulus": 8, "action": "hashmod"},
+    ],
+}
+DM = {"clusters": [{"name": "sync"}], "initializer": CONTAINERS["initializer"]}
+GRAFANA = {"grafana": {"baseImage": "grafana/grafana", "version": "7.5.11"}}
+CASES: dict[str, TidbMonitor] = {
+    "smallest": monitor(),
+    "several clusters, DM, TLS, shards": monitor(dm=DM, shards=3, replicaExternalLabelName=""),
+    # a label that sorts before the one of the replica, which v1.6 leaves as it stands in the ConfigMap
+    "labels": monitor(externalLabels={"a_region": "eu", "stage": "$(POD_NAME)"}, replicaExternalLabelName="replica"),
+    "alerts": monitor(alertmanagerURL="alertmanager.monitoring:9093"),
+    "rules of one's own": monitor(**prometheus(config={"ruleConfigRef": {"name": "mine"}})),
+    "remote write": monitor(**prometheus(remoteWrite=[ENDPOINT, {"url": "http://b/", "bearerToken": "token"}])),
+    "the operator": monitor({OPERATOR_NAMESPACE: "ns"}, **GRAFANA),
+}
+CASES_BY_NAME = pytest.mark.parametrize("name", CASES)
+
+
+def objects(wanted: TidbMonitor) -> tuple[Json, dict[str, Json]]:
+    """The StatefulSet of the last shard, and the ConfigMaps by name."""
+    made = [(resource.kind, body) for resource, body in everything(wanted, INPUTS)]
+    config_maps = {body["metadata"]["name"]: body for kind, body in made if kind == "ConfigMap"}
+    return [body for kind, body in made if kind == "StatefulSet"][-1], config_maps
+
+
+def check(promtool: str, name: str, directory: Path, *, finds_pods: bool) -> None:
+    """Have promtool read what the pod of a case reads."""
+    stateful_set, config_maps = objects(CASES[name])
+    tree = rendered(stateful_set, config_maps, directory, "basic-monitor-0", "ns")
+    assert "$(" not in json.dumps(tree)
+    for job in tree["scrape_configs"]:
+        # Debian's is built without
+        if not finds_pods:
+            assert job.pop("kubernetes_sd_configs")
+    text = moved(tree, directory, config_maps)
+    pair = Authority().pair()
+    for file in (directory / "assets").iterdir():
+        file.write_bytes(pair.key if file.suffix == ".key" else pair.cert)
+    (directory / "prometheus.yml").write_text(text)
+    done = subprocess.run(
+        [promtool, "check", "config", str(directory / "prometheus.yml")], capture_output=True, text=True, check=False
+    )
+    assert 0 == done.returncode, done.stdout + done.stderr
+
+
+@CASES_BY_NAME
+def test_3_5_promtool_takes_all_but_the_discovery_of_pods(promtool: str, tmp_path: Path, name: str) -> None:
+    check(promtool, name, tmp_path, finds_pods=False)
+
+
+@CASES_BY_NAME
+def test_3_5_promtool_takes_the_configuration(tmp_path: Path, name: str) -> None:
+    check(built("promtool"), name, tmp_path, finds_pods=True)
+
+
+def test_3_6_the_pod_puts_its_names_wherever_they_are_asked_for(tmp_path: Path) -> None:
+    stateful_set, config_maps = objects(CASES["labels"])
+    tree = rendered(stateful_set, config_maps, tmp_path, "basic-monitor-0", "ns")
+    expected = {"a_region": "eu", "replica": "ns_basic-monitor-0", "stage": "basic-monitor-0"}
+    assert expected == tree["global"]["external_labels"]
+    stateful_set, config_maps = objects(CASES["several clusters, DM, TLS, shards"])
+    tree = rendered(stateful_set, config_maps, tmp_path, "basic-monitor-shard-2-0", "ns")
+    assert {2} == {each["relabel_configs"][-1]["regex"] for each in tree["scrape_configs"]}
+
+
+PROVIDER = {"name": str, "orgId": int, "folder": str, "type": str, "allowUiUpdates": bool, "options": dict}
+"""What Grafana documents of a provider of dashboards."""
+DASHBOARD = {"title": str, "uid": str, "schemaVersion": int, "panels": list, "templating": dict, "time": dict}
+PANEL = {"id": int, "type": str, "title": str, "gridPos": dict}
+
+
+def misfits(tree: Json, schema: dict[str, type], path: str) -> Iterator[str]:
+    """Where a tree lacks a field of a schema, or has something else there."""
+    for name, kind in schema.items():
+        if not isinstance(tree.get(name), kind):
+            yield f"{path}.{name}"
+
+
+def test_3_6_grafana_finds_its_dashboards_where_they_are_mounted() -> None:
+    stateful_set, config_maps = objects(CASES["the operator"])
+    found: Json = json.loads(config_maps["basic-monitor-grafana"]["data"]["dashboards.yaml"])
+    assert {"apiVersion", "providers"} == found.keys()
+    assert 1 == found["apiVersion"]
+    (grafana,) = [each for each in stateful_set["spec"]["template"]["spec"]["containers"] if each["name"] == "grafana"]
+    mounted = {each["mountPath"] for each in grafana["volumeMounts"]}
+    for provider in found["providers"]:
+        assert [] == [*misfits(provider, PROVIDER, "provider")]
+        assert PROVIDER.keys() == provider.keys()
+        assert "file" == provider["type"]
+        assert provider["options"]["path"] in mounted
+
+
+def test_3_6_the_dashboard_is_one_that_grafana_reads() -> None:
+    _, config_maps = objects(CASES["the operator"])
+    dashboard: dict[str, Any] = json.loads(config_maps["basic-monitor-operator"]["data"]["tidb-operator.json"])
+    assert [] == [*misfits(dashboard, DASHBOARD, "dashboard")]
+    panels = dashboard["panels"]
+    assert panels
+    assert [] == [each for panel in panels for each in misfits(panel, PANEL, panel["title"])]
+    assert len(panels) == len({panel["id"] for panel in panels})
+
+
+def test_the_data_of_a_config_map_is_not_too_large_for_it() -> None:
+    _, config_maps = objects(CASES["the operator"])
+    assert all(len(json.dumps(each)) < 1_000_000 for each in config_maps.values())

@@ -1,0 +1,190 @@
+"""A log backup and a restore to a point in time, end to end: controllers, `backup-manager`, BR, TiKV that streams."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from kube.objects import Json
+from kube.resources import BACKUPS, PODS, RESTORES
+from ports.clock import FakeClock
+from sandbox.dataplane.log_backup import LogTask
+from sandbox.dataplane.processes import DiskTrouble
+from tests.operator_world import NAMESPACE, OperatorWorld, sample
+from tests.sandbox.test_backups import (
+    create,
+    delete_with_volumes,
+    ended,
+    on_volume,
+    phase,
+    prepare,
+    sql,
+    tables,
+    volume,
+)
+
+pytestmark = pytest.mark.slow
+
+LOG: Json = {"backupMode": "log"}
+
+
+@pytest.fixture
+def world(clock: FakeClock) -> Iterator[OperatorWorld]:
+    """The sample `basic` with a table in it, which is logged."""
+    made = OperatorWorld(clock=clock)
+    prepare(made)
+    create(made, BACKUPS, on_volume("log", **LOG), name="log")
+    made.run_until(lambda: phase(made, BACKUPS, "log") == "Running" and bool(log(made).get("commitTs")))
+    yield made
+    made.stop()
+
+
+def log(world: OperatorWorld) -> Json:
+    found: Json = world.get(BACKUPS, "log").get("status") or {}
+    return found
+
+
+def task(world: OperatorWorld) -> LogTask:
+    cluster = world.world.data_plane.pd_cluster(NAMESPACE, "basic")
+    assert cluster is not None
+    return LogTask(cluster.etcd, "log", world.clock.now)
+
+
+def snapshot(world: OperatorWorld) -> None:
+    create(world, BACKUPS, on_volume("full"), name="full")
+    assert "Complete" == ended(world, BACKUPS, "full")["phase"]
+
+
+def into_a_new_cluster(world: OperatorWorld, until: str = "", **spec: object) -> Json:
+    """Everything is lost, and restored to a moment."""
+    delete_with_volumes(world)
+    world.apply(sample("basic"))
+    world.run_until_ready()
+    full = {"pitrFullBackupStorageProvider": {"local": on_volume("full")["local"]}}
+    point = {"pitrRestoredTs": until} if until else {}
+    create(world, RESTORES, on_volume("log", restoreMode="pitr", **full, **point, **spec))
+    return ended(world, RESTORES, within=300)
+
+
+def edit(world: OperatorWorld, **spec: object) -> None:
+    world.admin.patch(BACKUPS, "log", NAMESPACE, {"spec": spec})
+
+
+def saved(world: OperatorWorld, what: int) -> None:
+    """Until the checkpoint in the status is past a moment."""
+    world.run_until(lambda: int(log(world).get("logCheckpointTs") or 0) >= what, 200)
+
+
+def test_a_moment_between_two_mistakes_comes_back(world: OperatorWorld) -> None:
+    snapshot(world)
+    sql(world, "INSERT INTO shop.orders VALUES (3, 'after the snapshot')")
+    sql(world, "CREATE TABLE shop.late (id INT PRIMARY KEY)")
+    sql(world, "INSERT INTO shop.late VALUES (1)", "DELETE FROM shop.orders WHERE id = 1")
+    moment, digest = tables(world).now(), tables(world).digest()
+    world.run(1)
+    sql(world, "DROP DATABASE shop")
+    saved(world, moment)
+    restored = into_a_new_cluster(world, str(moment))
+    assert ("Complete", str(moment)) == (restored["phase"], restored["commitTs"]), restored
+    assert digest == tables(world).digest()
+
+
+def test_without_a_moment_all_that_was_logged_comes_back(world: OperatorWorld) -> None:
+    snapshot(world)
+    sql(world, "INSERT INTO shop.orders VALUES (3, 'after the snapshot')")
+    digest = tables(world).digest()
+    saved(world, tables(world).now())
+    assert "Complete" == into_a_new_cluster(world)["phase"]
+    assert digest == tables(world).digest()
+
+
+def test_a_moment_that_the_log_does_not_reach_fails_and_leaves_nothing(world: OperatorWorld) -> None:
+    snapshot(world)
+    restored = into_a_new_cluster(world, "2099-01-01T00:00:00Z")
+    assert ("Failed", True) == (restored["phase"], "the log is complete up to" in restored["conditions"][-1]["message"])
+    assert [] == tables(world).schemas()
+
+
+def test_pause_resume_truncate_stop_and_delete(world: OperatorWorld) -> None:
+    edit(world, logSubcommand="log-pause")
+    world.run_until(lambda: phase(world, BACKUPS, "log") == "Paused")
+    assert task(world).is_paused
+    edit(world, logSubcommand="log-start")
+    world.run_until(lambda: phase(world, BACKUPS, "log") == "Running")
+    assert not task(world).is_paused
+    sql(world, "INSERT INTO shop.orders VALUES (3, 'x')")
+    until = tables(world).now()
+    saved(world, until)
+    logs = {name for name in volume(world).objects if name.endswith(".log")}
+    edit(world, logTruncateUntil=log(world)["logCheckpointTs"])
+    world.run_until(lambda: "logSuccessTruncateUntil" in log(world))
+    assert logs
+    assert logs.isdisjoint(volume(world).objects)
+    edit(world, logSubcommand="log-stop")
+    world.run_until(lambda: phase(world, BACKUPS, "log") == "Stopped")
+    assert not task(world).exists
+
+
+def test_one_that_is_deleted_is_stopped_and_its_files_go(world: OperatorWorld) -> None:
+    edit(world, cleanPolicy="Delete")
+    sql(world, "INSERT INTO shop.orders VALUES (3, 'x')")
+    world.run(30)
+    assert any(name.startswith("log/") for name in volume(world).objects)
+    world.admin.delete(BACKUPS, "log", NAMESPACE)
+    world.run_until(lambda: not world.exists(BACKUPS, "log"), 120)
+    assert not task(world).exists
+    assert not [name for name in volume(world).objects if name.startswith("log/")]
+
+
+def test_a_storage_that_refuses_pauses_it_and_says_so(world: OperatorWorld) -> None:
+    volume(world).trouble = DiskTrouble.FULL
+    world.run_until(lambda: phase(world, BACKUPS, "log") == "RetryFailed", 200)
+    said = next(each for each in log(world)["conditions"] if each["type"] == "RetryFailed")
+    assert ("LogBackupErrorPaused", True) == (said["reason"], "external storage: full" in said["message"])
+    volume(world).trouble = None
+    task(world).resume()
+    world.run_until(lambda: phase(world, BACKUPS, "log") == "Running", 200)
+
+
+def guide(name: str) -> Json:
+    """The spec in a file of docs/backup.md."""
+    text = (Path(__file__).parents[2] / "docs" / "backup.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```yaml\n# (\S+)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    (body,) = (yaml.safe_load(block) for named, block in blocks if named == name)
+    found: Json = body["spec"]
+    return found
+
+
+def test_the_objects_of_the_guide_restore_a_point_in_time(clock: FakeClock) -> None:
+    world = OperatorWorld(clock=clock)
+    try:
+        prepare(world)
+        create(world, BACKUPS, guide("log.yaml"), name="log")
+        world.run_until(lambda: bool(log(world).get("commitTs")))
+        create(world, BACKUPS, guide("backup.yaml"), name="monday")
+        assert "Complete" == ended(world, BACKUPS, "monday")["phase"]
+        sql(world, "INSERT INTO shop.orders VALUES (3, 'before the mistake')")
+        moment, digest = tables(world).now(), tables(world).digest()
+        sql(world, "DROP DATABASE shop")
+        saved(world, moment)
+        create(world, RESTORES, guide("point.yaml") | {"pitrRestoredTs": str(moment)}, name="point")
+        restored = ended(world, RESTORES, "point", within=300)
+        assert ("Complete", digest) == (restored["phase"], tables(world).digest()), restored
+    finally:
+        world.stop()
+
+
+@pytest.mark.parametrize("command", ["log-pause", "log-stop"])
+def test_a_pod_that_is_killed_is_followed_by_another(world: OperatorWorld, command: str) -> None:
+    edit(world, logSubcommand=command)
+
+    def pod() -> str:
+        there = [each["metadata"]["name"] for each in world.every(PODS) if each["status"].get("phase") == "Running"]
+        return next((each for each in there if each.startswith(f"backup-log-{command}-")), "")
+
+    world.run_until(lambda: bool(pod()))
+    world.world.data_plane.crash(NAMESPACE, pod())
+    done = {"log-pause": "Paused", "log-stop": "Stopped"}[command]
+    world.run_until(lambda: phase(world, BACKUPS, "log") == done, 600)
