@@ -106,8 +106,20 @@ _SELDOM: set[Grant] = {
     ("get", "pingcap.com", "tidbinitializers"),
     ("patch", "pingcap.com", "tidbinitializers"),
     ("update", "pingcap.com", "tidbinitializers/finalizers"),
+    # TidbDashboards and TidbNGMonitorings: tests of their controllers
+    ("get", "pingcap.com", "tidbdashboards"),
+    ("get", "pingcap.com", "tidbngmonitorings"),
+    ("patch", "pingcap.com", "tidbdashboards/status"),
+    ("patch", "pingcap.com", "tidbngmonitorings/status"),
+    ("update", "pingcap.com", "tidbdashboards/finalizers"),
+    ("update", "pingcap.com", "tidbngmonitorings/finalizers"),
+    ("patch", "", "secrets"),
     # put right when somebody changed them
     *(("patch", *made) for made in _MADE),
+    # BackupSchedules and what they make (controllers/backup_schedule/)
+    *((verb, "pingcap.com", each) for verb in ("get", "patch") for each in ("backupschedules", "compactbackups")),
+    *((verb, "pingcap.com", each) for verb in ("create", "delete") for each in ("backups", "compactbackups")),
+    *(("update", "pingcap.com", f"{each}/finalizers") for each in ("backupschedules", "compactbackups")),
     # TidbMonitors, and what they want no more (controllers/tidbmonitor/)
     ("get", "pingcap.com", "tidbmonitors"),
     ("patch", "pingcap.com", "tidbmonitors"),
