@@ -86,3 +86,5 @@ COMPACT_BACKUPS = Resource("pingcap.com", "v1alpha1", "compactbackups", "Compact
 TIDB_MONITORS = Resource("pingcap.com", "v1alpha1", "tidbmonitors", "TidbMonitor")
 DM_CLUSTERS = Resource("pingcap.com", "v1alpha1", "dmclusters", "DMCluster")
 TIDB_INITIALIZERS = Resource("pingcap.com", "v1alpha1", "tidbinitializers", "TidbInitializer")
+TIDB_DASHBOARDS = Resource("pingcap.com", "v1alpha1", "tidbdashboards", "TidbDashboard")
+TIDB_NG_MONITORINGS = Resource("pingcap.com", "v1alpha1", "tidbngmonitorings", "TidbNGMonitoring")
