@@ -19,10 +19,12 @@ from msgspec import inspect
 from apis.backup_schedules import BackupSchedule
 from apis.backups import Backup
 from apis.compact_backups import CompactBackup
+from apis.dashboards import TidbDashboard
 from apis.descriptions import describe
 from apis.dmcluster import DMCluster
 from apis.initializers import TidbInitializer
 from apis.monitors import TidbMonitor
+from apis.ng_monitorings import TidbNGMonitoring
 from apis.restores import Restore
 from apis.shared import Json, Metadata, Model
 from apis.tidbcluster import TidbCluster
@@ -219,6 +221,14 @@ TIDB_INITIALIZER = Kind(
         Column("Status", "string", '.status.conditions[?(@.type=="Ready")].message', priority=1),
     ),
 )
+_READY = Column("Ready", "string", '.status.conditions[?(@.type=="Ready")].status')
+_MESSAGE = Column("Status", "string", '.status.conditions[?(@.type=="Ready")].message', priority=1)
+TIDB_DASHBOARD = Kind(
+    model=TidbDashboard, plural="tidbdashboards", short_names=("td",), columns=(_READY, _AGE, _MESSAGE)
+)
+TIDB_NG_MONITORING = Kind(
+    model=TidbNGMonitoring, plural="tidbngmonitorings", short_names=("tngm",), columns=(_READY, _AGE, _MESSAGE)
+)
 KINDS: tuple[Kind, ...] = (
     TIDB_CLUSTER,
     DM_CLUSTER,
@@ -228,6 +238,8 @@ KINDS: tuple[Kind, ...] = (
     COMPACT_BACKUP,
     TIDB_MONITOR,
     TIDB_INITIALIZER,
+    TIDB_DASHBOARD,
+    TIDB_NG_MONITORING,
 )
 
 

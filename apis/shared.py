@@ -108,8 +108,8 @@ TopologySpreadConstraints: TypeAlias = Annotated[
 """At most one rule per topology key."""
 
 
-class ComponentSpec(ResourceRequirements, kw_only=True):
-    """What every component can set for its pods (objects.md 3.3)."""
+class PodSettings(Model, kw_only=True):
+    """What every component can set for its pods, resources aside (objects.md 3.3)."""
 
     image: str = ""
     version: str | None = None
@@ -141,6 +141,14 @@ class ComponentSpec(ResourceRequirements, kw_only=True):
     security_context: Json | None = None
     readiness_probe: Probe | None = None
     automount_service_account_token: bool | None = None
+
+
+class ComponentSpec(PodSettings, kw_only=True):
+    """What every component can set for its pods; `requests.storage` is the size of the data volume."""
+
+    claims: list[Json] = []
+    limits: dict[str, Quantity] = {}
+    requests: dict[str, Quantity] = {}
 
 
 class ScalePolicy(Model, kw_only=True):

@@ -1,6 +1,6 @@
 """A Service, and a StatefulSet of one pod, that an object of a simple kind owns (other-resources.md 1)."""
 
-from typing import Any
+from typing import Any, Protocol
 
 from controllers.simple_kind import Reconcile
 from kube.objects import Json, Object
@@ -69,6 +69,25 @@ def await_ready(ctx: Reconcile[Any], name: str) -> Outcome:
     if ready < wanted:
         return Waiting("PodNotReady", f"waiting for pod {name}-0 to be Ready; kubectl describe pod says why it is not")
     return Done()
+
+
+class WorkloadStatus(Protocol):
+    """What the status of a kind tells of its StatefulSet."""
+
+    synced: bool
+    phase: str
+    stateful_set: Json | None
+
+
+def observe(ctx: Reconcile[Any], status: WorkloadStatus, name: str, made: Outcome) -> Outcome:
+    """Bring a status up to date; the wait for the pod once everything is `made`. Raises LookupError."""
+    live = ctx.cached(STATEFUL_SETS, name)
+    status.synced, status.stateful_set = live is not None, None
+    if live is not None:
+        body = live.decode()
+        status.stateful_set = body.get("status") or {}
+        status.phase = "Upgrade" if is_upgrading(body) else "Normal"
+    return await_ready(ctx, name) if isinstance(made, Done) else Done()
 
 
 def is_upgrading(live: Json) -> bool:

@@ -1,15 +1,22 @@
 """The TidbCluster that an object of another kind is for: which it names, and whether it is there."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from apis.decoding import decode
 from apis.defaulting import with_defaults
 from apis.problem import InvalidField
+from apis.shared import TidbClusterRef
 from apis.tidbcluster import TidbCluster
 from controllers.simple_kind import Reconcile
 from kube.objects import Json, Object
-from kube.resources import TIDB_CLUSTERS
+from kube.resources import SECRETS, TIDB_CLUSTERS
+from member.naming import referenced_cluster
 from member.outcome import Waiting
+
+CERTIFICATE_KEYS = ("ca.crt", "tls.crt", "tls.key")
+_LOOK_AGAIN = 10.0
+"""Seconds until a Secret that is missing is looked at again."""
 
 
 def one_cluster(owner: Object) -> list[str]:
@@ -40,3 +47,27 @@ def find_cluster(ctx: Reconcile[Any], namespace: str, name: str, field: str) -> 
         return with_defaults(decode(found.decode(), TidbCluster))
     except InvalidField as error:
         return Waiting("ClusterInvalid", f"waiting for TidbCluster {namespace}/{name} to be valid: {error}")
+
+
+def listed_cluster(ctx: Reconcile[Any], references: Sequence[TidbClusterRef]) -> TidbCluster | Waiting:
+    """The one TidbCluster of `spec.clusters`, if there is a PD for it; else the wait for that."""
+    reference = references[0]
+    tc = find_cluster(ctx, reference.namespace or ctx.namespace, reference.name, "spec.clusters[0]")
+    if isinstance(tc, TidbCluster) and tc.spec.pd is None and referenced_cluster(tc) is None:
+        return Waiting("NoPD", f"TidbCluster {reference.name} has no PD: waiting for its spec.pd")
+    return tc
+
+
+def certificate(ctx: Reconcile[Any], namespace: str, name: str) -> dict[str, str] | Waiting:
+    """The certificate in a Secret beside the TidbCluster, read live, in base64; the wait for it where it is missing.
+
+    Raises ApiError, TransportError.
+    """
+    found = ctx.owned.runtime.client.find(SECRETS, name, namespace)
+    data = (found.decode().get("data") or {}) if found else {}
+    if missing := [key for key in CERTIFICATE_KEYS if not data.get(key)]:
+        what = f"has no {', '.join(missing)}" if found else "does not exist"
+        return Waiting(
+            "MissingSecret", f"Secret {namespace}/{name} {what}; create it with a client's certificate", _LOOK_AGAIN
+        )
+    return {key: data[key] for key in CERTIFICATE_KEYS}

@@ -7,9 +7,11 @@ from controllers.backup.kernel import task_reader
 from controllers.backup_schedule.controller import backup_schedule_controller
 from controllers.compact_backup.controller import compact_backup_controller
 from controllers.controller import Controller
+from controllers.dashboard.kind import TIDB_DASHBOARD
 from controllers.dmcluster.controller import dm_cluster_controller
 from controllers.informing import Informers
 from controllers.initializer.kind import TIDB_INITIALIZER
+from controllers.ng_monitoring.kind import TIDB_NG_MONITORING
 from controllers.other_operators import OtherOperators
 from controllers.restore.controller import restore_controller
 from controllers.runtime import Runtime
@@ -42,7 +44,7 @@ from member.context import Dependencies, Listers, Settings
 from member.labels import MANAGED_BY, TIDB_OPERATOR
 from ports.randomness import Randomness, SecretRandomness
 
-_SIMPLE_KINDS = (TIDB_INITIALIZER,)
+_SIMPLE_KINDS = (TIDB_INITIALIZER, TIDB_DASHBOARD, TIDB_NG_MONITORING)
 
 
 def tidb_controllers(
@@ -85,7 +87,7 @@ def tidb_controllers(
         dm_cluster_controller(runtime, clusters, owned, deps),
         compact_backup_controller(runtime, clusters, jobs, settings.backup_manager),
         *tidb_monitor_controllers(runtime, selector, permitted),
-        *(made for kind in _SIMPLE_KINDS for made in kind.controllers(runtime, selector, permitted, {JOBS: jobs})),
+        *(made for each in _SIMPLE_KINDS for made in each.controllers(runtime, selector, permitted, {JOBS: jobs})),
     )
 
 

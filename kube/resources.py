@@ -85,3 +85,5 @@ BACKUP_SCHEDULES = Resource("pingcap.com", "v1alpha1", "backupschedules", "Backu
 COMPACT_BACKUPS = Resource("pingcap.com", "v1alpha1", "compactbackups", "CompactBackup")
 TIDB_MONITORS = Resource("pingcap.com", "v1alpha1", "tidbmonitors", "TidbMonitor")
 TIDB_INITIALIZERS = Resource("pingcap.com", "v1alpha1", "tidbinitializers", "TidbInitializer")
+TIDB_DASHBOARDS = Resource("pingcap.com", "v1alpha1", "tidbdashboards", "TidbDashboard")
+TIDB_NG_MONITORINGS = Resource("pingcap.com", "v1alpha1", "tidbngmonitorings", "TidbNGMonitoring")

@@ -11,9 +11,8 @@ from apis.shared import Model
 from tests.apis.field_trees import Schema, shared_file, tree_schema
 
 KINDS = pytest.mark.parametrize("kind", crd.KINDS, ids=lambda kind: kind.name)
-CLUSTERS = (crd.TIDB_CLUSTER, crd.DM_CLUSTER)
 
-OURS = {"TidbMonitor": ("conditions",), "BackupSchedule": ("conditions",)}
+OURS = dict.fromkeys(("BackupSchedule", "TidbDashboard", "TidbMonitor", "TidbNGMonitoring"), ("conditions",))
 """Fields of a status that v1.6 does not have; a v1.6 that is installed over them drops them."""
 
 
@@ -61,6 +60,8 @@ def test_columns_are_those_of_v1_6_and_ours_come_after_them(kind: crd.Kind) -> N
         "CompactBackup": [["Age", "0"]],
         "TidbMonitor": [["Ready", "0"], ["Status", "1"], ["Age", "0"]],
         "TidbInitializer": [["Phase", "0"], ["Age", "0"], ["Status", "1"]],
+        "TidbDashboard": [["Ready", "0"], ["Age", "0"], ["Status", "1"]],
+        "TidbNGMonitoring": [["Ready", "0"], ["Age", "0"], ["Status", "1"]],
     }
     assert expected == shown[: len(expected)]
     assert ours.get(kind.name, []) == [[name, priority] for name, _, priority, _ in shown[len(expected) :]]

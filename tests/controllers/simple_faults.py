@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator
 from kube.objects import Json
 from kube.resources import CONFIG_MAPS, JOBS, PERSISTENT_VOLUME_CLAIMS, SECRETS, SERVICES, STATEFUL_SETS
 from ports.transport import ByteStream, ConnectionLost, Request, Response, Transport
-from simulate.operator import Operator
 from tests.controllers.simple_world import SimpleWorld
 
 MADE = (CONFIG_MAPS, SECRETS, SERVICES, STATEFUL_SETS, JOBS, PERSISTENT_VOLUME_CLAIMS)
@@ -64,7 +63,7 @@ def faulty_runs(make: Callable[[], SimpleWorld], play: Callable[[SimpleWorld], N
             made.append(Faulty(transport, number, ends=ends))
             return made[-1]
 
-        world.operator = Operator(world.world, world.clock, 1, kubernetes=wrap)
+        world.use(kubernetes=wrap)
         try:
             play(world)
         except ProcessEnded:

@@ -28,7 +28,7 @@ class SimpleWorld:
         given = {"nodes": ()} | options
         self.world = World(self.clock, SeededRandomness(1), crds=_definitions(), faults=faults, **given)
         self.admin = self.world.client()
-        self.operator = Operator(self.world, self.clock, 1)
+        self.operator = self._started(1)
         self.admin.create(NAMESPACES, {"metadata": {"name": NAMESPACE}})
 
     def stop(self) -> None:
@@ -37,7 +37,22 @@ class SimpleWorld:
 
     def restart(self, at: int | None = None) -> None:
         """Replace the process by a new one, which remembers nothing; `at`: see `Operator`."""
-        self.operator = Operator(self.world, self.clock, 2, at=at)
+        self.operator = self._started(2, at=at)
+
+    def use(self, **options: Any) -> None:
+        """Replace the process by a new one, made with other options of `Operator`."""
+        self.operator = self._started(1, **options)
+
+    def _started(self, seed: int, **options: Any) -> Operator:
+        """A process whose informers deliver the objects of the kind again from time to time, as all informers do."""
+        operator = Operator(self.world, self.clock, seed, **options)
+
+        def resync() -> None:
+            operator.caches[self.resource].resync()
+            operator.timers.call_at(self.clock.now() + RESYNC, resync)
+
+        operator.timers.call_at(self.clock.now() + RESYNC, resync)
+        return operator
 
     def run(self, seconds: float = 1.0) -> None:
         """Let the operator work for so long, and then until it has nothing to do."""

@@ -106,6 +106,14 @@ _SELDOM: set[Grant] = {
     ("get", "pingcap.com", "tidbinitializers"),
     ("patch", "pingcap.com", "tidbinitializers"),
     ("update", "pingcap.com", "tidbinitializers/finalizers"),
+    # TidbDashboards and TidbNGMonitorings: tests of their controllers
+    ("get", "pingcap.com", "tidbdashboards"),
+    ("get", "pingcap.com", "tidbngmonitorings"),
+    ("patch", "pingcap.com", "tidbdashboards/status"),
+    ("patch", "pingcap.com", "tidbngmonitorings/status"),
+    ("update", "pingcap.com", "tidbdashboards/finalizers"),
+    ("update", "pingcap.com", "tidbngmonitorings/finalizers"),
+    ("patch", "", "secrets"),
     # put right when somebody changed them
     *(("patch", *made) for made in _MADE),
     # BackupSchedules and what they make (controllers/backup_schedule/)

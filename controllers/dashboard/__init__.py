@@ -1,0 +1,1 @@
+"""The controller of TidbDashboard (other-resources.md 4)."""

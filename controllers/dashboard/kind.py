@@ -1,0 +1,57 @@
+"""TidbDashboard as a kind: its stages (other-resources.md 4)."""
+
+from apis.dashboards import TidbDashboard
+from apis.validation.dashboards import validate_dashboard
+from controllers.owned_volumes import keep_volumes
+from controllers.owned_workloads import apply_service, apply_stateful_set, observe
+from controllers.simple_kind import Reconcile, SimpleKind
+from controllers.stages import Stage
+from controllers.target_cluster import certificate, listed_cluster, listed_clusters
+from kube.resources import (
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
+    SECRETS,
+    SERVICES,
+    STATEFUL_SETS,
+    TIDB_CLUSTERS,
+    TIDB_DASHBOARDS,
+)
+from member.dashboard import desired
+from member.labels import TIDB_OPERATOR
+from member.outcome import Outcome, Waiting
+
+
+def _make(ctx: Reconcile[TidbDashboard]) -> Outcome:
+    """Copies of certificates, Service and StatefulSet, all once the TidbCluster is there."""
+    tc = listed_cluster(ctx, ctx.model.spec.clusters)
+    if isinstance(tc, Waiting):
+        return tc
+    for copy, source in desired.certificates(ctx.model, tc).values():
+        data = certificate(ctx, tc.metadata.namespace, source)
+        if isinstance(data, Waiting):
+            return data
+        metadata = {"name": copy, "labels": desired.own_labels(ctx.model)}
+        ctx.apply(SECRETS, {"metadata": metadata, "type": "Opaque", "data": data})
+    apply_service(ctx, desired.service(ctx.model))
+    return apply_stateful_set(ctx, desired.stateful_set(ctx.model, tc))
+
+
+def _volumes(ctx: Reconcile[TidbDashboard]) -> Outcome:
+    return keep_volumes(ctx, desired.own_labels(ctx.model), ctx.model.spec.pv_reclaim_policy or "Retain")
+
+
+def _observe(ctx: Reconcile[TidbDashboard]) -> Outcome:
+    """The status, whatever became of the stages before; v1.6 tells nothing after an error."""
+    return observe(ctx, ctx.model.status, desired.stateful_set_name(ctx.model), ctx.outcomes["objects"])
+
+
+TIDB_DASHBOARD = SimpleKind(
+    resource=TIDB_DASHBOARDS,
+    model=TidbDashboard,
+    stages=[Stage("objects", _make), Stage("volumes", _volumes), Stage("pod", _observe)],
+    owns=[SECRETS, SERVICES, STATEFUL_SETS],
+    reads=[PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES],
+    refers={TIDB_CLUSTERS: listed_clusters},
+    managed_by=TIDB_OPERATOR,
+    problems=validate_dashboard,
+)

@@ -1,0 +1,1 @@
+"""The controller of TidbNGMonitoring (other-resources.md 5)."""

@@ -1,0 +1,71 @@
+"""TidbNGMonitoring as a kind: its stages (other-resources.md 5)."""
+
+from apis.ng_monitorings import TidbNGMonitoring
+from apis.tidbcluster import TidbCluster
+from apis.validation.dashboards import validate_ng_monitoring
+from controllers.owned_volumes import keep_volumes
+from controllers.owned_workloads import apply_service, apply_stateful_set, observe
+from controllers.simple_kind import Reconcile, SimpleKind
+from controllers.stages import Stage
+from controllers.target_cluster import certificate, listed_cluster, listed_clusters
+from kube.resources import (
+    CONFIG_MAPS,
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
+    SECRETS,
+    SERVICES,
+    STATEFUL_SETS,
+    TIDB_CLUSTERS,
+    TIDB_NG_MONITORINGS,
+)
+from member.labels import TIDB_OPERATOR
+from member.ng_monitoring import desired
+from member.outcome import Outcome, Refused, Waiting
+
+
+def _make(ctx: Reconcile[TidbNGMonitoring]) -> Outcome:
+    """Certificates, Service, ConfigMap and StatefulSet, all once the TidbCluster is there."""
+    tc = listed_cluster(ctx, ctx.model.spec.clusters)
+    if isinstance(tc, Waiting):
+        return tc
+    source = desired.source_secret(tc)
+    data = certificate(ctx, tc.metadata.namespace, source) if source else {}
+    if isinstance(data, Waiting):
+        return data
+    ctx.apply(SECRETS, desired.certificates(ctx.model, tc, data))
+    if ctx.model.spec.paused:
+        return Refused("Paused", "spec.paused is true: no changes are made until it is false")
+    apply_service(ctx, desired.service(ctx.model))
+    return apply_stateful_set(ctx, desired.stateful_set(ctx.model, tc, _config_map(ctx, tc)))
+
+
+def _config_map(ctx: Reconcile[TidbNGMonitoring], tc: TidbCluster) -> str:
+    """Bring the ConfigMap to what is wanted; its name, which another configuration changes."""
+    live = ctx.cached(STATEFUL_SETS, desired.object_name(ctx.model))
+    volumes = (live.decode()["spec"]["template"]["spec"].get("volumes") or ()) if live else ()
+    in_use_name = next((each["configMap"]["name"] for each in volumes if each["name"] == "config"), "")
+    in_use = ctx.cached(CONFIG_MAPS, in_use_name) if in_use_name else None
+    choice = desired.choose(ctx.model, tc, in_use_name, in_use.decode() if in_use else None)
+    ctx.apply(CONFIG_MAPS, desired.config_map(ctx.model, choice))
+    return choice.name
+
+
+def _volumes(ctx: Reconcile[TidbNGMonitoring]) -> Outcome:
+    return keep_volumes(ctx, desired.own_labels(ctx.model), ctx.model.spec.pv_reclaim_policy or "Retain")
+
+
+def _observe(ctx: Reconcile[TidbNGMonitoring]) -> Outcome:
+    """The status, whatever became of the stages before."""
+    return observe(ctx, ctx.model.status.ng_monitoring, desired.object_name(ctx.model), ctx.outcomes["objects"])
+
+
+TIDB_NG_MONITORING = SimpleKind(
+    resource=TIDB_NG_MONITORINGS,
+    model=TidbNGMonitoring,
+    stages=[Stage("objects", _make), Stage("volumes", _volumes), Stage("pod", _observe)],
+    owns=[SECRETS, SERVICES, CONFIG_MAPS, STATEFUL_SETS],
+    reads=[PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES],
+    refers={TIDB_CLUSTERS: listed_clusters},
+    managed_by=TIDB_OPERATOR,
+    problems=validate_ng_monitoring,
+)

@@ -1,0 +1,1 @@
+"""Objects of a TidbDashboard, pure (other-resources.md 4)."""

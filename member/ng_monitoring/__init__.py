@@ -1,0 +1,1 @@
+"""Objects of a TidbNGMonitoring, pure (other-resources.md 5)."""

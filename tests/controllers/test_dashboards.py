@@ -1,0 +1,348 @@
+"""TidbDashboard and TidbNGMonitoring are made and followed, and wait for what is absent (other-resources.md 4, 5)."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from kube.objects import Json
+from kube.resources import (
+    CONFIG_MAPS,
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
+    PODS,
+    SECRETS,
+    SERVICES,
+    STATEFUL_SETS,
+    TIDB_CLUSTERS,
+    TIDB_DASHBOARDS,
+    TIDB_NG_MONITORINGS,
+    Resource,
+)
+from sandbox.kubelet.nodes import NodeSpec
+from tests.controllers.simple_faults import faulty_runs
+from tests.controllers.simple_world import NAMESPACE, SimpleWorld
+
+SPECS: dict[Resource, Json] = {
+    TIDB_DASHBOARDS: {"clusters": [{"name": "basic"}], "version": "v8.5.2", "requests": {"storage": "1Gi"}},
+    TIDB_NG_MONITORINGS: {
+        "clusters": [{"name": "basic"}],
+        "ngMonitoring": {"version": "v8.5.2", "requests": {"storage": "1Gi"}},
+    },
+}
+WORKLOADS = {TIDB_DASHBOARDS: "demo-tidb-dashboard", TIDB_NG_MONITORINGS: "demo-ng-monitoring"}
+SERVICE = {TIDB_DASHBOARDS: "demo-tidb-dashboard-exposed", TIDB_NG_MONITORINGS: "demo-ng-monitoring"}
+TLS: Json = {"tlsCluster": {"enabled": True}}
+FILES = {"ca_crt": "CA", "tls_crt": "CERT", "tls_key": "KEY"}
+
+
+class Workloads(SimpleWorld):
+    """A world for one of the two kinds."""
+
+    def demo(self, **spec: Any) -> None:
+        """Create one."""
+        self.add(**SPECS[self.resource] | spec)
+
+    @property
+    def workload(self) -> Json:
+        """Its StatefulSet."""
+        return self.get(STATEFUL_SETS, WORKLOADS[self.resource])
+
+    @property
+    def told(self) -> Json:
+        """What the status tells of the StatefulSet."""
+        status = self.status()
+        found: Json = status if self.resource == TIDB_DASHBOARDS else status.get("ngMonitoring") or {}
+        return found
+
+    def made(self) -> list[str]:
+        """What there is of the objects that it owns."""
+        found = (each for kind in (SECRETS, SERVICES, CONFIG_MAPS, STATEFUL_SETS) for each in self.names(kind))
+        return [each for each in found if each.startswith("demo")]
+
+
+@pytest.fixture(params=[TIDB_DASHBOARDS, TIDB_NG_MONITORINGS], ids=lambda kind: kind.kind)
+def resource(request: pytest.FixtureRequest) -> Resource:
+    found: Resource = request.param
+    return found
+
+
+@pytest.fixture
+def world(resource: Resource) -> Iterator[Workloads]:
+    made = Workloads(resource, nodes=[NodeSpec("n", "10.0.0.1", "a")])
+    try:
+        yield made
+    finally:
+        made.stop()
+
+
+def test_it_is_made_and_ready(world: Workloads) -> None:
+    world.add_cluster()
+    world.demo()
+    world.run(60)
+    assert ("True", "Ready") == world.condition("Ready")[:2]
+    assert ("Normal", True, 1) == (
+        world.told["phase"],
+        world.told["synced"],
+        world.told["statefulSet"]["readyReplicas"],
+    )
+    assert 1 == len(world.names(PODS))
+    assert SERVICE[world.resource] in world.names(SERVICES)
+    reasons = [reason for reason, _ in world.events()]
+    assert {"SuccessfulCreate", "SuccessfulPatch"} == {*reasons}
+
+
+def test_before_its_cluster_nothing_is_made_and_with_it_everything(world: Workloads) -> None:
+    world.demo()
+    assert [] == world.made()
+    message = "objects: waiting for TidbCluster lab/basic, which does not exist; create it, or correct spec.clusters[0]"
+    assert ("True", "NoSuchCluster", message) == world.condition()
+    world.add_cluster(pd=None)
+    world.run()
+    assert ([], "NoPD") == (world.made(), world.condition()[1])
+    world.admin.patch(
+        TIDB_CLUSTERS, "basic", NAMESPACE, {"spec": {"pd": {"replicas": 1, "requests": {"storage": "1Gi"}}}}
+    )
+    world.run(60)
+    assert "True" == world.condition("Ready")[0]
+
+
+def test_a_cluster_that_goes_takes_nothing_with_it(world: Workloads) -> None:
+    world.add_cluster()
+    world.demo()
+    world.run(60)
+    before = world.made()
+    world.admin.delete(TIDB_CLUSTERS, "basic", NAMESPACE)
+    world.run(60)
+    assert (before, "NoSuchCluster") == (world.made(), world.condition()[1])
+    assert ("Normal", True) == (world.told["phase"], world.told["synced"])
+
+
+def test_with_tls_certificates_are_copied_and_follow(world: Workloads) -> None:
+    world.add_cluster(**TLS)
+    world.demo()
+    assert "MissingSecret" == world.condition()[1]
+    assert "basic-cluster-client-secret does not exist" in world.condition()[2]
+    world.add_secret("basic-cluster-client-secret", **FILES)
+    world.run(60)
+    assert "True" == world.condition("Ready")[0]
+    (copy,) = [each for each in world.names(SECRETS) if each.startswith("demo")]
+    assert 3 == len(world.get(SECRETS, copy)["data"])
+    body = {"data": {"tls.crt": "TkVX"}}
+    world.admin.patch(SECRETS, "basic-cluster-client-secret", NAMESPACE, body)
+    world.run(40)
+    assert "TkVX" in world.get(SECRETS, copy)["data"].values()
+    world.admin.delete(SECRETS, copy, NAMESPACE)
+    world.run(5)
+    assert copy in world.names(SECRETS)
+
+
+def test_volumes_get_the_policy_of_the_spec(world: Workloads) -> None:
+    world.add_cluster()
+    world.demo(pvReclaimPolicy="Delete")
+    world.run(60)
+
+    def policies() -> set[str]:
+        found = world.admin.list_page(PERSISTENT_VOLUMES).items
+        return {each.decode()["spec"]["persistentVolumeReclaimPolicy"] for each in found}
+
+    assert {"Delete"} == policies()
+    world.change(pvReclaimPolicy="Retain")
+    world.run(5)
+    assert {"Retain"} == policies()
+
+
+def test_another_version_restarts_the_pod_and_the_phase_says_so(world: Workloads) -> None:
+    world.add_cluster()
+    world.demo()
+    world.run(60)
+    version = {"version": "v8.5.3"}
+    spec = version if world.resource == TIDB_DASHBOARDS else {"ngMonitoring": version}
+    world.admin.patch(world.resource, "demo", NAMESPACE, {"spec": spec})
+    seen = set()
+    for _ in range(100):
+        world.run(0.05)
+        seen.add((world.told["phase"], world.condition()[1]))
+    assert ("Upgrade", "Restarting") in seen
+    assert ("Normal", "True") == (world.told["phase"], world.condition("Ready")[0])
+    (pod,) = world.admin.list_page(PODS, NAMESPACE).items
+    assert pod.decode()["spec"]["containers"][0]["image"].endswith(":v8.5.3")
+
+
+def test_what_can_not_be_changed_is_told_and_left(world: Workloads) -> None:
+    world.add_cluster()
+    world.demo()
+    world.run(60)
+    larger: Json = {"requests": {"storage": "2Gi"}}
+    more: Json = {"storageVolumes": [{"name": "more", "storageSize": "1Gi", "mountPath": "/more"}]}
+    nested = world.resource == TIDB_NG_MONITORINGS
+    world.change(**{"ngMonitoring": larger} if nested else larger)
+    status, reason, message = world.condition()
+    assert ("False", "VolumesKept") == (status, reason)
+    assert "2Gi" in message
+    assert "True" == world.condition("Ready")[0]
+    world.change(**{"ngMonitoring": more} if nested else more)
+    assert ("False", "VolumesFixed") == world.condition()[:2]
+    assert 1 == len(world.workload["spec"]["volumeClaimTemplates"])
+
+
+@pytest.mark.parametrize(
+    ("spec", "field"),
+    [
+        ({"clusters": []}, "spec.clusters"),
+        ({"clusters": [{"name": "a"}, {"name": "b"}]}, "spec.clusters"),
+        ({"clusters": [{"name": ""}]}, "spec.clusters[0].name"),
+        ({"pvReclaimPolicy": "Keep"}, "spec.pvReclaimPolicy"),
+        ({"requests": {}, "ngMonitoring": {}}, "requests.storage"),
+        ({"requests": {"storage": "0"}, "ngMonitoring": {"requests": {"storage": "0"}}}, "requests.storage"),
+        ({"labels": {"a b": "c"}}, "spec.labels"),
+    ],
+)
+def test_what_is_wrong_with_the_spec_is_told_by_field(world: Workloads, spec: Json, field: str) -> None:
+    world.add_cluster()
+    world.demo(
+        **{key: value for key, value in spec.items() if key != "ngMonitoring" or world.resource == TIDB_NG_MONITORINGS}
+    )
+    _, reason, message = world.condition()
+    assert ("InvalidSpec", []) == (reason, world.made())
+    assert field in message
+    assert 1 == len([each for each in world.events() if each[0] == "FailedValidation"])
+
+
+def test_what_others_change_is_put_right_and_what_they_delete_made_again(world: Workloads) -> None:
+    world.add_cluster()
+    world.demo()
+    world.run(60)
+    service, name = SERVICE[world.resource], WORKLOADS[world.resource]
+    world.admin.patch(SERVICES, service, NAMESPACE, {"spec": {"selector": {"strange": "yes"}}})
+    world.admin.patch(STATEFUL_SETS, name, NAMESPACE, {"spec": {"replicas": 0}})
+    world.run(30)
+    assert "strange" not in world.get(SERVICES, service)["spec"]["selector"]
+    assert 1 == world.workload["spec"]["replicas"]
+    world.admin.delete(SERVICES, service, NAMESPACE)
+    world.admin.delete(STATEFUL_SETS, name, NAMESPACE, propagation="Background")
+    world.run(60)
+    assert "True" == world.condition("Ready")[0]
+
+
+def test_it_goes_with_all_that_it_owns_and_leaves_its_volumes(world: Workloads) -> None:
+    world.add_cluster()
+    world.demo()
+    world.run(60)
+    world.admin.delete(world.resource, "demo", NAMESPACE)
+    world.run(60)
+    assert ([], []) == (world.made(), world.names(PODS))
+    assert 1 == len(world.names(PERSISTENT_VOLUME_CLAIMS))
+
+
+@pytest.mark.parametrize("tls", [False, True], ids=["plain", "TLS"])
+def test_idle_is_free_certificates_aside(world: Workloads, tls: bool) -> None:
+    world.add_cluster(**TLS if tls else {})
+    world.add_secret("basic-cluster-client-secret", **FILES)
+    world.demo()
+    world.run(90)
+    world.forget()
+    world.resyncs()
+    own = {each for each in world.requests() if not each.endswith("-cluster-secret")}  # those are the TidbCluster's
+    assert ({"get secrets basic-cluster-client-secret"} if tls else set()) == own
+
+
+@pytest.mark.parametrize("ends", [True, False], ids=["the process ends", "the answer is lost"])
+def test_F1_after_any_write_it_comes_to_the_same_end(resource: Resource, ends: bool) -> None:
+    def make() -> Workloads:
+        made = Workloads(resource, nodes=[NodeSpec("n", "10.0.0.1", "a")])
+        made.add_cluster()
+        return made
+
+    def play(world: SimpleWorld) -> None:
+        world.add(**SPECS[resource])
+
+    def comparable(state: Json) -> Json:
+        return {key: value for key, value in state.items() if not key.startswith(("Service", "Persistent", "status"))}
+
+    first, *others = list(faulty_runs(make, play, ends=ends))
+    assert 4 <= len(others)
+    assert [comparable(first)] * len(others) == [comparable(each) for each in others]
+
+
+def test_F6_a_process_with_an_old_view_makes_nothing_twice(world: Workloads) -> None:
+    world.add_cluster()
+    before = world.world.server.storage.version
+    world.demo()
+    world.run(60)
+    uid, last = world.workload["metadata"]["uid"], world.world.server.storage.version
+    for version in range(before, last, 5):
+        world.restart(at=version)
+        world.run(3)
+    assert (uid, "True") == (world.workload["metadata"]["uid"], world.condition("Ready")[0])
+
+
+def test_every_sub_object_may_be_empty(world: Workloads) -> None:
+    world.add_cluster()
+    fields = ("affinity", "podSecurityContext", "dnsConfig", "nodeSelector", "annotations", "labels")
+    maps: Json = {key: {} for key in fields}
+    lists: Json = {key: [] for key in ("tolerations", "env", "envFrom", "additionalVolumes", "initContainers")}
+    service: Json = {"service": {}} if world.resource == TIDB_DASHBOARDS else {}
+    world.demo(**maps, **lists, **service)
+    world.run(60)
+    assert "True" == world.condition("Ready")[0]
+
+
+@pytest.mark.parametrize("resource", [TIDB_NG_MONITORINGS], indirect=True)
+def test_5_another_configuration_is_another_config_map_and_paused_keeps_it(world: Workloads) -> None:
+    world.add_cluster()
+    world.demo()
+    world.run(60)
+    (first,) = [each for each in world.names(CONFIG_MAPS) if each.startswith("demo")]
+    world.change(paused=True, ngMonitoring={"config": "[continuous_profiling]\nenable = true\n"})
+    assert ("False", "Paused") == world.condition()[:2]
+    assert "Normal" == world.told["phase"]
+    world.change(paused=False)
+    world.run(60)
+    volumes = world.workload["spec"]["template"]["spec"]["volumes"]
+    name = volumes[0]["configMap"]["name"]
+    assert name != first
+    assert "enable = true" in world.get(CONFIG_MAPS, name)["data"]["config-file"]
+
+
+@pytest.mark.parametrize("resource", [TIDB_NG_MONITORINGS], indirect=True)
+def test_5_the_start_script_runs_the_server(world: Workloads) -> None:
+    world.add_cluster()
+    world.demo(
+        clusterDomain="k8s.local", ngMonitoring=SPECS[TIDB_NG_MONITORINGS]["ngMonitoring"] | {"retentionPeriod": "3d"}
+    )
+    world.run(60)
+    (running,) = world.world.data_plane.running(NAMESPACE, "demo-ng-monitoring-0")
+    expected = (
+        "/ng-monitoring-server --pd.endpoints basic-pd.lab:2379 "
+        "--advertise-address demo-ng-monitoring-0.demo-ng-monitoring.lab.svc.k8s.local:12020 "
+        "--config /etc/ng-monitoring/ng-monitoring.toml --storage.path /var/lib/ng-monitoring --retention-period 3d"
+    )
+    assert expected == " ".join(running.launch.command)
+
+
+@pytest.mark.parametrize("resource", [TIDB_NG_MONITORINGS], indirect=True)
+def test_5_what_the_server_sets_wins_over_what_stands_above_it(world: Workloads) -> None:
+    world.add_cluster()
+    upper: Json = {
+        "version": "v8.5.2",
+        "labels": {"a": "upper", "b": "upper"},
+        "tolerations": [{"key": "upper"}],
+        "podSecurityContext": {"runAsUser": 1, "fsGroup": 1},
+    }
+    own: Json = {
+        "requests": {"storage": "1Gi", "cpu": "100m"},
+        "labels": {"b": "own"},
+        "podSecurityContext": {"runAsUser": 2},
+        "hostNetwork": False,
+    }
+    world.demo(**upper | {"ngMonitoring": own, "hostNetwork": True})
+    template = world.workload["spec"]["template"]
+    assert {"a": "upper", "b": "own"}.items() <= template["metadata"]["labels"].items()
+    spec = template["spec"]
+    assert ([{"key": "upper"}], {"runAsUser": 2}) == (spec["tolerations"], spec["securityContext"])
+    assert "hostNetwork" not in spec
+    assert ("pingcap/ng-monitoring:v8.5.2", {"cpu": "100m"}) == (
+        spec["containers"][0]["image"],
+        spec["containers"][0]["resources"]["requests"],
+    )
