@@ -117,15 +117,20 @@ _SELDOM: set[Grant] = {
     # put right when somebody changed them
     *(("patch", *made) for made in _MADE),
     # BackupSchedules and what they make (controllers/backup_schedule/)
-    *((verb, "pingcap.com", each) for verb in ("get", "patch") for each in ("backupschedules", "compactbackups")),
+    ("get", "pingcap.com", "compactbackups"),
+    *(("patch", "pingcap.com", each) for each in ("backupschedules", "compactbackups")),
     *((verb, "pingcap.com", each) for verb in ("create", "delete") for each in ("backups", "compactbackups")),
     *(("update", "pingcap.com", f"{each}/finalizers") for each in ("backupschedules", "compactbackups")),
+    # DMClusters (controllers/dmcluster/)
+    ("get", "pingcap.com", "dmclusters"),
+    ("patch", "pingcap.com", "dmclusters"),
+    ("patch", "pingcap.com", "dmclusters/status"),
+    ("update", "pingcap.com", "dmclusters/finalizers"),
     # TidbMonitors, and what they want no more (controllers/tidbmonitor/)
     ("get", "pingcap.com", "tidbmonitors"),
     ("patch", "pingcap.com", "tidbmonitors"),
     ("patch", "pingcap.com", "tidbmonitors/status"),
     ("update", "pingcap.com", "tidbmonitors/finalizers"),
-    ("get", "pingcap.com", "dmclusters"),
     ("patch", "", "secrets"),
     *(("delete", *made) for made in (*_MADE, ("", "secrets"), ("networking.k8s.io", "ingresses"))),
     *((verb, "networking.k8s.io", "ingresses") for verb in ("get", "create", "patch")),
