@@ -7,33 +7,25 @@ A log backup is stopped before (`stopping`).
 Files are removed by that Job alone, and it is made only when a live look has shown that nobody else uses the directory.
 """
 
-import contextlib
-from collections.abc import Iterable, Iterator
 from datetime import timedelta
 
 import structlog
 
-from apis.backup_defaulting import with_backup_defaults
-from apis.backup_paths import backup_path
 from apis.backups import Backup
-from apis.decoding import decode
-from apis.problem import InvalidField
-from apis.storage_providers import StorageProvider
 from apis.times import parse_time
-from controllers.backup import chains, stopping
+from controllers.backup import stopping
 from controllers.backup.kernel import Kernel
+from controllers.backup.sharing import user_of
 from controllers.controller import Result
 from controllers.job_owners import status
-from controllers.job_owners.files import everything, reads
 from controllers.job_owners.job_owner import JobOwner
 from controllers.job_owners.prerequisites import JOB_GOING, make
 from kube.errors import Forbidden
 from kube.objects import Json, Object, condition_of
-from kube.resources import BACKUPS, NAMESPACES, RESTORES
+from kube.resources import BACKUPS, NAMESPACES
 from member.backups import jobs, pods
 from member.backups.environment import secret_names
 from member.backups.naming import FINALIZER, backup_job_name, clean_job_name
-from member.backups.paths import overlap, same_store
 
 log = structlog.get_logger(__name__)
 
@@ -86,7 +78,7 @@ def _clean_up(ctx: JobOwner[Backup]) -> Result | None:
     if _namespace_goes(ctx):
         _let_go(ctx, path)
         return None
-    if user := _user_of(ctx, path):
+    if user := user_of(ctx, path):
         message = f"{path} is kept, since {user} needs it; the files are removed when that one is gone"
         ctx.say(status.CLEAN_FAILED, "FilesInUse", message)
         return Result(requeue_after=_LOOK_AGAIN)
@@ -161,44 +153,6 @@ def _is_explained(ctx: JobOwner[Backup]) -> bool:
     """Whether the pod has said itself why it failed."""
     said = condition_of(ctx.status.get("conditions") or (), status.CLEAN_FAILED)
     return said.get("status") == "True" and ctx.status.get("phase") == status.CLEAN_FAILED
-
-
-def _user_of(ctx: JobOwner[Backup], path: str) -> str:
-    """Who else needs what is below a path, read live, in words; empty when nobody does."""
-    own = ctx.model.spec
-    backups = everything(ctx, BACKUPS)
-    for other in backups:
-        if other.metadata.uid != ctx.owner.metadata.uid and _shares(other, path, own):
-            return f"Backup {other.key}"
-    if log_backup := chains.needing(ctx.model, list(_readable(backups))):
-        meta = log_backup.metadata
-        return f"log backup {meta.namespace}/{meta.name}, which restores from no other snapshot,"
-    for restore in everything(ctx, RESTORES):
-        if reads(restore, path, own):
-            return f"Restore {restore.key}"
-    return ""
-
-
-def _readable(backups: Iterable[Object]) -> Iterator[Backup]:
-    """Those that can be decoded, with their defaults."""
-    for each in backups:
-        with contextlib.suppress(InvalidField):
-            yield with_backup_defaults(decode(each.decode(), Backup))
-
-
-def _shares(other: Object, path: str, own: StorageProvider) -> bool:
-    """Whether another Backup has files in the directory; one that goes with its files needs them no more."""
-    body = other.decode()
-    now: Json = body.get("status") or {}
-    try:
-        backup = with_backup_defaults(decode(body, Backup))
-    except InvalidField:
-        return overlap(path, str(now.get("backupPath") or ""))
-    theirs = str(now.get("backupPath") or "") or backup_path(backup.spec)
-    if not overlap(path, theirs) or not same_store(own, backup.spec):
-        return False
-    is_going = other.metadata.deletion_timestamp is not None and backup.spec.clean_policy == "Delete"
-    return not is_going and not status.holds(now, status.CLEAN) and not status.holds(now, status.INVALID)
 
 
 def _clean(ctx: JobOwner[Backup]) -> None:

@@ -16,6 +16,7 @@ from apis.times import parse_time, stamp
 from apis.validation.backups import validate_backup
 from controllers.backup import kernel_sync
 from controllers.backup.kernel import AGAIN, Kernel
+from controllers.backup.sharing import reader_of
 from controllers.controller import Result
 from controllers.job_owners import status
 from controllers.job_owners.job_owner import JobOwner
@@ -27,6 +28,8 @@ from member.backups.environment import secret_names
 from member.backups.naming import FINALIZER, log_job_name
 
 _ACTIVE = (status.SCHEDULED, status.PREPARE, RUNNING)
+_LOOK_AGAIN = 30.0
+"""Seconds until it is looked again whether somebody still reads the log."""
 _CRASHED = "AlreadyFailed"
 """The reason for a Job whose pod has not said that it failed."""
 _PAUSE = timedelta(minutes=5)
@@ -136,6 +139,10 @@ def _carry_out(ctx: JobOwner[Backup], command: str) -> Result | None:
             return _look_after(ctx, job, entry)
         if not ctx.has_lost(name):
             return None
+    if command == TRUNCATE and (reader := reader_of(ctx, str(now.get("backupPath") or ""))):
+        message = f"the log is not truncated while {reader} reads it; it is when that one has ended"
+        ctx.say(status.RETRY_FAILED, "FilesInUse", message)
+        return Result(requeue_after=_LOOK_AGAIN)
     return _make(ctx, command)
 
 

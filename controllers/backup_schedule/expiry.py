@@ -49,7 +49,7 @@ def _expired(schedule: Scheduling, backups: Sequence[Made]) -> Expired:
         age = timedelta(seconds=duration.seconds(reserved))
         return retention.by_age(backups, age, schedule.ctx.now, _log(schedule))
     if spec.max_backups is not None and spec.max_backups > 0:
-        return retention.by_number(backups, spec.max_backups)
+        return retention.by_number(backups, spec.max_backups, _log(schedule))
     return Expired()
 
 

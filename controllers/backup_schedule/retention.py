@@ -31,10 +31,15 @@ class Expired:
     log_until: int = 0
 
 
-def by_number(backups: Sequence[Made], most: int) -> Expired:
-    """All but the newest of good, of doubtful and of failed ones, `most` of each, which is at least one."""
+def by_number(backups: Sequence[Made], most: int, log: Log | None) -> Expired:
+    """All but the newest of good, of doubtful and of failed ones, `most` of each, which is at least one.
+
+    The newest that the log reaches stays besides, or nothing of a log that is behind could be restored.
+    """
     good, doubtful, failed = _sorted(backups)
-    return Expired([*good[:-most], *doubtful[:-most], *failed[:-most]])
+    bases = [each for each in good if log is not None and log.start <= each.ts <= log.checkpoint]
+    old = [each for each in good[:-most] if each not in bases[-1:]]
+    return Expired([*old, *doubtful[:-most], *failed[:-most]])
 
 
 def by_age(backups: Sequence[Made], reserved: timedelta, now: datetime, log: Log | None) -> Expired:

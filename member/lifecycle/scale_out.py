@@ -152,7 +152,7 @@ def _delete(
     if volumes_unused is None:
         if scale_out.is_member(ctx, pod):
             return None
-        return Waiting("StalePVC", f"waiting for PD to report whether pod {pod} is still a member", again)
+        return Waiting("StalePVC", f"waiting to hear whether pod {pod} is still a member", again)
     wanted = spec_confirmed(ctx)
     if wanted is None:
         return Waiting("SpecChanged", f"waiting for the cache to show the current {ctx.tc.kind}", again)

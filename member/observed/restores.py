@@ -57,6 +57,8 @@ def into(restore: Object) -> tuple[str, str] | None:
     v1.6 restores without the override for ever where `clusterNamespace` is left out, and leaves it on for one that is
     Invalid.
     """
+    if b"pitr" not in restore.raw:
+        return None  # most are not: each sync of each cluster looks at all of them
     try:
         found = restore.decode_as(_Restore)
     except msgspec.ValidationError:

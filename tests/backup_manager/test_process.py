@@ -69,6 +69,7 @@ if behaviour.get("code"):
     sys.exit(behaviour["code"])
 print(f'[progress] [step="{{step}}"] [progress=100.00%]', flush=True)
 if "backup" in sys.argv:
+    put("sst", b"12345")
     put("backupmeta", bytes.fromhex(behaviour["meta"]))
 """
 
@@ -168,9 +169,9 @@ def test_backup_restore_and_clean_on_s3_show_no_credential(pod: Pod, s3: S3, s3_
         outputs.append(output)
         if arguments is BACKUP:
             stored = {each.key: each.size for page in s3_place.storage().pages() for each in page}
-            assert {"0.sst": 100, "50.sst": 100, "backupmeta": len(meta_bytes())} == stored
+            assert {"0.sst": 100, "50.sst": 100, "sst": 5, "backupmeta": len(meta_bytes())} == stored
     assert [] == list(s3_place.storage().pages())
-    assert ["Prepare", "Running", "Complete", "Clean"] == pod.world.conditions(BACKUPS)
+    assert ["Prepare", "Running", "Complete", "Verified", "Clean"] == pod.world.conditions(BACKUPS)
     assert ["Running", "Complete"] == pod.world.conditions(RESTORES)
     assert [("Full Restore", 100)] == [
         (each["step"], each["progress"]) for each in pod.world.status(RESTORES)["progresses"]
@@ -208,7 +209,7 @@ def test_sigterm_reaches_br_and_leaves_the_backup_to_another_pod(pod: Pod) -> No
     assert "Running" == pod.world.status(BACKUPS)["phase"]
     pod.behave()
     assert 0 == pod.run(*BACKUP)[0]
-    assert ["Prepare", "Running", "Restart", "Complete"] == pod.world.conditions(BACKUPS)
+    assert ["Prepare", "Running", "Restart", "Complete", "Verified"] == pod.world.conditions(BACKUPS)
     assert 2 == len(pod.runs())
 
 

@@ -84,12 +84,12 @@ class BackupsWorld:
 
         return Operator(self.world, self.clock, seed, build=build_all, kubernetes=kubernetes)
 
-    def run(self, seconds: float = 0.0) -> None:
-        """Let the controller work for so long, and then until it has nothing to do."""
+    def run(self, seconds: float = 0.0, step: float = 1.0) -> None:
+        """Let the controller work for so long, in steps of some seconds, and then until it has nothing to do."""
         self._work()
         end = self.clock.now() + seconds
         while self.clock.now() < end:
-            self.world.advance(min(1.0, end - self.clock.now()))
+            self.world.advance(min(step, end - self.clock.now()))
             self._work()
 
     def _work(self) -> None:

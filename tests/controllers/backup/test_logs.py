@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from kube.resources import BACKUPS, JOBS, TIDB_CLUSTERS
+from kube.resources import BACKUPS, JOBS, RESTORES, TIDB_CLUSTERS
+from tests.apis.backups import S3, by_br, tree
 from tests.controllers.backup.backups_world import NAMESPACE
 from tests.controllers.backup.log_backups_world import PATH, TSO, LogBackupsWorld
 
@@ -75,6 +76,21 @@ def test_3_8_another_truncation_waits_for_the_one_before(logs: LogBackupsWorld) 
     logs.finish("log-truncate")
     logs.run(5)
     assert f"--truncate-until={TSO + 9}" == logs.arguments("log-truncate")[-1]
+
+
+def test_3_9_a_log_that_is_restored_from_is_not_truncated(logs: LogBackupsWorld) -> None:
+    """v1.6 takes away what is being read."""
+    logs.begin()
+    spec = by_br(s3=S3 | {"prefix": "log"}, restoreMode="pitr", logRestoreStartTs="7")
+    logs.admin.create(RESTORES, tree("Restore", spec, name="back", namespace=NAMESPACE), NAMESPACE)
+    logs.change(logTruncateUntil=str(TSO + 5))
+    message = "the log is not truncated while Restore lab/back reads it; it is when that one has ended"
+    assert ("FilesInUse", message) == logs.said("log-truncate", "RetryFailed")
+    assert ("Running", ["backup-demo-log-start"]) == (logs.phase(), logs.jobs())
+    done = {"conditions": [{"type": "Complete", "status": "True"}]}
+    logs.admin.patch(RESTORES, "back", NAMESPACE, {"status": done})
+    logs.run(40)
+    assert "backup-demo-log-truncate" in logs.jobs()
 
 
 def test_3_8_what_the_log_does_not_reach_is_truncated_already(logs: LogBackupsWorld) -> None:

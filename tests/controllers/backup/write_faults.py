@@ -1,12 +1,11 @@
-"""Faults of the n-th write of the operator: it ends before or after it, or the answer is lost."""
+"""Faults of the n-th write of the operator: it ends after it, or the answer is lost."""
 
 from typing import Literal
 
 from ports.transport import ByteStream, ConnectionLost, Request, Response, Transport
 from simulate.calls import Crash
 
-Kind = Literal["crash before", "crash after", "lost"]
-KINDS: tuple[Kind, ...] = ("crash before", "crash after", "lost")
+Kind = Literal["crash after", "lost"]
 
 
 class WriteFaults:
@@ -27,11 +26,9 @@ class WriteFaults:
         return _Faulty(self, transport)
 
     def carry(self, transport: Transport, request: Request) -> Response:
-        """Send a write, or not. Raises Crash, ConnectionLost."""
+        """Send a write. Raises Crash, ConnectionLost."""
         strikes = len(self.made) + 1 == self._at
         self.made.append(f"{request.method} {request.url}")
-        if strikes and self._kind == "crash before":
-            raise Crash(self.made[-1])
         answer = transport.request(request)
         if strikes and self._kind == "crash after":
             raise Crash(self.made[-1])

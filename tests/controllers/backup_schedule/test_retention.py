@@ -45,23 +45,32 @@ def good(*days: float) -> list[Made]:
     return [made(day) for day in days]
 
 
+def numbered(backups: Sequence[Made], most: int, log: Log | None = None) -> list[str]:
+    return names(by_number(backups, most, log).backups)
+
+
 def aged(backups: Sequence[Made], days: float, log: Log | None = None, now: datetime = TODAY) -> list[str]:
     return names(by_age(backups, days * DAY, now, log).backups)
 
 
 def test_5_3_by_number_the_newest_good_ones_are_kept() -> None:
-    assert ["Complete-4", "Complete-3"] == names(by_number(good(1, 2, 3, 4), 2).backups)
-    assert [] == names(by_number(good(1, 2), 2).backups)
+    assert ["Complete-4", "Complete-3"] == numbered(good(1, 2, 3, 4), 2)
+    assert [] == numbered(good(1, 2), 2)
 
 
 def test_5_3_failures_and_what_runs_push_no_good_one_out() -> None:
     """In v1.6 all count, the log backup too, which is then stopped and deleted."""
     others = [made(0, ""), made(0.1, "Failed"), made(0.2, "Invalid"), made(0.3, "Failed"), made(9, "", is_log=True)]
-    assert ["Complete-3", "Failed-0.3"] == names(by_number([*others, *good(1, 2, 3)], 2).backups)
+    assert ["Complete-3", "Failed-0.3"] == numbered([*others, *good(1, 2, 3)], 2)
 
 
 def test_5_3_what_goes_already_counts_no_more() -> None:
-    assert [] == names(by_number([made(1, is_going=True), *good(2, 3)], 2).backups)
+    assert [] == numbered([made(1, is_going=True), *good(2, 3)], 2)
+
+
+def test_5_3_by_number_the_base_of_a_log_that_is_behind_stays() -> None:
+    assert ["Complete-4", "Complete-2"] == numbered(good(0, 1, 2, 3, 4), 2, Log(at(30), at(2.5)))
+    assert ["Complete-4", "Complete-3", "Complete-2"] == numbered(good(0, 1, 2, 3, 4), 2, Log(at(30), at(0)))
 
 
 def test_5_3_by_age_what_is_older_goes() -> None:
@@ -123,5 +132,5 @@ def test_5_3_an_export_without_a_tso_is_as_old_as_it_is() -> None:
 def test_5_3_those_whose_files_are_not_found_push_out_nobody_and_nobody_them() -> None:
     doubtful = [made(day, name=f"Doubtful-{day}", is_doubtful=True) for day in (0, 2, 3)]
     backups = [*doubtful, *good(1, 9), made(0.5, "Failed")]
-    assert ["Complete-9", "Doubtful-3", "Doubtful-2"] == names(by_number(backups, 1).backups)
+    assert ["Complete-9", "Doubtful-3", "Doubtful-2"] == numbered(backups, 1)
     assert [] == aged([made(30, is_doubtful=True)], 7)

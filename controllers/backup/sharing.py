@@ -1,0 +1,66 @@
+"""Who else needs the files of a Backup (backup.md 3.9): looked at live, since removing them is for good."""
+
+import contextlib
+from collections.abc import Iterable, Iterator
+
+from apis.backup_defaulting import with_backup_defaults
+from apis.backup_paths import backup_path
+from apis.backups import Backup
+from apis.decoding import decode
+from apis.problem import InvalidField
+from apis.storage_providers import StorageProvider
+from controllers.backup import chains
+from controllers.job_owners import status
+from controllers.job_owners.files import everything, reads
+from controllers.job_owners.job_owner import JobOwner
+from kube.objects import Json, Object
+from kube.resources import BACKUPS, RESTORES
+from member.backups.paths import overlap, same_store
+
+
+def user_of(ctx: JobOwner[Backup], path: str) -> str:
+    """Who else needs what is below a path of a Backup, in words; empty when nobody does.
+
+    Raises ApiError, TransportError.
+    """
+    backups = everything(ctx, BACKUPS)
+    for other in backups:
+        if other.metadata.uid != ctx.owner.metadata.uid and _shares(other, path, ctx.model.spec):
+            return f"Backup {other.key}"
+    if log_backup := chains.needing(ctx.model, list(_readable(backups))):
+        meta = log_backup.metadata
+        return f"log backup {meta.namespace}/{meta.name}, which restores from no other snapshot,"
+    return reader_of(ctx, path)
+
+
+def reader_of(ctx: JobOwner[Backup], path: str) -> str:
+    """The Restore that still reads what is below a path of a Backup, in words; empty when none does.
+
+    Raises ApiError, TransportError.
+    """
+    for restore in everything(ctx, RESTORES):
+        if reads(restore, path, ctx.model.spec):
+            return f"Restore {restore.key}"
+    return ""
+
+
+def _readable(backups: Iterable[Object]) -> Iterator[Backup]:
+    """Those that can be decoded, with their defaults."""
+    for each in backups:
+        with contextlib.suppress(InvalidField):
+            yield with_backup_defaults(decode(each.decode(), Backup))
+
+
+def _shares(other: Object, path: str, own: StorageProvider) -> bool:
+    """Whether another Backup has files in the directory; one that goes with its files needs them no more."""
+    body = other.decode()
+    now: Json = body.get("status") or {}
+    try:
+        backup = with_backup_defaults(decode(body, Backup))
+    except InvalidField:
+        return overlap(path, str(now.get("backupPath") or ""))
+    theirs = str(now.get("backupPath") or "") or backup_path(backup.spec)
+    if not overlap(path, theirs) or not same_store(own, backup.spec):
+        return False
+    is_going = other.metadata.deletion_timestamp is not None and backup.spec.clean_policy == "Delete"
+    return not is_going and not status.holds(now, status.CLEAN) and not status.holds(now, status.INVALID)
