@@ -1,6 +1,5 @@
 """The command `backup-manager` (backup.md 7)."""
 
-import functools
 import logging
 import os
 import signal
@@ -10,25 +9,18 @@ from collections.abc import Callable, Mapping, Sequence
 import structlog
 from structlog.typing import EventDict
 
-from backup_manager.backup import BackupOptions, run_backup
 from backup_manager.child_process import SystemLauncher
-from backup_manager.clean import CleanOptions, run_clean
-from backup_manager.compact import CompactOptions, run_compact
+from backup_manager.commands import job
 from backup_manager.database import MySqlDatabase
 from backup_manager.environment import tell_sidecars
-from backup_manager.exports import ExportOptions, run_export
-from backup_manager.flags import FLAGS, PROGRAM, Arguments, MissingFlags, parse
-from backup_manager.imports import ImportOptions, run_import
-from backup_manager.log_backup import LogOptions, run_log_backup
+from backup_manager.flags import FLAGS, PROGRAM, MissingFlags, parse
 from backup_manager.outcomes import JobFailed, NotBuilt, Stopped, Unusable
 from backup_manager.outside import Outside
 from backup_manager.readiness import ready
 from backup_manager.records import RecordGone
 from backup_manager.redaction import Secrets
-from backup_manager.restore import RestoreOptions, run_restore
 from backup_manager.storage.location import Location
 from backup_manager.storage.objects import Storage, open_storage
-from backup_manager.verify import VerifyOptions, run_verify
 from kube.config import ConfigError, load
 from kube.connecting import connect
 from kube.errors import ApiError
@@ -76,13 +68,6 @@ def exit_code(work: Callable[[], None], environ: Mapping[str, str], tell: Callab
     return 0
 
 
-def job(argv: Sequence[str]) -> Callable[[Outside], None]:
-    """What a command line asks for. Raises MissingFlags, NotBuilt."""
-    arguments = parse(argv)
-    work = JOBS[arguments.command]
-    return functools.partial(work, arguments)
-
-
 def _tell(why: str) -> None:
     print(why, file=sys.stderr)  # noqa: T201  (for the pod's log)
 
@@ -104,90 +89,6 @@ def _run(argv: Sequence[str], environ: Mapping[str, str], clock: Clock) -> None:
 
 def _open_storage(location: Location, environ: Mapping[str, str], bulk: bool) -> Storage:
     return open_storage(location, environ, bulk=bulk)
-
-
-def _backup(arguments: Arguments, outside: Outside) -> None:
-    if arguments.text("mode") == "log":
-        run_log_backup(_log_options(arguments), outside)
-        return
-    options = BackupOptions(
-        arguments.text("namespace"),
-        arguments.text("backupName"),
-        tikv_version=arguments.text("tikvVersion"),
-        mode=arguments.text("mode"),
-        tls=arguments.tls,
-    )
-    run_backup(options, outside)
-
-
-def _log_options(arguments: Arguments) -> LogOptions:
-    return LogOptions(
-        arguments.text("namespace"),
-        arguments.text("backupName"),
-        command=arguments.text("subcommand"),
-        commit_ts=arguments.text("commit-ts"),
-        truncate_until=arguments.text("truncate-until"),
-        cluster_tls=arguments.is_set("cluster-tls"),
-    )
-
-
-def _restore(arguments: Arguments, outside: Outside) -> None:
-    options = RestoreOptions(
-        arguments.text("namespace"),
-        arguments.text("restoreName"),
-        tikv_version=arguments.text("tikvVersion"),
-        mode=arguments.text("mode"),
-        restored_ts=arguments.text("pitrRestoredTs"),
-        tls=arguments.tls,
-        abort=arguments.is_set("abort"),
-    )
-    run_restore(options, outside)
-
-
-def _clean(arguments: Arguments, outside: Outside) -> None:
-    run_clean(CleanOptions(arguments.text("namespace"), arguments.text("backupName")), outside)
-
-
-def _export(arguments: Arguments, outside: Outside) -> None:
-    options = ExportOptions(
-        arguments.text("namespace"),
-        arguments.text("backupName"),
-        storage_type=arguments.text("storageType"),
-        tls=arguments.tls,
-    )
-    run_export(options, outside)
-
-
-def _import(arguments: Arguments, outside: Outside) -> None:
-    options = ImportOptions(
-        arguments.text("namespace"),
-        arguments.text("restoreName"),
-        backup_path=arguments.text("backupPath"),
-        tls=arguments.tls,
-    )
-    run_import(options, outside)
-
-
-def _verify(arguments: Arguments, outside: Outside) -> None:
-    options = VerifyOptions(
-        arguments.text("namespace"), arguments.text("backupName"), checksums=arguments.is_set("checksums")
-    )
-    run_verify(options, outside)
-
-
-def _compact(arguments: Arguments, outside: Outside) -> None:
-    run_compact(CompactOptions(arguments.text("namespace"), arguments.text("resourceName")), outside)
-
-
-JOBS: Mapping[str, Callable[[Arguments, Outside], None]] = {
-    "backup": _backup,
-    "export": _export,
-    "restore": _restore,
-    "import": _import,
-    "clean": _clean,
-    "compact": _compact,
-    "verify": _verify,
-}
 
 
 def _configure_logs(clock: Clock, secrets: Secrets) -> None:

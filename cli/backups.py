@@ -8,9 +8,10 @@ from contextlib import contextmanager
 
 from backup_manager.br_arguments import BR
 from backup_manager.child_process import CannotStart, OnLine
+from backup_manager.commands import job
 from backup_manager.database import DatabaseError, Login
 from backup_manager.flags import PROGRAM
-from backup_manager.main import exit_code, job
+from backup_manager.main import exit_code
 from backup_manager.outside import Outside
 from backup_manager.storage.errors import AccessDenied, ObjectMissing, StorageError
 from backup_manager.storage.location import Kind, Location, default_path_style, split

@@ -134,8 +134,8 @@ def _show(demo: Demo, documents: Sequence[manifests.Manifest], stage: _Stage) ->
         if demo.exit_when_ready:
             return 0 if done else _FAILED
     if not stage.stop.is_set():
-        _print_next_steps(clusters, stage)
         _print_monitors(documents, stage)
+        _print_next_steps(clusters, stage)
         stage.stop.wait(stage.clock)
     return 0
 
@@ -227,7 +227,7 @@ def _print_monitors(documents: Sequence[manifests.Manifest], stage: _Stage) -> N
         monitor = each.namespace, each.name
         if path := prometheus.write_configuration(stage.world.client(), monitor, stage.directory, proxy):
             lines = (
-                f"A real Prometheus for TidbMonitor {each.name}, on http://127.0.0.1:9090:",
+                f"\nA real Prometheus for TidbMonitor {each.name}, on http://127.0.0.1:9090:",
                 f"\n    prometheus --config.file={path} --storage.tsdb.path={stage.directory / 'prometheus'}\n",
                 "It must find pods of Kubernetes, which Debian's does not: `make prometheus` builds one, "
                 "hack/prometheus/bin/prometheus.",

@@ -172,6 +172,15 @@ class WorldFaults:
         login = SqlLogin(f"{name}-tidb.{namespace}", 4000, "root")
         self._data_plane.sql().execute(login, statements)
 
+    def command_ends(self, pod: str, call: int) -> Heal:
+        """The process of a command in such a pod ends right after its n-th call to somebody outside, once."""
+        self._data_plane.last_calls[pod] = call
+
+        def lives() -> None:
+            self._data_plane.last_calls.pop(pod, None)
+
+        return self._remember(lives)
+
     def bucket_trouble(self, bucket: str, trouble: str) -> Heal:
         """Object storage fails for one bucket, as a `DiskTrouble` says."""
         disk = self._data_plane.disk(f"s3://{bucket}")

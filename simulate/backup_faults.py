@@ -1,7 +1,8 @@
 """Backups and restores in the middle of which something breaks, step by step (issue 14).
 
 `backup/killed@7`: a table is saved, lost and restored; seven steps after the Backup was made, the process in its pod
-ends. `backup/restore-killed@7` is the same for the Restore.
+ends. `backup/restore-killed@7` is the same for the Restore. `backup/call@7`: the process ends right after it has
+reached the API server, storage or PD for the seventh time.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -16,40 +17,70 @@ FAMILY = "backup"
 _STEP = 0.4
 """Seconds of a step; BR takes half of that for a region."""
 _STEPS = 25
+_CALLS = 90
+"""What a pod does outside for a Backup; for a Restore it is a third of that."""
 _BEGINS, _LOST, _RESTORED = 1.0, 60.0, 65.0
 _BUDGET = 200.0
 _LASTS = 20.0
 """Seconds for which storage fails."""
 
-_Break = Callable[[str, float], plans.Fault | Edit]
-"""What breaks: for the Backup or Restore, `backup` or `restore`, at this time."""
+_Break = Callable[[str, int], plans.Fault | Edit]
+"""What breaks: for the Backup or Restore, `backup` or `restore`, at this step."""
 
 
-def _killed(job: str, at: float) -> plans.Fault:
-    return plans.World(at=at, verb="pod_crash", arguments={"pod": f"{NAMESPACE}/{job}-demo-*"}, seconds=0.0)
+def _at(job: str, step: int) -> float:
+    begins = _RESTORED if job == "restore" else _BEGINS
+    return round(begins + step * _STEP, 3)
 
 
-def _hung(job: str, at: float) -> plans.Fault:
-    return plans.World(at=at, verb="pod_hang", arguments={"pod": f"{NAMESPACE}/{job}-demo-*"}, seconds=_LASTS)
+def _pods(job: str) -> str:
+    return f"{NAMESPACE}/{job}-demo-*"
+
+
+def _killed(job: str, step: int) -> plans.Fault:
+    return plans.World(at=_at(job, step), verb="pod_crash", arguments={"pod": _pods(job)}, seconds=0.0)
+
+
+def _ends_after_call(job: str, call: int) -> plans.Fault:
+    return plans.World(at=0.5, verb="command_ends", arguments={"pod": _pods(job), "call": call}, seconds=0.0)
+
+
+def _hung(job: str, step: int) -> plans.Fault:
+    return plans.World(at=_at(job, step), verb="pod_hang", arguments={"pod": _pods(job)}, seconds=_LASTS)
+
+
+def _job_gone(job: str, step: int) -> plans.Fault:
+    return plans.Deleted(at=_at(job, step), target=f"jobs.batch/{job}-demo", propagation="Background")
+
+
+def _no_leader(job: str, step: int) -> plans.Fault:
+    return plans.World(at=_at(job, step), verb="pd_no_leader", arguments={"cluster": KEY}, seconds=_LASTS)
+
+
+def _store(job: str, step: int) -> plans.Fault:
+    return plans.World(at=_at(job, step), verb="pod_crash", arguments={"pod": f"{KEY}-tikv-0"}, seconds=0.0)
 
 
 def _storage(trouble: str) -> _Break:
-    def breaks(_: str, at: float) -> plans.Fault:
+    def breaks(job: str, step: int) -> plans.Fault:
         arguments = {"bucket": backups.BUCKET, "trouble": trouble}
-        return plans.World(at=at, verb="bucket_trouble", arguments=arguments, seconds=_LASTS)
+        return plans.World(at=_at(job, step), verb="bucket_trouble", arguments=arguments, seconds=_LASTS)
 
     return breaks
 
 
+_CALL = "call"
+
 _BREAKS: Mapping[str, _Break] = {
     "killed": _killed,
+    _CALL: _ends_after_call,
     "hung": _hung,
-    "operator": lambda _, at: plans.Crash(at=at),
-    "job-gone": lambda job, at: plans.Deleted(at=at, target=f"jobs.batch/{job}-demo", propagation="Background"),
-    "deleted": lambda job, at: Edit(at=at, delete=f"{job}s.pingcap.com/demo"),
-    "files-deleted": lambda _, at: Edit(at=at, delete="backups.pingcap.com/demo"),
-    "no-leader": lambda _, at: plans.World(at=at, verb="pd_no_leader", arguments={"cluster": KEY}, seconds=_LASTS),
-    "store": lambda _, at: plans.World(at=at, verb="pod_crash", arguments={"pod": f"{KEY}-tikv-0"}, seconds=0.0),
+    "operator": lambda job, step: plans.Crash(at=_at(job, step)),
+    "job-gone": _job_gone,
+    "deleted": lambda job, step: Edit(at=_at(job, step), delete=f"{job}s.pingcap.com/demo"),
+    "files-deleted": lambda job, step: Edit(at=_at(job, step), delete="backups.pingcap.com/demo"),
+    "no-leader": _no_leader,
+    "store": _store,
     **{each: _storage(each) for each in ("fail", "deny", "full", "slow", "tear")},
 }
 
@@ -57,13 +88,12 @@ _BREAKS: Mapping[str, _Break] = {
 def backup_fault(rest: str) -> Plan:
     """The plan called `backup/<rest>`. Raises InvalidPlan."""
     what, _, step = rest.partition("@")
-    job, begins = ("restore", _RESTORED) if what.startswith("restore-") else ("backup", _BEGINS)
+    job = "restore" if what.startswith("restore-") else "backup"
     breaks = _BREAKS.get(what.removeprefix("restore-"))
     if breaks is None or not step.isdigit():
-        raise InvalidPlan(
-            f"{rest!r} is no `BREAK@STEP` or `restore-BREAK@STEP` with a break out of {', '.join(_BREAKS)}"
-        )
-    event = breaks(job, round(begins + int(step) * _STEP, 3))
+        known = ", ".join(_BREAKS)
+        raise InvalidPlan(f"{rest!r} is no `BREAK@STEP` or `restore-BREAK@STEP` with a break out of {known}")
+    event = breaks(job, int(step))
     edits = (
         backups.account(),
         backups.backup(_BEGINS, cleanPolicy="Delete"),
@@ -84,7 +114,8 @@ def backup_fault(rest: str) -> Plan:
 def backup_faults() -> Iterator[Plan]:
     """Each break at each step of the Backup, and of the Restore as far as that goes."""
     for what in _BREAKS:
-        for step in range(_STEPS):
+        steps = range(1, _CALLS + 1) if what == _CALL else range(_STEPS)
+        for step in steps:
             yield backup_fault(f"{what}@{step}")
-        for step in range(_STEPS // 5):
+        for step in steps[: len(steps) // 3 if what == _CALL else _STEPS // 5]:
             yield backup_fault(f"restore-{what}@{step}")

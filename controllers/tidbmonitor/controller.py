@@ -12,12 +12,14 @@ from controllers.simple_kind import SimpleKind
 from controllers.target_cluster import listed_clusters
 from controllers.tidbmonitor.rights import OF_ALL_NAMESPACES, finalize
 from controllers.tidbmonitor.stages import PRUNED, STAGES
+from controllers.tidbmonitor.targets import listed_dm_clusters
 from informers.handlers import ResourceEventHandlerDetailedFuncs
 from informers.tombstones import last_known_object
 from kube.objects import Object
 from kube.reading import Lister
 from kube.resources import (
     DEPLOYMENTS,
+    DM_CLUSTERS,
     PERSISTENT_VOLUME_CLAIMS,
     PERSISTENT_VOLUMES,
     TIDB_CLUSTERS,
@@ -32,7 +34,7 @@ TIDB_MONITOR = SimpleKind(
     stages=STAGES,
     owns=(*PRUNED, DEPLOYMENTS),
     reads=(PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, *OF_ALL_NAMESPACES),
-    refers={TIDB_CLUSTERS: listed_clusters},
+    refers={TIDB_CLUSTERS: listed_clusters, DM_CLUSTERS: listed_dm_clusters},
     managed_by=TIDB_OPERATOR,
     defaults=with_monitor_defaults,
     problems=validate_monitor,

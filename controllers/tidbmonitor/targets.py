@@ -7,15 +7,17 @@ cluster that is not there is left out until it is; v1.6 does nothing at all then
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from apis.decoding import decode
+from apis.dmcluster import DMCluster
 from apis.identity import instance_name, tls_enabled
 from apis.monitors import CLUSTER_SELECTOR, OPERATOR_NAMESPACE, TidbMonitor
+from apis.problem import InvalidField
 from apis.shared import TidbClusterRef
 from apis.tidbcluster import TidbCluster
 from apis.validation.monitors import labels_selected_by
 from controllers.simple_kind import Reconcile
 from controllers.target_cluster import find_cluster
 from controllers.tidbmonitor import provisions
-from kube.errors import NotFound
 from kube.objects import Json, Object
 from kube.resources import CONFIG_MAPS, DM_CLUSTERS, SECRETS, TIDB_CLUSTERS, Resource
 from member.monitor import remote_write
@@ -99,7 +101,7 @@ def _inputs(found: _Found) -> Inputs:
     }
     return Inputs(
         clusters=[_target(found, tc) for tc in clusters],
-        dm_clusters=[each for each in dm_clusters if each is not None],
+        dm_clusters=[_target(found, each) for each in dm_clusters if each is not None],
         first=next((tc for tc in clusters if tc.spec.pd is not None), None),
         assets=found.assets,
         users=users,
@@ -141,25 +143,31 @@ def _cluster(found: _Found, reference: TidbClusterRef) -> TidbCluster | None:
     return there
 
 
-def _target(found: _Found, tc: TidbCluster) -> Target:
-    meta, secret = tc.metadata, cluster_client_secret(tc) if tls_enabled(tc) else ""
-    if secret:
-        found.certificates(meta.namespace, secret, f"TidbCluster {meta.namespace}/{meta.name}")
-    return Target(meta.namespace, meta.name, instance_name(tc), secret)
-
-
-def _dm(found: _Found, reference: TidbClusterRef) -> Target | None:
-    where = f"DMCluster {reference.namespace}/{reference.name}"
-    try:
-        there = found.ctx.owned.runtime.client.get(DM_CLUSTERS, reference.name, reference.namespace)
-    except NotFound:
-        found.absent.append(f"waiting for {where}, which does not exist; create it, or correct spec.dm.clusters")
+def _dm(found: _Found, reference: TidbClusterRef) -> DMCluster | None:
+    there = found.ctx.lister(DM_CLUSTERS).get(reference.namespace, reference.name)
+    where = f"waiting for DMCluster {reference.namespace}/{reference.name}"
+    if there is None:
+        found.absent.append(f"{where}, which does not exist; create it, or correct spec.dm.clusters")
         return None
-    tls = (there.decode().get("spec") or {}).get("tlsCluster") or {}
-    secret = f"{reference.name}-dm-client-secret" if tls.get("enabled") is True else ""
+    try:
+        return decode(there.decode(), DMCluster)
+    except InvalidField as error:
+        found.absent.append(f"{where} to be valid: {error}")
+        return None
+
+
+def _target(found: _Found, cluster: TidbCluster | DMCluster) -> Target:
+    meta, secret = cluster.metadata, cluster_client_secret(cluster) if tls_enabled(cluster) else ""
     if secret:
-        found.certificates(reference.namespace, secret, where)
-    return Target(reference.namespace, reference.name, reference.name, secret)
+        found.certificates(meta.namespace, secret, f"{cluster.kind} {meta.namespace}/{meta.name}")
+    return Target(meta.namespace, meta.name, instance_name(cluster), secret)
+
+
+def listed_dm_clusters(owner: Object) -> list[str]:
+    """The keys of the DMClusters that a monitor names."""
+    own, spec = owner.metadata.namespace, owner.decode().get("spec") or {}
+    named = (spec.get("dm") or {}).get("clusters") or ()
+    return [f"{each.get('namespace') or own}/{each.get('name')}" for each in named]
 
 
 def _given_config(found: _Found) -> str | None:

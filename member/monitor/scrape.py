@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from apis.components import component_type, component_types
+from apis.components import DM_CLUSTER, TIDB_CLUSTER, component_type, component_types
 from kube.objects import Json
 from member.monitor.inputs import Inputs, Target, asset_path
 
@@ -32,33 +32,30 @@ class Job:
     verified: bool = True
 
 
-def _of_table() -> Iterator[Job]:
-    """The components of a TidbCluster; TiFlash has a proxy in the same pods."""
-    for row in component_types():
+def jobs_of_table(kind: str) -> Iterator[Job]:
+    """The components of a kind of cluster."""
+    for row in component_types(kind):
         if row.metrics_port:
             host = f"$1.$2-{row.name}{row.peer_suffix}.$3"
             yield Job(row.name, row.name, host, verified=row.name != "tiproxy")
 
 
 def jobs_of_cluster() -> tuple[Job, ...]:
-    """What a TidbCluster may have, and what others run for it."""
+    """What a TidbCluster may have, and what others run for it; TiFlash has a proxy in the same pods."""
     tiflash, named = component_type("tiflash"), f"{_LABEL}name"
     proxy_port = f"{_ANNOTATION}tiflash_proxy_prometheus_io_port"
     return (
-        *_of_table(),
+        *jobs_of_table(TIDB_CLUSTER),
         Job("tiflash-proxy", tiflash.name, f"$1.$2-{tiflash.name}{tiflash.peer_suffix}.$3", port=proxy_port),
         Job("drainer", "drainer", "$1.$2.$3", named),
         Job("lightning", "tidb-lightning", "$2.$3", named, verified=False),
     )
 
 
-JOBS_OF_DM = tuple(Job(name, name, f"$1.$2-{name}-peer.$3") for name in ("dm-worker", "dm-master"))
-
-
 def scrape_configs(inputs: Inputs, shards: int, operator_namespace: str = "") -> list[Json]:
     """The section `scrape_configs`; of an operator as well where its namespace is given."""
     found = [_entry(job, each, shards) for job in jobs_of_cluster() for each in inputs.clusters]
-    found += [_entry(job, each, shards) for job in JOBS_OF_DM for each in inputs.dm_clusters]
+    found += [_entry(job, each, shards) for job in jobs_of_table(DM_CLUSTER) for each in inputs.dm_clusters]
     return [*found, _operator(operator_namespace, shards)] if operator_namespace else found
 
 

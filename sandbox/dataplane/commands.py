@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from fnmatch import fnmatchcase
 from typing import Protocol, TypeVar
 
 from ports.clock import Clock
@@ -85,6 +86,9 @@ class CommandProcess:
         self._deps = deps
         self._stop = Stop()
         self._command = command
+        self._pod = f"{launch.namespace}/{launch.pod}"
+        self._calls = 0
+        """How often it has reached somebody outside."""
         self._life = LockStep(f"command in {launch.namespace}/{launch.pod}", self._work)
         self._surroundings = Surroundings(
             launch=launch,
@@ -151,7 +155,18 @@ class CommandProcess:
 
     def _reach(self, work: Callable[[], _T]) -> _T:
         self._wait(self._deps.timings.command_call)
-        return work()
+        done = work()
+        self._calls += 1
+        self._end_where_told()
+        return done
+
+    def _end_where_told(self) -> None:
+        """A fault: end right after this call. Raises Ended."""
+        for glob, number in list(self._deps.last_calls.items()):
+            if number == self._calls and fnmatchcase(self._pod, glob):
+                del self._deps.last_calls[glob]
+                self.kill()
+                raise Ended
 
     def _wait(self, seconds: float) -> None:
         """Let the world go on for so long, or until SIGTERM. Raises Ended."""

@@ -13,7 +13,8 @@ class Dependencies:
     """Time, chance, durations and the network.
 
     `interrupted_joins`: a fault, globs of `namespace/pod`: such PDs end after PD has added them as a member, before
-    they write it down.
+    they write it down. `last_calls`: another one: processes of commands in such pods (globs) end right after they have
+    reached somebody outside for the n-th time, once.
     """
 
     clock: Clock
@@ -21,3 +22,4 @@ class Dependencies:
     timings: Timings
     network: Network
     interrupted_joins: set[str] = field(default_factory=set)
+    last_calls: dict[str, int] = field(default_factory=dict)

@@ -109,6 +109,11 @@ class DataPlane:
         """A fault: see `Dependencies`."""
         return self._deps.interrupted_joins
 
+    @property
+    def last_calls(self) -> dict[str, int]:
+        """A fault: see `Dependencies`."""
+        return self._deps.last_calls
+
     def disk(self, uid: str) -> Disk:
         """The volume of that identity, empty when it is new."""
         with self._lock:

@@ -22,8 +22,9 @@ from apis.backups import Backup
 from apis.decoding import decode
 from apis.restores import Restore
 from backup_manager.child_process import CannotStart, OnLine
+from backup_manager.commands import job
 from backup_manager.database import DatabaseError
-from backup_manager.main import exit_code, job
+from backup_manager.main import exit_code
 from backup_manager.redaction import Secrets
 from backup_manager.storage.errors import AccessDenied, StorageError, Unreachable
 from kube.objects import Json

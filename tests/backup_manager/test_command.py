@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from backup_manager.commands import JOBS
 from backup_manager.environment import prepared, tell_sidecars
 from backup_manager.flags import CHOICES, FLAGS, MissingFlags, parse
-from backup_manager.main import JOBS, main
+from backup_manager.main import main
 from backup_manager.outcomes import NotBuilt
 from backup_manager.readiness import ready
 from backup_manager.redaction import REDACTED, Secrets

@@ -3,6 +3,7 @@
 import pytest
 import yaml
 
+from apis.crd import KINDS
 from kube.resources import CONFIG_MAPS, NODES, PODS, SECRETS, STATEFUL_SETS, TIDB_CLUSTERS, Resource
 from tests.contract.objects import config_map, tidb_cluster
 from tests.contract.worlds import Side
@@ -205,6 +206,6 @@ def test_versions_and_groups_are_told(world: Side) -> None:
     groups = {group["name"] for group in world.send("GET", "/apis").tree["groups"]}
     assert {"apps", "batch", "pingcap.com", "coordination.k8s.io", "apiextensions.k8s.io"} <= groups
     resources = {each["name"]: each for each in world.send("GET", "/apis/pingcap.com/v1alpha1").tree["resources"]}
-    kinds = {"tidbclusters", "backups", "restores", "backupschedules", "compactbackups"}
-    assert kinds | {"tidbclusters/status"} == resources.keys()
+    statuses = {f"{kind.plural}/status" for kind in KINDS if kind.status_subresource}
+    assert {kind.plural for kind in KINDS} | statuses == resources.keys()
     assert ["tc"] == resources["tidbclusters"]["shortNames"]

@@ -8,9 +8,11 @@ import pytest
 import yaml
 
 from apis.monitors import OPERATOR_NAMESPACE
+from cli import certs
+from cli.manifests import Manifest
 from kube.client import Client
 from kube.objects import Json, condition_of
-from kube.resources import CONFIG_MAPS, PODS, STATEFUL_SETS, TIDB_MONITORS, Resource
+from kube.resources import CONFIG_MAPS, PODS, SECRETS, STATEFUL_SETS, TIDB_MONITORS, Resource
 from tests.controllers.tidbmonitor.monitors import monitor
 from tests.e2e import operators, prometheus
 from tests.e2e.prometheus import Prometheus
@@ -21,18 +23,31 @@ from tests.monitoring.generated import moved, rendered
 
 pytestmark = pytest.mark.slow
 
-CLUSTER = "advanced"
+CLUSTER, SAFE = "advanced", "safe"
+
+
+def with_tls(name: str, namespace: str) -> Json:
+    """A small cluster with TLS between its components."""
+    body = sample("tls")
+    spec = {part: each | {"replicas": 1} for part, each in body["spec"].items() if part in ("pd", "tikv", "tidb")}
+    return body | {"metadata": {"name": name, "namespace": namespace}, "spec": body["spec"] | spec}
 
 
 @pytest.fixture(scope="module")
-def namespace(sandbox: Place) -> Iterator[str]:
-    """A namespace with a Ready cluster, and a Ready monitor of two shards."""
+def namespace(sandbox: Place, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A namespace with two Ready clusters, one of them with TLS, and a Ready monitor of two shards for both."""
     built("prometheus")
     with sandbox.namespace() as name, operators.running(sandbox.new_log(), sandbox.environment()) as operator:
         create_cluster(sandbox.client, sample(CLUSTER), name)
-        body = monitor("watch", {OPERATOR_NAMESPACE: name}, clusters=[{"name": CLUSTER}], shards=2)
+        safe = with_tls(SAFE, name)
+        for secret in certs.secrets([Manifest(SAFE, safe)], tmp_path_factory.mktemp("ca")):
+            sandbox.client.create(SECRETS, secret, name)
+        create_cluster(sandbox.client, safe, name)
+        clusters = [{"name": CLUSTER}, {"name": SAFE}]
+        body = monitor("watch", {OPERATOR_NAMESPACE: name}, clusters=clusters, shards=2)
         sandbox.client.create(TIDB_MONITORS, body, name)
-        await_ready(sandbox, operator, CLUSTER, name, 90.0)
+        for each in (CLUSTER, SAFE):
+            await_ready(sandbox, operator, each, name, 90.0)
         eventually(lambda: is_ready(sandbox.client, name), 30.0, lambda: operator.said[-3000:])
         yield name
         sandbox.client.delete(TIDB_MONITORS, "watch", name)
@@ -54,6 +69,7 @@ def bodies(place: Place, resource: Resource, namespace: str) -> dict[str, Json]:
 def shards(sandbox: Place, namespace: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Prometheus]]:
     """Prometheus as the pod of each shard runs it; it reaches API server and pods from outside, through the proxy."""
     config_maps = bodies(sandbox, CONFIG_MAPS, namespace)
+    assets = sandbox.client.get(SECRETS, "tidbmonitor-watch-tls-assets", namespace).decode()["data"]
     with contextlib.ExitStack() as stack:
         found = {}
         for name, stateful_set in bodies(sandbox, STATEFUL_SETS, namespace).items():
@@ -61,7 +77,7 @@ def shards(sandbox: Place, namespace: str, tmp_path_factory: pytest.TempPathFact
                 continue
             directory = tmp_path_factory.mktemp(name)
             tree = rendered(stateful_set, config_maps, directory, f"{name}-0", namespace)
-            text = moved(from_outside(tree, sandbox), directory, config_maps)
+            text = moved(from_outside(tree, sandbox), directory, config_maps, assets)
             found[name] = stack.enter_context(prometheus.serving(built("prometheus"), directory, text))
         yield found
 
@@ -119,10 +135,20 @@ def test_3_5_every_pod_is_a_target_of_one_shard_and_answers(
     assert all(targets(shard) for shard in shards.values())
 
 
+def test_3_5_pods_with_tls_are_asked_with_the_certificate_of_the_cluster(shards: dict[str, Prometheus]) -> None:
+    schemes = {
+        (each["labels"]["cluster"], each["scrapeUrl"].partition(":")[0])
+        for shard in shards.values()
+        for each in targets(shard)
+        if each["health"] == "up"
+    }
+    assert {(CLUSTER, "http"), (SAFE, "https")} == schemes
+
+
 def test_3_5_series_say_whose_they_are(namespace: str, shards: dict[str, Prometheus]) -> None:
     found = [labels for shard in shards.values() for labels, _ in shard.query("up")]
-    assert {CLUSTER} == {labels["cluster"] for labels in found}
-    assert {f"{namespace}-{CLUSTER}"} == {labels["tidb_cluster"] for labels in found}
+    assert {CLUSTER, SAFE} == {labels["cluster"] for labels in found}
+    assert {f"{namespace}-{each}" for each in (CLUSTER, SAFE)} == {labels["tidb_cluster"] for labels in found}
     assert {namespace} == {labels["kubernetes_namespace"] for labels in found}
     tikv = [labels for shard in shards.values() for labels, _ in shard.query("tikv_raftstore_region_count")]
     assert {"tikv"} == {labels["component"] for labels in tikv}

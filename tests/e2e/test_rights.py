@@ -116,6 +116,10 @@ _SELDOM: set[Grant] = {
     ("patch", "", "secrets"),
     # put right when somebody changed them
     *(("patch", *made) for made in _MADE),
+    # BackupSchedules and what they make (controllers/backup_schedule/)
+    *((verb, "pingcap.com", each) for verb in ("get", "patch") for each in ("backupschedules", "compactbackups")),
+    *((verb, "pingcap.com", each) for verb in ("create", "delete") for each in ("backups", "compactbackups")),
+    *(("update", "pingcap.com", f"{each}/finalizers") for each in ("backupschedules", "compactbackups")),
     # TidbMonitors, and what they want no more (controllers/tidbmonitor/)
     ("get", "pingcap.com", "tidbmonitors"),
     ("patch", "pingcap.com", "tidbmonitors"),

@@ -1,6 +1,8 @@
 """The configuration of a monitor, made ready for a Prometheus outside of its pod by its own script."""
 
+import base64
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 import yaml
@@ -30,8 +32,11 @@ def rendered(stateful_set: Json, config_maps: dict[str, Json], directory: Path, 
     return tree
 
 
-def moved(tree: Json, directory: Path, config_maps: dict[str, Json]) -> str:
-    """The configuration with its files, which are made, below a directory."""
+def moved(tree: Json, directory: Path, config_maps: dict[str, Json], assets_in: Mapping[str, str] | None = None) -> str:
+    """The configuration with its files, which are made, below a directory.
+
+    `assets_in` is the data of the Secret that the pod mounts; without it the files are empty.
+    """
     text = yaml.safe_dump(tree, sort_keys=False)
     assets, rules = directory / "assets", directory / "operator-rules"
     for each in (assets, rules):
@@ -39,7 +44,8 @@ def moved(tree: Json, directory: Path, config_maps: dict[str, Json]) -> str:
     for line in text.splitlines():
         _, _, value = line.partition(": ")
         if value.startswith(ASSETS):
-            (assets / value.rpartition("/")[2]).write_text("")
+            name = value.rpartition("/")[2]
+            (assets / name).write_bytes(base64.b64decode((assets_in or {}).get(name, "")))
     for name, config_map in config_maps.items():
         if name.endswith("-operator"):
             (rules / "tidb-operator.rules.yml").write_text(config_map["data"]["tidb-operator.rules.yml"])

@@ -1,5 +1,6 @@
 """Backups and Restores in the sandbox, end to end: our controllers, our `backup-manager`, a BR that reads regions."""
 
+import base64
 from collections.abc import Iterator
 from typing import Any
 
@@ -23,7 +24,11 @@ from ports.sql import SqlLogin
 from sandbox.conditions import holds
 from sandbox.dataplane.processes import Disk, DiskTrouble
 from sandbox.dataplane.tables import Tables
+from tests.backup_manager.storage.conftest import Place, s3, s3_place, servers
+from tests.backup_manager.storage.servers import S3
 from tests.operator_world import NAMESPACE, OperatorWorld, sample
+
+__all__ = ["s3", "s3_place", "servers"]
 
 CLAIM = "backups"
 ROWS = "INSERT INTO shop.orders VALUES (1, 'three apples'), (2, 'it''s a pear')"
@@ -125,6 +130,28 @@ def test_what_was_saved_comes_back_into_a_new_cluster(basic: OperatorWorld, stor
     assert ("Complete", status["commitTs"]) == (restored["phase"], restored["commitTs"]), restored
     (orders,) = tables(basic).tables()
     assert [["1", "three apples"], ["2", "it's a pear"]] == tables(basic).rows(orders)
+
+
+@pytest.mark.slow
+def test_object_storage_outside_of_the_sandbox_is_real(basic: OperatorWorld, s3: S3, s3_place: Place) -> None:
+    """The command's S3 is a server's, over HTTP."""
+    before = tables(basic).digest()
+    names = {"access_key": "AWS_ACCESS_KEY_ID", "secret_key": "AWS_SECRET_ACCESS_KEY"}
+    data = {key: base64.b64encode(s3.environ[name].encode()).decode() for key, name in names.items()}
+    basic.admin.create(SECRETS, {"metadata": {"name": "keys"}, "data": data}, NAMESPACE)
+    place = s3_place.location
+    storage = {"provider": "ceph", "bucket": place.bucket, "prefix": place.prefix, "endpoint": place.endpoint}
+    spec = on_volume(local=None, s3=storage | {"secretName": "keys"}, cleanPolicy="Delete")
+    create(basic, BACKUPS, spec)
+    assert "Complete" == ended(basic, BACKUPS)["phase"]
+    assert "backupmeta" in {each.key for page in s3_place.storage().pages() for each in page}
+    sql(basic, "DROP DATABASE shop")
+    create(basic, RESTORES, {key: value for key, value in spec.items() if key != "cleanPolicy"})
+    assert "Complete" == ended(basic, RESTORES)["phase"]
+    assert before == tables(basic).digest()
+    basic.admin.delete(BACKUPS, "demo", NAMESPACE)
+    basic.run_until(lambda: not basic.exists(BACKUPS, "demo"))
+    assert [] == list(s3_place.storage().pages())
 
 
 @pytest.mark.parametrize("at", [0, 30, 60, 100])
