@@ -15,8 +15,10 @@ from kube.resources import (
     JOBS,
     RESTORES,
     TIDB_CLUSTERS,
+    TIDB_DASHBOARDS,
     TIDB_INITIALIZERS,
     TIDB_MONITORS,
+    TIDB_NG_MONITORINGS,
     Resource,
 )
 
@@ -97,6 +99,8 @@ _SEE: Mapping[Resource, Callable[[Json], Sight]] = {
     RESTORES: _backup,
     TIDB_INITIALIZERS: _by_conditions,
     TIDB_MONITORS: _by_conditions,
+    TIDB_DASHBOARDS: _by_conditions,
+    TIDB_NG_MONITORINGS: _by_conditions,
 }
 
 AWAITED: Mapping[str, Resource] = {resource.kind: resource for resource in _SEE}
