@@ -5,7 +5,7 @@ import pytest
 from kube.objects import Json
 from kube.resources import CONFIG_MAPS, SECRETS
 from tests.contract.objects import config_map, owned_by
-from tests.contract.worlds import Side, eventually
+from tests.contract.worlds import Side, eventually, throughout
 
 
 @pytest.fixture
@@ -42,6 +42,8 @@ def test_foreground_deletion_takes_the_owner_last(world: Side, namespace: str, o
 
 
 def test_orphans_stay_without_their_owner(world: Side, namespace: str, owner: Json) -> None:
+    # who collects must have seen the dependent, or lets the owner go without a look at it
+    assert throughout(1.0, lambda: dependent_is_there(world, namespace))
     world.client.delete(CONFIG_MAPS, "owner", namespace, propagation="Orphan")
 
     eventually(lambda: not world.exists(CONFIG_MAPS, "owner", namespace))

@@ -12,7 +12,8 @@ from tests.e2e.taking_over import leads, stands_by
 from tests.e2e.waiting import eventually
 from tests.e2e.worlds import OPERATOR_NAMESPACE, SERVICE_ACCOUNT, Place, create_cluster, exists, sample
 
-pytestmark = pytest.mark.slow
+# the first of them builds the peer, which takes minutes where Go has built nothing before
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 
 @pytest.fixture(scope="session")

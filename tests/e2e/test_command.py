@@ -67,8 +67,9 @@ def test_a_restore_that_fails_is_told_with_its_reason(tmp_path: Path) -> None:
     file.write_text(yaml.safe_dump_all(documents))
     done = _demo(file)
     assert 1 == done.returncode
-    assert "demo does not get Ready by itself: Failed: BR ended with exit code 1" in done.stdout
-    assert "backupmeta not found" in done.stdout
+    assert (
+        "demo does not get Ready by itself: Failed: there is no backupmeta in local:///mnt/backup/demo" in done.stdout
+    )
 
 
 def test_9_a_sample_with_tls_gets_the_certificates_that_it_lacks_and_gets_ready() -> None:

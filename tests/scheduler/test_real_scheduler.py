@@ -15,6 +15,7 @@ from apis.crd import TIDB_CLUSTER, definition
 from kube.client import Client
 from kube.config import load
 from kube.connecting import connect_directly
+from kube.errors import NotFound
 from kube.objects import Json
 from kube.resources import (
     CUSTOM_RESOURCE_DEFINITIONS,
@@ -173,9 +174,11 @@ def _add_cluster(admin: Client, namespace: str, pd: int) -> None:
 
 def _created(admin: Client, cluster: Json, namespace: str) -> bool:
     """Its definition is served a moment after it was made."""
-    return admin.find(TIDB_CLUSTERS, "db", namespace) is not None or bool(
+    try:
         admin.create(TIDB_CLUSTERS, cluster, namespace)
-    )
+    except NotFound:
+        return False
+    return True
 
 
 def _add_pod(admin: Client, namespace: str, name: str, component: str, among: list[str] | None = None) -> None:

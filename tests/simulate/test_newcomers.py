@@ -14,14 +14,14 @@ from simulate.newcomers import DEFECT, judge, judge_content
 from tests.e2e.waiting import CLOCK
 from tests.operator_world import SAMPLES
 
-_SECONDS = 60.0
+_SECONDS = 30.0
 _AT_MOST = 2000
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(180)
 def test_no_mistake_in_a_manifest_ends_in_an_exception() -> None:
-    """The first of them, for a minute at most."""
+    """The first of them, for half a minute at most."""
     ends: Counter[str] = Counter()
     deadline = CLOCK.now() + _SECONDS
     for seed in range(_AT_MOST):

@@ -63,7 +63,7 @@ def test_3_9_files_that_a_restore_reads_are_deleted(monkeypatch: pytest.MonkeyPa
         ),
         faults=(plans.World(at=35.2, verb="pod_hang", arguments={"pod": "default/restore-demo-*"}, seconds=10.0),),
     )
-    plant = lambda: monkeypatch.setattr(cleaning, "_user_of", lambda *_: "")  # noqa: E731
+    plant = lambda: monkeypatch.setattr(cleaning, "user_of", lambda *_: "")  # noqa: E731
     assert "backup-in-use" in rules(plan, plant)
 
 

@@ -192,7 +192,7 @@ def test_I4_replicas_lowered_while_the_member_is_in_pd(monkeypatch: pytest.Monke
 
 
 def test_I22_a_failover_on_one_witness(monkeypatch: pytest.MonkeyPatch) -> None:
-    cut = World(at=1, verb="network_cut", arguments={"target": "default/basic-pd-1", "origin": "default/*"}, seconds=0)
+    cut = World(at=1, verb="network_cut", arguments={"target": "default/basic-pd-2", "origin": "default/*"}, seconds=0)
     plan = Plan(name="cut off", cluster="brittle", budget=120.0, faults=(cut,))
     assert "I22" not in rules(plan, lambda: None)
 

@@ -44,6 +44,7 @@ REQUESTS = (
 )
 """What the operator asks of the data plane, and the line that tells it."""
 
+OF_DISCOVERY = ("a pod may start", "a pod must wait")
 STATUS_LINES = ("waiting", "failing", "refused", "waiting while all serve")
 """Lines whose sentence is one of the status."""
 
@@ -63,7 +64,8 @@ class Story:
     def lines(self, *levels: str) -> list[dict[str, Any]]:
         """What the operator logged, by default without what -v=4 adds; what Discovery says is its own."""
         kept = levels or ("info", "warning", "error", "critical")
-        return [dict(e) for e in self._capture.entries if e["log_level"] in kept and "key" in e]
+        own = [e for e in self._capture.entries if "key" in e and e["event"] not in OF_DISCOVERY]
+        return [dict(e) for e in own if e["log_level"] in kept]
 
     def told(self, event: str) -> list[dict[str, Any]]:
         """The lines of one event."""

@@ -73,7 +73,7 @@ def test_F40_R27_an_id_that_was_edited_is_that_of_the_volumes_again(basic: Opera
 
 def test_F40_a_pd_that_knows_none_of_the_stores_is_no_ready_cluster(basic: OperatorWorld) -> None:
     pd = pd_cluster(basic)
-    pd.stores.regions = 0
+    pd.stores.regions.clear()
     basic.run(40)
 
     assert "StoresUnknown" == basic.reason()
