@@ -4,9 +4,7 @@ What is real: the controllers with all their stages, the queues with their back-
 the clients, throttling and retries of requests. What stands in is the informers (`caches`) and the thread of each loop.
 """
 
-import threading
 from collections.abc import Callable, Collection, Sequence
-from datetime import datetime
 
 from prometheus_client import CollectorRegistry
 
@@ -22,7 +20,7 @@ from kube.resources import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, NODES, PERSISTE
 from kube.retrying import RetryingTransport
 from kube.throttle import Rate, Throttle
 from member.context import RESOURCES, Settings
-from ports.clock import Clock, FakeClock
+from ports.clock import FakeClock
 from ports.fencing import OpenFence
 from ports.randomness import SeededRandomness
 from ports.stopping import Stop
@@ -31,6 +29,7 @@ from sandbox.actor_system import NeverSettles
 from sandbox.apiserver import ApiServer, selectors
 from sandbox.dataplane.network import Origin
 from sandbox.dataplane.tls import Certificate
+from sandbox.waiting_clock import WaitingClock
 from sandbox.world import World
 from simulate.caches import Cache, Caches
 from workqueue.timers import Timers
@@ -72,31 +71,6 @@ class RecordingTransport:
     def writes(self) -> list[Request]:
         """Those that may have changed something."""
         return [request for request in self.requests if not request.is_read]
-
-
-class _WorldClock:
-    """A clock on which whoever waits lets the others go on."""
-
-    def __init__(self, clock: Clock, wait: Callable[[float], object]) -> None:
-        self._clock = clock
-        self._wait = wait
-
-    def now(self) -> float:
-        """See `Clock`."""
-        return self._clock.now()
-
-    def wall(self) -> datetime:
-        """See `Clock`."""
-        return self._clock.wall()
-
-    def wait(self, condition: threading.Condition, timeout: float | None) -> None:
-        """See `Clock`; nobody here waits for a notification alone."""
-        assert timeout is not None
-        condition.release()
-        try:
-            self._wait(timeout)
-        finally:
-            condition.acquire()
 
 
 class _Informers:
@@ -152,7 +126,7 @@ class Operator:
         makes other controllers than those of the operator.
         """
         self._world = world
-        self.clock = _WorldClock(clock, wait or world.advance)
+        self.clock = WaitingClock(clock, wait or world.advance)
         self._wrap = dataplane
         self.dataplane = RecordingTransport(dataplane(world.data_plane_transport()))
         client, of_events = (self._connect(kubernetes(world.transport(USER))) for _ in range(2))

@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from msgspec import structs
-
 from apis.components import DM_CLUSTER as DM_CLUSTER_KIND
 from apis.defaulting import with_defaults
 from apis.dmcluster import DMCluster
@@ -12,16 +10,16 @@ from apis.problem import Problem
 from apis.validation import stricter, validate
 from controllers.cluster_memory import ClusterMemory
 from controllers.dmcluster import conditions, stages
+from controllers.holding import hold
 from controllers.kind import Kind
 from controllers.tidbcluster import status_log
 from kube.objects import Json, Object
 from kube.resources import DM_CLUSTERS
 from member.components import workload_names
-from member.context import Dependencies, DMContext, Held
+from member.context import Dependencies, DMContext
 from member.lifecycle import own_changes
 from member.observed.belonging import controls
 from member.observed.removed_components import running_without_spec, with_removed
-from member.outcome import Refused
 
 
 def _context(owner: Object, dc: DMCluster, deps: Dependencies, memory: ClusterMemory) -> DMContext:
@@ -38,14 +36,6 @@ def _context(owner: Object, dc: DMCluster, deps: Dependencies, memory: ClusterMe
         taken_names=memory.taken_names,
         removed=frozenset(removed),
     )
-
-
-def _hold(ctx: DMContext, owner: Object, refusal: Refused, remakes: bool) -> None:
-    """A cluster that its user has paused, before or in the spec that is not valid, is paused and no more."""
-    if not ctx.tc.spec.paused and owner.decode()["spec"].get("paused") is not True:
-        ctx.held = Held.REMAKING if remakes else Held.OBSERVING
-    ctx.tc = structs.replace(ctx.tc, spec=structs.replace(ctx.tc.spec, paused=True))
-    ctx.outcomes["spec"] = refusal
 
 
 def _stateful_sets(name: str, namespace: str, deps: Dependencies) -> dict[str, Object]:
@@ -80,6 +70,6 @@ DM_CLUSTER = Kind(
     slow=lambda ctx: ctx.deps.dataplane.slow,
     update_times=True,
     tell=status_log.tell,
-    hold=_hold,
+    hold=hold,
     last_written=_last_written,
 )

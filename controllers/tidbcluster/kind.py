@@ -3,24 +3,22 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from msgspec import structs
-
 from apis.defaulting import with_defaults
 from apis.problem import Problem
 from apis.tidbcluster import TidbCluster
 from apis.validation import immutability, validate
 from controllers.cluster_memory import ClusterMemory
+from controllers.holding import hold
 from controllers.kind import Kind
 from controllers.tidbcluster import conditions, stages, status_log
 from kube.objects import Json, Object
 from kube.resources import TIDB_CLUSTERS
 from member.components import workload_names
-from member.context import Dependencies, Held, ReconcileContext
+from member.context import Dependencies, ReconcileContext
 from member.lifecycle import own_changes
 from member.observed import restores
 from member.observed.removed_components import running_without_spec, with_removed
 from member.observed.running_spec import running
-from member.outcome import Refused
 
 
 def _context(owner: Object, tc: TidbCluster, deps: Dependencies, memory: ClusterMemory) -> ReconcileContext:
@@ -37,14 +35,6 @@ def _context(owner: Object, tc: TidbCluster, deps: Dependencies, memory: Cluster
         taken_names=memory.taken_names,
         removed=frozenset(removed),
     )
-
-
-def _hold(ctx: ReconcileContext, owner: Object, refusal: Refused, remakes: bool) -> None:
-    """A cluster that its user has paused, before or in the spec that is not valid, is paused and no more."""
-    if not ctx.tc.spec.paused and owner.decode()["spec"].get("paused") is not True:
-        ctx.held = Held.REMAKING if remakes else Held.OBSERVING
-    ctx.tc = structs.replace(ctx.tc, spec=structs.replace(ctx.tc.spec, paused=True))
-    ctx.outcomes["spec"] = refusal
 
 
 def _last_written(owner: Object, deps: Dependencies) -> Json | None:
@@ -71,6 +61,6 @@ TIDB_CLUSTER = Kind(
     slow=lambda ctx: ctx.deps.dataplane.slow,
     update_times=True,
     tell=status_log.tell,
-    hold=_hold,
+    hold=hold,
     last_written=_last_written,
 )

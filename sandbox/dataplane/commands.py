@@ -7,7 +7,6 @@ killed does nothing any more, not even to tidy up: every way to the outside is c
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
 from fnmatch import fnmatchcase
 from typing import Protocol, TypeVar
 
@@ -20,6 +19,7 @@ from sandbox.dataplane.pd.cluster import PdCluster
 from sandbox.dataplane.processes import Answer, Disk, Exit, Launch, not_found
 from sandbox.dataplane.sql import SqlNetwork
 from sandbox.lock_step import Ended, LockStep
+from sandbox.waiting_clock import WaitingClock
 
 _T = TypeVar("_T")
 
@@ -95,7 +95,7 @@ class CommandProcess:
             deps=deps,
             kubernetes=_Kubernetes(kubernetes, self._reach),
             sql=sql,
-            clock=_CommandClock(deps.clock, self._wait),
+            clock=WaitingClock(deps.clock, self._wait),
             stop=self._stop,
             say=self._say,
             disk=disk,
@@ -192,28 +192,3 @@ class _Kubernetes:
     def stream(self, request: Request, idle_timeout: float) -> ByteStream:
         """See `Transport`."""
         return self._reach(lambda: self._transport.stream(request, idle_timeout))
-
-
-class _CommandClock:
-    """The world's clock; who waits on it lets the world go on."""
-
-    def __init__(self, clock: Clock, wait: Callable[[float], None]) -> None:
-        self._clock = clock
-        self._wait = wait
-
-    def now(self) -> float:
-        """See `Clock`."""
-        return self._clock.now()
-
-    def wall(self) -> datetime:
-        """See `Clock`."""
-        return self._clock.wall()
-
-    def wait(self, condition: threading.Condition, timeout: float | None) -> None:
-        """See `Clock`; nothing in a command waits for a notification alone."""
-        assert timeout is not None
-        condition.release()
-        try:
-            self._wait(timeout)
-        finally:
-            condition.acquire()

@@ -1,0 +1,32 @@
+"""The world's clock for code that waits on it: whoever waits lets the others go on."""
+
+import threading
+from collections.abc import Callable
+from datetime import datetime
+
+from ports.clock import Clock
+
+
+class WaitingClock:
+    """See `Clock`; its waits are `wait`, which is given seconds."""
+
+    def __init__(self, clock: Clock, wait: Callable[[float], object]) -> None:
+        self._clock = clock
+        self._wait = wait
+
+    def now(self) -> float:
+        """See `Clock`."""
+        return self._clock.now()
+
+    def wall(self) -> datetime:
+        """See `Clock`."""
+        return self._clock.wall()
+
+    def wait(self, condition: threading.Condition, timeout: float | None) -> None:
+        """See `Clock`; nobody here waits for a notification alone."""
+        assert timeout is not None
+        condition.release()
+        try:
+            self._wait(timeout)
+        finally:
+            condition.acquire()
