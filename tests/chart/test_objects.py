@@ -3,7 +3,9 @@
 import json
 import subprocess
 import sys
+import tarfile
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +18,8 @@ from kube.objects import Json
 from kube.resources import PERSISTENT_VOLUMES, STORAGE_CLASSES
 from scheduler.options import Options as SchedulerOptions
 from scheduler.options import parse_options
-from tests.chart.helm import NAMESPACE, RELEASE, ROOT, Helm, arguments, one
+from tests.chart.helm import CHART, NAMESPACE, RELEASE, ROOT, Helm, arguments, one
+from tests.controlplane.processes import BINARIES, require_or_reason
 
 MANAGER, SCHEDULER = "tidb-controller-manager", "tidb-scheduler"
 MONITORING = ROOT / "manifests" / "monitoring"
@@ -50,6 +53,20 @@ def test_the_plain_manifests_are_what_the_chart_makes(helm: Helm) -> None:
         check=False,
     )
     assert (0, "") == (done.returncode, done.stderr)
+
+
+def test_an_archive_of_the_chart_has_what_links_lead_to(helm: Helm, tmp_path: Path) -> None:
+    helm.succeed("package", str(CHART), f"--destination={tmp_path}")
+    (archive,) = tmp_path.iterdir()
+    with tarfile.open(archive) as opened:
+        files = {each.name.removeprefix("tidb-operator/") for each in opened if each.isfile()}
+    shared = {
+        f"{link}/{path.name}" for link in ("crds", "monitoring") for path in (ROOT / "manifests" / link).glob("*.*")
+    }
+    assert shared <= files
+    definitions = yaml.safe_load_all(helm.succeed("show", "crds", str(archive)))
+    names = {f"crds/pingcap.com_{each['spec']['names']['plural']}.yaml" for each in definitions}
+    assert {path for path in files if path.startswith("crds/")} == names
 
 
 def test_9_without_values_the_flags_are_their_defaults(defaults: list[Json]) -> None:
@@ -116,6 +133,29 @@ def test_2_8_the_profile_is_called_as_the_scheduler(helm: Helm) -> None:
     assert (["leases"], [name]) == (leases["resources"], leases["resourceNames"])
     (extender,) = told["extenders"]
     assert f":{parse_options(arguments(objects, name), {}, '').port}/" in extender["urlPrefix"]
+
+
+@pytest.mark.controlplane
+@pytest.mark.parametrize("kubernetes", ["v1.25.16", "v1.33.4"])
+def test_2_8_a_real_scheduler_takes_its_configuration(helm: Helm, kubernetes: str, tmp_path: Path) -> None:
+    if reason := require_or_reason():
+        pytest.skip(reason)
+    objects = helm.template({"scheduler.create": True}, f"--kube-version={kubernetes}")
+    given, taken = tmp_path / "given.yaml", tmp_path / "taken.yaml"
+    given.write_text(one(objects, "ConfigMap", SCHEDULER)["data"]["scheduler.yaml"])
+    # it writes down what it understands, and ends
+    command = [
+        str(BINARIES / "kube-scheduler"),
+        f"--config={given}",
+        f"--write-config-to={taken}",
+        "--master=localhost",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert 0 == done.returncode, done.stderr
+    found = yaml.safe_load(taken.read_text())
+    (told,) = yaml.safe_load(given.read_text())["extenders"]
+    assert told.items() <= found["extenders"][0].items()
+    assert [SCHEDULER] == [each["schedulerName"] for each in found["profiles"]]
 
 
 @pytest.mark.parametrize(("kubernetes", "version"), [("v1.24.17", "v1beta3"), ("v1.31.2-gke.100+abc", "v1")])

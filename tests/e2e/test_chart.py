@@ -15,6 +15,7 @@ from kube.resources import (
     CLUSTER_ROLES,
     CUSTOM_RESOURCE_DEFINITIONS,
     DEPLOYMENTS,
+    NAMESPACES,
     PODS,
     SERVICE_ACCOUNTS,
 )
@@ -26,6 +27,7 @@ from tests.e2e.worlds import Place, conditions, create_cluster, exists, is_ready
 pytestmark = [pytest.mark.slow, pytest.mark.controlplane]
 
 _DEPLOYMENT = "tidb-controller-manager"
+_KINDS = {"Deployment", "ConfigMap", "NetworkPolicy", "PodDisruptionBudget", "Service", "ClusterRole", "RoleBinding"}
 
 
 @pytest.fixture
@@ -147,3 +149,23 @@ def test_10_definitions_are_upgraded_by_hand_and_the_notes_say_so(place: Place, 
     found = place.client.get(CUSTOM_RESOURCE_DEFINITIONS, name).decode()
     assert columns == found["spec"]["versions"][0]["additionalPrinterColumns"]
     assert told not in release("upgrade", str(CHART), "--set=controllerManager.replicas=0")
+
+
+def test_9_all_that_it_can_make_is_accepted_where_pods_must_be_careful(
+    place: Place, namespace: str, helm: Helm, release: _Release
+) -> None:
+    """Objects are checked field by field; what PodSecurity would refuse of a pod is a warning about its Deployment."""
+    labels = {"pod-security.kubernetes.io/enforce": "restricted", "pod-security.kubernetes.io/warn": "restricted"}
+    place.client.patch(NAMESPACES, namespace, "", {"metadata": {"labels": labels}})
+    switches = ("scheduler", "networkPolicy", "monitoring.dashboard")
+    budgets = (f"{each}.podDisruptionBudget" for each in ("controllerManager", "scheduler"))
+    values = [f"--set={each}.create=true" for each in (*switches, *budgets)]
+    values += ["--set=controllerManager.replicas=0,scheduler.replicas=0"]
+    done = helm.run("install", namespace, str(CHART), f"--namespace={namespace}", *values)
+    assert 0 == done.returncode, done.stderr
+    assert "PodSecurity" not in done.stderr
+    made = helm.succeed("get", "manifest", namespace, f"--namespace={namespace}")
+    assert set() == _KINDS - set(made.split())
+    careless = "--set=controllerManager.securityContext.runAsNonRoot=null"
+    done = helm.run("upgrade", namespace, str(CHART), f"--namespace={namespace}", "--reuse-values", careless)
+    assert "runAsNonRoot != true" in done.stderr
