@@ -2,8 +2,10 @@
 
 from collections.abc import Mapping
 
-from cli.tidb import pausing, planned
+from cli.tidb import logs, pausing, planned
 from cli.tidb.command import Command
+from cli.tidb.drain.command import DRAIN
+from cli.tidb.restart import RESTART
 from cli.tidb.status.command import STATUS
 
 COMMANDS: Mapping[str, Command] = {
@@ -11,6 +13,9 @@ COMMANDS: Mapping[str, Command] = {
     for each in (
         STATUS,
         planned.DIFF,
+        RESTART,
+        DRAIN,
+        logs.LOGS,
         pausing.PAUSE,
         pausing.RESUME,
     )
