@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 
 from cli.tidb import logs, pausing, planned
+from cli.tidb.certificates import CERTS
 from cli.tidb.command import Command
+from cli.tidb.completion import COMPLETION
 from cli.tidb.drain.command import DRAIN
 from cli.tidb.restart import RESTART
 from cli.tidb.status.command import STATUS
@@ -18,5 +20,7 @@ COMMANDS: Mapping[str, Command] = {
         logs.LOGS,
         pausing.PAUSE,
         pausing.RESUME,
+        CERTS,
+        COMPLETION,
     )
 }

@@ -10,7 +10,7 @@ from cli.tidb.command import Command
 from cli.tidb.drain.moving import cordon, move
 from cli.tidb.drain.plan import STAYS, Step, steps_of
 from cli.tidb.drain.surroundings import candidates, find_node
-from cli.tidb.output import Page, add_row, columns
+from cli.tidb.output import Columns, Page
 from cli.tidb.session import Session
 
 
@@ -40,9 +40,9 @@ def _page(node: str, steps: Sequence[Step], *, begun: bool) -> Page:
     if not steps:
         yield f"no pod of a cluster runs on {node}"
     else:
-        table = columns("POD", "CLUSTER", "HOW", "NOTE")
+        table = Columns("POD", "CLUSTER", "HOW", "NOTE")
         for each in steps:
-            add_row(table, each.pod, f"{each.namespace}/{each.cluster.partition('/')[2]}", each.how, each.note)
+            table.add(each.pod, f"{each.namespace}/{each.cluster.partition('/')[2]}", each.how, each.note)
         yield table
     if not begun:
         yield ""

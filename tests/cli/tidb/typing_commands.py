@@ -21,6 +21,7 @@ class ThisServer:
 
     client: Client
     namespace: str = "default"
+    contexts: list[str] = field(default_factory=lambda: ["east", "west"])
     config: ClusterConfig = field(default_factory=lambda: ClusterConfig("http://sandbox", "a test"))
 
 
@@ -42,9 +43,9 @@ class Terminal:
         self.complaints = printed.err
         return printed.out
 
-    def document(self, *arguments: str) -> Json:
+    def document(self, *arguments: str, code: int = 0) -> Json:
         """The document that a command prints."""
-        document: Json = msgspec.json.decode(self.type(*arguments, "-o", "json"))
+        document: Json = msgspec.json.decode(self.type(*arguments, "-o", "json", code=code))
         return document
 
 
