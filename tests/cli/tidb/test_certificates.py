@@ -39,10 +39,10 @@ def terminal(world: OperatorWorld, capsys: pytest.CaptureFixture[str]) -> Termin
 
 
 def test_9_1_each_secret_is_told_with_its_end_or_with_what_is_wrong(terminal: Terminal) -> None:
-    lines = terminal.type("certs", "basic", code=1).splitlines()
+    lines = terminal.type("certs", "basic", code=1, width=100).splitlines()
     assert "basic-pd-cluster-secret      pd        2026-01-10T00:00:00Z  holds for 9d" in lines
-    assert "basic-tikv-cluster-secret    tikv                            the Secret does" in lines
-    assert "basic-cluster-client-secret  clients                         it has no key" in lines
+    assert "basic-tikv-cluster-secret    tikv                            the Secret does not exist" in lines
+    assert "basic-cluster-client-secret  clients                         it has no key ca.crt, tls.key" in lines
 
 
 def test_9_1_the_document_has_the_names_too(terminal: Terminal) -> None:
