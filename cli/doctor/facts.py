@@ -7,7 +7,7 @@ from functools import cached_property
 
 import msgspec
 
-from apis.components import component_type, component_types
+from apis.components import component_names, component_type, component_types
 from apis.decoding import InvalidField, decode
 from apis.tidbcluster import TidbCluster
 from apis.times import parse_time
@@ -26,10 +26,10 @@ NETWORK_POLICIES = Resource("networking.k8s.io", "v1", "networkpolicies", "Netwo
 class Facts:
     """What was read at `now`, as JSON trees.
 
-    `cluster` is empty where there is none. `listed` has what could be read by resource: namespaced objects are those of
-    the cluster's namespace, but for Leases, which are of all. `unread` says why something could not be read, `operators`
-    are the operator's own pods, `logs` the last lines of containers that ended, by pod and container, `certificates`
-    what there is in the Secrets with certificates; their content is not kept.
+    `cluster` is empty where there is none. `listed` has what could be read, by resource: objects of the cluster's
+    namespace, and Leases of all. `unread` says why something could not be read. `operators` are the operator's own
+    pods, `logs` the last lines of containers that ended, by pod and container, `certificates` what there is in the
+    Secrets with certificates; their content is not kept.
     """
 
     now: datetime
@@ -162,11 +162,11 @@ def component_of(tree: Json) -> str:
 
 def field_of(facts: Facts, tree: Json, path: str) -> str:
     """The path of a field of the component that an object belongs to, such as `spec.pd.requests.cpu`."""
-    component = component_of(tree)
-    if component in {each.name for each in component_types()} and not isinstance(facts.model, InvalidField):
-        if section := component_type(component).section(facts.model.spec):
-            return f"{section[0]}.{path}"
-    return f"spec.{component}.{path}"
+    component, model = component_of(tree), facts.model
+    if isinstance(model, InvalidField) or component not in component_names():
+        return f"spec.{component}.{path}"
+    section = component_type(component).section(model.spec)
+    return f"{section[0] if section else f'spec.{component}'}.{path}"
 
 
 def containers_of(pod: Json) -> Iterator[Json]:

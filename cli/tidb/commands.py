@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from cli.doctor.command import DOCTOR
 from cli.tidb import pausing, planned
 from cli.tidb.command import Command
 
@@ -11,5 +12,6 @@ COMMANDS: Mapping[str, Command] = {
         planned.DIFF,
         pausing.PAUSE,
         pausing.RESUME,
+        DOCTOR,
     )
 }

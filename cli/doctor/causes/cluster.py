@@ -10,7 +10,6 @@ from apis.validation import validate
 from cli.doctor.facts import Facts
 from cli.doctor.finding import Cause, Severity, Sign
 from controllers.conditions import INVALID, PROGRESSING, READY
-from controllers.other_operators import OPERATOR_CONFLICT
 from member.outcome import DONE
 from member.reasons.registry import REASONS
 
@@ -18,6 +17,9 @@ _LONG = timedelta(minutes=30)
 
 _SAID_ELSEWHERE = frozenset({DONE, "Paused", "Suspended", "BadCertificate"})
 """Reasons for which nobody need look, or of which another cause tells more."""
+
+_FOR_USER = frozenset({"NoSuchCluster", "NoPD", "MissingSecret"})
+"""Waits that nobody but the user ends."""
 
 _STEADY_ERRORS = frozenset({"Forbidden", "Unauthorized", "Invalid", "MethodNotAllowed", "CredentialMissing"})
 """Refusals by the API server that another try does not mend."""
@@ -46,7 +48,8 @@ def _stopped(facts: Facts) -> Iterator[Sign]:
     """What the operator does not do without the user; each reason has a page with a way out."""
     told = facts.condition(PROGRESSING)
     reason = str(told.get("reason", ""))
-    if told.get("status") == "False" and reason not in (*_SAID_ELSEWHERE, INVALID):
+    is_over = told.get("status") == "False" and reason not in (*_SAID_ELSEWHERE, INVALID)
+    if is_over or reason in _FOR_USER:
         known = REASONS.get(reason)
         way_out = known.you if known else ""
         yield Sign(_object(facts), str(told.get("message", "")), PROGRESSING, reason, way_out)
@@ -73,12 +76,6 @@ def _paused(facts: Facts) -> Iterator[Sign]:
         yield Sign(_object(facts), "changes of its spec are not carried out", "spec.paused", "true")
 
 
-def _conflict(facts: Facts) -> Iterator[Sign]:
-    told = facts.condition(OPERATOR_CONFLICT)
-    if told.get("status") == "True":
-        yield Sign(_object(facts), str(told.get("message", "")), OPERATOR_CONFLICT, "True")
-
-
 CAUSES = (
     Cause(
         "InvalidSpec",
@@ -97,12 +94,6 @@ CAUSES = (
         "The API server refuses what the operator writes: a right is missing, or a webhook or schema is against it.",
         "Compare the operator's rights with manifests/operator/; the message names verb and resource.",
         _refused,
-    ),
-    Cause(
-        "OperatorConflict",
-        "Two operators manage the cluster, and undo each other's work.",
-        "Stop all but one, or share the clusters out: `-selector`, `-cluster-scoped=false`.",
-        _conflict,
     ),
     Cause(
         "Slow",

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from datetime import timedelta
 
-from cli.doctor.facts import NETWORK_POLICIES, Facts, component_of, pod_model
+from apis.components import component_names
+from cli.doctor.facts import NETWORK_POLICIES, Facts, component_of, name_of, pod_model
 from cli.doctor.finding import Cause, Severity, Sign
 from kube.objects import Json
 
@@ -16,8 +17,6 @@ _UNREACHABLE = frozenset(
     {"PDUnreachable", "PDNotAnswering", "DataPlaneUnreachable", "Unavailable", "DMMasterUnreachable"}
 )
 """Reasons of Progressing while nobody answers the operator."""
-
-_STORES = ("tikv", "tiflash")
 
 
 def _part(facts: Facts, component: str) -> Json:
@@ -33,15 +32,24 @@ def _lasts(facts: Facts, tree: Json, least: timedelta) -> bool:
 def _without_quorum(facts: Facts) -> Iterator[Sign]:
     part = _part(facts, "pd")
     members = [*(part.get("members") or {}).values(), *(part.get("peerMembers") or {}).values()]
-    sick = [each for each in members if not each.get("health") and _lasts(facts, each, _PATIENCE)]
+    sick = [each for each in members if _is_sick(facts, each, told=bool(part.get("synced")))]
     if members and 2 * len(sick) >= len(members):
         named = ", ".join(sorted(str(each.get("name")) for each in sick))
         message = f"{len(sick)} of {len(members)} PD members are not healthy ({named}): nobody decides any more"
         yield Sign(f"TidbCluster {facts.name}", message, "status.pd.members", f"{len(members) - len(sick)} healthy")
 
 
+def _is_sick(facts: Facts, member: Json, *, told: bool) -> bool:
+    """Whether PD has `told` that a member is; while it tells nothing, whether its pod is not Ready."""
+    if not member.get("health"):
+        return _lasts(facts, member, _PATIENCE)
+    named = str(member.get("name", "")).partition(".")[0]
+    pods = [pod_model(each) for each in facts.pods if name_of(each) == named]
+    return not told and any(not each.is_ready and facts.age(each.ready_since) > _PATIENCE for each in pods)
+
+
 def _sick_members(facts: Facts) -> Iterator[Sign]:
-    for component in ("pd", "tidb", "tiproxy"):
+    for component in component_names():
         for name, member in (_part(facts, component).get("members") or {}).items():
             if not member.get("health") and _lasts(facts, member, _RESTART):
                 message = f"has not been healthy since {member['lastTransitionTime']}"
@@ -49,7 +57,7 @@ def _sick_members(facts: Facts) -> Iterator[Sign]:
 
 
 def _stores(facts: Facts) -> Iterator[Sign]:
-    for component in _STORES:
+    for component in component_names(lambda row: row.is_store):
         for each in (_part(facts, component).get("stores") or {}).values():
             state = str(each.get("state", ""))
             if state == "Down" or (state == "Disconnected" and _lasts(facts, each, _RESTART)):
@@ -71,8 +79,8 @@ def _unreachable(facts: Facts) -> Iterator[Sign]:
 
 
 def _failed_over(facts: Facts) -> Iterator[Sign]:
-    """Substitutes of TiKV and TiFlash stay until the user sends them away (12.9)."""
-    for component in _STORES:
+    """Substitutes of TiKV and TiFlash stay until the user sends them away (scheduler-deployment.md 12.9)."""
+    for component in component_names(lambda row: row.is_store):
         part = _part(facts, component)
         failed = part.get("failureStores") or {}
         stores = (part.get("stores") or {}).values()
@@ -82,9 +90,7 @@ def _failed_over(facts: Facts) -> Iterator[Sign]:
             named = ", ".join(sorted(pods))
             message = f"{named} is back, and the substitute stays until you send it away"
             path = f"spec.{component}.recoverFailover"
-            yield Sign(
-                f"TidbCluster {facts.name}", message, path, str(bool((facts.spec[component]).get("recoverFailover")))
-            )
+            yield Sign(f"TidbCluster {facts.name}", message, path, "false")
 
 
 CAUSES = (

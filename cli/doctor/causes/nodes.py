@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
+from apis.components import component_names
 from cli.doctor.facts import (
     POD_DISRUPTION_BUDGETS,
     Facts,
@@ -36,9 +37,8 @@ def _not_ready(facts: Facts) -> Iterator[Sign]:
         if tree is not None and not is_true(tree, "Ready"):
             said = condition_of((tree.get("status") or {}).get("conditions") or (), "Ready")
             why = f"{said.get('reason', '')}: {said.get('message', '')}".strip(": ")
-            yield Sign(
-                f"Node {node}", f"is not Ready ({why}); it runs {', '.join(pods)}", "Ready", said.get("status", "")
-            )
+            message = f"is not Ready ({why}); it runs {', '.join(pods)}"
+            yield Sign(f"Node {node}", message, "Ready", said.get("status", ""))
 
 
 def _gone(facts: Facts) -> Iterator[Sign]:
@@ -74,7 +74,7 @@ def _selects(selector: Json | None, tree: Json) -> bool:
 
 def _crowded(facts: Facts) -> Iterator[Sign]:
     """PD and TiKV that one node takes along: half of the members, or two copies of the same data."""
-    for component in ("pd", "tikv"):
+    for component in component_names(lambda row: row.claims.hold_data):
         pods = [each for each in facts.pods if component_of(each) == component and each["spec"].get("nodeName")]
         for node, count in Counter(each["spec"]["nodeName"] for each in pods).items():
             most = (len(pods) - 1) // 2 if component == "pd" else -(-len(pods) // _QUORUM)
@@ -85,9 +85,10 @@ def _crowded(facts: Facts) -> Iterator[Sign]:
 
 
 def _not_guaranteed(facts: Facts) -> Iterator[Sign]:
+    """Requests equal limits (scheduler-deployment.md 12.3)."""
     for each in facts.pods:
         quality = str((each.get("status") or {}).get("qosClass") or "")
-        if component_of(each) in ("pd", "tikv", "tidb", "tiflash") and quality not in ("", "Guaranteed"):
+        if component_of(each) in component_names(lambda row: row.replaceable) and quality not in ("", "Guaranteed"):
             message = f"is of quality of service {quality}: it is among the first that a full node ends"
             yield Sign(pod(each), message, field_of(facts, each, "limits"), _limits(each))
 
@@ -132,7 +133,7 @@ CAUSES = (
     ),
     Cause(
         "QoSNotGuaranteed",
-        "Pods of the database are not Guaranteed: their requests do not equal their limits (12.3).",
+        "Pods of the database are not Guaranteed: their requests do not equal their limits.",
         "Set `requests` and `limits` of CPU and memory to the same values, in sidecars, too.",
         _not_guaranteed,
         Severity.WARNING,

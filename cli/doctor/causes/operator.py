@@ -10,7 +10,7 @@ from apis.crd import TIDB_CLUSTER, definition
 from cli.doctor.facts import Facts, is_deleted, labels_of, name_of, pod, pod_model
 from cli.doctor.finding import Cause, Severity, Sign
 from controller_manager.flags import PROGRAM
-from controllers.other_operators import Scope, scope_of
+from controllers.other_operators import OPERATOR_CONFLICT, Scope, scope_of
 from informers.selectors import SelectorError
 from kube.leases import record_of
 from kube.objects import Json, Object
@@ -109,6 +109,8 @@ def _two(facts: Facts) -> Iterator[Sign]:
     if len(covering) > 1:
         named = " and ".join(f"{each.lease} ({each.told})" for each in covering)
         yield Sign(f"TidbCluster {facts.name}", f"more than one operator manages it: {named}", "Lease")
+    elif (told := facts.condition(OPERATOR_CONFLICT)).get("status") == "True":
+        yield Sign(f"TidbCluster {facts.name}", str(told.get("message", "")), OPERATOR_CONFLICT, "True")
 
 
 def _observing(facts: Facts) -> Iterator[Sign]:

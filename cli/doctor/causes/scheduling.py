@@ -156,7 +156,7 @@ _TEXTS = (
         "VolumeElsewhere",
         r"volume node affinity conflict|didn't match PersistentVolume's node affinity|no available volume zone",
         "The volume of a pod can be reached from a node, or zone, on which the pod has no place, or which is gone.",
-        "Make room on the node of the volume. If that is gone for good: delete claim and pod, the data is replicated.",
+        "Make room on the node of the volume. If it is gone for good, replace the volume: docs/operations.md.",
         _refused("{nodes} cannot reach its volume", ""),
     ),
     Text(
@@ -170,7 +170,7 @@ _TEXTS = (
         "VolumeGone",
         r"bound to non-existent pv|bound to non-existent persistentvolume|persistentvolume \S+ not found",
         "The PersistentVolume of a claim was deleted.",
-        "The data is lost there. Delete claim and pod; the others have it, if their number allows it.",
+        "What it held is lost. If other replicas have the data, delete claim and pod; else restore a backup.",
         _refused("its claim is bound to a volume that does not exist", ""),
     ),
     Text(

@@ -99,9 +99,8 @@ def _is_free(volume: Json, storage_class: str, wanted: str) -> bool:
 def _lost(facts: Facts) -> Iterator[Sign]:
     for each in facts.claims:
         if (each.get("status") or {}).get("phase") == "Lost":
-            yield Sign(
-                _claim(each), "its volume does not exist any more", "spec.volumeName", each["spec"]["volumeName"]
-            )
+            volume = str(each["spec"].get("volumeName", ""))
+            yield Sign(_claim(each), "its volume does not exist any more", "spec.volumeName", volume)
 
 
 def _of_lost_nodes(facts: Facts) -> Iterator[Sign]:
@@ -176,7 +175,7 @@ CAUSES = (
     Cause(
         "VolumeNodeGone",
         "A local volume is on a node that is gone or silent, so its pod can run nowhere.",
-        "Bring the node back. If it is gone for good: delete claim and pod; failover takes care of the data.",
+        "Bring the node back. If it is gone for good, replace the volume: docs/operations.md.",
         _of_lost_nodes,
     ),
     Cause(
