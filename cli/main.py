@@ -10,6 +10,7 @@ import manifests
 from cli import certs, demo, diff, sandbox
 from cli.failures import plainly
 from cli.manifests import read
+from cli.tidb import main as tidb
 from controller_manager import main as controller_manager
 from controller_manager.flags import parse
 from controller_manager.process import project_version
@@ -98,6 +99,7 @@ _COMMANDS: Mapping[str, Callable[[Sequence[str]], int]] = {
     "manifests": _manifests,
     "certs": _certs,
     "diff": diff.run,
+    "tidb": lambda arguments: tidb.run(arguments, os.environ),
 }
 
 
@@ -115,6 +117,7 @@ certs      FILE: print the Secrets with certificates that its clusters need, for
            --days DAYS        for how long the certificates hold (default 365)
 diff       what the controller-manager would write now; nothing is written, and all of its flags are taken
            -n NAMESPACE       look at this namespace only
+tidb       the plugin of kubectl, as `kubectl tidb`: see, restart, pause, drain, ... clusters (docs/kubectl-tidb.md)
 """
 
 

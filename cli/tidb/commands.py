@@ -1,0 +1,17 @@
+"""The table of commands: whoever adds one adds a line here."""
+
+from collections.abc import Mapping
+
+from cli.tidb import pausing, planned
+from cli.tidb.command import Command
+from cli.tidb.status.command import STATUS
+
+COMMANDS: Mapping[str, Command] = {
+    each.name: each
+    for each in (
+        STATUS,
+        planned.DIFF,
+        pausing.PAUSE,
+        pausing.RESUME,
+    )
+}
