@@ -18,7 +18,8 @@ RUN /opt/build/bin/python -m pip wheel --no-cache-dir --no-index --no-deps --no-
 RUN python -m pip --python /opt/tidb-operator/bin/python install --no-cache-dir --no-compile --no-index --no-deps \
     --find-links /opt/build/wheels tidb-operator-py
 # The commands of cli/, which the image does not have (.dockerignore), and that of another image
-RUN rm /opt/tidb-operator/bin/tidb-operator /opt/tidb-operator/bin/kubectl-tidb /opt/tidb-operator/bin/backup-manager
+RUN rm /opt/tidb-operator/bin/tidb-operator /opt/tidb-operator/bin/kubectl-tidb \
+    /opt/tidb-operator/bin/kubectl_complete-tidb /opt/tidb-operator/bin/backup-manager
 # The root of a pod is read-only: what is not compiled here is compiled at every start
 RUN /opt/tidb-operator/bin/python -m compileall -q -j 0 --invalidation-mode unchecked-hash /opt/tidb-operator/lib
 

@@ -40,6 +40,7 @@ lint: .venv/.dev ## Check format, style, types, import rules and generated files
 	@$(BIN)/python -m member.reasons --check
 	@$(BIN)/python -m controller_manager.reference --check
 	@$(BIN)/python -m member.fields --check
+	@$(BIN)/python -m cli.doctor.table --check
 
 format: .venv/.dev ## Format the code, regenerate the CRDs, the pages of reasons, metrics and fields
 	@$(BIN)/ruff format .
@@ -48,6 +49,7 @@ format: .venv/.dev ## Format the code, regenerate the CRDs, the pages of reasons
 	@$(BIN)/python -m member.reasons
 	@$(BIN)/python -m controller_manager.reference
 	@$(BIN)/python -m member.fields
+	@$(BIN)/python -m cli.doctor.table
 
 check: lint test-fast ## What must pass at every commit
 
