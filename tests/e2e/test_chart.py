@@ -109,7 +109,12 @@ def test_9_a_cluster_runs_on_through_upgrade_rollback_and_uninstall(
     assert before
     assert {0} == {restarts for _, restarts in before.values()}
 
-    release("upgrade", str(CHART), "--set=controllerManager.workers=7,controllerManager.replicas=2", "--wait")
+    release(
+        "upgrade",
+        str(CHART),
+        "--set=controllerManager.workers=7,controllerManager.replicas=2,controllerManager.shards=2",
+        "--wait",
+    )
     assert "-workers=7" in _arguments(client, namespace)
     assert "Succeeded" in release("test")
     release("rollback", "1", "--wait")
