@@ -60,7 +60,7 @@ storages: ## Get the servers of Azure and Google Cloud Storage for tests (needs 
 prometheus: ## Build Prometheus with its discovery of Kubernetes' pods for tests (needs Go)
 	@hack/prometheus/build.sh
 
-bench: .venv/.dev ## Measure beside peers; one JSON line a figure [BENCH=workqueue|watch|lists|informers|bringup|lifecycle|take_over|isolation|storage|scheduling|simulator]
+bench: .venv/.dev ## Measure beside peers; one JSON line a figure [BENCH=workqueue|watch|lists|informers|bringup|lifecycle|take_over|isolation|thousand|storage|scheduling|simulator]
 	@$(BIN)/python -m bench $(BENCH)
 
 soak: .venv/.dev ## Informers under events, broken connections and restarts for half an hour [SOAK_SECONDS=1800]

@@ -47,6 +47,25 @@ class OperatorProcess:
         found = re.search(r"^VmHWM:\s+(\d+) kB", status, re.MULTILINE)
         return int(found[1]) / 1024 if found else 0.0
 
+    def memory(self) -> float:
+        """The resident size now, in MB (VmRSS)."""
+        status = Path(f"/proc/{self._process.pid}/status").read_text()
+        found = re.search(r"^VmRSS:\s+(\d+) kB", status, re.MULTILINE)
+        return int(found[1]) / 1024 if found else 0.0
+
+    def sample(self, series: str) -> float:
+        """The value of a series, as the page of metrics writes its name and labels; 0 where it has none."""
+        try:
+            found = re.search(rf"^{re.escape(series)} (\S+)$", self._page("/metrics"), re.MULTILINE)
+        except urllib3.exceptions.HTTPError:
+            return 0.0
+        return float(found[1]) if found else 0.0
+
+    def kill(self) -> None:
+        """End it as a lost node does, and wait."""
+        self._process.kill()
+        self._process.wait()
+
     def requests(self) -> Counter[str]:
         """Requests to the API server so far, by HTTP method, watches included."""
         counts: Counter[str] = Counter()
@@ -67,11 +86,11 @@ class OperatorProcess:
         )
 
     def _page(self, path: str) -> str:
-        answer = urllib3.request("GET", f"http://127.0.0.1:{self._port}{path}", retries=False, timeout=2.0)
+        answer = urllib3.request("GET", f"http://127.0.0.1:{self._port}{path}", retries=False, timeout=10.0)
         return answer.data.decode()
 
     def stop(self) -> None:
-        """End it and wait."""
+        """End it, if it has not ended, and wait."""
         self._process.send_signal(signal.SIGTERM)
         try:
             self._process.wait(40)

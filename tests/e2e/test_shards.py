@@ -6,12 +6,12 @@ from collections.abc import Iterator
 import pytest
 
 from kube.objects import Json
-from kube.resources import SERVICES, TIDB_CLUSTERS
+from kube.resources import SERVICES, STATEFUL_SETS, TIDB_CLUSTERS
 from kube.sharding import shard_of
 from tests.e2e import operators
 from tests.e2e.operators import Operator, sample_value
 from tests.e2e.waiting import CLOCK, eventually
-from tests.e2e.worlds import Place, create_cluster, sample
+from tests.e2e.worlds import Place, await_ready, create_cluster, sample
 
 pytestmark = pytest.mark.slow
 
@@ -69,3 +69,29 @@ def test_LE_13_one_of_three_is_killed_and_its_clusters_are_served_within_20_s(pl
         _await_served(place, names, namespace, "second", _SERVED)
         print(f"served {CLOCK.now() - killed:.1f} s after the kill")  # noqa: T201
         assert _SHARDS == sum(_held(each) for each in replicas if each.is_running)
+
+
+def test_3_2_a_cluster_that_leaves_the_selector_stays_as_it_is_and_may_come_back(sandbox: Place) -> None:
+    def labelled(version: str) -> Json:
+        return {"metadata": {"labels": {"version": version}}}
+
+    with (
+        sandbox.namespace() as namespace,
+        operators.running(sandbox.new_log(), sandbox.environment(), "--selector=version=canary") as operator,
+    ):
+        create_cluster(sandbox.client, sample("basic"), namespace)
+        sandbox.client.patch(TIDB_CLUSTERS, "basic", namespace, labelled("canary") | {"spec": _labelled("first")})
+        _await_served(sandbox, ["basic"], namespace, "first", 30.0)
+        await_ready(sandbox, operator, "basic", namespace)
+        before = sandbox.client.list_page(STATEFUL_SETS, namespace).items
+
+        sandbox.client.patch(TIDB_CLUSTERS, "basic", namespace, labelled("stable") | {"spec": _labelled("second")})
+        eventually(lambda: operator.has_said(event="TidbCluster has been deleted"))
+        assert [each.metadata.uid for each in before] == [
+            each.metadata.uid for each in sandbox.client.list_page(STATEFUL_SETS, namespace).items
+        ]
+        service = sandbox.client.get(SERVICES, "basic-pd", namespace)
+        assert "first" == service.metadata.labels["touched"]
+
+        sandbox.client.patch(TIDB_CLUSTERS, "basic", namespace, labelled("canary"))
+        _await_served(sandbox, ["basic"], namespace, "second", 20.0)
