@@ -5,7 +5,7 @@ import difflib
 import os
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import yaml
@@ -14,13 +14,13 @@ from cli.failures import Failure
 from controller_manager.flags import parse
 from controller_manager.logs import configure_logs
 from controller_manager.observing import PlannedWrites, comparable
-from controller_manager.process import project_version
 from controller_manager.tidb import tidb_controller_manager
+from controller_manager.version import project_version
 from informers.cache_sync import CacheSyncTimeout
-from kube.config import ConfigError, load
+from kube.config import ClusterConfig, ConfigError, load
 from kube.dry_run import PlannedWrite
 from kube.objects import Json
-from ports.clock import SystemClock
+from ports.clock import Clock, SystemClock
 from ports.randomness import SystemRandomness
 from ports.stopping import Stop
 
@@ -47,33 +47,40 @@ def run(arguments: Sequence[str]) -> int:
     )
     parser.add_argument("-n", "--namespace", default="", help="look at this namespace only (default: at all)")
     own, flags = parser.parse_known_args(arguments)
-    planned: list[PlannedWrite] = []
-    _observe(own.namespace, flags, planned)
-    for write in sorted(planned, key=lambda each: (each.namespace, each.resource, each.name)):
+    clock = SystemClock()
+    planned = planned_writes(own.namespace, flags, lambda path: load(path, os.environ, clock), clock)
+    for write in planned:
         sys.stdout.write(shown(write))
     return DIFFERS if planned else NOTHING
 
 
-def _observe(namespace: str, flags: Sequence[str], planned: list[PlannedWrite]) -> None:
-    clock, stop = SystemClock(), Stop()
+def planned_writes(
+    namespace: str, flags: Sequence[str], configured: Callable[[str], ClusterConfig], clock: Clock
+) -> list[PlannedWrite]:
+    """What the controller-manager with these flags would write now, in order; in all namespaces if none is named.
+
+    `configured` is asked for the cluster of `--kubeconfig`. Raises DiffFailed.
+    """
+    planned: list[PlannedWrite] = []
     configure_logs(-1, clock=clock)
     options = replace(parse(flags, os.environ, project_version()), observe=True)
     if namespace:
         options = replace(options, namespace=namespace, cluster_scoped=False)
     try:
-        config = load(options.kubeconfig, os.environ, clock)
+        config = configured(options.kubeconfig)
         report = PlannedWrites(planned.append)
         manager = tidb_controller_manager(options, config, os.environ, clock, SystemRandomness(), planned=report)
-        manager.work_once(stop)
+        manager.work_once(Stop())
     except (ConfigError, CacheSyncTimeout) as error:
         raise DiffFailed(str(error)) from error
+    return sorted(planned, key=lambda each: (each.namespace, each.resource, each.name))
 
 
 def shown(write: PlannedWrite) -> str:
     """The difference as `diff -u` shows it; of a Secret, that there is one."""
     name = f"{write.resource}/{write.name}" if write.name else write.resource
     title = f"{write.namespace}/{name}" if write.namespace else name
-    if write.resource == _SECRETS or (write.before is None and write.after is None):
+    if _is_secret(write) or (write.before is None and write.after is None):
         return f"{write.verb} {title}\n"
     lines = difflib.unified_diff(
         _lines(write.before), _lines(write.after), f"{title} (live)", f"{title} ({write.verb})", n=2
@@ -84,3 +91,22 @@ def shown(write: PlannedWrite) -> str:
 def _lines(tree: Json | None) -> list[str]:
     found = comparable(tree)
     return yaml.safe_dump(found, sort_keys=True).splitlines(keepends=True) if found is not None else []
+
+
+def document(write: PlannedWrite) -> Json:
+    """A write; what a Secret holds is left out."""
+    what: Json = {
+        "verb": write.verb,
+        "resource": write.resource,
+        "subresource": write.subresource,
+        "namespace": write.namespace,
+        "name": write.name,
+    }
+    if _is_secret(write):
+        return what
+    return what | {"before": comparable(write.before), "after": comparable(write.after)}
+
+
+def _is_secret(write: PlannedWrite) -> bool:
+    """Whether what would be written is not for everybody's eyes."""
+    return write.resource == _SECRETS

@@ -28,8 +28,11 @@ class Failure(Exception):
     """What the command ends with."""
 
 
-def plainly(command: Callable[[], int]) -> int:
-    """Run a command; its exit code, or that of its failure after a sentence on stderr."""
+PROGRAM = "tidb-operator"
+
+
+def plainly(command: Callable[[], int], program: str = PROGRAM) -> int:
+    """Run a command; its exit code, or that of its failure after a sentence on stderr, which begins with `program`."""
     sys.stdout, sys.stderr = _usable(sys.stdout), _usable(sys.stderr)
     try:
         return _to_its_end(command)
@@ -39,7 +42,7 @@ def plainly(command: Callable[[], int]) -> int:
         _write_nowhere()
         return _NOBODY_READS
     except (Failure, ApiError, TransportError, OSError) as error:
-        return _told(_sentence(error), error.code if isinstance(error, Failure) else FAILED)
+        return _told(f"{program}: {_sentence(error)}", error.code if isinstance(error, Failure) else FAILED)
 
 
 def _usable(stream: TextIO | None) -> TextIO:
@@ -75,7 +78,7 @@ def _sentence(error: Exception) -> str:
 
 def _told(sentence: str, code: int) -> int:
     try:
-        print(f"tidb-operator: {sentence}", file=sys.stderr, flush=True)
+        print(sentence, file=sys.stderr, flush=True)
     except OSError:
         _write_nowhere()
     return code

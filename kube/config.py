@@ -28,7 +28,16 @@ from kube.objects import Json
 from ports.clock import Clock
 from ports.structs import convert
 
-__all__ = ["ClusterConfig", "ConfigError", "Tls", "load", "load_in_cluster", "load_kubeconfig"]
+__all__ = [
+    "ClusterConfig",
+    "ConfigError",
+    "Tls",
+    "config_of",
+    "load",
+    "load_in_cluster",
+    "load_kubeconfig",
+    "read_kubeconfig",
+]
 
 _SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
@@ -90,17 +99,24 @@ def load_in_cluster(environ: Mapping[str, str], clock: Clock, directory: Path = 
     )
 
 
-def load_kubeconfig(path: str, clock: Clock) -> ClusterConfig:
-    """The configuration of the `current-context` of the kubeconfig at `path`.
+def load_kubeconfig(path: str, clock: Clock, context: str = "") -> ClusterConfig:
+    """The configuration of a context of the kubeconfig at `path`; without one, of its `current-context`.
 
     Raises ConfigError.
     """
     file = Path(path).expanduser()
     if not file.is_file():
         raise ConfigError(path, "no such file; name one kubeconfig with --kubeconfig or KUBECONFIG")
-    tree = _parse(file)
+    return config_of(read_kubeconfig(file), file, path, clock, context)
+
+
+def config_of(tree: Json, file: Path, path: str, clock: Clock, context: str = "") -> ClusterConfig:
+    """As `load_kubeconfig`, of a kubeconfig that has been read; relative paths in it start at the directory of `file`.
+
+    Raises ConfigError, which names `path`.
+    """
     kubeconfig = _convert(tree, _KubeConfig, path)
-    wanted = kubeconfig.current_context
+    wanted = context or kubeconfig.current_context
     if not wanted:
         raise ConfigError(path, "current-context is empty; set it with `kubectl config use-context <name>`")
     chosen = _named(kubeconfig.contexts, wanted, path, "contexts").context
@@ -219,7 +235,8 @@ class _Reader:
 _CA = "certificate-authority"
 
 
-def _parse(file: Path) -> Json:
+def read_kubeconfig(file: Path) -> Json:
+    """What a file holds. Raises ConfigError."""
     try:
         # as JSON, which knows neither references nor numbers without end
         tree = msgspec.json.decode(msgspec.json.encode(yaml.safe_load(file.read_bytes())))

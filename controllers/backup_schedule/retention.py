@@ -37,8 +37,8 @@ def by_number(backups: Sequence[Made], most: int, log: Log | None) -> Expired:
     The newest that the log reaches stays besides, or nothing of a log that is behind could be restored.
     """
     good, doubtful, failed = _sorted(backups)
-    bases = [each for each in good if log is not None and log.start <= each.ts <= log.checkpoint]
-    old = [each for each in good[:-most] if each not in bases[-1:]]
+    base = _base(good, log)
+    old = [each for each in good[:-most] if each is not base]
     return Expired([*old, *doubtful[:-most], *failed[:-most]])
 
 
@@ -53,10 +53,15 @@ def by_age(backups: Sequence[Made], reserved: timedelta, now: datetime, log: Log
         return Expired([*(each for each in good[:-1] if each.ts < limit), *old])
     if not leading:
         return Expired(old)
-    # the newest of them is what a point in time right after the limit is restored from
-    base = leading[-1].ts
-    is_covered = log.start < base <= log.checkpoint
-    return Expired([*leading[:-1], *old], base if is_covered else 0)
+    # what a point in time right after the limit is restored from, or the last one that a log which is behind reaches
+    base = _base(leading, log)
+    return Expired([*(each for each in leading[:-1] if each is not base), *old], base.ts if base is leading[-1] else 0)
+
+
+def _base(good: Sequence[Made], log: Log | None) -> Made | None:
+    """The newest that the log goes on from; None when it goes on from none of them."""
+    reached = [each for each in good if log is not None and log.start <= each.ts <= log.checkpoint]
+    return reached[-1] if reached else None
 
 
 def _sorted(backups: Sequence[Made]) -> tuple[list[Made], list[Made], list[Made]]:

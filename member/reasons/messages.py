@@ -46,8 +46,12 @@ def messages() -> list[Message]:
     paths = [path for room in ROOMS for path in sorted((ROOT / room).rglob("*.py")) if "reasons" not in path.parts]
     trees = {path: ast.parse(path.read_bytes()) for path in paths}
     constants: dict[str, list[ast.expr]] = {}
+    """What names stand for, attributes of classes as `self.name`."""
     for tree in trees.values():
         constants |= {name: values for name, values in _assignments(tree.body).items() if name.isupper()}
+        for each in (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)):
+            for name, values in _assignments(each.body).items():
+                constants.setdefault(f"self.{name}", []).extend(values)
     return sorted({message for path, tree in trees.items() for message in _of_module(path, tree, constants)})
 
 
@@ -104,6 +108,8 @@ def _texts(node: ast.expr, names: Mapping[str, list[ast.expr]], depth: int = 0) 
             found = _texts(one, names, depth + 1) | _texts(other, names, depth + 1)
         case ast.Name(id=name) if name in names:
             found = set().union(*(_texts(value, names, depth + 1) for value in names[name]))
+        case ast.Attribute() if ast.unparse(node) in names:
+            found = set().union(*(_texts(value, names, depth + 1) for value in names[ast.unparse(node)]))
         case _:
             found = {_placeholder(node)}
     return found
@@ -113,7 +119,7 @@ def _inner(node: ast.expr, names: Mapping[str, list[ast.expr]], depth: int) -> s
     """A value that is filled in: shown by its name, unless it is text that the same function chooses."""
     if isinstance(node, ast.Name) and any(isinstance(v, ast.JoinedStr | ast.IfExp) for v in names.get(node.id, ())):
         return _texts(node, names, depth + 1)
-    if isinstance(node, ast.IfExp):
+    if isinstance(node, ast.IfExp) or (isinstance(node, ast.Attribute) and ast.unparse(node) in names):
         return _texts(node, names, depth + 1)
     return {_placeholder(node)}
 

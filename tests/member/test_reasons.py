@@ -93,10 +93,8 @@ def _values(modules: Mapping[str, _Module], module: _Module, node: ast.expr) -> 
     match node:
         case ast.Constant(value=str(text)):
             return {text}
-        case ast.Attribute(attr="reason"):
-            return set()  # handed on from an outcome that was counted where it was made
-        case ast.Attribute(attr="__name__") if ast.unparse(node) == "type(error).__name__":
-            return _errors()
+        case ast.Attribute(attr=name):
+            return _of_attribute(modules, node, name, where)
         case ast.Subscript(value=ast.Name(id=name)):
             table = module.constants().get(name)
             assert isinstance(table, ast.Dict), f"{where}: {name} is no constant dict"
@@ -126,6 +124,22 @@ def _named(modules: Mapping[str, _Module], module: _Module, node: ast.expr, name
             if assigned:
                 return set().union(*(_values(modules, module, value) for value in assigned))
     raise AssertionError(f"{module.path.relative_to(ROOT)}:{node.lineno}: what is {name}?")
+
+
+def _of_attribute(modules: Mapping[str, _Module], node: ast.expr, name: str, where: str) -> set[str]:
+    """What an attribute of an object is in the classes that set it."""
+    if name == "reason":
+        return set()  # handed on from an outcome that was counted where it was made
+    if ast.unparse(node) == "type(error).__name__":
+        return _errors()
+    found: set[str] = set()
+    for module in modules.values():
+        for each in (node for node in ast.walk(module.tree) if isinstance(node, ast.ClassDef)):
+            sets = (node for node in each.body if isinstance(node, ast.Assign))
+            values = [node.value for node in sets if name in [ast.unparse(target) for target in node.targets]]
+            found |= set().union(*(_values(modules, module, value) for value in values))
+    assert found, f"{where}: no class sets {name}"
+    return found
 
 
 def _made_of_titles(parts: list[ast.expr], where: str) -> set[str]:

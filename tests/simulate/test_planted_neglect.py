@@ -18,6 +18,7 @@ import member.stores.scale_in
 import member.tidb.smooth_upgrade
 import meta.orphan_pods
 import meta.volumes
+from apis.component_statuses import PDFailureMember
 from kube.objects import Json, Object
 from kube.resources import PERSISTENT_VOLUME_CLAIMS
 from kube.semantic import merge_patch
@@ -25,6 +26,7 @@ from member import api_clients
 from member.apply.stateful_set import Replicas
 from member.context import ReconcileContext
 from member.evidence import Evidence, LiveStatus, look_up, pods_live
+from member.failover.members import MemberFailover
 from member.failover.witnesses import Failing
 from member.lifecycle.scaling import Scaling, Size
 from member.observed.claims import own_claims
@@ -85,19 +87,19 @@ def test_I18_a_scale_in_that_goes_too_far(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_I23_a_member_that_goes_before_its_record_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = member.pd.failover._record_failure
+    honest = MemberFailover._record_failure
 
-    def hasty(ctx: ReconcileContext, lost: Failing) -> Outcome:
-        honest(ctx, lost)
-        (record,) = ctx.status.pd.failure_members.values()
-        return member.pd.failover._replace(ctx, record, [lost])
+    def hasty(self: MemberFailover[ReconcileContext, PDFailureMember], lost: Failing) -> Outcome:
+        honest(self, lost)
+        (record,) = self.status.failure_members.values()
+        return member.pd.failover._replace(self.ctx, record, [lost])
 
     def as_if_live(ctx: ReconcileContext) -> LiveStatus:
         return LiveStatus(member.evidence._LIVE_READ, ctx.status)
 
     def plant() -> None:
         monkeypatch.setattr(member.pd.failover, "live_status", as_if_live)
-        monkeypatch.setattr(member.pd.failover, "_record_failure", hasty)
+        monkeypatch.setattr(MemberFailover, "_record_failure", hasty)
 
     assert "I23" in rules(short("pd-failover", 180.0), plant)
 

@@ -125,6 +125,10 @@ def test_5_3_of_a_log_that_does_not_hold_the_base_nothing_is_cut(log: Log) -> No
     assert 0 == by_age(good(0, 8, 10), 7 * DAY, TODAY, log).log_until
 
 
+def test_5_3_by_age_the_base_of_a_log_that_is_behind_stays() -> None:
+    assert ["Complete-12", "Complete-9"] == aged(good(0, 8, 9, 10, 12), 7, Log(at(30), at(9.5)))
+
+
 def test_5_3_an_export_without_a_tso_is_as_old_as_it_is() -> None:
     assert ["Complete-9"] == aged([made(0, ts=0), made(9, ts=0)], 7)
 

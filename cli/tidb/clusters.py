@@ -1,0 +1,97 @@
+"""Finding what users name: a TidbCluster or a DMCluster, its components and its pods."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from apis.cluster import Cluster
+from apis.decoding import decode
+from apis.defaulting import with_defaults
+from apis.dmcluster import DMCluster
+from apis.problem import InvalidField
+from apis.tidbcluster import TidbCluster
+from cli.failures import Failure
+from kube.client import Client
+from kube.errors import NotFound
+from kube.objects import Json, Object
+from kube.resources import DM_CLUSTERS, TIDB_CLUSTERS, Resource
+
+SHORT: Mapping[str, Resource] = {"tc": TIDB_CLUSTERS, "dc": DM_CLUSTERS}
+"""What may stand before the name of a cluster, as in `tc/basic`."""
+
+_MODELS: Mapping[Resource, type[Cluster]] = {TIDB_CLUSTERS: TidbCluster, DM_CLUSTERS: DMCluster}
+KINDS = tuple(_MODELS)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A cluster as it was read: the object, and what it says, defaults filled in."""
+
+    resource: Resource
+    object: Object
+    cluster: Cluster
+
+    @property
+    def text(self) -> str:
+        """How users name exactly this one, such as `tc/basic`."""
+        short = next(short for short, resource in SHORT.items() if resource == self.resource)
+        return f"{short}/{self.object.metadata.name}"
+
+    @property
+    def name(self) -> str:
+        """As messages of kubectl name it."""
+        return f"{self.resource.kind.lower()}/{self.object.metadata.name}"
+
+    @property
+    def identity(self) -> Json:
+        """How documents name it."""
+        meta = self.object.metadata
+        return {"kind": self.resource.kind, "namespace": meta.namespace, "name": meta.name}
+
+
+def find_cluster(client: Client, namespace: str, text: str) -> Found:
+    """The cluster of a name, or of `tc/name`, `dc/name` where both kinds have it.
+
+    Raises Failure when there is none, or it cannot be read, ApiError, TransportError.
+    """
+    short, _, name = text.rpartition("/")
+    if short and short not in SHORT:
+        raise Failure(f"{text}: a cluster is named NAME, or {' or '.join(f'{each}/NAME' for each in SHORT)}")
+    kinds = (SHORT[short],) if short else KINDS
+    found = [(kind, each) for kind in kinds if (each := _find(client, kind, name, namespace)) is not None]
+    if len(found) > 1:
+        raise Failure(f"{name} is a TidbCluster and a DMCluster; write tc/{name} or dc/{name}")
+    if not found:
+        what = " or ".join(kind.kind for kind in kinds)
+        raise Failure(f"no {what} {name} in namespace {namespace}{_others(client, namespace)}")
+    return read_cluster(*found[0])
+
+
+def read_cluster(resource: Resource, found: Object) -> Found:
+    """What an object says. Raises Failure."""
+    try:
+        return Found(resource, found, with_defaults(decode(found.decode(), _MODELS[resource])))
+    except InvalidField as error:
+        raise Failure(f"{resource.kind} {found.key} cannot be read: {error}") from None
+
+
+def clusters_of(client: Client, namespace: str) -> list[tuple[Resource, Object]]:
+    """All clusters of a namespace, or of all where it is empty, by name. Raises ApiError, TransportError, Failure."""
+    found = [(kind, each) for kind in KINDS for each in client.list_page(kind, namespace).items]
+    return sorted(found, key=lambda each: each[1].key)
+
+
+def _find(client: Client, kind: Resource, name: str, namespace: str) -> Object | None:
+    try:
+        return client.find(kind, name, namespace)
+    except NotFound:
+        raise Failure(f"this API server has no {kind.plural}.{kind.group}: the CRDs are not installed there") from None
+
+
+def _others(client: Client, namespace: str) -> str:
+    names = [each.metadata.name for _, each in clusters_of(client, namespace)]
+    return f"; there is {', '.join(names)}" if names else "; there is no cluster in it, name another one with -n"
+
+
+def spec_patch(cluster: Cluster, spec: Json) -> Json:
+    """A merge patch of the spec of exactly this cluster: another one of its name is left alone."""
+    return {"metadata": {"uid": cluster.metadata.uid}, "spec": spec}

@@ -1,0 +1,83 @@
+"""`kubectl tidb`, which kubectl finds on PATH as `kubectl-tidb`; `tidb-operator tidb` is the same."""
+
+import argparse
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+
+from cli.failures import plainly
+from cli.tidb.command import Command
+from cli.tidb.commands import COMMANDS
+from cli.tidb.connection import Kubeconfig
+from cli.tidb.output import FORMATS, output_for
+from cli.tidb.session import Session
+from controller_manager.version import project_version
+from ports.clock import SystemClock
+
+PROGRAM = "kubectl tidb"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command; its exit code: 1 after a failure, 2 for what is no command."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    return plainly(lambda: run(arguments, os.environ), PROGRAM)
+
+
+def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
+    """As `main`. Raises Failure, ApiError, TransportError, OSError."""
+    command, given, handed_on = parse(arguments)
+    clock = SystemClock()
+    with closing(Kubeconfig(given.kubeconfig, given.context, environ, clock)) as server:
+        output = output_for(given.output, environ, no_color=given.no_color)
+        return command.run(Session(server, clock, output, given.namespace), given, handed_on)
+
+
+def parse(arguments: Sequence[str]) -> tuple[Command, argparse.Namespace, Sequence[str]]:
+    """The command, its arguments, and the flags that it hands on. Raises SystemExit."""
+    parser = make_parser()
+    given, handed_on = parser.parse_known_args(arguments)
+    command: Command = given.command
+    if handed_on and not command.hands_on:
+        parser.error(f"unrecognized arguments: {' '.join(handed_on)}")
+    return command, given, handed_on
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The parser of the whole command line. Shared flags may stand before the command, and after it."""
+    parser = argparse.ArgumentParser(
+        PROGRAM,
+        description="See and handle the clusters that the operator manages, with your own rights.",
+        epilog=f"`{PROGRAM} COMMAND --help` tells more. The guide is docs/kubectl-tidb.md.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", "-V", action="version", version=project_version(), help="print the version")
+    _add_shared_flags(parser)
+    parser.set_defaults(kubeconfig="", context="", namespace="", output=FORMATS[0], no_color=False)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for command in COMMANDS.values():
+        own = commands.add_parser(
+            command.name,
+            help=command.summary,
+            description=f"{command.summary[:1].upper()}{command.summary[1:]}. {command.details}",
+            allow_abbrev=False,
+        )
+        command.add_arguments(own)
+        _add_shared_flags(own)
+        own.set_defaults(command=command)
+    return parser
+
+
+def _add_shared_flags(parser: argparse.ArgumentParser) -> None:
+    """Without defaults: those after the command would hide what stands before it."""
+    flags = parser.add_argument_group("shared flags")
+    unset = argparse.SUPPRESS
+    flags.add_argument("-n", "--namespace", default=unset, help="the namespace (default: that of the context)")
+    flags.add_argument("--context", default=unset, help="a context of the kubeconfig (default: the current one)")
+    flags.add_argument("--kubeconfig", default=unset, metavar="FILE", help="default: $KUBECONFIG, else ~/.kube/config")
+    flags.add_argument("-o", "--output", default=unset, choices=FORMATS, help="default: table")
+    flags.add_argument("--no-color", default=unset, action="store_true", help="as NO_COLOR=1")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,32 @@
+"""`kubectl tidb diff`: `tidb-operator diff` with the flags of the plugin."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from cli.tidb.command import Command
+from cli.tidb.session import Session
+
+
+def _run(session: Session, _: argparse.Namespace, flags: Sequence[str]) -> int:
+    from cli import diff  # noqa: PLC0415  (it takes a controller-manager, for which each completion would wait)
+
+    planned = diff.planned_writes(session.asked_namespace, flags, lambda _: session.server.config, session.clock)
+    if session.output.is_for_people:
+        for write in planned:
+            sys.stdout.write(diff.shown(write))
+    else:
+        session.output.show({"writes": [diff.document(write) for write in planned]}, list)
+    return diff.DIFFERS if planned else diff.NOTHING
+
+
+DIFF = Command(
+    "diff",
+    "show what the operator would write now",
+    _run,
+    details=(
+        "Nothing is written. Without -n, all namespaces. Flags of the controller-manager are taken, too. "
+        "Exit codes: 0 nothing would be written, 1 something would, 2 it could not be found out."
+    ),
+    hands_on=True,
+)

@@ -1,0 +1,96 @@
+"""The configuration of somebody at a terminal, found as kubectl finds it.
+
+That is --kubeconfig, else the files of $KUBECONFIG, of which each adds what those before it lack, else ~/.kube/config,
+else the service account of the pod.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from kube.config import ClusterConfig, ConfigError, config_of, load_in_cluster, load_kubeconfig, read_kubeconfig
+from kube.objects import Json
+from ports.clock import Clock
+
+_LISTS = ("clusters", "users", "contexts")
+_FILES = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
+"""Fields of clusters and users that are paths."""
+
+_WAY_OUT = "name one with --kubeconfig or KUBECONFIG"
+
+
+def load_for_user(kubeconfig: str, context: str, environ: Mapping[str, str], clock: Clock) -> ClusterConfig:
+    """The configuration of a context, or of the current one. Raises ConfigError."""
+    paths = _paths(kubeconfig, environ)
+    if not paths:
+        if "KUBERNETES_SERVICE_HOST" in environ and not context:
+            return load_in_cluster(environ, clock)
+        raise ConfigError(
+            "kubeconfig", "there is none; name one with --kubeconfig or KUBECONFIG, or put it to ~/.kube/config"
+        )
+    if len(paths) == 1:
+        return load_kubeconfig(paths[0], clock, context)
+    files = _existing(paths)
+    return config_of(_merged(files), files[0], os.pathsep.join(paths), clock, context)
+
+
+def context_names(kubeconfig: str, environ: Mapping[str, str]) -> list[str]:
+    """The contexts that there are to choose from. Raises ConfigError."""
+    tree = _merged(_existing(_paths(kubeconfig, environ)))
+    return sorted(str(each["name"]) for each in _named(tree, "contexts"))
+
+
+def _paths(kubeconfig: str, environ: Mapping[str, str]) -> list[str]:
+    if kubeconfig:
+        return [kubeconfig]
+    if listed := [each for each in environ.get("KUBECONFIG", "").split(os.pathsep) if each]:
+        return listed
+    home = Path(environ.get("HOME", "~")).expanduser() / ".kube" / "config"
+    return [str(home)] if home.is_file() else []
+
+
+def _existing(paths: Sequence[str]) -> list[Path]:
+    files = [path for each in paths if (path := Path(each).expanduser()).is_file()]
+    if not files:
+        raise ConfigError(
+            os.pathsep.join(paths) or "kubeconfig", "no such file; name one with --kubeconfig or KUBECONFIG"
+        )
+    return files
+
+
+def _merged(files: Sequence[Path]) -> Json:
+    """One kubeconfig of several: of values, and of entries of one name, the first is taken."""
+    merged: Json = {each: [] for each in _LISTS}
+    for file in files:
+        tree = read_kubeconfig(file)
+        for key, value in tree.items():
+            if key not in _LISTS and value:
+                merged.setdefault(key, value)
+        for kind in _LISTS:
+            known = {each["name"] for each in merged[kind]}
+            merged[kind] += [_from(file, each) for each in _named(tree, kind) if each["name"] not in known]
+    return merged
+
+
+def _named(tree: Json, kind: str) -> list[Json]:
+    entries = tree.get(kind)
+    # what else stands there is no entry
+    return (
+        [each for each in entries if isinstance(each, dict) and each.get("name")] if isinstance(entries, list) else []
+    )
+
+
+def _from(file: Path, entry: Json) -> Json:
+    """An entry whose paths start at the directory of its file."""
+    at = file.absolute().parent
+    return {name: _absolute(at, value) if isinstance(value, dict) else value for name, value in entry.items()}
+
+
+def _absolute(at: Path, fields: Json) -> Json:
+    made = dict(fields)
+    for field in _FILES:
+        if isinstance(path := made.get(field), str) and path:
+            made[field] = str(at / Path(path).expanduser())
+    if isinstance(program := made.get("exec"), dict) and "/" in str(program.get("command", "")):
+        made["exec"] = program | {"command": str(at / Path(program["command"]).expanduser())}
+    return made

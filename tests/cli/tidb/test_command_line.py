@@ -1,0 +1,88 @@
+"""The frame: flags, help, what is no command, forms of output."""
+
+from collections.abc import Mapping
+
+import msgspec
+import pytest
+import yaml
+from rich.text import Text
+
+from cli.tidb.commands import COMMANDS
+from cli.tidb.main import main, parse
+from cli.tidb.output import Columns, Output, output_for, rendered
+
+HOME: Mapping[str, str] = {}
+
+
+@pytest.mark.parametrize("where", ["before", "after"])
+def test_shared_flags_may_stand_before_the_command_and_after_it(where: str) -> None:
+    flags = ["-n", "shop", "--context", "east", "-o", "yaml", "--kubeconfig", "k", "--no-color"]
+    command = ["pause", "basic"]
+    _, given, _ = parse([*flags, *command] if where == "before" else [*command, *flags])
+    expected = ("shop", "east", "yaml", "k", True)
+    assert expected == (given.namespace, given.context, given.output, given.kubeconfig, given.no_color)
+
+
+def test_what_is_not_given_is_empty_and_a_table_is_shown() -> None:
+    _, given, _ = parse(["pause", "basic"])
+    expected = ("", "", "table", "", False)
+    assert expected == (given.namespace, given.context, given.output, given.kubeconfig, given.no_color)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert 0 == main([command, "--help"])
+    told = capsys.readouterr().out
+    assert told.startswith(f"usage: kubectl tidb {command}")
+    assert "--kubeconfig" in told
+
+
+def test_the_list_has_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert 0 == main(["--help"])
+    told = capsys.readouterr().out
+    assert all(f"    {each.name} " in told and each.summary[:30] in told for each in COMMANDS.values())
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        (["frobnicate"], "invalid choice: 'frobnicate'"),
+        ([], "COMMAND"),
+        (["pause"], "CLUSTER"),
+        (["pause", "basic", "--frob"], "unrecognized arguments: --frob"),
+        (["pause", "basic", "-o", "xml"], "invalid choice: 'xml'"),
+    ],
+)
+def test_what_is_no_command_ends_with_2(typed: tuple[list[str], str], capsys: pytest.CaptureFixture[str]) -> None:
+    arguments, told = typed
+    assert 2 == main(arguments)
+    assert told in capsys.readouterr().err
+
+
+def test_a_page_is_as_wide_as_it_may_be_and_ends_no_line_with_blanks() -> None:
+    table = Columns("NAME", "WHY")
+    table.add("a-very-long-name-of-a-pod-0", "because " * 20)
+    table.add("b", "[bold]no markup[/bold]")
+    lines = rendered([table], 60).splitlines()
+    assert all(len(line) <= 60 and line == line.rstrip() for line in lines)
+    assert "[bold]no markup[/bold]" in lines[-1]
+
+
+def test_colours_are_for_terminals() -> None:
+    assert "\x1b[32m" in rendered([Text("fine", "green")], colours=True)
+    assert "fine\n" == rendered([Text("fine", "green")])
+
+
+def test_no_color_is_heeded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    assert output_for("table", {}, no_color=False).colours
+    assert not output_for("table", {"NO_COLOR": "1"}, no_color=False).colours
+    assert not output_for("table", {}, no_color=True).colours
+
+
+def test_documents_can_be_read_by_programs(capsys: pytest.CaptureFixture[str]) -> None:
+    document = {"clusters": [{"name": "ä", "ready": True, "since": None}]}
+    Output("json").show(document, list)
+    assert document == msgspec.json.decode(capsys.readouterr().out)
+    Output("yaml").show(document, list)
+    assert document == yaml.safe_load(capsys.readouterr().out)

@@ -1,0 +1,67 @@
+"""Commands of the plugin as they are typed, in front of a client of a test."""
+
+from dataclasses import dataclass, field
+
+import msgspec
+import pytest
+
+from cli.tidb.main import parse
+from cli.tidb.output import Output
+from cli.tidb.session import Session
+from kube.client import Client
+from kube.config import ClusterConfig
+from kube.objects import Json
+from ports.clock import Clock, FakeClock
+from ports.transport import ByteStream, Request, Response, Transport
+
+
+@dataclass(frozen=True, slots=True)
+class ThisServer:
+    """A server that nobody has to find."""
+
+    client: Client
+    namespace: str = "default"
+    contexts: list[str] = field(default_factory=lambda: ["east", "west"])
+    config: ClusterConfig = field(default_factory=lambda: ClusterConfig("http://sandbox", "a test"))
+
+
+class Terminal:
+    """Where commands are typed."""
+
+    def __init__(self, client: Client, printed: pytest.CaptureFixture[str], clock: Clock | None = None) -> None:
+        self._server = ThisServer(client)
+        self._printed = printed
+        self._clock = clock or FakeClock()
+        self.complaints = ""
+
+    def type(self, *arguments: str, code: int = 0, width: int = 80) -> str:
+        """What a command prints, when it ends with that code; stderr is in `complaints`. Raises what it raises."""
+        command, given, handed_on = parse(arguments)
+        output = Output(given.output, width)
+        assert code == command.run(Session(self._server, self._clock, output, given.namespace), given, handed_on)
+        printed = self._printed.readouterr()
+        self.complaints = printed.err
+        return printed.out
+
+    def document(self, *arguments: str, code: int = 0) -> Json:
+        """The document that a command prints."""
+        document: Json = msgspec.json.decode(self.type(*arguments, "-o", "json", code=code))
+        return document
+
+
+class Refusing:
+    """A transport of a user who may not touch some resources."""
+
+    def __init__(self, transport: Transport, *plurals: str) -> None:
+        self._transport, self._plurals = transport, plurals
+
+    def request(self, request: Request) -> Response:
+        """See `Transport`."""
+        if any(f"/{plural}" in request.url for plural in self._plurals):
+            body = {"kind": "Status", "code": 403, "reason": "Forbidden", "message": f"{request.url} is forbidden"}
+            return Response(403, {}, msgspec.json.encode(body))
+        return self._transport.request(request)
+
+    def stream(self, request: Request, idle_timeout: float) -> ByteStream:
+        """See `Transport`."""
+        return self._transport.stream(request, idle_timeout)

@@ -1,0 +1,70 @@
+"""Where somebody at a terminal has configured a cluster."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kube.config import ConfigError
+from kube.user_config import context_names, load_for_user
+from ports.clock import FakeClock
+
+CLOCK = FakeClock()
+
+
+def kubeconfig(path: Path, *contexts: str, current: str = "", user: Any = None) -> str:
+    """A file with a cluster, a user and a context of each name."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    tree = {
+        "clusters": [{"name": each, "cluster": {"server": f"https://{each}.{path.stem}"}} for each in contexts],
+        "users": [{"name": each, "user": user or {}} for each in contexts],
+        "contexts": [
+            {"name": each, "context": {"cluster": each, "user": each, "namespace": f"of-{each}"}} for each in contexts
+        ],
+        "current-context": current,
+    }
+    path.write_text(yaml.safe_dump(tree))
+    return str(path)
+
+
+def test_a_flag_comes_before_the_environment_and_that_before_the_home_directory(tmp_path: Path) -> None:
+    home = kubeconfig(tmp_path / ".kube" / "config", "home", current="home")
+    environ, flag = (kubeconfig(tmp_path / each, each, current=each) for each in ("environ", "flag"))
+    given = {"HOME": str(tmp_path), "KUBECONFIG": environ}
+    assert flag == load_for_user(flag, "", given, CLOCK).source
+    assert environ == load_for_user("", "", given, CLOCK).source
+    assert home == load_for_user("", "", {"HOME": str(tmp_path)}, CLOCK).source
+
+
+def test_a_context_may_be_chosen_and_one_that_is_not_there_is_told_with_those_that_are(tmp_path: Path) -> None:
+    path = kubeconfig(tmp_path / "1", "east", "west", current="east")
+    assert "of-west" == load_for_user(path, "west", {}, CLOCK).namespace
+    with pytest.raises(ConfigError, match="contexts has no entry named 'north'; it has: east, west"):
+        load_for_user(path, "north", {}, CLOCK)
+
+
+def test_of_several_files_the_first_that_has_an_entry_is_taken_and_what_is_missing_is_left_out(tmp_path: Path) -> None:
+    one = kubeconfig(tmp_path / "1", "east", current="west")
+    two = kubeconfig(tmp_path / "2", "east", "west", current="east")
+    environ = {"KUBECONFIG": os.pathsep.join((one, str(tmp_path / "none"), two))}
+    assert "https://west.2" == load_for_user("", "", environ, CLOCK).server
+    assert "https://east.1" == load_for_user("", "east", environ, CLOCK).server
+    assert ["east", "west"] == context_names("", environ)
+
+
+def test_paths_start_at_the_directory_of_their_file(tmp_path: Path) -> None:
+    one = kubeconfig(tmp_path / "1", "east", current="west")
+    two = kubeconfig(tmp_path / "deep" / "2", "west", user={"client-certificate": "c", "client-key": "k"})
+    for name in ("c", "k"):
+        (tmp_path / "deep" / name).write_text(name)
+    tls = load_for_user("", "", {"KUBECONFIG": os.pathsep.join((one, two))}, CLOCK).tls
+    assert (b"c", b"k") == (tls.certificate, tls.key)
+
+
+def test_nothing_configured_says_how_to(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="name one with --kubeconfig or KUBECONFIG"):
+        load_for_user("", "", {"HOME": str(tmp_path)}, CLOCK)
+    with pytest.raises(ConfigError, match="no such file"):
+        load_for_user("", "", {"KUBECONFIG": os.pathsep.join(("/no", "/where"))}, CLOCK)
