@@ -37,6 +37,7 @@ def uids(world: OperatorWorld, component: str) -> set[str]:
     return {each["uid"] for each in pods if each["labels"].get("app.kubernetes.io/component") == component}
 
 
+@pytest.mark.slow
 def test_12_5_a_component_is_restarted_pod_by_pod_while_progress_is_shown(
     world: OperatorWorld, terminal: Terminal
 ) -> None:
