@@ -27,7 +27,7 @@ from tests.e2e.worlds import Place, conditions, create_cluster, exists, is_ready
 pytestmark = [pytest.mark.slow, pytest.mark.controlplane]
 
 _DEPLOYMENT = "tidb-controller-manager"
-_KINDS = {"Deployment", "ConfigMap", "NetworkPolicy", "PodDisruptionBudget", "Service", "ClusterRole", "RoleBinding"}
+_KINDS = {"Deployment", "ConfigMap", "NetworkPolicy", "PodDisruptionBudget", "Service", "FlowSchema", "RoleBinding"}
 
 
 @pytest.fixture
@@ -170,7 +170,7 @@ def test_9_all_that_it_can_make_is_accepted_where_pods_must_be_careful(
     """Objects are checked field by field; what PodSecurity would refuse of a pod is a warning about its Deployment."""
     labels = {"pod-security.kubernetes.io/enforce": "restricted", "pod-security.kubernetes.io/warn": "restricted"}
     place.client.patch(NAMESPACES, namespace, "", {"metadata": {"labels": labels}})
-    switches = ("scheduler", "networkPolicy", "monitoring.dashboard")
+    switches = ("scheduler", "networkPolicy", "flowControl", "monitoring.dashboard")
     budgets = (f"{each}.podDisruptionBudget" for each in ("controllerManager", "scheduler"))
     values = [f"--set={each}.create=true" for each in (*switches, *budgets)]
     values += ["--set=controllerManager.replicas=0,scheduler.replicas=0"]
