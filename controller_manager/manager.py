@@ -12,7 +12,6 @@ import platform
 import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from importlib.metadata import version
 
 import structlog
 from prometheus_client import CollectorRegistry, GCCollector, Info, PlatformCollector, ProcessCollector
@@ -20,6 +19,7 @@ from prometheus_client import CollectorRegistry, GCCollector, Info, PlatformColl
 from controller_manager.health import HealthServer
 from controller_manager.observing import NoElection, PlannedWrites
 from controller_manager.process_options import ProcessOptions
+from controller_manager.version import project_version
 from controllers.controller import Controller
 from controllers.runtime import Runtime, new_runtime
 from informers.detector import InconsistencyDetector, is_switched_on
@@ -399,7 +399,7 @@ def _registry() -> CollectorRegistry:
     """A registry with what every process tells: its version, memory, CPU, files, the garbage collector."""
     registry = CollectorRegistry()
     build = Info("tidb_operator_build", "1, with the versions of operator and Python.", registry=registry)
-    build.info({"version": version("tidb-operator-py"), "python": platform.python_version()})
+    build.info({"version": project_version(), "python": platform.python_version()})
     ProcessCollector(registry=registry)
     PlatformCollector(registry=registry)
     GCCollector(registry=registry)
