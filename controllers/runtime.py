@@ -33,7 +33,7 @@ class Runtime:
     `informers` are those of the objects that a label selector selects, the same at each call. `fence` is asked before
     each write that does not go through `client`. `other_leases` shows the Leases of other namespaces with the name of
     ours, None where nobody looks at them. `drain_timeout` is how many seconds running syncs may take after the
-    stop. `on_defect` gets what no stage should raise.
+    stop. `on_defect` gets what no stage should raise. `rest` is how many seconds a key rests between two syncs.
     """
 
     client: Client
@@ -50,6 +50,7 @@ class Runtime:
     drain_timeout: float
     on_defect: OnDefect
     key_locks: KeyLocks
+    rest: float = 0.0
     _memories: list[tuple[Memory[Any], Resource | None]] = field(default_factory=list)
 
     @property
@@ -80,7 +81,11 @@ class Runtime:
         """
         metrics = self.controller_metrics.of(name)
         keys = controller_queue(
-            queue or name, self.timers, metrics=self.queue_metrics, on_throttled=metrics.record_throttled
+            queue or name,
+            self.timers,
+            metrics=self.queue_metrics,
+            on_throttled=metrics.record_throttled,
+            rest=self.rest,
         )
         return Controller(
             name, keys, sync, clock=self.clock, metrics=metrics, drain_timeout=self.drain_timeout, is_slow=is_slow
@@ -99,6 +104,7 @@ def new_runtime(
     other_leases: Informers | None = None,
     drain_timeout: float = 30.0,
     on_defect: OnDefect = lambda _stage, _error: None,
+    rest: float = 0.0,
 ) -> Runtime:
     """A runtime whose series are in `registry`; for the arguments see `Runtime`.
 
@@ -119,4 +125,5 @@ def new_runtime(
         drain_timeout=drain_timeout,
         on_defect=on_defect,
         key_locks=KeyLocks(ownership or SoleOwner(fence)),
+        rest=rest,
     )

@@ -71,10 +71,9 @@ def leases_of_key(leases: Iterable[Object], key: str) -> list[Object]:
     Raises ApiError.
     """
     known = {lease.key: lease for lease in leases}
-    first = [lease for lease in known.values() if not _SHARD.search(lease.metadata.name)]
-    names = [
-        lease_name(each.key, shard_of(key, division.count if (division := division_of(each)) else 1)) for each in first
-    ]
+    operators = [lease for lease in known.values() if not _SHARD.search(lease.metadata.name)]
+    counts = [(each.key, division.count if (division := division_of(each)) else 1) for each in operators]
+    names = [lease_name(base, shard_of(key, count)) for base, count in counts]
     return [known[name] for name in names if name in known]
 
 
