@@ -287,17 +287,17 @@ def test_the_network_policy_lets_out_what_the_operator_asks(everything: list[Jso
 
 
 def test_seats_at_the_api_server_are_for_the_manager(helm: Helm) -> None:
-    objects = helm.template(
-        {"flowControl": {"create": True, "nominalConcurrencyShares": 7}, "appendReleaseSuffix": True}
-    )
-    assert 7 == one(objects, "PriorityLevelConfiguration", RELEASE)["spec"]["limited"]["nominalConcurrencyShares"]
+    objects = helm.template({"flowControl": {"create": True, "shares": 7}, "appendReleaseSuffix": True})
+    level = one(objects, "PriorityLevelConfiguration")
+    assert 7 == level["spec"]["limited"]["nominalConcurrencyShares"]
+    name = level["metadata"]["name"]
+    requests, leases = one(objects, "FlowSchema", name)["spec"], one(objects, "FlowSchema", f"{name}-leases")["spec"]
+    assert name == requests["priorityLevelConfiguration"]["name"]
     account = {"name": one(objects, "ServiceAccount")["metadata"]["name"], "namespace": NAMESPACE}
-    for name in (RELEASE, f"{RELEASE}-leases"):
-        (rule,) = one(objects, "FlowSchema", name)["spec"]["rules"]
+    for rule in (*requests["rules"], *leases["rules"]):
         assert [account] == [each["serviceAccount"] for each in rule["subjects"]]
-    lease = one(objects, "FlowSchema", f"{RELEASE}-leases")["spec"]["rules"][0]["resourceRules"][0]["verbs"]
     granted = one(objects, "Role", f"{RELEASE}:{MANAGER}-leader")["rules"][0]["verbs"]
-    assert set() == set(lease) - set(granted)
+    assert set() == set(leases["rules"][0]["resourceRules"][0]["verbs"]) - set(granted)
 
 
 def test_seats_need_a_kubernetes_that_knows_them(helm: Helm) -> None:
