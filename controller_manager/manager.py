@@ -309,7 +309,7 @@ class ControllerManager:
         """There are more objects to act for: look at all of them."""
         self._leading.set()
         for factory in self._factories.values():
-            factory.resync()
+            factory.resync(self._runtime.resources)
 
     def _connect_directly(self, timeout: float) -> Connection:
         """A connection for leader election: nothing of what others send may hold it up (LE-4)."""

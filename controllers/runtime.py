@@ -51,7 +51,12 @@ class Runtime:
     on_defect: OnDefect
     key_locks: KeyLocks
     rest: float = 0.0
-    _memories: list[tuple[Memory[Any], Callable[[str], bool]]] = field(default_factory=list)
+    _memories: list[tuple[Memory[Any], Resource | None]] = field(default_factory=list)
+
+    @property
+    def resources(self) -> frozenset[Resource]:
+        """Those whose objects controllers act for."""
+        return frozenset(resource for _, resource in self._memories if resource)
 
     def memory(self, make: Callable[[], T], resource: Resource | None) -> Memory[T]:
         """What a controller remembers of each object of a resource, as long as this process acts for it.
@@ -59,13 +64,13 @@ class Runtime:
         Without a resource, whose the keys are cannot be told from them: all are forgotten when some are lost.
         """
         memory = Memory(make)
-        self._memories.append((memory, partial(self.key_locks.owns, resource) if resource else lambda _key: False))
+        self._memories.append((memory, resource))
         return memory
 
     def forget_lost(self) -> None:
         """Forget what another process acts for from now on: by the time it comes back, none of it may hold."""
-        for memory, is_wanted in self._memories:
-            memory.keep(is_wanted)
+        for memory, resource in self._memories:
+            memory.keep(partial(self.key_locks.owns, resource) if resource else lambda _key: False)
 
     def controller(
         self, name: str, sync: Sync, *, queue: str = "", is_slow: Callable[[str], bool] = lambda _: False
