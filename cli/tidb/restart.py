@@ -81,8 +81,10 @@ def _roll(session: Session, found: Found, component: str, now: str) -> Sight:
     pods = [each for each in list_pods(session.client, seen.cluster) if each.component == component]
     done = sum(_is_of_restart(each, now) for each in pods)
     wait = next((each for each in reversed(told.waits) if each.of in (component, "cluster")), None)
-    state = f"{wait.reason}: {wait.message}" if wait else "restarted" if done == wanted else "about to begin"
-    return Sight([Row(component, done, wanted, state)], done == wanted == len(pods))
+    if done == wanted == len(pods):
+        return Sight([Row(component, done, wanted, "restarted")], is_done=True)
+    state = f"{wait.reason}: {wait.message}" if wait else "about to begin"
+    return Sight([Row(component, done, wanted, state)], is_done=False)
 
 
 def _is_of_restart(pod: ClusterPod, now: str) -> bool:
