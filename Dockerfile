@@ -52,8 +52,8 @@ RUN python -m pip uninstall --yes --root-user-action=ignore setuptools wheel pip
     && python -m compileall -q -j 0 --invalidation-mode unchecked-hash -x '/(test|tests|lib2to3)/' \
     "$(python -c 'import sysconfig; print(sysconfig.get_path("stdlib"))')"
 COPY --from=build /opt/tidb-operator /opt/tidb-operator
-# The paths that v1.6's manifests and the Discovery Deployment call
+# The paths that manifests and the Discovery Deployment call; those of v1.6 among them
 RUN ln -s /opt/tidb-operator/bin/tidb-discovery /opt/tidb-operator/bin/tidb-controller-manager \
-    /opt/tidb-operator/bin/tidb-scheduler /usr/local/bin/
+    /opt/tidb-operator/bin/tidb-controller-manager-check /opt/tidb-operator/bin/tidb-scheduler /usr/local/bin/
 USER 65532:65532
 CMD ["/usr/local/bin/tidb-controller-manager"]

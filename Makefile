@@ -40,6 +40,7 @@ lint: .venv/.dev ## Check format, style, types, import rules and generated files
 	@$(BIN)/python -m member.reasons --check
 	@$(BIN)/python -m controller_manager.reference --check
 	@$(BIN)/python -m member.fields --check
+	@$(BIN)/python -m cli.doctor.table --check
 
 format: .venv/.dev ## Format the code, regenerate the CRDs, the pages of reasons, metrics and fields
 	@$(BIN)/ruff format .
@@ -48,6 +49,7 @@ format: .venv/.dev ## Format the code, regenerate the CRDs, the pages of reasons
 	@$(BIN)/python -m member.reasons
 	@$(BIN)/python -m controller_manager.reference
 	@$(BIN)/python -m member.fields
+	@$(BIN)/python -m cli.doctor.table
 
 check: lint test-fast ## What must pass at every commit
 
@@ -60,7 +62,13 @@ storages: ## Get the servers of Azure and Google Cloud Storage for tests (needs 
 prometheus: ## Build Prometheus with its discovery of Kubernetes' pods for tests (needs Go)
 	@hack/prometheus/build.sh
 
-bench: .venv/.dev ## Measure beside peers; one JSON line a figure [BENCH=workqueue|watch|lists|informers|bringup|lifecycle|take_over|isolation|storage|scheduling|simulator]
+helm: ## Build Helm for tests and `make manifests` (needs Go)
+	@hack/helm/build.sh
+
+manifests: .venv/.dev helm ## Render manifests/operator and manifests/scheduler from charts/tidb-operator
+	@$(BIN)/python hack/helm/render.py
+
+bench: .venv/.dev ## Measure beside peers; one JSON line a figure [BENCH=workqueue|watch|lists|informers|bringup|lifecycle|take_over|isolation|thousand|storage|scheduling|simulator]
 	@$(BIN)/python -m bench $(BENCH)
 
 soak: .venv/.dev ## Informers under events, broken connections and restarts for half an hour [SOAK_SECONDS=1800]
@@ -68,7 +76,7 @@ soak: .venv/.dev ## Informers under events, broken connections and restarts for 
 
 simulate-slice: .venv/.dev ## Run a part of it, beside what `make test` draws
 	@$(BIN)/python -m simulate run tests/simulate/plans/*.yaml
-	@$(BIN)/python -m simulate sweep pair mistake field same loss order backup --every 25
+	@$(BIN)/python -m simulate sweep pair mistake field same loss order backup beside --every 25
 	@$(BIN)/python -m simulate sweep foreign --every 100
 	@$(BIN)/python -m simulate seeds 1000 100
 	@$(BIN)/python -m simulate mixes --every 61
@@ -76,7 +84,7 @@ simulate-slice: .venv/.dev ## Run a part of it, beside what `make test` draws
 simulate: .venv/.dev ## Run a fault at writes of all workloads, pairs of changes, mistakes, losses, what others do, 1000 random plans, 10000 manifests [EVERY=10 EVERY_HAND=6]
 	@$(BIN)/python -m simulate run tests/simulate/plans/*.yaml
 	@$(BIN)/python -m simulate sweep --every $(or $(EVERY),10)
-	@$(BIN)/python -m simulate sweep loss order backup
+	@$(BIN)/python -m simulate sweep loss order backup beside
 	@$(BIN)/python -m simulate sweep pair mistake field same --every 2
 	@$(BIN)/python -m simulate sweep foreign --every $(or $(EVERY_HAND),6)
 	@$(BIN)/python -m simulate seeds 0 1000
@@ -84,6 +92,6 @@ simulate: .venv/.dev ## Run a fault at writes of all workloads, pairs of changes
 	@$(BIN)/python -m simulate mixes --every 8
 
 clean: ## Remove what make made
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info hack/controlplane/bin hack/prometheus/bin hack/storages/bin hack/storages/node_modules
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info hack/controlplane/bin hack/helm/bin hack/prometheus/bin hack/storages/bin hack/storages/node_modules
 
-.PHONY: help venv run test test-fast lint format check bench soak controlplane storages prometheus simulate simulate-slice clean
+.PHONY: help venv run test test-fast lint format check bench soak controlplane storages prometheus helm manifests simulate simulate-slice clean

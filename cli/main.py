@@ -96,6 +96,7 @@ _COMMANDS: Mapping[str, Callable[[Sequence[str]], int]] = {
     "manifests": _manifests,
     "certs": _certs,
     "diff": diff.run,
+    "doctor": lambda arguments: tidb.run(["doctor", *arguments], os.environ),
     "tidb": lambda arguments: tidb.run(arguments, os.environ),
 }
 
@@ -114,6 +115,7 @@ certs      FILE: print the Secrets with certificates that its clusters need, for
            --days DAYS        for how long the certificates hold (default 365)
 diff       what the controller-manager would write now; nothing is written, and all of its flags are taken
            -n NAMESPACE       look at this namespace only
+doctor     CLUSTER: say why a cluster is not as it should be, and the way out
 tidb       the plugin of kubectl, as `kubectl tidb`: see, restart, pause, drain, ... clusters (docs/kubectl-tidb.md)
 """
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from cli.doctor.command import DOCTOR
 from cli.tidb import logs, pausing, planned
 from cli.tidb.certificates import CERTS
 from cli.tidb.command import Command
@@ -14,6 +15,7 @@ COMMANDS: Mapping[str, Command] = {
     each.name: each
     for each in (
         STATUS,
+        DOCTOR,
         planned.DIFF,
         RESTART,
         DRAIN,
