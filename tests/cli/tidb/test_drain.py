@@ -137,6 +137,7 @@ def test_12_11_nothing_is_moved_while_another_pod_is(world: OperatorWorld, capsy
     command(None)
 
 
+@pytest.mark.slow
 def test_12_11_a_drained_node_is_empty_and_never_are_two_pods_of_a_component_missing(
     world: OperatorWorld, terminal: Terminal
 ) -> None:

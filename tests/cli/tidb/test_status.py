@@ -16,7 +16,7 @@ from kube.errors import Forbidden
 from kube.objects import Json
 from sandbox.waiting_clock import WaitingClock
 from tests.cli.tidb.objects import LONG_AGO, cluster, condition, dm_cluster, facts, pod, store
-from tests.cli.tidb.typing_commands import Refusing, Terminal
+from tests.cli.tidb.typing_commands import Listing, Refusing, Terminal
 from tests.operator_world import OperatorWorld
 
 
@@ -288,6 +288,15 @@ def test_a_cluster_that_one_may_not_read_is_refused(running: OperatorWorld, caps
     terminal = Terminal(Client(Refusing(running.world.transport(), "tidbclusters")), capsys, running.clock)
     with pytest.raises(Forbidden):
         terminal.type("status", "basic")
+
+
+def test_a_cluster_that_cannot_be_read_is_told_and_hides_no_other(capsys: pytest.CaptureFixture[str]) -> None:
+    good, bad = cluster("shop").object.decode(), cluster("odd").object.decode()
+    bad["spec"]["pd"] = "three"
+    server = Listing(tidbclusters=("TidbCluster", [bad, good]), dmclusters=("DMCluster", []))
+    terminal = Terminal(Client(server), capsys)
+    assert "shop     no     pd 0/1" in terminal.type("status")
+    assert terminal.complaints.startswith("TidbCluster default/odd cannot be read: spec.pd: ")
 
 
 def test_watching_looks_again_until_it_is_interrupted(
