@@ -5,6 +5,9 @@ BIN := .venv/bin
 CORES := $(shell nproc 2>/dev/null || echo 2)
 PYTEST := $(BIN)/pytest --dist worksteal
 
+# Python without its cache compiles the operator at each start of a process, and all tests once a worker
+unexport PYTHONDONTWRITEBYTECODE
+
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 

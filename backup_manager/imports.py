@@ -66,7 +66,7 @@ def run_import(options: ImportOptions, outside: Outside) -> None:
         _log.info("the import is complete already", name=options.name)
         work.tidy_up()
         return
-    reporting(job, work.make)
+    reporting(job, work.make, may_be_followed=restore.spec.backoff_limit > 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,10 +117,15 @@ def finished_meta(storage: Storage) -> BackupMeta | None:
         return None
 
 
-def reporting(job: Job, work: Callable[[], None]) -> None:
-    """Do the work; write the condition with which it ended if it failed, and raise JobFailed all the same."""
+def reporting(job: Job, work: Callable[[], None], *, may_be_followed: bool = False) -> None:
+    """Do the work; write the condition with which it ended if it failed, and raise JobFailed all the same.
+
+    What fails in a pod that `may_be_followed` by another one of its Job has not Failed yet: once it has, nothing keeps
+    the files that the next pod reads. The operator says so when the Job has failed.
+    """
     try:
         work()
     except JobFailed as error:
-        job.condition(error.condition, error.reason, error.message)
+        is_last = not may_be_followed or error.condition != "Failed"
+        job.condition(error.condition if is_last else "RetryFailed", error.reason, error.message)
         raise

@@ -66,7 +66,8 @@ def run_restore(options: RestoreOptions, outside: Outside) -> None:
     if statuses.holds(status, "Complete"):
         _log.info("the restore is complete already", name=options.name)
         return
-    reporting(job, lambda: _restore(options, job, restore, str(status.get("timeStarted") or "")))
+    started = str(status.get("timeStarted") or "")
+    reporting(job, lambda: _restore(options, job, restore, started), may_be_followed=restore.spec.backoff_limit > 0)
 
 
 def _restore(options: RestoreOptions, job: Job, restore: Restore, started: str) -> None:

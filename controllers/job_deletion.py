@@ -6,7 +6,12 @@ from controllers.runtime import Runtime
 from kube.deletion import Destroyer
 from kube.events import NORMAL
 from kube.objects import Object
-from kube.resources import JOBS, Resource
+from kube.resources import JOBS, PODS, Resource
+
+JOB_GOING = 2.0
+"""Seconds until a Job that is being deleted is looked at again."""
+
+_ENDED = ("Succeeded", "Failed")
 
 
 def delete_job(
@@ -24,13 +29,25 @@ def delete_job(
     destroyer = Destroyer(runtime.client)
     namespace = owner.metadata.namespace
     seen = destroyer.observe(JOBS, name, namespace)
-    if seen is None or not _is_of(seen.object, owner) or not may_go(seen.object):
+    if seen is None:
+        return not pod_at_work(runtime, namespace, name)
+    if not _is_of(seen.object, owner) or not may_go(seen.object):
         return True
     if not seen.object.metadata.deletion_timestamp:
         destroyer.delete(seen, propagation="Foreground")
         what = f"delete job {namespace}/{name} for cluster {owner.metadata.name} {resource.kind} successful"
         runtime.recorder.event(owner, NORMAL, "SuccessfulDelete", what)
     return False
+
+
+def pod_at_work(runtime: Runtime, namespace: str, name: str) -> str:
+    """A pod of the Job `name` that has not ended, read live: pods can outlive their Job. Empty when there is none.
+
+    Raises ApiError, TransportError.
+    """
+    pods = runtime.client.list_page(PODS, namespace, label_selector=f"job-name={name}").items
+    at_work = (each for each in pods if (each.decode().get("status") or {}).get("phase") not in _ENDED)
+    return next((each.metadata.name for each in at_work), "")
 
 
 def _is_of(job: Object, owner: Object) -> bool:

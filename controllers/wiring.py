@@ -5,6 +5,7 @@ from collections.abc import Collection
 from controllers.backup.controller import backup_controller
 from controllers.backup.kernel import task_reader
 from controllers.backup_schedule.controller import backup_schedule_controller
+from controllers.cluster_etcd import etcd_of
 from controllers.compact_backup.controller import compact_backup_controller
 from controllers.controller import Controller
 from controllers.dashboard.kind import TIDB_DASHBOARD
@@ -78,15 +79,16 @@ def tidb_controllers(
         _listers(clusters, owned, runtime.informers(""), permitted),
         passwords=passwords or SecretRandomness(),
     )
+    etcd = etcd_of(deps)
     return (
         tidb_cluster_controller(runtime, clusters, owned, deps, others),
         tidb_cluster_pod_controller(runtime, clusters, owned, deps),
-        backup_controller(runtime, clusters, jobs, settings.backup_manager, task_reader(deps)),
+        backup_controller(runtime, clusters, jobs, settings.backup_manager, task_reader(etcd)),
         restore_controller(runtime, clusters, jobs, settings.backup_manager),
         backup_schedule_controller(runtime, clusters, jobs, settings.backup_manager),
         dm_cluster_controller(runtime, clusters, owned, deps),
         compact_backup_controller(runtime, clusters, jobs, settings.backup_manager),
-        *tidb_monitor_controllers(runtime, selector, permitted),
+        *tidb_monitor_controllers(runtime, selector, permitted, etcd),
         *(made for each in _SIMPLE_KINDS for made in each.controllers(runtime, selector, permitted, {JOBS: jobs})),
     )
 

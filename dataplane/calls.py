@@ -44,7 +44,7 @@ class Caller:
         """Read what takes a body to ask for, and decode it. Raises as `get_json`."""
         headers = {"content-type": "application/json"}
         asked = Request("POST", self.base_url + path, headers, msgspec.json.encode(body), only_asks=True)
-        return self._decoded(path, self._read(asked, path, TIMEOUT, frozenset()), decoder)
+        return self.decoded(path, self._read(asked, path, TIMEOUT, frozenset()), decoder)
 
     def _read(self, request: Request, path: str, timeout: float, also: frozenset[int]) -> Response:
         deadline = self._clock.now() + timeout
@@ -64,9 +64,10 @@ class Caller:
 
     def get_json(self, path: str, decoder: msgspec.json.Decoder[_T], *, timeout: float = TIMEOUT) -> _T:
         """Read and decode. Raises Unavailable, ApiError; MalformedAnswer names the field that has a wrong type."""
-        return self._decoded(path, self.get(path, timeout=timeout), decoder)
+        return self.decoded(path, self.get(path, timeout=timeout), decoder)
 
-    def _decoded(self, path: str, answer: Response, decoder: msgspec.json.Decoder[_T]) -> _T:
+    def decoded(self, path: str, answer: Response, decoder: msgspec.json.Decoder[_T]) -> _T:
+        """What an answer says. Raises MalformedAnswer."""
         try:
             return decoder.decode(answer.body)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -85,8 +86,8 @@ class Caller:
     ) -> Response:
         """Change something, once; statuses of `also` are answers, not errors. A body of bytes is sent as it is.
 
-        `done` is what the log says once the component has agreed, `about` the keys and values of that line. Raises
-        Unavailable, ApiError, LeaseExpired.
+        `done` is what the log says once the component has agreed, `about` the keys and values of that line; empty for
+        what changes nothing by itself. Raises Unavailable, ApiError, LeaseExpired.
         """
         if body is None or isinstance(body, bytes):
             headers, payload = {}, body
@@ -99,7 +100,7 @@ class Caller:
         except TransportError as error:
             raise unavailable(error) from error
         self._checked(method, path, answer, also)
-        if answer.status not in also:
+        if done and answer.status not in also:
             _log.info(done, **about)
         return answer
 

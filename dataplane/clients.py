@@ -99,7 +99,7 @@ class DataPlane:
 
     def etcd(self, url: str, tls: TlsMaterial | None = None) -> EtcdClient:
         """The etcd in the PD at `url`. Raises BadTlsMaterial."""
-        return EtcdClient(self._transport(tls), url, self._clock)
+        return EtcdClient(self._transport(tls), url, self._clock, self._fence)
 
     def pdms(self, url: str, service: str, tls: TlsMaterial | None = None) -> PDMSClient:
         """The PD microservice at `url`. Raises BadTlsMaterial."""

@@ -3,28 +3,45 @@
 import base64
 import binascii
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import msgspec
 
 from dataplane.calls import Caller
 from ports.clock import Clock, SystemClock
-from ports.fencing import OpenFence
+from ports.fencing import Fence, OpenFence
 from ports.transport import Transport
 
 _RANGE = "/v3/kv/range"
+_GRANTING = "/v3/lease/grant"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """The value of a key, and the lease that it goes with; 0 for none."""
+
+    value: bytes
+    lease: int
 
 
 class EtcdClient:
-    """Reads the etcd in one PD, or behind the Service in front of all members. Safe for use by many threads."""
+    """The etcd in one PD, or behind the Service in front of all members. Safe for use by many threads."""
 
-    def __init__(self, transport: Transport, base_url: str, clock: Clock | None = None) -> None:
-        """A client of the etcd in the PD at `base_url`."""
-        self._call = Caller(transport, base_url, OpenFence(), clock or SystemClock())
+    def __init__(
+        self, transport: Transport, base_url: str, clock: Clock | None = None, fence: Fence | None = None
+    ) -> None:
+        """A client of the etcd in the PD at `base_url`. `fence` is asked before each write."""
+        self._call = Caller(transport, base_url, fence or OpenFence(), clock or SystemClock())
 
     def get(self, key: str) -> bytes | None:
         """The value of a key, None when there is none. Raises Unavailable, ApiError; NotFound as `below`."""
+        found = self.entry(key)
+        return found.value if found else None
+
+    def entry(self, key: str) -> Entry | None:
+        """As `get`, with the lease of the key."""
         found = self._call.ask_json(_RANGE, {"key": _encoded(key.encode())}, _ANSWER)
-        return _decoded(found.kvs[0].value) if found.kvs else None
+        return Entry(_decoded(found.kvs[0].value), int(found.kvs[0].lease)) if found.kvs else None
 
     def below(self, prefix: str) -> Mapping[str, bytes]:
         """The keys that begin with `prefix`, which is not empty, each with its value.
@@ -36,17 +53,48 @@ class EtcdClient:
         found = self._call.ask_json(_RANGE, asked, _ANSWER)
         return {_decoded(each.key).decode("utf-8", "replace"): _decoded(each.value) for each in found.kvs or ()}
 
+    def seconds_left(self, lease: int) -> int:
+        """How long a lease holds, and with it its keys; negative when it has ended. Raises as `get`."""
+        return int(self._call.ask_json("/v3/lease/timetolive", {"ID": str(lease)}, _TIME_LEFT).ttl)
+
+    def grant(self, seconds: int) -> int:
+        """A new lease. Raises Unavailable, ApiError, LeaseExpired; NotFound as `below`."""
+        answer = self._call.write("POST", _GRANTING, {"TTL": str(seconds)}, done="", about={})
+        return int(self._call.decoded(_GRANTING, answer, _GRANT).id)
+
+    def put(self, key: str, value: bytes, lease: int) -> None:
+        """Write a key, which goes when its lease ends. Raises as `grant`."""
+        body = {"key": _encoded(key.encode()), "value": _encoded(value), "lease": str(lease)}
+        about = {"key": key, "value": value.decode("utf-8", "replace")}
+        self._call.write("POST", "/v3/kv/put", body, done="key written in PD's etcd", about=about)
+
+    def delete(self, key: str) -> None:
+        """Delete a key, if it is there. Raises as `grant`."""
+        body = {"key": _encoded(key.encode())}
+        self._call.write("POST", "/v3/kv/deleterange", body, done="key deleted in PD's etcd", about={"key": key})
+
 
 class _KeyValue(msgspec.Struct):
     key: str = ""
     value: str = ""
+    lease: str = "0"
 
 
 class _Answer(msgspec.Struct):
     kvs: list[_KeyValue] | None = None
 
 
+class _TimeLeft(msgspec.Struct):
+    ttl: str = msgspec.field(name="TTL", default="0")
+
+
+class _Grant(msgspec.Struct):
+    id: str = msgspec.field(name="ID")
+
+
 _ANSWER = msgspec.json.Decoder(_Answer)
+_TIME_LEFT = msgspec.json.Decoder(_TimeLeft)
+_GRANT = msgspec.json.Decoder(_Grant)
 
 
 def _encoded(value: bytes) -> str:

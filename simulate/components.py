@@ -8,6 +8,7 @@ from apis import pod_commands
 from apis.component_statuses import PDMSStatus
 from apis.components import component_type
 from apis.tidbcluster import TidbClusterStatus
+from kube.objects import Json
 from member.components import workload_names
 from member.context import FailoverSettings
 
@@ -16,14 +17,17 @@ from member.context import FailoverSettings
 class Profile:
     """What users do with a component, and how long its members may be lost.
 
-    `fewest` and `most` are the replicas that random edits ask for; `commands` the annotations, each with a value, that
-    they put on its pods; `failover_period` the seconds before which no failure is recorded (I22). `idle_reads`: the
-    live reads of an idle reconcile beside those of PD, its stores and the single pods (O9).
+    `fewest` and `most` are the replicas that random edits ask for; `versions` those of its own; `config` has a level
+    of its log; `commands` are the annotations, each with a value, that they put on its pods;
+    `failover_period` the seconds before which no failure is recorded (I22). `idle_reads`: the live reads of an idle
+    reconcile beside those of PD, its stores and the single pods (O9).
     """
 
     name: str
     fewest: int = 1
     most: int = 4
+    versions: tuple[str, ...] = ("v8.5.2", "v8.5.3", "v8.5.4")
+    config: Callable[[str], Json] = lambda level: {"log": {"level": level}}
     commands: tuple[tuple[str, str], ...] = ()
     failover_period: Callable[[FailoverSettings], float] = lambda _: math.inf
     idle_reads: int = 0
@@ -45,7 +49,7 @@ _PROFILES = {
             ),
             failover_period=lambda settings: settings.pd_period,
         ),
-        Profile(name="tiproxy"),
+        Profile(name="tiproxy", versions=("v1.3.0", "v1.3.1", "v1.3.2")),
         # its `replace-volume` needs a store to spare: there is a workload of that
         Profile(
             name="tikv",
@@ -57,8 +61,8 @@ _PROFILES = {
         Profile(name="pump", most=3, idle_reads=1),
         Profile(
             name="tiflash",
-            fewest=0,
             most=3,
+            config=lambda level: {"config": {"logger": {"level": level}}},
             failover_period=lambda settings: settings.tiflash_period,
         ),
         Profile(
@@ -66,7 +70,7 @@ _PROFILES = {
             commands=((pod_commands.TIDB_GRACEFUL_SHUTDOWN, "delete-pod"), (pod_commands.REPLACE_VOLUME, "true")),
             failover_period=lambda settings: settings.tidb_period,
         ),
-        Profile(name="ticdc"),
+        Profile(name="ticdc", config=lambda level: {"log-level": level}),
     )
 }
 

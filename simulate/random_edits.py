@@ -1,133 +1,171 @@
 """What users do, at random: one edit, or several that belong together, such as a mistake and its correction."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
+from apis import toml
 from apis.components import component_type
 from kube.objects import Json
 from member import labels
 from ports.randomness import Randomness
 from simulate.components import profile
 from simulate.draws import between, pick
-from simulate.mistakes import MISTAKES
+from simulate.mistakes import MISTAKES, of_component
 from simulate.plan import Edit
-from simulate.worlds import NAME, replicas_of
+from simulate.worlds import CLUSTERS, NAME, replicas_of
 
 Edits = tuple[Edit, ...]
-Make = Callable[[Randomness, float], Edits]
-"""Draws the edits of one kind, the first of them at a time in seconds."""
 
-_VERSIONS = ("v8.5.2", "v8.5.3", "v8.5.4")
 _LEVELS = ("debug", "info", "warn", "error")
 
-_PODS = replicas_of("small")
-"""The pods that every cluster of a random plan has."""
 
-_COMPONENTS = tuple(_PODS)
-_WITH_DATA_VOLUME = tuple(each for each in _COMPONENTS if component_type(each).data_volume)
-_COMMANDS = tuple((each, *command) for each in _COMPONENTS for command in profile(each).commands)
+@dataclass(frozen=True)
+class Users:
+    """Those of one cluster, by its name in `simulate.worlds`, and what they are drawn with."""
+
+    draw: Randomness
+    cluster: str
+
+    def edits(self, at: float) -> Edits:
+        """Something that they begin at a time in seconds, and end at most two minutes later."""
+        return pick(self.draw, _KINDS)(self, at)
+
+    @property
+    def components(self) -> tuple[str, ...]:
+        """What the cluster has."""
+        return tuple(replicas_of(self.cluster))
+
+    @property
+    def commands(self) -> tuple[tuple[str, str, str], ...]:
+        """What can be told pods: of a component, an annotation and its value."""
+        return tuple((each, *command) for each in self.components for command in profile(each).commands)
+
+    @property
+    def have_little(self) -> bool:
+        """Whether the cluster has no more than PD, TiKV and TiDB, which speak no TLS."""
+        plain = "tlsCluster" not in CLUSTERS[self.cluster]()["spec"]
+        return plain and self.components == tuple(replicas_of("small"))
+
+    def component(self) -> str:
+        """One that the cluster has."""
+        return pick(self.draw, self.components)
+
+    def pod(self, component: str = "") -> str:
+        """The name of a pod that is there when the plan begins."""
+        component = component or self.component()
+        return f"{NAME}-{component}-{self.draw.integer(0, replicas_of(self.cluster)[component] - 1)}"
+
+    def change(self, at: float, component: str, change: Json) -> Edit:
+        """What is merged into the spec of a component."""
+        return Edit(at=at, spec=of_component(component, change, self.cluster))
 
 
-def random_edits(draw: Randomness, at: float) -> Edits:
-    """Something that a user begins at a time, and ends at most two minutes later."""
-    return pick(draw, _KINDS)(draw, at)
+def _scale(users: Users, at: float) -> Edits:
+    known = profile(users.component())
+    return (users.change(at, known.name, {"replicas": users.draw.integer(known.fewest, known.most)}),)
 
 
-def random_pod(draw: Randomness, component: str = "") -> str:
-    """The name of a pod that is there when a random plan begins."""
-    component = component or pick(draw, _COMPONENTS)
-    return f"{NAME}-{component}-{draw.integer(0, _PODS[component] - 1)}"
+def _upgrade(users: Users, at: float) -> Edits:
+    component = pick(users.draw, ("", *users.components))
+    version = {"version": pick(users.draw, profile(component).versions)}
+    return (users.change(at, component, version) if component else Edit(at=at, spec=version),)
 
 
-def _scale(draw: Randomness, at: float) -> Edits:
-    known = profile(pick(draw, _COMPONENTS))
-    return (Edit(at=at, spec={known.name: {"replicas": draw.integer(known.fewest, known.most)}}),)
-
-
-def _upgrade(draw: Randomness, at: float) -> Edits:
-    component, version = pick(draw, ("", *_COMPONENTS)), {"version": pick(draw, _VERSIONS)}
-    return (Edit(at=at, spec={component: version} if component else version),)
-
-
-def _configure(draw: Randomness, at: float) -> Edits:
-    level, how = pick(draw, _LEVELS), draw.integer(1, 3)
-    change: Json = {"config": {"log": {"level": level}}}
+def _configure(users: Users, at: float) -> Edits:
+    component, level, how = users.component(), pick(users.draw, _LEVELS), users.draw.integer(1, 3)
+    config = profile(component).config(level)
+    change: Json = {"config": config}
     if how == 1:
         change["configUpdateStrategy"] = "InPlace"
-    component = pick(draw, _COMPONENTS)
-    if how == 2 and component != "pd":
-        change["config"] = f'[log]\nlevel = "{level}"\n'
-    return (Edit(at=at, spec={component: change}),)
+    # what has several files has no text
+    if how == 2 and component != "pd" and "config" not in config:
+        change["config"] = toml.dumps(config)
+    return (users.change(at, component, change),)
 
 
-def _mistake(draw: Randomness, at: float) -> Edits:
+def _mistake(users: Users, at: float) -> Edits:
     """A mistake in a component; PD's configuration is left alone, since some clusters depend on what is in it."""
-    component = pick(draw, _COMPONENTS)
-    kind = pick(draw, [each for each in MISTAKES if (component, each) != ("pd", "toml")])
-    return MISTAKES[kind].edits(component, at, round(at + between(draw, 5.0, 90.0), 2))
+    component = users.component()
+    known = [
+        each
+        for each, mistake in MISTAKES.items()
+        if (component, each) != ("pd", "toml") and (users.have_little or not mistake.whole)
+    ]
+    right_at = round(at + between(users.draw, 5.0, 90.0), 2)
+    return MISTAKES[pick(users.draw, known)].edits(component, at, right_at, users.cluster)
 
 
-def _grow(draw: Randomness, at: float) -> Edits:
-    return (Edit(at=at, spec={pick(draw, _WITH_DATA_VOLUME): {"requests": {"storage": "2Gi"}}}),)
+def _grow(users: Users, at: float) -> Edits:
+    sizes = {each: _larger(each) for each in users.components}
+    component = pick(users.draw, [each for each, larger in sizes.items() if larger])
+    return (users.change(at, component, sizes[component]),)
 
 
-def _pause(draw: Randomness, at: float) -> Edits:
-    return Edit(at=at, spec={"paused": True}), Edit(at=_later(draw, at), spec={"paused": False})
+def _pause(users: Users, at: float) -> Edits:
+    return Edit(at=at, spec={"paused": True}), Edit(at=_later(users, at), spec={"paused": False})
 
 
-def _suspend(draw: Randomness, at: float) -> Edits:
-    component = pick(draw, ("", *_COMPONENTS))
+def _suspend(users: Users, at: float) -> Edits:
+    component = pick(users.draw, ("", *users.components))
 
-    def suspending(suspended: bool) -> Json:
+    def suspending(at: float, suspended: bool) -> Edit:
         action = {"suspendAction": {"suspendStatefulSet": suspended}}
-        return {component: action} if component else action
+        return users.change(at, component, action) if component else Edit(at=at, spec=action)
 
-    return Edit(at=at, spec=suspending(True)), Edit(at=_later(draw, at), spec=suspending(False))
+    return suspending(at, True), suspending(_later(users, at), False)
 
 
-def _label(draw: Randomness, at: float) -> Edits:
+def _label(users: Users, at: float) -> Edits:
     """Labels or annotations: of TiDB's Service, of pods, or those that mean something."""
-    team = {"team": pick(draw, ("a", "b"))}
-    component = pick(draw, _COMPONENTS)
+    team = {"team": pick(users.draw, ("a", "b"))}
+    component = users.component()
     return (
         pick(
-            draw,
+            users.draw,
             (
                 Edit(at=at, spec={"tidb": {"service": {"type": "ClusterIP", "labels": team}}}),
                 Edit(at=at, spec={"tidb": {"service": {"type": "NodePort", "annotations": team}}}),
-                Edit(at=at, spec={component: {"labels": team}}),
-                Edit(at=at, spec={component: {"annotations": {labels.RESTARTED_AT: f"{at}"}}}),
+                users.change(at, component, {"labels": team}),
+                users.change(at, component, {"annotations": {labels.RESTARTED_AT: f"{at}"}}),
                 Edit(at=at, annotations={labels.min_ready_seconds(component): "10"}),
             ),
         ),
     )
 
 
-def _command(draw: Randomness, at: float) -> Edits:
+def _command(users: Users, at: float) -> Edits:
     """A command is put on a pod, and taken back later if it still stands there."""
-    component, key, value = pick(draw, _COMMANDS)
-    pod = f"pods/{random_pod(draw, component)}"
+    component, key, value = pick(users.draw, users.commands)
+    pod = f"pods/{users.pod(component)}"
     return (
         Edit(at=at, target=pod, annotations={key: value}),
-        Edit(at=_later(draw, at), target=pod, annotations={key: None}),
+        Edit(at=_later(users, at), target=pod, annotations={key: None}),
     )
 
 
-def _delete(draw: Randomness, at: float) -> Edits:
-    component = pick(draw, _COMPONENTS)
+def _delete(users: Users, at: float) -> Edits:
     which = (
-        f"pods/{random_pod(draw)}",
-        f"pods/{random_pod(draw)}",
-        f"services/{NAME}-{component}",
-        f"services/{NAME}-pd-peer",
+        f"pods/{users.pod()}",
+        f"pods/{users.pod()}",
+        f"services/{NAME}-{users.component()}",
+        f"services/{NAME}-{users.component()}-peer",
     )
-    return (Edit(at=at, delete=pick(draw, which)),)
+    return (Edit(at=at, delete=pick(users.draw, which)),)
 
 
-def _later(draw: Randomness, at: float) -> float:
-    return round(at + between(draw, 5.0, 120.0), 2)
+def _later(users: Users, at: float) -> float:
+    return round(at + between(users.draw, 5.0, 120.0), 2)
 
 
-_KINDS: tuple[Make, ...] = (
+def _larger(component: str) -> Json:
+    """What gives a component larger volumes; nothing where it has none."""
+    larger = {"requests": {"storage": "2Gi"}}
+    if component == "tiflash":
+        return {"storageClaims": [{"resources": larger}]}
+    return larger if component_type(component).data_volume else {}
+
+
+_KINDS: tuple[Callable[[Users, float], Edits], ...] = (
     _scale,
     _scale,
     _upgrade,

@@ -7,7 +7,8 @@ from simulate import plan as plans
 from simulate.draws import between, pick
 from simulate.mistakes import NO_IMAGE
 from simulate.plan import Edit, Plan
-from simulate.random_edits import random_edits, random_pod
+from simulate.random_edits import Users
+from simulate.users_data import of_all_components
 from simulate.worlds import NAME, NAMESPACE
 
 _CLUSTER = f"{NAMESPACE}/{NAME}"
@@ -19,25 +20,29 @@ _REST = 600.0
 _LONGEST = {"brittle": 200.0}
 """Seconds for which a fault lasts at most, where it is not a minute: brittle clusters fail over meanwhile."""
 
-_CLUSTERS = ("small", "small", "small", "brittle", "brittle", "wide")
+_CLUSTERS = (
+    *("small", "small", "small", "brittle", "brittle", "wide", "tls"),
+    *("analytic", "replicating", "proxied", "binlog", "micro", "complete", "complete-tls"),
+)
 
-_Make = Callable[[Randomness, float, float], plans.Fault]
+_Make = Callable[[Users, float, float], plans.Fault]
 
 
 def random_plan(seed: int) -> Plan:
     """The plan of a seed."""
     draw = SeededRandomness(f"plan {seed}")
     cluster = pick(draw, _CLUSTERS)
-    edits = [edit for _ in range(draw.integer(1, 3)) for edit in random_edits(draw, _time(draw))]
+    users = Users(draw, cluster)
+    edits = [edit for _ in range(draw.integer(1, 3)) for edit in users.edits(_time(draw))]
     longest = _LONGEST.get(cluster, 60.0)
-    faults = [pick(draw, _FAULTS)(draw, _time(draw), between(draw, 1.0, longest)) for _ in range(draw.integer(0, 4))]
+    faults = [pick(draw, _FAULTS)(users, _time(draw), between(draw, 1.0, longest)) for _ in range(draw.integer(0, 4))]
     return Plan(
         name=f"seed/{seed}",
         cluster=cluster,
         seed=seed,
         budget=max(_LAST, *map(_moment, edits)) + _REST,
         edits=tuple(sorted(edits, key=_moment)),
-        given=(NO_IMAGE,),
+        given=(NO_IMAGE, *of_all_components(cluster)),
         faults=tuple(faults),
         reference=False,
         interleaved=draw.integer(1, 4) == 1,
@@ -52,8 +57,8 @@ def _time(draw: Randomness) -> float:
     return between(draw, 0.0, _LAST)
 
 
-def _pod(draw: Randomness) -> str:
-    return f"{NAMESPACE}/{random_pod(draw)}"
+def _pod(users: Users) -> str:
+    return f"{NAMESPACE}/{users.pod()}"
 
 
 def _world(verb: str, at: float, seconds: float, /, **arguments: object) -> plans.Fault:
@@ -66,38 +71,39 @@ def _pd(verb: str, **arguments: object) -> _Make:
 
 
 def _of_a_pod(verb: str) -> _Make:
-    return lambda draw, at, seconds: _world(verb, at, seconds, pod=_pod(draw))
+    return lambda users, at, seconds: _world(verb, at, seconds, pod=_pod(users))
 
 
 def _of_a_node(verb: str) -> _Make:
-    return lambda draw, at, seconds: _world(verb, at, seconds, node=f"node-{draw.integer(0, 2)}")
+    return lambda users, at, seconds: _world(verb, at, seconds, node=f"node-{users.draw.integer(0, 2)}")
 
 
-def _foreign(draw: Randomness, at: float, _: float) -> plans.Fault:
+def _foreign(users: Users, at: float, _: float) -> plans.Fault:
     """Another controller's mark on something of ours (FP11)."""
     kind, name = pick(
-        draw, (("pods", random_pod(draw)), ("statefulsets.apps", f"{NAME}-tikv"), ("services", f"{NAME}-pd"))
+        users.draw,
+        (("pods", users.pod()), ("statefulsets.apps", f"{NAME}-{users.component()}"), ("services", f"{NAME}-pd")),
     )
     meta = {"labels": {"example.com/mark": "a"}, "annotations": {"example.com/mark": f"{at}"}}
     return plans.Foreign(at=at, target=f"{kind}/{name}", patch={"metadata": meta})
 
 
-def _before_or_after(draw: Randomness) -> plans.When:
-    return pick(draw, ("before", "after"))
+def _before_or_after(users: Users) -> plans.When:
+    return pick(users.draw, ("before", "after"))
 
 
 _FAULTS: tuple[_Make, ...] = (
-    lambda draw, *_: plans.Crash(write=draw.integer(1, 40), when=_before_or_after(draw)),
+    lambda users, *_: plans.Crash(write=users.draw.integer(1, 40), when=_before_or_after(users)),
     lambda _, at, seconds: plans.Crash(at=at, seconds=seconds),
-    lambda draw, *_: plans.Lost(write=draw.integer(1, 40), when=_before_or_after(draw)),
-    lambda draw, *_: plans.Refused(write=draw.integer(1, 40), code=pick(draw, (403, 409, 429, 500, 503))),
-    lambda draw, at, seconds: plans.Trouble(at=at, code=pick(draw, (0, 409, 500)), seconds=seconds),
+    lambda users, *_: plans.Lost(write=users.draw.integer(1, 40), when=_before_or_after(users)),
+    lambda users, *_: plans.Refused(write=users.draw.integer(1, 40), code=pick(users.draw, (403, 409, 429, 500, 503))),
+    lambda users, at, seconds: plans.Trouble(at=at, code=pick(users.draw, (0, 409, 500)), seconds=seconds),
     lambda _, at, seconds: plans.Trouble(at=at, code=500, port="data plane", seconds=seconds),
     lambda _, at, seconds: plans.Stale(at=at, seconds=seconds),
     lambda _, at, seconds: plans.Hidden(at=at, seconds=seconds),
-    lambda draw, at, seconds: plans.TimeTravel(at=at, back=draw.integer(1, 10), seconds=seconds),
+    lambda users, at, seconds: plans.TimeTravel(at=at, back=users.draw.integer(1, 10), seconds=seconds),
     lambda _, at, seconds: plans.Second(at=at, seconds=seconds),
-    lambda draw, at, _: plans.Jump(at=at, seconds=pick(draw, (-3600.0, 3600.0, 86400.0))),
+    lambda users, at, _: plans.Jump(at=at, seconds=pick(users.draw, (-3600.0, 3600.0, 86400.0))),
     _foreign,
     _of_a_pod("pod_crash"),
     _of_a_pod("pod_crash_loop"),
@@ -109,10 +115,10 @@ _FAULTS: tuple[_Make, ...] = (
     _of_a_node("node_cut_off"),
     lambda _, at, seconds: _world("network_cut", at, seconds, target="*"),
     lambda _, at, seconds: _world("network_cut", at, seconds, target=f"{_CLUSTER}-pd-*"),
-    lambda draw, at, seconds: _world("network_cut", at, seconds, target=_pod(draw)),
-    lambda draw, at, seconds: _world("network_slow", at, seconds, seconds=pick(draw, (1.0, 4.0, 10.0, 30.0))),
-    lambda draw, at, seconds: _world(
-        "network_cut", at, seconds, target=f"{_CLUSTER}-pd-{draw.integer(0, 2)}", origin="*", port=2380
+    lambda users, at, seconds: _world("network_cut", at, seconds, target=_pod(users)),
+    lambda users, at, seconds: _world("network_slow", at, seconds, seconds=pick(users.draw, (1.0, 4.0, 10.0, 30.0))),
+    lambda users, at, seconds: _world(
+        "network_cut", at, seconds, target=f"{NAMESPACE}/{users.pod('pd')}", origin="*", port=2380
     ),
     _pd("pd_no_leader"),
     _pd("pd_leader_changes"),
@@ -126,8 +132,8 @@ _FAULTS: tuple[_Make, ...] = (
     _pd("pd_answer_lost", method="DELETE"),
     _pd("pd_answer_lost", every=3),
     _pd("regions_frozen"),
-    lambda draw, at, seconds: _world(
-        "creation_refused", at, seconds, resource=pick(draw, ("pods", "services", "persistentvolumeclaims"))
+    lambda users, at, seconds: _world(
+        "creation_refused", at, seconds, resource=pick(users.draw, ("pods", "services", "persistentvolumeclaims"))
     ),
     lambda _, at, seconds: _world("api_down", at, seconds, user="system:*"),
     lambda _, at, seconds: _world("api_restart", at, seconds, expired=True),

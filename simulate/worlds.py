@@ -8,7 +8,11 @@ from itertools import combinations
 import msgspec
 import yaml
 
+from apis.components import component_type
 from apis.crd import KINDS, definition
+from apis.decoding import decode
+from apis.ordinals import desired_replicas
+from apis.tidbcluster import TidbCluster
 from cli.world import COMMANDS, PROGRAMS
 from kube.objects import Json
 from member.context import FailoverSettings, Settings
@@ -248,8 +252,9 @@ def neighbour(key: str, kind: str, *, joins: bool) -> Json:
 @cache
 def replicas_of(cluster: str) -> Mapping[str, int]:
     """The replicas of each component of a cluster, in the order of the table."""
-    spec = CLUSTERS[cluster]()["spec"]
-    return {each: spec[each]["replicas"] for each in managed_components() if each in spec}
+    tc = decode(CLUSTERS[cluster](), TidbCluster)
+    there = (each for each in managed_components() if component_type(each).section(tc.spec) is not None)
+    return {each: desired_replicas(tc, each) for each in there}
 
 
 _BRITTLE = FailoverSettings(pd_period=60.0, tikv_period=60.0, tidb_period=60.0, tiflash_period=60.0)

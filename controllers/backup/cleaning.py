@@ -17,9 +17,10 @@ from controllers.backup import stopping
 from controllers.backup.kernel import Kernel
 from controllers.backup.sharing import user_of
 from controllers.controller import Result
+from controllers.job_deletion import JOB_GOING
 from controllers.job_owners import status
 from controllers.job_owners.job_owner import JobOwner
-from controllers.job_owners.prerequisites import JOB_GOING, make
+from controllers.job_owners.prerequisites import make
 from kube.errors import Forbidden
 from kube.objects import Json, Object, condition_of
 from kube.resources import BACKUPS, NAMESPACES

@@ -5,18 +5,14 @@ from dataclasses import dataclass
 
 import structlog
 
-from apis.decoding import decode
-from apis.defaulting import with_defaults
 from apis.log_backups import LogCondition
 from apis.problem import InvalidField
-from apis.tidbcluster import TidbCluster
+from controllers.cluster_etcd import EtcdOf
 from controllers.memory import Memory
 from dataplane.errors import DataPlaneError
 from dataplane.log_backups import LogTask, read_log_task
 from kube.errors import ApiError
 from kube.objects import Object
-from member import api_clients
-from member.context import Dependencies, ReconcileContext
 from ports.clock import Clock
 from ports.transport import TransportError
 
@@ -31,14 +27,9 @@ ReadTask = Callable[[Object, str], LogTask]
 """The task of a name in a TidbCluster. Raises InvalidField, DataPlaneError, ApiError, TransportError."""
 
 
-def task_reader(deps: Dependencies) -> ReadTask:
-    """Reads tasks from the etcd in the PD of a cluster, with the cluster's certificates."""
-
-    def read(cluster: Object, name: str) -> LogTask:
-        tc = with_defaults(decode(cluster.decode(), TidbCluster))
-        return read_log_task(api_clients.etcd(ReconcileContext(cluster, tc, deps)), name)
-
-    return read
+def task_reader(etcd_of: EtcdOf) -> ReadTask:
+    """Reads tasks from the etcd in the PD of a cluster."""
+    return lambda cluster, name: read_log_task(etcd_of(cluster), name)
 
 
 @dataclass(slots=True)

@@ -18,9 +18,10 @@ from controllers.backup import kernel_sync
 from controllers.backup.kernel import AGAIN, Kernel
 from controllers.backup.sharing import reader_of
 from controllers.controller import Result
+from controllers.job_deletion import JOB_GOING
 from controllers.job_owners import status
 from controllers.job_owners.job_owner import JobOwner
-from controllers.job_owners.prerequisites import JOB_GOING, cluster, give_up, refuse, schedule
+from controllers.job_owners.prerequisites import cluster, give_up, refuse, schedule
 from kube.objects import Json, Object, condition_of
 from kube.resources import BACKUPS
 from member.backups import jobs, pods
@@ -139,6 +140,7 @@ def _carry_out(ctx: JobOwner[Backup], command: str) -> Result | None:
             return _look_after(ctx, job, entry)
         if not ctx.has_lost(name):
             return None
+        ctx.await_pods(name)
     if command == TRUNCATE and (reader := reader_of(ctx, str(now.get("backupPath") or ""))):
         message = f"the log is not truncated while {reader} reads it; it is when that one has ended"
         ctx.say(status.RETRY_FAILED, "FilesInUse", message)

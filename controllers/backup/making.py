@@ -5,10 +5,10 @@ from apis.tidbcluster import TidbCluster
 from apis.validation.backups import validate_backup
 from controllers.backup import retry
 from controllers.controller import Result
+from controllers.job_deletion import JOB_GOING
 from controllers.job_owners import status
 from controllers.job_owners.job_owner import JobOwner
 from controllers.job_owners.prerequisites import (
-    JOB_GOING,
     cluster,
     ensure_claim,
     no_longer_invalid,
@@ -34,8 +34,7 @@ def sync(ctx: JobOwner[Backup]) -> Result | None:
     if retry.is_retrying(now):
         return _try_again(ctx)
     if any(status.holds(now, kind) for kind in (status.SCHEDULED, status.RUNNING, status.PREPARE)):
-        if ctx.has_lost(name):
-            ctx.say_lost(name)
+        ctx.look_for(name)
         return None
     return _make(ctx)
 

@@ -14,9 +14,10 @@ from apis.log_backups import COMMANDS, STOP, STOPPED
 from apis.times import parse_time
 from controllers.backup.kernel import Kernel
 from controllers.controller import Result
+from controllers.job_deletion import JOB_GOING
 from controllers.job_owners import status
 from controllers.job_owners.job_owner import JobOwner
-from controllers.job_owners.prerequisites import JOB_GOING, cluster, give_up, make
+from controllers.job_owners.prerequisites import cluster, give_up, make
 from kube.objects import Json, Object
 from kube.resources import TIDB_CLUSTERS
 from member.backups import jobs, pods

@@ -9,8 +9,9 @@ from apis.validation.backups import validate_compact
 from controllers.compact_backup import status
 from controllers.controller import Result
 from controllers.errors import RequeueError
+from controllers.job_deletion import JOB_GOING
 from controllers.job_owners.job_owner import JobOwner
-from controllers.job_owners.prerequisites import JOB_GOING, cluster
+from controllers.job_owners.prerequisites import cluster
 from controllers.job_owners.status import FAILED, INVALID, PREPARE, RETRY_FAILED, SCHEDULED
 from kube.errors import AlreadyExists, ApiError
 from kube.objects import Json, Object

@@ -8,7 +8,8 @@ from typing import Generic, Protocol, TypeVar
 import structlog
 
 from apis.shared import Model
-from controllers.job_deletion import delete_job
+from controllers.errors import RequeueError
+from controllers.job_deletion import JOB_GOING, delete_job, pod_at_work
 from controllers.job_owners.status import FAILED, INVALID, PRUNE_FAILED, RETRY_FAILED, with_condition
 from controllers.own_write import OwnWrite
 from controllers.runtime import Runtime
@@ -132,8 +133,19 @@ class JobOwner(Generic[M]):
         live = self.live_job(name)
         return live is None or not self.controls(live)
 
-    def say_lost(self, name: str) -> None:
-        """The Job went before it ended, so that nobody will say how it went: v1.6 waits for that for ever."""
+    def await_pods(self, name: str) -> None:
+        """See that no pod of a Job that is gone goes on without it. Raises RequeueError, ApiError, TransportError."""
+        if pod := pod_at_work(self.runtime, self.namespace, name):
+            raise RequeueError(f"waiting for pod {pod} to end, whose Job {name} was deleted", JOB_GOING)
+
+    def look_for(self, name: str) -> None:
+        """See whether a Job went before it ended, so that nobody will say how it went: v1.6 waits for that for ever.
+
+        Raises RequeueError while one of its pods may yet say so, ApiError, TransportError.
+        """
+        if not self.has_lost(name):
+            return
+        self.await_pods(name)
         message = f"Job {name} was deleted before it ended; create another {self.resource.kind} to try again"
         self.say(FAILED, "JobDeleted", message)
 

@@ -11,6 +11,7 @@ from apis.problem import InvalidField, Problem
 from apis.tidbcluster import TidbCluster
 from controllers.controller import Result
 from controllers.errors import RequeueError
+from controllers.job_deletion import JOB_GOING
 from controllers.job_owners import status
 from controllers.job_owners.job_owner import JobOwner, M
 from kube.errors import AlreadyExists, ApiError
@@ -18,8 +19,6 @@ from kube.objects import Json, condition_of
 from kube.resources import JOBS, PERSISTENT_VOLUME_CLAIMS
 from member.backups.environment import BadJob
 
-JOB_GOING = 2.0
-"""Seconds until a Job that is being deleted is looked at again."""
 _LOOK_AGAIN = 10.0
 """Seconds until what no event tells of is looked at again: a cluster that is not there, or not Ready."""
 

@@ -20,7 +20,7 @@ from controllers.job_owners.prerequisites import (
 )
 from controllers.restore.point_in_time import wait_for_gc_off
 from kube.errors import AlreadyExists, ApiError
-from kube.objects import Json
+from kube.objects import Json, condition_of
 from kube.resources import JOBS
 from member.backups import pods, restores
 from member.backups.environment import BadJob, secret_names
@@ -37,14 +37,19 @@ def sync(ctx: JobOwner[Restore]) -> Result | None:
     name = restore_job_name(ctx.name)
     job = ctx.cached_job(name)
     if job is not None and pods.finished(body := job.decode()) == "Failed":
-        why = pods.condition_of_job(body, "Failed").get("reason") or ""
-        ctx.say(status.FAILED, "AlreadyFailed", f"Job {name} has failed: {why}")
+        ctx.say(status.FAILED, "AlreadyFailed", f"Job {name} has failed: {_why(now, body)}")
         return _prune(ctx)
     if status.holds(now, status.SCHEDULED) or status.holds(now, status.RUNNING):
-        if ctx.has_lost(name):
-            ctx.say_lost(name)
+        ctx.look_for(name)
         return None
     return _make(ctx)
+
+
+def _why(now: Json, job: Json) -> str:
+    """Why a Job has failed, and what its last pod said if it could."""
+    said = condition_of(now.get("conditions") or (), status.RETRY_FAILED)
+    reason = str(pods.condition_of_job(job, "Failed").get("reason") or "")
+    return "; ".join(filter(None, (reason, str(said.get("message") or "") if said.get("status") == "True" else "")))
 
 
 def _make(ctx: JobOwner[Restore]) -> Result | None:

@@ -11,7 +11,7 @@ from member.context import ReconcileContext
 from member.observed.instances import instance_taken
 from member.outcome import Refused
 from member.volumes import changes as volume_changes
-from meta import certificates, labelling, locations, orphan_pods, pvc_cleaner, strange_pods, volumes
+from meta import certificates, labelling, locations, orphan_pods, pvc_cleaner, strange_pods, topology, volumes
 
 
 def observations() -> tuple[Stage[ReconcileContext], ...]:
@@ -31,6 +31,7 @@ def stages() -> tuple[Stage[ReconcileContext], ...]:
         Stage("locations", locations.act),
         Stage("pvc_cleaner", pvc_cleaner.act),
         Stage("pvc_modifier", volume_changes.act),
+        Stage("topology", topology.act),
     )
 
 

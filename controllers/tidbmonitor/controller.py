@@ -1,15 +1,18 @@
 """The controller of TidbMonitor, put together (CW-1)."""
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 
 from apis.monitor_defaulting import with_monitor_defaults
 from apis.monitors import CLUSTER_SELECTOR, TidbMonitor
 from apis.validation.monitors import labels_selected_by, validate_monitor
+from controllers.cluster_etcd import EtcdOf
 from controllers.controller import Controller
 from controllers.enqueueing import NEWS, Enqueue, is_resync
 from controllers.runtime import Runtime
 from controllers.simple_kind import SimpleKind
 from controllers.target_cluster import listed_clusters
+from controllers.tidbmonitor.addresses import telling
 from controllers.tidbmonitor.rights import OF_ALL_NAMESPACES, finalize
 from controllers.tidbmonitor.stages import PRUNED, STAGES
 from controllers.tidbmonitor.targets import listed_dm_clusters
@@ -43,10 +46,14 @@ TIDB_MONITOR = SimpleKind(
 
 
 def tidb_monitor_controllers(
-    runtime: Runtime, selector: str, permitted: Collection[Resource]
+    runtime: Runtime, selector: str, permitted: Collection[Resource], etcd_of: EtcdOf
 ) -> tuple[Controller, ...]:
-    """Register handlers and return the controller; nothing is started. Arguments as for `SimpleKind.controllers`."""
-    (controller,) = TIDB_MONITOR.controllers(runtime, selector, permitted)
+    """Register handlers and return the controller; nothing is started.
+
+    `etcd_of` reaches the etcd of clusters; for the others see `SimpleKind.controllers`.
+    """
+    kind = replace(TIDB_MONITOR, stages=(*STAGES, telling(etcd_of)))
+    (controller,) = kind.controllers(runtime, selector, permitted)
     objects = runtime.informers(selector)
     monitors = objects.lister_for(TIDB_MONITORS)
     objects.informer_for(TIDB_CLUSTERS).add_event_handler(_selecting(monitors, controller.enqueue))

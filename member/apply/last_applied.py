@@ -279,21 +279,25 @@ def _with_old_script(old: Json, new: Json) -> Json:
 
     Another text rolls every pod, so it waits for another change.
     """
-    running = {each["name"]: _inline_script(each) for each in old.get("containers") or ()}
-    containers = [_with_script(each, running.get(each["name"], "")) for each in new["containers"]]
-    return new | {"containers": containers}
+    kept = {}
+    for kind in ("containers", "initContainers"):
+        running = {each["name"]: _inline_script(each) for each in old.get(kind) or ()}
+        kept[kind] = [_with_script(each, running.get(each["name"], "")) for each in new.get(kind) or ()]
+    return new | {kind: containers for kind, containers in kept.items() if containers}
 
 
 def _with_script(container: Json, running: str) -> Json:
-    if not running or _OUR_SCRIPT in running or _OUR_SCRIPT not in _inline_script(container):
+    own = _inline_script(container)
+    if not running or _OUR_SCRIPT in running or _OUR_SCRIPT not in own:
         return container
-    return container | {"command": [*container["command"][:2], running]}
+    words = {key: container[key] for key in ("command", "args") if key in container}
+    return container | {key: [running if each == own else each for each in kept] for key, kept in words.items()}
 
 
 def _inline_script(container: Json) -> str:
-    """The script that a container's command is; empty when it is none."""
-    command: list[str] = container.get("command") or []
-    return command[2] if len(command) == 3 and command[:2] == ["/bin/sh", "-c"] else ""
+    """The script that a container's command is, with its arguments; empty when it is none."""
+    words: list[str] = [*(container.get("command") or ()), *(container.get("args") or ())]
+    return words[2] if len(words) == 3 and words[:2] == ["/bin/sh", "-c"] else ""
 
 
 def _with_old_topology(live: Json, old: Json, new: Json) -> Json:

@@ -26,7 +26,8 @@ def init_container(probe: CustomizedStartupProbe, security_context: Json | None)
             "name": name,
             "image": probe.image,
             "imagePullPolicy": "IfNotPresent",
-            "command": ["/bin/sh", "-c", copy],
+            "command": ["/bin/sh", "-c"],
+            "args": [f"# Copies the probe. Made by tidb-operator from the TidbCluster.\n{copy}\n"],
             "volumeMounts": [mount(probe)],
             "securityContext": security_context,
         }

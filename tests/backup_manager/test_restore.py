@@ -35,6 +35,15 @@ def test_7_7_a_restore_that_works(world: World) -> None:
     assert ["/var/lib/br-bin/br", "restore", "full"] == world.launcher.commands[0][:3]
 
 
+def test_7_7_while_another_pod_may_follow_nothing_has_failed(world: World) -> None:
+    """v1.6 says Failed, nobody keeps the files any longer, and then the next pod of the Job reads them."""
+    world.restore(backoffLimit=1)
+    assert "RetryFailed" == failure(world)[0]
+    writing_meta(world)()
+    run_restore(OPTIONS, world.outside())
+    assert "Complete" == world.status(RESTORES)["phase"]
+
+
 def test_7_7_a_start_that_is_known_stays(world: World) -> None:
     world.restore(status={"phase": "Running", "timeStarted": "2025-12-31T23:59:00Z"})
     writing_meta(world)()

@@ -35,6 +35,29 @@ OURS = re.compile(
 """Where ours differ on purpose (docs/compat.md)."""
 
 
+def monitor_inputs(recorded: list[Json]) -> tuple[TidbMonitor, Inputs]:
+    """The TidbMonitor of a recording, and what was found for it then."""
+    (raw,) = [each for each in recorded if each["kind"] == "TidbMonitor"]
+    monitor = with_monitor_defaults(decode(raw, TidbMonitor))
+    clusters = {each["metadata"]["name"]: each for each in recorded if each["kind"] == "TidbCluster"}
+    found = [with_defaults(decode(clusters[each.name], TidbCluster)) for each in monitor.spec.clusters]
+    targets = [
+        Target(tc.metadata.namespace, tc.metadata.name, instance_name(tc), secret)
+        for tc in found
+        for secret in [cluster_client_secret(tc) if tls_enabled(tc) else ""]
+    ]
+    keys = ("ca.crt", "tls.crt", "tls.key")
+    assets = {asset(each.namespace, each.secret, key) for each in targets if each.secret for key in keys}
+    dm = monitor.spec.dm.clusters if monitor.spec.dm else []
+    inputs = Inputs(
+        clusters=targets,
+        dm_clusters=[Target(each.namespace, each.name, each.name) for each in dm],
+        first=next((tc for tc in found if tc.spec.pd is not None), None),
+        assets=dict.fromkeys(assets, "<bytes>"),
+    )
+    return monitor, inputs
+
+
 class Recorded:
     """A set with one TidbMonitor."""
 
@@ -44,34 +67,14 @@ class Recorded:
             pytest.skip("the recordings of v1.6 are not beside the repository")
         items = [each for each in json.loads(path.read_text())["items"] if "metadata" in each]
         self.items: dict[tuple[str, str], Json] = {(each["kind"], each["metadata"]["name"]): each for each in items}
-        (raw,) = [each for each in items if each["kind"] == "TidbMonitor"]
-        self.monitor = with_monitor_defaults(decode(raw, TidbMonitor))
-
-    def inputs(self) -> Inputs:
-        """What was found for it then."""
-        named = self.monitor.spec.clusters
-        found = [with_defaults(decode(self.items["TidbCluster", each.name], TidbCluster)) for each in named]
-        targets = [
-            Target(tc.metadata.namespace, tc.metadata.name, instance_name(tc), secret)
-            for tc in found
-            for secret in [cluster_client_secret(tc) if tls_enabled(tc) else ""]
-        ]
-        keys = ("ca.crt", "tls.crt", "tls.key")
-        assets = {asset(each.namespace, each.secret, key) for each in targets if each.secret for key in keys}
-        dm = self.monitor.spec.dm.clusters if self.monitor.spec.dm else []
-        return Inputs(
-            clusters=targets,
-            dm_clusters=[Target(each.namespace, each.name, each.name) for each in dm],
-            first=next((tc for tc in found if tc.spec.pd is not None), None),
-            assets=dict.fromkeys(assets, "<bytes>"),
-        )
+        self.monitor, self.inputs = monitor_inputs(items)
 
     def made(self) -> dict[tuple[str, str], Json]:
         """Our objects for the same monitor."""
         return {
             (resource.kind, body["metadata"]["name"]): {"apiVersion": resource.api_version, "kind": resource.kind}
             | body
-            for resource, body in everything(self.monitor, self.inputs())
+            for resource, body in everything(self.monitor, self.inputs)
         }
 
     def owned(self) -> Iterator[tuple[str, str]]:

@@ -179,4 +179,5 @@ def test_4_4_lifecycle_and_customized_startup_probe() -> None:
         copy["imagePullPolicy"],
         copy["securityContext"],
     )
-    assert copy["command"][2].startswith("cp /probe /var/lib/customized-startup-probe/probe ")
+    assert ["/bin/sh", "-c"] == copy["command"]
+    assert "\ncp /probe /var/lib/customized-startup-probe/probe " in copy["args"][0]

@@ -2,9 +2,7 @@
 
 import json
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -103,41 +101,13 @@ def test_3_6_the_pod_puts_its_names_wherever_they_are_asked_for(tmp_path: Path) 
     assert {2} == {each["relabel_configs"][-1]["regex"] for each in tree["scrape_configs"]}
 
 
-PROVIDER = {"name": str, "orgId": int, "folder": str, "type": str, "allowUiUpdates": bool, "options": dict}
-"""What Grafana documents of a provider of dashboards."""
-DASHBOARD = {"title": str, "uid": str, "schemaVersion": int, "panels": list, "templating": dict, "time": dict}
-PANEL = {"id": int, "type": str, "title": str, "gridPos": dict}
-
-
-def misfits(tree: Json, schema: dict[str, type], path: str) -> Iterator[str]:
-    """Where a tree lacks a field of a schema, or has something else there."""
-    for name, kind in schema.items():
-        if not isinstance(tree.get(name), kind):
-            yield f"{path}.{name}"
-
-
 def test_3_6_grafana_finds_its_dashboards_where_they_are_mounted() -> None:
     stateful_set, config_maps = objects(CASES["the operator"])
     found: Json = json.loads(config_maps["basic-monitor-grafana"]["data"]["dashboards.yaml"])
-    assert {"apiVersion", "providers"} == found.keys()
-    assert 1 == found["apiVersion"]
     (grafana,) = [each for each in stateful_set["spec"]["template"]["spec"]["containers"] if each["name"] == "grafana"]
     mounted = {each["mountPath"] for each in grafana["volumeMounts"]}
     for provider in found["providers"]:
-        assert [] == [*misfits(provider, PROVIDER, "provider")]
-        assert PROVIDER.keys() == provider.keys()
-        assert "file" == provider["type"]
         assert provider["options"]["path"] in mounted
-
-
-def test_3_6_the_dashboard_is_one_that_grafana_reads() -> None:
-    _, config_maps = objects(CASES["the operator"])
-    dashboard: dict[str, Any] = json.loads(config_maps["basic-monitor-operator"]["data"]["tidb-operator.json"])
-    assert [] == [*misfits(dashboard, DASHBOARD, "dashboard")]
-    panels = dashboard["panels"]
-    assert panels
-    assert [] == [each for panel in panels for each in misfits(panel, PANEL, panel["title"])]
-    assert len(panels) == len({panel["id"] for panel in panels})
 
 
 def test_the_data_of_a_config_map_is_not_too_large_for_it() -> None:

@@ -6,7 +6,7 @@ from datetime import timedelta
 from types import MappingProxyType
 
 from cli.doctor.causes.texts import Said, Text, causes
-from cli.doctor.facts import Facts, field_of, is_deleted, pod
+from cli.doctor.facts import Facts, component_of, field_of, is_deleted, pod
 from cli.doctor.finding import Cause, Sign
 from kube.objects import Json, condition_of
 
@@ -43,7 +43,11 @@ def _refused(
 
 
 def _requested(resource: str) -> Callable[[Facts, Json], str]:
-    def value(_: Facts, tree: Json) -> str:
+    def value(facts: Facts, tree: Json) -> str:
+        """As the user wrote it: the API server may write the same quantity otherwise."""
+        section = facts.spec.get(component_of(tree)) or {}
+        if written := (section.get("requests") or section.get("limits") or {}).get(resource):
+            return str(written)
         asked = ((each.get("resources") or {}).get("requests") or {} for each in tree["spec"].get("containers") or ())
         return " + ".join(str(each[resource]) for each in asked if resource in each)
 

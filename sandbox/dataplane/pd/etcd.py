@@ -1,4 +1,4 @@
-"""PD's embedded etcd behind its JSON gateway: keys, leases, three verbs (dataplane-apis.md 4)."""
+"""PD's embedded etcd behind its JSON gateway: keys, leases, five verbs (dataplane-apis.md 4)."""
 
 import base64
 import binascii
@@ -130,11 +130,19 @@ def _grant(etcd: Etcd, asked: Json, now: float) -> Json:
     return {"ID": str(etcd.grant(float(ttl), now)), "TTL": str(ttl)}
 
 
+def _time_to_live(etcd: Etcd, asked: Json, now: float) -> Json:
+    etcd.expire(now)
+    end, ttl = etcd.leases.get(int(asked["ID"]), (now - 1.0, 0.0))
+    granted = {"grantedTTL": str(int(ttl))} if ttl else {}
+    return {"ID": asked["ID"], "TTL": str(int(end - now))} | granted
+
+
 _VERBS: dict[str, Callable[[Etcd, Json, float], Json | None]] = {
     "/v3/kv/range": _range,
     "/v3/kv/put": _put,
     "/v3/kv/deleterange": _delete_range,
     "/v3/lease/grant": _grant,
+    "/v3/lease/timetolive": _time_to_live,
 }
 
 

@@ -12,6 +12,7 @@ from kube.client import Client
 from kube.config import ClusterConfig
 from kube.objects import Json
 from ports.clock import Clock, FakeClock
+from ports.transport import ByteStream, Request, Response, Transport
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,3 +43,21 @@ class Terminal:
         """The document that a command prints."""
         document: Json = msgspec.json.decode(self.type(*arguments, "-o", "json"))
         return document
+
+
+class Refusing:
+    """A transport of a user who may not touch some resources."""
+
+    def __init__(self, transport: Transport, *plurals: str) -> None:
+        self._transport, self._plurals = transport, plurals
+
+    def request(self, request: Request) -> Response:
+        """See `Transport`."""
+        if any(f"/{plural}" in request.url for plural in self._plurals):
+            body = {"kind": "Status", "code": 403, "reason": "Forbidden", "message": f"{request.url} is forbidden"}
+            return Response(403, {}, msgspec.json.encode(body))
+        return self._transport.request(request)
+
+    def stream(self, request: Request, idle_timeout: float) -> ByteStream:
+        """See `Transport`."""
+        return self._transport.stream(request, idle_timeout)

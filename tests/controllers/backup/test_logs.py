@@ -214,7 +214,7 @@ def test_3_8_what_its_pod_calls_failed_is_tried_again_when_the_job_is_deleted(lo
     logs.end("backup-demo-log-start")
     logs.run(900)
     assert "Failed" == logs.phase()
-    logs.admin.delete(JOBS, "backup-demo-log-start", NAMESPACE)
+    logs.admin.delete(JOBS, "backup-demo-log-start", NAMESPACE, propagation="Background")
     logs.run(10)
     assert "Scheduled" == logs.phase()
 
@@ -223,7 +223,7 @@ def test_3_8_a_job_that_was_deleted_is_made_again(logs: LogBackupsWorld) -> None
     logs.begin()
     logs.change(logStop=True)
     first = logs.job("backup-demo-log-stop")["metadata"]["uid"]
-    logs.admin.delete(JOBS, "backup-demo-log-stop", NAMESPACE)
+    logs.admin.delete(JOBS, "backup-demo-log-stop", NAMESPACE, propagation="Background")
     logs.run(10)
     assert first != logs.job("backup-demo-log-stop")["metadata"]["uid"]
 

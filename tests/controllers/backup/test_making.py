@@ -3,7 +3,7 @@
 import pytest
 
 from apis.shared import Json
-from kube.resources import BACKUPS, JOBS, PERSISTENT_VOLUME_CLAIMS
+from kube.resources import BACKUPS, JOBS, PERSISTENT_VOLUME_CLAIMS, PODS
 from tests.apis.backups import ACCESS, S3
 from tests.controllers.backup.backups_world import NAMESPACE, BackupsWorld
 
@@ -145,6 +145,24 @@ def test_a_job_that_is_deleted_before_it_ended_is_a_failure(backups: BackupsWorl
     message = "Job backup-demo was deleted before it ended; create another Backup to try again"
     assert ("True", "JobDeleted", message) == backups.condition("Failed")
     assert [] == backups.jobs()
+
+
+def test_a_pod_that_outlives_its_job_may_still_say_how_it_went(backups: BackupsWorld) -> None:
+    """A Job that is deleted in the background leaves its pod a moment, in which that may get Complete."""
+    backups.add()
+    backups.say("Running")
+    pod = {
+        "metadata": {"name": "backup-demo-x", "labels": {"job-name": "backup-demo"}},
+        "spec": {"containers": [{"name": "a", "image": "b"}]},
+    }
+    backups.admin.create(PODS, pod, NAMESPACE)
+    backups.admin.delete(JOBS, "backup-demo", NAMESPACE, propagation="Orphan")
+    backups.run(30)
+    assert "Running" == backups.phase()
+    backups.say("Complete")
+    backups.admin.delete(PODS, "backup-demo-x", NAMESPACE)
+    backups.run(30)
+    assert ("Complete", ("", "", "")) == (backups.phase(), backups.condition("Failed"))
 
 
 def test_a_job_that_is_deleted_after_the_end_changes_nothing(backups: BackupsWorld) -> None:

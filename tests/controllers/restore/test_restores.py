@@ -78,6 +78,16 @@ def test_a_job_that_failed_without_a_word_is_the_end(restores: BackupsWorld) -> 
     assert (before, ["restore-demo"]) == (restores.backup(), restores.jobs())
 
 
+def test_what_the_last_pod_said_is_told_when_its_job_has_failed(restores: BackupsWorld) -> None:
+    restores.add(backoffLimit=1)
+    said = {"type": "RetryFailed", "status": "True", "reason": "RestoreDataFromRemoteFailed", "message": "BR says no"}
+    restores.write(phase="RetryFailed", conditions=[*restores.status()["conditions"], said])
+    assert ("", "", "") == restores.condition("Failed")
+    restores.end("restore-demo")
+    message = "Job restore-demo has failed: BackoffLimitExceeded; BR says no"
+    assert ("True", "AlreadyFailed", message) == restores.condition("Failed")
+
+
 def test_a_job_that_is_deleted_before_it_ended_is_a_failure(restores: BackupsWorld) -> None:
     restores.add()
     restores.admin.delete(JOBS, "restore-demo", NAMESPACE, propagation="Background")

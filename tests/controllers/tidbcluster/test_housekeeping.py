@@ -327,3 +327,14 @@ def test_F7_a_pd_that_is_silent_costs_no_label(basic: OperatorWorld) -> None:
     basic.world.data_plane.network.inject(Fault(Trouble.BLACK_HOLE, "*/basic-pd-*"))
     basic.run(60.0)
     assert before == labels(basic, PODS, "basic-tikv-0")
+
+
+def test_11_5_tidb_dashboard_is_not_shown_servers_that_were_killed_and_are_not_wanted(basic: OperatorWorld) -> None:
+    pd = basic.world.data_plane.pd_cluster(operator_world.NAMESPACE, "basic")
+    assert pd is not None
+    killed = [f"/topology/tidb/{name}-tidb-7.{name}-tidb-peer.default.svc:4000/info" for name in ("basic", "other")]
+    for key in killed:
+        pd.etcd.put(key.encode(), b"{}")
+    before = set(pd.etcd.keys)
+    basic.run(330.0)
+    assert {killed[0].encode()} == before - set(pd.etcd.keys)

@@ -13,8 +13,8 @@ from member.components import workload_names
 from member.lifecycle.workload import Workload
 from member.objects.config_map import CONFIG_FILE, STARTUP_SCRIPT, Content
 from ports.clock import FakeClock
-from tests.controllers.tidbcluster.test_take_over import TakenOver
 from tests.operator_world import NAMESPACE, OperatorWorld, sample
+from tests.takeover.test_recordings import left_by_v16
 
 pytestmark = pytest.mark.slow
 
@@ -170,7 +170,7 @@ def test_2_14_what_waits_survives_the_next_restart_and_a_second_version(wide: Op
 def test_3_5_2_14_a_cluster_of_v16_is_taken_over_by_any_version(
     recording: str, version: Version, clock: FakeClock
 ) -> None:
-    taken = TakenOver(recording, clock)
+    taken = left_by_v16(recording, clock)
     pods, world = taken.pods(), taken.world
 
     def everything(template: Json) -> None:
@@ -184,7 +184,7 @@ def test_3_5_2_14_a_cluster_of_v16_is_taken_over_by_any_version(
 
 
 def test_3_5_2_14_what_the_user_changes_in_a_cluster_of_v16_is_rolled(version: Version, clock: FakeClock) -> None:
-    taken = TakenOver("basic", clock)
+    taken = left_by_v16("basic", clock)
     before, world = taken.pods(), taken.world
     version.becomes(world, TEMPLATES["label"])
     world.run(20.0)

@@ -1,0 +1,83 @@
+"""The pods of a cluster, and what of each a user wants to know."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from apis.accessor import components
+from apis.cluster import Cluster
+from kube.client import Client
+from kube.objects import Object
+from kube.resources import PODS
+from member.commands.annotations import commands_of
+from member.labels import INSTANCE, MANAGED_BY, NAME, TIDB_OPERATOR, base_labels
+from member.observed.pods import Pod
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterPod:
+    """A pod of a component of a cluster."""
+
+    component: str
+    object: Object
+    pod: Pod
+
+    @property
+    def name(self) -> str:
+        """The name of the pod."""
+        return self.object.metadata.name
+
+    @property
+    def is_going(self) -> bool:
+        """Whether it is being deleted."""
+        return self.object.metadata.deletion_timestamp is not None
+
+    @property
+    def state(self) -> str:
+        """One or two words, as kubectl's: Running, NotReady, Pending, Terminating, or why a container does not run."""
+        if self.is_going:
+            return "Terminating"
+        waiting = (
+            each.state.waiting.reason
+            for each in (*self.pod.status.init_container_statuses, *self.pod.status.container_statuses)
+            if each.state.waiting and each.state.waiting.reason
+        )
+        if reason := next(waiting, ""):
+            return reason
+        if self.pod.status.phase == "Running" and not self.pod.is_ready:
+            return "NotReady"
+        return self.pod.status.phase or "Pending"
+
+    @property
+    def restarts(self) -> int:
+        """How often its containers were started again."""
+        return sum(each.restart_count for each in self.pod.status.container_statuses)
+
+    @property
+    def commands(self) -> list[str]:
+        """What the operator was told to do with it, as `annotation=value`, the domain left out."""
+        return [f"{each.key.partition('/')[2]}={each.value}" for each in commands_of(self.object)]
+
+
+def list_pods(client: Client, cluster: Cluster) -> list[ClusterPod]:
+    """The pods of a cluster, component by component. Raises ApiError, TransportError."""
+    of = {each.name: base_labels(cluster, each.name) for each in components(cluster)}
+    instances = ",".join(sorted({each[INSTANCE] for each in of.values()}))
+    selector = f"{NAME}={cluster.LABELLED_NAME},{MANAGED_BY}={TIDB_OPERATOR},{INSTANCE} in ({instances})"
+    found = client.list_page(PODS, cluster.metadata.namespace, label_selector=selector).items
+    return [
+        ClusterPod(component, pod, pod.decode_as(Pod))
+        for component, carried in of.items()
+        for pod in sorted(found, key=lambda each: _order(each.metadata.name))
+        if _is_of(cluster, pod, carried)
+    ]
+
+
+def _is_of(cluster: Cluster, pod: Object, carried: Mapping[str, str]) -> bool:
+    meta = pod.metadata
+    return meta.name.startswith(f"{cluster.metadata.name}-") and carried.items() <= meta.labels.items()
+
+
+def _order(name: str) -> tuple[str, int]:
+    """By ordinal where there is one."""
+    stem, _, ordinal = name.rpartition("-")
+    return (stem, int(ordinal)) if ordinal.isdecimal() else (name, 0)

@@ -1,0 +1,66 @@
+"""`kubectl tidb status`: one cluster at a glance, or a line for each."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+import msgspec
+
+from cli.tidb.clusters import clusters_of, find_cluster, read_cluster
+from cli.tidb.command import Command
+from cli.tidb.session import Session
+from cli.tidb.status.facts import read_facts
+from cli.tidb.status.page import page_of, page_of_all
+from cli.tidb.status.reporting import report_of, summary
+from controller_manager.shutdown import stopping_on_signals
+from ports.stopping import Stop
+
+_EVERY = 2.0
+"""Seconds between two looks."""
+
+_CLEAR = "\x1b[H\x1b[2J\x1b[3J"
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("cluster", nargs="?", metavar="CLUSTER", help="NAME, tc/NAME or dc/NAME; without it, all")
+    parser.add_argument("-A", "--all-namespaces", action="store_true", help="without CLUSTER: those of all namespaces")
+    parser.add_argument("-w", "--watch", action="store_true", help="look again and again until interrupted")
+
+
+def _run(session: Session, given: argparse.Namespace, _: Sequence[str]) -> int:
+    if not given.watch:
+        _show(session, given)
+        return 0
+    with stopping_on_signals(stop := Stop()):
+        while not stop.is_set():
+            if session.output.colours:
+                sys.stdout.write(_CLEAR)
+            _show(session, given)
+            stop.wait(session.clock, _EVERY)
+    return 0
+
+
+def _show(session: Session, given: argparse.Namespace) -> None:
+    if given.cluster:
+        _show_one(session, given.cluster)
+    else:
+        _show_all(session, "" if given.all_namespaces else session.namespace)
+
+
+def _show_one(session: Session, name: str) -> None:
+    found = find_cluster(session.client, session.namespace, name)
+    report = report_of(read_facts(session.client, found))
+    session.output.show(msgspec.to_builtins(report), lambda: page_of(report, session.clock.wall()))
+
+
+def _show_all(session: Session, namespace: str) -> None:
+    found = [summary(read_cluster(*each)) for each in clusters_of(session.client, namespace)]
+    document = {"clusters": msgspec.to_builtins(found)}
+    if not found and session.output.is_for_people:
+        where = f"namespace {namespace}" if namespace else "any namespace"
+        print(f"no cluster in {where}")
+        return
+    session.output.show(document, lambda: page_of_all(found, session.clock.wall(), with_namespace=not namespace))
+
+
+STATUS = Command("status", "show a cluster at a glance, or a line for each", _run, _add_arguments)

@@ -1,0 +1,57 @@
+"""What `status` reads: the cluster, and all that belongs to it, as far as the user may."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from cli.tidb.clusters import Found
+from cli.tidb.pods import ClusterPod, list_pods
+from cli.tidb.status.report import Unread
+from kube.client import Client
+from kube.errors import Forbidden, NotFound
+from kube.objects import Json
+from kube.resources import BACKUP_SCHEDULES, BACKUPS, EVENTS, TIDB_MONITORS, Resource
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Facts:
+    """A cluster and what was found beside it. `unread` says what was not."""
+
+    found: Found
+    pods: list[ClusterPod] = field(default_factory=list)
+    events: list[Json] = field(default_factory=list)
+    backups: list[Json] = field(default_factory=list)
+    schedules: list[Json] = field(default_factory=list)
+    monitors: list[Json] = field(default_factory=list)
+    unread: list[Unread] = field(default_factory=list)
+
+
+def read_facts(client: Client, found: Found) -> Facts:
+    """All that there is to know of a cluster. Raises ApiError, TransportError."""
+    facts, meta = Facts(found), found.object.metadata
+
+    def those_of(resource: Resource, field_selector: str = "") -> list[Json]:
+        page = _attempt(
+            facts, resource.plural, lambda: client.list_page(resource, meta.namespace, field_selector=field_selector)
+        )
+        return [each.decode() for each in page.items] if page else []
+
+    facts.pods = _attempt(facts, "pods", lambda: list_pods(client, found.cluster)) or []
+    facts.events = those_of(EVENTS, f"involvedObject.kind={found.resource.kind},involvedObject.name={meta.name}")
+    facts.backups = those_of(BACKUPS)
+    facts.schedules = those_of(BACKUP_SCHEDULES)
+    facts.monitors = those_of(TIDB_MONITORS)
+    return facts
+
+
+def _attempt(facts: Facts, what: str, read: Callable[[], T]) -> T | None:
+    """What is read; None, and told, where the user may not, or the server has no such thing."""
+    try:
+        return read()
+    except Forbidden:
+        facts.unread.append(Unread(what, "you may not list them"))
+    except NotFound:
+        facts.unread.append(Unread(what, "this API server does not have them"))
+    return None

@@ -1,0 +1,170 @@
+"""What `status` tells, as a page of 80 columns. Pure."""
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from textwrap import shorten
+
+from rich.console import RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from cli.tidb.ages import ago
+from cli.tidb.output import BAD, FAINT, GOOD, UNDER_WAY, Page, add_row, columns
+from cli.tidb.status.report import Backup, Component, Event, Member, Pod, Report, Schedule, Summary, Wait
+
+_INDENT = 2
+_LONGEST_EVENT = 150
+"""Characters of an event; all of it is in the document."""
+
+
+def page_of(report: Report, now: datetime) -> Page:
+    """A cluster at one glance; what there is nothing to say of is left out."""
+    yield from _head(report, now)
+    for title, part in (
+        ("", _components(report.components)),
+        ("", _pods(report.pods)),
+        ("Replaced by failover", _failures(report, now)),
+        ("Volumes being changed", _volumes(report)),
+        ("Certificates", _certificates(report)),
+        ("Backups", _backups(report, now)),
+        ("Monitors", _monitors(report)),
+        ("Events", _events(report.events, now)),
+        ("Not shown", _unread(report)),
+    ):
+        if lines := list(part):
+            yield ""
+            if title:
+                yield Text(title, "bold")
+            yield from lines
+
+
+def page_of_all(clusters: Iterable[Summary], now: datetime, *, with_namespace: bool) -> Page:
+    """A line for each cluster, and what it waits for."""
+    table = columns(*(["NAMESPACE"] if with_namespace else []), "CLUSTER", "READY", "COMPONENTS", "WAITS")
+    for each in clusters:
+        add_row(
+            table,
+            *([each.namespace] if with_namespace else []),
+            f"{'dc/' if each.kind == 'DMCluster' else ''}{each.name}",
+            _yes_or_no(each.ready),
+            "\n".join(f"{part.name} {part.ready}/{part.desired}" for part in each.components),
+            "\n".join(_short(wait, now) for wait in each.waits),
+        )
+    yield table
+
+
+def _short(wait: Wait, now: datetime) -> str:
+    return " ".join(filter(None, (wait.of, wait.reason, ago(wait.since, now))))
+
+
+def _yes_or_no(ready: bool) -> Text:
+    return Text("yes", GOOD) if ready else Text("no", BAD)
+
+
+def _head(report: Report, now: datetime) -> Iterator[RenderableType]:
+    title = Text(f"{report.kind} {report.namespace}/{report.name}", "bold")
+    since, age = ago(report.ready_since, now), ago(report.created, now)
+    ready = "Ready" if report.ready else "not Ready"
+    state = Text(f"{ready} for {since}" if since else ready, GOOD if report.ready else BAD)
+    parts = (title, Text(report.version), state, Text(f"age {age}" if age else ""))
+    yield Text("  ").join(part for part in parts if part.plain)
+    yield Text(report.message)
+    for wait in report.waits:
+        since = ago(wait.since, now)
+        what = f"{wait.of}: {wait.reason}{f' for {since}' if since else ''}"
+        yield Text(f"{what}; it needs you" if wait.needs_user else what, BAD if wait.needs_user else UNDER_WAY)
+        yield _indented(wait.message)
+
+
+def _indented(text: str) -> Padding:
+    return Padding(Text(text), (0, 0, 0, _INDENT))
+
+
+def _components(components: Iterable[Component]) -> Page:
+    table = columns("COMPONENT", "READY", "UPDATED", "MEMBERS", "PHASE", "IMAGE")
+    for each in components:
+        pods = Text(f"{each.ready}/{each.desired}", GOOD if each.ready == each.desired else UNDER_WAY)
+        members = Text(f"{each.healthy}/{each.members}", GOOD if each.healthy == each.members else BAD)
+        updated = Text(f"{each.updated}/{each.desired}", GOOD if each.updated == each.desired else UNDER_WAY)
+        add_row(table, each.name, pods, updated, members, each.phase, each.image)
+    return [table] if table.row_count else []
+
+
+def _pods(pods: Iterable[Pod]) -> Page:
+    table = columns("POD", "NODE", "STATE", "RESTARTS", "MEMBER")
+    for each in pods:
+        state = Text(each.state, GOOD if each.ready else BAD)
+        told = "\n".join(filter(None, (_member(each.member), *each.commands)))
+        add_row(table, each.name, each.node, state, str(each.restarts), told)
+    return [table] if table.row_count else []
+
+
+def _member(member: Member | None) -> str:
+    if member is None:
+        return ""
+    parts = [member.state]
+    if member.leads:
+        parts.append("leads")
+    if member.leaders >= 0:
+        parts = [f"store {member.id} {member.state}", f"{member.leaders} leaders"]
+    return ", ".join(parts)
+
+
+def _failures(report: Report, now: datetime) -> Page:
+    for each in report.failures:
+        what = " ".join(filter(None, (each.component, each.pod, each.id and f"({each.id})")))
+        since = ago(each.since, now)
+        facts = (what, f"{since} ago" if since else "", "host down" if each.host_down else "")
+        yield _indented(", ".join(filter(None, facts)))
+
+
+def _volumes(report: Report) -> Page:
+    for each in report.volumes:
+        to = ", ".join(filter(None, (each.capacity, each.storage_class)))
+        yield _indented(f"{each.component}: {each.done} of {each.count} volumes {each.name} are {to}")
+
+
+def _certificates(report: Report) -> Page:
+    if found := report.certificates:
+        yield _indented(f"{found.reason}: {found.message}")
+
+
+def _backups(report: Report, now: datetime) -> Page:
+    backups = report.backups
+    if backups.last_good:
+        yield _indented(f"last good: {_backup(backups.last_good, now)}")
+    elif backups.others or backups.schedules:
+        yield _indented("no good one yet")
+    yield from (_indented(_backup(each, now)) for each in backups.others)
+    yield from (_indented(_schedule(each)) for each in backups.schedules)
+
+
+def _backup(backup: Backup, now: datetime) -> str:
+    done = ago(backup.completed, now)
+    phase = f"{backup.phase or 'new'}{f': {backup.message}' if backup.message else ''}"
+    facts = (f"{done} ago", backup.size, backup.commit_ts and f"as of {backup.commit_ts}") if done else (phase,)
+    checkpoint = backup.checkpoint_ts and f"up to {backup.checkpoint_ts}"
+    return f"{backup.name} ({backup.mode}) {', '.join(filter(None, (*facts, checkpoint)))}"
+
+
+def _schedule(schedule: Schedule) -> str:
+    return f"schedule {schedule.name} ({schedule.schedule}): {schedule.message}"
+
+
+def _monitors(report: Report) -> Page:
+    for each in report.monitors:
+        yield _indented(f"{each.name} {'Ready' if each.ready else 'not Ready'}: {each.message}")
+
+
+def _events(events: Iterable[Event], now: datetime) -> Page:
+    table = columns("", "", "")
+    table.show_header = False
+    for each in events:
+        often = f"{each.count} times: " if each.count > 1 else ""
+        style = BAD if each.type == "Warning" else FAINT
+        add_row(table, ago(each.time, now), Text(each.reason, style), shorten(f"{often}{each.message}", _LONGEST_EVENT))
+    return [Padding(table, (0, 0, 0, _INDENT))] if table.row_count else []
+
+
+def _unread(report: Report) -> Page:
+    yield from (_indented(f"{each.what}: {each.why}") for each in report.unread)

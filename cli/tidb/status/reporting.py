@@ -1,0 +1,192 @@
+"""From what was read to what `status` tells. Pure."""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from msgspec import structs
+
+from apis.accessor import Component, workloads
+from apis.cluster import Cluster, ClusterCondition
+from apis.ordinals import desired_ordinals, desired_replicas
+from apis.predicates import status_of
+from apis.shared import ComponentStatus
+from cli.tidb.clusters import Found
+from cli.tidb.pods import ClusterPod
+from cli.tidb.status import report
+from cli.tidb.status.backups import backups_of
+from cli.tidb.status.facts import Facts
+from cli.tidb.status.members import failures, members
+from cli.tidb.status.report import Report, Summary
+from kube.objects import Json, condition_of
+from kube.resources import DM_CLUSTERS
+from member.naming import pod_name
+from member.outcome import DONE
+
+CERTIFICATES = "CertificatesValid"
+_PROGRESSING = "Progressing"
+_EVENTS = 5
+"""How many events are told, the newest."""
+
+_NOT_SEEN = "the operator has not looked at it yet"
+
+
+def summary(found: Found) -> Summary:
+    """A cluster in one line."""
+    cluster, meta = found.cluster, found.object.metadata
+    ready = _condition(cluster, "Ready")
+    return Summary(
+        kind=found.resource.kind,
+        namespace=meta.namespace,
+        name=meta.name,
+        version=cluster.spec.version,
+        created=meta.creation_timestamp or "",
+        paused=cluster.spec.paused,
+        ready=ready is not None and ready.status == "True",
+        ready_since=(ready and ready.last_transition_time) or "",
+        # after the semicolon stands what is a wait of its own here
+        message=ready.message.partition("; ")[0] if ready else _NOT_SEEN,
+        components=list(_components(cluster)),
+        waits=list(_waits(cluster)),
+    )
+
+
+def report_of(facts: Facts) -> Report:
+    """A cluster at one glance."""
+    found, cluster = facts.found, facts.found.cluster
+    meta = found.object.metadata
+    statuses = _statuses(cluster)
+    return Report(
+        **structs.asdict(summary(found)),
+        pods=list(_pods(cluster, facts.pods, statuses)),
+        failures=[each for name, status in statuses.items() for each in failures(status, name)],
+        volumes=[each for name, status in statuses.items() for each in _volumes(name, status)],
+        certificates=_certificates(cluster),
+        backups=backups_of(meta.namespace, meta.name, facts.backups, facts.schedules),
+        monitors=[_monitor(each) for each in facts.monitors if _is_monitored_by(found, each)],
+        events=_events(facts.events),
+        unread=facts.unread,
+    )
+
+
+def _statuses(cluster: Cluster) -> Mapping[str, ComponentStatus]:
+    found = ((each.name, status_of(cluster, each.name)) for each in workloads(cluster))
+    return {name: status for name, status in found if status is not None}
+
+
+def _condition(cluster: Cluster, kind: str) -> ClusterCondition | None:
+    return next((each for each in cluster.status.conditions if each.type == kind), None)
+
+
+def _components(cluster: Cluster) -> Iterator[report.Component]:
+    statuses = _statuses(cluster)
+    for each in workloads(cluster):
+        status = statuses.get(each.name)
+        yield report.Component(
+            name=each.name,
+            ready=status.ready_replicas if status else 0,
+            updated=int(((status.stateful_set if status else None) or {}).get("updatedReplicas") or 0),
+            desired=_desired(cluster, each),
+            members=len(status.health) if status else 0,
+            healthy=sum(status.health) if status else 0,
+            phase=status.phase if status else "",
+            version=each.version,
+            image=each.image,
+        )
+
+
+def _desired(cluster: Cluster, component: Component) -> int:
+    return 0 if component.suspended else desired_replicas(cluster, component.name)
+
+
+def _waits(cluster: Cluster) -> Iterator[report.Wait]:
+    """What the cluster as a whole says, unless a component says the same; then what the components say."""
+    found = [
+        wait
+        for name, status in _statuses(cluster).items()
+        if (wait := _wait(name, condition_of(status.conditions, _PROGRESSING)))
+    ]
+    whole = _wait("cluster", structs.asdict(progress)) if (progress := _condition(cluster, _PROGRESSING)) else None
+    if whole and whole.message not in (f"{each.of}: {each.message}" for each in found):
+        yield whole
+    yield from found
+
+
+def _wait(of: str, condition: Json) -> report.Wait | None:
+    """A condition Progressing as a wait; None where it says that nothing is to be done."""
+    reason = str(condition.get("reason") or "")
+    if reason in ("", DONE):
+        return None
+    since = str(condition.get("lastTransitionTime") or condition.get("last_transition_time") or "")
+    needs_user = condition.get("status") != "True"
+    return report.Wait(of, reason, str(condition.get("message") or ""), since, needs_user)
+
+
+def _pods(
+    cluster: Cluster, pods: Iterable[ClusterPod], statuses: Mapping[str, ComponentStatus]
+) -> Iterator[report.Pod]:
+    """Those that are there, each with its member; then, of each component, those that should be."""
+    known = {name: members(status) for name, status in statuses.items()}
+    there = set()
+    for each in pods:
+        there.add(each.name)
+        yield report.Pod(
+            name=each.name,
+            component=each.component,
+            node=each.pod.spec.node_name,
+            state=each.state,
+            ready=each.pod.is_ready and not each.is_going,
+            restarts=each.restarts,
+            commands=each.commands,
+            member=known.get(each.component, {}).get(each.name),
+        )
+    for component in workloads(cluster):
+        name = component.name
+        wanted = [] if component.suspended else [pod_name(cluster, name, at) for at in desired_ordinals(cluster, name)]
+        for pod in sorted({*wanted, *known.get(name, {})} - there):
+            yield report.Pod(pod, name, "", "Missing", False, 0, [], known.get(name, {}).get(pod))
+
+
+def _volumes(component: str, status: ComponentStatus) -> Iterator[report.Volume]:
+    for each in status.volumes.values():
+        done = min(each.modified_count, each.resized_count)
+        if done < each.bound_count:
+            capacity, volume_class = str(each.modified_capacity), each.modified_storage_class
+            yield report.Volume(component, each.name, each.bound_count, done, capacity, volume_class)
+
+
+def _certificates(cluster: Cluster) -> report.Certificates | None:
+    found = _condition(cluster, CERTIFICATES)
+    return report.Certificates(found.status == "True", found.reason, found.message) if found else None
+
+
+def _is_monitored_by(found: Found, monitor: Json) -> bool:
+    """Whether a TidbMonitor names the cluster."""
+    meta, spec = found.object.metadata, monitor["spec"]
+    named = (spec.get("dm") or {}) if found.resource == DM_CLUSTERS else spec
+    own = monitor["metadata"]["namespace"]
+    return any(
+        (each.get("namespace") or own, each.get("name")) == (meta.namespace, meta.name)
+        for each in named.get("clusters") or ()
+    )
+
+
+def _monitor(tree: Json) -> report.Monitor:
+    ready = condition_of((tree.get("status") or {}).get("conditions") or (), "Ready")
+    message = str(ready.get("message") or _NOT_SEEN)
+    return report.Monitor(tree["metadata"]["name"], ready.get("status") == "True", message)
+
+
+def _events(trees: Iterable[Json]) -> list[report.Event]:
+    """The newest events, the newest last."""
+    return sorted(map(_event, trees), key=lambda each: each.time)[-_EVENTS:]
+
+
+def _event(tree: Json) -> report.Event:
+    # kube.events tells of the first and the last time, others of `eventTime` alone
+    time = tree.get("lastTimestamp") or tree.get("eventTime") or tree["metadata"].get("creationTimestamp") or ""
+    return report.Event(
+        time=str(time),
+        type=str(tree.get("type") or ""),
+        reason=str(tree.get("reason") or ""),
+        message=str(tree.get("message") or ""),
+        count=int(tree.get("count") or 1),
+    )

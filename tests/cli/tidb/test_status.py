@@ -1,0 +1,288 @@
+"""`status`: what a user sees of a cluster, made of what was read."""
+
+from datetime import datetime, timedelta
+
+import pytest
+
+from apis.times import parse_time
+from cli.tidb.ages import length
+from cli.tidb.output import rendered
+from cli.tidb.status.facts import Facts
+from cli.tidb.status.page import page_of
+from cli.tidb.status.report import Unread
+from cli.tidb.status.reporting import report_of, summary
+from kube.client import Client
+from kube.errors import Forbidden
+from kube.objects import Json
+from tests.cli.tidb.objects import LONG_AGO, cluster, condition, dm_cluster, facts, pod, store
+from tests.cli.tidb.typing_commands import Refusing, Terminal
+from tests.operator_world import OperatorWorld
+
+
+def time(text: str) -> datetime:
+    found = parse_time(text)
+    assert found
+    return found
+
+
+NOW = time("2026-01-01T00:03:20Z")
+
+
+def page(told: Facts, width: int = 80) -> str:
+    return rendered(page_of(report_of(told), NOW), width)
+
+
+def test_waits_are_told_with_what_for_and_since_when_and_who_must_act() -> None:
+    status = {
+        "conditions": [
+            condition("Progressing", "StoresNotUp", "tikv: store 2 is Down"),
+            condition("Ready", "TiKVStoreNotUp", "TiKV store(s) are not up; tikv: store 2 is Down", holds=False),
+        ],
+        "tikv": {"conditions": [condition("Progressing", "StoresNotUp", "store 2 is Down")]},
+        "pd": {"conditions": [condition("Progressing", "PDConfig", "correct spec.pd.config", holds=False)]},
+    }
+    report = summary(cluster(status=status))
+    assert [("pd", True), ("tikv", False)] == [(each.of, each.needs_user) for each in report.waits]
+    assert "TiKV store(s) are not up" == report.message
+    shown = page(facts(cluster(status=status)))
+    assert "tikv: StoresNotUp for 3m\n  store 2 is Down\n" in shown
+    assert "pd: PDConfig for 3m; it needs you\n  correct spec.pd.config\n" in shown
+
+
+def test_a_wait_of_the_whole_cluster_that_no_component_has_is_told() -> None:
+    status = {"conditions": [condition("Progressing", "Paused", "discovery: spec.paused is true", holds=False)]}
+    (wait,) = summary(cluster(status=status)).waits
+    assert ("cluster", "Paused", LONG_AGO) == (wait.of, wait.reason, wait.since)
+
+
+def test_a_cluster_that_the_operator_has_not_seen_says_so() -> None:
+    report = report_of(facts(cluster()))
+    assert (False, "the operator has not looked at it yet") == (report.ready, report.message)
+    assert ["Missing"] * 4 == [each.state for each in report.pods]
+
+
+def test_pods_show_their_node_state_restarts_and_member() -> None:
+    crash = {
+        "phase": "Running",
+        "containerStatuses": [
+            {"name": "tikv", "restartCount": 7, "state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": {}}
+        ],
+    }
+    leader = {"name": "shop-pd-0", "id": "9", "clientURL": "", "health": True}
+    status = {
+        "pd": {"members": {"shop-pd-0": leader}, "leader": leader},
+        "tikv": {"stores": {"0": store(0), "1": store(1, "Down", 0), "7": store(7, "Offline", 3)}},
+    }
+    pods = [
+        pod("pd", "shop-pd-0"),
+        pod("tikv", "shop-tikv-0", annotations={"tidb.pingcap.com/evict-leader": "none"}),
+        pod("tikv", "shop-tikv-1", crash),
+        pod("tikv", "shop-tikv-2", {"phase": "Pending"}, node=""),
+    ]
+    shown = page(facts(cluster(status=status), pods))
+    for line in (
+        "shop-pd-0    node-1  Running           0         healthy, leads",
+        "shop-tikv-0  node-1  Running           0         store 0 Up, 10 leaders",
+        "                                                 evict-leader=none",
+        "shop-tikv-1  node-1  CrashLoopBackOff  7         store 1 Down, 0 leaders",
+        "shop-tikv-2          Pending           0",
+        "shop-tikv-7          Missing           0         store 7 Offline, 3 leaders",
+    ):
+        assert f"{line}\n" in shown
+
+
+def test_what_is_being_deleted_or_is_not_ready_is_not_called_running() -> None:
+    pods = [
+        pod("pd", "shop-pd-0", deletionTimestamp=LONG_AGO),
+        pod("tikv", "shop-tikv-0", {"phase": "Running", "conditions": []}),
+    ]
+    report = report_of(facts(cluster(), pods))
+    assert [("Terminating", False), ("NotReady", False)] == [(each.state, each.ready) for each in report.pods[:2]]
+
+
+def test_members_of_other_kinds_are_told_in_their_own_words() -> None:
+    spec: Json = {"version": "v8.5.2", "ticdc": {"replicas": 1}, "tidb": {"replicas": 1}}
+    spec |= {"pump": {"replicas": 1, "requests": {"storage": "1Gi"}}, "pdms": [{"name": "tso", "replicas": 1}]}
+    status = {
+        "ticdc": {"captures": {"shop-ticdc-0": {"podName": "shop-ticdc-0", "id": "c", "isOwner": True, "ready": True}}},
+        "tidb": {"members": {"shop-tidb-0": {"name": "shop-tidb-0", "health": False}}},
+        "pump": {"members": [{"nodeId": "n", "host": "shop-pump-0.shop-pump:8250", "state": "online"}]},
+        "pdms": {"tso": {"name": "tso", "members": ["http://shop-tso-0.shop-tso-peer:2379"]}},
+    }
+    told = {
+        each.name: (each.member.state, each.member.leads)
+        for each in report_of(facts(cluster(spec=spec, status=status))).pods
+        if each.member
+    }
+    expected = {
+        "shop-ticdc-0": ("ready", True),
+        "shop-tidb-0": ("unhealthy", False),
+        "shop-pump-0": ("online", False),
+        "shop-tso-0": ("registered", False),
+    }
+    assert expected == told
+
+
+def test_masters_and_workers_of_dm_are_members_too() -> None:
+    leader = {"name": "sync-dm-master-0", "id": "1", "clientURL": "", "health": True}
+    status = {
+        "master": {"members": {"sync-dm-master-0": leader}, "leader": leader},
+        "worker": {
+            "members": {"sync-dm-worker-0": {"name": "sync-dm-worker-0", "addr": "", "stage": "bound"}},
+            "failureMembers": {"sync-dm-worker-1": {"podName": "sync-dm-worker-1", "createdAt": LONG_AGO}},
+        },
+    }
+    report = report_of(facts(dm_cluster(status)))
+    assert {"healthy", "bound"} == {each.member.state for each in report.pods if each.member}
+    assert [("dm-worker", "sync-dm-worker-1")] == [(each.component, each.pod) for each in report.failures]
+
+
+def test_9_what_failover_has_replaced_is_told_until_it_is_over() -> None:
+    record = {"podName": "shop-tikv-1", "storeID": "1", "createdAt": LONG_AGO, "hostDown": True}
+    lost = {"podName": "shop-pd-0", "memberID": "9", "createdAt": LONG_AGO}
+    status = {"tikv": {"failureStores": {"1": record}}, "pd": {"failureMembers": {"shop-pd-0": lost}}}
+    shown = page(facts(cluster(status=status)))
+    assert "Replaced by failover\n  pd shop-pd-0 (9), 3m ago\n  tikv shop-tikv-1 (1), 3m ago, host down\n" in shown
+
+
+def test_12_7_volumes_are_told_while_they_are_changed_and_only_then() -> None:
+    counts = {"name": "tikv", "boundCount": 3, "modifiedCapacity": "2Gi", "modifiedStorageClass": "fast"}
+    changing = {"tikv": {"volumes": {"tikv": counts | {"modifiedCount": 2, "resizedCount": 1}}}}
+    done = {"tikv": {"volumes": {"tikv": counts | {"modifiedCount": 3, "resizedCount": 3}}}}
+    shown = page(facts(cluster(status=changing)))
+    assert "Volumes being changed\n  tikv: 1 of 3 volumes tikv are 2Gi, fast\n" in shown
+    assert not report_of(facts(cluster(status=done))).volumes
+
+
+def test_9_1_certificates_are_told_where_there_are_some() -> None:
+    assert report_of(facts(cluster())).certificates is None
+    status = {"conditions": [condition("CertificatesValid", "ExpiresWithin7Days", "Secret a/b, key tls.crt, ...")]}
+    assert "Certificates\n  ExpiresWithin7Days: Secret a/b" in page(facts(cluster(status=status)))
+
+
+def backup(name: str, phase: str, completed: str = "", **spec: object) -> Json:
+    status = {"phase": phase, "timeStarted": LONG_AGO, "timeCompleted": completed, "conditions": []}
+    return {
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"br": {"cluster": "shop"}, **spec},
+        "status": status | {"commitTs": "44", "backupSizeReadable": "3 GB", "logCheckpointTs": spec.get("ts", "")},
+    }
+
+
+def test_backups_tell_the_last_good_one_what_is_not_done_and_when_the_next_is_due() -> None:
+    backups = [
+        backup("old", "Complete", "2026-01-01T00:01:00Z"),
+        backup("new", "Complete", "2026-01-01T00:02:00Z"),
+        backup("bad", "Failed"),
+        backup("log", "Running", backupMode="log", ts="45"),
+        backup("other", "Complete", "2026-01-01T00:03:00Z", br={"cluster": "other"}),
+        backup("far", "Complete", "2026-01-01T00:03:00Z", br={"cluster": "shop", "clusterNamespace": "team"}),
+    ]
+    schedule = {
+        "metadata": {"name": "nightly", "namespace": "default"},
+        "spec": {"schedule": "0 2 * * *", "backupTemplate": {"br": {"cluster": "shop"}}},
+        "status": {"conditions": [condition("Active", "Waiting", "the next backup is due at 2026-01-01T02:00:00Z")]},
+    }
+    shown = page(facts(cluster(), backups=backups, schedules=[schedule]))
+    assert "Backups\n  last good: new (snapshot) 80s ago, 3 GB, as of 44\n" in shown
+    assert "  bad (snapshot) Failed\n" in shown
+    assert "  log (log) Running, up to 45\n" in shown
+    assert "  schedule nightly (0 2 * * *): the next backup is due at 2026-01-01T02:00:00Z\n" in shown
+    assert not any(name in shown for name in ("old", "other", "far"))
+
+
+def test_an_export_belongs_to_the_cluster_whose_tidb_it_reads() -> None:
+    exported = backup("csv", "Complete", LONG_AGO, br=None)
+    exported["spec"]["from"] = {"host": "shop-tidb.default.svc", "secretName": "s"}
+    elsewhere = backup("csv-2", "Complete", LONG_AGO, br=None)
+    elsewhere["spec"]["from"] = {"host": "shop-tidb.team", "secretName": "s"}
+    good = report_of(facts(cluster(), backups=[exported, elsewhere])).backups.last_good
+    assert good is not None
+    assert "csv" == good.name
+
+
+def test_monitors_that_name_the_cluster_are_told() -> None:
+    def monitor(name: str, *clusters: Json) -> Json:
+        status = {"conditions": [condition("Ready", "Ready", "the object matches its spec")]}
+        meta = {"name": name, "namespace": "default"}
+        return {"metadata": meta, "spec": {"clusters": list(clusters)}, "status": status}
+
+    monitors = [monitor("one", {"name": "shop"}), monitor("two", {"name": "shop", "namespace": "team"})]
+    assert ["one"] == [each.name for each in report_of(facts(cluster(), monitors=monitors)).monitors]
+
+
+def test_the_last_events_are_told_oldest_first_and_cut_in_pages_alone() -> None:
+    def event(number: int) -> Json:
+        message = f"number {number} " + "and more " * 40
+        at = f"2026-01-01T00:00:{number:02}Z"
+        return {"metadata": {}, "lastTimestamp": at, "reason": "R", "message": message, "type": "Normal", "count": 2}
+
+    told = facts(cluster(), events=[event(number) for number in (9, 3, 4, 5, 6, 7, 8)])
+    assert [5, 6, 7, 8, 9] == [int(each.message.split()[1]) for each in report_of(told).events]
+    assert all(len(each.message) > 300 for each in report_of(told).events)
+    assert "2 times: number 9 and more" in page(told)
+    assert "[...]" in page(told)
+
+
+def test_a_page_fits_80_columns_whatever_is_long() -> None:
+    long, sentence = "x" * 60, "a sentence that goes on and on " * 20 + "https://" + "y" * 120
+    spec: Json = {"version": "v8.5.2", "tikv": {"replicas": 2, "requests": {"storage": "1Gi"}, "baseImage": long * 3}}
+    status = {
+        "conditions": [condition("Ready", long, sentence), condition("CertificatesValid", long, sentence)],
+        "tikv": {"conditions": [condition("Progressing", long, sentence)], "failureStores": {"1": {"podName": long}}},
+    }
+    pods = [pod("tikv", f"{long}-tikv-0", node=f"{long}.compute.internal")]
+    event = {"metadata": {}, "lastTimestamp": LONG_AGO, "reason": long, "message": sentence}
+    told = facts(cluster(long, spec, status), pods, events=[event], backups=[backup(long, "Failed")])
+    told.unread.append(Unread("backups", sentence))
+    assert all(len(line) <= 80 for line in page(told).splitlines())
+
+
+@pytest.mark.parametrize(
+    "span", [(0, "0s"), (119, "119s"), (120, "2m"), (7199, "119m"), (7200, "2h"), (172800, "2d"), (-5, "0s")]
+)
+def test_ages_are_told_in_a_unit_of_which_there_are_two(span: tuple[int, str]) -> None:
+    seconds, text = span
+    assert text == length(timedelta(seconds=seconds))
+
+
+# the command
+
+
+def test_a_cluster_at_a_glance(terminal: Terminal) -> None:
+    shown = terminal.type("status", "basic")
+    assert shown.startswith("TidbCluster default/basic  v8.5.2  Ready")
+    assert "basic-pd-0" in shown
+    assert "SuccessfulCreate" in shown
+    assert all(len(line) <= 80 for line in shown.splitlines())
+
+
+def test_the_document_has_the_same_and_more(terminal: Terminal) -> None:
+    document = terminal.document("status", "basic")
+    assert ("TidbCluster", "default", "basic", True) == tuple(
+        document[each] for each in ("kind", "namespace", "name", "ready")
+    )
+    assert ["pd", "tikv", "tidb"] == [each["name"] for each in document["components"]]
+    assert {"id", "state", "healthy", "leads", "leaders"} == document["pods"][1]["member"].keys()
+
+
+def test_all_clusters_take_a_line_each(terminal: Terminal) -> None:
+    shown = terminal.type("status")
+    assert "CLUSTER  READY  COMPONENTS  WAITS\nbasic    yes    pd 1/1\n" in shown
+    assert terminal.type("status", "-A").startswith("NAMESPACE  CLUSTER")
+    assert ["basic"] == [each["name"] for each in terminal.document("status", "-A")["clusters"]]
+    assert "no cluster in namespace elsewhere\n" == terminal.type("status", "-n", "elsewhere")
+    assert {"clusters": []} == terminal.document("status", "-n", "elsewhere")
+
+
+def test_what_one_may_not_read_is_left_out_and_told(running: OperatorWorld, capsys: pytest.CaptureFixture[str]) -> None:
+    terminal = Terminal(Client(Refusing(running.world.transport(), "events", "backups")), capsys, running.clock)
+    shown = terminal.type("status", "basic")
+    assert "basic-pd-0" in shown
+    assert "Not shown\n  events: you may not list them\n  backups: you may not list them\n" in shown
+
+
+def test_a_cluster_that_one_may_not_read_is_refused(running: OperatorWorld, capsys: pytest.CaptureFixture[str]) -> None:
+    terminal = Terminal(Client(Refusing(running.world.transport(), "tidbclusters")), capsys, running.clock)
+    with pytest.raises(Forbidden):
+        terminal.type("status", "basic")

@@ -1,0 +1,75 @@
+"""What TiDB Dashboard looks up in PD's etcd (dataplane-apis.md 4)."""
+
+import json
+
+import pytest
+
+from dataplane import topology
+from dataplane.errors import Unavailable
+from ports.clock import FakeClock
+from tests.dataplane.log_tasks import EtcdWorld
+
+ADDRESSES = {"prometheus": ("basic-prometheus.lab.svc", 9090), "grafana": ("basic-grafana.lab.svc", 3000)}
+
+
+@pytest.fixture
+def world(clock: FakeClock) -> EtcdWorld:
+    return EtcdWorld(clock)
+
+
+def known(world: EtcdWorld, name: str) -> object:
+    value = world.client.get(f"/topology/{name}")
+    return None if value is None else json.loads(value)
+
+
+def test_4_a_server_is_left_behind_when_its_ttl_has_gone(world: EtcdWorld) -> None:
+    world.etcd.put(b"/topology/tidb/a:4000/info", b"{}")
+    world.etcd.put(b"/topology/tidb/b:4000/info", b"{}")
+    world.etcd.put(b"/topology/tidb/b:4000/ttl", b"1")
+    assert ["a:4000"] == topology.left_behind(world.client)
+    topology.forget(world.client, "a:4000")
+    assert [] == topology.left_behind(world.client)
+    assert [b"/topology/tidb/b:4000/info", b"/topology/tidb/b:4000/ttl"] == sorted(world.etcd.keys)
+
+
+def test_4_addresses_are_known_for_ten_minutes_after_they_were_told(world: EtcdWorld, clock: FakeClock) -> None:
+    topology.tell(world.client, ADDRESSES)
+    assert {"ip": "basic-prometheus.lab.svc", "port": 9090} == known(world, "prometheus")
+    assert {"ip": "basic-grafana.lab.svc", "port": 3000} == known(world, "grafana")
+    clock.step(601.0)
+    assert None is known(world, "prometheus") is known(world, "grafana")
+
+
+def test_4_addresses_that_are_known_for_long_enough_are_not_told_again(world: EtcdWorld, clock: FakeClock) -> None:
+    topology.tell(world.client, ADDRESSES)
+    revision = world.etcd.revision
+    clock.step(200.0)
+    topology.tell(world.client, ADDRESSES)
+    assert revision == world.etcd.revision
+    clock.step(150.0)
+    topology.tell(world.client, ADDRESSES)
+    clock.step(590.0)
+    assert {"ip": "basic-grafana.lab.svc", "port": 3000} == known(world, "grafana")
+
+
+def test_4_two_monitors_of_one_cluster_do_not_replace_each_other(world: EtcdWorld, clock: FakeClock) -> None:
+    """In v1.6 each writes its own at every reconcile."""
+    topology.tell(world.client, ADDRESSES)
+    second = {"prometheus": ("other-prometheus.lab.svc", 9090)}
+    topology.tell(world.client, second)
+    assert {"ip": "basic-prometheus.lab.svc", "port": 9090} == known(world, "prometheus")
+    clock.step(601.0)
+    topology.tell(world.client, second)
+    assert {"ip": "other-prometheus.lab.svc", "port": 9090} == known(world, "prometheus")
+
+
+def test_4_what_somebody_has_written_for_ever_is_replaced(world: EtcdWorld) -> None:
+    world.etcd.put(b"/topology/prometheus", b"{}")
+    topology.tell(world.client, ADDRESSES)
+    assert {"ip": "basic-prometheus.lab.svc", "port": 9090} == known(world, "prometheus")
+
+
+def test_4_without_a_leader_nothing_is_told(world: EtcdWorld) -> None:
+    world.answers = False
+    with pytest.raises(Unavailable):
+        topology.tell(world.client, ADDRESSES)

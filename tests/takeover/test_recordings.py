@@ -1,0 +1,111 @@
+"""Everything that a live v1.6 was recorded to make is taken over (design.md 3.5, objects.md 11, docs/migration.md).
+
+An observer plans next to nothing, no pod of a database restarts, and v1.6 would find what it noted if it came back.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+
+import pytest
+
+from apis.cluster import Cluster
+from kube.objects import Json
+from ports.clock import FakeClock
+from tests.member.recordings import GOLDEN
+from tests.takeover.eyes_of_v16 import would_change
+from tests.takeover.left_by_v16 import Left
+from tests.takeover.observer import planned_writes
+
+pytestmark = pytest.mark.slow
+
+RECORDINGS = (
+    *("basic", "basic-storagevolumes", "basic-tls", "gcp", "heterogeneous", "tiflash"),
+    *(
+        "dev-components",
+        "dev-tuned",
+        "dev-logs",
+        "dev-misc",
+        "dev-ipv6",
+        "dev-suspend",
+        "dev-tls",
+        "dev-dm",
+        "dev-monitor",
+    ),
+    *("dev-init", "dev-backup", "dev-restore", "dev-schedule", "dev-bklife", "dev-bklife.truncate", "dev-bklife.stop"),
+    *("dev-bklife.done", "dev-bklife.deleting", "dev-bklife.gone"),
+)
+"""All but `dev-across`: its two clusters are of two Kubernetes."""
+
+EXPLAINED = (
+    # Discovery runs our image, with a Role that allows less
+    r"patch (roles|deployments) \S+-discovery",
+    r"note \S+ \S+",  # which labels and annotations are the spec's
+    r"patch services \S+-tiproxy",  # publishNotReadyAddresses
+    r"patch statefulsets \S+-(pump|dm-worker)",  # a partition above all pods
+    # v1.6 says the same in every round
+    r"(POST|PUT) http\S+(:10080/labels|:3080/api/admin/config/)",
+    # ids of DMClusters, and labels of the volumes of the others
+    r"patch (pods|persistentvolumeclaims) \S*sync-dm-\S+",
+    r"patch persistentvolumes \S+",
+    # monitors: names in DNS, the text of their configuration, and what v1.6 ignored
+    r"create services (sync-mon|sixmon|safe-mon|watch)-monitor(-shard-1)?",
+    r"patch configmaps (sync-mon|sixmon|safe-mon|watch)-monitor(-grafana)?",
+    r"patch statefulsets (sixmon|watch)-monitor(-shard-1)?",
+)
+"""What is written on purpose (docs/compat.md, "What a take-over writes")."""
+
+RESTARTED = re.compile(r"(sixmon|watch)-monitor-.*")
+"""Pods of a TidbMonitor without a reloader, and of one with `grafana.logLevel`."""
+
+BACK = {
+    ("StatefulSet", "pump"): {"updateStrategy"},
+    ("StatefulSet", "dm-worker"): {"updateStrategy"},
+    ("Service", "tiproxy"): {"spec"},
+    ("StatefulSet", "monitor"): {"template", "restarts"},
+    ("ConfigMap", "monitor"): {"data"},
+}
+"""What v1.6 would put back, by kind and component."""
+
+UNFINISHED: Mapping[str, dict[str, str]] = {"dev-suspend": {"sleepy": "Suspended"}}
+"""Reasons of the condition Progressing, where there is something left to do."""
+
+
+@pytest.mark.parametrize("name", RECORDINGS)
+def test_3_5_a_recorded_world_is_taken_over_and_may_go_back(name: str, clock: FakeClock) -> None:
+    left = left_by_v16(name, clock)
+    world, pods, before = left.world, left.pods(), left.objects()
+    assert [] == left.not_ready()
+
+    planned = planned_writes(world, 5.0)
+    assert [] == [each for each in planned if not any(re.fullmatch(one, each) for one in EXPLAINED)]
+    assert (pods, before) == (left.pods(), left.objects())
+
+    world.run(35.0)
+    now, after = left.pods(), left.objects()
+    reasons = {tc.metadata.name: progress(left, tc) for tc in left.clusters}
+    world.stop()
+    assert dict.fromkeys(reasons, "Done") | UNFINISHED.get(name, {}) == reasons
+    assert [] == [each for each, uid in pods.items() if now.get(each) != uid and not RESTARTED.fullmatch(each)]
+    assert {} == {key: found for key, item in before.items() if (found := unexplained(item, after[key]))}
+
+
+def progress(left: Left, tc: Cluster) -> str:
+    """Why a cluster is or is not progressing."""
+    cluster = left.live(tc.kind, tc.metadata.name, tc.metadata.namespace)
+    return str(next(each["reason"] for each in cluster["status"]["conditions"] if each["type"] == "Progressing"))
+
+
+def unexplained(before: Json, now: Json) -> list[str]:
+    """What v1.6 would change in an object without a reason."""
+    component = (before["metadata"].get("labels") or {}).get("app.kubernetes.io/component", "")
+    return sorted(set(would_change(before, now)) - BACK.get((before["kind"], component), set()))
+
+
+def left_by_v16(name: str, clock: FakeClock) -> Left:
+    """The world of a recording; a skip where they are not beside the repository."""
+    path = GOLDEN / f"{name}.json"
+    if not path.exists():
+        pytest.skip("the recordings of v1.6 are not beside the repository")
+    recording = json.loads(path.read_text())
+    return Left(recording["items"], clock, recording.get("pvs", ()))
