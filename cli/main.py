@@ -13,7 +13,7 @@ from cli.manifests import read
 from cli.tidb import main as tidb
 from controller_manager import main as controller_manager
 from controller_manager.flags import parse
-from controller_manager.process import project_version
+from controller_manager.version import project_version
 
 _HELP = ("-h", "-help", "--help")
 
@@ -85,10 +85,7 @@ def _certs(arguments: Sequence[str]) -> int:
         "tidb-operator certs", description="Print the Secrets with certificates that the clusters of a manifest need."
     )
     parser.add_argument("cluster", type=Path, metavar="FILE", help="the manifest")
-    where = "where ca.crt and ca.key are, or are to be (default ca)"
-    parser.add_argument("--ca", type=Path, default=Path("ca"), metavar="DIR", help=where)
-    how_long = "for how long certificates hold (default %(default)s)"
-    parser.add_argument("--days", type=int, default=certs.DAYS, help=how_long)
+    certs.add_arguments(parser)
     given = parser.parse_args(arguments)
     return certs.run(read(given.cluster), given.ca, given.days)
 

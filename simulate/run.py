@@ -8,7 +8,7 @@ from operator import attrgetter
 import msgspec
 
 from kube.objects import Json
-from kube.resources import SECRETS, TIDB_CLUSTERS
+from kube.resources import DM_CLUSTERS, SECRETS, TIDB_CLUSTERS
 from sandbox.actor_system import NeverSettles
 from simulate.calls import Call
 from simulate.components import asked_one_by_one, managed_components, profile
@@ -20,7 +20,8 @@ from simulate.judge import Invariants, Violation
 from simulate.neighbourhood import Neighbourhood
 from simulate.operator import RESYNC
 from simulate.operator import SETTINGS as DEFAULTS
-from simulate.plan import Plan
+from simulate.other_kinds import unfinished
+from simulate.plan import DELETED, Plan
 from simulate.restarts import are_judged
 from simulate.state import State
 from simulate.trace import Show
@@ -39,6 +40,8 @@ _READS_OF_A_RECONCILE = 6
 """What an idle reconcile asks PD, as recorded; of each TiDB server it asks one thing (O9)."""
 _READS_AT_MOST = 5
 """What it may ask beside one thing of each member (I40)."""
+_READS_OF_DM = 3
+"""What it asks the masters of a DMCluster: all members, and who leads."""
 _LOOKS_AT_SECRETS = 2
 """How often certificates are looked at in ten resyncs: each five minutes (docs/tls.md)."""
 _MARGIN = 1.1
@@ -124,6 +127,8 @@ def run(engine: Engine, plan: Plan, *, always: bool = False) -> Outcome:
             judge.report("O10", f"not at rest after {plan.budget} s: {_said(engine, plan)}")
         else:
             rested_at = engine.elapsed
+        for what in unfinished(judge.state.all, plan.ends_beside):
+            judge.report("O10", what)
         judge.end()
         reads_per_hour = _resync(engine, judges, plan)
     except NeverSettles as error:
@@ -163,6 +168,8 @@ def _at_rest(engine: Engine, judge: Invariants, plan: Plan) -> bool:
     """Whether all is as the plan ends; where failover has the last word, substitutes serve for what is lost."""
     if plan.conflict and plan.conflict in engine.condition("Progressing").get("message", ""):
         return True
+    if plan.ends == DELETED:
+        return judge.state.cluster is None
     if plan.ends_done:
         return _all_at_rest(engine, plan)
     reason = engine.condition("Progressing").get("reason", "")
@@ -178,6 +185,7 @@ def _resync(engine: Engine, judges: Sequence[Invariants], plan: Plan) -> float:
         engine.run(RESYNC)
         most = sum(
             _READS_AT_MOST
+            + _READS_OF_DM * len(each.state.all(DM_CLUSTERS))
             + _asks_who_answers(each.state)
             + len(_certificates(each.state))
             + bool(_certificates(each.state))
@@ -206,7 +214,7 @@ def _reads_of_a_reconcile(state: State) -> float:
     secrets = _certificates(state)
     of_secrets = 1 + len(secrets) * _LOOKS_AT_SECRETS / _RESYNCS if secrets else 0.0
     others = sum(profile(each).idle_reads for each in parts) + _asks_who_answers(state)
-    return _READS_OF_A_RECONCILE + asked + others + of_secrets
+    return _READS_OF_A_RECONCILE + asked + others + of_secrets + _READS_OF_DM * len(state.all(DM_CLUSTERS))
 
 
 def _certificates(state: State) -> list[Json]:

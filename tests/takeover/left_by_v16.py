@@ -201,7 +201,7 @@ class Left:
             return
         cluster_id, members, stores = self._ids(item)
         self._label_stores(item)
-        status = _with_ids(item["status"], cluster_id, members, stores)
+        status = _with_ids(item.get("status") or {}, cluster_id, members, stores)
         self._write_status(item, status)
         ids = {pod: {MEMBER_ID: each} for pod, each in members.items()}
         ids |= {pod: {STORE_ID: each} for pod, each in stores.items()}

@@ -1,0 +1,174 @@
+"""A cluster in which v1.6 was stopped in the middle of its work, as it is left then (lifecycle.md 7 to 14).
+
+The objects are those that v1.6 makes (`tests/member/test_recordings.py` compares), in its manner.
+"""
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from apis.defaulting import with_defaults
+from apis.tidbcluster import TidbCluster
+from controller_manager.observing import comparable
+from dataplane.read_only import ReadOnlyTransport
+from kube.dry_run import DryRunTransport, PlannedWrite
+from kube.objects import Json
+from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, TIDB_CLUSTERS, Resource
+from member.fields.objects import desired_objects
+from member.labels import LAST_APPLIED, OWNER_GENERATION, START_SCRIPT_OPTIONS
+from ports.clock import FakeClock
+from ports.transport import Request
+from sandbox.stamps import stamp
+from simulate.operator import Operator
+from tests.member.recordings import DISCOVERY_IMAGE
+from tests.operator_world import NAMESPACE, OperatorWorld, sample
+from tests.takeover.left_by_v16 import Left, as_v16_left_it
+from tests.takeover.observer import planned_writes
+
+NAME = "basic"
+EVICT = "evict-leader-scheduler"
+
+
+class Halfway:
+    """The cluster `basic` of three PD, three TiKV and two TiDB, or of other numbers, as v1.6 leaves it at rest.
+
+    What it was about to do is then written by the methods, as it would have.
+    """
+
+    def __init__(self, clock: FakeClock, spec: Json | None = None, **replicas: int) -> None:
+        """`spec`: merged into that of the cluster, part by part."""
+        cluster = sample(NAME)
+        for component, count in ({"pd": 3, "tikv": 3, "tidb": 2} | replicas).items():
+            cluster["spec"][component]["replicas"] = count
+        for key, value in (spec or {}).items():
+            there = cluster["spec"].get(key)
+            cluster["spec"][key] = there | value if isinstance(there, dict) else value
+        self.left = Left(as_v16_makes(cluster), clock)
+        self.world: OperatorWorld = self.left.world
+        self.admin = self.world.admin
+        self.set_status(_told_by_an_observer(self.world))
+
+    # What v1.6 had written
+
+    def set_status(self, status: Json) -> None:
+        """Merge into the status."""
+        self.admin.patch(TIDB_CLUSTERS, NAME, NAMESPACE, {"status": status}, subresource="status")
+
+    def update(self, component: str, edit: Callable[[Json], object]) -> None:
+        """Update a StatefulSet as v1.6 does: the record is the spec that comes of it (objects.md 11.5)."""
+        name = f"{NAME}-{component}"
+        body = self.world.get(STATEFUL_SETS, name)
+        record = json.loads(body["metadata"]["annotations"][LAST_APPLIED])
+        for spec in (body["spec"], record):
+            edit(spec)
+        body["metadata"]["annotations"] |= {LAST_APPLIED: json.dumps(record), OWNER_GENERATION: "2"}
+        self.admin.replace(STATEFUL_SETS, name, NAMESPACE, body)
+
+    def annotate(self, resource: Resource, name: str, **annotations: str | None) -> None:
+        """Annotate an object; keys are given as `dict`."""
+        self.admin.patch(resource, name, NAMESPACE, {"metadata": {"annotations": annotations}})
+
+    def annotate_pod(self, name: str, annotations: Json) -> None:
+        """Annotate a pod."""
+        self.admin.patch(PODS, name, NAMESPACE, {"metadata": {"annotations": annotations}})
+
+    def defer(self, claim: str) -> None:
+        """Mark a claim of a pod that is scaled in (lifecycle.md 8.3)."""
+        marks = {"tidb.pingcap.com/pvc-defer-deleting": self.now(), "tidb.pingcap.com/scale-in-time": self.now()}
+        self.admin.patch(PERSISTENT_VOLUME_CLAIMS, claim, NAMESPACE, {"metadata": {"annotations": marks}})
+
+    def ask_pd(self, method: str, path: str, body: Any = None) -> bytes:
+        """Tell PD something, or ask it."""
+        text = json.dumps(body).encode() if body is not None else None
+        url = f"http://{NAME}-pd.{NAMESPACE}:2379/pd/api/v1/{path}"
+        return self.world.world.data_plane_transport().request(Request(method, url, {}, text)).body
+
+    def evict(self, store: str) -> None:
+        """Have PD move the leaders off a store."""
+        self.ask_pd("POST", "schedulers", {"name": EVICT, "store_id": int(store)})
+
+    # What there is
+
+    def now(self) -> str:
+        """The time, as v1.6 writes it."""
+        return stamp(self.world.clock.wall())
+
+    def store(self, pod: str) -> str:
+        """The id of a pod's store."""
+        stores = self.world.cluster()["status"]["tikv"]["stores"].values()
+        return next(str(each["id"]) for each in stores if each["podName"] == pod)
+
+    def member(self, pod: str) -> str:
+        """The id of a pod's member."""
+        found: str = self.world.cluster()["status"]["pd"]["members"][pod]["id"]
+        return found
+
+    def evicted(self) -> set[str]:
+        """The stores that PD moves leaders off."""
+        if EVICT not in json.loads(self.ask_pd("GET", "schedulers")):
+            return set()
+        return set(json.loads(self.ask_pd("GET", f"scheduler-config/{EVICT}/list"))["store-id-ranges"])
+
+    def claims(self) -> dict[str, str]:
+        """UIDs by name."""
+        return {each.metadata.name: each.metadata.uid for each in self.admin.list_page(PERSISTENT_VOLUME_CLAIMS).items}
+
+    def wanted_by_v16(self) -> dict[str, Json]:
+        """What v1.6 would make of the cluster as it is by now, by kind and name."""
+        body = self.world.cluster()
+        meta = {"name": NAME, "namespace": NAMESPACE}
+        items = as_v16_makes({key: body[key] for key in ("apiVersion", "kind", "spec")} | {"metadata": meta})
+        (tc,) = self.left.clusters
+        return {f"{item['kind']}/{item['metadata']['name']}": as_v16_left_it(item, item, tc) for item in items[1:]}
+
+    def take_over(self, within: float = 300.0) -> set[str]:
+        """Observe, which changes nothing, then work until all is done; the pods that were made anew meanwhile."""
+        self.world.world.settle()
+        self.world.forget()
+        pods, before = self.left.pods(), self._objects()
+        planned_writes(self.world, 0.5)
+        assert (pods, before) == ({name: self.left.pods().get(name) for name in pods}, self._objects())
+        self.world.run_until_ready(within=within)
+        now = self.left.pods()
+        return {name for name, uid in now.items() if pods.get(name, uid) != uid}
+
+    def _objects(self) -> list[Json | None]:
+        return [comparable(each) for each in self.left.objects().values()]
+
+
+def as_v16_makes(cluster: Json) -> list[Json]:
+    """The objects of a TidbCluster without what our operator notes beside them."""
+    named = cluster | {"metadata": {"name": NAME, "namespace": NAMESPACE} | cluster["metadata"]}
+    tc = with_defaults(msgspec.convert(named, TidbCluster))
+    persisted = named | {"spec": named["spec"] | {"enablePVReclaim": False, "tlsCluster": {}}}
+    return [persisted, *(_as_v16_makes(made) for made in desired_objects(tc, DISCOVERY_IMAGE))]
+
+
+def _as_v16_makes(made: Json) -> Json:
+    # a digest of other texts than ours
+    text = re.sub(r"(?<=-)([0-9a-f]{7})(?=\")", lambda found: found[0][::-1], json.dumps(made))
+    tree: Json = json.loads(text)
+    (tree["metadata"].get("annotations") or {}).pop(START_SCRIPT_OPTIONS, None)
+    if tree["kind"] == "ConfigMap" and "startup-script" in tree["data"]:
+        tree["data"]["startup-script"] = "<start script>"
+    return tree
+
+
+def _told_by_an_observer(world: OperatorWorld) -> Json:
+    """The status of a cluster at rest, without the conditions that are ours."""
+    written: list[PlannedWrite] = []
+    world.operator = Operator(
+        world.world,
+        world.clock,
+        2,
+        kubernetes=lambda transport: DryRunTransport(transport, written.append),
+        dataplane=lambda transport: ReadOnlyTransport(transport, lambda _method, _url: None),
+    )
+    world.run(1.0)
+    world.restart()
+    statuses = [each.after["status"] for each in written if each.subresource == "status" and each.after]
+    status: Json = statuses[-1]
+    return status | {"conditions": [each for each in status["conditions"] if each["type"] == "Ready"]}
