@@ -15,6 +15,7 @@ from simulate import (
     mistakes,
     pairs,
     same_meaning,
+    schedules,
     sub_objects,
     upgrade_order,
 )
@@ -53,6 +54,7 @@ FAMILIES: Mapping[str, Callable[[str], Plan]] = {
     mistakes.FAMILY: mistakes.mistake,
     pairs.FAMILY: pairs.pair,
     same_meaning.FAMILY: same_meaning.same,
+    schedules.FAMILY: schedules.schedule,
     sub_objects.FAMILY: sub_objects.empty,
     upgrade_order.FAMILY: upgrade_order.order,
 }
@@ -88,6 +90,7 @@ _ALL: Mapping[str, Callable[[], Iterator[Plan]]] = {
     foreign_hands.FAMILY: foreign_hands.foreign_hands,
     mistakes.FAMILY: mistakes.mistakes,
     same_meaning.FAMILY: same_meaning.same_meanings,
+    schedules.FAMILY: schedules.schedules,
     sub_objects.FAMILY: sub_objects.empties,
     upgrade_order.FAMILY: upgrade_order.orders,
 }

@@ -18,6 +18,7 @@ from simulate.invariants.facts import parallelism
 from simulate.operator_write import OperatorWrite
 from simulate.quiet_time import QuietTime
 from simulate.restarts import Lives, Restarts
+from simulate.schedule_judge import ScheduleJudge
 from simulate.state import State
 from simulate.worlds import KEY
 
@@ -73,6 +74,7 @@ class Invariants:
         self._asked_for = AskedFor(self.state)
         self.lives = Lives()
         self._backups = BackupJudge(engine.world, self.state)
+        self._schedules = ScheduleJudge(self.state)
         self._dm = DMJudge(engine.world, self.state.namespace)
         self.violations: list[Violation] = []
 
@@ -119,7 +121,7 @@ class Invariants:
             self.state.watch()
             self.lives.look(self.state)
             self._judge_state()
-            for rule, what in self._backups.look():
+            for rule, what in (*self._backups.look(), *self._schedules.look()):
                 self.report(rule, what)
             for what in self._restarts.needless(self.state) if self._restarts else ():
                 self.report("R24", what)

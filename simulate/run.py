@@ -8,7 +8,7 @@ from operator import attrgetter
 import msgspec
 
 from kube.objects import Json
-from kube.resources import DM_CLUSTERS, SECRETS, TIDB_CLUSTERS
+from kube.resources import DM_CLUSTERS, SECRETS, TIDB_CLUSTERS, TIDB_MONITORS
 from sandbox.actor_system import NeverSettles
 from simulate.calls import Call
 from simulate.components import asked_one_by_one, managed_components, profile
@@ -40,8 +40,10 @@ _READS_OF_A_RECONCILE = 6
 """What an idle reconcile asks PD, as recorded; of each TiDB server it asks one thing (O9)."""
 _READS_AT_MOST = 5
 """What it may ask beside one thing of each member (I40)."""
-_READS_OF_DM = 3
-"""What it asks the masters of a DMCluster: all members, and who leads."""
+_READS_OF_OTHERS = {DM_CLUSTERS: 3, TIDB_MONITORS: 5}
+"""What is asked of a DMCluster's masters, who leads and all members; and of PD whether it knows where a monitor is."""
+_RENEWS = "addresses"
+"""The stage that writes to PD's etcd what would end with its lease, each few minutes (other-resources.md 3.8)."""
 _LOOKS_AT_SECRETS = 2
 """How often certificates are looked at in ten resyncs: each five minutes (docs/tls.md)."""
 _MARGIN = 1.1
@@ -185,7 +187,7 @@ def _resync(engine: Engine, judges: Sequence[Invariants], plan: Plan) -> float:
         engine.run(RESYNC)
         most = sum(
             _READS_AT_MOST
-            + _READS_OF_DM * len(each.state.all(DM_CLUSTERS))
+            + _reads_of_others(each.state)
             + _asks_who_answers(each.state)
             + len(_certificates(each.state))
             + bool(_certificates(each.state))
@@ -196,6 +198,8 @@ def _resync(engine: Engine, judges: Sequence[Invariants], plan: Plan) -> float:
             judge.report("I40", f"{engine.reads - before} live reads in an idle resync, {most} are allowed")
     for each in engine.calls[written:]:
         # what is broken for good goes on to be told, such as each crash of a pod
+        if each.stage == _RENEWS:
+            continue
         if idle or each.target.resource != str(TIDB_CLUSTERS):
             judge.report("O3", f"{each} in a resync that had nothing to do (stage {each.stage or '-'})")
     read, budget = engine.reads - read, _RESYNCS * sum(_reads_of_a_reconcile(each.state) for each in judges)
@@ -214,7 +218,11 @@ def _reads_of_a_reconcile(state: State) -> float:
     secrets = _certificates(state)
     of_secrets = 1 + len(secrets) * _LOOKS_AT_SECRETS / _RESYNCS if secrets else 0.0
     others = sum(profile(each).idle_reads for each in parts) + _asks_who_answers(state)
-    return _READS_OF_A_RECONCILE + asked + others + of_secrets + _READS_OF_DM * len(state.all(DM_CLUSTERS))
+    return _READS_OF_A_RECONCILE + asked + others + of_secrets + _reads_of_others(state)
+
+
+def _reads_of_others(state: State) -> int:
+    return sum(reads * len(state.all(resource)) for resource, reads in _READS_OF_OTHERS.items())
 
 
 def _certificates(state: State) -> list[Json]:
