@@ -27,6 +27,7 @@ from kube.resources import (
     STORAGE_CLASSES,
     Resource,
 )
+from kube.sharding import shard_of
 from member.memory.certificate_book import Finding as CertificateFinding
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -559,6 +560,26 @@ def test_13_2_a_cluster_that_nobody_has_looked_at_is_told() -> None:
     metadata = {"name": "basic", "namespace": "default", "uid": "u", "creationTimestamp": LONG_AGO}
     known = Facts(now=NOW, cluster={"metadata": metadata, "spec": SPEC}, listed={LEASES: [lease]})
     assert {"NotNoticed"} == found(known).keys()
+
+
+def shard(number: int, count: int) -> Json:
+    """The Lease of a shard that is held."""
+    name = f"tidb-controller-manager.shard-{number}" if number else "tidb-controller-manager"
+    said = {"tidb.pingcap.com/operator-shards": f'{{"count":{count},"holder":"a"}}'}
+    renewed = NOW.strftime("%Y-%m-%dT%H:%M:%S.000000Z")
+    return {
+        "metadata": {"name": name, "namespace": "tidb-admin", "annotations": said},
+        "spec": {"holderIdentity": "a", "leaseDurationSeconds": 15, "renewTime": renewed},
+    }
+
+
+def test_13_2_the_holders_of_shards_are_one_operator_and_each_cluster_needs_one() -> None:
+    count = 3
+    own = shard_of("default/basic", count)
+    every = [shard(number, count) for number in range(count)]
+    assert {} == found(facts(leases=every))
+    finding = found(facts(leases=[each for number, each in enumerate(every) if number != own]))["ShardNotHeld"]
+    assert finding.value == f"tidb-admin/{every[own]['metadata']['name']}"
 
 
 def test_what_shows_alike_on_many_objects_is_one_finding() -> None:
