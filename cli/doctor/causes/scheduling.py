@@ -34,7 +34,7 @@ def _refused(
     """The sign of a refusal by some nodes: how many, and the field of the component that asks for too much."""
 
     def sign(facts: Facts, said: Said, match: re.Match[str]) -> Sign:
-        found, counted = _OF_NODES.match(said.text), re.search(r"(\d+) $", said.text[: match.start()])
+        found, counted = _OF_NODES.match(said.text), re.search(r"(\d+) [^,:]*$", said.text[: match.start()])
         nodes = f"{counted[1]} of {found['all']} nodes" if found and counted else "nodes"
         field = field_of(facts, said.tree, path) if path else ""
         return Sign(said.object, what.format(nodes=nodes, match=match[0]), field, value(facts, said.tree))
@@ -168,7 +168,7 @@ _TEXTS = (
         r"didn't find available persistent volumes to bind",
         "A storage class without a provisioner has no volume left that is free, large enough and on a fitting node.",
         "Add volumes: mount disks into the discovery directory of the local volume provisioner.",
-        _refused("{nodes} have no free volume for it", "storageClassName"),
+        _refused("{nodes} have no free volume for it", ""),
     ),
     Text(
         "VolumeGone",

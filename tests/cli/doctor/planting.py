@@ -199,6 +199,7 @@ IN_BOTH: Mapping[str, Plant] = {
         "QoSNotGuaranteed",
         {"requests": {"storage": "1Gi"}, "limits": {}},
         field_="spec.pd.limits",
+        value="not set (container pd)",
         severity="Warning",
     ),
 }

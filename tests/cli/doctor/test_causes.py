@@ -166,6 +166,13 @@ def test_13_1_a_refusal_counts_nodes_and_names_the_request_of_the_user() -> None
     )
 
 
+def test_13_1_nodes_are_counted_whatever_the_words() -> None:
+    said = _NODES_SAY.format("1 Too many pods, 2 node(s) had untolerated taint(s)")
+    findings = found(facts(pods=[unscheduled(said)]))
+    assert "1 of 3 nodes run as many pods as they may" == findings["TooManyPods"].message
+    assert "2 of 3 nodes have a taint that it does not tolerate" == findings["UntoleratedTaint"].message
+
+
 def test_13_1_what_is_said_without_nodes_is_understood() -> None:
     assert {"ClaimMissing"} == found(facts(pods=[unscheduled('persistentvolumeclaim "a" not found')])).keys()
     quiet = facts(pods=[unscheduled("pod has unbound immediate PersistentVolumeClaims")])

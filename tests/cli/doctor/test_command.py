@@ -101,6 +101,7 @@ def test_13_who_may_not_list_clusters_ends_with_2(terminal: Terminal, world: Ope
     ("arguments", "told"),
     [
         (["shop"], "no TidbCluster shop in namespace default; there is basic"),
+        (["dc/shop"], "dc/shop: doctor knows TidbClusters; of a DMCluster, `kubectl describe dc` shows conditions"),
         (["-n", "empty"], "no TidbCluster in namespace empty; name another one with -n"),
     ],
 )
