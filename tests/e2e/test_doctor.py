@@ -13,7 +13,7 @@ from cli.doctor.finding import Finding
 from cli.doctor.reading import read
 from kube.client import Client
 from kube.objects import Json
-from kube.resources import NAMESPACES, Resource
+from kube.resources import NAMESPACES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, Resource
 from tests.cli.doctor.looking import reasons, shows
 from tests.cli.doctor.planting import IN_BOTH, Plant, cluster
 from tests.e2e import operators
@@ -23,6 +23,13 @@ from tests.e2e.worlds import Place, create_cluster
 pytestmark = [pytest.mark.slow, pytest.mark.controlplane]
 
 QUOTAS = Resource("", "v1", "resourcequotas", "ResourceQuota")
+WEBHOOKS = Resource(
+    "admissionregistration.k8s.io",
+    "v1",
+    "validatingwebhookconfigurations",
+    "ValidatingWebhookConfiguration",
+    namespaced=False,
+)
 LIMITS = Resource("", "v1", "limitranges", "LimitRange")
 
 _LATER = timedelta(minutes=4)
@@ -58,6 +65,21 @@ def _standard(client: Client, namespace: str) -> None:
     client.patch(NAMESPACES, namespace, "", {"metadata": {"labels": label}})
 
 
+def _dead_webhook(client: Client, namespace: str) -> None:
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
+    webhook: Json = {
+        "name": "policy.example.com",
+        "rules": [rule],
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
+        "clientConfig": {"url": "https://127.0.0.1:1/"},
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+    }
+    metadata = {"name": namespace}
+    body: Json = {"apiVersion": WEBHOOKS.api_version, "kind": WEBHOOKS.kind, "metadata": metadata}
+    client.create(WEBHOOKS, body | {"webhooks": [webhook]})
+
+
 _OF_NAMESPACE: Sequence[tuple[str, Callable[[Client, str], None], Plant]] = (
     ("quota", _quota, Plant("QuotaExceeded", object="StatefulSet {name}-pd", field_="ResourceQuota", value="small")),
     ("limits", _limits, Plant("LimitRangeRefuses", object="StatefulSet {name}-pd", field_="spec.pd.limits")),
@@ -65,6 +87,11 @@ _OF_NAMESPACE: Sequence[tuple[str, Callable[[Client, str], None], Plant]] = (
         "standard",
         _standard,
         Plant("PodSecurityRefuses", object="StatefulSet {name}-pd", field_="spec.pd.podSecurityContext"),
+    ),
+    (
+        "webhook",
+        _dead_webhook,
+        Plant("WebhookUnreachable", object="StatefulSet {name}-pd", value="policy.example.com"),
     ),
 )
 
@@ -77,6 +104,25 @@ def test_13_what_a_real_namespace_forbids_is_found(real: Place) -> None:
                 create_cluster(real.client, cluster(name, plant), namespace)
                 found = _await(real, namespace, name, plant)
                 shows([each for each in found if each.reason not in _OF_LATER], name, plant)
+
+
+def test_13_a_volume_that_somebody_deletes_is_found(real: Place) -> None:
+    lost = Plant("ClaimLost", object="PersistentVolumeClaim pd-{name}-pd-0", field_="spec.volumeName")
+    with real.namespace() as namespace, real.gate() as gate, operators.running(real.new_log(), real.environment(gate)):
+        create_cluster(real.client, cluster("lost", lost), namespace)
+        eventually(lambda: real.client.find(PERSISTENT_VOLUME_CLAIMS, "pd-lost-pd-0", namespace) is not None)
+        bound = eventually(lambda: _volume_of(real.client, namespace))
+        real.client.delete(PERSISTENT_VOLUMES, bound)
+        real.client.patch(PERSISTENT_VOLUMES, bound, "", {"metadata": {"finalizers": None}})
+        (finding,) = [each for each in _await(real, namespace, "lost", lost) if each.reason == lost.reason]
+        assert (("PersistentVolumeClaim pd-lost-pd-0",), bound) == (finding.objects, finding.value)
+
+
+def _volume_of(client: Client, namespace: str) -> str:
+    """The volume of PD's claim once it is bound; else empty."""
+    tree = client.get(PERSISTENT_VOLUME_CLAIMS, "pd-lost-pd-0", namespace).decode()
+    bound = (tree.get("status") or {}).get("phase") == "Bound"
+    return str(tree["spec"].get("volumeName", "")) if bound else ""
 
 
 def _await(real: Place, namespace: str, name: str, plant: Plant) -> Sequence[Finding]:
