@@ -82,5 +82,6 @@ def _is_renewed(facts: Facts, lease: Object) -> bool:
 def _leader(base: str, held: Sequence[Object]) -> Leader:
     counts = (division.count for lease in held if (division := division_of(lease)) is not None)
     scopes = (scope for lease in held if (scope := scope_of(lease)) is not None)
-    shards = frozenset(int(lease.key.partition(_SHARD)[2] or 0) for lease in held)
+    numbers = (lease.key.partition(_SHARD)[2] or "0" for lease in held)
+    shards = frozenset(int(number) for number in numbers if number.isdecimal())
     return Leader(base, next(scopes, None), shards, max(counts, default=1))

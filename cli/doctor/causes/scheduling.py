@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from datetime import timedelta
 from types import MappingProxyType
 
@@ -63,8 +64,10 @@ def _taints(facts: Facts, _: Json) -> str:
     return ", ".join(found)
 
 
-def _cordoned(facts: Facts, _: Json) -> str:
-    return ", ".join(name for name, tree in facts.nodes.items() if (tree.get("spec") or {}).get("unschedulable"))
+def _cordoned(facts: Facts, said: Said, match: re.Match[str]) -> Sign:
+    named = ", ".join(name for name, tree in facts.nodes.items() if (tree.get("spec") or {}).get("unschedulable"))
+    sign = _refused("{nodes} are cordoned", "")(facts, said, match)
+    return replace(sign, field="Node.spec.unschedulable", value=named)
 
 
 def _wanted(_: Facts, tree: Json) -> str:
@@ -119,7 +122,7 @@ _TEXTS = (
         r"were unschedulable",
         "Nodes on which a pod could run are cordoned.",
         "`kubectl uncordon NODE`, or add another node.",
-        _refused("{nodes} are cordoned", "", _cordoned),
+        _cordoned,
     ),
     Text(
         "NoNodeMatches",

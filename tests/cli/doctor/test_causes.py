@@ -186,6 +186,14 @@ def test_13_1_a_taint_is_named_with_its_node() -> None:
     assert ("spec.tikv.tolerations", "node-1: dedicated=db:NoSchedule") == (finding.field, finding.value)
 
 
+def test_13_1_cordoned_nodes_are_named() -> None:
+    said = unscheduled(_NODES_SAY.format("1 node(s) were unschedulable"))
+    finding = found(facts(pods=[said], nodes=[node(), node("node-1") | {"spec": {"unschedulable": True}}]))[
+        "NodeCordoned"
+    ]
+    assert ("1 of 3 nodes are cordoned", "node-1") == (finding.message, finding.value)
+
+
 def test_13_1_a_pod_that_is_deleted_needs_no_node() -> None:
     tree = unscheduled(_NODES_SAY.format("3 Insufficient cpu"))
     tree["metadata"]["deletionTimestamp"] = JUST_NOW
