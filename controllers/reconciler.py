@@ -37,6 +37,7 @@ from kube.events import WARNING
 from kube.objects import Json, Object
 from kube.reading import Lister
 from member.outcome import Outcome, Refused
+from ports.observation import is_observing
 
 log = structlog.get_logger(__name__)
 
@@ -77,29 +78,35 @@ class Reconciler(Generic[M, C, D, R]):
         with self._runtime.key_locks.try_lock(self._kind.resource, key) as mine:
             if not mine:
                 return Result(requeue_after=RETRY_AFTER)
-            owner = self._find(key)
-            if owner is None:
-                return None
-            memory = self._memory.of(key)
-            if wait := _wait(memory, owner):
-                return Result(requeue_after=wait)
-            try:
-                result = self._reconcile(owner, memory)
-            except Exception:
-                memory.status_writes.failed()
-                raise
-            memory.status_writes.worked()
-            return result
+            namespace, _, name = key.rpartition("/")
+            cached = self._objects.get(namespace, name)
+            with self._runtime.observed.sync_of(self._kind.resource, key, cached):
+                return self._sync(key, cached)
 
-    def _find(self, key: str) -> Object | None:
+    def _sync(self, key: str, cached: Object | None) -> Result | None:
+        owner = self._to_reconcile(key, cached)
+        if owner is None:
+            return None
+        memory = self._memory.of(_place(key))
+        if wait := _wait(memory, owner):
+            return Result(requeue_after=wait)
+        try:
+            result = self._reconcile(owner, memory)
+        except Exception:
+            memory.status_writes.failed()
+            raise
+        memory.status_writes.worked()
+        return result
+
+    def _to_reconcile(self, key: str, owner: Object | None) -> Object | None:
         """The cached object if there is something to do for it; what was remembered of another is forgotten."""
         namespace, _, name = key.rpartition("/")
-        owner = self._objects.get(namespace, name)
         if owner is None:
             log.info(f"{self._kind.resource.kind} has been deleted", cluster=key)
         elif not owner.metadata.deletion_timestamp:
             return owner
         self._memory.forget(key)
+        self._memory.forget(_observed(key))
         self._metrics.forget(namespace, name)
         if owner is not None and self._kind.finalize is not None:
             self._finalize(owner, self._kind.finalize)
@@ -205,6 +212,15 @@ class Reconciler(Generic[M, C, D, R]):
             memory.status_writes.wrote()
             memory.status_pacing.wrote(old, new)
         return 0.0
+
+
+def _place(key: str) -> str:
+    """Where an object is remembered: what was only tried for it is none of what was done."""
+    return _observed(key) if is_observing() else key
+
+
+def _observed(key: str) -> str:
+    return f"{key} (observed)"
 
 
 def _as_before(owner: Object, before: Json) -> Object:

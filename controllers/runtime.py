@@ -9,6 +9,7 @@ from controllers.controller import Controller, Sync
 from controllers.informing import Informers
 from controllers.key_locks import KeyLocks
 from controllers.metrics import ControllerMetrics
+from controllers.observed import ObservedObjects
 from controllers.queues import controller_queue
 from controllers.stages import OnDefect
 from kube.apply import Applier
@@ -27,7 +28,7 @@ class Runtime:
     `informers` are those of the objects that a label selector selects, the same at each call. `fence` is asked before
     each write that does not go through `client`. `other_leases` shows the Leases of other namespaces with the name of
     ours, None where nobody looks at them. `drain_timeout` is how many seconds running syncs may take after the
-    stop. `on_defect` gets what no stage should raise.
+    stop. `on_defect` gets what no stage should raise. `observed` knows for which objects nothing may be written.
     """
 
     client: Client
@@ -43,6 +44,7 @@ class Runtime:
     queue_metrics: MetricsProvider
     drain_timeout: float
     on_defect: OnDefect
+    observed: ObservedObjects
     key_locks: KeyLocks = field(default_factory=KeyLocks)
 
     def controller(
@@ -88,4 +90,5 @@ def new_runtime(
         queue_metrics=PrometheusQueueMetrics(registry),
         drain_timeout=drain_timeout,
         on_defect=on_defect,
+        observed=ObservedObjects(registry),
     )

@@ -55,7 +55,10 @@ class TidbClusterPodSync:
             self._memory.forget(key)
             return None
         with self._runtime.key_locks.try_lock(TIDB_CLUSTERS, owner.key) as mine:
-            return self._act(key) if mine else Result(requeue_after=RETRY_AFTER)
+            if not mine:
+                return Result(requeue_after=RETRY_AFTER)
+            with self._runtime.observed.sync_of(TIDB_CLUSTERS, owner.key, owner):
+                return self._act(key)
 
     def _act(self, key: str) -> Result | None:
         # seen only now, the cache may show what the other controller has just done
