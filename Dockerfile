@@ -18,7 +18,8 @@ RUN /opt/build/bin/python -m pip wheel --no-cache-dir --no-index --no-deps --no-
 RUN python -m pip --python /opt/tidb-operator/bin/python install --no-cache-dir --no-compile --no-index --no-deps \
     --find-links /opt/build/wheels tidb-operator-py
 # The commands of cli/, which the image does not have (.dockerignore), and that of another image
-RUN rm /opt/tidb-operator/bin/tidb-operator /opt/tidb-operator/bin/kubectl-tidb /opt/tidb-operator/bin/backup-manager
+RUN rm /opt/tidb-operator/bin/tidb-operator /opt/tidb-operator/bin/kubectl-tidb \
+    /opt/tidb-operator/bin/kubectl_complete-tidb /opt/tidb-operator/bin/backup-manager
 # The root of a pod is read-only: what is not compiled here is compiled at every start
 RUN /opt/tidb-operator/bin/python -m compileall -q -j 0 --invalidation-mode unchecked-hash /opt/tidb-operator/lib
 
@@ -51,8 +52,8 @@ RUN python -m pip uninstall --yes --root-user-action=ignore setuptools wheel pip
     && python -m compileall -q -j 0 --invalidation-mode unchecked-hash -x '/(test|tests|lib2to3)/' \
     "$(python -c 'import sysconfig; print(sysconfig.get_path("stdlib"))')"
 COPY --from=build /opt/tidb-operator /opt/tidb-operator
-# The paths that v1.6's manifests and the Discovery Deployment call
+# The paths that manifests and the Discovery Deployment call; those of v1.6 among them
 RUN ln -s /opt/tidb-operator/bin/tidb-discovery /opt/tidb-operator/bin/tidb-controller-manager \
-    /opt/tidb-operator/bin/tidb-scheduler /usr/local/bin/
+    /opt/tidb-operator/bin/tidb-controller-manager-check /opt/tidb-operator/bin/tidb-scheduler /usr/local/bin/
 USER 65532:65532
 CMD ["/usr/local/bin/tidb-controller-manager"]

@@ -40,6 +40,7 @@ lint: .venv/.dev ## Check format, style, types, import rules and generated files
 	@$(BIN)/python -m member.reasons --check
 	@$(BIN)/python -m controller_manager.reference --check
 	@$(BIN)/python -m member.fields --check
+	@$(BIN)/python -m cli.doctor.table --check
 
 format: .venv/.dev ## Format the code, regenerate the CRDs, the pages of reasons, metrics and fields
 	@$(BIN)/ruff format .
@@ -48,6 +49,7 @@ format: .venv/.dev ## Format the code, regenerate the CRDs, the pages of reasons
 	@$(BIN)/python -m member.reasons
 	@$(BIN)/python -m controller_manager.reference
 	@$(BIN)/python -m member.fields
+	@$(BIN)/python -m cli.doctor.table
 
 check: lint test-fast ## What must pass at every commit
 
@@ -59,6 +61,12 @@ storages: ## Get the servers of Azure and Google Cloud Storage for tests (needs 
 
 prometheus: ## Build Prometheus with its discovery of Kubernetes' pods for tests (needs Go)
 	@hack/prometheus/build.sh
+
+helm: ## Build Helm for tests and `make manifests` (needs Go)
+	@hack/helm/build.sh
+
+manifests: .venv/.dev helm ## Render manifests/operator and manifests/scheduler from charts/tidb-operator
+	@$(BIN)/python hack/helm/render.py
 
 bench: .venv/.dev ## Measure beside peers; one JSON line a figure [BENCH=workqueue|watch|lists|informers|bringup|lifecycle|take_over|isolation|storage|scheduling|simulator]
 	@$(BIN)/python -m bench $(BENCH)
@@ -84,6 +92,6 @@ simulate: .venv/.dev ## Run a fault at writes of all workloads, pairs of changes
 	@$(BIN)/python -m simulate mixes --every 8
 
 clean: ## Remove what make made
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info hack/controlplane/bin hack/prometheus/bin hack/storages/bin hack/storages/node_modules
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info hack/controlplane/bin hack/helm/bin hack/prometheus/bin hack/storages/bin hack/storages/node_modules
 
-.PHONY: help venv run test test-fast lint format check bench soak controlplane storages prometheus simulate simulate-slice clean
+.PHONY: help venv run test test-fast lint format check bench soak controlplane storages prometheus helm manifests simulate simulate-slice clean

@@ -289,8 +289,8 @@ def schema(model: type[Model]) -> Json:
 
 
 def render(tree: Json) -> str:
-    """A definition as the text of its file."""
-    return _HEADER + yaml.safe_dump(tree, width=120)
+    """A definition as the text of its file. It begins a document: `helm show crds` puts nothing between files."""
+    return _HEADER + yaml.safe_dump(tree, width=120, explicit_start=True)
 
 
 def _column(column: Column) -> Json:

@@ -4,6 +4,7 @@ They are made by the program `openssl`: no package that this project installs ca
 live long, cert-manager renews them by itself; see docs/tls.md.
 """
 
+import argparse
 import base64
 import shutil
 import subprocess
@@ -82,6 +83,14 @@ def secrets(documents: Sequence[Manifest], directory: Path, days: int = DAYS) ->
             if (document.namespace, name) not in given:
                 authority = authority or Authority(directory)
                 yield authority.secret(tc, need, days)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """How certificates are made: `ca` and `days`."""
+    where = "where ca.crt and ca.key are, or are to be (default ca)"
+    parser.add_argument("--ca", type=Path, default=Path("ca"), metavar="DIR", help=where)
+    how_long = "for how long certificates hold (default %(default)s)"
+    parser.add_argument("--days", type=int, default=DAYS, help=how_long)
 
 
 def run(documents: Sequence[Manifest], directory: Path, days: int) -> int:

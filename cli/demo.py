@@ -11,7 +11,6 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 
 import msgspec
@@ -25,6 +24,7 @@ from controller_manager.flags import parse
 from controller_manager.logs import configure_logs, log_uncaught_exceptions
 from controller_manager.shutdown import stopping_on_signals
 from controller_manager.tidb import tidb_controller_manager
+from controller_manager.version import project_version
 from kube.client import Client
 from kube.config import load_kubeconfig
 from kube.objects import Object
@@ -40,7 +40,6 @@ _GIVE_UP = 120.0
 
 _FAILED = 1
 
-_PROGRAM = "tidb-operator-py"
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 
 
@@ -103,7 +102,7 @@ def _running(stage: _Stage, flags: Sequence[str], environ: Mapping[str, str]) ->
         kubeconfig = str(stage.world.write_kubeconfig(stage.directory))
         _, proxy = stage.world.serve_http()
         inside = {**environ, **{name: proxy for each in _PROXIES for name in (each, each.lower())}}
-        options = parse([f"--kubeconfig={kubeconfig}", "--metrics-addr=127.0.0.1:0", *flags], inside, version(_PROGRAM))
+        options = parse([f"--kubeconfig={kubeconfig}", "--metrics-addr=127.0.0.1:0", *flags], inside, project_version())
         config = load_kubeconfig(kubeconfig, stage.clock)
         manager = tidb_controller_manager(options, config, inside, stage.clock, SystemRandomness())
         operator = threading.Thread(target=manager.run, args=(stage.stop,), name="controller-manager")

@@ -14,8 +14,8 @@ from cli.failures import Failure
 from controller_manager.flags import parse
 from controller_manager.logs import configure_logs
 from controller_manager.observing import PlannedWrites, comparable
-from controller_manager.process import project_version
 from controller_manager.tidb import tidb_controller_manager
+from controller_manager.version import project_version
 from informers.cache_sync import CacheSyncTimeout
 from kube.config import ClusterConfig, ConfigError, load
 from kube.dry_run import PlannedWrite
@@ -80,7 +80,7 @@ def shown(write: PlannedWrite) -> str:
     """The difference as `diff -u` shows it; of a Secret, that there is one."""
     name = f"{write.resource}/{write.name}" if write.name else write.resource
     title = f"{write.namespace}/{name}" if write.namespace else name
-    if is_secret(write) or (write.before is None and write.after is None):
+    if _is_secret(write) or (write.before is None and write.after is None):
         return f"{write.verb} {title}\n"
     lines = difflib.unified_diff(
         _lines(write.before), _lines(write.after), f"{title} (live)", f"{title} ({write.verb})", n=2
@@ -93,6 +93,20 @@ def _lines(tree: Json | None) -> list[str]:
     return yaml.safe_dump(found, sort_keys=True).splitlines(keepends=True) if found is not None else []
 
 
-def is_secret(write: PlannedWrite) -> bool:
+def document(write: PlannedWrite) -> Json:
+    """A write; what a Secret holds is left out."""
+    what: Json = {
+        "verb": write.verb,
+        "resource": write.resource,
+        "subresource": write.subresource,
+        "namespace": write.namespace,
+        "name": write.name,
+    }
+    if _is_secret(write):
+        return what
+    return what | {"before": comparable(write.before), "after": comparable(write.after)}
+
+
+def _is_secret(write: PlannedWrite) -> bool:
     """Whether what would be written is not for everybody's eyes."""
     return write.resource == _SECRETS

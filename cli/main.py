@@ -13,7 +13,7 @@ from cli.manifests import read
 from cli.tidb import main as tidb
 from controller_manager import main as controller_manager
 from controller_manager.flags import parse
-from controller_manager.process import project_version
+from controller_manager.version import project_version
 
 _HELP = ("-h", "-help", "--help")
 
@@ -85,10 +85,7 @@ def _certs(arguments: Sequence[str]) -> int:
         "tidb-operator certs", description="Print the Secrets with certificates that the clusters of a manifest need."
     )
     parser.add_argument("cluster", type=Path, metavar="FILE", help="the manifest")
-    where = "where ca.crt and ca.key are, or are to be (default ca)"
-    parser.add_argument("--ca", type=Path, default=Path("ca"), metavar="DIR", help=where)
-    how_long = "for how long certificates hold (default %(default)s)"
-    parser.add_argument("--days", type=int, default=certs.DAYS, help=how_long)
+    certs.add_arguments(parser)
     given = parser.parse_args(arguments)
     return certs.run(read(given.cluster), given.ca, given.days)
 
@@ -99,6 +96,7 @@ _COMMANDS: Mapping[str, Callable[[Sequence[str]], int]] = {
     "manifests": _manifests,
     "certs": _certs,
     "diff": diff.run,
+    "doctor": lambda arguments: tidb.run(["doctor", *arguments], os.environ),
     "tidb": lambda arguments: tidb.run(arguments, os.environ),
 }
 
@@ -117,6 +115,7 @@ certs      FILE: print the Secrets with certificates that its clusters need, for
            --days DAYS        for how long the certificates hold (default 365)
 diff       what the controller-manager would write now; nothing is written, and all of its flags are taken
            -n NAMESPACE       look at this namespace only
+doctor     CLUSTER: say why a cluster is not as it should be, and the way out
 tidb       the plugin of kubectl, as `kubectl tidb`: see, restart, pause, drain, ... clusters (docs/kubectl-tidb.md)
 """
 

@@ -12,6 +12,9 @@ from controller_manager.go_values import format_duration, parse_bool
 _T = TypeVar("_T")
 
 
+_MOST_SHARDS = 32
+
+
 class Options(Protocol):
     """A data class with a field for each flag, of the flag's name with underscores."""
 
@@ -83,6 +86,13 @@ def parse_workers(text: str) -> int:
     """A number of workers. Raises ValueError."""
     if (number := parse_count(text)) == 0:
         raise ValueError("must be at least 1: without workers nothing is reconciled")
+    return number
+
+
+def parse_shards(text: str) -> int:
+    """A number of shards. Raises ValueError."""
+    if not 1 <= (number := parse_count(text)) <= _MOST_SHARDS:
+        raise ValueError(f"must be 1 to {_MOST_SHARDS}: every replica watches over the Lease of each shard")
     return number
 
 

@@ -1,4 +1,4 @@
-"""The command line of the controller-manager: v1.6's flags, and three of our own (scheduler-deployment.md 3.1).
+"""The command line of the controller-manager: v1.6's flags, and four of our own (scheduler-deployment.md 3.1).
 
 Where v1.6 differs: an unknown feature is an error, the client throttle defaults to 50/100 (OP-6), and klog's flags for
 log files are accepted without effect.
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields
 
 from apis.components import component_names
 from controller_manager.features import FeatureGates, format_features, parse_features
-from controller_manager.flag_parser import FlagParser, format_value
+from controller_manager.flag_parser import FlagParser, format_value, parse_shards
 from controller_manager.go_values import parse_duration
 from controller_manager.process_options import (
     DEFAULT_BURST,
@@ -91,6 +91,7 @@ class Options:
 
     metrics_addr: str = ":6060"
     observe: bool = False
+    shards: int = 1
     v: int = 0
 
     @property
@@ -154,6 +155,7 @@ def _flags(version: str) -> FlagParser:
     flags.switch("cluster-permission-pv", "with -cluster-scoped=false: access to persistent volumes is granted")
     flags.switch("cluster-permission-sc", "with -cluster-scoped=false: access to storage classes is granted")
     flags.flag("selector", str, "label selector on custom resources")
+    flags.flag("shards", parse_shards, "divide the clusters among the replicas over so many Leases; 1: one leads")
     flags.flag("features", parse_features, "feature gates, such as VolumeModifying=true,VolumeReplacing=false")
     flags.switch("test-mode", "for tests only")
 

@@ -10,8 +10,9 @@ from controller_manager.flags import PROGRAM, flag_lines, parse
 from controller_manager.logs import configure_logs, log_uncaught_exceptions
 from controller_manager.manager import ControllerManager
 from controller_manager.observing import DRY_RUN
-from controller_manager.process import project_version, run_process
+from controller_manager.process import run_process
 from controller_manager.tidb import tidb_controller_manager
+from controller_manager.version import project_version
 from kube.config import ClusterConfig
 from ports.clock import SystemClock
 from ports.randomness import SystemRandomness

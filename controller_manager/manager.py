@@ -12,7 +12,6 @@ import platform
 import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from importlib.metadata import version
 
 import structlog
 from prometheus_client import CollectorRegistry, GCCollector, Info, PlatformCollector, ProcessCollector
@@ -20,12 +19,14 @@ from prometheus_client import CollectorRegistry, GCCollector, Info, PlatformColl
 from controller_manager.health import HealthServer
 from controller_manager.observing import NoElection, PlannedWrites
 from controller_manager.process_options import ProcessOptions
+from controller_manager.version import project_version
 from controllers.controller import Controller
 from controllers.runtime import Runtime, new_runtime
 from informers.detector import InconsistencyDetector, is_switched_on
 from informers.factory import InformerNotStarted, SharedInformerFactory
 from informers.metrics import InformerMetrics
 from informers.reflector import Reflector, WatchErrorHandler, log_watch_error
+from kube.client import Client
 from kube.config import ClusterConfig
 from kube.connecting import Connection, connect, connect_directly
 from kube.dry_run import DryRunTransport
@@ -36,6 +37,9 @@ from kube.lease_watch import LeaseWatch
 from kube.leases import LeaseLock
 from kube.resources import Resource
 from kube.rest_metrics import PrometheusObserver, RequestObserver
+from kube.shard_election import ShardElections, ShardMetrics
+from kube.shard_leases import Division, OtherDivisions
+from kube.sharding import Shards
 from kube.throttle import Rate
 from ports.clock import Clock
 from ports.fencing import Fence
@@ -99,7 +103,8 @@ class ControllerManager:
         self._factories: dict[str, SharedInformerFactory] = {}
         self._other_leases = self._new_lease_factory() if options.sees_other_leases else None
         self._started = False
-        self._controllers = tuple(build(self._runtime()))
+        self._runtime = self._make_runtime()
+        self._controllers = tuple(build(self._runtime))
         self.health = HealthServer(options.metrics_addr, self.registry)
         self.health.live.add("leader-election", self._election_trouble)
         self.health.ready.add("shutdown", lambda: "stopping" if self._work_stop.is_set() else None)
@@ -239,16 +244,23 @@ class ControllerManager:
     def _wrap(self, transport: Transport) -> Transport:
         return DryRunTransport(transport, self._planned.add, self._options.observes)
 
-    def _make_elector(self) -> LeaderElector | NoElection:
+    def _make_elector(self) -> LeaderElector | ShardElections | NoElection:
         options = self._options
         if options.observe:
             return NoElection(self._clock, self._leading.set)
         timing = Timing(options.leader_lease_duration, options.leader_renew_deadline, options.leader_retry_period)
-        requests, watch = (self._connect_directly(timing.request_timeout) for _ in range(2))
+        me = identity(socket.gethostname(), self._randomness)
+        requests = self._connect_directly(timing.request_timeout)
+        if options.shards > 1:
+            return self._make_shard_elections(me, timing, requests.client)
+        ShardMetrics(self.registry, 1, lambda: int(self._leading.is_set()))
+        watch = self._connect_directly(timing.request_timeout)
+        others = OtherDivisions(requests.client, self.lease_namespace, options.lease, 1, self._clock)
+        annotations = {**options.lease_annotations, **Division(1, me).annotation}
         return LeaderElector(
-            LeaseLock(requests.client, self.lease_namespace, options.lease, options.lease_annotations),
-            identity(socket.gethostname(), self._randomness),
-            Callbacks(self._leading.set, self._stopped_leading, _log_leader),
+            LeaseLock(requests.client, self.lease_namespace, options.lease, annotations),
+            me,
+            Callbacks(lambda: self._start_leading(others), self._stopped_leading, _log_leader),
             self._clock,
             self._randomness,
             name=options.lease,
@@ -257,6 +269,43 @@ class ControllerManager:
             recorder=self._recorder,
             metrics=ElectionMetrics(self.registry),
         )
+
+    def _make_shard_elections(self, me: str, timing: Timing, client: Client) -> ShardElections:
+        options = self._options
+        return ShardElections(
+            client,
+            self.lease_namespace,
+            options.lease,
+            options.shards,
+            me,
+            self._clock,
+            self._randomness,
+            on_open=self._take_up,
+            on_given=self._forget_lost,
+            on_lost=self._stopped_leading,
+            is_ready=lambda: self._unsynced() is None,
+            annotations=options.lease_annotations,
+            timing=timing,
+            recorder=self._recorder,
+            registry=self.registry,
+        )
+
+    def _start_leading(self, others: OtherDivisions) -> None:
+        """Lead as soon as no process is at work that has shared the objects out among several."""
+        while (trouble := others.look()) and not self._election_stop.wait(
+            self._clock, self._options.leader_retry_period
+        ):
+            log.warning("waiting to lead", until=trouble)
+        self._leading.set()
+
+    def _forget_lost(self) -> None:
+        self._runtime.forget_lost()
+
+    def _take_up(self) -> None:
+        """There are more objects to act for: look at all of them."""
+        self._leading.set()
+        for factory in self._factories.values():
+            factory.resync()
 
     def _connect_directly(self, timeout: float) -> Connection:
         """A connection for leader election: nothing of what others send may hold it up (LE-4)."""
@@ -331,13 +380,14 @@ class ControllerManager:
         waiting = [resource for factory in self._factories.values() for resource in factory.unsynced()]
         return f"not yet read: {', '.join(sorted(map(str, waiting)))}" if waiting else None
 
-    def _runtime(self) -> Runtime:
+    def _make_runtime(self) -> Runtime:
         return new_runtime(
             client=self._client.client,
             recorder=self._recorder,
             timers=self._timers,
             informers=self._informers,
             fence=self._elector.lease,
+            ownership=self._elector.lease if isinstance(self._elector.lease, Shards) else None,
             registry=self.registry,
             other_leases=self._other_leases,
             drain_timeout=self._options.drain_timeout,
@@ -348,7 +398,7 @@ def _registry() -> CollectorRegistry:
     """A registry with what every process tells: its version, memory, CPU, files, the garbage collector."""
     registry = CollectorRegistry()
     build = Info("tidb_operator_build", "1, with the versions of operator and Python.", registry=registry)
-    build.info({"version": version("tidb-operator-py"), "python": platform.python_version()})
+    build.info({"version": project_version(), "python": platform.python_version()})
     ProcessCollector(registry=registry)
     PlatformCollector(registry=registry)
     GCCollector(registry=registry)

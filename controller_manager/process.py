@@ -3,7 +3,6 @@
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from importlib.metadata import version
 
 import structlog
 
@@ -14,6 +13,7 @@ from controller_manager.observing import DRY_RUN
 from controller_manager.process_options import parse_process_options
 from controller_manager.redaction import redact_text
 from controller_manager.shutdown import stopping_on_signals
+from controller_manager.version import project_version
 from kube.config import ClusterConfig, ConfigError, load
 from ports.clock import Clock, SystemClock
 from ports.randomness import SystemRandomness
@@ -23,11 +23,6 @@ log = structlog.get_logger(__name__)
 
 Make = Callable[[ClusterConfig], ControllerManager]
 """Puts the process together for one cluster. Raises ConfigError."""
-
-
-def project_version() -> str:
-    """The version of this project."""
-    return version("tidb-operator-py")
 
 
 def run_controllers(

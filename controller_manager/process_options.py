@@ -23,6 +23,7 @@ class ProcessOptions:
     what its informers are limited to, empty: nothing. `lease_namespace` is where its Lease is, empty: the namespace of
     the kubeconfig's context or of the service account; `lease_annotations` are written to it. `sees_other_leases`: it
     watches the Leases of the same name in other namespaces. `observe`: it writes nothing, and needs no Lease.
+    `shards`: how many Leases its instances divide the objects over.
     `kubeconfig` empty: the pod's service account.
     """
 
@@ -44,6 +45,7 @@ class ProcessOptions:
     leader_retry_period: float = 2.0
     metrics_addr: str = ":6060"
     observe: bool = False
+    shards: int = 1
     v: int = 0
 
     @property

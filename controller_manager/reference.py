@@ -95,6 +95,15 @@ TOPICS: Mapping[str, Topic] = {
         "Every process serves them; `name` is that of the Lease.",
         {"leader_election_master_status": ("name",), "leader_election_slowpath_total": ("name",)},
     ),
+    "Shards": Topic(
+        "Every process serves them; v1.6 has none. With `--shards` above 1 each shard has a Lease, whose holder the "
+        "metrics above tell; else there is one, the leader's.",
+        {
+            "tidb_operator_shards": (),
+            "tidb_operator_shards_held": (),
+            "tidb_operator_shard_moves_total": ("move",),
+        },
+    ),
     "Controllers": Topic(
         "Every process serves them; at a standby they are 0. Names and labels are v1.6's, but for the last.",
         {

@@ -105,6 +105,7 @@ def process_options_of(options: Options, config: ClusterConfig) -> ProcessOption
         leader_retry_period=options.leader_retry_period,
         metrics_addr=options.metrics_addr,
         observe=options.observe,
+        shards=options.shards,
         v=options.v,
     )
 

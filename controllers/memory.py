@@ -35,6 +35,12 @@ class Memory(Generic[T]):
         """Remember nothing of a key any more."""
         self._values.pop(key, None)
 
+    def keep(self, is_wanted: Callable[[str], bool]) -> None:
+        """Forget all keys but those that are wanted. No thread may be at work on the others."""
+        for key in list(self._values):
+            if not is_wanted(key):
+                self.forget(key)
+
 
 @dataclass(slots=True)
 class KeyMemory(Generic[R]):

@@ -145,7 +145,7 @@ class OtherOperators:
             self._forget(who)
         elif _renewal(was) != _renewal(now):
             until = self._clock.now() + _OVERDUE * max(now.duration, 1)
-            scope = _scope_of(new)
+            scope = scope_of(new)
             with self._lock:
                 is_new = who not in self._seen
                 self._seen[who] = _Seen(until, scope)
@@ -165,7 +165,8 @@ def _renewal(record: LeaseRecord) -> tuple[str, str]:
     return record.holder, record.renewed
 
 
-def _scope_of(lease: Object) -> Scope | None:
+def scope_of(lease: Object) -> Scope | None:
+    """Which clusters the holder of a Lease manages; None where the Lease does not tell, as v1.6's."""
     try:
         return _SCOPES.decode(lease.metadata.annotations.get(SCOPE, ""))
     except msgspec.MsgspecError:

@@ -1,6 +1,6 @@
 """One reconcile of one object, whatever its kind: from the key to the patched status (lifecycle.md 2).
 
-    cached object ─┬─ gone, or being deleted        → everything that was remembered of it is forgotten
+    cached object ─┬─ gone, another process's, or   → everything that was remembered of it is forgotten
                    ├─ older than our own last write → soon again
                    ├─ its status was written often  → later again
                    ├─ its spec is not valid         → a condition and one event say so; it goes on with the last valid
@@ -11,7 +11,7 @@ The user's spec is never written.
 """
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Generic
 
 import msgspec
@@ -23,7 +23,7 @@ from controllers.controller import Result
 from controllers.errors import RequeueError
 from controllers.key_locks import RETRY_AFTER
 from controllers.kind import C, D, InvalidSpec, Kind, M, R
-from controllers.memory import KeyMemory, Memory
+from controllers.memory import KeyMemory
 from controllers.metrics import NO_OBJECT_METRICS, ObjectMetrics
 from controllers.outcomes import result_of, sooner
 from controllers.runtime import Runtime
@@ -62,11 +62,12 @@ class Reconciler(Generic[M, C, D, R]):
         self._deps = deps
         self._runtime = runtime
         self._metrics = metrics
-        self._memory = Memory(
-            lambda: KeyMemory(
-                kind.memory(), StatusWriteLimiter(runtime.clock), StatusPacing(runtime.clock), WaitLog(runtime.clock)
-            )
-        )
+        self._memory, self._tried = (runtime.memory(self._new_memory, kind.resource) for _ in range(2))
+
+    def _new_memory(self) -> KeyMemory[R]:
+        """What was done for an object and what was only tried are remembered apart."""
+        clock = self._runtime.clock
+        return KeyMemory(self._kind.memory(), StatusWriteLimiter(clock), StatusPacing(clock), WaitLog(clock))
 
     def is_slow(self, key: str) -> bool:
         """Whether servers of this object were slow or silent when last asked, so that its reconcile may take long."""
@@ -78,16 +79,17 @@ class Reconciler(Generic[M, C, D, R]):
         with self._runtime.key_locks.try_lock(self._kind.resource, key) as mine:
             if not mine:
                 return Result(requeue_after=RETRY_AFTER)
-            namespace, _, name = key.rpartition("/")
-            cached = self._objects.get(namespace, name)
-            with self._runtime.observed.sync_of(self._kind.resource, key, cached):
-                return self._sync(key, cached)
+            owner = self._cached(key)
+            with self._runtime.observed.sync_of(self._kind.resource, key, owner):
+                return self._sync(key, owner)
 
-    def _sync(self, key: str, cached: Object | None) -> Result | None:
-        owner = self._to_reconcile(key, cached)
-        if owner is None:
+    def _sync(self, key: str, owner: Object | None) -> Result | None:
+        if owner is None or owner.metadata.deletion_timestamp:
+            self._forget(key)
+            if owner:
+                self._finalize(owner)
             return None
-        memory = self._memory.of(_place(key))
+        memory = (self._tried if is_observing() else self._memory).of(key)
         if wait := _wait(memory, owner):
             return Result(requeue_after=wait)
         try:
@@ -98,24 +100,28 @@ class Reconciler(Generic[M, C, D, R]):
         memory.status_writes.worked()
         return result
 
-    def _to_reconcile(self, key: str, owner: Object | None) -> Object | None:
-        """The cached object if there is something to do for it; what was remembered of another is forgotten."""
+    def _cached(self, key: str) -> Object | None:
+        """The cached object, if this process acts for it."""
+        if not self._runtime.key_locks.owns(self._kind.resource, key):
+            return None
         namespace, _, name = key.rpartition("/")
+        owner = self._objects.get(namespace, name)
         if owner is None:
             log.info(f"{self._kind.resource.kind} has been deleted", cluster=key)
-        elif not owner.metadata.deletion_timestamp:
-            return owner
-        self._memory.forget(key)
-        self._memory.forget(_observed(key))
-        self._metrics.forget(namespace, name)
-        if owner is not None and self._kind.finalize is not None:
-            self._finalize(owner, self._kind.finalize)
-        return None
+        return owner
 
-    def _finalize(self, owner: Object, finalize: Callable[[Object, D], None]) -> None:
+    def _forget(self, key: str) -> None:
+        namespace, _, name = key.rpartition("/")
+        self._memory.forget(key)
+        self._tried.forget(key)
+        self._metrics.forget(namespace, name)
+
+    def _finalize(self, owner: Object) -> None:
         """Do what a deleted object waits for. Raises RequeueError."""
+        if self._kind.finalize is None:
+            return
         try:
-            finalize(owner, self._deps)
+            self._kind.finalize(owner, self._deps)
         except NotFound:
             return  # the object is gone
         except EXPECTED as error:
@@ -212,15 +218,6 @@ class Reconciler(Generic[M, C, D, R]):
             memory.status_writes.wrote()
             memory.status_pacing.wrote(old, new)
         return 0.0
-
-
-def _place(key: str) -> str:
-    """Where an object is remembered: what was only tried for it is none of what was done."""
-    return _observed(key) if is_observing() else key
-
-
-def _observed(key: str) -> str:
-    return f"{key} (observed)"
 
 
 def _as_before(owner: Object, before: Json) -> Object:

@@ -2,12 +2,15 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, TypeVar
 
 from prometheus_client import CollectorRegistry
 
 from controllers.controller import Controller, Sync
 from controllers.informing import Informers
 from controllers.key_locks import KeyLocks
+from controllers.memory import Memory
 from controllers.metrics import ControllerMetrics
 from controllers.observed import ObservedObjects
 from controllers.queues import controller_queue
@@ -15,10 +18,13 @@ from controllers.stages import OnDefect
 from kube.apply import Applier
 from kube.client import Client
 from kube.events import EventRecorder
+from kube.resources import Resource
 from ports.clock import Clock
-from ports.fencing import Fence
+from ports.fencing import Fence, Ownership, SoleOwner
 from workqueue.metrics import MetricsProvider, PrometheusQueueMetrics
 from workqueue.timers import Timers
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +51,22 @@ class Runtime:
     drain_timeout: float
     on_defect: OnDefect
     observed: ObservedObjects
-    key_locks: KeyLocks = field(default_factory=KeyLocks)
+    key_locks: KeyLocks
+    _memories: list[tuple[Memory[Any], Callable[[str], bool]]] = field(default_factory=list)
+
+    def memory(self, make: Callable[[], T], resource: Resource | None) -> Memory[T]:
+        """What a controller remembers of each object of a resource, as long as this process acts for it.
+
+        Without a resource, whose the keys are cannot be told from them: all are forgotten when some are lost.
+        """
+        memory = Memory(make)
+        self._memories.append((memory, partial(self.key_locks.owns, resource) if resource else lambda _key: False))
+        return memory
+
+    def forget_lost(self) -> None:
+        """Forget what another process acts for from now on: by the time it comes back, none of it may hold."""
+        for memory, is_wanted in self._memories:
+            memory.keep(is_wanted)
 
     def controller(
         self, name: str, sync: Sync, *, queue: str = "", is_slow: Callable[[str], bool] = lambda _: False
@@ -71,11 +92,15 @@ def new_runtime(
     informers: Callable[[str], Informers],
     fence: Fence,
     registry: CollectorRegistry,
+    ownership: Ownership | None = None,
     other_leases: Informers | None = None,
     drain_timeout: float = 30.0,
     on_defect: OnDefect = lambda _stage, _error: None,
 ) -> Runtime:
-    """A runtime whose series are in `registry`; for the arguments see `Runtime`."""
+    """A runtime whose series are in `registry`; for the arguments see `Runtime`.
+
+    `ownership` tells which objects this process acts for: by default all of them, behind `fence`.
+    """
     return Runtime(
         client=client,
         applier=Applier(client),
@@ -91,4 +116,5 @@ def new_runtime(
         drain_timeout=drain_timeout,
         on_defect=on_defect,
         observed=ObservedObjects(registry),
+        key_locks=KeyLocks(ownership or SoleOwner(fence)),
     )

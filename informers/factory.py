@@ -129,6 +129,13 @@ class SharedInformerFactory:
         }
         wait_for_cache_sync(stop, self._clock, timeout, **named)
 
+    def resync(self) -> None:
+        """Tell all handlers that resync of everything stored again, soon."""
+        with self._lock:
+            informers = tuple(self._informers.values())
+        for informer in informers:
+            informer.resync()
+
     def unsynced(self) -> list[Resource]:
         """The resources whose informer has not read its initial list yet."""
         with self._lock:

@@ -15,7 +15,7 @@ import msgspec
 from kube.errors import STATUS, ApiError, NotFound, Status, error_from_answer, error_from_status
 from kube.list_splitting import ListSplitter
 from kube.objects import Json, Object
-from kube.resources import Resource
+from kube.resources import PODS, Resource
 from ports.transport import ByteStream, Request, Response, Transport
 
 T = TypeVar("T")
@@ -35,6 +35,9 @@ _OVERTIME = 30.0
 WATCH_SILENCE = 180.0
 """Seconds without a line, bookmarks included, after which a watch counts as dead (TH-13)."""
 
+
+_LOG_SILENCE = 86400.0
+"""Seconds without a line after which a log counts as ended."""
 
 _LONGEST_LINE = 1 << 24
 """Bytes of one event; etcd holds objects of a million or two."""
@@ -279,15 +282,25 @@ class Client:
         )
         path = resource.path(namespace) + query
         accept = _accept(METADATA_KIND) if metadata_only else _JSON
+        patience = min(timeout_seconds + _OVERTIME, silence or self._watch_silence)
+        return Watch(self._stream("WATCH", path, accept, patience), resource, metadata_only=metadata_only)
+
+    def log(self, pod: str, namespace: str, **options: str) -> ByteStream:
+        """What a container of a pod prints, as text: `container`, `follow`, `tailLines`, ... are the API's (core/v1).
+
+        Raises ApiError when the server refuses it, as for a container that has not started, TransportError.
+        """
+        return self._stream("GET", PODS.path(namespace, pod, "log") + _query(**options), "*/*", _LOG_SILENCE)
+
+    def _stream(self, verb: str, path: str, accept: str, patience: float) -> ByteStream:
         headers = self._headers | {"accept": accept, "accept-encoding": "identity"}
         request = Request("GET", path, headers, timeout=self._timeout)
-        patience = min(timeout_seconds + _OVERTIME, silence or self._watch_silence)
         stream = self._transport.stream(request, idle_timeout=patience)
         if stream.status != 200:
             with contextlib.closing(stream):
                 body = _beginning(stream)
-            raise error_from_answer(stream.status, body, f"WATCH {path}")
-        return Watch(stream, resource, metadata_only=metadata_only)
+            raise error_from_answer(stream.status, body, f"{verb} {path}")
+        return stream
 
     def create(self, resource: Resource, body: Json, namespace: str = "") -> Object:
         """Create an object. Raises AlreadyExists, Invalid and other ApiErrors."""

@@ -35,6 +35,9 @@ _log = structlog.get_logger(__name__)
 _JITTER = 1.2
 """A standby waits up to this much longer, in parts of the retry period, so that standbys do not march in step."""
 
+_EAGERNESS = 4
+"""Into how many parts the retry period is divided for a Lease that can be had."""
+
 _HEALTH_TOLERANCE = 20.0
 """Seconds a leader may be past its lease before its health check fails (LE-21)."""
 
@@ -135,10 +138,15 @@ class LeaderElector:
         watch: LeaseWatch | None = None,
         recorder: Recorder | None = None,
         metrics: ElectionMetrics | None = None,
+        wants: Callable[[], bool] | None = None,
+        margin: float = 0.0,
     ) -> None:
         """Prepare. `lock` needs a client of its own, without retries (LE-4); `name` labels metrics and logs.
 
-        `watch` spares a standby the rest of its wait when the Lease is freed; without one it polls (LE-14).
+        `watch` spares a standby the rest of its wait when the Lease is freed; without one it polls (LE-14). `wants` is
+        asked before a Lease is taken that can be had; a standby that is asked looks again as soon as the Lease of
+        another runs out, and without jitter. `margin` is by how many seconds the fence closes before the Lease is over:
+        for a clock that runs slow.
         The Lease is freed when `run` is stopped, so stop it only after all workers have ended (CW-11).
         Raises LeaderElectionConfigError.
         """
@@ -156,6 +164,8 @@ class LeaderElector:
         self._nap = Latch()
         self._recorder = recorder
         self._metrics = metrics
+        self._wants = wants
+        self._margin = margin
         self._leading = False
         self._gave_up = False
         self._observed: LeaseRecord | None = None
@@ -173,6 +183,16 @@ class LeaderElector:
     def is_leader(self) -> bool:
         """Whether the holder last seen is this process (LE-22). Before acting, ask `lease` as well."""
         return self.leader == self._identity
+
+    @property
+    def leads(self) -> bool:
+        """Whether this process took the Lease and has not lost it since."""
+        return self._leading
+
+    @property
+    def incumbent(self) -> str:
+        """Who holds the Lease now, as far as can be seen; empty when it can be had."""
+        return self.leader if self._observed and self._is_in_force(self._observed) else ""
 
     def is_healthy(self) -> bool:
         """False when this process believes to lead but has not renewed for much too long (LE-21)."""
@@ -203,12 +223,19 @@ class LeaderElector:
             return self._timing.retry_period
         if not self._leading:
             self._renewal_started = None
-            return self._timing.retry_period * self._randomness.uniform(1.0, 1.0 + _JITTER)
+            return self._standby_pause()
         left = deadline - self._clock.now()
         if left <= 0 or not self.is_leader:
             _log.error("leadership lost", lease=self._name, leader=self.leader, seconds_left=round(left, 3))
             return None
         return min(self._timing.retry_period, left)
+
+    def step_down(self) -> None:
+        """Lead no more and free the Lease, as at the end of `run`; for who calls `tick` itself.
+
+        Only after all workers have stopped.
+        """
+        self._stop_leading(stopped=True)
 
     def release(self) -> bool:
         """Free the Lease for others, if it is still ours; return whether it was freed (LE-19).
@@ -228,6 +255,15 @@ class LeaderElector:
             _log.warning("the lease could not be released", lease=self._name, cause=str(error))
             return False
         return True
+
+    def _standby_pause(self) -> float:
+        period = self._timing.retry_period
+        if self._wants is None:
+            return period * self._randomness.uniform(1.0, 1.0 + _JITTER)
+        if self._observed is None or not self.incumbent:
+            return period / _EAGERNESS
+        left = self._observed_at + self._observed.duration - self._clock.now()
+        return min(period, left + period / _EAGERNESS)
 
     def _rest(self, stop: Stop, delay: float) -> bool:
         """Wait until the next attempt is due, or the Lease is free; whether to stop."""
@@ -270,14 +306,19 @@ class LeaderElector:
         try:
             record = self._lock.read(self._timeout(deadline))
         except NotFound:
-            return self._write(self._ours(None), deadline, create=True)
+            return self._may_take() and self._write(self._ours(None), deadline, create=True)
         if record != self._observed:
             self._observe(record, self._clock.now())
         if record.holder not in ("", self._identity) and self._is_in_force(record):
             return False
+        if not self._may_take():
+            return False
         if self._leading and self._metrics:
             self._metrics.slow_path(self._name)
         return self._write(self._ours(record), deadline)
+
+    def _may_take(self) -> bool:
+        return self._leading or self._wants is None or self._wants()
 
     def _ours(self, record: LeaseRecord | None) -> LeaseRecord:
         """The record to write: a renewal when `record` is ours, a take-over otherwise."""
@@ -299,7 +340,7 @@ class LeaderElector:
             _log.warning("the server answered another Lease than was written", lease=self._name, holder=written.holder)
             return False
         # the fence must not outlast what others read in the Lease, which holds whole seconds
-        self.lease.extend(sent, record.duration)
+        self.lease.extend(sent, record.duration - self._margin)
         return True
 
     def _timeout(self, deadline: float) -> float:
@@ -335,19 +376,22 @@ class LeaderElector:
             self._wake()
 
     def _end(self, stopped: bool) -> None:
-        led, self._leading = self._leading, False
-        self.lease.drop()
         if self._watch:
             self._watch.stop()
+        self._stop_leading(stopped)
+        self._callbacks.on_stopped_leading()
+        if self._watch:
+            self._watch.join()
+
+    def _stop_leading(self, stopped: bool) -> None:
+        led, self._leading = self._leading, False
+        self.lease.drop()
         self._set_leading_metric(False)
         if led:
             self._say("stopped leading")
         if led and stopped:
             self.release()
             self._report_new_leader()
-        self._callbacks.on_stopped_leading()
-        if self._watch:
-            self._watch.join()
 
     def _report_new_leader(self) -> None:
         if self._observed is None or self._observed.holder == self._reported_leader:

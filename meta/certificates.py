@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from apis.cluster import Cluster
 from apis.times import stamp
 from dataplane.certificates import CA, CERTIFICATE, KEY, BadCertificate, Role, authority_of, check_trust, read
 from kube.events import WARNING
@@ -32,6 +33,9 @@ WARNINGS: Mapping[str, timedelta] = {
     f"ExpiresWithin{days}Day{'s' * (days > 1)}": timedelta(days=days) for days in (1, 7, 30)
 }
 """How long before its end a certificate is spoken of: reasons, the most urgent first."""
+
+SOON = max(WARNINGS.values())
+"""How long before its end a certificate is first spoken of."""
 
 _ONE_AUTHORITY = f"sign both with one authority, or put both into {CA} of both"
 
@@ -61,11 +65,13 @@ def condition(ctx: ClusterContext) -> Mapping[str, tuple[bool, str, str]]:
     if not findings:
         unused = (True, "NotUsed", "no certificates are used")
         return {CERTIFICATES_VALID: unused} if _stored_reason(ctx) and not needs(ctx.tc) else {}
-    return {CERTIFICATES_VALID: _judged(ctx.namespace, findings, ctx.deps.clock.wall())}
+    return {CERTIFICATES_VALID: judged(ctx.namespace, findings, ctx.deps.clock.wall())}
 
 
-def _judged(namespace: str, findings: Mapping[str, Finding], now: datetime) -> tuple[bool, str, str]:
-    wrong = [said for name, each in findings.items() if (said := _trouble(f"Secret {namespace}/{name}", each, now))]
+def judged(namespace: str, findings: Mapping[str, Finding], now: datetime) -> tuple[bool, str, str]:
+    """What is to be said of the Secrets of a cluster, of which there is one at least: as `condition`."""
+    troubles = ((name, trouble_of(each, now)) for name, each in findings.items())
+    wrong = [f"Secret {namespace}/{name}{trouble}" for name, trouble in troubles if trouble]
     if wrong:
         return False, BAD, _listed(wrong)
     known = ((each.ends, f"Secret {namespace}/{name}, key {each.key}") for name, each in findings.items() if each.ends)
@@ -77,14 +83,14 @@ def _judged(namespace: str, findings: Mapping[str, Finding], now: datetime) -> t
     return True, VALID, f"the first to expire is {what}, on {stamp(end)}"
 
 
-def _trouble(secret: str, finding: Finding, now: datetime) -> str:
-    """What is wrong with a Secret now, as a sentence; empty when nothing is."""
+def trouble_of(finding: Finding, now: datetime) -> str:
+    """What is wrong with a Secret now: how a sentence goes on that names it; empty when nothing is."""
     if finding.trouble:
-        return f"{secret}{finding.trouble}"
+        return finding.trouble
     if finding.ends and now > finding.ends:
-        return f"{secret}, key {finding.key}: expired on {stamp(finding.ends)}; renew it"
+        return f", key {finding.key}: expired on {stamp(finding.ends)}; renew it"
     if finding.begins and now < finding.begins:
-        return f"{secret}, key {CERTIFICATE}: not valid before {stamp(finding.begins)}; issue one that holds now"
+        return f", key {CERTIFICATE}: not valid before {stamp(finding.begins)}; issue one that holds now"
     return ""
 
 
@@ -113,14 +119,17 @@ class _Trial:
 
 
 def _look(ctx: ClusterContext, wanted: Mapping[str, Need]) -> Mapping[str, Finding]:
-    """Read all Secrets, and try them out, each with the operator's own."""
-    found = {name: _read_secret(ctx, name) for name in wanted}
-    client = cluster_client_secret(ctx.tc)
+    return inspect(ctx.tc, wanted, {name: _read_secret(ctx, name) for name in wanted})
+
+
+def inspect(tc: Cluster, wanted: Mapping[str, Need], found: Mapping[str, Data | None]) -> Mapping[str, Finding]:
+    """Try out what was found in Secrets, by name, each with the operator's own; None: there is no such Secret."""
+    client = cluster_client_secret(tc)
     findings: dict[str, Finding] = {}
     for name in sorted(wanted, key=lambda each: each != client):
         # one that is of no use itself proves nothing of the others
         of_client = found.get(client) if client in findings and not findings[client].trouble else None
-        trial = _Trial(wanted[name], found[name] or {}, dialled_hosts(ctx.tc, wanted[name]), client, of_client)
+        trial = _Trial(wanted[name], found[name] or {}, dialled_hosts(tc, wanted[name]), client, of_client)
         findings[name] = _inspect(found[name], trial)
     return findings
 

@@ -6,6 +6,7 @@ Each verb puts one fault in and returns what takes it out again; `heal` takes al
 
 from collections.abc import Callable, Iterable, MutableSet
 from fnmatch import fnmatchcase
+from typing import Any
 
 import msgspec
 
@@ -26,6 +27,15 @@ from sandbox.dataplane.ticdc.book import Book
 from sandbox.kubelet.kubelet import Kubelet
 from sandbox.notifier import Notifier
 from sandbox.scheduler import Scheduler
+
+_OVER_QUOTA = "exceeded quota: sandbox, requested: count=1, used: count=0, limited: count=0"
+
+
+class _Named(msgspec.Struct):
+    metadata: dict[str, Any] = msgspec.field(default_factory=dict)
+
+
+_NAMES = msgspec.json.Decoder(_Named)
 
 OUTSIDE = str(Origin())
 """Who is no pod, such as the operator."""
@@ -60,7 +70,7 @@ class WorldFaults:
         self._components = frozenset(components)
         self._asked_first: Faults = server.faults
         self._api: list[Faults] = []
-        self._refused: set[str] = set()
+        self._refused: list[tuple[str, str, str]] = []
         self._active: dict[int, Heal] = {}
         self._count = 0
         server.faults = self._judge
@@ -154,6 +164,14 @@ class WorldFaults:
     def image_pushed(self, image: str) -> Heal:
         """An image that the registries do not have (glob, as in pod specs) can be pulled all the same."""
         return self._hold(self._kubelet.faults.pushed_images, image)
+
+    def pod_out_of_memory(self, pod: str) -> Heal:
+        """The kernel kills the processes each time they are started: they need more memory than their limit."""
+        return self._hold(self._kubelet.faults.out_of_memory, pod)
+
+    def image_for_others(self, image: str) -> Heal:
+        """Such images exist, and not for the architecture of the nodes."""
+        return self._hold(self._kubelet.faults.foreign_images, image)
 
     def image_missing(self, image: str) -> Heal:
         """Such images can't be pulled, not even on a node that has them."""
@@ -375,9 +393,17 @@ class WorldFaults:
         self._api.append(judge)
         return self._remember(lambda: _discard(self._api, judge))
 
-    def creation_refused(self, resource: str) -> Heal:
+    def creation_refused(self, resource: str, name: str = "*", why: str = _OVER_QUOTA) -> Heal:
         """Nobody can make such objects (`plural.group`), as when a quota is used up; controllers are not spared."""
-        return self._hold(self._refused, resource)
+        refused = (resource, name, why)
+        self._refused.append(refused)
+
+        def allow() -> None:
+            if refused in self._refused:
+                self._refused.remove(refused)
+            self._wake()
+
+        return self._remember(allow)
 
     def api_down(self, user: str = "*") -> Heal:
         """No connection to the API server lasts, watches included."""
@@ -391,16 +417,20 @@ class WorldFaults:
         self._server.disconnect()
 
     def _judge(self, call: Call) -> ApiFault | None:
-        if (
-            call.verb == "create"
-            and not call.subresource
-            and any(fnmatchcase(call.resource, glob) for glob in self._refused)
-        ):
-            return _over_quota(call)
+        if self._refused and call.verb == "create" and not call.subresource and (why := self._why_refused(call)):
+            return why
         given = self._asked_first(call)
         if given is not None or call.user in self._components:
             return given
         return next((found for found in (judge(call) for judge in self._api) if found is not None), None)
+
+    def _why_refused(self, call: Call) -> ApiFault | None:
+        name = _NAMES.decode(call.request.body or b"{}").metadata.get("name", "")
+        for resource, glob, why in self._refused:
+            if fnmatchcase(call.resource, resource) and fnmatchcase(name, glob):
+                what = f'{call.resource} "{name}" is forbidden: {why}'
+                return ApiFault(refusal=Refusal(403, "Forbidden", what))
+        return None
 
     def _hold(self, where: MutableSet[str], glob: str) -> Heal:
         where.add(glob)
@@ -438,11 +468,6 @@ class WorldFaults:
         if found is None:
             raise LookupError(f"no member of PD of {cluster} runs")
         return found
-
-
-def _over_quota(call: Call) -> ApiFault:
-    what = f'{call.resource} "{call.name}" is forbidden: exceeded quota: sandbox'
-    return ApiFault(refusal=Refusal(403, "Forbidden", what))
 
 
 def _name(call: Call) -> str:

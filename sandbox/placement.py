@@ -13,6 +13,9 @@ from sandbox.selectors import matches, requirement_holds
 
 _RESOURCES = ("cpu", "memory")
 
+_CORDONED: Sequence[Json] = ({"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"},)
+"""What a pod must tolerate to get onto a node that is cordoned, without the taint that this brings."""
+
 
 @dataclass(frozen=True, slots=True)
 class Situation:
@@ -68,18 +71,23 @@ def place(pod: Json, volumes: Iterable[Json], situation: Situation, ask: Ask = l
     return Verdict(node=chosen["metadata"]["name"])
 
 
+def is_reachable(volume: Json, node: Json) -> bool:
+    """Whether a volume can be used on a node."""
+    return _terms_match((volume["spec"].get("nodeAffinity") or {}).get("required"), labels_of(node))
+
+
 def _refusal(pod: Json, volumes: Sequence[Json | None], node: Json, situation: Situation) -> str:
     """Why a node does not fit; empty when it does."""
-    labels, spec = labels_of(node), pod["spec"]
+    labels, spec, machine = labels_of(node), pod["spec"], node["spec"]
     selector: Mapping[str, str] = spec.get("nodeSelector") or {}
     wanted = selector.items() <= labels.items() and _terms_match(_required(spec, "nodeAffinity"), labels)
     reachable = all(_terms_match((affinity or {}).get("required"), labels) for affinity in volumes)
     spread = spec.get("topologySpreadConstraints") or ()
     checks = (
-        (holds(node, "Ready"), "node(s) were not ready"),
-        (_tolerates(spec, node), "node(s) had untolerated taint"),
+        (not machine.get("unschedulable") or _tolerates(spec, _CORDONED), "node(s) were unschedulable"),
+        (holds(node, "Ready") and _tolerates(spec, machine.get("taints") or ()), "node(s) had untolerated taint(s)"),
         (wanted, "node(s) didn't match Pod's node affinity/selector"),
-        (reachable, "node(s) had volume node affinity conflict"),
+        (reachable, "node(s) didn't match PersistentVolume's node affinity"),
         (not _repelled(pod, node, situation), "node(s) didn't match pod anti-affinity rules"),
         (
             all(_spreads(rule, pod, node, situation) for rule in spread),
@@ -89,12 +97,10 @@ def _refusal(pod: Json, volumes: Sequence[Json | None], node: Json, situation: S
     return next((reason for fits, reason in checks if not fits), "") or _insufficient(spec, node, situation)
 
 
-def _tolerates(spec: Json, node: Json) -> bool:
-    taints = [each for each in node["spec"].get("taints") or () if each["effect"] != "PreferNoSchedule"]
-    if node["spec"].get("unschedulable"):
-        taints.append({"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"})
+def _tolerates(spec: Json, taints: Iterable[Json]) -> bool:
+    forbidding = [each for each in taints if each["effect"] != "PreferNoSchedule"]
     tolerations: list[Json] = spec.get("tolerations") or []
-    return all(any(_covers(toleration, taint) for toleration in tolerations) for taint in taints)
+    return all(any(_covers(toleration, taint) for toleration in tolerations) for taint in forbidding)
 
 
 def _covers(toleration: Json, taint: Json) -> bool:

@@ -14,12 +14,14 @@ from sandbox.conditions import condition, with_condition
 from sandbox.dataplane.program import Handler
 from sandbox.kubelet.faults import matches_any
 from sandbox.owners import is_deleted
-from sandbox.placement import Refused, Situation, place
+from sandbox.placement import Refused, Situation, is_reachable, place
+from sandbox.quantities import quantity
 from sandbox.stamps import stamp
 
 _NAME = "default-scheduler"
 """What a pod asks for that asks for no other scheduler."""
 
+_NO_PROVISIONER = "kubernetes.io/no-provisioner"
 _SELECTED_NODE = "volume.kubernetes.io/selected-node"
 
 
@@ -63,7 +65,8 @@ class Scheduler:
         chosen = self._chosen(claims)
         nodes = [each for each in situation.nodes if not chosen or each["metadata"]["name"] == chosen]
         there = [each for each in volumes if each is not None]
-        verdict = place(pod, there, Situation(nodes, situation.pods), partial(self._ask, pod))
+        ask = partial(self._judge, pod, [each for each in claims if each not in bound])
+        verdict = place(pod, there, Situation(nodes, situation.pods), ask)
         if not verdict.node:
             if chosen:
                 # the node no longer fits: choose again before the volume is made
@@ -79,6 +82,30 @@ class Scheduler:
             message = f"Successfully assigned {meta['namespace']}/{meta['name']} to {verdict.node}"
             self._cluster.event(pod, "Normal", "Scheduled", message, "Binding")
         return verdict.node
+
+    def _judge(self, pod: Json, unbound: Sequence[Json], nodes: Sequence[Json]) -> Mapping[str, str]:
+        """Which of the nodes that fit have no volume for the pod, or are refused by its extender. Raises Refused."""
+        static = [each for each in unbound if self._class(each).get("provisioner") == _NO_PROVISIONER]
+        lacking = {
+            node["metadata"]["name"]: "node(s) didn't find available persistent volumes to bind"
+            for node in nodes
+            if not all(self._volumes_for(claim, node) for claim in static)
+        }
+        left = [node for node in nodes if node["metadata"]["name"] not in lacking]
+        return {**lacking, **(self._ask(pod, left) if left else {})}
+
+    def _volumes_for(self, claim: Json, node: Json) -> list[Json]:
+        """The free volumes of a class without provisioner that a claim can have on a node, the smallest first."""
+        wanted = quantity(claim["spec"]["resources"]["requests"]["storage"])
+        free = [
+            volume
+            for volume in self._cluster.list(PERSISTENT_VOLUMES)
+            if volume.get("status", {}).get("phase") == "Available"
+            and volume["spec"].get("storageClassName") == claim["spec"]["storageClassName"]
+            and quantity(volume["spec"]["capacity"]["storage"]) >= wanted
+            and is_reachable(volume, node)
+        ]
+        return sorted(free, key=lambda volume: quantity(volume["spec"]["capacity"]["storage"]))
 
     def _ask(self, pod: Json, nodes: Sequence[Json]) -> Mapping[str, str]:
         """What the pod's extender says, as kube-scheduler asks it. Raises Refused."""
@@ -115,9 +142,12 @@ class Scheduler:
 
     def _waits(self, claim: Json) -> bool:
         """Whether the claim's class waits for its first consumer."""
+        return self._class(claim).get("volumeBindingMode") == "WaitForFirstConsumer"
+
+    def _class(self, claim: Json) -> Json:
+        """The storage class of a claim; empty when there is none."""
         name = claim["spec"].get("storageClassName")
-        found = self._cluster.get(STORAGE_CLASSES, "", name) if name else None
-        return found is not None and found.get("volumeBindingMode") == "WaitForFirstConsumer"
+        return (self._cluster.get(STORAGE_CLASSES, "", name) if name else None) or {}
 
     def _chosen(self, claims: list[Json]) -> str:
         for claim in claims:
@@ -128,11 +158,22 @@ class Scheduler:
         return ""
 
     def _select(self, claims: list[Json], node: str | None) -> None:
-        for claim in claims:
+        for claim in (each for each in claims if not each["spec"].get("volumeName")):
             current = (claim["metadata"].get("annotations") or {}).get(_SELECTED_NODE)
-            if not claim["spec"].get("volumeName") and current != node:
+            if node and self._class(claim).get("provisioner") == _NO_PROVISIONER:
+                self._take(claim, node)
+            elif current != node:
                 chosen = {"metadata": {"annotations": {_SELECTED_NODE: node}}}
                 self._cluster.patch(PERSISTENT_VOLUME_CLAIMS, claim, chosen)
+
+    def _take(self, claim: Json, node: str) -> None:
+        """Bind a claim to a volume that somebody has prepared; kube-controller-manager does the rest."""
+        meta, tree = claim["metadata"], self._cluster.get(NODES, "", node)
+        free = self._volumes_for(claim, tree) if tree is not None else []
+        if free:
+            reference = {"apiVersion": "v1", "kind": "PersistentVolumeClaim"}
+            reference |= {key: meta[key] for key in ("namespace", "name", "uid")}
+            self._cluster.patch(PERSISTENT_VOLUMES, free[0], {"spec": {"claimRef": reference}})
 
     def _refuse(self, pod: Json, message: str) -> None:
         before: Json = pod.get("status", {})

@@ -12,9 +12,9 @@ from prometheus_client import CollectorRegistry
 from controller_manager.health import HealthServer
 from controller_manager.health import ListenError as NoHealth
 from controller_manager.logs import configure_logs, log_uncaught_exceptions
-from controller_manager.process import project_version
 from controller_manager.redaction import redact_text
 from controller_manager.shutdown import stopping_on_signals
+from controller_manager.version import project_version
 from informers.factory import SharedInformerFactory
 from kube.config import ClusterConfig, ConfigError, load
 from kube.connecting import connect

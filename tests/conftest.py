@@ -1,5 +1,6 @@
 """What every test gets: proof that it left no thread behind (informers-workqueue.md TEST-6); and what many ask for."""
 
+import gc
 import threading
 from collections.abc import Iterator
 
@@ -11,6 +12,11 @@ from tests.controlplane.processes import ControlPlane, require_or_reason, runnin
 
 _GRACE = 2.0
 """Seconds that threads told to stop may take to end."""
+
+
+def pytest_collection_finish() -> None:
+    """What was imported and collected stays to the end: no collection of garbage looks at it again."""
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -31,6 +31,12 @@ class Found:
     cluster: Cluster
 
     @property
+    def text(self) -> str:
+        """How users name exactly this one, such as `tc/basic`."""
+        short = next(short for short, resource in SHORT.items() if resource == self.resource)
+        return f"{short}/{self.object.metadata.name}"
+
+    @property
     def name(self) -> str:
         """As messages of kubectl name it."""
         return f"{self.resource.kind.lower()}/{self.object.metadata.name}"

@@ -12,7 +12,7 @@ from cli.tidb.commands import COMMANDS
 from cli.tidb.connection import Kubeconfig
 from cli.tidb.output import FORMATS, output_for
 from cli.tidb.session import Session
-from controller_manager.process import project_version
+from controller_manager.version import project_version
 from ports.clock import SystemClock
 
 PROGRAM = "kubectl tidb"

@@ -8,7 +8,7 @@ from io import StringIO
 
 import msgspec
 import yaml
-from rich.console import Console, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
 
@@ -18,6 +18,12 @@ FORMATS = ("table", "json", "yaml")
 
 WIDTH = 80
 """Columns where nobody says how many there are."""
+
+_GAP = 2
+"""Blanks between columns."""
+
+_LEAST = 18
+"""Columns of the page that the last column of a table takes, before others are broken for it."""
 
 Page = Iterable[RenderableType]
 
@@ -68,14 +74,34 @@ def rendered(page: Page, width: int = WIDTH, *, colours: bool = False) -> str:
     return "".join(f"{line.rstrip()}\n" for line in out.getvalue().splitlines())
 
 
-def columns(*titles: str) -> Table:
-    """A table without lines, as kubectl's; what is too long for its column goes on below."""
-    table = Table(box=None, pad_edge=False, show_edge=False, header_style="")
-    for title in titles:
-        table.add_column(title, overflow="fold")
-    return table
+class Columns:
+    """A table without lines, as kubectl's. What is too long for the page goes on below, in the last column first."""
 
+    def __init__(self, *titles: str) -> None:
+        """Without titles there is no line for them."""
+        self._titles = titles
+        self._rows: list[tuple[Text, ...]] = []
 
-def add_row(table: Table, *cells: str | Text) -> None:
-    """Add a row; no bracket in a cell counts as a style."""
-    table.add_row(*(each if isinstance(each, Text) else Text(each) for each in cells))
+    def add(self, *cells: str | Text) -> None:
+        """Add a row; no bracket in a cell counts as a style."""
+        self._rows.append(tuple(each if isinstance(each, Text) else Text(each) for each in cells))
+
+    def __bool__(self) -> bool:
+        """Whether there are rows."""
+        return bool(self._rows)
+
+    def __rich_console__(self, _console: Console, options: ConsoleOptions) -> RenderResult:
+        """See rich: the table for a page of that width."""
+        table = Table(box=None, pad_edge=False, show_edge=False, header_style="", show_header=bool(self._titles))
+        *front, _ = self._widths()
+        whole = sum(front) + _GAP * len(front) + _LEAST <= options.max_width
+        for at in range(len(front) + 1):
+            title = self._titles[at] if self._titles else ""
+            table.add_column(title, overflow="fold", no_wrap=whole and at < len(front))
+        for row in self._rows:
+            table.add_row(*row)
+        yield table
+
+    def _widths(self) -> list[int]:
+        rows = [*([tuple(map(Text, self._titles))] if self._titles else []), *self._rows]
+        return [max(each.cell_len for cell in column for each in cell.split()) for column in zip(*rows, strict=False)]

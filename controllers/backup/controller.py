@@ -1,9 +1,11 @@
 """The controller of Backup, put together: handlers, queue, sync (CW-1)."""
 
+from functools import partial
+
 from apis.backup_defaulting import with_backup_defaults
 from apis.backups import Backup
 from controllers.backup import cleaning, logs, making
-from controllers.backup.kernel import Kernel, ReadTask
+from controllers.backup.kernel import Kernel, ReadTask, Watched
 from controllers.backup.metrics import BackupMetrics
 from controllers.controller import Controller, Result
 from controllers.informing import Informers
@@ -23,7 +25,7 @@ def backup_controller(
 
     `read_task` reads log backups from clusters; the other arguments are as for `job_owner_controller`.
     """
-    kernel = Kernel(read_task, runtime.clock)
+    kernel = Kernel(read_task, runtime.clock, runtime.memory(Watched, BACKUPS))
 
     def step(ctx: JobOwner[Backup]) -> Result | None:
         if ctx.owner.metadata.deletion_timestamp:
@@ -31,5 +33,7 @@ def backup_controller(
         return logs.sync(ctx, kernel) if ctx.model.spec.backup_mode == "log" else making.sync(ctx)
 
     kind = JobOwnerKind(resource=BACKUPS, model=Backup, defaults=with_backup_defaults, step=step, forget=kernel.forget)
-    BackupMetrics(runtime.registry, resources.lister_for(BACKUPS), runtime.clock, runtime.fence)
+    BackupMetrics(
+        runtime.registry, resources.lister_for(BACKUPS), runtime.clock, partial(runtime.key_locks.fence_of, BACKUPS)
+    )
     return job_owner_controller(BACKUP, kind, runtime, resources, owned, settings)

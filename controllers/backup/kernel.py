@@ -48,11 +48,11 @@ class Watched:
 class Kernel:
     """Looks at tasks; remembers of each, by the key of its Backup, when and what it found."""
 
-    def __init__(self, read: ReadTask, clock: Clock) -> None:
+    def __init__(self, read: ReadTask, clock: Clock, watched: Memory[Watched]) -> None:
         self._read = read
         self._clock = clock
-        self._watched = Memory(Watched)
-        self.forget = self._watched.forget
+        self._watched = watched
+        self.forget = watched.forget
 
     def watched(self, key: str) -> Watched:
         """What is remembered of a Backup."""

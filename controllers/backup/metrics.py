@@ -1,4 +1,4 @@
-"""What the metrics tell of single Backups: read from the cache at the scrape, by the leader alone; v1.6 has none."""
+"""What the metrics tell of single Backups: read from the cache at the scrape, by whose it is alone; v1.6 has none."""
 
 from collections.abc import Iterable, Iterator
 
@@ -15,7 +15,7 @@ from controllers.job_owners import status
 from kube.objects import Json, Object
 from kube.reading import Lister
 from ports.clock import Clock
-from ports.fencing import Fence, is_open
+from ports.fencing import FenceOf, is_open
 
 log = structlog.get_logger(__name__)
 
@@ -31,15 +31,15 @@ _FAMILIES = {
 class BackupMetrics(Collector):
     """The series of single Backups."""
 
-    def __init__(self, registry: CollectorRegistry, backups: Lister, clock: Clock, fence: Fence) -> None:
-        """Register with the registry; `fence` tells who leads."""
-        self._backups, self._clock, self._fence = backups, clock, fence
+    def __init__(self, registry: CollectorRegistry, backups: Lister, clock: Clock, fence_of: FenceOf) -> None:
+        """Register with the registry; `fence_of` tells what this process acts for."""
+        self._backups, self._clock, self._fence_of = backups, clock, fence_of
         registry.register(self)
 
     def collect(self) -> Iterable[Metric]:
-        """All families, with the series of all Backups where this process leads."""
+        """All families, with the series of all Backups that this process acts for."""
         families = {name: GaugeMetricFamily(name, text, labels=_LABELS) for name, text in _FAMILIES.items()}
-        for backup in self._backups.list() if is_open(self._fence) else ():
+        for backup in (each for each in self._backups.list() if is_open(self._fence_of(each.key))):
             for name, value in self._samples(backup):
                 families[name].add_metric([backup.metadata.namespace, backup.metadata.name], value)
         return families.values()

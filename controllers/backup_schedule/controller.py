@@ -39,7 +39,8 @@ def backup_schedule_controller(
     )
     schedules = resources.lister_for(BACKUP_SCHEDULES)
     caches = JobCaches(schedules, owned.lister_for(JOBS), resources.lister_for(TIDB_CLUSTERS))
-    ScheduleMetrics(runtime.registry, schedules, children, runtime.clock, runtime.fence, settings.time_zone)
+    fence_of = functools.partial(runtime.key_locks.fence_of, BACKUP_SCHEDULES)
+    ScheduleMetrics(runtime.registry, schedules, children, runtime.clock, fence_of, settings.time_zone)
     controller = runtime.controller(NAME, JobOwnerSync(kind, caches, runtime, settings))
     resources.informer_for(BACKUP_SCHEDULES).add_event_handler(enqueue_object(controller.enqueue))
     for each in (BACKUPS, COMPACT_BACKUPS):

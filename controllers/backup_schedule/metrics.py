@@ -1,4 +1,4 @@
-"""What the metrics tell of single schedules: read from the cache at the scrape, by the leader alone; v1.6 has none."""
+"""What the metrics tell of single schedules: read from the cache at the scrape, by whose it is alone; v1.6 has none."""
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
@@ -15,7 +15,7 @@ from controllers.backup_schedule.scheduling import Children
 from kube.objects import Json, Object, condition_of
 from kube.reading import Lister
 from ports.clock import Clock
-from ports.fencing import Fence, is_open
+from ports.fencing import FenceOf, is_open
 
 _LABELS = ("namespace", "name")
 _PREFIX = "tidb_operator_backup_schedule_"
@@ -36,21 +36,21 @@ class ScheduleMetrics(Collector):
         schedules: Lister,
         children: Children,
         clock: Clock,
-        fence: Fence,
+        fence_of: FenceOf,
         time_zone: str,
     ) -> None:
-        """Register with the registry; `fence` tells who leads, `time_zone` is that of the process."""
-        self._schedules, self._children, self._clock, self._fence = schedules, children, clock, fence
+        """Register; `fence_of` tells what this process acts for, `time_zone` is that of the process."""
+        self._schedules, self._children, self._clock, self._fence_of = schedules, children, clock, fence_of
         self._time_zone = time_zone
         registry.register(self)
 
     def collect(self) -> Iterable[Metric]:
-        """All families, with the series of all schedules where this process leads."""
+        """All families, with the series of all schedules that this process acts for."""
         families = {
             name: GaugeMetricFamily(_PREFIX + name, text, labels=(*_LABELS, *labels))
             for name, (labels, text) in _FAMILIES.items()
         }
-        for schedule in self._schedules.list() if is_open(self._fence) else ():
+        for schedule in (each for each in self._schedules.list() if is_open(self._fence_of(each.key))):
             meta = schedule.metadata
             for name, labels, value in self._samples(schedule):
                 families[name].add_metric([meta.namespace, meta.name, *labels], value)

@@ -13,7 +13,6 @@ from controllers.errors import RequeueError
 from controllers.job_owners import status
 from controllers.job_owners.job_owner import JobCaches, JobOwner, M, Merge
 from controllers.key_locks import RETRY_AFTER
-from controllers.memory import Memory
 from controllers.own_write import OwnWrite
 from controllers.runtime import Runtime
 from controllers.stages import EXPECTED
@@ -32,7 +31,8 @@ _UNSEEN_WRITE_DELAY = 0.1
 class JobOwnerKind(Generic[M]):
     """A kind whose objects Jobs carry out: its model, its defaults, and the next step of one, deleted or not.
 
-    `merge` writes conditions into its status, `forget` is told the key of one that is gone.
+    `merge` writes conditions into its status, `forget` is told the key of one that is gone, or another
+    process's.
     """
 
     resource: Resource
@@ -51,7 +51,7 @@ class JobOwnerSync(Generic[M]):
         self._caches = caches
         self._runtime = runtime
         self._settings = settings
-        self._writes = Memory(OwnWrite)
+        self._writes = runtime.memory(OwnWrite, kind.resource)
 
     def __call__(self, key: str) -> Result | None:
         """Sync one object. Raises RequeueError for what is retried with back-off."""
@@ -59,7 +59,8 @@ class JobOwnerSync(Generic[M]):
             if not mine:
                 return Result(requeue_after=RETRY_AFTER)
             namespace, _, name = key.rpartition("/")
-            owner = self._caches.owners.get(namespace, name)
+            is_ours = self._runtime.key_locks.owns(self._kind.resource, key)
+            owner = self._caches.owners.get(namespace, name) if is_ours else None
             with self._runtime.observed.sync_of(self._kind.resource, key, owner):
                 return self._sync_cached(key, owner)
 

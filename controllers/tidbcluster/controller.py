@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 
 from controllers.conditions import READY, ConditionValue
 from controllers.controller import Controller
@@ -40,7 +41,12 @@ def tidb_cluster_controller(
     """
     lister = clusters.lister_for(TIDB_CLUSTERS)
     metrics = ClusterMetrics(
-        runtime.registry, lister, runtime.clock, runtime.fence, others=others, certificates=deps.certificates
+        runtime.registry,
+        lister,
+        runtime.clock,
+        partial(runtime.key_locks.fence_of, TIDB_CLUSTERS),
+        others=others,
+        certificates=deps.certificates,
     )
     kind = replace(TIDB_CLUSTER, conditions=_with(others)) if others else TIDB_CLUSTER
     controller = kind_controller(runtime, kind, clusters, deps, metrics)

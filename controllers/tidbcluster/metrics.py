@@ -33,7 +33,7 @@ from member.memory.certificate_book import CertificateBook
 from member.outcome import Outcome, Refused
 from meta.certificates import CERTIFICATES_VALID
 from ports.clock import Clock
-from ports.fencing import Fence, is_open
+from ports.fencing import FenceOf, is_open
 
 log = structlog.get_logger(__name__)
 
@@ -92,14 +92,14 @@ class ClusterMetrics(Collector):
         registry: CollectorRegistry,
         clusters: Lister,
         clock: Clock,
-        fence: Fence,
+        fence_of: FenceOf,
         *,
         others: OtherOperators | None = None,
         certificates: CertificateBook | None = None,
     ) -> None:
-        """Register with the registry; `fence` tells who leads, `others` who else manages a cluster."""
+        """Register; `fence_of` tells what this process acts for, `others` who else manages a cluster."""
         self._certificates = certificates or CertificateBook()
-        self._clusters, self._clock, self._fence, self._others = clusters, clock, fence, others
+        self._clusters, self._clock, self._fence_of, self._others = clusters, clock, fence_of, others
         self._lock = threading.Lock()
         self._syncs: dict[tuple[str, str], _Syncs] = {}
         registry.register(self)
@@ -122,7 +122,7 @@ class ClusterMetrics(Collector):
         self._certificates.forget(f"{namespace}/{name}")
 
     def collect(self) -> Iterable[Metric]:
-        """All families, with the series of all clusters where this process leads."""
+        """All families, with the series of all clusters that this process acts for."""
         families: dict[str, Metric] = {
             name: GaugeMetricFamily(_PREFIX + name, text, labels=(*_OF_ALL, *labels))
             for name, (labels, text) in _FAMILIES.items()
@@ -132,11 +132,10 @@ class ClusterMetrics(Collector):
             _PREFIX + _UPDATE_ERRORS, "Failed stages of syncs, counted.", labels=(*_OF_ALL, "component")
         )
         families[_UPDATE_ERRORS] = errors
-        if is_open(self._fence):
-            for cluster in self._clusters.list():
-                meta = cluster.metadata
-                for name, labels, value in self._samples_or_none(cluster):
-                    families[name].add_metric([meta.namespace, meta.name, *labels], value)  # type: ignore[attr-defined]
+        for cluster in (each for each in self._clusters.list() if is_open(self._fence_of(each.key))):
+            meta = cluster.metadata
+            for name, labels, value in self._samples_or_none(cluster):
+                families[name].add_metric([meta.namespace, meta.name, *labels], value)  # type: ignore[attr-defined]
         return families.values()
 
     def _samples_or_none(self, cluster: Object) -> list[_Sample]:

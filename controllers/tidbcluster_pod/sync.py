@@ -12,7 +12,6 @@ from apis.tidbcluster import TidbCluster
 from controllers.controller import Result
 from controllers.key_locks import RETRY_AFTER
 from controllers.kind import InvalidSpec
-from controllers.memory import Memory
 from controllers.outcomes import result_of
 from controllers.runtime import Runtime
 from controllers.stages import Stage, attempt
@@ -41,7 +40,7 @@ class TidbClusterPodSync:
         self._clusters = clusters
         self._deps = deps
         self._runtime = runtime
-        self._memory = Memory(PodMemory)
+        self._memory = runtime.memory(PodMemory, None)
 
     def is_slow(self, key: str) -> bool:
         """Whether the data plane was silent in the last sync of this pod."""
@@ -57,14 +56,17 @@ class TidbClusterPodSync:
         with self._runtime.key_locks.try_lock(TIDB_CLUSTERS, owner.key) as mine:
             if not mine:
                 return Result(requeue_after=RETRY_AFTER)
+            if not self._runtime.key_locks.owns(TIDB_CLUSTERS, owner.key):
+                self._memory.forget(key)
+                return None
             with self._runtime.observed.sync_of(TIDB_CLUSTERS, owner.key, owner):
-                return self._act(key)
+                return self._act(key, owner.key)
 
-    def _act(self, key: str) -> Result | None:
+    def _act(self, key: str, locked: str) -> Result | None:
         # seen only now, the cache may show what the other controller has just done
         owner, pod = self._owner(key), self._pod(key)
         tc = self._in_charge_of(owner) if owner else None
-        if owner is None or tc is None:
+        if owner is None or owner.key != locked or tc is None:
             self._memory.forget(key)
             return None
         memory, dataplane = self._memory.of(key), self._deps.dataplane.for_one_reconcile()

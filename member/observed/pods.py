@@ -13,9 +13,10 @@ from member.observed.belonging import controls, is_own_pod
 _ON_THE_WAY = frozenset({"ContainerCreating", "PodInitializing"})
 """Reasons for which a container waits as a matter of course."""
 
-_OF_IMAGES = frozenset({"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName"})
+OF_IMAGES = frozenset({"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName"})
+"""Reasons for which a container waits whose image is not there."""
 
-_OF_CONFIGURATION = frozenset({"CreateContainerConfigError", "CreateContainerError", "RunContainerError"})
+OF_CONFIGURATION = frozenset({"CreateContainerConfigError", "CreateContainerError", "RunContainerError"})
 """Reasons whose message says what is missing, such as a Secret."""
 
 
@@ -47,6 +48,7 @@ class ContainerTerminated(msgspec.Struct, rename="camel"):
 
     reason: str = ""
     exit_code: int = 0
+    message: str = ""
 
 
 class ContainerState(msgspec.Struct):
@@ -75,8 +77,8 @@ class ContainerStatus(msgspec.Struct, rename="camel"):
         waiting = self.state.waiting
         if waiting is None or not waiting.reason or waiting.reason in _ON_THE_WAY:
             return ""
-        detail = waiting.message if waiting.reason in _OF_CONFIGURATION else ""
-        if waiting.reason in _OF_IMAGES:
+        detail = waiting.message if waiting.reason in OF_CONFIGURATION else ""
+        if waiting.reason in OF_IMAGES:
             detail = self.image
         elif (ended := self.last_state.terminated) and waiting.reason == "CrashLoopBackOff":
             detail = f"{ended.reason or 'ended'}, exit code {ended.exit_code}"

@@ -4,18 +4,14 @@ A volume of a Secret that does not exist, a quota or a webhook that allows no po
 that only events tell. They are read live, of pods that have not started for a while.
 """
 
-import re
 from collections.abc import Iterable
-from datetime import datetime, timedelta
 
-import msgspec
-
-from apis.times import parse_time
 from kube.errors import ApiError
 from kube.objects import Object
 from kube.resources import EVENTS, PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, Resource
 from member.context import ClusterContext
 from member.observed.claims import own_claims
+from member.observed.events import Event, newest_complaint
 from member.observed.nodes import NodeState, node_state
 from member.observed.pods import Pod, pods_of
 from ports.transport import TransportError
@@ -23,33 +19,8 @@ from ports.transport import TransportError
 LOOK_AGAIN = 10.0
 """Seconds until the next look at a pod of which nothing is known: events bring no cluster back."""
 
-_RETRIED = timedelta(minutes=20)
-"""A StatefulSet tries again to make a pod at least as often; an older refusal is over."""
-
-_SAID_ELSEWHERE = frozenset({"BackOff", "Failed", "FailedScheduling", "Unhealthy"})
-"""Reasons of events about what the status of a pod says itself."""
-
 _MOST = 300
 """Characters of a message that are shown."""
-
-
-class _Event(msgspec.Struct, rename="camel"):
-    """An event, as far as it is read."""
-
-    reason: str = ""
-    message: str = ""
-    last_timestamp: str | None = None
-    event_time: str | None = None
-
-    @property
-    def time(self) -> str:
-        """When it happened last (RFC 3339); empty when unknown."""
-        return self.last_timestamp or self.event_time or ""
-
-    def is_about(self, pod: str, now: datetime) -> bool:
-        """Whether it tells of a pod that its StatefulSet still tries to make."""
-        at = parse_time(self.time)
-        return bool(re.search(rf"\b{re.escape(pod)}\b", self.message)) and at is not None and now - at < _RETRIED
 
 
 def troubles_of(ctx: ClusterContext, component: str, names: Iterable[str]) -> dict[str, str]:
@@ -87,13 +58,9 @@ def _complaint(ctx: ClusterContext, resource: Resource, name: str, *, uid: str =
             found = ctx.deps.client.list_page(EVENTS, ctx.namespace, field_selector=selector).items
         except (ApiError, TransportError):
             return ""
-        events = [each.decode_as(_Event) for each in found]
-        return _newest(each for each in events if not of_pod or each.is_about(of_pod, ctx.deps.clock.wall()))
+        events, now = [each.decode_as(Event) for each in found], ctx.deps.clock.wall()
+        told = (each for each in events if not of_pod or (each.names(of_pod) and each.is_recent(now)))
+        newest = newest_complaint(told)
+        return f"{newest.reason}: {newest.message[:_MOST]}" if newest else ""
 
     return ctx.complaints.of(f"{resource.kind}/{name}/{uid}{of_pod}", read, ctx.deps.clock)
-
-
-def _newest(events: Iterable[_Event]) -> str:
-    told = [event for event in events if event.reason not in _SAID_ELSEWHERE]
-    newest = max(told, key=lambda event: event.time, default=None)
-    return f"{newest.reason}: {newest.message[:_MOST]}" if newest else ""

@@ -10,12 +10,13 @@ from sandbox.apiserver.world import World
 def refresh(world: World) -> None:
     """Mark new definitions as established and serve exactly the definitions in storage. The caller holds the lock."""
     kind = world.registry.of(CUSTOM_RESOURCE_DEFINITIONS)
-    trees = [stored.tree() for stored in world.storage.objects(kind.key)]
-    for tree in trees:
-        if _accept(tree, world.timestamp()):
-            world.write(kind, tree)
+    for stored in world.storage.objects(kind.key):
+        if not world.registry.has_read(stored):
+            tree = stored.tree()
+            if _accept(tree, world.timestamp()):
+                world.write(kind, tree)
     before = {kind.key: kind.custom for kind in world.registry.kinds.values()}
-    world.registry.install(trees)
+    world.registry.install(world.storage.objects(kind.key))
     for each in world.registry.kinds.values():
         if before.get(each.key) not in (None, each.custom):
             _read_anew(world, each)

@@ -1,16 +1,18 @@
 """Which resources are served: the built-in ones, and those that CustomResourceDefinitions add."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from kube.objects import Json
 from kube.resources import Resource
 from sandbox.apiserver.kinds import BUILT_IN, Column, Custom, Kind, ScalePaths
+from sandbox.apiserver.storage import Stored
 
 
 class Registry:
     """Kinds by (group, version, plural). Changed only under the storage's lock; readers see a whole mapping."""
 
     def __init__(self) -> None:
+        self._read: dict[str, Stored] = {}
         self._custom: dict[str, tuple[Kind, ...]] = {}
         self._kinds: Mapping[tuple[str, str, str], Kind] = dict(_BUILT_IN)
 
@@ -31,9 +33,17 @@ class Registry:
         """One kind for each namespaced resource."""
         return list({kind.key: kind for kind in self._kinds.values() if kind.resource.namespaced}.values())
 
-    def install(self, definitions: Iterable[Json]) -> None:
+    def has_read(self, definition: Stored) -> bool:
+        """Whether exactly this CustomResourceDefinition is served; to decode one takes a while."""
+        return self._read.get(definition.name) is definition
+
+    def install(self, definitions: Collection[Stored]) -> None:
         """Serve what these CustomResourceDefinitions define, and nothing that earlier ones did."""
-        self._custom = {tree["metadata"]["name"]: tuple(_custom_kinds(tree)) for tree in definitions}
+        self._custom = {
+            each.name: self._custom[each.name] if self.has_read(each) else tuple(_custom_kinds(each.tree()))
+            for each in definitions
+        }
+        self._read = {each.name: each for each in definitions}
         custom = {_route(kind): kind for kinds in self._custom.values() for kind in kinds}
         self._kinds = custom | _BUILT_IN
 

@@ -61,19 +61,22 @@ def prune(value: Any, node: Json, path: str, unknown: list[str]) -> Any:
         return [prune(item, items, f"{path}[{index}]", unknown) for index, item in enumerate(present)]
     if not isinstance(value, dict) or _is_open(node):
         return value
-    kept = {}
+    kept: Json = {}
     for name, inner in value.items():
-        place = f"{path}.{name}" if path else name
         if inner is None:
             continue
         property_ = property_of(node, name)
         if property_ is None:
-            unknown.append(place)
+            unknown.append(_place(path, name))
         elif isinstance(inner, _SCALARS):
             kept[name] = str(inner) if _is_number(inner) and _is_quantity(property_) else inner
         elif inner or not _is_map(property_):
-            kept[name] = prune(inner, property_, place, unknown)
+            kept[name] = prune(inner, property_, _place(path, name), unknown)
     return kept
+
+
+def _place(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
 
 
 _ZEROS: Mapping[str, Any] = {"string": "", "integer": 0, "number": 0, "boolean": False, "object": {}, "array": []}
@@ -91,7 +94,8 @@ def _is_quantity(node: Json) -> bool:
 
 def property_of(node: Json, name: str) -> Json | None:
     """The schema of a field of an object, None when there is no such field."""
-    found = (node.get("properties") or {}).get(name)
+    properties = node.get("properties")
+    found = properties.get(name) if properties else None
     if found is None:
         found = node.get("additionalProperties")
     if found is True:
@@ -141,8 +145,14 @@ def _type_errors(value: Any, node: Json, owner: str, path: str) -> Iterator[str]
     if isinstance(value, dict):
         is_map = not node.get("properties")
         for name, inner in value.items():
-            place = path if is_map else f"{path}.{name}".lstrip(".")
-            yield from _type_errors(inner, property_of(node, name) or {}, owner, place)
+            property_ = property_of(node, name) or {}
+            if not _is_plain_text(inner, property_):
+                yield from _type_errors(inner, property_, owner, path if is_map else _place(path, name))
+
+
+def _is_plain_text(value: Any, node: Json) -> bool:
+    """Whether it is a text where any text may be, as most fields are."""
+    return isinstance(value, str) and node.get("type") == "string" and "format" not in node
 
 
 def _cannot_unmarshal(value: str, owner: str, path: str, type_: str) -> str:

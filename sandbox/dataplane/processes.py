@@ -156,6 +156,8 @@ class Exit:
 
     code: int
     message: str = ""
+    reason: str = ""
+    """What the kubelet calls it, where the code does not tell."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,10 +17,14 @@ class KubeletFaults:
     cut_off: set[str] = field(default_factory=set)
     """Nodes whose kubelet reaches no API server; what it ran runs on."""
     missing_images: set[str] = field(default_factory=set)
+    foreign_images: set[str] = field(default_factory=set)
+    """Images that are there for other architectures alone."""
     pushed_images: set[str] = field(default_factory=set)
     """Images that are there although none of that name was released."""
     crashing: set[str] = field(default_factory=set)
     """Pods whose containers end as soon as they start."""
+    out_of_memory: set[str] = field(default_factory=set)
+    """Pods whose containers are killed by the kernel as soon as they start."""
     slow: dict[str, float] = field(default_factory=dict)
     """Pods whose processes need so many seconds more until they serve."""
     unready: set[str] = field(default_factory=set)
@@ -32,6 +36,8 @@ class KubeletFaults:
         """Why an image can't be pulled, as reason and message; None when it can."""
         if any(fnmatchcase(image, glob) for glob in self.missing_images):
             return images.not_found(image)
+        if any(fnmatchcase(image, glob) for glob in self.foreign_images):
+            return images.foreign(image)
         if any(fnmatchcase(image, glob) for glob in self.pushed_images):
             return None
         return images.trouble(image)

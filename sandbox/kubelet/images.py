@@ -52,8 +52,8 @@ def trouble(image: str) -> tuple[str, str] | None:
     *parents, name = found["path"].split("/")
     name = name.removesuffix("-enterprise")
     if parents[-1:] == [_VENDOR] and name not in (*_SERVERS, *_TOOLS):
-        denied = "pull access denied, repository does not exist or may require authorization"
-        return FAILED, f'Failed to pull image "{image}": {denied}'
+        denied = "server message: insufficient_scope: authorization failed"
+        return _failed(image, f"pull access denied, repository does not exist or may require authorization: {denied}")
     if name in _SERVERS or parents[-1:] == [_VENDOR]:
         return None if found["digest"] or _is_released(found["tag"] or "latest") else not_found(image)
     return None
@@ -61,7 +61,18 @@ def trouble(image: str) -> tuple[str, str] | None:
 
 def not_found(image: str) -> tuple[str, str]:
     """The reason and message for an image that is not there."""
-    return FAILED, f'Failed to pull image "{image}": not found'
+    return _failed(image, f"{image}: not found", "NotFound")
+
+
+def foreign(image: str) -> tuple[str, str]:
+    """The same for one that was built for other architectures alone."""
+    return _failed(image, "no match for platform in manifest: not found", "NotFound")
+
+
+def _failed(image: str, why: str, code: str = "Unknown") -> tuple[str, str]:
+    """As containerd words it."""
+    resolving = f'failed to pull and unpack image "{image}": failed to resolve reference "{image}"'
+    return FAILED, f'Failed to pull image "{image}": rpc error: code = {code} desc = {resolving}: {why}'
 
 
 def _is_released(tag: str) -> bool:

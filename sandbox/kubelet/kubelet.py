@@ -144,7 +144,7 @@ class Kubelet:
         except NotMountable as missing:
             if not run.started:
                 run.waiting, run.message = "ContainerCreating", ""
-                self._warn(pod, run, "FailedMount", f"MountVolume.SetUp failed: {missing}")
+                self._warn(pod, run, "FailedMount", f"MountVolume.SetUp failed for volume {missing}")
                 return None
             mounts = None
         if run.init_failed:
@@ -186,12 +186,22 @@ class Kubelet:
             run.waiting, run.message = reason, message
             run.pulled_at = None if reason == INVALID else now + self._timings.image_pull
             self._warn(pod, run, "InspectFailed" if reason == INVALID else "Failed", run.message)
+            self._miss_pull_secrets(pod, run)
         elif reason == INVALID:
             return
         elif run.pulled_at is None or now >= run.pulled_at:
-            run.waiting, run.message = _PULL_BACK_OFF, f'Back-off pulling image "{image}"'
+            said = message.partition(": ")[2]
+            run.waiting, run.message = _PULL_BACK_OFF, f'Back-off pulling image "{image}": {FAILED}: {said}'
             run.pulled_at = now + self._timings.crash_back_off
             self._warn(pod, run, "BackOff", run.message)
+
+    def _miss_pull_secrets(self, pod: Json, run: PodRun) -> None:
+        names = [each["name"] for each in pod["spec"].get("imagePullSecrets") or ()]
+        missing = [name for name in names if self._cluster.get(SECRETS, pod["metadata"]["namespace"], name) is None]
+        if missing:
+            what = f"Unable to retrieve some image pull secrets ({', '.join(missing)})"
+            message = f"{what}; attempting to pull the image may not succeed."
+            self._warn(pod, run, "FailedToRetrieveImagePullSecret", message)
 
     def _initialize(self, pod: Json, run: PodRun, mounts: Mounts, now: float) -> bool:
         for container in pod["spec"].get("initContainers") or ():
@@ -236,6 +246,8 @@ class Kubelet:
         container = run.containers[spec["name"]]
         if container.running is not None and container.running.process.exit is not None:
             how = container.running.process.exit
+            if matches_any(self.faults.out_of_memory, pod):
+                how = replace(how, reason="OOMKilled")
             if _ends_for_good(pod, how):
                 container.end(how, stamp(self._cluster.clock.wall()))
                 return None
@@ -262,6 +274,8 @@ class Kubelet:
             container.started_at, container.started_stamp = now, stamp(self._cluster.clock.wall())
             if matches_any(self.faults.crashing, pod):
                 self._data_plane.kill(container.running, 1)
+            elif matches_any(self.faults.out_of_memory, pod):
+                self._data_plane.kill(container.running)
         due = (self._renew(spec, container, mounts, now), self._look(pod, spec, container, now))
         return min((time for time in due if time is not None), default=None)
 
@@ -304,6 +318,8 @@ class Kubelet:
     def _is_serving(self, pod: Json, spec: Json, running: Running) -> bool:
         """What a readiness probe would find now."""
         if matches_any(self.faults.unready, pod):
+            failed = "Readiness probe failed: HTTP probe failed with statuscode: 500"
+            self._warn(pod, self._runs[pod["metadata"]["uid"]], "Unhealthy", failed)
             return False
         target = _probe_target(spec.get("readinessProbe") or {}, spec, running.launch)
         if target is not None:

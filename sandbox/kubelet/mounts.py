@@ -34,7 +34,10 @@ class Mounts:
         self._disks: dict[str, Disk] = {}
         self._secrets: set[str] = set()
         for volume in pod["spec"].get("volumes") or ():
-            self._resolve(volume, disks)
+            try:
+                self._resolve(volume, disks)
+            except NotMountable as missing:
+                raise NotMountable(f'"{volume["name"]}" : {missing}') from missing
 
     def files(self, container: Json) -> dict[str, str]:
         """Texts by absolute path."""

@@ -84,7 +84,7 @@ def _terminated(container: ContainerRun) -> Json:
     assert container.ended is not None
     ended: Json = {
         "exitCode": container.ended.code,
-        "reason": "Completed" if container.ended.code == 0 else "Error",
+        "reason": container.ended.reason or ("Completed" if container.ended.code == 0 else "Error"),
         "startedAt": container.ended_started_stamp,
         "finishedAt": container.ended_stamp,
     }

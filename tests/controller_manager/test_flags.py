@@ -62,6 +62,7 @@ def test_3_1_defaults() -> None:
         "tidb_discovery_image": "pingcap/tidb-operator:latest",
         "metrics_addr": ":6060",
         "observe": False,
+        "shards": 1,
         "v": 0,
     } == asdict(options())
 

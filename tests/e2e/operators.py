@@ -90,9 +90,14 @@ class Operator:
         """Whether a line of the log has these fields."""
         return any(all(event.get(name) == value for name, value in fields.items()) for event in self.events)
 
+    @property
+    def port(self) -> int:
+        """Where its health server listens; 0 as long as it does not."""
+        return next((event["port"] for event in self.events if "serving metrics" in event["event"]), 0)
+
     def page(self, path: str) -> tuple[int, str]:
         """Status and text of a page of its health server, once that listens."""
-        port = eventually(lambda: next((e["port"] for e in self.events if "serving metrics" in e["event"]), 0))
+        port = eventually(lambda: self.port)
         with urllib3.PoolManager(retries=False, timeout=5.0) as pool:
             answer = pool.request("GET", f"http://127.0.0.1:{port}{path}")
             return answer.status, answer.data.decode()

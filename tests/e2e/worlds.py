@@ -27,12 +27,14 @@ from kube.resources import (
 )
 from ports.transport import Transport
 from sandbox.conditions import holds
+from sandbox.dataplane.processes import Launch
 from sandbox.dataplane.runtime import DataPlane
 from sandbox.timings import Timings
 from sandbox.world import DataPlaneWorld, World
 from tests.controlplane.processes import ControlPlane
 from tests.e2e.gate import Gate
 from tests.e2e.manager_processes import PROCESS_IMAGE, run_as_process
+from tests.e2e.operator_pods import CHECK, operator_program
 from tests.e2e.operators import ROOT, Operator, reaching
 from tests.e2e.waiting import CLOCK, eventually
 
@@ -52,11 +54,15 @@ _BIRTH = itertools.count(1)
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One of the two worlds. `transport` is the admin's; `account` gives a service account's, `kubeconfig` its file."""
+    """One of the two worlds.
+
+    `transport` and `admin` are the admin's, this a kubeconfig; `account` and `kubeconfig` are a service account's.
+    """
 
     name: str
     directory: Path
     transport: Transport
+    admin: Path
     account: Callable[[str, str], Transport]
     kubeconfig: Callable[[str, str], Path]
     world: World | DataPlaneWorld
@@ -120,6 +126,7 @@ def sandbox(
             "sandbox",
             directory,
             world.transport(),
+            kubeconfig,
             lambda namespace, name: world.transport(f"system:serviceaccount:{namespace}:{name}"),
             lambda _, __: kubeconfig,
             world,
@@ -137,18 +144,26 @@ def sandbox(
 def real(control_plane: ControlPlane, directory: Path) -> Iterator[Place]:
     """The real control plane with our manifests applied and the sandbox's nodes in front of it.
 
-    Pods have the rights of their service accounts, and no more.
+    Pods have the rights of their service accounts, and no more. Those of the operator are processes.
     """
     with contextlib.closing(_Accounts(control_plane)) as accounts:
         client = Client(accounts.admin, user_agent="e2e")
         for crd in (CRD, *OTHER_CRDS):
             client.create(CUSTOM_RESOURCE_DEFINITIONS, crd)
         _install(client)
+
+        def start(launch: Launch) -> Operator:
+            kubeconfig = accounts.kubeconfig(launch.namespace, launch.service_account)
+            environ = {**launch.env, **reaching(kubeconfig, nodes.serve_proxy())}
+            log = directory / f"{launch.namespace}.{launch.pod}.{next(_BIRTH)}.log"
+            return Operator(log, environ, *launch.command[1:], "--metrics-addr=127.0.0.1:0")
+
         nodes = DataPlaneWorld(
             accounts.admin,
             timings=TIMINGS,
             programs=PROGRAMS,
-            commands={**COMMANDS, PROCESS_IMAGE: run_as_process},
+            servers=[operator_program(start)],
+            commands={**COMMANDS, **CHECK, PROCESS_IMAGE: run_as_process},
             identity=accounts.transport,
         )
         nodes.start()
@@ -158,6 +173,7 @@ def real(control_plane: ControlPlane, directory: Path) -> Iterator[Place]:
                 "real",
                 directory,
                 accounts.admin,
+                control_plane.kubeconfig(),
                 accounts.transport,
                 accounts.kubeconfig,
                 nodes,

@@ -137,6 +137,7 @@ def test_the_image_of_backups_has_the_tools_and_our_entrypoint() -> None:
     ("command", "flag"),
     [
         ("tidb-operator/bin/tidb-controller-manager", "-version"),
+        ("tidb-operator/bin/tidb-controller-manager-check", "-h"),
         ("tidb-operator/bin/tidb-discovery", "-V"),
         ("tidb-operator/bin/tidb-scheduler", "-version"),
         ("backup-manager/bin/backup-manager", "--help"),

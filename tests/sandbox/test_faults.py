@@ -87,7 +87,7 @@ def test_FP6_a_pod_of_a_gone_node_sticks_until_it_is_forced(world: World) -> Non
     scheduled = condition(pod(world, "basic-tikv-1")["status"]["conditions"], "PodScheduled")
     assert scheduled is not None
     # its volume is on the node that is gone
-    assert "volume node affinity conflict" in scheduled["message"]
+    assert "didn't match PersistentVolume's node affinity" in scheduled["message"]
 
     back()
     world.run_until(lambda: is_ready(world, "basic-tikv-1"), 60)

@@ -288,7 +288,7 @@ def test_a_pod_waits_for_its_config_map_and_says_so(clock: FakeClock) -> None:
     waiting = pod(world, "basic-pd-0")["status"]["containerStatuses"][0]["state"]["waiting"]
     events = [each.decode() for each in world.client().list_page(EVENTS, NAMESPACE).items]
     assert "ContainerCreating" == waiting["reason"]
-    assert ['MountVolume.SetUp failed: configmap "basic-pd" not found'] == [
+    assert ['MountVolume.SetUp failed for volume "startup-script" : configmap "basic-pd" not found'] == [
         each["message"] for each in events if each["reason"] == "FailedMount"
     ]
     world.stop()

@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from cli.tidb.ages import ago
-from cli.tidb.output import BAD, FAINT, GOOD, UNDER_WAY, Page, add_row, columns
+from cli.tidb.output import BAD, FAINT, GOOD, UNDER_WAY, Columns, Page
 from cli.tidb.status.report import Backup, Component, Event, Member, Pod, Report, Schedule, Summary, Wait
 
 _INDENT = 2
@@ -40,10 +40,9 @@ def page_of(report: Report, now: datetime) -> Page:
 
 def page_of_all(clusters: Iterable[Summary], now: datetime, *, with_namespace: bool) -> Page:
     """A line for each cluster, and what it waits for."""
-    table = columns(*(["NAMESPACE"] if with_namespace else []), "CLUSTER", "READY", "COMPONENTS", "WAITS")
+    table = Columns(*(["NAMESPACE"] if with_namespace else []), "CLUSTER", "READY", "COMPONENTS", "WAITS")
     for each in clusters:
-        add_row(
-            table,
+        table.add(
             *([each.namespace] if with_namespace else []),
             f"{'dc/' if each.kind == 'DMCluster' else ''}{each.name}",
             _yes_or_no(each.ready),
@@ -81,22 +80,22 @@ def _indented(text: str) -> Padding:
 
 
 def _components(components: Iterable[Component]) -> Page:
-    table = columns("COMPONENT", "READY", "UPDATED", "MEMBERS", "PHASE", "IMAGE")
+    table = Columns("COMPONENT", "READY", "UPDATED", "MEMBERS", "PHASE", "IMAGE")
     for each in components:
         pods = Text(f"{each.ready}/{each.desired}", GOOD if each.ready == each.desired else UNDER_WAY)
         members = Text(f"{each.healthy}/{each.members}", GOOD if each.healthy == each.members else BAD)
         updated = Text(f"{each.updated}/{each.desired}", GOOD if each.updated == each.desired else UNDER_WAY)
-        add_row(table, each.name, pods, updated, members, each.phase, each.image)
-    return [table] if table.row_count else []
+        table.add(each.name, pods, updated, members, each.phase, each.image)
+    return [table] if table else []
 
 
 def _pods(pods: Iterable[Pod]) -> Page:
-    table = columns("POD", "NODE", "STATE", "RESTARTS", "MEMBER")
+    table = Columns("POD", "NODE", "STATE", "RESTARTS", "MEMBER")
     for each in pods:
         state = Text(each.state, GOOD if each.ready else BAD)
         told = "\n".join(filter(None, (_member(each.member), *each.commands)))
-        add_row(table, each.name, each.node, state, str(each.restarts), told)
-    return [table] if table.row_count else []
+        table.add(each.name, each.node, state, str(each.restarts), told)
+    return [table] if table else []
 
 
 def _member(member: Member | None) -> str:
@@ -157,13 +156,12 @@ def _monitors(report: Report) -> Page:
 
 
 def _events(events: Iterable[Event], now: datetime) -> Page:
-    table = columns("", "", "")
-    table.show_header = False
+    table = Columns()
     for each in events:
         often = f"{each.count} times: " if each.count > 1 else ""
         style = BAD if each.type == "Warning" else FAINT
-        add_row(table, ago(each.time, now), Text(each.reason, style), shorten(f"{often}{each.message}", _LONGEST_EVENT))
-    return [Padding(table, (0, 0, 0, _INDENT))] if table.row_count else []
+        table.add(ago(each.time, now), Text(each.reason, style), shorten(f"{often}{each.message}", _LONGEST_EVENT))
+    return [Padding(table, (0, 0, 0, _INDENT))] if table else []
 
 
 def _unread(report: Report) -> Page:

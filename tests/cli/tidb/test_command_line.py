@@ -9,7 +9,7 @@ from rich.text import Text
 
 from cli.tidb.commands import COMMANDS
 from cli.tidb.main import main, parse
-from cli.tidb.output import Output, add_row, columns, output_for, rendered
+from cli.tidb.output import Columns, Output, output_for, rendered
 
 HOME: Mapping[str, str] = {}
 
@@ -60,9 +60,9 @@ def test_what_is_no_command_ends_with_2(typed: tuple[list[str], str], capsys: py
 
 
 def test_a_page_is_as_wide_as_it_may_be_and_ends_no_line_with_blanks() -> None:
-    table = columns("NAME", "WHY")
-    add_row(table, "a-very-long-name-of-a-pod-0", "because " * 20)
-    add_row(table, "b", "[bold]no markup[/bold]")
+    table = Columns("NAME", "WHY")
+    table.add("a-very-long-name-of-a-pod-0", "because " * 20)
+    table.add("b", "[bold]no markup[/bold]")
     lines = rendered([table], 60).splitlines()
     assert all(len(line) <= 60 and line == line.rstrip() for line in lines)
     assert "[bold]no markup[/bold]" in lines[-1]

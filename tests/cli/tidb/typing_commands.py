@@ -21,6 +21,7 @@ class ThisServer:
 
     client: Client
     namespace: str = "default"
+    contexts: list[str] = field(default_factory=lambda: ["east", "west"])
     config: ClusterConfig = field(default_factory=lambda: ClusterConfig("http://sandbox", "a test"))
 
 
@@ -31,17 +32,20 @@ class Terminal:
         self._server = ThisServer(client)
         self._printed = printed
         self._clock = clock or FakeClock()
+        self.complaints = ""
 
     def type(self, *arguments: str, code: int = 0, width: int = 80) -> str:
-        """What a command prints, when it ends with that code. Raises what it raises."""
+        """What a command prints, when it ends with that code; stderr is in `complaints`. Raises what it raises."""
         command, given, handed_on = parse(arguments)
         output = Output(given.output, width)
         assert code == command.run(Session(self._server, self._clock, output, given.namespace), given, handed_on)
-        return self._printed.readouterr().out
+        printed = self._printed.readouterr()
+        self.complaints = printed.err
+        return printed.out
 
-    def document(self, *arguments: str) -> Json:
+    def document(self, *arguments: str, code: int = 0) -> Json:
         """The document that a command prints."""
-        document: Json = msgspec.json.decode(self.type(*arguments, "-o", "json"))
+        document: Json = msgspec.json.decode(self.type(*arguments, "-o", "json", code=code))
         return document
 
 

@@ -24,7 +24,7 @@ BROKEN = {"name": "beside", "image": "busybox:1.36", "command": ["/bin/sh", "-c"
 SPECS: dict[str, tuple[Json, str]] = {
     "a volume of a Secret": (
         {"tikv": VOLUME},
-        'waiting for basic-tikv-0 (FailedMount: MountVolume.SetUp failed: secret "nope"',
+        'waiting for basic-tikv-0 (FailedMount: MountVolume.SetUp failed for volume "extra" : secret "nope"',
     ),
     "a variable of a Secret": (
         {"tidb": {"env": [FROM_SECRET]}},
@@ -95,13 +95,13 @@ def test_what_is_missing_is_named(world: OperatorWorld, changes: Json, cause: st
     assert cause in said(world)
 
 
-@pytest.mark.parametrize("resource", ["pods", "persistentvolumeclaims"])
-def test_a_quota_is_named(world: OperatorWorld, resource: str) -> None:
+@pytest.mark.parametrize(("resource", "name"), [("pods", "basic-pd-0"), ("persistentvolumeclaims", "pd-basic-pd-0")])
+def test_a_quota_is_named(world: OperatorWorld, resource: str, name: str) -> None:
     world.world.faults.creation_refused(resource)
     world.apply(cluster({}))
     message = said(world)
     assert "waiting for basic-pd-0 (FailedCreate: create Pod basic-pd-0 in StatefulSet basic-pd failed" in message
-    assert f'{resource} "" is forbidden: exceeded quota: sandbox' in message
+    assert f'{resource} "{name}" is forbidden: exceeded quota: sandbox' in message
 
 
 @pytest.mark.parametrize("resource", ["services", "configmaps", "statefulsets.apps", "deployments.apps"])

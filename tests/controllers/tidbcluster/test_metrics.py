@@ -51,7 +51,7 @@ class Bench:
 
     def __init__(self, clock: FakeClock) -> None:
         self.registry, self.clusters, self.lease = CollectorRegistry(), Clusters(), Lease()
-        self.metrics = ClusterMetrics(self.registry, self.clusters, clock, self.lease)
+        self.metrics = ClusterMetrics(self.registry, self.clusters, clock, lambda _: self.lease)
 
     def told(self, name: str, of: str = "component") -> dict[str, float]:
         return series(self.registry, name, of)

@@ -1,0 +1,62 @@
+"""Backups and restores of the cluster that have failed, and schedules that make none."""
+
+from collections.abc import Iterator
+
+from cli.doctor.facts import Facts, name_of
+from cli.doctor.finding import Cause, Severity, Sign
+from kube.objects import Json, condition_of
+from kube.resources import BACKUP_SCHEDULES, BACKUPS, RESTORES, Resource
+
+_FAILED = ("Failed", "Invalid")
+
+
+def _is_of(facts: Facts, tree: Json) -> bool:
+    """Whether a Backup or Restore, or the template of a schedule, is for the cluster."""
+    spec = tree.get("spec") or {}
+    br, source = spec.get("br") or {}, spec.get("from") or spec.get("to") or {}
+    host = str(source.get("host", ""))
+    named = br.get("cluster") == facts.name and (br.get("clusterNamespace") or facts.namespace) == facts.namespace
+    return named or host.split(".", maxsplit=1)[0] == f"{facts.name}-tidb"
+
+
+def _failed(facts: Facts, resource: Resource) -> Iterator[Sign]:
+    for each in facts.all(resource):
+        status = each.get("status") or {}
+        phase = str(status.get("phase", ""))
+        if phase in _FAILED and _is_of(facts, each):
+            said = condition_of(status.get("conditions") or (), phase)
+            message = f"{said.get('reason', '')}: {said.get('message', '')}".strip(": ") or "says no reason"
+            yield Sign(f"{resource.kind} {name_of(each)}", message, "status.phase", phase)
+
+
+def _paused(facts: Facts) -> Iterator[Sign]:
+    for each in facts.all(BACKUP_SCHEDULES):
+        spec = each.get("spec") or {}
+        templates = [{"spec": spec.get(name)} for name in ("backupTemplate", "logBackupTemplate")]
+        if spec.get("pause") and any(_is_of(facts, template) for template in templates):
+            yield Sign(f"BackupSchedule {name_of(each)}", "makes no backups", "spec.pause", "true")
+
+
+CAUSES = (
+    Cause(
+        "BackupFailed",
+        "A Backup of the cluster has failed.",
+        "`kubectl describe backup`; correct what its message names, delete it and create it anew (docs/backup.md).",
+        lambda facts: _failed(facts, BACKUPS),
+        Severity.WARNING,
+    ),
+    Cause(
+        "RestoreFailed",
+        "A Restore into the cluster has failed.",
+        "`kubectl describe restore`; correct what its message names, delete it and create it anew (docs/backup.md).",
+        lambda facts: _failed(facts, RESTORES),
+        Severity.WARNING,
+    ),
+    Cause(
+        "SchedulePaused",
+        "A BackupSchedule of the cluster is paused.",
+        "Set `spec.pause: false`.",
+        _paused,
+        Severity.WARNING,
+    ),
+)

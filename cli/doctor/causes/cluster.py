@@ -1,0 +1,112 @@
+"""What the TidbCluster itself says: its spec, and the conditions in which the operator says what it waits for."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+from apis.decoding import InvalidField
+from apis.defaulting import with_defaults
+from apis.problem import Problem
+from apis.validation import validate
+from cli.doctor.facts import Facts
+from cli.doctor.finding import Cause, Severity, Sign
+from controllers.conditions import INVALID, PROGRESSING, READY
+from member.outcome import DONE
+from member.reasons.registry import REASONS
+
+_LONG = timedelta(minutes=30)
+
+_SAID_ELSEWHERE = frozenset({DONE, "Paused", "Suspended", "BadCertificate"})
+"""Reasons for which nobody need look, or of which another cause tells more."""
+
+_FOR_USER = frozenset({"NoSuchCluster", "NoPD", "MissingSecret"})
+"""Waits that nobody but the user ends."""
+
+_STEADY_ERRORS = frozenset({"Forbidden", "Unauthorized", "Invalid", "MethodNotAllowed", "CredentialMissing"})
+"""Refusals by the API server that another try does not mend."""
+
+
+def _object(facts: Facts) -> str:
+    return f"TidbCluster {facts.name}"
+
+
+def _problems(facts: Facts) -> list[Problem]:
+    if isinstance(facts.model, InvalidField):
+        return [facts.model.problem]
+    return list(validate(with_defaults(facts.model)))
+
+
+def _invalid(facts: Facts) -> Iterator[Sign]:
+    found = _problems(facts)
+    for each in found:
+        yield Sign(_object(facts), each.message, each.field, "" if each.value is None else str(each.value))
+    told = facts.condition(PROGRESSING)
+    if not found and told.get("reason") == INVALID and told.get("status") == "False":
+        yield Sign(_object(facts), str(told.get("message", "")))
+
+
+def _stopped(facts: Facts) -> Iterator[Sign]:
+    """What the operator does not do without the user; each reason has a page with a way out."""
+    told = facts.condition(PROGRESSING)
+    reason = str(told.get("reason", ""))
+    is_over = told.get("status") == "False" and reason not in (*_SAID_ELSEWHERE, INVALID)
+    if is_over or reason in _FOR_USER:
+        known = REASONS.get(reason)
+        way_out = known.you if known else ""
+        yield Sign(_object(facts), str(told.get("message", "")), PROGRESSING, reason, way_out)
+
+
+def _refused(facts: Facts) -> Iterator[Sign]:
+    told = facts.condition(PROGRESSING)
+    reason = str(told.get("reason", ""))
+    if told.get("status") == "True" and reason in _STEADY_ERRORS:
+        yield Sign(_object(facts), str(told.get("message", "")), PROGRESSING, reason, REASONS[reason].you)
+
+
+def _slow(facts: Facts) -> Iterator[Sign]:
+    ready, told = facts.condition(READY), facts.condition(PROGRESSING)
+    waits = told.get("status") == "True" and str(told.get("reason")) not in _STEADY_ERRORS
+    if ready.get("status") == "False" and waits and facts.age(ready.get("lastTransitionTime")) > _LONG:
+        minutes = int(facts.age(ready.get("lastTransitionTime")).total_seconds() // 60)
+        message = f"is not Ready for {minutes} minutes: {told.get('message', '')}"
+        yield Sign(_object(facts), message, PROGRESSING, str(told.get("reason")))
+
+
+def _paused(facts: Facts) -> Iterator[Sign]:
+    if facts.spec.get("paused"):
+        yield Sign(_object(facts), "changes of its spec are not carried out", "spec.paused", "true")
+
+
+CAUSES = (
+    Cause(
+        "InvalidSpec",
+        "The spec cannot be carried out, so none of it is; the cluster is kept as it was.",
+        "Correct the field.",
+        _invalid,
+    ),
+    Cause(
+        "NeedsYou",
+        "The operator can't go on without its user; VALUE is the reason, each of which has a page in docs/reasons/.",
+        "`kubectl describe tidbcluster` and the page of the reason.",
+        _stopped,
+    ),
+    Cause(
+        "OperatorRefused",
+        "The API server refuses what the operator writes: a right is missing, or a webhook or schema is against it.",
+        "Compare the operator's rights with manifests/operator/; the message names verb and resource.",
+        _refused,
+    ),
+    Cause(
+        "Slow",
+        "What the operator waits for takes more than half an hour; VALUE is the reason.",
+        "The page of the reason in docs/reasons/ says what it waits for, and what you can do.",
+        _slow,
+        Severity.WARNING,
+    ),
+    Cause(
+        "Paused",
+        "Somebody has paused the cluster: nothing is changed, upgraded, scaled or replaced.",
+        "`kubectl tidb resume CLUSTER`, or set `spec.paused: false`.",
+        _paused,
+        Severity.WARNING,
+    ),
+)

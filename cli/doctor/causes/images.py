@@ -1,0 +1,104 @@
+"""Images that cannot be pulled: why, by what the container runtime says (events, and newer kubelets' statuses)."""
+
+import re
+from collections.abc import Callable, Iterator
+
+from cli.doctor.causes.texts import Said, Text, causes
+from cli.doctor.facts import Facts, containers_of, field_of, is_deleted, pod, pod_model
+from cli.doctor.finding import Cause, Sign
+from kube.objects import Json
+from kube.resources import SECRETS
+from member.observed.pods import OF_IMAGES, ContainerWaiting
+
+
+def _unpulled(facts: Facts) -> Iterator[tuple[Json, str, ContainerWaiting]]:
+    """The pods with an image that could not be pulled, the image as they ask for it, and why their container waits."""
+    for each in facts.pods:
+        images = {container["name"]: str(container.get("image", "")) for container in containers_of(each)}
+        status = pod_model(each).status
+        for container in (*status.init_container_statuses, *status.container_statuses):
+            waiting = container.state.waiting
+            if waiting and waiting.reason in OF_IMAGES and not is_deleted(each):
+                yield each, images.get(container.name, container.image), waiting
+
+
+def _said_of_images(facts: Facts) -> Iterator[Said]:
+    """What is said of each image. What an older kubelet says of a back-off is in its events alone."""
+    for each, image, waiting in _unpulled(facts):
+        events = [event.message for event in facts.events(each, "Pod") if image in event.message]
+        yield Said(each, pod(each), f"{image} {waiting.reason}: {' '.join([waiting.message, *events[-2:]])}")
+
+
+def _sign(what: str) -> Callable[[Facts, Said, re.Match[str]], Sign]:
+    def sign(facts: Facts, said: Said, _: re.Match[str]) -> Sign:
+        return Sign(said.object, what, field_of(facts, said.tree, "image"), said.text.partition(" ")[0])
+
+    return sign
+
+
+_OF_PLATFORM = r"no match(?:ing manifest)? for (?:platform|\S+/\S+)"
+_DENIED = r"(?i:denied|unauthori[sz]ed|authorization failed|authentication required|forbidden)"
+_NETWORK = r"dial tcp|no such host|i/o timeout|connection refused|TLS handshake|x509:|toomanyrequests|Too Many Requests"
+
+_TEXTS = (
+    Text(
+        "ImageForAnotherArchitecture",
+        _OF_PLATFORM,
+        "The registry has the image, and not for the architecture of the node.",
+        "Take an image for it, or let pods run on other nodes: `nodeSelector: {kubernetes.io/arch: amd64}`.",
+        _sign("the image does not exist for the architecture of the node"),
+    ),
+    Text(
+        "ImageForbidden",
+        _DENIED,
+        "The registry does not let the node have the image, or the repository does not exist.",
+        "Correct `baseImage`; for a private registry, name a Secret of it in `imagePullSecrets`.",
+        _sign("the registry refuses the image: no such repository, or no right to it"),
+    ),
+    Text(
+        "ImageNotFound",
+        rf"^(?!.*(?:{_OF_PLATFORM}|{_DENIED})).*(?i:not found|manifest unknown)",
+        "The registry has no such image: a version that was never released, a typing error, a mirror that lacks it.",
+        "Correct `version`, `baseImage`, or push the image; pods that it broke get the new one by themselves.",
+        _sign("the registry does not have the image"),
+    ),
+    Text(
+        "RegistryUnreachable",
+        _NETWORK,
+        "A node does not reach the registry, or is told to come back later.",
+        "Check DNS, proxy, firewall and certificates of the node; use a mirror.",
+        _sign("the node does not reach the registry"),
+    ),
+    Text(
+        "InvalidImageName",
+        r"InvalidImageName",
+        "The name of an image is none.",
+        "Correct `version`, `baseImage` or `image`.",
+        _sign("the name of the image cannot be read"),
+    ),
+)
+
+_OTHER = Text(
+    "ImageNotPulled", "", "An image cannot be pulled, for another cause.", "`kubectl describe pod` shows what is said."
+)
+
+
+def _pull_secrets(facts: Facts) -> Iterator[Sign]:
+    for each, _, _ in _unpulled(facts):
+        named = [str(secret.get("name")) for secret in each["spec"].get("imagePullSecrets") or ()]
+        missing = [name for name in named if facts.knows(SECRETS) and name not in facts.names(SECRETS)]
+        if missing:
+            yield Sign(
+                pod(each), "the Secret does not exist", field_of(facts, each, "imagePullSecrets"), ", ".join(missing)
+            )
+
+
+CAUSES = (
+    Cause(
+        "ImagePullSecretMissing",
+        "A Secret of `imagePullSecrets` does not exist, so a private registry refuses the image.",
+        "`kubectl create secret docker-registry NAME …` in the namespace of the cluster.",
+        _pull_secrets,
+    ),
+    *causes(_said_of_images, _TEXTS, _OTHER),
+)

@@ -1,0 +1,67 @@
+"""Pods with a node whose containers can't be made: what they mount, or take their environment from, is missing."""
+
+from collections.abc import Iterator
+
+from cli.doctor.causes.texts import Said, Text, causes
+from cli.doctor.facts import Facts, is_deleted, pod, pod_model
+from cli.doctor.finding import Sign
+from member.observed.events import newest_complaint
+from member.observed.pods import OF_CONFIGURATION
+
+
+def _said_of_mounts(facts: Facts) -> Iterator[Said]:
+    """The newest complaint about each pod that has a node and has not started, and what its containers wait for."""
+    for each in facts.pods:
+        model = pod_model(each)
+        if not model.spec.node_name or is_deleted(each):
+            continue
+        statuses = (*model.status.init_container_statuses, *model.status.container_statuses)
+        waiting = [state for container in statuses if (state := container.state.waiting)]
+        configured = [state.message for state in waiting if state.reason in OF_CONFIGURATION]
+        complaint = newest_complaint(facts.events(each, "Pod", "FailedMount", "FailedAttachVolume", "FailedMapVolume"))
+        if model.status.phase == "Pending" and not model.has_run and complaint:
+            configured.append(complaint.message)
+        if configured:
+            yield Said(each, pod(each), "; ".join(dict.fromkeys(configured)))
+
+
+_TEXTS = (
+    Text(
+        "SecretMissing",
+        r'secret "([^"]+)" not found',
+        "A pod mounts a Secret that does not exist, often one with certificates (docs/tls.md).",
+        "Create it: `tidb-operator certs` makes those with certificates; or correct the field that names it.",
+        lambda _, said, match: Sign(said.object, "waits for a Secret that does not exist", "Secret", match[1]),
+    ),
+    Text(
+        "ConfigMapMissing",
+        r'configmap "([^"]+)" not found',
+        "A pod mounts a ConfigMap that does not exist.",
+        "Create it, or correct `additionalVolumes`, `envFrom` or `env`.",
+        lambda _, said, match: Sign(said.object, "waits for a ConfigMap that does not exist", "ConfigMap", match[1]),
+    ),
+    Text(
+        "KeyMissing",
+        r"couldn't find key (\S+) in (.*)|references non-existent (?:config|secret) key: (\S+)",
+        "A Secret or ConfigMap exists, and lacks a key that a pod needs.",
+        "Add the key.",
+        lambda _, said, match: Sign(said.object, match[0], "key", match[1] or match[3]),
+    ),
+    Text(
+        "VolumeAttachedElsewhere",
+        r"Multi-Attach error.*",
+        "The disk of a pod is still attached to the node on which the pod ran before.",
+        "Wait for the detachment (minutes); if that node is gone for good, delete its Node object. "
+        "Never force it while the node may write.",
+        lambda _, said, match: Sign(said.object, match[0]),
+    ),
+)
+
+_OTHER = Text(
+    "NotMounted",
+    r"object \S+ not registered|failed to sync (?:configmap|secret) cache",
+    "A volume of a pod can't be mounted, or a container not be made, for another cause; the message is the kubelet's.",
+    "`kubectl describe pod` shows all that is said; look at the log of the CSI driver on the node.",
+)
+
+CAUSES = causes(_said_of_mounts, _TEXTS, _OTHER)

@@ -1,0 +1,220 @@
+"""Pods that get no node: what kube-scheduler, and our extender, say of them (scheduler-deployment.md 13.1)."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from datetime import timedelta
+from types import MappingProxyType
+
+from cli.doctor.causes.texts import Said, Text, causes
+from cli.doctor.facts import Facts, field_of, is_deleted, pod
+from cli.doctor.finding import Cause, Sign
+from kube.objects import Json, condition_of
+
+_PATIENCE = timedelta(minutes=1)
+"""How long a pod may be unknown to every scheduler."""
+
+_OF_NODES = re.compile(r"^\d+/(?P<all>\d+) nodes are available: (?P<why>.*)", re.DOTALL)
+_OF_PREEMPTION = re.compile(r"[.,;]? *(?:no new claims to deallocate, *)?preemption: .*", re.DOTALL)
+
+_DEFAULT = "default-scheduler"
+
+
+def said_by_scheduler(facts: Facts) -> Iterator[Said]:
+    """Why pods have no node; what is said of preemption says the same once more and is left out."""
+    for each in facts.pods:
+        condition = condition_of((each.get("status") or {}).get("conditions") or (), "PodScheduled")
+        if condition.get("status") == "False" and not is_deleted(each):
+            text = _OF_PREEMPTION.sub("", str(condition.get("message") or condition.get("reason") or ""))
+            yield Said(each, pod(each), text)
+
+
+def _refused(
+    what: str, path: str, value: Callable[[Facts, Json], str] = lambda _, __: ""
+) -> Callable[[Facts, Said, re.Match[str]], Sign]:
+    """The sign of a refusal by some nodes: how many, and the field of the component that asks for too much."""
+
+    def sign(facts: Facts, said: Said, match: re.Match[str]) -> Sign:
+        found, counted = _OF_NODES.match(said.text), re.search(r"(\d+) $", said.text[: match.start()])
+        nodes = f"{counted[1]} of {found['all']} nodes" if found and counted else "nodes"
+        field = field_of(facts, said.tree, path) if path else ""
+        return Sign(said.object, what.format(nodes=nodes, match=match[0]), field, value(facts, said.tree))
+
+    return sign
+
+
+def _requested(resource: str) -> Callable[[Facts, Json], str]:
+    def value(_: Facts, tree: Json) -> str:
+        asked = ((each.get("resources") or {}).get("requests") or {} for each in tree["spec"].get("containers") or ())
+        return " + ".join(str(each[resource]) for each in asked if resource in each)
+
+    return value
+
+
+def _taints(facts: Facts, _: Json) -> str:
+    found = (
+        f"{node}: {taint['key']}{'=' if taint.get('value') else ''}{taint.get('value', '')}:{taint['effect']}"
+        for node, tree in facts.nodes.items()
+        for taint in (tree.get("spec") or {}).get("taints") or ()
+    )
+    return ", ".join(found)
+
+
+def _cordoned(facts: Facts, _: Json) -> str:
+    return ", ".join(name for name, tree in facts.nodes.items() if (tree.get("spec") or {}).get("unschedulable"))
+
+
+def _wanted(_: Facts, tree: Json) -> str:
+    selector: Mapping[str, str] = tree["spec"].get("nodeSelector") or MappingProxyType({})
+    return ", ".join(f"{key}={value}" for key, value in selector.items())
+
+
+def _extender(_: Facts, said: Said, match: re.Match[str]) -> Sign:
+    return Sign(said.object, f"our scheduler refuses the nodes: {match[0]}")
+
+
+_LESS = "Lower the request, or add nodes that are large enough."
+
+_TEXTS = (
+    Text(
+        "InsufficientCPU",
+        r"Insufficient cpu",
+        "No node has the CPU free that a pod requests.",
+        _LESS,
+        _refused("{nodes} have too little free CPU", "requests.cpu", _requested("cpu")),
+    ),
+    Text(
+        "InsufficientMemory",
+        r"Insufficient memory",
+        "No node has the memory free that a pod requests.",
+        _LESS,
+        _refused("{nodes} have too little free memory", "requests.memory", _requested("memory")),
+    ),
+    Text(
+        "InsufficientResource",
+        r"Insufficient (?!cpu|memory)\S+|did not have enough free storage|exceed max volume count",
+        "No node has free what a pod requests: ephemeral storage, huge pages, volumes that may be attached.",
+        _LESS,
+        _refused("{nodes}: {match}", "requests"),
+    ),
+    Text(
+        "TooManyPods",
+        r"Too many pods",
+        "Nodes run as many pods as their kubelet allows.",
+        "Add nodes, or raise `maxPods` of the kubelets.",
+        _refused("{nodes} run as many pods as they may", ""),
+    ),
+    Text(
+        "UntoleratedTaint",
+        r"untolerated taint|had taints that the pod didn't tolerate",
+        "Nodes have a taint that a pod does not tolerate.",
+        "Add a toleration, or remove the taint: `kubectl taint nodes NODE KEY-`.",
+        _refused("{nodes} have a taint that it does not tolerate", "tolerations", _taints),
+    ),
+    Text(
+        "NodeCordoned",
+        r"were unschedulable",
+        "Nodes on which a pod could run are cordoned.",
+        "`kubectl uncordon NODE`, or add another node.",
+        _refused("{nodes} are cordoned", "", _cordoned),
+    ),
+    Text(
+        "NoNodeMatches",
+        r"didn't match Pod's node affinity/selector|didn't match the requested node name",
+        "No node has the labels that the node selector or the node affinity of a pod asks for.",
+        "Correct `nodeSelector` and `affinity`, or label nodes: `kubectl label nodes NODE KEY=VALUE`.",
+        _refused("{nodes} do not match its node selector or affinity", "nodeSelector", _wanted),
+    ),
+    Text(
+        "AntiAffinity",
+        r"anti-affinity rules|didn't match pod affinity rules",
+        "Affinity or anti-affinity between pods leaves no node.",
+        "Add nodes, have fewer replicas, or make the rule `preferred`.",
+        _refused("{nodes} do not satisfy affinity between pods", "affinity"),
+    ),
+    Text(
+        "SpreadImpossible",
+        r"pod topology spread constraints",
+        "`topologySpreadConstraints` leave no node: there are too few nodes, or zones, or they lack the label.",
+        "Add nodes in other topologies, label them, or relax the constraint (`maxSkew`, `ScheduleAnyway`).",
+        _refused("{nodes} do not satisfy the spread constraints", "topologySpreadConstraints"),
+    ),
+    Text(
+        "TopologyFull",
+        r"(?:unable to schedule to topology: |\S+ has \d+ \w+ pods, ).*|the node has no label \S+",
+        "Our scheduler lets no topology hold half of PD, or too many TiKV: there are too few nodes.",
+        "Add nodes in other topologies; see the annotation `pingcap.com/ha-topology-key` and docs/scheduling.md.",
+        _extender,
+    ),
+    Text(
+        "WaitingForOtherPod",
+        r"waiting for (?:Pod|PersistentVolumeClaim) \S+.*",
+        "Our scheduler places one pod of a component at a time, and another one is not placed.",
+        "Look at the pod that the message names.",
+        _extender,
+    ),
+    Text(
+        "VolumeElsewhere",
+        r"volume node affinity conflict|didn't match PersistentVolume's node affinity|no available volume zone",
+        "The volume of a pod can be reached from a node, or zone, on which the pod has no place, or which is gone.",
+        "Make room on the node of the volume. If it is gone for good, replace the volume: docs/operations.md.",
+        _refused("{nodes} cannot reach its volume", ""),
+    ),
+    Text(
+        "NoVolume",
+        r"didn't find available persistent volumes to bind",
+        "A storage class without a provisioner has no volume left that is free, large enough and on a fitting node.",
+        "Add volumes: mount disks into the discovery directory of the local volume provisioner.",
+        _refused("{nodes} have no free volume for it", "storageClassName"),
+    ),
+    Text(
+        "VolumeGone",
+        r"bound to non-existent pv|bound to non-existent persistentvolume|persistentvolume \S+ not found",
+        "The PersistentVolume of a claim was deleted.",
+        "What it held is lost. If other replicas have the data, delete claim and pod; else restore a backup.",
+        _refused("its claim is bound to a volume that does not exist", ""),
+    ),
+    Text(
+        "ClaimMissing",
+        r'persistentvolumeclaim "?([^" ]+)"? (?:not found|is being deleted)',
+        "A pod mounts a volume claim that does not exist, or is being deleted.",
+        "Delete the pod: its StatefulSet makes both anew.",
+        lambda _, said, match: Sign(said.object, match[0]),
+    ),
+    Text(
+        "HostPortTaken",
+        r"didn't have free ports",
+        "With `hostNetwork`, other pods have the ports on all nodes.",
+        "Add nodes, or set `hostNetwork: false`.",
+        _refused("ports of the host are taken on {nodes}", "hostNetwork"),
+    ),
+)
+
+_OTHER = Text(
+    "Unschedulable",
+    # told by the claim itself, and by the node
+    r"unbound immediate PersistentVolumeClaims|node\(s\) were not ready|SchedulingGated",
+    "A pod finds no node, for another cause; the message is the scheduler's.",
+    "`kubectl describe pod` of the pod shows all that the scheduler says.",
+)
+
+
+def _without_scheduler(facts: Facts) -> Iterator[Sign]:
+    for each in facts.pods:
+        status, spec = each.get("status") or {}, each["spec"]
+        named = spec.get("schedulerName") or _DEFAULT
+        told = condition_of(status.get("conditions") or (), "PodScheduled")
+        waits = facts.age(each["metadata"].get("creationTimestamp")) > _PATIENCE
+        if not spec.get("nodeName") and not told and waits and not is_deleted(each):
+            message = f"no scheduler of the name {named} has looked at it"
+            yield Sign(pod(each), message, field_of(facts, each, "schedulerName"), named)
+
+
+CAUSES = (
+    Cause(
+        "SchedulerMissing",
+        "The scheduler that `schedulerName` names does not run.",
+        "Install it, or leave `schedulerName` out for Kubernetes' own.",
+        _without_scheduler,
+    ),
+    *causes(said_by_scheduler, _TEXTS, _OTHER),
+)

@@ -1,0 +1,63 @@
+"""Causes that only sentences of others tell apart, each by a pattern. Their words vary from version to version."""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from cli.doctor.facts import Facts
+from cli.doctor.finding import Cause, Severity, Sign
+from kube.objects import Json
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A sentence about an object, and whose field would change it."""
+
+    tree: Json
+    object: str
+    text: str
+
+
+Speech = Callable[[Facts], Iterable[Said]]
+"""All sentences of one kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A cause that shows in such a sentence.
+
+    `sign` makes of a match what is told of it; by default the sentence itself is.
+    """
+
+    reason: str
+    pattern: str
+    means: str
+    way_out: str
+    sign: Callable[[Facts, Said, re.Match[str]], Sign] = lambda _, said, __: Sign(said.object, said.text)
+
+
+def causes(speech: Speech, texts: Sequence[Text], other: Text | None = None) -> tuple[Cause, ...]:
+    """The causes of a kind of sentence; `other` is that of a sentence in which none of the patterns is."""
+    found = [Cause(text.reason, text.means, text.way_out, _signs(speech, text)) for text in texts]
+    if other is not None:
+        known = "|".join(text.pattern for text in (*texts, other) if text.pattern)
+        found.append(Cause(other.reason, other.means, other.way_out, _others(speech, known), Severity.PROBLEM))
+    return tuple(found)
+
+
+def _signs(speech: Speech, text: Text) -> Callable[[Facts], Iterable[Sign]]:
+    def signs(facts: Facts) -> Iterable[Sign]:
+        for said in speech(facts):
+            if match := re.search(text.pattern, said.text):
+                yield text.sign(facts, said, match)
+
+    return signs
+
+
+def _others(speech: Speech, known: str) -> Callable[[Facts], Iterable[Sign]]:
+    """`known` is what somebody else tells of."""
+
+    def signs(facts: Facts) -> Iterable[Sign]:
+        return (Sign(said.object, said.text) for said in speech(facts) if not re.search(known, said.text))
+
+    return signs

@@ -1,0 +1,45 @@
+"""`kubectl tidb doctor`; `tidb-operator doctor` is the same."""
+
+import argparse
+from collections.abc import Sequence
+
+from cli.doctor.diagnosis import diagnose
+from cli.doctor.reading import NOT_FOUND_OUT, CannotLook, read
+from cli.doctor.rendering import Diagnosis, document, page
+from cli.failures import Failure
+from cli.tidb.command import Command
+from cli.tidb.session import Session
+
+HEALTHY, PROBLEMS = 0, 1
+
+
+def _run(session: Session, given: argparse.Namespace, _: Sequence[str]) -> int:
+    """Raises CannotLook."""
+    names = [each.removeprefix("tc/") for each in given.clusters]
+    try:
+        facts = read(session.client, session.namespace, names, session.clock.wall())
+    except CannotLook:
+        raise
+    except Failure as failure:
+        raise CannotLook(str(failure)) from failure
+    diagnoses = [Diagnosis(each, diagnose(each)) for each in facts]
+    session.output.show(document(diagnoses), lambda: page(diagnoses))
+    return HEALTHY if all(each.is_healthy for each in diagnoses) else PROBLEMS
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    what = "a TidbCluster (default: all of the namespace)"
+    parser.add_argument("clusters", nargs="*", metavar="CLUSTER", help=what)
+
+
+DOCTOR = Command(
+    "doctor",
+    "say why a cluster is not as it should be, and the way out",
+    _run,
+    _add_arguments,
+    details=(
+        "Nothing is written. What you may not read is named, and the rest is looked at. The causes are listed in "
+        "docs/troubleshooting.md. Exit codes: 0 no problem (warnings do not count), 1 problems, "
+        f"{NOT_FOUND_OUT} it could not be found out."
+    ),
+)

@@ -1,0 +1,60 @@
+"""The table of all causes, in the order in which they are told, and what of it is found. Pure."""
+
+from collections.abc import Iterable, Iterator
+
+from cli.doctor.causes import (
+    backups,
+    certificates,
+    cluster,
+    containers,
+    creation,
+    database,
+    deletion,
+    images,
+    mounts,
+    nodes,
+    operator,
+    scheduling,
+    volumes,
+)
+from cli.doctor.facts import Facts
+from cli.doctor.finding import Cause, Finding, Severity, Sign
+
+OF_ANY_CLUSTER = operator.OF_ANY_CLUSTER
+
+OF_CLUSTER: tuple[Cause, ...] = (
+    *operator.CAUSES,
+    *cluster.CAUSES,
+    *database.CAUSES,
+    *creation.CAUSES,
+    *scheduling.CAUSES,
+    *volumes.CAUSES,
+    *images.CAUSES,
+    *mounts.CAUSES,
+    *certificates.CAUSES,
+    *containers.CAUSES,
+    *nodes.CAUSES,
+    *deletion.CAUSES,
+    *backups.CAUSES,
+)
+"""One more cause is one more entry in the tuple of its module."""
+
+CAUSES = (*OF_ANY_CLUSTER, *OF_CLUSTER)
+
+
+def diagnose(facts: Facts, causes: Iterable[Cause] | None = None) -> list[Finding]:
+    """What is wrong: problems first, each as its causes are in the table."""
+    table = causes if causes is not None else CAUSES if facts.cluster else OF_ANY_CLUSTER
+    found = [finding for cause in table for finding in _found(cause, facts)]
+    return sorted(found, key=lambda each: each.severity is Severity.WARNING)
+
+
+def _found(cause: Cause, facts: Facts) -> Iterator[Finding]:
+    """A finding for all signs that say the same."""
+    alike: dict[Sign, list[str]] = {}
+    for sign in cause.signs(facts):
+        objects = alike.setdefault(Sign("", sign.message, sign.field, sign.value, sign.way_out), [])
+        objects += [sign.object] * (sign.object not in objects)
+    for said, objects in alike.items():
+        way_out = said.way_out or cause.way_out
+        yield Finding(cause.severity, cause.reason, tuple(objects), said.message, said.field, said.value, way_out)

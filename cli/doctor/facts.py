@@ -1,0 +1,181 @@
+"""All that a diagnosis knows of one cluster and what is around it, read once. Pure."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import cached_property
+
+import msgspec
+
+from apis.components import component_names, component_type, component_types
+from apis.decoding import InvalidField, decode
+from apis.tidbcluster import TidbCluster
+from apis.times import parse_time
+from kube.objects import Json, condition_of
+from kube.resources import EVENTS, NODES, PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, Resource
+from member import labels
+from member.memory.certificate_book import Finding as CertificateFinding
+from member.observed.events import Event
+from member.observed.pods import Pod
+
+POD_DISRUPTION_BUDGETS = Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget")
+NETWORK_POLICIES = Resource("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """What was read at `now`, as JSON trees.
+
+    `cluster` is empty where there is none. `listed` has what could be read, by resource: objects of the cluster's
+    namespace, and Leases of all. `unread` says why something could not be read. `operators` are the operator's own
+    pods, `logs` the last lines of containers that ended, by pod and container, `certificates` what there is in the
+    Secrets with certificates; their content is not kept.
+    """
+
+    now: datetime
+    cluster: Json = field(default_factory=dict)
+    namespace: str = ""
+    listed: Mapping[Resource, Sequence[Json]] = field(default_factory=dict)
+    unread: Mapping[Resource, str] = field(default_factory=dict)
+    operators: Sequence[Json] = ()
+    logs: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    certificates: Mapping[str, CertificateFinding] = field(default_factory=dict)
+
+    def all(self, resource: Resource) -> Sequence[Json]:
+        """The objects of a resource; none where they could not be read."""
+        return self.listed.get(resource, ())
+
+    def knows(self, resource: Resource) -> bool:
+        """Whether what is not among the objects of a resource does not exist."""
+        return resource in self.listed
+
+    def names(self, resource: Resource) -> frozenset[str]:
+        """The names of the objects of a resource."""
+        return frozenset(name_of(each) for each in self.all(resource))
+
+    @property
+    def name(self) -> str:
+        """The cluster's."""
+        return name_of(self.cluster)
+
+    @property
+    def spec(self) -> Json:
+        """The cluster's, as its user wrote it."""
+        return self.cluster.get("spec") or {}
+
+    @property
+    def status(self) -> Json:
+        """The cluster's, as the operator wrote it last."""
+        return self.cluster.get("status") or {}
+
+    def condition(self, kind: str) -> Json:
+        """A condition of the cluster; empty when it has none of that type."""
+        return condition_of(self.status.get("conditions") or (), kind)
+
+    @cached_property
+    def model(self) -> TidbCluster | InvalidField:
+        """The cluster as the operator reads it, or why it can't."""
+        try:
+            return decode(self.cluster, TidbCluster)
+        except InvalidField as error:
+            return error
+
+    @cached_property
+    def pods(self) -> Sequence[Json]:
+        """The pods of the cluster."""
+        return self._own(PODS)
+
+    @cached_property
+    def stateful_sets(self) -> Sequence[Json]:
+        """The StatefulSets of the cluster."""
+        return self._own(STATEFUL_SETS)
+
+    @cached_property
+    def claims(self) -> Sequence[Json]:
+        """The volume claims of the cluster."""
+        return self._own(PERSISTENT_VOLUME_CLAIMS)
+
+    @cached_property
+    def nodes(self) -> Mapping[str, Json]:
+        """The nodes by name."""
+        return {name_of(each): each for each in self.all(NODES)}
+
+    def events(self, obj: Json, kind: str, *reasons: str) -> Sequence[Event]:
+        """The warnings about an object, the newest last; those with a reason only, where some are given."""
+        uid, name = obj["metadata"].get("uid", ""), name_of(obj)
+        found = [
+            event
+            for event in self._events
+            if (event.involved_object.kind, event.involved_object.name) == (kind, name)
+            and event.involved_object.uid in ("", uid)
+            and (not reasons or event.reason in reasons)
+        ]
+        return sorted(found, key=lambda event: event.time)
+
+    def age(self, text: object) -> timedelta:
+        """How long ago a time (RFC 3339) was; zero for what is none."""
+        at = parse_time(str(text or ""))
+        return self.now - at if at else timedelta()
+
+    @cached_property
+    def _events(self) -> Sequence[Event]:
+        return [msgspec.convert(each, Event) for each in self.all(EVENTS)]
+
+    def _own(self, resource: Resource) -> Sequence[Json]:
+        meta = self.cluster.get("metadata") or {}
+        instance = (meta.get("labels") or {}).get(labels.INSTANCE) or meta.get("name")
+        carried = {labels.INSTANCE: instance, labels.MANAGED_BY: labels.TIDB_OPERATOR}
+        return [each for each in self.all(resource) if carried.items() <= labels_of(each).items()]
+
+
+def name_of(tree: Json) -> str:
+    """The name of an object."""
+    return str((tree.get("metadata") or {}).get("name", ""))
+
+
+def labels_of(tree: Json) -> Mapping[str, str]:
+    """The labels of an object."""
+    found: Mapping[str, str] = tree["metadata"].get("labels") or {}
+    return found
+
+
+def is_deleted(tree: Json) -> bool:
+    """Whether somebody has asked for an object to be deleted."""
+    return bool(tree["metadata"].get("deletionTimestamp"))
+
+
+def is_true(tree: Json, kind: str) -> bool:
+    """Whether a condition of an object is True."""
+    return condition_of((tree.get("status") or {}).get("conditions") or (), kind).get("status") == "True"
+
+
+def pod_model(pod: Json) -> Pod:
+    """A pod as the operator reads it."""
+    return msgspec.convert({"spec": {}} | pod, Pod)
+
+
+def component_of(tree: Json) -> str:
+    """The component of an object, by its name in the table; what its label says where the table has none."""
+    label = labels_of(tree).get(labels.COMPONENT, "")
+    return next((each.name for each in component_types() if each.component_label == label), label)
+
+
+def field_of(facts: Facts, tree: Json, path: str) -> str:
+    """The path of a field of the component that an object belongs to, such as `spec.pd.requests.cpu`."""
+    component, model = component_of(tree), facts.model
+    if isinstance(model, InvalidField) or component not in component_names():
+        return f"spec.{component}.{path}"
+    section = component_type(component).section(model.spec)
+    return f"{section[0] if section else f'spec.{component}'}.{path}"
+
+
+def containers_of(pod: Json) -> Iterator[Json]:
+    """The containers of a pod, those that prepare it first."""
+    spec = pod.get("spec") or {}
+    yield from spec.get("initContainers") or ()
+    yield from spec.get("containers") or ()
+
+
+def pod(tree: Json) -> str:
+    """A pod as findings name it."""
+    return f"Pod {name_of(tree)}"

@@ -1,0 +1,185 @@
+"""Looks at the Kubernetes API, once for each resource: what its user may not read is noted, and the rest is read."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from urllib.parse import urlencode
+
+from apis.decoding import InvalidField
+from apis.defaulting import with_defaults
+from apis.tidbcluster import TidbCluster
+from apis.validation import validate
+from cli.doctor.causes.containers import ended
+from cli.doctor.facts import NETWORK_POLICIES, POD_DISRUPTION_BUDGETS, Facts
+from cli.failures import Failure
+from kube.client import Client
+from kube.errors import ApiError, NotFound
+from kube.objects import Json, secret_data
+from kube.resources import (
+    BACKUP_SCHEDULES,
+    BACKUPS,
+    CUSTOM_RESOURCE_DEFINITIONS,
+    EVENTS,
+    LEASES,
+    NODES,
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
+    PODS,
+    RESTORES,
+    SECRETS,
+    STATEFUL_SETS,
+    STORAGE_CLASSES,
+    TIDB_CLUSTERS,
+    Resource,
+)
+from member import labels
+from member.memory.certificate_book import Finding
+from meta.certificate_needs import needs
+from meta.certificates import inspect
+from ports.transport import TransportError
+
+NOT_FOUND_OUT = 2
+"""What a command ends with that could not look."""
+
+_OF_NAMESPACE = (
+    PODS,
+    STATEFUL_SETS,
+    PERSISTENT_VOLUME_CLAIMS,
+    EVENTS,
+    SECRETS,
+    POD_DISRUPTION_BUDGETS,
+    NETWORK_POLICIES,
+    BACKUPS,
+    RESTORES,
+    BACKUP_SCHEDULES,
+)
+_OF_ALL = (NODES, PERSISTENT_VOLUMES, STORAGE_CLASSES, CUSTOM_RESOURCE_DEFINITIONS, LEASES)
+
+_FIELDS: Mapping[Resource, str] = {
+    EVENTS: "type=Warning",
+    CUSTOM_RESOURCE_DEFINITIONS: f"metadata.name={TIDB_CLUSTERS}",
+    # each node has one there
+    LEASES: "metadata.namespace!=kube-node-lease",
+}
+_OPERATORS = {labels.NAME: labels.TIDB_OPERATOR, labels.COMPONENT: "controller-manager"}
+
+_LINES = 5
+"""How many lines are shown of the log of a container that ended."""
+
+
+class CannotLook(Failure):
+    """Raised when the clusters themselves can't be read, or the one that was asked for does not exist."""
+
+    code = NOT_FOUND_OUT
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Reads lists, and notes what can't be read."""
+
+    client: Client
+    listed: dict[Resource, Sequence[Json]] = field(default_factory=dict)
+    unread: dict[Resource, str] = field(default_factory=dict)
+
+    def read(self, resource: Resource, namespace: str = "") -> None:
+        # of Secrets, that they are there
+        names_only = resource is SECRETS
+        try:
+            fields = _FIELDS.get(resource, "")
+            page = self.client.list_page(resource, namespace, field_selector=fields, metadata_only=names_only)
+        except NotFound:
+            # who does not serve a kind has no object of it
+            self.listed[resource] = ()
+            return
+        except (ApiError, TransportError) as error:
+            self.unread[resource] = error.message if isinstance(error, ApiError) else str(error)
+            return
+        self.listed[resource] = [item.decode() for item in page.items]
+
+    def operators(self) -> Sequence[Json]:
+        try:
+            found = self.client.list_page(PODS, label_selector=labels.selector_text(_OPERATORS)).items
+        except (ApiError, TransportError):
+            return ()
+        return [each.decode() for each in found]
+
+
+def read(client: Client, namespace: str, names: Sequence[str], now: datetime) -> Sequence[Facts]:
+    """What there is to know of the TidbClusters of a namespace, of those named alone where some are.
+
+    Without the kind of TidbClusters, of none of them. Raises CannotLook.
+    """
+    clusters = _clusters(client, namespace, names)
+    reader = _Reader(client)
+    for resource in _OF_ALL:
+        reader.read(resource)
+    operators = reader.operators()
+    if clusters is None:
+        return [Facts(now=now, namespace=namespace, listed=reader.listed, unread=reader.unread, operators=operators)]
+    for resource in _OF_NAMESPACE:
+        reader.read(resource, namespace)
+    found = []
+    for cluster in clusters:
+        bare = Facts(now=now, cluster=cluster, namespace=namespace, listed=reader.listed)
+        found.append(
+            Facts(
+                now=now,
+                cluster=cluster,
+                namespace=namespace,
+                listed=reader.listed,
+                unread=reader.unread,
+                operators=operators,
+                logs=_logs(client, bare),
+                certificates=_certificates(client, bare, reader.unread),
+            )
+        )
+    return found
+
+
+def _clusters(client: Client, namespace: str, names: Sequence[str]) -> Sequence[Json] | None:
+    """The clusters; None where their kind is not known."""
+    try:
+        there = {item.metadata.name: item.decode() for item in client.list_page(TIDB_CLUSTERS, namespace).items}
+    except NotFound:
+        return None
+    except ApiError as error:
+        raise CannotLook(f"refused by the API server: {error.message}") from error
+    except TransportError as error:
+        raise CannotLook(str(error)) from error
+    listed = f"; there is {', '.join(there)}" if there else "; there is none at all, name another namespace with -n"
+    for name in names:
+        if name not in there:
+            raise CannotLook(f"no TidbCluster {name} in namespace {namespace}{listed}")
+    if not there:
+        raise CannotLook(f"no TidbCluster in namespace {namespace}; name another one with -n")
+    return [there[name] for name in names or there]
+
+
+def _logs(client: Client, facts: Facts) -> Mapping[tuple[str, str], str]:
+    """The last lines of the containers that ended."""
+    found: dict[tuple[str, str], str] = {}
+    for pod in facts.pods:
+        name = pod["metadata"]["name"]
+        for container, _ in ended(pod):
+            query = urlencode({"container": container.name, "previous": "true", "tailLines": _LINES})
+            try:
+                answer = client.request("GET", f"{PODS.path(facts.namespace, name, 'log')}?{query}", accept="*/*")
+            except (ApiError, TransportError):
+                continue
+            found[name, container.name] = answer.body.decode("utf-8", "replace")
+    return found
+
+
+def _certificates(client: Client, facts: Facts, unread: dict[Resource, str]) -> Mapping[str, Finding]:
+    """What there is in the Secrets with certificates; nothing where the spec is not valid."""
+    if isinstance(facts.model, InvalidField) or validate(with_defaults(facts.model)):
+        return {}
+    tc: TidbCluster = with_defaults(facts.model)
+    wanted = needs(tc)
+    try:
+        secrets = {name: client.find(SECRETS, name, facts.namespace) for name in wanted}
+    except (ApiError, TransportError) as error:
+        unread[SECRETS] = error.message if isinstance(error, ApiError) else str(error)
+        return {}
+    data = {name: None if secret is None else secret_data(secret) for name, secret in secrets.items()}
+    return inspect(tc, wanted, data)

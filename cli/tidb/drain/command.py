@@ -1,0 +1,64 @@
+"""`kubectl tidb drain NODE`: the plan first; with `--yes` the node is cordoned and the plan carried out."""
+
+import argparse
+from collections.abc import Sequence
+
+import msgspec
+
+from cli.failures import FAILED
+from cli.tidb.command import Command
+from cli.tidb.drain.moving import cordon, move
+from cli.tidb.drain.plan import STAYS, Step, steps_of
+from cli.tidb.drain.surroundings import candidates, find_node
+from cli.tidb.output import Columns, Page
+from cli.tidb.session import Session
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("node", metavar="NODE", help="the node that is to be empty")
+    parser.add_argument("--yes", action="store_true", help="do it; without it, only the plan is shown")
+    parser.add_argument("--timeout", type=float, metavar="SECONDS", help="give up waiting for a pod after so long")
+
+
+def _run(session: Session, given: argparse.Namespace, _: Sequence[str]) -> int:
+    client, node = session.client, find_node(session.client, given.node)
+    on_it = candidates(client, given.node, session.asked_namespace)
+    steps = steps_of(on_it)
+    document = {"node": given.node, "begun": given.yes, "steps": msgspec.to_builtins(steps)}
+    session.output.show(document, lambda: _page(given.node, steps, begun=given.yes))
+    if not given.yes:
+        return 0
+    cordon(client, node)
+    by_name = {(each.pod.object.metadata.namespace, each.pod.name): each for each in on_it}
+    for step in steps:
+        if step.how != STAYS:
+            move(session, given.node, step, by_name[step.namespace, step.pod], given.timeout)
+    return FAILED if any(step.how == STAYS for step in steps) else 0
+
+
+def _page(node: str, steps: Sequence[Step], *, begun: bool) -> Page:
+    if not steps:
+        yield f"no pod of a cluster runs on {node}"
+    else:
+        table = Columns("POD", "CLUSTER", "HOW", "NOTE")
+        for each in steps:
+            table.add(each.pod, f"{each.namespace}/{each.cluster.partition('/')[2]}", each.how, each.note)
+        yield table
+    if not begun:
+        yield ""
+        yield "Nothing was done. With --yes the node is cordoned, and one pod after another goes as above."
+    if any(each.how == STAYS for each in steps):
+        yield ""
+        yield f"What stays is for you: kubectl drain {node} --ignore-daemonsets --delete-emptydir-data"
+
+
+DRAIN = Command(
+    "drain",
+    "move the pods of clusters off a node, one at a time",
+    _run,
+    _add_arguments,
+    details=(
+        "Without -n, those of all namespaces. The operator moves each pod: leaders go first, and where volumes are on "
+        "the node, data and volumes move to another. Never two pods of a cluster at once. Exit code 1 when some stay."
+    ),
+)

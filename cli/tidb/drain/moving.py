@@ -1,0 +1,79 @@
+"""Moving one pod off a node: by a command for the operator, when nothing else of its cluster is on the way."""
+
+from apis.pod_commands import NONE
+from apis.times import stamp
+from cli.failures import Failure
+from cli.progress import Row
+from cli.tidb.clusters import find_cluster
+from cli.tidb.drain.plan import Candidate, Step
+from cli.tidb.pod_commands import command, has_come_back, said_of
+from cli.tidb.pods import ClusterPod, list_pods
+from cli.tidb.session import Session
+from cli.tidb.status.reporting import summary
+from cli.tidb.waiting import Sight, wait_until_done
+from kube.client import Client
+from kube.objects import Object
+from kube.resources import NODES, PODS
+from member.commands.annotations import commands_of
+from member.observed.pods import Pod
+
+
+def cordon(client: Client, node: Object) -> None:
+    """Have nothing new start on the node. Raises ApiError, TransportError."""
+    if not node.decode()["spec"].get("unschedulable"):
+        meta = node.metadata
+        client.patch(NODES, meta.name, "", {"metadata": {"uid": meta.uid}, "spec": {"unschedulable": True}})
+
+
+def move(session: Session, node: str, step: Step, candidate: Candidate, timeout: float | None) -> None:
+    """Move one pod, when no other of its component is missing; the operator looks at the same once more.
+
+    Raises Failure, ApiError, TransportError.
+    """
+    meta, client = candidate.pod.object.metadata, session.client
+    name = f"{step.namespace}/{step.pod}"
+    wait_until_done(session, name, lambda: _others(client, step), timeout)
+    # as it is now: what went before may have taken minutes
+    live = client.find(PODS, step.pod, step.namespace)
+    if live is None or live.metadata.uid != meta.uid:
+        return
+    since = stamp(session.clock.wall())
+    key, _, value = step.command.partition("=")
+    command(client, ClusterPod(step.component, live, live.decode_as(Pod)), key, value)
+    wait_until_done(session, name, lambda: _moved(session, node, candidate, since), timeout)
+
+
+def _others(client: Client, step: Step) -> Sight:
+    """Whether the cluster serves without this pod: it is Ready as a whole, and nothing of it is on the way."""
+    found = find_cluster(client, step.namespace, step.cluster)
+    others = [each for each in list_pods(client, found.cluster) if each.name != step.pod]
+    ill = [each.name for each in others if each.is_going or not each.pod.is_ready]
+    told = [each.name for each in others if any(one.value != NONE for one in commands_of(each.object))]
+    head = summary(found)
+    if ill:
+        why = f"waiting for {', '.join(ill)} to be Ready"
+    elif told:
+        why = f"waiting for {', '.join(told)} to be moved"
+    else:
+        why = "" if head.ready else f"waiting for {found.name} to be Ready: {head.message}"
+    return Sight([Row(step.component, 0, 1, why or "all others serve")], not why)
+
+
+def _moved(session: Session, node: str, candidate: Candidate, since: str) -> Sight:
+    """Whether a pod runs elsewhere. Raises Failure when it came back to the node, ApiError, TransportError."""
+    before = candidate.pod
+    now = session.client.find(PODS, before.name, before.object.metadata.namespace)
+    is_done = has_come_back(before, now)
+    if now is not None and is_done and now.decode_as(Pod).spec.node_name == node:
+        raise Failure(f"pod {before.name} came back to {node}: is it cordoned still?")
+    return Sight([Row(before.component, int(is_done), 1, _state(session, candidate, now, since))], is_done)
+
+
+def _state(session: Session, candidate: Candidate, now: Object | None, since: str) -> str:
+    before = candidate.pod
+    if now is not None and now.metadata.uid != before.object.metadata.uid:
+        pod = now.decode_as(Pod)
+        if has_come_back(before, now):
+            return f"runs on {pod.spec.node_name}"
+        return pod.trouble or "starting again"
+    return said_of(session.client, candidate.found, before.name, since) or "told the operator"

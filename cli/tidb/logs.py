@@ -1,0 +1,83 @@
+"""`kubectl tidb logs`: what the pods of a cluster print, several at once."""
+
+import argparse
+from collections.abc import Iterator, Sequence
+
+from apis import duration
+from cli.failures import Failure
+from cli.tidb.clusters import find_cluster
+from cli.tidb.command import Command
+from cli.tidb.log_lines import Source, follow, one_after_another, printer
+from cli.tidb.pods import ClusterPod, list_pods
+from cli.tidb.session import Session
+
+_LINES_OF_EACH = 20
+"""How many lines of each pod are shown where there are several."""
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("cluster", metavar="CLUSTER", help="NAME, tc/NAME or dc/NAME")
+    parser.add_argument("what", nargs="?", metavar="COMPONENT|POD", help="such as tikv, or basic-tikv-1; default: all")
+    parser.add_argument("-f", "--follow", action="store_true", help="go on with what comes")
+    tail = f"the last lines of each (default: all of one pod, {_LINES_OF_EACH} of each of several)"
+    parser.add_argument("--tail", type=int, metavar="N", help=tail)
+    parser.add_argument("--since", metavar="TIME", help="no older lines than that, such as 5m")
+    parser.add_argument("-c", "--container", metavar="NAME", help="default: that of the component itself")
+    parser.add_argument("--all-containers", action="store_true", help="those of all containers of each pod")
+    parser.add_argument("-p", "--previous", action="store_true", help="those of the run before a restart")
+    parser.add_argument("--timestamps", action="store_true", help="with the time before each line")
+
+
+def _run(session: Session, given: argparse.Namespace, _: Sequence[str]) -> int:
+    options = _options(given)
+    found = find_cluster(session.client, session.namespace, given.cluster)
+    pods = _chosen(list_pods(session.client, found.cluster), given.what, found.name)
+    sources = [Source(pod.object, each) for pod in pods for each in _containers(pod, given)]
+    if len(sources) > 1:
+        options.setdefault("tailLines", str(_LINES_OF_EACH))
+    say = printer(session.output, with_names=len(sources) > 1)
+    read = follow if given.follow else one_after_another
+    return read(session.client, sources, options, say)
+
+
+def _options(given: argparse.Namespace) -> dict[str, str]:
+    """The flags, as the API calls them. Raises Failure."""
+    if given.output == "yaml":
+        raise Failure("logs are lines: -o json prints an object for each, -o yaml is not possible")
+    flags = {"follow": given.follow, "previous": given.previous, "timestamps": given.timestamps}
+    options = {name: "true" for name, is_set in flags.items() if is_set}
+    if given.tail is not None:
+        options["tailLines"] = str(given.tail)
+    if given.since:
+        try:
+            options["sinceSeconds"] = str(max(int(duration.seconds(given.since)), 1))
+        except ValueError as error:
+            raise Failure(f"--since {given.since}: {error}") from None
+    return options
+
+
+def _chosen(pods: Sequence[ClusterPod], what: str | None, cluster: str) -> list[ClusterPod]:
+    """The pods of a component, or the one, or all. Raises Failure when there are none."""
+    chosen = [each for each in pods if what in (None, each.component, each.name)]
+    if not chosen:
+        known = ", ".join(dict.fromkeys([*(each.component for each in pods), *(each.name for each in pods)]))
+        raise Failure(f"{cluster} has no pods{f' {what}' if what else ''}; it has {known or 'none at all'}")
+    return chosen
+
+
+def _containers(pod: ClusterPod, given: argparse.Namespace) -> Iterator[str]:
+    """The containers of a pod to be read. Raises Failure when none of them has the name."""
+    spec = pod.object.decode()["spec"]
+    names = [each["name"] for each in spec["containers"]]
+    hidden = [each["name"] for each in spec.get("initContainers") or ()]
+    if given.all_containers:
+        yield from names
+    elif given.container is None:
+        yield pod.component if pod.component in names else names[0]
+    elif given.container in (*names, *hidden):
+        yield given.container
+    else:
+        raise Failure(f"pod {pod.name} has no container {given.container}; it has {', '.join((*names, *hidden))}")
+
+
+LOGS = Command("logs", "print what pods of a cluster print, several at once", _run, _add_arguments)

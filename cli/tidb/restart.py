@@ -1,0 +1,121 @@
+"""`kubectl tidb restart`: of a component, or of one pod; the operator does it (scheduler-deployment.md 12.5).
+
+Nothing is deleted from here: a component rolls since its pods are to be annotated otherwise, and one pod is restarted
+by a command of the operator's, which moves leaders away first.
+"""
+
+import argparse
+from collections.abc import Iterator, Sequence
+
+from apis.accessor import workloads
+from apis.pod_commands import DELETE_POD
+from apis.times import stamp
+from cli.failures import Failure
+from cli.progress import Row
+from cli.tidb.clusters import Found, find_cluster
+from cli.tidb.command import Command
+from cli.tidb.pod_commands import command, has_come_back, restart_command, said_of
+from cli.tidb.pods import ClusterPod, list_pods
+from cli.tidb.session import Session
+from cli.tidb.status.reporting import summary
+from cli.tidb.waiting import Sight, wait_until_done
+from kube.client import JSON_PATCH
+from kube.objects import Json
+from kube.resources import PODS
+
+RESTARTED_AT = "tidb.pingcap.com/restartedAt"
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("cluster", metavar="CLUSTER", help="NAME, tc/NAME or dc/NAME")
+    parser.add_argument("what", metavar="COMPONENT|POD", help="such as tikv, or basic-tikv-1")
+    parser.add_argument("--wait", action="store_true", help="show progress until the pods have been restarted")
+    parser.add_argument("--timeout", type=float, metavar="SECONDS", help="with --wait: give up after so long")
+
+
+def _run(session: Session, given: argparse.Namespace, _: Sequence[str]) -> int:
+    found = find_cluster(session.client, session.namespace, given.cluster)
+    pods = list_pods(session.client, found.cluster)
+    names = [each.name for each in workloads(found.cluster)]
+    if given.what in names:
+        return _restart_component(session, found, given)
+    pod = next((each for each in pods if each.name == given.what), None)
+    if pod is None:
+        known = ", ".join([*names, *(each.name for each in pods if each.component in names)])
+        raise Failure(f"{found.name} has neither a component nor a pod {given.what}; it has {known}")
+    return _restart_pod(session, found, pod, given)
+
+
+def _restart_component(session: Session, found: Found, given: argparse.Namespace) -> int:
+    component, now = given.what, stamp(session.clock.wall())
+    meta = found.object.metadata
+    patch = list(_annotating(found, component, now))
+    session.client.patch(found.resource, meta.name, meta.namespace, patch, content_type=JSON_PATCH)
+    document = found.identity | {"component": component, "restartedAt": now}
+    paused = found.cluster.spec.paused
+    begins = "when it is resumed" if paused else "pod by pod"
+    session.output.show(document, lambda: [f"{component} of {found.name} is being restarted, {begins}"])
+    if given.wait:
+        name = f"{meta.name} {component}"
+        wait_until_done(session, name, lambda: _roll(session, found, component, now), given.timeout)
+    return 0
+
+
+def _annotating(found: Found, component: str, now: str) -> Iterator[Json]:
+    """A patch of the spec of this component of exactly this cluster."""
+    own = next(each for each in workloads(found.cluster) if each.name == component)
+    path = "/" + own.field.replace("[", "/").replace("]", "").replace(".", "/") + "/annotations"
+    yield {"op": "replace", "path": "/metadata/uid", "value": found.object.metadata.uid}
+    if own.spec.annotations:
+        yield {"op": "add", "path": f"{path}/{RESTARTED_AT.replace('/', '~1')}", "value": now}
+    else:
+        yield {"op": "add", "path": path, "value": {RESTARTED_AT: now}}
+
+
+def _roll(session: Session, found: Found, component: str, now: str) -> Sight:
+    """How many pods are those of the restart, and what the next one waits for."""
+    meta = found.object.metadata
+    seen = find_cluster(session.client, meta.namespace, found.text)
+    told = summary(seen)
+    wanted = next((each.desired for each in told.components if each.name == component), 0)
+    pods = [each for each in list_pods(session.client, seen.cluster) if each.component == component]
+    done = sum(_is_of_restart(each, now) for each in pods)
+    wait = next((each for each in reversed(told.waits) if each.of in (component, "cluster")), None)
+    state = f"{wait.reason}: {wait.message}" if wait else "restarted" if done == wanted else "about to begin"
+    return Sight([Row(component, done, wanted, state)], done == wanted == len(pods))
+
+
+def _is_of_restart(pod: ClusterPod, now: str) -> bool:
+    return pod.object.metadata.annotations.get(RESTARTED_AT) == now and pod.pod.is_ready and not pod.is_going
+
+
+def _restart_pod(session: Session, found: Found, pod: ClusterPod, given: argparse.Namespace) -> int:
+    key = restart_command(pod.component)
+    if key is None:
+        way_out = f"restart all of them: kubectl tidb restart {given.cluster} {pod.component}"
+        raise Failure(f"the operator restarts no single pod of {pod.component}; {way_out}")
+    since = stamp(session.clock.wall())
+    begun = command(session.client, pod, key, DELETE_POD)
+    document = found.identity | {"pod": pod.name, "command": f"{key}={DELETE_POD}"}
+    how = "is being restarted" if begun else "is already being restarted"
+    session.output.show(document, lambda: [f"pod/{pod.name} {how}"])
+    if given.wait:
+        wait_until_done(session, pod.name, lambda: look_at(session, found, pod, since), given.timeout)
+    return 0
+
+
+def look_at(session: Session, found: Found, pod: ClusterPod, since: str) -> Sight:
+    """Whether a pod has come back, and what the operator says of it meanwhile. Raises ApiError, TransportError."""
+    now = session.client.find(PODS, pod.name, pod.object.metadata.namespace)
+    is_done = has_come_back(pod, now)
+    state = "restarted" if is_done else said_of(session.client, found, pod.name, since) or "told the operator"
+    return Sight([Row(pod.component, int(is_done), 1, state)], is_done)
+
+
+RESTART = Command(
+    "restart",
+    "restart a component pod by pod, or one pod",
+    _run,
+    _add_arguments,
+    details="The operator does it, with all of its checks: leaders are moved away, one pod at a time.",
+)

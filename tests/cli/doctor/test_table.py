@@ -1,0 +1,33 @@
+"""The table of causes: complete, without doubles, and in docs/troubleshooting.md."""
+
+from collections import Counter
+
+import pytest
+
+from cli.doctor.diagnosis import CAUSES
+from cli.doctor.finding import Cause
+from cli.doctor.table import PAGE, renewed, table
+
+
+def test_every_reason_is_one_cause() -> None:
+    assert [] == [reason for reason, count in Counter(each.reason for each in CAUSES).items() if count > 1]
+    assert 25 <= len(CAUSES)
+
+
+@pytest.mark.parametrize("cause", CAUSES, ids=lambda each: each.reason)
+def test_every_cause_says_what_it_means_and_the_way_out_in_sentences(cause: Cause) -> None:
+    for text in (cause.means, cause.way_out):
+        assert text[:1].isupper() or text.startswith("`")
+        assert text.endswith((".", "?"))
+        assert "|" not in text
+
+
+def test_the_page_has_the_table() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    assert table() in page, "run `python -m cli.doctor.table`"
+    assert page == renewed(page)
+
+
+def test_a_page_without_a_place_for_it_is_refused() -> None:
+    with pytest.raises(ValueError, match="put both where the table belongs"):
+        renewed("# Troubleshooting")

@@ -1,0 +1,60 @@
+"""`certs`: which certificates a cluster needs, and until when they hold (objects.md 9.1)."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+
+from cli.failures import Failure
+from kube.objects import Json
+from kube.resources import SECRETS, TIDB_CLUSTERS
+from tests.certificates import CLIENT, TODAY, Authority, secret_name
+from tests.cli.tidb.typing_commands import Terminal
+from tests.operator_world import NAMESPACE, OperatorWorld, sample
+
+
+@pytest.fixture(scope="module")
+def world() -> Iterator[OperatorWorld]:
+    """A cluster with TLS that no operator looks at, and one without."""
+    world, authority = OperatorWorld(), Authority()
+    tree = sample("basic")
+    tree["spec"]["tlsCluster"] = {"enabled": True}
+    del tree["spec"]["tidb"]
+    for made in (tree, sample("basic") | {"metadata": {"name": "plain"}}):
+        world.admin.create(TIDB_CLUSTERS, made, NAMESPACE)
+    secrets: dict[str, Json] = {
+        "pd": authority.pair("basic-pd", ends=TODAY + timedelta(days=9)).secret(secret_name("pd")),
+        CLIENT: authority.pair("client", ends=TODAY + timedelta(days=90)).secret(secret_name(CLIENT), ("tls.crt",)),
+    }
+    for secret in secrets.values():
+        world.admin.create(SECRETS, secret, NAMESPACE)
+    yield world
+    world.stop()
+
+
+@pytest.fixture
+def terminal(world: OperatorWorld, capsys: pytest.CaptureFixture[str]) -> Terminal:
+    """A terminal in front of it."""
+    return Terminal(world.admin, capsys, world.clock)
+
+
+def test_9_1_each_secret_is_told_with_its_end_or_with_what_is_wrong(terminal: Terminal) -> None:
+    lines = terminal.type("certs", "basic", code=1, width=100).splitlines()
+    assert "basic-pd-cluster-secret      pd        2026-01-10T00:00:00Z  holds for 9d" in lines
+    assert "basic-tikv-cluster-secret    tikv                            the Secret does not exist" in lines
+    assert "basic-cluster-client-secret  clients                         it has no key ca.crt, tls.key" in lines
+
+
+def test_9_1_the_document_has_the_names_too(terminal: Terminal) -> None:
+    document = terminal.document("certs", "basic", code=1)
+    (pd,) = (each for each in document["certificates"] if each["usedBy"] == ["pd"])
+    assert (["basic-pd"], "") == (pd["names"], pd["problem"])
+
+
+def test_a_cluster_without_tls_needs_none(terminal: Terminal) -> None:
+    assert terminal.type("certs", "plain").startswith("tidbcluster/plain uses no certificates")
+
+
+def test_one_of_cluster_and_file_must_be_named(terminal: Terminal) -> None:
+    with pytest.raises(Failure, match="name a CLUSTER"):
+        terminal.type("certs")

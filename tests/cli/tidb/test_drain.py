@@ -1,0 +1,156 @@
+"""`drain`: the plan, and what the operator makes of it (scheduler-deployment.md 12.11)."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from cli.failures import Failure
+from cli.tidb.drain.plan import Candidate, claims_of, local_claims, steps_of
+from kube.objects import Json
+from kube.resources import NODES, PODS
+from sandbox.waiting_clock import WaitingClock
+from tests.cli.tidb.objects import cluster, dm_cluster, pod
+from tests.cli.tidb.typing_commands import Terminal
+from tests.operator_world import NAMESPACE, OperatorWorld, sample
+
+SPEC: Json = {
+    "version": "v8.5.2",
+    "pd": {"replicas": 3, "requests": {"storage": "1Gi"}},
+    "tikv": {"replicas": 3, "requests": {"storage": "1Gi"}},
+    "tidb": {"replicas": 1},
+    "ticdc": {"replicas": 1},
+}
+
+
+def test_12_11_with_volumes_on_the_network_pods_are_restarted_component_by_component() -> None:
+    shop = cluster(spec=SPEC)
+    pods = (("ticdc", 0), ("tikv", 1), ("tidb", 0), ("tikv", 0), ("pd", 2))
+    steps = steps_of(Candidate(pod(name, f"shop-{name}-{at}"), shop) for name, at in pods)
+    assert ["shop-pd-2", "shop-tikv-0", "shop-tikv-1", "shop-tidb-0", "shop-ticdc-0"] == [each.pod for each in steps]
+    assert [
+        "tidb.pingcap.com/pd-transfer-leader=delete-pod",
+        "tidb.pingcap.com/evict-leader=delete-pod",
+        "tidb.pingcap.com/evict-leader=delete-pod",
+        "tidb.pingcap.com/tidb-graceful-shutdown=delete-pod",
+        "",
+    ] == [each.command for each in steps]
+    assert ["", "", "", "the only one: clients wait until it is back"] == [each.note for each in steps[:4]]
+    assert ("stays", "kubectl drain takes it: nothing of it moves away before") == (steps[4].how, steps[4].note)
+
+
+def test_12_11_with_local_volumes_data_move_first_and_what_cannot_move_stays() -> None:
+    steps = steps_of(
+        [
+            Candidate(pod("tikv", "shop-tikv-0"), cluster(spec=SPEC), ("tikv-shop-tikv-0",)),
+            Candidate(pod("dm-master", "sync-dm-master-0"), dm_cluster({}), ("dm-master-sync-dm-master-0",)),
+        ]
+    )
+    assert [("replace volumes", "tidb.pingcap.com/replace-volume=true"), ("stays", "")] == [
+        (each.how, each.command) for each in steps
+    ]
+    assert "its data move away first; then it gets new volumes in place of tikv-shop-tikv-0" == steps[0].note
+    assert "and the operator moves none of dm-master" in steps[1].note
+
+
+def test_12_4_pods_of_a_paused_cluster_stay() -> None:
+    paused = cluster(spec=SPEC | {"paused": True})
+    (step,) = steps_of([Candidate(pod("pd", "shop-pd-0"), paused)])
+    assert ("stays", "the cluster is paused: kubectl tidb resume tc/shop") == (step.how, step.note)
+
+
+@pytest.mark.parametrize(
+    "volume",
+    [
+        ({"csi": {}}, False),
+        ({"local": {"path": "/mnt"}}, True),
+        ({"hostPath": {"path": "/mnt"}}, True),
+        (
+            {
+                "nodeAffinity": {
+                    "required": {"nodeSelectorTerms": [{"matchExpressions": [{"key": "kubernetes.io/hostname"}]}]}
+                }
+            },
+            True,
+        ),
+        (
+            {
+                "nodeAffinity": {
+                    "required": {"nodeSelectorTerms": [{"matchExpressions": [{"key": "topology.kubernetes.io/zone"}]}]}
+                }
+            },
+            False,
+        ),
+    ],
+)
+def test_a_volume_is_local_when_no_other_node_has_it(volume: tuple[Json, bool]) -> None:
+    spec, is_local = volume
+    mounting = {"spec": {"volumes": [{"emptyDir": {}}, {"persistentVolumeClaim": {"claimName": "data"}}]}}
+    assert ["data"] == list(claims_of(mounting))
+    assert (["data"] if is_local else []) == list(local_claims(mounting, {"data": {"spec": spec}}))
+
+
+@pytest.fixture(scope="module")
+def world() -> Iterator[OperatorWorld]:
+    """Three PD, four TiKV and a TiDB on three nodes, which have their volumes."""
+    world = OperatorWorld()
+    tree = sample("basic")
+    for component, replicas in (("pd", 3), ("tikv", 4)):
+        tree["spec"][component]["replicas"] = replicas
+    world.apply(tree)
+    world.run_until_ready()
+    yield world
+    world.stop()
+
+
+@pytest.fixture
+def terminal(world: OperatorWorld, capsys: pytest.CaptureFixture[str]) -> Terminal:
+    """A terminal that lets the world go on while it waits."""
+    return Terminal(world.admin, capsys, WaitingClock(world.clock, world.run))
+
+
+def on(world: OperatorWorld, node: str) -> list[str]:
+    pods = [each for each in world.every(PODS) if each["spec"].get("nodeName") == node]
+    return [each["metadata"]["name"] for each in pods if "discovery" not in each["metadata"]["name"]]
+
+
+def test_without_yes_the_plan_is_shown_and_nothing_is_done(world: OperatorWorld, terminal: Terminal) -> None:
+    shown = terminal.type("drain", "node-1")
+    assert all(name in shown for name in on(world, "node-1"))
+    assert "Nothing was done. With --yes the node is cordoned" in shown
+    assert not world.admin.get(NODES, "node-1").decode()["spec"].get("unschedulable")
+    document = terminal.document("drain", "node-1")
+    assert (False, len(on(world, "node-1"))) == (document["begun"], len(document["steps"]))
+
+
+def test_12_11_nothing_is_moved_while_another_pod_is(world: OperatorWorld, capsys: pytest.CaptureFixture[str]) -> None:
+    def command(value: str | None) -> None:
+        annotations = {"tidb.pingcap.com/replace-volume": value}
+        world.admin.patch(PODS, "basic-tikv-3", NAMESPACE, {"metadata": {"annotations": annotations}})
+
+    command("true")
+    # time passes, and the operator does nothing
+    terminal = Terminal(world.admin, capsys, WaitingClock(world.clock, world.clock.step))
+    before = [each["metadata"].get("annotations") for each in world.every(PODS)]
+    with pytest.raises(Failure, match="after 2 s: waiting for basic-tikv-3 to be moved"):
+        terminal.type("drain", "node-1", "--yes", "--timeout", "2")
+    assert before == [each["metadata"].get("annotations") for each in world.every(PODS)]
+    command(None)
+
+
+def test_12_11_a_drained_node_is_empty_and_never_are_two_pods_of_a_component_missing(
+    world: OperatorWorld, terminal: Terminal
+) -> None:
+    begun = on(world, "node-1")
+    assert begun
+    shown = terminal.type("drain", "node-1", "--yes", "--timeout", "60")
+    assert world.admin.get(NODES, "node-1").decode()["spec"]["unschedulable"]
+    assert [] == on(world, "node-1")
+    for name in begun:
+        assert f"default/{name}" in shown
+    assert "runs on node-" in shown
+    world.run_until_ready()
+
+
+def test_a_node_that_is_not_there_is_told_with_those_that_are(terminal: Terminal) -> None:
+    with pytest.raises(Failure, match="no node nowhere; there is node-0, node-1, node-2"):
+        terminal.type("drain", "nowhere")

@@ -1,0 +1,110 @@
+"""`logs`: of one pod, of a component, of a whole cluster."""
+
+from collections.abc import Iterator, Mapping
+
+import msgspec
+import pytest
+
+from cli.failures import Failure
+from cli.tidb.log_lines import Source, follow, lines, printer
+from cli.tidb.output import Output
+from kube.client import Client
+from ports.transport import ByteStream, ConnectionLost, Request, Response
+from tests.cli.tidb.objects import pod
+from tests.cli.tidb.typing_commands import Terminal
+
+
+class Chunks:
+    """A stream that comes in pieces."""
+
+    @property
+    def status(self) -> int:
+        """See `ByteStream`."""
+        return 200
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """See `ByteStream`."""
+        return {}
+
+    def __init__(self, *chunks: bytes, fails: bool = False) -> None:
+        self._chunks, self._fails = chunks, fails
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield from self._chunks
+        if self._fails:
+            raise ConnectionLost("GET", "log", "gone")
+
+    def abort(self) -> None:
+        """See `ByteStream`."""
+
+    close = abort
+
+
+def test_lines_end_where_they_end_whatever_pieces_they_come_in() -> None:
+    stream = Chunks(b"one\ntw", b"o\n\n", b"th\xff", b"ree")
+    assert ["one", "two", "", "th\N{REPLACEMENT CHARACTER}ree"] == list(lines(stream))
+
+
+def test_the_log_of_one_pod_is_printed_as_it_is(terminal: Terminal) -> None:
+    shown = terminal.type("logs", "basic", "basic-pd-0")
+    assert shown
+    assert not shown.startswith("[")
+
+
+def test_lines_of_several_stand_behind_the_names_of_pod_and_container(terminal: Terminal) -> None:
+    shown = terminal.type("logs", "basic").splitlines()
+    assert {"basic-discovery", "basic-pd", "basic-tidb", "basic-tikv"} >= {
+        line[1:].split()[0].rpartition("-")[0].removesuffix("-btkgxmjxdm") for line in shown
+    }
+    assert any(line.startswith("[basic-tikv-0 tikv] ") for line in shown)
+
+
+def test_flags_choose_container_lines_and_form(terminal: Terminal) -> None:
+    whole = terminal.type("logs", "basic", "tikv").splitlines()
+    assert whole[-1:] == terminal.type("logs", "basic", "tikv", "--tail", "1").splitlines()
+    assert whole[-1] in terminal.type("logs", "basic", "tikv", "--since", "1h")
+    line = msgspec.json.decode(terminal.type("logs", "basic", "tikv", "--tail", "1", "-o", "json"))
+    assert {"pod": "basic-tikv-0", "container": "tikv", "line": whole[-1]} == line
+    assert whole[-1] in terminal.type("logs", "basic", "tikv", "-c", "tikv", "--timestamps", "--all-containers")
+
+
+@pytest.mark.parametrize(
+    "mistake",
+    [
+        (("basic", "tiflash"), "has no pods tiflash; it has discovery, pd, tikv, tidb"),
+        (("basic", "tikv", "-c", "sidecar"), "pod basic-tikv-0 has no container sidecar; it has tikv"),
+        (("basic", "--since", "soon"), "--since soon: "),
+        (("basic", "-o", "yaml"), "logs are lines"),
+    ],
+)
+def test_mistakes_are_told_with_what_there_is(terminal: Terminal, mistake: tuple[tuple[str, ...], str]) -> None:
+    arguments, told = mistake
+    with pytest.raises(Failure) as failure:
+        terminal.type("logs", *arguments)
+    assert told in str(failure.value)
+
+
+def test_a_container_without_a_log_is_told_and_when_there_is_no_other_the_command_fails(terminal: Terminal) -> None:
+    assert "" == terminal.type("logs", "basic", "basic-tikv-0", "--previous", code=1)
+    assert "basic-tikv-0 tikv: previous terminated container" in terminal.complaints
+
+
+class Talking:
+    """A transport of a server whose pods have printed a line, and break then."""
+
+    def request(self, request: Request) -> Response:
+        """See `Transport`."""
+        raise NotImplementedError
+
+    def stream(self, request: Request, idle_timeout: float) -> ByteStream:
+        """See `Transport`."""
+        pod = request.url.split("/")[6]
+        return Chunks(f"{pod} began\n".encode(), fails=pod == "b")
+
+
+def test_logs_are_followed_side_by_side_and_one_that_breaks_ends_no_other(capsys: pytest.CaptureFixture[str]) -> None:
+    sources = [Source(pod("tikv", name).object, "tikv") for name in ("a", "b")]
+    assert 0 == follow(Client(Talking()), sources, {"follow": "true"}, printer(Output(), with_names=True))
+    shown = set(capsys.readouterr().out.splitlines())
+    assert {"[a tikv] a began", "[b tikv] b began", "[b tikv] (GET log: gone)"} == shown

@@ -1,0 +1,84 @@
+"""`restart`: of a component and of one pod (scheduler-deployment.md 12.5)."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from cli.failures import Failure
+from kube.resources import PODS
+from sandbox.waiting_clock import WaitingClock
+from tests.cli.tidb.typing_commands import Terminal
+from tests.operator_world import OperatorWorld, sample
+
+RESTARTED_AT = "tidb.pingcap.com/restartedAt"
+
+
+@pytest.fixture(scope="module")
+def world() -> Iterator[OperatorWorld]:
+    """Two TiDB, a TiKV, a PD and a TiProxy."""
+    world = OperatorWorld()
+    tree = sample("basic")
+    tree["spec"]["tidb"]["replicas"] = 2
+    tree["spec"]["tiproxy"] = {"replicas": 1, "version": "v1.3.0"}
+    world.apply(tree)
+    world.run_until_ready()
+    yield world
+    world.stop()
+
+
+@pytest.fixture
+def terminal(world: OperatorWorld, capsys: pytest.CaptureFixture[str]) -> Terminal:
+    """A terminal that lets the world go on while it waits."""
+    return Terminal(world.admin, capsys, WaitingClock(world.clock, world.run))
+
+
+def uids(world: OperatorWorld, component: str) -> set[str]:
+    pods = [each["metadata"] for each in world.every(PODS)]
+    return {each["uid"] for each in pods if each["labels"].get("app.kubernetes.io/component") == component}
+
+
+def test_12_5_a_component_is_restarted_pod_by_pod_while_progress_is_shown(
+    world: OperatorWorld, terminal: Terminal
+) -> None:
+    before = uids(world, "tidb")
+    shown = terminal.type("restart", "basic", "tidb", "--wait").splitlines()
+    assert "tidb of tidbcluster/basic is being restarted, pod by pod" == shown[0]
+    assert any(line.startswith("basic tidb  tidb      1/2 ready   RollingUpdate: ") for line in shown)
+    assert shown[-1].startswith("basic tidb  tidb      2/2 ready ")
+    assert not before & uids(world, "tidb")
+    assert 2 == len(uids(world, "tidb"))
+
+
+@pytest.mark.parametrize("pod", ["basic-tikv-0", "basic-pd-0", "basic-tidb-1"])
+def test_12_5_one_pod_is_restarted_by_a_command_of_the_operator(
+    world: OperatorWorld, terminal: Terminal, pod: str
+) -> None:
+    world.run_until_ready()
+    before = world.get(PODS, pod)["metadata"]["uid"]
+    shown = terminal.type("restart", "tc/basic", pod, "--wait").splitlines()
+    assert f"pod/{pod} is being restarted" in shown
+    assert shown[-1].endswith("1/1 ready   restarted")
+    assert before != world.get(PODS, pod)["metadata"]["uid"]
+
+
+def test_a_pod_that_the_operator_does_not_restart_by_itself_is_refused_with_the_way_out(terminal: Terminal) -> None:
+    with pytest.raises(Failure, match="no single pod of tiproxy; restart all of them: kubectl tidb restart basic"):
+        terminal.type("restart", "basic", "basic-tiproxy-0")
+
+
+def test_what_the_cluster_does_not_have_is_refused_with_what_it_has(terminal: Terminal) -> None:
+    with pytest.raises(Failure, match="nor a pod tiflash; it has pd, tiproxy, tikv, tidb, basic-pd-0"):
+        terminal.type("restart", "basic", "tiflash")
+
+
+def test_waiting_ends_after_the_timeout_with_what_it_waits_for(world: OperatorWorld, terminal: Terminal) -> None:
+    terminal.type("pause", "basic")
+    with pytest.raises(Failure, match=r"basic tidb is not done after 3 s: Paused: .*what was begun goes on"):
+        terminal.type("restart", "basic", "tidb", "--wait", "--timeout", "3")
+
+
+def test_12_5_annotations_of_the_user_stay(world: OperatorWorld, terminal: Terminal) -> None:
+    world.change(paused=True, tidb={"annotations": {"team": "shop", RESTARTED_AT: "long ago"}})
+    document = terminal.document("restart", "basic", "tidb")
+    annotations = world.cluster()["spec"]["tidb"]["annotations"]
+    assert {"team": "shop", RESTARTED_AT: document["restartedAt"]} == annotations

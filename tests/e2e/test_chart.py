@@ -1,0 +1,171 @@
+"""Helm installs, upgrades, rolls back and uninstalls the chart; clusters run on (scheduler-deployment.md 9, 12.1).
+
+The pods of the Deployment are processes with the rights of the ServiceAccount that the chart makes.
+"""
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kube.client import Client
+from kube.objects import Json
+from kube.resources import (
+    CLUSTER_ROLES,
+    CUSTOM_RESOURCE_DEFINITIONS,
+    DEPLOYMENTS,
+    NAMESPACES,
+    PODS,
+    SERVICE_ACCOUNTS,
+)
+from tests.chart.helm import CHART, Helm
+from tests.e2e.guides import KUBECTL
+from tests.e2e.waiting import eventually
+from tests.e2e.worlds import Place, conditions, create_cluster, exists, is_ready, sample
+
+pytestmark = [pytest.mark.slow, pytest.mark.controlplane]
+
+_DEPLOYMENT = "tidb-controller-manager"
+_KINDS = {"Deployment", "ConfigMap", "NetworkPolicy", "PodDisruptionBudget", "Service", "ClusterRole", "RoleBinding"}
+
+
+@pytest.fixture
+def place(real: Place) -> Place:
+    """Helm needs a real control plane."""
+    return real
+
+
+@pytest.fixture
+def helm(place: Place, tmp_path: Path) -> Helm:
+    """Helm as admin."""
+    return Helm(tmp_path, place.admin)
+
+
+class _Release:
+    """A release, called as its namespace."""
+
+    def __init__(self, helm: Helm, name: str) -> None:
+        self._helm = helm
+        self.name = name
+
+    def __call__(self, verb: str, *arguments: str) -> str:
+        """A command about it that succeeds; what it prints."""
+        return self._helm.succeed(verb, self.name, *arguments, f"--namespace={self.name}")
+
+
+@pytest.fixture
+def release(helm: Helm, namespace: str, place: Place) -> Iterator[_Release]:
+    """A release that is gone afterwards, with its objects of no namespace."""
+    yield _Release(helm, namespace)
+    helm.run("uninstall", namespace, f"--namespace={namespace}", "--ignore-not-found", "--wait")
+
+
+def _arguments(client: Client, namespace: str) -> list[str]:
+    deployment = client.get(DEPLOYMENTS, _DEPLOYMENT, namespace).decode()
+    found: list[str] = deployment["spec"]["template"]["spec"]["containers"][0]["args"]
+    return found
+
+
+def _pods_of_cluster(client: Client, namespace: str) -> dict[str, tuple[str, int]]:
+    """UID and restarts of each pod of the cluster."""
+    pods = client.list_page(PODS, namespace, label_selector="app.kubernetes.io/managed-by=tidb-operator").items
+    trees: list[Json] = [pod.decode() for pod in pods]
+    return {
+        tree["metadata"]["name"]: (
+            tree["metadata"]["uid"],
+            sum(status["restartCount"] for status in tree["status"].get("containerStatuses", ())),
+        )
+        for tree in trees
+    }
+
+
+def _await_ready(client: Client, namespace: str) -> None:
+    eventually(lambda: is_ready(client, "basic", namespace), 40.0, lambda: conditions(client, "basic", namespace))
+
+
+def test_9_a_cluster_runs_on_through_upgrade_rollback_and_uninstall(
+    place: Place, namespace: str, release: _Release
+) -> None:
+    client = place.client
+    missing = "compactbackups.pingcap.com"
+    client.delete(CUSTOM_RESOURCE_DEFINITIONS, missing)
+    eventually(lambda: not exists(client, CUSTOM_RESOURCE_DEFINITIONS, missing))
+
+    notes = release("install", str(CHART), "--wait")
+    assert f"helm test {namespace} -n {namespace}" in notes
+    assert "are not those of this version" not in notes
+    assert exists(client, CUSTOM_RESOURCE_DEFINITIONS, missing)
+    create_cluster(client, sample("basic"), namespace)
+    _await_ready(client, namespace)
+    before = _pods_of_cluster(client, namespace)
+    assert before
+    assert {0} == {restarts for _, restarts in before.values()}
+
+    release("upgrade", str(CHART), "--set=controllerManager.workers=7,controllerManager.replicas=2", "--wait")
+    assert "-workers=7" in _arguments(client, namespace)
+    assert "Succeeded" in release("test")
+    release("rollback", "1", "--wait")
+    assert "-workers=5" in _arguments(client, namespace)
+
+    release("uninstall", "--wait")
+    assert not exists(client, DEPLOYMENTS, _DEPLOYMENT, namespace)
+    assert not exists(client, SERVICE_ACCOUNTS, _DEPLOYMENT, namespace)
+    assert not exists(client, CLUSTER_ROLES, f"{namespace}:{_DEPLOYMENT}")
+    assert exists(client, CUSTOM_RESOURCE_DEFINITIONS, missing)
+    assert is_ready(client, "basic", namespace)
+    assert before == _pods_of_cluster(client, namespace)
+
+
+def test_8_2_a_release_for_its_namespace_alone(place: Place, namespace: str, release: _Release) -> None:
+    granted = (f"controllerManager.clusterPermissions.{each}=false" for each in ("nodes", "persistentvolumes"))
+    values = ",".join(["clusterScoped=false", "appendReleaseSuffix=true", *granted])
+    notes = release("install", str(CHART), "--wait", f"--set={values}")
+    assert f"the namespace {namespace}, the only one that it manages" in notes
+    role = place.client.get(CLUSTER_ROLES, f"{namespace}:{_DEPLOYMENT}").decode()
+    assert [["storageclasses"]] == [rule["resources"] for rule in role["rules"]]
+    create_cluster(place.client, sample("basic"), namespace)
+    _await_ready(place.client, namespace)
+    logs = [path.read_text() for path in place.directory.glob(f"{namespace}.{_DEPLOYMENT}-{namespace}-*.log")]
+    assert logs
+    assert not any("forbidden" in log for log in logs)
+
+
+def test_10_definitions_are_upgraded_by_hand_and_the_notes_say_so(place: Place, helm: Helm, release: _Release) -> None:
+    """Helm leaves what is there alone: another release may need what this one would take away."""
+    name = "tidbdashboards.pingcap.com"
+    tree: Json = place.client.get(CUSTOM_RESOURCE_DEFINITIONS, name).decode()
+    columns = tree["spec"]["versions"][0].pop("additionalPrinterColumns")
+    place.client.replace(CUSTOM_RESOURCE_DEFINITIONS, name, "", tree)
+
+    notes = release("install", str(CHART), "--set=controllerManager.replicas=0")
+    told = "These definitions of resources are not those of this version, and Helm does not upgrade them:"
+    assert f"{told}\n\n  {name}\n" in notes
+    command = "helm show crds CHART | kubectl replace -f -"
+    assert command in notes
+    definitions = helm.succeed("show", "crds", str(CHART))
+    kubectl = [str(KUBECTL), f"--kubeconfig={place.admin}", *command.partition("kubectl ")[2].split()]
+    subprocess.run(kubectl, input=definitions, text=True, check=True, capture_output=True, timeout=60)
+    found = place.client.get(CUSTOM_RESOURCE_DEFINITIONS, name).decode()
+    assert columns == found["spec"]["versions"][0]["additionalPrinterColumns"]
+    assert told not in release("upgrade", str(CHART), "--set=controllerManager.replicas=0")
+
+
+def test_9_all_that_it_can_make_is_accepted_where_pods_must_be_careful(
+    place: Place, namespace: str, helm: Helm, release: _Release
+) -> None:
+    """Objects are checked field by field; what PodSecurity would refuse of a pod is a warning about its Deployment."""
+    labels = {"pod-security.kubernetes.io/enforce": "restricted", "pod-security.kubernetes.io/warn": "restricted"}
+    place.client.patch(NAMESPACES, namespace, "", {"metadata": {"labels": labels}})
+    switches = ("scheduler", "networkPolicy", "monitoring.dashboard")
+    budgets = (f"{each}.podDisruptionBudget" for each in ("controllerManager", "scheduler"))
+    values = [f"--set={each}.create=true" for each in (*switches, *budgets)]
+    values += ["--set=controllerManager.replicas=0,scheduler.replicas=0"]
+    done = helm.run("install", namespace, str(CHART), f"--namespace={namespace}", *values)
+    assert 0 == done.returncode, done.stderr
+    assert "PodSecurity" not in done.stderr
+    made = helm.succeed("get", "manifest", namespace, f"--namespace={namespace}")
+    assert set() == _KINDS - set(made.split())
+    careless = "--set=controllerManager.securityContext.runAsNonRoot=null"
+    done = helm.run("upgrade", namespace, str(CHART), f"--namespace={namespace}", "--reuse-values", careless)
+    assert "runAsNonRoot != true" in done.stderr

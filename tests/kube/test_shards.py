@@ -1,0 +1,354 @@
+"""Shards over Leases: who acts for which key, and never two (docs/adr/0010-shards-by-leases.md)."""
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import pytest
+from structlog.testing import capture_logs
+
+from kube.leader_election import LeaderElector
+from kube.leases import LeaseRecord
+from kube.local_lease import LocalLease
+from kube.shard_election import ShardElection, ShardElections
+from kube.shard_leases import OtherDivisions, lease_name
+from kube.sharding import Shards, shard_of
+from ports.fencing import LeaseExpired, OpenFence
+from ports.randomness import SeededRandomness
+from tests.kube.fleet import BASE, KEYS, Fleet, Process, TwoWriters
+
+_SERVED = 20.0
+"""Seconds in which the keys of a process that is gone are served again."""
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Iterator[None]:
+    with capture_logs():
+        yield
+
+
+def _others_hold(world: Fleet, shard: int, holder: str) -> None:
+    """Another program, which knows nothing of shards, takes a Lease, as v1.6 does: it keeps annotations."""
+    path = f"/apis/coordination.k8s.io/v1/namespaces/ns/leases/{lease_name(BASE, shard)}"
+    there = world.api.objects.get(path, {"metadata": {"name": lease_name(BASE, shard), "namespace": "ns"}, "spec": {}})
+    spec = there["spec"] | {"holderIdentity": holder, "leaseDurationSeconds": 15, "renewTime": str(world.now)}
+    world.api.put(path, there | {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "spec": spec})
+
+
+def _settled(*counts: int, shards: int = 3, seed: int = 1) -> tuple[Fleet, list[Process]]:
+    world = Fleet(seed)
+    processes = [world.start(f"p{number}", shards) for number in range(*counts or (3,))]
+    world.run(40.0)
+    return world, processes
+
+
+def test_a_key_is_in_one_shard_and_most_stay_where_they_are_when_there_is_one_more() -> None:
+    keys = [f"ns/cluster-{number}" for number in range(3000)]
+    sizes = Counter(shard_of(key, 3) for key in keys)
+    moved = [key for key in keys if shard_of(key, 3) != shard_of(key, 4)]
+    assert {0, 1, 2} == sizes.keys()
+    assert max(sizes.values()) < 1.15 * min(sizes.values())
+    assert {3} == {shard_of(key, 4) for key in moved}
+    assert 600 < len(moved) < 900
+
+
+def test_the_shard_of_a_key_is_the_same_in_every_version() -> None:
+    assert [1, 0, 2, 0] == [shard_of(key, 3) for key in ("ns/a", "ns/b", "ns/c", "ns/d")]
+
+
+class TestTheFence:
+    def test_LE_22_a_write_is_allowed_for_the_shard_of_the_key_that_the_thread_acts_for(self) -> None:
+        shards = Shards(3)
+        mine, other = (next(key for key in KEYS if shard_of(key, 3) == shard) for shard in (0, 1))
+        shards.open(0, OpenFence())
+        with shards.acting_for(mine):
+            shards.check()
+            with shards.acting_for(other), pytest.raises(LeaseExpired, match="shard 1 of 3"):
+                shards.check()
+            shards.check()
+
+    def test_LE_22_nothing_is_written_for_no_key(self) -> None:
+        shards = Shards(2)
+        shards.open(0, OpenFence())
+        shards.open(1, OpenFence())
+        with pytest.raises(LeaseExpired, match="acts for no key"):
+            shards.check()
+
+    def test_LE_22_what_one_thread_acts_for_is_nothing_to_another(self) -> None:
+        shards, refused = Shards(1), []
+
+        def write() -> None:
+            try:
+                shards.check()
+            except LeaseExpired as error:
+                refused.append(error)
+
+        shards.open(0, OpenFence())
+        with shards.acting_for("ns/a"):
+            thread = threading.Thread(target=write)
+            thread.start()
+            thread.join()
+        assert 1 == len(refused)
+
+    def test_CW_11_a_closed_shard_lets_what_runs_end_and_nothing_begin(self) -> None:
+        shards = Shards(1)
+        shards.open(0, OpenFence())
+        with shards.acting_for("ns/a"):
+            shards.close(0)
+            assert not shards.owns("ns/a")
+            assert not shards.is_idle(0)
+            shards.check()
+        assert shards.is_idle(0)
+        shards.forget(0)
+        with shards.acting_for("ns/a"), pytest.raises(LeaseExpired):
+            shards.check()
+
+
+class TestBalance:
+    def test_one_process_serves_all_shards(self) -> None:
+        world, _ = _settled(1)
+        assert [] == world.unserved()
+        assert [3] == world.sizes()
+
+    @pytest.mark.parametrize(
+        ("shards", "processes", "expected"), [(3, 3, [1, 1, 1]), (8, 3, [2, 3, 3]), (2, 4, [0, 0, 1, 1])]
+    )
+    def test_shards_are_shared_out_evenly(self, shards: int, processes: int, expected: list[int]) -> None:
+        world, _ = _settled(processes, shards=shards)
+        world.run(60.0)
+        assert expected == world.sizes()
+        assert [] == world.unserved()
+
+    def test_one_that_comes_gets_its_share_and_then_nothing_moves(self) -> None:
+        world, _ = _settled(1, shards=6)
+        world.start("late", 6)
+        world.run(60.0)
+        assert [3, 3] == world.sizes()
+        before = {path: lease["spec"]["leaseTransitions"] for path, lease in world.api.objects.items()}
+        world.run(300.0)
+        after = {path: lease["spec"]["leaseTransitions"] for path, lease in world.api.objects.items()}
+        assert before == after
+
+    def test_a_given_shard_is_without_a_holder_for_a_moment_only(self) -> None:
+        world, _ = _settled(1, shards=2)
+        world.start("late", 2)
+        longest, since = 0.0, world.now
+        for _ in range(600):
+            world.run(0.1)
+            since = since if world.unserved() else world.now
+            longest = max(longest, world.now - since)
+        assert [1, 1] == world.sizes()
+        assert longest < 5.0
+
+    def test_CW_11_a_shard_is_given_when_its_last_sync_has_ended(self) -> None:
+        world, (first,) = _settled(1, shards=2)
+        held = first.elections.lease
+        with held.acting_for(KEYS[0]):
+            world.start("late", 2)
+            world.run(120.0)
+            assert first.may_write(KEYS[0])
+        world.run(30.0)
+        assert [1, 1] == world.sizes()
+
+
+class TestAHolderThatGoes:
+    def test_LE_13_killed_its_keys_are_served_within_20_s(self) -> None:
+        for seed in range(4):
+            world, processes = _settled(seed=seed)
+            world.run(seed / 3)
+            processes[seed % 3].die()
+            assert world.time_until_served(_SERVED) > 5.0
+
+    def test_LE_19_stopped_its_keys_are_served_at_once(self) -> None:
+        world, processes = _settled()
+        processes[0].leave()
+        assert world.time_until_served(_SERVED) < 4.0
+
+    def test_LE_22_paused_longer_than_its_lease_it_may_not_write_and_ends(self) -> None:
+        world, processes = _settled()
+        world.pause(processes[1], 40.0)
+        world.run(17.0)
+        assert set() == processes[1].owned()
+        world.run(60.0)
+        assert not processes[1].alive
+        assert [] == world.unserved()
+
+    def test_LE_15_a_server_that_does_not_answer_ends_them_all_and_nobody_writes(self) -> None:
+        world, processes = _settled()
+        world.latency = lambda: 60.0
+        world.run(20.0)
+        assert not any(each.alive for each in processes)
+
+
+class TestAnotherDivision:
+    def test_two_numbers_of_shards_never_act_side_by_side_and_the_next_has_its_turn(self) -> None:
+        world, processes = _settled(2)
+        more = [world.start(f"new-{number}", 4) for number in range(2)]
+        world.run(120.0)
+        assert not any(each.owned() for each in more)
+        for each in processes:
+            each.leave()
+            world.run(7.0)
+        assert world.time_until_served(60.0) >= 0.0
+        world.run(60.0)
+        assert [2, 2] == world.sizes()
+
+    def test_the_holder_of_shard_0_decides_and_the_others_give_theirs_up(self) -> None:
+        world, processes = _settled(3)
+        for number in range(3):
+            world.start(f"new-{number}", 5)
+        world.run(10.0)
+        next(each for each in processes if 0 in each.elections.lease.held).leave()
+        world.run(90.0)
+        assert [] == world.unserved()
+        counts = {each.count for each in world.processes if each.owned()}
+        assert 1 == len(counts)
+
+    def test_killed_all_at_once_their_leases_run_out_first(self) -> None:
+        world, processes = _settled(3)
+        world.start("new", 2)
+        world.run(5.0)
+        for each in processes:
+            each.die()
+        assert world.time_until_served(45.0) > 5.0
+
+    def test_beside_v1_6_nothing_is_done(self) -> None:
+        world = Fleet()
+        _others_hold(world, 0, "v1.6")
+        ours = world.start("ours", 3)
+        for _ in range(60):
+            world.run(2.0)
+            _others_hold(world, 0, "v1.6")
+            assert set() == ours.owned()
+        world.run(60.0)
+        assert set(KEYS) == ours.owned()
+
+    def test_v1_6_that_takes_the_lease_of_shard_0_ends_all_others(self) -> None:
+        world, processes = _settled(3)
+        next(each for each in processes if 0 in each.elections.lease.held).die()
+        while world.now < 200.0:
+            _others_hold(world, 0, "v1.6")
+            world.run(2.0)
+        assert list(KEYS) == world.unserved()
+
+
+_RATES = (0.9, 1.0, 1.05)
+
+
+def _random_life(seed: int) -> Fleet:
+    """Two minutes and more of replicas that come, go, are killed, stand still, and are configured otherwise."""
+    world, chance = Fleet(seed), SeededRandomness(seed)
+
+    def pick(choices: tuple[float, ...]) -> float:
+        return choices[int(chance.uniform(0, len(choices) - 1e-9))]
+
+    names = (f"p{number}" for number in range(1000))
+    counts = [1 + int(pick((1, 2, 3, 4)))]
+    for _ in range(3):
+        world.start(next(names), counts[0], pick(_RATES))
+    for _ in range(30):
+        world.run(chance.uniform(0.0, 12.0))
+        living = [each for each in world.processes if each.alive]
+        what = chance.uniform(0.0, 1.0)
+        one = living[int(chance.uniform(0, len(living) - 1e-9))] if living else None
+        if one is None or (what < 0.25 and len(living) < 5):
+            world.start(next(names), counts[-1], pick(_RATES))
+        elif what < 0.4:
+            one.die()
+        elif what < 0.5:
+            one.leave()
+        elif what < 0.7:
+            world.pause(one, chance.uniform(1.0, 40.0))
+        elif what < 0.8:
+            counts.append(1 + int(pick((1, 2, 3, 4))))
+        elif what < 0.9:
+            world.latency = partial(chance.uniform, 0.0, chance.uniform(0.0, 8.0))
+        else:
+            world.latency = lambda: 0.01
+    return world
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_never_two_writers_for_one_key_whatever_happens(seed: int) -> None:
+    world = _random_life(seed)
+    world.latency = lambda: 0.01
+    for each in world.processes:
+        each.die()
+    world.start("last", 3)
+    assert world.time_until_served(60.0) >= 0.0
+
+
+def _no_fence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Shards, "_check", lambda _shards, _shard: None)
+
+
+def _no_margin(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LocalLease, "extend", lambda lease, sent, seconds: _extend(lease, sent, seconds + 5.0))
+
+
+_extend = LocalLease.extend
+
+
+def _no_look_at_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(OtherDivisions, "look", lambda _: [])
+    monkeypatch.setattr(ShardElections, "is_divided_otherwise", lambda _: False)
+
+
+def _taken_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    def in_force(elector: LeaderElector, record: LeaseRecord) -> bool:
+        return elector._observed_at + record.duration / 2 > elector._clock.now()
+
+    monkeypatch.setattr(LeaderElector, "_is_in_force", in_force)
+
+
+def _given_while_busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    def give(election: ShardElection, _delay: float) -> float:
+        election.elector.release()
+        election.elector.lease.extend(election._fleet.clock.now(), 15.0)
+        return 2.0
+
+    monkeypatch.setattr(ShardElection, "_give", give)
+
+
+def _pause_of_a_slow_one() -> None:
+    world = Fleet()
+    slow = world.start("slow", 2, rate=0.8)
+    world.run(20.0)
+    world.start("next", 2)
+    world.run(30.0)
+    world.pause(slow, 40.0)
+    world.run(30.0)
+
+
+def _change_of_the_number() -> None:
+    world, (first, *_) = _settled(2)
+    world.start("new", 4)
+    world.run(10.0)
+    first.leave()
+    world.run(30.0)
+
+
+def _one_more() -> None:
+    world, _ = _settled(1, shards=2)
+    world.start("late", 2)
+    world.run(40.0)
+
+
+@pytest.mark.parametrize(
+    ("defect", "life"),
+    [
+        (_no_fence, _pause_of_a_slow_one),
+        (_no_margin, _pause_of_a_slow_one),
+        (_taken_early, _pause_of_a_slow_one),
+        (_no_look_at_others, _change_of_the_number),
+        (_given_while_busy, _one_more),
+    ],
+)
+def test_the_judge_sees_a_planted_defect(
+    monkeypatch: pytest.MonkeyPatch, defect: Callable[[pytest.MonkeyPatch], None], life: Callable[[], None]
+) -> None:
+    life()
+    defect(monkeypatch)
+    with pytest.raises(TwoWriters):
+        life()
