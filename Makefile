@@ -68,7 +68,7 @@ helm: ## Build Helm for tests and `make manifests` (needs Go)
 manifests: .venv/.dev helm ## Render manifests/operator and manifests/scheduler from charts/tidb-operator
 	@$(BIN)/python hack/helm/render.py
 
-bench: .venv/.dev ## Measure beside peers; one JSON line a figure [BENCH=workqueue|watch|lists|informers|bringup|lifecycle|take_over|isolation|storage|scheduling|simulator]
+bench: .venv/.dev ## Measure beside peers; one JSON line a figure [BENCH=workqueue|watch|lists|informers|bringup|lifecycle|take_over|isolation|thousand|storage|scheduling|simulator]
 	@$(BIN)/python -m bench $(BENCH)
 
 soak: .venv/.dev ## Informers under events, broken connections and restarts for half an hour [SOAK_SECONDS=1800]
@@ -76,7 +76,7 @@ soak: .venv/.dev ## Informers under events, broken connections and restarts for 
 
 simulate-slice: .venv/.dev ## Run a part of it, beside what `make test` draws
 	@$(BIN)/python -m simulate run tests/simulate/plans/*.yaml
-	@$(BIN)/python -m simulate sweep pair mistake field same loss order backup --every 25
+	@$(BIN)/python -m simulate sweep pair mistake field same loss order backup schedule beside --every 25
 	@$(BIN)/python -m simulate sweep foreign --every 100
 	@$(BIN)/python -m simulate seeds 1000 100
 	@$(BIN)/python -m simulate mixes --every 61
@@ -84,7 +84,7 @@ simulate-slice: .venv/.dev ## Run a part of it, beside what `make test` draws
 simulate: .venv/.dev ## Run a fault at writes of all workloads, pairs of changes, mistakes, losses, what others do, 1000 random plans, 10000 manifests [EVERY=10 EVERY_HAND=6]
 	@$(BIN)/python -m simulate run tests/simulate/plans/*.yaml
 	@$(BIN)/python -m simulate sweep --every $(or $(EVERY),10)
-	@$(BIN)/python -m simulate sweep loss order backup
+	@$(BIN)/python -m simulate sweep loss order backup schedule beside
 	@$(BIN)/python -m simulate sweep pair mistake field same --every 2
 	@$(BIN)/python -m simulate sweep foreign --every $(or $(EVERY_HAND),6)
 	@$(BIN)/python -m simulate seeds 0 1000

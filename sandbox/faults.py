@@ -18,6 +18,7 @@ from sandbox.apiserver.audit import Call
 from sandbox.apiserver.faults import Fault as ApiFault
 from sandbox.apiserver.faults import Faults
 from sandbox.apiserver.refusals import Refusal
+from sandbox.dataplane.dm.book import Book as DMBook
 from sandbox.dataplane.faults import Fault, Trouble
 from sandbox.dataplane.network import Origin
 from sandbox.dataplane.pd.cluster import PdCluster
@@ -293,6 +294,13 @@ class WorldFaults:
     def changefeed(self, cluster: str, tables: int) -> None:
         """Users replicate so many tables through TiCDC from now on. Raises LookupError when no PD member runs."""
         Book(self._pd(cluster).etcd, self._data_plane.clock.now()).create_changefeed("simulated", tables)
+
+    def dm_sources(self, cluster: str, names: list[str]) -> None:
+        """Users have DM replicate these sources from now on. Raises LookupError when no master runs."""
+        book = DMBook(self._pd(cluster).etcd, self._data_plane.clock.now())
+        for name in names:
+            book.create_source(name)
+        self._data_plane.changed()
 
     def _reschedule(self, pd: PdCluster) -> None:
         pd.stores.reschedule(self._data_plane.clock.now())

@@ -7,7 +7,7 @@
 | backup-twice | one pod at a time works for a Backup, or for a Restore |
 | backup-outcome | what is Complete or Failed stays so |
 | backup-jobs | no more Jobs than the retries that the spec allows |
-| backup-end | in the end each Backup and Restore is Complete or Failed, and none is deleted for ever |
+| backup-end | in the end each Backup and Restore is Complete, Failed or Stopped, and none is deleted for ever |
 | restore-content | a Restore that gets Complete has brought in what is in the files |
 """
 
@@ -31,6 +31,7 @@ Found = tuple[str, str]
 
 _ENDS = ("Complete", "Failed")
 _PRUNES = ("PruneScheduled", "PruneRunning", "PruneComplete", "PruneFailed")
+_RESTS = (*_ENDS, *_PRUNES, "Clean", "Invalid", "Stopped")
 
 
 class BackupJudge:
@@ -70,7 +71,7 @@ class BackupJudge:
         yield from self.look()
         for each in (*self._state.all(BACKUPS), *self._state.all(RESTORES)):
             phase = _phase(each)
-            if "deletionTimestamp" in each["metadata"] or phase not in (*_ENDS, *_PRUNES, "Clean", "Invalid"):
+            if "deletionTimestamp" in each["metadata"] or phase not in _RESTS:
                 yield "backup-end", f"{each['kind']} {_name(each)} is {phase or 'new'} in the end"
         made = Counter(call.target.name for call in done if (call.method, call.target.resource) == ("POST", str(JOBS)))
         for each in (*self._state.all(BACKUPS), *self._state.all(RESTORES)):

@@ -35,15 +35,21 @@ def account() -> Edit:
 def backup(at: float, name: str = "demo", prefix: str = "", /, **spec: Any) -> Edit:
     """A Backup whose Job is made again soon when it fails."""
     policy = {"backoffRetryPolicy": {"minRetryDuration": "10s"}}
-    return Edit(at=at, target=f"backups.pingcap.com/{name}", body={"spec": _to(prefix or name) | policy | spec})
+    return Edit(at=at, target=f"backups.pingcap.com/{name}", body={"spec": to(prefix or name) | policy | spec})
+
+
+def told(at: float, name: str = "demo", **spec: Any) -> Edit:
+    """What a log backup is told."""
+    return Edit(at=at, target=f"backups.pingcap.com/{name}", spec=spec)
 
 
 def restore(at: float, name: str = "demo", prefix: str = "", /, **spec: Any) -> Edit:
     """A Restore whose pod is followed by another one when it fails."""
-    given = _to(prefix or name) | {"backoffLimit": 2} | spec
+    given = to(prefix or name) | {"backoffLimit": 2} | spec
     return Edit(at=at, target=f"restores.pingcap.com/{name}", body={"spec": given})
 
 
-def _to(prefix: str) -> dict[str, Any]:
+def to(prefix: str) -> dict[str, Any]:
+    """The cluster, and a place in the bucket."""
     s3 = {"provider": "ceph", "endpoint": SANDBOX_S3, "bucket": BUCKET, "prefix": prefix}
     return {"br": {"cluster": NAME}, "s3": s3}

@@ -31,12 +31,14 @@ from kube.resources import (
 from sandbox.dataplane.pd.cluster import PdCluster
 from sandbox.dataplane.pd.stores import NodeState
 from simulate.certificates import KEYS
+from simulate.other_kinds import OTHER_KINDS
 from simulate.state import pod_of
 
 Leaves = dict[str, str]
 
 _COMPARED = (
     TIDB_CLUSTERS,
+    *OTHER_KINDS,
     STATEFUL_SETS,
     DEPLOYMENTS,
     SERVICES,

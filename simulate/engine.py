@@ -426,8 +426,11 @@ class Engine:
         return self.admin.get(TIDB_CLUSTERS, name, namespace).decode()
 
     def condition(self, kind: str, key: str = KEY) -> Json:
-        """A condition of a TidbCluster, empty when it has none of that type."""
-        return condition_of((self.cluster(key).get("status") or {}).get("conditions") or (), kind)
+        """A condition of a TidbCluster, empty when it has none of that type, or is not there."""
+        namespace, _, name = key.partition("/")
+        found = self.admin.find(TIDB_CLUSTERS, name, namespace)
+        status = (found.decode().get("status") or {}) if found else {}
+        return condition_of(status.get("conditions") or (), kind)
 
     def at_rest(self, key: str = KEY) -> bool:
         """Whether a cluster is Ready and the operator has nothing left to do for it."""

@@ -7,7 +7,18 @@ from collections.abc import Callable, Iterator, Mapping
 
 from msgspec.structs import replace
 
-from simulate import backup_faults, fields, foreign_hands, loss_and_edit, mistakes, pairs, same_meaning, upgrade_order
+from simulate import (
+    backup_faults,
+    fields,
+    foreign_hands,
+    loss_and_edit,
+    mistakes,
+    pairs,
+    same_meaning,
+    schedules,
+    sub_objects,
+    upgrade_order,
+)
 from simulate import plan as plans
 from simulate.plan import InvalidPlan, Plan
 from simulate.workloads import WORKLOADS
@@ -43,6 +54,8 @@ FAMILIES: Mapping[str, Callable[[str], Plan]] = {
     mistakes.FAMILY: mistakes.mistake,
     pairs.FAMILY: pairs.pair,
     same_meaning.FAMILY: same_meaning.same,
+    schedules.FAMILY: schedules.schedule,
+    sub_objects.FAMILY: sub_objects.empty,
     upgrade_order.FAMILY: upgrade_order.order,
 }
 """Plans with names of their own, by the part of the name before the slash."""
@@ -77,6 +90,8 @@ _ALL: Mapping[str, Callable[[], Iterator[Plan]]] = {
     foreign_hands.FAMILY: foreign_hands.foreign_hands,
     mistakes.FAMILY: mistakes.mistakes,
     same_meaning.FAMILY: same_meaning.same_meanings,
+    schedules.FAMILY: schedules.schedules,
+    sub_objects.FAMILY: sub_objects.empties,
     upgrade_order.FAMILY: upgrade_order.orders,
 }
 """The plans of each family whose number needs no run."""

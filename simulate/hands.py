@@ -6,7 +6,9 @@ from kube.client import Client
 from kube.errors import AlreadyExists, Invalid, NotFound
 from kube.objects import Json
 from kube.resources import (
+    BACKUP_SCHEDULES,
     BACKUPS,
+    COMPACT_BACKUPS,
     CONFIG_MAPS,
     DEPLOYMENTS,
     JOBS,
@@ -27,13 +29,17 @@ from kube.resources import (
 )
 from sandbox.owners import controller_reference
 from simulate import plan
+from simulate.other_kinds import OTHER_KINDS
 from simulate.state import State, is_outdated, partition, replicas
 from simulate.worlds import NAMESPACE
 
 _NAMED = {
     str(resource): resource
     for resource in (
+        *OTHER_KINDS,
         BACKUPS,
+        BACKUP_SCHEDULES,
+        COMPACT_BACKUPS,
         CONFIG_MAPS,
         DEPLOYMENTS,
         JOBS,

@@ -11,12 +11,14 @@ from simulate.asked_for import AskedFor
 from simulate.backup_judge import BackupJudge
 from simulate.calls import Call
 from simulate.components import cluster_of, managed_components
+from simulate.dm_judge import DMJudge
 from simulate.engine import Engine, SyncRecord
 from simulate.invariants import LASTING, ON_STATE, ON_WRITE, TWO_RESYNCS
 from simulate.invariants.facts import parallelism
 from simulate.operator_write import OperatorWrite
 from simulate.quiet_time import QuietTime
 from simulate.restarts import Lives, Restarts
+from simulate.schedule_judge import ScheduleJudge
 from simulate.state import State
 from simulate.worlds import KEY
 
@@ -72,6 +74,8 @@ class Invariants:
         self._asked_for = AskedFor(self.state)
         self.lives = Lives()
         self._backups = BackupJudge(engine.world, self.state)
+        self._schedules = ScheduleJudge(self.state)
+        self._dm = DMJudge(engine.world, self.state.namespace)
         self.violations: list[Violation] = []
 
     def before(self, call: Call) -> None:
@@ -82,6 +86,7 @@ class Invariants:
         found = [(rule, what) for rule, wrong in ON_WRITE.items() if (what := wrong(write))]
         if what := self._asked_for.before(write):
             found.append(("I42", what))
+        found += self._dm.before(call, self._engine.settings.failover)
         self._pending[id(call)] = write, found
 
     def _operator_write(self, call: Call) -> OperatorWrite:
@@ -116,7 +121,7 @@ class Invariants:
             self.state.watch()
             self.lives.look(self.state)
             self._judge_state()
-            for rule, what in self._backups.look():
+            for rule, what in (*self._backups.look(), *self._schedules.look()):
                 self.report(rule, what)
             for what in self._restarts.needless(self.state) if self._restarts else ():
                 self.report("R24", what)
@@ -133,7 +138,7 @@ class Invariants:
 
     def end(self) -> None:
         """The plan is over."""
-        for rule, what in self._backups.end(self._engine.done):
+        for rule, what in (*self._backups.end(self._engine.done), *self._dm.end()):
             self.report(rule, what)
 
     def _judge_state(self) -> None:

@@ -67,6 +67,7 @@ SUBJECTS: Mapping[str, Subject] = {
     "tikv-3": Subject("tikv", 3, "mortal-3-3"),
     "tikv-4": Subject("tikv", 4, "mortal-3-4"),
     "tikv-5": Subject("tikv", 5, "mortal-3-5"),
+    "zones-6": Subject("tikv", 6, "mortal-zones"),
     "tiflash-3": Subject("tiflash", 3, "mortal-tiflash"),
 }
 
@@ -201,9 +202,12 @@ def losses() -> Iterator[Plan]:
 def makes_sense(subject: str, lost: str) -> bool:
     """Whether something is left of a loss that can be changed: two of three is a majority.
 
-    Of TiFlash, whose learners have none, a lost pod and a lost zone show what a lost node shows.
+    Of TiFlash, whose learners have none, a lost pod and a lost zone show what a lost node shows; where PD knows of
+    zones, their loss is the point.
     """
     hit = SUBJECTS[subject]
+    if hit.cluster == "mortal-zones":
+        return lost == "zone"
     return hit.replicas > 3 if lost == "two" else hit.component != "tiflash" or lost in ("volume", "node")
 
 

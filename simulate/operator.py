@@ -16,10 +16,18 @@ from dataplane.clients import DataPlane
 from dataplane.tls import TlsMaterial, client_context
 from kube.client import Client
 from kube.events import EventRecorder
-from kube.resources import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, NODES, PERSISTENT_VOLUMES, STORAGE_CLASSES, Resource
+from kube.resources import (
+    CLUSTER_ROLE_BINDINGS,
+    CLUSTER_ROLES,
+    NODES,
+    PERSISTENT_VOLUMES,
+    STORAGE_CLASSES,
+    TIDB_CLUSTERS,
+    Resource,
+)
 from kube.retrying import RetryingTransport
 from kube.throttle import Rate, Throttle
-from member.context import RESOURCES, Settings
+from member.context import Settings
 from ports.clock import FakeClock
 from ports.fencing import OpenFence
 from ports.randomness import SeededRandomness
@@ -192,9 +200,9 @@ class Operator:
         return self._world.server.storage.version != self._seen
 
     def resync(self) -> None:
-        """Bring every cluster back, or every object of the first controller, as informers do from time to time."""
-        clusters = [cache for resource, cache in self.caches.items() if resource in RESOURCES.values()]
-        for cache in clusters or [next(iter(self.caches.values()))]:
+        """Bring every custom resource back, or every object of the first controller, as informers do now and then."""
+        own = [cache for resource, cache in self.caches.items() if resource.group == TIDB_CLUSTERS.group]
+        for cache in own or [next(iter(self.caches.values()))]:
             cache.resync()
 
     def _inform(self) -> bool:

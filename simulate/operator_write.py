@@ -9,7 +9,6 @@ from kube.objects import Json
 from kube.resources import PODS, STATEFUL_SETS, TIDB_CLUSTERS, Resource
 from member.context import FailoverSettings
 from simulate.calls import Call, Port
-from simulate.components import managed_components
 from simulate.state import State, is_outdated, partition, pod_of_member, replicas
 from simulate.trees import merged
 
@@ -65,9 +64,9 @@ class OperatorWrite:
         if self.call.target.namespace != self.before.namespace:
             return ""
         if self.call.target.resource == str(STATEFUL_SETS):
-            return next((component for component in managed_components() if name == f"{cluster}-{component}"), "")
+            return next((component for component in self.before.components if name == f"{cluster}-{component}"), "")
         workload, _, ordinal = name.rpartition("-")
-        found = (component for component in managed_components() if workload == f"{cluster}-{component}")
+        found = (component for component in self.before.components if workload == f"{cluster}-{component}")
         return next(found, "") if ordinal.isdecimal() else ""
 
     @cached_property

@@ -192,6 +192,9 @@ Fault: TypeAlias = (
     | World
 )
 
+DELETED = "Deleted"
+"""How a plan ends in which the cluster goes."""
+
 Hand: TypeAlias = Foreign | Deleted | Created
 """What others do to the objects of a cluster."""
 
@@ -201,11 +204,13 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     `reference`: whether the end must equal that of the same plan without faults (O1, O2). `ends`: the reason of the
     Progressing condition in which the cluster is at rest, or several that may be it; another than Done says what a
-    human must do.
+    human must do, `Deleted` that it is there no longer.
     `silent_after`: seconds after which nothing but the status may be written; 0 where something may.
     `conflict`: what the message of the Progressing condition may name instead of the cluster being at rest.
     `theirs`: paths of the end state (`simulate.end_state`) that others may decide, with all that is below them, or
     globs that end in `*`.
+    `ends_beside`: where objects of other kinds may end (`simulate.other_kinds`): the reason of their Progressing by
+    `plural.group/name`, `*` for any.
     `neighbours`: clusters of `simulate.worlds` beside it, by `namespace/name`; those that are `joined` join it with
     their own PD, or use its. All are judged, and must be at rest in the end.
     `interleaved`: whether the loops of an operator take turns at every port call; those of two operators always do.
@@ -224,6 +229,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     silent_after: float = 0.0
     conflict: str = ""
     theirs: tuple[str, ...] = ()
+    ends_beside: dict[str, str] = msgspec.field(default_factory=dict)
     neighbours: dict[str, str] = msgspec.field(default_factory=dict)
     joined: tuple[str, ...] = ()
     interleaved: bool = False

@@ -8,7 +8,7 @@ from operator import attrgetter
 import msgspec
 
 from kube.objects import Json
-from kube.resources import SECRETS, TIDB_CLUSTERS
+from kube.resources import DM_CLUSTERS, SECRETS, TIDB_CLUSTERS, TIDB_MONITORS
 from sandbox.actor_system import NeverSettles
 from simulate.calls import Call
 from simulate.components import asked_one_by_one, managed_components, profile
@@ -20,7 +20,8 @@ from simulate.judge import Invariants, Violation
 from simulate.neighbourhood import Neighbourhood
 from simulate.operator import RESYNC
 from simulate.operator import SETTINGS as DEFAULTS
-from simulate.plan import Plan
+from simulate.other_kinds import unfinished
+from simulate.plan import DELETED, Plan
 from simulate.restarts import are_judged
 from simulate.state import State
 from simulate.trace import Show
@@ -39,6 +40,10 @@ _READS_OF_A_RECONCILE = 6
 """What an idle reconcile asks PD, as recorded; of each TiDB server it asks one thing (O9)."""
 _READS_AT_MOST = 5
 """What it may ask beside one thing of each member (I40)."""
+_READS_OF_OTHERS = {DM_CLUSTERS: 3, TIDB_MONITORS: 5}
+"""What is asked of a DMCluster's masters, who leads and all members; and of PD whether it knows where a monitor is."""
+_RENEWS = "addresses"
+"""The stage that writes to PD's etcd what would end with its lease, each few minutes (other-resources.md 3.8)."""
 _LOOKS_AT_SECRETS = 2
 """How often certificates are looked at in ten resyncs: each five minutes (docs/tls.md)."""
 _MARGIN = 1.1
@@ -124,6 +129,8 @@ def run(engine: Engine, plan: Plan, *, always: bool = False) -> Outcome:
             judge.report("O10", f"not at rest after {plan.budget} s: {_said(engine, plan)}")
         else:
             rested_at = engine.elapsed
+        for what in unfinished(judge.state.all, plan.ends_beside):
+            judge.report("O10", what)
         judge.end()
         reads_per_hour = _resync(engine, judges, plan)
     except NeverSettles as error:
@@ -163,6 +170,8 @@ def _at_rest(engine: Engine, judge: Invariants, plan: Plan) -> bool:
     """Whether all is as the plan ends; where failover has the last word, substitutes serve for what is lost."""
     if plan.conflict and plan.conflict in engine.condition("Progressing").get("message", ""):
         return True
+    if plan.ends == DELETED:
+        return judge.state.cluster is None
     if plan.ends_done:
         return _all_at_rest(engine, plan)
     reason = engine.condition("Progressing").get("reason", "")
@@ -178,6 +187,7 @@ def _resync(engine: Engine, judges: Sequence[Invariants], plan: Plan) -> float:
         engine.run(RESYNC)
         most = sum(
             _READS_AT_MOST
+            + _reads_of_others(each.state)
             + _asks_who_answers(each.state)
             + len(_certificates(each.state))
             + bool(_certificates(each.state))
@@ -188,6 +198,8 @@ def _resync(engine: Engine, judges: Sequence[Invariants], plan: Plan) -> float:
             judge.report("I40", f"{engine.reads - before} live reads in an idle resync, {most} are allowed")
     for each in engine.calls[written:]:
         # what is broken for good goes on to be told, such as each crash of a pod
+        if each.stage == _RENEWS:
+            continue
         if idle or each.target.resource != str(TIDB_CLUSTERS):
             judge.report("O3", f"{each} in a resync that had nothing to do (stage {each.stage or '-'})")
     read, budget = engine.reads - read, _RESYNCS * sum(_reads_of_a_reconcile(each.state) for each in judges)
@@ -206,7 +218,11 @@ def _reads_of_a_reconcile(state: State) -> float:
     secrets = _certificates(state)
     of_secrets = 1 + len(secrets) * _LOOKS_AT_SECRETS / _RESYNCS if secrets else 0.0
     others = sum(profile(each).idle_reads for each in parts) + _asks_who_answers(state)
-    return _READS_OF_A_RECONCILE + asked + others + of_secrets
+    return _READS_OF_A_RECONCILE + asked + others + of_secrets + _reads_of_others(state)
+
+
+def _reads_of_others(state: State) -> int:
+    return sum(reads * len(state.all(resource)) for resource, reads in _READS_OF_OTHERS.items())
 
 
 def _certificates(state: State) -> list[Json]:

@@ -1,7 +1,7 @@
 """The truth at one instant, past every cache and every fault: what invariants are judged on."""
 
 import base64
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -45,7 +45,11 @@ class Capture:
 class State:
     """Reads the world around one TidbCluster. Trees are shared: readers do not change them."""
 
-    def __init__(self, world: World, namespace: str = NAMESPACE, name: str = NAME) -> None:
+    def __init__(
+        self, world: World, namespace: str = NAMESPACE, name: str = NAME, components: Sequence[str] = ()
+    ) -> None:
+        """`components` are those of a TidbCluster where nothing is said."""
+        self.components = tuple(components or managed_components())
         self.namespace = namespace
         self.name = name
         self._world = world
@@ -216,10 +220,10 @@ class State:
         version = self._world.server.storage.version
         if version != self._pods_at:
             self._pods, self._pods_at = self._pods_by_component(), version
-        return self._pods[component]
+        return self._pods.get(component, {})
 
     def _pods_by_component(self) -> dict[str, dict[int, Json]]:
-        found: dict[str, dict[int, Json]] = {component: {} for component in managed_components()}
+        found: dict[str, dict[int, Json]] = {component: {} for component in self.components}
         for pod in self.all(PODS):
             name, _, ordinal = pod["metadata"]["name"].rpartition("-")
             component = name.removeprefix(f"{self.name}-")

@@ -4,7 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from apis import pod_commands
+from kube.resources import DM_CLUSTERS, TIDB_DASHBOARDS, TIDB_INITIALIZERS, TIDB_MONITORS, TIDB_NG_MONITORINGS
 from simulate import backups
+from simulate.other_kinds import changed, deleted, made, sources
 from simulate.plan import Edit, Plan, World
 from simulate.users_data import analytic_table, changefeed
 from simulate.worlds import NAME, NAMESPACE, microservices
@@ -30,6 +32,11 @@ def _claim(size: str) -> dict[str, Any]:
 def _replicating(name: str, seconds: float, *edits: Edit) -> Plan:
     """Captures that have tables when something is changed."""
     return Plan(name=name, cluster="replicating", budget=seconds, edits=edits, given=(changefeed(),))
+
+
+def _beside(name: str, seconds: float, *edits: Edit, given: tuple[World, ...] = ()) -> Plan:
+    """What users do with another resource beside a small cluster."""
+    return Plan(name=name, cluster="tiny", budget=seconds, edits=edits, given=given)
 
 
 _PLANS = (
@@ -249,6 +256,52 @@ _PLANS = (
         ),
         given=(backups.data(),),
     ),
+    _beside(
+        "log-backup",
+        200.0,
+        backups.account(),
+        backups.backup(1.0, backupMode="log"),
+        backups.told(40.0, logSubcommand="log-pause"),
+        backups.told(70.0, logSubcommand="log-start"),
+        backups.told(100.0, logSubcommand="log-stop"),
+        given=(backups.data(),),
+    ),
+    _beside(
+        "log-backup-deleted",
+        150.0,
+        backups.account(),
+        backups.backup(1.0, backupMode="log", cleanPolicy="Delete"),
+        Edit(at=60.0, delete="backups.pingcap.com/demo"),
+        given=(backups.data(),),
+    ),
+    _beside("dm-bring-up", 90.0, made(1.0, DM_CLUSTERS)),
+    _beside(
+        "dm-upgrade-in",
+        240.0,
+        made(1.0, DM_CLUSTERS),
+        changed(60.0, DM_CLUSTERS, version="v8.5.3", master={"replicas": 1}, worker={"replicas": 1}),
+        given=(sources(50.0, "orders"),),
+    ),
+    _beside(
+        "dm-out",
+        150.0,
+        made(1.0, DM_CLUSTERS),
+        changed(60.0, DM_CLUSTERS, master={"replicas": 5}, worker={"replicas": 4}),
+        given=(sources(50.0, "orders", "clients"),),
+    ),
+    _beside(
+        "dm-suspend-resume",
+        240.0,
+        made(1.0, DM_CLUSTERS),
+        changed(60.0, DM_CLUSTERS, suspendAction={"suspendStatefulSet": True}),
+        changed(120.0, DM_CLUSTERS, suspendAction={"suspendStatefulSet": False}),
+        given=(sources(50.0, "orders"),),
+    ),
+    _beside("dm-made-again", 180.0, made(1.0, DM_CLUSTERS), deleted(60.0, DM_CLUSTERS), made(90.0, DM_CLUSTERS)),
+    _beside("monitor", 90.0, made(1.0, TIDB_MONITORS)),
+    _beside("initializer", 60.0, made(1.0, TIDB_INITIALIZERS)),
+    _beside("dashboard", 60.0, made(1.0, TIDB_DASHBOARDS)),
+    _beside("ng-monitoring", 60.0, made(1.0, TIDB_NG_MONITORINGS)),
     Plan(name="service-label", budget=60.0, edits=(_change(tidb={"service": {"labels": {"team": "a"}}}),)),
 )
 

@@ -152,9 +152,17 @@ def _mortal_with_tiflash() -> Json:
     return cluster
 
 
+def _mortal_with_zones() -> Json:
+    """Six stores, of whose regions PD puts no two peers into one zone."""
+    cluster = _mortal(3, 6)()
+    cluster["spec"]["pd"]["config"]["replication"] = {"location-labels": ["zone"]}
+    return cluster
+
+
 MORTAL: Mapping[str, Callable[[], Json]] = {
     **{f"mortal-{pd}-{tikv}": _mortal(pd, tikv) for pd, tikv in ((3, 3), (5, 3), (3, 4), (3, 5))},
     "mortal-tiflash": _mortal_with_tiflash,
+    "mortal-zones": _mortal_with_zones,
 }
 """By the number of PDs and of stores; what is lost in them is lost for good (`simulate.loss_and_edit`)."""
 

@@ -1,6 +1,7 @@
 """Region placement: regions and stores in, regions out (dataplane-apis.md 15.2)."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -48,6 +49,7 @@ _STORES = st.integers(0, 5)
             removing=st.booleans(),
             evicting=st.booleans(),
             lost=st.booleans(),
+            location=st.tuples(st.sampled_from("ab"), st.sampled_from("xyz")),
         ),
         min_size=6,
         max_size=6,
@@ -56,10 +58,7 @@ _STORES = st.integers(0, 5)
 def test_regions_come_to_rest_and_no_store_leads_what_it_does_not_hold(
     where: list[list[int]], drawn: list[Place]
 ) -> None:
-    places = [
-        Place(index, place.dead_for, place.removing, place.evicting, place.lost and bool(place.dead_for))
-        for index, place in enumerate(drawn)
-    ]
+    places = [replace(place, id=index, lost=place.lost and bool(place.dead_for)) for index, place in enumerate(drawn)]
     before = [Region(tuple(stores)) for stores in where]
     dead = {place.id for place in places if place.dead_for is not None}
 
@@ -69,6 +68,18 @@ def test_regions_come_to_rest_and_no_store_leads_what_it_does_not_hold(
     assert all(len(set(region.peers)) == len(region.peers) for region in after)
     for was, region in zip(before, after, strict=True):
         assert was == region or (was.has_majority(dead) and region.has_majority(dead))
+
+
+def test_no_region_has_two_peers_in_a_zone_when_stores_say_in_which_they_are() -> None:
+    six = [Place(store, location=(f"zone-{store % 3}",)) for store in range(6)]
+    after = settled([Region((0, 3, 1), 0)] * 30, six)
+
+    assert all(3 == len({store % 3 for store in region.peers}) for region in after)
+    assert 90 == sum(peers(after, *range(6)))
+    # a lost zone is copied into what is left, though peers are near each other there
+    lost = [replace(place, dead_for=100.0, lost=True) if place.id % 3 == 0 else place for place in six]
+    assert all(region.has_majority({0, 3}) for region in after)
+    assert [0, 0] == peers(settled(after, lost), 0, 3)
 
 
 def test_peers_and_leaders_spread_evenly() -> None:

@@ -42,6 +42,11 @@ class Config:
         """Seconds of silence after which a store is Down."""
         return seconds(self.sections["schedule"]["max-store-down-time"])
 
+    @property
+    def location_labels(self) -> tuple[str, ...]:
+        """The labels by which regions are placed, the widest first."""
+        return tuple(filter(None, self.sections["replication"]["location-labels"].split(",")))
+
     def refused_label(self, labels: Iterable[str]) -> str | None:
         """The first of the labels of a store that PD does not take, because it is strict and places by others."""
         replication = self.sections["replication"]

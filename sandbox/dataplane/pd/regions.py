@@ -30,6 +30,8 @@ class Place:
     lost: bool = False
     """Down for longer than max-store-down-time: its peers are recreated elsewhere."""
     low_space: bool = False
+    location: tuple[str, ...] = ()
+    """The values of PD's location labels, the widest first: peers of a region are to share as little as possible."""
 
     @property
     def takes_peers(self) -> bool:
@@ -105,10 +107,19 @@ class _Board:
             if region.has_majority(self.dead):
                 yield index, region
 
-    def target(self, region: Region) -> int | None:
-        """The store that gets the region's next peer."""
+    def target(self, region: Region, instead_of: int | None = None) -> int | None:
+        """The store that gets the region's next peer, or takes the place of one."""
         free = [each.id for each in self.places.values() if each.takes_peers and each.id not in region.peers]
-        return min(free, key=lambda store: (self.peers[store], store), default=None)
+
+        def rank(store: int) -> tuple[int, int, int]:
+            return self.nearness(region, store, instead_of), self.peers[store], store
+
+        return min(free, key=rank, default=None)
+
+    def nearness(self, region: Region, store: int, instead_of: int | None) -> int:
+        """How much of its location a store shares with the region's other peers; 0 where places have none."""
+        others = (self.places[each] for each in region.peers if each in self.places and each not in (store, instead_of))
+        return sum(_shared(self.places[store].location, other.location) for other in others)
 
     def successor(self, peers: Collection[int]) -> int | None:
         """The one of some peers that leads next: one that is evicted only where nobody else lives."""
@@ -128,6 +139,8 @@ def _move_peers(board: _Board, rules: Rules) -> None:
     budget = rules.peer_moves
     budget -= _each(board, budget, lambda index, region: _add_missing(board, rules, index, region))
     budget -= _each(board, budget, lambda index, region: _relocate(board, rules, index, region))
+    if any(place.location for place in board.places.values()):
+        budget -= _each(board, budget, lambda index, region: _separate(board, index, region))
     if not any(board.places[peer].is_left for region in board.regions for peer in region.peers if peer in board.places):
         while budget > 0 and _spread(board):
             budget -= 1
@@ -157,11 +170,28 @@ def _relocate(board: _Board, rules: Rules, index: int, region: Region) -> bool:
         dead = next((peer for peer in region.peers if peer in board.dead), None)
         board.move(index, next(peer for peer in (dead, leaving, region.peers[-1]) if peer is not None), None)
         return True
-    target = board.target(region) if leaving is not None else None
+    target = board.target(region, leaving) if leaving is not None else None
     if leaving is None or target is None:
         return False
     board.move(index, leaving, target)
     return True
+
+
+def _separate(board: _Board, index: int, region: Region) -> bool:
+    """Move a peer that shares its location with others to where it shares less of it, if there is room."""
+    near = [(board.nearness(region, peer, None), peer) for peer in region.peers if peer in board.places]
+    shared, source = max(near, default=(0, 0))
+    target = board.target(region, source) if shared else None
+    if target is None or board.nearness(region, target, source) >= shared:
+        return False
+    board.move(index, source, target)
+    return True
+
+
+def _shared(one: tuple[str, ...], other: tuple[str, ...]) -> int:
+    """How many of the widest labels two locations have in common, each worth more than all that are narrower."""
+    depth = next((at for at, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), len(one))
+    return sum(1 << (len(one) - each) for each in range(depth))
 
 
 def _spread(board: _Board) -> bool:
@@ -173,7 +203,13 @@ def _spread(board: _Board) -> bool:
     least = min(usable, key=lambda store: (board.peers[store], store))
     if board.peers[most] - board.peers[least] < 2:
         return False
-    found = [(index, each) for index, each in board.movable() if most in each.peers and least not in each.peers]
+    found = [
+        (index, each)
+        for index, each in board.movable()
+        if most in each.peers
+        and least not in each.peers
+        and board.nearness(each, least, most) <= board.nearness(each, most, None)
+    ]
     # one that is not led from there needs no other leader
     index = min(found, key=lambda each: (each[1].leader == most, each[0]), default=(None, None))[0]
     if index is None:

@@ -397,6 +397,7 @@ def _set_labels(call: _Call) -> Response:
     except StoreRefused as refused:
         return _json(500, refused.message)
     store.labels |= {str(key): str(value) for key, value in labels.items()}
+    call.cluster.stores.reschedule(call.now)
     return _json(200, "The store's label is updated.")
 
 

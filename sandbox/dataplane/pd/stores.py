@@ -398,6 +398,7 @@ class Stores:
             evicting=store.id in self.evicting,
             lost=self.true_state(store, now) == "Down",
             low_space=store.low_space,
+            location=tuple(store.labels.get(label, "") for label in self._config.location_labels),
         )
 
     def _beat(self, store: Store, beat: Heartbeat) -> None:

@@ -1,0 +1,116 @@
+"""The resources beside TidbClusters, Backups and Restores in plans: what users make of them, and where they must end.
+
+Each must end Ready with nothing left to do, or say what is in the way where the plan says so (`ends_beside`).
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from kube.objects import Json, condition_of
+from kube.resources import (
+    DM_CLUSTERS,
+    TIDB_DASHBOARDS,
+    TIDB_INITIALIZERS,
+    TIDB_MONITORS,
+    TIDB_NG_MONITORINGS,
+    Resource,
+)
+from simulate.plan import Edit, World
+from simulate.worlds import NAME, NAMESPACE
+
+OTHER_KINDS = (DM_CLUSTERS, TIDB_MONITORS, TIDB_INITIALIZERS, TIDB_DASHBOARDS, TIDB_NG_MONITORINGS)
+
+DM = "sync"
+"""The DMCluster of plans."""
+BESIDE = "beside"
+"""The name of all others."""
+
+_STORAGE = {"requests": {"storage": "1Gi"}}
+
+
+def _dm() -> Json:
+    master = {"baseImage": "pingcap/dm", "replicas": 3, "storageSize": "1Gi", "config": 'log-level = "info"\n'}
+    worker = {"baseImage": "pingcap/dm", "replicas": 2, "storageSize": "1Gi", "config": 'log-level = "info"\n'}
+    common = {"version": "v8.5.2", "timezone": "UTC", "configUpdateStrategy": "RollingUpdate", "discovery": {}}
+    return common | {"pvReclaimPolicy": "Retain", "master": master, "worker": worker}
+
+
+def _monitor(cluster: str) -> Json:
+    return {
+        "clusters": [{"name": cluster}],
+        "persistent": True,
+        "storage": "1Gi",
+        "prometheus": {"baseImage": "prom/prometheus", "version": "v2.53.5"},
+        "prometheusReloader": {"baseImage": "quay.io/prometheus-operator/reloader", "version": "v0.49.0"},
+        "grafana": {"baseImage": "grafana/grafana", "version": "7.5.11", "password": "change-me"},
+        "reloader": {"baseImage": "pingcap/tidb-monitor-reloader", "version": "v1.0.1"},
+        "initializer": {"baseImage": "pingcap/tidb-monitor-initializer", "version": "v8.5.2"},
+    }
+
+
+def _initializer(cluster: str) -> Json:
+    return {"image": "tnir/mysqlclient", "cluster": {"name": cluster}, "initSql": "CREATE DATABASE IF NOT EXISTS app;"}
+
+
+def _dashboard(cluster: str) -> Json:
+    return {"baseImage": "pingcap/tidb-dashboard", "version": "v8.5.2", "clusters": [{"name": cluster}]} | _STORAGE
+
+
+def _ng_monitoring(cluster: str) -> Json:
+    own = {"baseImage": "pingcap/ng-monitoring", "version": "v8.5.2"} | _STORAGE
+    return {"clusters": [{"name": cluster}], "ngMonitoring": own}
+
+
+_SPECS: Mapping[Resource, Callable[[str], Json]] = {
+    DM_CLUSTERS: lambda _: _dm(),
+    TIDB_MONITORS: _monitor,
+    TIDB_INITIALIZERS: _initializer,
+    TIDB_DASHBOARDS: _dashboard,
+    TIDB_NG_MONITORINGS: _ng_monitoring,
+}
+"""The spec of each, for a TidbCluster of this name."""
+
+
+def spec_of_kind(resource: Resource, cluster: str = NAME) -> Json:
+    """What a user asks for; nothing in it is there by chance."""
+    return _SPECS[resource](cluster)
+
+
+def name_of(resource: Resource) -> str:
+    """The name of the object of a kind."""
+    return DM if resource == DM_CLUSTERS else BESIDE
+
+
+def made(at: float, resource: Resource, spec: Json | None = None) -> Edit:
+    """A user makes one, as it is in all plans or with another spec."""
+    body = {"spec": spec_of_kind(resource) if spec is None else spec}
+    return Edit(at=at, target=f"{resource}/{name_of(resource)}", body=body)
+
+
+def changed(at: float, resource: Resource, **spec: Any) -> Edit:
+    """A user changes it."""
+    return Edit(at=at, target=f"{resource}/{name_of(resource)}", spec=spec)
+
+
+def deleted(at: float, resource: Resource) -> Edit:
+    """A user deletes it."""
+    return Edit(at=at, delete=f"{resource}/{name_of(resource)}")
+
+
+def sources(at: float, *names: str) -> World:
+    """What DM replicates."""
+    arguments = {"cluster": f"{NAMESPACE}/{DM}", "names": list(names)}
+    return World(at=at, verb="dm_sources", arguments=arguments, seconds=0.0, if_there=True)
+
+
+def unfinished(objects: Callable[[Resource], list[Json]], ends: Mapping[str, str]) -> Iterator[str]:
+    """What is not where it must end, in words. `ends`: see `Plan.ends_beside`."""
+    for resource in OTHER_KINDS:
+        for tree in objects(resource):
+            name = f"{resource}/{tree['metadata']['name']}"
+            conditions = (tree.get("status") or {}).get("conditions") or ()
+            ready, progressing = condition_of(conditions, "Ready"), condition_of(conditions, "Progressing")
+            if (wanted := ends.get(name, "Done")) == "*" and progressing:
+                continue
+            if progressing.get("reason") != wanted or (wanted == "Done" and ready.get("status") != "True"):
+                yield f"{name} ends with {progressing or 'no word'}, Ready is {ready.get('status')}"

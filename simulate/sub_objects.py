@@ -1,0 +1,95 @@
+"""Every sub-object of the kinds beside TidbClusters left empty, and every target absent (issue 15).
+
+`beside/tidbmonitors.grafana={}` makes a TidbMonitor whose `spec.grafana` is an empty object; `=null` leaves nothing of
+it. `beside/tidbmonitors@absent` names a TidbCluster that nobody has, `@deleted` one that goes, `@made-again` one that
+goes and comes back, `@pending` one that is not Ready yet. Each ends Ready or with a reason, and without an exception.
+"""
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+
+from apis.crd import KINDS, definition
+from kube.objects import Json
+from kube.resources import DM_CLUSTERS, TIDB_CLUSTERS, Resource
+from simulate.fields import at
+from simulate.other_kinds import OTHER_KINDS, made, name_of, spec_of_kind
+from simulate.plan import DELETED, Edit, InvalidPlan, Plan, World
+from simulate.trees import merged
+from simulate.worlds import NAME, NAMESPACE
+
+FAMILY = "beside"
+
+_CLUSTER = "tiny"
+_BUDGET = 90.0
+_DEEP = 2
+"""How many fields a path has at most."""
+_EMPTY: Mapping[str, object] = {"{}": {}, "null": None}
+
+_TARGET = f"{TIDB_CLUSTERS}/{NAME}"
+_GONE = Edit(at=30.0, delete=_TARGET)
+_PENDING = World(at=0.5, verb="pod_crash_loop", arguments={"pod": f"{NAMESPACE}/{NAME}-tidb-0"}, seconds=40.0)
+
+
+def empty(rest: str) -> Plan:
+    """The plan called `beside/<rest>`. Raises InvalidPlan."""
+    if rest not in _plans():
+        raise InvalidPlan(f"{rest!r} is nothing of {', '.join(map(str, OTHER_KINDS))}; `sweep {FAMILY}` tries all")
+    return _plans()[rest]
+
+
+def empties() -> Iterator[Plan]:
+    """All of them."""
+    return iter(_plans().values())
+
+
+@cache
+def _plans() -> Mapping[str, Plan]:
+    return {plan.name.partition("/")[2]: plan for resource in OTHER_KINDS for plan in _of(resource)}
+
+
+def _of(resource: Resource) -> Iterator[Plan]:
+    for path in _objects(resource):
+        for spelt, value in _EMPTY.items():
+            spec = merged(spec_of_kind(resource), at(path, None))
+            yield _plan(resource, f".{path}={spelt}", made(1.0, resource, _with(spec, path, value)))
+    if resource == DM_CLUSTERS:
+        return
+    yield _plan(resource, "@absent", made(1.0, resource, spec_of_kind(resource, "nobodys")))
+    yield _plan(resource, "@deleted", made(1.0, resource), _GONE, end=DELETED)
+    yield _plan(resource, "@made-again", made(1.0, resource), _GONE, Edit(at=40.0, create=_CLUSTER))
+    yield _plan(resource, "@pending", made(1.0, resource), given=_PENDING)
+
+
+def _plan(resource: Resource, what: str, *edits: Edit, given: World | None = None, end: str = "Done") -> Plan:
+    ends = {f"{resource}/{name_of(resource)}": "*"}
+    return Plan(
+        name=f"{FAMILY}/{resource.plural}{what}",
+        cluster=_CLUSTER,
+        budget=_BUDGET,
+        edits=edits,
+        given=(given,) if given else (),
+        reference=False,
+        ends=end,
+        ends_beside=ends,
+    )
+
+
+def _objects(resource: Resource) -> Iterator[str]:
+    """The paths of all objects and lists in the spec of a kind, a few fields deep."""
+    kind = next(each for each in KINDS if each.plural == resource.plural)
+    version = definition(kind)["spec"]["versions"][0]
+    yield from _below("", version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"], _DEEP)
+
+
+def _below(path: str, nodes: Json, deep: int) -> Iterator[str]:
+    for name, node in sorted(nodes.items()):
+        if node.get("type") == "object":
+            yield f"{path}{name}"
+            if deep > 1:
+                yield from _below(f"{path}{name}.", node.get("properties") or {}, deep - 1)
+
+
+def _with(tree: Json, path: str, value: object) -> Json:
+    """A tree with a value at a path, be it null."""
+    outer, _, rest = path.partition(".")
+    return tree | {outer: _with(tree.get(outer) or {}, rest, value) if rest else value}

@@ -1,0 +1,35 @@
+"""The checks of DMClusters can fail: each test plants one defect, and the simulator must name the rule it breaks."""
+
+import pytest
+
+import member.dm.master_upgrade
+import member.dm.worker_scaling
+from kube.resources import DM_CLUSTERS
+from member.evidence import _LIVE_READ, Evidence
+from simulate.other_kinds import DM, changed, made, sources
+from simulate.plan import Fault, Plan, World
+from simulate.worlds import NAMESPACE
+from tests.simulate.planting import rules
+
+pytestmark = pytest.mark.slow
+
+
+def _plan(*given: Fault, **change: object) -> Plan:
+    edits = made(1.0, DM_CLUSTERS), changed(40.0, DM_CLUSTERS, **change)
+    return Plan(name="dm", cluster="tiny", budget=75.0, edits=edits, given=given, reference=False)
+
+
+def test_I9_a_master_is_restarted_without_which_there_is_no_quorum(monkeypatch: pytest.MonkeyPatch) -> None:
+    peers = {"target": f"{NAMESPACE}/{DM}-dm-master-0", "origin": "*", "port": 8291}
+    plan = _plan(World(at=35.0, verb="network_cut", arguments=peers, seconds=60.0), version="v8.5.3")
+    plant = lambda: monkeypatch.setattr(member.dm.master_upgrade, "_without_quorum", lambda *_: None)  # noqa: E731
+    assert "DM-quorum" in rules(plan, plant)
+
+
+def test_6_8_a_worker_goes_whose_source_nobody_takes_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = _plan(sources(35.0, "orders", "clients"), worker={"replicas": 1})
+    assert "DM-source" not in rules(plan, lambda: None)
+
+    evidence = Evidence(_LIVE_READ, "planted")
+    plant = lambda: monkeypatch.setattr(member.dm.worker_scaling, "worker_replaceable", lambda *_: evidence)  # noqa: E731
+    assert "DM-source" in rules(plan, plant)

@@ -1,0 +1,29 @@
+"""The checks of schedules can fail: each test plants one defect, and the simulator must name the rule it breaks."""
+
+import msgspec
+import pytest
+
+from controllers.backup_schedule import snapshots
+from simulate.generate import generated
+from simulate.plan import Plan
+from tests.simulate.planting import rules
+
+pytestmark = pytest.mark.slow
+
+
+def _short(name: str, seconds: float) -> Plan:
+    return msgspec.structs.replace(generated(name), budget=seconds)
+
+
+def test_5_1_two_of_a_group_are_made_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    def plant() -> None:
+        monkeypatch.setattr(snapshots, "unfinished", lambda *_: [])
+
+    assert "schedule-one" in rules(_short("schedule/group", 70.0), plant)
+
+
+def test_5_1_what_is_due_is_never_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    def plant() -> None:
+        monkeypatch.setattr(snapshots, "_make", lambda *_: ((True, "Made", ""), None))
+
+    assert "schedule-missed" in rules(_short("schedule/steady", 140.0), plant)
