@@ -103,6 +103,7 @@ class LeftObjects:
         built = [made for tc in self.clusters for made in desired_objects(tc, DISCOVERY_IMAGE)]
         self._ours = {identity(made): made for made in (*built, *_monitoring(self.items))}
         self._pair = _certificate(self._clusters())
+        self._uids: dict[str, str] = {}
         self._owners: dict[tuple[str, str, str], str] = {}
         self._put()
         settle(lambda: not self.not_ready())
@@ -168,7 +169,7 @@ class LeftObjects:
 
     def _create(self, item: Json) -> None:
         resource, meta = _KINDS[item["kind"]], item["metadata"]
-        body = as_v16_left_it(item, self._ours.get(identity(item), {}), self._tells(item))
+        body = self._with_new_uids(as_v16_left_it(item, self._ours.get(identity(item), {}), self._tells(item)))
         for owner in body["metadata"].get("ownerReferences") or ():
             owner["uid"] = self._owners.get((owner["kind"], meta["namespace"], owner["name"]), "gone")
         if item["kind"] == "Secret":
@@ -180,10 +181,22 @@ class LeftObjects:
         except AlreadyExists:
             return
         self._owners[item["kind"], meta["namespace"], meta["name"]] = made.metadata.uid
+        if old := meta.get("uid"):
+            self._uids[old] = made.metadata.uid
+            noted = self._with_new_uids(body)["metadata"]["annotations"]
+            self._admin.patch(resource, meta["name"], meta["namespace"], {"metadata": {"annotations": noted}})
         # that of a cluster comes last: with a known id, PD is not begun
         has_status = item["kind"] == "Job" or (item["apiVersion"] == _CUSTOM and item["kind"] not in _MODELS)
         if has_status and item.get("status"):
             self._write_status(item, item["status"])
+
+    def _with_new_uids(self, body: Json) -> Json:
+        """A recorded object that names others by the UIDs that they have here."""
+        text = json.dumps(body)
+        for old, new in self._uids.items():
+            text = text.replace(old, new)
+        found: Json = json.loads(text)
+        return found
 
     def _tells(self, item: Json) -> Cluster | None:
         """The cluster that an object was made for."""
@@ -318,11 +331,12 @@ def as_v16_left_it(recorded: Json, ours: Json, tc: Cluster | None = None) -> Jso
     match tree["kind"]:
         case "StatefulSet":
             _with_scripts(tree["spec"]["template"]["spec"], ours)
-            annotations[LAST_APPLIED] = json.dumps(as_applied(tree, ours))
+            annotations.setdefault(LAST_APPLIED, json.dumps(as_applied(tree, ours)))
         case "Service" | "Ingress":
-            annotations[LAST_APPLIED] = json.dumps(as_applied(tree, ours))
+            annotations.setdefault(LAST_APPLIED, json.dumps(as_applied(tree, ours)))
         case "Deployment":
-            annotations[LAST_APPLIED_POD_TEMPLATE] = json.dumps(as_applied(recorded, ours)["template"]["spec"])
+            asked = as_applied(recorded, ours)["template"]["spec"]
+            annotations.setdefault(LAST_APPLIED_POD_TEMPLATE, json.dumps(asked))
         case "ConfigMap":
             _with_start_script(tree, ours, tc)
         case "Job":
