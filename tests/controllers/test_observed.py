@@ -129,7 +129,7 @@ def test_objects_of_every_kind_may_be_observed(kind: str) -> None:
     body["metadata"] = {"name": "looked-at", "annotations": {OBSERVE: "true"}}
     made = world.admin.create(resource, body, NAMESPACE)
     before = everything(world)
-    world.run(40.0)
+    world.run(5.0)
     assert (made.raw, before) == (world.admin.get(resource, "looked-at", NAMESPACE).raw, everything(world))
     world.stop()
 
