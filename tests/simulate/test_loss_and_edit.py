@@ -11,18 +11,19 @@ from simulate.state import State
 from simulate.worlds import MORTAL
 
 
-def test_there_are_825_plans_each_of_which_goes_by_its_name() -> None:
+def test_there_are_858_plans_each_of_which_goes_by_its_name() -> None:
     plans = list(losses())
-    assert 825 == len({plan.name for plan in plans})
+    assert 858 == len({plan.name for plan in plans})
     assert plans == [generated(plan.name) for plan in plans]
 
 
-def test_the_loss_of_two_of_three_is_left_out_and_of_tiflash_all_but_volumes_and_nodes() -> None:
+def test_the_loss_of_two_of_three_is_left_out_of_tiflash_all_but_volumes_and_nodes_of_zones_all_but_these() -> None:
     every = len(SUBJECTS) * len(LOSSES) * len(CHANGES) * len(MOMENTS)
     left_out = [(subject, lost) for subject in SUBJECTS for lost in LOSSES if not makes_sense(subject, lost)]
     of_tiflash = [("tiflash-3", lost) for lost in ("pod", "two", "zone")]
-    assert [("pd-3", "two"), ("tikv-3", "two"), *of_tiflash] == left_out
-    assert 825 == every - len(left_out) * len(CHANGES) * len(MOMENTS)
+    of_zones = [("zones-6", lost) for lost in ("volume", "node", "pod", "two")]
+    assert [("pd-3", "two"), ("tikv-3", "two"), *of_zones, *of_tiflash] == left_out
+    assert 858 == every - len(left_out) * len(CHANGES) * len(MOMENTS)
 
 
 @pytest.mark.parametrize("name", ["pd-4.pod.image@recorded", "pd-3.pod.image", "pd-3.rain.image@recorded", "pd-3"])
