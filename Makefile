@@ -68,7 +68,7 @@ helm: ## Build Helm for tests and `make manifests` (needs Go)
 manifests: .venv/.dev helm ## Render manifests/operator and manifests/scheduler from charts/tidb-operator
 	@$(BIN)/python hack/helm/render.py
 
-bench: .venv/.dev ## Measure beside peers; one JSON line a figure [BENCH=workqueue|watch|lists|informers|bringup|lifecycle|take_over|isolation|storage|scheduling|simulator]
+bench: .venv/.dev ## Measure beside peers; one JSON line a figure [BENCH=workqueue|watch|lists|informers|bringup|lifecycle|take_over|isolation|thousand|storage|scheduling|simulator]
 	@$(BIN)/python -m bench $(BENCH)
 
 soak: .venv/.dev ## Informers under events, broken connections and restarts for half an hour [SOAK_SECONDS=1800]

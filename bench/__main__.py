@@ -12,6 +12,7 @@ from bench import (
     scheduling,
     simulator,
     take_over,
+    thousand,
     watch,
     workqueue,
 )
@@ -26,6 +27,7 @@ _SUITES = {
     "isolation": isolation.main,
     "lifecycle": lifecycle.main,
     "take_over": take_over.main,
+    "thousand": thousand.main,
     "storage": object_storage.main,
     "scheduling": scheduling.main,
     "simulator": simulator.main,

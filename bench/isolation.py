@@ -9,6 +9,7 @@ import time
 
 from bench.figures import note, show
 from bench.place import Place, awaited, cluster, on_a_place
+from kube.client import Client
 from kube.resources import SERVICES, TIDB_CLUSTERS
 from sandbox.dataplane.faults import Fault, Trouble
 
@@ -38,25 +39,26 @@ def _measure(here: Place) -> None:
         during = _waits(here)
     finally:
         operator.stop()
-    note(f"{_CHANGES} changes each; without silent clusters p50 {_percentile(before, 50):.3f} s")
-    show("isolation_p50", _percentile(during, 50), _percentile(before, 50), "s", "the same without silent clusters")
-    show("isolation_p99", _percentile(during, 99), 1.0, "s", "aim")
+    note(f"{_CHANGES} changes each; without silent clusters p50 {percentile(before, 50):.3f} s")
+    show("isolation_p50", percentile(during, 50), percentile(before, 50), "s", "the same without silent clusters")
+    show("isolation_p99", percentile(during, 99), 1.0, "s", "aim")
     show("isolation_longest", max(during), max(before), "s", "the same without silent clusters")
 
 
 def _waits(here: Place) -> list[float]:
     """The wait after each change, in seconds."""
-    return [_change(here, f"c{_SILENT + number % (_CLUSTERS - _SILENT)}", number) for number in range(_CHANGES)]
+    return [change(here.client, f"c{_SILENT + number % (_CLUSTERS - _SILENT)}", number) for number in range(_CHANGES)]
 
 
-def _change(here: Place, name: str, number: int) -> float:
+def change(client: Client, name: str, number: int) -> float:
+    """Change a cluster; seconds from the answer to the operator's first write for it. Raises TimeoutError."""
     value = str(time.monotonic_ns())
     patch = {"spec": {"pd": {"service": {"labels": {"change": value}}}}}
-    here.client.patch(TIDB_CLUSTERS, name, "default", patch)
+    client.patch(TIDB_CLUSTERS, name, "default", patch)
     started = time.monotonic()  # noqa: TID251
 
     def arrived() -> bool:
-        labels = here.client.get(SERVICES, f"{name}-pd", "default").metadata.labels
+        labels = client.get(SERVICES, f"{name}-pd", "default").metadata.labels
         return labels.get("change") == value
 
     awaited(arrived, f"change {number} of {name}", every=0.005)
@@ -65,5 +67,6 @@ def _change(here: Place, name: str, number: int) -> float:
     return wait
 
 
-def _percentile(waits: list[float], percent: int) -> float:
+def percentile(waits: list[float], percent: int) -> float:
+    """Of at least two waits."""
     return statistics.quantiles(waits, n=100)[percent - 1]

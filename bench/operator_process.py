@@ -47,6 +47,25 @@ class OperatorProcess:
         found = re.search(r"^VmHWM:\s+(\d+) kB", status, re.MULTILINE)
         return int(found[1]) / 1024 if found else 0.0
 
+    def memory(self) -> float:
+        """The resident size now, in MB (VmRSS)."""
+        status = Path(f"/proc/{self._process.pid}/status").read_text()
+        found = re.search(r"^VmRSS:\s+(\d+) kB", status, re.MULTILINE)
+        return int(found[1]) / 1024 if found else 0.0
+
+    def sample(self, series: str) -> float:
+        """The value of a series, as the page of metrics writes its name and labels; 0 where it has none."""
+        try:
+            found = re.search(rf"^{re.escape(series)} (\S+)$", self._page("/metrics"), re.MULTILINE)
+        except urllib3.exceptions.HTTPError:
+            return 0.0
+        return float(found[1]) if found else 0.0
+
+    def kill(self) -> None:
+        """End it as a lost node does, and wait."""
+        self._process.kill()
+        self._process.wait()
+
     def requests(self) -> Counter[str]:
         """Requests to the API server so far, by HTTP method, watches included."""
         counts: Counter[str] = Counter()
@@ -57,21 +76,20 @@ class OperatorProcess:
     def leads(self) -> bool:
         """Whether it is the leader and its caches are full."""
         try:
-            ready = self._page("/readyz")
+            if "not yet read" in self._page("/readyz"):
+                return False
+            # only then: of a thousand clusters this page takes a while
             metrics = self._page("/metrics")
         except urllib3.exceptions.HTTPError:
             return False
-        return (
-            "not yet read" not in ready
-            and re.search(r"^leader_election_master_status\{.*\} 1", metrics, re.MULTILINE) is not None
-        )
+        return re.search(r"^leader_election_master_status\{.*\} 1", metrics, re.MULTILINE) is not None
 
     def _page(self, path: str) -> str:
-        answer = urllib3.request("GET", f"http://127.0.0.1:{self._port}{path}", retries=False, timeout=2.0)
+        answer = urllib3.request("GET", f"http://127.0.0.1:{self._port}{path}", retries=False, timeout=10.0)
         return answer.data.decode()
 
     def stop(self) -> None:
-        """End it and wait."""
+        """End it, if it has not ended, and wait."""
         self._process.send_signal(signal.SIGTERM)
         try:
             self._process.wait(40)

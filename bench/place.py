@@ -27,7 +27,7 @@ from sandbox.timings import Timings
 from sandbox.world import DataPlaneWorld
 from tests.controlplane.processes import ControlPlane, free_port, require_or_reason, running
 
-_QPS = ["--kube-client-qps=1000", "--kube-client-burst=2000"]
+QPS = ("--kube-client-qps=1000", "--kube-client-burst=2000")
 _PATIENCE = 300.0
 _NODES = 12
 """Room for a hundred clusters: a node takes 110 pods."""
@@ -75,29 +75,29 @@ class Place:
         """A controller-manager that reaches the data plane."""
         proxies = {"HTTP_PROXY": self.proxy, "http_proxy": self.proxy, "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"}
         environ = {"NAMESPACE": "default", **proxies}
-        return OperatorProcess(self.control_plane.kubeconfig(), free_port(), [*_QPS, *flags], environ)
+        return OperatorProcess(self.control_plane.kubeconfig(), free_port(), [*QPS, *flags], environ)
 
     def ready(self) -> int:
         """How many clusters are Ready."""
         return sum(holds(item.decode(), "Ready") for item in self.client.list_page(TIDB_CLUSTERS, "default").items)
 
 
-def on_a_place(measure: Callable[[Place], None], timings: Timings = QUICK) -> int:
-    """Measure on a control plane of its own; 1 where none was built."""
+def on_a_place(measure: Callable[[Place], None], timings: Timings = QUICK, nodes: int = _NODES) -> int:
+    """Measure on a control plane of its own, with so many nodes; 1 where none was built."""
     if reason := require_or_reason():
         note(reason)
         return 1
     with (
         tempfile.TemporaryDirectory() as directory,
         running(Path(directory)) as control_plane,
-        _place(control_plane, timings) as here,
+        _place(control_plane, timings, nodes) as here,
     ):
         measure(here)
     return 0
 
 
 @contextmanager
-def _place(control_plane: ControlPlane, timings: Timings) -> Iterator[Place]:
+def _place(control_plane: ControlPlane, timings: Timings, count: int) -> Iterator[Place]:
     """Nodes and a data plane for a control plane that runs, and the CRD in it."""
     clock = SystemClock()
     transport = HttpTransport(load_kubeconfig(str(control_plane.kubeconfig()), clock), {}, clock)
@@ -105,7 +105,10 @@ def _place(control_plane: ControlPlane, timings: Timings) -> Iterator[Place]:
     for kind in KINDS:
         client.create(CUSTOM_RESOURCE_DEFINITIONS, definition(kind))
     awaited(lambda: _served(client), "the CRD to be served")
-    nodes = [NodeSpec(f"node-{index}", f"192.168.0.{index + 10}", f"zone-{index % 3}") for index in range(_NODES)]
+    nodes = [
+        NodeSpec(f"node-{index}", f"192.168.{index // 200}.{index % 200 + 10}", f"zone-{index % 3}")
+        for index in range(count)
+    ]
     world = DataPlaneWorld(transport, timings=timings, programs={DISCOVERY: make_handler}, nodes=nodes)
     world.start()
     try:

@@ -1,4 +1,4 @@
-"""The command `tidb-controller-manager-check`: are all pods of an operator healthy, and does one lead? For `helm test`.
+"""The command `tidb-controller-manager-check`: are all pods of an operator healthy, and who leads? For `helm test`.
 
 It asks the pods behind a headless Service for `/healthz`, `/readyz` and `/metrics`, and needs no rights in Kubernetes.
 """
@@ -6,6 +6,7 @@ It asks the pods behind a headless Service for `/healthz`, `/readyz` and `/metri
 import argparse
 import socket
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -19,7 +20,7 @@ from ports.transport import Request, Transport, TransportError
 
 PROGRAM = "tidb-controller-manager-check"
 
-_LEADS = "leader_election_master_status"
+_STATUS = "leader_election_master_status"
 _REQUEST_TIMEOUT = 5.0
 _PAUSE = 1.0
 
@@ -46,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return check(
             Pods(host, port, resolve, transport),
-            leaders=options.leaders,
+            leases=options.leases,
             within=options.within,
             clock=clock,
             pause=lambda seconds: never.wait(clock, seconds),
@@ -59,23 +60,23 @@ def main(argv: Sequence[str] | None = None) -> int:
 def check(
     pods: Pods,
     *,
-    leaders: int,
+    leases: int,
     within: float,
     clock: Clock,
     pause: Callable[[float], object],
     say: Callable[[str], None],
 ) -> int:
-    """Look until all pods are healthy and so many lead, for `within` seconds at most, and say what was seen last.
+    """Look until all pods are healthy and hold so many Leases, for `within` seconds at most; say what was seen last.
 
     The exit code, as `main`.
     """
     end = clock.now() + within
-    while (problems := list(_problems(pods, leaders))) and clock.now() < end:
+    while (problems := list(_problems(pods, leases))) and clock.now() < end:
         pause(_PAUSE)
     for problem in problems:
         say(problem)
     if not problems:
-        say(f"{pods.host}:{pods.port}: healthy, and {leaders} of the pods lead{'s' if leaders == 1 else ''}")
+        say(f"{pods.host}:{pods.port}: healthy; Leases held: {leases}")
     return 1 if problems else 0
 
 
@@ -88,12 +89,12 @@ def resolve(host: str) -> Sequence[str]:
     return sorted({str(address[0]) for *_, address in found})
 
 
-def _problems(pods: Pods, leaders: int) -> Iterator[str]:
+def _problems(pods: Pods, leases: int) -> Iterator[str]:
     found = pods.addresses(pods.host)
     if not found:
         yield f"{pods.host}: no address; is a pod of the controller-manager running?"
         return
-    leading = 0
+    holders = Counter[str]()
     for address in found:
         base = f"http://[{address}]:{pods.port}" if ":" in address else f"http://{address}:{pods.port}"
         try:
@@ -101,11 +102,14 @@ def _problems(pods: Pods, leaders: int) -> Iterator[str]:
                 status, text = _get(pods.transport, base + page)
                 if status != 200:
                     yield f"{base}{page}: {status}: {text.strip()}"
-            leading += _leads(_get(pods.transport, f"{base}/metrics")[1])
+            holders.update(_held(_get(pods.transport, f"{base}/metrics")[1]))
         except TransportError as error:
             yield str(error)
-    if leading != leaders:
-        yield f"{pods.host}: {leading} of {len(found)} lead, expected {leaders}; the logs of the pods say why"
+    if len(holders) != leases:
+        yield f"{pods.host}: the pods hold {len(holders)} Leases, expected {leases}; their logs say why"
+    for lease, held in holders.items():
+        if held > 1:
+            yield f"{pods.host}: {held} pods say that they hold the Lease {lease}"
 
 
 def _get(transport: Transport, url: str) -> tuple[int, str]:
@@ -113,17 +117,18 @@ def _get(transport: Transport, url: str) -> tuple[int, str]:
     return answer.status, answer.body.decode(errors="replace")
 
 
-def _leads(metrics: str) -> bool:
-    families = (family for family in text_string_to_metric_families(metrics) if family.name == _LEADS)
-    return any(sample.value == 1 for family in families for sample in family.samples)
+def _held(metrics: str) -> Iterator[str]:
+    """The names of Leases that are held, by the metrics of a pod."""
+    families = (family for family in text_string_to_metric_families(metrics) if family.name == _STATUS)
+    return (sample.labels["name"] for family in families for sample in family.samples if sample.value == 1)
 
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        PROGRAM, description="Tell whether all pods of an operator are healthy and one leads."
+        PROGRAM, description="Tell whether all pods of an operator are healthy, and who leads."
     )
     parser.add_argument("address", type=parse_address, help="headless Service and port, such as NAME.NAMESPACE:6060")
-    parser.add_argument("--leaders", type=int, default=1, help="how many must lead: 0 for one that only observes")
+    parser.add_argument("--leases", type=int, default=1, help="how many they must hold: 0 of observers")
     parser.add_argument("--within", type=float, default=60.0, help="seconds until all must be well")
     return parser.parse_args(argv)
 

@@ -21,6 +21,7 @@ from controller_manager.observing import NoElection, PlannedWrites
 from controller_manager.process_options import ProcessOptions
 from controller_manager.version import project_version
 from controllers.controller import Controller
+from controllers.queues import REST
 from controllers.runtime import Runtime, new_runtime
 from informers.detector import InconsistencyDetector, is_switched_on
 from informers.factory import InformerNotStarted, SharedInformerFactory
@@ -96,9 +97,11 @@ class ControllerManager:
         self._drained = True
         self._timers = Timers(clock)
         self._planned = planned
-        self._recorder = EventRecorder(self._connect("events").client, clock, randomness, options.name)
-        self._elector = self._make_elector()
         observer = PrometheusObserver(self.registry, config.server)
+        self._recorder = EventRecorder(
+            self._connect("events", observer=observer).client, clock, randomness, options.name
+        )
+        self._elector = self._make_elector()
         self._client = self._connect("", self._elector.lease, observer)
         self._informer_metrics = InformerMetrics(self.registry)
         self._factories: dict[str, SharedInformerFactory] = {}
@@ -306,7 +309,7 @@ class ControllerManager:
         """There are more objects to act for: look at all of them."""
         self._leading.set()
         for factory in self._factories.values():
-            factory.resync()
+            factory.resync(self._runtime.resources)
 
     def _connect_directly(self, timeout: float) -> Connection:
         """A connection for leader election: nothing of what others send may hold it up (LE-4)."""
@@ -392,6 +395,7 @@ class ControllerManager:
             registry=self.registry,
             other_leases=self._other_leases,
             drain_timeout=self._options.drain_timeout,
+            rest=REST,
         )
 
 

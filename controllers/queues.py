@@ -7,6 +7,13 @@ from workqueue.priority_queue import PriorityQueue
 from workqueue.rate_limiters import RateLimiter, default_controller_rate_limiter
 from workqueue.timers import Timers
 
+REST = 0.5
+"""Seconds that a key rests between two syncs in a process, however much happens to its object meanwhile.
+
+A cluster that comes up causes a hundred events, many of them by what the operator writes itself, and a sync costs as
+much as twenty writes. What happens first after a rest counts at once.
+"""
+
 
 def controller_queue(
     name: str,
@@ -14,12 +21,14 @@ def controller_queue(
     *,
     metrics: MetricsProvider | None = None,
     on_throttled: Callable[[float], None] = lambda _seconds: None,
+    rest: float = 0.0,
 ) -> PriorityQueue[str]:
     """A queue of keys: retries after 1 s, doubling to 100 s, and at most 10 per second after a burst of 100.
 
-    `on_throttled` gets, in seconds, each wait for that shared rate (`SyncMetrics.record_throttled`).
+    `on_throttled` gets, in seconds, each wait for that shared rate (`SyncMetrics.record_throttled`); `rest` is that of
+    `PriorityQueue`.
     """
     limiter: RateLimiter[str] = default_controller_rate_limiter(
         timers.clock, base=1.0, max_delay=100.0, qps=10.0, burst=100, on_wait=on_throttled
     )
-    return PriorityQueue(timers, limiter=limiter, name=name, metrics=metrics)
+    return PriorityQueue(timers, limiter=limiter, name=name, metrics=metrics, rest=rest)

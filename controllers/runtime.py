@@ -33,7 +33,7 @@ class Runtime:
     `informers` are those of the objects that a label selector selects, the same at each call. `fence` is asked before
     each write that does not go through `client`. `other_leases` shows the Leases of other namespaces with the name of
     ours, None where nobody looks at them. `drain_timeout` is how many seconds running syncs may take after the
-    stop. `on_defect` gets what no stage should raise.
+    stop. `on_defect` gets what no stage should raise. `rest` is how many seconds a key rests between two syncs.
     """
 
     client: Client
@@ -50,7 +50,13 @@ class Runtime:
     drain_timeout: float
     on_defect: OnDefect
     key_locks: KeyLocks
-    _memories: list[tuple[Memory[Any], Callable[[str], bool]]] = field(default_factory=list)
+    rest: float = 0.0
+    _memories: list[tuple[Memory[Any], Resource | None]] = field(default_factory=list)
+
+    @property
+    def resources(self) -> frozenset[Resource]:
+        """Those whose objects controllers act for."""
+        return frozenset(resource for _, resource in self._memories if resource)
 
     def memory(self, make: Callable[[], T], resource: Resource | None) -> Memory[T]:
         """What a controller remembers of each object of a resource, as long as this process acts for it.
@@ -58,13 +64,13 @@ class Runtime:
         Without a resource, whose the keys are cannot be told from them: all are forgotten when some are lost.
         """
         memory = Memory(make)
-        self._memories.append((memory, partial(self.key_locks.owns, resource) if resource else lambda _key: False))
+        self._memories.append((memory, resource))
         return memory
 
     def forget_lost(self) -> None:
         """Forget what another process acts for from now on: by the time it comes back, none of it may hold."""
-        for memory, is_wanted in self._memories:
-            memory.keep(is_wanted)
+        for memory, resource in self._memories:
+            memory.keep(partial(self.key_locks.owns, resource) if resource else lambda _key: False)
 
     def controller(
         self, name: str, sync: Sync, *, queue: str = "", is_slow: Callable[[str], bool] = lambda _: False
@@ -75,7 +81,11 @@ class Runtime:
         """
         metrics = self.controller_metrics.of(name)
         keys = controller_queue(
-            queue or name, self.timers, metrics=self.queue_metrics, on_throttled=metrics.record_throttled
+            queue or name,
+            self.timers,
+            metrics=self.queue_metrics,
+            on_throttled=metrics.record_throttled,
+            rest=self.rest,
         )
         return Controller(
             name, keys, sync, clock=self.clock, metrics=metrics, drain_timeout=self.drain_timeout, is_slow=is_slow
@@ -94,6 +104,7 @@ def new_runtime(
     other_leases: Informers | None = None,
     drain_timeout: float = 30.0,
     on_defect: OnDefect = lambda _stage, _error: None,
+    rest: float = 0.0,
 ) -> Runtime:
     """A runtime whose series are in `registry`; for the arguments see `Runtime`.
 
@@ -114,4 +125,5 @@ def new_runtime(
         drain_timeout=drain_timeout,
         on_defect=on_defect,
         key_locks=KeyLocks(ownership or SoleOwner(fence)),
+        rest=rest,
     )

@@ -29,8 +29,9 @@ APART = 5.0
 EVERY = 20.0
 """Seconds between two writes of a status that goes back and forth."""
 
-DETAILS_EVERY = 2.0
-"""Seconds for which one write is earned that brings nothing but details."""
+DETAILS_EVERY = 5.0
+"""Seconds for which one write is earned that brings nothing but details: a cluster that comes up brings what counts
+about as often."""
 
 DETAILS_SAVED = 30.0
 """So many of them can be saved up: what changes after a quiet time shows at once."""
@@ -49,7 +50,7 @@ class StatusPacing:
         self._seen: OrderedDict[bytes, float] = OrderedDict()
         self._returns: deque[float] = deque()
         self._written = clock.now() - EVERY
-        self._saved, self._saved_at = 1.0, clock.now()
+        self._saved, self._saved_at = 0.0, clock.now()
 
     def pause(self, stored: Json, status: Json) -> float:
         """Seconds until a status may be written in the place of the `stored` one; 0 when it may be now."""

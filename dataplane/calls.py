@@ -23,6 +23,15 @@ TIMEOUT = USUAL
 _TRIES = 2
 """A kept connection may have died unnoticed, and a Service may send the second try to a member that lives."""
 
+# no pause between tries: a step never waits for time (design.md 3.2)
+_RETRYING = Retrying(
+    stop=stop_after_attempt(_TRIES),
+    retry=retry_if_exception_type((ConnectionLost, ConnectionRefused)),
+    wait=wait_none(),
+    sleep=lambda _: None,
+    reraise=True,
+)
+
 _T = TypeVar("_T")
 
 
@@ -48,16 +57,8 @@ class Caller:
 
     def _read(self, request: Request, path: str, timeout: float, also: frozenset[int]) -> Response:
         deadline = self._clock.now() + timeout
-        # no pause between tries: a step never waits for time (design.md 3.2)
-        tries = Retrying(
-            stop=stop_after_attempt(_TRIES),
-            retry=retry_if_exception_type((ConnectionLost, ConnectionRefused)),
-            wait=wait_none(),
-            sleep=lambda _: None,
-            reraise=True,
-        )
         try:
-            answer = tries(self._try, request, deadline)
+            answer = _RETRYING(self._try, request, deadline)
         except TransportError as error:
             raise unavailable(error) from error
         return self._checked(request.method, path, answer, also)

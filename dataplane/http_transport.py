@@ -8,7 +8,7 @@ import contextlib
 import socket
 import ssl
 from collections.abc import Iterator, Mapping
-from typing import Any, cast
+from typing import Any
 
 import requests
 import urllib3
@@ -51,7 +51,6 @@ class HttpTransport:
         self._session = requests.Session()
         self._session.trust_env = False
         self._session.max_redirects = _MAX_REDIRECTS
-        self._session.headers["user-agent"] = USER_AGENT
         context = client_context(tls) if tls else ssl.create_default_context()
         context.sslsocket_class = DeadlineTlsSocket
         for scheme in ("http://", "https://"):
@@ -80,16 +79,16 @@ class HttpTransport:
     def _send(self, request: Request, read: float, follow: bool) -> requests.Response:
         proxy = proxy_for(request.url, self._environ)
         timeout = urllib3.Timeout(connect=min(_CONNECT_TIMEOUT, request.timeout), read=read, total=request.timeout)
-        return self._session.request(
-            request.method,
-            request.url,
-            data=request.body,
-            headers=dict(request.headers),
-            timeout=cast("Any", timeout),
-            proxies={"http": proxy, "https": proxy} if proxy else None,
-            allow_redirects=follow,
-            stream=True,
-        )
+        prepared = requests.PreparedRequest()
+        headers = {"user-agent": USER_AGENT, **request.headers}
+        prepared.prepare(request.method, request.url, headers, data=request.body)
+        options: dict[str, Any] = {"timeout": timeout, "stream": True}
+        options["proxies"] = {"http": proxy, "https": proxy} if proxy else {}
+        # what a session adds, cookies and settings of its own, costs almost as much as the request itself
+        answer = self._session.get_adapter(request.url).send(prepared, **options)
+        if follow and answer.is_redirect:
+            *_, answer = self._session.resolve_redirects(answer, prepared, **options)
+        return answer
 
 
 class _Adapter(HTTPAdapter):

@@ -1,7 +1,7 @@
 """One informer per resource, created when first asked for (informers-workqueue.md 15)."""
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 
 import structlog
@@ -129,10 +129,10 @@ class SharedInformerFactory:
         }
         wait_for_cache_sync(stop, self._clock, timeout, **named)
 
-    def resync(self) -> None:
-        """Tell all handlers that resync of everything stored again, soon."""
+    def resync(self, resources: Collection[Resource]) -> None:
+        """Tell handlers of these resources, if they resync, of everything stored again, soon."""
         with self._lock:
-            informers = tuple(self._informers.values())
+            informers = [informer for resource, informer in self._informers.items() if resource in resources]
         for informer in informers:
             informer.resync()
 

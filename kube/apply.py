@@ -76,6 +76,18 @@ class Applier:
             return cached
         return self._patch(resource, cached, live, _with_consequences(patch, desired))
 
+    def merge(self, resource: Resource, desired: Json) -> Object:
+        """Set the fields of an object that nobody has read; for names that tell which object it is, such as by a UID.
+
+        What is merged must be right whatever the object says. Raises NotFound, other ApiErrors, TransportError,
+        LeaseExpired.
+        """
+        meta = desired["metadata"]
+        patch = desired | {"metadata": {key: meta[key] for key in meta.keys() - {"name", "namespace"}}}
+        written = self._client.patch(resource, meta["name"], meta.get("namespace", ""), patch)
+        _tell(resource, meta["name"], {}, patch)
+        return written
+
     def annotate(self, resource: Resource, cached: Object, annotations: Mapping[str, str | None]) -> Object:
         """Set annotations, None removes; sent even if they are there: it fails where `cached` is an old view.
 
@@ -103,8 +115,7 @@ class Applier:
     def _patch(self, resource: Resource, cached: Object, live: Json, patch: Json) -> Object:
         meta = cached.metadata
         written = self._client.patch(resource, meta.name, meta.namespace, _guarded(patch, cached))
-        log = _log.debug if _is_bookkeeping(patch) else _log.info
-        log("object patched", kind=resource.kind, name=meta.name, change=str(first_patched(live, patch)))
+        _tell(resource, meta.name, live, patch)
         return written
 
     def create(self, resource: Resource, desired: Json) -> Object:
@@ -170,6 +181,11 @@ def require_ours(resource: Resource, desired: Json, live: Object) -> None:
         return
     is_former = owner is not None and (owner.kind, owner.name) == (wanted["kind"], wanted["name"])
     raise ForeignOwner(resource, live.key, owner, is_former=is_former)
+
+
+def _tell(resource: Resource, name: str, live: Json, patch: Json) -> None:
+    log = _log.debug if _is_bookkeeping(patch) else _log.info
+    log("object patched", kind=resource.kind, name=name, change=str(first_patched(live, patch)))
 
 
 def _is_bookkeeping(patch: Json) -> bool:

@@ -1,7 +1,7 @@
 """Telling users what happened, as Kubernetes Events (informers-workqueue.md 20).
 
 `event` never blocks and never fails; one thread sends. Events are best effort: what the server refuses is dropped.
-What was created, patched or deleted for one object within a second is one event.
+What was created, patched or deleted for one object within three seconds is one event.
 """
 
 import contextlib
@@ -38,8 +38,8 @@ _TRY_AGAIN = 10.0
 _FLUSH = 2.0
 _JOINED = frozenset({"SuccessfulCreate", "SuccessfulPatch", "SuccessfulDelete"})
 """Reasons of events that come in numbers and tell nothing by themselves."""
-_COLLECT = 1.0
-"""Seconds in which what happens is told together."""
+_COLLECT = 3.0
+"""Seconds in which what happens is told together: what a cluster is made of comes in three batches."""
 
 
 class EventRecorder:

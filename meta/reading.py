@@ -46,10 +46,19 @@ def volume_of(ctx: ClusterContext, claim: Object) -> Object | None:
     then. Raises ApiError, TransportError.
     """
     name = claim.decode_as(Claim).spec.volume_name
-    lister = ctx.listers.persistent_volumes
-    cached = lister.get("", name) if lister else None
-    volume = cached or ctx.deps.client.find(PERSISTENT_VOLUMES, name)
+    volume = cached_volume(ctx, name) or ctx.deps.client.find(PERSISTENT_VOLUMES, name)
     return volume if volume is not None and is_for(volume, claim) else None
+
+
+def cached_volume(ctx: ClusterContext, name: str) -> Object | None:
+    """A volume that carries our labels, as far as the cache shows it."""
+    lister = ctx.listers.persistent_volumes
+    return lister.get("", name) if lister else None
+
+
+def is_named_after(volume: str, claim: Object) -> bool:
+    """Whether a volume has the name that provisioners make of the claim's UID: then it is for no other claim."""
+    return volume == f"pvc-{claim.metadata.uid}"
 
 
 def is_for(volume: Object, claim: Object) -> bool:

@@ -8,6 +8,7 @@ paused, too.
 from structlog.contextvars import bound_contextvars
 
 from apis.components import component_names, component_type
+from kube.errors import NotFound
 from kube.events import NORMAL, WARNING
 from kube.objects import Json, Object
 from kube.resources import PERSISTENT_VOLUMES
@@ -16,7 +17,7 @@ from member.labels import COMPONENT, PVC_DEFER_DELETING
 from member.observed.claims import Claim
 from member.outcome import Done, Outcome
 from meta.identity import is_about_to_be_labelled, of_volume
-from meta.reading import Volume, claims_of_cluster, retry_on_conflict, volume_of
+from meta.reading import Volume, cached_volume, claims_of_cluster, is_named_after, retry_on_conflict, volume_of
 
 
 def act(ctx: ClusterContext) -> Outcome:
@@ -28,12 +29,32 @@ def act(ctx: ClusterContext) -> Outcome:
     for claim in claims_of_cluster(ctx, known):
         bound = claim.decode_as(Claim).is_bound and not claim.metadata.deletion_timestamp
         if bound and not is_about_to_be_labelled(claim, now):
-            volume = volume_of(ctx, claim)
-            if volume is None:
-                _report_missing(ctx, claim)
-            else:
-                set_policy(ctx, claim, volume, _policy(ctx, claim))
+            _keep(ctx, claim, _policy(ctx, claim))
     return Done()
+
+
+def _keep(ctx: ClusterContext, claim: Object, policy: str) -> None:
+    """Give the volume of a claim its labels and, if it names one, a policy.
+
+    What the cache lacks has no labels yet. Of most volumes the name tells whose they are: those are not read first.
+    """
+    name = claim.decode_as(Claim).spec.volume_name
+    if cached_volume(ctx, name) is None and is_named_after(name, claim):
+        _introduce(ctx, claim, name, policy)
+    elif volume := volume_of(ctx, claim):
+        set_policy(ctx, claim, volume, policy)
+    else:
+        _report_missing(ctx, claim)
+
+
+def _introduce(ctx: ClusterContext, claim: Object, name: str, policy: str) -> None:
+    with bound_contextvars(claim=claim.metadata.name):
+        try:
+            ctx.deps.applier.merge(PERSISTENT_VOLUMES, _desired(claim, name, policy))
+        except NotFound:
+            _report_missing(ctx, claim)
+        else:
+            _tell(ctx, name, policy)
 
 
 def _policy(ctx: ClusterContext, claim: Object) -> str:
@@ -57,10 +78,15 @@ def _written(ctx: ClusterContext, claim: Object, volume: Object, policy: str) ->
     if meta.deletion_timestamp or (of_volume(claim).matches(volume) and policy in ("", has)):
         return volume
     written = ctx.deps.applier.apply(PERSISTENT_VOLUMES, _desired(claim, meta.name, policy), volume)
-    if policy and has != policy:
-        what = f"patch PersistentVolume {meta.name} in {ctx.tc.kind} {ctx.name} successful: reclaim policy {policy}"
-        ctx.deps.recorder.event(ctx.owner, NORMAL, "SuccessfulPatch", what)
+    if has != policy:
+        _tell(ctx, meta.name, policy)
     return written
+
+
+def _tell(ctx: ClusterContext, volume: str, policy: str) -> None:
+    if policy:
+        what = f"patch PersistentVolume {volume} in {ctx.tc.kind} {ctx.name} successful: reclaim policy {policy}"
+        ctx.deps.recorder.event(ctx.owner, NORMAL, "SuccessfulPatch", what)
 
 
 def _desired(claim: Object, name: str, policy: str) -> Json:

@@ -1,8 +1,9 @@
 """What every test gets: proof that it left no thread behind (informers-workqueue.md TEST-6); and what many ask for."""
 
 import gc
+import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import pytest
 import structlog
@@ -13,10 +14,28 @@ from tests.controlplane.processes import ControlPlane, require_or_reason, runnin
 _GRACE = 2.0
 """Seconds that threads told to stop may take to end."""
 
+_MUCH_CPU = 5.0
+"""Seconds of CPU: ten times what CONTRIBUTING.md gives a test that is not marked `slow`; a busy machine adds less."""
+
 
 def pytest_collection_finish() -> None:
     """What was imported and collected stays to the end: no collection of garbage looks at it again."""
     gc.freeze()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
+    """What takes long is marked so, for `make check` to stay quick."""
+    before = _cpu()
+    yield
+    spent = _cpu() - before
+    if spent > _MUCH_CPU and not any(item.get_closest_marker(mark) for mark in ("slow", "controlplane")):
+        pytest.fail(f"took {spent:.1f} s of CPU: make it cheaper, or mark it slow (CONTRIBUTING.md)")
+
+
+def _cpu() -> float:
+    """Seconds of CPU that this process has spent, and those that it has waited for."""
+    return sum(os.times()[:4])
 
 
 @pytest.fixture(autouse=True)

@@ -65,7 +65,8 @@ def said(path: Path) -> str:
     if path.suffix != ".py":
         return re.sub(r"```.*?```", "", text, flags=re.DOTALL)
     strings = filter(None, map(_docstring, ast.walk(ast.parse(text))))
-    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+    # to tell comments from strings takes long, and most modules have no comment
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline) if "#" in text else ()
     return "\n\n".join([*strings, *(token.string for token in tokens if token.type == tokenize.COMMENT)])
 
 

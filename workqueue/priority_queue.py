@@ -2,7 +2,7 @@
 
 An item is *waiting* until its due time, or *ready*, never both: unlike in the plain ladder, adding it now takes it out
 of the wait. It may be either while it is *processing*; a ready one then keeps its place and is passed over until its
-worker is done.
+worker is done. With a `rest`, one that was just processed waits that long first: what happens meanwhile is one turn.
 """
 
 import math
@@ -47,9 +47,15 @@ class PriorityQueue(Generic[T]):
         name: str = "",
         metrics: MetricsProvider | None = None,
         strict: bool = __debug__,
+        rest: float = 0.0,
     ) -> None:
-        """`timers` as in DelayingQueue, `strict` as in Queue. Without a limiter: 5 ms, doubling to 1000 s (PQ-11)."""
+        """`timers` as in DelayingQueue, `strict` as in Queue. Without a limiter: 5 ms, doubling to 1000 s (PQ-11).
+
+        `rest` in seconds is how long an item that is added while it is processed, or soon after, waits to be handed
+        out again; one that is added with a delay of its own keeps that.
+        """
         self._timers = timers
+        self._rest = rest
         self._clock = timers.clock
         self._limiter = limiter or ItemExponentialFailureRateLimiter[T](timers.clock, 0.005, 1000.0)
         self._lock = threading.Lock()
@@ -61,6 +67,8 @@ class PriorityQueue(Generic[T]):
         """Since when; the same items as in the order."""
         self._processing: dict[T, _Place] = {}
         """Since when, and with which priority handed out."""
+        self._resting: dict[T, float] = {}
+        """Until when, the earliest first."""
         self._getters = 0
         self._has_workers = False
         """Whether somebody has waited for an item: then there are threads, and one should run the timers."""
@@ -151,7 +159,9 @@ class PriorityQueue(Generic[T]):
                 if self._strict:
                     raise ValueError(f"done({item!r}) without get")
                 return
-            self._work_durations.observe(self._clock.now() - started.time)
+            now = self._clock.now()
+            self._work_durations.observe(now - started.time)
+            self._let_rest(item, now)
             if item in self._ready:
                 self._wake_one()
             else:
@@ -207,12 +217,28 @@ class PriorityQueue(Generic[T]):
             if item in self._ready:
                 self._raise_priority(item, priority)
                 return
-            if delay <= 0:
+            wait = self._rest_of(item) if delay <= 0 else delay
+            if wait <= 0:
                 self._make_ready(item, priority)
                 return
-            self._wait(item, self._clock.now() + delay, priority)
+            self._wait(item, self._clock.now() + wait, priority)
         if self._has_workers:
             self._timers.require_attendance()
+
+    def _let_rest(self, item: T, now: float) -> None:
+        if not self._rest:
+            return
+        self._resting.pop(item, None)
+        self._resting[item] = now + self._rest
+        while (first := next(iter(self._resting))) != item and self._resting[first] <= now:
+            del self._resting[first]
+
+    def _rest_of(self, item: T) -> float:
+        """Seconds for which `item` still rests."""
+        if item in self._processing:
+            return self._rest
+        until = self._resting.get(item)
+        return until - self._clock.now() if until is not None else 0.0
 
     def _wait(self, item: T, due: float, priority: int) -> None:
         """Let `item` wait until `due`, or until when it waits already if that is sooner. Raises ValueError for NaN."""

@@ -5,7 +5,7 @@ Everything here is a reading: StatefulSet, pods and volumes in, status out. Time
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
-from typing import Final, Protocol, runtime_checkable
+from typing import Final
 
 from apis import predicates
 from apis.components import component_type
@@ -23,13 +23,6 @@ NORMAL: Final = "Normal"
 SCALE: Final = "Scale"
 UPGRADE: Final = "Upgrade"
 SUSPEND: Final = "Suspend"
-
-
-@runtime_checkable
-class HasImage(Protocol):
-    """A status that tells which image a component runs."""
-
-    image: str
 
 
 def phase(
@@ -105,7 +98,7 @@ def observe_pods(
     status.phase = phase(desired_replicas(ctx.tc, kind), body, pods, status.phase, ignored_pods)
     if status.phase == UPGRADE:
         status.phase = phase_while_upgrading(ctx, kind)
-    if isinstance(status, HasImage):
+    if hasattr(status, "image"):
         status.image = image_of(body, kind)
     status.volumes = observe_volumes(ctx, kind, pods)
     return pods

@@ -10,7 +10,7 @@ from apis.quantity import parse
 from apis.shared import StorageVolumeStatus
 from kube.objects import Json, Object
 from member.context import ClusterContext
-from member.objects.volumes import HasStorage, HasStorageClaims, data_claim, storage_claims, storage_volume_claims
+from member.objects.volumes import data_claim, has_storage, has_storage_claims, storage_claims, storage_volume_claims
 from member.observed.claims import Claim, claim_names
 
 UNKNOWN_CLASS = "<unknown>"
@@ -48,11 +48,11 @@ def desired_templates(tc: Cluster, kind: str) -> list[Json]:
     """The claim templates of a component with storage (10.1); without a size there is none."""
     found = find(tc, kind)
     templates: list[Json] = []
-    if found is not None and isinstance(found.spec, HasStorage):
+    if found is not None and has_storage(found.spec):
         volume = found.type.data_volume
         data = [data_claim(volume, found.storage_request, found.spec)] if volume else []
         templates = [*data, *storage_volume_claims(kind, found.spec)]
-    elif found is not None and isinstance(found.spec, HasStorageClaims):
+    elif found is not None and has_storage_claims(found.spec):
         templates = storage_claims(found.spec)
     return [template for template in templates if template["spec"]["resources"]]
 

@@ -20,7 +20,7 @@ from member.apply.writes import annotate_owner
 from member.context import ClusterContext
 from member.lifecycle.recreation import delete_keeping_pods
 from member.naming import pod_name, pvc_name
-from member.objects.volumes import HasStorage, HasStorageClaims
+from member.objects.volumes import has_storage, has_storage_claims
 from member.observed.claims import Claim
 from member.observed.volumes import desired_templates, desired_volumes
 from member.outcome import Done, Outcome, Refused, Wait, Waiting
@@ -54,7 +54,7 @@ def act(ctx: ClusterContext) -> Outcome:
     outcomes: list[Outcome] = []
     errors: list[ApiError] = []
     for spec in workloads(ctx.tc):
-        if spec.name in ctx.removed or not isinstance(spec.spec, HasStorage | HasStorageClaims):
+        if spec.name in ctx.removed or not (has_storage(spec.spec) or has_storage_claims(spec.spec)):
             continue
         try:
             outcomes.append(_change(ctx, spec))
@@ -123,7 +123,7 @@ def _classes(ctx: ClusterContext, spec: Component, seen: Sequence[Move]) -> Iter
 
 
 def _size_field(spec: Component, volume: str) -> str:
-    if isinstance(spec.spec, HasStorageClaims):
+    if has_storage_claims(spec.spec):
         return f"{_field(spec, volume)}.resources.requests.storage"
     return (
         f"{_field(spec, volume)}.{spec.workload.data_size_path if volume == spec.type.data_volume else 'storageSize'}"
@@ -132,7 +132,7 @@ def _size_field(spec: Component, volume: str) -> str:
 
 def _field(spec: Component, volume: str) -> str:
     """Where a volume stands in the spec."""
-    if isinstance(spec.spec, HasStorageClaims):
+    if has_storage_claims(spec.spec):
         return f"{spec.field}.storageClaims[{volume.removeprefix('data')}]"
     if volume == spec.type.data_volume:
         return spec.field

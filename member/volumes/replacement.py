@@ -5,7 +5,7 @@ which `member.commands` carries out: its member or store leaves PD before its cl
 """
 
 from collections.abc import Mapping
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeGuard
 
 from apis import pod_commands, predicates
 from apis.accessor import Component
@@ -25,7 +25,6 @@ _SOON = 0.5
 _FEWEST_STORES = 3
 
 
-@runtime_checkable
 class ReplacesVolumes(Protocol):
     """A status that tells whether volumes are being replaced pod by pod."""
 
@@ -108,4 +107,8 @@ def _status(ctx: ClusterContext, component: str) -> ReplacesVolumes | None:
     None for a component whose volumes are never replaced; in v1.6 its pods stay annotated for ever (lifecycle.md 10.4).
     """
     status: object = status_of(ctx.tc, component)
-    return status if isinstance(status, ReplacesVolumes) else None
+    return status if _replaces_volumes(status) else None
+
+
+def _replaces_volumes(status: object) -> TypeGuard[ReplacesVolumes]:
+    return hasattr(status, "vol_replace_in_progress")

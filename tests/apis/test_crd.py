@@ -117,6 +117,7 @@ def test_generated_files_are_up_to_date() -> None:
     assert 0 == crd.main(["--check"])
 
 
+@pytest.mark.slow
 def test_check_fails_when_a_file_differs_from_the_models(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert 1 == crd.main(["--check"], tmp_path)
     assert 0 == crd.main([], tmp_path)

@@ -254,6 +254,7 @@ def _cases() -> list[tuple[str, str]]:
 S3_GCS = ("s3", "gcs")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("command", "storage"), _cases())
 @settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(failure=FAILURES)

@@ -172,6 +172,7 @@ def with_login(world: World) -> None:
     world.environ["BACKUP_MANAGER_PASSWORD"] = "password"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["v8.5.0", "v5.4.0"])
 def test_a_backup_that_is_killed_anywhere_becomes_one_backup(version: str) -> None:
     def make(world: World) -> None:
@@ -253,6 +254,7 @@ def survive_on(volume: Path, make: Callable[[World], None], work: Work, check: C
     return kills
 
 
+@pytest.mark.slow
 def test_an_export_that_is_killed_anywhere_becomes_one_archive(tmp_path: Path) -> None:
     volume = tmp_path / "volume"
 

@@ -83,6 +83,7 @@ def test_9_without_values_the_flags_are_their_defaults(defaults: list[Json]) -> 
         ("controllerManager.logLevel", 4, "v", 4),
         ("controllerManager.workers", 10, "workers", 10),
         ("controllerManager.selector", ["version!=canary", "zone=a"], "selector", "version!=canary,zone=a"),
+        ("controllerManager.shards", 3, "shards", 3),
         ("controllerManager.observe", True, "observe", True),
         ("controllerManager.autoFailover", False, "auto_failover", False),
         ("controllerManager.pdFailoverPeriod", "1m", "pd_failover_period", 60.0),
@@ -293,14 +294,14 @@ def test_whoever_may_scrape_the_test_may_as_well(helm: Helm) -> None:
     assert rule["from"][1]["podSelector"]["matchLabels"].items() <= test["metadata"]["labels"].items()
 
 
-@pytest.mark.parametrize(("observe", "leaders"), [(False, 1), (True, 0)])
-def test_the_test_asks_the_service_with_our_own_image(helm: Helm, observe: bool, leaders: int) -> None:
-    objects = helm.template({"controllerManager.observe": observe})
+@pytest.mark.parametrize(("observe", "shards", "leases"), [(False, 1, 1), (True, 3, 0), (False, 3, 3)])
+def test_the_test_asks_the_service_with_our_own_image(helm: Helm, observe: bool, shards: int, leases: int) -> None:
+    objects = helm.template({"controllerManager.observe": observe, "controllerManager.shards": shards})
     pod = one(objects, "Pod")
     (container,) = pod["spec"]["containers"]
     manager = one(objects, "Deployment", MANAGER)["spec"]["template"]["spec"]
     assert manager["containers"][0]["image"] == container["image"]
     assert manager["securityContext"] == pod["spec"]["securityContext"]
     service = one(objects, "Service")["metadata"]["name"]
-    assert [f"{service}.{NAMESPACE}:6060", f"--leaders={leaders}"] == container["args"]
+    assert [f"{service}.{NAMESPACE}:6060", f"--leases={leases}"] == container["args"]
     assert container["command"][0].rpartition("/")[2] in (ROOT / "Dockerfile").read_text()

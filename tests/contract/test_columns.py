@@ -28,6 +28,7 @@ def shown(world: Side, namespace: str, resource: Resource, spec: Json, status: J
     return dict(zip(names, table["rows"][0]["cells"], strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("resource", [BACKUPS, RESTORES], ids=lambda resource: resource.kind)
 def test_a_backup_and_a_restore_show_how_far_they_are(world: Side, namespace: str, resource: Resource) -> None:
     cells = shown(world, namespace, resource, BR, {"phase": "Running", "progresses": PROGRESSES})

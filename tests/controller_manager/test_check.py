@@ -33,21 +33,29 @@ class _Network:
         raise NotImplementedError
 
 
-def _look(network: _Network, addresses: list[str], leaders: int = 1) -> tuple[int, list[str]]:
+def _look(network: _Network, addresses: list[str], leases: int = 1) -> tuple[int, list[str]]:
     said: list[str] = []
     clock = FakeClock()
     pods = Pods(_HOST, 6060, lambda _: addresses, network)
-    code = check(pods, leaders=leaders, within=3.0, clock=clock, pause=clock.step, say=said.append)
+    code = check(pods, leases=leases, within=3.0, clock=clock, pause=clock.step, say=said.append)
     return code, said
 
 
 def test_one_of_two_leads() -> None:
     network = _Network({"10.0.0.1": _STANDBY, "[fd00::2]": _LEADER})
-    assert (0, [f"{_HOST}:6060: healthy, and 1 of the pods leads"]) == _look(network, ["10.0.0.1", "fd00::2"])
+    assert (0, [f"{_HOST}:6060: healthy; Leases held: 1"]) == _look(network, ["10.0.0.1", "fd00::2"])
+
+
+def test_two_share_the_leases_of_three_shards() -> None:
+    names = [f'leader_election_master_status{{name="tidb-controller-manager{end}"}} ' for end in ("", "-1", "-2")]
+    first = "".join(f"{name}{held}\n" for name, held in zip(names, (1, 0, 1), strict=True))
+    second = "".join(f"{name}{held}\n" for name, held in zip(names, (0, 1, 0), strict=True))
+    network = _Network({"10.0.0.1": first, "10.0.0.2": second})
+    assert (0, [f"{_HOST}:6060: healthy; Leases held: 3"]) == _look(network, ["10.0.0.1", "10.0.0.2"], 3)
 
 
 def test_an_observer_does_not_lead() -> None:
-    assert (0, [f"{_HOST}:6060: healthy, and 0 of the pods lead"]) == _look(_Network({"10.0.0.1": ""}), ["10.0.0.1"], 0)
+    assert (0, [f"{_HOST}:6060: healthy; Leases held: 0"]) == _look(_Network({"10.0.0.1": ""}), ["10.0.0.1"], 0)
 
 
 @pytest.mark.parametrize(
@@ -57,12 +65,12 @@ def test_an_observer_does_not_lead() -> None:
         (
             _Network({"10.0.0.1": _STANDBY}),
             ["10.0.0.1"],
-            f"{_HOST}: 0 of 1 lead, expected 1; the logs of the pods say why",
+            f"{_HOST}: the pods hold 0 Leases, expected 1; their logs say why",
         ),
         (
             _Network({"10.0.0.1": _LEADER, "10.0.0.2": _LEADER}),
             ["10.0.0.1", "10.0.0.2"],
-            f"{_HOST}: 2 of 2 lead, expected 1; the logs of the pods say why",
+            f"{_HOST}: 2 pods say that they hold the Lease tidb-controller-manager",
         ),
         (
             _Network({"10.0.0.1": _LEADER}, {"/readyz": "[-] caches: pods are not read yet\nfailed\n"}),
@@ -75,7 +83,7 @@ def test_an_observer_does_not_lead() -> None:
             "GET http://10.0.0.9:6060/healthz: connection refused",
         ),
     ],
-    ids=["none", "no-leader", "two-leaders", "not-ready", "silent"],
+    ids=["none", "no-holder", "two-holders", "not-ready", "silent"],
 )
 def test_what_is_wrong_is_said(network: _Network, addresses: list[str], told: str) -> None:
     assert (1, [told]) == _look(network, addresses)
@@ -85,7 +93,7 @@ def test_it_looks_again_until_all_is_well() -> None:
     """A pod that has just started leads a moment later."""
     clock = FakeClock()
     pods = Pods(_HOST, 6060, lambda _: ["10.0.0.1"] if clock.now() > 30.0 else [], _Network({"10.0.0.1": _LEADER}))
-    assert 0 == check(pods, leaders=1, within=60.0, clock=clock, pause=clock.step, say=lambda _: None)
+    assert 0 == check(pods, leases=1, within=60.0, clock=clock, pause=clock.step, say=lambda _: None)
 
 
 def test_names_are_resolved_and_addresses_checked(capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,6 +12,7 @@ def test_the_page_is_up_to_date() -> None:
     assert 0 == reference.main(["--check"])
 
 
+@pytest.mark.slow
 def test_a_page_that_is_out_of_date_is_told_and_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

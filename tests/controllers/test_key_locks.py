@@ -3,8 +3,10 @@
 from contextlib import ExitStack
 
 from controllers.key_locks import KeyLocks
-from kube.resources import PODS, SERVICES
-from ports.fencing import OpenFence, SoleOwner
+from controllers.memory import Memory
+from kube.resources import BACKUP_SCHEDULES, PODS, SERVICES, TIDB_CLUSTERS
+from kube.sharding import Shards, shard_of
+from ports.fencing import OpenFence, SoleOwner, is_open
 
 
 def test_I35_only_one_acts_for_an_object_and_others_are_free() -> None:
@@ -23,3 +25,40 @@ def test_I35_who_did_not_get_a_turn_does_not_end_that_of_another() -> None:
             assert not still
     with key_locks.try_lock(PODS, "ns/a") as again:
         assert again
+
+
+def test_an_object_is_its_owners_who_has_the_shard_of_its_key() -> None:
+    shards = Shards(3)
+    key_locks = KeyLocks(shards)
+    shards.open(shard_of("ns/mine", 3), OpenFence())
+    assert key_locks.owns(TIDB_CLUSTERS, "ns/mine")
+    assert is_open(key_locks.fence_of(TIDB_CLUSTERS, "ns/mine"))
+    other = next(f"ns/{n}" for n in range(9) if shard_of(f"ns/{n}", 3) != shard_of("ns/mine", 3))
+    assert not key_locks.owns(TIDB_CLUSTERS, other)
+    assert not is_open(key_locks.fence_of(TIDB_CLUSTERS, other))
+
+
+def test_CW_11_a_shard_is_busy_while_somebody_acts_for_an_object_of_it() -> None:
+    shards = Shards(1)
+    with KeyLocks(shards).try_lock(TIDB_CLUSTERS, "ns/a"):
+        assert not shards.is_idle(0)
+    assert shards.is_idle(0)
+
+
+def test_schedules_of_a_namespace_go_together_because_they_wait_for_each_other() -> None:
+    shards = Shards(8)
+    key_locks = KeyLocks(shards)
+    shards.open(shard_of("ns", 8), OpenFence())
+    assert [True] * 20 == [key_locks.owns(BACKUP_SCHEDULES, f"ns/{number}") for number in range(20)]
+
+
+def test_what_is_remembered_of_a_key_goes_with_its_shard() -> None:
+    mine, other = (next(f"ns/{n}" for n in range(9) if shard_of(f"ns/{n}", 2) == shard) for shard in (0, 1))
+    shards = Shards(2)
+    shards.open(0, OpenFence())
+    key_locks = KeyLocks(shards)
+    memory = Memory(list[int])
+    for key in (mine, other):
+        memory.of(key).append(1)
+    memory.keep(lambda key: key_locks.owns(TIDB_CLUSTERS, key))
+    assert [[1], []] == [memory.of(mine), memory.of(other)]

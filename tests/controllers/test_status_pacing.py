@@ -2,7 +2,7 @@
 
 import pytest
 
-from controllers.status_pacing import APART, DETAILS_EVERY, EVERY, LATELY, OFTEN, StatusPacing
+from controllers.status_pacing import APART, DETAILS_EVERY, DETAILS_SAVED, EVERY, LATELY, OFTEN, StatusPacing
 from kube.objects import Json
 from ports.clock import FakeClock
 
@@ -92,6 +92,8 @@ def test_I29_a_flapping_node_costs_three_writes_a_minute() -> None:
 def test_a_detail_waits_for_the_next_write_or_a_while(detail: Json) -> None:
     clock = FakeClock()
     pacing = StatusPacing(clock)
+    assert DETAILS_EVERY == pacing.pause(UP, UP | detail)
+    clock.step(DETAILS_EVERY)
     assert 0 == pacing.pause(UP, UP | detail)
     pacing.wrote(UP, UP | detail)
     clock.step(0.5)
@@ -103,7 +105,7 @@ def test_a_detail_waits_for_the_next_write_or_a_while(detail: Json) -> None:
 def test_after_a_quiet_time_some_details_show_at_once() -> None:
     clock = FakeClock()
     pacing = StatusPacing(clock)
-    clock.step(60.0)
+    clock.step(DETAILS_SAVED * DETAILS_EVERY)
     pauses = []
     for leaders in range(32):
         detail = {"tikv": {"stores": {"1": {"leaderCount": leaders}}}}

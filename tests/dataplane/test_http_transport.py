@@ -97,6 +97,29 @@ def test_any_status_is_an_answer_and_header_names_are_lower_case(transport: Http
     assert (503, b"no", "Z") == (answer.status, answer.body, answer.headers["x-y"])
 
 
+def test_a_redirect_is_followed(transport: HttpTransport) -> None:
+    paths: list[str] = []
+
+    def moves(connection: socket.socket) -> None:
+        for head in ("302 Found\r\nLocation: /there", "200 OK"):
+            paths.append(_read_request(connection).split()[1].decode())
+            connection.sendall(f"HTTP/1.1 {head}\r\nContent-Length: 2\r\n\r\nok".encode())
+
+    with serving(moves) as port:
+        assert 200 == transport.request(get(port)).status
+    assert ["/x", "/there"] == paths
+
+
+def test_redirects_without_end_are_given_up(transport: HttpTransport) -> None:
+    def turns(connection: socket.socket) -> None:
+        for _ in range(4):
+            _read_request(connection)
+            connection.sendall(b"HTTP/1.1 302 Found\r\nLocation: /x\r\nContent-Length: 0\r\n\r\n")
+
+    with serving(turns) as port, pytest.raises(TransportError, match="redirects"):
+        transport.request(get(port))
+
+
 def test_nobody_listens(transport: HttpTransport) -> None:
     with socket.create_server(("127.0.0.1", 0)) as reserved:
         port = reserved.getsockname()[1]

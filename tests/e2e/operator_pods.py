@@ -91,7 +91,7 @@ class OperatorProcess:
 
 def _check(surroundings: Surroundings) -> int:
     """`tidb-controller-manager-check` in the pod of `helm test`, with the sandbox's names and network."""
-    address, leaders = surroundings.launch.command[1:]
+    address, leases = surroundings.launch.command[1:]
     host, port = address.split(":")
     origin, network = Origin.of(surroundings.launch), surroundings.deps.network
     pods = Pods(
@@ -102,7 +102,7 @@ def _check(surroundings: Surroundings) -> int:
     )
     return check(
         pods,
-        leaders=int(leaders.removeprefix("--leaders=")),
+        leases=int(leases.removeprefix("--leases=")),
         within=60.0,
         clock=surroundings.clock,
         pause=surroundings.wait,

@@ -59,6 +59,13 @@ def release(helm: Helm, namespace: str, place: Place) -> Iterator[_Release]:
     """A release that is gone afterwards, with its objects of no namespace."""
     yield _Release(helm, namespace)
     helm.run("uninstall", namespace, f"--namespace={namespace}", "--ignore-not-found", "--wait")
+    _await_no_pod(place.client, namespace)
+
+
+def _await_no_pod(client: Client, namespace: str) -> None:
+    """Helm waits for Deployments, not for the pods that go with them; and those of tests are Helm's to delete."""
+    labels = "app.kubernetes.io/name=tidb-operator"
+    eventually(lambda: not client.list_page(PODS, namespace, label_selector=labels).items)
 
 
 def _arguments(client: Client, namespace: str) -> list[str]:
@@ -102,7 +109,12 @@ def test_9_a_cluster_runs_on_through_upgrade_rollback_and_uninstall(
     assert before
     assert {0} == {restarts for _, restarts in before.values()}
 
-    release("upgrade", str(CHART), "--set=controllerManager.workers=7,controllerManager.replicas=2", "--wait")
+    release(
+        "upgrade",
+        str(CHART),
+        "--set=controllerManager.workers=7,controllerManager.replicas=2,controllerManager.shards=2",
+        "--wait",
+    )
     assert "-workers=7" in _arguments(client, namespace)
     assert "Succeeded" in release("test")
     release("rollback", "1", "--wait")
@@ -110,6 +122,7 @@ def test_9_a_cluster_runs_on_through_upgrade_rollback_and_uninstall(
 
     release("uninstall", "--wait")
     assert not exists(client, DEPLOYMENTS, _DEPLOYMENT, namespace)
+    _await_no_pod(client, namespace)
     assert not exists(client, SERVICE_ACCOUNTS, _DEPLOYMENT, namespace)
     assert not exists(client, CLUSTER_ROLES, f"{namespace}:{_DEPLOYMENT}")
     assert exists(client, CUSTOM_RESOURCE_DEFINITIONS, missing)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from controllers.status_pacing import DETAILS_EVERY
 from ports.transport import ByteStream, Request, Response, Transport
 from simulate.calls import Call, Port, call
 from simulate.operator import Operator
@@ -94,7 +95,8 @@ class _Scene:
             return {count} == {world.replicas(component) for component in ("pd", "tikv")}
 
         world.run_until(settled, 120.0)
-        world.run(3.0)
+        # the last detail of the status may wait that long
+        world.run(DETAILS_EVERY + 1.0)
 
     def stopped_at(self, number: int) -> tuple[Call, Transport] | None:
         """Begin to scale in; what the leader had on its way when it was stopped; None where it makes no such write."""

@@ -1,22 +1,39 @@
-"""The operator in several processes that share the clusters (docs/adr/0010-shards-by-leases.md)."""
+"""Many clusters: the operator in several processes that share them, and its share of the API server.
+
+How shards are taken and given is in docs/adr/0010-shards-by-leases.md.
+"""
 
 import contextlib
 from collections.abc import Iterator
 
 import pytest
+import yaml
 
 from kube.objects import Json
-from kube.resources import SERVICES, TIDB_CLUSTERS
+from kube.resources import LEASES, SERVICES, STATEFUL_SETS, TIDB_CLUSTERS, Resource
 from kube.sharding import shard_of
+from ports.transport import Request
 from tests.e2e import operators
 from tests.e2e.operators import Operator, sample_value
 from tests.e2e.waiting import CLOCK, eventually
-from tests.e2e.worlds import Place, create_cluster, sample
+from tests.e2e.worlds import (
+    MANIFESTS,
+    OPERATOR_NAMESPACE,
+    SERVICE_ACCOUNT,
+    Place,
+    await_ready,
+    create_cluster,
+    sample,
+)
 
 pytestmark = pytest.mark.slow
 
 _SHARDS = 3
 _SERVED = 20.0
+_PRIORITY_LEVELS = Resource(
+    "flowcontrol.apiserver.k8s.io", "v1", "prioritylevelconfigurations", "PriorityLevelConfiguration", namespaced=False
+)
+_FLOW_SCHEMAS = Resource("flowcontrol.apiserver.k8s.io", "v1", "flowschemas", "FlowSchema", namespaced=False)
 
 
 def _held(operator: Operator) -> int:
@@ -69,3 +86,50 @@ def test_LE_13_one_of_three_is_killed_and_its_clusters_are_served_within_20_s(pl
         _await_served(place, names, namespace, "second", _SERVED)
         print(f"served {CLOCK.now() - killed:.1f} s after the kill")  # noqa: T201
         assert _SHARDS == sum(_held(each) for each in replicas if each.is_running)
+
+
+def test_3_2_a_cluster_that_leaves_the_selector_stays_as_it_is_and_may_come_back(sandbox: Place) -> None:
+    def labelled(version: str) -> Json:
+        return {"metadata": {"labels": {"version": version}}}
+
+    with (
+        sandbox.namespace() as namespace,
+        operators.running(sandbox.new_log(), sandbox.environment(), "--selector=version=canary") as operator,
+    ):
+        create_cluster(sandbox.client, sample("basic"), namespace)
+        sandbox.client.patch(TIDB_CLUSTERS, "basic", namespace, labelled("canary") | {"spec": _labelled("first")})
+        _await_served(sandbox, ["basic"], namespace, "first", 30.0)
+        await_ready(sandbox, operator, "basic", namespace)
+        before = sandbox.client.list_page(STATEFUL_SETS, namespace).items
+
+        sandbox.client.patch(TIDB_CLUSTERS, "basic", namespace, labelled("stable") | {"spec": _labelled("second")})
+        eventually(lambda: operator.has_said(event="TidbCluster has been deleted"))
+        assert [each.metadata.uid for each in before] == [
+            each.metadata.uid for each in sandbox.client.list_page(STATEFUL_SETS, namespace).items
+        ]
+        service = sandbox.client.get(SERVICES, "basic-pd", namespace)
+        assert "first" == service.metadata.labels["touched"]
+
+        sandbox.client.patch(TIDB_CLUSTERS, "basic", namespace, labelled("canary"))
+        _await_served(sandbox, ["basic"], namespace, "second", 20.0)
+
+
+@pytest.mark.controlplane
+def test_the_api_server_has_seats_for_the_operator_and_others_for_its_leases(real: Place) -> None:
+    resources = {each.kind: each for each in (_PRIORITY_LEVELS, _FLOW_SCHEMAS)}
+    made = {}
+    for tree in yaml.safe_load_all((MANIFESTS / "operator" / "flow-control.yaml").read_text()):
+        created = real.client.create(resources[tree["kind"]], tree)
+        made[created.metadata.uid] = f"{tree['kind']} {created.metadata.name}"
+    operator = real.account(OPERATOR_NAMESPACE, SERVICE_ACCOUNT)
+
+    def seated(path: str) -> str:
+        answer = operator.request(Request("GET", path))
+        assert 200 == answer.status
+        return made.get(answer.headers.get("x-kubernetes-pf-flowschema-uid", ""), "")
+
+    eventually(lambda: "FlowSchema tidb-operator" == seated(TIDB_CLUSTERS.path()))
+    assert "FlowSchema tidb-operator-leases" == seated(LEASES.path(OPERATOR_NAMESPACE))
+    for uid, each in made.items():
+        kind, name = each.split()
+        real.client.delete(resources[kind], name, uid=uid)

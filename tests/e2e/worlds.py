@@ -152,11 +152,14 @@ def real(control_plane: ControlPlane, directory: Path) -> Iterator[Place]:
             client.create(CUSTOM_RESOURCE_DEFINITIONS, crd)
         _install(client)
 
+        started: list[Operator] = []
+
         def start(launch: Launch) -> Operator:
             kubeconfig = accounts.kubeconfig(launch.namespace, launch.service_account)
             environ = {**launch.env, **reaching(kubeconfig, nodes.serve_proxy())}
             log = directory / f"{launch.namespace}.{launch.pod}.{next(_BIRTH)}.log"
-            return Operator(log, environ, *launch.command[1:], "--metrics-addr=127.0.0.1:0")
+            started.append(Operator(log, environ, *launch.command[1:], "--metrics-addr=127.0.0.1:0"))
+            return started[-1]
 
         nodes = DataPlaneWorld(
             accounts.admin,
@@ -181,6 +184,9 @@ def real(control_plane: ControlPlane, directory: Path) -> Iterator[Place]:
             )
         finally:
             nodes.stop()
+            for operator in started:
+                operator.kill()
+                operator.wait()
 
 
 def _install(client: Client) -> None:

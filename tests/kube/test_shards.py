@@ -8,14 +8,17 @@ from functools import partial
 import pytest
 from structlog.testing import capture_logs
 
+from kube.client import Client
 from kube.leader_election import LeaderElector
 from kube.leases import LeaseRecord
 from kube.local_lease import LocalLease
 from kube.shard_election import ShardElection, ShardElections
 from kube.shard_leases import OtherDivisions, lease_name
 from kube.sharding import Shards, shard_of
+from ports.clock import FakeClock
 from ports.fencing import LeaseExpired, OpenFence
 from ports.randomness import SeededRandomness
+from tests.kube.fakes import ScriptedTransport, status
 from tests.kube.fleet import BASE, KEYS, Fleet, Process, TwoWriters
 
 _SERVED = 20.0
@@ -231,6 +234,36 @@ class TestAnotherDivision:
             _others_hold(world, 0, "v1.6")
             world.run(2.0)
         assert list(KEYS) == world.unserved()
+
+
+class TestAnUndividedOperator:
+    """`--shards=1`: the elector as ever, which looks for others before it begins."""
+
+    def test_it_waits_for_those_who_divide(self) -> None:
+        world, processes = _settled(3)
+        for each in processes:
+            each.die()
+        clock = FakeClock()
+        others = OtherDivisions(Client(world.api), "ns", BASE, 1, clock)
+        assert 3 == len(others.look())
+        clock.step(15.0)
+        assert ["Lease tidb-controller-manager has no holder that divides the clusters into 1"] == others.look()
+
+    def test_it_begins_where_nobody_is(self) -> None:
+        world = Fleet()
+        alone = world.start("alone", 1)
+        world.run(1.0)
+        others = OtherDivisions(Client(world.api), "ns", BASE, 1, FakeClock())
+        assert [] == others.look()
+        assert set(KEYS) == alone.owned()
+
+    @pytest.mark.parametrize(("count", "expected"), [(1, 0), (3, 1)])
+    def test_without_the_right_to_list_leases_it_goes_on_as_v1_6_and_shards_do_not(
+        self, count: int, expected: int
+    ) -> None:
+        api = ScriptedTransport(lambda _: status(403, "Forbidden"))
+        found = OtherDivisions(Client(api), "ns", BASE, count, FakeClock()).look()
+        assert expected == len(found)
 
 
 _RATES = (0.9, 1.0, 1.05)

@@ -74,6 +74,7 @@ def is_seen(path: str) -> bool:
     return any(fits(path, way) for way in WAYS) or all(each in changed for each in texts(path))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("owner", OWNERS)
 def test_R22_what_is_declared_is_seen(owner: str) -> None:
     assert [] == [path for path in shown(owner) if not is_seen(path)]

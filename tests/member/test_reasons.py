@@ -5,6 +5,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 from apis.components import DM_CLUSTER, TIDB_CLUSTER, component_type, component_types
 from controllers.stages import EXPECTED
 from member.components import workload_names
@@ -187,6 +189,7 @@ def _only_value(modules: Mapping[str, _Module], module: _Module, part: ast.expr)
     return values.pop() if len(values) == 1 else ""
 
 
+@pytest.mark.slow
 def test_every_reason_has_a_page_and_every_page_a_reason() -> None:
     modules = _modules()
     givers = _givers(modules)

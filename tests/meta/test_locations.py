@@ -61,6 +61,7 @@ def _told(world: OperatorWorld) -> list[str]:
 _WORDS = {"zone": "zone-", "host": "node-", "disk": "ssd-"}
 
 
+@pytest.mark.slow
 def test_7_9_stores_and_servers_learn_where_they_are_once(world: OperatorWorld) -> None:
     world.apply(_cluster(storeLabels=["disk"]))
     world.run_until_ready()
@@ -74,6 +75,7 @@ def test_7_9_stores_and_servers_learn_where_they_are_once(world: OperatorWorld) 
     assert [] == _told(world)
 
 
+@pytest.mark.slow
 def test_7_9_who_has_forgotten_is_told_again(world: OperatorWorld) -> None:
     world.apply(_cluster())
     world.run_until_ready()
@@ -91,6 +93,7 @@ def test_7_9_who_has_forgotten_is_told_again(world: OperatorWorld) -> None:
     assert ["basic-tidb-0.basic-tidb-peer.default:10080/labels"] == _told(world)
 
 
+@pytest.mark.slow
 def test_7_9_who_refuses_is_not_asked_at_every_look(world: OperatorWorld) -> None:
     cluster = _cluster(storeLabels=["disk"])
     cluster["spec"]["pd"]["config"] += "strictly-match-label = true\n"
@@ -112,6 +115,7 @@ def test_7_9_nothing_is_told_without_a_look_at_nodes_or_while_paused(world: Oper
     assert [] == _told(world)
 
 
+@pytest.mark.slow
 def test_7_9_stores_of_tiflash_get_the_location_labels_of_pd_alone(world: OperatorWorld) -> None:
     cluster = _cluster(storeLabels=["disk"])
     claim = {"resources": {"requests": {"storage": "1Gi"}}}

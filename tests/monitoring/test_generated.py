@@ -81,16 +81,19 @@ def check(promtool: str, name: str, directory: Path, *, finds_pods: bool) -> Non
     assert 0 == done.returncode, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 @CASES_BY_NAME
 def test_3_5_promtool_takes_all_but_the_discovery_of_pods(promtool: str, tmp_path: Path, name: str) -> None:
     check(promtool, name, tmp_path, finds_pods=False)
 
 
+@pytest.mark.slow
 @CASES_BY_NAME
 def test_3_5_promtool_takes_the_configuration(tmp_path: Path, name: str) -> None:
     check(built("promtool"), name, tmp_path, finds_pods=True)
 
 
+@pytest.mark.slow
 def test_3_6_the_pod_puts_its_names_wherever_they_are_asked_for(tmp_path: Path) -> None:
     stateful_set, config_maps = objects(CASES["labels"])
     tree = rendered(stateful_set, config_maps, tmp_path, "basic-monitor-0", "ns")

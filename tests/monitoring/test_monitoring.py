@@ -110,6 +110,7 @@ def test_the_alert_rules_are_valid(promtool: str) -> None:
     assert 0 == check.returncode, check.stdout + check.stderr
 
 
+@pytest.mark.slow
 def test_the_alerts_fire_when_they_should(promtool: str) -> None:
     check = run(promtool, "test", "rules", str(HERE / "alerts_test.yaml"))
     assert 0 == check.returncode, check.stdout + check.stderr

@@ -112,6 +112,7 @@ def percent(world: OperatorWorld, resource: Resource) -> float:
 IN_A_BUCKET = {"local": None, "s3": {"provider": "ceph", "endpoint": SANDBOX_S3, "bucket": "b", "prefix": "demo"}}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("storage", [{}, IN_A_BUCKET], ids=["volume", "bucket"])
 def test_what_was_saved_comes_back_into_a_new_cluster(basic: OperatorWorld, storage: Json) -> None:
     before = tables(basic)
@@ -154,6 +155,7 @@ def test_object_storage_outside_of_the_sandbox_is_real(basic: OperatorWorld, s3:
     assert [] == list(s3_place.storage().pages())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", [0, 30, 60, 100])
 def test_a_backup_whose_pod_was_killed_is_gone_on_with_and_is_the_same(basic: OperatorWorld, at: float) -> None:
     create(basic, BACKUPS, on_volume(backoffRetryPolicy={"minRetryDuration": "10s"}))
@@ -171,6 +173,7 @@ def test_a_backup_whose_pod_was_killed_is_gone_on_with_and_is_the_same(basic: Op
     assert 2 == len(tables(basic).rows(orders))
 
 
+@pytest.mark.slow
 def test_a_restore_whose_pod_was_killed_goes_on_and_is_whole(basic: OperatorWorld) -> None:
     sql(basic, "CREATE TABLE shop.more (id INT PRIMARY KEY)", "INSERT INTO shop.more VALUES (1)")
     digest = tables(basic).digest()
@@ -186,6 +189,7 @@ def test_a_restore_whose_pod_was_killed_goes_on_and_is_whole(basic: OperatorWorl
     assert digest == tables(basic).digest()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("trouble", "why"),
     [(DiskTrouble.DENY, "AccessDenied"), (DiskTrouble.FULL, "no space left"), (DiskTrouble.FAIL, "InternalError")],
@@ -202,6 +206,7 @@ def test_a_storage_that_fails_makes_no_backup_and_is_named(
     assert "backupmeta" not in "".join(volume(basic).objects)
 
 
+@pytest.mark.slow
 def test_a_restore_of_files_that_are_damaged_or_missing_fails(basic: OperatorWorld) -> None:
     create(basic, BACKUPS, on_volume())
     ended(basic, BACKUPS)
@@ -219,6 +224,7 @@ def test_a_restore_of_files_that_are_damaged_or_missing_fails(basic: OperatorWor
     assert "is not there" in ended(basic, RESTORES, "again")["conditions"][-1]["message"]
 
 
+@pytest.mark.slow
 def test_a_restore_does_not_write_over_what_is_there(basic: OperatorWorld) -> None:
     create(basic, BACKUPS, on_volume())
     ended(basic, BACKUPS)
@@ -228,6 +234,7 @@ def test_a_restore_does_not_write_over_what_is_there(basic: OperatorWorld) -> No
     assert digest == tables(basic).digest()
 
 
+@pytest.mark.slow
 def test_a_deleted_backup_takes_its_files_with_it_and_no_others(basic: OperatorWorld) -> None:
     for name in ("demo", "other"):
         create(basic, BACKUPS, on_volume(name, cleanPolicy="Delete"), name)
@@ -237,6 +244,7 @@ def test_a_deleted_backup_takes_its_files_with_it_and_no_others(basic: OperatorW
     assert {"other"} == {path.partition("/")[0] for path in volume(basic).objects}
 
 
+@pytest.mark.slow
 def test_one_table_is_saved_and_restored_alone(basic: OperatorWorld) -> None:
     sql(basic, "CREATE TABLE shop.more (id INT PRIMARY KEY)", "INSERT INTO shop.more VALUES (1)")
     br = {"cluster": "basic", "db": "shop", "table": "more"}
@@ -248,6 +256,7 @@ def test_one_table_is_saved_and_restored_alone(basic: OperatorWorld) -> None:
     assert ["more", "orders"] == [each.name for each in tables(basic).tables()]
 
 
+@pytest.mark.slow
 def test_the_gc_life_time_is_raised_while_br_runs_and_put_back(basic: OperatorWorld) -> None:
     seen: set[str] = set()
 

@@ -34,6 +34,7 @@ def status(world: OperatorWorld) -> Json:
     return found
 
 
+@pytest.mark.slow
 def test_2_5_the_sample_initializes_the_cluster_that_comes_after_it(world: OperatorWorld) -> None:
     apply_sample(world)
     world.run(5)
@@ -55,6 +56,7 @@ def test_2_5_the_sample_initializes_the_cluster_that_comes_after_it(world: Opera
     assert uid != world.get(JOBS, "basic-tidb-initializer")["metadata"]["uid"]
 
 
+@pytest.mark.slow
 def test_2_5_a_statement_that_fails_is_told_by_number(world: OperatorWorld) -> None:
     world.apply(sample("basic"))
     apply_sample(world, initSql="CREATE DATABASE app;\n-- once more\nCREATE DATABASE app;")

@@ -56,6 +56,7 @@ def pod(world: World, name: str) -> Json:
     return world.client().get(PODS, name, NAMESPACE).decode()
 
 
+@pytest.mark.slow
 def test_18_8_a_silent_store_is_disconnected_after_20_s_and_down_after_30_min(world: World) -> None:
     world.faults.pod_crash_loop("*/basic-tikv-3")
     seen = []
@@ -89,6 +90,7 @@ def test_a_leaving_store_drains_region_by_region_and_may_be_called_back(world: W
     assert 404 == ask(world, "GET", f"/pd/api/v1/store/{number}").status
 
 
+@pytest.mark.slow
 def test_18_10_a_leaving_store_stays_offline_while_another_one_is_dead(world: World) -> None:
     world.faults.pod_hang("*/basic-tikv-0")
     world.advance(60)
@@ -129,6 +131,7 @@ def test_leaders_leave_and_come_back_a_few_at_a_time(world: World) -> None:
     assert before == count(world, "leader_count")
 
 
+@pytest.mark.slow
 def test_regions_stay_where_they_are_while_pd_has_no_leader(world: World) -> None:
     names = [f"basic-tikv-{ordinal}" for ordinal in range(4)]
     before = [count(world, "leader_count", each) for each in names]
@@ -143,6 +146,7 @@ def test_regions_stay_where_they_are_while_pd_has_no_leader(world: World) -> Non
     assert ["Up"] * 4 == [state(world, each) for each in names]
 
 
+@pytest.mark.slow
 def test_an_idle_hour_writes_leases_and_nothing_else(world: World) -> None:
     version = world.server.storage.version
 

@@ -134,6 +134,7 @@ def test_15_3_tables_of_a_capture_that_ends_wait_until_the_owner_misses_it(three
     assert [2, 2, 2] == [three.tables(ordinal) for ordinal in range(3)]
 
 
+@pytest.mark.slow
 def test_15_3_without_pd_a_capture_knows_nothing(three: Captures) -> None:
     three.world.world.faults.pd_no_leader(f"{NAMESPACE}/basic")
     assert 500 == three.send("GET", 0, "/api/v1/captures").status

@@ -44,6 +44,7 @@ def test_8_the_address_of_a_service_means_nothing_in_another_kubernetes(worlds: 
         asked_from_the_south(worlds, f"basic-pd.default.svc.{NORTH}")
 
 
+@pytest.mark.slow
 def test_8_a_kubernetes_that_is_cut_off_is_silent_until_it_is_reached_again(worlds: JoinedWorlds) -> None:
     heal = worlds.south.world.faults.kubernetes_cut_off()
     with pytest.raises(RequestTimeout):

@@ -34,6 +34,7 @@ def test_2_3_a_failure_is_injected(world: ExtenderWorld) -> None:
         world.extender.filter(question(pod("db-pd-0", annotations={FAIL: ""}), "a"))
 
 
+@pytest.mark.slow
 def test_2_6_five_pds_are_placed_2_2_1_in_every_order() -> None:
     for seed in range(20):
         draws = SeededRandomness(seed)

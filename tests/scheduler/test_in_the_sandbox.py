@@ -29,6 +29,7 @@ def cluster(**pd: object) -> Json:
     return made
 
 
+@pytest.mark.slow
 def test_2_6_the_pods_of_a_cluster_are_spread_and_the_turns_end(world: OperatorWorld) -> None:
     world.apply(cluster(replicas=5))
     world.run_until_ready(within=300.0)

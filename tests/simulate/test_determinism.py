@@ -30,12 +30,14 @@ def _digest(plan: Plan) -> str:
     return run(prepare(plan), plan).digest
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_trace() -> None:
     plan = Plan(name="short", cluster="tiny", budget=10.0, faults=generated("tikv-out/crash-after-2").faults)
 
     assert _digest(plan) == _digest(plan)
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_trace_where_two_operators_take_turns() -> None:
     threads = threading.active_count()
 

@@ -15,6 +15,7 @@
 {{- end -}}
 {{- $flags = concat $flags (list
   (list "workers" $own.workers)
+  (list "shards" (gt (int $own.shards) 1 | ternary $own.shards ""))
   (list "selector" (join "," $own.selector))
   (list "features" (join "," .Values.features))
   (list "auto-failover" (toString $own.autoFailover))

@@ -7,7 +7,9 @@ a quorum behind it reads or changes it.
     RemovalRefused    a member may not be removed
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import islice
 from typing import Protocol
 
 from ports.clock import Clock
@@ -29,6 +31,11 @@ class JoinRefused(Exception):
 
 class RemovalRefused(Exception):
     """Raised when etcd keeps a member, for the others would be no majority. The message is etcd's."""
+
+
+def at_least(count: int, found: Iterable[object]) -> bool:
+    """Whether there are so many; looks for no more, because to ask members about each other takes a while."""
+    return sum(1 for _ in islice(found, count)) == count
 
 
 class Voter(Protocol):
@@ -138,7 +145,7 @@ class PdCluster:
 
     def has_quorum(self) -> bool:
         """Whether more than half of all members vote, those that never started included in the whole."""
-        return sum(member.healthy for member in self.members.values()) >= len(self.members) // 2 + 1
+        return at_least(len(self.members) // 2 + 1, (each for each in self.members.values() if each.healthy))
 
     def add(self, name: str, peer_url: str, client_url: str, version: str) -> Member:
         """The first member, which is started from the beginning."""

@@ -9,7 +9,7 @@ from ports.transport import Request
 from sandbox.dataplane.dependencies import Dependencies
 from sandbox.dataplane.listening import Setting, configuration, configuration_file, ports
 from sandbox.dataplane.network import Origin
-from sandbox.dataplane.pd.cluster import JoinRefused, Member, PdCluster
+from sandbox.dataplane.pd.cluster import JoinRefused, Member, PdCluster, at_least
 from sandbox.dataplane.pd.config import Config
 from sandbox.dataplane.processes import Answer, Exit, Launch
 from sandbox.dataplane.server_process import ServerProcess
@@ -138,12 +138,13 @@ class PdProcess(ServerProcess):
         """Whether it and more than half of the members that run, itself included, accept each other's certificates."""
         found = (each.voter for each in self.cluster.members.values()) if self.cluster is not None else ()
         others = [each for each in found if isinstance(each, PdProcess) and each is not self and each._serves()]
-        accepted = 1 + sum(self._accepts(each) and each._accepts(self) for each in others)
-        return 2 * accepted > 1 + len(others)
+        accepted = (each for each in others if self._accepts(each) and each._accepts(self))
+        return at_least((1 + len(others)) // 2, accepted)
 
     def _accepts(self, other: "PdProcess") -> bool:
         # etcd dials the URL that the member has joined with, whatever it advertises by now
-        known = other.member.peer_url if other.member is not None else other._identity.peer_url
+        member = other.member
+        known = member.peer_url if member is not None else other._identity.peer_url
         return self._deps.network.trusts(self._launch, known, other._launch)
 
     def step(self) -> float | None:

@@ -7,6 +7,7 @@ from tests.cli.tidb.typing_commands import Terminal
 from tests.operator_world import OperatorWorld
 
 
+@pytest.mark.slow
 def test_12_4_a_cluster_is_paused_and_resumed_and_a_second_time_changes_nothing(
     terminal: Terminal, running: OperatorWorld
 ) -> None:

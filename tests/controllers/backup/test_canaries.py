@@ -49,6 +49,7 @@ def seen(world: BackupsWorld, log: list[str]) -> str:
     return json.dumps(found) + "\n".join(log)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lacks", [None, *HELD])
 @pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("resource", [BACKUPS, RESTORES], ids=["backup", "restore"])

@@ -268,6 +268,7 @@ def test_3_6_a_wrong_edit_of_one_that_runs_is_told_and_taken_back(logs: LogBacku
     assert "Scheduled" == logs.entry("log-truncate")["phase"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", range(1, 9))
 @pytest.mark.parametrize("command", ["log-pause", "log-stop"])
 def test_a_process_that_ends_anywhere_is_followed_by_one_that_goes_on(

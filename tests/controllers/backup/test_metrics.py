@@ -46,6 +46,7 @@ def test_files_that_cannot_be_removed_are_told(backups: BackupsWorld) -> None:
     assert 1 == value(backups, CLEAN_FAILED)
 
 
+@pytest.mark.slow
 def test_only_the_leader_tells(backups: BackupsWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     backups.add(cleanPolicy="Delete")
     backups.write(phase="CleanFailed", backupPath="s3://lab/full")

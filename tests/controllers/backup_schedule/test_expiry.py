@@ -28,12 +28,14 @@ def test_5_3_by_number_old_ones_go_with_their_jobs(world: SchedulesWorld) -> Non
     assert "SuccessfulDelete" in [reason for reason, _ in world.events()]
 
 
+@pytest.mark.slow
 def test_5_3_by_age_old_ones_go(world: SchedulesWorld) -> None:
     world.schedule(maxReservedTime="48h", maxBackups=1)
     world.nights(5)
     assert [night(3), night(4), night(5)] == world.backups()
 
 
+@pytest.mark.slow
 def test_5_3_old_ones_go_while_the_schedule_pauses(world: SchedulesWorld) -> None:
     world.schedule()
     world.nights(4)
@@ -41,6 +43,7 @@ def test_5_3_old_ones_go_while_the_schedule_pauses(world: SchedulesWorld) -> Non
     assert [night(4)] == world.backups()
 
 
+@pytest.mark.slow
 def test_5_3_what_runs_stays_and_the_last_good_one_before_it(world: SchedulesWorld) -> None:
     world.schedule(maxBackups=1)
     world.nights(1)
@@ -62,6 +65,7 @@ def test_5_3_backups_of_others_stay_though_they_look_alike(world: SchedulesWorld
     assert ["mine", night(2)] == world.backups()
 
 
+@pytest.mark.slow
 def test_5_3_the_running_log_backup_stays_and_the_base_of_its_chain(world: SchedulesWorld) -> None:
     """v1.6 deletes the log backup by number, and a base where a failed backup is younger."""
     world.schedule(maxReservedTime="48h", logBackupTemplate=LOG)
@@ -77,6 +81,7 @@ def test_5_3_the_running_log_backup_stays_and_the_base_of_its_chain(world: Sched
     )
 
 
+@pytest.mark.slow
 def test_5_3_the_log_is_not_cut_while_a_restore_reads_it(world: SchedulesWorld) -> None:
     world.schedule(maxReservedTime="24h", logBackupTemplate=LOG)
     world.log_saved_until(NEW_YEAR + timedelta(hours=1), NEW_YEAR)
@@ -92,6 +97,7 @@ def test_5_3_the_log_is_not_cut_while_a_restore_reads_it(world: SchedulesWorld) 
     assert "logTruncateUntil" in world.backup("log-nightly")["spec"]
 
 
+@pytest.mark.slow
 def test_5_3_what_is_not_compacted_is_not_cut(world: SchedulesWorld) -> None:
     compaction: Json = {"br": {"cluster": "basic"}, "s3": S3 | {"prefix": "log"}}
     world.schedule(
@@ -115,6 +121,7 @@ def test_5_3_a_stale_view_of_a_backup_that_is_doubtful_does_not_cost_the_last_go
     assert [night(1), night(2)] == world.backups()
 
 
+@pytest.mark.slow
 def test_5_3_what_began_again_meanwhile_is_not_deleted(world: SchedulesWorld) -> None:
     world.schedule()
     world.nights(3)

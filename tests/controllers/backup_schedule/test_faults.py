@@ -85,6 +85,7 @@ def night(world: SchedulesWorld) -> SchedulesWorld:
     return world
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("at", range(1, 7))
 def test_a_process_that_ends_at_any_write_is_followed_by_one_that_goes_on(
@@ -96,6 +97,7 @@ def test_a_process_that_ends_at_any_write_is_followed_by_one_that_goes_on(
     settled(night)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", range(1, 7))
 def test_an_answer_that_is_lost_changes_nothing(night: SchedulesWorld, at: int) -> None:
     made = life_of(night, at, RequestTimeout("PATCH", "/", "lost"), after=True, once=True)
@@ -122,6 +124,7 @@ def emptied(world: SchedulesWorld) -> None:
     world.operator.caches[BACKUPS].empty()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("view", [blind_to_backups, blind_to_schedules, cut, emptied])
 def test_a_stale_view_makes_no_second_backup_and_removes_none(
     night: SchedulesWorld, view: Callable[[SchedulesWorld], None]

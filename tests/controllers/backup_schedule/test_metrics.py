@@ -1,5 +1,7 @@
 """What the metrics tell of a schedule, from the cache at the scrape."""
 
+import pytest
+
 from kube.resources import BACKUPS
 from tests.controllers.backup.backups_world import NAMESPACE
 from tests.controllers.backup_schedule.schedules_world import DAY, HOUR, SchedulesWorld
@@ -11,6 +13,7 @@ def value(world: SchedulesWorld, family: str, **labels: str) -> float | None:
     return world.operator.registry.get_sample_value(f"tidb_operator_backup_schedule_{family}", wanted)
 
 
+@pytest.mark.slow
 def test_how_many_backups_are_overdue(world: SchedulesWorld) -> None:
     world.schedule()
     assert 0 == value(world, "overdue")
@@ -26,6 +29,7 @@ def test_how_many_backups_are_overdue(world: SchedulesWorld) -> None:
     assert 0 == value(world, "overdue")
 
 
+@pytest.mark.slow
 def test_a_hundred_is_enough(world: SchedulesWorld) -> None:
     world.schedule(schedule="* * * * *")
     world.pass_time(30 * DAY)

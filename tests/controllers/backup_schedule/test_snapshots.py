@@ -58,6 +58,7 @@ def test_5_1_a_failure_before_there_was_a_job_does_not_stop_the_schedule(world: 
     assert [FIRST, SECOND] == world.backups()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("days", [3, 30])
 def test_5_1_after_a_pause_there_is_one_backup(world: SchedulesWorld, days: int) -> None:
     world.schedule(schedule="*/10 * * * *")
@@ -76,6 +77,7 @@ def test_5_1_after_a_pause_there_is_one_backup(world: SchedulesWorld, days: int)
     assert 3 == len(world.backups())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("days", [3, 30])
 def test_5_1_a_process_that_was_away_makes_up_for_it_once(world: SchedulesWorld, days: int) -> None:
     world.schedule()

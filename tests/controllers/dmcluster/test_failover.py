@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+import pytest
+
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS
 from tests.controllers.dmcluster.dm_world import NAME, DMWorld
 from tests.operator_world import NAMESPACE
@@ -15,6 +17,7 @@ def lose(dm: DMWorld, component: str, ordinal: int) -> tuple[str, Callable[[], N
     return pod, dm.world.faults.pod_crash_loop(f"{NAMESPACE}/{pod}")
 
 
+@pytest.mark.slow
 def test_6_7_a_lost_master_is_recorded_then_removed_with_its_volume_then_replaced(dm: DMWorld) -> None:
     pod, heal = lose(dm, "dm-master", 1)
     claim = dm.get(PERSISTENT_VOLUME_CLAIMS, f"dm-master-{pod}")["metadata"]["uid"]
@@ -29,6 +32,7 @@ def test_6_7_a_lost_master_is_recorded_then_removed_with_its_volume_then_replace
     assert 3 == dm.size("dm-master") == len(dm.masters.members)
 
 
+@pytest.mark.slow
 def test_I24_without_a_majority_no_master_is_removed(dm: DMWorld) -> None:
     heals = [lose(dm, "dm-master", ordinal)[1] for ordinal in (1, 2)]
     dm.run(PERIOD + 30.0)
@@ -40,6 +44,7 @@ def test_I24_without_a_majority_no_master_is_removed(dm: DMWorld) -> None:
     dm.run_until_ready(NAME, PERIOD)
 
 
+@pytest.mark.slow
 def test_6_8_a_lost_worker_gets_a_substitute_until_the_user_says_that_it_is_over(dm: DMWorld) -> None:
     dm.create_source("orders")
     bound = next(each.name for each in dm.workers() if each.source)
@@ -59,6 +64,7 @@ def test_6_8_a_lost_worker_gets_a_substitute_until_the_user_says_that_it_is_over
     assert {"orders"} == {each.source for each in dm.workers() if each.source}
 
 
+@pytest.mark.slow
 def test_loss_x_edit_a_scale_in_during_a_failover_keeps_the_quorum(dm: DMWorld) -> None:
     pod, heal = lose(dm, "dm-master", 0)
     dm.run_until(lambda: pod in dm.status("master").get("failureMembers", {}), 2 * PERIOD)
@@ -71,6 +77,7 @@ def test_loss_x_edit_a_scale_in_during_a_failover_keeps_the_quorum(dm: DMWorld) 
     assert 1 == dm.size("dm-master") == len(dm.masters.members)
 
 
+@pytest.mark.slow
 def test_loss_x_edit_an_upgrade_goes_on_past_a_master_that_was_replaced(dm: DMWorld) -> None:
     pod, heal = lose(dm, "dm-master", 2)
     dm.run_until(lambda: dm.size("dm-master") == 4, 3 * PERIOD)

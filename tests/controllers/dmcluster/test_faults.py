@@ -41,6 +41,7 @@ def is_settled(world: DMWorld, masters: int, workers: int) -> bool:
     )
 
 
+@pytest.mark.slow
 @FAULTS
 @pytest.mark.parametrize("number", _BRING_UP)
 def test_F1_F4_F45_a_bring_up_survives_it_at_any_write(world: DMWorld, number: int, fault: str) -> None:
@@ -53,6 +54,7 @@ def test_F1_F4_F45_a_bring_up_survives_it_at_any_write(world: DMWorld, number: i
     assert 5 == len(world.every(PERSISTENT_VOLUME_CLAIMS))
 
 
+@pytest.mark.slow
 @FAULTS
 @pytest.mark.parametrize("number", _CHANGE)
 def test_F1_F45_a_scale_in_with_an_upgrade_survives_it_at_any_write(dm: DMWorld, number: int, fault: str) -> None:

@@ -35,6 +35,7 @@ def test_6_7_it_comes_up_with_workers_after_a_quorum_of_masters(world: DMWorld) 
     assert world.leader == world.status("master")["leader"]["name"]
 
 
+@pytest.mark.slow
 def test_I29_five_resyncs_of_a_ready_cluster_cost_nothing(dm: DMWorld) -> None:
     dm.run(70.0)
     dm.forget()
@@ -46,6 +47,7 @@ def test_I29_five_resyncs_of_a_ready_cluster_cost_nothing(dm: DMWorld) -> None:
     assert 3 * 5 == len(dm.operator.dataplane.requests)
 
 
+@pytest.mark.slow
 def test_I31_a_new_process_finds_nothing_to_do(dm: DMWorld) -> None:
     dm.run(70.0)
     dm.restart()
@@ -54,6 +56,7 @@ def test_I31_a_new_process_finds_nothing_to_do(dm: DMWorld) -> None:
     assert [] == dm.writes()
 
 
+@pytest.mark.slow
 def test_6_7_masters_are_restarted_from_the_top_and_the_leader_hands_over(dm: DMWorld) -> None:
     dm.lead(2)
     dm.set(version="v8.5.3")
@@ -76,6 +79,7 @@ def _is_at(dm: DMWorld, version: str) -> bool:
     return {f"pingcap/dm:{version}"} == images and dm.is_ready(NAME) and dm.reason(NAME) == "Done"
 
 
+@pytest.mark.slow
 def test_6_7_a_leader_that_is_scaled_in_is_evicted_then_removed_then_its_claim_is_marked(dm: DMWorld) -> None:
     dm.lead(2)
     dm.forget()
@@ -90,6 +94,7 @@ def test_6_7_a_leader_that_is_scaled_in_is_evicted_then_removed_then_its_claim_i
     assert DEFERRED in claim["metadata"]["annotations"]
 
 
+@pytest.mark.slow
 def test_6_7_a_scale_out_deletes_the_one_claim_that_is_in_its_way(dm: DMWorld) -> None:
     dm.set(master={"replicas": 2}, worker={"replicas": 1})
     dm.run_until_ready(NAME, 120)
@@ -102,6 +107,7 @@ def test_6_7_a_scale_out_deletes_the_one_claim_that_is_in_its_way(dm: DMWorld) -
     assert left == dm.get(PERSISTENT_VOLUME_CLAIMS, f"dm-worker-{NAME}-dm-worker-1")["metadata"]["uid"]
 
 
+@pytest.mark.slow
 def test_6_8_a_worker_with_a_source_leaves_when_another_is_free_to_take_it(dm: DMWorld) -> None:
     bound = {dm.create_source("orders"), dm.create_source("stock")}
     assert 2 == len(bound)
@@ -119,6 +125,7 @@ def test_6_8_a_worker_with_a_source_leaves_when_another_is_free_to_take_it(dm: D
     assert {"orders", "stock"} == {each.source for each in dm.workers()}
 
 
+@pytest.mark.slow
 def test_6_8_a_worker_that_has_gone_is_taken_out_of_DM_once_it_is_offline(dm: DMWorld) -> None:
     dm.forget()
     dm.set(worker={"replicas": 1})
@@ -127,6 +134,7 @@ def test_6_8_a_worker_that_has_gone_is_taken_out_of_DM_once_it_is_offline(dm: DM
     assert [f"{NAME}-dm-worker-0"] == [each.name for each in dm.workers()]
 
 
+@pytest.mark.slow
 def test_6_1_the_last_master_cannot_be_scaled_in(dm: DMWorld) -> None:
     dm.set(master={"replicas": 0})
     dm.run_until(lambda: dm.reason(NAME) == "FailedScaleIn")
@@ -134,6 +142,7 @@ def test_6_1_the_last_master_cannot_be_scaled_in(dm: DMWorld) -> None:
     assert 3 == dm.size("dm-master")
 
 
+@pytest.mark.slow
 def test_6_10_workers_are_suspended_before_masters_and_all_comes_back_on_its_volumes(dm: DMWorld) -> None:
     claims = {each["metadata"]["uid"] for each in dm.every(PERSISTENT_VOLUME_CLAIMS)}
     ids = set(dm.masters.members)
@@ -149,6 +158,7 @@ def test_6_10_workers_are_suspended_before_masters_and_all_comes_back_on_its_vol
     assert ids == set(dm.masters.members)
 
 
+@pytest.mark.slow
 def test_6_3_deletion_leaves_the_claims(dm: DMWorld) -> None:
     claims = {each["metadata"]["name"] for each in dm.every(PERSISTENT_VOLUME_CLAIMS)}
     dm.admin.delete(DM_CLUSTERS, NAME, NAMESPACE)
@@ -158,6 +168,7 @@ def test_6_3_deletion_leaves_the_claims(dm: DMWorld) -> None:
     assert claims == {each["metadata"]["name"] for each in dm.every(PERSISTENT_VOLUME_CLAIMS)}
 
 
+@pytest.mark.slow
 def test_6_3_a_volume_grows_and_the_next_pod_gets_one_as_large(dm: DMWorld) -> None:
     dm.set(worker={"storageSize": "20Gi"})
     dm.run_until_ready(NAME)
@@ -168,6 +179,7 @@ def test_6_3_a_volume_grows_and_the_next_pod_gets_one_as_large(dm: DMWorld) -> N
     assert "20Gi" == template["spec"]["resources"]["requests"]["storage"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("field", ["discovery", "tlsCluster", "affinity", "dnsConfig", "suspendAction"])
 def test_sub_objects_may_be_empty(world: DMWorld, field: str) -> None:
     cluster = sample("dm")
@@ -177,6 +189,7 @@ def test_sub_objects_may_be_empty(world: DMWorld, field: str) -> None:
     world.run_until_ready(NAME)
 
 
+@pytest.mark.slow
 def test_what_is_optional_may_be_absent(world: DMWorld) -> None:
     world.apply(sample("dm") | {"spec": {"version": "v8.5.2", "master": {"replicas": 1}}})
     world.run_until_ready(NAME)

@@ -1,5 +1,7 @@
 """A DMCluster whose components speak TLS, in the real handshakes of the sandbox (other-resources.md 6.9)."""
 
+import pytest
+
 from kube.resources import SECRETS
 from tests.certificates import Authority
 from tests.controllers.dmcluster.dm_world import NAME, DMWorld
@@ -20,6 +22,7 @@ def apply(dm: DMWorld) -> None:
     dm.apply(cluster)
 
 
+@pytest.mark.slow
 def test_6_9_it_comes_up_and_is_restarted_with_TLS(world: DMWorld) -> None:
     put(world, Authority(), "dm-master-cluster", "dm-worker-cluster", "dm-client")
     apply(world)
@@ -32,6 +35,7 @@ def test_6_9_it_comes_up_and_is_restarted_with_TLS(world: DMWorld) -> None:
     assert all(request.url.startswith("https://") for request in world.operator.dataplane.requests)
 
 
+@pytest.mark.slow
 def test_6_9_a_missing_secret_is_named(world: DMWorld) -> None:
     put(world, Authority(), "dm-master-cluster", "dm-worker-cluster")
     apply(world)

@@ -14,6 +14,7 @@ def jobs_made(world: SimpleWorld) -> int:
     return sum((call.verb, call.resource) == ("create", "jobs.batch") for call in calls)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ends", [True, False], ids=["the process ends", "the answer is lost"])
 def test_F1_after_any_write_there_is_one_job(ends: bool) -> None:
     worlds: list[SimpleWorld] = []
@@ -33,6 +34,7 @@ def test_F1_after_any_write_there_is_one_job(ends: bool) -> None:
     assert {1} == {jobs_made(each) for each in worlds}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ends", [True, False], ids=["the process ends", "the answer is lost"])
 def test_F1_after_any_write_of_another_run_there_is_one_more_job(ends: bool) -> None:
     worlds: list[SimpleWorld] = []

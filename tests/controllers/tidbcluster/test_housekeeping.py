@@ -120,6 +120,16 @@ def test_11_3_volumes_get_the_reclaim_policy_of_the_spec(basic: OperatorWorld) -
     assert told in basic.messages("SuccessfulPatch")
 
 
+def test_11_4_a_volume_that_is_named_after_its_claim_is_not_read_before_it_is_labelled(basic: OperatorWorld) -> None:
+    name = volume_of(basic, CLAIM)["metadata"]["name"]
+    basic.admin.patch(PERSISTENT_VOLUMES, name, "", {"metadata": {"labels": None}})
+    basic.run(35.0)
+    calls = [entry.call for entry in basic.world.server.audit.recent()]
+    asked = [call.request.method for call in calls if (call.user, call.name) == (operator_world.OPERATOR, name)]
+    assert {"PATCH"} == set(asked)
+    assert "default" == volume_of(basic, CLAIM)["metadata"]["labels"][NAMESPACE]
+
+
 def test_11_3_a_missing_volume_is_told_and_stops_nothing(basic: OperatorWorld) -> None:
     volume = volume_of(basic, CLAIM)["metadata"]["name"]
     basic.admin.patch(PERSISTENT_VOLUMES, volume, "", {"metadata": {"finalizers": None}})

@@ -132,6 +132,7 @@ def test_1_2_the_first_keeps_its_name_when_it_is_created_again_over_its_volumes(
     assert ({}, store) == (made_for(world, "b"), set(world.cluster("a")["status"]["tikv"]["stores"]))
 
 
+@pytest.mark.slow
 def test_1_2_another_label_is_a_way_out_at_once(world: OperatorWorld) -> None:
     world.apply(cluster("a", "web"))
     world.run_until_ready("a")
@@ -154,6 +155,7 @@ def test_1_2_a_refused_cluster_begins_when_the_first_takes_another_label_in_time
     world.run_until_ready("b")
 
 
+@pytest.mark.slow
 def test_1_2_a_running_cluster_keeps_its_name_from_an_older_one(world: OperatorWorld) -> None:
     """An older cluster that runs under another name, or does not run, cannot take it over."""
     world.apply(cluster("old"))
@@ -194,6 +196,7 @@ def test_1_2_a_name_is_not_free_while_a_cluster_runs_under_it_that_was_labelled_
     assert world.is_ready("a")
 
 
+@pytest.mark.slow
 def test_1_2_the_instance_name_of_a_suspended_cluster_stays(basic: OperatorWorld) -> None:
     basic.change(suspendAction={"suspendStatefulSet": True})
     basic.run_until(lambda: basic.reason() == "Suspended", 120.0)
@@ -205,6 +208,7 @@ def test_1_2_the_instance_name_of_a_suspended_cluster_stays(basic: OperatorWorld
     assert [] == [write for write in basic.writes() if "tidbclusters" not in write and "events" not in write]
 
 
+@pytest.mark.slow
 def test_F40_volumes_of_another_instance_name_are_the_clusters_own(basic: OperatorWorld) -> None:
     """Argo CD labels a TidbCluster that is created again over its volumes."""
     basic.change(tikv={"replicas": 3})
@@ -222,6 +226,7 @@ def test_F40_volumes_of_another_instance_name_are_the_clusters_own(basic: Operat
     assert {"web"} == set(labels)
 
 
+@pytest.mark.slow
 def test_8_clusters_that_refer_to_each_other_share_a_name(world: OperatorWorld) -> None:
     world.apply(cluster("a", "web"))
     world.run_until_ready("a")

@@ -20,6 +20,7 @@ def told(world: OperatorWorld) -> list[int]:
     return [event["count"] for event in world.events("FailedValidation")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("spec", "named"),
     [
@@ -62,6 +63,7 @@ def test_I28_another_invalid_spec_is_told_anew(basic: OperatorWorld) -> None:
     assert [1, 1] == told(basic)
 
 
+@pytest.mark.slow
 def test_2_2_a_corrected_spec_goes_on(basic: OperatorWorld) -> None:
     basic.change(tikv={"evictLeaderTimeout": "soon"})
     refused(basic)
@@ -79,6 +81,7 @@ def test_2_2_an_invalid_cluster_is_not_begun(world: OperatorWorld) -> None:
     assert ["create events ", "patch tidbclusters.pingcap.com/status basic"] == sorted(world.writes())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("spec", "named"),
     [
@@ -120,6 +123,7 @@ INVALID: dict[str, Any] = {"tikv": {"evictLeaderTimeout": "soon", "replicas": 5}
 FIELD = "spec.tikv.evictLeaderTimeout"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("restarted", [False, True], ids=["same process", "new process"])
 def test_what_is_lost_under_an_invalid_spec_shows_in_the_status_and_comes_back(
     basic: OperatorWorld, restarted: bool
@@ -150,6 +154,7 @@ def test_objects_that_are_gone_are_made_again_as_the_last_valid_spec_wanted_them
     assert before == basic.get(STATEFUL_SETS, "basic-tidb")["spec"]
 
 
+@pytest.mark.slow
 def test_a_process_that_has_not_seen_the_last_valid_spec_says_what_is_gone(basic: OperatorWorld) -> None:
     basic.change(**INVALID)
     refused(basic)
@@ -165,6 +170,7 @@ def test_a_process_that_has_not_seen_the_last_valid_spec_says_what_is_gone(basic
     basic.run_until_ready()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("paused_before", [True, False], ids=["before", "in the invalid spec"])
 def test_a_cluster_that_its_user_has_paused_is_not_made_again(basic: OperatorWorld, paused_before: bool) -> None:
     if paused_before:
@@ -183,6 +189,7 @@ def test_a_cluster_that_its_user_has_paused_is_not_made_again(basic: OperatorWor
     basic.run_until_ready()
 
 
+@pytest.mark.slow
 def test_a_scale_in_stops_at_an_invalid_spec(basic: OperatorWorld) -> None:
     basic.change(tikv={"replicas": 4})
     basic.run_until_ready()

@@ -64,6 +64,7 @@ def test_8_a_cluster_without_pd_uses_that_of_the_other(world: OperatorWorld, wit
     assert ({"guest-tikv-0"} if "tikv" not in without else set()) == names(world, "basic", "tikv", "peerStores")
 
 
+@pytest.mark.slow
 def test_8_the_pd_of_another_namespace_is_reached_by_its_whole_name(world: OperatorWorld) -> None:
     world.apply(host())
     world.run_until_ready()

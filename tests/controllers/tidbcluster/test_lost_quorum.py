@@ -1,5 +1,7 @@
 """docs/lost-quorum.md, for a PD without any volume left: TiKV's data is kept, under the id that PD had."""
 
+import pytest
+
 from kube.objects import Json
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, TIDB_CLUSTERS
 from tests.operator_world import NAMESPACE, OperatorWorld, sample
@@ -8,6 +10,7 @@ FORCE = "tidb.pingcap.com/force-pd-bootstrap"
 PD_PODS = ("basic-pd-0", "basic-pd-1", "basic-pd-2")
 
 
+@pytest.mark.slow
 def test_R29_pd_is_rebuilt_around_the_data_of_tikv(world: OperatorWorld) -> None:
     body = sample("basic")
     body["spec"]["pd"]["replicas"] = body["spec"]["tikv"]["replicas"] = 3

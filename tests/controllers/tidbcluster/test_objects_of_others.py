@@ -113,6 +113,7 @@ def test_F4_nothing_is_written_beside_a_stateful_set_of_others(world: OperatorWo
     assert [] == [write for write in world.writes() if "basic-pd" in write]
 
 
+@pytest.mark.slow
 def test_F4_no_pod_is_made_over_a_volume_of_others(world: OperatorWorld) -> None:
     body = {"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}
     create(world, PERSISTENT_VOLUME_CLAIMS, "pd-basic-pd-0", body, labelled=False)
@@ -153,6 +154,7 @@ def test_11_4_a_pod_with_our_labels_that_others_control_is_none_of_ours(world: O
     assert not [key for key in world.get(PODS, name)["metadata"]["labels"] if key.startswith("tidb.pingcap.com/")]
 
 
+@pytest.mark.slow
 def test_R27_a_ready_pod_with_our_labels_is_named_until_it_is_gone(basic: OperatorWorld) -> None:
     basic.admin.create(CONFIG_MAPS, {"metadata": {"name": "rival"}}, NAMESPACE)
     foreign_pod(basic, "pd", "theirs")
@@ -170,6 +172,7 @@ def test_11_4_a_pod_of_ours_stays_ours_when_others_spoil_its_reference(basic: Op
     assert ("Done", True) == (basic.reason(), basic.is_ready())
 
 
+@pytest.mark.slow
 def test_13_a_command_on_a_pod_of_others_is_not_carried_out(basic: OperatorWorld) -> None:
     basic.change(tidb={"replicas": 2})
     basic.run_until_ready()
@@ -183,6 +186,7 @@ def test_13_a_command_on_a_pod_of_others_is_not_carried_out(basic: OperatorWorld
     assert theirs["metadata"]["uid"] == basic.get(PODS, "basic-tidb-7")["metadata"]["uid"]
 
 
+@pytest.mark.slow
 def test_11_6_orphans_are_adopted_by_a_cluster_that_is_created_again(basic: OperatorWorld) -> None:
     before = {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in basic.every(PODS)}
     basic.admin.delete(TIDB_CLUSTERS, "basic", NAMESPACE, propagation="Orphan")
@@ -202,6 +206,7 @@ def test_11_6_orphans_are_adopted_by_a_cluster_that_is_created_again(basic: Oper
     assert before == {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in basic.every(PODS)}
 
 
+@pytest.mark.slow
 def test_F4_what_a_former_cluster_of_the_name_has_left_is_waited_for(basic: OperatorWorld) -> None:
     """Kubernetes deletes in the background what the TidbCluster before has owned."""
     basic.admin.delete(TIDB_CLUSTERS, "basic", NAMESPACE)
@@ -240,6 +245,7 @@ def advanced(world: OperatorWorld, component: str) -> Json:
     return world.admin.create(ADVANCED_STATEFUL_SETS, body, NAMESPACE).decode()
 
 
+@pytest.mark.slow
 def test_4_4_no_stateful_set_is_created_beside_an_advanced_one(world: OperatorWorld) -> None:
     advanced(world, "pd")
     world.apply(sample("basic"))
@@ -270,6 +276,7 @@ def test_4_4_pods_of_an_advanced_stateful_set_tell_of_it_without_a_request(world
     assert not [read for read in world.reads() if "apps.pingcap.com basic-tidb" in read]
 
 
+@pytest.mark.slow
 def test_4_4_a_cluster_that_runs_never_asks_for_advanced_stateful_sets(basic: OperatorWorld) -> None:
     basic.change(tidb={"replicas": 2})
     basic.run_until_ready()

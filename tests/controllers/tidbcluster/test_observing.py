@@ -45,6 +45,7 @@ def world() -> Iterator[OperatorWorld]:
     made.stop()
 
 
+@pytest.mark.slow
 def test_a_cluster_that_is_as_it_should_be_would_not_be_written_to(world: OperatorWorld) -> None:
     world.apply(sample("basic"))
     world.run_until_ready(within=300.0)
@@ -56,6 +57,7 @@ def test_a_new_cluster_would_be_begun(world: OperatorWorld) -> None:
     assert "create services/basic-pd" in Observer(world).look()
 
 
+@pytest.mark.slow
 def test_a_change_is_told_once_with_what_it_changes(world: OperatorWorld) -> None:
     world.apply(sample("basic"))
     world.run_until_ready(within=300.0)

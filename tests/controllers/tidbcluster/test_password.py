@@ -3,6 +3,7 @@
 import base64
 from typing import Any
 
+import pytest
 from structlog.testing import capture_logs
 
 from kube.objects import Json
@@ -94,6 +95,7 @@ def test_4_5_a_secret_without_the_key_is_named(world: OperatorWorld) -> None:
     assert "now" == pd(world).users["root"]
 
 
+@pytest.mark.slow
 def test_4_5_a_password_that_somebody_has_set_stays(world: OperatorWorld) -> None:
     cluster = sample("basic")
     world.apply(cluster)
@@ -105,6 +107,7 @@ def test_4_5_a_password_that_somebody_has_set_stays(world: OperatorWorld) -> Non
     assert "root has a password already" in world.events("PasswordExists")[0]["message"]
 
 
+@pytest.mark.slow
 def test_4_5_what_does_not_answer_is_told_and_tried_again(world: OperatorWorld) -> None:
     world.apply(sample("basic"))
     world.run_until_ready()

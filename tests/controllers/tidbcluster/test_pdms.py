@@ -53,6 +53,7 @@ def uids(world: OperatorWorld) -> dict[str, str]:
     return {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in world.every(PODS)}
 
 
+@pytest.mark.slow
 def test_3_1_tikv_starts_when_tso_has_a_primary(world: OperatorWorld) -> None:
     applied(world, pdms(nodeSelector={"nowhere": "yes"}), mode="ms")
     world.run_until(lambda: "WaitingForTSO" in str(world.cluster().get("status")))
@@ -62,6 +63,7 @@ def test_3_1_tikv_starts_when_tso_has_a_primary(world: OperatorWorld) -> None:
     world.run_until_ready(within=120.0)
 
 
+@pytest.mark.slow
 def test_5_2_the_status_lists_the_members(micro: OperatorWorld) -> None:
     status = micro.cluster()["status"]["pdms"]
     assert [f"http://basic-tso-{each}.basic-tso-peer.default.svc:2379" for each in (0, 1)] == status["tso"]["members"]
@@ -76,6 +78,7 @@ def test_6_2_without_the_mode_nothing_is_made(world: OperatorWorld) -> None:
     assert not world.cluster()["status"].get("pdms")
 
 
+@pytest.mark.slow
 def test_7_8_another_member_is_the_primary_before_one_is_restarted(micro: OperatorWorld) -> None:
     micro.change(pdms=pdms(version="v8.5.3"))
     before = uids(micro)
@@ -91,6 +94,7 @@ def test_7_8_another_member_is_the_primary_before_one_is_restarted(micro: Operat
     assert all(name != leader for name, leader in led.items())
 
 
+@pytest.mark.slow
 def test_8_7_another_member_is_the_primary_before_one_is_removed(micro: OperatorWorld) -> None:
     services = pd(micro).services
     last = next(each for each in services.members("tso", micro.clock.now()) if each.name == "basic-tso-1")
@@ -101,6 +105,7 @@ def test_8_7_another_member_is_the_primary_before_one_is_removed(micro: Operator
     assert "basic-tso-0" == primary(micro)
 
 
+@pytest.mark.slow
 def test_7_8_members_before_8_3_0_cannot_hand_over(world: OperatorWorld) -> None:
     applied(world, pdms(version="v8.2.0"), mode="ms")
     world.run_until_ready(within=120.0)
@@ -109,6 +114,7 @@ def test_7_8_members_before_8_3_0_cannot_hand_over(world: OperatorWorld) -> None
     assert not [call for call in world.operator.dataplane.writes() if call.url.endswith("/primary/transfer")]
 
 
+@pytest.mark.slow
 def test_6_2_the_last_pod_of_tso_stays_while_pd_gives_no_timestamps(micro: OperatorWorld) -> None:
     micro.change(pdms=pdms(tso=0))
     micro.run_until(lambda: micro.reason() == "FailedScaleIn", within=120.0)
@@ -117,6 +123,7 @@ def test_6_2_the_last_pod_of_tso_stays_while_pd_gives_no_timestamps(micro: Opera
     assert micro.exists(PODS, "basic-tso-0")
 
 
+@pytest.mark.slow
 def test_6_2_when_the_mode_ends_pd_gives_timestamps_before_tso_goes(micro: OperatorWorld) -> None:
     micro.change(pd={"mode": ""})
     while micro.exists(PODS, "basic-tso-0"):
@@ -127,6 +134,7 @@ def test_6_2_when_the_mode_ends_pd_gives_timestamps_before_tso_goes(micro: Opera
     assert 0 == micro.replicas("tso")
 
 
+@pytest.mark.slow
 def test_6_2_the_mode_begins_in_a_running_cluster(world: OperatorWorld) -> None:
     applied(world, [])
     world.run_until_ready()
@@ -136,6 +144,7 @@ def test_6_2_the_mode_begins_in_a_running_cluster(world: OperatorWorld) -> None:
     assert primary(world)
 
 
+@pytest.mark.slow
 def test_1_1_microservices_that_are_removed_from_the_spec_stay_and_the_condition_says_so(micro: OperatorWorld) -> None:
     micro.change(pdms=None)
     micro.run_until(lambda: micro.reason() == "ComponentRemoved")
@@ -143,6 +152,7 @@ def test_1_1_microservices_that_are_removed_from_the_spec_stay_and_the_condition
     assert micro.exists(PODS, "basic-tso-0")
 
 
+@pytest.mark.slow
 def test_F7_a_tso_without_a_primary_is_not_well(micro: OperatorWorld) -> None:
     for name in ("basic-tso-0", "basic-tso-1"):
         micro.world.data_plane.hang(NAMESPACE, name)
@@ -152,6 +162,7 @@ def test_F7_a_tso_without_a_primary_is_not_well(micro: OperatorWorld) -> None:
     micro.run_until_ready(within=120.0)
 
 
+@pytest.mark.slow
 def test_12_all_is_suspended_and_resumed(micro: OperatorWorld) -> None:
     micro.change(suspendAction={"suspendStatefulSet": True})
     micro.run_until(lambda: micro.reason() == "Suspended", within=120.0)

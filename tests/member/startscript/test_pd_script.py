@@ -51,6 +51,7 @@ def test_7_4_it_waits_a_random_time_between_questions_and_before_it_starts(pd_po
     assert 0 <= before <= 9
 
 
+@pytest.mark.slow
 def test_7_4_random_waits_are_spread(pd_pod: Pod) -> None:
     pd_pod.answers("wget", *[(1, "")] * 60, (0, BEGIN))
     pd_pod.run(pd_script(cluster()))

@@ -1,0 +1,177 @@
+"""A thousand clusters of 3/3/2: start, memory, idleness, changes, and one of three shards killed.
+
+In front of the sandbox's API server they are copies of one cluster (`bench.copied_clusters`), as many as
+THOUSAND_CLUSTERS says; on the real control plane THOUSAND_REAL are brought up, pod by pod. The operator is a process of
+its own, with its own flags, in both.
+"""
+
+import os
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from bench.copied_clusters import copied, first_cluster, name_of
+from bench.figures import note, show
+from bench.isolation import change, percentile
+from bench.operator_process import OperatorProcess
+from bench.place import Place, awaited, cluster, on_a_place
+from kube.client import Client
+from kube.objects import Json
+from kube.resources import SERVICES, TIDB_CLUSTERS
+from kube.sharding import shard_of
+
+_COPIED = int(os.environ.get("THOUSAND_CLUSTERS", "1000"))
+_REAL = int(os.environ.get("THOUSAND_REAL", "300"))
+_CHANGES = int(os.environ.get("THOUSAND_CHANGES", "200"))
+_IDLE = 60.0
+_PODS_OF_A_NODE = 100
+_SHARDS = 3
+_PATIENCE = 3600.0
+_SELDOM = 3.0
+"""Seconds between two looks at the metrics, a page of megabytes."""
+_CHANGE: Json = {"spec": {"pd": {"service": {"labels": {"change": "killed"}}}}}
+_SYNCS = 'controller_runtime_reconcile_total{controller="tidbcluster",result="success"}'
+
+
+class _Clusters(Protocol):
+    @property
+    def client(self) -> Client:
+        """The admin's."""
+
+    def operator(self, *flags: str) -> OperatorProcess:
+        """A controller-manager."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Suite:
+    """What is measured of so many clusters, and how the figures are called."""
+
+    here: _Clusters
+    count: int
+    world: str
+
+    def show(self, name: str, ours: float, aim: float | None, unit: str) -> None:
+        show(f"thousand_{self.world}_{self.count}_{name}", ours, aim, unit, "aim" if aim is not None else "")
+
+    def start(self) -> OperatorProcess:
+        """A process beside all clusters, as soon as it leads and its caches are full."""
+        started = _now()
+        operator = self.here.operator()
+        awaited(operator.leads, "the operator to lead", within=_PATIENCE)
+        self.show("start", _now() - started, 15.0, "s")
+        self.show("start_cpu", operator.cpu_seconds(), None, "s")
+        self._await(lambda: operator.sample(_SYNCS) >= self.count, "a look at each")
+        self.show("start_until_each_was_looked_at", _now() - started, None, "s")
+        self.show("start_until_each_was_looked_at_cpu", operator.cpu_seconds(), None, "s")
+        return operator
+
+    def idle(self, operator: OperatorProcess) -> None:
+        """Nothing changes for a while."""
+        before, cpu = operator.requests(), operator.cpu_seconds()
+        time.sleep(_IDLE)  # noqa: TID251  (another process is timed)
+        spent = operator.requests() - before
+        self.show("idle_60s_writes", spent.total() - spent["GET"], 0, "requests")
+        self.show("idle_60s_cpu", operator.cpu_seconds() - cpu, None, "s")
+
+    def change(self) -> None:
+        """One change after another."""
+        waits = [change(self.here.client, name_of(each % self.count), each) for each in range(_CHANGES)]
+        self.show("change_p50", percentile(waits, 50), None, "s")
+        self.show("change_p99", percentile(waits, 99), 1.0, "s")
+
+    def kill_a_shard(self) -> None:
+        """Three processes; one is killed, and all of its clusters are changed."""
+        operators = [self.here.operator(f"--shards={_SHARDS}") for _ in range(_SHARDS)]
+        try:
+            evenly = [1] * _SHARDS
+            self._await(lambda: evenly == list(map(_held, operators)), "a shard for each")
+            # keys of others count as well: they are forgotten at once
+            self._await(lambda: min(each.sample(_SYNCS) for each in operators) >= self.count, "a look at each")
+            lost = _shard_held_by(operators[0])
+            operators[0].kill()
+            self._time_take_over({name_of(each) for each in range(self.count)}, lost)
+        finally:
+            for each in operators:
+                each.stop()
+
+    def _time_take_over(self, names: set[str], lost: int) -> None:
+        killed, client = _now(), self.here.client
+        unserved = {each for each in names if shard_of(f"default/{each}", _SHARDS) == lost}
+        note(f"{len(unserved)} clusters were of the shard whose holder was killed")
+        for name in unserved:
+            client.patch(TIDB_CLUSTERS, name, "default", _CHANGE)
+        started, first = len(unserved), 0.0
+        while unserved and _now() - killed < _PATIENCE:
+            time.sleep(0.2)  # noqa: TID251
+            services = client.list_page(SERVICES, "default", label_selector="change=killed").items
+            unserved -= {each.metadata.name.removesuffix("-pd") for each in services}
+            first = first or (_now() - killed if len(unserved) < started else 0.0)
+        self.show("shard_killed_first_served", first, 20.0, "s")
+        self.show("shard_killed_all_served", _now() - killed, 20.0, "s")
+
+    def _await(self, condition: Callable[[], bool], what: str) -> None:
+        awaited(condition, what, within=_PATIENCE, every=_SELDOM)
+
+
+def main() -> int:
+    """Run both. 1 where no control plane was built."""
+    with tempfile.TemporaryDirectory() as directory, first_cluster(Path(directory)) as world:
+        with copied(world, 1) as alone:
+            base = _memory_beside(_Suite(alone, 1, "sandbox"))
+        with copied(world, _COPIED) as many:
+            _measure(_Suite(many, _COPIED, "sandbox"), base)
+    nodes = _REAL * 8 // _PODS_OF_A_NODE + 3
+    return on_a_place(_bring_up, nodes=nodes) if _REAL else 0
+
+
+def _memory_beside(suite: _Suite) -> float:
+    operator = suite.start()
+    try:
+        return operator.memory()
+    finally:
+        operator.stop()
+
+
+def _measure(suite: _Suite, base: float) -> None:
+    operator = suite.start()
+    try:
+        suite.idle(operator)
+        grown = (operator.memory() - base) / max(suite.count - 1, 1)
+        suite.show("memory", operator.memory(), None, "MB")
+        suite.show("memory_per_cluster", grown, 1.0, "MB")
+        suite.change()
+    finally:
+        operator.stop()
+    suite.kill_a_shard()
+
+
+def _bring_up(here: Place) -> None:
+    suite, operator = _Suite(here, _REAL, "real"), here.operator()
+    try:
+        awaited(operator.leads, "the operator to lead")
+        base, started = operator.memory(), _now()
+        for number in range(_REAL):
+            here.client.create(TIDB_CLUSTERS, cluster(name_of(number)), "default")
+        awaited(lambda: here.ready() == _REAL, f"{_REAL} clusters to be Ready", within=_PATIENCE, every=1.0)
+        suite.show("ready", _now() - started, None, "s")
+        time.sleep(_IDLE)  # noqa: TID251  (the last details of the status arrive)
+    finally:
+        operator.stop()
+    _measure(suite, base)
+
+
+def _held(operator: OperatorProcess) -> int:
+    return int(operator.sample("tidb_operator_shards_held"))
+
+
+def _shard_held_by(operator: OperatorProcess) -> int:
+    base = "tidb-controller-manager"
+    names: list[tuple[int, str]] = [(0, base), *((n, f"{base}.shard-{n}") for n in range(1, _SHARDS))]
+    return next(n for n, name in names if operator.sample(f'leader_election_master_status{{name="{name}"}}') == 1.0)
+
+
+def _now() -> float:
+    return time.monotonic()  # noqa: TID251  (another process is timed)
