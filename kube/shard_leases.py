@@ -17,6 +17,7 @@ from kube.errors import ApiError, Forbidden
 from kube.leases import LeaseLock, LeaseRecord, record_of
 from kube.objects import Object
 from kube.resources import LEASES
+from kube.sharding import shard_of
 from ports.clock import Clock
 from ports.transport import TransportError
 
@@ -53,6 +54,8 @@ class Claim(msgspec.Struct, frozen=True):
         return {WANTED: msgspec.json.encode(self).decode()}
 
 
+_SHARD = re.compile(r"\.shard-\d+$")
+
 _DIVISIONS = msgspec.json.Decoder(Division)
 _CLAIMS = msgspec.json.Decoder(Claim)
 
@@ -60,6 +63,18 @@ _CLAIMS = msgspec.json.Decoder(Claim)
 def lease_name(base: str, shard: int) -> str:
     """The Lease of a shard. Releases of Helm have no dot in what they append to `base`."""
     return f"{base}.shard-{shard}" if shard else base
+
+
+def leases_of_key(leases: Iterable[Object], key: str) -> list[Object]:
+    """Of the Leases of operators, those whose holders act for a key: that of each, or of the shard it has the key in.
+
+    Raises ApiError.
+    """
+    known = {lease.key: lease for lease in leases}
+    operators = [lease for lease in known.values() if not _SHARD.search(lease.metadata.name)]
+    counts = [(each.key, division.count if (division := division_of(each)) else 1) for each in operators]
+    names = [lease_name(base, shard_of(key, count)) for base, count in counts]
+    return [known[name] for name in names if name in known]
 
 
 def division_of(lease: Object) -> Division | None:
@@ -108,7 +123,7 @@ class OtherDivisions:
         """`base` is the name of the Lease of shard 0, `count` the number of our shards."""
         self._client, self._namespace, self._count, self._clock = client, namespace, count, clock
         self._base = base
-        self._is_ours = re.compile(rf"{re.escape(base)}(\.shard-\d+)?").fullmatch
+        self._is_ours = re.compile(rf"{re.escape(base)}(?:{_SHARD.pattern})?$").match
         self._seen: dict[str, _Sighting] = {}
 
     def look(self) -> list[str]:

@@ -15,6 +15,7 @@ from informers.selectors import SelectorError
 from kube.leases import record_of
 from kube.objects import Json, Object
 from kube.resources import CUSTOM_RESOURCE_DEFINITIONS, LEASES, TIDB_CLUSTERS
+from kube.shard_leases import leases_of_key
 
 _OVERDUE = 2
 """Of how many durations of its Lease an operator must have missed all renewals to count as gone."""
@@ -48,8 +49,9 @@ class _Leader:
 
 
 def _leases(facts: Facts) -> list[Object]:
+    """Those of operators that may have the cluster: of one with shards, that of the cluster's."""
     own = (each for each in facts.all(LEASES) if name_of(each).startswith(PROGRAM))
-    return [Object(msgspec.json.encode(each)) for each in own]
+    return leases_of_key((Object(msgspec.json.encode(each)) for each in own), _cluster(facts).key)
 
 
 def _leaders(facts: Facts) -> list[_Leader]:

@@ -113,6 +113,7 @@ def on(world: OperatorWorld, node: str) -> list[str]:
     return [each["metadata"]["name"] for each in pods if "discovery" not in each["metadata"]["name"]]
 
 
+@pytest.mark.slow
 def test_without_yes_the_plan_is_shown_and_nothing_is_done(world: OperatorWorld, terminal: Terminal) -> None:
     shown = terminal.type("drain", "node-1")
     assert all(name in shown for name in on(world, "node-1"))
