@@ -93,6 +93,7 @@ simulate: .venv/.dev ## Run a fault at writes of all workloads, pairs of changes
 	@$(BIN)/python -m simulate seeds 0 1000
 	@$(BIN)/python -m simulate manifests 0 10000
 	@$(BIN)/python -m simulate mixes --every 8
+	@SCHEDULING_RUNS=200 $(BIN)/pytest -q tests/scheduler/test_real_scheduler.py
 
 clean: ## Remove what make made
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info hack/controlplane/bin hack/helm/bin hack/prometheus/bin hack/storages/bin hack/storages/node_modules hack/upstream/bin

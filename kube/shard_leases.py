@@ -17,7 +17,6 @@ from kube.errors import ApiError, Forbidden
 from kube.leases import LeaseLock, LeaseRecord, record_of
 from kube.objects import Object
 from kube.resources import LEASES
-from kube.sharding import shard_of
 from ports.clock import Clock
 from ports.transport import TransportError
 
@@ -63,18 +62,6 @@ _CLAIMS = msgspec.json.Decoder(Claim)
 def lease_name(base: str, shard: int) -> str:
     """The Lease of a shard. Releases of Helm have no dot in what they append to `base`."""
     return f"{base}.shard-{shard}" if shard else base
-
-
-def leases_of_key(leases: Iterable[Object], key: str) -> list[Object]:
-    """Of the Leases of operators, those whose holders act for a key: that of each, or of the shard it has the key in.
-
-    Raises ApiError.
-    """
-    known = {lease.key: lease for lease in leases}
-    operators = [lease for lease in known.values() if not _SHARD.search(lease.metadata.name)]
-    counts = [(each.key, division.count if (division := division_of(each)) else 1) for each in operators]
-    names = [lease_name(base, shard_of(key, count)) for base, count in counts]
-    return [known[name] for name in names if name in known]
 
 
 def division_of(lease: Object) -> Division | None:

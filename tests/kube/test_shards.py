@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
 
-import msgspec
 import pytest
 from structlog.testing import capture_logs
 
@@ -13,9 +12,8 @@ from kube.client import Client
 from kube.leader_election import LeaderElector
 from kube.leases import LeaseRecord
 from kube.local_lease import LocalLease
-from kube.objects import Object
 from kube.shard_election import ShardElection, ShardElections
-from kube.shard_leases import OtherDivisions, lease_name, leases_of_key
+from kube.shard_leases import OtherDivisions, lease_name
 from kube.sharding import Shards, shard_of
 from ports.clock import FakeClock
 from ports.fencing import LeaseExpired, OpenFence
@@ -266,18 +264,6 @@ class TestAnUndividedOperator:
         api = ScriptedTransport(lambda _: status(403, "Forbidden"))
         found = OtherDivisions(Client(api), "ns", BASE, count, FakeClock()).look()
         assert expected == len(found)
-
-
-def test_13_2_the_lease_of_a_key_is_that_of_its_shard_at_each_operator() -> None:
-    alone = Fleet()
-    alone.start("alone", 1)
-    alone.run(1.0)
-    sharded = [Object(msgspec.json.encode(each)) for each in _settled(2)[0].api.objects.values()]
-    undivided = [Object(msgspec.json.encode(each)) for each in alone.api.objects.values()]
-    for key in KEYS:
-        names = [lease.metadata.name for lease in leases_of_key(sharded, key)]
-        assert [lease_name(BASE, shard_of(key, 3))] == names
-        assert undivided == leases_of_key(undivided, key)
 
 
 _RATES = (0.9, 1.0, 1.05)

@@ -121,8 +121,9 @@ def test_13_2_operators_are_judged_by_their_leases(world: OperatorWorld) -> None
     renew(admin, now, f"{LEASE}-other")
     renew(admin, now)
     assert {"TwoOperators"} == reasons(look(world, "basic"))
-    for name in (LEASE, f"{LEASE}-other"):
-        admin.delete(LEASES, name, NAMESPACE)
+    admin.delete(LEASES, f"{LEASE}-other", NAMESPACE)
+    assert [] == look(world, "basic")
+    admin.delete(LEASES, LEASE, NAMESPACE)
     assert {"OperatorNotRunning"} == reasons(look(world, "basic"))
 
 
