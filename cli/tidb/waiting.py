@@ -20,6 +20,9 @@ _PATIENCE = 60.0
 """Seconds for which an API server may not answer before waiting is given up."""
 
 
+_GOES_ON = "what was begun goes on"
+
+
 @dataclass(frozen=True, slots=True)
 class Sight:
     """How it stands: what is shown, the last row being that of the whole; and whether it is over."""
@@ -30,6 +33,14 @@ class Sight:
 
 def wait_until_done(session: Session, name: str, look: Callable[[], Sight], timeout: float | None) -> None:
     """Look until it is done. Raises Failure after `timeout` seconds, or when nobody answers; what `look` raises."""
+    try:
+        _wait(session, name, look, timeout)
+    except KeyboardInterrupt:
+        print(f"not waiting for {name} any more; {_GOES_ON}", file=sys.stderr)
+        raise
+
+
+def _wait(session: Session, name: str, look: Callable[[], Sight], timeout: float | None) -> None:
     clock, begun = session.clock, session.clock.now()
     answered, last = begun, ""
     with view(_console(session)) as shown:
@@ -38,14 +49,14 @@ def wait_until_done(session: Session, name: str, look: Callable[[], Sight], time
                 sight = look()
             except (TransportError, InternalError, ServerTimeout, TooManyRequests) as error:
                 if clock.now() - answered > _PATIENCE:
-                    raise Failure(f"gave up waiting for {name}: {error}; what was begun goes on") from None
+                    raise Failure(f"gave up waiting for {name}: {error}; {_GOES_ON}") from None
             else:
                 answered, last = clock.now(), str(sight.rows[-1].state)
                 shown.show(name, sight.rows)
                 if sight.is_done:
                     return
             if timeout is not None and clock.now() - begun >= timeout:
-                raise Failure(f"{name} is not done after {timeout:g} s: {last}; what was begun goes on")
+                raise Failure(f"{name} is not done after {timeout:g} s: {last}; {_GOES_ON}")
             Stop().wait(clock, _EVERY)
 
 

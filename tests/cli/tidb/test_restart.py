@@ -89,6 +89,19 @@ def test_12_5_annotations_of_the_user_stay(world: OperatorWorld, terminal: Termi
     assert {"team": "shop", RESTARTED_AT: document["restartedAt"]} == annotations
 
 
+def test_whoever_is_tired_of_waiting_is_told_that_it_goes_on(
+    world: OperatorWorld, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt(_seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    world.change(paused=True)
+    terminal = Terminal(world.admin, capsys, WaitingClock(world.clock, interrupt))
+    with pytest.raises(KeyboardInterrupt):
+        terminal.type("restart", "basic", "tidb", "--wait")
+    assert "not waiting for basic tidb any more; what was begun goes on\n" == capsys.readouterr().err
+
+
 def test_the_last_event_that_names_the_pod_tells_how_it_goes_whatever_the_clocks_say() -> None:
     def event(time: str, message: str) -> Json:
         return {"metadata": {"name": time}, "lastTimestamp": time, "reason": "R", "message": message}
