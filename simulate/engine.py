@@ -9,7 +9,7 @@ one thread, in which a sync goes on to its end.
 """
 
 import heapq
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from itertools import count
@@ -44,6 +44,7 @@ from simulate.request_faults import RequestFaults, refusal
 from simulate.request_rules import RequestRules
 from simulate.trace import Show, Trace
 from simulate.worlds import KEY, NAMESPACE, Reseedable, empty_world
+from simulate.write_addresses import Address, WriteCounts
 
 _PASSES = 300
 """Passes over all operators at one instant after which it is a defect that they do not come to rest."""
@@ -145,6 +146,9 @@ class Engine:
         self._timed: list[tuple[float, int, Callable[[], None]]] = []
         self._order = count()
         self._request_faults = RequestFaults((), self.randomness)
+        self._write_counts = WriteCounts(())
+        self.addresses: Collection[Address] = ()
+        """Those of the last write."""
         self._events = Events(self)
         self._request_rules = RequestRules(self.clock, lambda what: self.judge.report("R13", what))
 
@@ -171,6 +175,7 @@ class Engine:
         self.versions.clear()
         self._began = self.clock.now()
         self._request_faults = RequestFaults(plan.faults, self.randomness)
+        self._write_counts = WriteCounts(plan.events)
         self._events = Events(self, plan.events)
         if plan.is_interleaved:
             self._interleaver = Interleaver(self.clock, SeededRandomness(f"interleaver {plan.seed}"))
@@ -329,17 +334,17 @@ class Engine:
     def _numbered(self, made: Call, transport: Transport) -> Response:
         self.calls.append(made)
         self.versions.append(self.world.server.storage.version)
-        number = len(self.calls)
-        self._events.on_write(number, "before")
+        addresses = self.addresses = self._write_counts.sent(made)
+        self._events.on_write(addresses, "before")
         try:
-            return self._carry(made, number, transport)
+            return self._carry(made, len(self.calls), transport, addresses)
         finally:
             # users do what they do, whatever fault hit the write
-            self._events.on_write(number, "after")
+            self._events.on_write(addresses, "after")
 
-    def _carry(self, made: Call, number: int, transport: Transport) -> Response:
+    def _carry(self, made: Call, number: int, transport: Transport, addresses: Collection[Address] = ()) -> Response:
         self.reads += not made.is_write
-        fault = self._request_faults.of(number, made)
+        fault = self._request_faults.of(addresses, made)
         if fault is not None and not isinstance(fault, plans.Refused) and fault.when == "before":
             self.trace.exchange(self.elapsed, made, None, number, "fault before")
             self._raise_fault(fault, made, number)

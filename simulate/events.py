@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from simulate.caches import Cache
 from simulate.hands import Hands, named, namespace_of
 from simulate.state import State
 from simulate.worlds import CLUSTERS, KEY
+from simulate.write_addresses import Address, address
 
 if TYPE_CHECKING:
     from sandbox.world import World
@@ -58,7 +59,7 @@ class Events:
     def __init__(self, engine: Engine, events: Iterable[plan.Edit | plan.Fault] = ()) -> None:
         """Schedules what has a time; `on_write` does the rest."""
         self._engine = engine
-        self._on_write: dict[tuple[int, str], list[plan.Edit | plan.Fault]] = defaultdict(list)
+        self._on_write: dict[tuple[Address, str], list[plan.Edit | plan.Fault]] = defaultdict(list)
         self.hands = Hands(engine.admin, State(engine.world))
         self._waiting: list[plan.Edit] = []
         """Edits that the API server has not taken yet."""
@@ -67,14 +68,14 @@ class Events:
         for event in events:
             if event.once:
                 self._once.append((Sight(engine.world, event.once), event))
-            elif event.write is None:
+            elif (where := address(event)) is None:
                 self._later(event.at or 0.0, event)
             elif not isinstance(event, plan.Crash | plan.Refused | plan.Lost):
-                self._on_write[event.write, event.when].append(event)
+                self._on_write[where, event.when].append(event)
 
-    def on_write(self, number: int, when: str) -> None:
+    def on_write(self, addresses: Collection[Address], when: str) -> None:
         """A write is about to be sent, or was."""
-        for event in self._on_write.get((number, when), ()):
+        for event in (event for each in addresses for event in self._on_write.get((each, when), ())):
             self._happen(event)
 
     def look(self) -> None:

@@ -81,7 +81,7 @@ class Invariants:
     def before(self, call: Call) -> None:
         """See `Judge`."""
         if call.counts:
-            self._quiet_time.wrote(len(self._engine.calls), self._engine.elapsed)
+            self._quiet_time.wrote(self._engine.addresses, self._engine.elapsed)
         write = self._operator_write(call)
         found = [(rule, what) for rule, wrong in ON_WRITE.items() if (what := wrong(write))]
         if what := self._asked_for.before(write):

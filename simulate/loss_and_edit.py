@@ -4,6 +4,7 @@
 recorded. Each plan ends converged, with substitutes for what is lost, or says which step only a human may take.
 """
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
@@ -12,9 +13,11 @@ from msgspec.structs import replace
 
 from apis.components import component_type
 from kube.objects import Json
+from simulate.components import profile
 from simulate.invariants.facts import kind_of_record
 from simulate.plan import Edit, Fault, Foreign, InvalidPlan, Plan, World
-from simulate.worlds import NAME, NAMESPACE
+from simulate.users_data import of_all_components
+from simulate.worlds import NAME, NAMESPACE, SETTINGS
 
 FAMILY = "loss"
 
@@ -56,6 +59,11 @@ class Subject:
         return f"statefulsets.apps/{NAME}-{self.component}"
 
     @property
+    def is_replaced(self) -> bool:
+        """Whether substitutes come for what is lost of it."""
+        return math.isfinite(profile(self.component).failover_period(SETTINGS[self.cluster].failover))
+
+    @property
     def records(self) -> str:
         """Where its failures are recorded, as plans name fields."""
         return f"tidbclusters.pingcap.com/{NAME}/status/{self.component}/{kind_of_record(self.component)}"
@@ -69,6 +77,9 @@ SUBJECTS: Mapping[str, Subject] = {
     "tikv-5": Subject("tikv", 5, "mortal-3-5"),
     "zones-6": Subject("tikv", 6, "mortal-zones"),
     "tiflash-3": Subject("tiflash", 3, "mortal-tiflash"),
+    "pump-2": Subject("pump", 2, "mortal-pump"),
+    "tiproxy-2": Subject("tiproxy", 2, "mortal-tiproxy"),
+    "ticdc-3": Subject("ticdc", 3, "mortal-ticdc"),
 }
 
 Loss = Callable[[Subject], tuple[Fault, ...]]
@@ -114,8 +125,7 @@ def _for_a_while(there: Json, back: Json) -> Change:
 
 
 def _configured(hit: Subject) -> tuple[Edit]:
-    config: Json = {"log": {"level": "warn"}} if hit.component != "tiflash" else {"config": {"logger": {"count": 9}}}
-    return (Edit(at=0.0, spec={hit.component: {"config": config}}),)
+    return (Edit(at=0.0, spec={hit.component: {"config": profile(hit.component).config("warn")}}),)
 
 
 def _patched(spec: Callable[[Subject], Json]) -> Change:
@@ -129,7 +139,7 @@ def _made_again(hit: Subject) -> tuple[Edit, Edit]:
 CHANGES: Mapping[str, Change] = {
     "scale-out": _scale(1),
     "scale-in": _scale(-1),
-    "image": _edit({"version": "v8.5.3"}),
+    "image": lambda hit: (Edit(at=0.0, spec={hit.component: {"version": profile(hit.component).versions[1]}}),),
     "config": _configured,
     "suspend": _for_a_while(
         {"suspendAction": {"suspendStatefulSet": True}}, {"suspendAction": {"suspendStatefulSet": False}}
@@ -169,6 +179,8 @@ def loss(rest: str) -> Plan:
         cluster=hit.cluster,
         budget=_BUDGET,
         edits=tuple(event for event in events if isinstance(event, Edit)),
+        # of TiFlash, whose tables would keep it from being scaled in, there are plans of their own
+        given=() if hit.component == "tiflash" else of_all_components(hit.cluster),
         faults=(*LOSSES[lost](hit), *(event for event in events if not isinstance(event, Edit))),
         reference=False,
         ends=(*CONVERGED, *_asks_for(subject, lost, change)),
@@ -188,6 +200,9 @@ def _asks_for(subject: str, lost: str, change: str) -> Iterator[str]:
     if change in ("suspend", "made-again", "hand-scaled") and lost in ("node", "zone"):
         # the pods that were to end there are in the way of those that come after them
         yield "NodeLost"
+    if not SUBJECTS[subject].is_replaced:
+        # its data, or its place, may be on the machine: only a human knows that this is gone for good
+        yield from ("NodeLost", "PodsNotReady") if lost == "node" else ("PodsNotReady", "RollingUpdate")
     if change == "removed":
         yield "ComponentRemoved"
 
@@ -195,7 +210,7 @@ def _asks_for(subject: str, lost: str, change: str) -> Iterator[str]:
 def losses() -> Iterator[Plan]:
     """All of them that make sense."""
     for subject, lost, change, moment in product(SUBJECTS, LOSSES, CHANGES, MOMENTS):
-        if makes_sense(subject, lost):
+        if makes_sense(subject, lost) and (moment == "unrecorded" or SUBJECTS[subject].is_replaced):
             yield loss(f"{subject}.{lost}.{change}@{moment}")
 
 
@@ -203,11 +218,13 @@ def makes_sense(subject: str, lost: str) -> bool:
     """Whether something is left of a loss that can be changed: two of three is a majority.
 
     Of TiFlash, whose learners have none, a lost pod and a lost zone show what a lost node shows; where PD knows of
-    zones, their loss is the point.
+    zones, their loss is the point. What has no substitutes loses a pod or a node.
     """
     hit = SUBJECTS[subject]
     if hit.cluster == "mortal-zones":
         return lost == "zone"
+    if not hit.is_replaced:
+        return lost in ("node", "pod")
     return hit.replicas > 3 if lost == "two" else hit.component != "tiflash" or lost in ("volume", "node")
 
 

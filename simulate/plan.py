@@ -11,8 +11,9 @@
       - {fault: crash, write: 3, when: after}
 
 Every edit and fault has a trigger: `at`, seconds from the start; `write`, the k-th mutating request of the operator
-(to Kubernetes or PD, events not counted), `when: before` or `after` it; or `once`, the first time that an object is
-there (`pods/basic-pd-3`), or that something stands in a field of one
+(to Kubernetes or PD, events not counted), `when: before` or `after` it, where `of` has a glob count only those that it
+matches, such as `PATCH statefulsets.apps basic-tikv`: other writes do not move these; or `once`, the first time that an
+object is there (`pods/basic-pd-3`), or that something stands in a field of one
 (`tidbclusters.pingcap.com/basic/status/pd/failureMembers`), and `later` so many seconds after that.
 """
 
@@ -36,6 +37,7 @@ When: TypeAlias = Literal["before", "after"]
 class _Triggered(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     at: float | None = None
     write: int | None = None
+    of: str = ""
     when: When = "after"
     once: str = ""
     later: float = 0.0
@@ -44,6 +46,8 @@ class _Triggered(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         if (self.at is not None) + (self.write is not None) + bool(self.once) != 1:
             given = f"at={self.at}, write={self.write} and once={self.once!r}"
             raise ValueError(f"exactly one of `at`, `write` and `once` says when, not {given}")
+        if self.of and self.write is None:
+            raise ValueError(f"`of` {self.of!r} says of which writes `write` is the number, and there is none")
 
 
 class Edit(_Triggered, frozen=True, kw_only=True):

@@ -1,7 +1,6 @@
 """What happens to single requests of the operator (FP1, FP4, FP5): decided by number, or by lot."""
 
-from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import msgspec
 
@@ -9,6 +8,7 @@ from ports.randomness import Randomness
 from ports.transport import Response
 from simulate import plan
 from simulate.calls import Call
+from simulate.write_addresses import Address, address
 
 RequestFault = plan.Crash | plan.Refused | plan.Lost
 
@@ -26,18 +26,18 @@ class RequestFaults:
     """Those of one run."""
 
     def __init__(self, faults: Iterable[plan.Fault], randomness: Randomness) -> None:
-        self._by_number: dict[int, list[RequestFault]] = defaultdict(list)
+        self._by_write: dict[Address, RequestFault] = {}
         for each in faults:
-            if isinstance(each, plan.Crash | plan.Refused | plan.Lost) and each.write is not None:
-                self._by_number[each.write].append(each)
+            if isinstance(each, plan.Crash | plan.Refused | plan.Lost) and (where := address(each)):
+                self._by_write.setdefault(where, each)
         self._randomness = randomness
         self.troubles: list[plan.Trouble] = []
         """Those that hold now."""
 
-    def of(self, number: int, call: Call) -> RequestFault | None:
-        """The fault that hits a request; `number` is that of a write, 0 for anything else."""
-        if number and (numbered := self._by_number.get(number)):
-            return numbered[0]
+    def of(self, addresses: Collection[Address], call: Call) -> RequestFault | None:
+        """The fault that hits a request; `addresses` are those of a write, none for anything else."""
+        if found := next((self._by_write[each] for each in addresses if each in self._by_write), None):
+            return found
         for trouble in self.troubles:
             if trouble.port == call.port.value and self._randomness.integer(1, 100) <= trouble.percent:
                 return _fault_of(trouble)

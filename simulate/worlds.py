@@ -159,14 +159,6 @@ def _mortal_with_zones() -> Json:
     return cluster
 
 
-MORTAL: Mapping[str, Callable[[], Json]] = {
-    **{f"mortal-{pd}-{tikv}": _mortal(pd, tikv) for pd, tikv in ((3, 3), (5, 3), (3, 4), (3, 5))},
-    "mortal-tiflash": _mortal_with_tiflash,
-    "mortal-zones": _mortal_with_zones,
-}
-"""By the number of PDs and of stores; what is lost in them is lost for good (`simulate.loss_and_edit`)."""
-
-
 def _proxied() -> Json:
     """3/3/2 behind two proxies."""
     cluster = _cluster()
@@ -179,6 +171,28 @@ def _replicating() -> Json:
     cluster = _cluster()
     cluster["spec"]["ticdc"] = {"baseImage": "pingcap/ticdc", "replicas": 3, "config": {"log-level": "info"}}
     return cluster
+
+
+def _mortal_with(cluster: Callable[[], Json], part: str) -> Callable[[], Json]:
+    """The smallest of these with a part of another cluster beside it."""
+
+    def whole() -> Json:
+        found = _mortal(3, 3)()
+        found["spec"][part] = cluster()["spec"][part]
+        return found
+
+    return whole
+
+
+MORTAL: Mapping[str, Callable[[], Json]] = {
+    **{f"mortal-{pd}-{tikv}": _mortal(pd, tikv) for pd, tikv in ((3, 3), (5, 3), (3, 4), (3, 5))},
+    "mortal-tiflash": _mortal_with_tiflash,
+    "mortal-pump": _mortal_with(_with_binlogs, "pump"),
+    "mortal-tiproxy": _mortal_with(_proxied, "tiproxy"),
+    "mortal-ticdc": _mortal_with(_replicating, "ticdc"),
+    "mortal-zones": _mortal_with_zones,
+}
+"""By the number of PDs and of stores; what is lost in them is lost for good (`simulate.loss_and_edit`)."""
 
 
 def _complete() -> Json:

@@ -10,19 +10,25 @@ from simulate.run import prepare
 from simulate.state import State
 from simulate.worlds import MORTAL
 
+_WITHOUT_SUBSTITUTES = ("pump-2", "tiproxy-2", "ticdc-3")
 
-def test_there_are_825_plans_each_of_which_goes_by_its_name() -> None:
+
+def test_there_are_924_plans_each_of_which_goes_by_its_name() -> None:
     plans = list(losses())
-    assert 825 == len({plan.name for plan in plans})
+    assert 924 == len({plan.name for plan in plans})
     assert plans == [generated(plan.name) for plan in plans]
 
 
-def test_the_loss_of_two_of_three_is_left_out_and_of_tiflash_all_but_volumes_and_nodes() -> None:
+def test_the_loss_of_two_of_three_is_left_out_of_tiflash_all_but_volumes_and_nodes_of_zones_all_but_these() -> None:
     every = len(SUBJECTS) * len(LOSSES) * len(CHANGES) * len(MOMENTS)
     left_out = [(subject, lost) for subject in SUBJECTS for lost in LOSSES if not makes_sense(subject, lost)]
     of_tiflash = [("tiflash-3", lost) for lost in ("pod", "two", "zone")]
-    assert [("pd-3", "two"), ("tikv-3", "two"), *of_tiflash] == left_out
-    assert 825 == every - len(left_out) * len(CHANGES) * len(MOMENTS)
+    of_zones = [("zones-6", lost) for lost in ("volume", "node", "pod", "two")]
+    of_servers = [(subject, lost) for subject in _WITHOUT_SUBSTITUTES for lost in ("volume", "two", "zone")]
+    assert [("pd-3", "two"), ("tikv-3", "two"), *of_zones, *of_tiflash, *of_servers] == left_out
+    # what nobody records, and nothing replaces
+    moments = len(_WITHOUT_SUBSTITUTES) * 2 * len(CHANGES) * (len(MOMENTS) - 1)
+    assert 924 == every - len(left_out) * len(CHANGES) * len(MOMENTS) - moments
 
 
 @pytest.mark.parametrize("name", ["pd-4.pod.image@recorded", "pd-3.pod.image", "pd-3.rain.image@recorded", "pd-3"])
@@ -52,6 +58,9 @@ def test_which_pods_a_zone_takes() -> None:
         ("mortal-3-4", "tikv"): ["tikv-1"],
         ("mortal-3-5", "pd"): ["pd-1"],
         ("mortal-3-5", "tikv"): ["tikv-1", "tikv-4"],
+        **{(f"mortal-{part}", "pd"): ["pd-1"] for part in ("pump", "tiproxy", "ticdc", "zones")},
+        **{(f"mortal-{part}", "tikv"): ["tikv-1"] for part in ("pump", "tiproxy", "ticdc")},
+        ("mortal-zones", "tikv"): ["tikv-1", "tikv-4"],
         ("mortal-tiflash", "pd"): ["pd-1"],
         ("mortal-tiflash", "tikv"): ["tikv-1"],
     } == taken

@@ -60,5 +60,5 @@ def test_a_merge_patch_makes_one_tree_of_another() -> None:
 def test_it_is_calm_when_the_last_fault_is_over() -> None:
     quiet = QuietTime([Stale(at=10.0, seconds=20.0), Crash(write=3, seconds=5.0)])
     assert [0.0, None, 30.0] == [quiet.since(at) for at in (9.0, 29.0, 31.0)]
-    quiet.wrote(3, 40.0)
+    quiet.wrote([("", 3)], 40.0)
     assert [None, 45.0] == [quiet.since(at) for at in (44.0, 50.0)]

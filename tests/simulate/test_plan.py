@@ -2,9 +2,12 @@
 
 import pytest
 
+from ports.transport import Request
+from simulate.calls import Call, Port, call
 from simulate.generate import generated
 from simulate.plan import Crash, Edit, InvalidPlan, Plan, dump, parse
 from simulate.seeds import random_plan
+from simulate.write_addresses import WriteCounts, address
 
 
 def test_a_plan_survives_being_written_and_read() -> None:
@@ -19,6 +22,18 @@ def test_a_plan_says_when_what_happens() -> None:
     assert Plan(name="x", edits=edits, faults=faults) == parse(text)
 
 
+def test_a_write_is_found_among_those_that_a_glob_matches_whatever_others_there_are() -> None:
+    crash = Crash(write=2, of="PATCH pods *", when="before")
+    counts = WriteCounts([crash])
+    writes = [_written(method, kind) for method, kind in (("POST", "pods"), ("PATCH", "pods"), ("PATCH", "services"))]
+    assert [[("", 1)], [("", 2), ("PATCH pods *", 1)], [("", 3)]] == [list(counts.sent(each)) for each in writes]
+    assert address(crash) in counts.sent(writes[1])
+
+
+def _written(method: str, kind: str) -> Call:
+    return call("operator", 1, Port.KUBERNETES, Request(method, f"http://api/api/v1/namespaces/default/{kind}/a"))
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -27,6 +42,11 @@ def test_a_plan_says_when_what_happens() -> None:
             "Expected `int | null`, got `str` - at `$.faults[0].write`: 'a'",
         ),
         ("{name: x, faults: [{fault: crush, write: 1}]}", "Invalid value 'crush' - at `$.faults[0].fault`: 'crush'"),
+        (
+            "{name: x, faults: [{fault: crash, at: 1, of: PATCH *}]}",
+            "`of` 'PATCH *' says of which writes `write` is the number, and there is none - at `$.faults[0]`: "
+            "{'fault': 'crash', 'at': 1, 'of': 'PATCH *'}",
+        ),
         ("{name: x, buget: 3}", "Object contains unknown field `buget`: {'name': 'x', 'buget': 3}"),
         (
             "{name: x, edits: [{spec: {}}]}",
