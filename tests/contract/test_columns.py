@@ -45,6 +45,7 @@ def test_they_show_why_not(world: Side, namespace: str, resource: Resource) -> N
     assert (None, None) == (cells["Step"], cells["Percent"])
 
 
+@pytest.mark.slow
 def test_a_backup_shows_size_and_duration(world: Side, namespace: str) -> None:
     status = {"phase": "Complete", "backupSizeReadable": "8.2 MB", "timeTaken": "1h2m3s", "backupPath": "s3://b"}
     cells = shown(world, namespace, BACKUPS, BR, status)

@@ -96,6 +96,7 @@ def test_F7_an_observation_that_raised_keeps_its_component_as_it_is(
     assert 1 == basic.replicas("tidb")
 
 
+@pytest.mark.slow
 def test_LE_22_a_lease_that_has_run_out_ends_the_whole_reconcile(
     basic: OperatorWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -137,6 +137,7 @@ def test_after_a_patch_there_is_nothing_to_patch(live: Any, desired: Any, applie
     assert merge_patch(after, desired, applied) is None
 
 
+@pytest.mark.slow
 @given(_TREES, _TREES)
 def test_equal_trees_cover_each_other(one: Any, other: Any) -> None:
     if semantically_equal(one, other):

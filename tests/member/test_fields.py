@@ -85,6 +85,7 @@ def test_R22_no_field_is_without_an_effect_unless_it_is_said() -> None:
     assert [] == table.defects()
 
 
+@pytest.mark.slow
 def test_the_page_is_up_to_date() -> None:
     assert PAGE.read_text(encoding="utf-8") == table.page()
 

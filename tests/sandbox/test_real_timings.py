@@ -188,6 +188,7 @@ def test_a_node_that_is_deleted_loses_its_pods_and_comes_back_empty(world: World
     assert "duplicated store address" in ended["message"]
 
 
+@pytest.mark.slow
 def test_readiness_follows_the_probe_and_not_the_process(world: World) -> None:
     probe = {"tcpSocket": {"port": 20160}, "periodSeconds": 10, "failureThreshold": 3}
     patch = {"template": {"spec": {"containers": [with_probe(world, probe)]}}, "updateStrategy": {"rollingUpdate": {}}}

@@ -58,6 +58,7 @@ def test_statements_are_carried_out_and_refusals_have_their_codes(basic: Operato
     assert 1045 == refused.value.code
 
 
+@pytest.mark.slow
 def test_rows_are_answered_to_clients_of_the_protocol(basic: OperatorWorld, proxy: int) -> None:
     values = ", ".join(f"({number}, '{'x' * number}')" for number in (1, 300))
     basic.world.data_plane.sql().execute(

@@ -99,6 +99,7 @@ def test_15_3_one_capture_is_the_owner_and_all_have_tables(three: Captures) -> N
     assert [True] == [each for n in range(3) if (each := three.ask(n, "/status")["is_owner"])]
 
 
+@pytest.mark.slow
 def test_8_who_resigns_is_followed_by_another_one(three: Captures) -> None:
     before = three.owner()
     assert 202 == three.send("POST", before, "/api/v1/owner/resign").status

@@ -78,6 +78,7 @@ def test_nor_has_one_that_is_suspended_and_comes_back(world: OperatorWorld) -> N
     finds_nothing_until_ready(world)
 
 
+@pytest.mark.slow
 def test_13_1_a_readiness_probe_that_fails_is_told_after_five_minutes(world: OperatorWorld) -> None:
     heal = world.world.faults.pod_unready(f"{NAMESPACE}/basic-tidb-1")
     world.run(2.0)

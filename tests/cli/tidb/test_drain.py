@@ -123,6 +123,7 @@ def test_without_yes_the_plan_is_shown_and_nothing_is_done(world: OperatorWorld,
     assert (False, len(on(world, "node-1"))) == (document["begun"], len(document["steps"]))
 
 
+@pytest.mark.slow
 def test_12_11_nothing_is_moved_while_another_pod_is(world: OperatorWorld, capsys: pytest.CaptureFixture[str]) -> None:
     def command(value: str | None) -> None:
         annotations = {"tidb.pingcap.com/replace-volume": value}

@@ -54,6 +54,7 @@ def test_12_5_a_component_is_restarted_pod_by_pod_while_progress_is_shown(
     assert 2 == len(uids(world, "tidb"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pod", ["basic-tikv-0", "basic-pd-0", "basic-tidb-1"])
 def test_12_5_one_pod_is_restarted_by_a_command_of_the_operator(
     world: OperatorWorld, terminal: Terminal, pod: str

@@ -40,6 +40,7 @@ def test_10_3_a_fourth_member_joins(three: OperatorWorld) -> None:
     assert cluster_id == three.cluster()["status"]["clusterID"]
 
 
+@pytest.mark.slow
 def test_F51_3612_a_tikv_that_never_started_gets_the_spec_put_right(world: OperatorWorld) -> None:
     cluster = sample("basic")
     cluster["spec"]["tikv"] |= {"replicas": 3, "nodeSelector": {"no": "such-node"}}

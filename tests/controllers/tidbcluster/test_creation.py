@@ -25,6 +25,7 @@ def told(world: OperatorWorld, name: str) -> tuple[str, str, str]:
     return now["status"], stage + colon, world.condition("Ready", name)["reason"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["basic", "advanced"])
 def test_2_3_a_sample_becomes_ready_and_its_conditions_tell_the_story(world: OperatorWorld, name: str) -> None:
     world.apply(sample(name))
@@ -178,6 +179,7 @@ def test_F52_3852_4054_every_part_may_be_left_out(basic: OperatorWorld) -> None:
     assert (True, "Done") == (basic.is_ready(), basic.reason())
 
 
+@pytest.mark.slow
 def test_F52_an_update_strategy_that_somebody_changed_is_put_right(basic: OperatorWorld) -> None:
     for component in ("pd", "tikv", "tidb"):
         strategy = {"spec": {"updateStrategy": {"type": "OnDelete", "rollingUpdate": None}}}

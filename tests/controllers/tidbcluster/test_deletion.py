@@ -74,6 +74,7 @@ def test_F4_nothing_is_created_for_the_one_before(world: OperatorWorld) -> None:
     world.run_until_ready()
 
 
+@pytest.mark.slow
 def test_1_5_a_deleted_stateful_set_comes_back_with_its_data(basic: OperatorWorld) -> None:
     store, pod = list(basic.cluster()["status"]["tikv"]["stores"]), basic.get(PODS, "basic-tikv-0")["metadata"]["uid"]
     basic.admin.delete(STATEFUL_SETS, "basic-tikv", NAMESPACE)

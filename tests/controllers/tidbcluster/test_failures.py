@@ -73,6 +73,7 @@ def test_3_1_tikv_waits_for_pd_and_tidb_for_tikv(world: OperatorWorld) -> None:
     assert ["Up"] == [store["state"] for store in world.cluster()["status"]["tikv"]["stores"].values()]
 
 
+@pytest.mark.slow
 def test_F43_a_silent_pd_is_a_failure_that_is_asked_less_and_less(basic: OperatorWorld) -> None:
     basic.world.data_plane.network.inject(Fault(Trouble.BLACK_HOLE, PD))
     basic.run_until(lambda: basic.reason() == "PDUnreachable", 120)
@@ -89,6 +90,7 @@ def test_F43_a_silent_pd_is_a_failure_that_is_asked_less_and_less(basic: Operato
     basic.run_until_ready(within=120)
 
 
+@pytest.mark.slow
 def test_3_1_a_silent_pd_does_not_stop_what_needs_no_pd(basic: OperatorWorld) -> None:
     basic.world.data_plane.network.inject(Fault(Trouble.BLACK_HOLE, PD))
     basic.run_until(lambda: basic.reason() == "PDUnreachable", 120)
@@ -130,6 +132,7 @@ def members(world: OperatorWorld) -> dict[str, str | None]:
     return {name: each.get("lastTransitionTime") for name, each in found.items()}
 
 
+@pytest.mark.slow
 def test_F40_nothing_is_written_while_another_pd_answers(basic: OperatorWorld) -> None:
     known = basic.cluster()["status"]["clusterID"]
     foreign = Fault(Trouble.ANSWER, PD, path="/pd/api/v1/cluster", status=200, body=b'{"id": 42}')
@@ -168,6 +171,7 @@ def test_5_a_missing_permission_is_told_and_recovered_from(
     world.run_until_ready()
 
 
+@pytest.mark.slow
 def test_F52_4837_5058_without_any_right_on_the_cluster_scope_everything_else_works(clock: FakeClock) -> None:
     world = OperatorWorld(clock=clock, faults=_nothing_cluster_scoped, permitted=())
     world.apply(sample("basic"))
@@ -187,6 +191,7 @@ def _nothing_cluster_scoped(call: Call) -> ApiFault | None:
     return ApiFault(refusal=Refusal(403, "Forbidden", f"{call.verb} {call.resource}"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("resource", ["services", "tidbclusters.pingcap.com"])
 def test_F3_a_conflict_is_decided_again(world: OperatorWorld, refusing: Refusing, resource: str) -> None:
     world.apply(sample("basic"))
@@ -213,6 +218,7 @@ def test_F4_somebody_elses_object_is_named_and_left_alone(world: OperatorWorld) 
     world.run_until_ready()
 
 
+@pytest.mark.slow
 def test_F1_a_stateful_set_that_the_cache_lacks_is_not_decided_upon_as_new(basic: OperatorWorld) -> None:
     """A new process with an empty cache and a smaller spec must not scale in by creating."""
     basic.change(tikv={"replicas": 2})
@@ -227,6 +233,7 @@ def test_F1_a_stateful_set_that_the_cache_lacks_is_not_decided_upon_as_new(basic
     assert [] == [write for write in basic.writes() if "statefulsets" in write]
 
 
+@pytest.mark.slow
 def test_F6_the_own_last_write_is_waited_for(basic: OperatorWorld) -> None:
     cache = basic.operator.caches[TIDB_CLUSTERS]
     basic.change(tidb={"replicas": 2})
@@ -252,6 +259,7 @@ def test_F27_a_config_map_that_is_gone_comes_back_under_its_name(basic: Operator
     assert "Done" == basic.reason()
 
 
+@pytest.mark.slow
 def test_F53_servers_that_hang_do_not_hold_a_worker(basic: OperatorWorld) -> None:
     basic.change(tidb={"replicas": 4})
     basic.run_until_ready()

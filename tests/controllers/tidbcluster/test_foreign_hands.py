@@ -38,6 +38,7 @@ def ours(world: OperatorWorld) -> dict[str, str]:
     return labels | marks
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "meta",
     [
@@ -67,6 +68,7 @@ def test_R27_a_selector_is_the_operators_as_a_whole(key: str, basic: OperatorWor
     assert before == basic.get(SERVICES, "basic-pd")["spec"]["selector"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "patch",
     [
@@ -99,6 +101,7 @@ def test_R27_discovery_is_put_back(spec: Json, basic: OperatorWorld) -> None:
     assert before == basic.get(DEPLOYMENTS, "basic-discovery")["spec"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("time", ["lastTransitionTime", "lastUpdateTime"])
 def test_R27_a_condition_without_a_time_gets_one(time: str, basic: OperatorWorld) -> None:
     edited = [{**each, time: None} for each in basic.cluster()["status"]["conditions"]]

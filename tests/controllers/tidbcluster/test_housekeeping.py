@@ -69,6 +69,7 @@ def test_11_4_pods_claims_and_volumes_say_which_member_they_are(basic: OperatorW
     assert cluster == labels(basic, PODS, "basic-tidb-0")[CLUSTER_ID]
 
 
+@pytest.mark.slow
 def test_F50_labels_that_somebody_changed_are_put_right_and_others_are_kept(basic: OperatorWorld) -> None:
     _, member, _ = ids(basic)
     spoilt = {"metadata": {"labels": {MEMBER_ID: "1", CLUSTER_ID: None, "mine": "kept"}}}
@@ -198,6 +199,7 @@ def pod_uid(world: OperatorWorld) -> str:
     return str(world.get(PODS, "basic-tikv-0")["metadata"]["uid"])
 
 
+@pytest.mark.slow
 def test_I38_a_pod_whose_claim_is_gone_is_made_anew_with_a_new_claim(basic: OperatorWorld, away: Away) -> None:
     former = basic.get(PERSISTENT_VOLUME_CLAIMS, CLAIM)["metadata"]["uid"]
     lost = lose_the_claim(basic, away)
@@ -211,6 +213,7 @@ def test_I38_a_pod_whose_claim_is_gone_is_made_anew_with_a_new_claim(basic: Oper
     assert ["delete pods basic-tikv-0"] == [write for write in basic.writes() if write.startswith("delete")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "refusal",
     [

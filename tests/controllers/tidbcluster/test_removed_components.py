@@ -100,6 +100,7 @@ def test_1_1_a_removal_is_done_when_the_user_deletes_the_stateful_set(basic: Ope
     assert (None, None) == (status.get("statefulSet"), status.get("members"))
 
 
+@pytest.mark.slow
 def test_8_4_a_removal_in_the_middle_of_a_scale_in_is_taken_back(world: OperatorWorld) -> None:
     cluster = sample("basic")
     cluster["spec"]["tikv"]["replicas"] = 4

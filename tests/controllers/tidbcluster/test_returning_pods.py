@@ -36,6 +36,7 @@ def pd_cluster(world: OperatorWorld) -> Any:
     return world.world.data_plane.pd_cluster(NAMESPACE, "basic")
 
 
+@pytest.mark.slow
 def test_I4_a_cluster_made_again_with_fewer_pds_begins_with_all_its_volumes_and_shrinks_by_the_steps(
     basic: OperatorWorld,
 ) -> None:
@@ -47,6 +48,7 @@ def test_I4_a_cluster_made_again_with_fewer_pds_begins_with_all_its_volumes_and_
     assert ["basic-pd-0"] == [each.name for each in pd_cluster(basic).members.values()]
 
 
+@pytest.mark.slow
 def test_R14_a_cluster_made_again_with_fewer_pds_and_corrected_keeps_its_pd(basic: OperatorWorld) -> None:
     before = pd_cluster(basic).id
     recreated(basic, pd=1)
@@ -57,6 +59,7 @@ def test_R14_a_cluster_made_again_with_fewer_pds_and_corrected_keeps_its_pd(basi
     assert (before, 3) == (pd_cluster(basic).id, len(pd_cluster(basic).members))
 
 
+@pytest.mark.slow
 def test_I3_a_cluster_made_again_with_fewer_stores_loses_none(basic: OperatorWorld) -> None:
     basic.change(tikv={"replicas": 4})
     basic.run_until_ready()
@@ -68,6 +71,7 @@ def test_I3_a_cluster_made_again_with_fewer_stores_loses_none(basic: OperatorWor
     )
 
 
+@pytest.mark.slow
 def test_I4_a_pd_that_does_not_answer_gets_the_pods_of_unmarked_volumes_back(basic: OperatorWorld) -> None:
     """Nothing but the volumes tells of the members: the StatefulSet is too small, and the status was emptied."""
     basic.admin.patch(STATEFUL_SETS, "basic-pd", NAMESPACE, {"spec": {"replicas": 1}})

@@ -15,6 +15,7 @@ def leave_a_claim_behind(world: OperatorWorld, name: str, **annotations: str) ->
     world.admin.create(PERSISTENT_VOLUME_CLAIMS, claim, NAMESPACE)
 
 
+@pytest.mark.slow
 def test_8_3_pd_grows_one_by_one_and_only_while_all_its_members_are_healthy(basic: OperatorWorld) -> None:
     def healthy() -> int:
         members = basic.cluster()["status"]["pd"]["members"].values()
@@ -33,6 +34,7 @@ def test_8_3_pd_grows_one_by_one_and_only_while_all_its_members_are_healthy(basi
     assert "Normal" == basic.cluster()["status"]["pd"]["phase"]
 
 
+@pytest.mark.slow
 def test_8_3_pd_does_not_grow_while_a_member_is_ill(basic: OperatorWorld) -> None:
     basic.change(pd={"replicas": 3})
     basic.run_until_ready()
@@ -46,6 +48,7 @@ def test_8_3_pd_does_not_grow_while_a_member_is_ill(basic: OperatorWorld) -> Non
     assert 4 == basic.replicas("pd")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("parallelism", "steps"), [(1, [2, 3, 4, 5]), (3, [4, 5])])
 def test_8_1_tikv_grows_by_its_parallelism(basic: OperatorWorld, parallelism: int, steps: list[int]) -> None:
     basic.change(tikv={"replicas": 5, "scalePolicy": {"scaleOutParallelism": parallelism}})
@@ -56,6 +59,7 @@ def test_8_1_tikv_grows_by_its_parallelism(basic: OperatorWorld, parallelism: in
     assert {f"basic-tikv-{ordinal}" for ordinal in range(5)} == {store["podName"] for store in stores.values()}
 
 
+@pytest.mark.slow
 def test_8_1_tidb_grows_and_no_pod_is_restarted(basic: OperatorWorld) -> None:
     basic.change(tidb={"replicas": 3})
     basic.run_until_ready()
@@ -67,12 +71,14 @@ def test_8_1_tidb_grows_and_no_pod_is_restarted(basic: OperatorWorld) -> None:
     assert stateful_set["status"]["currentRevision"] == stateful_set["status"]["updateRevision"]
 
 
+@pytest.mark.slow
 def test_8_1_three_components_grow_side_by_side(basic: OperatorWorld) -> None:
     basic.change(pd={"replicas": 3}, tikv={"replicas": 3}, tidb={"replicas": 2})
     basic.run_until_ready()
     assert (3, 3, 2) == (basic.replicas("pd"), basic.replicas("tikv"), basic.replicas("tidb"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("component", "claim"), [("tikv", "tikv-basic-tikv-2"), ("pd", "pd-basic-pd-2"), ("tidb", "tidb-log-basic-tidb-2")]
 )
@@ -100,6 +106,7 @@ def test_F32_2709_a_marked_claim_is_deleted_and_gone_before_its_pod_starts(
     assert PVC_DEFER_DELETING not in (world.get(PERSISTENT_VOLUME_CLAIMS, claim)["metadata"].get("annotations") or {})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("component", "claim"), [("tikv", "tikv-basic-tikv-1"), ("pd", "pd-basic-pd-1")])
 def test_8_4_a_claim_of_nobody_is_left_to_the_user(basic: OperatorWorld, component: str, claim: str) -> None:
     leave_a_claim_behind(basic, claim)
@@ -127,6 +134,7 @@ def test_8_4_a_claim_that_is_going_is_waited_for(basic: OperatorWorld) -> None:
     assert 1 == basic.replicas("tikv")
 
 
+@pytest.mark.slow
 def test_8_4_the_claim_of_a_member_belongs_to_it(basic: OperatorWorld) -> None:
     """As after replicas were lowered by hand: store and claim are still there."""
     basic.change(tikv={"replicas": 2})

@@ -66,6 +66,7 @@ def wide_tikv(world: OperatorWorld) -> OperatorWorld:
     return ready_with(world, "tikv", 5)
 
 
+@pytest.mark.slow
 def test_8_3_pd_shrinks_one_by_one_and_grows_on_fresh_volumes(wide_pd: OperatorWorld) -> None:
     claims = {name: wide_pd.get(PERSISTENT_VOLUME_CLAIMS, name)["metadata"]["uid"] for name in _pd_claims(5)}
     wide_pd.change(pd={"replicas": 3})
@@ -89,6 +90,7 @@ def _pd_claims(count: int) -> list[str]:
     return [f"pd-basic-pd-{ordinal}" for ordinal in range(count)]
 
 
+@pytest.mark.slow
 def test_F28_1112_1145_1151_I12_the_leader_leaves_pd_after_another_one_leads(wide_pd: OperatorWorld) -> None:
     pd_of(wide_pd).transfer_leader("basic-pd-4")
     wide_pd.run_until(lambda: pd_of(wide_pd).leader().name == "basic-pd-4")
@@ -100,6 +102,7 @@ def test_F28_1112_1145_1151_I12_the_leader_leaves_pd_after_another_one_leads(wid
     assert ("POST leader/transfer/basic-pd-0", True) == (transfer, delete.startswith("DELETE members/id/"))
 
 
+@pytest.mark.slow
 def test_I8_I9_no_member_leaves_pd_while_another_one_is_ill(wide_pd: OperatorWorld) -> None:
     wide_pd.world.data_plane.hang(NAMESPACE, "basic-pd-1")
     wide_pd.change(pd={"replicas": 4})
@@ -112,6 +115,7 @@ def test_I8_I9_no_member_leaves_pd_while_another_one_is_ill(wide_pd: OperatorWor
     assert 4 == wide_pd.replicas("pd")
 
 
+@pytest.mark.slow
 def test_8_5_a_mark_whose_time_has_no_zone_stops_neither_its_store_nor_another_component(
     wide_tikv: OperatorWorld,
 ) -> None:
@@ -122,6 +126,7 @@ def test_8_5_a_mark_whose_time_has_no_zone_stops_neither_its_store_nor_another_c
     assert (4, 2) == (wide_tikv.replicas("tikv"), wide_tikv.replicas("tidb"))
 
 
+@pytest.mark.slow
 def test_F12_a_pd_pod_that_never_joined_can_leave(wide_pd: OperatorWorld) -> None:
     wide_pd.world.faults.pod_pending("*/basic-pd-5")
     wide_pd.change(pd={"replicas": 6})
@@ -132,6 +137,7 @@ def test_F12_a_pd_pod_that_never_joined_can_leave(wide_pd: OperatorWorld) -> Non
     assert (5, 5) == (wide_pd.replicas("pd"), len(member_names(wide_pd)))
 
 
+@pytest.mark.slow
 def test_F38_a_member_leaves_though_its_pod_is_lost(wide_pd: OperatorWorld) -> None:
     wide_pd.world.faults.pod_pending("*/basic-pd-4")
     wide_pd.admin.delete(PODS, "basic-pd-4", NAMESPACE)
@@ -149,6 +155,7 @@ def test_F34_the_last_pd_stays_while_something_needs_it(basic: OperatorWorld) ->
     assert "pd: spec.pd.replicas cannot be 0 while there are 1 TiKV stores, 1 TiDB members" in event["message"]
 
 
+@pytest.mark.slow
 def test_F34_3456_a_cluster_gives_up_its_last_pd_when_that_of_another_one_leads(basic: OperatorWorld) -> None:
     second = sample("basic")
     second["metadata"]["name"] = "second"
@@ -165,6 +172,7 @@ def test_F34_3456_a_cluster_gives_up_its_last_pd_when_that_of_another_one_leads(
     assert "POST leader/transfer/basic-pd-0" in dataplane_writes(basic)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parallelism", [1, 2])
 def test_8_5_I3_tikv_shrinks_as_its_stores_become_tombstone(wide_tikv: OperatorWorld, parallelism: int) -> None:
     gone = [store.id for pod, store in stores_of(wide_tikv).items() if pod in {"basic-tikv-3", "basic-tikv-4"}]
@@ -239,6 +247,7 @@ def test_F13_F35_no_store_is_taken_offline_while_another_one_has_not_reported_si
     assert "Tombstone" == pd_of(wide_tikv).store(store.id).state_name
 
 
+@pytest.mark.slow
 def test_I5_tikv_keeps_as_many_stores_as_regions_have_replicas(wide_tikv: OperatorWorld) -> None:
     wide_tikv.change(tikv={"replicas": 2, "scalePolicy": {"scaleInParallelism": 5}})
     wide_tikv.run(60.0)
@@ -333,6 +342,7 @@ def test_F36_F32_a_member_that_pd_removed_comes_back_empty(wide_pd: OperatorWorl
     _is_at_rest(wide_pd)
 
 
+@pytest.mark.slow
 def test_F36_a_member_that_pd_kept_stays(wide_pd: OperatorWorld) -> None:
     """Crashed after the intent was noted."""
     heal = wide_pd.world.faults.pd_answers("default/basic", 500, b'"no"', path="/pd/api/v1/members/*", method="DELETE")
@@ -344,6 +354,7 @@ def test_F36_a_member_that_pd_kept_stays(wide_pd: OperatorWorld) -> None:
     assert ({}, []) == (claim_marks(wide_pd), wide_pd.asked_replicas("pd"))
 
 
+@pytest.mark.slow
 def test_I18_a_tidb_that_serves_stays_while_those_that_are_to_stay_do_not(world: OperatorWorld) -> None:
     tidb = ready_with(world, "tidb", 4)
     heal = [tidb.world.faults.pod_unready(f"{NAMESPACE}/basic-tidb-{ordinal}") for ordinal in (0, 1)]
@@ -357,6 +368,7 @@ def test_I18_a_tidb_that_serves_stays_while_those_that_are_to_stay_do_not(world:
     assert [3, 2] == tidb.asked_replicas("tidb")
 
 
+@pytest.mark.slow
 def test_8_7_tidb_shrinks_by_its_parallelism(world: OperatorWorld) -> None:
     tidb = ready_with(world, "tidb", 4)
     tidb.change(tidb={"replicas": 1, "scalePolicy": {"scaleInParallelism": 2}})
@@ -364,6 +376,7 @@ def test_8_7_tidb_shrinks_by_its_parallelism(world: OperatorWorld) -> None:
     assert [2, 1] == tidb.asked_replicas("tidb")
 
 
+@pytest.mark.slow
 def test_F5_R08_nothing_leaves_for_a_spec_that_only_the_cache_still_has(wide_pd: OperatorWorld) -> None:
     wide_pd.change(pd={"replicas": 4}, tidb={"replicas": 0})
     wide_pd.operator.look()
@@ -374,6 +387,7 @@ def test_F5_R08_nothing_leaves_for_a_spec_that_only_the_cache_still_has(wide_pd:
     assert (5, {}) == (len(member_names(wide_pd)), claim_marks(wide_pd))
 
 
+@pytest.mark.slow
 def test_4_4_slots_without_effect_are_told_once(basic: OperatorWorld) -> None:
     annotation = {slots_annotation("tikv"): "[0]"}
     basic.admin.patch(TIDB_CLUSTERS, "basic", NAMESPACE, {"metadata": {"annotations": annotation}})
@@ -384,6 +398,7 @@ def test_4_4_slots_without_effect_are_told_once(basic: OperatorWorld) -> None:
     assert (1, 1) == (event.get("count", 1), basic.replicas("tikv"))
 
 
+@pytest.mark.slow
 def test_F37_a_pod_that_is_done_goes_while_another_one_fails(wide_tikv: OperatorWorld) -> None:
     stuck = stores_of(wide_tikv)["basic-tikv-3"].id
     path = f"/pd/api/v1/store/{stuck}"
@@ -398,6 +413,7 @@ def test_F37_a_pod_that_is_done_goes_while_another_one_fails(wide_tikv: Operator
     assert [4, 3] == wide_tikv.asked_replicas("tikv")
 
 
+@pytest.mark.slow
 def test_F12_F41_a_tikv_pod_that_never_registered_leaves_at_once(wide_tikv: OperatorWorld) -> None:
     wide_tikv.world.faults.pod_pending("*/basic-tikv-5")
     wide_tikv.change(tikv={"replicas": 6})
@@ -407,6 +423,7 @@ def test_F12_F41_a_tikv_pod_that_never_registered_leaves_at_once(wide_tikv: Oper
     assert (5, 5) == (wide_tikv.replicas("tikv"), len(stores_of(wide_tikv)))
 
 
+@pytest.mark.slow
 def test_F38_a_store_leaves_though_its_pod_is_lost(wide_tikv: OperatorWorld) -> None:
     wide_tikv.world.faults.pod_pending("*/basic-tikv-4")
     wide_tikv.admin.delete(PODS, "basic-tikv-4", NAMESPACE)
@@ -451,6 +468,7 @@ def test_I31_restarts_in_the_middle_lead_to_the_same_end(world: OperatorWorld, c
 _REFUSED = ApiFault(refusal=Refusal(500, "InternalError", "not now"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("verb", "resource"),
     [("get", "tidbclusters.pingcap.com"), ("patch", "persistentvolumeclaims"), ("patch", "statefulsets.apps")],
@@ -469,6 +487,7 @@ def test_18_a_scale_in_goes_on_when_the_api_server_lets_it(
     assert 3 == four.replicas(component)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("component", ["pd", "tikv"])
 def test_18_a_scale_in_goes_on_when_pd_lets_it(world: OperatorWorld, component: str) -> None:
     four = ready_with(world, component, 4)
