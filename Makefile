@@ -65,6 +65,9 @@ prometheus: ## Build Prometheus with its discovery of Kubernetes' pods for tests
 helm: ## Build Helm for tests and `make manifests` (needs Go)
 	@hack/helm/build.sh
 
+upstream: ## Build TiDB Operator v1.6 for tests beside it (needs Go)
+	@hack/upstream/build.sh
+
 manifests: .venv/.dev helm ## Render manifests/operator and manifests/scheduler from charts/tidb-operator
 	@$(BIN)/python hack/helm/render.py
 
@@ -90,8 +93,9 @@ simulate: .venv/.dev ## Run a fault at writes of all workloads, pairs of changes
 	@$(BIN)/python -m simulate seeds 0 700
 	@$(BIN)/python -m simulate manifests 0 10000
 	@$(BIN)/python -m simulate mixes --every 8
+	@SCHEDULING_RUNS=200 $(BIN)/pytest -q tests/scheduler/test_real_scheduler.py
 
 clean: ## Remove what make made
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info hack/controlplane/bin hack/helm/bin hack/prometheus/bin hack/storages/bin hack/storages/node_modules
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info hack/controlplane/bin hack/helm/bin hack/prometheus/bin hack/storages/bin hack/storages/node_modules hack/upstream/bin
 
-.PHONY: help venv run test test-fast lint format check bench soak controlplane storages prometheus helm manifests simulate simulate-slice clean
+.PHONY: help venv run test test-fast lint format check bench soak controlplane storages prometheus helm upstream manifests simulate simulate-slice clean

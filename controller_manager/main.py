@@ -9,7 +9,7 @@ import structlog
 from controller_manager.flags import PROGRAM, flag_lines, parse
 from controller_manager.logs import configure_logs, log_uncaught_exceptions
 from controller_manager.manager import ControllerManager
-from controller_manager.observing import DRY_RUN, PlannedWrites
+from controller_manager.observing import DRY_RUN
 from controller_manager.process import run_process
 from controller_manager.tidb import tidb_controller_manager
 from controller_manager.version import project_version
@@ -32,7 +32,6 @@ def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] | None = 
         log.debug(line)
 
     def make(config: ClusterConfig) -> ControllerManager:
-        planned = PlannedWrites() if options.observe else None
-        return tidb_controller_manager(options, config, environ, clock, SystemRandomness(), planned=planned)
+        return tidb_controller_manager(options, config, environ, clock, SystemRandomness())
 
     return run_process(PROGRAM, options.kubeconfig, environ, clock, make)

@@ -78,16 +78,16 @@ class ControllerManager:
         """Put everything together; nothing is started and nothing is sent.
 
         `build` makes the controllers and registers their handlers. `on_watch_error` is called after each failed round
-        of an informer. `exit_now` ends the process when leadership is lost. With `planned`, to which it reports what
-        it would write, it writes nothing. Raises ConfigError.
+        of an informer. `exit_now` ends the process when leadership is lost. `planned` is told what would be written,
+        where it only observes. Raises ConfigError.
         """
         self._options, self._config, self._environ = options, config, environ
         self._on_watch_error = on_watch_error
         self._clock, self._randomness, self._exit_now = clock, randomness, exit_now
         self.lease_namespace = options.lease_namespace or config.namespace
         self.registry = _registry()
-        if planned is not None:
-            self.registry.register(planned.metric)
+        self._planned = planned or PlannedWrites()
+        self.registry.register(self._planned.metric)
         self._requests_stop, self._informers_stop = Stop(), Stop()
         self._work_stop, self._election_stop = Stop(), Stop()
         self._other_leases_stop = Stop()
@@ -96,7 +96,6 @@ class ControllerManager:
         self._exit_code = 0
         self._drained = True
         self._timers = Timers(clock)
-        self._planned = planned
         observer = PrometheusObserver(self.registry, config.server)
         self._recorder = EventRecorder(
             self._connect("events", observer=observer).client, clock, randomness, options.name
@@ -246,11 +245,11 @@ class ControllerManager:
         return connection
 
     def _wrap(self, transport: Transport) -> Transport:
-        return DryRunTransport(transport, self._planned.add) if self._planned is not None else transport
+        return DryRunTransport(transport, self._planned.add, self._options.observes)
 
     def _make_elector(self) -> LeaderElector | ShardElections | NoElection:
         options = self._options
-        if self._planned is not None:
+        if options.observe:
             return NoElection(self._clock, self._leading.set)
         timing = Timing(options.leader_lease_duration, options.leader_renew_deadline, options.leader_retry_period)
         me = identity(socket.gethostname(), self._randomness)

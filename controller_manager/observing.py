@@ -40,7 +40,7 @@ class PlannedWrites:
         self._known: set[bytes] = set()
         self.metric = Counter(
             "tidb_operator_planned_writes",
-            "With --observe: different writes that were left out.",
+            "Different writes that were left out, with --observe or for objects that are only observed.",
             ["verb", "resource"],
             registry=None,
         )

@@ -9,7 +9,7 @@ import structlog
 from controller_manager.health import ListenError
 from controller_manager.logs import configure_logs, log_uncaught_exceptions
 from controller_manager.manager import Build, ControllerManager
-from controller_manager.observing import DRY_RUN, PlannedWrites
+from controller_manager.observing import DRY_RUN
 from controller_manager.process_options import parse_process_options
 from controller_manager.redaction import redact_text
 from controller_manager.shutdown import stopping_on_signals
@@ -42,8 +42,7 @@ def run_controllers(
     log.info("starting", program=name)
 
     def make(config: ClusterConfig) -> ControllerManager:
-        planned = PlannedWrites() if options.observe else None
-        return ControllerManager(options, config, environ, clock, SystemRandomness(), build=build, planned=planned)
+        return ControllerManager(options, config, environ, clock, SystemRandomness(), build=build)
 
     return run_process(name, options.kubeconfig, environ, clock, make)
 

@@ -1,11 +1,12 @@
 """The options of every process with controllers: from the command line, the environment, or the code that runs it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from controller_manager.flag_parser import FlagParser, address, parse_count, parse_rate, parse_workers
 from controller_manager.go_values import parse_duration
+from ports.observation import always, is_observing
 
 DEFAULT_QPS = 50.0
 DEFAULT_BURST = 100
@@ -51,6 +52,11 @@ class ProcessOptions:
     def lease(self) -> str:
         """The name of the Lease."""
         return self.lease_name or self.name
+
+    @property
+    def observes(self) -> Callable[[], bool]:
+        """Whether the work at hand may change nothing: all of it, or that for objects that are only observed."""
+        return always if self.observe else is_observing
 
 
 class Election(Protocol):

@@ -86,6 +86,11 @@ TOPICS: Mapping[str, Topic] = {
             "tidb_operator_backup_schedule_active": (*_CLUSTER, "reason"),
         },
     ),
+    "Observing": Topic(
+        "What was left out with `-observe`, or for objects with the annotation `tidb.pingcap.com/observe`, and which "
+        "these are ([migration.md](migration.md)); v1.6 has none.",
+        {"tidb_operator_planned_writes_total": ("verb", "resource"), "tidb_operator_observed": ("kind", *_CLUSTER)},
+    ),
     "Leadership": Topic(
         "Every process serves them; `name` is that of the Lease.",
         {"leader_election_master_status": ("name",), "leader_election_slowpath_total": ("name",)},

@@ -1,7 +1,8 @@
 """The TiDB operator as a process: its flags as options of a process and settings of controllers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import structlog
 
@@ -41,9 +42,10 @@ def tidb_controller_manager(
 ) -> ControllerManager:
     """The process of the operator; nothing is started and nothing is sent.
 
-    With `planned`, to which it reports what it would write, it writes nothing. Raises ConfigError.
+    `planned` is told what it would write, where it only observes. Raises ConfigError.
     """
     process = process_options_of(options, config)
+    report = planned or PlannedWrites()
     manager = ManagerSettings(options.tidb_backup_manager_image, environ.get("TZ", ""), process.namespace)
 
     def build(runtime: Runtime) -> Sequence[Controller]:
@@ -53,7 +55,7 @@ def tidb_controller_manager(
             others.watch(runtime.other_leases)
         return tidb_controllers(
             runtime,
-            _data_plane(environ, runtime.fence, clock, planned),
+            _data_plane(environ, runtime.fence, clock, report, process.observes),
             replace(settings_of(options), backup_manager=manager),
             selector=options.selector,
             permitted=options.permitted,
@@ -68,15 +70,16 @@ def tidb_controller_manager(
         randomness,
         build=build,
         on_watch_error=_explain_watch_error,
-        planned=planned,
+        planned=report,
     )
 
 
-def _data_plane(environ: Mapping[str, str], fence: Fence, clock: Clock, planned: PlannedWrites | None) -> DataPlane:
-    if planned is None:
-        return DataPlane(lambda tls: HttpTransport(environ, tls), fence, clock, MySqlConnector(environ))
-    told = planned.add_call
-    return DataPlane(lambda tls: ReadOnlyTransport(HttpTransport(environ, tls), told), fence, clock, NoSql(told))
+def _data_plane(
+    environ: Mapping[str, str], fence: Fence, clock: Clock, planned: PlannedWrites, when: Callable[[], bool]
+) -> DataPlane:
+    told, sql = planned.add_call, MySqlConnector(environ)
+    connect = partial(HttpTransport, environ)
+    return DataPlane(lambda tls: ReadOnlyTransport(connect(tls), told, when), fence, clock, NoSql(sql, told, when))
 
 
 def process_options_of(options: Options, config: ClusterConfig) -> ProcessOptions:

@@ -37,6 +37,7 @@ from kube.events import WARNING
 from kube.objects import Json, Object
 from kube.reading import Lister
 from member.outcome import Outcome, Refused
+from ports.observation import is_observing
 
 log = structlog.get_logger(__name__)
 
@@ -61,12 +62,12 @@ class Reconciler(Generic[M, C, D, R]):
         self._deps = deps
         self._runtime = runtime
         self._metrics = metrics
-        self._memory = runtime.memory(
-            lambda: KeyMemory(
-                kind.memory(), StatusWriteLimiter(runtime.clock), StatusPacing(runtime.clock), WaitLog(runtime.clock)
-            ),
-            kind.resource,
-        )
+        self._memory, self._tried = (runtime.memory(self._new_memory, kind.resource) for _ in range(2))
+
+    def _new_memory(self) -> KeyMemory[R]:
+        """What was done for an object and what was only tried are remembered apart."""
+        clock = self._runtime.clock
+        return KeyMemory(self._kind.memory(), StatusWriteLimiter(clock), StatusPacing(clock), WaitLog(clock))
 
     def is_slow(self, key: str) -> bool:
         """Whether servers of this object were slow or silent when last asked, so that its reconcile may take long."""
@@ -79,21 +80,25 @@ class Reconciler(Generic[M, C, D, R]):
             if not mine:
                 return Result(requeue_after=RETRY_AFTER)
             owner = self._cached(key)
-            if owner is None or owner.metadata.deletion_timestamp:
-                self._forget(key)
-                if owner:
-                    self._finalize(owner)
-                return None
-            memory = self._memory.of(key)
-            if wait := _wait(memory, owner):
-                return Result(requeue_after=wait)
-            try:
-                result = self._reconcile(owner, memory)
-            except Exception:
-                memory.status_writes.failed()
-                raise
-            memory.status_writes.worked()
-            return result
+            with self._runtime.observed.sync_of(self._kind.resource, key, owner):
+                return self._sync(key, owner)
+
+    def _sync(self, key: str, owner: Object | None) -> Result | None:
+        if owner is None or owner.metadata.deletion_timestamp:
+            self._forget(key)
+            if owner:
+                self._finalize(owner)
+            return None
+        memory = (self._tried if is_observing() else self._memory).of(key)
+        if wait := _wait(memory, owner):
+            return Result(requeue_after=wait)
+        try:
+            result = self._reconcile(owner, memory)
+        except Exception:
+            memory.status_writes.failed()
+            raise
+        memory.status_writes.worked()
+        return result
 
     def _cached(self, key: str) -> Object | None:
         """The cached object, if this process acts for it."""
@@ -108,6 +113,7 @@ class Reconciler(Generic[M, C, D, R]):
     def _forget(self, key: str) -> None:
         namespace, _, name = key.rpartition("/")
         self._memory.forget(key)
+        self._tried.forget(key)
         self._metrics.forget(namespace, name)
 
     def _finalize(self, owner: Object) -> None:

@@ -12,6 +12,7 @@ from controllers.informing import Informers
 from controllers.key_locks import KeyLocks
 from controllers.memory import Memory
 from controllers.metrics import ControllerMetrics
+from controllers.observed import ObservedObjects
 from controllers.queues import controller_queue
 from controllers.stages import OnDefect
 from kube.apply import Applier
@@ -33,7 +34,8 @@ class Runtime:
     `informers` are those of the objects that a label selector selects, the same at each call. `fence` is asked before
     each write that does not go through `client`. `other_leases` shows the Leases of other namespaces with the name of
     ours, None where nobody looks at them. `drain_timeout` is how many seconds running syncs may take after the
-    stop. `on_defect` gets what no stage should raise. `rest` is how many seconds a key rests between two syncs.
+    stop. `on_defect` gets what no stage should raise. `observed` knows for which objects nothing may be written. `rest`
+    is how many seconds a key rests between two syncs.
     """
 
     client: Client
@@ -49,6 +51,7 @@ class Runtime:
     queue_metrics: MetricsProvider
     drain_timeout: float
     on_defect: OnDefect
+    observed: ObservedObjects
     key_locks: KeyLocks
     rest: float = 0.0
     _memories: list[tuple[Memory[Any], Resource | None]] = field(default_factory=list)
@@ -124,6 +127,7 @@ def new_runtime(
         queue_metrics=PrometheusQueueMetrics(registry),
         drain_timeout=drain_timeout,
         on_defect=on_defect,
+        observed=ObservedObjects(registry),
         key_locks=KeyLocks(ownership or SoleOwner(fence)),
         rest=rest,
     )

@@ -13,6 +13,7 @@ import msgspec
 
 from kube.objects import Json
 from kube.resources import EVENTS
+from ports.observation import always
 from ports.transport import ByteStream, Request, Response, Transport, TransportError
 
 _VERBS: Mapping[str, str] = {"POST": "create", "PATCH": "patch", "PUT": "update", "DELETE": "delete"}
@@ -38,13 +39,17 @@ class PlannedWrite:
 class DryRunTransport:
     """Lets reads pass, and has everything else only tried; `planned` is told of what would have been done."""
 
-    def __init__(self, transport: Transport, planned: Callable[[PlannedWrite], None]) -> None:
+    def __init__(
+        self, transport: Transport, planned: Callable[[PlannedWrite], None], when: Callable[[], bool] = always
+    ) -> None:
+        """While `when` does not hold, everything passes."""
         self._transport = transport
         self._planned = planned
+        self._when = when
 
     def request(self, request: Request) -> Response:
         """See `Transport`. Events are not even tried: nothing has happened."""
-        if request.is_read:
+        if request.is_read or not self._when():
             return self._transport.request(request)
         place = _place(request)
         if place.resource == EVENTS.plural:

@@ -18,6 +18,7 @@ from kube.event_correlation import Correlator, Happening, NewEvent, ObjectRefere
 from kube.objects import Json, Object
 from kube.resources import EVENTS
 from ports.clock import Clock
+from ports.observation import is_observing
 from ports.randomness import Randomness
 from ports.stopping import Stop
 from ports.transport import TransportError
@@ -67,7 +68,12 @@ class EventRecorder:
         self._thread.start()
 
     def event(self, about: Object | ObjectReference, type: str, reason: str, message: str) -> None:  # noqa: A002
-        """Say that `reason` happened to `about`. Dropped with a log line when 1000 are waiting (EV-1)."""
+        """Say that `reason` happened to `about`. Dropped with a log line when 1000 are waiting (EV-1).
+
+        Where one only observes, nothing has happened.
+        """
+        if is_observing():
+            return
         reference = about if isinstance(about, ObjectReference) else reference_to(about)
         happening = Happening(reference, type, reason, message, self._clock.wall())
         with self._condition:

@@ -53,6 +53,8 @@ class Claim(msgspec.Struct, frozen=True):
         return {WANTED: msgspec.json.encode(self).decode()}
 
 
+_SHARD = re.compile(r"\.shard-\d+$")
+
 _DIVISIONS = msgspec.json.Decoder(Division)
 _CLAIMS = msgspec.json.Decoder(Claim)
 
@@ -108,7 +110,7 @@ class OtherDivisions:
         """`base` is the name of the Lease of shard 0, `count` the number of our shards."""
         self._client, self._namespace, self._count, self._clock = client, namespace, count, clock
         self._base = base
-        self._is_ours = re.compile(rf"{re.escape(base)}(\.shard-\d+)?").fullmatch
+        self._is_ours = re.compile(rf"{re.escape(base)}(?:{_SHARD.pattern})?$").match
         self._seen: dict[str, _Sighting] = {}
 
     def look(self) -> list[str]:

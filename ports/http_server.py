@@ -49,7 +49,10 @@ Answer = Callable[["Conversation", Request], None]
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
-    def __init__(self, name: str, address: tuple[str, int], answer: Answer, longest_body: int) -> None:
+    def __init__(
+        self, name: str, address: tuple[str, int], answer: Answer, longest_body: int, tls: "ServerTls | None"
+    ) -> None:
+        self.tls = tls
         self.name = name
         self.answer = answer
         self.longest_body = longest_body
@@ -63,6 +66,17 @@ class _Server(ThreadingHTTPServer):
             self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
         socketserver.TCPServer.server_bind(self)
         self.server_name, self.server_port = self.name, self.server_address[1]
+
+    def get_request(self) -> tuple[socket.socket, object]:
+        """A connection with the certificate of today.
+
+        The handshake is its thread's affair: a silent client must not block the others.
+        """
+        connection, client = super().get_request()
+        if self.tls is None:
+            return connection, client
+        context = self.tls.context()
+        return context.wrap_socket(connection, server_side=True, do_handshake_on_connect=False), client
 
     def handle_error(self, request: object, client_address: object) -> None:  # noqa: ARG002  (the base class's shape)
         """A client that went away in the middle is no event."""
@@ -125,18 +139,15 @@ class Server:
         name: str,
         address: tuple[str, int],
         answer: Answer,
-        tls: ssl.SSLContext | None = None,
+        tls: "ServerTls | None" = None,
         *,
         longest_body: int = _LONGEST_BODY,
     ) -> None:
         """Listen at once; port 0 is any free one. `longest_body` is in bytes. Raises ListenError."""
         try:
-            self._server = _Server(name, address, answer, longest_body)
+            self._server = _Server(name, address, answer, longest_body, tls)
         except OSError as error:
             raise ListenError(f"{name}: cannot listen on port {address[1]}: {error.strerror or error}") from error
-        if tls is not None:
-            # the handshake is the connection's thread's affair: a silent client must not block the others
-            self._server.socket = tls.wrap_socket(self._server.socket, server_side=True, do_handshake_on_connect=False)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.1,), name=name)
 
     @property
@@ -172,13 +183,49 @@ def end_to_end(headers: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in headers.items() if name.lower() not in _OF_ONE_HOP | named}
 
 
-def mutual_tls(directory: Path) -> ssl.SSLContext:
-    """A context that demands client certificates of the CA in `directory` (objects.md 9.4). Raises ListenError."""
-    return server_tls(directory / "tls.crt", directory / "tls.key", directory / "ca.crt")
+class ServerTls:
+    """The certificate of a server, read again when its files change: who renews it restarts nobody.
+
+    What cannot be used, such as a key without its certificate while both are being replaced, leaves the one before.
+    """
+
+    def __init__(self, certificate: Path, key: Path, clients: Path | None = None) -> None:
+        """With `clients`, a CA, clients must show a certificate of it. Raises ListenError."""
+        self._files = certificate, key, clients
+        self._seen = self._state()
+        self._context = _context(*self._files)
+
+    def context(self) -> ssl.SSLContext:
+        """What the next connection gets."""
+        state = self._state()
+        if state != self._seen:
+            self._seen = state
+            try:
+                self._context = _context(*self._files)
+                _log.info("certificate read again", file=str(self._files[0]))
+            except ListenError as error:
+                _log.warning("the certificate before stays in use", cause=str(error))
+        return self._context
+
+    def _state(self) -> list[tuple[int, int, int] | None]:
+        return [_state_of(file) for file in self._files if file is not None]
 
 
-def server_tls(certificate: Path, key: Path, clients: Path | None = None) -> ssl.SSLContext:
-    """A context with a certificate; it demands client certificates of the CA in `clients`. Raises ListenError."""
+def mutual_tls(directory: Path) -> ServerTls:
+    """It demands client certificates of the CA in `directory` (objects.md 9.4). Raises ListenError."""
+    return ServerTls(directory / "tls.crt", directory / "tls.key", directory / "ca.crt")
+
+
+def _state_of(file: Path) -> tuple[int, int, int] | None:
+    """What tells a file from the one before; None while there is none."""
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size
+
+
+def _context(certificate: Path, key: Path, clients: Path | None) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     try:

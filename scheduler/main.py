@@ -1,7 +1,6 @@
 """The command `tidb-scheduler` (scheduler-deployment.md 2.2)."""
 
 import os
-import ssl
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -22,7 +21,7 @@ from kube.events import EventRecorder
 from kube.resources import NODES
 from kube.throttle import Rate
 from ports.clock import Clock, SystemClock
-from ports.http_server import ListenError, Server, answer_with, server_tls
+from ports.http_server import ListenError, Server, ServerTls, answer_with
 from ports.randomness import SystemRandomness
 from ports.stopping import Stop
 from scheduler.app import App
@@ -86,10 +85,10 @@ def _serve(options: Options, config: ClusterConfig, environ: Mapping[str, str], 
         health.stop()
 
 
-def _tls(options: Options) -> ssl.SSLContext | None:
+def _tls(options: Options) -> ServerTls | None:
     if not options.tls_cert_file:
         return None
-    return server_tls(Path(options.tls_cert_file), Path(options.tls_private_key_file), options.clients)
+    return ServerTls(Path(options.tls_cert_file), Path(options.tls_private_key_file), options.clients)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,11 @@ _MUCH_CPU = 5.0
 """Seconds of CPU: ten times what CONTRIBUTING.md gives a test that is not marked `slow`; a busy machine adds less."""
 
 
+def pytest_configure() -> None:
+    """Before the first test, too, is logged as in tests."""
+    _log_plainly()
+
+
 def pytest_collection_finish() -> None:
     """What was imported and collected stays to the end: no collection of garbage looks at it again."""
     gc.freeze()
@@ -52,8 +57,16 @@ def _no_thread_left_behind() -> Iterator[None]:
 def _logs_as_they_were() -> Iterator[None]:
     """A test that configures logging does so for itself alone."""
     yield
-    structlog.reset_defaults()
+    _log_plainly()
     structlog.contextvars.clear_contextvars()
+
+
+def _log_plainly() -> None:
+    """To draw a stack trace with all variables, as is the default, takes seconds."""
+    structlog.reset_defaults()
+    *before, _ = structlog.get_config()["processors"]
+    plain = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
+    structlog.configure(processors=[*before, plain])
 
 
 @pytest.fixture

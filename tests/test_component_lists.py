@@ -37,6 +37,10 @@ LISTS: Mapping[tuple[str, str], str] = {
 """Lists that may stand outside the table, as `(file, source)`, each with its reason."""
 
 LOOKUPS: Mapping[tuple[str, str], str] = {
+    (
+        "cli/tidb/completing.py",
+        "setattr(given, flag.dest, value if has_value else next(words, ''))",
+    ): "flags, as argparse keeps them",
     ("controller_manager/features.py", "getattr(gates, field)"): "feature gates, by their names in a flag",
     ("controller_manager/flags.py", "getattr(options, option.name)"): "options, by the fields of their class",
     ("kube/http_transport.py", "getattr(socket, name, None)"): "socket options that some systems lack",

@@ -259,6 +259,11 @@ class PriorityQueue(Generic[T]):
             wait = self._waiting.get(item)
             if wait is None or wait.due != due:
                 return  # it came earlier, or the queue is shut down
+            if self._rest and item in self._processing:
+                # its turn takes longer than a rest, which begins at the end of it
+                del self._waiting[item]
+                self._wait(item, self._clock.now() + self._rest, wait.priority)
+                return
             self._make_ready(item, wait.priority)
 
     def _make_ready(self, item: T, priority: int) -> None:

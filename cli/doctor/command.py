@@ -15,6 +15,10 @@ HEALTHY, PROBLEMS = 0, 1
 
 def _run(session: Session, given: argparse.Namespace, _: Sequence[str]) -> int:
     """Raises CannotLook."""
+    if others := [each for each in given.clusters if each.startswith("dc/")]:
+        raise CannotLook(
+            f"{others[0]}: doctor knows TidbClusters; of a DMCluster, `kubectl describe dc` shows conditions"
+        )
     names = [each.removeprefix("tc/") for each in given.clusters]
     try:
         facts = read(session.client, session.namespace, names, session.clock.wall())

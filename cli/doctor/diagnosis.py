@@ -9,6 +9,7 @@ from cli.doctor.causes import (
     containers,
     creation,
     database,
+    definitions,
     deletion,
     images,
     mounts,
@@ -20,7 +21,7 @@ from cli.doctor.causes import (
 from cli.doctor.facts import Facts
 from cli.doctor.finding import Cause, Finding, Severity, Sign
 
-OF_ANY_CLUSTER = operator.OF_ANY_CLUSTER
+OF_ANY_CLUSTER = (*definitions.CAUSES, *operator.OF_ANY_CLUSTER)
 
 OF_CLUSTER: tuple[Cause, ...] = (
     *operator.CAUSES,

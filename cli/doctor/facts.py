@@ -74,9 +74,9 @@ class Facts:
 
     @cached_property
     def model(self) -> TidbCluster | InvalidField:
-        """The cluster as the operator reads it, or why it can't."""
+        """The cluster as the operator reads it, without its status, or why it can't be read."""
         try:
-            return decode(self.cluster, TidbCluster)
+            return decode({key: value for key, value in self.cluster.items() if key != "status"}, TidbCluster)
         except InvalidField as error:
             return error
 

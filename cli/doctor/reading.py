@@ -1,7 +1,7 @@
 """Looks at the Kubernetes API, once for each resource: what its user may not read is noted, and the rest is read."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from urllib.parse import urlencode
 
@@ -114,26 +114,19 @@ def read(client: Client, namespace: str, names: Sequence[str], now: datetime) ->
     for resource in _OF_ALL:
         reader.read(resource)
     operators = reader.operators()
+    around = Facts(now=now, namespace=namespace, listed=reader.listed, unread=reader.unread, operators=operators)
     if clusters is None:
-        return [Facts(now=now, namespace=namespace, listed=reader.listed, unread=reader.unread, operators=operators)]
+        return [around]
     for resource in _OF_NAMESPACE:
         reader.read(resource, namespace)
-    found = []
-    for cluster in clusters:
-        bare = Facts(now=now, cluster=cluster, namespace=namespace, listed=reader.listed)
-        found.append(
-            Facts(
-                now=now,
-                cluster=cluster,
-                namespace=namespace,
-                listed=reader.listed,
-                unread=reader.unread,
-                operators=operators,
-                logs=_logs(client, bare),
-                certificates=_certificates(client, bare, reader.unread),
-            )
-        )
-    return found
+    return [_completed(client, replace(around, cluster=cluster)) for cluster in clusters]
+
+
+def _completed(client: Client, facts: Facts) -> Facts:
+    """With what only a look at the cluster's pods and spec tells to read."""
+    unread = dict(facts.unread)
+    certificates = _certificates(client, facts, unread)
+    return replace(facts, logs=_logs(client, facts), certificates=certificates, unread=unread)
 
 
 def _clusters(client: Client, namespace: str, names: Sequence[str]) -> Sequence[Json] | None:

@@ -64,8 +64,8 @@ def _shown(finding: Finding) -> Page:
 
 def _lines(finding: Finding) -> Iterator[str]:
     yield finding.message
-    if finding.field or finding.value:
-        yield f"{finding.field}: {finding.value or '(not set)'}"
+    if finding.field:
+        yield f"{finding.field}: {finding.value}" if finding.value else finding.field
     yield f"Way out: {finding.way_out}"
 
 

@@ -50,18 +50,18 @@ def completions(line: Line, open_session: Callable[[argparse.Namespace], Session
 
 def _read(line: Line) -> tuple[argparse.ArgumentParser, argparse.Namespace, list[str]]:
     """The parser of the command that was typed, the shared flags, and the arguments, the current word left out."""
-    parser, given, values = line.parser, argparse.Namespace(namespace="", context="", kubeconfig=""), list[str]()
+    parser, given, values = line.parser, dict.fromkeys(("namespace", "context", "kubeconfig"), ""), list[str]()
     words = iter(line.words[:-1])
     for word in words:
         name, has_value, value = word.partition("=")
         if (flag := _flags(parser).get(name)) is not None:
             if flag.nargs != 0:
-                setattr(given, flag.dest, value if has_value else next(words, ""))
+                given[flag.dest] = value if has_value else next(words, "")
         elif (commands := _commands(parser)) and word in commands:
             parser = commands[word]
         else:
             values.append(word)
-    return parser, given, values
+    return parser, argparse.Namespace(**given), values
 
 
 # argparse has no public way to see what was added to a parser

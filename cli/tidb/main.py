@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 
-from cli.failures import plainly
+from cli.failures import Failure, plainly
 from cli.tidb.command import Command
 from cli.tidb.commands import COMMANDS
 from cli.tidb.connection import Kubeconfig
@@ -14,23 +14,28 @@ from cli.tidb.output import FORMATS, output_for
 from cli.tidb.session import Session
 from controller_manager.version import project_version
 from ports.clock import SystemClock
+from ports.transport import TransportError
 
 PROGRAM = "kubectl tidb"
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] | None = None) -> int:
     """Run a command; its exit code: 1 after a failure, 2 for what is no command."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    return plainly(lambda: run(arguments, os.environ), PROGRAM)
+    return plainly(lambda: run(arguments, os.environ if environ is None else environ), PROGRAM)
 
 
 def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
-    """As `main`. Raises Failure, ApiError, TransportError, OSError."""
+    """As `main`. Raises Failure, ApiError, OSError."""
     command, given, handed_on = parse(arguments)
     clock = SystemClock()
     with closing(Kubeconfig(given.kubeconfig, given.context, environ, clock)) as server:
         output = output_for(given.output, environ, no_color=given.no_color)
-        return command.run(Session(server, clock, output, given.namespace), given, handed_on)
+        try:
+            return command.run(Session(server, clock, output, given.namespace), given, handed_on)
+        except TransportError as error:
+            where = f"{server.config.server}, which {server.config.source} names, cannot be reached"
+            raise Failure(f"{where}: {error.cause}; is this the --context that you mean?") from None
 
 
 def parse(arguments: Sequence[str]) -> tuple[Command, argparse.Namespace, Sequence[str]]:

@@ -48,7 +48,7 @@ def _page(done: Sequence[Json]) -> Page:
 
 
 def _state(*, paused: bool) -> str:
-    return "paused: nothing is changed, and nobody replaces lost pods, until it is resumed" if paused else "resumed"
+    return "paused: nothing is changed until it is resumed" if paused else "resumed"
 
 
 PAUSE = Command("pause", "keep the operator from changing clusters", _pause, _add_arguments)

@@ -1,5 +1,7 @@
 """Telling the operator what to do with a single pod, and hearing what becomes of it (docs/operations.md, "One pod")."""
 
+import re
+
 from apis.components import component_type
 from apis.pod_commands import DELETE_POD
 from cli.failures import Failure
@@ -36,8 +38,8 @@ def has_come_back(before: ClusterPod, now: Object | None) -> bool:
     return now.decode_as(Pod).is_ready
 
 
-def said_of(client: Client, found: Found, pod: str, since: str) -> str:
-    """The last that the operator's events say of a pod; empty when they say nothing since then, or may not be read.
+def last_word(client: Client, found: Found, pod: str) -> tuple[str, str]:
+    """The last that the operator's events say of a pod, and when; empty when they say nothing, or may not be read.
 
     Raises ApiError, TransportError.
     """
@@ -46,10 +48,13 @@ def said_of(client: Client, found: Found, pod: str, since: str) -> str:
     try:
         events = [each.decode() for each in client.list_page(EVENTS, meta.namespace, field_selector=selector).items]
     except Forbidden:
-        return ""
-    told = [
-        (str(each.get("lastTimestamp") or ""), f"{each.get('reason')}: {each.get('message')}")
-        for each in events
-        if pod in str(each.get("message")).split() and str(each.get("lastTimestamp") or "") >= since
-    ]
-    return max(told, default=("", ""))[1]
+        return "", ""
+    names = re.compile(rf"(?<![\w-]){re.escape(pod)}(?![\w-])")
+    told = ((str(each.get("lastTimestamp") or ""), f"{each.get('reason')}: {each.get('message')}") for each in events)
+    return max((each for each in told if names.search(each[1])), default=("", ""))
+
+
+def news_of(client: Client, found: Found, pod: str, known: tuple[str, str]) -> str:
+    """What the events say of a pod beyond what was known; that they say nothing, else. Raises as `last_word`."""
+    said = last_word(client, found, pod)
+    return said[1] if said != known else "the operator was told"

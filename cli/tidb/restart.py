@@ -14,7 +14,7 @@ from cli.failures import Failure
 from cli.progress import Row
 from cli.tidb.clusters import Found, find_cluster
 from cli.tidb.command import Command
-from cli.tidb.pod_commands import command, has_come_back, restart_command, said_of
+from cli.tidb.pod_commands import command, has_come_back, last_word, news_of, restart_command
 from cli.tidb.pods import ClusterPod, list_pods
 from cli.tidb.session import Session
 from cli.tidb.status.reporting import summary
@@ -81,8 +81,10 @@ def _roll(session: Session, found: Found, component: str, now: str) -> Sight:
     pods = [each for each in list_pods(session.client, seen.cluster) if each.component == component]
     done = sum(_is_of_restart(each, now) for each in pods)
     wait = next((each for each in reversed(told.waits) if each.of in (component, "cluster")), None)
-    state = f"{wait.reason}: {wait.message}" if wait else "restarted" if done == wanted else "about to begin"
-    return Sight([Row(component, done, wanted, state)], done == wanted == len(pods))
+    if done == wanted == len(pods):
+        return Sight([Row(component, done, wanted, "restarted")], is_done=True)
+    state = f"{wait.reason}: {wait.message}" if wait else "about to begin"
+    return Sight([Row(component, done, wanted, state)], is_done=False)
 
 
 def _is_of_restart(pod: ClusterPod, now: str) -> bool:
@@ -94,21 +96,21 @@ def _restart_pod(session: Session, found: Found, pod: ClusterPod, given: argpars
     if key is None:
         way_out = f"restart all of them: kubectl tidb restart {given.cluster} {pod.component}"
         raise Failure(f"the operator restarts no single pod of {pod.component}; {way_out}")
-    since = stamp(session.clock.wall())
+    known = last_word(session.client, found, pod.name)
     begun = command(session.client, pod, key, DELETE_POD)
     document = found.identity | {"pod": pod.name, "command": f"{key}={DELETE_POD}"}
     how = "is being restarted" if begun else "is already being restarted"
     session.output.show(document, lambda: [f"pod/{pod.name} {how}"])
     if given.wait:
-        wait_until_done(session, pod.name, lambda: look_at(session, found, pod, since), given.timeout)
+        wait_until_done(session, pod.name, lambda: _look_at(session, found, pod, known), given.timeout)
     return 0
 
 
-def look_at(session: Session, found: Found, pod: ClusterPod, since: str) -> Sight:
+def _look_at(session: Session, found: Found, pod: ClusterPod, known: tuple[str, str]) -> Sight:
     """Whether a pod has come back, and what the operator says of it meanwhile. Raises ApiError, TransportError."""
     now = session.client.find(PODS, pod.name, pod.object.metadata.namespace)
     is_done = has_come_back(pod, now)
-    state = "restarted" if is_done else said_of(session.client, found, pod.name, since) or "told the operator"
+    state = "restarted" if is_done else news_of(session.client, found, pod.name, known)
     return Sight([Row(pod.component, int(is_done), 1, state)], is_done)
 
 

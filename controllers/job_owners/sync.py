@@ -61,17 +61,21 @@ class JobOwnerSync(Generic[M]):
             namespace, _, name = key.rpartition("/")
             is_ours = self._runtime.key_locks.owns(self._kind.resource, key)
             owner = self._caches.owners.get(namespace, name) if is_ours else None
-            if owner is None:
-                self._writes.forget(key)
-                self._kind.forget(key)
-                return None
-            if self._writes.of(key).is_unseen(owner):
-                return Result(requeue_after=_UNSEEN_WRITE_DELAY)
-            try:
-                return self._sync(key, owner)
-            except EXPECTED as error:
-                log.warning("the sync failed, trying again", kind=self._kind.resource.kind, error=str(error))
-                raise RequeueError(str(error)) from error
+            with self._runtime.observed.sync_of(self._kind.resource, key, owner):
+                return self._sync_cached(key, owner)
+
+    def _sync_cached(self, key: str, owner: Object | None) -> Result | None:
+        if owner is None:
+            self._writes.forget(key)
+            self._kind.forget(key)
+            return None
+        if self._writes.of(key).is_unseen(owner):
+            return Result(requeue_after=_UNSEEN_WRITE_DELAY)
+        try:
+            return self._sync(key, owner)
+        except EXPECTED as error:
+            log.warning("the sync failed, trying again", kind=self._kind.resource.kind, error=str(error))
+            raise RequeueError(str(error)) from error
 
     def _sync(self, key: str, owner: Object) -> Result | None:
         kind = self._kind

@@ -56,10 +56,11 @@ class TidbClusterPodSync:
         with self._runtime.key_locks.try_lock(TIDB_CLUSTERS, owner.key) as mine:
             if not mine:
                 return Result(requeue_after=RETRY_AFTER)
-            if self._runtime.key_locks.owns(TIDB_CLUSTERS, owner.key):
+            if not self._runtime.key_locks.owns(TIDB_CLUSTERS, owner.key):
+                self._memory.forget(key)
+                return None
+            with self._runtime.observed.sync_of(TIDB_CLUSTERS, owner.key, owner):
                 return self._act(key, owner.key)
-            self._memory.forget(key)
-            return None
 
     def _act(self, key: str, locked: str) -> Result | None:
         # seen only now, the cache may show what the other controller has just done

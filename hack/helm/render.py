@@ -55,6 +55,7 @@ FILES: Mapping[str, Manifest] = {
         ("controller-manager-cluster-permissions.yaml",), ("clusterScoped=false",)
     ),
     "operator/network-policy.yaml": Manifest(("network-policy.yaml",), ("networkPolicy.create=true",)),
+    "operator/flow-control.yaml": Manifest(("flow-control.yaml",), ("flowControl.create=true",)),
     "scheduler/deployment.yaml": Manifest(("scheduler-deployment.yaml",), ("scheduler.create=true",)),
     "scheduler/rbac.yaml": Manifest(("scheduler-rbac.yaml",), ("scheduler.create=true",)),
 }

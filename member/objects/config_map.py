@@ -152,7 +152,7 @@ def digest(data: Mapping[str, str]) -> str:
 
 def same_toml(old: str | None, new: str | None) -> bool:
     """Whether two texts say the same; one that can't be read says something else."""
-    if old is None or new is None:
+    if old is None or new is None or old == new:
         return old == new
     try:
         return toml.same(toml.loads(old), toml.loads(new))

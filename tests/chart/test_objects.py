@@ -27,6 +27,7 @@ MONITORING = ROOT / "manifests" / "monitoring"
 _ALL = {
     "scheduler.create": True,
     "networkPolicy.create": True,
+    "flowControl.create": True,
     "controllerManager.podDisruptionBudget.create": True,
     "scheduler.podDisruptionBudget.create": True,
     "monitoring": {name: {"create": True} for name in ("serviceMonitor", "prometheusRule", "dashboard")},
@@ -283,6 +284,25 @@ def test_the_network_policy_lets_out_what_the_operator_asks(everything: list[Jso
         tiproxy.API_PORT,
     }
     assert asked | {53, 443, 6443} == ports
+
+
+def test_seats_at_the_api_server_are_for_the_manager(helm: Helm) -> None:
+    objects = helm.template({"flowControl": {"create": True, "shares": 7}, "appendReleaseSuffix": True})
+    level = one(objects, "PriorityLevelConfiguration")
+    assert 7 == level["spec"]["limited"]["nominalConcurrencyShares"]
+    name = level["metadata"]["name"]
+    requests, leases = one(objects, "FlowSchema", name)["spec"], one(objects, "FlowSchema", f"{name}-leases")["spec"]
+    assert name == requests["priorityLevelConfiguration"]["name"]
+    account = {"name": one(objects, "ServiceAccount")["metadata"]["name"], "namespace": NAMESPACE}
+    for rule in (*requests["rules"], *leases["rules"]):
+        assert [account] == [each["serviceAccount"] for each in rule["subjects"]]
+    granted = one(objects, "Role", f"{RELEASE}:{MANAGER}-leader")["rules"][0]["verbs"]
+    assert set() == set(leases["rules"][0]["resourceRules"][0]["verbs"]) - set(granted)
+
+
+def test_seats_need_a_kubernetes_that_knows_them(helm: Helm) -> None:
+    done = helm.run("template", str(CHART), "--set=flowControl.create=true", "--kube-version=v1.28.3")
+    assert "flowControl.create: true: needs Kubernetes 1.29, this is v1.28.3; leave it out" in done.stderr
 
 
 def test_whoever_may_scrape_the_test_may_as_well(helm: Helm) -> None:

@@ -36,6 +36,7 @@ def test_a_backup_and_a_restore_show_how_far_they_are(world: Side, namespace: st
     assert [None, None, None] == [cells[name] for name in ("Invalid", "LastRetry", "Failure")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("resource", [BACKUPS, RESTORES], ids=lambda resource: resource.kind)
 def test_they_show_why_not(world: Side, namespace: str, resource: Resource) -> None:
     conditions = [condition("RetryFailed", "evicted"), condition("Failed", "no space left")]

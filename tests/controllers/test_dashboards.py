@@ -258,6 +258,7 @@ def test_idle_is_free_certificates_aside(world: Workloads, tls: bool) -> None:
     assert ({"get secrets basic-cluster-client-secret"} if tls else set()) == own
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ends", [True, False], ids=["the process ends", "the answer is lost"])
 def test_F1_after_any_write_it_comes_to_the_same_end(resource: Resource, ends: bool) -> None:
     def make() -> Workloads:

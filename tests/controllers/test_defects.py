@@ -73,6 +73,7 @@ def test_3_1_the_other_stages_run_and_the_status_names_the_one_that_raised(
     assert {("stage raised an unexpected exception", "pd")} == {(each["event"], each["stage"]) for each in stacks}
 
 
+@pytest.mark.slow
 def test_R13_it_is_tried_again_with_growing_pauses(basic: OperatorWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[float] = []
     break_stage(monkeypatch, "stages", "pd", raising(RuntimeError("out of luck"), asked))

@@ -66,6 +66,7 @@ def certificates(authority: Authority, tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_9_4_clients_must_show_a_certificate(authority: Authority, certificates: Path) -> None:
     server = Server("api", (HERE, 0), answer_with(echo), mutual_tls(certificates))
     request = Request("GET", f"https://{HERE}:{server.port}/x", timeout=5)

@@ -17,6 +17,7 @@ from kube.resources import (
     DEPLOYMENTS,
     NAMESPACES,
     PODS,
+    ROLE_BINDINGS,
     SERVICE_ACCOUNTS,
 )
 from tests.chart.helm import CHART, Helm
@@ -27,7 +28,7 @@ from tests.e2e.worlds import Place, conditions, create_cluster, exists, is_ready
 pytestmark = [pytest.mark.slow, pytest.mark.controlplane]
 
 _DEPLOYMENT = "tidb-controller-manager"
-_KINDS = {"Deployment", "ConfigMap", "NetworkPolicy", "PodDisruptionBudget", "Service", "ClusterRole", "RoleBinding"}
+_KINDS = {"Deployment", "ConfigMap", "NetworkPolicy", "PodDisruptionBudget", "Service", "FlowSchema", "RoleBinding"}
 
 
 @pytest.fixture
@@ -130,18 +131,37 @@ def test_9_a_cluster_runs_on_through_upgrade_rollback_and_uninstall(
     assert before == _pods_of_cluster(client, namespace)
 
 
-def test_8_2_a_release_for_its_namespace_alone(place: Place, namespace: str, release: _Release) -> None:
-    granted = (f"controllerManager.clusterPermissions.{each}=false" for each in ("nodes", "persistentvolumes"))
+def _installer(place: Place, namespace: str) -> Path:
+    """The kubeconfig of somebody with all rights in a namespace, and none elsewhere."""
+    account: Json = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "installer"}}
+    place.client.create(SERVICE_ACCOUNTS, account, namespace)
+    binding: Json = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "RoleBinding",
+        "metadata": {"name": "installer"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": [{"kind": "ServiceAccount", "name": "installer", "namespace": namespace}],
+    }
+    place.client.create(ROLE_BINDINGS, binding, namespace)
+    return place.kubeconfig(namespace, "installer")
+
+
+def test_8_2_a_release_for_its_namespace_alone_by_who_has_rights_there_alone(
+    place: Place, namespace: str, tmp_path: Path
+) -> None:
+    release = _Release(Helm(tmp_path, _installer(place, namespace)), namespace)
+    permissions = ("nodes", "persistentvolumes", "storageclasses")
+    granted = (f"controllerManager.clusterPermissions.{each}=false" for each in permissions)
     values = ",".join(["clusterScoped=false", "appendReleaseSuffix=true", *granted])
-    notes = release("install", str(CHART), "--wait", f"--set={values}")
+    notes = release("install", str(CHART), "--wait", "--skip-crds", f"--set={values}")
     assert f"the namespace {namespace}, the only one that it manages" in notes
-    role = place.client.get(CLUSTER_ROLES, f"{namespace}:{_DEPLOYMENT}").decode()
-    assert [["storageclasses"]] == [rule["resources"] for rule in role["rules"]]
     create_cluster(place.client, sample("basic"), namespace)
     _await_ready(place.client, namespace)
     logs = [path.read_text() for path in place.directory.glob(f"{namespace}.{_DEPLOYMENT}-{namespace}-*.log")]
     assert logs
     assert not any("forbidden" in log for log in logs)
+    release("uninstall", "--wait")
+    _await_no_pod(place.client, namespace)
 
 
 def test_10_definitions_are_upgraded_by_hand_and_the_notes_say_so(place: Place, helm: Helm, release: _Release) -> None:
@@ -170,7 +190,7 @@ def test_9_all_that_it_can_make_is_accepted_where_pods_must_be_careful(
     """Objects are checked field by field; what PodSecurity would refuse of a pod is a warning about its Deployment."""
     labels = {"pod-security.kubernetes.io/enforce": "restricted", "pod-security.kubernetes.io/warn": "restricted"}
     place.client.patch(NAMESPACES, namespace, "", {"metadata": {"labels": labels}})
-    switches = ("scheduler", "networkPolicy", "monitoring.dashboard")
+    switches = ("scheduler", "networkPolicy", "flowControl", "monitoring.dashboard")
     budgets = (f"{each}.podDisruptionBudget" for each in ("controllerManager", "scheduler"))
     values = [f"--set={each}.create=true" for each in (*switches, *budgets)]
     values += ["--set=controllerManager.replicas=0,scheduler.replicas=0"]

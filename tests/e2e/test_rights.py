@@ -78,6 +78,8 @@ _SELDOM: set[Grant] = {
     ("get", "", "pods"),
     ("delete", "", "pods"),
     ("delete", "", "persistentvolumeclaims"),
+    # a volume that is not named after its claim, until it carries our label
+    ("get", "", "persistentvolumes"),
     # the node of a lost pod, with -detect-node-failure (test_failover.py)
     ("get", "", "nodes"),
     # a StatefulSet that is suspended, or made again with larger volumes (test_suspend.py, test_volume_growth.py)

@@ -126,6 +126,7 @@ def test_a_field_that_left_an_item_of_a_list_is_a_difference_only_when_it_was_ou
     assert desired == merge_patch(live, desired, live)
 
 
+@pytest.mark.slow
 @given(_TREES, _TREES, st.one_of(st.none(), _TREES))
 def test_after_a_patch_there_is_nothing_to_patch(live: Any, desired: Any, applied: Any) -> None:
     patch = merge_patch(live, desired, applied)

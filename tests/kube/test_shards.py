@@ -302,6 +302,7 @@ def _random_life(seed: int) -> Fleet:
     return world
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(10))
 def test_never_two_writers_for_one_key_whatever_happens(seed: int) -> None:
     world = _random_life(seed)

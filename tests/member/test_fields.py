@@ -80,6 +80,7 @@ def test_R22_what_is_declared_is_seen(owner: str) -> None:
     assert [] == [path for path in shown(owner) if not is_seen(path)]
 
 
+@pytest.mark.slow
 def test_R22_no_field_is_without_an_effect_unless_it_is_said() -> None:
     assert [] == table.defects()
 

@@ -211,6 +211,7 @@ def with_probe(world: World, probe: Json) -> Json:
     return container | {"readinessProbe": probe}
 
 
+@pytest.mark.slow
 def test_a_broken_configuration_ends_the_server_at_its_start(world: World) -> None:
     container = with_probe(world, {"tcpSocket": {"port": 20160}})
     data = {"config-file": '[log]\nlevel = "loud"\n'}

@@ -45,6 +45,7 @@ def password(world: OperatorWorld) -> str:
     return pd.users["root"]
 
 
+@pytest.mark.slow
 def test_statements_are_carried_out_and_refusals_have_their_codes(basic: OperatorWorld, proxy: int) -> None:
     sql = MySqlConnector({"ALL_PROXY": f"http://127.0.0.1:{proxy}"})
     with pytest.raises(SqlRefused, match="error in your SQL syntax") as refused:

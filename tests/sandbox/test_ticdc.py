@@ -92,6 +92,7 @@ def three(clock: FakeClock) -> Iterator[Captures]:
     made.world.stop()
 
 
+@pytest.mark.slow
 def test_15_3_one_capture_is_the_owner_and_all_have_tables(three: Captures) -> None:
     assert 1 == sum(each["is_owner"] for each in three.captures())
     assert [2, 2, 2] == [three.tables(ordinal) for ordinal in range(3)]
@@ -116,12 +117,14 @@ def test_8_a_drained_capture_loses_its_tables_to_others_and_gets_none(three: Cap
     assert 1 == three.ask(leaving, "/status")["liveness"]
 
 
+@pytest.mark.slow
 def test_8_the_owner_is_not_drained_nor_who_is_unknown(three: Captures) -> None:
     for target in (three.id_of(three.owner()), "nobody"):
         assert 400 == three.send("PUT", 0, "/api/v1/captures/drain", {"capture_id": target}).status
     assert 400 == three.send("PUT", 0, "/api/v1/captures/drain", {}).status
 
 
+@pytest.mark.slow
 def test_15_3_tables_of_a_capture_that_ends_wait_until_the_owner_misses_it(three: Captures) -> None:
     lost = (three.owner() + 1) % 3
     three.world.world.data_plane.crash(NAMESPACE, f"basic-ticdc-{lost}")

@@ -33,12 +33,14 @@ def test_8_a_pod_is_reached_from_the_other_kubernetes_under_its_domain(worlds: J
     assert 200 == asked_from_the_south(worlds, f"basic-pd-peer.default.svc.{NORTH}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("host", [_PD, f"{_PD}.{SOUTH}", f"{_PD}.elsewhere.example.com", "basic-pd.default"])
 def test_8_other_names_of_it_do_not_exist_there(worlds: JoinedWorlds, host: str) -> None:
     with pytest.raises(ConnectionRefused):
         asked_from_the_south(worlds, host)
 
 
+@pytest.mark.slow
 def test_8_the_address_of_a_service_means_nothing_in_another_kubernetes(worlds: JoinedWorlds) -> None:
     with pytest.raises(ConnectionRefused):
         asked_from_the_south(worlds, f"basic-pd.default.svc.{NORTH}")

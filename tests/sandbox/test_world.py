@@ -170,6 +170,7 @@ def test_a_tikv_on_a_new_disk_is_refused_until_its_old_store_is_gone(world: Worl
     assert "duplicated store address" in ended["message"]
 
 
+@pytest.mark.slow
 def test_a_silent_store_is_disconnected_and_then_down(world: World) -> None:
     world.data_plane.hang(NAMESPACE, "basic-tikv-0")
     world.advance(25)

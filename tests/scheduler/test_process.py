@@ -2,6 +2,7 @@
 
 import json
 import signal
+import ssl
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -120,9 +121,23 @@ def test_2_2_the_process_serves_until_a_signal(
         url = f"{'https' if secure else 'http'}://127.0.0.1:{port}/scheduler/filter"
         answer = pool.request("POST", url, body=body({"Pod": pod("db-pd-0"), "NodeNames": ["a", "b"]})).json()
         metrics = pool.request("GET", f"http://127.0.0.1:{health}/metrics").data.decode()
+        if secure:
+            _renew(authority, tmp_path, port)
         process.send_signal(signal.SIGTERM)
         assert (["a", "b"], 0) == (answer["NodeNames"], process.wait(10))
     assert 'tidb_scheduler_requests_total{code="200",verb="filter"} 1.0' in metrics
+
+
+def _renew(authority: trustme.CA, directory: Path, port: int) -> None:
+    """The process goes on with another certificate, and with the old one while the files do not fit."""
+    before = ssl.get_server_certificate(("127.0.0.1", port))
+    other = trustme.CA().issue_cert("127.0.0.1")
+    other.private_key_pem.write_to_path(directory / "tls.key")
+    assert before == ssl.get_server_certificate(("127.0.0.1", port))
+    _write_certificate(authority, directory)
+    now = ssl.get_server_certificate(("127.0.0.1", port))
+    assert before != now
+    assert now in (directory / "tls.crt").read_text()
 
 
 def _write_certificate(authority: trustme.CA, directory: Path) -> None:

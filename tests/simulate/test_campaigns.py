@@ -26,7 +26,7 @@ _EVERY_HAND = 400
 _EVERY_MIX = 307
 """Of the mixes of components: 21."""
 _EVERY_ORDER = 17
-"""Of the plans of the family `order`: 5."""
+"""Of the plans of the family `order`: 4."""
 _EVERY_BACKUP = 71
 """Of the plans of the family `backup`: 6."""
 _EVERY_LOSS = 64

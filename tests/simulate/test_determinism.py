@@ -49,7 +49,7 @@ def test_the_same_seed_gives_the_same_trace_where_two_operators_take_turns() -> 
 def test_the_traces_are_the_same_in_other_processes_and_for_other_hash_seeds(tmp_path: Path) -> None:
     path = tmp_path / "two.yaml"
     path.write_text(dump(_TWO_OPERATORS), encoding="utf-8")
-    digests = {_digests_elsewhere(hash_seed, "seed/7", str(path)) for hash_seed in ("0", "1", "4711")}
+    digests = {_digests_elsewhere(hash_seed, "seed/7", str(path)) for hash_seed in ("0", "4711")}
 
     assert {(_digest(random_plan(7)), _digest(_TWO_OPERATORS))} == digests
 

@@ -139,9 +139,9 @@ class Halfway:
         return [comparable(each) for each in self.left.objects().values()]
 
 
-def as_v16_makes(cluster: Json) -> list[Json]:
+def as_v16_makes(cluster: Json, namespace: str = NAMESPACE) -> list[Json]:
     """The objects of a TidbCluster without what our operator notes beside them."""
-    named = cluster | {"metadata": {"name": NAME, "namespace": NAMESPACE} | cluster["metadata"]}
+    named = cluster | {"metadata": cluster["metadata"] | {"name": NAME, "namespace": namespace}}
     tc = with_defaults(msgspec.convert(named, TidbCluster))
     persisted = named | {"spec": named["spec"] | {"enablePVReclaim": False, "tlsCluster": {}}}
     return [persisted, *(_as_v16_makes(made) for made in desired_objects(tc, DISCOVERY_IMAGE))]

@@ -7,7 +7,7 @@ are filled in in v1.6's manner. Ids are those that the sandbox's PD has given ou
 import base64
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
@@ -21,8 +21,9 @@ from apis.dmcluster import DMCluster
 from apis.identity import tls_enabled
 from apis.ng_monitorings import TidbNGMonitoring
 from apis.tidbcluster import TidbCluster
+from kube.client import Client
 from kube.errors import AlreadyExists, NotFound
-from kube.objects import Json
+from kube.objects import Json, Object
 from kube.resources import (
     NAMESPACES,
     PERSISTENT_VOLUME_CLAIMS,
@@ -41,6 +42,7 @@ from ports.clock import FakeClock
 from ports.transport import Request, Transport
 from sandbox.controllers.volumes import standard_storage_class
 from sandbox.dataplane.network import Origin
+from sandbox.dataplane.runtime import DataPlane
 from sandbox.dataplane.tls import Certificate
 from sandbox.directory import CLUSTER_DOMAIN
 from sandbox.kubelet.nodes import NodeSpec
@@ -83,27 +85,32 @@ NODES = [
 """Machines that the production-like recording asks for."""
 
 
-class Left:
-    """A world with everything that v1.6 has made, running, and an operator that has not looked yet."""
+class LeftObjects:
+    """Everything that v1.6 has made, in some Kubernetes, running."""
 
-    def __init__(self, items: Iterable[Json], clock: FakeClock, pvs: Iterable[Json] = ()) -> None:
-        """`items` are the objects of a recording, `pvs` its volumes."""
+    def __init__(
+        self,
+        items: Iterable[Json],
+        admin: Client,
+        data_plane: DataPlane,
+        settle: Callable[[Callable[[], bool]], object],
+        pvs: Iterable[Json] = (),
+    ) -> None:
+        """`items` are the objects of a recording, `pvs` its volumes; `settle` lets pods come up until all are Ready."""
         self.items = [_in_this_domain(each) for each in items]
         self.clusters = [with_defaults(msgspec.convert(item, _MODELS[item["kind"]])) for item in self._clusters()]
-        self.world = OperatorWorld(clock=clock, nodes=NODES)
-        self._admin = self.world.admin
+        self._admin, self._plane = admin, data_plane
         built = [made for tc in self.clusters for made in desired_objects(tc, DISCOVERY_IMAGE)]
         self._ours = {identity(made): made for made in (*built, *_monitoring(self.items))}
         self._pair = _certificate(self._clusters())
+        self._uids: dict[str, str] = {}
         self._owners: dict[tuple[str, str, str], str] = {}
         self._put()
-        self._await_pods()
+        settle(lambda: not self.not_ready())
         for item in self._clusters():
             self._finish(item)
         for volume in pvs:
             self._mark_volume(volume)
-        self.world.world.run_until_settled()
-        self.world.forget()
 
     @property
     def name(self) -> str:
@@ -117,7 +124,7 @@ class Left:
 
     def pods(self) -> dict[str, str]:
         """UIDs of the pods of all workloads but Discovery, by name."""
-        pods = (each.metadata for each in self._admin.list_page(PODS).items)
+        pods = (each.metadata for each in self._pods())
         return {each.name: each.uid for each in pods if "discovery" not in each.name}
 
     def objects(self) -> dict[str, Json]:
@@ -127,8 +134,12 @@ class Left:
 
     def not_ready(self) -> list[str]:
         """The pods that do not run as they should."""
-        pods = [each.decode() for each in self._admin.list_page(PODS).items]
-        return [each["metadata"]["name"] for each in pods if not _is_well(each)]
+        pods = [each.decode() for each in self._pods()]
+        return [each["metadata"]["name"] for each in pods if not _is_well(each)] if pods else ["all"]
+
+    def _pods(self) -> list[Object]:
+        namespaces = {item["metadata"]["namespace"] for item in self.items}
+        return [pod for each in sorted(namespaces) for pod in self._admin.list_page(PODS, each).items]
 
     def live(self, kind: str, name: str, namespace: str) -> Json:
         """An object as it is now."""
@@ -137,19 +148,13 @@ class Left:
     def _live(self, item: Json) -> Json:
         return self.live(item["kind"], item["metadata"]["name"], item["metadata"]["namespace"])
 
-    def _await_pods(self) -> None:
-        for _ in range(6):
-            self.world.world.run_until_settled()
-            if not self.not_ready():
-                return
-            self.world.world.advance(10.0)
-
     def _clusters(self) -> list[Json]:
         return [item for item in self.items if item["kind"] in _MODELS]
 
     def _put(self) -> None:
-        for namespace in sorted({item["metadata"]["namespace"] for item in self.items} - {"default"}):
-            self._admin.create(NAMESPACES, {"metadata": {"name": namespace}})
+        for namespace in sorted({item["metadata"]["namespace"] for item in self.items}):
+            if self._admin.find(NAMESPACES, namespace) is None:
+                self._admin.create(NAMESPACES, {"metadata": {"name": namespace}})
         for name in _storage_classes(self.items):
             self._admin.create(STORAGE_CLASSES, standard_storage_class() | {"metadata": {"name": name}})
         self._create_secrets()
@@ -164,7 +169,7 @@ class Left:
 
     def _create(self, item: Json) -> None:
         resource, meta = _KINDS[item["kind"]], item["metadata"]
-        body = as_v16_left_it(item, self._ours.get(identity(item), {}), self._tells(item))
+        body = self._with_new_uids(as_v16_left_it(item, self._ours.get(identity(item), {}), self._tells(item)))
         for owner in body["metadata"].get("ownerReferences") or ():
             owner["uid"] = self._owners.get((owner["kind"], meta["namespace"], owner["name"]), "gone")
         if item["kind"] == "Secret":
@@ -176,10 +181,22 @@ class Left:
         except AlreadyExists:
             return
         self._owners[item["kind"], meta["namespace"], meta["name"]] = made.metadata.uid
+        if old := meta.get("uid"):
+            self._uids[old] = made.metadata.uid
+            noted = self._with_new_uids(body)["metadata"]["annotations"]
+            self._admin.patch(resource, meta["name"], meta["namespace"], {"metadata": {"annotations": noted}})
         # that of a cluster comes last: with a known id, PD is not begun
         has_status = item["kind"] == "Job" or (item["apiVersion"] == _CUSTOM and item["kind"] not in _MODELS)
         if has_status and item.get("status"):
             self._write_status(item, item["status"])
+
+    def _with_new_uids(self, body: Json) -> Json:
+        """A recorded object that names others by the UIDs that they have here."""
+        text = json.dumps(body)
+        for old, new in self._uids.items():
+            text = text.replace(old, new)
+        found: Json = json.loads(text)
+        return found
 
     def _tells(self, item: Json) -> Cluster | None:
         """The cluster that an object was made for."""
@@ -196,7 +213,7 @@ class Left:
     def _finish(self, item: Json) -> None:
         """Ids as v1.6 has them from PD: in the status, and on pods, claims and volumes (objects.md 12)."""
         namespace = item["metadata"]["namespace"]
-        if item["kind"] != "TidbCluster" or not _has_pd(item, self.world, namespace):
+        if item["kind"] != "TidbCluster" or not _has_pd(item, self._plane, namespace):
             self._write_status(item, item.get("status") or {})
             return
         cluster_id, members, stores = self._ids(item)
@@ -270,12 +287,29 @@ class Left:
 
     def _pd(self, item: Json) -> Transport:
         certificate = Certificate.of(self._pair) if _has_tls(item) else None
-        return self.world.world.data_plane_transport(Origin(item["metadata"]["namespace"], certificate=certificate))
+        return self._plane.transport(Origin(item["metadata"]["namespace"], certificate=certificate))
 
     def _base(self, item: Json) -> str:
         meta = item["metadata"]
         name = meta["name"] if "pd" in item["spec"] else item["spec"]["cluster"]["name"]
         return f"{'https' if _has_tls(item) else 'http'}://{name}-pd.{meta['namespace']}:2379/pd/api/v1"
+
+
+class Left(LeftObjects):
+    """The same in a sandbox of its own, with an operator that has not looked yet."""
+
+    def __init__(self, items: Iterable[Json], clock: FakeClock, pvs: Iterable[Json] = ()) -> None:
+        self.world = OperatorWorld(clock=clock, nodes=NODES)
+        super().__init__(items, self.world.admin, self.world.world.data_plane, self._settle, pvs)
+        self.world.world.run_until_settled()
+        self.world.forget()
+
+    def _settle(self, is_ready: Callable[[], bool]) -> None:
+        for _ in range(6):
+            self.world.world.run_until_settled()
+            if is_ready():
+                return
+            self.world.world.advance(10.0)
 
 
 def _has_tls(item: Json) -> bool:
@@ -297,11 +331,12 @@ def as_v16_left_it(recorded: Json, ours: Json, tc: Cluster | None = None) -> Jso
     match tree["kind"]:
         case "StatefulSet":
             _with_scripts(tree["spec"]["template"]["spec"], ours)
-            annotations[LAST_APPLIED] = json.dumps(as_applied(tree, ours))
+            annotations.setdefault(LAST_APPLIED, json.dumps(as_applied(tree, ours)))
         case "Service" | "Ingress":
-            annotations[LAST_APPLIED] = json.dumps(as_applied(tree, ours))
+            annotations.setdefault(LAST_APPLIED, json.dumps(as_applied(tree, ours)))
         case "Deployment":
-            annotations[LAST_APPLIED_POD_TEMPLATE] = json.dumps(as_applied(recorded, ours)["template"]["spec"])
+            asked = as_applied(recorded, ours)["template"]["spec"]
+            annotations.setdefault(LAST_APPLIED_POD_TEMPLATE, json.dumps(asked))
         case "ConfigMap":
             _with_start_script(tree, ours, tc)
         case "Job":
@@ -421,9 +456,9 @@ def _with_ids(status: Json, cluster_id: str, members: dict[str, str], stores: di
     return made
 
 
-def _has_pd(item: Json, world: OperatorWorld, namespace: str) -> bool:
+def _has_pd(item: Json, data_plane: DataPlane, namespace: str) -> bool:
     name = item["metadata"]["name"] if "pd" in item["spec"] else (item["spec"].get("cluster") or {}).get("name", "")
-    return world.world.data_plane.pd_cluster(namespace, name) is not None
+    return data_plane.pd_cluster(namespace, name) is not None
 
 
 def _of(item: Json) -> str:

@@ -44,7 +44,7 @@ EXPLAINED = (
     r"patch services \S+-tiproxy",  # publishNotReadyAddresses
     r"patch statefulsets \S+-(pump|dm-worker)",  # a partition above all pods
     # v1.6 says the same in every round
-    r"(POST|PUT) http\S+(:10080/labels|:3080/api/admin/config/)",
+    r"(POST|PUT) http\S+(:10080/labels|:3080/api/admin/config/|-pd\S*:2379/v3/lease/grant)",
     # ids of DMClusters, and labels of the volumes of the others
     r"patch (pods|persistentvolumeclaims) \S*sync-dm-\S+",
     r"patch persistentvolumes \S+",

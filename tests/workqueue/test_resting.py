@@ -62,6 +62,18 @@ def test_what_happens_during_a_turn_waits_for_a_rest() -> None:
     resting.turn("a")
 
 
+def test_after_a_long_turn_it_rests_as_well() -> None:
+    resting = Resting()
+    resting.queue.add("a")
+    assert ("a", False) == resting.queue.try_get()
+    resting.queue.add("a")
+    resting.pass_time(1.5)
+    resting.queue.done("a")
+    assert resting.is_empty
+    resting.pass_time(1.0)
+    resting.turn("a")
+
+
 def test_a_delay_of_its_own_is_kept() -> None:
     resting = Resting()
     resting.queue.add("a")

@@ -79,7 +79,11 @@ _TEXTS = (
 )
 
 _OTHER = Text(
-    "ImageNotPulled", "", "An image cannot be pulled, for another cause.", "`kubectl describe pod` shows what is said."
+    "ImageNotPulled",
+    "",
+    "An image cannot be pulled, for another cause.",
+    "`kubectl describe pod` shows what is said.",
+    _sign("the image cannot be pulled"),
 )
 
 

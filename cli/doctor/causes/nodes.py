@@ -8,6 +8,7 @@ from cli.doctor.facts import (
     POD_DISRUPTION_BUDGETS,
     Facts,
     component_of,
+    containers_of,
     field_of,
     is_true,
     labels_of,
@@ -94,8 +95,14 @@ def _not_guaranteed(facts: Facts) -> Iterator[Sign]:
 
 
 def _limits(tree: Json) -> str:
-    resources = tree["spec"]["containers"][0].get("resources") or {}
-    return ", ".join(f"{kind}.{key}={value}" for kind in resources for key, value in (resources[kind] or {}).items())
+    """What the first container says whose requests do not equal its limits."""
+    for each in containers_of(tree):
+        resources = each.get("resources") or {}
+        limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
+        if not {"cpu", "memory"} <= limits.keys() or requests != limits:
+            said = [f"{kind}.{key}={value}" for kind, part in resources.items() for key, value in (part or {}).items()]
+            return f"{', '.join(said) or 'not set'} (container {each['name']})"
+    return ""
 
 
 CAUSES = (

@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from datetime import timedelta
 from types import MappingProxyType
 
 from cli.doctor.causes.texts import Said, Text, causes
-from cli.doctor.facts import Facts, field_of, is_deleted, pod
+from cli.doctor.facts import Facts, component_of, field_of, is_deleted, pod
 from cli.doctor.finding import Cause, Sign
 from kube.objects import Json, condition_of
 
@@ -34,7 +35,7 @@ def _refused(
     """The sign of a refusal by some nodes: how many, and the field of the component that asks for too much."""
 
     def sign(facts: Facts, said: Said, match: re.Match[str]) -> Sign:
-        found, counted = _OF_NODES.match(said.text), re.search(r"(\d+) $", said.text[: match.start()])
+        found, counted = _OF_NODES.match(said.text), re.search(r"(\d+) [^,:]*$", said.text[: match.start()])
         nodes = f"{counted[1]} of {found['all']} nodes" if found and counted else "nodes"
         field = field_of(facts, said.tree, path) if path else ""
         return Sign(said.object, what.format(nodes=nodes, match=match[0]), field, value(facts, said.tree))
@@ -43,7 +44,11 @@ def _refused(
 
 
 def _requested(resource: str) -> Callable[[Facts, Json], str]:
-    def value(_: Facts, tree: Json) -> str:
+    def value(facts: Facts, tree: Json) -> str:
+        """As the user wrote it: the API server may write the same quantity otherwise."""
+        section = facts.spec.get(component_of(tree)) or {}
+        if written := (section.get("requests") or section.get("limits") or {}).get(resource):
+            return str(written)
         asked = ((each.get("resources") or {}).get("requests") or {} for each in tree["spec"].get("containers") or ())
         return " + ".join(str(each[resource]) for each in asked if resource in each)
 
@@ -59,8 +64,10 @@ def _taints(facts: Facts, _: Json) -> str:
     return ", ".join(found)
 
 
-def _cordoned(facts: Facts, _: Json) -> str:
-    return ", ".join(name for name, tree in facts.nodes.items() if (tree.get("spec") or {}).get("unschedulable"))
+def _cordoned(facts: Facts, said: Said, match: re.Match[str]) -> Sign:
+    named = ", ".join(name for name, tree in facts.nodes.items() if (tree.get("spec") or {}).get("unschedulable"))
+    sign = _refused("{nodes} are cordoned", "")(facts, said, match)
+    return replace(sign, field="Node.spec.unschedulable", value=named)
 
 
 def _wanted(_: Facts, tree: Json) -> str:
@@ -115,7 +122,7 @@ _TEXTS = (
         r"were unschedulable",
         "Nodes on which a pod could run are cordoned.",
         "`kubectl uncordon NODE`, or add another node.",
-        _refused("{nodes} are cordoned", "", _cordoned),
+        _cordoned,
     ),
     Text(
         "NoNodeMatches",
@@ -164,7 +171,7 @@ _TEXTS = (
         r"didn't find available persistent volumes to bind",
         "A storage class without a provisioner has no volume left that is free, large enough and on a fitting node.",
         "Add volumes: mount disks into the discovery directory of the local volume provisioner.",
-        _refused("{nodes} have no free volume for it", "storageClassName"),
+        _refused("{nodes} have no free volume for it", ""),
     ),
     Text(
         "VolumeGone",

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from cli.doctor.facts import Facts
-from cli.doctor.finding import Cause, Severity, Sign
+from cli.doctor.finding import Cause, Sign
 from kube.objects import Json
 
 
@@ -41,7 +41,7 @@ def causes(speech: Speech, texts: Sequence[Text], other: Text | None = None) -> 
     found = [Cause(text.reason, text.means, text.way_out, _signs(speech, text)) for text in texts]
     if other is not None:
         known = "|".join(text.pattern for text in (*texts, other) if text.pattern)
-        found.append(Cause(other.reason, other.means, other.way_out, _others(speech, known), Severity.PROBLEM))
+        found.append(Cause(other.reason, other.means, other.way_out, _others(speech, other, known)))
     return tuple(found)
 
 
@@ -54,10 +54,12 @@ def _signs(speech: Speech, text: Text) -> Callable[[Facts], Iterable[Sign]]:
     return signs
 
 
-def _others(speech: Speech, known: str) -> Callable[[Facts], Iterable[Sign]]:
+def _others(speech: Speech, other: Text, known: str) -> Callable[[Facts], Iterable[Sign]]:
     """`known` is what somebody else tells of."""
 
     def signs(facts: Facts) -> Iterable[Sign]:
-        return (Sign(said.object, said.text) for said in speech(facts) if not re.search(known, said.text))
+        for said in speech(facts):
+            if whole := re.fullmatch(rf"(?s)(?!.*(?:{known})).*", said.text):
+                yield other.sign(facts, said, whole)
 
     return signs

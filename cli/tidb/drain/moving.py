@@ -1,12 +1,11 @@
 """Moving one pod off a node: by a command for the operator, when nothing else of its cluster is on the way."""
 
 from apis.pod_commands import NONE
-from apis.times import stamp
 from cli.failures import Failure
 from cli.progress import Row
 from cli.tidb.clusters import find_cluster
 from cli.tidb.drain.plan import Candidate, Step
-from cli.tidb.pod_commands import command, has_come_back, said_of
+from cli.tidb.pod_commands import command, has_come_back, last_word, news_of
 from cli.tidb.pods import ClusterPod, list_pods
 from cli.tidb.session import Session
 from cli.tidb.status.reporting import summary
@@ -37,10 +36,10 @@ def move(session: Session, node: str, step: Step, candidate: Candidate, timeout:
     live = client.find(PODS, step.pod, step.namespace)
     if live is None or live.metadata.uid != meta.uid:
         return
-    since = stamp(session.clock.wall())
+    known = last_word(client, candidate.found, step.pod)
     key, _, value = step.command.partition("=")
     command(client, ClusterPod(step.component, live, live.decode_as(Pod)), key, value)
-    wait_until_done(session, name, lambda: _moved(session, node, candidate, since), timeout)
+    wait_until_done(session, name, lambda: _moved(session, node, candidate, known), timeout)
 
 
 def _others(client: Client, step: Step) -> Sight:
@@ -59,21 +58,21 @@ def _others(client: Client, step: Step) -> Sight:
     return Sight([Row(step.component, 0, 1, why or "all others serve")], not why)
 
 
-def _moved(session: Session, node: str, candidate: Candidate, since: str) -> Sight:
+def _moved(session: Session, node: str, candidate: Candidate, known: tuple[str, str]) -> Sight:
     """Whether a pod runs elsewhere. Raises Failure when it came back to the node, ApiError, TransportError."""
     before = candidate.pod
     now = session.client.find(PODS, before.name, before.object.metadata.namespace)
     is_done = has_come_back(before, now)
     if now is not None and is_done and now.decode_as(Pod).spec.node_name == node:
         raise Failure(f"pod {before.name} came back to {node}: is it cordoned still?")
-    return Sight([Row(before.component, int(is_done), 1, _state(session, candidate, now, since))], is_done)
+    return Sight([Row(before.component, int(is_done), 1, _state(session, candidate, now, known))], is_done)
 
 
-def _state(session: Session, candidate: Candidate, now: Object | None, since: str) -> str:
+def _state(session: Session, candidate: Candidate, now: Object | None, known: tuple[str, str]) -> str:
     before = candidate.pod
     if now is not None and now.metadata.uid != before.object.metadata.uid:
         pod = now.decode_as(Pod)
         if has_come_back(before, now):
             return f"runs on {pod.spec.node_name}"
         return pod.trouble or "starting again"
-    return said_of(session.client, candidate.found, before.name, since) or "told the operator"
+    return news_of(session.client, candidate.found, before.name, known)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from cli.failures import Failure
 from cli.tidb.clusters import clusters_of, find_cluster, read_cluster
 from cli.tidb.command import Command
 from cli.tidb.session import Session
@@ -54,7 +55,13 @@ def _show_one(session: Session, name: str) -> None:
 
 
 def _show_all(session: Session, namespace: str) -> None:
-    found = [summary(read_cluster(*each)) for each in clusters_of(session.client, namespace)]
+    found = []
+    for resource, each in clusters_of(session.client, namespace):
+        try:
+            found.append(summary(read_cluster(resource, each)))
+        except Failure as failure:
+            # one is no reason to be silent about the others
+            print(failure, file=sys.stderr)
     document = {"clusters": msgspec.to_builtins(found)}
     if not found and session.output.is_for_people:
         where = f"namespace {namespace}" if namespace else "any namespace"

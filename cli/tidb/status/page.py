@@ -90,11 +90,12 @@ def _components(components: Iterable[Component]) -> Page:
 
 
 def _pods(pods: Iterable[Pod]) -> Page:
-    table = Columns("POD", "NODE", "STATE", "RESTARTS", "MEMBER")
+    table = Columns("POD", "NODE", "STATE", "MEMBER")
     for each in pods:
-        state = Text(each.state, GOOD if each.ready else BAD)
+        again = f"{each.restarts} restart{'s' * (each.restarts > 1)}" if each.restarts else ""
+        state = Text("\n".join(filter(None, (each.state, again))), GOOD if each.ready else BAD)
         told = "\n".join(filter(None, (_member(each.member), *each.commands)))
-        table.add(each.name, each.node, state, str(each.restarts), told)
+        table.add(each.name, each.node, state, told)
     return [table] if table else []
 
 

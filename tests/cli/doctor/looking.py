@@ -56,4 +56,4 @@ def shows(found: Sequence[Finding], name: str, plant: Plant) -> None:
     if plant.value:
         assert plant.value in {each.value for each in hits}, hits
     assert all(each.message and each.way_out and each.severity == plant.severity for each in hits)
-    assert reasons(found) - {plant.reason} <= plant.beside
+    assert reasons(found) - {plant.reason} <= plant.beside, found

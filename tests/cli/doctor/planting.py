@@ -77,7 +77,7 @@ _VARIABLE = {"name": "A", "valueFrom": {"secretKeyRef": {"name": "nope", "key": 
 _ENDS = {"name": "beside", "image": "busybox:1.36", "command": ["/bin/sh", "-c", "echo no such table; exit 3"]}
 _TOO_MUCH = {"cpu": "1000", "memory": "1Gi"}
 _TOO_LARGE = {"cpu": "1", "memory": "9Ti"}
-_BY_SPREAD = {"topologyKey": "example.com/rack", "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}
+_BY_SPREAD = {"topologyKey": "example.com/rack", "maxSkew": 1}
 
 IN_BOTH: Mapping[str, Plant] = {
     "cpu": Plant(
@@ -156,7 +156,9 @@ IN_BOTH: Mapping[str, Plant] = {
     "secret": Plant("SecretMissing", _volume({"secret": {"secretName": "nope"}}), field_="Secret", value="nope"),
     "variable": Plant("SecretMissing", {"env": [_VARIABLE]}, field_="Secret", value="nope"),
     "config-map": Plant("ConfigMapMissing", _volume({"configMap": {"name": "nope"}}), field_="ConfigMap", value="nope"),
-    "crash": Plant("CrashLoop", {"additionalContainers": [_ENDS]}, beside=frozenset({"QoSNotGuaranteed"})),
+    "crash": Plant(
+        "CrashLoop", {"additionalContainers": [_ENDS]}, beside=frozenset({"QoSNotGuaranteed", "PDQuorumLost"})
+    ),
     "priority": Plant(
         "PriorityClassMissing",
         {"priorityClassName": "nope"},
@@ -197,6 +199,7 @@ IN_BOTH: Mapping[str, Plant] = {
         "QoSNotGuaranteed",
         {"requests": {"storage": "1Gi"}, "limits": {}},
         field_="spec.pd.limits",
+        value="not set (container pd)",
         severity="Warning",
     ),
 }

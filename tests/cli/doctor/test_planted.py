@@ -80,6 +80,7 @@ def _break(world: OperatorWorld) -> None:
     faults.pod_out_of_memory(f"{NAMESPACE}/limit-pd-0")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*IN_BOTH, *REFUSED, *BROKEN])
 def test_a_planted_cause_is_named(found: Mapping[str, Sequence[Finding]], name: str) -> None:
     plants = {**IN_BOTH, **{each: plant for each, (_, plant) in REFUSED.items()}, **BROKEN}

@@ -48,22 +48,26 @@ def finds_nothing_until_ready(world: OperatorWorld, within: float = 90.0) -> Non
         world.run(1.0)
 
 
+@pytest.mark.slow
 def test_a_healthy_cluster_has_no_finding(world: OperatorWorld) -> None:
     assert [] == findings(world, "basic")
     assert [] == findings(world, "basic", _LATER)
 
 
+@pytest.mark.slow
 def test_nor_has_one_that_is_rolled(world: OperatorWorld) -> None:
     world.change(tikv={"config": '[log]\nlevel = "warn"\n'}, tidb={"config": '[log]\nlevel = "warn"\n'})
     finds_nothing_until_ready(world)
 
 
+@pytest.mark.slow
 def test_nor_has_one_that_grows_and_shrinks(world: OperatorWorld) -> None:
     for replicas in (4, 3):
         world.change(tikv={"replicas": replicas})
         finds_nothing_until_ready(world)
 
 
+@pytest.mark.slow
 def test_nor_has_one_that_is_suspended_and_comes_back(world: OperatorWorld) -> None:
     world.change(suspendAction={"suspendStatefulSet": True})
     for _ in range(20):
@@ -117,8 +121,9 @@ def test_13_2_operators_are_judged_by_their_leases(world: OperatorWorld) -> None
     renew(admin, now, f"{LEASE}-other")
     renew(admin, now)
     assert {"TwoOperators"} == reasons(look(world, "basic"))
-    for name in (LEASE, f"{LEASE}-other"):
-        admin.delete(LEASES, name, NAMESPACE)
+    admin.delete(LEASES, f"{LEASE}-other", NAMESPACE)
+    assert [] == look(world, "basic")
+    admin.delete(LEASES, LEASE, NAMESPACE)
     assert {"OperatorNotRunning"} == reasons(look(world, "basic"))
 
 

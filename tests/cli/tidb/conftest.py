@@ -8,7 +8,7 @@ from tests.cli.tidb.typing_commands import Terminal
 from tests.operator_world import OperatorWorld, sample
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def running() -> Iterator[OperatorWorld]:
     """The sample `basic`, Ready; a test leaves it as it was."""
     world = OperatorWorld()

@@ -113,6 +113,7 @@ def on(world: OperatorWorld, node: str) -> list[str]:
     return [each["metadata"]["name"] for each in pods if "discovery" not in each["metadata"]["name"]]
 
 
+@pytest.mark.slow
 def test_without_yes_the_plan_is_shown_and_nothing_is_done(world: OperatorWorld, terminal: Terminal) -> None:
     shown = terminal.type("drain", "node-1")
     assert all(name in shown for name in on(world, "node-1"))
@@ -137,6 +138,7 @@ def test_12_11_nothing_is_moved_while_another_pod_is(world: OperatorWorld, capsy
     command(None)
 
 
+@pytest.mark.slow
 def test_12_11_a_drained_node_is_empty_and_never_are_two_pods_of_a_component_missing(
     world: OperatorWorld, terminal: Terminal
 ) -> None:

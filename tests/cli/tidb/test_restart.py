@@ -5,9 +5,13 @@ from collections.abc import Iterator
 import pytest
 
 from cli.failures import Failure
+from cli.tidb.pod_commands import last_word, news_of
+from kube.client import Client
+from kube.objects import Json
 from kube.resources import PODS
 from sandbox.waiting_clock import WaitingClock
-from tests.cli.tidb.typing_commands import Terminal
+from tests.cli.tidb.objects import cluster
+from tests.cli.tidb.typing_commands import Listing, Terminal
 from tests.operator_world import OperatorWorld, sample
 
 RESTARTED_AT = "tidb.pingcap.com/restartedAt"
@@ -37,6 +41,7 @@ def uids(world: OperatorWorld, component: str) -> set[str]:
     return {each["uid"] for each in pods if each["labels"].get("app.kubernetes.io/component") == component}
 
 
+@pytest.mark.slow
 def test_12_5_a_component_is_restarted_pod_by_pod_while_progress_is_shown(
     world: OperatorWorld, terminal: Terminal
 ) -> None:
@@ -82,3 +87,20 @@ def test_12_5_annotations_of_the_user_stay(world: OperatorWorld, terminal: Termi
     document = terminal.document("restart", "basic", "tidb")
     annotations = world.cluster()["spec"]["tidb"]["annotations"]
     assert {"team": "shop", RESTARTED_AT: document["restartedAt"]} == annotations
+
+
+def test_the_last_event_that_names_the_pod_tells_how_it_goes_whatever_the_clocks_say() -> None:
+    def event(time: str, message: str) -> Json:
+        return {"metadata": {"name": time}, "lastTimestamp": time, "reason": "R", "message": message}
+
+    events = [
+        event("2026-01-01T00:00:01Z", "waiting for shop-pd-1: leader"),
+        event("2026-01-01T00:00:02Z", "restarting pod shop-pd-1"),
+        event("2026-01-01T00:00:03Z", "restarting pod shop-pd-11"),
+    ]
+    client, shop = Client(Listing(events=("Event", events))), cluster()
+    assert ("2026-01-01T00:00:02Z", "R: restarting pod shop-pd-1") == last_word(client, shop, "shop-pd-1")
+    assert ("", "") == last_word(client, shop, "shop-pd")
+    assert "R: restarting pod shop-pd-1" == news_of(client, shop, "shop-pd-1", ("", ""))
+    known = last_word(client, shop, "shop-pd-1")
+    assert "the operator was told" == news_of(client, shop, "shop-pd-1", known)

@@ -14,8 +14,9 @@ from cli.tidb.status.reporting import report_of, summary
 from kube.client import Client
 from kube.errors import Forbidden
 from kube.objects import Json
+from sandbox.waiting_clock import WaitingClock
 from tests.cli.tidb.objects import LONG_AGO, cluster, condition, dm_cluster, facts, pod, store
-from tests.cli.tidb.typing_commands import Refusing, Terminal
+from tests.cli.tidb.typing_commands import Listing, Refusing, Terminal
 from tests.operator_world import OperatorWorld
 
 
@@ -81,12 +82,13 @@ def test_pods_show_their_node_state_restarts_and_member() -> None:
     ]
     shown = page(facts(cluster(status=status), pods))
     for line in (
-        "shop-pd-0    node-1  Running           0         healthy, leads",
-        "shop-tikv-0  node-1  Running           0         store 0 Up, 10 leaders",
-        "                                                 evict-leader=none",
-        "shop-tikv-1  node-1  CrashLoopBackOff  7         store 1 Down, 0 leaders",
-        "shop-tikv-2          Pending           0",
-        "shop-tikv-7          Missing           0         store 7 Offline, 3 leaders",
+        "shop-pd-0    node-1  Running           healthy, leads",
+        "shop-tikv-0  node-1  Running           store 0 Up, 10 leaders",
+        "                                       evict-leader=none",
+        "shop-tikv-1  node-1  CrashLoopBackOff  store 1 Down, 0 leaders",
+        "                     7 restarts",
+        "shop-tikv-2          Pending",
+        "shop-tikv-7          Missing           store 7 Offline, 3 leaders",
     ):
         assert f"{line}\n" in shown
 
@@ -286,3 +288,30 @@ def test_a_cluster_that_one_may_not_read_is_refused(running: OperatorWorld, caps
     terminal = Terminal(Client(Refusing(running.world.transport(), "tidbclusters")), capsys, running.clock)
     with pytest.raises(Forbidden):
         terminal.type("status", "basic")
+
+
+def test_a_cluster_that_cannot_be_read_is_told_and_hides_no_other(capsys: pytest.CaptureFixture[str]) -> None:
+    good, bad = cluster("shop").object.decode(), cluster("odd").object.decode()
+    bad["spec"]["pd"] = "three"
+    server = Listing(tidbclusters=("TidbCluster", [bad, good]), dmclusters=("DMCluster", []))
+    terminal = Terminal(Client(server), capsys)
+    assert "shop     no     pd 0/1" in terminal.type("status")
+    assert terminal.complaints.startswith("TidbCluster default/odd cannot be read: spec.pd: ")
+
+
+def test_watching_looks_again_until_it_is_interrupted(
+    running: OperatorWorld, capsys: pytest.CaptureFixture[str]
+) -> None:
+    waits: list[float] = []
+
+    def wait(seconds: float) -> None:
+        waits.append(seconds)
+        running.clock.step(seconds)
+        if len(waits) == 2:
+            raise KeyboardInterrupt
+
+    terminal = Terminal(running.admin, capsys, WaitingClock(running.clock, wait))
+    with pytest.raises(KeyboardInterrupt):
+        terminal.type("status", "-w")
+    assert [2.0, 2.0] == waits
+    assert 2 == capsys.readouterr().out.count("basic    yes")

@@ -65,3 +65,21 @@ class Refusing:
     def stream(self, request: Request, idle_timeout: float) -> ByteStream:
         """See `Transport`."""
         return self._transport.stream(request, idle_timeout)
+
+
+class Listing:
+    """A transport of a server that has these lists, by the plural of what is in them, and no others."""
+
+    def __init__(self, **lists: tuple[str, list[Json]]) -> None:
+        """Each with the kind of its items."""
+        self._lists = lists
+
+    def request(self, request: Request) -> Response:
+        """See `Transport`."""
+        plural = request.url.partition("?")[0].rpartition("/")[2]
+        kind, items = self._lists[plural]
+        return Response(200, {}, msgspec.json.encode({"kind": f"{kind}List", "metadata": {}, "items": items}))
+
+    def stream(self, request: Request, idle_timeout: float) -> ByteStream:
+        """See `Transport`."""
+        raise NotImplementedError

@@ -139,6 +139,7 @@ def test_3_9_jobs_that_run_are_ended_first(logs: LogBackupsWorld, command: str) 
     assert "stop-demo" in logs.jobs()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", range(1, 10))
 def test_a_process_that_ends_anywhere_is_followed_by_one_that_goes_on(logs: LogBackupsWorld, at: int) -> None:
     logs.restart()

@@ -62,6 +62,7 @@ def test_F1_after_any_write_of_another_run_there_is_one_more_job(ends: bool) -> 
     assert {2} == {jobs_made(each) for each in worlds}
 
 
+@pytest.mark.slow
 def test_F6_a_process_with_an_old_view_makes_no_other_job() -> None:
     world = SimpleWorld(TIDB_INITIALIZERS)
     world.add_cluster()

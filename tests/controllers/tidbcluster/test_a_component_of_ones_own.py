@@ -136,6 +136,7 @@ def images(world: OperatorWorld) -> set[str]:
     }
 
 
+@pytest.mark.slow
 def test_it_is_created_and_reported(world: OperatorWorld) -> None:
     assert ["basic-greeter-0", "basic-greeter-1"] == names(world)
     assert world.exists(SERVICES, "basic-greeter")
@@ -144,6 +145,7 @@ def test_it_is_created_and_reported(world: OperatorWorld) -> None:
     assert {"Ready": "True", "Progressing": "False"} == {each["type"]: each["status"] for each in status["conditions"]}
 
 
+@pytest.mark.slow
 def test_it_is_rolled_after_those_that_it_follows(world: OperatorWorld) -> None:
     world.change(greeter={"version": "v2"}, tidb={"config": "[log]\nlevel = 'warn'\n"})
     world.run_until(lambda: world.cluster()["status"]["tidb"]["phase"] == "Upgrade")
@@ -152,6 +154,7 @@ def test_it_is_rolled_after_those_that_it_follows(world: OperatorWorld) -> None:
     assert {"example/greeter:v2"} == images(world)
 
 
+@pytest.mark.slow
 def test_it_is_scaled_out_and_in(world: OperatorWorld) -> None:
     world.change(greeter={"replicas": 4})
     world.run_until_ready(within=120.0)
@@ -161,6 +164,7 @@ def test_it_is_scaled_out_and_in(world: OperatorWorld) -> None:
     assert ["basic-greeter-0"] == names(world)
 
 
+@pytest.mark.slow
 def test_it_is_suspended_and_resumed(world: OperatorWorld) -> None:
     world.change(greeter={"suspendAction": {"suspendStatefulSet": True}})
     world.run_until(lambda: not names(world) and world.reason() == "Suspended", within=120.0)
@@ -170,6 +174,7 @@ def test_it_is_suspended_and_resumed(world: OperatorWorld) -> None:
     assert 2 == len(names(world))
 
 
+@pytest.mark.slow
 def test_1_5_it_goes_with_its_cluster(world: OperatorWorld) -> None:
     world.admin.delete(TIDB_CLUSTERS, "basic", NAMESPACE)
     world.run(60.0)

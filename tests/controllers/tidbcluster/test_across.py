@@ -156,6 +156,7 @@ def _all_serve(worlds: JoinedWorlds) -> bool:
     return {"Up"} == {each["state"] for each in stores} and all(each["health"] for each in members)
 
 
+@pytest.mark.slow
 def test_8_F40_what_is_to_join_begins_no_cluster_while_it_reaches_none(worlds: JoinedWorlds) -> None:
     worlds.north.apply(across("basic", NORTH, pd=1, tikv=1, tidb=1))
     worlds.run_until_ready()

@@ -53,6 +53,7 @@ def three(world: OperatorWorld) -> OperatorWorld:
     return world
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("component", "rename"), [("tikv", rename_store), ("pd", rename_member)])
 @pytest.mark.parametrize("change", [{"scale": -1}, {"version": "v8.5.3"}])
 def test_4_1_nothing_is_scaled_in_or_restarted_while_an_address_is_not_understood(
@@ -83,6 +84,7 @@ def test_4_1_the_domain_of_a_running_cluster_is_not_changed(basic: OperatorWorld
     basic.run_until_ready()
 
 
+@pytest.mark.slow
 def test_4_1_a_domain_that_does_not_resolve_is_corrected_before_pd_is_bootstrapped(world: OperatorWorld) -> None:
     cluster = sample("basic")
     cluster["spec"]["clusterDomain"] = "nowhere.example"

@@ -25,11 +25,13 @@ def members(world: OperatorWorld) -> Json:
     return found
 
 
+@pytest.mark.slow
 def test_10_3_three_members_bootstrap_one_cluster(three: OperatorWorld) -> None:
     assert ["basic-pd-0", "basic-pd-1", "basic-pd-2"] == sorted(members(three))
     assert all(member["health"] for member in members(three).values())
 
 
+@pytest.mark.slow
 def test_10_3_a_fourth_member_joins(three: OperatorWorld) -> None:
     cluster_id = three.cluster()["status"]["clusterID"]
     three.change(pd={"replicas": 4})
@@ -49,6 +51,7 @@ def test_F51_3612_a_tikv_that_never_started_gets_the_spec_put_right(world: Opera
     assert (2, 2) == (world.replicas("tikv"), len(world.cluster()["status"]["tikv"]["stores"]))
 
 
+@pytest.mark.slow
 def test_F54_6405_a_pd_leader_that_a_user_deletes_comes_back_by_itself(three: OperatorWorld) -> None:
     """Nobody hands over before; the other members elect another leader."""
     leader, before = three.cluster()["status"]["pd"]["leader"]["name"], members(three)

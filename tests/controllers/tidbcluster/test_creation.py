@@ -78,6 +78,7 @@ def test_EXP_1_what_a_cache_does_not_show_yet_is_created_once_and_read_once(
     assert others_made_it or not refused
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("resource", [SERVICES, CONFIG_MAPS, STATEFUL_SETS, DEPLOYMENTS])
 def test_EXP_1_what_was_created_and_deleted_before_a_cache_showed_it_is_made_again(
     world: OperatorWorld, resource: Resource
@@ -113,6 +114,7 @@ def test_15_every_object_is_told_once(world: OperatorWorld) -> None:
     assert {"SuccessfulCreate", "SuccessfulPatch"} == {event["reason"] for event in world.events()}
 
 
+@pytest.mark.slow
 def test_I30_the_spec_that_is_stored_stays_the_users(world: OperatorWorld) -> None:
     world.apply(sample("advanced"))
     before = world.cluster("advanced")["spec"]
@@ -140,6 +142,7 @@ def test_2_4_without_a_status_subresource_the_status_alone_is_patched(clock: Fak
     world.stop()
 
 
+@pytest.mark.slow
 def test_one_seed_is_one_run() -> None:
     def run() -> list[str]:
         world = OperatorWorld(seed=7)

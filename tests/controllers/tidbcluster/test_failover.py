@@ -228,7 +228,8 @@ def test_F43_trouble_of_tidb_keeps_no_lost_store_and_no_lost_member(clock: FakeC
         world.world.faults.network_cut(f"{NAMESPACE}/basic-tidb-*")
         for pod in ("basic-pd-2", "basic-tikv-2"):
             world.world.faults.pod_crash_loop(f"{NAMESPACE}/{pod}")
-        world.run(40 * PERIOD)
+        world.run_until(lambda: bool(records(world, "pd") and records(world, "tikv")), 40 * PERIOD)  # noqa: B023
+        world.run(2 * PERIOD)
         assert (["basic-pd-2"], ["basic-tikv-2"]) == (records(world, "pd"), records(world, "tikv"))
 
 

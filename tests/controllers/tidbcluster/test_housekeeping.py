@@ -332,6 +332,7 @@ def test_I29_the_ids_of_a_cluster_without_its_own_pd_are_asked_for_once(basic: O
     assert 1 <= len(asked) <= 2, "those of the cluster that has a PD"
 
 
+@pytest.mark.slow
 def test_F7_a_pd_that_is_silent_costs_no_label(basic: OperatorWorld) -> None:
     before = labels(basic, PODS, "basic-tikv-0")
     basic.world.data_plane.network.inject(Fault(Trouble.BLACK_HOLE, "*/basic-pd-*"))
@@ -339,6 +340,7 @@ def test_F7_a_pd_that_is_silent_costs_no_label(basic: OperatorWorld) -> None:
     assert before == labels(basic, PODS, "basic-tikv-0")
 
 
+@pytest.mark.slow
 def test_11_5_tidb_dashboard_is_not_shown_servers_that_were_killed_and_are_not_wanted(basic: OperatorWorld) -> None:
     pd = basic.world.data_plane.pd_cluster(operator_world.NAMESPACE, "basic")
     assert pd is not None

@@ -1,5 +1,7 @@
 """A healthy, unchanged cluster costs next to nothing (design.md 3.8, I29, I40)."""
 
+import pytest
+
 from kube.objects import Json
 from tests.operator_world import OperatorWorld, sample
 
@@ -10,6 +12,7 @@ def count_five_resyncs(world: OperatorWorld) -> None:
     world.run(150.0)
 
 
+@pytest.mark.slow
 def test_I29_five_resyncs_of_a_ready_cluster_write_nothing(basic: OperatorWorld) -> None:
     count_five_resyncs(basic)
 
@@ -18,6 +21,7 @@ def test_I29_five_resyncs_of_a_ready_cluster_write_nothing(basic: OperatorWorld)
     assert [] == basic.reads()
 
 
+@pytest.mark.slow
 def test_I40_an_idle_round_asks_the_data_plane_a_bounded_number_of_times(world: OperatorWorld) -> None:
     world.apply(sample("advanced"))
     world.run_until_ready("advanced")
@@ -34,6 +38,7 @@ def test_I40_an_idle_round_asks_the_data_plane_a_bounded_number_of_times(world: 
     ] == asked
 
 
+@pytest.mark.slow
 def test_I31_a_new_process_finds_nothing_to_do(basic: OperatorWorld) -> None:
     basic.restart()
     count_five_resyncs(basic)

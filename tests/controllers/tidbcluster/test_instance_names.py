@@ -53,6 +53,7 @@ def run_until_taken(world: OperatorWorld, name: str) -> None:
     world.run_until(lambda: world.reason(name) == "InstanceTaken")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("first", "second"),
     [(("a", "web"), ("b", "web")), (("a", ""), ("b", "a")), (("a", "b"), ("b", ""))],
@@ -74,6 +75,7 @@ def test_1_2_the_second_cluster_is_refused_by_the_name_of_the_first(
     assert not world.is_ready("b")
 
 
+@pytest.mark.slow
 def test_1_2_of_two_that_are_created_at_once_the_older_goes_on(world: OperatorWorld) -> None:
     world.apply(cluster("b", "web"))
     world.world.advance(1.0)
@@ -101,6 +103,7 @@ def test_1_2_deleting_the_refused_one_deletes_nothing_of_the_other(world: Operat
     assert world.is_ready("a")
 
 
+@pytest.mark.slow
 def test_1_2_the_second_begins_when_nothing_of_the_first_is_left(world: OperatorWorld) -> None:
     world.apply(cluster("a", "web"))
     world.run_until_ready("a")
@@ -118,6 +121,7 @@ def test_1_2_the_second_begins_when_nothing_of_the_first_is_left(world: Operator
     world.run_until_ready("b")
 
 
+@pytest.mark.slow
 def test_1_2_the_first_keeps_its_name_when_it_is_created_again_over_its_volumes(world: OperatorWorld) -> None:
     world.apply(cluster("a", "web"))
     world.run_until_ready("a")
@@ -241,6 +245,7 @@ def test_8_clusters_that_refer_to_each_other_share_a_name(world: OperatorWorld) 
     assert ["a-tidb-0"] == list(world.cluster("a")["status"]["tidb"]["members"])
 
 
+@pytest.mark.slow
 def test_1_2_clusters_of_other_namespaces_are_no_rivals(world: OperatorWorld) -> None:
     world.apply(cluster("a", "web"))
     world.run_until_ready("a")

@@ -54,6 +54,7 @@ def test_I28_a_new_process_does_not_tell_again(basic: OperatorWorld) -> None:
     assert ([], [1]) == (basic.writes(), told(basic))
 
 
+@pytest.mark.slow
 def test_I28_another_invalid_spec_is_told_anew(basic: OperatorWorld) -> None:
     basic.change(tikv={"evictLeaderTimeout": "soon"})
     refused(basic)

@@ -200,6 +200,7 @@ def test_5_a_ready_cluster_in_numbers(basic: OperatorWorld) -> None:
     assert ({}, {}, {}) == (told("refused"), told("waiting_seconds"), told("component_waiting_seconds"))
 
 
+@pytest.mark.slow
 def test_5_a_scrape_costs_no_request_and_no_sync(basic: OperatorWorld) -> None:
     generate_latest(basic.operator.registry)
     assert ([], []) == (basic.writes(), basic.reads())

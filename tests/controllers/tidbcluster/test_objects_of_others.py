@@ -136,6 +136,7 @@ def foreign_pod(world: OperatorWorld, component: str, name: str) -> Json:
     return world.admin.create(PODS, {"metadata": meta, "spec": {"containers": containers}}, NAMESPACE).decode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["basic-tikv-0", "basic-tikv-7", "theirs"])
 def test_11_4_a_pod_with_our_labels_that_others_control_is_none_of_ours(world: OperatorWorld, name: str) -> None:
     world.admin.create(CONFIG_MAPS, {"metadata": {"name": "rival"}}, NAMESPACE)

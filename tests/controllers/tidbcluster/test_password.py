@@ -59,6 +59,7 @@ def test_4_5_it_is_done_once(world: OperatorWorld) -> None:
     assert (before, "") == (held(world), pd(world).users["root"])
 
 
+@pytest.mark.slow
 def test_4_5_without_a_service_a_server_is_asked(world: OperatorWorld) -> None:
     cluster = sample("basic")
     del cluster["spec"]["tidb"]["service"]

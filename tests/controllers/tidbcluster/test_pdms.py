@@ -70,6 +70,7 @@ def test_5_2_the_status_lists_the_members(micro: OperatorWorld) -> None:
     assert ("tso", "Normal", True) == tuple(status["tso"][key] for key in ("name", "phase", "synced"))
 
 
+@pytest.mark.slow
 def test_6_2_without_the_mode_nothing_is_made(world: OperatorWorld) -> None:
     applied(world, pdms())
     world.run_until_ready()

@@ -38,6 +38,7 @@ def message(world: OperatorWorld) -> str:
     return str(world.condition("Progressing")["message"])
 
 
+@pytest.mark.slow
 def test_3_1_tidb_starts_when_a_node_is_online(world: OperatorWorld) -> None:
     cluster = sample("basic")
     cluster["spec"]["pump"] = PUMP | {"nodeSelector": {"nowhere": "yes"}}
@@ -55,6 +56,7 @@ def test_5_7_the_status_lists_nodes_as_they_registered(binlog: OperatorWorld) ->
     assert (expected, 2) == (members[0], len(members))
 
 
+@pytest.mark.slow
 def test_8_8_a_node_is_offline_before_its_pod_goes(binlog: OperatorWorld) -> None:
     seen = set()
     binlog.change(pump={"replicas": 1})
@@ -67,6 +69,7 @@ def test_8_8_a_node_is_offline_before_its_pod_goes(binlog: OperatorWorld) -> Non
     assert ["basic-pump-0:8250"] == [each["nodeId"] for each in binlog.cluster()["status"]["pump"]["members"]]
 
 
+@pytest.mark.slow
 def test_F32_a_node_that_left_comes_back_with_an_empty_volume(binlog: OperatorWorld) -> None:
     before = binlog.get(PERSISTENT_VOLUME_CLAIMS, "data-basic-pump-1")["metadata"]["uid"]
     binlog.change(pump={"replicas": 1})
@@ -77,6 +80,7 @@ def test_F32_a_node_that_left_comes_back_with_an_empty_volume(binlog: OperatorWo
     assert before != binlog.get(PERSISTENT_VOLUME_CLAIMS, "data-basic-pump-1")["metadata"]["uid"]
 
 
+@pytest.mark.slow
 def test_F36_a_node_that_is_closing_goes_all_the_same_and_comes_back(binlog: OperatorWorld) -> None:
     binlog.change(pump={"replicas": 1})
     binlog.run_until(lambda: states(binlog)["basic-pump-1"] == "closing")
@@ -85,6 +89,7 @@ def test_F36_a_node_that_is_closing_goes_all_the_same_and_comes_back(binlog: Ope
     assert {"basic-pump-0": "online", "basic-pump-1": "online"} == states(binlog)
 
 
+@pytest.mark.slow
 def test_8_8_the_last_node_stays_while_tidb_writes_binlogs(binlog: OperatorWorld) -> None:
     binlog.change(pump={"replicas": 0})
     binlog.run_until(lambda: binlog.reason() == "FailedScaleIn", within=120.0)
@@ -98,6 +103,7 @@ def test_8_8_the_last_node_stays_while_tidb_writes_binlogs(binlog: OperatorWorld
     binlog.run_until_ready()
 
 
+@pytest.mark.slow
 def test_8_8_a_pod_that_never_registered_goes_without_more_ado(binlog: OperatorWorld) -> None:
     binlog.change(pump={"replicas": 3, "nodeSelector": {"nowhere": "yes"}})
     binlog.run_until(lambda: binlog.exists(PODS, "basic-pump-2"))
@@ -106,6 +112,7 @@ def test_8_8_a_pod_that_never_registered_goes_without_more_ado(binlog: OperatorW
     assert {"basic-pump-0": "online", "basic-pump-1": "online"} == states(binlog)
 
 
+@pytest.mark.slow
 def test_8_8_a_node_whose_pod_does_not_run_is_waited_for(binlog: OperatorWorld) -> None:
     binlog.world.data_plane.hang(NAMESPACE, "basic-pump-1")
     binlog.change(pump={"replicas": 1})
@@ -117,6 +124,7 @@ def test_8_8_a_node_whose_pod_does_not_run_is_waited_for(binlog: OperatorWorld) 
     binlog.run_until_ready()
 
 
+@pytest.mark.slow
 def test_F7_while_pd_does_not_answer_no_node_is_known(binlog: OperatorWorld) -> None:
     binlog.world.data_plane.hang(NAMESPACE, "basic-pd-0")
     binlog.change(pump={"replicas": 1})
@@ -127,6 +135,7 @@ def test_F7_while_pd_does_not_answer_no_node_is_known(binlog: OperatorWorld) -> 
     binlog.run_until_ready(within=120.0)
 
 
+@pytest.mark.slow
 def test_7_8_the_next_pod_is_restarted_when_the_last_node_is_online(binlog: OperatorWorld) -> None:
     uids = {name: binlog.get(PODS, name)["metadata"]["uid"] for name in ("basic-pump-0", "basic-pump-1")}
     binlog.change(pump={"annotations": {"a": "b"}})
@@ -136,6 +145,7 @@ def test_7_8_the_next_pod_is_restarted_when_the_last_node_is_online(binlog: Oper
     assert not {binlog.get(PODS, name)["metadata"]["uid"] for name in uids} & set(uids.values())
 
 
+@pytest.mark.slow
 def test_10_4_6252_smaller_volumes_are_refused_and_nothing_is_annotated(binlog: OperatorWorld) -> None:
     binlog.change(enablePVCReplace=True, pump={"requests": {"storage": "512Mi"}})
     binlog.run_until(lambda: binlog.reason() == "VolumeCantChange")
@@ -146,6 +156,7 @@ def test_10_4_6252_smaller_volumes_are_refused_and_nothing_is_annotated(binlog: 
     assert "2Gi" == claim["spec"]["resources"]["requests"]["storage"]
 
 
+@pytest.mark.slow
 def test_12_pump_is_suspended_after_tidb_and_resumed(binlog: OperatorWorld) -> None:
     binlog.change(suspendAction={"suspendStatefulSet": True})
     binlog.run_until(lambda: binlog.reason() == "Suspended", within=120.0)
@@ -160,6 +171,7 @@ def binlog_condition(world: OperatorWorld) -> tuple[str, str]:
     return found.get("status", ""), found.get("reason", "")
 
 
+@pytest.mark.slow
 def test_6_6_a_tidb_without_binlogs_is_told_and_nothing_else_is_held_up(binlog: OperatorWorld) -> None:
     assert ("False", "BinlogRemoved") == binlog_condition(binlog)
     assert ("Done", True) == (binlog.reason(), binlog.is_ready())

@@ -1,5 +1,7 @@
 """What this version does not do: it says so, names the field, and keeps the rest in order."""
 
+import pytest
+
 from kube.resources import CONFIG_MAPS, PODS, STATEFUL_SETS, TIDB_CLUSTERS
 from tests.operator_world import NAMESPACE, OperatorWorld, sample
 
@@ -59,6 +61,7 @@ def test_a_refusal_ends_with_its_reason(basic: OperatorWorld) -> None:
     assert [] == written(basic)
 
 
+@pytest.mark.slow
 def test_growing_goes_on_beside_a_refusal(basic: OperatorWorld) -> None:
     basic.change(pd={"replicas": 3}, tikv={"replicas": 2}, **ORDERED)
     before = pods(basic)

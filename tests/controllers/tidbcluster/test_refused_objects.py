@@ -29,6 +29,7 @@ def undone(part: Json, before: Json) -> Json:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("component", "part", "field"),
     [

@@ -35,6 +35,7 @@ def test_1_1_a_removed_component_runs_on_and_the_condition_names_the_way_out(
     assert (before, []) == (pods(basic), written(basic))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("component", ["tikv", "tidb"])
 def test_5_the_status_of_a_removed_component_goes_on_being_observed(basic: OperatorWorld, component: str) -> None:
     basic.change(**{component: None})
@@ -47,6 +48,7 @@ def test_5_the_status_of_a_removed_component_goes_on_being_observed(basic: Opera
     assert "ComponentRemoved" == basic.reason()
 
 
+@pytest.mark.slow
 def test_1_1_others_are_kept_in_order_beside_a_removed_component(basic: OperatorWorld) -> None:
     basic.change(tidb=None, tikv={"replicas": 2})
     basic.run_until(lambda: len(basic.cluster()["status"]["tikv"]["stores"]) == 2)

@@ -1,0 +1,69 @@
+"""The CustomResourceDefinition of TidbClusters: whether it is there, and knows what this version does."""
+
+from collections.abc import Iterator, Mapping
+
+from apis.crd import TIDB_CLUSTER, definition
+from cli.doctor.facts import Facts, name_of
+from cli.doctor.finding import Cause, Severity, Sign
+from kube.objects import Json
+from kube.resources import CUSTOM_RESOURCE_DEFINITIONS, TIDB_CLUSTERS
+
+
+def _without_definition(facts: Facts) -> Iterator[Sign]:
+    if facts.knows(CUSTOM_RESOURCE_DEFINITIONS) and not _definition(facts):
+        yield Sign(f"CustomResourceDefinition {TIDB_CLUSTERS}", "does not exist")
+
+
+def _definition(facts: Facts) -> Json:
+    found = facts.all(CUSTOM_RESOURCE_DEFINITIONS)
+    return next((each for each in found if name_of(each) == str(TIDB_CLUSTERS)), {})
+
+
+def _older_definition(facts: Facts) -> Iterator[Sign]:
+    installed = _definition(facts)
+    if not installed:
+        return
+    missing = list(_missing(_schema(definition(TIDB_CLUSTER)), _schema(installed), ""))
+    if missing:
+        more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
+        message = f"does not have {', '.join(missing[:3])}{more}: what users write there is dropped"
+        yield Sign(f"CustomResourceDefinition {TIDB_CLUSTERS}", message, "spec.versions.schema")
+
+
+def _schema(crd: Json) -> Json:
+    versions = (each for each in crd["spec"].get("versions") or () if each.get("name") == TIDB_CLUSTERS.version)
+    found: Json = next(((each.get("schema") or {}).get("openAPIV3Schema") or {} for each in versions), {})
+    return found
+
+
+def _missing(wanted: Json, there: Json, path: str) -> Iterator[str]:
+    """The fields that a schema lacks, by path; nothing is missing below one that keeps what it does not know."""
+    if there.get("x-kubernetes-preserve-unknown-fields"):
+        return
+    known: Mapping[str, Json] = there.get("properties") or {}
+    for name, schema in (wanted.get("properties") or {}).items():
+        at = f"{path}.{name}" if path else name
+        if name not in known and not isinstance(there.get("additionalProperties"), dict):
+            yield at
+        elif name in known:
+            yield from _missing(schema, known[name], at)
+    for key in ("items", "additionalProperties"):
+        if isinstance(wanted.get(key), dict) and isinstance(there.get(key), dict):
+            yield from _missing(wanted[key], there[key], f"{path}[]")
+
+
+CAUSES = (
+    Cause(
+        "CRDMissing",
+        "The CustomResourceDefinition of TidbClusters is not installed.",
+        "`kubectl create -f manifests/crds/`.",
+        _without_definition,
+    ),
+    Cause(
+        "CRDOlderThanOperator",
+        "The CustomResourceDefinition lacks fields that this version knows, and the API server drops them.",
+        "`kubectl replace -f manifests/crds/`.",
+        _older_definition,
+        Severity.WARNING,
+    ),
+)

@@ -1,0 +1,605 @@
+"""Causes as pure functions of facts: what no sandbox brings about, and where what is not wrong begins (13.1, 13.2)."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from apis.crd import TIDB_CLUSTER, definition
+from apis.times import stamp
+from cli.doctor.diagnosis import OF_ANY_CLUSTER, OF_CLUSTER, diagnose
+from cli.doctor.facts import POD_DISRUPTION_BUDGETS, Facts
+from cli.doctor.finding import Finding
+from kube.objects import Json
+from kube.resources import (
+    BACKUP_SCHEDULES,
+    BACKUPS,
+    CUSTOM_RESOURCE_DEFINITIONS,
+    EVENTS,
+    LEASES,
+    NODES,
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
+    PODS,
+    RESTORES,
+    STATEFUL_SETS,
+    STORAGE_CLASSES,
+    Resource,
+)
+from kube.sharding import shard_of
+from member.memory.certificate_book import Finding as CertificateFinding
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+LONG_AGO = stamp(NOW - timedelta(hours=1))
+JUST_NOW = stamp(NOW - timedelta(seconds=20))
+
+LABELS = {"app.kubernetes.io/instance": "basic", "app.kubernetes.io/managed-by": "tidb-operator"}
+LABELS |= {"app.kubernetes.io/component": "tikv"}
+_PART: Json = {"baseImage": "pingcap/any", "replicas": 3, "requests": {"storage": "1Gi"}}
+SPEC: Json = {"version": "v8.5.2", "pd": _PART, "tikv": _PART}
+
+_NODES_SAY = "0/3 nodes are available: {}. preemption: 0/3 nodes are available: 3 Preemption is not helpful."
+
+
+def of(name: str, component: str = "tikv", **more: Any) -> Json:
+    """An object of the cluster."""
+    metadata: Json = {"name": name, "namespace": "default", "uid": name, "creationTimestamp": LONG_AGO}
+    return {"metadata": metadata | {"labels": LABELS | {"app.kubernetes.io/component": component}}} | more
+
+
+def facts(status: Json | None = None, spec: Json | None = None, **listed: Any) -> Facts:
+    """Those of a cluster `basic`; keys are the plurals of resources."""
+    known = {each.plural: each for each in _RESOURCES}
+    cluster = {"metadata": {"name": "basic", "namespace": "default", "uid": "u", "creationTimestamp": JUST_NOW}}
+    return Facts(
+        now=NOW,
+        namespace="default",
+        cluster=cluster | {"spec": spec or SPEC, "status": status or {"clusterID": "1"}},
+        listed={known[plural]: objects for plural, objects in listed.items()},
+    )
+
+
+_RESOURCES: tuple[Resource, ...] = (
+    BACKUP_SCHEDULES,
+    BACKUPS,
+    CUSTOM_RESOURCE_DEFINITIONS,
+    EVENTS,
+    LEASES,
+    NODES,
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
+    POD_DISRUPTION_BUDGETS,
+    PODS,
+    RESTORES,
+    STATEFUL_SETS,
+    STORAGE_CLASSES,
+)
+
+
+def found(known: Facts) -> Mapping[str, Finding]:
+    """What is found, by reason."""
+    return {each.reason: each for each in diagnose(known, OF_CLUSTER)}
+
+
+def unscheduled(message: str) -> Json:
+    """A pod without a node."""
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
+    return of("basic-tikv-0", spec={"containers": []}, status={"phase": "Pending", "conditions": [condition]})
+
+
+def pod(name: str = "basic-tikv-0", node: str = "node-0", ready: bool = True, **container: Any) -> Json:
+    """A pod on a node, with one container."""
+    condition = {"type": "Ready", "status": str(ready), "lastTransitionTime": LONG_AGO}
+    status = {"name": "tikv", "state": {"running": {}}} | container
+    spec = {"nodeName": node, "containers": [{"name": "tikv", "image": "pingcap/tikv:v8.5.2"}]}
+    return of(name, spec=spec, status={"phase": "Running", "conditions": [condition], "containerStatuses": [status]})
+
+
+def waiting(reason: str, message: str = "", **more: Any) -> Json:
+    """A pod whose container waits."""
+    tree = pod(ready=False, state={"waiting": {"reason": reason, "message": message}}, **more)
+    tree["status"]["phase"] = "Pending"
+    return tree
+
+
+def event(kind: str, name: str, reason: str, message: str, at: str = JUST_NOW) -> Json:
+    """A warning about an object."""
+    return {
+        "metadata": {"name": "e"},
+        "involvedObject": {"kind": kind, "name": name, "uid": name},
+        "reason": reason,
+        "message": message,
+        "lastTimestamp": at,
+    }
+
+
+def node(name: str = "node-0", *conditions: str, **spec: Any) -> Json:
+    """A node that is Ready, and in some conditions more."""
+    held = [{"type": kind, "status": "True"} for kind in ("Ready", *conditions)]
+    return {"metadata": {"name": name}, "spec": spec, "status": {"conditions": held}}
+
+
+def claim(phase: str, **spec: Any) -> Json:
+    """The claim of a pod."""
+    return of("tikv-basic-tikv-0", spec=spec, status={"phase": phase})
+
+
+# Pods without a node: the words of kube-scheduler, of several versions, and of our extender
+
+_REFUSALS = [
+    ("1 Insufficient cpu, 2 node(s) had untolerated taint {a: b}", {"InsufficientCPU", "UntoleratedTaint"}),
+    ("3 Insufficient memory", {"InsufficientMemory"}),
+    ("3 Insufficient ephemeral-storage", {"InsufficientResource"}),
+    ("3 node(s) did not have enough free storage", {"InsufficientResource"}),
+    ("3 Too many pods", {"TooManyPods"}),
+    ("3 node(s) had untolerated taint(s)", {"UntoleratedTaint"}),
+    ("3 node(s) had taints that the pod didn't tolerate", {"UntoleratedTaint"}),
+    ("3 node(s) were unschedulable", {"NodeCordoned"}),
+    ("3 node(s) didn't match Pod's node affinity/selector", {"NoNodeMatches"}),
+    ("3 node(s) didn't match pod anti-affinity rules", {"AntiAffinity"}),
+    ("3 node(s) didn't match pod topology spread constraints (missing required label)", {"SpreadImpossible"}),
+    ("3 a has 1 pd pods, max pods per topology: 1", {"TopologyFull"}),
+    ("3 unable to schedule to topology: a (1 pd pods), max pods per topology: 1", {"TopologyFull"}),
+    ("3 waiting for Pod default/basic-pd-0 scheduling", {"WaitingForOtherPod"}),
+    ("3 node(s) had volume node affinity conflict", {"VolumeElsewhere"}),
+    ("3 node(s) didn't match PersistentVolume's node affinity", {"VolumeElsewhere"}),
+    ("3 node(s) didn't find available persistent volumes to bind", {"NoVolume"}),
+    ("3 node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)", {"VolumeGone"}),
+    ("3 node(s) didn't have free ports for the requested pod ports", {"HostPortTaken"}),
+    ("3 node(s) are made of cheese", {"Unschedulable"}),
+]
+
+
+@pytest.mark.parametrize(("said", "expected"), _REFUSALS, ids=[said for said, _ in _REFUSALS])
+def test_13_1_what_schedulers_say_is_understood(said: str, expected: set[str]) -> None:
+    assert expected == found(facts(pods=[unscheduled(_NODES_SAY.format(said))])).keys()
+
+
+def test_13_1_a_refusal_counts_nodes_and_names_the_request_of_the_user() -> None:
+    spec = SPEC | {"tikv": _PART | {"requests": {"cpu": "32", "storage": "1Gi"}}}
+    (finding,) = diagnose(facts(spec=spec, pods=[unscheduled(_NODES_SAY.format("2 Insufficient cpu"))]), OF_CLUSTER)
+    assert ("2 of 3 nodes have too little free CPU", "spec.tikv.requests.cpu", "32") == (
+        finding.message,
+        finding.field,
+        finding.value,
+    )
+
+
+def test_13_1_nodes_are_counted_whatever_the_words() -> None:
+    said = _NODES_SAY.format("1 Too many pods, 2 node(s) had untolerated taint(s)")
+    findings = found(facts(pods=[unscheduled(said)]))
+    assert "1 of 3 nodes run as many pods as they may" == findings["TooManyPods"].message
+    assert "2 of 3 nodes have a taint that it does not tolerate" == findings["UntoleratedTaint"].message
+
+
+def test_13_1_what_is_said_without_nodes_is_understood() -> None:
+    assert {"ClaimMissing"} == found(facts(pods=[unscheduled('persistentvolumeclaim "a" not found')])).keys()
+    quiet = facts(pods=[unscheduled("pod has unbound immediate PersistentVolumeClaims")])
+    assert {} == found(quiet)
+
+
+def test_13_1_a_taint_is_named_with_its_node() -> None:
+    tainted = node("node-1", taints=[{"key": "dedicated", "value": "db", "effect": "NoSchedule"}])
+    said = _NODES_SAY.format("1 node(s) had untolerated taint(s)")
+    finding = found(facts(pods=[unscheduled(said)], nodes=[node(), tainted]))["UntoleratedTaint"]
+    assert ("spec.tikv.tolerations", "node-1: dedicated=db:NoSchedule") == (finding.field, finding.value)
+
+
+def test_13_1_cordoned_nodes_are_named() -> None:
+    said = unscheduled(_NODES_SAY.format("1 node(s) were unschedulable"))
+    finding = found(facts(pods=[said], nodes=[node(), node("node-1") | {"spec": {"unschedulable": True}}]))[
+        "NodeCordoned"
+    ]
+    assert ("1 of 3 nodes are cordoned", "node-1") == (finding.message, finding.value)
+
+
+def test_13_1_a_pod_that_is_deleted_needs_no_node() -> None:
+    tree = unscheduled(_NODES_SAY.format("3 Insufficient cpu"))
+    tree["metadata"]["deletionTimestamp"] = JUST_NOW
+    assert {} == found(facts(pods=[tree]))
+
+
+# Pods that are not made
+
+_CREATION = "create Pod basic-tikv-0 in StatefulSet basic-tikv failed error: "
+
+
+def refused(why: str, at: str = JUST_NOW, made: int = 0) -> Facts:
+    """A StatefulSet that lacks pods."""
+    lacking = of("basic-tikv", spec={"replicas": 1}, status={"replicas": made})
+    return facts(statefulsets=[lacking], events=[event("StatefulSet", "basic-tikv", "FailedCreate", why, at)])
+
+
+@pytest.mark.parametrize(
+    ("why", "reason", "value"),
+    [
+        ('pods "a" is forbidden: exceeded quota: small, requested: pods=1', "QuotaExceeded", "small"),
+        ('pods "a" is forbidden: failed quota: q: must specify limits.cpu for: pd', "QuotaNeedsRequests", ""),
+        (
+            'pods "a" is forbidden: minimum memory usage per Pod is 1Gi.  No request',
+            "LimitRangeRefuses",
+            "",
+        ),
+        ('pods "a" is forbidden: violates PodSecurity "restricted:latest": b', "PodSecurityRefuses", ""),
+        ('admission webhook "a.example.com" denied the request: no', "AdmissionRefused", "a.example.com"),
+        ("ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no PD here", "AdmissionRefused", "p"),
+        ('Internal error occurred: failed calling webhook "w": timeout', "WebhookUnreachable", "w"),
+        ("no PriorityClass with name high was found", "PriorityClassMissing", "high"),
+        ('error looking up service account a/b: serviceaccount "b" not found', "ServiceAccountMissing", "b"),
+        ("something else", "PodNotCreated", ""),
+    ],
+)
+def test_13_1_what_refuses_pods_is_understood(why: str, reason: str, value: str) -> None:
+    findings = found(refused(_CREATION + why))
+    assert {reason} == findings.keys()
+    assert (("StatefulSet basic-tikv",), value) == (findings[reason].objects, findings[reason].value)
+
+
+def test_13_1_a_refusal_that_is_over_is_not_told() -> None:
+    assert {} == found(refused("exceeded quota: small", at=LONG_AGO))
+    assert {} == found(refused("exceeded quota: small", made=1))
+
+
+# Images, mounts, containers
+
+_CONTAINERD = 'rpc error: code = NotFound desc = failed to pull and unpack image "a": '
+
+
+@pytest.mark.parametrize(
+    ("reason", "said", "expected"),
+    [
+        ("ErrImagePull", f"{_CONTAINERD}docker.io/a:v9: not found", "ImageNotFound"),
+        ("ErrImagePull", "manifest for a:v9 not found: manifest unknown", "ImageNotFound"),
+        (
+            "ImagePullBackOff",
+            f"{_CONTAINERD}no match for platform in manifest: not found",
+            "ImageForAnotherArchitecture",
+        ),
+        ("ErrImagePull", "no matching manifest for linux/arm64/v8 in the list", "ImageForAnotherArchitecture"),
+        ("ErrImagePull", "pull access denied, repository does not exist or may require it", "ImageForbidden"),
+        ("ErrImagePull", "unexpected status from HEAD request: 401 Unauthorized", "ImageForbidden"),
+        ("ErrImagePull", "dial tcp: lookup registry on 10.0.0.10:53: no such host", "RegistryUnreachable"),
+        ("ErrImagePull", "429 Too Many Requests - toomanyrequests", "RegistryUnreachable"),
+        ("InvalidImageName", "couldn't parse image name", "InvalidImageName"),
+        ("ErrImageNeverPull", "Container image is not present with pull policy of Never", "ImageNotPulled"),
+    ],
+)
+def test_13_1_what_runtimes_say_of_images_is_understood(reason: str, said: str, expected: str) -> None:
+    findings = found(facts(pods=[waiting(reason, said)]))
+    assert {expected} == findings.keys()
+    assert ("spec.tikv.image", "pingcap/tikv:v8.5.2") == (findings[expected].field, findings[expected].value)
+
+
+def test_13_1_an_older_kubelet_says_it_in_events_alone() -> None:
+    said = event("Pod", "basic-tikv-0", "Failed", 'Failed to pull image "pingcap/tikv:v8.5.2": not found')
+    silent = waiting("ImagePullBackOff", 'Back-off pulling image "pingcap/tikv:v8.5.2"')
+    assert {"ImageNotFound"} == found(facts(pods=[silent], events=[said])).keys()
+    assert {"ImageNotPulled"} == found(facts(pods=[silent])).keys()
+
+
+@pytest.mark.parametrize(
+    ("reason", "message", "expected"),
+    [
+        ("FailedMount", 'MountVolume.SetUp failed for volume "a" : secret "b" not found', "SecretMissing"),
+        ("FailedMount", 'MountVolume.SetUp failed for volume "a" : configmap "b" not found', "ConfigMapMissing"),
+        ("FailedMount", 'for volume "a" : references non-existent secret key: tls.crt', "KeyMissing"),
+        (
+            "FailedAttachVolume",
+            'Multi-Attach error for volume "pvc-1" Volume is in use',
+            "VolumeAttachedElsewhere",
+        ),
+        ("FailedMount", "driver name csi.example.com not found in the list of drivers", "NotMounted"),
+    ],
+)
+def test_13_1_what_kubelets_say_of_volumes_is_understood(reason: str, message: str, expected: str) -> None:
+    said = event("Pod", "basic-tikv-0", reason, message)
+    creating = waiting("ContainerCreating")
+    assert {expected} == found(facts(pods=[creating], events=[said])).keys()
+    assert {} == found(facts(pods=[pod()], events=[said]))
+
+
+def test_13_1_a_key_that_a_variable_needs_is_told() -> None:
+    tree = waiting("CreateContainerConfigError", "couldn't find key password in Secret default/a")
+    assert "password" == found(facts(pods=[tree]))["KeyMissing"].value
+
+
+@pytest.mark.parametrize(
+    ("log", "expected"),
+    [
+        ("[FATAL] cluster ID mismatch, local 1 != remote 2", "DataOfAnotherCluster"),
+        ("exec /tikv-server: exec format error", "ProgramForAnotherArchitecture"),
+        ("IO error: No space left on device", "DiskFull"),
+        ("the maximum number of open file descriptors is too small, got 1024", "TooFewFiles"),
+        ("invalid configuration", "CrashLoop"),
+    ],
+)
+def test_13_1_last_lines_tell_why_a_container_ends(log: str, expected: str) -> None:
+    ended = {"terminated": {"reason": "Error", "exitCode": 1}}
+    tree = waiting("CrashLoopBackOff", lastState=ended, restartCount=4)
+    known = facts(pods=[tree])
+    findings = found(Facts(now=NOW, cluster=known.cluster, listed=known.listed, logs={("basic-tikv-0", "tikv"): log}))
+    assert {expected} == findings.keys()
+    assert log in findings[expected].message
+
+
+def test_13_1_a_container_that_ran_out_of_memory_is_told_until_it_is_well_again() -> None:
+    killed = {"terminated": {"reason": "OOMKilled", "exitCode": 137}}
+    assert {"OutOfMemory"} == found(facts(pods=[waiting("CrashLoopBackOff", lastState=killed)])).keys()
+    assert {} == found(facts(pods=[pod(lastState=killed, restartCount=1)]))
+
+
+def test_13_1_an_evicted_pod_is_told() -> None:
+    tree = pod(ready=False) | {"status": {"phase": "Failed", "reason": "Evicted", "message": "low on memory"}}
+    assert "low on memory" in found(facts(pods=[tree]))["PodFailed"].message
+
+
+# Claims
+
+
+def storage_class(name: str, provisioner: str, **more: Any) -> Json:
+    """A storage class."""
+    return {"metadata": {"name": name}, "provisioner": provisioner} | more
+
+
+@pytest.mark.parametrize(
+    ("spec", "classes", "events", "expected"),
+    [
+        ({"storageClassName": "a"}, [], [], {"StorageClassMissing"}),
+        ({}, [storage_class("a", "p")], [], {"NoDefaultStorageClass"}),
+        ({"storageClassName": "a"}, [storage_class("a", "kubernetes.io/no-provisioner")], [], {"NoFreeVolume"}),
+        ({"storageClassName": "a"}, [storage_class("a", "csi.example.com")], [], {"ProvisionerSilent"}),
+        ({"storageClassName": "a"}, [storage_class("a", "p")], ["out of quota"], {"ProvisioningFailed"}),
+        ({"storageClassName": "a"}, [storage_class("a", "p", volumeBindingMode="WaitForFirstConsumer")], [], set()),
+        ({"storageClassName": ""}, [], [], set()),
+    ],
+)
+def test_13_1_a_claim_without_a_volume_says_why(
+    spec: Json, classes: list[Json], events: list[str], expected: set[str]
+) -> None:
+    told = [event("PersistentVolumeClaim", "tikv-basic-tikv-0", "ProvisioningFailed", each) for each in events]
+    claims = [claim("Pending", **spec)]
+    known = facts(persistentvolumeclaims=claims, storageclasses=classes, events=told, persistentvolumes=[])
+    assert expected == found(known).keys()
+
+
+def test_13_1_a_free_volume_is_large_enough_and_of_the_class() -> None:
+    local = storage_class("local", "kubernetes.io/no-provisioner")
+    wants = claim("Pending", storageClassName="local", resources={"requests": {"storage": "10Gi"}})
+
+    def volume(size: str, phase: str) -> Json:
+        spec = {"storageClassName": "local", "capacity": {"storage": size}}
+        return {"metadata": {"name": "v"}, "spec": spec, "status": {"phase": phase}}
+
+    for free, expected in ((volume("9Gi", "Available"), True), (volume("1Ti", "Released"), True)):
+        known = facts(persistentvolumeclaims=[wants], storageclasses=[local], persistentvolumes=[free])
+        assert expected is ("NoFreeVolume" in found(known))
+    known = facts(
+        persistentvolumeclaims=[wants], storageclasses=[local], persistentvolumes=[volume("10Gi", "Available")]
+    )
+    assert {} == found(known)
+
+
+def test_13_1_what_may_not_be_listed_is_not_called_missing() -> None:
+    assert {} == found(facts(persistentvolumeclaims=[claim("Pending", storageClassName="a")]))
+
+
+def test_13_1_a_lost_claim_and_one_that_cannot_grow_are_told() -> None:
+    assert "v" == found(facts(persistentvolumeclaims=[claim("Lost", volumeName="v")]))["ClaimLost"].value
+    grows = claim("Bound", volumeName="v", resources={"requests": {"storage": "2Gi"}})
+    grows["status"]["capacity"] = {"storage": "1Gi"}
+    told = event("PersistentVolumeClaim", "tikv-basic-tikv-0", "VolumeResizeFailed", "no")
+    assert {"VolumeCannotGrow"} == found(facts(persistentvolumeclaims=[grows], events=[told])).keys()
+
+
+@pytest.mark.parametrize(
+    ("nodes", "told"), [([], "does not exist any more"), ([{"metadata": {"name": "node-0"}}], "is not Ready")]
+)
+def test_13_1_a_local_volume_of_a_lost_node_is_told(nodes: list[Json], told: str) -> None:
+    here = {"key": "kubernetes.io/hostname", "operator": "In", "values": ["node-0"]}
+    affinity = {"required": {"nodeSelectorTerms": [{"matchExpressions": [here]}]}}
+    volume = {"metadata": {"name": "v"}, "spec": {"nodeAffinity": affinity}}
+    bound = claim("Bound", volumeName="v")
+    known = facts(persistentvolumeclaims=[bound], persistentvolumes=[volume], nodes=nodes)
+    finding = found(known)["VolumeNodeGone"]
+    assert told in finding.message
+    assert {} == found(facts(persistentvolumeclaims=[bound], persistentvolumes=[volume], nodes=[node()]))
+
+
+# Nodes
+
+
+def test_13_1_pods_on_a_node_that_is_gone_are_told() -> None:
+    assert {"NodeGone"} == found(facts(pods=[pod()], nodes=[node("node-1")])).keys()
+
+
+def test_13_2_a_budget_that_blocks_a_drain_is_told() -> None:
+    budget = {
+        "metadata": {"name": "tikv"},
+        "spec": {"selector": {"matchLabels": {"app.kubernetes.io/component": "tikv"}}},
+        "status": {"disruptionsAllowed": 0},
+    }
+    cordoned = facts(pods=[pod()], nodes=[node(unschedulable=True)], poddisruptionbudgets=[budget])
+    assert ("PodDisruptionBudget tikv",) == found(cordoned)["DrainBlocked"].objects
+    assert {} == found(facts(pods=[pod()], nodes=[node()], poddisruptionbudgets=[budget]))
+
+
+@pytest.mark.parametrize(
+    ("on", "expected"), [((2, 1), True), ((1, 1, 1), False), ((2, 2, 1), False), ((3, 1, 1), True)]
+)
+def test_13_2_2_4_one_node_with_half_of_pd_is_told(on: tuple[int, ...], expected: bool) -> None:
+    trees = []
+    for index, count in enumerate(on):
+        for each in range(count):
+            tree = pod(f"basic-pd-{index}-{each}", f"node-{index}")
+            tree["metadata"]["labels"] = LABELS | {"app.kubernetes.io/component": "pd"}
+            trees.append(tree)
+    assert expected is ("OneNodeTakesTheMajority" in found(facts(pods=trees)))
+
+
+# The cluster, its operator and what is around
+
+
+def test_13_2_stores_and_members_are_told_once_they_are_away_for_long() -> None:
+    def status(state: str, since: str) -> Json:
+        return {
+            "tikv": {
+                "stores": {"1": {"id": "1", "podName": "basic-tikv-0", "state": state, "lastTransitionTime": since}}
+            }
+        }
+
+    assert {"StoreDown"} == found(facts(status("Down", JUST_NOW))).keys()
+    assert {"StoreDown"} == found(facts(status("Disconnected", LONG_AGO))).keys()
+    assert {} == found(facts(status("Disconnected", JUST_NOW)))
+    assert {} == found(facts(status("Up", LONG_AGO)))
+    sick = {"name": "basic-pd-0", "health": False, "lastTransitionTime": LONG_AGO}
+    well = {"name": "basic-pd-1", "health": True, "lastTransitionTime": LONG_AGO}
+    members = {"basic-pd-0": sick, "basic-pd-1": well, "basic-pd-2": well | {"name": "basic-pd-2"}}
+    assert {"MemberUnhealthy"} == found(facts({"pd": {"synced": True, "members": members}})).keys()
+
+
+def test_13_2_a_failover_that_is_over_is_told() -> None:
+    store = {"id": "1", "podName": "basic-tikv-0", "state": "Up", "lastTransitionTime": LONG_AGO}
+    part = {"stores": {"1": store}, "failureStores": {"1": {"podName": "basic-tikv-0", "storeID": "1"}}}
+    assert "spec.tikv.recoverFailover" == found(facts({"tikv": part}))["FailoverLeft"].field
+
+
+def conditions(reason: str, status: str, since: str = JUST_NOW) -> Json:
+    """What an operator says."""
+    progressing = {"type": "Progressing", "status": status, "reason": reason, "message": "pd: so it is"}
+    return {"conditions": [progressing, {"type": "Ready", "status": "False", "lastTransitionTime": since}]}
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        (conditions("FailedScaleIn", "False"), {"NeedsYou"}),
+        (conditions("NoSuchCluster", "True"), {"NeedsYou"}),
+        (conditions("Forbidden", "True"), {"OperatorRefused"}),
+        (conditions("InvalidSpec", "False"), {"InvalidSpec"}),
+        (conditions("PodsNotReady", "True", LONG_AGO), {"Slow"}),
+        (conditions("PodsNotReady", "True"), set()),
+        (conditions("Suspended", "False", LONG_AGO), set()),
+        (conditions("Done", "False", LONG_AGO), set()),
+    ],
+)
+def test_13_2_what_the_operator_says_is_told_where_somebody_has_to_act(status: Json, expected: set[str]) -> None:
+    assert expected == found(facts(status)).keys()
+
+
+def test_13_2_a_reason_brings_its_own_way_out() -> None:
+    finding = found(facts(conditions("FailedScaleIn", "False")))["NeedsYou"]
+    assert ("pd: so it is", "FailedScaleIn") == (finding.message, finding.value)
+    assert "docs/reasons" not in finding.way_out
+
+
+def test_13_2_certificates_are_told_before_they_expire() -> None:
+    ends = NOW + timedelta(days=20)
+    soon = CertificateFinding("", NOW - timedelta(days=1), ends, "tls.crt")
+    over = CertificateFinding("", NOW - timedelta(days=9), NOW - timedelta(days=1), "tls.crt")
+    known = facts()
+    both = found(Facts(now=NOW, cluster=known.cluster, certificates={"a": soon, "b": over}))
+    assert (("Secret a",), stamp(ends)) == (
+        both["CertificateExpiresSoon"].objects,
+        both["CertificateExpiresSoon"].value,
+    )
+    assert "expired on 2025-12-31T00:00:00Z" in both["BadCertificate"].message
+
+
+@pytest.mark.parametrize(("resource", "reason"), [("backups", "BackupFailed"), ("restores", "RestoreFailed")])
+def test_13_2_failed_backups_of_the_cluster_are_told(resource: str, reason: str) -> None:
+    def failed(cluster: str) -> Facts:
+        said = {"type": "Failed", "status": "True", "reason": "AccessDenied", "message": "s3: no"}
+        status = {"phase": "Failed", "conditions": [said]}
+        backup = {"metadata": {"name": "b"}, "spec": {"br": {"cluster": cluster}}, "status": status}
+        return facts(None, None, **{resource: [backup]})
+
+    assert "AccessDenied: s3: no" == found(failed("basic"))[reason].message
+    assert {} == found(failed("other"))
+
+
+def test_13_2_a_paused_schedule_is_told() -> None:
+    schedule = {"metadata": {"name": "s"}, "spec": {"pause": True, "backupTemplate": {"br": {"cluster": "basic"}}}}
+    assert {"SchedulePaused"} == found(facts(backupschedules=[schedule])).keys()
+
+
+def test_13_1_a_pod_that_does_not_go_names_its_node() -> None:
+    tree = pod()
+    tree["metadata"]["deletionTimestamp"] = LONG_AGO
+    findings = found(facts(pods=[tree], nodes=[{"metadata": {"name": "node-0"}}]))
+    assert "node node-0 does not answer" in findings["PodTerminating"].message
+
+
+def test_13_2_a_definition_is_missing_or_older() -> None:
+    crd = definition(TIDB_CLUSTER)
+
+    def said(*there: Json) -> set[str]:
+        known = Facts(now=NOW, listed={CUSTOM_RESOURCE_DEFINITIONS: there})
+        return {each.reason for each in diagnose(known, OF_ANY_CLUSTER)}
+
+    assert {"CRDMissing"} == said()
+    assert set() == said(crd)
+    del crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["tiproxy"]
+    assert {"CRDOlderThanOperator"} == said(crd)
+    loose = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = loose
+    assert set() == said(crd)
+
+
+def operator_pod(ready: bool, *arguments: str, **state: Any) -> Json:
+    """A pod of the operator."""
+    tree = pod("tidb-controller-manager-0", ready=ready, state=state or {"running": {}})
+    tree["spec"]["containers"][0]["args"] = list(arguments)
+    return tree
+
+
+def test_13_2_an_operator_that_does_not_lead_is_told_with_what_its_pod_lacks() -> None:
+    crashed = {"waiting": {"reason": "CrashLoopBackOff"}}
+    known = Facts(now=NOW, cluster=facts().cluster, listed={LEASES: ()}, operators=[operator_pod(False, **crashed)])
+    (finding,) = diagnose(known, OF_ANY_CLUSTER)
+    assert "OperatorNotRunning" == finding.reason
+    assert "tidb-controller-manager-0 is not Ready (container tikv: CrashLoopBackOff)" in finding.message
+
+
+def test_13_2_an_operator_that_observes_is_told() -> None:
+    known = Facts(now=NOW, cluster=facts().cluster, operators=[operator_pod(True, "-observe")])
+    assert ["OperatorObserves"] == [each.reason for each in diagnose(known, OF_ANY_CLUSTER)]
+
+
+def test_13_2_a_cluster_that_nobody_has_looked_at_is_told() -> None:
+    renewed = NOW.strftime("%Y-%m-%dT%H:%M:%S.000000Z")
+    lease = {
+        "metadata": {"name": "tidb-controller-manager", "namespace": "tidb-admin"},
+        "spec": {"holderIdentity": "a", "leaseDurationSeconds": 15, "renewTime": renewed},
+    }
+    metadata = {"name": "basic", "namespace": "default", "uid": "u", "creationTimestamp": LONG_AGO}
+    known = Facts(now=NOW, cluster={"metadata": metadata, "spec": SPEC}, listed={LEASES: [lease]})
+    assert {"NotNoticed"} == found(known).keys()
+
+
+def shard(number: int, count: int) -> Json:
+    """The Lease of a shard that is held."""
+    name = f"tidb-controller-manager.shard-{number}" if number else "tidb-controller-manager"
+    said = {"tidb.pingcap.com/operator-shards": f'{{"count":{count},"holder":"a"}}'}
+    renewed = NOW.strftime("%Y-%m-%dT%H:%M:%S.000000Z")
+    return {
+        "metadata": {"name": name, "namespace": "tidb-admin", "annotations": said},
+        "spec": {"holderIdentity": "a", "leaseDurationSeconds": 15, "renewTime": renewed},
+    }
+
+
+def test_13_2_the_holders_of_shards_are_one_operator_and_each_cluster_needs_one() -> None:
+    count = 3
+    own = shard_of("default/basic", count)
+    every = [shard(number, count) for number in range(count)]
+    assert {} == found(facts(leases=every))
+    finding = found(facts(leases=[each for number, each in enumerate(every) if number != own]))["ShardNotHeld"]
+    assert finding.value == f"tidb-admin/{every[own]['metadata']['name']}"
+
+
+def test_what_shows_alike_on_many_objects_is_one_finding() -> None:
+    many = [pod(f"basic-tikv-{ordinal}", f"node-{ordinal}") for ordinal in range(3)]
+    for each in many:
+        each["status"]["qosClass"] = "BestEffort"
+    (finding,) = diagnose(facts(pods=many), OF_CLUSTER)
+    assert ("Pod basic-tikv-0", "Pod basic-tikv-1", "Pod basic-tikv-2") == finding.objects

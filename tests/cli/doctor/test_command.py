@@ -1,0 +1,138 @@
+"""`kubectl tidb doctor`: what it prints, how it ends, and what it does where it may not look (13)."""
+
+from collections.abc import Iterator
+
+import msgspec
+import pytest
+
+from cli.doctor.reading import CannotLook
+from kube.objects import Json
+from kube.resources import TIDB_CLUSTERS
+from ports.clock import FakeClock
+from sandbox.apiserver.faults import Fault
+from sandbox.apiserver.refusals import Refusal
+from sandbox.world import World
+from tests.cli.doctor.looking import renew
+from tests.cli.tidb.typing_commands import Terminal
+from tests.operator_world import OperatorWorld, sample
+
+
+@pytest.fixture(scope="module")
+def world() -> Iterator[OperatorWorld]:
+    """A cluster that asks for more CPU than there is, and has no certificate to show."""
+    world = OperatorWorld()
+    tree = sample("basic")
+    much = {"cpu": "400", "memory": "1Gi"}
+    tree["spec"]["pd"] |= {"requests": much | {"storage": "1Gi"}, "limits": much}
+    world.apply(tree)
+    world.run(5.0)
+    yield world
+    world.stop()
+
+
+@pytest.fixture
+def terminal(world: OperatorWorld, capsys: pytest.CaptureFixture[str]) -> Terminal:
+    """A terminal in front of it, while an operator leads."""
+    renew(world.admin, world.clock.wall())
+    return Terminal(world.admin, capsys, world.clock)
+
+
+def test_13_a_page_names_object_field_value_and_way_out_in_80_columns(terminal: Terminal) -> None:
+    assert (
+        "TidbCluster default/basic: 1 problem\n"
+        "\n"
+        "Problem InsufficientCPU  Pod basic-pd-0\n"
+        "  3 of 3 nodes have too little free CPU\n"
+        "  spec.pd.requests.cpu: 400\n"
+        "  Way out: Lower the request, or add nodes that are large enough.\n"
+    ) == terminal.type("doctor", "basic", code=1)
+
+
+def test_13_all_clusters_are_looked_at_where_none_is_named(terminal: Terminal) -> None:
+    assert terminal.type("doctor", code=1) == terminal.type("doctor", "tc/basic", code=1)
+
+
+def test_13_a_document_has_all_of_it(terminal: Terminal, capsys: pytest.CaptureFixture[str]) -> None:
+    text = terminal.type("doctor", "basic", "-o", "json", code=1)
+    (cluster,) = _decoded(text)["clusters"]
+    (finding,) = cluster["findings"]
+    assert ("default", "basic", False, {}) == (
+        cluster["namespace"],
+        cluster["name"],
+        cluster["healthy"],
+        cluster["notLookedAt"],
+    )
+    assert {
+        "severity": "Problem",
+        "reason": "InsufficientCPU",
+        "objects": ["Pod basic-pd-0"],
+        "message": "3 of 3 nodes have too little free CPU",
+        "field": "spec.pd.requests.cpu",
+        "value": "400",
+        "wayOut": "Lower the request, or add nodes that are large enough.",
+    } == finding
+
+
+def _decoded(text: str) -> Json:
+    found: Json = msgspec.json.decode(text)
+    return found
+
+
+def test_13_what_may_not_be_read_is_named_and_the_rest_is_looked_at(terminal: Terminal, world: OperatorWorld) -> None:
+    what = 'nodes is forbidden: User "you" cannot list resource "nodes"'
+    heal = world.world.faults.api_fault(Fault(refusal=Refusal(403, "Forbidden", what)), verb="list", resource="nodes")
+    said = terminal.type("doctor", "basic", code=1)
+    heal()
+    assert "Problem InsufficientCPU  Pod basic-pd-0\n" in said
+    assert 'Not looked at: nodes: nodes is forbidden: User "you" cannot list resource' in said
+
+
+def test_13_who_may_not_list_clusters_ends_with_2(terminal: Terminal, world: OperatorWorld) -> None:
+    refusal = Refusal(403, "Forbidden", "tidbclusters.pingcap.com is forbidden")
+    resource = str(TIDB_CLUSTERS)
+    heal = world.world.faults.api_fault(Fault(refusal=refusal), verb="list", resource=resource)
+    with pytest.raises(CannotLook, match=r"refused by the API server: tidbclusters\.") as failure:
+        terminal.type("doctor", "basic")
+    heal()
+    assert 2 == failure.value.code
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["shop"], "no TidbCluster shop in namespace default; there is basic"),
+        (["dc/shop"], "dc/shop: doctor knows TidbClusters; of a DMCluster, `kubectl describe dc` shows conditions"),
+        (["-n", "empty"], "no TidbCluster in namespace empty; name another one with -n"),
+    ],
+)
+def test_13_a_cluster_that_is_not_there_ends_with_2(terminal: Terminal, arguments: list[str], told: str) -> None:
+    with pytest.raises(CannotLook) as failure:
+        terminal.type("doctor", *arguments)
+    assert (2, told) == (failure.value.code, str(failure.value))
+
+
+def test_13_a_server_that_does_not_answer_ends_with_2(terminal: Terminal, world: OperatorWorld) -> None:
+    heal = world.world.faults.api_fault(Fault(lose_request=True))
+    with pytest.raises(CannotLook) as failure:
+        terminal.type("doctor", "basic")
+    heal()
+    assert 2 == failure.value.code
+
+
+def test_13_2_without_the_kind_there_is_one_cause(capsys: pytest.CaptureFixture[str]) -> None:
+    world = World(FakeClock())
+    try:
+        renew(world.client(), world.clock.wall())
+        said = Terminal(world.client(), capsys, world.clock).type("doctor", code=1)
+    finally:
+        world.stop()
+    named = "CustomResourceDefinition tidbclusters.pingcap.com"
+    assert said.startswith(f"No cluster: 1 problem\n\nProblem CRDMissing  {named}")
+
+
+def test_13_it_writes_nothing_and_asks_little(terminal: Terminal, world: OperatorWorld) -> None:
+    world.world.server.audit.clear()
+    terminal.type("doctor", "basic", code=1)
+    asked = [entry.call for entry in world.world.server.audit.recent()]
+    assert not [call for call in asked if call.is_write]
+    assert len(asked) <= 25

@@ -1,0 +1,27 @@
+"""Programs of ours on a PATH, as an installation puts them there."""
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.e2e.operators import ROOT
+
+_PROGRAMS = {"kubectl-tidb": "cli.tidb.main", "kubectl_complete-tidb": "cli.tidb.completion"}
+
+
+def install(directory: Path) -> Path:
+    """Put them into a directory, which is returned."""
+    directory.mkdir(exist_ok=True)
+    for name, module in _PROGRAMS.items():
+        program = directory / name
+        start = f"import sys; from {module} import main; sys.exit(main())"
+        program.write_text(f'#!/bin/sh\nPYTHONPATH={ROOT} exec {sys.executable} -c "{start}" "$@"\n')
+        program.chmod(0o755)
+    return directory
+
+
+def with_path(environ: Mapping[str, str], *directories: Path) -> dict[str, str]:
+    """An environment in which programs of these directories are found first."""
+    path = os.pathsep.join(map(str, directories))
+    return {**environ, "PATH": f"{path}{os.pathsep}{environ.get('PATH', os.defpath)}"}

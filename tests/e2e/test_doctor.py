@@ -1,0 +1,139 @@
+"""`doctor` in front of a real control plane: the words of its scheduler, its controllers and its admission (13).
+
+The pods are run by the sandbox's kubelet; the same plants are in the sandbox in `tests/cli/doctor/test_planted.py`.
+"""
+
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+
+import pytest
+
+from cli.doctor.diagnosis import diagnose
+from cli.doctor.finding import Finding
+from cli.doctor.reading import read
+from kube.client import Client
+from kube.objects import Json
+from kube.resources import NAMESPACES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, Resource
+from tests.cli.doctor.looking import reasons, shows
+from tests.cli.doctor.planting import IN_BOTH, Plant, cluster
+from tests.e2e import operators
+from tests.e2e.waiting import CLOCK, eventually
+from tests.e2e.worlds import Place, create_cluster
+
+pytestmark = [pytest.mark.slow, pytest.mark.controlplane]
+
+QUOTAS = Resource("", "v1", "resourcequotas", "ResourceQuota")
+WEBHOOKS = Resource(
+    "admissionregistration.k8s.io",
+    "v1",
+    "validatingwebhookconfigurations",
+    "ValidatingWebhookConfiguration",
+    namespaced=False,
+)
+LIMITS = Resource("", "v1", "limitranges", "LimitRange")
+
+_LATER = timedelta(minutes=4)
+"""How long schedulers and provisioners are given."""
+
+_PATIENCE = 60.0
+_OF_LATER = frozenset({"OperatorNotRunning", "NotNoticed", "TwoOperators"})
+"""What shows because we look from the future, in which no Lease was renewed."""
+
+
+def test_13_what_is_planted_on_a_real_control_plane_is_found(real: Place) -> None:
+    with real.namespace() as namespace, real.gate() as gate, operators.running(real.new_log(), real.environment(gate)):
+        for name, plant in IN_BOTH.items():
+            plant.before(real.client, namespace, name)
+            create_cluster(real.client, cluster(name, plant), namespace)
+        for name, plant in IN_BOTH.items():
+            found = _await(real, namespace, name, plant)
+            shows([each for each in found if each.reason not in _OF_LATER], name, plant)
+
+
+def _quota(client: Client, namespace: str) -> None:
+    body: Json = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "small"}}
+    client.create(QUOTAS, body | {"spec": {"hard": {"pods": "1"}}}, namespace)
+
+
+def _limits(client: Client, namespace: str) -> None:
+    body: Json = {"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "small"}}
+    client.create(LIMITS, body | {"spec": {"limits": [{"type": "Container", "max": {"cpu": "500m"}}]}}, namespace)
+
+
+def _standard(client: Client, namespace: str) -> None:
+    label = {"pod-security.kubernetes.io/enforce": "restricted"}
+    client.patch(NAMESPACES, namespace, "", {"metadata": {"labels": label}})
+
+
+def _dead_webhook(client: Client, namespace: str) -> None:
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
+    webhook: Json = {
+        "name": "policy.example.com",
+        "rules": [rule],
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
+        "clientConfig": {"url": "https://127.0.0.1:1/"},
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+    }
+    metadata = {"name": namespace}
+    body: Json = {"apiVersion": WEBHOOKS.api_version, "kind": WEBHOOKS.kind, "metadata": metadata}
+    client.create(WEBHOOKS, body | {"webhooks": [webhook]})
+
+
+_OF_NAMESPACE: Sequence[tuple[str, Callable[[Client, str], None], Plant]] = (
+    ("quota", _quota, Plant("QuotaExceeded", object="StatefulSet {name}-pd", field_="ResourceQuota", value="small")),
+    ("limits", _limits, Plant("LimitRangeRefuses", object="StatefulSet {name}-pd", field_="spec.pd.limits")),
+    (
+        "standard",
+        _standard,
+        Plant("PodSecurityRefuses", object="StatefulSet {name}-pd", field_="spec.pd.podSecurityContext"),
+    ),
+    (
+        "webhook",
+        _dead_webhook,
+        Plant("WebhookUnreachable", object="StatefulSet {name}-pd", value="policy.example.com"),
+    ),
+)
+
+
+def test_13_what_a_real_namespace_forbids_is_found(real: Place) -> None:
+    with real.gate() as gate, operators.running(real.new_log(), real.environment(gate)):
+        for name, prepare, plant in _OF_NAMESPACE:
+            with real.namespace() as namespace:
+                prepare(real.client, namespace)
+                create_cluster(real.client, cluster(name, plant), namespace)
+                found = _await(real, namespace, name, plant)
+                shows([each for each in found if each.reason not in _OF_LATER], name, plant)
+
+
+def test_13_a_volume_that_somebody_deletes_is_found(real: Place) -> None:
+    lost = Plant("ClaimLost", object="PersistentVolumeClaim pd-{name}-pd-0", field_="spec.volumeName")
+    with real.namespace() as namespace, real.gate() as gate, operators.running(real.new_log(), real.environment(gate)):
+        create_cluster(real.client, cluster("lost", lost), namespace)
+        eventually(lambda: real.client.find(PERSISTENT_VOLUME_CLAIMS, "pd-lost-pd-0", namespace) is not None)
+        bound = eventually(lambda: _volume_of(real.client, namespace))
+        real.client.delete(PERSISTENT_VOLUMES, bound)
+        real.client.patch(PERSISTENT_VOLUMES, bound, "", {"metadata": {"finalizers": None}})
+        (finding,) = [each for each in _await(real, namespace, "lost", lost) if each.reason == lost.reason]
+        assert (("PersistentVolumeClaim pd-lost-pd-0",), bound) == (finding.objects, finding.value)
+
+
+def _volume_of(client: Client, namespace: str) -> str:
+    """The volume of PD's claim once it is bound; else empty."""
+    tree = client.get(PERSISTENT_VOLUME_CLAIMS, "pd-lost-pd-0", namespace).decode()
+    bound = (tree.get("status") or {}).get("phase") == "Bound"
+    return str(tree["spec"].get("volumeName", "")) if bound else ""
+
+
+def _await(real: Place, namespace: str, name: str, plant: Plant) -> Sequence[Finding]:
+    """What is found once the cause is among it. Raises AssertionError when it never is."""
+    seen: list[Finding] = []
+
+    def is_found() -> bool:
+        (facts,) = read(real.client, namespace, [name], CLOCK.wall() + _LATER)
+        assert {} == facts.unread
+        seen[:] = diagnose(facts)
+        return plant.reason in reasons(seen)
+
+    eventually(is_found, _PATIENCE, lambda: seen)
+    return seen

@@ -1,0 +1,28 @@
+"""What earlier versions of this operator left is taken over, and nothing is written anew (issue 16, design.md 3.5)."""
+
+import json
+
+import pytest
+
+from ports.clock import FakeClock
+from tests.takeover.left_by_v16 import Left
+from tests.takeover.observer import planned_writes
+from tests.takeover.our_own import DIRECTORY
+
+pytestmark = pytest.mark.slow
+
+VERSIONS = sorted(path.stem for path in DIRECTORY.glob("*.json"))
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_3_5_the_objects_of_an_earlier_version_are_left_as_they_are(version: str, clock: FakeClock) -> None:
+    left = Left(json.loads((DIRECTORY / f"{version}.json").read_text())["items"], clock)
+    pods, world = left.pods(), left.world
+    assert [] == left.not_ready()
+    # a new process tells servers their labels once
+    assert [] == [each for each in planned_writes(world, 5.0) if not each.endswith(":10080/labels")]
+    world.run(35.0)
+    now = left.pods()
+    world.stop()
+    assert pods == now
+    assert [] == [each for each in world.writes() if not each.startswith("patch tidbclusters.pingcap.com/status")]
