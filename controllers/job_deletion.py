@@ -11,7 +11,7 @@ from kube.resources import JOBS, PODS, Resource
 JOB_GOING = 2.0
 """Seconds until a Job that is being deleted is looked at again."""
 
-_ENDED = ("Succeeded", "Failed")
+_ENDED = frozenset({"Succeeded", "Failed"})
 
 
 def delete_job(

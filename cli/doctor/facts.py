@@ -5,8 +5,6 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
 
-import msgspec
-
 from apis.components import component_names, component_type, component_types
 from apis.decoding import InvalidField, decode
 from apis.tidbcluster import TidbCluster
@@ -17,6 +15,7 @@ from member import labels
 from member.memory.certificate_book import Finding as CertificateFinding
 from member.observed.events import Event
 from member.observed.pods import Pod
+from ports.structs import convert
 
 POD_DISRUPTION_BUDGETS = Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget")
 NETWORK_POLICIES = Resource("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy")
@@ -119,7 +118,7 @@ class Facts:
 
     @cached_property
     def _events(self) -> Sequence[Event]:
-        return [msgspec.convert(each, Event) for each in self.all(EVENTS)]
+        return [convert(each, Event) for each in self.all(EVENTS)]
 
     def _own(self, resource: Resource) -> Sequence[Json]:
         meta = self.cluster.get("metadata") or {}
@@ -151,7 +150,7 @@ def is_true(tree: Json, kind: str) -> bool:
 
 def pod_model(pod: Json) -> Pod:
     """A pod as the operator reads it."""
-    return msgspec.convert({"spec": {}} | pod, Pod)
+    return convert({"spec": {}} | pod, Pod)
 
 
 def component_of(tree: Json) -> str:
