@@ -52,6 +52,7 @@ def test_a_backup_shows_size_and_duration(world: Side, namespace: str) -> None:
     assert ("8.2 MB", "1h2m3s", "s3://b") == (cells["BackupSize"], cells["TimeTaken"], cells["BackupPath"])
 
 
+@pytest.mark.slow
 def test_a_schedule_shows_the_next_backup_and_the_last(world: Side, namespace: str) -> None:
     spec = {"schedule": "0 3 * * *", "backupTemplate": BR, "maxBackups": 7}
     conditions = [condition("Active", "the next is due"), condition("LastBackupComplete", "a: no space", holds=False)]

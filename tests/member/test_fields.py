@@ -90,6 +90,7 @@ def test_the_page_is_up_to_date() -> None:
     assert PAGE.read_text(encoding="utf-8") == table.page()
 
 
+@pytest.mark.slow
 def test_every_field_has_a_row() -> None:
     text = PAGE.read_text(encoding="utf-8")
     missing = [path for path, row in table.told().items() if not row.effect or path.rpartition(".")[2] not in text]

@@ -90,6 +90,7 @@ def test_13_1_a_readiness_probe_that_fails_is_told_after_five_minutes(world: Ope
     world.run_until_ready()
 
 
+@pytest.mark.slow
 def test_13_2_a_lost_majority_of_pd_is_told_with_what_its_pods_lack(world: OperatorWorld) -> None:
     heals = [world.world.faults.pod_crash_loop(f"{NAMESPACE}/basic-pd-{ordinal}") for ordinal in (1, 2)]
     world.run(40.0)

@@ -131,6 +131,7 @@ def test_11_4_a_volume_that_is_named_after_its_claim_is_not_read_before_it_is_la
     assert "default" == volume_of(basic, CLAIM)["metadata"]["labels"][NAMESPACE]
 
 
+@pytest.mark.slow
 def test_11_3_a_missing_volume_is_told_and_stops_nothing(basic: OperatorWorld) -> None:
     volume = volume_of(basic, CLAIM)["metadata"]["name"]
     basic.admin.patch(PERSISTENT_VOLUMES, volume, "", {"metadata": {"finalizers": None}})
@@ -284,6 +285,7 @@ def test_11_2_a_claim_left_behind_goes_with_its_volume_if_the_user_wants_it(basi
     assert basic.exists(PERSISTENT_VOLUME_CLAIMS, CLAIM)
 
 
+@pytest.mark.slow
 def test_11_2_a_claim_whose_pod_left_before_both_were_labelled_goes_as_well(basic: OperatorWorld) -> None:
     claim, spec = "tikv-basic-tikv-1", basic.cluster()["spec"]["tikv"]
     basic.change(enablePVReclaim=True, tikv=spec | {"replicas": 2})
@@ -319,6 +321,7 @@ def test_11_2_a_schedulers_lock_goes_when_the_pod_is_placed(basic: OperatorWorld
     assert POD_SCHEDULING not in annotations(basic, CLAIM)
 
 
+@pytest.mark.slow
 def test_I29_the_ids_of_a_cluster_without_its_own_pd_are_asked_for_once(basic: OperatorWorld) -> None:
     joined = sample("basic")
     joined["metadata"]["name"] = "joined"

@@ -145,6 +145,7 @@ def test_what_is_lost_under_an_invalid_spec_shows_in_the_status_and_comes_back(
     assert (1, 1) == (basic.replicas("tikv"), basic.replicas("tidb"))
 
 
+@pytest.mark.slow
 def test_objects_that_are_gone_are_made_again_as_the_last_valid_spec_wanted_them(basic: OperatorWorld) -> None:
     basic.change(**INVALID)
     refused(basic)

@@ -85,6 +85,7 @@ def test_6_5_an_in_place_configuration_reaches_the_config_map_and_no_pod(world: 
     assert ["patch configmaps basic-tikv"] == written(world)
 
 
+@pytest.mark.slow
 def test_3_2_a_paused_cluster_is_observed_and_left_alone(basic: OperatorWorld) -> None:
     basic.change(paused=True, tidb={"replicas": 2}, pd={"service": {"labels": {"owner": "me"}}})
     basic.run_until(lambda: basic.reason() == "Paused")

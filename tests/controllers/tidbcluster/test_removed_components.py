@@ -68,6 +68,7 @@ def test_1_1_no_pod_is_restarted_for_what_comes_with_a_removal(basic: OperatorWo
     assert {name for name in before if pods(basic)[name] != before[name]} == {"basic-pd-0"}
 
 
+@pytest.mark.slow
 def test_F1_a_removed_component_that_the_cache_lacks_still_runs(basic: OperatorWorld) -> None:
     before = pods(basic)
     basic.change(tidb=None, pd={"config": {"log": {"level": "warn"}}})

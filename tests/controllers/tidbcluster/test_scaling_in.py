@@ -526,6 +526,7 @@ def test_8_5_a_tikv_pod_that_runs_gets_time_to_register(wide_tikv: OperatorWorld
     assert 5 == wide_tikv.replicas("tikv")
 
 
+@pytest.mark.slow
 def test_F6_marks_that_only_the_cache_still_has_take_nothing_away(wide_pd: OperatorWorld) -> None:
     wide_pd.change(pd={"replicas": 4})
     wide_pd.run_until_ready()
@@ -535,6 +536,7 @@ def test_F6_marks_that_only_the_cache_still_has_take_nothing_away(wide_pd: Opera
     assert ([4, 5], 5) == (wide_pd.asked_replicas("pd"), len(member_names(wide_pd)))
 
 
+@pytest.mark.slow
 def test_F29_R14_a_member_that_asked_to_join_and_never_came_leaves_pd(wide_pd: OperatorWorld) -> None:
     """A pod that was scaled in while it started has asked PD; PD lets nobody else join until it is forgotten."""
     wide_pd.run(1.0)  # until etcd counts all members as connected

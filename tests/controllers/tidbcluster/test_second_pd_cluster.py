@@ -32,6 +32,7 @@ def cluster_id(world: OperatorWorld) -> str:
     return str(world.get(PERSISTENT_VOLUME_CLAIMS, TIKV_CLAIM)["metadata"]["labels"]["tidb.pingcap.com/cluster-id"])
 
 
+@pytest.mark.slow
 def test_F40_no_cluster_begins_over_volumes_that_carry_the_id_of_another_one(without_pd_data: OperatorWorld) -> None:
     world = without_pd_data
     world.run(400)

@@ -4,6 +4,7 @@ import base64
 import json
 from typing import Any
 
+import pytest
 from structlog.testing import capture_logs
 
 from kube.resources import CONFIG_MAPS, EVENTS, SECRETS, SERVICES, TIDB_CLUSTERS
@@ -44,6 +45,7 @@ def test_certificates_that_cannot_be_used_are_not_repeated(world: OperatorWorld)
     assert_silent(world, logs)
 
 
+@pytest.mark.slow
 def test_a_changed_value_in_the_environment_is_never_shown(world: OperatorWorld) -> None:
     with capture_logs() as logs:
         cluster = sample("basic")

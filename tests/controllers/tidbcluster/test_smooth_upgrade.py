@@ -43,6 +43,7 @@ def test_7_6_a_change_that_is_no_upgrade_pauses_nothing(basic: OperatorWorld) ->
     assert ({}, []) == (annotations(basic), told(basic))
 
 
+@pytest.mark.slow
 def test_I39_an_upgrade_that_is_taken_back_lets_ddl_go_on(basic: OperatorWorld) -> None:
     basic.world.faults.image_missing("pingcap/tidb:v8.5.9")
     basic.change(tidb={"version": "v8.5.9"})

@@ -33,6 +33,7 @@ def restart_after_every_write(world: OperatorWorld, end: str) -> None:
         world.restart()
 
 
+@pytest.mark.slow
 def test_12_a_suspended_cluster_keeps_all_but_its_pods_and_resumes_with_its_data(basic: OperatorWorld) -> None:
     kept = {resource: uids(basic, resource) for resource in (PERSISTENT_VOLUME_CLAIMS, CONFIG_MAPS, SERVICES)}
     cluster_id = basic.cluster()["status"]["clusterID"]
@@ -73,6 +74,7 @@ def test_12_a_suspended_cluster_says_so_and_is_idle(basic: OperatorWorld) -> Non
     assert [] == basic.operator.dataplane.requests
 
 
+@pytest.mark.slow
 def test_12_one_component_is_suspended_while_the_others_serve(basic: OperatorWorld) -> None:
     others = {name: uid for name, uid in uids(basic, PODS).items() if "tidb-0" not in name}
     basic.change(tidb={"suspendAction": SUSPEND})
@@ -86,6 +88,7 @@ def test_12_one_component_is_suspended_while_the_others_serve(basic: OperatorWor
     basic.run_until_ready()
 
 
+@pytest.mark.slow
 def test_F42_what_is_under_way_comes_first_and_the_condition_says_so(basic: OperatorWorld) -> None:
     basic.change(tidb={"statefulSetUpdateStrategy": "OnDelete"})
     basic.run_until_ready()
@@ -110,6 +113,7 @@ def test_I37_who_is_served_goes_first_and_those_after_it_say_so(basic: OperatorW
     assert {"basic-pd", "basic-tikv"} <= uids(basic, STATEFUL_SETS).keys()
 
 
+@pytest.mark.slow
 def test_12_suspending_that_is_taken_back_half_way_brings_everything_back(basic: OperatorWorld) -> None:
     claims = uids(basic, PERSISTENT_VOLUME_CLAIMS)
     basic.change(suspendAction=SUSPEND)

@@ -69,6 +69,7 @@ def asked(world: OperatorWorld) -> list[str]:
     return [each for before, each in zip(["", *calls], calls, strict=False) if each != before]
 
 
+@pytest.mark.slow
 def test_5_6_captures_say_who_they_are(basic: OperatorWorld) -> None:
     found = captures(basic)
     assert ["basic-ticdc-0", "basic-ticdc-1"] == list(found)
@@ -93,6 +94,7 @@ def test_3_1_it_starts_when_pd_and_tikv_serve(world: OperatorWorld) -> None:
     world.run_until_ready()
 
 
+@pytest.mark.slow
 def test_7_7_each_capture_gives_up_ownership_and_tables_before_its_restart(basic: OperatorWorld) -> None:
     basic.change(ticdc={"version": "v8.5.3"})
     fewest = TABLES
@@ -171,6 +173,7 @@ def test_8_8_a_capture_gives_up_its_tables_before_it_is_removed(basic: OperatorW
     assert {"basic-ticdc-0": TABLES} == tables(basic)
 
 
+@pytest.mark.slow
 def test_8_8_what_is_wanted_again_stays(basic: OperatorWorld) -> None:
     basic.change(ticdc={"replicas": 1})
     basic.run_until(lambda: basic.reason() == "HandingOver")
@@ -179,6 +182,7 @@ def test_8_8_what_is_wanted_again_stays(basic: OperatorWorld) -> None:
     assert ([], 2) == (basic.asked_replicas("ticdc"), len(captures(basic)))
 
 
+@pytest.mark.slow
 def test_8_8_all_captures_can_go(basic: OperatorWorld) -> None:
     basic.change(ticdc={"replicas": 0})
     basic.run_until_ready(within=120.0)

@@ -55,6 +55,7 @@ def test_5_7_members_say_that_they_serve_and_with_which_configuration(basic: Ope
     assert "NodePort" == basic.get(SERVICES, "basic-tiproxy")["spec"]["type"]
 
 
+@pytest.mark.slow
 def test_5_7_one_that_is_closing_is_not_healthy(basic: OperatorWorld) -> None:
     told = members(basic)["basic-tiproxy-1"]
     basic.world.data_plane.network.inject(
@@ -73,6 +74,7 @@ def test_6_5_another_configuration_reaches_the_config_map_and_no_pod(basic: Oper
     assert uids == {pod["metadata"]["uid"] for pod in basic.every(PODS)}
 
 
+@pytest.mark.slow
 def test_7_8_the_next_one_is_restarted_when_the_last_one_serves(basic: OperatorWorld) -> None:
     silent = Fault(Trouble.REFUSE, target="default/basic-tiproxy-1", port=3080)
     basic.world.data_plane.network.inject(silent)
@@ -85,12 +87,14 @@ def test_7_8_the_next_one_is_restarted_when_the_last_one_serves(basic: OperatorW
     assert ["pingcap/tiproxy:v1.3.1"] * 2 == images(basic)
 
 
+@pytest.mark.slow
 def test_7_2_it_waits_for_no_other_component(basic: OperatorWorld) -> None:
     """TiKV's roll can't go on, since one of its pods can't start."""
     basic.change(tikv={"version": "v0.0.0-missing"}, tiproxy={"version": "v1.3.1"})
     basic.run_until(lambda: images(basic) == ["pingcap/tiproxy:v1.3.1"] * 2, within=120.0)
 
 
+@pytest.mark.slow
 def test_8_7_it_is_scaled_out_and_in(basic: OperatorWorld) -> None:
     basic.change(tiproxy={"replicas": 3})
     basic.run_until_ready()
@@ -124,6 +128,7 @@ def test_1_4_it_is_refused_in_a_cluster_across_kubernetes(world: OperatorWorld) 
     assert not world.exists(STATEFUL_SETS, "basic-tiproxy")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("tidb", "layout"),
     [({}, ""), ({"tlsClient": {"enabled": True}}, ""), ({"tlsClient": {"enabled": True}}, "v1")],
@@ -142,6 +147,7 @@ def test_9_3_its_api_is_asked_over_tls(world: OperatorWorld, tidb: Json, layout:
     assert [True, True] == [each["health"] for each in members(world).values()]
 
 
+@pytest.mark.slow
 def test_9_3_an_api_of_another_authority_is_not_trusted(world: OperatorWorld) -> None:
     tls = TlsWorld(world)
     tls.put_all()
@@ -154,6 +160,7 @@ def test_9_3_an_api_of_another_authority_is_not_trusted(world: OperatorWorld) ->
     assert [False, False] == [each.get("health", False) for each in members(world).values()]
 
 
+@pytest.mark.slow
 def test_12_it_is_suspended_after_tidb_and_before_pd(basic: OperatorWorld) -> None:
     basic.change(suspendAction={"suspendStatefulSet": True})
     order: list[str] = []

@@ -96,6 +96,7 @@ def tls(world: OperatorWorld) -> TlsWorld:
     return TlsWorld(world)
 
 
+@pytest.mark.slow
 def test_9_a_tls_cluster_comes_up(tls: TlsWorld) -> None:
     tls.put_all()
     tls.apply()
@@ -146,6 +147,7 @@ def test_9_9_a_lost_pod_of_a_tls_cluster_is_replaced(clock: FakeClock, component
     tls.world.stop()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("component", "wrong", "said"),
     [
@@ -210,6 +212,7 @@ def test_9_1_a_missing_key_is_named(tls: TlsWorld, key: str) -> None:
     tls.assert_refused(f"Secret default/basic-pd-cluster-secret, key {key}: missing; add it")
 
 
+@pytest.mark.slow
 def test_9_1_missing_secrets_are_named(tls: TlsWorld) -> None:
     tls.apply()
     tls.assert_refused("Secret default/basic-pd-cluster-secret does not exist; create it with ca.crt, tls.crt, tls.key")
@@ -217,6 +220,7 @@ def test_9_1_missing_secrets_are_named(tls: TlsWorld) -> None:
     tls.world.run_until_ready(within=120.0)
 
 
+@pytest.mark.slow
 def test_9_1_the_end_of_a_certificate_is_announced_30_7_and_1_days_before(tls: TlsWorld) -> None:
     tls.put_all()
     tls.put("tikv", tls.authority.of("tikv", ends=TODAY + 31 * _DAY))
@@ -243,6 +247,7 @@ def test_9_1_the_end_of_a_certificate_is_announced_30_7_and_1_days_before(tls: T
     assert "Valid" == tls.world.condition("CertificatesValid")["reason"]
 
 
+@pytest.mark.slow
 def test_9_1_expiry_is_measured_by_secret(tls: TlsWorld) -> None:
     tls.put_all()
     tls.put("pd", tls.authority.of("pd", ends=TODAY + _DAY))

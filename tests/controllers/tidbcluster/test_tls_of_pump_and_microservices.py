@@ -28,6 +28,7 @@ def applied(world: OperatorWorld, pump: Iterable[str] = PUMP_HOSTS, pd: Iterable
     world.apply(cluster)
 
 
+@pytest.mark.slow
 def test_9_1_they_come_up_and_are_upgraded_and_scaled(world: OperatorWorld) -> None:
     applied(world)
     world.run_until_ready(within=120.0)

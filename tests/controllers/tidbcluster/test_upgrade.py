@@ -209,6 +209,7 @@ def test_R24_I32_a_second_change_in_the_middle_restarts_each_pod_once_more_at_mo
     assert (set(), []) == (evicting(wide), marks(wide))
 
 
+@pytest.mark.slow
 def test_14_restarted_at_restarts_the_pods_and_a_configuration_does(basic: OperatorWorld) -> None:
     before = uids(basic)
     basic.change(tidb={"annotations": {"tidb.pingcap.com/restartedAt": "now"}})
@@ -244,6 +245,7 @@ def test_F27_5601_5602_a_stateful_set_that_is_made_again_keeps_the_config_map(ba
     assert in_use != "basic-tikv"
 
 
+@pytest.mark.slow
 def test_4_7_phase_upgrade_lasts_until_the_last_pod_serves(basic: OperatorWorld) -> None:
     """F20: the last pod is looked at like any other, and those that come after wait for it."""
     annotate(basic, tikv_min_ready_seconds="20")
@@ -284,6 +286,7 @@ def test_F11_pods_in_order_come_back_from_a_bad_revision(world: OperatorWorld) -
     world.run_until_ready()
 
 
+@pytest.mark.slow
 def test_3_2_a_paused_roll_stands_still(basic: OperatorWorld) -> None:
     basic.world.faults.pod_pending(f"{NAMESPACE}/basic-tikv-0")
     basic.change(version="v8.5.9")
@@ -402,6 +405,7 @@ def test_I12_F13_a_pd_pod_goes_when_the_others_are_a_quorum_and_another_leads(wi
     assert not set(pods.values()) & set(uids(wide, "pd").values())
 
 
+@pytest.mark.slow
 def test_F13_with_two_pds_the_user_decides(world: OperatorWorld) -> None:
     cluster = sample("basic")
     cluster["spec"]["pd"]["replicas"] = 2
@@ -606,6 +610,7 @@ def test_F13_the_next_pod_waits_until_the_store_has_reported_since_its_restart(w
     assert (set(), []) == (evicting(wide), marks(wide))
 
 
+@pytest.mark.slow
 def test_F19_4335_a_single_tikv_is_restarted_without_an_eviction(basic: OperatorWorld) -> None:
     before = uids(basic, "tikv")
     basic.change(tikv={"annotations": {"a": "b"}})

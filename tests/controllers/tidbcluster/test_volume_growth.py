@@ -64,6 +64,7 @@ def refusal(world: OperatorWorld) -> str:
     return str(world.condition("Progressing")["message"])
 
 
+@pytest.mark.slow
 def test_R05_volumes_and_stateful_set_grow_and_no_pod_is_restarted(three: OperatorWorld) -> None:
     before, old = pods(three), three.get(STATEFUL_SETS, "basic-tikv")
     grow(three)
@@ -124,6 +125,7 @@ def template_size_or_none(world: OperatorWorld) -> str:
     return template_size(world) if world.exists(STATEFUL_SETS, "basic-tikv") else ""
 
 
+@pytest.mark.slow
 def test_8_5_scaling_in_at_the_same_time_does_not_forget_a_store(three: OperatorWorld) -> None:
     """A StatefulSet that came back smaller would take a store away without PD knowing (I3)."""
     before = pods(three)
@@ -144,6 +146,7 @@ def test_a_stateful_set_that_a_user_deleted_takes_its_pods_back_as_they_are(thre
     assert 1 == len(revisions(three))
 
 
+@pytest.mark.slow
 def test_12_resuming_with_other_replicas_starts_what_had_data_and_scales_then(three: OperatorWorld) -> None:
     three.change(suspendAction={"suspendStatefulSet": True})
     three.run_until(lambda: three.reason() == "Suspended")
@@ -250,6 +253,7 @@ def driver_says(world: OperatorWorld, claim: str, status: str) -> None:
     world.admin.patch(PERSISTENT_VOLUME_CLAIMS, claim, NAMESPACE, news, subresource="status")
 
 
+@pytest.mark.slow
 def test_10_3_another_attributes_class_is_asked_of_every_claim_and_no_pod_is_restarted(three: OperatorWorld) -> None:
     before = pods(three)
     three.change(tikv={"volumeAttributesClassName": "fast"})

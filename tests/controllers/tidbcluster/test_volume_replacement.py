@@ -71,6 +71,7 @@ def test_10_4_stores_move_to_smaller_volumes_one_after_another(three: OperatorWo
     assert "512Mi" == template["spec"]["resources"]["requests"]["storage"]
 
 
+@pytest.mark.slow
 def test_10_4_F46_6252_pd_members_move_to_another_class(three: OperatorWorld) -> None:
     before, cluster_id = uids(claims(three, "pd")), three.cluster()["status"]["clusterID"]
     three.change(pd={"storageClassName": "fast"})
@@ -90,6 +91,7 @@ def test_10_4_F46_6252_pd_members_move_to_another_class(three: OperatorWorld) ->
     assert (cluster_id, 3) == (status["clusterID"], len(status["pd"]["members"]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("begun", [False, True], ids=["at the same time", "meanwhile"])
 def test_F46_5382_a_new_annotation_holds_up_no_replacement(three: OperatorWorld, begun: bool) -> None:
     before, smaller, annotated = uids(claims(three, "pd")), {"storage": "512Mi"}, {"noted": "too"}
@@ -103,6 +105,7 @@ def test_F46_5382_a_new_annotation_holds_up_no_replacement(three: OperatorWorld,
     assert (3, True) == (three.replicas("pd"), three.is_ready())
 
 
+@pytest.mark.slow
 def test_10_4_what_is_left_stays_when_it_is_taken_back(three: OperatorWorld) -> None:
     before = claims(three, "tikv")
     three.change(tikv={"requests": {"storage": "512Mi"}})

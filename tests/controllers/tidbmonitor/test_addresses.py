@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from kube.objects import Json
 from sandbox.dataplane.pd.etcd import Etcd
 from tests.controllers.tidbmonitor.monitors import Monitors, monitor
@@ -35,6 +37,7 @@ def test_3_8_without_grafana_none_is_named(beside_basic: Monitors) -> None:
     assert None is told(beside_basic)[1]
 
 
+@pytest.mark.slow
 def test_3_8_what_is_known_is_written_again_only_before_it_is_forgotten(beside_basic: Monitors) -> None:
     beside_basic.create(monitor())
     beside_basic.run_until_ready()

@@ -144,6 +144,7 @@ def undisturbed() -> list[Json]:
         world.stop()
 
 
+@pytest.mark.slow
 def test_F1_a_process_that_dies_after_each_of_its_writes_is_followed_by_others(
     paused: OperatorWorld, undisturbed: list[Json]
 ) -> None:

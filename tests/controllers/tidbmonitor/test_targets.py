@@ -3,6 +3,7 @@
 import base64
 from typing import Any
 
+import pytest
 import yaml
 
 from kube.objects import Json
@@ -70,6 +71,7 @@ def test_3_2_what_monitors_a_cluster_stays_when_that_is_deleted(monitors: Monito
     assert monitors.world.exists(STATEFUL_SETS, "basic-monitor")
 
 
+@pytest.mark.slow
 def test_3_5_clusters_are_selected_by_label_as_they_come_and_go(monitors: Monitors) -> None:
     world = monitors.world
     monitors.create(monitor(annotations={"tidb.pingcap.com/cluster-selector": "team=a"}, clusters=None))
