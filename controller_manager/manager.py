@@ -40,7 +40,7 @@ from kube.resources import Resource
 from kube.rest_metrics import PrometheusObserver, RequestObserver
 from kube.shard_election import ShardElections, ShardMetrics
 from kube.shard_leases import Division, OtherDivisions
-from kube.sharding import Shards
+from kube.sharding import Shards, shard_of
 from kube.throttle import Rate
 from ports.clock import Clock
 from ports.fencing import Fence
@@ -304,11 +304,10 @@ class ControllerManager:
     def _forget_lost(self) -> None:
         self._runtime.forget_lost()
 
-    def _take_up(self) -> None:
-        """There are more objects to act for: look at all of them."""
+    def _take_up(self, shard: int) -> None:
+        """There are more objects to act for: look at them."""
         self._leading.set()
-        for factory in self._factories.values():
-            factory.resync(self._runtime.resources)
+        self._runtime.take_up(lambda key: shard_of(key, self._options.shards) == shard)
 
     def _connect_directly(self, timeout: float) -> Connection:
         """A connection for leader election: nothing of what others send may hold it up (LE-4)."""

@@ -29,11 +29,11 @@ class KeyLocks:
 
     def owns(self, resource: Resource, key: str) -> bool:
         """Whether the object `namespace/name` is this process's to act for."""
-        return self._ownership.owns(_shared_by(resource, key))
+        return self._ownership.owns(shared_by(resource, key))
 
     def fence_of(self, resource: Resource, key: str) -> Fence:
         """What guards writes for an object; open where this process tells of it."""
-        return self._ownership.fence_of(_shared_by(resource, key))
+        return self._ownership.fence_of(shared_by(resource, key))
 
     @contextmanager
     def try_lock(self, resource: Resource, key: str) -> Iterator[bool]:
@@ -43,7 +43,7 @@ class KeyLocks:
             mine = taken not in self._taken
             self._taken.add(taken)
         try:
-            with self._ownership.acting_for(_shared_by(resource, key)):
+            with self._ownership.acting_for(shared_by(resource, key)):
                 yield mine
         finally:
             if mine:
@@ -51,6 +51,6 @@ class KeyLocks:
                     self._taken.discard(taken)
 
 
-def _shared_by(resource: Resource, key: str) -> str:
+def shared_by(resource: Resource, key: str) -> str:
     """The key by which an object is shared out: its own, but schedules wait for each other in their namespace."""
     return key.partition("/")[0] if resource == BACKUP_SCHEDULES else key

@@ -1,7 +1,6 @@
 """The controller of a kind, put together: its informer, its handler, its queue, its reconciler (CW-1)."""
 
 from controllers.controller import Controller
-from controllers.enqueueing import enqueue_object
 from controllers.informing import Informers
 from controllers.kind import C, D, Kind, M, R
 from controllers.metrics import NO_OBJECT_METRICS, ObjectMetrics
@@ -24,5 +23,5 @@ def kind_controller(
     lister = objects.lister_for(kind.resource)
     reconciler = Reconciler(kind, lister, deps, runtime, metrics)
     controller = runtime.controller(kind.name, reconciler, is_slow=reconciler.is_slow)
-    objects.informer_for(kind.resource).add_event_handler(enqueue_object(controller.enqueue))
+    runtime.enqueue_objects(objects, kind.resource, controller.enqueue)
     return controller

@@ -8,8 +8,9 @@ from typing import Any, TypeVar
 from prometheus_client import CollectorRegistry
 
 from controllers.controller import Controller, Sync
+from controllers.enqueueing import TAKEN_UP, Enqueue, enqueue_object
 from controllers.informing import Informers
-from controllers.key_locks import KeyLocks
+from controllers.key_locks import KeyLocks, shared_by
 from controllers.memory import Memory
 from controllers.metrics import ControllerMetrics
 from controllers.observed import ObservedObjects
@@ -18,6 +19,7 @@ from controllers.stages import OnDefect
 from kube.apply import Applier
 from kube.client import Client
 from kube.events import EventRecorder
+from kube.reading import Lister
 from kube.resources import Resource
 from ports.clock import Clock
 from ports.fencing import Fence, Ownership, SoleOwner
@@ -55,11 +57,19 @@ class Runtime:
     key_locks: KeyLocks
     rest: float = 0.0
     _memories: list[tuple[Memory[Any], Resource | None]] = field(default_factory=list)
+    _acted_for: list[tuple[Resource, Lister, Enqueue]] = field(default_factory=list)
 
-    @property
-    def resources(self) -> frozenset[Resource]:
-        """Those whose objects controllers act for."""
-        return frozenset(resource for _, resource in self._memories if resource)
+    def enqueue_objects(self, informers: Informers, resource: Resource, enqueue: Enqueue) -> None:
+        """Every event of an object of the resource that a controller acts for enqueues it, resyncs included."""
+        informers.informer_for(resource).add_event_handler(enqueue_object(enqueue))
+        self._acted_for.append((resource, informers.lister_for(resource), enqueue))
+
+    def take_up(self, is_new: Callable[[str], bool]) -> None:
+        """Enqueue what this process acts for from now on: whatever shares the objects out calls its key `is_new`."""
+        for resource, lister, enqueue in self._acted_for:
+            for each in lister.list():
+                if is_new(shared_by(resource, each.key)):
+                    enqueue(each.key, TAKEN_UP)
 
     def memory(self, make: Callable[[], T], resource: Resource | None) -> Memory[T]:
         """What a controller remembers of each object of a resource, as long as this process acts for it.

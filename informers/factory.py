@@ -1,7 +1,7 @@
 """One informer per resource, created when first asked for (informers-workqueue.md 15)."""
 
 import threading
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 
 import structlog
@@ -128,13 +128,6 @@ class SharedInformerFactory:
             for number, registration in enumerate(informer.registrations, start=1)
         }
         wait_for_cache_sync(stop, self._clock, timeout, **named)
-
-    def resync(self, resources: Collection[Resource]) -> None:
-        """Tell handlers of these resources, if they resync, of everything stored again, soon."""
-        with self._lock:
-            informers = [informer for resource, informer in self._informers.items() if resource in resources]
-        for informer in informers:
-            informer.resync()
 
     def unsynced(self) -> list[Resource]:
         """The resources whose informer has not read its initial list yet."""

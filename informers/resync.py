@@ -68,11 +68,6 @@ class ResyncSchedule:
                 turn.next_at = now + turn.period
         return any(turn.due for turn in self._turns)
 
-    def all_due(self) -> None:
-        """Have every handler that ever resyncs be due from now on, until the next check."""
-        for turn in self._turns:
-            turn.due = turn.due or turn.period > 0
-
     def _plan(self) -> None:
         self.next_check = self._clock.now() + self.check_period if self.check_period else None
 

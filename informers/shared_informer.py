@@ -196,13 +196,6 @@ class SharedInformer:
             self._metrics.release()
             self._state = _State.STOPPED
 
-    def resync(self) -> None:
-        """Tell all handlers that resync of everything stored again, soon; none before the initial list."""
-        with self._distribution:
-            self._schedule.all_due()
-        if self.synced.is_set():
-            self._queue.resync()
-
     def step(self, until: float | None = 0.0) -> None:
         """Apply the next delta, and post a resync if it is time.
 

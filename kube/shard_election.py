@@ -70,7 +70,7 @@ class ShardElections:
         clock: Clock,
         randomness: Randomness,
         *,
-        on_open: Callable[[], None],
+        on_open: Callable[[int], None],
         on_given: Callable[[], None],
         on_lost: Callable[[], None],
         is_ready: Callable[[], bool] = lambda: True,
@@ -81,7 +81,7 @@ class ShardElections:
     ) -> None:
         """Prepare. `client` is for elections alone, without retries (LE-4); `base` is the Lease of shard 0.
 
-        `on_open` is called when there are more keys to act for, `on_given` when a shard is idle and about to be
+        `on_open` is called with a shard when its keys are acted for, `on_given` when a shard is idle and about to be
         released, `on_lost` when the process must end. Nothing is taken before `is_ready`, such as a warm cache.
         `annotations` are written to each Lease.
         """
@@ -234,7 +234,7 @@ class ShardElection:
         self._fleet.got(self.number)
         self._fleet.metrics.taken.inc()
         _log.info("shard taken", shard=self.number, of=self._fleet.lease.count)
-        self._fleet.on_open()
+        self._fleet.on_open(self.number)
 
     def _why_leave(self) -> str:
         """Why the shard is given away; empty: it is not."""

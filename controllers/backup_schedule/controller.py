@@ -9,7 +9,7 @@ from controllers.backup_schedule.metrics import ScheduleMetrics
 from controllers.backup_schedule.scheduling import Children
 from controllers.backup_schedule.sync import sync
 from controllers.controller import Controller
-from controllers.enqueueing import Enqueue, enqueue_object, enqueue_owner
+from controllers.enqueueing import Enqueue, enqueue_owner
 from controllers.informing import Informers
 from controllers.job_owners.job_owner import JobCaches
 from controllers.job_owners.sync import JobOwnerKind, JobOwnerSync
@@ -42,7 +42,7 @@ def backup_schedule_controller(
     fence_of = functools.partial(runtime.key_locks.fence_of, BACKUP_SCHEDULES)
     ScheduleMetrics(runtime.registry, schedules, children, runtime.clock, fence_of, settings.time_zone)
     controller = runtime.controller(NAME, JobOwnerSync(kind, caches, runtime, settings))
-    resources.informer_for(BACKUP_SCHEDULES).add_event_handler(enqueue_object(controller.enqueue))
+    runtime.enqueue_objects(resources, BACKUP_SCHEDULES, controller.enqueue)
     for each in (BACKUPS, COMPACT_BACKUPS):
         resources.informer_for(each).add_event_handler(enqueue_owner(BACKUP_SCHEDULES, schedules, controller.enqueue))
     resources.informer_for(BACKUPS).add_event_handler(_enqueue_group(schedules, controller.enqueue))

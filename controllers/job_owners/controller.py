@@ -1,7 +1,7 @@
 """The controller of a kind whose objects Jobs carry out, put together: handlers, queue, sync (CW-1)."""
 
 from controllers.controller import Controller
-from controllers.enqueueing import enqueue_object, enqueue_owner
+from controllers.enqueueing import enqueue_owner
 from controllers.informing import Informers
 from controllers.job_owners.job_owner import JobCaches, M
 from controllers.job_owners.sync import JobOwnerKind, JobOwnerSync
@@ -25,6 +25,6 @@ def job_owner_controller(  # noqa: PLR0917  (what a controller is made of)
     owners = resources.lister_for(kind.resource)
     caches = JobCaches(owners, owned.lister_for(JOBS), resources.lister_for(TIDB_CLUSTERS))
     controller = runtime.controller(name, JobOwnerSync(kind, caches, runtime, settings))
-    resources.informer_for(kind.resource).add_event_handler(enqueue_object(controller.enqueue))
+    runtime.enqueue_objects(resources, kind.resource, controller.enqueue)
     owned.informer_for(JOBS).add_event_handler(enqueue_owner(kind.resource, owners, controller.enqueue))
     return controller

@@ -282,17 +282,6 @@ def test_INF_22_and_INF_28_a_resync_talks_to_nobody_but_the_handlers(source: Fak
         assert requests == len(source.requests)
 
 
-def test_INF_28_a_resync_comes_when_it_is_asked_for(source: FakeSource, clock: FakeClock) -> None:
-    informer = informer_of(source, clock, resync=3600)
-    asked = Recorder()
-    registration = informer.add_event_handler(asked)
-    source.add(pod("a"))
-    with running(informer):
-        eventually(registration.has_synced)
-        informer.resync()
-        assert ["add a@11", "update a@11 a@11"] == asked.wait_for(2)
-
-
 def test_INF_30_a_transform_comes_before_store_and_handlers(source: FakeSource, informer: SharedInformer) -> None:
     informer.set_transform(lambda obj: pod_object(f"{obj.metadata.name}-transformed"))
     recorder = Recorder()

@@ -101,7 +101,7 @@ class Process:
             self.name,
             self.clock,
             SeededRandomness(len(self.world.processes)),
-            on_open=lambda: None,
+            on_open=lambda _shard: None,
             on_given=lambda: None,
             on_lost=self.die,
         )
