@@ -23,6 +23,7 @@ from kube.semantic import merge_patch
 
 _log = structlog.get_logger(__name__)
 
+_NAMES = ("namespace", "name")
 _ROLLING_UPDATE = "RollingUpdate"
 _IDENTITY = "app.kubernetes.io/"
 """Labels by which an object without an owner says whose it is."""
@@ -83,7 +84,7 @@ class Applier:
         LeaseExpired.
         """
         meta = desired["metadata"]
-        patch = desired | {"metadata": {key: meta[key] for key in meta.keys() - {"name", "namespace"}}}
+        patch = desired | {"metadata": {key: value for key, value in meta.items() if key not in _NAMES}}
         written = self._client.patch(resource, meta["name"], meta.get("namespace", ""), patch)
         _tell(resource, meta["name"], {}, patch)
         return written

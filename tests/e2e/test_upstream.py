@@ -18,7 +18,7 @@ from tests.e2e.test_observing import diff
 from tests.e2e.waiting import eventually, pause
 from tests.e2e.worlds import Place, await_ready, create_cluster, is_ready, sample
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 NAME = "basic"
 
@@ -82,10 +82,10 @@ def test_v1_6_brings_a_cluster_up_upgrades_it_and_scales_it(
 ) -> None:
     with upstream.running(tmp_path, place.environment(), [(namespace, NAME)]) as v16:
         cluster.create()
-        eventually(cluster.is_ready, 60.0, lambda: v16.said[-3000:])
+        eventually(cluster.is_ready, 100.0, lambda: v16.said[-3000:])
         cluster.change(version="v8.5.3")
         upgraded = {f"pingcap/{each}:v8.5.3" for each in ("pd", "tikv", "tidb")}
-        eventually(lambda: cluster.versions() == upgraded and cluster.is_ready(), 60.0, lambda: v16.said[-3000:])
+        eventually(lambda: cluster.versions() == upgraded and cluster.is_ready(), 100.0, lambda: v16.said[-3000:])
         for pd, tikv in ((5, 4), (3, 3)):
             cluster.change(pd={"replicas": pd}, tikv={"replicas": tikv})
             eventually(
@@ -93,7 +93,7 @@ def test_v1_6_brings_a_cluster_up_upgrades_it_and_scales_it(
                     (cluster.ready("pd"), cluster.ready("tikv")) == (pd, tikv)  # type: ignore[misc]
                     and cluster.is_ready()
                 ),
-                60.0,
+                100.0,
                 lambda: v16.said[-3000:],
             )
 
@@ -104,7 +104,7 @@ def test_ours_takes_over_from_v1_6_and_v1_6_comes_back_and_no_pod_restarts(
     environment, clusters = place.environment(), [(namespace, NAME)]
     with upstream.running(tmp_path / "before", environment, clusters) as v16:
         cluster.create()
-        eventually(cluster.is_ready, 60.0, lambda: v16.said[-3000:])
+        eventually(cluster.is_ready, 100.0, lambda: v16.said[-3000:])
         before = cluster.servers()
         _, planned, complaints = diff(environment, namespace)
         assert "" == complaints
@@ -115,14 +115,14 @@ def test_ours_takes_over_from_v1_6_and_v1_6_comes_back_and_no_pod_restarts(
         await_progress(ours, place, namespace)
         assert before == cluster.servers()
         cluster.change(tikv={"replicas": 4})
-        eventually(lambda: cluster.ready("tikv") == 4, 60.0)
+        eventually(lambda: cluster.ready("tikv") == 4, 100.0)
         await_ready(place, ours, NAME, namespace)
         assert before.items() <= cluster.servers().items()
 
     after, templates = cluster.servers(), cluster.templates()
     with upstream.running(tmp_path / "after", environment, clusters) as v16:
         cluster.change(tikv={"replicas": 3})
-        eventually(lambda: cluster.ready("tikv") == 3 and cluster.is_ready(), 60.0, lambda: v16.said[-3000:])
+        eventually(lambda: cluster.ready("tikv") == 3 and cluster.is_ready(), 100.0, lambda: v16.said[-3000:])
         pause(5.0)
     assert {name: uid for name, uid in after.items() if name != f"{NAME}-tikv-3"} == cluster.servers()
     assert templates == cluster.templates()

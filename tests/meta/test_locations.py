@@ -55,7 +55,7 @@ def _nodes(world: OperatorWorld) -> dict[str, str]:
 def _told(world: OperatorWorld) -> list[str]:
     """Whom the operator has told something since `forget`."""
     requests = world.operator.dataplane.requests
-    return sorted(request.url.partition("//")[2] for request in requests if request.method == "POST")
+    return sorted(request.url.partition("//")[2] for request in requests if not request.is_read)
 
 
 _WORDS = {"zone": "zone-", "host": "node-", "disk": "ssd-"}

@@ -14,6 +14,7 @@ import member.pd.stray_members
 import member.stores.failover
 import member.stores.scale_in
 from member.evidence import Evidence, pods_live
+from member.failover.members import MemberFailover
 from member.lifecycle.pod_removal import PodRemoval
 from member.memory.failure_timers import FailureTimers
 from member.tikv.component import TIKV
@@ -73,7 +74,7 @@ def test_F29_a_pod_that_is_given_up_but_not_waited_for_is_given_up_twice(monkeyp
     [
         pytest.param(
             "R28-two-of-five-pds-are-lost",
-            member.pd.failover,
+            MemberFailover,
             "_awaited",
             lambda *_: "the substitutes are healthy",
             id="addition before removal",
