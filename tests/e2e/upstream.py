@@ -28,6 +28,8 @@ BINARY = ROOT / "hack" / "upstream" / "bin" / "tidb-controller-manager"
 _PODS = 5
 """The most pods of a component that have a name."""
 _PIECE = 1 << 16
+_WORKER = 16 + int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+"""Each worker of pytest has addresses of its own."""
 _HTTP2 = b"PRI "
 """How a connection for gRPC begins."""
 
@@ -64,7 +66,7 @@ def running(directory: Path, environment: Mapping[str, str], clusters: Sequence[
         etcd = stack.enter_context(_etcd(directory))
         lines = []
         for at, (host, port) in enumerate(each for cluster in clusters for each in _servers(*cluster)):
-            address = f"127.16.{at // 250}.{at % 250 + 1}"
+            address = f"127.{_WORKER}.{at // 250}.{at % 250 + 1}"
             stack.enter_context(_relay((address, port), host, (proxy.hostname, proxy.port), etcd))
             lines.append(f"{address} {host}\n")
         (directory / "hosts").write_text("".join(lines))
