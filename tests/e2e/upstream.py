@@ -7,6 +7,7 @@ With PD's etcd it speaks gRPC, which the sandbox does not: it meets a real, empt
 """
 
 import contextlib
+import fcntl
 import os
 import selectors
 import socket
@@ -28,8 +29,6 @@ BINARY = ROOT / "hack" / "upstream" / "bin" / "tidb-controller-manager"
 _PODS = 5
 """The most pods of a component that have a name."""
 _PIECE = 1 << 16
-_WORKER = 16 + int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
-"""Each worker of pytest has addresses of its own."""
 _HTTP2 = b"PRI "
 """How a connection for gRPC begins."""
 
@@ -56,17 +55,21 @@ class Upstream:
 
 @contextlib.contextmanager
 def running(directory: Path, environment: Mapping[str, str], clusters: Sequence[tuple[str, str]]) -> Iterator[Upstream]:
-    """v1.6 as it is deployed, for clusters `(namespace, name)`; `environment` as for an operator of ours."""
+    """v1.6 as it is deployed, for clusters `(namespace, name)`; `environment` as for an operator of ours.
+
+    It has one port for its metrics, whatever it is told: another one on this machine is waited for.
+    """
     directory.mkdir(parents=True, exist_ok=True)
     log = directory / "v1.6.log"
     with contextlib.ExitStack() as stack:
         proxy = urlsplit(environment["HTTP_PROXY"])
         assert proxy.hostname is not None
         assert proxy.port is not None
+        fcntl.flock(stack.enter_context(BINARY.open("rb")), fcntl.LOCK_EX)
         etcd = stack.enter_context(_etcd(directory))
         lines = []
         for at, (host, port) in enumerate(each for cluster in clusters for each in _servers(*cluster)):
-            address = f"127.{_WORKER}.{at // 250}.{at % 250 + 1}"
+            address = f"127.16.{at // 250}.{at % 250 + 1}"
             stack.enter_context(_relay((address, port), host, (proxy.hostname, proxy.port), etcd))
             lines.append(f"{address} {host}\n")
         (directory / "hosts").write_text("".join(lines))
