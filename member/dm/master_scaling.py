@@ -78,9 +78,9 @@ def _wanted(removal: PodRemoval, found: Sequence[LiveMaster]) -> int:
     ctx, kind = removal.ctx, "ill while it leaves"
     leaving = next((each for each in found if each.name == removal.name), None)
     if leaving is None or leaving.alive:
-        ctx.stopwatches.forget(kind, removal.name)
+        ctx.memory.stopwatches.forget(kind, removal.name)
         return desired_replicas(ctx.tc, MASTER)
-    ill_for = ctx.stopwatches.look(kind, removal.name, ctx.deps.clock).seconds
+    ill_for = ctx.memory.stopwatches.look(kind, removal.name, ctx.deps.clock).seconds
     return 0 if ill_for >= ctx.settings.failover.dm_master_period else desired_replicas(ctx.tc, MASTER)
 
 

@@ -69,9 +69,9 @@ def _wanted(removal: PodRemoval, found: Sequence[Voter]) -> int:
     ctx, kind = removal.ctx, "ill while it leaves"
     leaving = next((voter for voter in found if voter.ordinal == removal.ordinal), None)
     if leaving is None or leaving.healthy:
-        ctx.stopwatches.forget(kind, removal.name)
+        ctx.memory.stopwatches.forget(kind, removal.name)
         return desired_replicas(ctx.tc, "pd")
-    ill_for = ctx.stopwatches.look(kind, removal.name, ctx.deps.clock).seconds
+    ill_for = ctx.memory.stopwatches.look(kind, removal.name, ctx.deps.clock).seconds
     return 0 if ill_for >= ctx.settings.failover.pd_period else desired_replicas(ctx.tc, "pd")
 
 
