@@ -1,4 +1,7 @@
-"""A controller-manager that is killed at any write of a bring-up goes on where it was (reliability.md FP1)."""
+"""A controller-manager that is killed at any write of a bring-up goes on where it was (reliability.md FP1).
+
+In the sandbox the simulator ends it at writes of every workload.
+"""
 
 import itertools
 import threading
@@ -58,6 +61,7 @@ class _Killer:
         raise HungUp
 
 
+@pytest.mark.parametrize("place", [pytest.param("real", marks=pytest.mark.controlplane)], indirect=True)
 def test_FP1_ten_kills_during_the_bring_up_change_nothing_in_the_end(place: Place, namespace: str) -> None:
     with place.gate() as gate:
         with operators.running(place.new_log(), place.environment(gate), *QUICK_LEASE) as operator:
