@@ -21,6 +21,7 @@ from ports.transport import ByteStream, Request, Response, Transport
 from sandbox.forward_proxy import ForwardProxy
 from tests.e2e import operators
 from tests.e2e.gate import Call, Gate, Hook
+from tests.e2e.marks import ON_THE_REAL_ONE
 from tests.e2e.operators import QUICK_LEASE, Operator
 from tests.e2e.taking_over import leads, stands_by
 from tests.e2e.waiting import eventually
@@ -225,7 +226,8 @@ def test_LE_22_a_leader_that_wakes_after_its_lease_changes_nothing(place: Place,
 
     counts = [len(calls) for calls in passed]
     refused = sum(call.status in _REFUSALS for calls in passed for call in calls)
-    print(f"{len(points)} pauses in {writes} writes; past the lease check {counts}, refused by the API server {refused}")  # noqa: T201
+    told = f"past the lease check {counts}, refused by the API server {refused}"
+    print(f"{len(points)} pauses in {writes} writes; {told}")  # noqa: T201
     assert max(counts) <= _WORKERS
     # the first patch of a volume is sent unread: it says what the next leader has said, so it changes nothing either
     unread = ("patch", "persistentvolumes")
@@ -240,7 +242,7 @@ _SCALE_IN: Mapping[str, Callable[[Call], bool]] = {
 }
 
 
-@pytest.mark.parametrize("place", [pytest.param("real", marks=pytest.mark.controlplane)], indirect=True)
+@ON_THE_REAL_ONE
 def test_LE_22_a_removal_that_arrives_late_is_one_that_the_next_leader_made(
     place: Place, pair: _Pair, namespace: str
 ) -> None:
