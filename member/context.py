@@ -27,6 +27,7 @@ from member.memory.certificate_book import CertificateBook
 from member.memory.complaints import Complaints
 from member.memory.failure_timers import FailureTimers
 from member.memory.rolls import Rolls
+from member.memory.settled import Settled
 from member.memory.stopwatches import Stopwatches
 from member.memory.taken_names import TakenNames
 from member.naming import member_name
@@ -122,7 +123,7 @@ class ClusterContext:
     those of each component, as they were when first looked at. `owner_lives`: a live read of this reconcile has found
     the cluster. `removed` are the components that run although the spec has them no more; `tc` has them as they run.
     While the cluster is `held`, `owner` and `tc` have its last valid spec. `failure_timers`, `accepted_settings`,
-    `stopwatches`, `rolls`, `complaints` and `taken_names` outlive the reconcile.
+    `stopwatches`, `rolls`, `complaints`, `taken_names` and `settled` outlive the reconcile.
     """
 
     owner: Object
@@ -139,6 +140,7 @@ class ClusterContext:
     rolls: Rolls = field(default_factory=Rolls)
     complaints: Complaints = field(default_factory=Complaints)
     taken_names: TakenNames = field(default_factory=TakenNames)
+    settled: Settled = field(default_factory=Settled)
     pods: dict[str, Sequence[Object]] = field(default_factory=dict)
     tls: TlsMaterial | None = field(default=None, repr=False)
 

@@ -34,6 +34,7 @@ def _context(owner: Object, dc: DMCluster, deps: Dependencies, memory: ClusterMe
         rolls=memory.rolls,
         complaints=memory.complaints,
         taken_names=memory.taken_names,
+        settled=memory.settled,
         removed=frozenset(removed),
     )
 

@@ -33,6 +33,7 @@ def _context(owner: Object, tc: TidbCluster, deps: Dependencies, memory: Cluster
         rolls=memory.rolls,
         complaints=memory.complaints,
         taken_names=memory.taken_names,
+        settled=memory.settled,
         removed=frozenset(removed),
     )
 
