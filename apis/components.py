@@ -431,6 +431,12 @@ def component_type(name: str) -> ComponentType:
     return _TABLE[name]
 
 
+def is_component(name: str, of: str = TIDB_CLUSTER) -> bool:
+    """Whether a kind of cluster has a component of this name."""
+    row = _TABLE.get(name)
+    return row is not None and row.of == of
+
+
 def component_names(where: Callable[[ComponentType], bool] = lambda _: True, of: str = TIDB_CLUSTER) -> tuple[str, ...]:
     """The names of the components of a kind of cluster of which something holds, in the order of the table."""
     return tuple(each.name for each in component_types(of) if where(each))
