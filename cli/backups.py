@@ -5,7 +5,7 @@ Files are on the sandbox's volumes, or in a bucket of its own behind `SANDBOX_S3
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, unquote
 
 from backup_manager.br_arguments import BR
 from backup_manager.child_process import CannotStart, OnLine
@@ -85,8 +85,8 @@ class _Launcher:
 def location(request: Request) -> Location:
     """The place that BR was told."""
     url, _, query = request.option("storage").partition("?")
-    scheme, _, path = url.partition("://")
-    kind = Kind(scheme)
+    scheme, _, escaped = url.partition("://")
+    kind, path = Kind(scheme), unquote(escaped)
     if kind is Kind.LOCAL:
         return Location(kind, path)
     if kind is Kind.AZURE:

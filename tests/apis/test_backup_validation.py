@@ -136,6 +136,22 @@ def test_each_rule_of_a_backup_has_its_sentence(spec: Json, expected: list[str])
             ],
         ),
         ({"s3": S3 | {"bucket": ""}}, ["spec.s3.bucket: is required; name the bucket"]),
+        ({"s3": S3 | {"bucket": "/"}}, ["spec.s3.bucket: is required; name the bucket"]),
+        (
+            {"s3": S3 | {"bucket": "my bucket"}},
+            [
+                'spec.s3.bucket: "my bucket": can\'t be a bucket; '
+                "its name has letters from a to z, digits, dots, dashes and underscores"
+            ],
+        ),
+        (
+            {"s3": S3 | {"bucket": "lab/.."}},
+            ['spec.s3.bucket: "lab/..": must not have . or .. as a directory; write the path without them'],
+        ),
+        (
+            {"s3": S3 | {"prefix": "a/./b"}},
+            ['spec.s3.prefix: "a/./b": must not have . or .. as a directory; write the path without them'],
+        ),
         (
             {"s3": S3 | {"provider": ""}},
             ["spec.s3.provider: is required; say which S3 it is, such as aws or ceph"],

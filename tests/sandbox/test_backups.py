@@ -108,11 +108,12 @@ def percent(world: OperatorWorld, resource: Resource) -> float:
     return float(progresses[-1]["progress"])
 
 
-IN_A_BUCKET = {"local": None, "s3": {"provider": "ceph", "endpoint": SANDBOX_S3, "bucket": "b", "prefix": "demo"}}
+STRANGE = "100% größe?/no#1 a+b/"
+IN_A_BUCKET = {"local": None, "s3": {"provider": "ceph", "endpoint": SANDBOX_S3, "bucket": "b", "prefix": STRANGE}}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("storage", [{}, IN_A_BUCKET], ids=["volume", "bucket"])
+@pytest.mark.parametrize("storage", [{"prefix": STRANGE}, IN_A_BUCKET], ids=["volume", "bucket"])
 def test_what_was_saved_comes_back_into_a_new_cluster(basic: OperatorWorld, storage: Json) -> None:
     before = tables(basic)
     create(basic, BACKUPS, on_volume(**storage))
