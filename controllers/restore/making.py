@@ -79,8 +79,9 @@ def _wait_for_stores(ctx: JobOwner[Restore], tc: TidbCluster) -> None:
 
     Raises RequeueError.
     """
+    stores = [*tc.status.tikv.stores.values(), *tc.status.tikv.peer_stores.values()]
     is_ready = any(each.type == "Ready" and each.status == "True" for each in tc.status.conditions)
-    if is_ready or any(each.is_up for each in tc.status.tikv.stores.values()):
+    if is_ready or any(each.is_up for each in stores):
         return
     message = f"waiting for a TiKV of TidbCluster {tc.metadata.namespace}/{tc.metadata.name} that is Up"
     ctx.say(status.RETRY_FAILED, "WaitingForTiKV", message)

@@ -318,6 +318,17 @@ def test_a_restore_that_is_complete_is_valid(spec: Json) -> None:
             ["spec.pitrFullBackupStorageProvider.s3.bucket: is required; name the bucket"],
         ),
         (
+            by_br(
+                restoreMode="pitr",
+                s3=S3 | {"endpoint": "http://a:9000"},
+                pitrFullBackupStorageProvider={"s3": S3 | {"endpoint": "http://b:9000"}},
+            ),
+            [
+                'spec.pitrFullBackupStorageProvider.s3.endpoint: "http://b:9000": '
+                "must be that of spec.s3, http://a:9000, since BR has one; copy the snapshot there"
+            ],
+        ),
+        (
             pitr(logRestoreStartTs="then", pitrRestoredTs="now"),
             [
                 'spec.logRestoreStartTs: "then": must be a TSO, or a time such as 2024-05-01T10:00:00Z',

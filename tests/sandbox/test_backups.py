@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from cli.backups import SANDBOX_S3
+from cli.backup_storage import SANDBOX_S3
 from kube.objects import Json
 from kube.resources import (
     BACKUPS,
@@ -266,7 +266,7 @@ def test_the_gc_life_time_is_raised_while_br_runs_and_put_back(basic: OperatorWo
         seen.update(row[0] for row in (tables(basic).execute(_LIFE_TIME) or ())[1:])
         return phase(basic, BACKUPS) == "Complete"
 
-    basic.admin.create(SECRETS, {"metadata": {"name": "password"}, "data": {"password": "eA=="}}, NAMESPACE)
+    basic.admin.create(SECRETS, {"metadata": {"name": "password"}, "data": {"password": ""}}, NAMESPACE)
     create(basic, BACKUPS, on_volume() | {"from": {"host": "basic-tidb", "secretName": "password"}})
     basic.run_until(look)
     assert {"10m0s", "72h"} == seen

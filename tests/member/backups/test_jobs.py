@@ -11,7 +11,8 @@ from member.backups.jobs import export_job, snapshot_job
 from member.backups.naming import claim_name
 from member.backups.paths import overlap, same_store, shared
 from member.backups.pods import ManagerSettings, condition_of_job, finished
-from tests.apis.backups import ACCESS, S3, backup, by_br
+from member.backups.restores import restore_job
+from tests.apis.backups import ACCESS, S3, backup, by_br, restore
 from tests.apis.clusters import cluster, minimal
 
 SECRETS: Secrets = {"keys": {"access_key": "a", "secret_key": "b"}, "password": {"password": "c"}}
@@ -137,6 +138,23 @@ def test_one_volume_may_be_mounted_at_two_places(mount: Json, path: str, is_shar
         return backup({"br": {"cluster": "a"}, "local": {"volume": volume, "volumeMount": mount}}).spec
 
     assert is_shared is shared(spec({"mountPath": "/mnt/backup"}), "local:///mnt/backup/monday/", spec(mount), path)
+
+
+def test_4_5_the_volume_of_the_snapshot_below_a_log_is_mounted_once() -> None:
+    def local(claim: str, path: str) -> Json:
+        volume = {"name": claim, "persistentVolumeClaim": {"claimName": claim}}
+        return {"local": {"volume": volume, "volumeMount": {"name": claim, "mountPath": path}}}
+
+    def paths(snapshot: Json) -> list[str]:
+        spec = {"br": {"cluster": "a"}, "restoreMode": "pitr", "pitrFullBackupStorageProvider": snapshot}
+        made = restore_job(restore(spec | local("log", "/log")), cluster(minimal()), SECRETS, ManagerSettings())
+        found: Json = made["spec"]["template"]["spec"]
+        assert len(found["volumes"]) == len({each["name"] for each in found["volumes"]})
+        return [each["mountPath"] for each in found["containers"][0]["volumeMounts"]]
+
+    assert ["/var/lib/br-bin", "/log", "/full"] == paths(local("full", "/full"))
+    assert ["/var/lib/br-bin", "/log", "/full"] == paths(local("log", "/full"))
+    assert ["/var/lib/br-bin", "/log"] == paths(local("log", "/log"))
 
 
 def test_a_job_has_ended_when_a_condition_says_so_and_is_true() -> None:
