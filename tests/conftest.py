@@ -10,6 +10,9 @@ import structlog
 
 from ports.clock import FakeClock
 from tests.controlplane.processes import ControlPlane, require_or_reason, running
+from tests.distribution import pytest_xdist_make_scheduler
+
+__all__ = ["pytest_xdist_make_scheduler"]
 
 _GRACE = 2.0
 """Seconds that threads told to stop may take to end."""

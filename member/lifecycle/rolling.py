@@ -31,6 +31,7 @@ from member.lifecycle.roll_events import tell_end
 from member.naming import pod_name
 from member.objects.stateful_set import ON_DELETE, is_rolling
 from member.observed.lost_claims import volume_being_deleted, would_lose_volume
+from member.observed.nodes import kept_by_lost_nodes
 from member.observed.pods import Pod, pods_of
 from member.observed.status import NORMAL, UPGRADE, is_upgrading, phase_while_upgrading, set_phase
 from member.observed.troubles import troubles_of
@@ -298,7 +299,7 @@ def _finish(view: _View, strategy: UpdateStrategy) -> Roll:
     if in_upgrade:
         match next_step(view.rolling_pods(view.cached)):
             case Wait(what):
-                return Roll(True, strategy, _waiting(view, f"waiting {what}"))
+                return Roll(True, strategy, _waiting_for_pods(view, f"waiting {what}"))
             case Restart(pod) | Replace(pod):
                 return Roll(True, strategy, _waiting(view, f"waiting until pod {pod.name} is Ready"))
         if not covers(view.body["spec"]["updateStrategy"], strategy.spec):
@@ -372,7 +373,8 @@ def _continue(view: _View) -> Roll:
         case Prepare() | Wait() if not _reaches(view.body, 0) and (forced := view.rolling.forced(view.ctx)):
             return Roll(True, UpdateStrategy.lowered(0, forced), _waiting(view, "restarting all pods at once (forced)"))
         case Wait(what):
-            return Roll(True, no_restarts, _waiting(view, f"waiting {what}"), selected=_next_in_line(view, pods))
+            waiting = _waiting_for_pods(view, f"waiting {what}")
+            return Roll(True, no_restarts, waiting, selected=_next_in_line(view, pods))
         case Finished():
             return Roll(True, no_restarts, _held(view, pods) or _waiting(view, "all pods run the new revision"))
         case Prepare():
@@ -433,8 +435,7 @@ def _restart_unready(view: _View, step: Restart | Replace, no_restarts: UpdateSt
     if isinstance(step, Replace):
         what = f"pod {pod.name} is not Ready on the old revision; replacing it before the pods above it"
         return _by_deletion(view, step, what)
-    what = f"pod {pod.name} is not Ready on the old revision; restarting it first"
-    return _restart(view, step, no_restarts, what if pod.exists else f"waiting for pod {pod.name} to be recreated")
+    return _restart(view, step, no_restarts, f"pod {pod.name} is not Ready on the old revision; restarting it first")
 
 
 def _unprepared_unready(view: _View, step: Step) -> NotDone | None:
@@ -459,11 +460,11 @@ def _restart(view: _View, step: Restart | Prepare, no_restarts: UpdateStrategy, 
         # a StatefulSet that keeps its pods in order does not pass a pod that is not Ready
         seen = _confirmed(view, step) if in_order and pod.exists and not pod.ready else None
         delete = PodDeletion(pod.name, seen) if seen else None
-        return Roll(True, UpdateStrategy.unchanged(view.body), _waiting(view, what), delete)
+        return Roll(True, UpdateStrategy.unchanged(view.body), _restarting(view, pod, what), delete)
     seen = _confirmed(view, step)
     if seen is None:
         return Roll(True, no_restarts, _waiting(view, "waiting for the cache to show the current pods"))
-    return Roll(True, UpdateStrategy.lowered(pod.ordinal, seen), _waiting(view, what), restarts=pod.name)
+    return Roll(True, UpdateStrategy.lowered(pod.ordinal, seen), _restarting(view, pod, what), restarts=pod.name)
 
 
 def _by_deletion(view: _View, step: Replace | Prepare, what: str) -> Roll:
@@ -471,7 +472,7 @@ def _by_deletion(view: _View, step: Replace | Prepare, what: str) -> Roll:
     pod = step.pod
     seen = _confirmed(view, step) if _is_on_delete(view.body) and pod.exists else None
     delete = PodDeletion(pod.name, seen, prepared=isinstance(step, Prepare)) if seen else None
-    return Roll(True, UpdateStrategy.on_delete(), _waiting(view, what), delete)
+    return Roll(True, UpdateStrategy.on_delete(), _restarting(view, pod, what), delete)
 
 
 def _confirmed(view: _View, step: Step) -> LivePods | None:
@@ -485,6 +486,19 @@ def _waiting(view: _View, what: str) -> Waiting:
     unknown = [] if isinstance(observed, Done) else [observed.message]
     sentence = "; ".join([what, *_troubles(view), *unknown])
     return Waiting("RollingUpdate", sentence, next_roll_poll(view.ctx, view.component))
+
+
+def _restarting(view: _View, pod: RollingPod, what: str) -> NotDone:
+    """What is said of the restart of a pod, be it on its way."""
+    if pod.exists:
+        return _waiting(view, what)
+    return _waiting_for_pods(view, f"waiting for pod {pod.name} to be recreated")
+
+
+def _waiting_for_pods(view: _View, what: str) -> NotDone:
+    """The wait for pods that come back once they have ended, which those on lost nodes may never do."""
+    ignored = view.rolling.ignored_pods(view.ctx)
+    return kept_by_lost_nodes(view.ctx, view.component, what, ignored) or _waiting(view, what)
 
 
 def _troubles(view: _View) -> list[str]:
