@@ -329,6 +329,7 @@ class ControllerManager:
             other_leases=self._caches.other_leases,
             drain_timeout=self._options.drain_timeout,
             rest=REST,
+            observes=self._options.observes,
         )
 
 
