@@ -45,7 +45,8 @@ def _run(session: Session, given: argparse.Namespace, _: Sequence[str]) -> int:
 
 
 def _undo(session: Session, node: Object, on_it: Sequence[Candidate]) -> int:
-    name, stay = node.metadata.name, [each.pod.name for each in on_it if take_back(session.client, each)]
+    name, told_to_go = node.metadata.name, [each for each in on_it if take_back(session.client, each)]
+    stay = [f"{each.pod.object.metadata.namespace}/{each.pod.name}" for each in told_to_go]
     cordon(session.client, node, on=False)
     told = [f"pod {each} is not to go any more" for each in stay]
     document = {"node": name, "begun": False, "steps": [], "takenBack": stay}

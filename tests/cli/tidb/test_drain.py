@@ -151,7 +151,7 @@ def test_12_11_what_was_begun_is_taken_back(world: OperatorWorld, capsys: pytest
     assert is_cordoned(world, node)
     capsys.readouterr()
     shown = terminal.type("drain", node, "--undo").splitlines()
-    assert ["pod basic-tikv-3 is not to go any more", f"pods may start on {node} again"] == shown
+    assert ["pod default/basic-tikv-3 is not to go any more", f"pods may start on {node} again"] == shown
     assert not is_cordoned(world, node)
     world.run_until_ready()
     assert before == pods(world)
