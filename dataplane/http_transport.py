@@ -1,4 +1,4 @@
-"""The data plane over HTTP: `ports.transport.Transport` on urllib3 (dataplane-apis.md 2).
+"""The data plane over HTTP: `ports.transport.Transport` on `requests` (dataplane-apis.md 2).
 
 One transport is one TLS identity, that is, one cluster or all clusters without TLS. The environment's proxies are
 honoured as `ports.proxies` decides, so that one forward proxy reaches a whole simulated world.
@@ -10,9 +10,10 @@ import ssl
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import requests
 import urllib3
-from urllib3 import exceptions
-from urllib3.response import BaseHTTPResponse
+from requests.adapters import HTTPAdapter
+from urllib3.exceptions import HTTPError, NewConnectionError, ReadTimeoutError
 
 from dataplane.deadlines import DeadlineConnection, DeadlineTlsConnection, DeadlineTlsSocket
 from dataplane.tls import TlsMaterial, client_context
@@ -33,9 +34,7 @@ _CONNECT_TIMEOUT = 3.0
 
 USER_AGENT = "tidb-operator"
 
-_ONCE = urllib3.Retry(total=None, connect=0, read=0, status=0, other=0, redirect=3)
-"""Nothing is sent twice, but where a redirect says so."""
-
+_MAX_REDIRECTS = 3
 _POOL_SIZE = 32
 _CHUNK = 1 << 16
 
@@ -49,18 +48,20 @@ class HttpTransport:
         Raises BadTlsMaterial.
         """
         self._environ = environ
+        self._session = requests.Session()
+        self._session.trust_env = False
+        self._session.max_redirects = _MAX_REDIRECTS
         context = client_context(tls) if tls else ssl.create_default_context()
         context.sslsocket_class = DeadlineTlsSocket
-        # urllib3 compares names itself where the context does not
-        names: dict[str, Any] = {} if context.check_hostname else {"assert_hostname": False}
-        self._options = {"num_pools": _POOL_SIZE, "maxsize": _POOL_SIZE, "ssl_context": context, **names}
-        self._managers: dict[str, urllib3.PoolManager] = {}
+        for scheme in ("http://", "https://"):
+            self._session.mount(scheme, _Adapter(context))
 
     def request(self, request: Request) -> Response:
         """Send, follow redirects, and read the whole answer within `request.timeout`. Raises TransportError."""
         with _typed_errors(request):
-            answer = self._send(request, follow=True)
-            return Response(answer.status, _lower(answer.headers), answer.data)
+            answer = self._send(request, read=request.timeout, follow=True)
+            with answer:
+                return Response(answer.status_code, _lower(answer.headers), answer.content)
 
     def stream(self, request: Request, idle_timeout: float) -> ByteStream:
         """Send and return once the headers are here; redirects and encodings are the reader's.
@@ -68,35 +69,55 @@ class HttpTransport:
         Raises TransportError.
         """
         with _typed_errors(request):
-            return _HttpStream(self._send(request, follow=False), request, idle_timeout)
+            answer = self._send(request, read=request.timeout, follow=False)
+            return _HttpStream(answer, request, idle_timeout)
 
     def close(self) -> None:
         """Release idle connections. Idempotent."""
-        for each in tuple(self._managers.values()):
-            each.clear()
+        self._session.close()
 
-    def _send(self, request: Request, follow: bool) -> BaseHTTPResponse:
-        return self._manager(proxy_for(request.url, self._environ)).urlopen(
-            request.method,
-            request.url,
-            body=request.body,
-            headers={"user-agent": USER_AGENT, **request.headers},
-            redirect=follow,
-            retries=_ONCE,
-            timeout=urllib3.Timeout(
-                connect=min(_CONNECT_TIMEOUT, request.timeout), read=request.timeout, total=request.timeout
-            ),
-            preload_content=follow,
-        )
+    def _send(self, request: Request, read: float, follow: bool) -> requests.Response:
+        proxy = proxy_for(request.url, self._environ)
+        timeout = urllib3.Timeout(connect=min(_CONNECT_TIMEOUT, request.timeout), read=read, total=request.timeout)
+        prepared = requests.PreparedRequest()
+        headers = {"user-agent": USER_AGENT, **request.headers}
+        prepared.prepare(request.method, request.url, headers, data=request.body)
+        options: dict[str, Any] = {"timeout": timeout, "stream": True}
+        options["proxies"] = {"http": proxy, "https": proxy} if proxy else {}
+        # what a session adds, cookies and settings of its own, costs almost as much as the request itself
+        answer = self._session.get_adapter(request.url).send(prepared, **options)
+        if follow and answer.is_redirect:
+            *_, answer = self._session.resolve_redirects(answer, prepared, **options)
+        return answer
 
-    def _manager(self, proxy: str | None) -> urllib3.PoolManager:
-        """The connections through a proxy, or through none."""
-        manager = self._managers.get(proxy or "")
-        if manager is None:
-            manager = urllib3.ProxyManager(proxy, **self._options) if proxy else urllib3.PoolManager(**self._options)
-            manager.pool_classes_by_scheme = {"http": _HttpPool, "https": _HttpsPool}
-            manager = self._managers.setdefault(proxy or "", manager)
+
+class _Adapter(HTTPAdapter):
+    """Gives `requests` our TLS context, and connections that keep deadlines."""
+
+    def __init__(self, context: ssl.SSLContext) -> None:
+        self._context = context
+        super().__init__(pool_connections=_POOL_SIZE, pool_maxsize=_POOL_SIZE)
+
+    def init_poolmanager(self, *arguments: Any, **options: Any) -> None:
+        super().init_poolmanager(*arguments, **(options | self._tls_options()))
+        _keep_deadlines(self.poolmanager)
+
+    def proxy_manager_for(self, proxy: Any, **options: Any) -> Any:
+        manager = super().proxy_manager_for(proxy, **(options | self._tls_options()))
+        _keep_deadlines(manager)
         return manager
+
+    def _tls_options(self) -> dict[str, Any]:
+        # urllib3 compares names itself where the context does not
+        names: dict[str, Any] = {} if self._context.check_hostname else {"assert_hostname": False}
+        return {"ssl_context": self._context} | names
+
+    def cert_verify(self, conn: Any, url: Any, verify: Any, cert: Any) -> None:
+        """Leave the context alone: `requests` would add the public authorities to the cluster's own."""
+
+    def build_connection_pool_key_attributes(self, request: Any, verify: Any, cert: Any = None) -> Any:
+        host, _ = super().build_connection_pool_key_attributes(request, verify, cert)
+        return host, {}
 
 
 class _HttpPool(urllib3.HTTPConnectionPool):
@@ -107,20 +128,24 @@ class _HttpsPool(urllib3.HTTPSConnectionPool):
     ConnectionCls = DeadlineTlsConnection
 
 
+def _keep_deadlines(manager: Any) -> None:
+    manager.pool_classes_by_scheme = {"http": _HttpPool, "https": _HttpsPool}
+
+
 class _HttpStream:
     """A body as it arrives, undecoded."""
 
-    def __init__(self, answer: BaseHTTPResponse, request: Request, idle_timeout: float) -> None:
+    def __init__(self, answer: requests.Response, request: Request, idle_timeout: float) -> None:
         self._answer = answer
         self._request = request
         self._headers = _lower(answer.headers)
-        self._wire: socket.socket | None = getattr(answer.connection, "reading", None)
+        self._wire: socket.socket | None = getattr(answer.raw.connection, "reading", None)
         if self._wire is not None:
             self._rest(self._wire, idle_timeout)
 
     @property
     def status(self) -> int:
-        return self._answer.status
+        return self._answer.status_code
 
     @property
     def headers(self) -> Mapping[str, str]:
@@ -137,11 +162,11 @@ class _HttpStream:
 
     def close(self) -> None:
         self._answer.close()
-        self._answer.release_conn()
 
     def _next(self) -> bytes:
         with _typed_errors(self._request):
-            return self._answer.read1(_CHUNK, decode_content=False)
+            chunk: bytes = self._answer.raw.read1(_CHUNK, decode_content=False)
+            return chunk
 
     @staticmethod
     def _rest(wire: socket.socket, idle_timeout: float) -> None:
@@ -161,32 +186,44 @@ def _lower(headers: Mapping[str, str]) -> dict[str, str]:
 def _typed_errors(request: Request) -> Iterator[None]:
     try:
         yield
-    except (exceptions.HTTPError, OSError, ValueError) as error:
+    except (requests.RequestException, HTTPError, OSError, ValueError) as error:
         kind, cause = _classify(error, request.timeout)
         raise kind(request.method, request.url, cause) from error
 
 
+_NOT_SENT = (
+    requests.exceptions.InvalidURL,
+    requests.exceptions.InvalidSchema,
+    requests.exceptions.MissingSchema,
+    requests.exceptions.InvalidHeader,
+)
+
+
 def _classify(error: Exception, timeout: float) -> tuple[type[TransportError], str]:
-    layers = list(_layers(error))
-    root = layers[-1]
-    if any(isinstance(each, ssl.SSLError | exceptions.SSLError) for each in layers):
+    root = _root(error)
+    if isinstance(error, requests.exceptions.SSLError) or isinstance(root, ssl.SSLError):
         return TlsError, str(root)
-    if isinstance(root, exceptions.NewConnectionError):
-        return ConnectionRefused, _without_repr(root)
-    if any(isinstance(each, TimeoutError | exceptions.TimeoutError) for each in layers):
+    if isinstance(error, requests.Timeout) or isinstance(root, ReadTimeoutError | TimeoutError):
         return RequestTimeout, f"no complete answer within {timeout:g} s"
-    # what cannot be a URL or a header is not sent
-    return (ConnectionRefused if isinstance(error, ValueError) else ConnectionLost), str(root)
+    if isinstance(root, NewConnectionError):
+        return ConnectionRefused, _without_repr(root)
+    if isinstance(error, _NOT_SENT):
+        return ConnectionRefused, str(error)
+    return ConnectionLost, str(root)
 
 
-def _layers(error: Exception) -> Iterator[BaseException]:
-    """What is reported, then what happened below."""
-    inner: object = error
-    while isinstance(inner, BaseException):
-        yield inner
-        inner = getattr(inner, "reason", None) or getattr(inner, "original_error", None) or next(iter(inner.args), None)
+def _root(error: Exception) -> BaseException:
+    """What happened, below the layers that report it."""
+    current: BaseException = error
+    while True:
+        inner = (
+            getattr(current, "reason", None) or getattr(current, "original_error", None) or next(iter(current.args), 0)
+        )
+        if not isinstance(inner, BaseException):
+            return current
+        current = inner
 
 
-def _without_repr(error: exceptions.NewConnectionError) -> str:
+def _without_repr(error: NewConnectionError) -> str:
     """The message without the connection's address in memory."""
     return str(error).partition(": ")[2] or str(error)
