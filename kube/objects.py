@@ -80,7 +80,7 @@ _fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
 class Object:
     """One object as the API server sent it. Immutable and shared by everybody who reads the cache."""
 
-    __slots__ = ("api_version", "kind", "metadata", "raw")
+    __slots__ = ("__weakref__", "api_version", "kind", "metadata", "raw")
 
     def __init__(self, raw: bytes, api_version: str = "", kind: str = "") -> None:
         """Decode the metadata of `raw`; `api_version` and `kind` fill in what items of a list lack (REF-17).
