@@ -145,7 +145,7 @@ class Engine:
         self._seeds, self._syncs = count(1), count(1)
         self._timed: list[tuple[float, int, Callable[[], None]]] = []
         self._order = count()
-        self._request_faults = RequestFaults((), self.randomness)
+        self._request_faults = RequestFaults((), 1)
         self._write_counts = WriteCounts(())
         self.addresses: Collection[Address] = ()
         """Those of the last write."""
@@ -174,7 +174,7 @@ class Engine:
         self.done.clear()
         self.versions.clear()
         self._began = self.clock.now()
-        self._request_faults = RequestFaults(plan.faults, self.randomness)
+        self._request_faults = RequestFaults(plan.faults, plan.seed)
         self._write_counts = WriteCounts(plan.events)
         self._events = Events(self, plan.events)
         if plan.is_interleaved:

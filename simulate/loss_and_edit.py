@@ -202,9 +202,7 @@ def _asks_for(subject: str, lost: str, change: str) -> Iterator[str]:
         yield "NodeLost"
     if not SUBJECTS[subject].is_replaced:
         # its data, or its place, may be on the machine: only a human knows that this is gone for good
-        yield from (
-            ("NodeLost", "PodsNotReady", "RollingUpdate") if lost == "node" else ("PodsNotReady", "RollingUpdate")
-        )
+        yield from ("NodeLost", "PodsNotReady") if lost == "node" else ("PodsNotReady", "RollingUpdate")
     if change == "removed":
         yield "ComponentRemoved"
 

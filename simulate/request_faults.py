@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable
 
 import msgspec
 
-from ports.randomness import Randomness
+from ports.randomness import SeededRandomness
 from ports.transport import Response
 from simulate import plan
 from simulate.calls import Call
@@ -23,14 +23,14 @@ _REASONS = {
 
 
 class RequestFaults:
-    """Those of one run."""
+    """Those of one run, with a lot of their own: it falls as it does, whatever the world draws meanwhile."""
 
-    def __init__(self, faults: Iterable[plan.Fault], randomness: Randomness) -> None:
+    def __init__(self, faults: Iterable[plan.Fault], seed: int) -> None:
         self._by_write: dict[Address, RequestFault] = {}
         for each in faults:
             if isinstance(each, plan.Crash | plan.Refused | plan.Lost) and (where := address(each)):
                 self._by_write.setdefault(where, each)
-        self._randomness = randomness
+        self._lot = SeededRandomness(f"request faults {seed}")
         self.troubles: list[plan.Trouble] = []
         """Those that hold now."""
 
@@ -39,7 +39,7 @@ class RequestFaults:
         if found := next((self._by_write[each] for each in addresses if each in self._by_write), None):
             return found
         for trouble in self.troubles:
-            if trouble.port == call.port.value and self._randomness.integer(1, 100) <= trouble.percent:
+            if trouble.port == call.port.value and self._lot.integer(1, 100) <= trouble.percent:
                 return _fault_of(trouble)
         return None
 

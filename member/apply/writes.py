@@ -31,7 +31,7 @@ def apply(
     if resource == STATEFUL_SETS:
         raise TypeError("a StatefulSet is written by member.apply.stateful_set, which asks for evidence")
     if cached is not None:
-        if not ctx.settled.holds(resource, cached, desired):
+        if not ctx.memory.settled.holds(resource, cached, desired):
             _write(ctx, resource, cached, desired, wish=desired, applied_before=applied_before)
     elif (unseen := create_or_find(ctx, resource, desired)) is not None:
         write_unseen(ctx, resource, desired, unseen, applied_before)
@@ -44,7 +44,7 @@ def create_or_find(ctx: ClusterContext, resource: Resource, desired: Json) -> Ob
     Raises OwnerGone, ApiError, TransportError.
     """
     name = desired["metadata"]["name"]
-    there, made = ctx.taken_names.make_or_find(
+    there, made = ctx.memory.taken_names.make_or_find(
         resource,
         name,
         ctx.deps.clock,
@@ -59,7 +59,7 @@ def write_unseen(
 ) -> None:
     """Patch what differs in an object that no cache shows. Raises ForeignOwner, ApiError, TransportError."""
     applier = ctx.deps.applier
-    ctx.taken_names.write(
+    ctx.memory.taken_names.write(
         resource, there, ctx.deps.clock, lambda: applier.apply(resource, desired, there, applied=applied_before)
     )
 
@@ -69,7 +69,7 @@ def apply_service(ctx: ClusterContext, desired: Json) -> None:
     cached = ctx.listers.services.get(ctx.namespace, desired["metadata"]["name"])
     if cached is None:
         apply(ctx, SERVICES, stamped(desired), None)
-    elif not ctx.settled.holds(SERVICES, cached, desired):
+    elif not ctx.memory.settled.holds(SERVICES, cached, desired):
         live = cached.decode()
         written = stamped(keep_allocated(desired, live), live)
         before = _with_whole_selector(applied(live) or {}, live)
@@ -80,9 +80,9 @@ def _write(
     ctx: ClusterContext, resource: Resource, cached: Object, desired: Json, *, wish: Json, applied_before: Json | None
 ) -> None:
     """Patch what differs in a cached object; `desired` is made of the wish and of the object."""
-    ctx.taken_names.forget(resource, cached.metadata.name)
+    ctx.memory.taken_names.forget(resource, cached.metadata.name)
     if ctx.deps.applier.apply(resource, desired, cached, applied=applied_before) is cached:
-        ctx.settled.note(resource, cached, wish)
+        ctx.memory.settled.note(resource, cached, wish)
 
 
 def _with_whole_selector(before: Json, live: Json) -> Json:

@@ -10,6 +10,7 @@ reach a pod alone - Ready outdated pods stand above it, or the StatefulSet waits
 strategy is OnDelete for as long, and the pod is deleted.
 """
 
+import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
@@ -30,6 +31,7 @@ from member.lifecycle.roll_events import tell_end
 from member.naming import pod_name
 from member.objects.stateful_set import ON_DELETE, is_rolling
 from member.observed.lost_claims import volume_being_deleted, would_lose_volume
+from member.observed.nodes import kept_by_lost_nodes
 from member.observed.pods import Pod, pods_of
 from member.observed.status import NORMAL, UPGRADE, is_upgrading, phase_while_upgrading, set_phase
 from member.observed.troubles import troubles_of
@@ -72,7 +74,7 @@ class RollingPod:
     """How one pod of a roll stands.
 
     `exists` is False also while it is being deleted. `unmet_condition` as in `Rolling`; `ignored`: it is among
-    the `ignored_pods`.
+    the `ignored_pods`. `held`: the user keeps it on the revision that it runs.
     """
 
     name: str
@@ -82,6 +84,7 @@ class RollingPod:
     updated: bool
     unmet_condition: str = ""
     ignored: bool = False
+    held: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +119,7 @@ Step: TypeAlias = Wait | Restart | Replace | Prepare | Finished
 def next_step(pods: Sequence[RollingPod]) -> Step:
     """The next step of a roll; `pods` are all that the StatefulSet should have, by ordinal (7.1, F11, I10, I14)."""
     # one that failover has replaced may never go: its node is lost
-    outdated = [pod for pod in pods if not pod.updated and (pod.exists or not pod.ignored)]
+    outdated = [pod for pod in pods if not (pod.updated or pod.held) and (pod.exists or not pod.ignored)]
     if broken := [pod for pod in outdated if not pod.ready]:
         pod = broken[-1]
         return Replace(pod) if _blocked_by_higher(pod, pods) else Restart(pod)
@@ -215,14 +218,15 @@ class _View:
         return _without_those_to_come(found) if in_order else found
 
     def _rolling_pod(self, ordinal: int, name: str, pod: Object | None, ignored: bool) -> RollingPod:
+        held = ordinal < partition(self.ctx.tc.metadata.annotations, self.component)
         if pod is None:
-            return RollingPod(name, ordinal, exists=False, ready=False, updated=False, ignored=ignored)
+            return RollingPod(name, ordinal, exists=False, ready=False, updated=False, ignored=ignored, held=held)
         stays = not pod.metadata.deletion_timestamp
         ready = stays and pod.decode_as(Pod).is_ready
         revision = (self.body.get("status") or {}).get("updateRevision")
         updated = not self.everything_changed and pod.metadata.labels.get(labels.CONTROLLER_REVISION_HASH) == revision
         unmet_condition = self._unmet_condition(pod) if updated and ready else ""
-        return RollingPod(name, ordinal, stays, ready, updated, unmet_condition, ignored)
+        return RollingPod(name, ordinal, stays, ready, updated, unmet_condition, ignored, held)
 
     def _unmet_condition(self, pod: Object) -> str:
         tc = self.ctx.tc
@@ -295,7 +299,7 @@ def _finish(view: _View, strategy: UpdateStrategy) -> Roll:
     if in_upgrade:
         match next_step(view.rolling_pods(view.cached)):
             case Wait(what):
-                return Roll(True, strategy, _waiting(view, f"waiting {what}"))
+                return Roll(True, strategy, _waiting_for_pods(view, f"waiting {what}"))
             case Restart(pod) | Replace(pod):
                 return Roll(True, strategy, _waiting(view, f"waiting until pod {pod.name} is Ready"))
         if not covers(view.body["spec"]["updateStrategy"], strategy.spec):
@@ -315,6 +319,15 @@ def min_ready_seconds(annotations: Mapping[str, str], component: str) -> int:
     """How long a pod must have been Ready before the next one is restarted; 0 unless an annotation says (14)."""
     text = annotations.get(labels.min_ready_seconds(component), "0")
     return int(text) if text.isdecimal() else 0
+
+
+def partition(annotations: Mapping[str, str], component: str) -> int:
+    """The ordinal below which the user keeps pods on their revision (lifecycle.md 14).
+
+    It is above all where the annotation is no number: who wrote it wants some to stay.
+    """
+    text = annotations.get(labels.partition(component), "0")
+    return int(text) if text.isdecimal() else sys.maxsize
 
 
 def is_available(ctx: ClusterContext, component: str, pod: Pod) -> bool:
@@ -360,18 +373,30 @@ def _continue(view: _View) -> Roll:
         case Prepare() | Wait() if not _reaches(view.body, 0) and (forced := view.rolling.forced(view.ctx)):
             return Roll(True, UpdateStrategy.lowered(0, forced), _waiting(view, "restarting all pods at once (forced)"))
         case Wait(what):
-            return Roll(True, no_restarts, _waiting(view, f"waiting {what}"), selected=_next_in_line(view, pods))
+            waiting = _waiting_for_pods(view, f"waiting {what}")
+            return Roll(True, no_restarts, waiting, selected=_next_in_line(view, pods))
         case Finished():
-            return Roll(True, no_restarts, _waiting(view, "all pods run the new revision"))
+            return Roll(True, no_restarts, _held(view, pods) or _waiting(view, "all pods run the new revision"))
         case Prepare():
             return _prepare(view, step, pods, no_restarts)
+
+
+def _held(view: _View, pods: Sequence[RollingPod]) -> Waiting | None:
+    """What is left to the user once all other pods run the new revision."""
+    held = [pod.name for pod in pods if pod.held and not pod.updated]
+    if not held:
+        return None
+    key = labels.partition(view.component)
+    found = view.ctx.tc.metadata.annotations[key]
+    what = f'annotation {key}: "{found}" keeps {", ".join(held)} on the old revision; lower or remove it to go on'
+    return Waiting("HeldBack", what)
 
 
 def _next_in_line(view: _View, pods: Sequence[RollingPod]) -> str:
     """The pod that stays prepared while others keep it from being restarted for a while."""
     if view.blocked():
         return ""
-    return next((pod.name for pod in reversed(pods) if pod.ready and not pod.updated), "")
+    return next((pod.name for pod in reversed(pods) if pod.ready and not (pod.updated or pod.held)), "")
 
 
 def _prepare(view: _View, step: Prepare, pods: Sequence[RollingPod], no_restarts: UpdateStrategy) -> Roll:
@@ -410,8 +435,7 @@ def _restart_unready(view: _View, step: Restart | Replace, no_restarts: UpdateSt
     if isinstance(step, Replace):
         what = f"pod {pod.name} is not Ready on the old revision; replacing it before the pods above it"
         return _by_deletion(view, step, what)
-    what = f"pod {pod.name} is not Ready on the old revision; restarting it first"
-    return _restart(view, step, no_restarts, what if pod.exists else f"waiting for pod {pod.name} to be recreated")
+    return _restart(view, step, no_restarts, f"pod {pod.name} is not Ready on the old revision; restarting it first")
 
 
 def _unprepared_unready(view: _View, step: Step) -> NotDone | None:
@@ -436,11 +460,11 @@ def _restart(view: _View, step: Restart | Prepare, no_restarts: UpdateStrategy, 
         # a StatefulSet that keeps its pods in order does not pass a pod that is not Ready
         seen = _confirmed(view, step) if in_order and pod.exists and not pod.ready else None
         delete = PodDeletion(pod.name, seen) if seen else None
-        return Roll(True, UpdateStrategy.unchanged(view.body), _waiting(view, what), delete)
+        return Roll(True, UpdateStrategy.unchanged(view.body), _restarting(view, pod, what), delete)
     seen = _confirmed(view, step)
     if seen is None:
         return Roll(True, no_restarts, _waiting(view, "waiting for the cache to show the current pods"))
-    return Roll(True, UpdateStrategy.lowered(pod.ordinal, seen), _waiting(view, what), restarts=pod.name)
+    return Roll(True, UpdateStrategy.lowered(pod.ordinal, seen), _restarting(view, pod, what), restarts=pod.name)
 
 
 def _by_deletion(view: _View, step: Replace | Prepare, what: str) -> Roll:
@@ -448,7 +472,7 @@ def _by_deletion(view: _View, step: Replace | Prepare, what: str) -> Roll:
     pod = step.pod
     seen = _confirmed(view, step) if _is_on_delete(view.body) and pod.exists else None
     delete = PodDeletion(pod.name, seen, prepared=isinstance(step, Prepare)) if seen else None
-    return Roll(True, UpdateStrategy.on_delete(), _waiting(view, what), delete)
+    return Roll(True, UpdateStrategy.on_delete(), _restarting(view, pod, what), delete)
 
 
 def _confirmed(view: _View, step: Step) -> LivePods | None:
@@ -462,6 +486,19 @@ def _waiting(view: _View, what: str) -> Waiting:
     unknown = [] if isinstance(observed, Done) else [observed.message]
     sentence = "; ".join([what, *_troubles(view), *unknown])
     return Waiting("RollingUpdate", sentence, next_roll_poll(view.ctx, view.component))
+
+
+def _restarting(view: _View, pod: RollingPod, what: str) -> NotDone:
+    """What is said of the restart of a pod, be it on its way."""
+    if pod.exists:
+        return _waiting(view, what)
+    return _waiting_for_pods(view, f"waiting for pod {pod.name} to be recreated")
+
+
+def _waiting_for_pods(view: _View, what: str) -> NotDone:
+    """The wait for pods that come back once they have ended, which those on lost nodes may never do."""
+    ignored = view.rolling.ignored_pods(view.ctx)
+    return kept_by_lost_nodes(view.ctx, view.component, what, ignored) or _waiting(view, what)
 
 
 def _troubles(view: _View) -> list[str]:

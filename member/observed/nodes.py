@@ -1,5 +1,6 @@
 """Nodes as decisions read them: whether they are Ready, and which pods they keep. Reads caches only."""
 
+from collections.abc import Container
 from enum import Enum
 
 import msgspec
@@ -53,9 +54,13 @@ def node_state(ctx: ClusterContext, pod: Object | None) -> NodeState:
     return node.decode_as(Node).state if node else NodeState.UNKNOWN
 
 
-def kept_by_lost_nodes(ctx: ClusterContext, component: str, what: str) -> Refused | None:
-    """What is said of the wait for `what` where it is one for pods that may never end: their nodes do not answer."""
-    leaving = [pod for pod in pods_of(ctx, component) if pod.metadata.deletion_timestamp]
+def kept_by_lost_nodes(ctx: ClusterContext, component: str, what: str, ignored: Container[str] = ()) -> Refused | None:
+    """What is said of the wait for `what` where it is one for pods that may never end: their nodes do not answer.
+
+    `ignored`: names of pods that nobody waits for.
+    """
+    pods = (pod for pod in pods_of(ctx, component) if pod.metadata.name not in ignored)
+    leaving = [pod for pod in pods if pod.metadata.deletion_timestamp]
     kept = [pod for pod in leaving if node_state(ctx, pod) is NodeState.NOT_READY]
     if not kept:
         return None

@@ -454,6 +454,13 @@ _RESTARTING: Mapping[str, Reason] = {
         "It does not restart pods; the upgrade ends when all of them run the new revision.",
         "`kubectl delete pod` one by one, highest ordinal first, each after the previous one is Ready again.",
     ),
+    "HeldBack": Reason(
+        "An annotation of the cluster, such as `tidb.pingcap.com/tikv-partition`, keeps pods below an ordinal on the "
+        "old revision; all others run the new one.",
+        "It restarts none of these pods.",
+        "Lower the number step by step, or remove the annotation: "
+        "`kubectl annotate tc NAME tidb.pingcap.com/tikv-partition-`.",
+    ),
     "ForcedUpgrade": Reason(
         "PD does not answer, and you have set the force annotation or PD has a single member: all of its pods are "
         "restarted at once.",

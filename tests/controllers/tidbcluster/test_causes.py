@@ -127,6 +127,18 @@ def test_a_node_that_is_lost_is_named(world: OperatorWorld) -> None:
     assert f"tikv: 0 of 1 pods are Ready; waiting for basic-tikv-0 (node {node} is not Ready)" in said(world, 120.0)
 
 
+def test_R28_a_roll_that_waits_for_a_pod_on_a_lost_node_names_both(world: OperatorWorld) -> None:
+    world.apply(cluster({}))
+    world.run_until_ready()
+    node = world.get(PODS, "basic-tikv-0")["spec"]["nodeName"]
+    world.world.faults.node_gone(node)
+    world.run(60.0)
+    world.change(tikv={"annotations": {"roll": "1"}})
+    world.run_until(lambda: world.condition("Progressing")["reason"] == "NodeLost", within=120.0)
+    message = world.condition("Progressing")["message"]
+    assert f"waiting for pod basic-tikv-0 to be recreated: pod basic-tikv-0 on node {node}, which is not" in message
+
+
 def test_a_cause_in_the_middle_of_a_roll_is_named_and_goes(world: OperatorWorld) -> None:
     world.apply(cluster({}))
     world.run_until_ready()
