@@ -87,8 +87,8 @@ simulate-slice: .venv/.dev ## Run a part of it, beside what `make test` draws
 simulate: .venv/.dev ## Run a fault at writes of all workloads, pairs of changes, mistakes, losses, what others do, 700 random plans, 10000 manifests [EVERY=30 EVERY_HAND=6]
 	@$(BIN)/python -m simulate run tests/simulate/plans/*.yaml
 	@$(BIN)/python -m simulate sweep --every $(or $(EVERY),30)
-	@$(BIN)/python -m simulate sweep loss order backup schedule beside
-	@$(BIN)/python -m simulate sweep pair mistake field same --every 4
+	@$(BIN)/python -m simulate sweep loss order backup schedule beside mistake
+	@$(BIN)/python -m simulate sweep pair field same --every 4
 	@$(BIN)/python -m simulate sweep foreign --every $(or $(EVERY_HAND),6)
 	@$(BIN)/python -m simulate seeds 0 700
 	@$(BIN)/python -m simulate manifests 0 10000

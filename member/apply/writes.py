@@ -81,7 +81,8 @@ def _write(
 ) -> None:
     """Patch what differs in a cached object; `desired` is made of the wish and of the object."""
     ctx.memory.taken_names.forget(resource, cached.metadata.name)
-    if ctx.deps.applier.apply(resource, desired, cached, applied=applied_before) is cached:
+    applier = ctx.deps.applier
+    if applier.apply(resource, desired, cached, applied=applied_before) is cached and not applier.is_contested(cached):
         ctx.memory.settled.note(resource, cached, wish)
 
 

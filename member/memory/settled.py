@@ -5,6 +5,7 @@ shows another object, or something else is desired.
 """
 
 from collections.abc import Hashable
+from weakref import WeakKeyDictionary
 
 import msgspec
 
@@ -15,14 +16,15 @@ class Settled:
     """Those of one cluster. For one thread at a time."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[Hashable, str], tuple[Object, bytes]] = {}
+        # what the cache drops is forgotten
+        self._known: WeakKeyDictionary[Object, dict[Hashable, bytes]] = WeakKeyDictionary()
 
     def holds(self, what: Hashable, there: Object, desired: Json) -> bool:
         """Whether this very object was found to need nothing for what is desired; `what` tells the comparison."""
-        seen, settled = self._known.get((what, there.metadata.name), (None, b""))
-        return seen is there and settled == msgspec.json.encode(desired)
+        settled = self._known.get(there, {}).get(what)
+        return settled is not None and settled == msgspec.json.encode(desired)
 
     def note(self, what: Hashable, there: Object, desired: Json) -> None:
         """The object needs nothing for what is desired."""
         # text takes a tenth of the room of a tree
-        self._known[what, there.metadata.name] = there, msgspec.json.encode(desired)
+        self._known.setdefault(there, {})[what] = msgspec.json.encode(desired)

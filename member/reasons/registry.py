@@ -226,6 +226,14 @@ _STARTING: Mapping[str, Reason] = {
         "`tidb.pingcap.com/restartedAt` in `spec.<component>.annotations`; `kubectl rollout restart` is undone. If it "
         "comes again and again, find out who writes: `kubectl get sts NAME --show-managed-fields -o yaml`.",
     ),
+    "Contested": Reason(
+        "Another controller, or an admission webhook, undoes each time what the operator writes to an object that is "
+        "not a StatefulSet: a Service, a ConfigMap, a volume, labels of a pod. The message names the first field.",
+        "It writes it three times at once, then once a minute, and goes on with all else.",
+        "Find out who writes: `kubectl get KIND NAME --show-managed-fields -o yaml`, "
+        "`kubectl get mutatingwebhookconfigurations`. Have them leave the objects of the cluster alone, or say what "
+        "they want in its spec.",
+    ),
     "Creating": Reason("A StatefulSet was just created.", "It waits for the first pods.", TRANSIENT),
     "WaitingForPD": Reason(
         "TiKV or TiFlash, or the restart of pods of others, waits for PD: for a quorum of healthy members, or for the "

@@ -14,23 +14,23 @@ from simulate.loss_and_edit import losses
 _ROOT = Path(__file__).resolve().parents[2]
 _PARTS = 2
 """Processes that share what is to be run: each world is prepared once in a process."""
-_SEEDS = 16
-_EVERY_PLAN = 17
-"""Of the plans that once failed: 8."""
-_EVERY = 160
+_SEEDS = 8
+_EVERY_PLAN = 34
+"""Of the plans that once failed: 4."""
+_EVERY = 320
 """Of the plans of these workloads each so manieth one is run."""
 _EVERY_SPELLING = 40
 """Of the plans of the family `same`: 5."""
-_EVERY_HAND = 400
-"""Of the plans of the family `foreign`: 8."""
+_EVERY_HAND = 800
+"""Of the plans of the family `foreign`: 4."""
 _EVERY_MIX = 307
 """Of the mixes of components: 21."""
-_EVERY_ORDER = 17
-"""Of the plans of the family `order`: 4."""
+_EVERY_ORDER = 34
+"""Of the plans of the family `order`: 2."""
 _EVERY_BACKUP = 71
 """Of the plans of the family `backup`: 6."""
-_EVERY_LOSS = 64
-"""Of the plans of the family `loss`: 13."""
+_EVERY_LOSS = 128
+"""Of the plans of the family `loss`: 7."""
 _PLANS = sorted((Path(__file__).parent / "plans").glob("*.yaml"))[::_EVERY_PLAN]
 _WORKLOADS = ("bring-up-tiny", "tikv-in", "pd-failover", "tidb-config", "tiflash-in", "ticdc-out")
 """Each has to be run as it is before anything can be compared with it."""
