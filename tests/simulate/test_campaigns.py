@@ -19,8 +19,10 @@ _EVERY_PLAN = 17
 """Of the plans that once failed: 8."""
 _EVERY = 160
 """Of the plans of these workloads each so manieth one is run."""
-_EVERY_SPELLING = 40
+_EVERY_SPELLING = 127
 """Of the plans of the family `same`: 5."""
+_EVERY_FIELD = 322
+"""Of the plans of the families `field`, `mistake` and `joined`: 4."""
 _EVERY_HAND = 400
 """Of the plans of the family `foreign`: 8."""
 _EVERY_MIX = 307
@@ -29,7 +31,7 @@ _EVERY_ORDER = 17
 """Of the plans of the family `order`: 4."""
 _EVERY_BACKUP = 71
 """Of the plans of the family `backup`: 6."""
-_EVERY_LOSS = 64
+_EVERY_LOSS = 97
 """Of the plans of the family `loss`: 13."""
 _PLANS = sorted((Path(__file__).parent / "plans").glob("*.yaml"))[::_EVERY_PLAN]
 _WORKLOADS = ("bring-up-tiny", "tikv-in", "pd-failover", "tidb-config", "tiflash-in", "ticdc-out")
@@ -68,6 +70,10 @@ def test_R21_R24_R28_a_loss_and_an_edit(part: int) -> None:
 
 def test_R22_another_spelling_of_the_same_writes_nothing() -> None:
     _simulate("sweep", "same", "--every", str(_EVERY_SPELLING))
+
+
+def test_R22_R23_a_field_and_a_mistake_of_any_component_and_two_clusters_in_one() -> None:
+    _simulate("sweep", "field", "mistake", "joined", "--every", str(_EVERY_FIELD))
 
 
 def test_7_2_a_mix_of_components_is_upgraded_in_order() -> None:
