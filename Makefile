@@ -3,7 +3,7 @@ SHELL := /bin/sh
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 CORES := $(shell nproc 2>/dev/null || echo 2)
-PYTEST := $(BIN)/pytest --dist worksteal
+PYTEST := $(BIN)/pytest
 
 # Python without its cache compiles the operator at each start of a process, and all tests once a worker
 unexport PYTHONDONTWRITEBYTECODE
@@ -24,12 +24,12 @@ venv: .venv/.dev ## Make .venv with everything that tests and checks need
 run: .venv/.runtime ## Start a sandbox, the controller-manager in it and a cluster [CLUSTER=file.yaml EXIT_WHEN_READY=1]
 	@$(BIN)/tidb-operator run --sandbox --cluster $(or $(CLUSTER),manifests/samples/basic.yaml) $(if $(EXIT_WHEN_READY),--exit-when-ready)
 
-# one worker more than cores: tests of whole processes wait most of their time
+# more processes than cores: half of them run tests that wait most of their time (tests/distribution.py)
 test: .venv/.dev ## Run all tests; those on the real control plane, Azurite or fake-gcs-server skip where these were not built
-	@$(PYTEST) -n $$(($(CORES) + 1))
+	@$(PYTEST) --dist loadfile -n $$((2 * $(CORES) + 1))
 
 test-fast: .venv/.dev ## Run the tests that need neither seconds nor a control plane
-	@$(PYTEST) -n $(CORES) -m "not slow and not controlplane"
+	@$(PYTEST) --dist worksteal -n $(CORES) -m "not slow and not controlplane"
 
 lint: .venv/.dev ## Check format, style, types, import rules and generated files
 	@$(BIN)/ruff format --check .

@@ -107,7 +107,7 @@ class _Snapshot:
     def _login(self) -> Login | None:
         """How TiDB is reached, where the spec says so."""
         access = self.backup.spec.from_
-        return login_of(access, self.job.outside, self.options.tls) if access else None
+        return login_of(access, self.job.outside, self.options.tls, self.backup.spec.br) if access else None
 
     def _prepared(self, storage: Storage) -> BackupMeta | None:
         """Make the place ready; return what is there when the backup is finished already."""

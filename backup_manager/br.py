@@ -8,7 +8,7 @@ from backup_manager.br_arguments import BR
 from backup_manager.br_log import operation_in, progress_in
 from backup_manager.outside import Outside
 from backup_manager.records import Record
-from backup_manager.tools import run_tool
+from backup_manager.tools import ToolFailed, run_tool
 
 _EVERY = 3.0
 """Seconds between two writes of the same step's progress."""
@@ -24,7 +24,25 @@ def run_br(
         also(line)
         told.look_at(line)
 
-    run_tool("BR", [BR, *arguments], outside, on_line)
+    try:
+        run_tool("BR", [BR, *arguments], outside, on_line)
+    except ToolFailed as error:
+        if _speaks_tls(arguments) and _UNTRUSTED.search(str(error)):
+            raise ToolFailed(f"{error}; {_which_secret(record)}") from error
+        raise
+
+
+_UNTRUSTED = re.compile(r"x509:|tls:|\[PD:client:")
+"""What BR says of a side that does not trust the other: of PD often no more than that it does not answer."""
+
+
+def _speaks_tls(arguments: Sequence[str]) -> bool:
+    return any(each.startswith("--ca=") for each in arguments)
+
+
+def _which_secret(record: Record) -> str:
+    cluster = record.read()["spec"]["br"]["cluster"]
+    return f"its certificates are those of Secret {cluster}-cluster-client-secret: are they valid, by the cluster's CA?"
 
 
 class _Told:

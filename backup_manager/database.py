@@ -18,7 +18,7 @@ _TIMEOUT = 25
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """Which server, as whom, and by which certificates: a directory, or none without TLS."""
+    """Which server, as whom, and by which certificates: a directory, and the Secret that it has; none without TLS."""
 
     host: str
     port: int
@@ -26,10 +26,12 @@ class Login:
     password: str = field(repr=False)
     tls: Path | None = None
     verifies: bool = True
+    secret: str = ""
 
     def __str__(self) -> str:
         """For messages."""
-        return f"{self.user}@{self.host}:{self.port}"
+        by = f" (TLS by Secret {self.secret})" if self.secret else ""
+        return f"{self.user}@{self.host}:{self.port}{by}"
 
 
 class DatabaseError(Exception):

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import structlog
 
-from apis.backup_shared import TiDBAccessConfig
+from apis.backup_shared import BRConfig, TiDBAccessConfig
 from apis.duration import seconds
 from backup_manager.database import CLIENT_TLS, Database, DatabaseError, Login
 from backup_manager.flags import Tls
@@ -28,8 +28,9 @@ _PATIENCE = 1800.0
 _PAUSE = 5.0
 
 
-def login_of(access: TiDBAccessConfig, outside: Outside, tls: Tls) -> Login:
-    """How TiDB is reached; the password is the environment's."""
+def login_of(access: TiDBAccessConfig, outside: Outside, tls: Tls, br: BRConfig | None = None) -> Login:
+    """How TiDB is reached; the password is the environment's. `br` names the cluster, where it is known."""
+    secret = access.tls_client_secret_name or (f"{br.cluster}-tidb-client-secret" if br else "")
     return Login(
         access.host,
         access.port or 4000,
@@ -37,6 +38,7 @@ def login_of(access: TiDBAccessConfig, outside: Outside, tls: Tls) -> Login:
         outside.environ.get("BACKUP_MANAGER_PASSWORD", ""),
         CLIENT_TLS if tls.client else None,
         verifies=not tls.skip_client_ca,
+        secret=secret if tls.client else "",
     )
 
 

@@ -76,7 +76,7 @@ def _restore(options: RestoreOptions, job: Job, restore: Restore, started: str) 
     job.condition("Running")
     storage = job.storage(spec, _FAILED)
     _require_backup(job, storage)
-    login = login_of(spec.to, outside, options.tls) if spec.to else None
+    login = login_of(spec.to, outside, options.tls, spec.br) if spec.to else None
     with raised(job.record, spec.tikv_gc_life_time, login, outside):
         try:
             arguments = restore_arguments(restore, options.point, cluster_tls=options.tls.cluster)

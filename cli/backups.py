@@ -5,6 +5,7 @@ Files are on the sandbox's volumes, or in a bucket of its own behind `SANDBOX_S3
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from urllib.parse import parse_qsl
 
 from backup_manager.br_arguments import BR
 from backup_manager.child_process import CannotStart, OnLine
@@ -30,6 +31,7 @@ from sandbox.dataplane.commands import Surroundings
 from sandbox.dataplane.disk_files import DiskFiles
 from sandbox.dataplane.processes import Disk
 from sandbox.dataplane.tables import Rows
+from sandbox.dataplane.tls import Certificate
 
 SANDBOX_S3 = "http://s3.sandbox"
 """The endpoint of the buckets that the sandbox keeps itself."""
@@ -82,10 +84,19 @@ class _Launcher:
 
 def location(request: Request) -> Location:
     """The place that BR was told."""
-    scheme, _, path = request.option("storage").partition("?")[0].partition("://")
+    url, _, query = request.option("storage").partition("?")
+    scheme, _, path = url.partition("://")
     kind = Kind(scheme)
     if kind is Kind.LOCAL:
         return Location(kind, path)
+    if kind is Kind.AZURE:
+        of_account = dict(parse_qsl(query))
+        return Location(
+            kind,
+            *split("", path),
+            account=of_account.get("account-name", ""),
+            sas_token=of_account.get("sas-token", ""),
+        )
     flavour = request.option("s3.provider")
     return Location(
         kind,
@@ -233,8 +244,18 @@ class _Tidb:
 
     def _ask(self, statements: Sequence[str]) -> list[Rows]:
         login = SqlLogin(self._login.host, self._login.port, self._login.user)
-        ask: Callable[[], list[Rows]] = lambda: self._surroundings.sql.ask(login, statements)  # noqa: E731
+        ask: Callable[[], list[Rows]] = lambda: self._surroundings.sql.ask(login, statements, tls=self._tls())  # noqa: E731
         try:
             return self._surroundings.reach(ask)
         except (SqlRefused, TransportError) as error:
             raise DatabaseError(f"{self._login}: {error}") from error
+
+    def _tls(self) -> Certificate | None:
+        directory = self._login.tls
+        if directory is None:
+            return None
+        ca, cert, key = (self._surroundings.launch.file(f"{directory}/{each}") or "" for each in _TLS_FILES)
+        return Certificate(ca if self._login.verifies else "", cert, key, verifies=self._login.verifies)
+
+
+_TLS_FILES = ("ca.crt", "tls.crt", "tls.key")

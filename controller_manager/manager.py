@@ -394,6 +394,7 @@ class ControllerManager:
             other_leases=self._other_leases,
             drain_timeout=self._options.drain_timeout,
             rest=REST,
+            observes=self._options.observes,
         )
 
 

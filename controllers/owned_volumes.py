@@ -39,8 +39,8 @@ def _keep(ctx: Reconcile[Any], claim: Object, policy: str) -> None:
     has = volume.decode_as(Volume).spec.persistent_volume_reclaim_policy
     if has == policy and of_volume(claim).matches(volume):
         return
-    ctx.owned.runtime.applier.apply(PERSISTENT_VOLUMES, _desired(claim, name, policy), volume)
-    if has != policy:
+    written = ctx.owned.runtime.applier.apply(PERSISTENT_VOLUMES, _desired(claim, name, policy), volume)
+    if written is not volume and has != policy:
         what = (
             f"patch PersistentVolume {name} in {ctx.owned.resource.kind} {ctx.name} successful: reclaim policy {policy}"
         )

@@ -32,17 +32,23 @@ from controllers.status_pacing import StatusPacing
 from controllers.status_patch import patch_status
 from controllers.status_write_limiter import StatusWriteLimiter
 from controllers.wait_log import WaitLog
+from kube import contests
 from kube.errors import NotFound
 from kube.events import WARNING
 from kube.objects import Json, Object
 from kube.reading import Lister
-from member.outcome import Outcome, Refused
+from member.outcome import Done, Outcome, Refused
 from ports.observation import is_observing
 
 log = structlog.get_logger(__name__)
 
 _UNSEEN_WRITE_DELAY = 0.1
 """Seconds until the next try when the cache does not show our own last write yet (F6)."""
+
+_OBJECTS = "objects"
+"""What answers for the objects that others contest, whichever stage wrote them."""
+
+CONTESTED = "Contested"
 
 
 class Reconciler(Generic[M, C, D, R]):
@@ -149,7 +155,10 @@ class Reconciler(Generic[M, C, D, R]):
 
     def _run(self, ctx: C, memory: KeyMemory[R]) -> Result | None:
         owner = ctx.owner
-        self._kind.run(ctx, self._attempt)
+        with contests.collecting() as contested:
+            self._kind.run(ctx, self._attempt)
+        if contested:
+            ctx.outcomes[_OBJECTS] = Done(contests.sentence(contested), CONTESTED)
         memory.waits.note(ctx.outcomes)
         self._note_slowness(ctx, memory)
         if ctx.owner is not owner:
@@ -157,7 +166,7 @@ class Reconciler(Generic[M, C, D, R]):
         stored: Json = ctx.owner.decode().get("status") or {}
         pause = self._write_status(ctx.owner, memory, stored, self._status(ctx, stored))
         self._metrics.note_sync(owner.metadata.namespace, owner.metadata.name, ctx.outcomes)
-        return sooner(result_of(ctx.outcomes), pause)
+        return sooner(sooner(result_of(ctx.outcomes), pause), min((each.look_again for each in contested), default=0.0))
 
     def _attempt(self, stage: Stage[C], ctx: C) -> Outcome:
         return attempt(stage, ctx, self._runtime.on_defect)

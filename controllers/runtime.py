@@ -23,6 +23,7 @@ from kube.reading import Lister
 from kube.resources import Resource
 from ports.clock import Clock
 from ports.fencing import Fence, Ownership, SoleOwner
+from ports.observation import is_observing
 from workqueue.metrics import MetricsProvider, PrometheusQueueMetrics
 from workqueue.timers import Timers
 
@@ -118,14 +119,16 @@ def new_runtime(
     drain_timeout: float = 30.0,
     on_defect: OnDefect = lambda _stage, _error: None,
     rest: float = 0.0,
+    observes: Callable[[], bool] = is_observing,
 ) -> Runtime:
     """A runtime whose series are in `registry`; for the arguments see `Runtime`.
 
-    `ownership` tells which objects this process acts for: by default all of them, behind `fence`.
+    `ownership` tells which objects this process acts for: by default all of them, behind `fence`. `observes`: whether
+    the work at hand writes nothing.
     """
     return Runtime(
         client=client,
-        applier=Applier(client),
+        applier=Applier(client, timers.clock, observes),
         recorder=recorder,
         clock=timers.clock,
         timers=timers,

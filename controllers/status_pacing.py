@@ -38,6 +38,9 @@ DETAILS_SAVED = 30.0
 
 _REMEMBERED = 64
 
+_UNSTEADY = ("time", "count", "generation")
+"""Ends of the names of fields that differ each time, whatever happens."""
+
 _DETAILS = frozenset({"statefulSet", "volumes", "leader", "leaderCount", "synced", "image"})
 """What is observed anew in each reconcile, and shows in `phase` or a condition when it decides anything."""
 
@@ -86,7 +89,7 @@ class StatusPacing:
 
 
 def _shape(status: Json) -> bytes:
-    """A status without its sentences, times and counts, which differ each time."""
+    """A status without its sentences, times, counts and generations, which differ each time."""
     return hashlib.sha256(msgspec.json.encode(_without_sentences(status), order="sorted")).digest()
 
 
@@ -96,7 +99,9 @@ def _without_sentences(value: object) -> object:
     if not isinstance(value, dict):
         return value
     kept = {
-        key: each for key, each in value.items() if key != "message" and not key.lower().endswith(("time", "count"))
+        key: each
+        for key, each in value.items()
+        if key != "message" and not key.lower().endswith(("time", "count", "generation"))
     }
     return {key: _without_sentences(each) for key, each in kept.items()}
 

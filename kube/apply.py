@@ -8,18 +8,21 @@ What was written is logged here, once: the object, and the first field that chan
 the operator remembers things, show with -v=4; what a status says is told by whoever decides it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import structlog
 
 from kube.api_resources import ApiResources
 from kube.client import Client
+from kube.contests import Contests
 from kube.errors import AlreadyExists, NotFound
 from kube.field_change import first_patched
 from kube.objects import Json, Object, OwnerReference
-from kube.resources import Resource
+from kube.resources import STATEFUL_SETS, Resource
 from kube.semantic import merge_patch
+from ports.clock import Clock
+from ports.observation import is_observing
 
 _log = structlog.get_logger(__name__)
 
@@ -50,8 +53,10 @@ class ForeignOwner(Exception):
 class Applier:
     """Makes the cluster say what is desired, with as little writing as possible."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, clock: Clock, observes: Callable[[], bool] = is_observing) -> None:
+        """`clock` tells when what was undone may be written again (`kube.contests`), `observes` that nothing was."""
         self._client = client
+        self._contests = Contests(clock, observes)
         self._api_resources = ApiResources(client)
 
     def apply(self, resource: Resource, desired: Json, cached: Object | None, *, applied: Json | None = None) -> Object:
@@ -60,7 +65,8 @@ class Applier:
         `applied` is what was written last time, in the shape of `desired`: its fields that are not desired any more are
         removed. Fields that others set survive; an object without a controller whose `app.kubernetes.io/` labels are
         the desired ones is adopted. What the cache does not hold may only be unseen: creating looks live when the
-        name is taken (F1).
+        name is taken (F1). What others undo each time is left out for a while, and `cached` returned; never of a
+        StatefulSet, whose pods what was undone might restart.
 
         Raises ForeignOwner, Conflict (decide again) and other ApiErrors, TransportError, LeaseExpired.
         """
@@ -74,8 +80,14 @@ class Applier:
         live = cached.decode()
         patch = merge_patch(live, _with_shared_lists(desired, live), applied)
         if patch is None:
+            self._contests.agreed(cached)
             return cached
-        return self._patch(resource, cached, live, _with_consequences(patch, desired))
+        patch = _with_consequences(patch, desired)
+        if resource != STATEFUL_SETS and not self._contests.allows(resource, cached, patch):
+            return cached
+        written = self._patch(resource, cached, live, patch)
+        self._contests.wrote(cached, patch)
+        return written
 
     def merge(self, resource: Resource, desired: Json) -> Object:
         """Set the fields of an object that nobody has read; for names that tell which object it is, such as by a UID.

@@ -22,13 +22,8 @@ from kube.objects import Object
 from kube.reading import Lister
 from kube.resources import DM_CLUSTERS, TIDB_CLUSTERS, Resource
 from member.backups.pods import ManagerSettings
-from member.memory.accepted_settings import AcceptedSettings
 from member.memory.certificate_book import CertificateBook
-from member.memory.complaints import Complaints
-from member.memory.failure_timers import FailureTimers
-from member.memory.rolls import Rolls
-from member.memory.stopwatches import Stopwatches
-from member.memory.taken_names import TakenNames
+from member.memory.cluster import ClusterMemory
 from member.naming import member_name
 from member.outcome import Outcome
 from ports.clock import Clock
@@ -121,8 +116,7 @@ class ClusterContext:
     `observations` holds what looking at each component gave, `outcomes` what the stages answered so far. `pods` are
     those of each component, as they were when first looked at. `owner_lives`: a live read of this reconcile has found
     the cluster. `removed` are the components that run although the spec has them no more; `tc` has them as they run.
-    While the cluster is `held`, `owner` and `tc` have its last valid spec. `failure_timers`, `accepted_settings`,
-    `stopwatches`, `rolls`, `complaints` and `taken_names` outlive the reconcile.
+    While the cluster is `held`, `owner` and `tc` have its last valid spec. `memory` outlives the reconcile.
     """
 
     owner: Object
@@ -133,12 +127,7 @@ class ClusterContext:
     owner_lives: bool = False
     removed: frozenset[str] = frozenset()
     held: Held = Held.NO
-    failure_timers: FailureTimers = field(default_factory=FailureTimers)
-    accepted_settings: AcceptedSettings = field(default_factory=AcceptedSettings)
-    stopwatches: Stopwatches = field(default_factory=Stopwatches)
-    rolls: Rolls = field(default_factory=Rolls)
-    complaints: Complaints = field(default_factory=Complaints)
-    taken_names: TakenNames = field(default_factory=TakenNames)
+    memory: ClusterMemory = field(default_factory=ClusterMemory)
     pods: dict[str, Sequence[Object]] = field(default_factory=dict)
     tls: TlsMaterial | None = field(default=None, repr=False)
 

@@ -90,6 +90,11 @@ def min_ready_seconds(component: str) -> str:
     return f"{domain}.pingcap.com/{component}-min-ready-seconds"
 
 
+def partition(component: str) -> str:
+    """The annotation of the TidbCluster that keeps the pods below an ordinal on the revision that they run (14)."""
+    return f"tidb.pingcap.com/{component}-partition"
+
+
 def config_map_before_delete(component: str) -> str:
     """The annotation of the TidbCluster that remembers a ConfigMap while its StatefulSet is re-created (6.5)."""
     return f"tidb.pingcap.com/configmap-name-before-delete-{component}"

@@ -102,7 +102,7 @@ def _node_of(ctx: ReconcileContext, name: str) -> tuple[Object | None, Mapping[s
 
 
 def _send(ctx: ReconcileContext, update: _LocationUpdate) -> None:
-    settings, clock = ctx.accepted_settings, ctx.deps.clock
+    settings, clock = ctx.memory.accepted_settings, ctx.deps.clock
     if not settings.is_new(update.target, update.setting, clock):
         return
     try:

@@ -44,7 +44,7 @@ def unlabelled_pods(ctx: ClusterContext, sets: Collection[Json], seen: Collectio
 
 def _looked_for(ctx: ClusterContext, name: str, is_seen: bool) -> Object | None:
     """A pod that no cache has shown for longer than a new one takes to appear, read live now and then."""
-    watches, clock = ctx.stopwatches, ctx.deps.clock
+    watches, clock = ctx.memory.stopwatches, ctx.deps.clock
     if is_seen:
         watches.forget(_UNSEEN, name)
         return None

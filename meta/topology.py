@@ -21,7 +21,7 @@ def act(ctx: ReconcileContext) -> Outcome:
     tc = ctx.tc
     if tc.spec.tidb is None or tc.spec.paused or (tc.spec.pd is not None and not ctx.status.pd.synced):
         return Done()
-    if not ctx.stopwatches.is_due("topology", "tidb", _EVERY, ctx.deps.clock):
+    if not ctx.memory.stopwatches.is_due("topology", "tidb", _EVERY, ctx.deps.clock):
         return Done()
     etcd, book, wanted = api_clients.etcd(ctx), address_book(tc), desired_ordinals(tc, "tidb")
     try:

@@ -78,7 +78,7 @@ def _written(ctx: ClusterContext, claim: Object, volume: Object, policy: str) ->
     if meta.deletion_timestamp or (of_volume(claim).matches(volume) and policy in ("", has)):
         return volume
     written = ctx.deps.applier.apply(PERSISTENT_VOLUMES, _desired(claim, meta.name, policy), volume)
-    if has != policy:
+    if written is not volume and has != policy:
         _tell(ctx, meta.name, policy)
     return written
 

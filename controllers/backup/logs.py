@@ -25,7 +25,6 @@ from controllers.job_owners.prerequisites import cluster, give_up, refuse, sched
 from kube.objects import Json, Object, condition_of
 from kube.resources import BACKUPS
 from member.backups import jobs, pods
-from member.backups.environment import secret_names
 from member.backups.naming import FINALIZER, log_job_name
 
 _ACTIVE = (status.SCHEDULED, status.PREPARE, RUNNING)
@@ -208,5 +207,5 @@ def _does(job: Object, arguments: list[str]) -> bool:
 
 def _built(ctx: JobOwner[Backup], tc: TidbCluster, command: str) -> Json:
     """The Job. Raises BadJob, ApiError, TransportError."""
-    secrets = ctx.secrets(secret_names(ctx.model.spec, ctx.model.spec.from_))
+    secrets = ctx.secrets(pods.secret_names(ctx.model.spec, ctx.model.spec.from_, tc))
     return jobs.log_job(ctx.model, tc, secrets, ctx.settings, command)

@@ -18,7 +18,6 @@ from controllers.job_owners.prerequisites import (
 from kube.objects import Json
 from kube.resources import BACKUPS
 from member.backups import jobs, pods
-from member.backups.environment import secret_names
 from member.backups.naming import FINALIZER, backup_job_name
 
 
@@ -85,7 +84,7 @@ def _make(ctx: JobOwner[Backup]) -> Result | None:
 def _built(ctx: JobOwner[Backup], tc: TidbCluster | None) -> Json:
     """The Job; for an export with the claim that it needs. Raises BadJob, ApiError, TransportError."""
     spec = ctx.model.spec
-    secrets = ctx.secrets(secret_names(spec, spec.from_))
+    secrets = ctx.secrets(pods.secret_names(spec, spec.from_, tc))
     if tc is not None:
         return jobs.snapshot_job(ctx.model, tc, secrets, ctx.settings)
     job = jobs.export_job(ctx.model, secrets, ctx.settings)

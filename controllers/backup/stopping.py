@@ -21,7 +21,6 @@ from controllers.job_owners.prerequisites import cluster, give_up, make
 from kube.objects import Json, Object
 from kube.resources import TIDB_CLUSTERS
 from member.backups import jobs, pods
-from member.backups.environment import secret_names
 from member.backups.naming import log_job_name, stop_job_name
 
 _REASON = "StopLogBackupJobFailed"
@@ -71,7 +70,7 @@ def _make(ctx: JobOwner[Backup]) -> Result:
     tc = cluster(ctx, ctx.model.spec.br, is_ready=False)
 
     def build() -> Json:
-        secrets = ctx.secrets(secret_names(ctx.model.spec, ctx.model.spec.from_))
+        secrets = ctx.secrets(pods.secret_names(ctx.model.spec, ctx.model.spec.from_, tc))
         return jobs.stop_job(ctx.model, tc, secrets, ctx.settings)
 
     make(ctx, build, _REASON)

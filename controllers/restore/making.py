@@ -23,7 +23,7 @@ from kube.errors import AlreadyExists, ApiError
 from kube.objects import Json, condition_of
 from kube.resources import JOBS
 from member.backups import pods, restores
-from member.backups.environment import BadJob, secret_names
+from member.backups.environment import BadJob
 from member.backups.naming import prune_job_name, restore_job_name
 
 
@@ -72,7 +72,7 @@ def _make(ctx: JobOwner[Restore]) -> Result | None:
 def _built(ctx: JobOwner[Restore], tc: TidbCluster | None) -> Json:
     """The Job; for an import with the claim that it needs. Raises BadJob, ApiError, TransportError."""
     spec = ctx.model.spec
-    secrets = ctx.secrets(secret_names(spec, spec.to))
+    secrets = ctx.secrets(pods.secret_names(spec, spec.to, tc))
     if tc is not None:
         return restores.restore_job(ctx.model, tc, secrets, ctx.settings)
     job = restores.import_job(ctx.model, secrets, ctx.settings)
@@ -113,7 +113,7 @@ def _has_ended(ctx: JobOwner[Restore]) -> bool:
 def _make_prune(ctx: JobOwner[Restore], tc: TidbCluster) -> None:
     spec = ctx.model.spec
     try:
-        job = restores.prune_job(ctx.model, tc, ctx.secrets(secret_names(spec, spec.to)), ctx.settings)
+        job = restores.prune_job(ctx.model, tc, ctx.secrets(pods.secret_names(spec, spec.to, tc)), ctx.settings)
         ctx.create(JOBS, job)
     except BadJob as error:
         ctx.say(status.PRUNE_FAILED, error.reason, str(error))

@@ -7,7 +7,7 @@ import structlog
 
 from kube.events import NORMAL, WARNING, EventRecorder
 from kube.objects import Object
-from member.memory.stopwatches import Stopwatches
+from member.memory.cluster import ClusterMemory
 from member.outcome import DONE, Failed, Outcome, Refused
 
 log = structlog.get_logger(__name__)
@@ -18,13 +18,13 @@ class PodMemory:
     """What is remembered of one pod.
 
     `reported` is the UID of the pod and the reason reported last, `warned` its UID and the problems warned of.
-    `is_slow`: servers that its command needs did not answer soon. `stopwatches` is what its commands measure.
+    `is_slow`: servers that its command needs did not answer soon. `cluster` is what its commands measure.
     """
 
     reported: tuple[str, str] | None = None
     warned: tuple[str, ...] = ()
     is_slow: bool = False
-    stopwatches: Stopwatches = field(default_factory=Stopwatches)
+    cluster: ClusterMemory = field(default_factory=ClusterMemory)
 
 
 def report(recorder: EventRecorder, memory: PodMemory, cluster: Object, uid: str, outcome: Outcome) -> None:

@@ -73,7 +73,7 @@ class TidbClusterPodSync:
         deps = replace(self._deps, dataplane=dataplane)
         removed = running_without_spec(tc, deps.listers.stateful_sets, workload_names())
         tc = with_removed(tc, removed)
-        ctx = ReconcileContext(owner, tc, deps, stopwatches=memory.stopwatches, removed=frozenset(removed))
+        ctx = ReconcileContext(owner, tc, deps, memory=memory.cluster, removed=frozenset(removed))
         before = tc.status.tikv.evict_leader
         uid, name = pod.metadata.uid if pod else "", key.rpartition("/")[2]
         stage = Stage[ReconcileContext](_STAGE, lambda ctx: dispatch.act(ctx, name, pod))

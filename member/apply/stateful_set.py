@@ -136,7 +136,7 @@ def create(ctx: ClusterContext, desired: Json) -> None:
     Raises EvidenceMissing, OwnerGone, ForeignOwner, ApiError, TransportError.
     """
     # who calls this has looked live, and seen none
-    ctx.taken_names.forget(STATEFUL_SETS, desired["metadata"]["name"])
+    ctx.memory.taken_names.forget(STATEFUL_SETS, desired["metadata"]["name"])
     found = create_or_find(ctx, STATEFUL_SETS, with_written_generation(desired))
     if found is not None:
         body = found.decode()

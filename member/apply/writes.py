@@ -31,7 +31,7 @@ def apply(
     if resource == STATEFUL_SETS:
         raise TypeError("a StatefulSet is written by member.apply.stateful_set, which asks for evidence")
     if cached is not None:
-        ctx.taken_names.forget(resource, cached.metadata.name)
+        ctx.memory.taken_names.forget(resource, cached.metadata.name)
         ctx.deps.applier.apply(resource, desired, cached, applied=applied_before)
     elif (unseen := create_or_find(ctx, resource, desired)) is not None:
         write_unseen(ctx, resource, desired, unseen, applied_before)
@@ -44,7 +44,7 @@ def create_or_find(ctx: ClusterContext, resource: Resource, desired: Json) -> Ob
     Raises OwnerGone, ApiError, TransportError.
     """
     name = desired["metadata"]["name"]
-    there, made = ctx.taken_names.make_or_find(
+    there, made = ctx.memory.taken_names.make_or_find(
         resource,
         name,
         ctx.deps.clock,
@@ -59,7 +59,7 @@ def write_unseen(
 ) -> None:
     """Patch what differs in an object that no cache shows. Raises ForeignOwner, ApiError, TransportError."""
     applier = ctx.deps.applier
-    ctx.taken_names.write(
+    ctx.memory.taken_names.write(
         resource, there, ctx.deps.clock, lambda: applier.apply(resource, desired, there, applied=applied_before)
     )
 

@@ -8,7 +8,7 @@ from apis.shared import Json
 from apis.tidbcluster import TidbCluster
 from member.backups import naming, pods
 from member.backups.environment import BadJob, Secrets, job_env
-from member.backups.pods import ManagerSettings, Mounted, Pod
+from member.backups.pods import ManagerSettings, Pod
 
 _DUMPLING_BIN = "/var/lib/dumpling-bin"
 
@@ -45,7 +45,7 @@ def log_arguments(backup: Backup, command: str) -> list[str]:
 def _br_pod(backup: Backup, tc: TidbCluster, secrets: Secrets, settings: ManagerSettings, mode: Sequence[str]) -> Json:
     spec, meta = backup.spec, backup.metadata
     version = pods.tikv_version(tc)
-    tls_args, tls_volumes = pods.client_tls(tc, spec.from_)
+    tls_args, tls_volumes = pods.tls(tc, spec.from_, secrets)
     args = ["backup", f"--namespace={meta.namespace}", f"--backupName={meta.name}"]
     args += [f"--tikvVersion={version}"] if version else []
     made = Pod(
@@ -65,12 +65,9 @@ def export_job(backup: Backup, secrets: Secrets, settings: ManagerSettings) -> J
         raise BadJob("UnsupportedStorageType", "an export needs spec.from, and spec.s3 or spec.gcs")
     kind, bucket = ("s3", spec.s3.bucket) if spec.s3 else ("gcs", spec.gcs.bucket if spec.gcs else "")
     args = ["export", f"--namespace={meta.namespace}", f"--backupName={meta.name}"]
-    args += [f"--bucket={bucket}", f"--storageType={kind}"]
-    mounted: list[Mounted] = []
+    tls_args, mounted = pods.tls(None, spec.from_, secrets)
+    args += [f"--bucket={bucket}", f"--storageType={kind}", *tls_args]
     tool = None
-    if spec.from_.tls_client_secret_name:
-        args.append("--client-tls=true")
-        mounted.append(pods.secret_volume("tidb-client-tls", spec.from_.tls_client_secret_name, pods.CLIENT_TLS))
     if spec.tool_image:
         mounted.append(pods.program_volume("dumpling", _DUMPLING_BIN))
         tool = pods.tool_container("dumpling", spec.tool_image, "Dumpling", _DUMPLING_BIN)

@@ -6,18 +6,17 @@ from dataclasses import dataclass
 from apis import images
 from apis.accessor import find
 from apis.backup_shared import ArchiveSpec, JobSpec, TiDBAccessConfig
-from apis.identity import skips_sql_authority, speaks_sql_tls, tls_enabled
 from apis.shared import Json, Metadata
+from apis.storage_providers import StorageProvider
 from apis.tidbcluster import TidbCluster
-from member.backups import environment, naming
+from member.backups import certificates, environment, naming
+from member.backups.environment import Secrets
 
 API_VERSION = "pingcap.com/v1alpha1"
 MANAGER_IMAGE = "tidb-operator-py-backup-manager:latest"
 """The Dockerfile's stage `backup-manager`."""
 BR_IMAGE = "pingcap/br"
 BR_BIN = "/var/lib/br-bin"
-CLUSTER_TLS = "/var/lib/cluster-client-tls"
-CLIENT_TLS = "/var/lib/tidb-client-tls"
 
 _TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105  (a directory)
 _TOKEN_SECONDS = 3607
@@ -177,19 +176,18 @@ def claim(meta: Metadata, family: str, spec: ArchiveSpec, access: TiDBAccessConf
     }
 
 
-def client_tls(tc: TidbCluster, access: TiDBAccessConfig | None) -> tuple[list[str], list[Mounted]]:
-    """What BR needs to speak TLS, with the cluster and, where it speaks SQL, with TiDB: arguments and volumes."""
-    args: list[str] = []
-    mounted: list[Mounted] = []
-    if tls_enabled(tc):
-        args.append("--cluster-tls=true")
-        mounted.append(secret_volume("cluster-client-tls", f"{tc.metadata.name}-cluster-client-secret", CLUSTER_TLS))
-    if access is not None and speaks_sql_tls(tc):
-        args.append("--client-tls=true")
-        args += ["--skipClientCA=true"] if skips_sql_authority(tc) else []
-        secret = access.tls_client_secret_name or f"{tc.metadata.name}-tidb-client-secret"
-        mounted.append(secret_volume("tidb-client-tls", secret, CLIENT_TLS))
-    return args, mounted
+def secret_names(storage: StorageProvider, access: TiDBAccessConfig | None, tc: TidbCluster | None) -> list[str]:
+    """The Secrets that a Job refers to: of the storage, of SQL, and of the certificates."""
+    of_tls = [each.secret for each in certificates.clients(tc, access)]
+    return [*environment.secret_names(storage, access), *of_tls]
+
+
+def tls(tc: TidbCluster | None, access: TiDBAccessConfig | None, secrets: Secrets) -> tuple[list[str], list[Mounted]]:
+    """What the program needs to speak TLS: arguments and volumes; see `certificates.clients`. Raises BadJob."""
+    found = certificates.clients(tc, access)
+    certificates.require(found, secrets)
+    mounted = [secret_volume(each.volume, each.secret, each.path) for each in found]
+    return [word for each in found for word in each.args], mounted
 
 
 def claim_volume(family: str, access: TiDBAccessConfig) -> Mounted:

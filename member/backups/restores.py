@@ -5,7 +5,7 @@ from apis.shared import Json
 from apis.tidbcluster import TidbCluster
 from member.backups import naming, pods
 from member.backups.environment import BadJob, Secrets, job_env
-from member.backups.pods import ManagerSettings, Mounted, Pod
+from member.backups.pods import ManagerSettings, Pod
 
 _LIGHTNING_BIN = "/var/lib/lightning-bin"
 _GRACE = 10
@@ -28,12 +28,9 @@ def import_job(restore: Restore, secrets: Secrets, settings: ManagerSettings) ->
     if spec.to is None:
         raise BadJob("UnsupportedStorageType", "an import needs spec.to")
     args = ["import", f"--namespace={meta.namespace}", f"--restoreName={meta.name}"]
-    args.append(f"--backupPath={_archive(restore)}")
-    mounted: list[Mounted] = []
+    tls_args, mounted = pods.tls(None, spec.to, secrets)
+    args += [f"--backupPath={_archive(restore)}", *tls_args]
     tool = None
-    if spec.to.tls_client_secret_name:
-        args.append("--client-tls=true")
-        mounted.append(pods.secret_volume("tidb-client-tls", spec.to.tls_client_secret_name, pods.CLIENT_TLS))
     if spec.tool_image:
         mounted.append(pods.program_volume("lightning", _LIGHTNING_BIN))
         tool = pods.tool_container("lightning", spec.tool_image, "Lightning", _LIGHTNING_BIN, "tidb-lightning")
@@ -53,7 +50,7 @@ def import_claim(restore: Restore) -> Json:
 def _br_job(restore: Restore, tc: TidbCluster, secrets: Secrets, settings: ManagerSettings, *, prune: bool) -> Json:
     spec, meta = restore.spec, restore.metadata
     version = pods.tikv_version(tc)
-    tls_args, tls_volumes = pods.client_tls(tc, spec.to)
+    tls_args, tls_volumes = pods.tls(tc, spec.to, secrets)
     args = ["restore", f"--namespace={meta.namespace}", f"--restoreName={meta.name}"]
     args += ["--abort=true"] if prune else []
     args += [f"--tikvVersion={version}"] if version else []

@@ -1,19 +1,20 @@
 """How masters come and go (other-resources.md 6.7): one at a time, by a quorum that survives it (I8, I9)."""
 
 from collections.abc import Sequence
+from functools import partial
 
 from apis import predicates
 from apis.ordinals import desired_ordinals, desired_replicas
-from dataplane.dm import DMMasterClient, LiveMaster
-from dataplane.errors import Conflict
+from dataplane.dm import LiveMaster
 from kube.objects import Object
 from member import api_clients
 from member.context import DMContext
 from member.dm.failover import replaced
 from member.dm.masters import MASTER
-from member.evidence import Evidence, delete_master, master_gone, spec_confirmed
+from member.evidence import Evidence, delete_master, master_gone
 from member.failover.steps import named
 from member.lifecycle import pod_removal
+from member.lifecycle.leaving_member import remaining, take_out
 from member.lifecycle.pod_removal import PodRemoval
 from member.lifecycle.quorum import Remove, StandsIn, Transfer, Voter, next_step
 from member.lifecycle.scale_in import ScaleIn
@@ -44,7 +45,8 @@ def _drain(removal: PodRemoval) -> Evidence | Waiting | Refused:
         return obstacle
     soon, masters = next_poll(ctx, MASTER), api_clients.dm_masters(ctx)
     leader, found = masters.leader(), masters.masters()
-    wanted = _wanted(removal, found)
+    ill = any(each.name == removal.name and not each.alive for each in found)
+    wanted = remaining(removal, MASTER, serves=not ill, period=ctx.settings.failover.dm_master_period)
     match next_step(voters(ctx, found, leader), removal.ordinal, wanted, of="DM"):
         case Wait(what):
             return Waiting("ScalingIn", what, soon)
@@ -55,35 +57,10 @@ def _drain(removal: PodRemoval) -> Evidence | Waiting | Refused:
             api_clients.dm_master(ctx, removal.name).evict_leader()
             return Waiting("ScalingIn", f"waiting until {to.name} or another master leads, not {removal.name}", soon)
         case Remove(voter):
-            if waiting := _remove(removal, masters, found[voter.id]):
-                return waiting
+            if kept := take_out(removal, MASTER, "master", partial(delete_master, masters, found[voter.id])):
+                return kept
     waiting = Waiting("ScalingIn", f"waiting for DM to remove the master of pod {removal.name}", soon)
     return master_gone(ctx, removal.name) or waiting
-
-
-def _remove(removal: PodRemoval, masters: DMMasterClient, leaving: LiveMaster) -> Waiting | None:
-    """Take the master out; what keeps it there, if something does."""
-    soon = next_poll(removal.ctx, MASTER)
-    wanted = spec_confirmed(removal.ctx)
-    if wanted is None:
-        return Waiting("SpecChanged", f"waiting for the cache to show the current {removal.ctx.tc.kind}", soon)
-    removal.note()
-    try:
-        delete_master(masters, leaving, wanted)
-    except Conflict as error:
-        return Waiting("ScalingIn", f"DM refused to remove the master of pod {removal.name}: {error}", soon)
-    return None
-
-
-def _wanted(removal: PodRemoval, found: Sequence[LiveMaster]) -> int:
-    """How many masters are to remain; 0 when the one that leaves has been ill for so long that it serves no purpose."""
-    ctx, kind = removal.ctx, "ill while it leaves"
-    leaving = next((each for each in found if each.name == removal.name), None)
-    if leaving is None or leaving.alive:
-        ctx.stopwatches.forget(kind, removal.name)
-        return desired_replicas(ctx.tc, MASTER)
-    ill_for = ctx.stopwatches.look(kind, removal.name, ctx.deps.clock).seconds
-    return 0 if ill_for >= ctx.settings.failover.dm_master_period else desired_replicas(ctx.tc, MASTER)
 
 
 def _nothing_left(ctx: DMContext) -> Refused | None:

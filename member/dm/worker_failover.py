@@ -34,7 +34,7 @@ def failover(ctx: DMContext) -> Outcome:
     if clear_requested(ctx, WORKER, bool(status.failure_members)):
         _set_records(ctx, {})
     if not status.synced:
-        ctx.failure_timers.reset(WORKER)
+        ctx.memory.failure_timers.reset(WORKER)
         return Done()
     _drop_undesired(ctx)
     if _may_recover(ctx):

@@ -137,12 +137,12 @@ class MemberFailover(ABC, Generic[C, R]):
         if clear_requested(ctx, self.component, bool(status.failure_members)):
             status.failure_members = {}
         if not status.synced:
-            ctx.failure_timers.reset(self.component)
+            ctx.memory.failure_timers.reset(self.component)
             return self.silent()
         self._record_transitions()
         situation = self._situation()
         if situation.has_majority:
-            ctx.failure_timers.reset(self._no_majority)
+            ctx.memory.failure_timers.reset(self._no_majority)
         return self._carry_out(next_step(situation), situation)
 
     def replaced(self) -> set[str]:
@@ -247,7 +247,7 @@ class MemberFailover(ABC, Generic[C, R]):
 
     def _quorum_lost(self, lost: Collection[str]) -> Outcome:
         """The refusal when nothing can be decided any more: only an administrator can help then (R29, I24)."""
-        timers, kind, total = self.ctx.failure_timers, self._no_majority, len(self.everyone(self.status))
+        timers, kind, total = self.ctx.memory.failure_timers, self._no_majority, len(self.everyone(self.status))
         if not lost or (total - len(lost)) * 2 > total:
             timers.reset(kind)
             return Done()
@@ -276,7 +276,7 @@ class MemberFailover(ABC, Generic[C, R]):
 
     def _is_restarted(self, name: str | None) -> bool:
         """Whether a pod of ours was restarted on purpose, by a roll or a deletion, so that its member comes back."""
-        if name is None or self.ctx.rolls.told.get(self.component) == name:
+        if name is None or self.ctx.memory.rolls.told.get(self.component) == name:
             return name is not None
         pod = next((each for each in pods_of(self.ctx, self.component) if each.metadata.name == name), None)
         return pod is None or bool(pod.metadata.deletion_timestamp) or pod.decode_as(Pod).status.phase == "Pending"

@@ -226,7 +226,7 @@ def clear_requested(ctx: ClusterContext, component: str, has_records: bool) -> b
             ctx, "UnknownComponent", f"annotation {CLEAR_FAILURE_RECORDS}: {command!r} is not one of {', '.join(known)}"
         )
     elif has_records:
-        ctx.failure_timers.reset(component)
+        ctx.memory.failure_timers.reset(component)
         record_event(
             ctx,
             RECOVERY,

@@ -66,7 +66,7 @@ def failing(
     times = {pod: ill_since(key) for key, pod in suspects.items()}
     away = _away(ctx, component, times)
     lost = {key: pod for key, pod in suspects.items() if pod in away}
-    seen = ctx.failure_timers.update(component, lost, ctx.deps.clock)
+    seen = ctx.memory.failure_timers.update(component, lost, ctx.deps.clock)
     found = [Failing(key, pod, seen[key].since, seen[key].lasted) for key, pod in lost.items()]
     return tuple(sorted(found, key=lambda each: ordinal_of(each.pod)))
 
@@ -79,7 +79,7 @@ def _away(ctx: ClusterContext, component: str, ill_since: Mapping[str, datetime 
     """
     pods, live = {pod.metadata.name: pod for pod in pods_of(ctx, component)}, ctx.stateful_set(component)
     kind, body = f"{component} away", live.decode() if live else {}
-    before, away, noted = ctx.failure_timers.known(kind), set(), set()
+    before, away, noted = ctx.memory.failure_timers.known(kind), set(), set()
     for name in wanted_pods(ctx, component):
         pod = pods.get(name)
         state = testimony(ctx, component, pod) if name in ill_since else pod_state(pod)
@@ -88,7 +88,7 @@ def _away(ctx: ClusterContext, component: str, ill_since: Mapping[str, datetime 
         if name in before if restarted else lost:
             noted.add(name)
             away |= {name} if lost else set()
-    ctx.failure_timers.update(kind, noted, ctx.deps.clock)
+    ctx.memory.failure_timers.update(kind, noted, ctx.deps.clock)
     return away
 
 
@@ -126,7 +126,7 @@ def _has_crashed_lately(ctx: ClusterContext, component: str, pod: Object) -> boo
     since = seen.running_since(component)
     if not since or not seen.restarts(component):
         return False
-    known = ctx.stopwatches.look("crashed", f"{pod.metadata.uid} {since}", clock).seconds
+    known = ctx.memory.stopwatches.look("crashed", f"{pod.metadata.uid} {since}", clock).seconds
     return known < _FORGIVEN and seconds_since(since, clock.wall()) < _FORGIVEN
 
 

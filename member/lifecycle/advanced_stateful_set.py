@@ -19,7 +19,7 @@ def advanced_stateful_set(ctx: ClusterContext, component: str) -> Refused | None
     what = f"{member_name(ctx.tc, component)} is a StatefulSet of {ADVANCED_STATEFUL_SETS.api_version}"
     way_out = "go on with v1.6, or, where it has no delete slots, delete it with --cascade=orphan: its pods are adopted"
     return Refused(
-        "NotYetSupported", f"{what}, which this version cannot manage; {way_out}", ctx.taken_names.LOOK_AGAIN
+        "NotYetSupported", f"{what}, which this version cannot manage; {way_out}", ctx.memory.taken_names.LOOK_AGAIN
     )
 
 

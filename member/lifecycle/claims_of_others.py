@@ -31,7 +31,7 @@ def claim_of_others(ctx: ClusterContext, component: str, desired: Json, claims: 
         if owner:
             what = f"PersistentVolumeClaim {name} exists and is controlled by {owner.kind} {owner.name}"
             way_out = "delete or rename it, or rename the cluster"
-            return Refused("ForeignOwner", f"{what}; {way_out}", ctx.taken_names.LOOK_AGAIN)
+            return Refused("ForeignOwner", f"{what}; {way_out}", ctx.memory.taken_names.LOOK_AGAIN)
     return None
 
 

@@ -254,7 +254,7 @@ def _update(ctx: ClusterContext, member: Workload, spec: Component, live: Object
         note = own_changes.note(ctx, member.name) if is_current else own_changes.remembered(body)
         desired = with_annotation(desired, WRITTEN_FOR, note) if note else desired
         if changed and roll.takes_template:
-            ctx.rolls.begin(member.name, changed)
+            ctx.memory.rolls.begin(member.name, changed)
         gone = {"why": "; ".join(each.what for each in size.replicas.gone)} if size.replicas.gone else {}
         with bound_contextvars(**_restarted(ctx, member, roll.restarts), **gone):
             stateful_set.update(ctx, desired, live, replicas=size.replicas, strategy=roll.strategy)
@@ -314,7 +314,7 @@ def _changed(spec: Component, body: Json, desired: Json, choice: ConfigMapChoice
 
 def _restarted(ctx: ClusterContext, member: Workload, pod: str) -> dict[str, str]:
     """What the log tells beside a write that restarts a pod: which, and what for."""
-    return {"restarts": pod, "cause": ctx.rolls.causes.get(member.name, "it is outdated")} if pod else {}
+    return {"restarts": pod, "cause": ctx.memory.rolls.causes.get(member.name, "it is outdated")} if pod else {}
 
 
 def _delete(ctx: ClusterContext, member: Workload, deletion: PodDeletion) -> None:

@@ -90,7 +90,7 @@ def own_change(
 
 def tell(ctx: ClusterContext, member: Workload, change: OwnChange) -> None:
     """Say in the log, once an hour, what waits."""
-    if ctx.stopwatches.is_due("own change", f"{member.name}: {change}", _TOLD_AGAIN, ctx.deps.clock):
+    if ctx.memory.stopwatches.is_due("own change", f"{member.name}: {change}", _TOLD_AGAIN, ctx.deps.clock):
         cluster = f"{ctx.namespace}/{ctx.name}"
         what = "a difference that no change of the spec has made waits for the next one, as it would restart pods"
         log.info(what, cluster=cluster, component=member.name, difference=str(change))

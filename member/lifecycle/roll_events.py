@@ -10,9 +10,9 @@ FINISHED = "RollFinished"
 
 def tell_restart(ctx: ClusterContext, component: str, pod: str, what: str) -> None:
     """Tell, once, that the turn of a pod has come; `what` is done with it, such as "restarting pod x"."""
-    if ctx.rolls.told.get(component) == pod:
+    if ctx.memory.rolls.told.get(component) == pod:
         return
-    ctx.rolls.told[component] = pod
+    ctx.memory.rolls.told[component] = pod
     updated, total = _progress(ctx, component)
     message = f"{what}{because(ctx, component)}; {updated} of {total} pods of {component} are up to date"
     ctx.deps.recorder.event(ctx.owner, NORMAL, RESTARTING, message)
@@ -22,12 +22,12 @@ def tell_end(ctx: ClusterContext, component: str) -> None:
     """Tell that a roll has ended."""
     message = f"all {_progress(ctx, component)[1]} pods of {component} are up to date{because(ctx, component)}"
     ctx.deps.recorder.event(ctx.owner, NORMAL, FINISHED, message)
-    ctx.rolls.end(component)
+    ctx.memory.rolls.end(component)
 
 
 def because(ctx: ClusterContext, component: str) -> str:
     """What a roll is for, as the end of a sentence; empty where an earlier process has begun it."""
-    cause = ctx.rolls.causes.get(component)
+    cause = ctx.memory.rolls.causes.get(component)
     return f" ({cause})" if cause else ""
 
 

@@ -10,6 +10,7 @@ reach a pod alone - Ready outdated pods stand above it, or the StatefulSet waits
 strategy is OnDelete for as long, and the pod is deleted.
 """
 
+import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
@@ -73,7 +74,7 @@ class RollingPod:
     """How one pod of a roll stands.
 
     `exists` is False also while it is being deleted. `unmet_condition` as in `Rolling`; `ignored`: it is among
-    the `ignored_pods`.
+    the `ignored_pods`. `held`: the user keeps it on the revision that it runs.
     """
 
     name: str
@@ -83,6 +84,7 @@ class RollingPod:
     updated: bool
     unmet_condition: str = ""
     ignored: bool = False
+    held: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +119,7 @@ Step: TypeAlias = Wait | Restart | Replace | Prepare | Finished
 def next_step(pods: Sequence[RollingPod]) -> Step:
     """The next step of a roll; `pods` are all that the StatefulSet should have, by ordinal (7.1, F11, I10, I14)."""
     # one that failover has replaced may never go: its node is lost
-    outdated = [pod for pod in pods if not pod.updated and (pod.exists or not pod.ignored)]
+    outdated = [pod for pod in pods if not (pod.updated or pod.held) and (pod.exists or not pod.ignored)]
     if broken := [pod for pod in outdated if not pod.ready]:
         pod = broken[-1]
         return Replace(pod) if _blocked_by_higher(pod, pods) else Restart(pod)
@@ -216,14 +218,15 @@ class _View:
         return _without_those_to_come(found) if in_order else found
 
     def _rolling_pod(self, ordinal: int, name: str, pod: Object | None, ignored: bool) -> RollingPod:
+        held = ordinal < partition(self.ctx.tc.metadata.annotations, self.component)
         if pod is None:
-            return RollingPod(name, ordinal, exists=False, ready=False, updated=False, ignored=ignored)
+            return RollingPod(name, ordinal, exists=False, ready=False, updated=False, ignored=ignored, held=held)
         stays = not pod.metadata.deletion_timestamp
         ready = stays and pod.decode_as(Pod).is_ready
         revision = (self.body.get("status") or {}).get("updateRevision")
         updated = not self.everything_changed and pod.metadata.labels.get(labels.CONTROLLER_REVISION_HASH) == revision
         unmet_condition = self._unmet_condition(pod) if updated and ready else ""
-        return RollingPod(name, ordinal, stays, ready, updated, unmet_condition, ignored)
+        return RollingPod(name, ordinal, stays, ready, updated, unmet_condition, ignored, held)
 
     def _unmet_condition(self, pod: Object) -> str:
         tc = self.ctx.tc
@@ -318,6 +321,15 @@ def min_ready_seconds(annotations: Mapping[str, str], component: str) -> int:
     return int(text) if text.isdecimal() else 0
 
 
+def partition(annotations: Mapping[str, str], component: str) -> int:
+    """The ordinal below which the user keeps pods on their revision (lifecycle.md 14).
+
+    It is above all where the annotation is no number: who wrote it wants some to stay.
+    """
+    text = annotations.get(labels.partition(component), "0")
+    return int(text) if text.isdecimal() else sys.maxsize
+
+
 def is_available(ctx: ClusterContext, component: str, pod: Pod) -> bool:
     """Whether a pod is Ready, and has been for as long as the user wants before something else is done."""
     wanted = min_ready_seconds(ctx.tc.metadata.annotations, component)
@@ -364,16 +376,27 @@ def _continue(view: _View) -> Roll:
             waiting = _waiting_for_pods(view, f"waiting {what}")
             return Roll(True, no_restarts, waiting, selected=_next_in_line(view, pods))
         case Finished():
-            return Roll(True, no_restarts, _waiting(view, "all pods run the new revision"))
+            return Roll(True, no_restarts, _held(view, pods) or _waiting(view, "all pods run the new revision"))
         case Prepare():
             return _prepare(view, step, pods, no_restarts)
+
+
+def _held(view: _View, pods: Sequence[RollingPod]) -> Waiting | None:
+    """What is left to the user once all other pods run the new revision."""
+    held = [pod.name for pod in pods if pod.held and not pod.updated]
+    if not held:
+        return None
+    key = labels.partition(view.component)
+    found = view.ctx.tc.metadata.annotations[key]
+    what = f'annotation {key}: "{found}" keeps {", ".join(held)} on the old revision; lower or remove it to go on'
+    return Waiting("HeldBack", what)
 
 
 def _next_in_line(view: _View, pods: Sequence[RollingPod]) -> str:
     """The pod that stays prepared while others keep it from being restarted for a while."""
     if view.blocked():
         return ""
-    return next((pod.name for pod in reversed(pods) if pod.ready and not pod.updated), "")
+    return next((pod.name for pod in reversed(pods) if pod.ready and not (pod.updated or pod.held)), "")
 
 
 def _prepare(view: _View, step: Prepare, pods: Sequence[RollingPod], no_restarts: UpdateStrategy) -> Roll:

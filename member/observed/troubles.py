@@ -63,4 +63,4 @@ def _complaint(ctx: ClusterContext, resource: Resource, name: str, *, uid: str =
         newest = newest_complaint(told)
         return f"{newest.reason}: {newest.message[:_MOST]}" if newest else ""
 
-    return ctx.complaints.of(f"{resource.kind}/{name}/{uid}{of_pod}", read, ctx.deps.clock)
+    return ctx.memory.complaints.of(f"{resource.kind}/{name}/{uid}{of_pod}", read, ctx.deps.clock)

@@ -142,9 +142,9 @@ def _bootstrap_refused(ctx: ReconcileContext) -> Refused | None:
     """
     ids, stores = known_cluster_ids(ctx.tc, claimed_ids(ctx)), ctx.status.tikv.stores
     if not (ids or stores) or is_abandoned(ctx.tc, ids) or _own(ctx):
-        ctx.failure_timers.reset(_BOOTSTRAP)
+        ctx.memory.failure_timers.reset(_BOOTSTRAP)
         return None
-    (seen,) = ctx.failure_timers.update(_BOOTSTRAP, [_BOOTSTRAP], ctx.deps.clock).values()
+    (seen,) = ctx.memory.failure_timers.update(_BOOTSTRAP, [_BOOTSTRAP], ctx.deps.clock).values()
     if seen.lasted < ctx.settings.failover.pd_period:
         return None
     what = f"PD cluster {', '.join(ids)}" if ids else f"a PD cluster with store {', '.join(stores)}"

@@ -4,17 +4,18 @@ One at a time, each with all others healthy, so that every removal is made by a 
 """
 
 from collections.abc import Sequence
+from functools import partial
 
 from apis import predicates
 from apis.ordinals import desired_ordinals, desired_replicas
 from dataplane.addresses import Stranger
-from dataplane.errors import Conflict
-from dataplane.pd import Health, LiveMember, Membership, PDClient
+from dataplane.pd import Health, Membership
 from dataplane.pd import Member as PDMember
 from member import api_clients
 from member.context import ReconcileContext
-from member.evidence import Evidence, delete_member, member_gone, spec_confirmed
+from member.evidence import Evidence, delete_member, member_gone
 from member.failover.steps import named
+from member.lifecycle.leaving_member import remaining, take_out
 from member.lifecycle.pod_removal import PodRemoval
 from member.lifecycle.quorum import Remove, StandsIn, Transfer, Voter, next_step
 from member.lifecycle.scale_in import ScaleIn
@@ -33,46 +34,21 @@ def _drain(removal: PodRemoval) -> Evidence | Waiting | Refused:
     soon, pd = next_poll(ctx, "pd"), api_clients.pd(ctx)
     members = pd.members()
     found = voters(ctx, members, healths(ctx, pd, len(members.members)))
-    wanted_members = _wanted(removal, found)
-    step = next_step(found, removal.ordinal, wanted_members)
-    match step:
+    ill = any(voter.ordinal == removal.ordinal and not voter.healthy for voter in found)
+    wanted = remaining(removal, "pd", serves=not ill, period=ctx.settings.failover.pd_period)
+    match next_step(found, removal.ordinal, wanted):
         case Wait(what):
             return Waiting("ScalingIn", what, soon)
         case StandsIn(others):
-            return _stands_in(removal, found, f"{others} of the {wanted_members} PD members")
+            return _stands_in(removal, found, f"{others} of the {wanted} PD members")
         case Transfer(to):
             pd.transfer_leader(to.name)
             return Waiting("ScalingIn", f"transferring PD leadership from pod {removal.name} to {to.name}", soon)
         case Remove(voter) if leaving := members.member(voter.id):
-            if refused := _remove(removal, pd, leaving):
-                return refused
+            if kept := take_out(removal, "pd", "member", partial(delete_member, pd, leaving)):
+                return kept
     waiting = Waiting("ScalingIn", f"waiting for PD to remove the member of pod {removal.name}", soon)
     return member_gone(ctx, removal.name) or waiting
-
-
-def _remove(removal: PodRemoval, pd: PDClient, leaving: LiveMember) -> Waiting | None:
-    """Take the member out of PD; what keeps it there, if something does."""
-    soon = next_poll(removal.ctx, "pd")
-    wanted = spec_confirmed(removal.ctx)
-    if wanted is None:
-        return Waiting("SpecChanged", "waiting for the cache to show the current TidbCluster", soon)
-    removal.note()
-    try:
-        delete_member(pd, leaving, wanted)
-    except Conflict as error:
-        return Waiting("ScalingIn", f"PD refused to remove the member of pod {removal.name}: {error}", soon)
-    return None
-
-
-def _wanted(removal: PodRemoval, found: Sequence[Voter]) -> int:
-    """How many members are to remain; 0 when the one that leaves has been ill for so long that it serves no purpose."""
-    ctx, kind = removal.ctx, "ill while it leaves"
-    leaving = next((voter for voter in found if voter.ordinal == removal.ordinal), None)
-    if leaving is None or leaving.healthy:
-        ctx.stopwatches.forget(kind, removal.name)
-        return desired_replicas(ctx.tc, "pd")
-    ill_for = ctx.stopwatches.look(kind, removal.name, ctx.deps.clock).seconds
-    return 0 if ill_for >= ctx.settings.failover.pd_period else desired_replicas(ctx.tc, "pd")
 
 
 def _stands_in(removal: PodRemoval, found: Sequence[Voter], others: str) -> Waiting:

@@ -41,7 +41,7 @@ def remove(ctx: ReconcileContext) -> Outcome | None:
     live = ctx.stateful_set("pd")
     known = {member_owner(ctx.tc, member) for member in ctx.status.pd.members.values()}
     if live is None or not (ctx.unstarted_pd_members or _unasked(ctx, live, known)):
-        ctx.failure_timers.reset(_JOINING)
+        ctx.memory.failure_timers.reset(_JOINING)
         return None
     pd = api_clients.pd(ctx)
     # before the pods: one that is made meanwhile may join meanwhile
@@ -56,7 +56,7 @@ def remove(ctx: ReconcileContext) -> Outcome | None:
         # another one with a name gets its pod back, and leaves with that
         if ordinal in unstarted or removal.begun:
             return _as_in_a_scale_in(removal)
-    seen = ctx.failure_timers.update(_JOINING, {str(member.id) for member in unstarted.values()}, ctx.deps.clock)
+    seen = ctx.memory.failure_timers.update(_JOINING, {str(member.id) for member in unstarted.values()}, ctx.deps.clock)
     stuck = {pod.metadata.name for pod in pods.pods if pod.decode_as(Pod).is_crash_looping}
     for ordinal, member in sorted(unstarted.items()):
         pod = pod_name(ctx.tc, "pd", ordinal)

@@ -86,7 +86,7 @@ def _unregistered(removal: PodRemoval) -> Evidence | Waiting:
     ctx = removal.ctx
     if removal.pod is not None and removal.pod.decode_as(Pod).status.phase == "Running":
         key = f"{removal.name} {removal.pod.metadata.uid}"
-        left = _REGISTRATION - ctx.stopwatches.look("pump without node", key, ctx.deps.clock).seconds
+        left = _REGISTRATION - ctx.memory.stopwatches.look("pump without node", key, ctx.deps.clock).seconds
         if left > 0:
             what = f"pod {removal.name} is running but has no Pump node; removing it unless one registers"
             return Waiting("ScalingIn", f"{what} within {left:.0f} s", min(_soon(removal), left))

@@ -226,6 +226,14 @@ _STARTING: Mapping[str, Reason] = {
         "`tidb.pingcap.com/restartedAt` in `spec.<component>.annotations`; `kubectl rollout restart` is undone. If it "
         "comes again and again, find out who writes: `kubectl get sts NAME --show-managed-fields -o yaml`.",
     ),
+    "Contested": Reason(
+        "Another controller, or an admission webhook, undoes each time what the operator writes to an object that is "
+        "not a StatefulSet: a Service, a ConfigMap, a volume, labels of a pod. The message names the first field.",
+        "It writes it three times at once, then once a minute, and goes on with all else.",
+        "Find out who writes: `kubectl get KIND NAME --show-managed-fields -o yaml`, "
+        "`kubectl get mutatingwebhookconfigurations`. Have them leave the objects of the cluster alone, or say what "
+        "they want in its spec.",
+    ),
     "Creating": Reason("A StatefulSet was just created.", "It waits for the first pods.", TRANSIENT),
     "WaitingForPD": Reason(
         "TiKV or TiFlash, or the restart of pods of others, waits for PD: for a quorum of healthy members, or for the "
@@ -453,6 +461,13 @@ _RESTARTING: Mapping[str, Reason] = {
         "`statefulSetUpdateStrategy` is `OnDelete`: pods get the new revision when you delete them.",
         "It does not restart pods; the upgrade ends when all of them run the new revision.",
         "`kubectl delete pod` one by one, highest ordinal first, each after the previous one is Ready again.",
+    ),
+    "HeldBack": Reason(
+        "An annotation of the cluster, such as `tidb.pingcap.com/tikv-partition`, keeps pods below an ordinal on the "
+        "old revision; all others run the new one.",
+        "It restarts none of these pods.",
+        "Lower the number step by step, or remove the annotation: "
+        "`kubectl annotate tc NAME tidb.pingcap.com/tikv-partition-`.",
     ),
     "ForcedUpgrade": Reason(
         "PD does not answer, and you have set the force annotation or PD has a single member: all of its pods are "

@@ -47,7 +47,7 @@ def failover(ctx: ReconcileContext, kind: StoreKind) -> Outcome:
     if clear_requested(ctx, kind.name, bool(status.failure_stores)):
         _set_records(ctx, kind, {})
     if not status.synced:
-        ctx.failure_timers.reset(kind.name)
+        ctx.memory.failure_timers.reset(kind.name)
         return Done()
     _drop_undesired(ctx, kind)
     if _may_recover(ctx, kind):

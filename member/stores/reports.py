@@ -53,12 +53,12 @@ def store_of(ctx: ReconcileContext, kind: StoreKind, pod: str) -> TiKVStore | No
 
 def without_store(ctx: ReconcileContext, pod: Object) -> float:
     """Seconds for which this process has known a pod that has no store."""
-    return ctx.stopwatches.look(_WITHOUT_STORE, pod.metadata.uid, ctx.deps.clock).seconds
+    return ctx.memory.stopwatches.look(_WITHOUT_STORE, pod.metadata.uid, ctx.deps.clock).seconds
 
 
 def has_store(ctx: ReconcileContext, pod: Object) -> None:
     """Note that a pod has a store now."""
-    ctx.stopwatches.forget(_WITHOUT_STORE, pod.metadata.uid)
+    ctx.memory.stopwatches.forget(_WITHOUT_STORE, pod.metadata.uid)
 
 
 def is_up(store: Store) -> bool:
@@ -118,7 +118,7 @@ def running_since(kind: StoreKind, pod: Object) -> datetime | None:
 
 def known_to_run(ctx: ReconcileContext, kind: StoreKind, pod: Object) -> float:
     """Seconds for which this process has known that the container of a store runs."""
-    return ctx.stopwatches.look(_running(pod), _container_of(kind, pod), ctx.deps.clock).seconds
+    return ctx.memory.stopwatches.look(_running(pod), _container_of(kind, pod), ctx.deps.clock).seconds
 
 
 def _running(pod: Object) -> str:
@@ -132,7 +132,7 @@ def _container_of(kind: StoreKind, pod: Object) -> str:
 
 def _restarted_at_once(ctx: ReconcileContext, kind: StoreKind, pod: Object, since: datetime) -> bool:
     """Whether the container before this one was started in the same second, or the one before."""
-    before = (key for key in ctx.stopwatches.known(_running(pod)) if key != _container_of(kind, pod))
+    before = (key for key in ctx.memory.stopwatches.known(_running(pod)) if key != _container_of(kind, pod))
     times = (parse_time(key.rpartition(" ")[2]) for key in before)
     return any(each and 0 <= (since - each).total_seconds() <= 1 for each in times)
 

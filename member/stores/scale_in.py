@@ -275,7 +275,7 @@ def _waited(removal: PodRemoval, is_evicted: bool) -> float:
     """
     if not removal.since:
         return 0.0
-    stopwatches, key = removal.ctx.stopwatches, f"{removal.name} since {stamp(removal.since)}"
+    stopwatches, key = removal.ctx.memory.stopwatches, f"{removal.name} since {stamp(removal.since)}"
     if not is_evicted:
         stopwatches.forget("scale-in", key)
         return 0.0

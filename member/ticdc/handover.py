@@ -62,7 +62,7 @@ def hand_over(going: Departure) -> Waiting | None:
     """
     ctx, spec = going.ctx, going.ctx.tc.spec.ticdc
     limit = duration.seconds((spec and spec.graceful_shutdown_timeout) or _DEFAULT_TIMEOUT)
-    elapsed = ctx.stopwatches.look(going.for_what, going.pod.metadata.uid, ctx.deps.clock)
+    elapsed = ctx.memory.stopwatches.look(going.for_what, going.pod.metadata.uid, ctx.deps.clock)
     if elapsed.seconds >= limit:
         what = f"capture of pod {going.name} has not given up its tables after {limit:.0f} s; the pod goes anyway"
         ctx.deps.recorder.event(ctx.owner, WARNING, "GracefulShutdownTimeout", what)
@@ -77,7 +77,7 @@ def hand_over(going: Departure) -> Waiting | None:
 
 def forget(ctx: ReconcileContext, pod: Object, for_what: str) -> None:
     """Give a pod that stays after all its whole time when it is to go again."""
-    ctx.stopwatches.forget(for_what, pod.metadata.uid)
+    ctx.memory.stopwatches.forget(for_what, pod.metadata.uid)
 
 
 def can_hand_over(running: str, wanted: str) -> bool:

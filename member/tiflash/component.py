@@ -52,14 +52,14 @@ def _placement_rules(ctx: ReconcileContext) -> Waiting | None:
     if ctx.held is not Held.NO:
         # nothing is changed for a spec that is not valid
         return None
-    if not ctx.stopwatches.is_due("placement rules", "tiflash", _LOOKED_AT_AGAIN, ctx.deps.clock):
+    if not ctx.memory.stopwatches.is_due("placement rules", "tiflash", _LOOKED_AT_AGAIN, ctx.deps.clock):
         return None
     try:
         pd = api_clients.pd(ctx)
         if pd.config().enable_placement_rules is False:
             pd.enable_placement_rules()
     except DataPlaneError as error:
-        ctx.stopwatches.forget("placement rules", "tiflash")
+        ctx.memory.stopwatches.forget("placement rules", "tiflash")
         cluster = f"{ctx.namespace}/{ctx.name}"
         log.warning("could not make PD place replicas by rules", cluster=cluster, error=str(error))
         if ctx.stateful_set("tiflash") is None:

@@ -134,14 +134,14 @@ def _end_strays(ctx: ReconcileContext, stores: Sequence[TiKVStore]) -> None:
         return
     suspects = {int(store.id): store.pod_name for store in stores if not store.leader_count}
     key = ", ".join(map(str, sorted(suspects)))
-    if not suspects or not ctx.stopwatches.is_due("evictions listed", key, _LISTED_AGAIN, ctx.deps.clock):
+    if not suspects or not ctx.memory.stopwatches.is_due("evictions listed", key, _LISTED_AGAIN, ctx.deps.clock):
         return
     pd = api_clients.pd(ctx)
     try:
         evicting = pd.evicting_stores()
     except DataPlaneError:
         # such as of a new leader of PD, which has not loaded its schedulers yet
-        ctx.stopwatches.forget("evictions listed", key)
+        ctx.memory.stopwatches.forget("evictions listed", key)
         raise
     for store_id in sorted(evicting & suspects.keys()):
         name = suspects[store_id]
@@ -153,7 +153,7 @@ def _end_strays(ctx: ReconcileContext, stores: Sequence[TiKVStore]) -> None:
 
 def _elapsed(ctx: ReconcileContext, pod: Object, begun: datetime) -> Stopwatch:
     """The time that leaders had since an eviction, or its end, was noted, as this process has seen it."""
-    return ctx.stopwatches.look("eviction", f"{pod.metadata.uid} {stamp(begun)}", ctx.deps.clock)
+    return ctx.memory.stopwatches.look("eviction", f"{pod.metadata.uid} {stamp(begun)}", ctx.deps.clock)
 
 
 def _end_of(ctx: ReconcileContext, pod: Object, store: TiKVStore) -> Waiting | None:

@@ -6,7 +6,7 @@ killed does nothing any more, not even to tidy up: every way to the outside is c
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Protocol, TypeVar
 
@@ -16,7 +16,7 @@ from ports.transport import ByteStream, Request, Response, Transport
 from sandbox.dataplane.dependencies import Dependencies
 from sandbox.dataplane.pd.clients import find_pd
 from sandbox.dataplane.pd.cluster import PdCluster
-from sandbox.dataplane.processes import Answer, Disk, Exit, Launch, not_found
+from sandbox.dataplane.processes import Answer, Disk, Exit, Launch, TlsSettings, not_found
 from sandbox.dataplane.sql import SqlNetwork
 from sandbox.lock_step import Ended, LockStep
 from sandbox.waiting_clock import WaitingClock
@@ -49,9 +49,12 @@ class Surroundings:
         with condition:
             self.clock.wait(condition, seconds)
 
-    def pd(self, endpoints: str) -> PdCluster | None:
-        """The PD cluster behind addresses, if it has a leader that can be reached; asking takes its time."""
-        return self.reach(lambda: find_pd(endpoints, self.launch, self.deps))
+    def pd(self, endpoints: str, tls: TlsSettings | None = None) -> PdCluster | None:
+        """The PD cluster behind addresses, if it has a leader that can be reached; asking takes its time.
+
+        `tls` is how the command speaks with it.
+        """
+        return self.reach(lambda: find_pd(endpoints, replace(self.launch, tls=tls), self.deps))
 
 
 class Reach(Protocol):

@@ -218,6 +218,11 @@ class Network:
         """Why `origin` and a process do not come to speak the same, one TLS and the other none included; else empty."""
         return self._handshakes.failure(origin.certificate, launch.serves_tls(port), host)
 
+    def handshake_failure(self, client: Certificate, server: ServerSide | None, host: str) -> str:
+        """Why a client does not come to speak TLS with a server that it knows as `host`; empty when it does."""
+        with self._lock:
+            return self._handshakes.failure(client, server, host)
+
     def reachable(self, launch: Launch, process: Process, url: str, origin: Origin | None = None) -> bool:
         """Whether `origin`, by default any pod of its namespace, can talk to a process that is known by `url`."""
         host, port = _address(url)

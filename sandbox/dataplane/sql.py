@@ -4,11 +4,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ports.sql import SqlLogin, SqlRefused
-from ports.transport import ConnectionLost, ConnectionRefused, RequestTimeout
+from ports.transport import ConnectionLost, ConnectionRefused, RequestTimeout, TlsError
 from sandbox.dataplane.network import Network, Origin
 from sandbox.dataplane.tables import Rows
 from sandbox.dataplane.tidb import TidbProcess
-from sandbox.dataplane.tls import ServerSide
+from sandbox.dataplane.tls import Certificate, ServerSide
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +54,21 @@ class SqlNetwork:
         """See `SqlConnector`. Raises SqlRefused, ConnectionRefused, ConnectionLost, RequestTimeout."""
         self.ask(login, statements)
 
-    def ask(self, login: SqlLogin, statements: Sequence[str], password: str = "") -> list[Rows]:
-        """The same; what those statements answer that do. Raises as `execute`."""
+    def ask(
+        self, login: SqlLogin, statements: Sequence[str], password: str = "", tls: Certificate | None = None
+    ) -> list[Rows]:
+        """The same, over TLS where `tls` is given; what those statements answer that do.
+
+        Raises as `execute`, and TlsError.
+        """
         found = self._network.dial(login.host, login.port, self._origin, login.timeout)
         if found is None:
             raise RequestTimeout("SQL", login.url, f"no answer within {login.timeout} s")
         if not isinstance(found.process, TidbProcess):
             raise ConnectionRefused("SQL", login.url, "no SQL server listens there")
         server = SqlServer(found.process, self._changed)
+        if tls is not None and (refused := self._network.handshake_failure(tls, server.tls, login.host)):
+            raise TlsError("SQL", login.url, refused)
         server.login(login.user, password)
         answers = [server.execute(statement) for statement in statements]
         return [each for each in answers if each is not None]

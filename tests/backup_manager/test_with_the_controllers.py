@@ -16,7 +16,13 @@ from member.backups.pods import ManagerSettings
 from tests.apis.backups import ACCESS, S3, backup, by_br, restore
 from tests.apis.clusters import cluster, minimal
 
-SECRETS: Secrets = {"keys": {"access_key": "a", "secret_key": "b"}, "password": {"password": "c"}}
+CERTIFICATE = {"ca.crt": "d", "tls.crt": "e", "tls.key": "f"}
+SECRETS: Secrets = {
+    "keys": {"access_key": "a", "secret_key": "b"},
+    "password": {"password": "c"},
+    "basic-cluster-client-secret": CERTIFICATE,
+    "x": CERTIFICATE,
+}
 SETTINGS = ManagerSettings()
 VOLUME: Json = {"volume": {"name": "v"}, "volumeMount": {"name": "v", "mountPath": "/mnt//backup/"}, "prefix": "/a/b/"}
 

@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from controllers.status_pacing import DETAILS_EVERY
 from ports.transport import ByteStream, Request, Transport, TransportError
-from tests.e2e.waiting import eventually, pause
+from tests.e2e.waiting import CLOCK, eventually
 
 _IDLE = 3600.0
 _QUIET = DETAILS_EVERY + 1.0
@@ -89,11 +89,13 @@ class Gate:
 
     def await_quiet(self) -> None:
         """Wait until nothing has been written for a while: what was asked for is done."""
+        writes, since = len(self.writes), CLOCK.now()
 
         def quiet() -> bool:
-            before = len(self.writes)
-            pause(_QUIET)
-            return before == len(self.writes)
+            nonlocal writes, since
+            if writes != (found := len(self.writes)):
+                writes, since = found, CLOCK.now()
+            return CLOCK.now() - since >= _QUIET
 
         eventually(quiet)
 

@@ -1,6 +1,5 @@
 """Backup, loss of the cluster with its volumes, restore: `backup-manager` is a process, object storage a server."""
 
-import base64
 import contextlib
 from collections.abc import Iterator
 
@@ -23,7 +22,8 @@ from ports.sql import SqlLogin
 from sandbox.dataplane.tables import Tables
 from tests.backup_manager.storage.conftest import Place as Bucket
 from tests.backup_manager.storage.conftest import s3, s3_place, servers
-from tests.backup_manager.storage.servers import CANARY, S3
+from tests.backup_manager.storage.servers import CANARY
+from tests.backup_manager.storage.specs import SECRET, StorageOfSpec, storage_of_spec
 from tests.e2e import operators
 from tests.e2e.manager_processes import KUBECONFIG, PROCESS_IMAGE
 from tests.e2e.operators import Operator
@@ -43,16 +43,14 @@ _DATA = (
 )
 
 
-def test_a_cluster_that_is_gone_with_its_volumes_comes_back(
-    place: Place, namespace: str, s3: S3, s3_place: Bucket
-) -> None:
-    client = place.client
+def test_a_cluster_that_is_gone_with_its_volumes_comes_back(place: Place, namespace: str, s3_place: Bucket) -> None:
+    client, told = place.client, storage_of_spec(s3_place)
     with _operator(place) as operator:
         _create(place, operator, namespace)
         _write(place, namespace)
         digest = _tables(place, namespace).digest()
-        _prepare(client, namespace, s3)
-        spec = _spec(place, namespace, s3_place)
+        _prepare(client, namespace, told)
+        spec = _spec(place, namespace, told)
         _begin(client, BACKUPS, spec, namespace)
         status = _ended(client, BACKUPS, namespace)
         assert "Complete" == status["phase"], status
@@ -92,7 +90,7 @@ def _tables(place: Place, namespace: str) -> Tables:
     return pd.tables
 
 
-def _prepare(client: Client, namespace: str, s3: S3) -> None:
+def _prepare(client: Client, namespace: str, told: StorageOfSpec) -> None:
     """The rights of the pods, as the sample has them, and the keys of the bucket."""
     of_pods = [each for each in manifests.read(SAMPLES / "backup.yaml") if each.name == _ACCOUNT]
     for each in of_pods:
@@ -100,20 +98,12 @@ def _prepare(client: Client, namespace: str, s3: S3) -> None:
         for subject in each.body.get("subjects", ()):
             subject["namespace"] = namespace
     manifests.apply(client, of_pods)
-    keys = {"access_key": s3.environ["AWS_ACCESS_KEY_ID"], "secret_key": s3.environ["AWS_SECRET_ACCESS_KEY"]}
-    data = {name: base64.b64encode(value.encode()).decode() for name, value in keys.items()}
-    body = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "keys"}, "data": data}
-    client.create(SECRETS, body, namespace)
+    client.create(SECRETS, {"metadata": {"name": SECRET}, "stringData": told.keys}, namespace)
 
 
-def _spec(place: Place, namespace: str, bucket: Bucket) -> Json:
-    location = bucket.location
-    storage = {"provider": "ceph", "bucket": location.bucket, "prefix": location.prefix, "endpoint": location.endpoint}
-    return {
-        "br": {"cluster": "basic"},
-        "s3": storage | {"secretName": "keys"},
-        "env": [{"name": KUBECONFIG, "value": str(place.kubeconfig(namespace, _ACCOUNT))}],
-    }
+def _spec(place: Place, namespace: str, told: StorageOfSpec) -> Json:
+    kubeconfig = {"name": KUBECONFIG, "value": str(place.kubeconfig(namespace, _ACCOUNT))}
+    return {"br": {"cluster": "basic"}, **told.storage, "env": [*told.env, kubeconfig]}
 
 
 def _begin(client: Client, resource: Resource, spec: Json, namespace: str) -> None:

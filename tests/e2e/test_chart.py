@@ -20,6 +20,7 @@ from kube.resources import (
     ROLE_BINDINGS,
     SERVICE_ACCOUNTS,
 )
+from tests.chart import v16
 from tests.chart.helm import CHART, Helm
 from tests.e2e.guides import KUBECTL
 from tests.e2e.waiting import eventually
@@ -27,7 +28,7 @@ from tests.e2e.worlds import Place, conditions, create_cluster, exists, is_ready
 
 pytestmark = [pytest.mark.slow, pytest.mark.controlplane]
 
-_DEPLOYMENT = "tidb-controller-manager"
+_DEPLOYMENT, _SCHEDULER = "tidb-controller-manager", "tidb-scheduler"
 _KINDS = {"Deployment", "ConfigMap", "NetworkPolicy", "PodDisruptionBudget", "Service", "FlowSchema", "RoleBinding"}
 
 
@@ -93,13 +94,15 @@ def _await_ready(client: Client, namespace: str) -> None:
 
 
 def test_9_a_cluster_runs_on_through_upgrade_rollback_and_uninstall(
-    place: Place, namespace: str, release: _Release
+    place: Place, namespace: str, helm: Helm, release: _Release
 ) -> None:
     client = place.client
     missing = "compactbackups.pingcap.com"
     client.delete(CUSTOM_RESOURCE_DEFINITIONS, missing)
     eventually(lambda: not exists(client, CUSTOM_RESOURCE_DEFINITIONS, missing))
 
+    refused = helm.run("install", namespace, str(CHART), f"--namespace={namespace}", "--skip-crds")
+    assert f"definitions that are missing: {missing}: " in refused.stderr
     notes = release("install", str(CHART), "--wait")
     assert f"helm test {namespace} -n {namespace}" in notes
     assert "are not those of this version" not in notes
@@ -129,6 +132,33 @@ def test_9_a_cluster_runs_on_through_upgrade_rollback_and_uninstall(
     assert exists(client, CUSTOM_RESOURCE_DEFINITIONS, missing)
     assert is_ready(client, "basic", namespace)
     assert before == _pods_of_cluster(client, namespace)
+
+
+def test_9_a_release_of_v16_becomes_one_of_this_chart_and_back(
+    place: Place, namespace: str, tmp_path: Path, helm: Helm, release: _Release
+) -> None:
+    client = place.client
+    theirs = v16.write(tmp_path)
+    release("install", str(theirs), "--set=controllerManager.workers=7,scheduler.create=true")
+    left = [client.get(DEPLOYMENTS, each, namespace).decode() for each in (_DEPLOYMENT, _SCHEDULER)]
+
+    done = helm.run("upgrade", namespace, str(CHART), f"--namespace={namespace}", "--reuse-values")
+    assert (1, True) == (done.returncode, "flowControl" in done.stderr), done.stderr
+    keep = "--reset-then-reuse-values"
+    wrong = "--set=operatorImage=pingcap/tidb-operator:v1.6.6"
+    done = helm.run("upgrade", namespace, str(CHART), f"--namespace={namespace}", keep, wrong)
+    assert "is v1.6's operator" in done.stderr
+    release("upgrade", str(CHART), keep, "--set=scheduler.replicas=0", "--wait")
+    ours = [client.get(DEPLOYMENTS, each, namespace).decode() for each in (_DEPLOYMENT, _SCHEDULER)]
+    assert [each["metadata"]["uid"] for each in left] == [each["metadata"]["uid"] for each in ours]
+    assert "-workers=7" in _arguments(client, namespace)
+    assert 1 == len(ours[0]["spec"]["template"]["spec"]["containers"][0]["command"])
+    role = client.get(CLUSTER_ROLES, f"{namespace}:{_DEPLOYMENT}", "").decode()
+    assert "escalate" not in {verb for rule in role["rules"] for verb in rule["verbs"]}
+
+    release("rollback", "1", "--wait")
+    again = [client.get(DEPLOYMENTS, each, namespace).decode() for each in (_DEPLOYMENT, _SCHEDULER)]
+    assert [each["spec"] for each in left] == [each["spec"] for each in again]
 
 
 def _installer(place: Place, namespace: str) -> Path:

@@ -35,8 +35,8 @@ def api() -> FakeApi:
 
 
 @pytest.fixture
-def applier(api: FakeApi) -> Applier:
-    return Applier(Client(api))
+def applier(api: FakeApi, clock: FakeClock) -> Applier:
+    return Applier(Client(api), clock)
 
 
 def test_an_absent_object_is_created(api: FakeApi, applier: Applier) -> None:
@@ -162,7 +162,7 @@ def test_LE_22_no_write_without_a_valid_lease(api: FakeApi) -> None:
     fenced = RetryingTransport(api, clock, Throttle(Rate(), clock), Stop(), fence=Closed())
 
     with pytest.raises(LeaseExpired):
-        Applier(Client(fenced)).apply(SERVICES, service(), None)
+        Applier(Client(fenced), clock).apply(SERVICES, service(), None)
     assert [] == api.calls
 
 
@@ -212,7 +212,7 @@ def test_a_status_computed_from_an_outdated_object_is_refused(api: FakeApi, appl
 @pytest.mark.parametrize("served", [["tidbclusters"], ["tidbclusters", "tidbclusters/status"]])
 def test_discovery_is_asked_once_for_the_status_subresource(served: list[str]) -> None:
     transport = ScriptedTransport([answer(200, {"resources": [{"name": name} for name in served]})])
-    applier = Applier(Client(transport))
+    applier = Applier(Client(transport), FakeClock())
 
     expected = len(served) == 2
     assert (expected, expected) == tuple(applier.has_status_subresource(TIDB_CLUSTERS) for _ in range(2))
@@ -223,7 +223,7 @@ def test_a_status_that_the_server_ignored_makes_discovery_be_asked_again() -> No
     tree = {"metadata": {"name": "basic", "uid": "tc"}}
     without = answer(200, {"resources": [{"name": "tidbclusters"}]})
     with_it = answer(200, {"resources": [{"name": "tidbclusters/status"}]})
-    applier = Applier(Client(ScriptedTransport([without, answer(200, tree), with_it])))
+    applier = Applier(Client(ScriptedTransport([without, answer(200, tree), with_it])), FakeClock())
 
     assert not applier.has_status_subresource(TIDB_CLUSTERS)
     patch_status(applier, {}, {"a": 1})

@@ -27,12 +27,15 @@ from member.tikv import desired
 from tests.member.recordings import GOLDEN, differences
 
 SETTINGS = ManagerSettings("pingcap/tidb-backup-manager:v1.6.6")
+CERTIFICATE = {"ca.crt": "ca", "tls.crt": "crt", "tls.key": "key"}
 SECRETS: Secrets = {
     "s3-keys": {"access_key": "AK", "secret_key": "SK"},
     "gcs-key": {"credentials": "{}"},
     "az-key": {"AZURE_STORAGE_ACCOUNT": "acct", "AZURE_STORAGE_KEY": "key"},
     "az-app": {"AZURE_CLIENT_ID": "id", "AZURE_CLIENT_SECRET": "sec", "AZURE_TENANT_ID": "ten"},
     "db-pass": {"password": "pw"},
+    "safe-cluster-client-secret": CERTIFICATE,
+    "safe-tidb-client-secret": CERTIFICATE,
 }
 ADDED = re.compile(
     r"/spec/(completionMode|completions|manualSelector|parallelism|podReplacementPolicy|suspend)"

@@ -1,6 +1,5 @@
 """Backups and Restores in the sandbox, end to end: our controllers, our `backup-manager`, a BR that reads regions."""
 
-import base64
 from collections.abc import Iterator
 from typing import Any
 
@@ -24,11 +23,11 @@ from ports.sql import SqlLogin
 from sandbox.conditions import holds
 from sandbox.dataplane.processes import Disk, DiskTrouble
 from sandbox.dataplane.tables import Tables
-from tests.backup_manager.storage.conftest import Place, s3, s3_place, servers
-from tests.backup_manager.storage.servers import S3
+from tests.backup_manager.storage.conftest import Place, place, server, servers
+from tests.backup_manager.storage.specs import SECRET, storage_of_spec
 from tests.operator_world import NAMESPACE, OperatorWorld, sample
 
-__all__ = ["s3", "s3_place", "servers"]
+__all__ = ["place", "server", "servers"]
 
 CLAIM = "backups"
 ROWS = "INSERT INTO shop.orders VALUES (1, 'three apples'), (2, 'it''s a pear')"
@@ -43,9 +42,9 @@ def basic(clock: FakeClock) -> Iterator[OperatorWorld]:
     world.stop()
 
 
-def prepare(world: OperatorWorld) -> None:
-    """Bring it up."""
-    world.apply(sample("basic"))
+def prepare(world: OperatorWorld, cluster: Json | None = None) -> None:
+    """Bring it up, or another cluster `basic`."""
+    world.apply(cluster or sample("basic"))
     world.run_until_ready()
     claim = {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}}
     world.admin.create(PERSISTENT_VOLUME_CLAIMS, {"metadata": {"name": CLAIM}, "spec": claim}, NAMESPACE)
@@ -134,25 +133,27 @@ def test_what_was_saved_comes_back_into_a_new_cluster(basic: OperatorWorld, stor
 
 
 @pytest.mark.slow
-def test_object_storage_outside_of_the_sandbox_is_real(basic: OperatorWorld, s3: S3, s3_place: Place) -> None:
-    """The command's S3 is a server's, over HTTP."""
-    before = tables(basic).digest()
-    names = {"access_key": "AWS_ACCESS_KEY_ID", "secret_key": "AWS_SECRET_ACCESS_KEY"}
-    data = {key: base64.b64encode(s3.environ[name].encode()).decode() for key, name in names.items()}
-    basic.admin.create(SECRETS, {"metadata": {"name": "keys"}, "data": data}, NAMESPACE)
-    place = s3_place.location
-    storage = {"provider": "ceph", "bucket": place.bucket, "prefix": place.prefix, "endpoint": place.endpoint}
-    spec = on_volume(local=None, s3=storage | {"secretName": "keys"}, cleanPolicy="Delete")
-    create(basic, BACKUPS, spec)
-    assert "Complete" == ended(basic, BACKUPS)["phase"]
-    assert "backupmeta" in {each.key for page in s3_place.storage().pages() for each in page}
-    sql(basic, "DROP DATABASE shop")
-    create(basic, RESTORES, {key: value for key, value in spec.items() if key != "cleanPolicy"})
-    assert "Complete" == ended(basic, RESTORES)["phase"]
+@pytest.mark.parametrize("server", ["s3", "gcs", "azure"], indirect=True)
+def test_object_storage_outside_of_the_sandbox_is_real(basic: OperatorWorld, place: Place) -> None:
+    """What keeps the objects is a server, over HTTP; the cluster goes with its volumes."""
+    before, told = tables(basic).digest(), storage_of_spec(place)
+    basic.admin.create(SECRETS, {"metadata": {"name": SECRET}, "stringData": told.keys}, NAMESPACE)
+    spec = on_volume(local=None, env=told.env, **told.storage)
+    create(basic, BACKUPS, spec | {"cleanPolicy": "Delete"})
+    status = ended(basic, BACKUPS)
+    assert "Complete" == status["phase"], status
+    assert "backupmeta" in {each.key for page in place.storage().pages() for each in page}
+    delete_with_volumes(basic)
+    basic.apply(sample("basic"))
+    basic.run_until_ready()
+    assert [] == tables(basic).schemas()
+    create(basic, RESTORES, spec)
+    restored = ended(basic, RESTORES)
+    assert ("Complete", status["commitTs"]) == (restored["phase"], restored["commitTs"]), restored
     assert before == tables(basic).digest()
     basic.admin.delete(BACKUPS, "demo", NAMESPACE)
     basic.run_until(lambda: not basic.exists(BACKUPS, "demo"))
-    assert [] == list(s3_place.storage().pages())
+    assert [] == list(place.storage().pages())
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ from controller_manager.observing import comparable
 from dataplane.read_only import ReadOnlyTransport
 from kube.dry_run import DryRunTransport, PlannedWrite
 from kube.objects import Json
-from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, TIDB_CLUSTERS, Resource
+from kube.resources import PERSISTENT_VOLUME_CLAIMS, STATEFUL_SETS, TIDB_CLUSTERS, Resource
 from member.fields.objects import desired_objects
 from member.labels import LAST_APPLIED, OWNER_GENERATION, START_SCRIPT_OPTIONS
 from ports.clock import FakeClock
@@ -59,31 +59,43 @@ class Halfway:
 
     def update(self, component: str, edit: Callable[[Json], object]) -> None:
         """Update a StatefulSet as v1.6 does: the record is the spec that comes of it (objects.md 11.5)."""
-        name = f"{NAME}-{component}"
-        body = self.world.get(STATEFUL_SETS, name)
+        body = self._edited(component, edit)
+        body["metadata"]["annotations"] |= {OWNER_GENERATION: "2"}
+        self.admin.replace(STATEFUL_SETS, body["metadata"]["name"], NAMESPACE, body)
+
+    def remake(self, component: str, edit: Callable[[Json], object]) -> None:
+        """Delete a StatefulSet around its pods, and make it anew, as v1.6 does (lifecycle.md 10.4)."""
+        body = self._edited(component, edit)
+        meta = {key: body["metadata"][key] for key in ("name", "labels", "annotations", "ownerReferences")}
+        self.admin.delete(STATEFUL_SETS, meta["name"], NAMESPACE, propagation="Orphan")
+        self.world.world.run_until_settled()
+        self.admin.create(STATEFUL_SETS, {"metadata": meta, "spec": body["spec"]}, NAMESPACE)
+        self.world.world.run_until_settled()
+
+    def _edited(self, component: str, edit: Callable[[Json], object]) -> Json:
+        body = self.world.get(STATEFUL_SETS, f"{NAME}-{component}")
         record = json.loads(body["metadata"]["annotations"][LAST_APPLIED])
         for spec in (body["spec"], record):
             edit(spec)
-        body["metadata"]["annotations"] |= {LAST_APPLIED: json.dumps(record), OWNER_GENERATION: "2"}
-        self.admin.replace(STATEFUL_SETS, name, NAMESPACE, body)
+        body["metadata"]["annotations"] |= {LAST_APPLIED: json.dumps(record)}
+        return body
 
-    def annotate(self, resource: Resource, name: str, **annotations: str | None) -> None:
-        """Annotate an object; keys are given as `dict`."""
+    def annotate(self, resource: Resource, name: str, annotations: Json) -> None:
+        """Annotate an object; None removes."""
         self.admin.patch(resource, name, NAMESPACE, {"metadata": {"annotations": annotations}})
-
-    def annotate_pod(self, name: str, annotations: Json) -> None:
-        """Annotate a pod."""
-        self.admin.patch(PODS, name, NAMESPACE, {"metadata": {"annotations": annotations}})
 
     def defer(self, claim: str) -> None:
         """Mark a claim of a pod that is scaled in (lifecycle.md 8.3)."""
         marks = {"tidb.pingcap.com/pvc-defer-deleting": self.now(), "tidb.pingcap.com/scale-in-time": self.now()}
-        self.admin.patch(PERSISTENT_VOLUME_CLAIMS, claim, NAMESPACE, {"metadata": {"annotations": marks}})
+        self.annotate(PERSISTENT_VOLUME_CLAIMS, claim, marks)
 
     def ask_pd(self, method: str, path: str, body: Any = None) -> bytes:
         """Tell PD something, or ask it."""
+        return self.ask(method, f"http://{NAME}-pd.{NAMESPACE}:2379/pd/api/v1/{path}", body)
+
+    def ask(self, method: str, url: str, body: Any = None) -> bytes:
+        """Tell a server something, or ask it."""
         text = json.dumps(body).encode() if body is not None else None
-        url = f"http://{NAME}-pd.{NAMESPACE}:2379/pd/api/v1/{path}"
         return self.world.world.data_plane_transport().request(Request(method, url, {}, text)).body
 
     def evict(self, store: str) -> None:
@@ -96,9 +108,13 @@ class Halfway:
         """The time, as v1.6 writes it."""
         return stamp(self.world.clock.wall())
 
+    def annotations(self, resource: Resource, name: str) -> set[str]:
+        """What is noted on an object, by key."""
+        return set(self.world.get(resource, name)["metadata"].get("annotations") or ())
+
     def store(self, pod: str) -> str:
         """The id of a pod's store."""
-        stores = self.world.cluster()["status"]["tikv"]["stores"].values()
+        stores = self.world.cluster()["status"][pod.split("-")[1]]["stores"].values()
         return next(str(each["id"]) for each in stores if each["podName"] == pod)
 
     def member(self, pod: str) -> str:

@@ -5,6 +5,7 @@ are filled in in v1.6's manner. Ids are those that the sandbox's PD has given ou
 """
 
 import base64
+import itertools
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -272,7 +273,8 @@ class LeftObjects:
         """Where the stores are, as v1.6 has told PD (lifecycle.md 7.9)."""
         keys = self.pd(item, "config/replicate").get("location-labels", "").split(",")
         for store in (each["store"] for each in self.pd(item, "stores").get("stores") or ()):
-            pod = self._admin.get(PODS, store["address"].partition(".")[0], item["metadata"]["namespace"]).decode()
+            name, _, namespace = store["address"].split(".")[:3]
+            pod = self._admin.get(PODS, name, namespace).decode()
             there = self._admin.get(kube.resources.NODES, pod["spec"]["nodeName"], "").metadata.labels
             labels = {key: there.get(key) or there.get(_SHORT.get(key, ""), "") for key in keys if key}
             if known := {key: value for key, value in labels.items() if value}:
@@ -357,8 +359,9 @@ def _with_scripts(pod: Json, ours: Json) -> None:
     for kind in ("containers", "initContainers"):
         texts = {each["name"]: (each.get("command") or [""])[-1] for each in built.get(kind) or ()}
         for container in pod.get(kind) or ():
-            text = _INIT if "/etc/tiflash" in texts.get(container["name"], "") else texts.get(container["name"], "")
-            text = text.replace(_MARK, "") or "true"
+            made = texts.get(container["name"], "")
+            fills_in = "/etc/tiflash" in made and "PD_ADDR" not in made
+            text = _INIT if fills_in else made.replace(_MARK, "") or "true"
             for key in ("command", "args"):
                 if key in container:
                     container[key] = [text if word == "<script>" else word for word in container[key]]
@@ -445,14 +448,14 @@ def _with_ids(status: Json, cluster_id: str, members: dict[str, str], stores: di
     """A status with the ids of this world's members and stores in place of the recorded ones."""
     made: Json = json.loads(json.dumps(status)) | {"clusterID": cluster_id}
     pd = made.get("pd") or {}
-    for member in (*(pd.get("members") or {}).values(), pd.get("leader") or {}):
+    known = {**(pd.get("members") or {}), **(pd.get("peerMembers") or {})}
+    for member in (*known.values(), pd.get("leader") or {}):
         if pod := member.get("name", "").partition(".")[0]:
             member["id"] = members.get(pod, member["id"])
-    for component in ("tikv", "tiflash"):
-        there = (made.get(component) or {}).get("stores") or {}
-        own = {stores.get(each["podName"], key): each for key, each in there.items()}
-        if there:
-            made[component]["stores"] = {key: each | {"id": key} for key, each in own.items()}
+    for component, key in itertools.product(("tikv", "tiflash"), ("stores", "peerStores")):
+        if there := (made.get(component) or {}).get(key):
+            own = {stores.get(each["podName"], old): each for old, each in there.items()}
+            made[component][key] = {new: each | {"id": new} for new, each in own.items()}
     return made
 
 
@@ -482,4 +485,5 @@ def _certificate(clusters: Iterable[Json]) -> Pair:
             names.update(hosts_of(row.name, name, namespace))
         names.update((f"{name}-discovery", f"{name}-discovery.{namespace}", f"{name}-discovery.{namespace}.svc"))
         names.update((f"{name}-pump", f"*.{name}-pump", f"*.{name}-pump.{namespace}.svc"))
+    names |= {f"{each}.{CLUSTER_DOMAIN}" for each in names if each.endswith(".svc")}
     return Authority().pair(*sorted(names))

@@ -1,12 +1,14 @@
 """What v1.6 has begun is finished where it stands, and nothing is done twice (issue 16; lifecycle.md 7 to 14)."""
 
-from collections.abc import Callable, Iterator
+import json
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
 from kube.objects import Json
-from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, TIDB_CLUSTERS
+from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, TIDB_CLUSTERS, Resource
 from ports.clock import FakeClock
+from tests.controllers.tidbcluster.test_ticdc import TABLES, tables
 from tests.operator_world import NAMESPACE
 from tests.takeover.halfway import NAME, Halfway
 
@@ -48,7 +50,7 @@ def test_7_4_a_roll_of_tikv_goes_on_with_the_next_pod(at_rest: Halfway, moved: i
     store = at_rest.store("basic-tikv-1")
     if moved == 1:
         # it waits for the leaders of the next one
-        at_rest.annotate_pod("basic-tikv-1", {BEGUN: at_rest.now()})
+        at_rest.annotate(PODS, "basic-tikv-1", {BEGUN: at_rest.now()})
         at_rest.evict(store)
     at_rest.set_status({"tikv": {"phase": "Upgrade", "stores": {store: {"leaderCountBeforeUpgrade": 10}}}})
     expected = {f"basic-tikv-{ordinal}" for ordinal in range(3 - moved)}
@@ -57,6 +59,62 @@ def test_7_4_a_roll_of_tikv_goes_on_with_the_next_pod(at_rest: Halfway, moved: i
     pods = [at_rest.world.get(PODS, f"basic-tikv-{ordinal}") for ordinal in range(3)]
     assert {f"pingcap/tikv:{version}"} == {pod["spec"]["containers"][-1]["image"] for pod in pods}
     assert {None} == {(pod["metadata"].get("annotations") or {}).get(BEGUN) for pod in pods}
+
+
+def test_14_a_roll_that_an_annotation_holds_goes_on_when_it_is_taken_off(at_rest: Halfway) -> None:
+    version = "v8.5.3"
+    held = {"tidb.pingcap.com/tikv-partition": "2"}
+    at_rest.annotate(TIDB_CLUSTERS, NAME, held)
+    at_rest.world.change(tikv={"version": version})
+    at_rest.update("tikv", to(version, 2))
+    at_rest.world.world.run_until_settled()
+    at_rest.set_status({"tikv": {"phase": "Upgrade"}})
+    pods = at_rest.left.pods()
+    at_rest.world.run_until(lambda: at_rest.world.reason() == "HeldBack")
+    assert "keeps basic-tikv-0, basic-tikv-1 on the old revision" in at_rest.world.progressing
+    at_rest.world.run(35.0)
+    assert (pods, set()) == (at_rest.left.pods(), at_rest.evicted())
+    at_rest.annotate(TIDB_CLUSTERS, NAME, dict.fromkeys(held))
+    at_rest.world.run_until_ready(within=300.0)
+    changed = {name for name, uid in at_rest.left.pods().items() if uid != pods[name]}
+    assert {"basic-tikv-0", "basic-tikv-1"} == changed
+
+
+def test_14_what_v16_notes_on_objects_restarts_nothing_and_goes_where_it_would_mislead(at_rest: Halfway) -> None:
+    now, own = at_rest.now(), "tidb.pingcap.com/"
+    upgrade = [f"{own}smooth-upgrade-{each}" for each in ("ddl-paused", "source-version", "target-version")]
+    misleading: dict[tuple[Resource, str], Json] = {
+        (TIDB_CLUSTERS, NAME): dict.fromkeys(upgrade, "true")
+        | {f"{own}smooth-upgrade-started-at": now, f"{own}configmap-name-before-delete-tikv": "basic-tikv-gone"},
+        (PODS, "basic-tikv-0"): {
+            BEGUN: now,
+            f"{own}tikv-evict-leader-end-at": now,
+            f"{own}tikv-no-active-store-since": now,
+            f"{own}scale-in-time": now,
+        },
+        (PERSISTENT_VOLUME_CLAIMS, "tikv-basic-tikv-0"): {
+            DEFERRED: now,
+            f"{own}scale-in-time": now,
+            f"{own}pod-scheduling": now,
+        },
+    }
+    records: dict[tuple[Resource, str], Json] = {
+        (PERSISTENT_VOLUME_CLAIMS, "tikv-basic-tikv-1"): {
+            f"{kind}.{own}{key}": text
+            for kind in ("spec", "status")
+            for key, text in (("revision", "1"), ("storage-size", "1Gi"))
+        },
+        (STATEFUL_SETS, "basic-tikv"): {f"{own}sync-timestamp": now, f"{own}owner-generation": "1"},
+    }
+    for (resource, name), annotations in (misleading | records).items():
+        at_rest.annotate(resource, name, annotations)
+    at_rest.evict(at_rest.store("basic-tikv-0"))
+    claims = at_rest.claims()
+    assert set() == at_rest.take_over()
+    at_rest.world.run(35.0)
+    assert (claims, set()) == (at_rest.claims(), at_rest.evicted())
+    kept = {where: noted.keys() & at_rest.annotations(*where) for where, noted in (misleading | records).items()}
+    assert {where: set(records.get(where, ())) for where in kept} == kept
 
 
 def test_8_3_a_scale_in_of_pd_whose_member_is_gone_already(clock: FakeClock) -> None:
@@ -78,7 +136,7 @@ def test_8_5_a_scale_in_of_tikv_whose_store_goes_or_is_gone(clock: FakeClock, go
     halfway = Halfway(clock, tikv=4)
     store = halfway.store("basic-tikv-3")
     halfway.world.change(tikv={"replicas": 3})
-    halfway.annotate_pod("basic-tikv-3", {"tidb.pingcap.com/scale-in-time": halfway.now()})
+    halfway.annotate(PODS, "basic-tikv-3", {"tidb.pingcap.com/scale-in-time": halfway.now()})
     halfway.evict(store)
     halfway.ask_pd("DELETE", f"store/{store}")
     halfway.set_status({"tikv": {"phase": "Scale", "stores": {store: {"state": "Offline"}}}})
@@ -93,6 +151,40 @@ def test_8_5_a_scale_in_of_tikv_whose_store_goes_or_is_gone(clock: FakeClock, go
     assert claims == halfway.claims()
     kept = halfway.world.get(PERSISTENT_VOLUME_CLAIMS, "tikv-basic-tikv-3")
     assert DEFERRED in kept["metadata"]["annotations"]
+    halfway.world.stop()
+
+
+@pytest.mark.parametrize("gone", [False, True], ids=["Offline", "Tombstone"])
+def test_8_6_a_scale_in_of_tiflash_whose_store_goes_or_is_gone(clock: FakeClock, gone: bool) -> None:
+    claim = {"resources": {"requests": {"storage": "1Gi"}}}
+    halfway = Halfway(clock, {"tiflash": {"baseImage": "pingcap/tiflash", "replicas": 2, "storageClaims": [claim]}})
+    store = halfway.store("basic-tiflash-1")
+    halfway.world.change(tiflash={"replicas": 1})
+    halfway.ask_pd("DELETE", f"store/{store}")
+    halfway.set_status({"tiflash": {"phase": "Scale", "stores": {store: {"state": "Offline"}}}})
+    if gone:
+        halfway.world.world.advance(30.0)
+        halfway.set_status({"tiflash": {"stores": {store: None}}})
+        halfway.defer("data0-basic-tiflash-1")
+    claims = halfway.claims()
+    assert set() == halfway.take_over()
+    assert (1, claims) == (halfway.world.replicas("tiflash"), halfway.claims())
+    kept = halfway.world.get(PERSISTENT_VOLUME_CLAIMS, "data0-basic-tiflash-1")
+    assert DEFERRED in kept["metadata"]["annotations"]
+    halfway.world.stop()
+
+
+def test_8_8_a_scale_in_of_ticdc_whose_capture_gives_up_its_tables(clock: FakeClock) -> None:
+    halfway = Halfway(clock, {"ticdc": {"baseImage": "pingcap/ticdc", "replicas": 2}})
+    halfway.world.world.faults.changefeed(f"{NAMESPACE}/{NAME}", TABLES)
+    halfway.world.world.advance(10.0)
+    halfway.world.change(ticdc={"replicas": 1})
+    leaving = halfway.world.cluster()["status"]["ticdc"]["captures"]["basic-ticdc-1"]
+    halfway.annotate(PODS, "basic-ticdc-1", {"tidb.pingcap.com/ticdc-graceful-shutdown-begin-time": halfway.now()})
+    drain = "http://basic-ticdc-0.basic-ticdc-peer.default:8301/api/v1/captures/drain"
+    halfway.ask("PUT", drain, {"capture_id": leaving["id"]})
+    assert set() == halfway.take_over()
+    assert (1, {"basic-ticdc-0": TABLES}) == (halfway.world.replicas("ticdc"), tables(halfway.world))
     halfway.world.stop()
 
 
@@ -165,7 +257,7 @@ def test_9_4_a_failed_tidb_that_has_a_substitute(at_rest: Halfway) -> None:
 
 def test_13_leaders_that_a_user_has_moved_away_stay_away_until_he_takes_it_back(at_rest: Halfway) -> None:
     store, now = at_rest.store("basic-tikv-0"), at_rest.now()
-    at_rest.annotate_pod("basic-tikv-0", {"tidb.pingcap.com/evict-leader": "none"})
+    at_rest.annotate(PODS, "basic-tikv-0", {"tidb.pingcap.com/evict-leader": "none"})
     created = at_rest.world.get(PODS, "basic-tikv-0")["metadata"]["creationTimestamp"]
     entry = {"podCreateTime": created, "beginTime": now, "value": "none"}
     at_rest.set_status({"tikv": {"evictLeader": {"basic-tikv-0": entry}}})
@@ -173,7 +265,7 @@ def test_13_leaders_that_a_user_has_moved_away_stay_away_until_he_takes_it_back(
     assert set() == at_rest.take_over()
     assert {store} == at_rest.evicted()
     assert entry == at_rest.world.cluster()["status"]["tikv"]["evictLeader"]["basic-tikv-0"]
-    at_rest.annotate_pod("basic-tikv-0", {"tidb.pingcap.com/evict-leader": None})
+    at_rest.annotate(PODS, "basic-tikv-0", {"tidb.pingcap.com/evict-leader": None})
     at_rest.world.run_until(lambda: not at_rest.evicted(), within=120.0)
     at_rest.world.run_until(lambda: not at_rest.world.cluster()["status"]["tikv"].get("evictLeader"), within=60.0)
 
@@ -183,12 +275,7 @@ def test_10_2_volumes_that_grow_while_their_stateful_set_is_gone(at_rest: Halfwa
     volumes = body["spec"]["template"]["spec"]["volumes"]
     (in_use,) = {each["configMap"]["name"] for each in volumes if "configMap" in each}
     at_rest.world.change(tikv={"requests": {"storage": "2Gi"}})
-    at_rest.admin.patch(
-        TIDB_CLUSTERS,
-        NAME,
-        NAMESPACE,
-        {"metadata": {"annotations": {"tidb.pingcap.com/configmap-name-before-delete-tikv": in_use}}},
-    )
+    at_rest.annotate(TIDB_CLUSTERS, NAME, {"tidb.pingcap.com/configmap-name-before-delete-tikv": in_use})
     asked = {"spec.tidb.pingcap.com/revision": "1", "spec.tidb.pingcap.com/storage-size": "2Gi"}
     begun = asked | {"status.tidb.pingcap.com/last-transition-timestamp": at_rest.now()}
     first = {"metadata": {"annotations": begun}, "spec": {"resources": {"requests": {"storage": "2Gi"}}}}
@@ -203,6 +290,33 @@ def test_10_2_volumes_that_grow_while_their_stateful_set_is_gone(at_rest: Halfwa
     assert {"2Gi"} == {each["spec"]["resources"]["requests"]["storage"] for each in sizes}
 
 
+@pytest.mark.parametrize("gone", [False, True], ids=["Offline", "claim deleted"])
+def test_10_4_volumes_of_which_one_is_being_replaced(clock: FakeClock, gone: bool) -> None:
+    def smaller(spec: Json) -> None:
+        spec |= {"replicas": 4, "updateStrategy": {"type": "OnDelete"}}
+        for template in spec["volumeClaimTemplates"]:
+            template["spec"]["resources"]["requests"]["storage"] = "512Mi"
+
+    halfway = Halfway(clock, {"enablePVCReplace": True})
+    store, before = halfway.store("basic-tikv-0"), halfway.claims()
+    halfway.world.change(tikv={"requests": {"storage": "512Mi"}})
+    halfway.remake("tikv", smaller)
+    halfway.annotate(PODS, "basic-tikv-0", {"tidb.pingcap.com/replace-volume": "true"})
+    halfway.ask_pd("DELETE", f"store/{store}")
+    there: Json | None = {"state": "Offline"}
+    if gone:
+        halfway.world.world.advance(30.0)
+        halfway.admin.delete(PERSISTENT_VOLUME_CLAIMS, "tikv-basic-tikv-0", NAMESPACE)
+        there = None
+    halfway.set_status({"tikv": {"volReplaceInProgress": True, "stores": {store: there}}})
+    replaced = {f"basic-tikv-{ordinal}" for ordinal in range(3)}
+    assert replaced == halfway.take_over(within=1800.0)
+    claims = {name: uid for name, uid in halfway.claims().items() if name != "tikv-basic-tikv-3"}
+    assert {f"tikv-{name}" for name in replaced} == {name for name, uid in claims.items() if before[name] != uid}
+    assert (3, 3) == (halfway.world.replicas("tikv"), len(halfway.world.cluster()["status"]["tikv"]["stores"]))
+    halfway.world.stop()
+
+
 def test_8_3_pd_has_been_scaled_out_and_its_pod_is_not_there(at_rest: Halfway) -> None:
     at_rest.world.change(pd={"replicas": 5})
     at_rest.update("pd", lambda spec: spec.update(replicas=4))
@@ -211,13 +325,41 @@ def test_8_3_pd_has_been_scaled_out_and_its_pod_is_not_there(at_rest: Halfway) -
     assert 5 == len(at_rest.world.cluster()["status"]["pd"]["members"])
 
 
-def test_12_a_suspension_that_has_come_to_tikv(at_rest: Halfway) -> None:
-    at_rest.world.change(suspendAction={"suspendStatefulSet": True})
-    at_rest.admin.delete(STATEFUL_SETS, "basic-tidb", NAMESPACE, propagation="Foreground")
+def test_5_1_a_member_of_pd_that_was_added_and_never_started(at_rest: Halfway) -> None:
+    heal = at_rest.world.world.faults.join_interrupted("default/basic-pd-3")
+    at_rest.world.change(pd={"replicas": 4})
+    at_rest.update("pd", lambda spec: spec.update(replicas=4))
+    at_rest.set_status({"pd": {"phase": "Scale"}})
     at_rest.world.world.run_until_settled()
-    at_rest.set_status(
-        {"tidb": {"phase": "Suspend", "statefulSet": None, "members": None}, "tikv": {"phase": "Suspend"}}
-    )
+    members = json.loads(at_rest.ask_pd("GET", "members"))["members"]
+    assert 4 == len(members)
+    heal()
+    assert set() == at_rest.take_over()
+    assert {f"basic-pd-{ordinal}" for ordinal in range(4)} == set(at_rest.world.cluster()["status"]["pd"]["members"])
+
+
+def test_3_2_what_a_paused_cluster_is_to_become_waits_until_it_is_resumed(at_rest: Halfway) -> None:
+    at_rest.world.change(paused=True, tidb={"replicas": 3}, tikv={"version": "v8.5.3"})
+    at_rest.world.forget()
+    pods = at_rest.left.pods()
+    at_rest.world.run_until(lambda: at_rest.world.reason() == "Paused")
+    at_rest.world.run(35.0)
+    assert pods == at_rest.left.pods()
+    told = ("create events", "patch tidbclusters.pingcap.com/status")
+    assert [] == [each for each in at_rest.world.writes() if not each.startswith(told)]
+    at_rest.world.change(paused=False)
+    assert {f"basic-tikv-{ordinal}" for ordinal in range(3)} == at_rest.take_over()
+    assert 3 == at_rest.world.replicas("tidb")
+
+
+@pytest.mark.parametrize("gone", [("tidb",), ("tidb", "tikv", "pd")], ids=["come to tikv", "done"])
+def test_12_a_suspension_is_finished_and_ended(at_rest: Halfway, gone: Sequence[str]) -> None:
+    at_rest.world.change(suspendAction={"suspendStatefulSet": True})
+    for component in gone:
+        at_rest.admin.delete(STATEFUL_SETS, f"basic-{component}", NAMESPACE, propagation="Foreground")
+    at_rest.world.world.run_until_settled()
+    suspended: Json = {"phase": "Suspend", "synced": False, "statefulSet": None, "members": None, "stores": None}
+    at_rest.set_status({"tikv": {"phase": "Suspend"}, **dict.fromkeys(gone, suspended)})
     claims = at_rest.claims()
     at_rest.world.run_until(lambda: at_rest.world.reason() == "Suspended", within=120.0)
     assert ([], claims) == ([each["metadata"]["name"] for each in at_rest.world.every(STATEFUL_SETS)], at_rest.claims())

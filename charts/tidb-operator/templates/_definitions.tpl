@@ -13,3 +13,23 @@ away from another. Says nothing without a connection, as in `helm template`.
 {{- end }}
 {{- end }}
 {{- end -}}
+
+{{- /*
+The CRDs that are missing though others are there, in one line. Helm makes them at the first install, and never in an upgrade, so that a release of
+v1.6 may lack kinds. Says nothing without a connection.
+*/ -}}
+{{- define "tidb-operator.missing-definitions" -}}
+{{- $missing := list }}
+{{- $any := false }}
+{{- if .Values.clusterScoped }}
+{{- range $path, $_ := .Files.Glob "crds/*.yaml" }}
+{{- $name := base $path | trimSuffix ".yaml" | splitList "_" | reverse | join "." }}
+{{- if lookup "apiextensions.k8s.io/v1" "CustomResourceDefinition" "" $name }}
+{{- $any = true }}
+{{- else }}
+{{- $missing = append $missing $name }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- if $any }}{{ join ", " $missing }}{{ end }}
+{{- end -}}

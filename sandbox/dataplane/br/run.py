@@ -10,6 +10,7 @@ from typing import Protocol
 from sandbox.dataplane.br.request import Request, moment
 from sandbox.dataplane.commands import Surroundings
 from sandbox.dataplane.pd.cluster import PdCluster
+from sandbox.dataplane.processes import TlsSettings
 
 _PATIENCE = 60.0
 """Seconds for which BR waits for PD, or for the leader of a region."""
@@ -55,9 +56,9 @@ class Run:
 
     def cluster(self) -> PdCluster:
         """The cluster, as soon as PD can be asked; always the same. Raises Failed."""
-        address = self.request.option("pd")
+        address, tls = self.request.option("pd"), self._tls()
         deadline = self.surroundings.clock.now() + _PATIENCE
-        while (found := self.surroundings.pd(address)) is None:
+        while (found := self.surroundings.pd(address, tls)) is None:
             self.pause(_PAUSE)
             if self.surroundings.clock.now() >= deadline:
                 raise Failed(f"[PD:client:ErrClientGetLeader]get leader from {address} error")
@@ -65,6 +66,11 @@ class Run:
             raise Failed(f"cluster id mismatch, want {self._cluster_id}, got {found.id}")
         self._cluster_id = found.id
         return found
+
+    def _tls(self) -> TlsSettings | None:
+        """The certificates that it was told; none for a cluster that speaks no TLS."""
+        ca, cert, key = (self.request.option(name) for name in ("ca", "cert", "key"))
+        return TlsSettings(self.surroundings.launch.file(ca) or "", cert, key) if ca else None
 
     def leader(self, region: int) -> int:
         """The store that leads a region, as soon as there is one. Raises Failed."""

@@ -15,6 +15,7 @@ import structlog
 from structlog.contextvars import merge_contextvars
 from structlog.testing import LogCapture
 
+from controllers.status_pacing import DETAILS_EVERY
 from kube.events import WARNING
 from kube.resources import STATEFUL_SETS
 from ports.clock import FakeClock
@@ -104,8 +105,9 @@ class Story:
             ]
         asked = {what for _, what in REQUESTS}
         assert self.asked() == [line["event"] for line in self.lines() if line["event"] in asked]
-        # a condition names one stage at a time: what is over that soon may stand behind another one's
-        sentences, brief = self.sentences(), {line["stage"] for line in self.told("wait ended") if line["seconds"] < 5}
+        # a sentence is a detail of a condition: what was over before its turn came is in no status
+        ended, sentences = self.told("wait ended"), self.sentences()
+        brief = {line["stage"] for line in ended if line["seconds"] < DETAILS_EVERY}
         for line in self.lines():
             if line["event"] in STATUS_LINES and line["stage"] not in brief:
                 assert msgspec.json.encode(line["message"]).decode()[1:-1] in sentences, line

@@ -283,3 +283,34 @@ def test_4_4_a_cluster_that_runs_never_asks_for_advanced_stateful_sets(basic: Op
     basic.run_until_ready()
     basic.run(60.0)
     assert not [read for read in basic.reads() if "apps.pingcap.com" in read]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("resource", "name", "theirs"),
+    [
+        (SERVICES, "basic-pd", {"spec": {"type": "NodePort"}}),
+        (PODS, "basic-tikv-0", {"metadata": {"labels": {"tidb.pingcap.com/cluster-id": "1"}}}),
+        (PERSISTENT_VOLUME_CLAIMS, "pd-basic-pd-0", {"metadata": {"labels": {"app.kubernetes.io/name": "theirs"}}}),
+    ],
+    ids=["Service", "Pod", "PersistentVolumeClaim"],
+)
+def test_I29_what_another_controller_insists_on_is_named_and_not_written_again_and_again(
+    world: OperatorWorld, resource: Resource, name: str, theirs: Json
+) -> None:
+    world.apply(sample("basic"))
+    world.run_until_ready()
+    world.forget()
+    for _ in range(300):
+        world.admin.patch(resource, name, NAMESPACE, theirs)
+        world.run(1.0)
+    # at once three times, then once a minute; what is labelled after a pod goes along
+    assert len([each for each in world.writes() if resource.plural in each and name in each]) <= 8
+    assert len([each for each in world.writes() if "/status" in each]) <= 8
+    assert ("Contested", True) == (world.reason(), world.is_ready())
+    assert f"{resource.kind} {name}: " in world.condition("Progressing")["message"]
+
+    world.change(tidb={"replicas": 2})
+    world.run_until(lambda: world.replicas("tidb") == 2)
+    world.run(180.0)
+    assert "Done" == world.reason()

@@ -1,5 +1,7 @@
 """The walk of a rolling restart: how the pods stand, the next step (lifecycle.md 7.1)."""
 
+import sys
+
 import pytest
 
 from member.lifecycle.rolling import (
@@ -11,6 +13,7 @@ from member.lifecycle.rolling import (
     Step,
     min_ready_seconds,
     next_step,
+    partition,
 )
 from member.outcome import Wait
 
@@ -30,6 +33,7 @@ def _standing(ordinal: int, word: str) -> RollingPod:
         updated=age == "new",
         unmet_condition="serves" if "unmet_condition" in flags else "",
         ignored="ignored" in flags,
+        held="held" in flags,
     )
 
 
@@ -115,6 +119,26 @@ def test_F11_an_outdated_pod_that_is_not_ready_is_first(standing: str, expected:
 )
 def test_F12_nobody_waits_for_a_pod_that_nobody_counts_on(standing: str, expected: str) -> None:
     assert expected == step(standing)
+
+
+@pytest.mark.parametrize(
+    ("standing", "expected"),
+    [
+        ("old:held old:held old", "prepare p-2"),
+        ("old:held old:held new", "finished"),
+        ("old:held:ill old old", "until pod p-0 is Ready"),
+        # one that is there already stays there
+        ("new:held old:held new", "finished"),
+    ],
+)
+def test_14_pods_that_the_user_holds_back_are_not_restarted(standing: str, expected: str) -> None:
+    assert expected == step(standing)
+
+
+@pytest.mark.parametrize(("text", "expected"), [("2", 2), (None, 0), ("two", sys.maxsize), ("-1", sys.maxsize)])
+def test_14_an_annotation_keeps_pods_below_an_ordinal_on_their_revision(text: str | None, expected: int) -> None:
+    annotations = {} if text is None else {"tidb.pingcap.com/tikv-partition": text}
+    assert expected == partition(annotations, "tikv")
 
 
 @pytest.mark.parametrize(("text", "expected"), [("90", 90), ("-1", 0), ("soon", 0), (None, 0)])

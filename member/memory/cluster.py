@@ -12,7 +12,7 @@ from member.memory.taken_names import TakenNames
 
 @dataclass(slots=True)
 class ClusterMemory:
-    """What is remembered of one cluster from one reconcile to the next."""
+    """One for each cluster; a stage may change what is in it, and nobody else reads it."""
 
     failure_timers: FailureTimers = field(default_factory=FailureTimers)
     accepted_settings: AcceptedSettings = field(default_factory=AcceptedSettings)

@@ -1,4 +1,4 @@
-"""What a newly written status of a TidbCluster says, in the log: failovers, and whether the cluster is Ready."""
+"""What a newly written status of a cluster says, in the log: failovers, and whether the cluster is Ready."""
 
 from collections.abc import Iterator
 

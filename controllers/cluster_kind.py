@@ -1,0 +1,69 @@
+"""What the kinds of clusters have in common as kinds: their contexts, what is remembered, how they are held."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import TypeVar
+
+from apis.cluster import Cluster
+from apis.defaulting import with_defaults
+from apis.problem import Problem
+from controllers import status_log
+from controllers.conditions import ConditionValue
+from controllers.holding import hold
+from controllers.kind import Kind
+from controllers.stages import Attempt
+from kube.objects import Json, Object
+from kube.resources import Resource
+from member.components import workload_names
+from member.context import ClusterContext, Dependencies
+from member.lifecycle import own_changes
+from member.memory.cluster import ClusterMemory
+from member.observed.removed_components import running_without_spec, with_removed
+
+M = TypeVar("M", bound=Cluster)
+C = TypeVar("C", bound=ClusterContext)
+
+NewContext = Callable[[Object, M, Dependencies, ClusterMemory, frozenset[str]], C]
+"""Makes a context of the cached object, what it says, and the components that run although its spec lacks them."""
+
+
+def cluster_kind(
+    resource: Resource,
+    model: type[M],
+    *,
+    context: NewContext[M, C],
+    run: Callable[[C, Attempt[C]], None],
+    conditions: Callable[[C, datetime], Mapping[str, ConditionValue]],
+    problems: Callable[[M, Dependencies], Sequence[Problem]],
+) -> Kind[M, C, Dependencies, ClusterMemory]:
+    """A kind of cluster; see `Kind` for what `run`, `conditions` and `problems` do."""
+    workloads = workload_names(resource.kind)
+
+    def new_context(owner: Object, tc: M, deps: Dependencies, memory: ClusterMemory) -> C:
+        removed = running_without_spec(tc, deps.listers.stateful_sets, workloads)
+        once = replace(deps, dataplane=deps.dataplane.for_one_reconcile())
+        return context(owner, with_removed(tc, removed), once, memory, frozenset(removed))
+
+    def last_written(owner: Object, deps: Dependencies) -> Json | None:
+        names = (f"{owner.metadata.name}-{component}" for component in workloads)
+        found = (deps.listers.stateful_sets.get(owner.metadata.namespace, name) for name in names)
+        return own_changes.last_written(owner.metadata.uid, [each for each in found if each is not None])
+
+    return Kind(
+        name=resource.kind.lower(),
+        resource=resource,
+        model=model,
+        memory=ClusterMemory,
+        context=new_context,
+        run=run,
+        status=lambda ctx: ctx.tc.status,
+        conditions=conditions,
+        defaults=with_defaults,
+        problems=problems,
+        slow=lambda ctx: ctx.deps.dataplane.slow,
+        update_times=True,
+        tell=status_log.tell,
+        hold=hold,
+        last_written=last_written,
+    )

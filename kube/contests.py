@@ -1,0 +1,124 @@
+"""What is undone as often as it is written: by another controller, or by an admission webhook (better than v1.6).
+
+To write it at once, again and again, would end nothing and keep both busy. The first times it is, since a hand may have
+slipped; then once a minute, and whoever reconciles hears of it, to say so.
+"""
+
+import contextlib
+import hashlib
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+import msgspec
+import structlog
+
+from kube.field_change import first_patched
+from kube.objects import Json, Object
+from kube.resources import Resource
+from ports.clock import Clock
+
+_log = structlog.get_logger(__name__)
+
+AT_ONCE = 3
+"""Times that the same is written to an object without a pause."""
+
+EVERY = 60.0
+"""Seconds between two writes of what is contested; after twice as many without one it is not contested any more."""
+
+LATELY = 600.0
+"""Seconds for which a write is remembered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contested:
+    """A field of an object that others change back; after how many seconds to look at it again."""
+
+    what: str
+    look_again: float
+
+
+def sentence(contested: Sequence[Contested]) -> str:
+    """What is contested, as a status says it."""
+    first, more = contested[0].what, len(contested) - 1
+    what = f"{first} (and {more} more)" if more else first
+    return f"{what}: another client, or an admission webhook, undoes this each time; it is set once a minute"
+
+
+@dataclass(slots=True)
+class _Written:
+    """The last difference written to an object, how often in a row, when last; and what is contested, if it is."""
+
+    digest: bytes
+    times: int
+    at: float
+    contested: str = ""
+
+
+_FOUND: ContextVar[list[Contested] | None] = ContextVar("contested", default=None)
+
+
+@contextlib.contextmanager
+def collecting() -> Iterator[list[Contested]]:
+    """What the work inside finds contested, in this thread."""
+    found: list[Contested] = []
+    token = _FOUND.set(found)
+    try:
+        yield found
+    finally:
+        _FOUND.reset(token)
+
+
+class Contests:
+    """What was written lately, to tell when it is written in vain. Safe for use by many threads."""
+
+    def __init__(self, clock: Clock, observes: Callable[[], bool]) -> None:
+        """`observes`: whether what seems to be written is not."""
+        self._clock = clock
+        self._observes = observes
+        self._lock = threading.Lock()
+        self._written: OrderedDict[str, _Written] = OrderedDict()
+
+    def allows(self, resource: Resource, cached: Object, patch: Json) -> bool:
+        """Whether a difference may be written now; not so soon again when it has come back after each write."""
+        with self._lock:
+            last = self._written.get(cached.metadata.uid)
+            if last is None or last.times < AT_ONCE or last.digest != _digest(patch):
+                return True
+            if not last.contested:
+                change = str(first_patched(cached.decode(), patch))
+                last.contested = f"{resource.kind} {cached.metadata.name}: {change}"
+                _log.warning("what is written is undone", kind=resource.kind, name=cached.metadata.name, change=change)
+            pause = last.at + EVERY - self._clock.now()
+        _tell(Contested(last.contested, pause if pause > 0 else EVERY))
+        return pause <= 0
+
+    def agreed(self, cached: Object) -> None:
+        """Note that there is no difference; after a contest it may come back."""
+        last = self._written.get(cached.metadata.uid)
+        if last is not None and last.contested and (left := last.at + 2 * EVERY - self._clock.now()) > 0:
+            _tell(Contested(last.contested, left))
+
+    def wrote(self, cached: Object, patch: Json) -> None:
+        """Note a difference that was written."""
+        if self._observes():
+            return
+        uid, now, digest = cached.metadata.uid, self._clock.now(), _digest(patch)
+        with self._lock:
+            last = self._written.pop(uid, None)
+            if last is None or last.digest != digest or last.at <= now - LATELY:
+                last = _Written(digest, 0, now)
+            self._written[uid] = _Written(digest, last.times + 1, now, last.contested)
+            while next(iter(self._written.values())).at <= now - LATELY:
+                self._written.popitem(last=False)
+
+
+def _tell(contested: Contested) -> None:
+    if (found := _FOUND.get()) is not None:
+        found.append(contested)
+
+
+def _digest(patch: Json) -> bytes:
+    return hashlib.sha256(msgspec.json.encode(patch, order="sorted")).digest()

@@ -1,0 +1,89 @@
+"""What others undo each time is not written again and again."""
+
+import msgspec
+import pytest
+
+from kube import contests
+from kube.apply import Applier
+from kube.client import Client
+from kube.contests import AT_ONCE, EVERY, LATELY
+from kube.objects import Json, Object
+from kube.resources import SERVICES, STATEFUL_SETS, Resource
+from ports.clock import FakeClock
+from ports.observation import observing
+from tests.kube.fakes import FakeApi
+
+WHERE = "/api/v1/namespaces/ns/services/basic-pd"
+
+
+def desired(kind: str = "Service", port: int = 2379) -> Json:
+    group = "v1" if kind == "Service" else "apps/v1"
+    meta = {"name": "basic-pd", "namespace": "ns"}
+    return {"apiVersion": group, "kind": kind, "metadata": meta, "spec": {"port": port}}
+
+
+class Fight:
+    """An applier, and somebody else who puts back what was there after each write."""
+
+    def __init__(self, clock: FakeClock) -> None:
+        self.clock = clock
+        self._api = FakeApi()
+        self._applier = Applier(Client(self._api), clock)
+
+    def round(self, resource: Resource = SERVICES, *, undone: bool = True, port: int = 2379) -> bool:
+        """Whether the same is written once more, after it was undone or not; one second passes."""
+        path = resource.path("ns", "basic-pd")
+        tree = desired(resource.kind, port)
+        there = self._api.put(path, tree | {"spec": {"port": 1 if undone else port}})
+        before = len(self._api.calls)
+        self._applier.apply(resource, tree, Object(msgspec.json.encode(there)))
+        self.clock.step(1.0)
+        return len(self._api.calls) > before
+
+
+@pytest.fixture
+def fight(clock: FakeClock) -> Fight:
+    return Fight(clock)
+
+
+def test_what_is_undone_each_time_is_written_some_times_at_once_then_once_a_minute(fight: Fight) -> None:
+    rounds = [fight.round() for _ in range(600)]
+    assert [True] * AT_ONCE == rounds[:AT_ONCE]
+    assert AT_ONCE + 600 // EVERY - 1 <= sum(rounds) <= AT_ONCE + 600 // EVERY
+
+
+def test_who_reconciles_hears_of_it_until_it_is_over(fight: Fight) -> None:
+    for _ in range(AT_ONCE):
+        fight.round()
+    with contests.collecting() as found:
+        fight.round()
+    assert ["Service basic-pd: spec.port: 1 → 2379"] == [each.what for each in found]
+    assert 0 < found[0].look_again <= EVERY
+
+    with contests.collecting() as found:
+        fight.round(undone=False)
+    assert 1 == len(found), "it may be undone the next moment"
+    fight.clock.step(2 * EVERY)
+    with contests.collecting() as found:
+        fight.round(undone=False)
+    assert [] == found
+
+
+def test_another_difference_is_written_at_once(fight: Fight) -> None:
+    assert [True] * AT_ONCE + [False] == [fight.round() for _ in range(AT_ONCE + 1)]
+    assert fight.round(port=4000)
+
+
+def test_what_is_undone_now_and_then_is_written_each_time(fight: Fight) -> None:
+    for _ in range(2 * AT_ONCE):
+        assert fight.round()
+        fight.clock.step(LATELY)
+
+
+def test_a_StatefulSet_is_written_each_time_since_pods_may_be_restarted(fight: Fight) -> None:
+    assert all(fight.round(STATEFUL_SETS) for _ in range(2 * AT_ONCE))
+
+
+def test_where_nothing_is_written_nothing_is_undone(fight: Fight) -> None:
+    with observing(only=True):
+        assert all(fight.round() for _ in range(2 * AT_ONCE))
