@@ -8,6 +8,7 @@ the sandbox and the simulator. The order of the table is that in which component
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, TypeVar
 
 from msgspec import structs
@@ -419,6 +420,7 @@ _TABLE: dict[str, ComponentType] = {
 }
 
 
+@cache
 def component_types(of: str = TIDB_CLUSTER) -> tuple[ComponentType, ...]:
     """The rows of a kind of cluster, in the order in which components are observed and act."""
     return tuple(each for each in _TABLE.values() if each.of == of)
@@ -427,6 +429,12 @@ def component_types(of: str = TIDB_CLUSTER) -> tuple[ComponentType, ...]:
 def component_type(name: str) -> ComponentType:
     """The row of a component. Raises KeyError for a name that is none."""
     return _TABLE[name]
+
+
+def is_component(name: str, of: str = TIDB_CLUSTER) -> bool:
+    """Whether a kind of cluster has a component of this name."""
+    row = _TABLE.get(name)
+    return row is not None and row.of == of
 
 
 def component_names(where: Callable[[ComponentType], bool] = lambda _: True, of: str = TIDB_CLUSTER) -> tuple[str, ...]:
@@ -438,7 +446,9 @@ def component_names(where: Callable[[ComponentType], bool] = lambda _: True, of:
 def with_component(row: ComponentType) -> Iterator[None]:
     """The table with one more row while the block runs, for a test that brings a component of its own."""
     _TABLE[row.name] = row
+    component_types.cache_clear()
     try:
         yield
     finally:
         del _TABLE[row.name]
+        component_types.cache_clear()

@@ -3,6 +3,7 @@
 import math
 import re
 from decimal import Decimal
+from functools import lru_cache
 
 _SUFFIXES = {
     "n": Decimal("1e-9"),
@@ -21,6 +22,7 @@ _QUANTITY = re.compile(
 )
 
 
+@lru_cache(maxsize=4096)
 def parse(quantity: str | int) -> Decimal:
     """The exact value in units, bytes for storage and memory. Raises ValueError when it is not a quantity."""
     found = _QUANTITY.fullmatch(str(quantity))

@@ -1,8 +1,9 @@
 """From the storage of a spec to its location, to `status.backupPath` and to BR's flags (backup.md 2.2, 2.4). Pure."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import replace
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from apis import backup_paths
 from apis.storage_providers import (
@@ -96,13 +97,19 @@ def storage_flags(storage: StorageProvider) -> list[str]:
 
 
 def storage_url(storage: StorageProvider) -> str:
-    """The URL by which BR knows a storage; Azure's SAS token is part of it. Raises UnknownStorage."""
-    url = backup_path(storage)
+    """The URL by which BR knows a storage; Azure's SAS token is part of it. Raises UnknownStorage.
+
+    What would have a meaning of its own in a URL is escaped: v1.6 has BR write to another directory than it looks at.
+    """
+    url = _SPECIAL.sub(lambda found: quote(found[0]), backup_path(storage))
     if (azblob := storage.azblob) is None or storage.provider is not azblob:
         return url
     query = {"account-name": azblob.storage_account, "sas-token": azblob.sas_token}
     encoded = urlencode({name: value for name, value in sorted(query.items()) if value})
     return f"{url}?{encoded}" if encoded else url
+
+
+_SPECIAL = re.compile(r"[%?#\x00-\x1f\x7f]")
 
 
 def given(options: Iterable[tuple[str, str]]) -> list[str]:

@@ -11,11 +11,12 @@ import os
 import platform
 import socket
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import structlog
 from prometheus_client import CollectorRegistry, GCCollector, Info, PlatformCollector, ProcessCollector
 
+from controller_manager.caches import Caches
 from controller_manager.health import HealthServer
 from controller_manager.observing import NoElection, PlannedWrites
 from controller_manager.process_options import ProcessOptions
@@ -24,19 +25,15 @@ from controllers.controller import Controller
 from controllers.queues import REST
 from controllers.runtime import Runtime, new_runtime
 from informers.detector import InconsistencyDetector, is_switched_on
-from informers.factory import InformerNotStarted, SharedInformerFactory
-from informers.metrics import InformerMetrics
-from informers.reflector import Reflector, WatchErrorHandler, log_watch_error
+from informers.reflector import WatchErrorHandler, log_watch_error
 from kube.client import Client
 from kube.config import ClusterConfig
 from kube.connecting import Connection, connect, connect_directly
 from kube.dry_run import DryRunTransport
-from kube.errors import Forbidden
 from kube.events import EventRecorder
 from kube.leader_election import Callbacks, ElectionMetrics, LeaderElector, Timing, identity
 from kube.lease_watch import LeaseWatch
 from kube.leases import LeaseLock
-from kube.resources import Resource
 from kube.rest_metrics import PrometheusObserver, RequestObserver
 from kube.shard_election import ShardElections, ShardMetrics
 from kube.shard_leases import Division, OtherDivisions
@@ -51,9 +48,6 @@ from ports.transport import Transport
 from workqueue.timers import Timers
 
 log = structlog.get_logger(__name__)
-
-_HANDLERS_TIMEOUT = 5.0
-"""Seconds that the informers of a process, and their handlers, may take to end; more would cost the clean end."""
 
 Build = Callable[[Runtime], Iterable[Controller]]
 """Makes the controllers of a process and registers their handlers; starts nothing."""
@@ -82,7 +76,6 @@ class ControllerManager:
         where it only observes. Raises ConfigError.
         """
         self._options, self._config, self._environ = options, config, environ
-        self._on_watch_error = on_watch_error
         self._clock, self._randomness, self._exit_now = clock, randomness, exit_now
         self.lease_namespace = options.lease_namespace or config.namespace
         self.registry = _registry()
@@ -90,7 +83,6 @@ class ControllerManager:
         self.registry.register(self._planned.metric)
         self._requests_stop, self._informers_stop = Stop(), Stop()
         self._work_stop, self._election_stop = Stop(), Stop()
-        self._other_leases_stop = Stop()
         self._leading = Latch()
         self._connections: list[Connection] = []
         self._exit_code = 0
@@ -102,16 +94,21 @@ class ControllerManager:
         )
         self._elector = self._make_elector()
         self._client = self._connect("", self._elector.lease, observer)
-        self._informer_metrics = InformerMetrics(self.registry)
-        self._factories: dict[str, SharedInformerFactory] = {}
-        self._other_leases = self._new_lease_factory() if options.sees_other_leases else None
-        self._started = False
+        self._caches = Caches(
+            self._client.client,
+            clock,
+            randomness,
+            options,
+            self.lease_namespace,
+            registry=self.registry,
+            on_watch_error=on_watch_error,
+        )
         self._runtime = self._make_runtime()
         self._controllers = tuple(build(self._runtime))
         self.health = HealthServer(options.metrics_addr, self.registry)
         self.health.live.add("leader-election", self._election_trouble)
         self.health.ready.add("shutdown", lambda: "stopping" if self._work_stop.is_set() else None)
-        self.health.ready.add("caches", self._unsynced)
+        self.health.ready.add("caches", self._caches.unsynced)
 
     def run(self, stop: Stop) -> int:
         """Run until `stop` is set or something ends it; the exit code of the process. Raises ListenError."""
@@ -129,37 +126,30 @@ class ControllerManager:
 
         Raises CacheSyncTimeout when the objects could not be read in time.
         """
-        self._started = True
-        factories = tuple(self._factories.values())
         try:
-            for factory in factories:
-                factory.start(self._informers_stop)
-            for factory in factories:
+            self._caches.start(self._informers_stop)
+            for factory in self._caches.factories:
                 factory.wait_for_handlers(stop)
             while not stop.is_set() and any(controller.process_ready_item() for controller in self._controllers):
                 pass
         finally:
             self._informers_stop.set()
             self._client.transport.close()
-            for factory in factories:
-                factory.shutdown(_HANDLERS_TIMEOUT)
+            self._caches.shutdown()
             for connection in self._connections:
                 connection.transport.close()
 
     def _start(self) -> list[threading.Thread]:
-        self._started = True
         self._recorder.start()
-        for factory in self._factories.values():
-            factory.start(self._informers_stop)
-        if self._other_leases is not None:
-            self._other_leases.start(self._other_leases_stop)
+        self._caches.start(self._informers_stop)
+        self._caches.start_other_leases()
         threads = [
             threading.Thread(target=self._timers.run, args=(self._informers_stop,), name="timers"),
             threading.Thread(target=self._elector.run, args=(self._election_stop,), name="leader-election"),
             threading.Thread(target=self._work, name="workers"),
         ]
         if is_switched_on(self._environ):
-            detector = InconsistencyDetector(tuple(self._factories.values()), self._clock, self.fail)
+            detector = InconsistencyDetector(self._caches.factories, self._clock, self.fail)
             threads.append(
                 threading.Thread(target=detector.run, args=(self._informers_stop,), name="inconsistency-detector")
             )
@@ -173,12 +163,10 @@ class ControllerManager:
             self._leading.wait(self._clock)
         if self._work_stop.is_set():
             return
-        synced: dict[Resource, bool] = {}
-        for factory in self._factories.values():
-            synced |= factory.wait_for_cache_sync(self._work_stop)
+        missing = self._caches.missing_after_sync(self._work_stop)
         if self._work_stop.is_set():
             return
-        if missing := sorted(str(resource) for resource, filled in synced.items() if not filled):
+        if missing:
             log.error("caches did not sync in time", resources=missing)
             self.fail()
             return
@@ -205,9 +193,9 @@ class ControllerManager:
         self._work_stop.set()
         workers.join()
         self._informers_stop.set()
-        self._other_leases_stop.set()
+        self._caches.stop_other_leases()
         self._client.transport.close()  # ends a list or the opening of a watch that blocks (TH-12)
-        late = [factory for factory in self._all_factories() if not factory.shutdown(_HANDLERS_TIMEOUT)]
+        in_time = self._caches.shutdown()
         for thread in (timers, *debugging):
             thread.join()
         if not self._drained:
@@ -223,7 +211,7 @@ class ControllerManager:
         for connection in self._connections:
             connection.transport.close()
         log.info("stopped")
-        if late:
+        if not in_time:
             # the interpreter would wait for the threads that are left, for ever
             self._exit_now(1)
         return self._exit_code
@@ -286,7 +274,7 @@ class ControllerManager:
             on_open=self._take_up,
             on_given=self._forget_lost,
             on_lost=self._stopped_leading,
-            is_ready=lambda: self._unsynced() is None,
+            is_ready=lambda: self._caches.unsynced() is None,
             annotations=options.lease_annotations,
             timing=timing,
             recorder=self._recorder,
@@ -329,69 +317,16 @@ class ControllerManager:
     def _election_trouble(self) -> str | None:
         return None if self._elector.is_healthy() else "leading, but the lease was not renewed for too long"
 
-    def _informers(self, selector: str) -> SharedInformerFactory:
-        """The caches of what a label selector selects, the same at each call. Raises InformerNotStarted."""
-        if selector not in self._factories:
-            if self._started:
-                raise InformerNotStarted(
-                    f"informers of {selector!r} were requested after the start; request them in `build`"
-                )
-            self._factories[selector] = self._new_factory(selector)
-        return self._factories[selector]
-
-    def _new_factory(self, selector: str) -> SharedInformerFactory:
-        return SharedInformerFactory(
-            self._client.client,
-            self._clock,
-            self._randomness,
-            namespace=self._options.namespace,
-            default_resync=self._options.resync_duration,
-            tweak=lambda selectors: selectors.and_labels(selector),
-            metrics=self._informer_metrics,
-            on_watch_error=self._on_watch_error,
-        )
-
-    def _new_lease_factory(self) -> SharedInformerFactory:
-        """The Leases of our name in other namespaces. Nothing waits for them: not everybody may read them.
-
-        Who may not gives up at the first refusal: to ask again and again would cost requests and change nothing.
-        """
-        mine = f"metadata.name={self._options.lease},metadata.namespace!={self.lease_namespace}"
-        return SharedInformerFactory(
-            self._client.client,
-            self._clock,
-            self._randomness,
-            tweak=lambda selectors: selectors.and_fields(mine),
-            metrics=self._informer_metrics,
-            on_watch_error=self._explain_unseen_leases,
-        )
-
-    def _explain_unseen_leases(self, reflector: Reflector, error: Exception) -> None:
-        if not isinstance(error, Forbidden):
-            log_watch_error(reflector, error)
-        elif not self._other_leases_stop.is_set():
-            self._other_leases_stop.set()
-            log.info("operators in other namespaces go unnoticed: their Leases may not be listed", error=str(error))
-
-    def _all_factories(self) -> Iterator[SharedInformerFactory]:
-        yield from self._factories.values()
-        if self._other_leases is not None:
-            yield self._other_leases
-
-    def _unsynced(self) -> str | None:
-        waiting = [resource for factory in self._factories.values() for resource in factory.unsynced()]
-        return f"not yet read: {', '.join(sorted(map(str, waiting)))}" if waiting else None
-
     def _make_runtime(self) -> Runtime:
         return new_runtime(
             client=self._client.client,
             recorder=self._recorder,
             timers=self._timers,
-            informers=self._informers,
+            informers=self._caches.of,
             fence=self._elector.lease,
             ownership=self._elector.lease if isinstance(self._elector.lease, Shards) else None,
             registry=self.registry,
-            other_leases=self._other_leases,
+            other_leases=self._caches.other_leases,
             drain_timeout=self._options.drain_timeout,
             rest=REST,
             observes=self._options.observes,

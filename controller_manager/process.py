@@ -1,5 +1,6 @@
 """A program with controllers, from its command line to its exit code."""
 
+import gc
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -20,6 +21,9 @@ from ports.randomness import SystemRandomness
 from ports.stopping import Stop
 
 log = structlog.get_logger(__name__)
+
+_ALLOCATIONS = 50_000
+"""Containers that are made before the next look for cycles: trees of JSON have none (informers-workqueue.md TH-7)."""
 
 Make = Callable[[ClusterConfig], ControllerManager]
 """Puts the process together for one cluster. Raises ConfigError."""
@@ -49,6 +53,7 @@ def run_controllers(
 
 def run_process(name: str, kubeconfig: str, environ: Mapping[str, str], clock: Clock, make: Make) -> int:
     """Connect, put the process together and run it until a signal ends it; its exit code."""
+    gc.set_threshold(_ALLOCATIONS)
     try:
         config = load(kubeconfig, environ, clock)
         log.info("using cluster", server=config.server, source=config.source)

@@ -15,9 +15,6 @@ from kube.resources import Resource
 NEWS = 0
 """The priority of what has just happened."""
 
-TAKEN_UP = -50
-"""The priority of what another process has acted for until now."""
-
 NO_NEWS = -100
 """The priority of what was there when the handler came, and of what a resync delivers again (PQ-10)."""
 

@@ -7,7 +7,7 @@ from workqueue.priority_queue import PriorityQueue
 from workqueue.rate_limiters import RateLimiter, default_controller_rate_limiter
 from workqueue.timers import Timers
 
-REST = 0.5
+REST = 1.0
 """Seconds that a key rests between two syncs in a process, however much happens to its object meanwhile.
 
 A cluster that comes up causes a hundred events, many of them by what the operator writes itself, and a sync costs as

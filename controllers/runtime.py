@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from prometheus_client import CollectorRegistry
 
 from controllers.controller import Controller, Sync
-from controllers.enqueueing import TAKEN_UP, Enqueue, enqueue_object
+from controllers.enqueueing import Enqueue, enqueue_object
 from controllers.informing import Informers
 from controllers.key_locks import KeyLocks, shared_by
 from controllers.memory import Memory
@@ -66,11 +66,14 @@ class Runtime:
         self._acted_for.append((resource, informers.lister_for(resource), enqueue))
 
     def take_up(self, is_new: Callable[[str], bool]) -> None:
-        """Enqueue what this process acts for from now on: whatever shares the objects out calls its key `is_new`."""
+        """Enqueue what this process acts for from now on: whatever shares the objects out calls its key `is_new`.
+
+        As news, so that each is looked at once before anything that comes of looking at the first ones.
+        """
         for resource, lister, enqueue in self._acted_for:
             for each in lister.list():
                 if is_new(shared_by(resource, each.key)):
-                    enqueue(each.key, TAKEN_UP)
+                    enqueue(each.key)
 
     def memory(self, make: Callable[[], T], resource: Resource | None) -> Memory[T]:
         """What a controller remembers of each object of a resource, as long as this process acts for it.

@@ -8,6 +8,7 @@ Two forms of a name must not be confused. Dialled: short, `demo-pd.ns`, and with
 import re
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 PD_CLIENT_PORT = 2379
@@ -179,6 +180,7 @@ class AddressBook:
         return f"{host}.svc.{self.cluster_domain}" if self.cluster_domain else host
 
 
+@lru_cache(maxsize=4096)
 def _host(address: str) -> str:
     """The host of an address in lower case; empty when it cannot be read."""
     try:

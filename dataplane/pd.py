@@ -124,7 +124,7 @@ class Store:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveStore(Store):
-    """A store as PD showed it in this reconcile. Made by `PDClient.store`, `stores` and `tombstone_stores` only."""
+    """A store as PD showed it in this reconcile. Made by `PDClient.store`, `stores` and `all_stores` only."""
 
     maker: InitVar[object]
 
@@ -283,9 +283,9 @@ class PDClient:
         """The stores that are not Tombstone, by id. Raises NotBootstrapped, Unavailable, ApiError."""
         return self._stores("/pd/api/v1/stores")
 
-    def tombstone_stores(self) -> tuple[LiveStore, ...]:
-        """The stores that are gone for good, by id. Raises NotBootstrapped, Unavailable, ApiError."""
-        return self._stores("/pd/api/v1/stores?state=2")
+    def all_stores(self) -> tuple[LiveStore, ...]:
+        """The stores in any state, Tombstone included, by id. Raises NotBootstrapped, Unavailable, ApiError."""
+        return self._stores("/pd/api/v1/stores?state=0&state=1&state=2")
 
     def store(self, store_id: int) -> LiveStore:
         """One store in any state. Raises NotFound, NotBootstrapped, Unavailable, ApiError."""

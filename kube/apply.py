@@ -89,6 +89,10 @@ class Applier:
         self._contests.wrote(cached, patch)
         return written
 
+    def is_contested(self, cached: Object) -> bool:
+        """Whether others undo what is written to an object: it may differ from what is desired, or soon will."""
+        return self._contests.involves(cached)
+
     def merge(self, resource: Resource, desired: Json) -> Object:
         """Set the fields of an object that nobody has read; for names that tell which object it is, such as by a UID.
 

@@ -97,9 +97,17 @@ class Contests:
 
     def agreed(self, cached: Object) -> None:
         """Note that there is no difference; after a contest it may come back."""
+        if (left := self._left(cached)) > 0:
+            _tell(Contested(self._written[cached.metadata.uid].contested, left))
+
+    def involves(self, cached: Object) -> bool:
+        """Whether something of an object is contested."""
+        return self._left(cached) > 0
+
+    def _left(self, cached: Object) -> float:
+        """Seconds until what is not written again is not contested any more."""
         last = self._written.get(cached.metadata.uid)
-        if last is not None and last.contested and (left := last.at + 2 * EVERY - self._clock.now()) > 0:
-            _tell(Contested(last.contested, left))
+        return last.at + 2 * EVERY - self._clock.now() if last is not None and last.contested else 0.0
 
     def wrote(self, cached: Object, patch: Json) -> None:
         """Note a difference that was written."""

@@ -80,7 +80,7 @@ _fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
 class Object:
     """One object as the API server sent it. Immutable and shared by everybody who reads the cache."""
 
-    __slots__ = ("api_version", "kind", "metadata", "raw")
+    __slots__ = ("__weakref__", "api_version", "kind", "metadata", "raw")
 
     def __init__(self, raw: bytes, api_version: str = "", kind: str = "") -> None:
         """Decode the metadata of `raw`; `api_version` and `kind` fill in what items of a list lack (REF-17).
@@ -126,10 +126,13 @@ class _Secret(msgspec.Struct):
     data: dict[str, bytes] | None = None
 
 
-def secret_data(secret: Object | None) -> dict[str, bytes]:
-    """What a Secret holds, decoded, by key: values that are empty are as good as none, and so is no Secret."""
+def secret_data(secret: Object | None, *, keeps_empty: bool = False) -> dict[str, bytes]:
+    """What a Secret holds, decoded, by key; no Secret holds nothing.
+
+    Values that are empty are as good as none, unless they are asked for: a password may be empty.
+    """
     data = secret.decode_as(_Secret).data if secret is not None else None
-    return {key: value for key, value in (data or {}).items() if value}
+    return {key: value for key, value in (data or {}).items() if value or keeps_empty}
 
 
 def condition_of(conditions: Iterable[Json], kind: str) -> Json:

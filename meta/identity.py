@@ -9,7 +9,7 @@ from datetime import datetime
 from apis import predicates
 from apis.cluster import Cluster
 from apis.component_statuses import PDStatus, TiFlashStatus, TiKVStatus
-from apis.components import DM_CLUSTER, component_names
+from apis.components import DM_CLUSTER, component_type, is_component
 from apis.dm_components import DMMasterStatus
 from apis.shared import TiKVStore
 from apis.times import parse_time, stamp
@@ -74,9 +74,10 @@ def _own_id(kind: str) -> str:
     """The label with the id of a pod in the data plane; of a pod that has none, that of the cluster, if it has one."""
     if kind in _WITH_MEMBERS:
         return labels.MEMBER_ID
-    if kind in component_names(of=DM_CLUSTER):
+    if is_component(kind, DM_CLUSTER):
         return ""
-    return labels.STORE_ID if kind in component_names(lambda row: row.is_store) else labels.CLUSTER_ID
+    is_store = is_component(kind) and component_type(kind).is_store
+    return labels.STORE_ID if is_store else labels.CLUSTER_ID
 
 
 def of_claim(tc: Cluster, pod: Object) -> DesiredMetadata:
@@ -117,7 +118,7 @@ def _member_id(tc: Cluster, kind: str, pod: str) -> str:
 
 def _stores(tc: Cluster, kind: str) -> Mapping[str, TiKVStore] | None:
     """The stores of a component as PD named them in this reconcile; None when it did not, or there are none to name."""
-    status = predicates.status_of(tc, kind) if kind in component_names(of=tc.kind) else None
+    status = predicates.status_of(tc, kind) if is_component(kind, tc.kind) else None
     if not isinstance(status, TiKVStatus | TiFlashStatus) or not status.synced:
         return None
     return status.stores

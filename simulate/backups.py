@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from cli.backups import SANDBOX_S3
+from cli.backup_storage import SANDBOX_S3
 from simulate.plan import Edit, World
 from simulate.worlds import KEY, NAME
 

@@ -17,6 +17,9 @@ __all__ = ["pytest_xdist_make_scheduler"]
 _GRACE = 2.0
 """Seconds that threads told to stop may take to end."""
 
+_MANY_OBJECTS = 20_000
+"""New ones, after which garbage is looked for."""
+
 _MUCH_CPU = 5.0
 """Seconds of CPU: ten times what CONTRIBUTING.md gives a test that is not marked `slow`."""
 _CPU = "cpu"
@@ -28,8 +31,12 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What was imported and collected stays to the end: no collection of garbage looks at it again."""
+    """What was imported and collected stays to the end: no collection of garbage looks at it again.
+
+    A world in memory is many objects, few of which are garbage before its end.
+    """
     gc.freeze()
+    gc.set_threshold(_MANY_OBJECTS)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -12,6 +12,7 @@ from apis.compact_backups import CompactBackup
 from apis.images import at_least
 from apis.problem import Problem
 from apis.restores import Restore, RestoreSpec
+from apis.storage_providers import StorageProvider
 from apis.validation import storage_providers
 
 TYPES = ("full", "db", "table")
@@ -211,6 +212,7 @@ def _check_pitr(spec: RestoreSpec) -> Iterator[Problem]:
         yield Problem(field, list(full.providers), message)
     elif full.providers:
         yield from storage_providers.check(full, field)
+        yield from _check_endpoint(spec, full)
     elif not spec.log_restore_start_ts:
         message = "is required in mode pitr, or spec.logRestoreStartTs where the snapshot has been restored already"
         yield Problem(field, None, message)
@@ -220,6 +222,16 @@ def _check_pitr(spec: RestoreSpec) -> Iterator[Problem]:
     ):
         if misfit := _check_timestamp(name, text):
             yield misfit
+
+
+def _check_endpoint(log: StorageProvider, snapshot: StorageProvider) -> Iterator[Problem]:
+    """BR has one endpoint: v1.6 has it look for the snapshot where the log is."""
+    if log.s3 is None or snapshot.s3 is None or not snapshot.s3.endpoint:
+        return
+    one, other = (each.endpoint.rpartition("://")[2].rstrip("/") for each in (log.s3, snapshot.s3))
+    if one != other:
+        message = f"must be that of spec.s3, {log.s3.endpoint or 'none'}, since BR has one; copy the snapshot there"
+        yield Problem("spec.pitrFullBackupStorageProvider.s3.endpoint", snapshot.s3.endpoint, message)
 
 
 def _check_least(field: str, number: int, least: int) -> Iterator[Problem]:

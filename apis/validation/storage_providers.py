@@ -1,5 +1,6 @@
 """Rules of the storage of backups (backup.md 3.6, 4.5)."""
 
+import re
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
@@ -30,6 +31,8 @@ def check(storage: StorageProvider, field: str, *, archives: bool = False) -> It
     elif archives and found and found[0] not in _EXPORTS:
         message = "can't hold the archives of exports; use s3 or gcs, or back up with BR (spec.br)"
         yield Problem(f"{field}.{found[0]}", None, message)
+    for name, provider in storage.providers.items():
+        yield from _check_prefix(provider.prefix, f"{field}.{name}.prefix")
     if storage.s3 is not None:
         yield from _check_s3(storage.s3, f"{field}.s3", archives=archives)
     if storage.gcs is not None:
@@ -40,11 +43,30 @@ def check(storage: StorageProvider, field: str, *, archives: bool = False) -> It
         yield from _check_local(storage.local, f"{field}.local")
 
 
+def _check_bucket(bucket: str, field: str, what: str = "bucket") -> Iterator[Problem]:
+    """It is the host of BR's URL; behind a slash a prefix may follow."""
+    first = next((part for part in bucket.split("/") if part), "")
+    if not first:
+        yield Problem(field, None, f"is required; name the {what}")
+    elif not _BUCKET.fullmatch(first):
+        message = f"can't be a {what}; its name has letters from a to z, digits, dots, dashes and underscores"
+        yield Problem(field, bucket, message)
+    else:
+        yield from _check_prefix(bucket, field)
+
+
+def _check_prefix(prefix: str, field: str) -> Iterator[Problem]:
+    if not {".", ".."}.isdisjoint(prefix.split("/")):
+        yield Problem(field, prefix, "must not have . or .. as a directory; write the path without them")
+
+
+_BUCKET = re.compile(r"[A-Za-z0-9._-]+")
+
+
 def _check_s3(s3: S3StorageProvider, field: str, *, archives: bool) -> Iterator[Problem]:
     if not s3.provider:
         yield Problem(f"{field}.provider", None, "is required; say which S3 it is, such as aws or ceph")
-    if not s3.bucket:
-        yield Problem(f"{field}.bucket", None, "is required; name the bucket")
+    yield from _check_bucket(s3.bucket, f"{field}.bucket")
     if archives:
         yield from check_options(s3, field)
     if not s3.endpoint or (archives and s3.provider == "ceph" and "://" not in s3.endpoint):
@@ -78,13 +100,11 @@ def _check_endpoint(endpoint: str, field: str) -> Iterator[Problem]:
 def _check_gcs(gcs: GcsStorageProvider, field: str) -> Iterator[Problem]:
     if not gcs.project_id:
         yield Problem(f"{field}.projectId", None, "is required; name the project of the bucket")
-    if not gcs.bucket:
-        yield Problem(f"{field}.bucket", None, "is required; name the bucket")
+    yield from _check_bucket(gcs.bucket, f"{field}.bucket")
 
 
 def _check_azblob(azblob: AzblobStorageProvider, field: str) -> Iterator[Problem]:
-    if not azblob.container:
-        yield Problem(f"{field}.container", None, "is required; name the container")
+    yield from _check_bucket(azblob.container, f"{field}.container", "container")
     if not azblob.secret_name and not azblob.storage_account:
         message = "is required without a Secret that has the key AZURE_STORAGE_ACCOUNT; name the storage account"
         yield Problem(f"{field}.storageAccount", None, message)

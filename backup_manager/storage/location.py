@@ -19,8 +19,8 @@ class Location:
     """A bucket and the prefix in it that a backup has for itself.
 
     `bucket` is Azure's container, or the absolute path at which a volume is mounted. `prefix` has no slash at either
-    end; empty means all of the bucket. `flavour` is `spec.s3.provider`: aws, ceph, alibaba, … No credentials but
-    `sas_token`, which Azure's spec may hold, and which is shown nowhere.
+    end; empty means all of the bucket. `flavour` is `spec.s3.provider`: aws, ceph, alibaba, … `encryption_key` is the
+    id of a key of KMS. No credentials but `sas_token`, which Azure's spec may hold, and which is shown nowhere.
     """
 
     kind: Kind
@@ -31,6 +31,7 @@ class Location:
     flavour: str = ""
     path_style: bool = True
     encryption: str = ""
+    encryption_key: str = ""
     account: str = ""
     sas_token: str = field(default="", repr=False)
 

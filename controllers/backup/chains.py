@@ -21,7 +21,7 @@ def bases(log: Backup, backups: Iterable[Backup]) -> list[Backup]:
 
 def is_candidate(log: Backup, backup: Backup) -> bool:
     """Whether a log backup restores from a snapshot, or will once its checkpoint has come that far."""
-    if backup.spec.backup_mode != "snapshot" or backup.spec.backup_type != "full" or not _same_cluster(log, backup):
+    if backup.spec.backup_mode != "snapshot" or backup.spec.backup_type != "full" or not same_cluster(log, backup):
         return False
     begins = max(_tso(log.status.commit_ts), _tso(log.status.log_success_truncate_until))
     return _is_complete(backup) and 0 < begins <= _tso(backup.status.commit_ts)
@@ -50,7 +50,8 @@ def _goes(backup: Backup) -> bool:
     return backup.metadata.deletion_timestamp is not None
 
 
-def _same_cluster(one: Backup, other: Backup) -> bool:
+def same_cluster(one: Backup, other: Backup) -> bool:
+    """Whether two Backups are of one cluster."""
     mine, theirs = one.spec.br, other.spec.br
     if mine is None or theirs is None:
         return False

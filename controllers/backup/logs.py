@@ -140,11 +140,16 @@ def _carry_out(ctx: JobOwner[Backup], command: str) -> Result | None:
         if not ctx.has_lost(name):
             return None
         ctx.await_pods(name)
-    if command == TRUNCATE and (reader := reader_of(ctx, str(now.get("backupPath") or ""))):
+    if command == TRUNCATE and (reader := _reader(ctx)):
         message = f"the log is not truncated while {reader} reads it; it is when that one has ended"
         ctx.say(status.RETRY_FAILED, "FilesInUse", message)
         return Result(requeue_after=_LOOK_AGAIN)
     return _make(ctx, command)
+
+
+def _reader(ctx: JobOwner[Backup]) -> str:
+    """Who reads what the truncation would remove. Raises ApiError, TransportError."""
+    return reader_of(ctx, str(ctx.status.get("backupPath") or ""), tso.parse(ctx.model.spec.log_truncate_until))
 
 
 def _is_truncated(until: str, now: Json) -> bool:

@@ -11,11 +11,11 @@ from apis.problem import InvalidField
 from apis.storage_providers import StorageProvider
 from controllers.backup import chains
 from controllers.job_owners import status
-from controllers.job_owners.files import everything, reads
+from controllers.job_owners.files import compacts, everything, reads
 from controllers.job_owners.job_owner import JobOwner
 from kube.objects import Json, Object
-from kube.resources import BACKUPS, RESTORES
-from member.backups.paths import overlap, same_store
+from kube.resources import BACKUPS, COMPACT_BACKUPS, RESTORES
+from member.backups.paths import overlap, shared
 
 
 def user_of(ctx: JobOwner[Backup], path: str) -> str:
@@ -33,15 +33,25 @@ def user_of(ctx: JobOwner[Backup], path: str) -> str:
     return reader_of(ctx, path)
 
 
-def reader_of(ctx: JobOwner[Backup], path: str) -> str:
-    """The Restore that still reads what is below a path of a Backup, in words; empty when none does.
+def reader_of(ctx: JobOwner[Backup], path: str, until: int | None = None) -> str:
+    """Who still reads what is below a path of a Backup, in words; empty when nobody does.
 
-    Raises ApiError, TransportError.
+    With `until` what was logged before that TSO is meant. Raises ApiError, TransportError.
     """
     for restore in everything(ctx, RESTORES):
         if reads(restore, path, ctx.model.spec):
             return f"Restore {restore.key}"
+    for compact in everything(ctx, COMPACT_BACKUPS):
+        if compacts(compact, path, ctx.model.spec, until):
+            return f"CompactBackup {compact.key}"
     return ""
+
+
+def has_namesake(ctx: JobOwner[Backup]) -> bool:
+    """Whether a log backup of the same name has begun in the same cluster. Raises ApiError, TransportError."""
+    others = (each for each in _readable(everything(ctx, BACKUPS)) if each.metadata.uid != ctx.owner.metadata.uid)
+    named = (each for each in others if each.metadata.name == ctx.name and chains.same_cluster(each, ctx.model))
+    return any(each.spec.backup_mode == "log" and each.status.commit_ts for each in named)
 
 
 def _readable(backups: Iterable[Object]) -> Iterator[Backup]:
@@ -60,7 +70,7 @@ def _shares(other: Object, path: str, own: StorageProvider) -> bool:
     except InvalidField:
         return overlap(path, str(now.get("backupPath") or ""))
     theirs = str(now.get("backupPath") or "") or backup_path(backup.spec)
-    if not overlap(path, theirs) or not same_store(own, backup.spec):
+    if not shared(own, path, backup.spec, theirs):
         return False
     is_going = other.metadata.deletion_timestamp is not None and backup.spec.clean_policy == "Delete"
     return not is_going and not status.holds(now, status.CLEAN) and not status.holds(now, status.INVALID)

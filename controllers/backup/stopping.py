@@ -13,11 +13,13 @@ from apis.backups import Backup
 from apis.log_backups import COMMANDS, STOP, STOPPED
 from apis.times import parse_time
 from controllers.backup.kernel import Kernel
+from controllers.backup.sharing import has_namesake
 from controllers.controller import Result
 from controllers.job_deletion import JOB_GOING
 from controllers.job_owners import status
 from controllers.job_owners.job_owner import JobOwner
 from controllers.job_owners.prerequisites import cluster, give_up, make
+from dataplane.log_backups import LogTask
 from kube.objects import Json, Object
 from kube.resources import TIDB_CLUSTERS
 from member.backups import jobs, pods
@@ -48,12 +50,18 @@ def sync(ctx: JobOwner[Backup], kernel: Kernel) -> Result | None:
         return None
     if there is not None and ctx.controls(there) and (ended != "Failed" or there.metadata.deletion_timestamp):
         return Result(requeue_after=_LOOK_AGAIN)  # its end is an event
-    task = kernel.ask(found, ctx.name)
-    if task is not None and not task.exists:
+    if _is_unknown(ctx, kernel.ask(found, ctx.name)):
         return None
     if there is None:
         return _make(ctx)
     return _again(ctx, there)
+
+
+def _is_unknown(ctx: JobOwner[Backup], task: LogTask | None) -> bool:
+    """Whether the cluster does not log for this Backup; a task of its name may be that of another namespace."""
+    if task is not None and not task.exists:
+        return True
+    return not ctx.status.get("commitTs") and has_namesake(ctx)
 
 
 def _cluster(ctx: JobOwner[Backup]) -> Object | None:

@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 
+from apis import tso
 from apis.backup_paths import backup_path
 from apis.backups import Backup
+from apis.compact_backups import CompactBackup
 from apis.decoding import decode
 from apis.problem import InvalidField
 from apis.restores import Restore
@@ -13,7 +15,7 @@ from controllers.job_owners.job_owner import JobOwner, M
 from kube.errors import NotFound
 from kube.objects import Object, condition_of
 from kube.resources import BACKUPS, Resource
-from member.backups.paths import overlap, same_store
+from member.backups.paths import overlap, shared
 
 _RESTORED = ("Complete", "Failed", "Invalid")
 
@@ -47,7 +49,20 @@ def reads(restore: Object, path: str, own: StorageProvider) -> bool:
     except InvalidField:
         return False  # nothing is done for one that can't be read
     sources = (spec, spec.pitr_full_backup_storage_provider)
-    return any(overlap(path, backup_path(each)) and same_store(own, each) for each in sources)
+    return any(shared(own, path, each, backup_path(each)) for each in sources)
+
+
+def compacts(compact: Object, path: str, own: StorageProvider, until: int | None) -> bool:
+    """Whether a CompactBackup that has not ended rewrites a log in a directory, or what of it is before a TSO."""
+    body = compact.decode()
+    if (body.get("status") or {}).get("state") in (status.COMPLETE, status.FAILED):
+        return False
+    try:
+        spec = decode(body, CompactBackup).spec
+        is_meant = until is None or tso.parse(spec.start_ts) < until
+        return is_meant and shared(own, path, spec, backup_path(spec))
+    except (InvalidField, ValueError):
+        return False  # nothing is done for one that can't be read
 
 
 def _removes_from(backup: Object, storage: StorageProvider) -> bool:
@@ -59,4 +74,4 @@ def _removes_from(backup: Object, storage: StorageProvider) -> bool:
         own = decode(body, Backup).spec
     except InvalidField:
         return overlap(str(now.get("backupPath") or ""), backup_path(storage))
-    return overlap(str(now.get("backupPath") or ""), backup_path(storage)) and same_store(own, storage)
+    return shared(own, str(now.get("backupPath") or ""), storage, backup_path(storage))

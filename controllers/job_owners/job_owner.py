@@ -181,4 +181,4 @@ class JobOwner(Generic[M]):
         found = self.runtime.client.find(SECRETS, name, self.namespace)
         if found is None:
             return None
-        return {key: value.decode("utf-8", "replace") for key, value in secret_data(found).items()}
+        return {key: value.decode("utf-8", "replace") for key, value in secret_data(found, keeps_empty=True).items()}

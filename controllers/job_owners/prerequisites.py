@@ -49,9 +49,14 @@ def cluster(ctx: JobOwner[M], br: BRConfig, *, is_ready: bool) -> TidbCluster:
     if is_ready and not ready:
         raise RequeueError(f"waiting for TidbCluster {where} to be ready", _LOOK_AGAIN)
     try:
-        return with_defaults(decode(body, TidbCluster))
+        tc = with_defaults(decode(body, TidbCluster))
     except InvalidField as error:
         raise RequeueError(f"waiting for TidbCluster {where} to be valid: {error}", _LOOK_AGAIN) from error
+    if tc.spec.pd is None:
+        of = tc.spec.cluster
+        whole = f"{of.namespace or br.cluster_namespace}/{of.name}" if of else "the one that has"
+        give_up(ctx, "NoPD", f"TidbCluster {where} has no PD of its own; name {whole} in spec.br.cluster")
+    return tc
 
 
 def schedule(ctx: JobOwner[M], name: str, build: Callable[[], Json], reason: str) -> Result | None:

@@ -7,6 +7,7 @@ from apis.restores import Restore
 from apis.tidbcluster import TidbCluster
 from apis.validation.backups import validate_restore
 from controllers.controller import Result
+from controllers.errors import RequeueError
 from controllers.job_owners import status
 from controllers.job_owners.files import being_removed
 from controllers.job_owners.job_owner import JobOwner
@@ -25,6 +26,8 @@ from kube.resources import JOBS
 from member.backups import pods, restores
 from member.backups.environment import BadJob
 from member.backups.naming import prune_job_name, restore_job_name
+
+_LOOK_AGAIN = 10.0
 
 
 def sync(ctx: JobOwner[Restore]) -> Result | None:
@@ -60,6 +63,8 @@ def _make(ctx: JobOwner[Restore]) -> Result | None:
     if tc is not None and (problems := validate_restore(ctx.model, pods.tikv_version(tc))):
         return refuse(ctx, problems)
     no_longer_invalid(ctx)
+    if tc is not None:
+        _wait_for_stores(ctx, tc)
     spec = ctx.model.spec
     if going := being_removed(ctx, (spec, spec.pitr_full_backup_storage_provider)):
         message = f"{going} is being deleted with the files to restore; restore another one, and delete this Restore"
@@ -67,6 +72,20 @@ def _make(ctx: JobOwner[Restore]) -> Result | None:
     if spec.restore_mode == "pitr" and tc is not None:
         wait_for_gc_off(ctx, tc)
     return schedule(ctx, restore_job_name(ctx.name), lambda: _built(ctx, tc), "CreateRestoreJobFailed")
+
+
+def _wait_for_stores(ctx: JobOwner[Restore], tc: TidbCluster) -> None:
+    """Wait for a cluster that is being brought up; BR gives up on it. Later it need not be Ready, as in v1.6.
+
+    Raises RequeueError.
+    """
+    stores = [*tc.status.tikv.stores.values(), *tc.status.tikv.peer_stores.values()]
+    is_ready = any(each.type == "Ready" and each.status == "True" for each in tc.status.conditions)
+    if is_ready or any(each.is_up for each in stores):
+        return
+    message = f"waiting for a TiKV of TidbCluster {tc.metadata.namespace}/{tc.metadata.name} that is Up"
+    ctx.say(status.RETRY_FAILED, "WaitingForTiKV", message)
+    raise RequeueError(message, _LOOK_AGAIN)
 
 
 def _built(ctx: JobOwner[Restore], tc: TidbCluster | None) -> Json:

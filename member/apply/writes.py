@@ -31,8 +31,8 @@ def apply(
     if resource == STATEFUL_SETS:
         raise TypeError("a StatefulSet is written by member.apply.stateful_set, which asks for evidence")
     if cached is not None:
-        ctx.memory.taken_names.forget(resource, cached.metadata.name)
-        ctx.deps.applier.apply(resource, desired, cached, applied=applied_before)
+        if not ctx.memory.settled.holds(resource, cached, desired):
+            _write(ctx, resource, cached, desired, wish=desired, applied_before=applied_before)
     elif (unseen := create_or_find(ctx, resource, desired)) is not None:
         write_unseen(ctx, resource, desired, unseen, applied_before)
 
@@ -67,11 +67,23 @@ def write_unseen(
 def apply_service(ctx: ClusterContext, desired: Json) -> None:
     """Bring one Service to what is desired; ports and addresses that Kubernetes allocated stay."""
     cached = ctx.listers.services.get(ctx.namespace, desired["metadata"]["name"])
-    live = cached.decode() if cached else None
-    if live is not None:
-        desired = keep_allocated(desired, live)
-    before = _with_whole_selector(applied(live) or {}, live) if live is not None else None
-    apply(ctx, SERVICES, stamped(desired, live), cached, applied_before=before)
+    if cached is None:
+        apply(ctx, SERVICES, stamped(desired), None)
+    elif not ctx.memory.settled.holds(SERVICES, cached, desired):
+        live = cached.decode()
+        written = stamped(keep_allocated(desired, live), live)
+        before = _with_whole_selector(applied(live) or {}, live)
+        _write(ctx, SERVICES, cached, written, wish=desired, applied_before=before)
+
+
+def _write(
+    ctx: ClusterContext, resource: Resource, cached: Object, desired: Json, *, wish: Json, applied_before: Json | None
+) -> None:
+    """Patch what differs in a cached object; `desired` is made of the wish and of the object."""
+    ctx.memory.taken_names.forget(resource, cached.metadata.name)
+    applier = ctx.deps.applier
+    if applier.apply(resource, desired, cached, applied=applied_before) is cached and not applier.is_contested(cached):
+        ctx.memory.settled.note(resource, cached, wish)
 
 
 def _with_whole_selector(before: Json, live: Json) -> Json:

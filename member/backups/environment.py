@@ -50,7 +50,7 @@ def password_env(access: TiDBAccessConfig | None, secrets: Secrets, *, use_kms: 
     """The password of the SQL user. Raises BadJob."""
     if access is None:
         return []
-    _require(secrets, access.secret_name, ("password",), "GetTidbSecretFailed", "KeyNotExist")
+    _require(secrets, access.secret_name, ("password",), "GetTidbSecretFailed", "KeyNotExist", may_be_empty=True)
     prefix = "KMS_ENCRYPTED_" if use_kms else ""
     return [_reference(f"{prefix}BACKUP_MANAGER_PASSWORD", access.secret_name, "password")]
 
@@ -141,15 +141,17 @@ def _azblob(azblob: AzblobStorageProvider, secrets: Secrets) -> list[Json]:
     raise BadJob("azblobKeyOrAADMissing", message)
 
 
-def _require(secrets: Secrets, name: str, keys: Sequence[str], missing: str, incomplete: str) -> Mapping[str, str]:
-    """The keys and values of a Secret that has these keys. Raises BadJob."""
+def _require(
+    secrets: Secrets, name: str, keys: Sequence[str], missing: str, incomplete: str, *, may_be_empty: bool = False
+) -> Mapping[str, str]:
+    """The keys of a Secret that has these, with their values; what is empty is as good as none. Raises BadJob."""
     held = secrets.get(name)
     if held is None:
         raise BadJob(missing, f"Secret {name} does not exist; create it with the credentials")
-    lacks = [key for key in keys if key not in held]
+    lacks = [key for key in keys if not held.get(key) and not (may_be_empty and key in held)]
     if lacks:
         raise BadJob(incomplete, f"Secret {name} lacks the key {' and '.join(lacks)}; add it")
-    return held
+    return {key: value for key, value in held.items() if value}
 
 
 def _value(name: str, value: str) -> Json:

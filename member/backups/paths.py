@@ -1,6 +1,7 @@
 """Whose the files of a backup are, besides (backup.md 3.9)."""
 
-from apis.storage_providers import StorageProvider
+from apis.backup_paths import joined
+from apis.storage_providers import S3StorageProvider, StorageProvider
 
 
 def overlap(one: str, other: str) -> bool:
@@ -11,13 +12,34 @@ def overlap(one: str, other: str) -> bool:
     return first.startswith(second) or second.startswith(first)
 
 
+def shared(one: StorageProvider, path: str, other: StorageProvider, other_path: str) -> bool:
+    """Whether two directories, as `status.backupPath` names them, may have files in common."""
+    return same_store(one, other) and overlap(_in_store(one, path), _in_store(other, other_path))
+
+
 def same_store(one: StorageProvider, other: StorageProvider) -> bool:
     """Whether two objects may mean the same bucket or volume; when in doubt they do."""
     if one.s3 is not None and other.s3 is not None:
-        return one.s3.endpoint.rstrip("/") == other.s3.endpoint.rstrip("/")
+        return _host(one.s3) == _host(other.s3)
     if one.local is not None and other.local is not None:
         source, compared = (
             {key: value for key, value in each.volume.items() if key != "name"} for each in (one.local, other.local)
         )
         return source == compared
     return True
+
+
+def _host(s3: S3StorageProvider) -> str:
+    return s3.endpoint.rpartition("://")[2].rstrip("/")
+
+
+def _in_store(storage: StorageProvider, path: str) -> str:
+    """A path from where the storage begins: a volume may be mounted at two places. All of it, when in doubt."""
+    local = storage.local
+    if not path or local is None or storage.provider is not local:
+        return path
+    mount, names = local.volume_mount, joined(path.removeprefix("local://")).split("/")
+    above = joined(str(mount.get("mountPath") or "")).split("/")
+    if names[: len(above)] != above or mount.get("subPathExpr"):
+        return "local:"
+    return joined("local:", str(mount.get("subPath") or ""), *names[len(above) :])

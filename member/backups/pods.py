@@ -77,7 +77,7 @@ def secret_volume(name: str, secret: str, path: str) -> Mounted:
     return Mounted(volume, {"name": name, "mountPath": path, "readOnly": True})
 
 
-def local_volume(spec: JobSpec) -> list[Mounted]:
+def local_volume(spec: StorageProvider) -> list[Mounted]:
     """The volume that the files are on, where they are on one."""
     return [Mounted(spec.local.volume, spec.local.volume_mount)] if spec.local else []
 

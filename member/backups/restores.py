@@ -1,11 +1,11 @@
 """The Jobs of a Restore, and the claim of an import (backup.md 4.5)."""
 
-from apis.restores import Restore
+from apis.restores import Restore, RestoreSpec
 from apis.shared import Json
 from apis.tidbcluster import TidbCluster
 from member.backups import naming, pods
 from member.backups.environment import BadJob, Secrets, job_env
-from member.backups.pods import ManagerSettings, Pod
+from member.backups.pods import ManagerSettings, Mounted, Pod
 
 _LIGHTNING_BIN = "/var/lib/lightning-bin"
 _GRACE = 10
@@ -59,13 +59,24 @@ def _br_job(restore: Restore, tc: TidbCluster, secrets: Secrets, settings: Manag
         container="restoreprune-manager" if prune else "restore",
         args=[*args, *tls_args],
         env=[*job_env(spec, spec.to, secrets), {"name": "BR_LOG_TO_TERM", "value": "1"}],
-        mounted=[*tls_volumes, pods.program_volume("br", pods.BR_BIN), *pods.local_volume(spec)],
+        mounted=[*tls_volumes, pods.program_volume("br", pods.BR_BIN), *_local_volumes(spec)],
         tool=pods.br(spec, version),
         additional=not prune,
     )
     pod = pods.pod_spec(spec, settings, made) | {"terminationGracePeriodSeconds": _GRACE}
     name = naming.prune_job_name(meta.name) if prune else naming.restore_job_name(meta.name)
     return pods.job(meta, restore.kind, naming.RESTORE, name, pod, backoff_limit=spec.backoff_limit)
+
+
+def _local_volumes(spec: RestoreSpec) -> list[Mounted]:
+    """That of the backup, and that of the snapshot below a log, which may be another one: v1.6 forgets it."""
+    found = pods.local_volume(spec)
+    below = pods.local_volume(spec.pitr_full_backup_storage_provider) if spec.restore_mode == "pitr" else []
+    for each in below:
+        if all(each.mount != other.mount for other in found):
+            is_there = any(each.volume == other.volume for other in found)
+            found.append(Mounted(None if is_there else each.volume, each.mount))
+    return found
 
 
 def _mode(restore: Restore) -> list[str]:

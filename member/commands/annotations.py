@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from apis.components import component_names, component_type
+from apis.components import component_type, is_component
 from apis.times import parse_time
 from kube.objects import Object
 from member import labels
@@ -61,5 +61,5 @@ def expired(pod: Object, key: str, now: datetime) -> bool:
 def _annotated(pod: Object) -> list[tuple[str, str, frozenset[str]]]:
     meta = pod.metadata
     name = meta.labels.get(labels.COMPONENT, "")
-    known = component_type(name).commands if name in component_names() else {}
+    known = component_type(name).commands if is_component(name) else {}
     return [(key, meta.annotations[key], values) for key, values in known.items() if key in meta.annotations]

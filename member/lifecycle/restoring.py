@@ -24,9 +24,12 @@ def restore(ctx: ClusterContext, component: str, live: Object) -> Waiting | None
 
     Raises ApiError, TransportError.
     """
+    if ctx.memory.settled.holds(foreign_edit, live, {}):
+        return None
     body = live.decode()
     edit = foreign_edit(body)
     if edit is None:
+        ctx.memory.settled.note(foreign_edit, live, {})
         return None
     metadata = object_meta(ctx.tc, member_name(ctx.tc, component), base_labels(ctx.tc, component))
     desired = as_recorded(body, metadata)

@@ -6,6 +6,7 @@ from member.memory.accepted_settings import AcceptedSettings
 from member.memory.complaints import Complaints
 from member.memory.failure_timers import FailureTimers
 from member.memory.rolls import Rolls
+from member.memory.settled import Settled
 from member.memory.stopwatches import Stopwatches
 from member.memory.taken_names import TakenNames
 
@@ -20,3 +21,4 @@ class ClusterMemory:
     rolls: Rolls = field(default_factory=Rolls)
     complaints: Complaints = field(default_factory=Complaints)
     taken_names: TakenNames = field(default_factory=TakenNames)
+    settled: Settled = field(default_factory=Settled)

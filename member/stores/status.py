@@ -6,7 +6,7 @@ from apis.component_statuses import StoresStatus, TiKVStatus
 from apis.shared import TiKVStore
 from apis.tidbcluster import TidbCluster
 from dataplane.errors import AddressNotUnderstood, DataPlaneError, NotBootstrapped
-from dataplane.pd import Store
+from dataplane.pd import TOMBSTONE, Store
 from member import api_clients
 from member.context import ReconcileContext
 from member.naming import address_book
@@ -73,8 +73,9 @@ def _ask(ctx: ReconcileContext, kind: StoreKind, status: StoresStatus) -> Outcom
 def _listed(ctx: ReconcileContext) -> tuple[tuple[Store, ...], tuple[Store, ...]]:
     """The stores, and those that are Tombstone: PD is asked once for all kinds. Raises DataPlaneError."""
     if ctx.stores_listed is None:
-        pd = api_clients.pd(ctx)
-        ctx.stores_listed = pd.stores(), pd.tombstone_stores()
+        found = api_clients.pd(ctx).all_stores()
+        gone = tuple(store for store in found if store.state_name == TOMBSTONE)
+        ctx.stores_listed = tuple(store for store in found if store.state_name != TOMBSTONE), gone
     return ctx.stores_listed
 
 

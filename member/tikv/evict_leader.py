@@ -83,7 +83,7 @@ def end(ctx: ReconcileContext, name: str, pod: Object | None) -> Outcome:
         return Waiting(EVICTING, f"waiting until pod {name} is Ready before ending its leader eviction", RETRY_DRAINING)
     if pod is None or not any(mark in pod.metadata.annotations for mark in _OTHER_EVICTIONS):
         pd = api_clients.pd(ctx)
-        known = (*pd.stores(), *pd.tombstone_stores())
+        known = pd.all_stores()
         if not known:
             return Waiting(
                 EVICTING,

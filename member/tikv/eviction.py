@@ -89,7 +89,7 @@ def resume(ctx: ReconcileContext, selected: str) -> Waiting | None:
     A pod that is not Ready for long enough, or whose store is not Up, keeps its scheduler until it is (F15, F20).
     Raises as `evict`.
     """
-    others = [(pod, store) for pod, store in _serving(ctx) if pod.metadata.name != selected]
+    others = [(pod, store) for pod, store in _without_leaders(ctx) if pod.metadata.name != selected]
     waits = [wait for pod, store in others if _is_marked(pod, store) and (wait := _end_of(ctx, pod, store))]
     _end_strays(ctx, [store for pod, store in others if not _is_marked(pod, store)])
     return waits[0] if waits else None
@@ -103,8 +103,8 @@ def missing_leaders(store: TiKVStore) -> str:
     return f"leads its regions again ({store.leader_count} now, {before} before)"
 
 
-def _serving(ctx: ReconcileContext) -> Iterator[tuple[Object, TiKVStore]]:
-    """The pods that serve, are to stay, and are not told to lead nothing."""
+def _without_leaders(ctx: ReconcileContext) -> Iterator[tuple[Object, TiKVStore]]:
+    """The pods that were evicted, or lead nothing, though they serve, are to stay, and are not told to lead nothing."""
     tikv, wanted = ctx.status.tikv, desired_replicas(ctx.tc, "tikv")
     if not tikv.synced:
         return
@@ -112,6 +112,8 @@ def _serving(ctx: ReconcileContext) -> Iterator[tuple[Object, TiKVStore]]:
         name, annotations = pod.metadata.name, pod.metadata.annotations
         store = store_of(ctx, KIND, name)
         if store is None or not store.is_up or ordinal_of(name) >= wanted:
+            continue
+        if store.leader_count and not _is_marked(pod, store):
             continue
         if name in tikv.evict_leader or any(command in annotations for command in _COMMANDS):
             continue

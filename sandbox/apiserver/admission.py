@@ -39,12 +39,7 @@ def known_fields(kind: Kind, tree: Json) -> list[str]:
     if kind.custom:
         schemas.check_types(tree, kind.resource, only_metadata=True)
         return structural.prune(tree, kind.custom.schema)
-    schemas.check_types(tree, kind.resource)
-    unknown: list[str] = []
-    pruned = schemas.prune(tree, schemas.of(kind.resource), "", unknown)
-    tree.clear()
-    tree.update(pruned)
-    return unknown
+    return schemas.drop_unknown(tree, kind.resource)
 
 
 @dataclass(slots=True)

@@ -51,6 +51,37 @@ def of(resource: Resource) -> Json:
     return definitions()[name_of(resource)]
 
 
+def drop_unknown(tree: Json, resource: Resource) -> list[str]:
+    """Drop the fields that a built-in kind does not have, in place; return their paths. Raises Refusal (400).
+
+    A spec that was found to have none is not looked at again: most writes change something else.
+    """
+    spec = (resource, msgspec.json.encode(tree.get("spec")))
+    parts = {name: value for name, value in tree.items() if name != "spec" or spec not in _FAULTLESS}
+    check_types(parts, resource)
+    unknown: list[str] = []
+    pruned = prune(parts, of(resource), "", unknown)
+    if pruned.get("spec") == parts.get("spec"):
+        _remember(spec)
+    for name in parts:
+        if name in pruned:
+            tree[name] = pruned[name]
+        else:
+            del tree[name]
+    return unknown
+
+
+_FAULTLESS: set[tuple[Resource, bytes]] = set()
+"""Specs of which nothing has to be dropped: their kind, and themselves as JSON."""
+_MANY = 2000
+
+
+def _remember(spec: tuple[Resource, bytes]) -> None:
+    if len(_FAULTLESS) >= _MANY:
+        _FAULTLESS.clear()
+    _FAULTLESS.add(spec)
+
+
 def prune(value: Any, node: Json, path: str, unknown: list[str]) -> Any:
     """The value without nulls, empty maps and fields that the definition does not know, whose paths go to `unknown`."""
     node = resolve(node)

@@ -198,6 +198,10 @@ def _show(tables: Tables) -> Rows:
     return [["Database"], *([each] for each in tables.schemas())]
 
 
+def _show_tables(tables: Tables, schema: str) -> Rows:
+    return [[f"Tables_in_{schema}"], *([each.name] for each in tables.tables() if each.schema == schema)]
+
+
 def _variable(tables: Tables, name: str) -> Rows:
     there = tables.content.get(_variable_key(name))
     value = there.decode() if there is not None else _VARIABLES.get(name)
@@ -243,4 +247,6 @@ _STATEMENTS: Sequence[tuple[re.Pattern[str], Callable[..., Rows | None]]] = (
     (_statement(rf"DELETE FROM {_TABLE}(?: WHERE \w+ ?= ?(.+))?"), _delete),  # noqa: S608  (a pattern)
     (_statement(rf"SELECT (\*|COUNT\(\*\)) FROM {_TABLE}"), _select),  # noqa: S608  (a pattern)
     (_statement("SHOW DATABASES"), _show),
+    (_statement(f"SHOW TABLES FROM {_NAME}"), _show_tables),
+    (_statement("SHOW MASTER STATUS"), lambda tables: [["Position"], [str(tables.now())]]),
 )

@@ -136,6 +136,22 @@ def test_each_rule_of_a_backup_has_its_sentence(spec: Json, expected: list[str])
             ],
         ),
         ({"s3": S3 | {"bucket": ""}}, ["spec.s3.bucket: is required; name the bucket"]),
+        ({"s3": S3 | {"bucket": "/"}}, ["spec.s3.bucket: is required; name the bucket"]),
+        (
+            {"s3": S3 | {"bucket": "my bucket"}},
+            [
+                'spec.s3.bucket: "my bucket": can\'t be a bucket; '
+                "its name has letters from a to z, digits, dots, dashes and underscores"
+            ],
+        ),
+        (
+            {"s3": S3 | {"bucket": "lab/.."}},
+            ['spec.s3.bucket: "lab/..": must not have . or .. as a directory; write the path without them'],
+        ),
+        (
+            {"s3": S3 | {"prefix": "a/./b"}},
+            ['spec.s3.prefix: "a/./b": must not have . or .. as a directory; write the path without them'],
+        ),
         (
             {"s3": S3 | {"provider": ""}},
             ["spec.s3.provider: is required; say which S3 it is, such as aws or ceph"],
@@ -300,6 +316,17 @@ def test_a_restore_that_is_complete_is_valid(spec: Json) -> None:
         (
             pitr(pitrFullBackupStorageProvider={"s3": {"provider": "aws"}}),
             ["spec.pitrFullBackupStorageProvider.s3.bucket: is required; name the bucket"],
+        ),
+        (
+            by_br(
+                restoreMode="pitr",
+                s3=S3 | {"endpoint": "http://a:9000"},
+                pitrFullBackupStorageProvider={"s3": S3 | {"endpoint": "http://b:9000"}},
+            ),
+            [
+                'spec.pitrFullBackupStorageProvider.s3.endpoint: "http://b:9000": '
+                "must be that of spec.s3, http://a:9000, since BR has one; copy the snapshot there"
+            ],
         ),
         (
             pitr(logRestoreStartTs="then", pitrRestoredTs="now"),

@@ -57,6 +57,12 @@ def test_2_2_no_storage_is_refused() -> None:
             function(storage())
 
 
+def test_2_4_what_has_a_meaning_in_urls_is_escaped() -> None:
+    """v1.6 has BR write to `s3://b/100` and look there for `backupmeta` at `100?`, or not begin at all for `%`."""
+    s3 = {"provider": "aws", "bucket": "b", "prefix": "50%/a?b#c d ö"}
+    assert "--storage=s3://b/50%25/a%3Fb%23c d ö" == storage_flags(storage(s3=s3))[0]
+
+
 def test_2_2_a_bucket_with_a_slash_is_bucket_and_prefix() -> None:
     location = location_of(storage(s3={"provider": "aws", "bucket": "/a/b/", "prefix": "c/"}))
     assert ("a", "b/c") == (location.bucket, location.prefix)

@@ -99,7 +99,7 @@ def test_TH_19_a_thread_that_dies_ends_the_process_in_order() -> None:
 
 @pytest.mark.slow
 def test_CW_10_a_handler_that_blocks_at_the_stop_does_not_keep_the_process(mocker: MockerFixture) -> None:
-    mocker.patch("controller_manager.manager._HANDLERS_TIMEOUT", 2.0)
+    mocker.patch("controller_manager.caches._HANDLERS_TIMEOUT", 2.0)
     blocked, free, exits = threading.Event(), threading.Event(), list[int]()
 
     def block(*_: object) -> None:

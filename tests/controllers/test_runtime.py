@@ -4,7 +4,7 @@ import msgspec
 from prometheus_client import CollectorRegistry
 from pytest_mock import MockerFixture
 
-from controllers.enqueueing import TAKEN_UP
+from controllers.enqueueing import NEWS
 from controllers.runtime import new_runtime
 from kube.objects import Object
 from kube.resources import BACKUP_SCHEDULES, TIDB_CLUSTERS
@@ -23,13 +23,17 @@ def test_who_takes_a_shard_up_looks_at_its_objects_and_no_others(mocker: MockerF
         registry=CollectorRegistry(),
     )
     enqueued: list[tuple[str, int]] = []
+
+    def enqueue(key: str, /, priority: int = NEWS) -> None:
+        enqueued.append((key, priority))
+
     for resource in (TIDB_CLUSTERS, BACKUP_SCHEDULES):
         informers = mocker.Mock()
         informers.lister_for(resource).list.return_value = [
             Object(msgspec.json.encode({"metadata": {"namespace": namespace, "name": "a"}})) for namespace in "xyz"
         ]
-        runtime.enqueue_objects(informers, resource, lambda key, priority=0: enqueued.append((key, priority)))
+        runtime.enqueue_objects(informers, resource, enqueue)
         assert 1 == informers.informer_for(resource).add_event_handler.call_count
     # schedules are shared out by their namespace
     runtime.take_up({"x/a", "y"}.__contains__)
-    assert [("x/a", TAKEN_UP), ("y/a", TAKEN_UP)] == enqueued
+    assert [("x/a", NEWS), ("y/a", NEWS)] == enqueued

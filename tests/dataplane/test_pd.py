@@ -186,7 +186,7 @@ def test_18_3_stores_fill_in_what_pd_leaves_out_and_sort_by_id() -> None:
 
 
 def test_no_stores_may_be_null() -> None:
-    assert pd("GET /pd/api/v1/stores?state=2", (200, '{"count":0,"stores":null}')).tombstone_stores() == ()
+    assert pd("GET /pd/api/v1/stores?state=0&state=1&state=2", (200, '{"count":0,"stores":null}')).all_stores() == ()
 
 
 def test_18_1_stores_before_bootstrap() -> None:

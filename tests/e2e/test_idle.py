@@ -4,11 +4,12 @@ import pytest
 
 from dataplane.http_transport import USER_AGENT
 from tests.e2e import operators
+from tests.e2e.marks import IN_ONE_WORLD
 from tests.e2e.operators import Operator, sample_value
 from tests.e2e.waiting import eventually
 from tests.e2e.worlds import Place, await_ready, create_cluster, sample
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, IN_ONE_WORLD]
 
 _RESYNCS = 5
 _NAMES = ("basic", "advanced")

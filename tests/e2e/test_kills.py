@@ -1,4 +1,7 @@
-"""A controller-manager that is killed at any write of a bring-up goes on where it was (reliability.md FP1)."""
+"""A controller-manager that is killed at any write of a bring-up goes on where it was (reliability.md FP1).
+
+In the sandbox the simulator ends it at writes of every workload.
+"""
 
 import itertools
 import threading
@@ -8,6 +11,7 @@ import pytest
 from kube.resources import LEASES, PERSISTENT_VOLUME_CLAIMS
 from tests.e2e import operators
 from tests.e2e.gate import Call, HungUp
+from tests.e2e.marks import ON_THE_REAL_ONE
 from tests.e2e.operators import QUICK_LEASE, Operator
 from tests.e2e.pictures import differences, picture
 from tests.e2e.waiting import eventually
@@ -58,6 +62,7 @@ class _Killer:
         raise HungUp
 
 
+@ON_THE_REAL_ONE
 def test_FP1_ten_kills_during_the_bring_up_change_nothing_in_the_end(place: Place, namespace: str) -> None:
     with place.gate() as gate:
         with operators.running(place.new_log(), place.environment(gate), *QUICK_LEASE) as operator:

@@ -17,15 +17,13 @@ from kube.resources import LEASES, TIDB_CLUSTERS
 from ports.randomness import SeededRandomness
 from simulate.end_state import differing
 from tests.e2e import operators
+from tests.e2e.marks import ON_THE_REAL_ONE
 from tests.e2e.operators import QUICK_LEASE, Operator
 from tests.e2e.sides import NAME, Side, Twin
 from tests.e2e.waiting import eventually, pause
 from tests.e2e.worlds import OPERATOR_NAMESPACE, Place, conditions, create_cluster, sample
 
-pytestmark = pytest.mark.slow
-_on_the_real_one = pytest.mark.parametrize(
-    "place", [pytest.param("real", marks=pytest.mark.controlplane)], indirect=True
-)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 _KILLS = 3
 _SOON = ("--resync-duration=8s", *(f"--{component}-failover-period=3s" for component in ("pd", "tikv", "tidb")))
@@ -117,7 +115,7 @@ def names(component: str, count: int) -> set[str]:
     return {f"{NAME}-{component}-{ordinal}" for ordinal in range(count)}
 
 
-@_on_the_real_one
+@ON_THE_REAL_ONE
 def test_an_upgrade_restarts_each_pod_once_and_leaves_no_scheduler(scene: Scene) -> None:
     scene.create(pd=3, tikv=3, tidb=2)
     for version, kills in (("v8.5.3", 0), ("v8.5.4", _KILLS)):
@@ -132,7 +130,7 @@ def test_an_upgrade_restarts_each_pod_once_and_leaves_no_scheduler(scene: Scene)
     scene.ends_as_simulated()
 
 
-@_on_the_real_one
+@ON_THE_REAL_ONE
 def test_a_configuration_rolls_its_component_alone(scene: Scene) -> None:
     scene.create(pd=3, tikv=3, tidb=2)
     others = scene.here.pods("pd") | scene.here.pods("tidb")
@@ -149,22 +147,22 @@ def test_a_configuration_rolls_its_component_alone(scene: Scene) -> None:
     scene.ends_as_simulated()
 
 
-@_on_the_real_one
-@pytest.mark.parametrize("component", ["tikv", "pd"])
-def test_growing_from_three_to_five_and_back(scene: Scene, component: str) -> None:
+@ON_THE_REAL_ONE
+def test_growing_from_three_to_five_and_back(scene: Scene) -> None:
     scene.create(pd=3, tikv=3, tidb=1)
-    first = scene.here.pods(component)
-    for count, kills in ((5, 0), (3, _KILLS)):
-        scene.change({component: {"replicas": count}}, kills=kills)
-        eventually(lambda: names(component, count) == scene.here.pods(component).keys())  # noqa: B023
-        found = scene.here.stores() if component == "tikv" else scene.here.members()
-        assert names(component, count) == found
-    assert first == scene.here.pods(component)
-    assert set() == scene.here.evicting()
+    for component in ("tikv", "pd"):
+        first = scene.here.pods(component)
+        for count, kills in ((5, 0), (3, _KILLS)):
+            scene.change({component: {"replicas": count}}, kills=kills)
+            eventually(lambda: names(component, count) == scene.here.pods(component).keys())  # noqa: B023
+            found = scene.here.stores() if component == "tikv" else scene.here.members()
+            assert names(component, count) == found
+        assert first == scene.here.pods(component)
+        assert set() == scene.here.evicting()
     scene.ends_as_simulated()
 
 
-@_on_the_real_one
+@ON_THE_REAL_ONE
 def test_a_lost_store_gets_a_substitute(scene: Scene) -> None:
     scene.create(store_down_after="12s", pd=3, tikv=3, tidb=2)
     lost = f"{NAME}-tikv-1"
@@ -182,7 +180,7 @@ def test_a_lost_store_gets_a_substitute(scene: Scene) -> None:
     scene.ends_as_simulated()
 
 
-@_on_the_real_one
+@ON_THE_REAL_ONE
 def test_a_lost_tidb_gets_a_substitute(scene: Scene) -> None:
     scene.create(pd=3, tikv=3, tidb=2)
 
@@ -194,7 +192,7 @@ def test_a_lost_tidb_gets_a_substitute(scene: Scene) -> None:
     scene.ends_as_simulated()
 
 
-@_on_the_real_one
+@ON_THE_REAL_ONE
 def test_a_lost_pd_comes_back_as_a_new_member(scene: Scene) -> None:
     scene.create(pd=3, tikv=3, tidb=1)
     lost = f"{NAME}-pd-1"
@@ -233,19 +231,20 @@ def test_volumes_grow_and_no_pod_is_restarted(scene: Scene) -> None:
     scene.ends_as_simulated()
 
 
-@_on_the_real_one
-@pytest.mark.parametrize("component", ["pd", "tikv", "tidb"])
-def test_a_bad_image_and_its_revert_heal_without_a_hand(scene: Scene, component: str) -> None:
+@ON_THE_REAL_ONE
+def test_a_bad_image_and_its_revert_heal_without_a_hand(scene: Scene) -> None:
     scene.create(pd=3, tikv=3, tidb=2)
-    before = scene.here.pods(component)
-    last = max(before)
     for side in scene.sides:
         side.lack_image("not-an-image")
-    scene.edit({component: {"version": "not-an-image"}})
-    scene.work_until(lambda side: "not-an-image" in side.images())
-    scene.change({component: {"version": None}}, kills=_KILLS)
-    after = scene.here.pods(component)
-    assert {pod: uid for pod, uid in before.items() if pod != last} == {p: u for p, u in after.items() if p != last}
-    assert {"v8.5.2"} == scene.here.images()
+    for component in ("pd", "tikv", "tidb"):
+        before = scene.here.pods(component)
+        last = max(before)
+        scene.edit({component: {"version": "not-an-image"}})
+        scene.work_until(lambda side: "not-an-image" in side.images())
+        scene.change({component: {"version": None}}, kills=_KILLS)
+        after = scene.here.pods(component)
+        kept = {pod: uid for pod, uid in before.items() if pod != last}
+        assert kept == {pod: uid for pod, uid in after.items() if pod != last}
+        assert {"v8.5.2"} == scene.here.images()
     # in the simulator the image is bad for longer than PD's failover period, which leaves the claim of a substitute
     scene.ends_as_simulated(beside=f"persistentvolumeclaims/pd-{NAME}-pd-3")

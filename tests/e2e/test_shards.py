@@ -14,6 +14,7 @@ from kube.resources import LEASES, SERVICES, STATEFUL_SETS, TIDB_CLUSTERS, Resou
 from kube.sharding import shard_of
 from ports.transport import Request
 from tests.e2e import operators
+from tests.e2e.marks import ON_THE_REAL_ONE
 from tests.e2e.operators import Operator, sample_value
 from tests.e2e.waiting import CLOCK, eventually
 from tests.e2e.worlds import (
@@ -68,7 +69,7 @@ def _await_served(place: Place, names: list[str], namespace: str, value: str, wi
     eventually(served, within)
 
 
-@pytest.mark.parametrize("place", [pytest.param("real", marks=pytest.mark.controlplane)], indirect=True)
+@ON_THE_REAL_ONE
 def test_LE_13_one_of_three_is_killed_and_its_clusters_are_served_within_20_s(place: Place, namespace: str) -> None:
     with _replicas(place) as replicas:
         eventually(lambda: [1, 1, 1] == [_held(each) for each in replicas], 60.0, lambda: replicas[0].said[-3000:])

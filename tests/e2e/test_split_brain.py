@@ -21,6 +21,7 @@ from ports.transport import ByteStream, Request, Response, Transport
 from sandbox.forward_proxy import ForwardProxy
 from tests.e2e import operators
 from tests.e2e.gate import Call, Gate, Hook
+from tests.e2e.marks import ON_THE_REAL_ONE
 from tests.e2e.operators import QUICK_LEASE, Operator
 from tests.e2e.taking_over import leads, stands_by
 from tests.e2e.waiting import eventually
@@ -32,7 +33,8 @@ _WORKERS = 5
 _NAMES = ("first", "second")
 """Several clusters, so that several workers may have a request on its way."""
 _REFUSALS = {404, 409}
-_POINTS = {"sandbox": 4, "real": 2}
+_POINTS = {"sandbox": (0.25, 0.75), "real": (0.0, 0.5)}
+"""Where in a bring-up the leader is stopped, in parts of its writes."""
 _DATA_PLANE = "data plane"
 
 
@@ -215,18 +217,17 @@ def _wake_beside_another(place: Place, pair: _Pair, at: int) -> list[Call]:
 
 
 @pytest.mark.timeout(300)
-def test_LE_22_a_leader_that_wakes_after_its_lease_changes_nothing(
-    place: Place, pair: _Pair, request: pytest.FixtureRequest
-) -> None:
+def test_LE_22_a_leader_that_wakes_after_its_lease_changes_nothing(place: Place, pair: _Pair) -> None:
     points, writes = _POINTS[place.name], _writes_of_a_bring_up(place, pair.leader)
     passed: list[list[Call]] = []
-    for step in range(points):
-        passed.append(_wake_beside_another(place, pair, 1 + writes * step // points))
+    for point in points:
+        passed.append(_wake_beside_another(place, pair, 1 + int(writes * point)))
         pair.renew()
 
     counts = [len(calls) for calls in passed]
     refused = sum(call.status in _REFUSALS for calls in passed for call in calls)
-    print(f"{points} pauses in {writes} writes; past the lease check {counts}, refused by the API server {refused}")  # noqa: T201
+    told = f"past the lease check {counts}, refused by the API server {refused}"
+    print(f"{len(points)} pauses in {writes} writes; {told}")  # noqa: T201
     assert max(counts) <= _WORKERS
     # the first patch of a volume is sent unread: it says what the next leader has said, so it changes nothing either
     unread = ("patch", "persistentvolumes")
@@ -241,7 +242,7 @@ _SCALE_IN: Mapping[str, Callable[[Call], bool]] = {
 }
 
 
-@pytest.mark.parametrize("place", [pytest.param("real", marks=pytest.mark.controlplane)], indirect=True)
+@ON_THE_REAL_ONE
 def test_LE_22_a_removal_that_arrives_late_is_one_that_the_next_leader_made(
     place: Place, pair: _Pair, namespace: str
 ) -> None:

@@ -6,11 +6,12 @@ from statistics import median
 import pytest
 
 from kube.leader_election import Timing
+from tests.e2e.marks import IN_ONE_WORLD
 from tests.e2e.operators import QUICK_LEASE
 from tests.e2e.taking_over import take_over_times
 from tests.e2e.worlds import Place
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, IN_ONE_WORLD]
 
 _QUICK = Timing(2.0, 1.5, 0.3)
 """As QUICK_LEASE says."""

@@ -8,12 +8,13 @@ from cli import manifests
 from kube.objects import Json
 from kube.resources import TIDB_CLUSTERS
 from tests.e2e import operators
+from tests.e2e.marks import IN_ONE_WORLD
 from tests.e2e.operators import Operator, sample_value
 from tests.e2e.taking_over import leads
 from tests.e2e.waiting import eventually, pause
 from tests.e2e.worlds import MANIFESTS, OPERATOR_NAMESPACE, Place, await_ready, create_cluster, sample
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, IN_ONE_WORLD]
 
 _QUICK = ("--resync-duration=1s", "--leader-lease-duration=3s", "--leader-renew-deadline=2s")
 _QUICK_RETRY = "--leader-retry-period=500ms"

@@ -6,10 +6,11 @@ from kube.client import Client
 from kube.objects import Json
 from kube.resources import PODS, STATEFUL_SETS, TIDB_CLUSTERS
 from tests.e2e import operators
+from tests.e2e.marks import IN_ONE_WORLD
 from tests.e2e.waiting import CLOCK, eventually
 from tests.e2e.worlds import Place, await_ready, create_cluster, sample
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, IN_ONE_WORLD]
 
 _COMPONENTS = ("pd", "tikv", "tidb")
 

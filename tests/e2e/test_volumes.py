@@ -6,10 +6,11 @@ from kube.client import Client
 from kube.objects import Json
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, TIDB_CLUSTERS, Resource
 from tests.e2e import operators
+from tests.e2e.marks import IN_ONE_WORLD
 from tests.e2e.waiting import eventually
 from tests.e2e.worlds import Place, await_ready, conditions, create_cluster, exists, sample
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, IN_ONE_WORLD]
 
 
 def test_R05_12_volumes_grow_under_running_pods_and_survive_a_suspension(place: Place, namespace: str) -> None:

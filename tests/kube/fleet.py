@@ -45,13 +45,15 @@ class _Clock:
     def __init__(self, world: "Fleet", rate: float) -> None:
         self._world, self._rate = world, rate
         self.reached = 0.0
+        self.set_by = 0.0
+        """Seconds by which somebody has put the time of day forward, or back."""
 
     def now(self) -> float:
         local = 1000.0 + self._world.now * self._rate
         return local if self._world.judging else max(local, self.reached)
 
     def wall(self) -> datetime:
-        return datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=self.now())
+        return datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=self.now() + self.set_by)
 
     def wait(self, condition: threading.Condition, timeout: float | None) -> None:
         raise NotImplementedError

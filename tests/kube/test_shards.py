@@ -183,6 +183,16 @@ class TestAHolderThatGoes:
         world.run(20.0)
         assert not any(each.alive for each in processes)
 
+    @pytest.mark.parametrize("seconds", [-3600.0, 3600.0], ids=["back", "forward"])
+    def test_LE_11_a_clock_that_is_set_moves_no_shard_and_keeps_none(self, seconds: float) -> None:
+        world, processes = _settled(3)
+        held = [each.elections.lease.held for each in processes]
+        processes[0].clock.set_by = seconds
+        world.run(60.0)
+        assert held == [each.elections.lease.held for each in processes]
+        processes[0].die()
+        assert world.time_until_served(_SERVED)
+
 
 class TestAnotherDivision:
     def test_two_numbers_of_shards_never_act_side_by_side_and_the_next_has_its_turn(self) -> None:
@@ -293,6 +303,7 @@ def _random_life(seed: int) -> Fleet:
             one.leave()
         elif what < 0.7:
             world.pause(one, chance.uniform(1.0, 40.0))
+            one.clock.set_by = chance.uniform(-4000.0, 4000.0)
         elif what < 0.8:
             counts.append(1 + int(pick((1, 2, 3, 4))))
         elif what < 0.9:

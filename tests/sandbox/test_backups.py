@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from cli.backups import SANDBOX_S3
+from cli.backup_storage import SANDBOX_S3
 from kube.objects import Json
 from kube.resources import (
     BACKUPS,
@@ -108,11 +108,12 @@ def percent(world: OperatorWorld, resource: Resource) -> float:
     return float(progresses[-1]["progress"])
 
 
-IN_A_BUCKET = {"local": None, "s3": {"provider": "ceph", "endpoint": SANDBOX_S3, "bucket": "b", "prefix": "demo"}}
+STRANGE = "100% größe?/no#1 a+b/"
+IN_A_BUCKET = {"local": None, "s3": {"provider": "ceph", "endpoint": SANDBOX_S3, "bucket": "b", "prefix": STRANGE}}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("storage", [{}, IN_A_BUCKET], ids=["volume", "bucket"])
+@pytest.mark.parametrize("storage", [{"prefix": STRANGE}, IN_A_BUCKET], ids=["volume", "bucket"])
 def test_what_was_saved_comes_back_into_a_new_cluster(basic: OperatorWorld, storage: Json) -> None:
     before = tables(basic)
     create(basic, BACKUPS, on_volume(**storage))
@@ -265,7 +266,7 @@ def test_the_gc_life_time_is_raised_while_br_runs_and_put_back(basic: OperatorWo
         seen.update(row[0] for row in (tables(basic).execute(_LIFE_TIME) or ())[1:])
         return phase(basic, BACKUPS) == "Complete"
 
-    basic.admin.create(SECRETS, {"metadata": {"name": "password"}, "data": {"password": "eA=="}}, NAMESPACE)
+    basic.admin.create(SECRETS, {"metadata": {"name": "password"}, "data": {"password": ""}}, NAMESPACE)
     create(basic, BACKUPS, on_volume() | {"from": {"host": "basic-tidb", "secretName": "password"}})
     basic.run_until(look)
     assert {"10m0s", "72h"} == seen

@@ -31,7 +31,7 @@ def world(clock: FakeClock) -> Iterator[OperatorWorld]:
     made = OperatorWorld(clock=clock)
     for secret in secrets(cluster(), NAMESPACE):
         made.admin.create(SECRETS, secret, NAMESPACE)
-    made.admin.create(SECRETS, {"metadata": {"name": "password"}, "data": {"password": "eA=="}}, NAMESPACE)
+    made.admin.create(SECRETS, {"metadata": {"name": "password"}, "data": {"password": ""}}, NAMESPACE)
     prepare(made, cluster())
     yield made
     made.stop()

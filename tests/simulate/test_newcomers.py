@@ -11,26 +11,19 @@ from cli import progress
 from simulate import newcomers
 from simulate.mutations import mutated
 from simulate.newcomers import DEFECT, judge, judge_content
-from tests.e2e.waiting import CLOCK
 from tests.operator_world import SAMPLES
 
-_SECONDS = 30.0
-_AT_MOST = 2000
+_FIRST = 100
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(180)
 def test_no_mistake_in_a_manifest_ends_in_an_exception() -> None:
-    """The first of them, for half a minute at most."""
     ends: Counter[str] = Counter()
-    deadline = CLOCK.now() + _SECONDS
-    for seed in range(_AT_MOST):
+    for seed in range(_FIRST):
         verdict = judge(seed)
         assert verdict.outcome != DEFECT, f"python -m simulate manifests {seed} 1\n{verdict.told}"
         ends[verdict.outcome] += 1
-        if CLOCK.now() > deadline:
-            break
-    assert {"ready", "refused", "waits"} == set(ends), f"seeds 0 to {seed}: {ends}"
+    assert {"ready", "refused", "waits"} == set(ends), ends
 
 
 def test_a_seed_is_one_manifest() -> None:

@@ -17,11 +17,20 @@ from member.commands.annotations import commands_of
 from member.observed.pods import Pod
 
 
-def cordon(client: Client, node: Object) -> None:
-    """Have nothing new start on the node. Raises ApiError, TransportError."""
-    if not node.decode()["spec"].get("unschedulable"):
+def cordon(client: Client, node: Object, *, on: bool) -> None:
+    """Have nothing new start on the node, or have it again. Raises ApiError, TransportError."""
+    if bool(node.decode()["spec"].get("unschedulable")) is not on:
         meta = node.metadata
-        client.patch(NODES, meta.name, "", {"metadata": {"uid": meta.uid}, "spec": {"unschedulable": True}})
+        client.patch(NODES, meta.name, "", {"metadata": {"uid": meta.uid}, "spec": {"unschedulable": on}})
+
+
+def take_back(client: Client, candidate: Candidate) -> bool:
+    """Take from a pod what tells it to go; whether it was told. Raises ApiError, TransportError."""
+    meta = candidate.pod.object.metadata
+    told = {each.key: None for each in commands_of(candidate.pod.object) if each.value != NONE}
+    if told:
+        client.patch(PODS, meta.name, meta.namespace, {"metadata": {"uid": meta.uid, "annotations": told}})
+    return bool(told)
 
 
 def move(session: Session, node: str, step: Step, candidate: Candidate, timeout: float | None) -> None:

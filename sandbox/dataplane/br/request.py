@@ -1,5 +1,6 @@
 """What a command line asks of BR. Pure."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -42,9 +43,15 @@ class Request:
         """The last filter that matches decides; `!` leaves out."""
         for pattern in reversed(self.filters):
             of_schema, _, of_table = pattern.removeprefix("!").partition(".")
-            if fnmatchcase(schema, of_schema) and (not table or fnmatchcase(table, of_table)):
+            if _matches(schema, of_schema) and (not table or _matches(table, of_table)):
                 return not pattern.startswith("!")
         return False
+
+
+def _matches(name: str, pattern: str) -> bool:
+    """Whether a part of a filter means a name: `a*`, or `/^a.*$/`."""
+    is_regex = len(pattern) > 1 and pattern.startswith("/") and pattern.endswith("/")
+    return bool(re.search(pattern[1:-1], name)) if is_regex else fnmatchcase(name, pattern)
 
 
 def moment(text: str) -> int:

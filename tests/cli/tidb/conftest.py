@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from sandbox.waiting_clock import WaitingClock
 from tests.cli.tidb.typing_commands import Terminal
 from tests.operator_world import OperatorWorld, sample
 
@@ -18,7 +19,13 @@ def running() -> Iterator[OperatorWorld]:
     world.stop()
 
 
+@pytest.fixture(scope="session")
+def world(running: OperatorWorld) -> OperatorWorld:
+    """What `terminal` is in front of; modules have worlds of their own."""
+    return running
+
+
 @pytest.fixture
-def terminal(running: OperatorWorld, capsys: pytest.CaptureFixture[str]) -> Terminal:
-    """A terminal in front of it."""
-    return Terminal(running.admin, capsys, running.clock)
+def terminal(world: OperatorWorld, capsys: pytest.CaptureFixture[str]) -> Terminal:
+    """A terminal that lets the world go on while it waits."""
+    return Terminal(world.admin, capsys, WaitingClock(world.clock, world.run))

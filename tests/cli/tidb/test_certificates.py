@@ -32,12 +32,6 @@ def world() -> Iterator[OperatorWorld]:
     world.stop()
 
 
-@pytest.fixture
-def terminal(world: OperatorWorld, capsys: pytest.CaptureFixture[str]) -> Terminal:
-    """A terminal in front of it."""
-    return Terminal(world.admin, capsys, world.clock)
-
-
 def test_9_1_each_secret_is_told_with_its_end_or_with_what_is_wrong(terminal: Terminal) -> None:
     lines = terminal.type("certs", "basic", code=1, width=100).splitlines()
     assert "basic-pd-cluster-secret      pd        2026-01-10T00:00:00Z  holds for 9d" in lines

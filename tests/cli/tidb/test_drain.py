@@ -1,13 +1,14 @@
 """`drain`: the plan, and what the operator makes of it (scheduler-deployment.md 12.11)."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from cli.failures import Failure
 from cli.tidb.drain.plan import Candidate, claims_of, local_claims, steps_of
 from kube.objects import Json
-from kube.resources import NODES, PODS
+from kube.resources import NODES, PODS, STORAGE_CLASSES
+from sandbox.controllers.volumes import standard_storage_class
 from sandbox.waiting_clock import WaitingClock
 from tests.cli.tidb.objects import cluster, dm_cluster, pod
 from tests.cli.tidb.typing_commands import Terminal
@@ -91,21 +92,20 @@ def test_a_volume_is_local_when_no_other_node_has_it(volume: tuple[Json, bool]) 
 
 @pytest.fixture(scope="module")
 def world() -> Iterator[OperatorWorld]:
-    """Three PD, four TiKV and a TiDB on three nodes, which have their volumes."""
+    """PD with volumes on the network, four TiKV and two TiFlash with local ones, a TiDB and a TiProxy."""
     world = OperatorWorld()
+    network = standard_storage_class() | {"metadata": {"name": "network"}, "volumeBindingMode": "Immediate"}
+    world.admin.create(STORAGE_CLASSES, network)
     tree = sample("basic")
-    for component, replicas in (("pd", 3), ("tikv", 4)):
-        tree["spec"][component]["replicas"] = replicas
+    tree["spec"]["pd"] |= {"replicas": 3, "storageClassName": "network"}
+    tree["spec"]["tikv"]["replicas"] = 4
+    claim = {"resources": {"requests": {"storage": "1Gi"}}}
+    tree["spec"]["tiflash"] = {"baseImage": "pingcap/tiflash", "replicas": 2, "storageClaims": [claim]}
+    tree["spec"]["tiproxy"] = {"replicas": 1, "version": "v1.3.0"}
     world.apply(tree)
     world.run_until_ready()
     yield world
     world.stop()
-
-
-@pytest.fixture
-def terminal(world: OperatorWorld, capsys: pytest.CaptureFixture[str]) -> Terminal:
-    """A terminal that lets the world go on while it waits."""
-    return Terminal(world.admin, capsys, WaitingClock(world.clock, world.run))
 
 
 def on(world: OperatorWorld, node: str) -> list[str]:
@@ -113,44 +113,84 @@ def on(world: OperatorWorld, node: str) -> list[str]:
     return [each["metadata"]["name"] for each in pods if "discovery" not in each["metadata"]["name"]]
 
 
+def node_of(world: OperatorWorld, pod: str) -> str:
+    found: str = world.get(PODS, pod)["spec"]["nodeName"]
+    return found
+
+
+def pods(world: OperatorWorld) -> dict[str, str]:
+    """UIDs by name."""
+    return {each["metadata"]["name"]: each["metadata"]["uid"] for each in world.every(PODS)}
+
+
+def is_cordoned(world: OperatorWorld, node: str) -> bool:
+    return bool(world.admin.get(NODES, node).decode()["spec"].get("unschedulable"))
+
+
 @pytest.mark.slow
 def test_without_yes_the_plan_is_shown_and_nothing_is_done(world: OperatorWorld, terminal: Terminal) -> None:
     shown = terminal.type("drain", "node-1")
     assert all(name in shown for name in on(world, "node-1"))
     assert "Nothing was done. With --yes the node is cordoned" in shown
-    assert not world.admin.get(NODES, "node-1").decode()["spec"].get("unschedulable")
+    assert not is_cordoned(world, "node-1")
     document = terminal.document("drain", "node-1")
     assert (False, len(on(world, "node-1"))) == (document["begun"], len(document["steps"]))
 
 
 @pytest.mark.slow
-def test_12_11_nothing_is_moved_while_another_pod_is(world: OperatorWorld, capsys: pytest.CaptureFixture[str]) -> None:
-    def command(value: str | None) -> None:
-        annotations = {"tidb.pingcap.com/replace-volume": value}
-        world.admin.patch(PODS, "basic-tikv-3", NAMESPACE, {"metadata": {"annotations": annotations}})
-
-    command("true")
+def test_12_11_what_was_begun_is_taken_back(world: OperatorWorld, capsys: pytest.CaptureFixture[str]) -> None:
+    """And nothing is moved while another pod is."""
+    world.run_until_ready()
+    node, before = node_of(world, "basic-tikv-3"), pods(world)
+    told = {"metadata": {"annotations": {"tidb.pingcap.com/replace-volume": "true"}}}
+    world.admin.patch(PODS, "basic-tikv-3", NAMESPACE, told)
     # time passes, and the operator does nothing
     terminal = Terminal(world.admin, capsys, WaitingClock(world.clock, world.clock.step))
-    before = [each["metadata"].get("annotations") for each in world.every(PODS)]
     with pytest.raises(Failure, match="after 2 s: waiting for basic-tikv-3 to be moved"):
-        terminal.type("drain", "node-1", "--yes", "--timeout", "2")
-    assert before == [each["metadata"].get("annotations") for each in world.every(PODS)]
-    command(None)
+        terminal.type("drain", node, "--yes", "--timeout", "2")
+    assert is_cordoned(world, node)
+    capsys.readouterr()
+    shown = terminal.type("drain", node, "--undo").splitlines()
+    assert ["pod default/basic-tikv-3 is not to go any more", f"pods may start on {node} again"] == shown
+    assert not is_cordoned(world, node)
+    world.run_until_ready()
+    assert before == pods(world)
+    assert {"takenBack": [], "begun": False, "steps": [], "node": node} == terminal.document("drain", node, "--undo")
 
 
 @pytest.mark.slow
-def test_12_11_a_drained_node_is_empty_and_never_are_two_pods_of_a_component_missing(
-    world: OperatorWorld, terminal: Terminal
-) -> None:
-    begun = on(world, "node-1")
-    assert begun
-    shown = terminal.type("drain", "node-1", "--yes", "--timeout", "60")
-    assert world.admin.get(NODES, "node-1").decode()["spec"]["unschedulable"]
-    assert [] == on(world, "node-1")
-    for name in begun:
-        assert f"default/{name}" in shown
+def test_12_11_a_drained_node_is_empty_but_for_what_kubectl_takes(world: OperatorWorld, terminal: Terminal) -> None:
+    node = node_of(world, "basic-tiflash-0")
+    begun = on(world, node)
+    stay = [name for name in begun if name.startswith("basic-tiproxy")]
+    shown = terminal.type("drain", node, "--yes", "--timeout", "60", code=1 if stay else 0)
+    assert is_cordoned(world, node)
+    assert stay == on(world, node)
+    assert all(f"default/{name}" in shown for name in begun if name not in stay)
     assert "runs on node-" in shown
+    terminal.type("drain", node, "--undo")
+    world.run_until_ready()
+
+
+@pytest.mark.slow
+def test_12_11_a_node_that_is_lost_meanwhile_is_told_and_drained_when_it_is_back(
+    world: OperatorWorld, terminal: Terminal, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world.run_until_ready()
+    node = node_of(world, "basic-tikv-0")
+    heals: list[Callable[[], None]] = []
+
+    def lose(seconds: float) -> None:
+        if not heals:
+            heals.append(world.world.faults.node_gone(node))
+        world.run(seconds)
+
+    with pytest.raises(Failure, match=r"is not done after 20 s: .*what was begun goes on"):
+        Terminal(world.admin, capsys, WaitingClock(world.clock, lose)).type("drain", node, "--yes", "--timeout", "20")
+    heals[0]()
+    terminal.type("drain", node, "--yes", "--timeout", "120", code=int("basic-tiproxy-0" in on(world, node)))
+    assert {"basic-tiproxy-0"} >= set(on(world, node))
+    terminal.type("drain", node, "--undo")
     world.run_until_ready()
 
 

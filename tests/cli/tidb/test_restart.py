@@ -30,12 +30,6 @@ def world() -> Iterator[OperatorWorld]:
     world.stop()
 
 
-@pytest.fixture
-def terminal(world: OperatorWorld, capsys: pytest.CaptureFixture[str]) -> Terminal:
-    """A terminal that lets the world go on while it waits."""
-    return Terminal(world.admin, capsys, WaitingClock(world.clock, world.run))
-
-
 def uids(world: OperatorWorld, component: str) -> set[str]:
     pods = [each["metadata"] for each in world.every(PODS)]
     return {each["uid"] for each in pods if each["labels"].get("app.kubernetes.io/component") == component}

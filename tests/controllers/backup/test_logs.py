@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kube.resources import BACKUPS, JOBS, RESTORES, TIDB_CLUSTERS
+from kube.resources import BACKUPS, COMPACT_BACKUPS, JOBS, RESTORES, TIDB_CLUSTERS
 from tests.apis.backups import S3, by_br, tree
 from tests.controllers.backup.backups_world import NAMESPACE
 from tests.controllers.backup.log_backups_world import PATH, TSO, LogBackupsWorld
@@ -90,6 +90,21 @@ def test_3_9_a_log_that_is_restored_from_is_not_truncated(logs: LogBackupsWorld)
     done = {"conditions": [{"type": "Complete", "status": "True"}]}
     logs.admin.patch(RESTORES, "back", NAMESPACE, {"status": done})
     logs.run(40)
+    assert "backup-demo-log-truncate" in logs.jobs()
+
+
+def test_3_9_a_log_that_is_compacted_is_not_truncated(logs: LogBackupsWorld) -> None:
+    """v1.6 takes away what tikv-ctl reads. What is later than the truncation is in nobody's way."""
+    logs.begin()
+    for name, start in (("early", TSO + 1), ("late", TSO + 5)):
+        spec = by_br(s3=S3 | {"prefix": "/log/"}, startTs=str(start), endTs=str(TSO + 9))
+        logs.admin.create(COMPACT_BACKUPS, tree("CompactBackup", spec, name=name, namespace=NAMESPACE), NAMESPACE)
+    logs.change(logTruncateUntil=str(TSO + 5))
+    assert "CompactBackup lab/early reads it" in logs.said("log-truncate", "RetryFailed")[1]
+    logs.run(35)
+    assert "backup-demo-log-truncate" not in logs.jobs()
+    logs.admin.patch(COMPACT_BACKUPS, "early", NAMESPACE, {"status": {"state": "Complete"}})
+    logs.run(35)
     assert "backup-demo-log-truncate" in logs.jobs()
 
 

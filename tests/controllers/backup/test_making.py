@@ -3,8 +3,9 @@
 import pytest
 
 from apis.shared import Json
-from kube.resources import BACKUPS, JOBS, PERSISTENT_VOLUME_CLAIMS, PODS
+from kube.resources import BACKUPS, JOBS, PERSISTENT_VOLUME_CLAIMS, PODS, TIDB_CLUSTERS
 from tests.apis.backups import ACCESS, S3
+from tests.apis.clusters import minimal
 from tests.controllers.backup.backups_world import NAMESPACE, BackupsWorld
 
 FINALIZER = "tidb.pingcap.com/backup-protection"
@@ -42,6 +43,17 @@ def test_nothing_is_written_while_the_cluster_is_not_ready(backups: BackupsWorld
     backups.set_ready(is_ready=True)
     backups.run(15)
     assert (["backup-demo"], "Scheduled") == (backups.jobs(), backups.phase())
+
+
+def test_7_6_a_part_of_a_cluster_is_refused_with_the_name_of_the_whole(backups: BackupsWorld) -> None:
+    """v1.6 has BR ask a PD that is not there."""
+    spec = {"version": "v8.5.2", "cluster": {"name": "basic"}, "tikv": minimal()["tikv"]}
+    part = {"apiVersion": "pingcap.com/v1alpha1", "kind": "TidbCluster", "metadata": {"name": "part"}, "spec": spec}
+    backups.admin.create(TIDB_CLUSTERS, part, NAMESPACE)
+    backups.set_ready("part", is_ready=True)
+    backups.add(br={"cluster": "part"})
+    message = "TidbCluster lab/part has no PD of its own; name lab/basic in spec.br.cluster"
+    assert ("True", "NoPD", message) == backups.condition("RetryFailed")
 
 
 def test_a_cluster_that_is_not_there_is_named_and_waited_for(backups: BackupsWorld) -> None:

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from kube.resources import BACKUPS, TIDB_CLUSTERS
+from kube.resources import BACKUPS, NAMESPACES, TIDB_CLUSTERS
+from tests.apis.backups import S3, by_br, tree
 from tests.controllers.backup.backups_world import NAMESPACE
-from tests.controllers.backup.log_backups_world import LogBackupsWorld
+from tests.controllers.backup.log_backups_world import PATH, LogBackupsWorld
 
 
 @pytest.fixture
@@ -86,6 +87,26 @@ def test_3_9_one_whose_start_was_killed_is_stopped_if_the_cluster_knows_it() -> 
         world.delete()
         world.run(10)
         assert ["stop-demo"] == world.jobs()
+    finally:
+        world.stop()
+
+
+def test_3_9_the_task_of_another_of_the_same_name_is_not_stopped() -> None:
+    """BR knows a task by the name of its Backup alone: of two namespaces the first has it."""
+    world = LogBackupsWorld()
+    try:
+        world.admin.create(NAMESPACES, {"metadata": {"name": "far"}})
+        spec = by_br(
+            backupMode="log", br={"cluster": "basic", "clusterNamespace": NAMESPACE}, s3=S3 | {"prefix": "far"}
+        )
+        world.admin.create(BACKUPS, tree("Backup", spec, namespace="far"), "far")
+        world.admin.patch(BACKUPS, "demo", "far", {"status": {"phase": "Running", "commitTs": "1"}})
+        world.task.begin(1)
+        world.do("log-start", "Prepare", "Running", "Failed", backupPath=PATH)
+        world.delete()
+        world.run(10)
+        assert "stop-demo" not in world.jobs()
+        assert world.task.exists
     finally:
         world.stop()
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from kube.resources import COMPACT_BACKUPS, JOBS
-from tests.apis.backups import S3
+from kube.resources import BACKUPS, COMPACT_BACKUPS, JOBS
+from tests.apis.backups import S3, by_br, tree
 from tests.controllers.backup.backups_world import NAMESPACE, BackupsWorld
 
 SPAN = {"startTs": "2026-01-01T00:00:00Z", "endTs": "2026-01-02T00:00:00Z"}
@@ -47,6 +47,18 @@ def test_6_the_cluster_is_looked_for_in_its_own_namespace_and_waited_for(world: 
     world.run(15)
     assert ("Prepare", ["demo"]) == (state(world), world.jobs())
     assert "message" not in world.status()
+
+
+def test_6_what_is_being_removed_is_not_compacted(world: BackupsWorld) -> None:
+    """v1.6 has tikv-ctl write beside what deletes."""
+    log = tree("Backup", by_br(backupMode="log"), name="log", namespace=NAMESPACE, finalizers=["a/b"])
+    world.admin.create(BACKUPS, log, NAMESPACE)
+    cleaning = {"backupPath": "s3://lab/full", "conditions": [{"type": "Clean", "status": "False"}]}
+    world.admin.patch(BACKUPS, "log", NAMESPACE, {"status": cleaning})
+    world.admin.delete(BACKUPS, "log", NAMESPACE)
+    world.add(**SPAN)
+    assert ("RetryFailed", []) == (state(world), [each for each in world.jobs() if each == "demo"])
+    assert "FilesBeingRemoved: Backup lab/log is being deleted" in world.status()["message"]
 
 
 def test_6_what_can_t_be_done_has_failed_with_the_field(world: BackupsWorld) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kube.resources import BACKUPS, JOBS, PERSISTENT_VOLUME_CLAIMS, RESTORES
+from kube.resources import BACKUPS, JOBS, PERSISTENT_VOLUME_CLAIMS, RESTORES, TIDB_CLUSTERS
 from tests.apis.backups import ACCESS, S3, by_br, tree
 from tests.controllers.backup.backups_world import NAMESPACE, BackupsWorld
 
@@ -31,9 +31,15 @@ def test_a_restore_gets_its_job_and_is_not_touched_again(restores: BackupsWorld)
 
 
 def test_the_cluster_need_not_be_ready(restores: BackupsWorld) -> None:
-    """As in v1.6: a cluster that is restored may be one that does not work yet."""
+    """As in v1.6: a cluster that is restored may be one that does not work. But BR gives up on one without TiKV."""
     restores.set_ready(is_ready=False)
     restores.add()
+    said = ("True", "WaitingForTiKV", "waiting for a TiKV of TidbCluster lab/basic that is Up")
+    assert (said, []) == (restores.condition("RetryFailed"), restores.jobs())
+    store = {"id": "1", "podName": "basic-tikv-0", "ip": "basic-tikv-0", "leaderCount": 0, "state": "Up"}
+    status = {"status": {"tikv": {"stores": {"1": store}}}}
+    restores.admin.patch(TIDB_CLUSTERS, "basic", NAMESPACE, status, subresource="status")
+    restores.run(15)
     assert "Scheduled" == restores.phase()
 
 

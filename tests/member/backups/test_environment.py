@@ -21,6 +21,14 @@ def env(storage: Json, secrets: Secrets, *, use_kms: bool = False) -> dict[str, 
     }
 
 
+def test_2_3_a_password_may_be_empty_and_keys_of_a_storage_may_not() -> None:
+    access = backup(by_br(**{"from": ACCESS})).spec.from_
+    (found,) = password_env(access, {"password": {"password": ""}}, use_kms=False)
+    assert {"name": "password", "key": "password"} == found["valueFrom"]["secretKeyRef"]
+    with pytest.raises(BadJob, match="Secret keys lacks the key secret_key"):
+        env({"s3": S3}, {"keys": {"access_key": CANARY, "secret_key": ""}})
+
+
 @pytest.mark.parametrize(
     ("storage", "secrets", "reason", "message"),
     [

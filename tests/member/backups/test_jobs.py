@@ -9,9 +9,10 @@ from apis.shared import Json
 from member.backups.environment import Secrets
 from member.backups.jobs import export_job, snapshot_job
 from member.backups.naming import claim_name
-from member.backups.paths import overlap, same_store
+from member.backups.paths import overlap, same_store, shared
 from member.backups.pods import ManagerSettings, condition_of_job, finished
-from tests.apis.backups import ACCESS, S3, backup, by_br
+from member.backups.restores import restore_job
+from tests.apis.backups import ACCESS, S3, backup, by_br, restore
 from tests.apis.clusters import cluster, minimal
 
 SECRETS: Secrets = {"keys": {"access_key": "a", "secret_key": "b"}, "password": {"password": "c"}}
@@ -115,8 +116,45 @@ def test_stores_are_told_apart_by_endpoint_and_volume() -> None:
 
     assert not same_store(spec(s3=S3 | {"endpoint": "http://a"}), spec(s3=S3 | {"endpoint": "http://b"}))
     assert same_store(spec(s3=S3 | {"endpoint": "http://a"}), spec(s3=S3 | {"endpoint": "http://a/"}))
+    assert same_store(spec(s3=S3 | {"endpoint": "http://a"}), spec(s3=S3 | {"endpoint": "a"}))
     assert not same_store(spec(local=volume("one")), spec(local=volume("two")))
     assert same_store(spec(local=volume("one")), spec(local=volume("one", "w")))
+
+
+@pytest.mark.parametrize(
+    ("mount", "path", "is_shared"),
+    [
+        ({"mountPath": "/restored"}, "local:///restored/monday", True),
+        ({"mountPath": "/restored"}, "local:///restored/tuesday", False),
+        ({"mountPath": "/restored", "subPath": "monday"}, "local:///restored", True),
+        ({"mountPath": "/restored", "subPath": "tuesday"}, "local:///restored/monday", False),
+        ({"mountPath": "/restored", "subPathExpr": "$(DAY)"}, "local:///restored/tuesday", True),
+        ({"mountPath": "/moved"}, "local:///restored/tuesday", True),
+    ],
+)
+def test_one_volume_may_be_mounted_at_two_places(mount: Json, path: str, is_shared: bool) -> None:
+    def spec(mount: Json) -> Any:
+        volume = {"name": "v", "persistentVolumeClaim": {"claimName": "backups"}}
+        return backup({"br": {"cluster": "a"}, "local": {"volume": volume, "volumeMount": mount}}).spec
+
+    assert is_shared is shared(spec({"mountPath": "/mnt/backup"}), "local:///mnt/backup/monday/", spec(mount), path)
+
+
+def test_4_5_the_volume_of_the_snapshot_below_a_log_is_mounted_once() -> None:
+    def local(claim: str, path: str) -> Json:
+        volume = {"name": claim, "persistentVolumeClaim": {"claimName": claim}}
+        return {"local": {"volume": volume, "volumeMount": {"name": claim, "mountPath": path}}}
+
+    def paths(snapshot: Json) -> list[str]:
+        spec = {"br": {"cluster": "a"}, "restoreMode": "pitr", "pitrFullBackupStorageProvider": snapshot}
+        made = restore_job(restore(spec | local("log", "/log")), cluster(minimal()), SECRETS, ManagerSettings())
+        found: Json = made["spec"]["template"]["spec"]
+        assert len(found["volumes"]) == len({each["name"] for each in found["volumes"]})
+        return [each["mountPath"] for each in found["containers"][0]["volumeMounts"]]
+
+    assert ["/var/lib/br-bin", "/log", "/full"] == paths(local("full", "/full"))
+    assert ["/var/lib/br-bin", "/log", "/full"] == paths(local("log", "/full"))
+    assert ["/var/lib/br-bin", "/log"] == paths(local("log", "/log"))
 
 
 def test_a_job_has_ended_when_a_condition_says_so_and_is_true() -> None:
