@@ -29,6 +29,10 @@ _LAST = 260.0
 """Seconds after which nobody edits anything any more, and who wants to leave does."""
 
 
+_REGIONS_LOST = ("PodsNotReady", "RollingUpdate", "StoresNotUp")
+"""What is said where stores went without a word that held the majority of some regions."""
+
+
 def joined(rest: str) -> Plan:
     """The plan called `joined/<rest>`. Raises InvalidPlan."""
     if not rest.isdigit():
@@ -65,7 +69,7 @@ def _ends(who: Users, becomes: str, guest: str) -> str | tuple[str, ...]:
     if becomes == _DELETED:
         # members that go without a word still count for the quorum, until a human takes them out
         left = ("PDUnreachable", "PDQuorum") if "pd" in replicas_of(guest) else ()
-        return DELETED if who.name == NAME else (*CONVERGED, *left)
+        return DELETED if who.name == NAME else (*CONVERGED, *_REGIONS_LOST, *left)
     if becomes == _LEAVES and who.name == NAME and guest != _HOSTS[0]:
         # whose stores need its PD, or are too few for all regions
         return ("Done", "FailedScaleIn")
