@@ -79,17 +79,18 @@ soak: .venv/.dev ## Informers under events, broken connections and restarts for 
 
 simulate-slice: .venv/.dev ## Run a part of it, beside what `make test` draws
 	@$(BIN)/python -m simulate run tests/simulate/plans/*.yaml
-	@$(BIN)/python -m simulate sweep pair mistake field same loss order backup schedule beside --every 25
-	@$(BIN)/python -m simulate sweep foreign --every 100
+	@$(BIN)/python -m simulate sweep pair mistake field same loss order backup schedule beside joined --every 25
+	@$(BIN)/python -m simulate sweep foreign foreign-others --every 100
 	@$(BIN)/python -m simulate seeds 1000 100
 	@$(BIN)/python -m simulate mixes --every 61
 
-simulate: .venv/.dev ## Run a fault at writes of all workloads, pairs of changes, mistakes, losses, what others do, 700 random plans, 10000 manifests [EVERY=30 EVERY_HAND=6]
+simulate: .venv/.dev ## Run a fault at writes of all workloads, pairs of changes, mistakes, losses, what others do, 700 random plans, 10000 manifests [EVERY=30 EVERY_FIELD=1 EVERY_HAND=6]
 	@$(BIN)/python -m simulate run tests/simulate/plans/*.yaml
 	@$(BIN)/python -m simulate sweep --every $(or $(EVERY),30)
-	@$(BIN)/python -m simulate sweep loss order backup schedule beside mistake
-	@$(BIN)/python -m simulate sweep pair field same --every 4
-	@$(BIN)/python -m simulate sweep foreign --every $(or $(EVERY_HAND),6)
+	@$(BIN)/python -m simulate sweep loss order backup schedule beside joined
+	@$(BIN)/python -m simulate sweep mistake field same --every $(or $(EVERY_FIELD),1)
+	@$(BIN)/python -m simulate sweep pair --every 4
+	@$(BIN)/python -m simulate sweep foreign foreign-others --every $(or $(EVERY_HAND),6)
 	@$(BIN)/python -m simulate seeds 0 700
 	@$(BIN)/python -m simulate manifests 0 10000
 	@$(BIN)/python -m simulate mixes --every 8

@@ -71,6 +71,18 @@ _PROFILES = {
             failover_period=lambda settings: settings.tidb_period,
         ),
         Profile(name="ticdc", config=lambda level: {"log-level": level}),
+        Profile(
+            name="dm-master",
+            fewest=3,
+            most=5,
+            config=lambda level: {"log-level": level},
+            failover_period=lambda settings: settings.dm_master_period,
+        ),
+        Profile(
+            name="dm-worker",
+            config=lambda level: {"log-level": level},
+            failover_period=lambda settings: settings.dm_worker_period,
+        ),
     )
 }
 

@@ -5,12 +5,12 @@
 | DM-quorum | no write takes a master away, or restarts it, without which the others are no quorum |
 | DM-source | a worker goes, or is taken out, only when another is free to take over the source that is bound to it |
 | DM-claim | no claim goes whose volume holds the data of a master that the others count |
-| DM-ends | in the end the masters know the pods that the spec asks for, and no others |
+| DM-ends | in the end the masters know the pods that the spec asks for, and no others; or substitutes that serve |
 """
 
 from collections.abc import Iterator
 
-from kube.objects import Json
+from kube.objects import Json, condition_of
 from kube.resources import DM_CLUSTERS, PERSISTENT_VOLUME_CLAIMS, PODS
 from member.components import workload_names
 from member.context import FailoverSettings
@@ -53,14 +53,24 @@ class DMJudge:
             state = self._state(name)
             known = {pod_of_member(each) for each in state.members}, {each.name for each in self._workers(state)}
             wanted = (_names(name, _MASTER, spec["master"]), _names(name, _WORKER, spec.get("worker") or {}))
-            if known != wanted:
+            conditions = (cluster.get("status") or {}).get("conditions") or ()
+            reason = condition_of(conditions, "Progressing").get("reason", "")
+            if reason == "Done" and known != wanted:
                 yield "DM-ends", f"DM knows {sorted(known[0] | known[1])}, not {sorted(wanted[0] | wanted[1])}"
+            masters, workers = self._serving(state)
+            too_few = len(masters) < len(wanted[0]) or len(workers) < len(wanted[1])
+            if reason.endswith("FailedOver") and too_few:
+                yield "DM-ends", f"of DM, {sorted(masters | workers)} serve, which are fewer than wanted"
 
     def _state(self, name: str) -> State:
         if name not in self._states:
             self._states[name] = State(self._world, self._all.namespace, name, workload_names(DM_CLUSTERS.kind))
         self._states[name].look()
         return self._states[name]
+
+    def _serving(self, state: State) -> tuple[set[str], set[str]]:
+        masters = {pod_of_member(each) for each in state.members if each.healthy}
+        return masters, {each.name for each in self._workers(state) if each.stage != "offline"}
 
     def _workers(self, state: State) -> list[Worker]:
         return Book(state.pd.etcd, self._world.clock.now()).workers() if state.pd else []

@@ -117,7 +117,8 @@ def _options(path: Path, value: Any) -> Iterator[tuple[str, list[Any]]]:
         own = f"{int(number[1]) + 1}{number[2]}" if number else f"{value}-{NEW}"
         yield "change", [own, *(each for each in _WORDS if each != value)]
     elif isinstance(value, dict) and path[-1] in _FREE:
-        yield "add", [value | {NEW: "on"}]
+        # a list is replaced as a whole, and what is in it
+        yield "add", [{NEW: "on"} if all(isinstance(step, str) for step in path) else value | {NEW: "on"}]
     if isinstance(path[-1], int) or not value or not isinstance(value, dict | list) or len(path) <= _SHALLOW:
         yield "remove", [None]
 

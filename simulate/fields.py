@@ -1,4 +1,4 @@
-"""Every field of PD, TiKV and TiDB: set, and unset a minute later (reliability.md R22).
+"""Every field of every component: set, and unset a minute later (reliability.md R22).
 
 `field/tikv.dataSubDir` sets that field. What the API server or the operator refuses is reported and changes nothing;
 what they take must go when it is unset: the end is compared with a cluster that never had it (O6).
@@ -8,15 +8,13 @@ from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from functools import cache
 
-from apis.crd import TIDB_CLUSTER, definition
 from kube.objects import Json
-from simulate.plan import Edit, InvalidPlan, Plan
-from simulate.trees import difference, merged
-from simulate.worlds import CLUSTERS, replicas_of
+from simulate.homes import all_components, fields_of, home_of
+from simulate.plan import InvalidPlan, Plan
+from simulate.trees import merged
+from simulate.users_data import of_all_components
 
 FAMILY = "field"
-
-_CLUSTER = "small"
 
 _UNSET_AT = 60.0
 _BUDGET = 420.0
@@ -82,15 +80,24 @@ _BESIDE: Mapping[str, Json] = {
 def field(path: str) -> Plan:
     """The plan called `field/<path>`. Raises InvalidPlan."""
     if path not in values():
-        raise InvalidPlan(f"{path!r} is no field of {', '.join(replicas_of(_CLUSTER))}, such as `tikv.dataSubDir`")
-    component = path.partition(".")[0]
-    spec = at(path, values()[path])
+        raise InvalidPlan(f"{path!r} is no field of {', '.join(all_components())}, such as `tikv.dataSubDir`")
+    component, _, inner = path.partition(".")
+    change = at(inner, values()[path])
     for glob, beside in _BESIDE.items():
         if fnmatchcase(path, glob):
-            spec = merged(at(component, beside), spec)
-    first = CLUSTERS[_CLUSTER]()["spec"]
-    edits = (Edit(at=1.0, spec=spec), Edit(at=_UNSET_AT, spec=difference(merged(first, spec), first)))
-    return Plan(name=f"{FAMILY}/{path}", budget=_BUDGET, edits=edits, reference=False)
+            change = merged(beside, change)
+    home = home_of(component)
+    first, begins = home.section, home.begins_at
+    then = merged(first, change)
+    edits = home.replace(begins + 1.0, first, then), home.replace(begins + _UNSET_AT, then, first)
+    return Plan(
+        name=f"{FAMILY}/{path}",
+        cluster=home.cluster,
+        budget=begins + _BUDGET,
+        edits=(*home.made, *edits),
+        given=of_all_components(home.cluster),
+        reference=False,
+    )
 
 
 def fields() -> Iterator[Plan]:
@@ -101,17 +108,11 @@ def fields() -> Iterator[Plan]:
 @cache
 def values() -> Mapping[str, object]:
     """What each field is set to, by its path."""
-    version = definition(TIDB_CLUSTER, status_subresource=True)["spec"]["versions"][0]
-    spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
-    return dict(leaf for component in replicas_of(_CLUSTER) for leaf in _leaves(component, spec[component]))
-
-
-def _leaves(path: str, node: Json) -> Iterator[tuple[str, object]]:
-    if "properties" in node:
-        for name, inner in node["properties"].items():
-            yield from _leaves(f"{path}.{name}", inner)
-        return
-    yield path, _value(path, node)
+    return {
+        f"{component}.{path}": _value(f"{component}.{path}", node)
+        for component in all_components()
+        for path, node in fields_of(component)
+    }
 
 
 def _value(path: str, node: Json) -> object:
@@ -135,9 +136,10 @@ def _of_type(node: Json, there: object) -> object:
 
 
 def before(path: str) -> object:
-    """What the cluster where plans begin has there; None when nothing."""
-    value: object = CLUSTERS[_CLUSTER]()["spec"]
-    for name in path.split("."):
+    """What a component has there where plans begin; None when nothing."""
+    component, *names = path.split(".")
+    value: object = home_of(component).section
+    for name in names:
         value = value.get(name) if isinstance(value, dict) else None
     return value
 

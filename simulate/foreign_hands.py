@@ -4,9 +4,12 @@
 it, right after the first pod of a roll has gone. The fields are those of a Ready cluster, and the changes those that
 its API server takes. What was the operator's word must be restored, without a restart that the user's spec did not ask
 for; what was not may stay (`simulate.field_owners`).
+
+`foreign-others/change/services/basic-tiflash-peer/spec.type` is about a component beside PD, TiKV and TiDB, in the
+smallest cluster that has it.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, partial
 from itertools import product, takewhile
 from typing import Literal, TypeAlias
@@ -27,17 +30,20 @@ from kube.resources import (
     TIDB_CLUSTERS,
     Resource,
 )
+from simulate.components import managed_components
 from simulate.field_changes import Change, Changes, Path
 from simulate.field_owners import Owners, value_at
+from simulate.homes import SMALL, Home, home_of
 from simulate.plan import Created, Deleted, Edit, Fault, Foreign, InvalidPlan, Plan, Stale
 from simulate.run import prepare
 from simulate.state import State
 from simulate.trees import merged
+from simulate.users_data import of_all_components
 from simulate.worlds import NAME, replicas_of
 
 FAMILY = "foreign"
+OTHERS = "foreign-others"
 
-_CLUSTER = "small"
 _AT = 1.0
 _BUDGET = 150.0
 """Seconds, some of which a roll takes, and some a deletion that waits for a finalizer."""
@@ -86,37 +92,78 @@ _PROPAGATIONS: tuple[Propagation, ...] = ("Background", "Foreground", "Orphan")
 
 def foreign(rest: str) -> Plan:
     """The plan called `foreign/<rest>`. Raises InvalidPlan."""
-    known = _plans()
+    return _known(FAMILY, rest, SMALL)
+
+
+def foreign_to_others(rest: str) -> Plan:
+    """The plan called `foreign-others/<rest>`. Raises InvalidPlan."""
+    owner = next((each for each in _others() if f"{NAME}-{each}" in rest or f"others-{each}" in rest), "tso")
+    return _known(OTHERS, rest, home_of(owner).cluster)
+
+
+def _known(family: str, rest: str, cluster: str) -> Plan:
+    known = _plans(cluster)
     if rest not in known:
-        raise InvalidPlan(f"{rest!r} is nothing that others do; `python -m simulate sweep {FAMILY}` does all there is")
+        raise InvalidPlan(f"{rest!r} is nothing that others do; `python -m simulate sweep {family}` does all there is")
     return known[rest]
 
 
 def foreign_hands() -> Iterator[Plan]:
-    """All of them."""
-    return iter(_plans().values())
+    """All of PD, TiKV and TiDB, and of what is not of a component."""
+    return iter(_plans(SMALL).values())
+
+
+def foreign_hands_of_others() -> Iterator[Plan]:
+    """All of the components beside these."""
+    clusters = dict.fromkeys(home_of(each).cluster for each in _others())
+    return (plan for cluster in clusters for plan in _plans(cluster).values())
+
+
+def _family(cluster: str) -> str:
+    return FAMILY if cluster == SMALL else OTHERS
+
+
+def _others() -> list[str]:
+    """The components beside PD, TiKV and TiDB."""
+    return [each for each in managed_components() if each not in replicas_of(SMALL)]
 
 
 @cache
-def _plans() -> Mapping[str, Plan]:
-    """All plans, by the part of their names behind the family."""
-    return {plan.name.partition("/")[2]: plan for plan in _generated()}
+def _plans(cluster: str) -> Mapping[str, Plan]:
+    """All plans of a cluster, by the part of their names behind the family."""
+    plans = _of_all(cluster) if cluster == SMALL else _of_others(cluster)
+    return {plan.name.partition("/")[2]: plan for plan in plans}
 
 
-def _generated() -> Iterator[Plan]:
-    engine = prepare(Plan(name=FAMILY, cluster=_CLUSTER))
+def _of_all(cluster: str) -> Iterator[Plan]:
+    engine = prepare(Plan(name=FAMILY, cluster=cluster))
     state, owners, changes = State(engine.world), Owners(engine.calls), Changes(engine.admin)
     for resource, tree in _objects(state):
         for change in changes.of(resource, tree, *_PARTS):
-            yield from _changed(resource, tree, change, owners)
-        yield from _deleted(resource, tree)
-    cluster = state.cluster
-    assert cluster is not None
-    for change in changes.of(TIDB_CLUSTERS, cluster, "status", subresource="status"):
-        yield from _changed(TIDB_CLUSTERS, cluster, change, owners)
-    yield from _made_again()
-    yield from _there_before(owners)
-    yield from _look_like_ours(state)
+            yield from _changed(cluster, resource, tree, change, owners)
+        yield from _deleted(cluster, resource, tree)
+    tc = state.cluster
+    assert tc is not None
+    for change in changes.of(TIDB_CLUSTERS, tc, "status", subresource="status"):
+        yield from _changed(cluster, TIDB_CLUSTERS, tc, change, owners)
+    yield from _made_again(cluster)
+    yield from _there_before(cluster, owners.made())
+    yield from _look_like_ours(cluster, state, replicas_of(cluster))
+
+
+def _of_others(cluster: str) -> Iterator[Plan]:
+    """What is done to the components that the small cluster has not."""
+    engine = prepare(Plan(name=FAMILY, cluster=cluster))
+    state, owners, changes = State(engine.world), Owners(engine.calls), Changes(engine.admin)
+    there = [each for each in replicas_of(cluster) if each in _others()]
+    for resource, tree in _objects(state):
+        if tree["metadata"]["labels"].get(_COMPONENT) in there:
+            for change in changes.of(resource, tree, *_PARTS):
+                yield from _changed(cluster, resource, tree, change, owners)
+            yield from _deleted(cluster, resource, tree)
+    made = (each for each in owners.made() if (each[2]["metadata"].get("labels") or {}).get(_COMPONENT) in there)
+    yield from _there_before(cluster, made)
+    yield from _look_like_ours(cluster, state, there)
 
 
 def _objects(state: State) -> Iterator[tuple[Resource, Json]]:
@@ -129,7 +176,7 @@ def _objects(state: State) -> Iterator[tuple[Resource, Json]]:
                 yield resource, tree
 
 
-def _changed(resource: Resource, tree: Json, change: Change, owners: Owners) -> Iterator[Plan]:
+def _changed(cluster: str, resource: Resource, tree: Json, change: Change, owners: Owners) -> Iterator[Plan]:
     target = f"{resource}/{tree['metadata']['name']}"
     fields = list(owners.theirs(resource, tree, change))
     theirs = [_in_end_state(target, path) for path in fields]
@@ -151,7 +198,9 @@ def _changed(resource: Resource, tree: Json, change: Change, owners: Owners) -> 
     # what a volume has grown by can't be taken back
     conflict = tree["metadata"]["name"] if resource == PERSISTENT_VOLUME_CLAIMS else ""
     name = f"{change.verb}/{target}/{change.name}"
-    steady, rolling = _at_both_moments(name, _component(tree), does, theirs=tuple(theirs), conflict=conflict)
+    component = _component(cluster, tree)
+    plans = _at_both_moments(cluster, name, component, does, theirs=tuple(theirs), conflict=conflict)
+    steady, rolling = plans
     yield steady
     if resource in _ROLLED or change.verb not in ("remove", "lower"):
         # elsewhere a second way to change the same field would tell nothing new
@@ -164,7 +213,7 @@ def _in_end_state(target: str, path: Path) -> str:
     return ".".join((target, *map(str, keys)))
 
 
-def _deleted(resource: Resource, tree: Json) -> Iterator[Plan]:
+def _deleted(cluster: str, resource: Resource, tree: Json) -> Iterator[Plan]:
     """Deleted in each way, unseen for a while, and held by a finalizer of others for a while."""
     name = tree["metadata"]["name"]
     target, there = f"{resource}/{name}", tree["metadata"].get("finalizers", [])
@@ -184,14 +233,14 @@ def _deleted(resource: Resource, tree: Json) -> Iterator[Plan]:
     conflict = name if resource == PERSISTENT_VOLUME_CLAIMS else ""
     ways = {f"delete-{how.lower()}": partial(_deletion, target, how) for how in _PROPAGATIONS}
     for verb, does in (ways | {"delete-unseen": unseen, "delete-held": held}).items():
-        yield from _at_both_moments(f"{verb}/{target}", _component(tree), does, conflict=conflict)
+        yield from _at_both_moments(cluster, f"{verb}/{target}", _component(cluster, tree), does, conflict=conflict)
 
 
 def _deletion(target: str, propagation: Propagation, at: float) -> Faults:
     return (Deleted(at=at, target=target, propagation=propagation),)
 
 
-def _made_again() -> Iterator[Plan]:
+def _made_again(cluster: str) -> Iterator[Plan]:
     """The TidbCluster deleted and put back as it was, at once and later."""
     target = f"{TIDB_CLUSTERS}/{NAME}"
     for how, (when, after) in product(_PROPAGATIONS, (("at-once", _A_MOMENT), ("later", _LATER))):
@@ -199,13 +248,13 @@ def _made_again() -> Iterator[Plan]:
         def does(at: float, how: Propagation = how, after: float = after) -> Faults:
             return *_deletion(target, how, at), Created(at=at + after, target=target)
 
-        yield from _at_both_moments(f"made-again-{when}/{target}/{how}", "tikv", does)
+        yield from _at_both_moments(cluster, f"made-again-{when}/{target}/{how}", "tikv", does)
 
 
-def _there_before(owners: Owners) -> Iterator[Plan]:
+def _there_before(cluster: str, made: Iterable[tuple[str, str, Json]]) -> Iterator[Plan]:
     """Objects with the names of ours before the cluster is created: of another owner, of nobody, with our labels."""
-    plan = Plan(name=FAMILY, world="empty", cluster=_CLUSTER, budget=_BUDGET)
-    for resource, name, body in owners.made():
+    plan = Plan(name=_family(cluster), world="empty", cluster=cluster, budget=_BUDGET)
+    for resource, name, body in made:
         target = f"{resource}/{name}"
         ours = body | {
             "metadata": {key: body["metadata"][key] for key in ("labels", "annotations") if key in body["metadata"]}
@@ -215,15 +264,15 @@ def _there_before(owners: Owners) -> Iterator[Plan]:
             foreign = merged(foreign, {"spec": {"replicas": 0}})
         others = Created(at=0.0, target=_OTHERS), Created(at=0.0, target=target, body=foreign, owner=_OTHERS)
         nobodys = Created(at=0.0, target=target, body=foreign)
-        yield replace(plan, name=f"{FAMILY}/before-of-others/{target}", faults=others, conflict=name)
-        yield replace(plan, name=f"{FAMILY}/before-of-nobody/{target}", faults=(nobodys,), conflict=name)
+        yield replace(plan, name=f"{plan.name}/before-of-others/{target}", faults=others, conflict=name)
+        yield replace(plan, name=f"{plan.name}/before-of-nobody/{target}", faults=(nobodys,), conflict=name)
         like_ours = Created(at=0.0, target=target, body=ours)
-        yield replace(plan, name=f"{FAMILY}/before-with-our-labels/{target}", faults=(like_ours,))
+        yield replace(plan, name=f"{plan.name}/before-with-our-labels/{target}", faults=(like_ours,))
 
 
-def _look_like_ours(state: State) -> Iterator[Plan]:
+def _look_like_ours(cluster: str, state: State, components: Iterable[str]) -> Iterator[Plan]:
     """Pods and claims of others with the labels of ours, before the cluster is created and later."""
-    for component, (resource, body) in product(replicas_of(_CLUSTER), _BODIES.items()):
+    for component, (resource, body) in product(components, _BODIES.items()):
         labels = state.pods(component)[0]["metadata"]["labels"]
         of_the_app = {key: value for key, value in labels.items() if key.startswith("app.kubernetes.io/")}
         whole, target = {**body, "metadata": {"labels": of_the_app}}, f"{resource}/others-{component}"
@@ -234,34 +283,43 @@ def _look_like_ours(state: State) -> Iterator[Plan]:
         # Services lead to a pod with such labels, which only its owner can take away
         conflict = f"others-{component}" if resource == PODS else ""
         named = f"look-like-ours/{target}"
-        plans = [*_at_both_moments(named, component, does, theirs=(_OTHERS, target), conflict=conflict)]
+        plans = [*_at_both_moments(cluster, named, component, does, theirs=(_OTHERS, target), conflict=conflict)]
         yield from plans
         yield replace(plans[0], name=f"{plans[0].name}@empty", world="empty", faults=does(0.0))
 
 
 def _at_both_moments(
-    name: str, component: str, does: Does, *, theirs: Paths = (), conflict: str = ""
+    cluster: str, name: str, component: str, does: Does, *, theirs: Paths = (), conflict: str = ""
 ) -> Iterator[Plan]:
     """In steady state, and in the middle of a roll of a component."""
-    plan = Plan(name=f"{FAMILY}/{name}", cluster=_CLUSTER, budget=_BUDGET, theirs=theirs, conflict=conflict)
+    plan = Plan(
+        name=f"{_family(cluster)}/{name}",
+        cluster=cluster,
+        budget=_BUDGET,
+        given=of_all_components(cluster),
+        theirs=theirs,
+        conflict=conflict,
+    )
     yield replace(plan, faults=does(_AT))
-    yield replace(plan, name=f"{plan.name}{_ROLLING}", edits=(_roll(component),), faults=does(_rolling_at(component)))
+    at = _rolling_at(cluster, component)
+    yield replace(plan, name=f"{plan.name}{_ROLLING}", edits=(_roll(cluster, component),), faults=does(at))
 
 
-def _component(tree: Json) -> str:
+def _component(cluster: str, tree: Json) -> str:
     """The component that is rolled together with what others do to an object."""
     component: str = tree["metadata"].get("labels", {}).get(_COMPONENT, "")
-    return component if component in replicas_of(_CLUSTER) else "pd"
+    return component if component in replicas_of(cluster) else "pd"
 
 
-def _roll(component: str) -> Edit:
-    return Edit(at=_AT, spec={component: {"annotations": {"roll": "1"}}})
+def _roll(cluster: str, component: str) -> Edit:
+    return Home(component, cluster).merge(_AT, {"annotations": {"roll": "1"}})
 
 
 @cache
-def _rolling_at(component: str) -> float:
+def _rolling_at(cluster: str, component: str) -> float:
     """When the first pod of a roll of a component has just gone."""
-    plan = Plan(name=FAMILY, cluster=_CLUSTER, edits=(_roll(component),))
+    edits, given = (_roll(cluster, component),), of_all_components(cluster)
+    plan = Plan(name=FAMILY, cluster=cluster, edits=edits, given=given)
     engine = prepare(plan)
     state = State(engine.world)
     uid = {pod["metadata"]["uid"] for pod in state.pods(component).values()}

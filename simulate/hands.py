@@ -27,6 +27,7 @@ from kube.resources import (
     TIDB_CLUSTERS,
     Resource,
 )
+from member.objects.stateful_set import is_rolling
 from sandbox.owners import controller_reference
 from simulate import plan
 from simulate.other_kinds import OTHER_KINDS
@@ -167,7 +168,9 @@ class Hands:
         # one that says nothing of them is given one
         left = (spec["replicas"] if spec["replicas"] is not None else 1) if "replicas" in spec else len(ordinals)
         taken = [f"{name}-{each}" for each in ordinals if each >= left]
-        rolling = any(f"{name}-{each}" in pods and is_outdated(live, pods[f"{name}-{each}"]) for each in ordinals)
+        outdated = any(f"{name}-{each}" in pods and is_outdated(live, pods[f"{name}-{each}"]) for each in ordinals)
+        # the last one to be made anew may be away
+        rolling = outdated or is_rolling(live)
         if "template" in spec and rolling:
             reached = partition(live["spec"].get("updateStrategy") or {})
             taken += [f"{name}-{each}" for each in ordinals if each >= reached] * 2

@@ -19,7 +19,7 @@ from simulate.operator_write import OperatorWrite
 from simulate.quiet_time import QuietTime
 from simulate.restarts import Lives, Restarts
 from simulate.schedule_judge import ScheduleJudge
-from simulate.state import State
+from simulate.state import State, pod_of_member
 from simulate.worlds import KEY
 
 _CALLS_OF_A_SYNC = 30
@@ -171,6 +171,9 @@ class Invariants:
             len(self.state.pods(component)) for component in managed_components()
         )
         cluster = self.state.cluster
+        own = {pod["metadata"]["name"] for pod in self.state.pods("pd").values()}
+        # the members of PD in other clusters are asked, too
+        budget += _CALLS_FOR_A_POD * len({pod_of_member(each) for each in self.state.members} - own)
         at_once = max(
             parallelism(cluster, component, out=out) for component in managed_components() for out in (True, False)
         )

@@ -13,15 +13,20 @@ from msgspec.structs import replace
 
 from apis.components import component_type
 from kube.objects import Json
+from kube.resources import DM_CLUSTERS, TIDB_CLUSTERS
 from simulate.components import profile
+from simulate.homes import Home
 from simulate.invariants.facts import kind_of_record
-from simulate.plan import Edit, Fault, Foreign, InvalidPlan, Plan, World
+from simulate.other_kinds import DM, made, sources, spec_of_kind
+from simulate.plan import DELETED, Edit, Fault, Foreign, InvalidPlan, Plan, World
+from simulate.trees import merged
 from simulate.users_data import of_all_components
-from simulate.worlds import NAME, NAMESPACE, SETTINGS
+from simulate.worlds import BESIDE_DM, NAME, NAMESPACE, SETTINGS
 
 FAMILY = "loss"
 
 CONVERGED = ("Done", "PDFailedOver", "TiFlashFailedOver", "TiKVFailedOver", "TiDBFailedOver")
+DM_CONVERGED = ("Done", "DMMasterFailedOver", "DMWorkerFailedOver")
 """All that the spec asks for serves, whatever was lost; all but the first say how substitutes go."""
 
 _COPIED = 120.0
@@ -44,9 +49,23 @@ class Subject:
     replicas: int
     cluster: str
 
+    @property
+    def home(self) -> Home:
+        """How users change it."""
+        return Home(self.component, self.cluster)
+
+    @property
+    def _name(self) -> str:
+        return DM if self.home.is_of_dm else NAME
+
+    @property
+    def object(self) -> str:
+        """The cluster, as plans name objects."""
+        return self.home.target or f"{TIDB_CLUSTERS}/{NAME}"
+
     def pod(self, ordinal: int) -> str:
         """The name of a pod of it."""
-        return f"{NAME}-{self.component}-{ordinal}"
+        return f"{self._name}-{self.component}-{ordinal}"
 
     @property
     def volume(self) -> str:
@@ -56,7 +75,7 @@ class Subject:
     @property
     def stateful_set(self) -> str:
         """Its StatefulSet, as plans name objects."""
-        return f"statefulsets.apps/{NAME}-{self.component}"
+        return f"statefulsets.apps/{self._name}-{self.component}"
 
     @property
     def is_replaced(self) -> bool:
@@ -66,7 +85,14 @@ class Subject:
     @property
     def records(self) -> str:
         """Where its failures are recorded, as plans name fields."""
-        return f"tidbclusters.pingcap.com/{NAME}/status/{self.component}/{kind_of_record(self.component)}"
+        return f"{self.object}/status/{self.home.part}/{kind_of_record(self.component)}"
+
+    def made(self, at: float) -> Edit:
+        """A user makes the cluster."""
+        if not self.home.is_of_dm:
+            return Edit(at=at, create=self.cluster)
+        size = {self.home.part: {"replicas": self.replicas}}
+        return made(at, DM_CLUSTERS, merged(spec_of_kind(DM_CLUSTERS), size))
 
 
 SUBJECTS: Mapping[str, Subject] = {
@@ -80,6 +106,9 @@ SUBJECTS: Mapping[str, Subject] = {
     "pump-2": Subject("pump", 2, "mortal-pump"),
     "tiproxy-2": Subject("tiproxy", 2, "mortal-tiproxy"),
     "ticdc-3": Subject("ticdc", 3, "mortal-ticdc"),
+    "dm-master-3": Subject("dm-master", 3, BESIDE_DM),
+    "dm-master-5": Subject("dm-master", 5, BESIDE_DM),
+    "dm-worker-3": Subject("dm-worker", 3, BESIDE_DM),
 }
 
 Loss = Callable[[Subject], tuple[Fault, ...]]
@@ -112,20 +141,19 @@ LOSSES: Mapping[str, Loss] = {
 """What is lost for good, a second after the plan begins."""
 
 
-def _edit(change: Json) -> Change:
-    return lambda hit: (Edit(at=0.0, spec={hit.component: change}),)
-
-
 def _scale(by: int) -> Change:
-    return lambda hit: (Edit(at=0.0, spec={hit.component: {"replicas": hit.replicas + by}}),)
+    return lambda hit: (hit.home.merge(0.0, {"replicas": hit.replicas + by}),)
 
 
 def _for_a_while(there: Json, back: Json) -> Change:
-    return lambda _: (Edit(at=0.0, spec=there), Edit(at=_AWAY, spec=back))
+    return lambda hit: (
+        Edit(at=0.0, target=hit.home.target, spec=there),
+        Edit(at=_AWAY, target=hit.home.target, spec=back),
+    )
 
 
 def _configured(hit: Subject) -> tuple[Edit]:
-    return (Edit(at=0.0, spec={hit.component: {"config": profile(hit.component).config("warn")}}),)
+    return (hit.home.merge(0.0, {"config": profile(hit.component).config("warn")}),)
 
 
 def _patched(spec: Callable[[Subject], Json]) -> Change:
@@ -133,13 +161,18 @@ def _patched(spec: Callable[[Subject], Json]) -> Change:
 
 
 def _made_again(hit: Subject) -> tuple[Edit, Edit]:
-    return Edit(at=0.0, delete=f"tidbclusters.pingcap.com/{NAME}"), Edit(at=_AWAY, create=hit.cluster)
+    return Edit(at=0.0, delete=hit.object), hit.made(_AWAY)
+
+
+def _removed(hit: Subject) -> tuple[Edit]:
+    """What serves others no more."""
+    return (Edit(at=0.0, target=hit.home.target, spec={"worker" if hit.home.is_of_dm else "tidb": None}),)
 
 
 CHANGES: Mapping[str, Change] = {
     "scale-out": _scale(1),
     "scale-in": _scale(-1),
-    "image": lambda hit: (Edit(at=0.0, spec={hit.component: {"version": profile(hit.component).versions[1]}}),),
+    "image": lambda hit: (hit.home.merge(0.0, {"version": profile(hit.component).versions[1]}),),
     "config": _configured,
     "suspend": _for_a_while(
         {"suspendAction": {"suspendStatefulSet": True}}, {"suspendAction": {"suspendStatefulSet": False}}
@@ -149,7 +182,7 @@ CHANGES: Mapping[str, Change] = {
     "hand-edited": _patched(lambda _: {"template": {"metadata": {"annotations": {"by": "hand"}}}}),
     "hand-deleted": lambda hit: (Edit(at=0.0, delete=hit.stateful_set),),
     "made-again": _made_again,
-    "removed": lambda _: (Edit(at=0.0, spec={"tidb": None}),),
+    "removed": _removed,
 }
 """What somebody does meanwhile, `at` seconds after the moment of the plan."""
 
@@ -173,18 +206,29 @@ def loss(rest: str) -> Plan:
         )
     hit = SUBJECTS[subject]
     seconds, once = MOMENTS[moment](hit)
-    events = [_moved(event, seconds, once) for event in CHANGES[change](hit)]
-    return Plan(
+    begins = hit.home.begins_at
+    events = [_moved(event, begins + seconds, once) for event in CHANGES[change](hit)]
+    taken = [replace(fault, at=begins + (fault.at or 0.0)) for fault in LOSSES[lost](hit)]
+    plan = Plan(
         name=f"{FAMILY}/{rest}",
         cluster=hit.cluster,
-        budget=_BUDGET,
+        budget=begins + _BUDGET,
         edits=tuple(event for event in events if isinstance(event, Edit)),
         # of TiFlash, whose tables would keep it from being scaled in, there are plans of their own
         given=() if hit.component == "tiflash" else of_all_components(hit.cluster),
-        faults=(*LOSSES[lost](hit), *(event for event in events if not isinstance(event, Edit))),
+        faults=(*taken, *(event for event in events if not isinstance(event, Edit))),
         reference=False,
         ends=(*CONVERGED, *_asks_for(subject, lost, change)),
     )
+    return _of_dm(plan, hit, (*DM_CONVERGED, *_asks_for(subject, lost, change))) if hit.home.is_of_dm else plan
+
+
+def _of_dm(plan: Plan, hit: Subject, ends: tuple[str, ...]) -> Plan:
+    """The same for a DMCluster, which is alone: a TidbCluster could lose its only PD with a machine."""
+    gone = Edit(at=0.5, delete=f"{TIDB_CLUSTERS}/{NAME}")
+    bound = sources(hit.home.begins_at - 10.0, "orders", "clients")
+    edits = (gone, hit.made(1.0), *plan.edits)
+    return replace(plan, edits=edits, given=(bound,), ends=DELETED, ends_beside={hit.object: ends})
 
 
 def _asks_for(subject: str, lost: str, change: str) -> Iterator[str]:
@@ -210,22 +254,36 @@ def _asks_for(subject: str, lost: str, change: str) -> Iterator[str]:
 def losses() -> Iterator[Plan]:
     """All of them that make sense."""
     for subject, lost, change, moment in product(SUBJECTS, LOSSES, CHANGES, MOMENTS):
-        if makes_sense(subject, lost) and (moment == "unrecorded" or SUBJECTS[subject].is_replaced):
+        hit = SUBJECTS[subject]
+        if not makes_sense(subject, lost) or (moment != "unrecorded" and not is_recorded(subject, lost)):
+            continue
+        # of workers that are removed nothing is left
+        if (hit.component, change) != ("dm-worker", "removed"):
             yield loss(f"{subject}.{lost}.{change}@{moment}")
 
 
 def makes_sense(subject: str, lost: str) -> bool:
     """Whether something is left of a loss that can be changed: two of three is a majority.
 
-    Of TiFlash, whose learners have none, a lost pod and a lost zone show what a lost node shows; where PD knows of
-    zones, their loss is the point. What has no substitutes loses a pod or a node.
+    Of TiFlash, whose learners have none, a lost pod and a lost zone show what a lost node shows; so does the zone of
+    DM. Where PD knows of zones, their loss is the point. What has no substitutes loses a pod or a node.
     """
     hit = SUBJECTS[subject]
     if hit.cluster == "mortal-zones":
         return lost == "zone"
     if not hit.is_replaced:
         return lost in ("node", "pod")
-    return hit.replicas > 3 if lost == "two" else hit.component != "tiflash" or lost in ("volume", "node")
+    if lost == "two":
+        return hit.replicas > 3
+    if hit.component == "tiflash":
+        return lost in ("volume", "node")
+    return lost != "zone" or not hit.home.is_of_dm
+
+
+def is_recorded(subject: str, lost: str) -> bool:
+    """Whether failover takes note of a loss: a worker of DM that has lost its disk serves all the same."""
+    hit = SUBJECTS[subject]
+    return hit.is_replaced and (hit.component, lost) != ("dm-worker", "volume")
 
 
 def _moved(event: Edit | Fault, seconds: float, once: str) -> Edit | Fault:

@@ -7,14 +7,10 @@ in the middle of a roll.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from apis.components import component_type
 from kube.objects import Json
-from simulate.components import managed_components
-from simulate.invariants.facts import spec_of
+from simulate.homes import SMALL, Home, all_components, home_of
 from simulate.plan import Edit, InvalidPlan, Plan, World
-from simulate.trees import merged
 from simulate.users_data import of_all_components
-from simulate.worlds import CLUSTERS, replicas_of
 
 MISSING = "v0.0.0-missing"
 """A version that no registry has."""
@@ -23,8 +19,6 @@ NO_IMAGE = World(at=0.0, verb="image_missing", arguments={"image": f"*:{MISSING}
 """What a plan with that mistake must be given."""
 
 FAMILY = "mistake"
-
-_SMALL = "small"
 
 _NOWHERE = {"matchExpressions": [{"key": "no-such-label", "operator": "Exists"}]}
 _NO_SECRET = {"name": "PASSWORD", "valueFrom": {"secretKeyRef": {"name": "no-such-secret", "key": "password"}}}
@@ -47,14 +41,13 @@ class Mistake:
     right: Json
     whole: bool = False
 
-    def edits(self, component: str, at: float, right_at: float, cluster: str = _SMALL) -> tuple[Edit, Edit]:
-        """Making it and putting it right: what the component of the cluster had is there again."""
+    def edits(self, home: Home, at: float, right_at: float) -> tuple[Edit, Edit]:
+        """Making it and putting it right: what the component had is there again."""
         if self.whole:
             return Edit(at=at, spec=self.wrong), Edit(at=right_at, spec=self.right)
-        had = spec_of(CLUSTERS[cluster](), component)
+        had = home.section
         right = {key: had.get(key) if value is None else value for key, value in self.right.items()}
-        wrong, right = (of_component(component, each, cluster) for each in (self.wrong, right))
-        return Edit(at=at, spec=wrong), Edit(at=right_at, spec=right)
+        return home.merge(at, self.wrong), home.merge(right_at, right)
 
 
 def _affinity(terms: Json) -> Json:
@@ -73,49 +66,32 @@ MISTAKES: Mapping[str, Mistake] = {
 }
 
 
-def cluster_with(component: str) -> str:
-    """The smallest cluster that has a component."""
-    if component in replicas_of(_SMALL):
-        return _SMALL
-    (part,) = component_type(component).slot.tree({})
-    return f"mix+{part}"
-
-
-def of_component(component: str, change: Json, cluster: str) -> Json:
-    """What is merged into the spec of a cluster to merge `change` into that of a component: of a list, all of it."""
-    ((part, tree),) = component_type(component).slot.tree(change).items()
-    if not isinstance(tree, list):
-        return {part: tree}
-    entries = CLUSTERS[cluster]()["spec"][part]
-    return {part: [merged(each, change) if each["name"] == component else each for each in entries]}
-
-
 def mistake(rest: str) -> Plan:
     """The plan called `mistake/<rest>`. Raises InvalidPlan."""
     what, _, situation = rest.partition("@")
-    component, _, kind = what.partition("-")
-    if component not in managed_components() or kind not in MISTAKES or situation not in ("", _ROLLING):
+    component = next((each for each in all_components() if what.startswith(f"{each}-")), "")
+    kind = what.removeprefix(f"{component}-")
+    if component not in all_components() or kind not in MISTAKES or situation not in ("", _ROLLING):
         raise InvalidPlan(
             f"{rest!r} is no `COMPONENT-KIND` or `COMPONENT-KIND@{_ROLLING}` with kind one of {', '.join(MISTAKES)}"
         )
-    at = _HALFWAY if situation else 1.0
-    cluster = cluster_with(component)
-    rolled = of_component(component, {"annotations": {"roll": "1"}}, cluster)
-    roll = (Edit(at=1.0, spec=rolled),) if situation else ()
+    home = home_of(component)
+    at = home.begins_at + (_HALFWAY if situation else 1.0)
+    roll = (home.merge(home.begins_at + 1.0, {"annotations": {"roll": "1"}}),) if situation else ()
     return Plan(
         name=f"{FAMILY}/{rest}",
-        cluster=cluster,
+        cluster=home.cluster,
         budget=at + _UNNOTICED + _HEALED,
-        edits=(*roll, *MISTAKES[kind].edits(component, at, at + _UNNOTICED, cluster)),
-        given=(NO_IMAGE, *of_all_components(cluster)),
+        edits=(*home.made, *roll, *MISTAKES[kind].edits(home, at, at + _UNNOTICED)),
+        given=(NO_IMAGE, *of_all_components(home.cluster)),
         reference=False,
     )
 
 
 def mistakes() -> Iterator[Plan]:
     """All of them; what is wrong with the whole cluster with PD, TiKV and TiDB alone."""
-    for component in managed_components():
-        kinds = [each for each, mistake in MISTAKES.items() if not mistake.whole or cluster_with(component) == _SMALL]
+    for component in all_components():
+        kinds = [each for each, mistake in MISTAKES.items() if not mistake.whole or home_of(component).cluster == SMALL]
         for kind in kinds:
             yield mistake(f"{component}-{kind}")
             yield mistake(f"{component}-{kind}@{_ROLLING}")

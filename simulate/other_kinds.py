@@ -103,7 +103,7 @@ def sources(at: float, *names: str) -> World:
     return World(at=at, verb="dm_sources", arguments=arguments, seconds=0.0, if_there=True)
 
 
-def unfinished(objects: Callable[[Resource], list[Json]], ends: Mapping[str, str]) -> Iterator[str]:
+def unfinished(objects: Callable[[Resource], list[Json]], ends: Mapping[str, str | tuple[str, ...]]) -> Iterator[str]:
     """What is not where it must end, in words. `ends`: see `Plan.ends_beside`."""
     for resource in OTHER_KINDS:
         for tree in objects(resource):
@@ -112,5 +112,7 @@ def unfinished(objects: Callable[[Resource], list[Json]], ends: Mapping[str, str
             ready, progressing = condition_of(conditions, "Ready"), condition_of(conditions, "Progressing")
             if (wanted := ends.get(name, "Done")) == "*" and progressing:
                 continue
-            if progressing.get("reason") != wanted or (wanted == "Done" and ready.get("status") != "True"):
+            reason = progressing.get("reason")
+            is_there = reason in wanted if isinstance(wanted, tuple) else reason == wanted
+            if not is_there or (reason == "Done" and ready.get("status") != "True"):
                 yield f"{name} ends with {progressing or 'no word'}, Ready is {ready.get('status')}"

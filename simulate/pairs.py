@@ -1,41 +1,78 @@
 """Two changes, the second in the middle of the first (reliability.md R24).
 
-`pair/tikv-scale-out+pd-upgrade@3` begins to scale TiKV out and upgrades PD after the operator's third write.
+`pair/tikv-scale-out+pd-upgrade@3` begins to scale TiKV out and upgrades PD after the operator's third write. Beside PD,
+TiKV and TiDB, each with each, every other component is changed twice, and together with those of the three that it
+waits for, or that wait for it.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import combinations, permutations
+
+from msgspec.structs import replace
 
 from apis.components import component_type
 from kube.objects import Json
+from simulate.components import managed_components, profile
+from simulate.homes import Home
 from simulate.plan import Edit, InvalidPlan, Plan
-from simulate.worlds import replicas_of, storage_volume
+from simulate.random_edits import larger
+from simulate.trees import merged
+from simulate.users_data import of_all_components
+from simulate.worlds import ROOMY, replicas_of, storage_volume
 
 FAMILY = "pair"
 
-_CLUSTER = "roomy"
+_THREE = tuple(replicas_of(ROOMY))
 
 _BUDGET = 420.0
 
-_OPERATIONS: Mapping[str, Callable[[str], Json]] = {
-    "scale-out": lambda component: {"replicas": replicas_of(_CLUSTER)[component] + 1},
-    "scale-in": lambda component: {"replicas": replicas_of(_CLUSTER)[component] - 1},
-    "upgrade": lambda _: {"version": "v8.5.3"},
-    "config": lambda _: {"config": {"log": {"level": "warn"}}},
-    "label": lambda _: {"labels": {"team": "a"}},
-    "resize": lambda component: (
-        {"requests": {"storage": "2Gi"}}
-        if component_type(component).data_volume
-        else {"storageVolumes": [storage_volume("2Gi")]}
-    ),
-}
+_FEW = 3
+"""The writes of the operator after which it is in the middle of most changes."""
 
-CHANGES: Mapping[str, Json] = {
-    f"{component}-{name}": {component: change(component)}
-    for component in replicas_of(_CLUSTER)
-    for name, change in _OPERATIONS.items()
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What is merged into the section of a component."""
+
+    component: str
+    operation: str
+    tree: Json
+
+    @property
+    def name(self) -> str:
+        """For the names of plans."""
+        return f"{self.component}-{self.operation}"
+
+    @property
+    def is_of_three(self) -> bool:
+        """Whether it is one of PD, TiKV or TiDB."""
+        return self.component in _THREE
+
+
+def _changes(component: str) -> Iterator[Change]:
+    """Every operation that a component knows."""
+    replicas = replicas_of(_cluster_with(component))[component]
+    trees: dict[str, Json] = {
+        "scale-out": {"replicas": replicas + 1},
+        "scale-in": {"replicas": replicas - 1} if replicas > 1 else {},
+        "upgrade": {"version": profile(component).versions[1]},
+        "config": {"config": profile(component).config("warn")},
+        "label": {"labels": {"team": "a"}},
+        "resize": {"storageVolumes": [storage_volume("2Gi")]} if component == "tidb" else larger(component),
+    }
+    return (Change(component, operation, tree) for operation, tree in trees.items() if tree)
+
+
+def _cluster_with(component: str) -> str:
+    (part,) = component_type(component).slot.tree({})
+    return ROOMY if component in _THREE else f"{ROOMY}+{part}"
+
+
+CHANGES: Mapping[str, Change] = {
+    change.name: change for component in managed_components() for change in _changes(component)
 }
-"""Every operation on every component, as what is merged into the spec."""
+"""Every operation on every component."""
 
 
 def pair(rest: str) -> Plan:
@@ -44,20 +81,55 @@ def pair(rest: str) -> Plan:
     second, _, writes = then.partition("@")
     if first not in CHANGES or (then and (second not in CHANGES or not writes.isdigit())):
         raise InvalidPlan(f"{rest!r} is no `CHANGE` or `CHANGE+CHANGE@WRITES` with changes out of {', '.join(CHANGES)}")
-    edits = [Edit(at=1.0, spec=CHANGES[first])]
-    if then:
-        edits.append(_after(int(writes), CHANGES[second]))
-    return Plan(name=f"{FAMILY}/{rest}", cluster=_CLUSTER, budget=_BUDGET, edits=tuple(edits), reference=False)
+    changes = [CHANGES[each] for each in (first, second) if each]
+    cluster = next((_cluster_with(each.component) for each in changes if not each.is_of_three), ROOMY)
+    if not all(each.is_of_three or _cluster_with(each.component) == cluster for each in changes):
+        raise InvalidPlan(f"{rest!r}: no cluster of this family has both {changes[0].component} and {second}")
+    return Plan(
+        name=f"{FAMILY}/{rest}",
+        cluster=cluster,
+        budget=_BUDGET,
+        edits=tuple(_edits(cluster, changes, int(writes or 0))),
+        given=of_all_components(cluster),
+        reference=False,
+    )
+
+
+def _edits(cluster: str, changes: list[Change], writes: int) -> Iterator[Edit]:
+    """The second one leaves what the first one has made of the same component."""
+    sections: dict[str, Json] = {}
+    for number, change in enumerate(changes):
+        home = Home(change.component, cluster)
+        before = sections.get(change.component, home.section)
+        after = sections[change.component] = merged(before, change.tree)
+        edit = home.replace(1.0, before, after)
+        yield replace(edit, at=None, write=writes) if number and writes else edit
 
 
 def pairs(writes: Callable[[Plan], int]) -> Iterator[Plan]:
-    """Every pair, the second change with the first, after its first write, and half-way through its writes."""
-    for first, second in combinations(CHANGES, 2):
+    """Every pair, the second change with the first, after its first write, and half-way through its writes.
+
+    Where it is not about PD, TiKV and TiDB alone, with the first, and after a few writes.
+    """
+    of_three = [name for name, change in CHANGES.items() if change.is_of_three]
+    for first, second in combinations(of_three, 2):
         yield pair(f"{first}+{second}@0")
-    for first, second in permutations(CHANGES, 2):
+    for first, second in permutations(of_three, 2):
         yield pair(f"{first}+{second}@1")
         yield pair(f"{first}+{second}@{max(writes(pair(first)) // 2, 2)}")
+    for first, second in combinations(CHANGES, 2):
+        if _belong_together(CHANGES[first], CHANGES[second]):
+            yield pair(f"{first}+{second}@0")
+            yield pair(f"{first}+{second}@{_FEW}")
+            yield pair(f"{second}+{first}@{_FEW}")
 
 
-def _after(writes: int, change: Json) -> Edit:
-    return Edit(write=writes, spec=change) if writes else Edit(at=1.0, spec=change)
+def _belong_together(one: Change, other: Change) -> bool:
+    """Whether one is none of the three, and the other is of the same component, or of one that has to do with it."""
+    if one.is_of_three and other.is_of_three:
+        return False
+    if not one.is_of_three and not other.is_of_three:
+        return one.component == other.component
+    rows = {each.component: component_type(each.component) for each in (one, other)}
+    waits_for = {name: {*row.starts_after, *row.upgrades_after} for name, row in rows.items()}
+    return other.component in waits_for[one.component] or one.component in waits_for[other.component]

@@ -17,7 +17,7 @@ object is there (`pods/basic-pd-3`), or that something stands in a field of one
 (`tidbclusters.pingcap.com/basic/status/pd/failureMembers`), and `later` so many seconds after that.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -214,7 +214,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     `theirs`: paths of the end state (`simulate.end_state`) that others may decide, with all that is below them, or
     globs that end in `*`.
     `ends_beside`: where objects of other kinds may end (`simulate.other_kinds`): the reason of their Progressing by
-    `plural.group/name`, `*` for any.
+    `plural.group/name`, or several, `*` for any.
     `neighbours`: clusters of `simulate.worlds` beside it, by `namespace/name`; those that are `joined` join it with
     their own PD, or use its. All are judged, and must be at rest in the end.
     `interleaved`: whether the loops of an operator take turns at every port call; those of two operators always do.
@@ -233,7 +233,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     silent_after: float = 0.0
     conflict: str = ""
     theirs: tuple[str, ...] = ()
-    ends_beside: dict[str, str] = msgspec.field(default_factory=dict)
+    ends_beside: Mapping[str, str | tuple[str, ...]] = msgspec.field(default_factory=dict)
     neighbours: dict[str, str] = msgspec.field(default_factory=dict)
     joined: tuple[str, ...] = ()
     interleaved: bool = False

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from msgspec.structs import replace
+
 from apis import toml
 from apis.components import component_type
 from kube.objects import Json
@@ -10,9 +12,10 @@ from member import labels
 from ports.randomness import Randomness
 from simulate.components import profile
 from simulate.draws import between, pick
-from simulate.mistakes import MISTAKES, of_component
+from simulate.homes import Home
+from simulate.mistakes import MISTAKES
 from simulate.plan import Edit
-from simulate.worlds import CLUSTERS, NAME, replicas_of
+from simulate.worlds import CLUSTERS, NAME, NAMESPACE, replicas_of
 
 Edits = tuple[Edit, ...]
 
@@ -21,14 +24,28 @@ _LEVELS = ("debug", "info", "warn", "error")
 
 @dataclass(frozen=True)
 class Users:
-    """Those of one cluster, by its name in `simulate.worlds`, and what they are drawn with."""
+    """Those of one cluster, which is one of `simulate.worlds`, and what they are drawn with.
+
+    `name` is another one's than that of the cluster that a plan is about where they are those of its neighbour.
+    """
 
     draw: Randomness
     cluster: str
+    name: str = NAME
 
     def edits(self, at: float) -> Edits:
         """Something that they begin at a time in seconds, and end at most two minutes later."""
-        return pick(self.draw, _KINDS)(self, at)
+        return tuple(map(self._own, pick(self.draw, _KINDS)(self, at)))
+
+    def leave(self, at: float) -> Edit:
+        """They scale their cluster down to nothing."""
+        return self._own(Edit(at=at, spec={each: {"replicas": 0} for each in self.components}))
+
+    def _own(self, edit: Edit) -> Edit:
+        """An edit of their cluster."""
+        if self.name == NAME or edit.target or edit.delete:
+            return edit
+        return replace(edit, neighbour=f"{NAMESPACE}/{self.name}")
 
     @property
     def components(self) -> tuple[str, ...]:
@@ -53,11 +70,11 @@ class Users:
     def pod(self, component: str = "") -> str:
         """The name of a pod that is there when the plan begins."""
         component = component or self.component()
-        return f"{NAME}-{component}-{self.draw.integer(0, replicas_of(self.cluster)[component] - 1)}"
+        return f"{self.name}-{component}-{self.draw.integer(0, replicas_of(self.cluster)[component] - 1)}"
 
     def change(self, at: float, component: str, change: Json) -> Edit:
         """What is merged into the spec of a component."""
-        return Edit(at=at, spec=of_component(component, change, self.cluster))
+        return Home(component, self.cluster).merge(at, change)
 
 
 def _scale(users: Users, at: float) -> Edits:
@@ -92,11 +109,11 @@ def _mistake(users: Users, at: float) -> Edits:
         if (component, each) != ("pd", "toml") and (users.have_little or not mistake.whole)
     ]
     right_at = round(at + between(users.draw, 5.0, 90.0), 2)
-    return MISTAKES[pick(users.draw, known)].edits(component, at, right_at, users.cluster)
+    return MISTAKES[pick(users.draw, known)].edits(Home(component, users.cluster), at, right_at)
 
 
 def _grow(users: Users, at: float) -> Edits:
-    sizes = {each: _larger(each) for each in users.components}
+    sizes = {each: larger(each) for each in users.components}
     component = pick(users.draw, [each for each, larger in sizes.items() if larger])
     return (users.change(at, component, sizes[component]),)
 
@@ -147,8 +164,8 @@ def _delete(users: Users, at: float) -> Edits:
     which = (
         f"pods/{users.pod()}",
         f"pods/{users.pod()}",
-        f"services/{NAME}-{users.component()}",
-        f"services/{NAME}-{users.component()}-peer",
+        f"services/{users.name}-{users.component()}",
+        f"services/{users.name}-{users.component()}-peer",
     )
     return (Edit(at=at, delete=pick(users.draw, which)),)
 
@@ -157,7 +174,7 @@ def _later(users: Users, at: float) -> float:
     return round(at + between(users.draw, 5.0, 120.0), 2)
 
 
-def _larger(component: str) -> Json:
+def larger(component: str) -> Json:
     """What gives a component larger volumes; nothing where it has none."""
     larger = {"requests": {"storage": "2Gi"}}
     if component == "tiflash":

@@ -20,7 +20,7 @@ from simulate.judge import Invariants, Violation
 from simulate.neighbourhood import Neighbourhood
 from simulate.operator import RESYNC
 from simulate.operator import SETTINGS as DEFAULTS
-from simulate.other_kinds import unfinished
+from simulate.other_kinds import OTHER_KINDS, unfinished
 from simulate.plan import DELETED, Plan
 from simulate.restarts import are_judged
 from simulate.state import State
@@ -42,6 +42,9 @@ _READS_AT_MOST = 5
 """What it may ask beside one thing of each member (I40)."""
 _READS_OF_OTHERS = {DM_CLUSTERS: 3, TIDB_MONITORS: 5}
 """What is asked of a DMCluster's masters, who leads and all members; and of PD whether it knows where a monitor is."""
+_CLUSTERS = frozenset(map(str, (TIDB_CLUSTERS, DM_CLUSTERS)))
+_OURS = frozenset(map(str, (TIDB_CLUSTERS, *OTHER_KINDS)))
+"""Whose status may say something new."""
 _RENEWS = "addresses"
 """The stage that writes to PD's etcd what would end with its lease, each few minutes (other-resources.md 3.8)."""
 _LOOKS_AT_SECRETS = 2
@@ -159,10 +162,12 @@ def _carry_out(engine: Engine, judge: Invariants, plan: Plan) -> None:
         return
     if not _at_rest(engine, judge, plan):
         judge.report("O10", f"not at rest after {plan.silent_after} s: {engine.condition('Progressing')}")
+    for what in unfinished(judge.state.all, plan.ends_beside):
+        judge.report("O10", what)
     written = len(engine.calls)
     engine.run(plan.budget - plan.silent_after)
     for each in engine.calls[written:]:
-        if each.target.resource != str(TIDB_CLUSTERS):
+        if each.target.resource not in _OURS:
             judge.report("O3", f"{each} though the spec means what it meant (stage {each.stage or '-'})")
 
 
@@ -200,7 +205,7 @@ def _resync(engine: Engine, judges: Sequence[Invariants], plan: Plan) -> float:
         # what is broken for good goes on to be told, such as each crash of a pod
         if each.stage == _RENEWS:
             continue
-        if idle or each.target.resource != str(TIDB_CLUSTERS):
+        if idle or each.target.resource not in _CLUSTERS:
             judge.report("O3", f"{each} in a resync that had nothing to do (stage {each.stage or '-'})")
     read, budget = engine.reads - read, _RESYNCS * sum(_reads_of_a_reconcile(each.state) for each in judges)
     if idle and read > budget * _MARGIN:

@@ -1,4 +1,4 @@
-"""Every field of PD, TiKV and TiDB that has a second spelling: written in one, then in another (issue 11, 2.15; R22).
+"""Every field of every component that has a second spelling: written in one, then in another (issue 11, 2.15; R22).
 
 `same/tikv.env` sets variables, and a while later the same ones in another order. The second edit must write nothing but
 the status (O3), and restart nobody.
@@ -9,11 +9,14 @@ from fnmatch import fnmatchcase
 from functools import cache
 from itertools import chain
 
+from apis import toml
 from kube.objects import Json
 from simulate import fields
-from simulate.plan import Edit, InvalidPlan, Plan
-from simulate.trees import difference, merged
-from simulate.worlds import CLUSTERS, replicas_of
+from simulate.components import profile
+from simulate.homes import all_components, fields_of, home_of
+from simulate.plan import InvalidPlan, Plan
+from simulate.trees import merged
+from simulate.users_data import of_all_components
 
 FAMILY = "same"
 
@@ -41,7 +44,7 @@ def _container(variables: list[Json], requests: Mapping[str, str]) -> list[Json]
 
 
 Spellings = tuple[Json, Json]
-"""What is merged into the spec of a component first, and then."""
+"""What is merged into the section of a component first, and then."""
 
 _BY_FIELD: Mapping[str, Spellings] = {
     "additionalContainers": (
@@ -92,16 +95,33 @@ _OF_VOLUMES: Mapping[str, Spellings] = {
 }
 """Of components with data; a provisioner rounds up."""
 
-_OF_CONFIGS: Mapping[str, Spellings] = {
-    "config (text)": ({"config": {"log": {"level": "warn"}}}, {"config": '[log]\nlevel = "warn"\n'}),
-    "config (object)": ({"config": '[log]\nlevel = "warn"\n'}, {"config": {"log": {"level": "warn"}}}),
-    "config (layout)": ({"config": '[log]\nlevel = "warn"\n'}, {"config": "# as it was\nlog.level = 'warn'"}),
-    "config (empty table)": ({"config": {"log": {"level": "warn"}}}, {"config": {"log": {"level": "warn"}, "x": {}}}),
-    "config (empty text)": ({"config": {}}, {"config": ""}),
-    "config (number)": ({"config": "x.limit = 1000"}, {"config": "x.limit = 1_000"}),
-    "config (duration)": ({"config": "x.interval = '90s'"}, {"config": "x.interval = '1m30s'"}),
-    "config (size)": ({"config": "x.size = '1GB'"}, {"config": "x.size = '1024MiB'"}),
-}
+
+def _of_config(component: str) -> Mapping[str, Spellings]:
+    """The configuration as a tree and as a text; of what has several files, that of the first."""
+    config = profile(component).config("warn")
+    has_several = "config" in config
+    tree: Json = config["config"] if has_several else config
+    text = toml.dumps(tree)
+    by_name: Mapping[str, tuple[object, object]] = {
+        "config (text)": (tree, text),
+        "config (object)": (text, tree),
+        "config (layout)": (text, f"# as it was\n{text.replace(chr(34), chr(39))}"),
+        "config (empty table)": (tree, tree | {"x": {}}),
+        "config (empty text)": ({}, ""),
+        "config (number)": ("x.limit = 1000", "x.limit = 1_000"),
+        "config (duration)": ("x.interval = '90s'", "x.interval = '1m30s'"),
+        "config (size)": ("x.size = '1GB'", "x.size = '1024MiB'"),
+    }
+
+    def spelt(value: object) -> Json:
+        return {"config": {"config": value} if has_several else value}
+
+    found = {name: (spelt(first), spelt(then)) for name, (first, then) in by_name.items()}
+    if home_of(component).section.get("config"):
+        # what is there already is not empty
+        del found["config (empty text)"]
+    return found
+
 
 _ALONE: Mapping[str, Spellings] = {
     "pd.config (schedule)": (
@@ -133,12 +153,21 @@ def same(rest: str) -> Plan:
     known = _spellings()
     if rest not in known:
         raise InvalidPlan(f"{rest!r} has no second spelling; these have: {', '.join(known)}")
-    start = CLUSTERS["small"]()["spec"]
+    home = home_of(rest.partition(".")[0])
+    start, begins = home.section, home.begins_at
     first, then = (merged(start, spelt) for spelt in known[rest])
-    edits = [Edit(at=_SPELT_ANEW + 1.0, spec=difference(first, then))]
-    if begun := difference(start, first):
-        edits.insert(0, Edit(at=1.0, spec=begun))
-    return Plan(name=f"{FAMILY}/{rest}", budget=_BUDGET, silent_after=_SPELT_ANEW, edits=tuple(edits), reference=False)
+    edits = [home.replace(begins + _SPELT_ANEW + 1.0, first, then)]
+    if first != start:
+        edits.insert(0, home.replace(begins + 1.0, start, first))
+    return Plan(
+        name=f"{FAMILY}/{rest}",
+        cluster=home.cluster,
+        budget=begins + _BUDGET,
+        silent_after=begins + _SPELT_ANEW,
+        edits=(*home.made, *edits),
+        given=of_all_components(home.cluster),
+        reference=False,
+    )
 
 
 def same_meanings() -> Iterator[Plan]:
@@ -148,19 +177,20 @@ def same_meanings() -> Iterator[Plan]:
 
 @cache
 def _spellings() -> Mapping[str, Spellings]:
-    """What is merged into the spec of the cluster in the first place, and what instead of it later."""
+    """What is merged into the section of a component in the first place, and what instead of it later."""
     return dict(_spelt_twice()) | {f"{path} (empty)": ({}, empty) for path, empty in _empty()}
 
 
 def _spelt_twice() -> Iterator[tuple[str, Spellings]]:
-    for component in replicas_of("small"):
-        start = CLUSTERS["small"]()["spec"][component]
-        tables = [_BY_FIELD, _OF_CONFIGS, *([_OF_VOLUMES] if "requests" in start else [])]
-        for name, (first, then) in chain.from_iterable(table.items() for table in tables):
-            yield f"{component}.{name}", ({component: first}, {component: then})
-    for name, (first, then) in _ALONE.items():
-        component = name.partition(".")[0]
-        yield name, ({component: first}, {component: then})
+    for component in all_components():
+        start, known = home_of(component).section, {path.partition(".")[0] for path, _ in fields_of(component)}
+        tables = [_BY_FIELD, _of_config(component), *([_OF_VOLUMES] if "requests" in start else [])]
+        for name, spellings in chain.from_iterable(table.items() for table in tables):
+            # who has a version of its own has not that of the cluster
+            is_other = name == "version" and name in start
+            if name.partition(" ")[0].partition(".")[0] in known and not is_other:
+                yield f"{component}.{name}", spellings
+    yield from _ALONE.items()
 
 
 def _empty() -> Iterator[tuple[str, Json]]:
@@ -168,4 +198,4 @@ def _empty() -> Iterator[tuple[str, Json]]:
     for path, value in fields.values().items():
         says_something = any(fnmatchcase(path, glob) for glob in _SAYS_SOMETHING)
         if type(value) in _EMPTY and not says_something and fields.before(path) is None:
-            yield path, fields.at(path, _EMPTY[type(value)])
+            yield path, fields.at(path.partition(".")[2], _EMPTY[type(value)])

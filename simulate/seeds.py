@@ -1,6 +1,6 @@
 """Random plans: a few things that users do and a few faults, all drawn from one seed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from ports.randomness import Randomness, SeededRandomness
 from simulate import plan as plans
@@ -33,15 +33,14 @@ def random_plan(seed: int) -> Plan:
     draw = SeededRandomness(f"plan {seed}")
     cluster = pick(draw, _CLUSTERS)
     users = Users(draw, cluster)
-    edits = [edit for _ in range(draw.integer(1, 3)) for edit in users.edits(_time(draw))]
-    longest = _LONGEST.get(cluster, 60.0)
-    faults = [pick(draw, _FAULTS)(users, _time(draw), between(draw, 1.0, longest)) for _ in range(draw.integer(0, 4))]
+    edits = [edit for _ in range(draw.integer(1, 3)) for edit in users.edits(time(draw))]
+    faults = [fault(users) for _ in range(draw.integer(0, 4))]
     return Plan(
         name=f"seed/{seed}",
         cluster=cluster,
         seed=seed,
-        budget=max(_LAST, *map(_moment, edits)) + _REST,
-        edits=tuple(sorted(edits, key=_moment)),
+        budget=budget(edits),
+        edits=in_order(edits),
         given=(NO_IMAGE, *of_all_components(cluster)),
         faults=tuple(faults),
         reference=False,
@@ -49,12 +48,29 @@ def random_plan(seed: int) -> Plan:
     )
 
 
+def fault(users: Users) -> plans.Fault:
+    """Something that breaks in or around a cluster."""
+    draw, longest = users.draw, _LONGEST.get(users.cluster, 60.0)
+    return pick(draw, _FAULTS)(users, time(draw), between(draw, 1.0, longest))
+
+
+def time(draw: Randomness) -> float:
+    """When something begins."""
+    return between(draw, 0.0, _LAST)
+
+
+def budget(edits: Iterable[Edit]) -> float:
+    """Seconds that users take, and their clusters to come to rest."""
+    return max([_LAST, *map(_moment, edits)]) + _REST
+
+
+def in_order(edits: Iterable[Edit]) -> tuple[Edit, ...]:
+    """What users do, by its time."""
+    return tuple(sorted(edits, key=_moment))
+
+
 def _moment(edit: Edit) -> float:
     return edit.at or 0.0
-
-
-def _time(draw: Randomness) -> float:
-    return between(draw, 0.0, _LAST)
 
 
 def _pod(users: Users) -> str:

@@ -57,6 +57,11 @@ def _cluster(**replicas: int) -> Json:
     return cluster
 
 
+def _tiny() -> Json:
+    """One of each."""
+    return _cluster(pd=1, tikv=1, tidb=1)
+
+
 def storage_volume(size: str) -> Json:
     """One that TiDB, which has no data of its own, keeps its logs on."""
     return {"name": "logs", "storageSize": size, "mountPath": "/var/lib/logs"}
@@ -195,6 +200,10 @@ MORTAL: Mapping[str, Callable[[], Json]] = {
 """By the number of PDs and of stores; what is lost in them is lost for good (`simulate.loss_and_edit`)."""
 
 
+BESIDE_DM = "mortal-dm"
+"""What goes before a DMCluster is made whose losses are for good."""
+
+
 def _complete() -> Json:
     """3/3/2 with all that can be beside it."""
     cluster = _cluster()
@@ -232,12 +241,25 @@ MIXED: Mapping[str, Callable[[], Json]] = {
 }
 """Every mix of components, with and without TLS."""
 
+ROOMY = "roomy"
+
+
+def _roomy_with(part: str) -> Json:
+    """The roomy one with a part of the complete one beside it."""
+    cluster = _roomy()
+    cluster["spec"][part] = _complete()["spec"][part]
+    if part == "pdms":
+        cluster["spec"]["pd"]["mode"] = "ms"
+    return cluster
+
+
 CLUSTERS: Mapping[str, Callable[[], Json]] = {
-    "tiny": lambda: _cluster(pd=1, tikv=1, tidb=1),
+    "tiny": _tiny,
     "small": _cluster,
     "wide": lambda: _cluster(tikv=5),
     "big": lambda: _cluster(pd=5, tidb=4),
-    "roomy": _roomy,
+    ROOMY: _roomy,
+    **{f"{ROOMY}+{part}": partial(_roomy_with, part) for part in _MIXED_IN},
     "brittle": _brittle,
     "guarded": _guarded,
     "analytic": _analytic,
@@ -252,6 +274,7 @@ CLUSTERS: Mapping[str, Callable[[], Json]] = {
     "password": _with_password,
     "tls": lambda: _with_tls(_cluster()),
     "complete-tls": lambda: _with_tls(_complete()),
+    BESIDE_DM: _tiny,
     **MORTAL,
     **MIXED,
 }
@@ -280,18 +303,25 @@ def replicas_of(cluster: str) -> Mapping[str, int]:
 
 
 _BRITTLE = FailoverSettings(pd_period=60.0, tikv_period=60.0, tidb_period=60.0, tiflash_period=60.0)
-_HASTY = FailoverSettings(pd_period=30.0, tikv_period=30.0, tidb_period=30.0, tiflash_period=30.0)
+_HASTY = FailoverSettings(
+    pd_period=30.0,
+    tikv_period=30.0,
+    tidb_period=30.0,
+    tiflash_period=30.0,
+    dm_master_period=30.0,
+    dm_worker_period=30.0,
+)
 
 SETTINGS: Mapping[str, Settings] = {
     "brittle": Settings("tidb-operator-py:test", _BRITTLE),
     "guarded": Settings("tidb-operator-py:test", replace(_BRITTLE, detect_node_failure=True)),
-    **dict.fromkeys(MORTAL, Settings("tidb-operator-py:test", _HASTY)),
+    **dict.fromkeys((*MORTAL, BESIDE_DM), Settings("tidb-operator-py:test", _HASTY)),
 }
 """The settings that the operator starts with, where these are not the default."""
 
 _SIX_NODES = tuple(NodeSpec(f"node-{index}", f"192.168.0.{index + 10}", f"zone-{index % 3}") for index in range(6))
 
-NODES: Mapping[str, Sequence[NodeSpec]] = dict.fromkeys(MORTAL, _SIX_NODES)
+NODES: Mapping[str, Sequence[NodeSpec]] = dict.fromkeys((*MORTAL, BESIDE_DM), _SIX_NODES)
 """The machines of a world, where these are not three in three zones."""
 
 

@@ -50,6 +50,7 @@ DM_MASTER = Workload(
     scaling=master_scaling.SCALING,
     rolling=master_upgrade.ROLLING,
     failover=failover.failover,
+    housekeeping=master_scaling.take_out_strays,
 )
 
 DM_WORKER = Workload(

@@ -4,14 +4,16 @@ from collections.abc import Sequence
 from functools import partial
 
 from apis import predicates
-from apis.ordinals import desired_replicas
+from apis.ordinals import desired_ordinals, desired_replicas
 from dataplane.dm import LiveMaster
+from kube.objects import Object
 from member import api_clients
 from member.context import DMContext
 from member.dm.failover import replaced
 from member.dm.masters import MASTER
 from member.evidence import Evidence, delete_master, master_gone
 from member.failover.steps import named
+from member.lifecycle import pod_removal
 from member.lifecycle.leaving_member import may_join, remaining, take_out
 from member.lifecycle.pod_removal import PodRemoval
 from member.lifecycle.quorum import Gone, Remove, StandsIn, Transfer, Voter, next_step
@@ -20,7 +22,7 @@ from member.lifecycle.scale_out import ScaleOut
 from member.lifecycle.scaling import Scaling
 from member.naming import member_name, ordinal_of
 from member.observed.pods import pods_of
-from member.outcome import Refused, Wait, Waiting
+from member.outcome import Outcome, Refused, Wait, Waiting
 from member.polling import next_poll
 
 
@@ -112,6 +114,34 @@ def _all_healthy(ctx: DMContext) -> Waiting | None:
 
 def _is_member(ctx: DMContext, pod: str) -> bool:
     return pod in ctx.status.master.members
+
+
+def take_out_strays(ctx: DMContext) -> Outcome | None:
+    """Take a master out that joined while its pod was scaled in; None when there is none (F29).
+
+    Raises ApiError, TransportError, DataPlaneError.
+    """
+    live, status = ctx.stateful_set(MASTER), ctx.status.master
+    if live is None or not status.synced:
+        return None
+    for ordinal in sorted(_unasked(ctx, live), reverse=True):
+        removal = pod_removal.live(ctx, MASTER, live.decode(), ordinal)
+        # another one gets its pod back, and leaves with that
+        if removal.pod or not removal.begun:
+            continue
+        left = _drain(removal)
+        if not isinstance(left, Evidence):
+            return left
+        what = f"the master of pod {removal.name}, which does not exist any more, was removed from DM"
+        return Waiting("ScalingIn", what, next_poll(ctx, MASTER))
+    return None
+
+
+def _unasked(ctx: DMContext, live: Object) -> set[int]:
+    """The masters for whose pods nobody asks, neither the spec with failover nor the StatefulSet, by ordinal."""
+    owners = {ordinal for name in ctx.status.master.members if (ordinal := _ordinal(ctx, name)) is not None}
+    extra = owners.difference(desired_ordinals(ctx.tc, MASTER))
+    return {ordinal for ordinal in extra if ordinal >= live.decode()["spec"]["replicas"]}
 
 
 SCALING = Scaling(

@@ -13,6 +13,7 @@ from member.context import ReconcileContext
 from member.naming import address_book, ordinal_of
 from member.observed.pods import Pod
 from member.stores.kind import StoreKind
+from member.stores.peers import peer_pod
 
 _S = TypeVar("_S", bound=Store)
 
@@ -89,14 +90,20 @@ def _trouble(ctx: ReconcileContext, kind: StoreKind, store: Store, pods: Sequenc
 
 
 def _is_restarting(ctx: ReconcileContext, kind: StoreKind, store: Store, pods: Sequence[Object]) -> bool:
-    """Whether the process that PD calls Up is not the one that runs now; only stores of ours have a pod to ask.
+    """Whether the process that PD calls Up is not the one that runs now.
 
-    `pods` are those of the kind: of others nothing more is known.
+    `pods` are those of the kind that are ours; those of peers are asked where this Kubernetes has them, of others
+    nothing more is known.
     """
-    ordinal = address_book(ctx.tc).ordinal_of(kind.name, store.address) if kind.has(store) else None
-    if ordinal is None:
+    if not kind.has(store):
         return False
-    pod = next((each for each in pods if ordinal_of(each.metadata.name) == ordinal), None)
+    ordinal = address_book(ctx.tc).ordinal_of(kind.name, store.address)
+    if ordinal is None:
+        pod, stays = peer_pod(ctx, store.address)
+        if pod is None or not stays:
+            return not stays
+    else:
+        pod = next((each for each in pods if ordinal_of(each.metadata.name) == ordinal), None)
     since = running_since(kind, pod) if pod and not pod.metadata.deletion_timestamp else None
     if pod is None or since is None:
         return True
@@ -111,7 +118,11 @@ def running_since(kind: StoreKind, pod: Object) -> datetime | None:
 
 def known_to_run(ctx: ReconcileContext, kind: StoreKind, pod: Object) -> float:
     """Seconds for which this process has known that the container of a store runs."""
-    return ctx.memory.stopwatches.look(f"running {pod.metadata.name}", _container_of(kind, pod), ctx.deps.clock).seconds
+    return ctx.memory.stopwatches.look(_running(pod), _container_of(kind, pod), ctx.deps.clock).seconds
+
+
+def _running(pod: Object) -> str:
+    return f"running {pod.metadata.namespace}/{pod.metadata.name}"
 
 
 def _container_of(kind: StoreKind, pod: Object) -> str:
@@ -121,9 +132,7 @@ def _container_of(kind: StoreKind, pod: Object) -> str:
 
 def _restarted_at_once(ctx: ReconcileContext, kind: StoreKind, pod: Object, since: datetime) -> bool:
     """Whether the container before this one was started in the same second, or the one before."""
-    before = (
-        key for key in ctx.memory.stopwatches.known(f"running {pod.metadata.name}") if key != _container_of(kind, pod)
-    )
+    before = (key for key in ctx.memory.stopwatches.known(_running(pod)) if key != _container_of(kind, pod))
     times = (parse_time(key.rpartition(" ")[2]) for key in before)
     return any(each and 0 <= (since - each).total_seconds() <= 1 for each in times)
 

@@ -2,7 +2,8 @@
 
 from apis.components import component_type
 from kube.objects import Json
-from kube.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, TIDB_CLUSTERS
+from kube.resources import DM_CLUSTERS, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, TIDB_CLUSTERS
+from member.labels import INSTANCE
 from simulate.invariants.facts import DEFERRED, annotations, is_replaced
 from simulate.operator_write import OperatorWrite
 from simulate.state import State, pod_of, pod_of_member, pump_pod
@@ -30,7 +31,9 @@ def i2(write: OperatorWrite) -> str | None:
     pod = next((each for each in write.before.all(PODS) if meta["name"].endswith(f"-{each['metadata']['name']}")), None)
     deferred = DEFERRED in annotations(claim) and pod is None
     replaced = is_replaced(pod)
-    recorded = meta["uid"] in str((write.before.cluster or {}).get("status", {}))
+    instance = (meta.get("labels") or {}).get(INSTANCE, "")
+    whose = (write.before.get(kind, instance) for kind in (TIDB_CLUSTERS, DM_CLUSTERS))
+    recorded = any(meta["uid"] in str((each or {}).get("status", {})) for each in whose)
     if deferred or replaced or recorded:
         return None
     return f"PVC {meta['name']} is neither deferred and unused, nor in a failure record, nor to be replaced"

@@ -84,12 +84,6 @@ def test_F13_F44_a_process_from_before_a_clock_was_put_back_is_not_taken_for_the
     assert RESTARTING == not_up(ctx, KIND, [store(1, start_timestamp=STARTED_SECONDS + 1800)], 1, PODS)
 
 
-def test_F13_stores_of_others_have_no_pod_to_ask(ctx: ReconcileContext) -> None:
-    foreign = store(1, address="other-tikv-1.other-tikv-peer.ns.svc:20160", start_timestamp=0)
-
-    assert "" == not_up(ctx, KIND, [foreign], 1, PODS)
-
-
 def test_F13_a_store_that_failover_has_given_up_counts_until_it_is_empty(ctx: ReconcileContext) -> None:
     ctx.status.tikv.failure_stores = {"2": TiKVFailureStore(pod_name="demo-tikv-1", store_id="2")}
     lost, empty = store(1, state_name="Down"), store(1, state_name="Down", region_count=0)

@@ -19,8 +19,10 @@ _EVERY_PLAN = 34
 """Of the plans that once failed: 4."""
 _EVERY = 320
 """Of the plans of these workloads each so manieth one is run."""
-_EVERY_SPELLING = 40
+_EVERY_SPELLING = 127
 """Of the plans of the family `same`: 5."""
+_EVERY_FIELD = 484
+"""Of the plans of the families `field`, `mistake` and `joined`: 3."""
 _EVERY_HAND = 800
 """Of the plans of the family `foreign`: 4."""
 _EVERY_MIX = 307
@@ -29,7 +31,7 @@ _EVERY_ORDER = 34
 """Of the plans of the family `order`: 2."""
 _EVERY_BACKUP = 71
 """Of the plans of the family `backup`: 6."""
-_EVERY_LOSS = 128
+_EVERY_LOSS = 177
 """Of the plans of the family `loss`: 7."""
 _PLANS = sorted((Path(__file__).parent / "plans").glob("*.yaml"))[::_EVERY_PLAN]
 _WORKLOADS = ("bring-up-tiny", "tikv-in", "pd-failover", "tidb-config", "tiflash-in", "ticdc-out")
@@ -70,6 +72,10 @@ def test_R22_another_spelling_of_the_same_writes_nothing() -> None:
     _simulate("sweep", "same", "--every", str(_EVERY_SPELLING))
 
 
+def test_R22_R23_a_field_and_a_mistake_of_any_component_and_two_clusters_in_one() -> None:
+    _simulate("sweep", "field", "mistake", "joined", "--every", str(_EVERY_FIELD))
+
+
 def test_7_2_a_mix_of_components_is_upgraded_in_order() -> None:
     _simulate("sweep", "order", "--every", str(_EVERY_ORDER))
 
@@ -84,3 +90,7 @@ def test_every_mix_of_components_gets_ready_or_says_why_not() -> None:
 
 def test_R27_what_others_do_to_objects_is_put_right_or_named() -> None:
     _simulate("sweep", "foreign", "--every", str(_EVERY_HAND))
+
+
+def test_R24_two_changes_of_a_component_that_replicates() -> None:
+    _simulate("run", "pair/ticdc-upgrade+ticdc-scale-in@3")

@@ -1,0 +1,83 @@
+"""Two clusters that are one, at random: users and faults of either, and one that leaves or is deleted.
+
+`joined/17` is the plan of a seed. The guest joins the host with a PD of its own, or uses the host's (`spec.cluster`).
+Who leaves scales down to nothing, as docs tell; who is deleted takes members and stores away that the other counts on.
+"""
+
+from collections.abc import Iterator
+
+from kube.resources import TIDB_CLUSTERS
+from ports.randomness import Randomness, SeededRandomness
+from simulate.draws import pick
+from simulate.loss_and_edit import CONVERGED
+from simulate.mistakes import NO_IMAGE
+from simulate.plan import DELETED, Edit, InvalidPlan, Plan
+from simulate.random_edits import Users
+from simulate.seeds import budget, fault, in_order, time
+from simulate.worlds import NAME, NAMESPACE, replicas_of
+
+FAMILY = "joined"
+
+_COUNT = 200
+_GUEST = "guest"
+
+_HOSTS = ("small", "brittle")
+_GUESTS = ("tiny", "tiny", "small", "stores")
+
+_LEAVES, _DELETED = "leaves", "deleted"
+_LAST = 260.0
+"""Seconds after which nobody edits anything any more, and who wants to leave does."""
+
+
+_REGIONS_LOST = ("PodsNotReady", "RollingUpdate", "StoresNotUp")
+"""What is said where stores went without a word that held the majority of some regions."""
+
+
+def joined(rest: str) -> Plan:
+    """The plan called `joined/<rest>`. Raises InvalidPlan."""
+    if not rest.isdigit():
+        raise InvalidPlan(f"{rest!r} is no seed of a joined pair, such as `{FAMILY}/17`")
+    draw = SeededRandomness(f"joined {rest}")
+    host, guest = pick(draw, _HOSTS), pick(draw, _GUESTS)
+    both = Users(draw, host), Users(draw, guest, _GUEST)
+    edits = [edit for _ in range(draw.integer(1, 3)) for edit in pick(draw, both).edits(time(draw))]
+    faults = tuple(fault(pick(draw, both)) for _ in range(draw.integer(0, 2)))
+    who, becomes = pick(draw, both), pick(draw, ("", "", _LEAVES, _DELETED))
+    edits += _goes(draw, who, becomes)
+    return Plan(
+        name=f"{FAMILY}/{rest}",
+        cluster=host,
+        seed=int(rest),
+        budget=budget(edits),
+        edits=in_order(edits),
+        given=(NO_IMAGE,),
+        faults=faults,
+        reference=False,
+        ends=_ends(who, becomes, guest),
+        neighbours={f"{NAMESPACE}/{_GUEST}": guest},
+        joined=(f"{NAMESPACE}/{_GUEST}",),
+    )
+
+
+def joined_pairs() -> Iterator[Plan]:
+    """All of them."""
+    return (joined(str(seed)) for seed in range(_COUNT))
+
+
+def _ends(who: Users, becomes: str, guest: str) -> str | tuple[str, ...]:
+    """Where the host ends, if not at rest together with the guest."""
+    if becomes == _DELETED:
+        # members that go without a word still count for the quorum, until a human takes them out
+        left = ("PDUnreachable", "PDQuorum") if "pd" in replicas_of(guest) else ()
+        return DELETED if who.name == NAME else (*CONVERGED, *_REGIONS_LOST, *left)
+    if becomes == _LEAVES and who.name == NAME and guest != _HOSTS[0]:
+        # whose stores need its PD, or are too few for all regions
+        return ("Done", "FailedScaleIn")
+    return "Done"
+
+
+def _goes(draw: Randomness, users: Users, becomes: str) -> Iterator[Edit]:
+    if becomes == _LEAVES:
+        yield users.leave(_LAST)
+    elif becomes == _DELETED:
+        yield Edit(at=time(draw), delete=f"{TIDB_CLUSTERS}/{users.name}")
