@@ -6,6 +6,7 @@ from dataclasses import replace
 from urllib.parse import quote, urlencode
 
 from apis import backup_paths
+from apis.backup_shared import JobSpec
 from apis.storage_providers import (
     AzblobStorageProvider,
     GcsStorageProvider,
@@ -41,7 +42,8 @@ def location_of(storage: StorageProvider) -> Location:
                 endpoint=endpoint,
                 flavour=s3.provider,
                 path_style=style,
-                encryption=s3.sse,
+                encryption=_br_option(storage, "s3.sse") or s3.sse,
+                encryption_key=_br_option(storage, "s3.sse-kms-key-id"),
             )
         case GcsStorageProvider() as gcs:
             return Location(Kind.GCS, *split(gcs.bucket, gcs.prefix))
@@ -50,6 +52,13 @@ def location_of(storage: StorageProvider) -> Location:
             return Location(Kind.AZURE, *place, account=azblob.storage_account, sas_token=azblob.sas_token)
         case LocalStorageProvider() as local:
             return Location(Kind.LOCAL, _mount_path(local), "/".join(_parts(local.prefix)))
+
+
+def _br_option(storage: StorageProvider, name: str) -> str:
+    """What the user gives BR alone, since v1.6 has no field for it; the last one counts."""
+    options = storage.br.options if isinstance(storage, JobSpec) and storage.br else []
+    found = (each.partition("=")[2] for each in reversed(options) if each.startswith(f"--{name}="))
+    return next(found, "")
 
 
 def archive_at(storage: StorageProvider, url: str) -> tuple[Location, str]:

@@ -33,6 +33,7 @@ What is known when a pod without data asks, and what can happen at the same time
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 from apis.accessor import component
 from apis.cluster import Cluster
@@ -62,6 +63,26 @@ class Evidence:
 def desired_pods(tc: Cluster, advanced: bool, name: str = "pd") -> list[str]:
     """The pods that the StatefulSet of a component should have, lowest ordinal first."""
     return [f"{tc.metadata.name}-{name}-{ordinal}" for ordinal in desired_ordinals(tc, name, advanced=advanced)]
+
+
+class Claims(Protocol):
+    """Reads volume claims."""
+
+    def is_given_up(self, namespace: str, claim: str) -> bool:
+        """Whether nobody needs what is in a claim any more, or it is being deleted. Raises ApiError, TransportError."""
+
+
+def leaving(tc: Cluster, pod: str, pods: Collection[str], claims: Claims, name: str = "pd") -> str:
+    """Why a pod may not join; empty when it may.
+
+    One that leaves must not become a member in its last moment: that would go with it, and with that the quorum. Wanted
+    again, it still ends, and another of its name takes its place.
+    """
+    if pod not in pods:
+        return f"{pod} is not wanted any more: the spec asks for {', '.join(pods) or 'no pods'}"
+    if claims.is_given_up(tc.metadata.namespace, f"{name}-{pod}"):
+        return f"{pod} was about to leave: waiting for its volume to be deleted, and for a new pod"
+    return ""
 
 
 def is_ordered(tc: Cluster, name: str = "pd") -> bool:

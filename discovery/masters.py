@@ -14,7 +14,7 @@ from dataplane.addresses import DM_MASTER_PEER_PORT, DM_MASTER_PORT
 from dataplane.dm import LiveMaster
 from dataplane.errors import DataPlaneError, Unavailable
 from discovery.asking import Refused
-from discovery.bootstrap import Evidence, desired_pods, is_ordered, not_the_turn, others_may_have_data
+from discovery.bootstrap import Claims, Evidence, desired_pods, is_ordered, leaving, not_the_turn, others_may_have_data
 from discovery.memory import Memory
 from ports.clock import Clock
 from ports.transport import ConnectionRefused, RequestTimeout
@@ -23,8 +23,8 @@ _MASTER = "dm-master"
 _LONGEST_READ = 1.0
 
 
-class DMClusters(Protocol):
-    """Reads DMClusters."""
+class DMClusters(Claims, Protocol):
+    """Reads DMClusters and their claims."""
 
     def get(self, namespace: str, name: str) -> DMCluster:
         """The cluster as the API server has it now. Raises kube.errors.ApiError, TransportError."""
@@ -100,6 +100,9 @@ class DMDiscovery:
         urls = [each.peer_urls[0] for each in found if each.name != pod.pod and each.peer_urls]
         if not urls:
             raise Refused(f"DM-master lists no member other than {pod.pod} itself")
+        pods = desired_pods(dc, advanced=False, name=_MASTER)
+        if reason := leaving(dc, pod.pod, pods, self._clusters, _MASTER):
+            raise Refused(reason)
         with self._lock:
             self._memory(dc).answered[pod.pod] = self._clock.now()
         clients = (url.replace(f":{DM_MASTER_PEER_PORT}", f":{DM_MASTER_PORT}") for url in urls)

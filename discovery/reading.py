@@ -49,6 +49,16 @@ class LiveClusters:
         found = (cluster_id_of(meta.labels, meta.annotations) for meta in own)
         return frozenset(found) - {""}
 
+    def is_given_up(self, namespace: str, claim: str) -> bool:
+        """Whether nobody needs what is in a claim any more, or it is being deleted. Raises ApiError, TransportError."""
+        return _is_given_up(self._client, namespace, claim)
+
+
+def _is_given_up(client: Client, namespace: str, claim: str) -> bool:
+    page = client.list_page(PERSISTENT_VOLUME_CLAIMS, namespace, field_selector=f"metadata.name={claim}")
+    found = [each.metadata for each in page.items]
+    return any(meta.deletion_timestamp or DEFER_DELETING in meta.annotations for meta in found)
+
 
 class LiveDMClusters:
     """DMClusters as the API server has them now."""
@@ -70,6 +80,10 @@ class LiveDMClusters:
         own = (each.metadata for each in page.items if each.metadata.labels.get(COMPONENT_LABEL) == "dm-master")
         of_it = (meta for meta in own if is_claim_of(dc.metadata.name, meta.name, meta.labels))
         return frozenset(meta.name for meta in of_it if DEFER_DELETING not in meta.annotations)
+
+    def is_given_up(self, namespace: str, claim: str) -> bool:
+        """Whether nobody needs what is in a claim any more, or it is being deleted. Raises ApiError, TransportError."""
+        return _is_given_up(self._client, namespace, claim)
 
 
 class LiveMasters:

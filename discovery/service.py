@@ -13,7 +13,7 @@ from dataplane.addresses import PD_CLIENT_PORT, PD_PEER_PORT
 from dataplane.errors import DataPlaneError, Unavailable
 from dataplane.pd import Member, Membership
 from discovery.asking import Asker, Refused, address_book, asker, pd_services, question, verified
-from discovery.bootstrap import Evidence, desired_pods, is_ordered, obstacle
+from discovery.bootstrap import Claims, Evidence, desired_pods, is_ordered, leaving, obstacle
 from discovery.memory import Memory
 from kube.errors import ApiError, NotFound
 from ports.clock import Clock
@@ -27,8 +27,8 @@ _BUDGET = 2.4
 _LONGEST_READ = 1.0
 
 
-class Clusters(Protocol):
-    """Reads TidbClusters."""
+class Clusters(Claims, Protocol):
+    """Reads TidbClusters and their claims."""
 
     def get(self, namespace: str, name: str) -> TidbCluster:
         """The cluster as the API server has it now. Raises kube.errors.ApiError, TransportError."""
@@ -137,6 +137,8 @@ class Discovery:
         urls = [_client_url(member) for member in found.members if _can_be_joined_through(member, pod)]
         if not urls:
             raise Refused(f"PD lists no member other than {pod.pod} itself")
+        if reason := leaving(tc, pod.pod, desired_pods(tc, self._advanced), self._clusters):
+            raise Refused(reason)
         self._remember_answer(tc, pod)
         return f"--join={','.join(urls)}"
 

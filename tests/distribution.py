@@ -24,10 +24,13 @@ LONGEST = (
     "tests/contract/",
     "tests/e2e/test_kills.py",
     "tests/packaging/test_dockerfile.py",
-    "tests/simulate/test_newcomers.py",
-    "tests/controllers/tidbcluster/test_misoperation.py",
+    "tests/e2e/test_kubectl_tidb_guide.py",
+    "tests/e2e/test_upgrades.py",
+    "tests/e2e/test_two_operators.py",
+    "tests/e2e/test_volumes.py",
+    "tests/controllers/tidbcluster/test_scaling_in.py",
 )
-"""What takes half a minute or more, the longest first."""
+"""What takes long, the longest first."""
 
 
 def unit_of(test: str) -> str:

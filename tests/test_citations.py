@@ -64,10 +64,21 @@ def said(path: Path) -> str:
     text = path.read_text(encoding="utf-8")
     if path.suffix != ".py":
         return re.sub(r"```.*?```", "", text, flags=re.DOTALL)
-    strings = filter(None, map(_docstring, ast.walk(ast.parse(text))))
-    # to tell comments from strings takes long, and most modules have no comment
-    tokens = tokenize.generate_tokens(io.StringIO(text).readline) if "#" in text else ()
+    strings = filter(None, map(_docstring, _statements(ast.parse(text))))
+    # to tell comments from strings takes long, and few modules have a comment with a number
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline) if _NUMBERED.search(text) else ()
     return "\n\n".join([*strings, *(token.string for token in tokens if token.type == tokenize.COMMENT)])
+
+
+_NUMBERED = re.compile(r"#.*\d")
+
+
+def _statements(tree: ast.AST) -> Iterator[ast.AST]:
+    """Those below a node: no string stands by itself anywhere else."""
+    for part in ("body", "orelse", "finalbody", "handlers", "cases"):
+        for statement in getattr(tree, part, ()):
+            yield statement
+            yield from _statements(statement)
 
 
 def _docstring(node: ast.AST) -> str:

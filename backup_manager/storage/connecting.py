@@ -60,13 +60,26 @@ def _s3(location: Location, environ: Mapping[str, str], bulk: bool) -> Library:
     if location.endpoint:
         config["endpoint"] = _endpoint(location)
     if location.encryption:
-        config["server_side_encryption"] = location.encryption
+        config["server_side_encryption"] = _encryption(location)
+    if location.encryption_key and location.encryption.startswith("aws:kms"):
+        config["sse_kms_key_id"] = location.encryption_key
     return S3Store(
         location.bucket,
         config=config,  # type: ignore[arg-type]  # the keys of a TypedDict
         client_options={"allow_http": location.endpoint.startswith("http:"), "timeout": _TIMEOUT},
         retry_config={"max_retries": _RETRIES, "retry_timeout": _RETRY_FOR},
     )
+
+
+def _encryption(location: Location) -> str:
+    """How S3 is asked to encrypt. Raises BadLocation for a way that it does not know."""
+    if location.encryption not in _ENCRYPTIONS:
+        why = f"{location.field}.sse: {location.encryption!r} must be one of {', '.join(_ENCRYPTIONS)}"
+        raise BadLocation(_DOING, location, why)
+    return location.encryption
+
+
+_ENCRYPTIONS = ("AES256", "aws:kms", "aws:kms:dsse")
 
 
 def _endpoint(location: Location) -> str:

@@ -14,9 +14,9 @@ from member.dm.masters import MASTER
 from member.evidence import Evidence, delete_master, master_gone
 from member.failover.steps import named
 from member.lifecycle import pod_removal
-from member.lifecycle.leaving_member import remaining, take_out
+from member.lifecycle.leaving_member import may_join, remaining, take_out
 from member.lifecycle.pod_removal import PodRemoval
-from member.lifecycle.quorum import Remove, StandsIn, Transfer, Voter, next_step
+from member.lifecycle.quorum import Gone, Remove, StandsIn, Transfer, Voter, next_step
 from member.lifecycle.scale_in import ScaleIn
 from member.lifecycle.scale_out import ScaleOut
 from member.lifecycle.scaling import Scaling
@@ -57,10 +57,11 @@ def _drain(removal: PodRemoval) -> Evidence | Waiting | Refused:
             api_clients.dm_master(ctx, removal.name).evict_leader()
             return Waiting("ScalingIn", f"waiting until {to.name} or another master leads, not {removal.name}", soon)
         case Remove(voter):
-            if kept := take_out(removal, MASTER, "master", partial(delete_master, masters, found[voter.id])):
-                return kept
+            kept = take_out(removal, MASTER, "master", partial(delete_master, masters, found[voter.id]))
+        case Gone():
+            kept = may_join(removal, MASTER, "DM")
     waiting = Waiting("ScalingIn", f"waiting for DM to remove the master of pod {removal.name}", soon)
-    return master_gone(ctx, removal.name) or waiting
+    return kept or master_gone(ctx, removal.name) or waiting
 
 
 def _nothing_left(ctx: DMContext) -> Refused | None:

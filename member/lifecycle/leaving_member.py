@@ -7,10 +7,30 @@ from apis.ordinals import desired_replicas
 from dataplane.errors import Conflict
 from member.evidence import Evidence, spec_confirmed
 from member.lifecycle.pod_removal import PodRemoval
+from member.observed.pods import Pod
 from member.outcome import Waiting
 from member.polling import next_poll
 
 _ILL = "ill while it leaves"
+_JOINING = "joining while it leaves"
+
+_JOINS_WITHIN = 30.0
+"""Seconds in which a pod that Discovery has let start becomes a member, or never does."""
+
+
+def may_join(removal: PodRemoval, component: str, of: str) -> Waiting | None:
+    """The wait for a pod that is no member, but may become one the next moment (8.3 BETTER).
+
+    A member that joins when its pod is about to go takes the quorum of a single one with it, for good. From now on
+    Discovery lets the pod join no more; what it was told before, it does soon. `of` what: PD, DM.
+    """
+    ctx, pod = removal.ctx, removal.pod
+    if removal.begun or pod is None or not pod.decode_as(Pod).spec.node_name:
+        return None
+    if ctx.memory.stopwatches.look(_JOINING, pod.metadata.uid, ctx.deps.clock).seconds >= _JOINS_WITHIN:
+        return None
+    what = f"pod {removal.name} may just be joining {of}; waiting {_JOINS_WITHIN:.0f} s for that before it is removed"
+    return Waiting("ScalingIn", what, next_poll(ctx, component))
 
 
 def remaining(removal: PodRemoval, component: str, *, serves: bool, period: float) -> int:

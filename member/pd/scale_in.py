@@ -15,9 +15,9 @@ from member import api_clients
 from member.context import ReconcileContext
 from member.evidence import Evidence, delete_member, member_gone
 from member.failover.steps import named
-from member.lifecycle.leaving_member import remaining, take_out
+from member.lifecycle.leaving_member import may_join, remaining, take_out
 from member.lifecycle.pod_removal import PodRemoval
-from member.lifecycle.quorum import Remove, StandsIn, Transfer, Voter, next_step
+from member.lifecycle.quorum import Gone, Remove, StandsIn, Transfer, Voter, next_step
 from member.lifecycle.scale_in import ScaleIn
 from member.naming import ordinal_of, pod_name
 from member.observed.pods import pods_of
@@ -45,10 +45,11 @@ def _drain(removal: PodRemoval) -> Evidence | Waiting | Refused:
             pd.transfer_leader(to.name)
             return Waiting("ScalingIn", f"transferring PD leadership from pod {removal.name} to {to.name}", soon)
         case Remove(voter) if leaving := members.member(voter.id):
-            if kept := take_out(removal, "pd", "member", partial(delete_member, pd, leaving)):
-                return kept
+            kept = take_out(removal, "pd", "member", partial(delete_member, pd, leaving))
+        case Gone() | Remove():
+            kept = may_join(removal, "pd", "PD")
     waiting = Waiting("ScalingIn", f"waiting for PD to remove the member of pod {removal.name}", soon)
-    return member_gone(ctx, removal.name) or waiting
+    return kept or member_gone(ctx, removal.name) or waiting
 
 
 def _stands_in(removal: PodRemoval, found: Sequence[Voter], others: str) -> Waiting:

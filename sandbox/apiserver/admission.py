@@ -111,7 +111,8 @@ def _built_in(world: World, kind: Kind, tree: Json, old: Json | None) -> list[Fi
         return errors
     if kind.resource == PERSISTENT_VOLUME_CLAIMS and old is not None:
         _check_growth(world, kind, tree, old)
-    if kind.resource == SERVICES:
+    if kind.resource == SERVICES and (old is None or tree["spec"] != old.get("spec")):
+        # all other Services are looked at: a thousand clusters have five thousand
         return services.allocate(tree["spec"], _other_services(world, tree))
     if kind.resource == CUSTOM_RESOURCE_DEFINITIONS:
         return validation.definition_errors(tree)

@@ -61,7 +61,7 @@ def drop_unknown(tree: Json, resource: Resource) -> list[str]:
     check_types(parts, resource)
     unknown: list[str] = []
     pruned = prune(parts, of(resource), "", unknown)
-    if pruned.get("spec") == parts.get("spec"):
+    if "spec" in pruned and pruned["spec"] == parts["spec"]:
         _remember(spec)
     for name in parts:
         if name in pruned:

@@ -78,6 +78,14 @@ def test_2_5_buckets_stand_in_the_path_unless_the_service_or_the_spec_says_other
     assert style == found.path_style
 
 
+def test_2_4_the_key_of_kms_that_br_is_told_is_ours_as_well() -> None:
+    """Policies of buckets may allow no other: v1.6 has BR alone write there."""
+    options = ["--s3.sse-kms-key-id=old", "--s3.sse-kms-key-id=new", "--s3.sse=aws:kms"]
+    made = backup(br={"options": options}, s3=S3 | {"sse": "AES256"})
+    found = location_of(made.spec)
+    assert ("aws:kms", "new") == (found.encryption, found.encryption_key)
+
+
 def test_2_3_an_address_of_ceph_may_lack_its_scheme() -> None:
     ceph = storage(s3={"provider": "ceph", "bucket": "b", "endpoint": "rook:80"})
     assert "http://rook:80" == location_of(ceph).endpoint

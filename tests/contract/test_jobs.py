@@ -105,6 +105,7 @@ def test_a_pod_says_whose_it_is(world: Side, namespace: str) -> None:
     assert (1, 0) == (job_["status"]["active"], job_["status"].get("failed", 0))
 
 
+@pytest.mark.slow
 def test_a_pod_that_is_deleted_has_failed(world: Side, namespace: str) -> None:
     """What took it away, a node or a hand, makes no difference: with a limit of 0 the Job has failed."""
     pod = running(world, namespace, script("a", "sleep 3600", backoffLimit=0))
@@ -121,6 +122,7 @@ def test_a_pod_that_is_deleted_has_failed(world: Side, namespace: str) -> None:
     eventually(lambda: not world.client.get(JOBS, "a", namespace).decode()["status"]["uncountedTerminatedPods"])
 
 
+@pytest.mark.slow
 def test_a_pod_that_is_deleted_is_replaced_within_the_limit(world: Side, namespace: str) -> None:
     pod = running(world, namespace, script("a", "sleep 3600", backoffLimit=3))
     world.client.delete(PODS, pod["metadata"]["name"], namespace)
@@ -133,6 +135,7 @@ def test_a_pod_that_is_deleted_is_replaced_within_the_limit(world: Side, namespa
     assert 1 == world.client.get(JOBS, "a", namespace).decode()["status"]["failed"]
 
 
+@pytest.mark.slow
 def test_a_job_that_is_deleted_in_the_foreground_goes_after_its_pods(world: Side, namespace: str) -> None:
     pod = running(world, namespace, script("a", "sleep 3600"))
     world.client.delete(JOBS, "a", namespace, propagation="Foreground")

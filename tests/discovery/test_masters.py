@@ -50,12 +50,16 @@ class World:
     dc: DMCluster = field(default_factory=cluster)
     there: tuple[LiveMaster, ...] | None = None
     data: frozenset[str] = frozenset()
+    given_up: frozenset[str] = frozenset()
     alive: frozenset[int] = frozenset()
     clock: FakeClock = field(default_factory=FakeClock)
 
     def get(self, namespace: str, name: str) -> DMCluster:
         assert ("etl", "sync") == (namespace, name)
         return self.dc
+
+    def is_given_up(self, namespace: str, claim: str) -> bool:
+        return f"{namespace}/{claim}" in self.given_up
 
     def with_data(self, dc: DMCluster) -> frozenset[str]:
         return self.data
@@ -92,6 +96,13 @@ def test_10_4_one_alone_begins_at_once_with_TLS_where_the_cluster_has_it() -> No
 def test_10_4_who_comes_later_joins_the_others_at_the_port_of_clients() -> None:
     joins = "--join=http://sync-dm-master-0.sync-dm-master-peer:8261,http://sync-dm-master-2.sync-dm-master-peer:8261"
     assert joins == World(there=masters(0, 1, 2)).discovery().new(address(1))
+
+
+def test_8_3_who_is_to_leave_does_not_join_any_more() -> None:
+    with pytest.raises(Refused, match="sync-dm-master-1 is not wanted any more: the spec asks for sync-dm-master-0"):
+        World(cluster(master={"replicas": 1}), there=masters(0)).discovery().new(address(1))
+    with pytest.raises(Refused, match="was about to leave"):
+        World(there=masters(0), given_up=frozenset({"etl/dm-master-sync-dm-master-1"})).discovery().new(address(1))
 
 
 def test_10_4_a_master_that_is_listed_alone_has_nobody_to_join() -> None:

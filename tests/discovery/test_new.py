@@ -51,6 +51,18 @@ def test_10_3_others_join_all_members_but_themselves() -> None:
     assert join(0, 2) == told(world.discovery(), 1)
 
 
+def test_8_3_who_is_to_leave_does_not_join_any_more() -> None:
+    world = World(cluster(pd={"replicas": 1}), {SERVICE: membership(0)})
+    assert "demo-pd-1 is not wanted any more: the spec asks for demo-pd-0" == told(world.discovery(), 1)
+
+
+def test_8_3_who_was_about_to_leave_does_not_join_when_it_is_wanted_again() -> None:
+    world = World(cluster(), {SERVICE: membership(0)}, given_up=frozenset({"default/pd-demo-pd-1"}))
+    waits = "demo-pd-1 was about to leave: waiting for its volume to be deleted, and for a new pod"
+    assert waits == told(world.discovery(), 1)
+    assert join(0) == told(world.discovery(), 2)
+
+
 def test_10_3_a_member_is_itself_by_name_by_host_and_by_address() -> None:
     host = "demo-pd-1.demo-pd-peer.default.svc"
     members = (member(0), member(1, host), member(1, "another name"), Member("unreachable", 9, (), ()))

@@ -46,6 +46,9 @@ class Beginning:
     def get(self, namespace: str, name: str) -> TidbCluster:
         return self.tc
 
+    def is_given_up(self, namespace: str, claim: str) -> bool:
+        return False
+
     def claimed(self, tc: TidbCluster) -> frozenset[str]:
         return frozenset()
 

@@ -66,6 +66,7 @@ class World:
     clock: FakeClock = field(default_factory=FakeClock)
     each_read_takes: float = 0.0
     labelled: frozenset[str] = frozenset()
+    given_up: frozenset[str] = frozenset()
 
     def get(self, namespace: str, name: str) -> TidbCluster:
         """The cluster. Raises it, when it is an error."""
@@ -73,6 +74,10 @@ class World:
             raise self.tc
         assert (namespace, name) == (self.tc.metadata.namespace, self.tc.metadata.name)
         return self.tc
+
+    def is_given_up(self, namespace: str, claim: str) -> bool:
+        """Whether a claim, as `namespace/name`, is among the `given_up`."""
+        return f"{namespace}/{claim}" in self.given_up
 
     def claimed(self, tc: TidbCluster) -> frozenset[str]:
         """The ids that volume claims are labelled with."""

@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.e2e.operators import ROOT
-from tests.e2e.waiting import eventually
+from tests.e2e.waiting import eventually, pause
 from tests.e2e.worlds import Place
 
 KUBECTL = ROOT / "hack" / "controlplane" / "bin" / "kubectl"
 PATIENCE = 60.0
+_AGAIN = 0.3
+"""Seconds after which a command is typed again."""
 
 _NUMBER = re.compile(r"\b(\d+[smhd])+\b|\d+")
 
@@ -41,6 +43,7 @@ class Shell:
             nonlocal shown
             if contains(shown, expected):
                 return True
+            pause(_AGAIN)
             shown = self.run(command)
             return False
 

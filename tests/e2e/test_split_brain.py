@@ -27,7 +27,7 @@ from tests.e2e.taking_over import leads, stands_by
 from tests.e2e.waiting import eventually
 from tests.e2e.worlds import Place, await_ready, conditions, create_cluster, sample
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 _WORKERS = 5
 _NAMES = ("first", "second")
@@ -216,7 +216,6 @@ def _wake_beside_another(place: Place, pair: _Pair, at: int) -> list[Call]:
     return freezer.answered
 
 
-@pytest.mark.timeout(300)
 def test_LE_22_a_leader_that_wakes_after_its_lease_changes_nothing(place: Place, pair: _Pair) -> None:
     points, writes = _POINTS[place.name], _writes_of_a_bring_up(place, pair.leader)
     passed: list[list[Call]] = []

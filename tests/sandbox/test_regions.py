@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sandbox.dataplane.pd.regions import Place, Region, Rules, leaders_of, peers_of, schedule
@@ -38,7 +38,6 @@ def leaders(regions: Sequence[Region], *stores: int) -> list[int]:
 _STORES = st.integers(0, 5)
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.lists(_STORES, min_size=1, max_size=5, unique=True), min_size=1, max_size=20),
     st.lists(

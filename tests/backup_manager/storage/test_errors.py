@@ -76,6 +76,14 @@ def test_an_endpoint_that_is_no_url_is_refused_before_anything_is_asked(endpoint
     assert "spec.s3.endpoint" in str(error)
 
 
+def test_an_encryption_that_s3_does_not_know_is_refused() -> None:
+    for known in ("AES256", "aws:kms"):
+        open_storage(replace(S3_PLACE, encryption=known, encryption_key="arn:aws:kms:key"), S3_KEYS)
+    error = error_of(replace(S3_PLACE, encryption="aes"), S3_KEYS)
+    assert isinstance(error, BadLocation)
+    assert "spec.s3.sse: 'aes' must be one of AES256, aws:kms, aws:kms:dsse" in str(error)
+
+
 def test_a_bucket_that_is_not_named_is_refused() -> None:
     assert "spec.s3 names no bucket" in str(error_of(replace(S3_PLACE, bucket=""), S3_KEYS))
     assert "spec.azblob names no container" in str(error_of(replace(AZURE_PLACE, bucket=""), AZURE_KEY))

@@ -138,6 +138,18 @@ def test_F12_a_pd_pod_that_never_joined_can_leave(wide_pd: OperatorWorld) -> Non
 
 
 @pytest.mark.slow
+def test_I8_a_pod_that_may_just_be_joining_leaves_as_a_member_or_not_at_all(basic: OperatorWorld) -> None:
+    """The member of a pod that is gone would be half of a quorum of two, for ever."""
+    for tenths in range(1, 12):
+        basic.change(pd={"replicas": 2})
+        basic.run(tenths / 10)
+        basic.change(pd={"replicas": 1})
+        basic.run_until(lambda: basic.replicas("pd") == 1, within=120.0)
+        basic.run_until_ready(within=120.0)
+        assert ["basic-pd-0"] == member_names(basic), f"after {tenths / 10} s"
+
+
+@pytest.mark.slow
 def test_F38_a_member_leaves_though_its_pod_is_lost(wide_pd: OperatorWorld) -> None:
     wide_pd.world.faults.pod_pending("*/basic-pd-4")
     wide_pd.admin.delete(PODS, "basic-pd-4", NAMESPACE)

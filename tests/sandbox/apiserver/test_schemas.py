@@ -7,6 +7,7 @@ from kube.resources import Resource
 from sandbox.apiserver import schemas
 from sandbox.apiserver.import_schemas import extracted
 from sandbox.apiserver.kinds import BUILT_IN, Kind
+from sandbox.apiserver.refusals import Refusal
 
 _THINGS = Resource("example.com", "v1", "things", "Thing")
 
@@ -64,3 +65,22 @@ def test_a_null_in_a_list_is_the_empty_value_of_its_type() -> None:
     sent: Json = {"metadata": {"finalizers": [None]}, "spec": {"containers": [None]}}
     kept = schemas.prune(sent, schemas.of(pod), "", [])
     assert {"metadata": {"finalizers": [""]}, "spec": {"containers": [{}]}} == kept
+
+
+@pytest.mark.parametrize(
+    "spec", [None, {"paused": None}, {"paused": True, "colour": "red"}], ids=["null", "in it", "unknown"]
+)
+def test_what_was_dropped_once_is_dropped_again(spec: Json | None) -> None:
+    deployment = Resource("apps", "v1", "deployments", "Deployment")
+    every: list[Json] = [{"metadata": {}}, {"spec": spec}, {"spec": spec}]
+    told = [(schemas.drop_unknown(sent, deployment), sent.get("spec", "dropped")) for sent in every]
+    assert told[1] == told[2]
+    assert spec != told[2][1]
+
+
+def test_a_spec_of_the_wrong_type_is_refused_again() -> None:
+    deployment = Resource("apps", "v1", "deployments", "Deployment")
+    schemas.drop_unknown({"spec": {"replicas": 1}}, deployment)
+    for _ in range(2):
+        with pytest.raises(Refusal, match="cannot unmarshal"):
+            schemas.drop_unknown({"spec": {"replicas": "1"}}, deployment)

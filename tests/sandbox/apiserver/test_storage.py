@@ -1,7 +1,7 @@
 """The storage: versions, history, going back."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kube.objects import Json
@@ -56,7 +56,6 @@ def test_restore_brings_objects_back_and_expires_all_versions() -> None:
         storage.changes_after("things", version)
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.sampled_from("abcd"), st.booleans()), max_size=30))
 def test_a_list_at_an_earlier_version_is_what_a_list_showed_then(writes: list[tuple[str, bool]]) -> None:
     storage = Storage()
