@@ -37,7 +37,7 @@ def test_O11_stores_that_go_before_their_data_have_moved(monkeypatch: pytest.Mon
 
 
 def test_O12_a_member_that_serves_for_one_that_cannot_start_is_removed(monkeypatch: pytest.MonkeyPatch) -> None:
-    plant = lambda: monkeypatch.setattr(member.pd.scale_in, "_wanted", lambda *_: 0)  # noqa: E731
+    plant = lambda: monkeypatch.setattr(member.pd.scale_in, "remaining", lambda *_, **__: 0)  # noqa: E731
 
     assert "O12" in rules(load(_PLANS / "R28-a-cluster-is-made-again-while-a-substitute-serves.yaml"), plant)
 
