@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import discovery.service
 import member.lifecycle.scaling
 import member.pd.failover
 import member.pd.scale_in
@@ -93,16 +94,25 @@ def test_F29_a_pod_that_is_given_up_but_not_waited_for_is_given_up_twice(monkeyp
             lambda *_: None,
             id="what PD last heard is not asked",
         ),
-        pytest.param(
-            "F29-a-pd-joins-once-more-while-it-is-scaled-in",
-            member.pd.stray_members,
-            "_unasked",
-            lambda *_: set(),
-            id="a member that joined once more stays",
-        ),
     ],
 )
 def test_O10_F12_a_loss_that_is_never_repaired(
     plan: str, room: object, name: str, defect: Callable[..., object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "O10" in rules(load(_PLANS / f"{plan}.yaml"), lambda: monkeypatch.setattr(room, name, defect))
+
+
+def test_O10_F29_a_member_that_joined_once_more_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = load(_PLANS / "F29-a-pd-joins-once-more-while-it-is-scaled-in.yaml")
+
+    def let_join() -> None:
+        """As Discovery of v1.6 does."""
+        monkeypatch.setattr(discovery.service, "leaving", lambda *_: "")
+        monkeypatch.setattr(member.pd.scale_in, "may_join", lambda *_: None)
+
+    def never_take_out() -> None:
+        let_join()
+        monkeypatch.setattr(member.pd.stray_members, "_unasked", lambda *_: set())
+
+    assert "O10" not in rules(plan, let_join)
+    assert "O10" in rules(plan, never_take_out)
