@@ -281,11 +281,12 @@ class PDClient:
 
     def stores(self) -> tuple[LiveStore, ...]:
         """The stores that are not Tombstone, by id. Raises NotBootstrapped, Unavailable, ApiError."""
-        return self._stores("/pd/api/v1/stores")
+        return tuple(store for store in self.all_stores() if store.state_name != TOMBSTONE)
 
     def all_stores(self) -> tuple[LiveStore, ...]:
         """The stores in any state, Tombstone included, by id. Raises NotBootstrapped, Unavailable, ApiError."""
-        return self._stores("/pd/api/v1/stores?state=0&state=1&state=2")
+        found = self._call.get_json("/pd/api/v1/stores?state=0&state=1&state=2", _STORES).stores or ()
+        return tuple(sorted(map(_store, found), key=lambda store: store.id))
 
     def store(self, store_id: int) -> LiveStore:
         """One store in any state. Raises NotFound, NotBootstrapped, Unavailable, ApiError."""
@@ -423,10 +424,6 @@ class PDClient:
         if found.address != store.address:
             reason = f"not sent: store {store.id} now has the address {found.address}, not {store.address}"
             raise Conflict(method, self.base_url + path, 0, "", reason)
-
-    def _stores(self, path: str) -> tuple[LiveStore, ...]:
-        found = self._call.get_json(path, _STORES).stores or ()
-        return tuple(sorted(map(_store, found), key=lambda store: store.id))
 
 
 _NOT_FOUND = frozenset({404})

@@ -9,7 +9,7 @@ from apis import predicates
 from apis.accessor import component as component_of
 from apis.times import stamp
 from dataplane.errors import Conflict, DataPlaneError, NotBootstrapped, Unavailable
-from dataplane.pd import DISCONNECTED, DOWN, OFFLINE, UP, LiveStore, PDClient, Store
+from dataplane.pd import DISCONNECTED, DOWN, OFFLINE, TOMBSTONE, UP, LiveStore, PDClient, Store
 from member import api_clients
 from member.context import ReconcileContext
 from member.evidence import Evidence, delete_store, no_store, not_serving, pods_live, spec_confirmed, store_gone
@@ -220,10 +220,12 @@ def _cancel(kind: StoreKind, removal: PodRemoval) -> Evidence | Waiting | None:
     if not predicates.is_synced(ctx.tc, kind.name):
         return _unknown(ctx, kind)
     pd = api_clients.pd(ctx)
-    own = own_stores(ctx, kind, _stores(pd), removal.ordinal)
-    if not own:
+    # a list may be older than the removal, which nobody looks at again once the marks are gone
+    own = [pd.store(each.id) for each in own_stores(ctx, kind, _stores(pd), removal.ordinal)]
+    kept = [store for store in own if store.state_name != TOMBSTONE]
+    if not kept:
         return _gone(kind, removal)
-    for store in own:
+    for store in kept:
         _restore(kind, removal, pd, store)
     return None
 

@@ -180,18 +180,18 @@ def test_18_3_stores_fill_in_what_pd_leaves_out_and_sort_by_id() -> None:
     )
     up = Store(4, "a:20160", "Up", version="8.5.0", status_address="a:20180")
     incomplete = Store(1002, "", "Offline", complete=False)
-    stores = pd("GET /pd/api/v1/stores", (200, answer)).stores()
+    stores = pd(STORES, (200, answer)).stores()
     assert list(map(asdict, (up, disconnected, incomplete))) == list(map(asdict, stores))
     assert [False, True, False] == [store.is_tiflash for store in stores]
 
 
 def test_no_stores_may_be_null() -> None:
-    assert pd("GET /pd/api/v1/stores?state=0&state=1&state=2", (200, '{"count":0,"stores":null}')).all_stores() == ()
+    assert pd(STORES, (200, '{"count":0,"stores":null}')).all_stores() == ()
 
 
 def test_18_1_stores_before_bootstrap() -> None:
     with pytest.raises(NotBootstrapped):
-        pd("GET /pd/api/v1/stores", NOT_BOOTSTRAPPED).stores()
+        pd(STORES, NOT_BOOTSTRAPPED).stores()
 
 
 def test_an_unknown_store_is_not_found() -> None:
@@ -201,15 +201,15 @@ def test_an_unknown_store_is_not_found() -> None:
 
 
 def test_18_5_deleting_an_absent_store_sends_no_delete() -> None:
-    transport = ScriptedTransport().on("GET /pd/api/v1/stores", (200, ONE_STORE), (200, '{"stores":null}'))
+    transport = ScriptedTransport().on(STORES, (200, ONE_STORE), (200, '{"stores":null}'))
     pd = client(transport)
     pd.delete_store(store_of(pd, 4))
-    assert ["GET /pd/api/v1/stores"] * 2 == transport.calls
+    assert [STORES] * 2 == transport.calls
 
 
 @pytest.mark.parametrize("status", [200, 404, 410])
 def test_18_5_deleting_a_store_that_is_gone_already_is_no_error(status: int) -> None:
-    transport = ScriptedTransport().on("GET /pd/api/v1/stores", (200, ONE_STORE))
+    transport = ScriptedTransport().on(STORES, (200, ONE_STORE))
     transport.on("DELETE /pd/api/v1/store/4", (status, '"x"'))
     pd = client(transport)
     pd.delete_store(store_of(pd, 4))
@@ -217,7 +217,7 @@ def test_18_5_deleting_a_store_that_is_gone_already_is_no_error(status: int) -> 
 
 
 def test_18_5_too_few_stores_left_is_a_conflict_with_pds_words() -> None:
-    transport = ScriptedTransport().on("GET /pd/api/v1/stores", (200, ONE_STORE))
+    transport = ScriptedTransport().on(STORES, (200, ONE_STORE))
     transport.on("DELETE /pd/api/v1/store/4", (400, '"[PD:core:ErrStoresNotEnough]can not remove store 4"'))
     pd = client(transport)
     with pytest.raises(Conflict, match="can not remove store 4"):
@@ -225,11 +225,11 @@ def test_18_5_too_few_stores_left_is_a_conflict_with_pds_words() -> None:
 
 
 def test_F2_a_store_that_moved_is_not_deleted() -> None:
-    transport = ScriptedTransport().on("GET /pd/api/v1/stores", (200, MOVED), (200, ONE_STORE))
+    transport = ScriptedTransport().on(STORES, (200, MOVED), (200, ONE_STORE))
     pd = client(transport)
     with pytest.raises(Conflict, match="demo-tikv-0:20160, not demo-tikv-7:20160"):
         pd.delete_store(store_of(pd, 4))
-    assert ["GET /pd/api/v1/stores"] * 2 == transport.calls
+    assert [STORES] * 2 == transport.calls
 
 
 def test_F5_a_store_that_pd_has_not_shown_is_neither_deleted_nor_called_back() -> None:
@@ -244,6 +244,7 @@ def test_F5_a_store_that_pd_has_not_shown_is_neither_deleted_nor_called_back() -
     assert [] == transport.calls
 
 
+STORES = "GET /pd/api/v1/stores?state=0&state=1&state=2"
 RESTORE = "POST /pd/api/v1/store/4/state?state=Up"
 
 
@@ -255,7 +256,7 @@ def test_a_store_that_is_leaving_may_be_called_back() -> None:
 
 
 def test_a_store_that_moved_or_is_gone_is_not_called_back() -> None:
-    transport = ScriptedTransport().on(RESTORE, (410, '"gone"')).on("GET /pd/api/v1/stores", (200, MOVED))
+    transport = ScriptedTransport().on(RESTORE, (410, '"gone"')).on(STORES, (200, MOVED))
     pd = client(transport.on("GET /pd/api/v1/store/4", (200, STORE_4)))
     with pytest.raises(Conflict, match="not demo-tikv-7:20160"):
         pd.restore_store(store_of(pd, 4))

@@ -51,7 +51,7 @@ def test_F5_an_object_that_was_seen_live_is_not_deleted_without_evidence(why: ob
 
 def test_F5_a_member_or_store_does_not_leave_pd_without_evidence() -> None:
     transport = ScriptedTransport().on("GET /pd/api/v1/members", (200, ONE_MEMBER))
-    pd = client(transport.on("GET /pd/api/v1/stores", (200, ONE_STORE)))
+    pd = client(transport.on("GET /pd/api/v1/stores?state=0&state=1&state=2", (200, ONE_STORE)))
     (member,), (store,) = pd.members().members, pd.stores()
     with pytest.raises(TypeError, match=r"takes evidence from a function of member\.evidence"):
         delete_member(pd, member, True)  # type: ignore[arg-type]
