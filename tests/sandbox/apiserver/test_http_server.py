@@ -1,5 +1,6 @@
 """The server on a port."""
 
+import contextlib
 import http.client
 import socket
 import threading
@@ -74,17 +75,17 @@ def test_TH_11_a_client_that_hangs_up_ends_its_watch(http_server: HttpServer, se
 
 
 def test_stop_ends_watches_and_idle_connections(server: ApiServer) -> None:
+    others = set(threading.enumerate())
     running = HttpServer(server)
     running.start()
-    idle = http.client.HTTPConnection("127.0.0.1", running.port, timeout=_DEADLINE)
-    assert 200 == _ask(idle, "GET", f"{CORE}/pods")[0]
-    watching = http.client.HTTPConnection("127.0.0.1", running.port, timeout=_DEADLINE)
-    watching.request("GET", f"{CORE}/pods?watch=true")
-    watching.getresponse()
-    running.stop()
-    assert [] == [thread.name for thread in threading.enumerate() if thread.name.startswith("apiserver-")]
-    for connection in (idle, watching):
-        connection.close()
+    idle, watching = (http.client.HTTPConnection("127.0.0.1", running.port, timeout=_DEADLINE) for _ in range(2))
+    with contextlib.closing(idle), contextlib.closing(watching):
+        assert 200 == _ask(idle, "GET", f"{CORE}/pods")[0]
+        watching.request("GET", f"{CORE}/pods?watch=true")
+        watching.getresponse()
+        running.stop()
+        left = set(threading.enumerate()) - others
+        assert [] == [thread.name for thread in left if thread.name.startswith("apiserver-")]
 
 
 def test_a_port_in_use_is_named(http_server: HttpServer, server: ApiServer) -> None:
