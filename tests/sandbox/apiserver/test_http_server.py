@@ -65,10 +65,12 @@ def test_a_watch_streams_chunks(connection: http.client.HTTPConnection, call: Ca
 
 
 def test_TH_11_a_client_that_hangs_up_ends_its_watch(http_server: HttpServer, server: ApiServer) -> None:
+    others = set(threading.enumerate())
     client = socket.create_connection(("127.0.0.1", http_server.port), timeout=_DEADLINE)
     client.sendall(f"GET {CORE}/pods?watch=true&resourceVersion=5 HTTP/1.1\r\nhost: x\r\n\r\n".encode())
     assert client.recv(100).startswith(b"HTTP/1.1 200")
-    watcher = next(thread for thread in threading.enumerate() if thread.name.startswith("apiserver-connection"))
+    started = set(threading.enumerate()) - others
+    watcher = next(thread for thread in started if thread.name.startswith("apiserver-connection"))
     client.close()
     watcher.join(_DEADLINE)
     assert not watcher.is_alive()
