@@ -97,17 +97,18 @@ class Contests:
 
     def agreed(self, cached: Object) -> None:
         """Note that there is no difference; after a contest it may come back."""
-        if (left := self._left(cached)) > 0:
-            _tell(Contested(self._written[cached.metadata.uid].contested, left))
+        if found := self._contested(cached):
+            _tell(found)
 
     def involves(self, cached: Object) -> bool:
         """Whether something of an object is contested."""
-        return self._left(cached) > 0
+        return self._contested(cached) is not None
 
-    def _left(self, cached: Object) -> float:
-        """Seconds until what is not written again is not contested any more."""
+    def _contested(self, cached: Object) -> Contested | None:
+        """What is contested of an object until it has not been written for long enough."""
         last = self._written.get(cached.metadata.uid)
-        return last.at + 2 * EVERY - self._clock.now() if last is not None and last.contested else 0.0
+        left = last.at + 2 * EVERY - self._clock.now() if last else 0.0
+        return Contested(last.contested, left) if last and last.contested and left > 0 else None
 
     def wrote(self, cached: Object, patch: Json) -> None:
         """Note a difference that was written."""
