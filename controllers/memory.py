@@ -55,6 +55,6 @@ class KeyMemory(Generic[R]):
     status_pacing: StatusPacing
     waits: WaitLog
     own_write: OwnWrite = field(default_factory=OwnWrite)
-    reported_spec: str = ""
+    reported_spec: bytes = b""
     is_slow: bool = False
     accepted: Object | None = None

@@ -10,7 +10,6 @@
 The user's spec is never written.
 """
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Generic
 
@@ -35,7 +34,7 @@ from controllers.wait_log import WaitLog
 from kube import contests
 from kube.errors import NotFound
 from kube.events import WARNING
-from kube.objects import Json, Object
+from kube.objects import Json, Object, digest
 from kube.reading import Lister
 from member.outcome import Done, Outcome, Refused
 from ports.observation import is_observing
@@ -138,7 +137,7 @@ class Reconciler(Generic[M, C, D, R]):
             model = self._kind.read(owner, self._deps)
         except InvalidSpec as error:
             return self._go_on(owner, memory, self._refuse(owner, memory, error.problems))
-        memory.reported_spec, memory.accepted = "", owner
+        memory.reported_spec, memory.accepted = b"", owner
         return self._run(self._kind.context(owner, model, self._deps, memory.kind), memory)
 
     def _go_on(self, owner: Object, memory: KeyMemory[R], refusal: Refused) -> Result | None:
@@ -198,7 +197,8 @@ class Reconciler(Generic[M, C, D, R]):
         body = owner.decode()
         message = "; ".join(str(problem) for problem in problems)
         conditions: list[Json] = (body.get("status") or {}).get("conditions") or []
-        spec, last = _digest([body.get("spec"), message]), memory.reported_spec
+        # v1.6's CRDs raise `metadata.generation` with the status, too
+        spec, last = digest([body.get("spec"), message]), memory.reported_spec
         # after a restart the condition says whether the process before has reported it
         reported = last == spec if last else any(_refuses(each, message) for each in conditions)
         if not reported:
@@ -247,8 +247,3 @@ def _is_refused(outcomes: Mapping[str, Outcome]) -> bool:
 
 def _refuses(condition: Json, message: str) -> bool:
     return condition.get("reason") == INVALID and condition.get("message") == message
-
-
-def _digest(tree: Any) -> str:
-    """What tells one spec from another; never `metadata.generation`, which v1.6's CRDs raise on status writes."""
-    return hashlib.sha256(msgspec.json.encode(tree, order="sorted")).hexdigest()

@@ -8,12 +8,9 @@ that would be a write for every cluster that has a pod there. What is new is wri
 has to wait for its turn, once it is seen to come and go. If it is gone until then, nobody has missed anything.
 """
 
-import hashlib
 from collections import OrderedDict, deque
 
-import msgspec
-
-from kube.objects import Json
+from kube.objects import Json, digest
 from member.observed.status import NORMAL
 from ports.clock import Clock
 
@@ -90,7 +87,7 @@ class StatusPacing:
 
 def _shape(status: Json) -> bytes:
     """A status without its sentences, times, counts and generations, which differ each time."""
-    return hashlib.sha256(msgspec.json.encode(_without_sentences(status), order="sorted")).digest()
+    return digest(_without_sentences(status))
 
 
 def _without_sentences(value: object) -> object:
@@ -98,11 +95,7 @@ def _without_sentences(value: object) -> object:
         return [_without_sentences(each) for each in value]
     if not isinstance(value, dict):
         return value
-    kept = {
-        key: each
-        for key, each in value.items()
-        if key != "message" and not key.lower().endswith(("time", "count", "generation"))
-    }
+    kept = {key: each for key, each in value.items() if key != "message" and not key.lower().endswith(_UNSTEADY)}
     return {key: _without_sentences(each) for key, each in kept.items()}
 
 

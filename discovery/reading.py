@@ -26,11 +26,21 @@ from kube.resources import DM_CLUSTERS, PERSISTENT_VOLUME_CLAIMS, SECRETS, TIDB_
 from ports.transport import ConnectionRefused, TransportError
 
 
-class LiveClusters:
-    """TidbClusters as the API server has them now."""
+class _LiveClaims:
+    """Volume claims as the API server has them now."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
+
+    def is_given_up(self, namespace: str, claim: str) -> bool:
+        """Whether nobody needs what is in a claim any more, or it is being deleted. Raises ApiError, TransportError."""
+        page = self._client.list_page(PERSISTENT_VOLUME_CLAIMS, namespace, field_selector=f"metadata.name={claim}")
+        found = [each.metadata for each in page.items]
+        return any(meta.deletion_timestamp or DEFER_DELETING in meta.annotations for meta in found)
+
+
+class LiveClusters(_LiveClaims):
+    """TidbClusters as the API server has them now."""
 
     def get(self, namespace: str, name: str) -> TidbCluster:
         """The cluster. Raises Refused when it cannot be understood, ApiError, TransportError."""
@@ -49,22 +59,9 @@ class LiveClusters:
         found = (cluster_id_of(meta.labels, meta.annotations) for meta in own)
         return frozenset(found) - {""}
 
-    def is_given_up(self, namespace: str, claim: str) -> bool:
-        """Whether nobody needs what is in a claim any more, or it is being deleted. Raises ApiError, TransportError."""
-        return _is_given_up(self._client, namespace, claim)
 
-
-def _is_given_up(client: Client, namespace: str, claim: str) -> bool:
-    page = client.list_page(PERSISTENT_VOLUME_CLAIMS, namespace, field_selector=f"metadata.name={claim}")
-    found = [each.metadata for each in page.items]
-    return any(meta.deletion_timestamp or DEFER_DELETING in meta.annotations for meta in found)
-
-
-class LiveDMClusters:
+class LiveDMClusters(_LiveClaims):
     """DMClusters as the API server has them now."""
-
-    def __init__(self, client: Client) -> None:
-        self._client = client
 
     def get(self, namespace: str, name: str) -> DMCluster:
         """The cluster. Raises Refused when it cannot be understood, ApiError, TransportError."""
@@ -80,10 +77,6 @@ class LiveDMClusters:
         own = (each.metadata for each in page.items if each.metadata.labels.get(COMPONENT_LABEL) == "dm-master")
         of_it = (meta for meta in own if is_claim_of(dc.metadata.name, meta.name, meta.labels))
         return frozenset(meta.name for meta in of_it if DEFER_DELETING not in meta.annotations)
-
-    def is_given_up(self, namespace: str, claim: str) -> bool:
-        """Whether nobody needs what is in a claim any more, or it is being deleted. Raises ApiError, TransportError."""
-        return _is_given_up(self._client, namespace, claim)
 
 
 class LiveMasters:

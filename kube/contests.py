@@ -5,18 +5,16 @@ slipped; then once a minute, and whoever reconciles hears of it, to say so.
 """
 
 import contextlib
-import hashlib
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 
-import msgspec
 import structlog
 
 from kube.field_change import first_patched
-from kube.objects import Json, Object
+from kube.objects import Json, Object, digest
 from kube.resources import Resource
 from ports.clock import Clock
 
@@ -85,7 +83,7 @@ class Contests:
         """Whether a difference may be written now; not so soon again when it has come back after each write."""
         with self._lock:
             last = self._written.get(cached.metadata.uid)
-            if last is None or last.times < AT_ONCE or last.digest != _digest(patch):
+            if last is None or last.times < AT_ONCE or last.digest != digest(patch):
                 return True
             if not last.contested:
                 change = str(first_patched(cached.decode(), patch))
@@ -114,12 +112,12 @@ class Contests:
         """Note a difference that was written."""
         if self._observes():
             return
-        uid, now, digest = cached.metadata.uid, self._clock.now(), _digest(patch)
+        uid, now, what = cached.metadata.uid, self._clock.now(), digest(patch)
         with self._lock:
             last = self._written.pop(uid, None)
-            if last is None or last.digest != digest or last.at <= now - LATELY:
-                last = _Written(digest, 0, now)
-            self._written[uid] = _Written(digest, last.times + 1, now, last.contested)
+            if last is None or last.digest != what or last.at <= now - LATELY:
+                last = _Written(what, 0, now)
+            self._written[uid] = _Written(what, last.times + 1, now, last.contested)
             while next(iter(self._written.values())).at <= now - LATELY:
                 self._written.popitem(last=False)
 
@@ -127,7 +125,3 @@ class Contests:
 def _tell(contested: Contested) -> None:
     if (found := _FOUND.get()) is not None:
         found.append(contested)
-
-
-def _digest(patch: Json) -> bytes:
-    return hashlib.sha256(msgspec.json.encode(patch, order="sorted")).digest()

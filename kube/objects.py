@@ -4,6 +4,7 @@ Keeping bytes makes a cache of 10,000 pods cost what the network sent, and makes
 a tree of its own, so nobody can change what others see, and no field is ever lost (informers-workqueue.md PY-1, PY-7).
 """
 
+import hashlib
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, TypeAlias, TypeVar, cast
@@ -133,6 +134,11 @@ def secret_data(secret: Object | None, *, keeps_empty: bool = False) -> dict[str
     """
     data = secret.decode_as(_Secret).data if secret is not None else None
     return {key: value for key, value in (data or {}).items() if value or keeps_empty}
+
+
+def digest(tree: object) -> bytes:
+    """What tells one tree of JSON from another, however its fields are ordered."""
+    return hashlib.sha256(msgspec.json.encode(tree, order="sorted")).digest()
 
 
 def condition_of(conditions: Iterable[Json], kind: str) -> Json:

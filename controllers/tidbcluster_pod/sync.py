@@ -4,8 +4,6 @@ Of the cluster's status only `tikv.evictLeader` is written, which is this contro
 paused, being deleted, or not valid are left alone (I26, I27, I28).
 """
 
-from dataclasses import replace
-
 import msgspec
 
 from apis.tidbcluster import TidbCluster
@@ -25,9 +23,7 @@ from kube.objects import Object
 from kube.reading import Lister
 from kube.resources import TIDB_CLUSTERS
 from member.commands.annotations import is_commanded, unknown_values
-from member.components import workload_names
 from member.context import Dependencies, ReconcileContext
-from member.observed.removed_components import running_without_spec, with_removed
 
 _STAGE = "pod_command"
 
@@ -69,16 +65,13 @@ class TidbClusterPodSync:
         if owner is None or owner.key != locked or tc is None:
             self._memory.forget(key)
             return None
-        memory, dataplane = self._memory.of(key), self._deps.dataplane.for_one_reconcile()
-        deps = replace(self._deps, dataplane=dataplane)
-        removed = running_without_spec(tc, deps.listers.stateful_sets, workload_names())
-        tc = with_removed(tc, removed)
-        ctx = ReconcileContext(owner, tc, deps, memory=memory.cluster, removed=frozenset(removed))
-        before = tc.status.tikv.evict_leader
+        memory = self._memory.of(key)
+        ctx = TIDB_CLUSTER.context(owner, tc, self._deps, memory.cluster)
+        before = ctx.status.tikv.evict_leader
         uid, name = pod.metadata.uid if pod else "", key.rpartition("/")[2]
         stage = Stage[ReconcileContext](_STAGE, lambda ctx: dispatch.act(ctx, name, pod))
         outcome = attempt(stage, ctx, self._runtime.on_defect)
-        memory.is_slow = bool(dataplane.slow)
+        memory.is_slow = bool(TIDB_CLUSTER.slow(ctx))
         if ctx.status.tikv.evict_leader != before:
             self._write_evictions(ctx)
         warn(self._deps.recorder, memory, owner, uid, unknown_values(pod) if pod else ())

@@ -14,14 +14,13 @@ from member.dm.masters import MASTER
 from member.evidence import Evidence, delete_master, master_gone
 from member.failover.steps import named
 from member.lifecycle import pod_removal
-from member.lifecycle.leaving_member import may_join, remaining, take_out
+from member.lifecycle.leaving_member import comes_first, may_join, remaining, take_out
 from member.lifecycle.pod_removal import PodRemoval
 from member.lifecycle.quorum import Gone, Remove, StandsIn, Transfer, Voter, next_step
 from member.lifecycle.scale_in import ScaleIn
 from member.lifecycle.scale_out import ScaleOut
 from member.lifecycle.scaling import Scaling
-from member.naming import member_name, ordinal_of
-from member.observed.pods import pods_of
+from member.naming import member_name
 from member.outcome import Outcome, Refused, Wait, Waiting
 from member.polling import next_poll
 
@@ -57,7 +56,7 @@ def _drain(removal: PodRemoval) -> Evidence | Waiting | Refused:
             api_clients.dm_master(ctx, removal.name).evict_leader()
             return Waiting("ScalingIn", f"waiting until {to.name} or another master leads, not {removal.name}", soon)
         case Remove(voter):
-            kept = take_out(removal, MASTER, "master", partial(delete_master, masters, found[voter.id]))
+            kept = take_out(removal, MASTER, "DM", "master", partial(delete_master, masters, found[voter.id]))
         case Gone():
             kept = may_join(removal, MASTER, "DM")
     waiting = Waiting("ScalingIn", f"waiting for DM to remove the master of pod {removal.name}", soon)
@@ -77,13 +76,8 @@ def _too_early(removal: PodRemoval) -> Waiting | None:
     soon = next_poll(ctx, MASTER)
     if not predicates.is_synced(ctx.tc, MASTER):
         return Waiting("DMMasterUnknown", "waiting for DM to report its masters before scaling in", soon)
-    if lost := [each.pod_name for each in ctx.status.master.failure_members.values() if not each.member_deleted]:
-        what = f"waiting for the lost master of {', '.join(lost)} to be replaced before scaling in"
-        return Waiting("ScalingIn", what, soon)
-    above = [pod.metadata.name for pod in pods_of(ctx, MASTER) if ordinal_of(pod.metadata.name) > removal.ordinal]
-    if above:
-        return Waiting("ScalingIn", f"waiting for pod {', '.join(above)} to be deleted")
-    return None
+    lost = [each.pod_name for each in ctx.status.master.failure_members.values() if not each.member_deleted]
+    return comes_first(removal, MASTER, "master", lost)
 
 
 def _cancel(removal: PodRemoval) -> Evidence | Waiting | None:

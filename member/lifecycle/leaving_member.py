@@ -1,13 +1,13 @@
 """What is the same for a member that leaves PD and a master that leaves DM (lifecycle.md 8.3)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from apis.components import component_type
 from apis.ordinals import desired_replicas
 from dataplane.errors import Conflict
 from member.evidence import Evidence, spec_confirmed
 from member.lifecycle.pod_removal import PodRemoval
-from member.observed.pods import Pod
+from member.naming import ordinal_of
+from member.observed.pods import Pod, pods_of
 from member.outcome import Waiting
 from member.polling import next_poll
 
@@ -46,8 +46,13 @@ def remaining(removal: PodRemoval, component: str, *, serves: bool, period: floa
     return 0 if ill_for >= period else desired_replicas(ctx.tc, component)
 
 
-def take_out(removal: PodRemoval, component: str, what: str, delete: Callable[[Evidence], object]) -> Waiting | None:
-    """Take a member out of its quorum; what keeps it there, if something does. `what` it is: a member, a master."""
+def take_out(
+    removal: PodRemoval, component: str, of: str, what: str, delete: Callable[[Evidence], object]
+) -> Waiting | None:
+    """Take a member out of its quorum; what keeps it there, if something does.
+
+    `what` it is, `of` what: a member of PD, a master of DM.
+    """
     soon = next_poll(removal.ctx, component)
     wanted = spec_confirmed(removal.ctx)
     if wanted is None:
@@ -56,6 +61,16 @@ def take_out(removal: PodRemoval, component: str, what: str, delete: Callable[[E
     try:
         delete(wanted)
     except Conflict as error:
-        of = component_type(component).title
         return Waiting("ScalingIn", f"{of} refused to remove the {what} of pod {removal.name}: {error}", soon)
+    return None
+
+
+def comes_first(removal: PodRemoval, component: str, what: str, lost: Sequence[str]) -> Waiting | None:
+    """The wait for lost members, by their pods, to be replaced, and for the pods above to be gone."""
+    if lost:
+        waiting = f"waiting for the lost {what} of {', '.join(lost)} to be replaced before scaling in"
+        return Waiting("ScalingIn", waiting, next_poll(removal.ctx, component))
+    names = (pod.metadata.name for pod in pods_of(removal.ctx, component))
+    if above := [name for name in names if ordinal_of(name) > removal.ordinal]:
+        return Waiting("ScalingIn", f"waiting for pod {', '.join(above)} to be deleted")
     return None

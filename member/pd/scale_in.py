@@ -15,12 +15,11 @@ from member import api_clients
 from member.context import ReconcileContext
 from member.evidence import Evidence, delete_member, member_gone
 from member.failover.steps import named
-from member.lifecycle.leaving_member import may_join, remaining, take_out
+from member.lifecycle.leaving_member import comes_first, may_join, remaining, take_out
 from member.lifecycle.pod_removal import PodRemoval
 from member.lifecycle.quorum import Gone, Remove, StandsIn, Transfer, Voter, next_step
 from member.lifecycle.scale_in import ScaleIn
-from member.naming import ordinal_of, pod_name
-from member.observed.pods import pods_of
+from member.naming import pod_name
 from member.outcome import Refused, Wait, Waiting
 from member.ownership import member_owner, require_understood_members
 from member.pd.voting import healths
@@ -45,7 +44,7 @@ def _drain(removal: PodRemoval) -> Evidence | Waiting | Refused:
             pd.transfer_leader(to.name)
             return Waiting("ScalingIn", f"transferring PD leadership from pod {removal.name} to {to.name}", soon)
         case Remove(voter) if leaving := members.member(voter.id):
-            kept = take_out(removal, "pd", "member", partial(delete_member, pd, leaving))
+            kept = take_out(removal, "pd", "PD", "member", partial(delete_member, pd, leaving))
         case Gone() | Remove():
             kept = may_join(removal, "pd", "PD")
     waiting = Waiting("ScalingIn", f"waiting for PD to remove the member of pod {removal.name}", soon)
@@ -86,13 +85,8 @@ def _too_early(removal: PodRemoval) -> Waiting | None:
     soon = next_poll(ctx, "pd")
     if not predicates.is_synced(ctx.tc, "pd"):
         return Waiting("PDUnknown", "waiting for PD to report its members before scaling in", soon)
-    if lost := [each.pod_name for each in ctx.status.pd.failure_members.values() if not each.member_deleted]:
-        what = f"waiting for the lost member of {', '.join(lost)} to be replaced before scaling in"
-        return Waiting("ScalingIn", what, soon)
-    above = [pod.metadata.name for pod in pods_of(ctx, "pd") if ordinal_of(pod.metadata.name) > removal.ordinal]
-    if above:
-        return Waiting("ScalingIn", f"waiting for pod {', '.join(above)} to be deleted")
-    return None
+    lost = [each.pod_name for each in ctx.status.pd.failure_members.values() if not each.member_deleted]
+    return comes_first(removal, "pd", "member", lost)
 
 
 def voters(ctx: ReconcileContext, found: Membership, seen: Sequence[Health]) -> list[Voter]:
