@@ -1,6 +1,5 @@
 """client-go itself is at home in both worlds: it discovers, follows and leads (bench/peers)."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,7 @@ from kube.resources import LEASES, PODS, TIDB_CLUSTERS
 from tests.e2e import operators
 from tests.e2e.taking_over import leads, stands_by
 from tests.e2e.waiting import eventually
-from tests.e2e.worlds import OPERATOR_NAMESPACE, SERVICE_ACCOUNT, Place, create_cluster, exists, sample
+from tests.e2e.worlds import OPERATOR_NAMESPACE, SERVICE_ACCOUNT, Place, create_cluster, sample
 
 # the first of them builds the peer, which takes minutes where Go has built nothing before
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
@@ -72,8 +71,5 @@ def test_LE_13_and_LE_19_a_lease_that_client_go_releases_is_taken_at_once(
 
 
 def _holder(place: Place) -> str:
-    if not exists(place.client, LEASES, "tidb-controller-manager", OPERATOR_NAMESPACE):
-        return ""
-    lease = place.client.get(LEASES, "tidb-controller-manager", OPERATOR_NAMESPACE)
-    holder: str = json.loads(lease.raw)["spec"].get("holderIdentity") or ""
-    return holder
+    lease = place.client.find(LEASES, "tidb-controller-manager", OPERATOR_NAMESPACE)
+    return "" if lease is None else str(lease.decode()["spec"].get("holderIdentity") or "")

@@ -8,7 +8,7 @@ from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, TIDB_C
 from tests.e2e import operators
 from tests.e2e.marks import IN_ONE_WORLD
 from tests.e2e.waiting import eventually
-from tests.e2e.worlds import Place, await_ready, conditions, create_cluster, exists, sample
+from tests.e2e.worlds import Place, await_ready, conditions, create_cluster, sample
 
 pytestmark = [pytest.mark.slow, IN_ONE_WORLD]
 
@@ -65,10 +65,10 @@ def _tikv(client: Client, resource: Resource, namespace: str) -> list[Json]:
 
 
 def _template_size(client: Client, namespace: str) -> str:
-    if not exists(client, STATEFUL_SETS, "basic-tikv", namespace):
+    found = client.find(STATEFUL_SETS, "basic-tikv", namespace)
+    if found is None:
         return ""
-    body = client.get(STATEFUL_SETS, "basic-tikv", namespace).decode()
-    return str(body["spec"]["volumeClaimTemplates"][0]["spec"]["resources"]["requests"]["storage"])
+    return str(found.decode()["spec"]["volumeClaimTemplates"][0]["spec"]["resources"]["requests"]["storage"])
 
 
 def _capacities(client: Client, namespace: str) -> set[str]:
