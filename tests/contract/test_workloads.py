@@ -266,6 +266,7 @@ def test_a_broken_revision_is_left_by_going_back(here: Namespaced) -> None:
     broken = {"name": "main", "image": NEXT_IMAGE, **NEVER_READY}
     here.patch(STATEFUL_SETS, "db", {"template": {"spec": {"containers": [broken]}}})
     eventually(lambda: here.images() == {"db-0": "v1", "db-1": "v2"})
+    eventually(lambda: here.status(STATEFUL_SETS, "db").get("readyReplicas") == 1)
     assert throughout(0.5, lambda: here.status(STATEFUL_SETS, "db").get("readyReplicas") == 1)
 
     here.patch(STATEFUL_SETS, "db", {"template": {"spec": {"containers": [{"name": "main", "image": IMAGE}]}}})

@@ -108,7 +108,8 @@ def test_the_guide_takes_a_cluster_over_and_gives_it_back(
     assert {f"{namespace}/{kind}/basic-discovery" for kind in ("deployments", "roles")} == told, differences
 
     guide.next_block()
-    eventually(lambda: "would write" in said_by_ours(place), 60.0)
+    eventually(lambda: "would write" in said_by_ours(place), 60.0, lambda: said_by_ours(place))
+    assert "became leader" not in said_by_ours(place)
     assert (pods, specs(before)) == (left.pods(), specs(left.objects()))
 
     guide.next_block()
