@@ -9,7 +9,7 @@ one thread, in which a sync goes on to its end.
 """
 
 import heapq
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from itertools import count
@@ -156,6 +156,11 @@ class Engine:
     def unseen(self) -> list[str]:
         """What events of the plan wait for, and has not come."""
         return self._events.unseen
+
+    @property
+    def fought(self) -> Iterator[str]:
+        """What is wrong with how the operator answered those that insist on something."""
+        return self._events.fought
 
     @property
     def elapsed(self) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from ports.transport import TransportError
 from simulate import plan
 from simulate.caches import Cache
 from simulate.hands import Hands, named, namespace_of
+from simulate.rivals import Rival
 from simulate.state import State
 from simulate.worlds import CLUSTERS, KEY
 from simulate.write_addresses import Address, address
@@ -65,6 +66,7 @@ class Events:
         """Edits that the API server has not taken yet."""
         self._once: list[tuple[Sight, plan.Edit | plan.Fault]] = []
         """What waits for something to be seen."""
+        self._rivals: list[Rival] = []
         for event in events:
             if event.once:
                 self._once.append((Sight(engine.world, event.once), event))
@@ -84,6 +86,13 @@ class Events:
             if sight.is_seen():
                 self._once.remove((sight, event))
                 self._later(event.later, event)
+        for rival in self._rivals:
+            rival.look()
+
+    @property
+    def fought(self) -> Iterator[str]:
+        """What is wrong with how the operator answered those that insist."""
+        return (what for rival in self._rivals for what in rival.wrong())
 
     @property
     def unseen(self) -> list[str]:
@@ -116,6 +125,8 @@ class Events:
                 self._engine.clock.jump(timedelta(seconds=event.seconds))
             case plan.Foreign() | plan.Deleted() | plan.Created():
                 self._with_retries(lambda: self._by_hand(event))
+            case plan.Insists():
+                self._rivals.append(Rival(self._engine, event))
             case plan.World():
                 self._world_fault(event)
             case _:

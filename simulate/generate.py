@@ -10,7 +10,9 @@ from msgspec.structs import replace
 from simulate import (
     backup_faults,
     fields,
+    flips,
     foreign_hands,
+    insisting,
     joined_pairs,
     loss_and_edit,
     mistakes,
@@ -50,9 +52,11 @@ KINDS: Mapping[str, Callable[[int], plans.Fault]] = {
 FAMILIES: Mapping[str, Callable[[str], Plan]] = {
     backup_faults.FAMILY: backup_faults.backup_fault,
     fields.FAMILY: fields.field,
+    flips.FAMILY: flips.flip,
     loss_and_edit.FAMILY: loss_and_edit.loss,
     foreign_hands.FAMILY: foreign_hands.foreign,
     foreign_hands.OTHERS: foreign_hands.foreign_to_others,
+    insisting.FAMILY: insisting.insist,
     joined_pairs.FAMILY: joined_pairs.joined,
     mistakes.FAMILY: mistakes.mistake,
     pairs.FAMILY: pairs.pair,
@@ -89,9 +93,11 @@ def sweep(workload: str, writes: int, kinds: tuple[str, ...]) -> Iterator[Plan]:
 _ALL: Mapping[str, Callable[[], Iterator[Plan]]] = {
     backup_faults.FAMILY: backup_faults.backup_faults,
     fields.FAMILY: fields.fields,
+    flips.FAMILY: flips.flips,
     loss_and_edit.FAMILY: loss_and_edit.losses,
     foreign_hands.FAMILY: foreign_hands.foreign_hands,
     foreign_hands.OTHERS: foreign_hands.foreign_hands_of_others,
+    insisting.FAMILY: insisting.insistent,
     joined_pairs.FAMILY: joined_pairs.joined_pairs,
     mistakes.FAMILY: mistakes.mistakes,
     same_meaning.FAMILY: same_meaning.same_meanings,

@@ -167,6 +167,18 @@ class Created(_Triggered, frozen=True, kw_only=True, tag="created", tag_field="f
     owner: str = ""
 
 
+class Insists(_Triggered, frozen=True, kw_only=True, tag="insists", tag_field="fault"):
+    """Another merges something into an object, `plural.group/name`, and again each time that it is undone.
+
+    With an empty `patch` it deletes the object, and again each time that it is there. It gives up after `seconds`.
+    """
+
+    target: str
+    patch: Json = msgspec.field(default_factory=dict)
+    subresource: str = ""
+    seconds: float = 240.0
+
+
 class World(_Triggered, frozen=True, kw_only=True, tag="world", tag_field="fault"):
     """A verb of `sandbox.faults.WorldFaults` with its arguments (FP5-FP7, FP12), taken back after `seconds`.
 
@@ -193,6 +205,7 @@ Fault: TypeAlias = (
     | Foreign
     | Deleted
     | Created
+    | Insists
     | World
 )
 
@@ -256,7 +269,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     @property
     def has_hands(self) -> bool:
         """Whether others change objects, or make and delete them."""
-        return any(isinstance(each, Hand) for each in (*self.given, *self.faults))
+        return any(isinstance(each, Hand | Insists) for each in (*self.given, *self.faults))
 
     def without_faults(self) -> "Plan":
         """The plan of the reference run."""

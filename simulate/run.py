@@ -128,6 +128,8 @@ def run(engine: Engine, plan: Plan, *, always: bool = False) -> Outcome:
         _carry_out(engine, judge, plan)
         for what in engine.unseen:
             judge.report("O10", f"an event waits for {what}, which has not come")
+        for what in engine.fought:
+            judge.report("FP11", what)
         if not _at_rest(engine, judge, plan):
             judge.report("O10", f"not at rest after {plan.budget} s: {_said(engine, plan)}")
         else:
