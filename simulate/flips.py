@@ -1,0 +1,125 @@
+"""Changes that are made and taken back, again and again, faster than the operator can follow, at random.
+
+`flip/17` is the plan of a seed: two things that users switch on and off, each at its own pace. Whatever the operator
+was in the middle of, the cluster must end as if the last edits alone had been made (O6), with nobody lost on the way.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from kube.objects import Json
+from kube.resources import DM_CLUSTERS
+from ports.randomness import Randomness, SeededRandomness
+from simulate.components import profile
+from simulate.draws import between, pick
+from simulate.homes import Home, all_components
+from simulate.mistakes import MISTAKES, NO_IMAGE
+from simulate.other_kinds import spec_of_kind
+from simulate.plan import Edit, InvalidPlan, Plan
+from simulate.random_edits import Users
+from simulate.seeds import budget, fault
+from simulate.trees import difference, merged
+from simulate.users_data import of_all_components
+from simulate.worlds import CLUSTERS, ROOMY, replicas_of
+
+FAMILY = "flip"
+
+_COUNT = 400
+
+_DM = "tiny"
+"""The cluster beside which a plan makes a DMCluster, and changes that."""
+_CLUSTERS = ("small", "small", "brittle", "wide", ROOMY, "complete", "tls", _DM)
+
+_PACES = (0.3, 1.0, 3.0, 8.0, 20.0, 45.0)
+"""Seconds between two edits, on average."""
+_MOST = 16
+"""Edits of one switch."""
+_AT_MOST = 200.0
+"""Seconds in which users make up their minds."""
+_ONE_IN = 4
+"""Of so many plans one has a fault, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """What is merged into the spec of a cluster, and taken away again; where it `stays`, plans may end with it."""
+
+    spec: Json
+    stays: bool = True
+
+
+_WHOLE = (
+    Switch({"paused": True}, stays=False),
+    Switch({"suspendAction": {"suspendStatefulSet": True}}, stays=False),
+    Switch({"annotations": {"team": "a"}}),
+    Switch({"version": "v8.5.3"}),
+)
+
+
+def flip(rest: str) -> Plan:
+    """The plan called `flip/<rest>`. Raises InvalidPlan."""
+    if not rest.isdigit():
+        raise InvalidPlan(f"{rest!r} is no seed of this family, such as `{FAMILY}/17`")
+    draw = SeededRandomness(f"{FAMILY} {rest}")
+    cluster = pick(draw, _CLUSTERS)
+    homes = [home for home in (Home(each, cluster) for each in all_components()) if _is_in(home)]
+    switches = [switch for home in homes for switch in _switches(home)] + list(_WHOLE)
+    home, two = homes[0], (pick(draw, switches), pick(draw, switches))
+    edits = tuple(_edits(home, list(_moments(draw, home.begins_at, two))))
+    return Plan(
+        name=f"{FAMILY}/{rest}",
+        cluster=cluster,
+        seed=int(rest),
+        budget=budget(edits),
+        edits=(*home.made, *edits),
+        given=(NO_IMAGE, *of_all_components(cluster)),
+        faults=(fault(Users(draw, cluster)),) if draw.integer(1, _ONE_IN) == 1 else (),
+        reference=False,
+    )
+
+
+def flips() -> Iterator[Plan]:
+    """All of them."""
+    return (flip(str(seed)) for seed in range(_COUNT))
+
+
+def _is_in(home: Home) -> bool:
+    """Whether the cluster that is changed has the component."""
+    return home.is_of_dm if home.cluster == _DM else home.component in replicas_of(home.cluster)
+
+
+def _switches(home: Home) -> Iterator[Switch]:
+    replicas = home.section["replicas"]
+    for count in {1, replicas - 1, replicas + 1, replicas + 2} - {0, replicas}:
+        yield Switch(home.merge(0.0, {"replicas": count}).spec)
+    for change in ({"config": profile(home.component).config("warn")}, {"labels": {"team": "a"}}):
+        yield Switch(home.merge(0.0, change).spec)
+    for mistake in MISTAKES.values():
+        if not mistake.whole:
+            yield Switch(home.merge(0.0, mistake.wrong).spec, stays=False)
+
+
+def _moments(draw: Randomness, begins: float, switches: Sequence[Switch]) -> Iterator[tuple[float, Switch, bool]]:
+    """When each switch is turned on and off."""
+    for switch in switches:
+        pace = pick(draw, _PACES)
+        count = min(_MOST, int(_AT_MOST / pace)) // 2 * 2
+        at, last = begins + 1.0, count + (switch.stays and draw.integer(0, 1))
+        for number in range(last):
+            yield at, switch, number % 2 == 0
+            at = round(at + between(draw, pace / 2, pace * 1.5), 2)
+
+
+def _edits(home: Home, moments: Sequence[tuple[float, Switch, bool]]) -> Iterator[Edit]:
+    """What users send each time."""
+    first: Json = spec_of_kind(DM_CLUSTERS) if home.is_of_dm else CLUSTERS[home.cluster]()["spec"]
+    on: list[Switch] = []
+    before = first
+    for at, switch, is_on in sorted(moments, key=lambda each: each[0]):
+        on = [*on, switch] if is_on else [each for each in on if each is not switch]
+        after = first
+        for each in on:
+            after = merged(after, each.spec)
+        if patch := difference(before, after):
+            yield Edit(at=at, target=home.target, spec=patch)
+        before = after

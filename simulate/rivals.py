@@ -1,0 +1,73 @@
+"""Others that insist: what the operator undoes, they do again for some time (`kube.contests`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from kube.contests import AT_ONCE, EVERY
+from kube.errors import Invalid, NotFound
+from simulate.hands import named, namespace_of
+
+if TYPE_CHECKING:
+    from simulate.engine import Engine
+    from simulate.plan import Insists
+
+_NOTICES_AFTER = 0.05
+"""Seconds."""
+_IN_TIME = 1.0
+"""Seconds before they give up, in which it is noted what the operator says of it."""
+_ROOM = 2
+"""Writes beside those that are allowed: others may have changed the object, too."""
+
+
+class Rival:
+    """One of them, who begins now."""
+
+    def __init__(self, engine: Engine, event: Insists) -> None:
+        self._engine = engine
+        self._event = event
+        self._resource, self._name = named(event.target)
+        self._namespace = namespace_of(self._resource)
+        self._key = f"{self._namespace}/{self._name}" if self._namespace else self._name
+        self._version = -1
+        self._until = engine.elapsed + event.seconds
+        self._before = len(engine.calls)
+        self._sent = 0
+        self._said = ""
+        engine.later(event.seconds - _IN_TIME, self._listen)
+        self._insist()
+
+    def look(self) -> None:
+        """Something may have changed."""
+        stored = self._engine.world.server.storage.get(str(self._resource), self._key)
+        if stored is None or stored.version == self._version or self._engine.elapsed >= self._until:
+            return
+        self._version = stored.version
+        self._engine.later(_NOTICES_AFTER, self._insist)
+
+    def wrong(self) -> Iterator[str]:
+        """What is to be said of the operator's answer: written too often, or without a word."""
+        most = AT_ONCE + int(self._event.seconds / EVERY) + _ROOM
+        if self._sent > most:
+            yield f"{self._event.target} was written {self._sent} times in {self._event.seconds:g} s, to no end"
+        if self._sent > AT_ONCE + _ROOM and self._name not in self._said:
+            yield f"{self._event.target} is contested, and the status says {self._said!r}"
+
+    def _insist(self) -> None:
+        admin = self._engine.admin
+        try:
+            if self._event.patch:
+                body, inner = self._event.patch, self._event.subresource
+                done = admin.patch(self._resource, self._name, self._namespace, body, subresource=inner)
+                self._version = int(done.metadata.resource_version)
+            else:
+                admin.delete(self._resource, self._name, self._namespace, propagation="Background")
+        except (Invalid, NotFound) as error:
+            self._engine.note("fault", f"gives up: {error}")
+
+    def _listen(self) -> None:
+        progressing = self._engine.condition("Progressing")
+        self._said = f"{progressing.get('reason')}: {progressing.get('message')}"
+        whose = f"{self._resource} {self._name}"
+        self._sent = sum(str(call.target) == whose for call in self._engine.calls[self._before :])
