@@ -88,8 +88,9 @@ def test_CW_8_and_CW_10_and_CW_12_a_signal_ends_an_idle_leader_and_frees_its_lea
             leader.signal(signal.SIGTERM)
             assert 0 == leader.wait()
             took = CLOCK.now() - started
-            assert took < 2.0
-            eventually(lambda: _leads(standby), within=8.0)
+            # not the 30 s that a running sync may take, nor the 15 s until a lease that is kept runs out
+            assert took < 10.0
+            eventually(lambda: _leads(standby), within=12.0)
             assert 0 == standby.stop()
         assert not leader.has_said(event="event dropped")
     assert "" == _holder(place, environment)
@@ -124,7 +125,7 @@ def test_CW_10_a_second_signal_ends_the_process_at_once(place: Place, namespace:
         eventually(lambda: operator.has_said(event="signal received, shutting down"))
         assert operator.is_running
         operator.signal(signal.SIGTERM)
-        assert 1 == operator.wait(1.0)
+        assert 1 == operator.wait(10.0)
     assert operator.has_said(event="second signal, exiting at once")
 
 

@@ -36,7 +36,7 @@ def test_these_alerts_fire_and_no_others(scenario: Scenario, clock: FakeClock, p
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=200,
     )
     assert 0 == judged.returncode, judged.stdout + judged.stderr
 

@@ -221,7 +221,7 @@ def _run(command: list[str], directory: Path) -> subprocess.CompletedProcess[str
         env={**keep, "HOME": str(directory), "PATH": os.environ["PATH"], "TMPDIR": str(directory)},
         capture_output=True,
         text=True,
-        timeout=110,
+        timeout=290,
         check=False,
         user=NOBODY,
         group=NOBODY,
