@@ -20,6 +20,9 @@ PROGRESSING = "Progressing"
 INVALID = "InvalidSpec"
 """The reason of Progressing while the spec is not valid."""
 
+CONTESTED = "Contested"
+"""The reason where others undo what the operator writes (`kube.contests`)."""
+
 ConditionValue: TypeAlias = tuple[bool, str, str]
 """Whether a condition holds, its reason, its message."""
 
@@ -34,6 +37,9 @@ def progressing(outcomes: Mapping[str, Outcome], subject: str = "object") -> Con
         stage, outcome = min(unfinished, key=lambda each: _urgency(each[1]))
         # a problem of the spec names its field
         said = outcome.message if outcome.reason == INVALID else f"{stage}: {outcome.message}"
+        # it may be the cause of all others
+        contested = [each.message for each in outcomes.values() if isinstance(each, Done) and each.reason == CONTESTED]
+        said = "; ".join((said, *contested))
         return not isinstance(outcome, Refused), outcome.reason, said
     if resting := {stage: outcome for stage, outcome in outcomes.items() if outcome.reason != DONE}:
         first = next(iter(resting.values()))

@@ -17,7 +17,7 @@ import msgspec
 import structlog
 
 from apis.problem import Problem
-from controllers.conditions import INVALID, PROGRESSING, with_condition
+from controllers.conditions import CONTESTED, INVALID, PROGRESSING, with_condition
 from controllers.controller import Result
 from controllers.errors import RequeueError
 from controllers.key_locks import RETRY_AFTER
@@ -46,8 +46,6 @@ _UNSEEN_WRITE_DELAY = 0.1
 
 _OBJECTS = "objects"
 """What answers for the objects that others contest, whichever stage wrote them."""
-
-CONTESTED = "Contested"
 
 
 class Reconciler(Generic[M, C, D, R]):

@@ -7,9 +7,11 @@ from typing import Generic, TypeAlias, TypeVar
 import structlog
 from structlog.contextvars import bound_contextvars
 
+from controllers.conditions import CONTESTED
 from controllers.errors import IgnoreError, RequeueError
 from dataplane.errors import DataPlaneError
 from kube.apply import ForeignOwner
+from kube.contests import DeletedEachTime
 from kube.errors import ApiError, Conflict
 from member.apply.writes import OwnerGone
 from member.memory.taken_names import TakenNames
@@ -61,8 +63,8 @@ def attempt(stage: Stage[C], ctx: C, on_defect: OnDefect) -> Outcome:
             return Waiting("Conflict", f"another client changed the object at the same time: {error}", retry_after=0.5)
         except OwnerGone as error:
             return Waiting("ClusterDeleted", str(error))
-        except ForeignOwner as error:
-            return _of_another(error)
+        except (ForeignOwner, DeletedEachTime) as error:
+            return _of_others(error)
         except EXPECTED as error:
             log.debug("stage failed", error=str(error))
             return Failed(type(error).__name__, str(error))
@@ -81,8 +83,10 @@ def broken_off(observed: Outcome | None) -> Failed | None:
     return observed if isinstance(observed, Failed) and observed.reason == INTERNAL_ERROR else None
 
 
-def _of_another(error: ForeignOwner) -> Outcome:
+def _of_others(error: ForeignOwner | DeletedEachTime) -> Outcome:
     """What has our name is left alone until it changes, which is an event, or nobody's cache shows."""
+    if isinstance(error, DeletedEachTime):
+        return Waiting(CONTESTED, str(error), error.look_again)
     if error.is_former:
         return Waiting(FOREIGN_OWNER, str(error), TakenNames.LOOK_AGAIN)
     return Refused(FOREIGN_OWNER, str(error), TakenNames.LOOK_AGAIN)

@@ -19,7 +19,7 @@ from kube.contests import Contests
 from kube.errors import AlreadyExists, NotFound
 from kube.field_change import first_patched
 from kube.objects import Json, Object, OwnerReference
-from kube.resources import STATEFUL_SETS, Resource
+from kube.resources import JOBS, STATEFUL_SETS, Resource
 from kube.semantic import merge_patch
 from ports.clock import Clock
 from ports.observation import is_observing
@@ -28,6 +28,8 @@ _log = structlog.get_logger(__name__)
 
 _NAMES = ("namespace", "name")
 _ROLLING_UPDATE = "RollingUpdate"
+_AT_ONCE_EACH_TIME = (STATEFUL_SETS, JOBS)
+"""What is created at once, however often: pods are away without it, or it is made once for each try."""
 _IDENTITY = "app.kubernetes.io/"
 """Labels by which an object without an owner says whose it is."""
 
@@ -68,7 +70,7 @@ class Applier:
         name is taken (F1). What others undo each time is left out for a while, and `cached` returned; never of a
         StatefulSet, whose pods what was undone might restart.
 
-        Raises ForeignOwner, Conflict (decide again) and other ApiErrors, TransportError, LeaseExpired.
+        Raises ForeignOwner, DeletedEachTime, Conflict (decide again) and other ApiErrors, TransportError, LeaseExpired.
         """
         meta = desired["metadata"]
         if cached is None:
@@ -137,7 +139,10 @@ class Applier:
 
     def create(self, resource: Resource, desired: Json) -> Object:
         """Create `desired`, for who must know that it was not there. Raises AlreadyExists, and as `apply`."""
+        if resource not in _AT_ONCE_EACH_TIME:
+            self._contests.require_creation(resource, desired)
         created = self._client.create(resource, desired, desired["metadata"].get("namespace", ""))
+        self._contests.created(resource, desired)
         _log.info("object created", kind=resource.kind, name=desired["metadata"]["name"])
         return created
 

@@ -1,7 +1,8 @@
 """What is undone as often as it is written: by another controller, or by an admission webhook (better than v1.6).
 
 To write it at once, again and again, would end nothing and keep both busy. The first times it is, since a hand may have
-slipped; then once a minute, and whoever reconciles hears of it, to say so.
+slipped; then once a minute, and whoever reconciles hears of it, to say so. What is deleted as often as it is created is
+alike, and stops the stage that needs it.
 """
 
 import contextlib
@@ -28,6 +29,14 @@ EVERY = 60.0
 
 LATELY = 600.0
 """Seconds for which a write is remembered."""
+
+
+class DeletedEachTime(Exception):
+    """Raised instead of creating what others have deleted each time; `look_again`: after how many seconds to try."""
+
+    def __init__(self, what: str, look_again: float) -> None:
+        super().__init__(f"{what} is deleted each time that it is created; it is created once a minute")
+        self.look_again = look_again
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +102,23 @@ class Contests:
         _tell(Contested(last.contested, pause if pause > 0 else EVERY))
         return pause <= 0
 
+    def require_creation(self, resource: Resource, desired: Json) -> None:
+        """Raise DeletedEachTime for what was created several times lately, the last time less than a minute ago."""
+        with self._lock:
+            last = self._written.get(_whose(resource, desired))
+            if last is None or last.times < AT_ONCE:
+                return
+            if not last.contested:
+                last.contested = f"{resource.kind} {desired['metadata']['name']}"
+                _log.warning("what is created is deleted", kind=resource.kind, name=desired["metadata"]["name"])
+            pause = last.at + EVERY - self._clock.now()
+        if pause > 0:
+            raise DeletedEachTime(last.contested, pause)
+
+    def created(self, resource: Resource, desired: Json) -> None:
+        """Note an object that was created."""
+        self._note(_whose(resource, desired), b"")
+
     def agreed(self, cached: Object) -> None:
         """Note that there is no difference; after a contest it may come back."""
         if found := self._contested(cached):
@@ -110,16 +136,26 @@ class Contests:
 
     def wrote(self, cached: Object, patch: Json) -> None:
         """Note a difference that was written."""
+        self._note(cached.metadata.uid, digest(patch))
+
+    def _note(self, key: str, what: bytes) -> None:
         if self._observes():
             return
-        uid, now, what = cached.metadata.uid, self._clock.now(), digest(patch)
+        now = self._clock.now()
         with self._lock:
-            last = self._written.pop(uid, None)
+            last = self._written.pop(key, None)
             if last is None or last.digest != what or last.at <= now - LATELY:
                 last = _Written(what, 0, now)
-            self._written[uid] = _Written(what, last.times + 1, now, last.contested)
+            self._written[key] = _Written(what, last.times + 1, now, last.contested)
             while next(iter(self._written.values())).at <= now - LATELY:
                 self._written.popitem(last=False)
+
+
+def _whose(resource: Resource, desired: Json) -> str:
+    """An object by its name, and by its owner, who may have been made anew."""
+    meta = desired["metadata"]
+    owners = [each["uid"] for each in meta.get("ownerReferences") or ()]
+    return " ".join((str(resource), meta.get("namespace", ""), meta["name"], *owners))
 
 
 def _tell(contested: Contested) -> None:

@@ -10,6 +10,7 @@ from kube.errors import Invalid, NotFound
 from simulate.hands import named, namespace_of
 
 if TYPE_CHECKING:
+    from simulate.calls import Call
     from simulate.engine import Engine
     from simulate.plan import Insists
 
@@ -69,5 +70,9 @@ class Rival:
     def _listen(self) -> None:
         progressing = self._engine.condition("Progressing")
         self._said = f"{progressing.get('reason')}: {progressing.get('message')}"
-        whose = f"{self._resource} {self._name}"
-        self._sent = sum(str(call.target) == whose for call in self._engine.calls[self._before :])
+        whose, calls = f"{self._resource} {self._name}", self._engine.calls[self._before :]
+        self._sent = sum(str(call.target) == whose and self._counts(call) for call in calls)
+
+    def _counts(self, call: Call) -> bool:
+        """Whether it undoes what others do; what they take out of the cache is looked for by creating it."""
+        return (call.method == "POST") is not bool(self._event.patch)

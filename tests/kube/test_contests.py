@@ -6,9 +6,9 @@ import pytest
 from kube import contests
 from kube.apply import Applier
 from kube.client import Client
-from kube.contests import AT_ONCE, EVERY, LATELY
+from kube.contests import AT_ONCE, EVERY, LATELY, DeletedEachTime
 from kube.objects import Json, Object
-from kube.resources import SERVICES, STATEFUL_SETS, Resource
+from kube.resources import JOBS, SERVICES, STATEFUL_SETS, Resource
 from ports.clock import FakeClock
 from ports.observation import observing
 from tests.kube.fakes import FakeApi
@@ -87,3 +87,50 @@ def test_a_StatefulSet_is_written_each_time_since_pods_may_be_restarted(fight: F
 def test_where_nothing_is_written_nothing_is_undone(fight: Fight) -> None:
     with observing(only=True):
         assert all(fight.round() for _ in range(2 * AT_ONCE))
+
+
+class Deletions:
+    """An applier, and somebody else who deletes what it creates."""
+
+    def __init__(self, clock: FakeClock) -> None:
+        self._clock = clock
+        self._api = FakeApi()
+        self._applier = Applier(Client(self._api), clock)
+
+    def round(self, resource: Resource = SERVICES, owner: str = "uid-1") -> bool:
+        """Whether it is created once more after it was deleted; one second passes."""
+        self._api.objects.clear()
+        tree = desired(resource.kind)
+        tree["metadata"]["ownerReferences"] = [{"apiVersion": "v1", "kind": "Owner", "name": "basic", "uid": owner}]
+        self._clock.step(1.0)
+        try:
+            self._applier.create(resource, tree)
+        except DeletedEachTime as error:
+            return not 0.0 < error.look_again <= EVERY
+        return True
+
+
+def test_what_is_deleted_each_time_is_created_some_times_at_once_then_once_a_minute(clock: FakeClock) -> None:
+    deletions = Deletions(clock)
+    rounds = [deletions.round() for _ in range(600)]
+    assert [True] * AT_ONCE == rounds[:AT_ONCE]
+    assert AT_ONCE + 600 // EVERY - 1 <= sum(rounds) <= AT_ONCE + 600 // EVERY
+
+
+def test_the_objects_of_an_owner_that_was_made_anew_are_others(clock: FakeClock) -> None:
+    deletions = Deletions(clock)
+    assert [True, True, True, False] == [deletions.round() for _ in range(AT_ONCE + 1)]
+    assert deletions.round(owner="uid-2")
+
+
+@pytest.mark.parametrize("resource", [STATEFUL_SETS, JOBS], ids=str)
+def test_what_pods_need_is_created_at_once_each_time(clock: FakeClock, resource: Resource) -> None:
+    deletions = Deletions(clock)
+    assert all(deletions.round(resource) for _ in range(20))
+
+
+def test_what_is_deleted_now_and_then_is_created_at_once(clock: FakeClock) -> None:
+    deletions = Deletions(clock)
+    for _ in range(20):
+        assert deletions.round()
+        clock.step(LATELY)

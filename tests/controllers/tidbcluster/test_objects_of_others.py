@@ -314,3 +314,25 @@ def test_I29_what_another_controller_insists_on_is_named_and_not_written_again_a
     world.run_until(lambda: world.replicas("tidb") == 2)
     world.run(180.0)
     assert "Done" == world.reason()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("resource", [SERVICES, CONFIG_MAPS], ids=str)
+def test_I29_what_another_controller_deletes_each_time_is_named_and_not_created_again_and_again(
+    world: OperatorWorld, resource: Resource
+) -> None:
+    world.apply(sample("basic"))
+    world.run_until_ready()
+    name = next(each["metadata"]["name"] for each in world.every(resource) if "basic-tidb" in each["metadata"]["name"])
+    world.forget()
+    for _ in range(300):
+        if world.exists(resource, name):
+            world.admin.delete(resource, name, NAMESPACE)
+        world.run(1.0)
+    assert len([each for each in world.writes() if each == f"create {resource} {name}"]) <= 8
+    assert len([each for each in world.writes() if "/status" in each]) <= 10
+    assert "Contested" == world.reason()
+    assert f"{resource.kind} {name} is deleted each time" in world.condition("Progressing")["message"]
+
+    world.run(120.0)
+    assert "Done" == world.reason()
