@@ -114,8 +114,7 @@ _SUFFIXES: Mapping[str, Decimal] = {
 
 def semantically_equal(one: Any, other: Any) -> bool:
     """Whether two trees say the same."""
-    # what is the same says the same, and mostly is the same
-    return bool(one == other or _normal(one, _Context.FIELDS) == _normal(other, _Context.FIELDS))
+    return _same(one, other, _Context.FIELDS)
 
 
 def covers(live: Json, desired: Json) -> bool:
@@ -247,6 +246,27 @@ def _name(item: Any) -> str:
 
 def _tree(value: Any) -> Json:
     return value if isinstance(value, dict) else {}
+
+
+def _same(one: Any, other: Any, context: _Context) -> bool:
+    """Whether two values are the same once they are `_normal`, which only what differs is made."""
+    # what is the same says the same, and mostly is the same
+    if one == other:
+        return True
+    if isinstance(one, dict) and isinstance(other, dict):
+        return all(_same_field(key, one.get(key), other.get(key), context) for key in one.keys() | other.keys())
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(_same(*pair, context) for pair in zip(one, other, strict=True))
+    return bool(_normal(one, context) == _normal(other, context))
+
+
+def _same_field(key: str, one: Any, other: Any, context: _Context) -> bool:
+    says = _says(key, one, context)
+    if not says or not _says(key, other, context):
+        return says is _says(key, other, context)
+    if _is_set(key, one, context) or _is_set(key, other, context):
+        return bool(_normal({key: one}, context) == _normal({key: other}, context))
+    return _same(one, other, _below(key, context))
 
 
 def _normal(value: Any, context: _Context) -> Any:
