@@ -26,7 +26,7 @@ run: .venv/.runtime ## Start a sandbox, the controller-manager in it and a clust
 
 # more processes than cores: half of them run tests that wait most of their time (tests/distribution.py)
 test: .venv/.dev ## Run all tests; those on the real control plane, Azurite or fake-gcs-server skip where these were not built
-	@$(PYTEST) --dist loadfile -n $$((2 * $(CORES) + 1))
+	@$(PYTEST) --dist loadfile -n $$((2 * $(CORES) + 1)) -m "not planted"
 
 test-fast: .venv/.dev ## Run the tests that need neither seconds nor a control plane
 	@$(PYTEST) --dist worksteal -n $(CORES) -m "not slow and not controlplane"
@@ -77,20 +77,22 @@ bench: .venv/.dev ## Measure beside peers; one JSON line a figure [BENCH=workque
 soak: .venv/.dev ## Informers under events, broken connections and restarts for half an hour [SOAK_SECONDS=1800]
 	@$(BIN)/python -m bench.soak
 
-simulate-slice: .venv/.dev ## Run a part of it, beside what `make test` draws
+simulate-slice: .venv/.dev ## Run a part of it, beside what `make test` draws, and plant defects that its judge must see
+	@$(PYTEST) -q --dist loadfile -n $(CORES) -m planted tests/simulate
 	@$(BIN)/python -m simulate run tests/simulate/plans/*.yaml
-	@$(BIN)/python -m simulate sweep pair mistake field same loss order backup schedule beside joined --every 25
-	@$(BIN)/python -m simulate sweep foreign foreign-others --every 100
+	@$(BIN)/python -m simulate sweep pair mistake field same loss order backup schedule beside joined flip --every 25
+	@$(BIN)/python -m simulate sweep foreign foreign-others insist --every 100
 	@$(BIN)/python -m simulate seeds 1000 100
 	@$(BIN)/python -m simulate mixes --every 61
 
-simulate: .venv/.dev ## Run a fault at writes of all workloads, pairs of changes, mistakes, losses, what others do, 700 random plans, 10000 manifests [EVERY=30 EVERY_FIELD=1 EVERY_HAND=6]
+simulate: .venv/.dev ## Run a fault at writes of all workloads, pairs of changes, mistakes, losses, what others do and insist on, 700 random plans, 10000 manifests [EVERY=30 EVERY_FIELD=1 EVERY_HAND=6]
 	@$(BIN)/python -m simulate run tests/simulate/plans/*.yaml
 	@$(BIN)/python -m simulate sweep --every $(or $(EVERY),30)
+	@$(PYTEST) -q --dist loadfile -n $(CORES) -m planted tests/simulate
 	@$(BIN)/python -m simulate sweep loss order backup schedule beside joined
 	@$(BIN)/python -m simulate sweep mistake field same --every $(or $(EVERY_FIELD),1)
-	@$(BIN)/python -m simulate sweep pair --every 4
-	@$(BIN)/python -m simulate sweep foreign foreign-others --every $(or $(EVERY_HAND),6)
+	@$(BIN)/python -m simulate sweep pair flip --every 4
+	@$(BIN)/python -m simulate sweep foreign foreign-others insist --every $(or $(EVERY_HAND),6)
 	@$(BIN)/python -m simulate seeds 0 700
 	@$(BIN)/python -m simulate manifests 0 10000
 	@$(BIN)/python -m simulate mixes --every 8

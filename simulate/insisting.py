@@ -46,19 +46,20 @@ def _plans() -> Mapping[str, Plan]:
 def _of(once: Plan) -> Plan | None:
     """The plan in which others insist on what they do in another one; None where they do several things."""
     match once.faults:
-        case (Foreign() as hand,):
+        case (Foreign() as hand,) if not _is_of(hand.target, _LEFT_OUT) and not _gives_away(hand):
             event = Insists(at=hand.at, target=hand.target, patch=hand.patch, subresource=hand.subresource)
-        case (Deleted(propagation="Background") as hand,) if not hand.target.startswith(
-            tuple(map(str, _NEVER_DELETED))
-        ):
+        case (Deleted(propagation="Background") as hand,) if not _is_of(hand.target, (*_LEFT_OUT, *_NEVER_DELETED)):
             event = Insists(at=hand.at, target=hand.target)
         case _:
             return None
-    if hand.target.startswith(tuple(map(str, _LEFT_OUT))):
-        return None
     name = f"{FAMILY}/{once.name.partition('/')[2]}"
     return replace(once, name=name, faults=(replace(event, seconds=_SECONDS),), budget=_SECONDS + _AFTERWARDS)
 
 
 def _is_of(target: str, resources: Collection[Resource]) -> bool:
     return target.partition("/")[0] in map(str, resources)
+
+
+def _gives_away(hand: Foreign) -> bool:
+    """Whether a pod or claim is garbage to Kubernetes after it."""
+    return "ownerReferences" in hand.patch.get("metadata", {}) and _is_of(hand.target, _NEVER_DELETED)

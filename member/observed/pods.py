@@ -96,10 +96,18 @@ class PodStatus(msgspec.Struct, rename="camel"):
     init_container_statuses: tuple[ContainerStatus, ...] = ()
 
 
+class Container(msgspec.Struct):
+    """One container that a pod asks for."""
+
+    name: str
+    image: str = ""
+
+
 class PodSpec(msgspec.Struct, rename="camel"):
     """What a decision reads of a pod's spec."""
 
     node_name: str = ""
+    containers: tuple[Container, ...] = ()
 
 
 class Pod(msgspec.Struct):
@@ -122,6 +130,12 @@ class Pod(msgspec.Struct):
     def has_run(self) -> bool:
         """Whether a container of the pod was ever started."""
         return any(each.restart_count or not each.state.waiting for each in self.status.container_statuses)
+
+    @property
+    def lacks_image(self) -> bool:
+        """Whether a container of the pod waits for an image that could not be pulled."""
+        waiting = (each.state.waiting for each in self.status.container_statuses)
+        return any(each is not None and each.reason in OF_IMAGES for each in waiting)
 
     @property
     def ready_since(self) -> str:
@@ -174,3 +188,10 @@ def _own(ctx: ClusterContext, pods: Sequence[Object]) -> list[Object]:
 def ready_pods(pods: Sequence[Object]) -> list[Object]:
     """The pods whose Ready condition is True."""
     return [pod for pod in pods if pod.decode_as(Pod).is_ready]
+
+
+def none_has_image(ctx: ClusterContext, kind: str, image: str) -> bool:
+    """Whether pods of a component ask for an image, and none of them can get it."""
+    pods = (pod.decode_as(Pod) for pod in pods_of(ctx, kind))
+    asking = [pod for pod in pods if any(container.image == image for container in pod.spec.containers)]
+    return bool(asking) and all(pod.lacks_image for pod in asking)

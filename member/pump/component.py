@@ -14,6 +14,7 @@ from member.lifecycle.scale_out import ScaleOut
 from member.lifecycle.scaling import Scaling
 from member.lifecycle.stateless import scale_out_parallelism
 from member.lifecycle.workload import Workload
+from member.observed.pods import none_has_image
 from member.observed.status import image_of
 from member.outcome import Done, Outcome, Refused, Waiting
 from member.polling import next_poll
@@ -52,10 +53,13 @@ _OUT = ScaleOut(
 )
 
 
-def _begin(_: ReconcileContext, live: Json, desired: Json) -> Refused | None:
+def _begin(ctx: ReconcileContext, live: Json, desired: Json) -> Refused | None:
     """The refusal of a version that no Pump has: TiDB cannot commit while it waits for its image."""
     running, wanted = (images.version_of(image_of(tree, "pump")) for tree in (live, desired))
     if not binlog.goes(running, wanted) or not desired["spec"]["replicas"]:
+        return None
+    if none_has_image(ctx, "pump", image_of(live, "pump")):
+        # the way back from a mistake
         return None
     what = f"there is no Pump {wanted}, since {binlog.REMOVED_IN} has removed TiDB Binlog; no pod is restarted for it"
     return Refused("BinlogRemoved", f"{what}. Set spec.pump.version to {running}, or scale spec.pump.replicas to 0")

@@ -14,7 +14,8 @@ _GC_TTL = 86400
 def file(tc: TidbCluster) -> str:
     """The text of `ticdc.toml`, empty when there is none. Raises InvalidField, which validation finds first."""
     tables = _tables(tc)
-    return toml.dumps(tables) if tables.keys() - _ELSEWHERE else ""
+    rest = {key: value for key, value in tables.items() if key not in _ELSEWHERE}
+    return "" if toml.same(rest, {}) else toml.dumps(tables)
 
 
 def gc_ttl(tc: TidbCluster) -> int:

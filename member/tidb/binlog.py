@@ -11,6 +11,7 @@ from apis.accessor import component
 from apis.tidbcluster import TidbCluster
 from kube.objects import Json, condition_of
 from member.context import ReconcileContext
+from member.observed.pods import none_has_image
 from member.observed.status import image_of
 from member.outcome import Refused
 
@@ -34,6 +35,9 @@ def refused_upgrade(ctx: ReconcileContext, live: Json, desired: Json) -> Refused
     said = _lacking(ctx.tc)
     running, wanted = (images.version_of(image_of(tree, "tidb")) for tree in (live, desired))
     if not said or not binlog.goes(running, wanted):
+        return None
+    if none_has_image(ctx, "tidb", image_of(live, "tidb")):
+        # the way back from a mistake
         return None
     what = f"{said}, and {running} does; no pod is restarted for it"
     return Refused("BinlogRemoved", f"{what}. Leave spec.tidb.version at {running}, or {_WAY_OUT}")

@@ -10,7 +10,7 @@ from kube.objects import Json
 from simulate.plan import Edit, Plan
 from tests.simulate.planting import rules
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.planted]
 
 _WITHOUT = Edit(at=1.0, spec={"clusterDomain": None})
 _SCALED = Edit(at=120.0, spec={"pd": {"replicas": 1}, "tikv": {"version": "v8.5.3"}})

@@ -17,7 +17,7 @@ from simulate.backup_faults import backup_fault
 from simulate.plan import Edit, Plan
 from tests.simulate.planting import rules
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.planted]
 
 _SAVED = Plan(
     name="saved",

@@ -31,7 +31,7 @@ from member.tikv.component import TIKV
 from simulate.plan import Edit, Foreign, Plan, World
 from tests.simulate.planting import plant_workload, rogue, rules, short
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.planted]
 
 
 def test_without_a_defect_nothing_is_reported() -> None:

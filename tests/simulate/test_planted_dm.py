@@ -11,7 +11,7 @@ from simulate.plan import Fault, Plan, World
 from simulate.worlds import NAMESPACE
 from tests.simulate.planting import rules
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.planted]
 
 
 def _plan(*given: Fault, **change: object) -> Plan:

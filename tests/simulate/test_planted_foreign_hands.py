@@ -15,7 +15,7 @@ from simulate.foreign_hands import foreign
 from simulate.oracles import compare, reference
 from tests.simulate.planting import Plant, broken, rogue
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.planted]
 
 
 def found(name: str, plant: Plant) -> set[str]:

@@ -16,7 +16,7 @@ from member.tikv.component import TIKV
 from simulate.plan import Plan, load
 from tests.simulate.planting import plant_workload, rules, short
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.planted]
 
 _PLANS = Path(__file__).parent / "plans"
 

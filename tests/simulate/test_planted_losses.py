@@ -23,7 +23,7 @@ from simulate.generate import generated
 from simulate.plan import load
 from tests.simulate.planting import broken, plant_workload, rules, short
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.planted]
 
 _PLANS = Path(__file__).parent / "plans"
 

@@ -37,7 +37,7 @@ from simulate.oracles import compare, compare_with_direct, direct_plan, referenc
 from simulate.plan import Edit, Plan, World
 from tests.simulate.planting import broken, plant_workload, rogue, rules, short
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.planted]
 
 
 def test_O1_I13_an_evict_leader_scheduler_that_stays_behind(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from member import api_clients
 from member.context import ReconcileContext
 from tests.simulate.planting import rogue, rules, short
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.planted]
 
 
 def test_a_sync_that_changes_what_is_of_a_neighbour(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ import member.tidb.password
 from dataplane.sql import RootClient
 from tests.simulate.planting import rules, short
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.planted]
 
 
 def test_6_9_a_password_that_no_secret_holds(monkeypatch: pytest.MonkeyPatch) -> None:

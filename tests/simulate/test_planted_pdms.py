@@ -14,7 +14,7 @@ from simulate.plan import Edit, Plan
 from simulate.worlds import microservices
 from tests.simulate.planting import broken, plant_workload, rules, short
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.planted]
 
 
 def test_without_a_defect_nothing_is_reported() -> None:

@@ -14,7 +14,7 @@ from member.tidb.component import TIDB
 from simulate.plan import Edit, Plan
 from tests.simulate.planting import broken, plant_workload, rules
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.planted]
 
 
 def _scaled(replicas: int) -> Plan:

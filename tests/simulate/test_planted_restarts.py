@@ -16,7 +16,7 @@ from member.memory.stopwatches import Stopwatch
 from simulate.plan import load
 from tests.simulate.planting import rules
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.planted]
 
 _PLANS = Path(__file__).parent / "plans"
 

@@ -14,7 +14,7 @@ from simulate.oracles import compare, reference
 from simulate.plan import Edit, Plan
 from tests.simulate.planting import broken, rogue, rules, short
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.planted]
 
 
 def once(act: Callable[[ReconcileContext], bool]) -> Callable[[ReconcileContext], None]:

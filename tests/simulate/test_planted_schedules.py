@@ -8,7 +8,7 @@ from simulate.generate import generated
 from simulate.plan import Plan
 from tests.simulate.planting import rules
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.planted]
 
 
 def _short(name: str, seconds: float) -> Plan:

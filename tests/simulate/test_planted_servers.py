@@ -9,7 +9,7 @@ from member.lifecycle import stateless
 from member.lifecycle.rolling import Rolling
 from tests.simulate.planting import plant_workload, rules, short
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.planted]
 
 
 def test_I43_a_ready_pod_counts_as_a_server_that_serves(monkeypatch: pytest.MonkeyPatch) -> None:

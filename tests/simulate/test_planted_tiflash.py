@@ -16,7 +16,7 @@ from member.tiflash.kind import KIND
 from simulate.plan import Edit, Plan, World
 from tests.simulate.planting import plant_workload, rules, short
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.planted]
 
 REPLICAS = {"cluster": "default/basic", "count": 2}
 

@@ -232,3 +232,11 @@ def test_F25_of_a_version_that_is_no_number_nobody_knows(world: OperatorWorld) -
     world.apply(cluster)
     world.run_until_ready()
     assert ("", "") == binlog_condition(world)
+
+
+@pytest.mark.slow
+def test_R23_the_way_back_from_a_version_that_no_registry_has_is_not_refused(binlog: OperatorWorld) -> None:
+    binlog.change(pump={"version": "v8.3.99-nope"})
+    binlog.run_until(lambda: "v8.3.99-nope" in message(binlog), within=120.0)
+    binlog.change(pump={"version": None})
+    binlog.run_until_ready(within=120.0)

@@ -1,0 +1,43 @@
+"""The judge sees an operator that gives in to nobody who insists, or says nothing of it: one defect in each test."""
+
+from collections.abc import Callable
+
+import pytest
+from msgspec.structs import replace
+
+from kube import contests
+from kube.contests import Contests
+from simulate.plan import Insists, Plan
+from tests.simulate.planting import rules
+
+pytestmark = [pytest.mark.slow, pytest.mark.planted]
+
+_CHANGES = Insists(at=1.0, target="services/basic-pd", patch={"spec": {"type": "NodePort"}}, seconds=30.0)
+_DELETES = Insists(at=1.0, target="services/basic-pd", seconds=30.0)
+
+
+def plan_of(rival: Insists) -> Plan:
+    """That, and the time until it counts as over."""
+    return Plan(name=f"insist/{rival.target}", faults=(rival,), budget=rival.seconds + 240.0, reference=False)
+
+
+@pytest.mark.parametrize("rival", [_CHANGES, _DELETES], ids=["changes", "deletes"])
+def test_FP11_without_a_defect_nothing_is_reported(rival: Insists) -> None:
+    assert set() == rules(plan_of(rival), lambda: None)
+
+
+@pytest.mark.parametrize(
+    ("rival", "name", "answer"),
+    [(_CHANGES, "allows", lambda *_: True), (_DELETES, "require_creation", lambda *_: None)],
+    ids=["changes", "deletes"],
+)
+def test_FP11_what_is_undone_is_written_each_time(
+    rival: Insists, name: str, answer: Callable[..., object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "FP11" in rules(plan_of(rival), lambda: monkeypatch.setattr(Contests, name, answer))
+
+
+def test_FP11_nobody_is_told_who_insists(monkeypatch: pytest.MonkeyPatch) -> None:
+    plant = lambda: monkeypatch.setattr(contests, "_tell", lambda _: None)  # noqa: E731
+
+    assert "FP11" in rules(plan_of(replace(_CHANGES, seconds=300.0)), plant)
