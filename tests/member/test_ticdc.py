@@ -24,6 +24,7 @@ def replicating(*, tls: bool = False, spec: Json | None = None, **fields: Any) -
         ("", None),
         ("tz = 'UTC'\ngc-ttl = 1\nlog-level = 'warn'\nlog-file = 'f'\n", None),
         ({"timezone": "UTC", "gcTTL": 1}, None),
+        ({"gcTTL": 1, "filter": {}, "sink": {"x": {}}}, None),
         ("gc-ttl = 1\ndata-dir = '/d'\n", {"gc-ttl": 1, "data-dir": "/d"}),
         ({"gcTTL": 1, "sorter": {"num-workers": 2}}, {"gc-ttl": 1, "sorter": {"num-workers": 2}}),
     ],
