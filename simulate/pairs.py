@@ -1,8 +1,8 @@
 """Two changes, the second in the middle of the first (reliability.md R24).
 
 `pair/tikv-scale-out+pd-upgrade@3` begins to scale TiKV out and upgrades PD after the operator's third write. Beside PD,
-TiKV and TiDB, each with each, every other component is changed twice, and together with those of the three that it
-waits for, or that wait for it.
+TiKV and TiDB, each with each, every other component is changed twice, and together with those that it waits for, or
+that wait for it; DM's with each other. A DMCluster is made by the plan itself, so that seconds count there, not writes.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from apis.components import component_type
 from kube.objects import Json
-from simulate.components import managed_components, profile
-from simulate.homes import Home
+from simulate.components import profile
+from simulate.homes import Home, all_components, home_of
 from simulate.plan import Edit, InvalidPlan, Plan
 from simulate.random_edits import larger
 from simulate.trees import merged
@@ -52,25 +52,35 @@ class Change:
 
 def _changes(component: str) -> Iterator[Change]:
     """Every operation that a component knows."""
-    replicas = replicas_of(_cluster_with(component))[component]
+    home = Home(component, _cluster_with(component))
+    replicas = home.section["replicas"]
     trees: dict[str, Json] = {
         "scale-out": {"replicas": replicas + 1},
         "scale-in": {"replicas": replicas - 1} if replicas > 1 else {},
         "upgrade": {"version": profile(component).versions[1]},
         "config": {"config": profile(component).config("warn")},
         "label": {"labels": {"team": "a"}},
-        "resize": {"storageVolumes": [storage_volume("2Gi")]} if component == "tidb" else larger(component),
+        "resize": _larger(home),
     }
     return (Change(component, operation, tree) for operation, tree in trees.items() if tree)
 
 
+def _larger(home: Home) -> Json:
+    """What gives a component larger volumes; nothing where it has none."""
+    if home.is_of_dm:
+        return {"storageSize": "2Gi"}
+    return {"storageVolumes": [storage_volume("2Gi")]} if home.component == "tidb" else larger(home.component)
+
+
 def _cluster_with(component: str) -> str:
+    if home_of(component).is_of_dm:
+        return home_of(component).cluster
     (part,) = component_type(component).slot.tree({})
     return ROOMY if component in _THREE else f"{ROOMY}+{part}"
 
 
 CHANGES: Mapping[str, Change] = {
-    change.name: change for component in managed_components() for change in _changes(component)
+    change.name: change for component in all_components() for change in _changes(component)
 }
 """Every operation on every component."""
 
@@ -85,11 +95,12 @@ def pair(rest: str) -> Plan:
     cluster = next((_cluster_with(each.component) for each in changes if not each.is_of_three), ROOMY)
     if not all(each.is_of_three or _cluster_with(each.component) == cluster for each in changes):
         raise InvalidPlan(f"{rest!r}: no cluster of this family has both {changes[0].component} and {second}")
+    home = Home(changes[0].component, cluster)
     return Plan(
         name=f"{FAMILY}/{rest}",
         cluster=cluster,
-        budget=_BUDGET,
-        edits=tuple(_edits(cluster, changes, int(writes or 0))),
+        budget=home.begins_at + _BUDGET,
+        edits=(*home.made, *_edits(cluster, changes, int(writes or 0))),
         given=of_all_components(cluster),
         reference=False,
     )
@@ -102,8 +113,9 @@ def _edits(cluster: str, changes: list[Change], writes: int) -> Iterator[Edit]:
         home = Home(change.component, cluster)
         before = sections.get(change.component, home.section)
         after = sections[change.component] = merged(before, change.tree)
-        edit = home.replace(1.0, before, after)
-        yield replace(edit, at=None, write=writes) if number and writes else edit
+        seconds = number * writes if home.is_of_dm else 0
+        edit = home.replace(home.begins_at + 1.0 + seconds, before, after)
+        yield replace(edit, at=None, write=writes) if number and writes and not seconds else edit
 
 
 def pairs(writes: Callable[[Plan], int]) -> Iterator[Plan]:
@@ -129,7 +141,7 @@ def _belong_together(one: Change, other: Change) -> bool:
     if one.is_of_three and other.is_of_three:
         return False
     if not one.is_of_three and not other.is_of_three:
-        return one.component == other.component
+        return one.component == other.component or all(home_of(each.component).is_of_dm for each in (one, other))
     rows = {each.component: component_type(each.component) for each in (one, other)}
     waits_for = {name: {*row.starts_after, *row.upgrades_after} for name, row in rows.items()}
     return other.component in waits_for[one.component] or one.component in waits_for[other.component]
