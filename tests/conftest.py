@@ -21,7 +21,7 @@ _MANY_OBJECTS = 20_000
 """New ones, after which garbage is looked for."""
 
 _MUCH_CPU = 5.0
-"""Seconds of CPU: ten times what CONTRIBUTING.md gives a test that is not marked `slow`."""
+"""Seconds of CPU: much more than a test takes that is not marked `slow` (setup.cfg)."""
 _CPU = "cpu"
 
 

@@ -95,6 +95,7 @@ def test_what_jobs_write_has_no_status_subresource_as_in_v1_6(kind: crd.Kind) ->
     assert "subresources" not in crd.definition(kind)["spec"]["versions"][0]
 
 
+@pytest.mark.slow
 def test_file_fits_into_the_annotation_of_a_client_side_apply() -> None:
     for kind in crd.KINDS:
         tree = crd.definition(kind)

@@ -24,6 +24,7 @@ def test_slots_below_the_count_are_skipped(slots: set[int], expected: list[int])
     assert expected == ordinals(3, slots)
 
 
+@pytest.mark.slow
 @given(st.integers(0, 20), st.sets(st.integers(0, 40)))
 def test_there_are_always_as_many_ordinals_as_replicas_and_none_is_a_slot(replicas: int, slots: set[int]) -> None:
     result = ordinals(replicas, slots)

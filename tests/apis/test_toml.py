@@ -21,11 +21,13 @@ _TABLES: st.SearchStrategy[dict[str, Any]] = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(_TABLES)
 def test_text_reads_back_as_the_same_tables(table: dict[str, Any]) -> None:
     assert table == toml.loads(toml.dumps(table))
 
 
+@pytest.mark.slow
 @given(_TABLES)
 def test_order_of_keys_does_not_show(table: dict[str, Any]) -> None:
     assert toml.dumps(table) == toml.dumps(dict(reversed(table.items())))

@@ -44,6 +44,7 @@ def _options(objects: list[Json]) -> Options:
     return parse(arguments(objects), {}, "")
 
 
+@pytest.mark.slow
 def test_the_plain_manifests_are_what_the_chart_makes(helm: Helm) -> None:
     done = subprocess.run(
         [sys.executable, "hack/helm/render.py", "--check"],
@@ -56,6 +57,7 @@ def test_the_plain_manifests_are_what_the_chart_makes(helm: Helm) -> None:
     assert (0, "") == (done.returncode, done.stderr)
 
 
+@pytest.mark.slow
 def test_an_archive_of_the_chart_has_what_links_lead_to(helm: Helm, tmp_path: Path) -> None:
     helm.succeed("package", str(CHART), f"--destination={tmp_path}")
     (archive,) = tmp_path.iterdir()

@@ -49,6 +49,7 @@ def test_a_job_completes_when_enough_pods_have_succeeded(world: Side, namespace:
     assert [0] * 3 == [each["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"] for each in pods]
 
 
+@pytest.mark.slow
 def test_a_job_fails_when_too_many_pods_have(world: Side, namespace: str) -> None:
     status = ended(world, namespace, script("a", "exit 3", backoffLimit=1), "Failed")
 

@@ -236,6 +236,7 @@ def test_the_old_template_is_the_old_revision(here: Namespaced) -> None:
     assert 2 == len(here.names(CONTROLLER_REVISIONS))
 
 
+@pytest.mark.slow
 def test_a_new_template_in_the_middle_of_a_roll_supersedes_the_one_before(here: Namespaced) -> None:
     strategy = {"type": "RollingUpdate", "rollingUpdate": {"partition": 1}}
     here.create(STATEFUL_SETS, stateful_set("db", 3, podManagementPolicy="Parallel", updateStrategy=strategy))

@@ -277,6 +277,7 @@ def test_F1_after_any_write_it_comes_to_the_same_end(resource: Resource, ends: b
     assert [comparable(first)] * len(others) == [comparable(each) for each in others]
 
 
+@pytest.mark.slow
 def test_F6_a_process_with_an_old_view_makes_nothing_twice(world: Workloads) -> None:
     world.add_cluster()
     before = world.world.server.storage.version

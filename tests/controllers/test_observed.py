@@ -77,6 +77,7 @@ def observed() -> Iterator[Observed]:
     made.world.stop()
 
 
+@pytest.mark.slow
 def test_nothing_is_written_for_it_and_all_for_the_others(observed: Observed) -> None:
     world = observed.world
     observed.observe(KEPT)
@@ -96,6 +97,7 @@ def test_nothing_is_written_for_it_and_all_for_the_others(observed: Observed) ->
     assert 1 == gauge
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("value", [None, "false"])
 def test_it_is_managed_as_soon_as_the_annotation_is_gone(observed: Observed, value: str | None) -> None:
     world = observed.world
@@ -108,6 +110,7 @@ def test_it_is_managed_as_soon_as_the_annotation_is_gone(observed: Observed, val
     assert (2, 2) == (world.replicas("tidb", KEPT), world.replicas("tikv", KEPT))
 
 
+@pytest.mark.slow
 def test_what_is_gone_is_not_made_again_and_pods_are_told_nothing(observed: Observed) -> None:
     world = observed.world
     observed.observe(KEPT)

@@ -75,6 +75,7 @@ def test_18_2_members_keep_64_bit_ids_exact() -> None:
     assert found.etcd_leader is None
 
 
+@pytest.mark.slow
 @given(st.integers(0, BIGGEST))
 def test_18_2_any_id_survives(cluster_id: int) -> None:
     body = msgspec.json.encode({"id": cluster_id, "max_peer_count": 3}).decode()

@@ -168,6 +168,7 @@ def test_a_refused_watch_is_closed() -> None:
         Client(transport).watch(PODS, resource_version="", timeout_seconds=1)
 
 
+@pytest.mark.slow
 @given(st.lists(st.binary(max_size=6).map(lambda b: b.replace(b"\n", b"")), max_size=5), st.data())
 def test_TH_18_lines_do_not_depend_on_chunk_borders(lines: list[bytes], data: st.DataObject) -> None:
     text = b"\n".join(lines)

@@ -88,6 +88,7 @@ def test_a_user_and_password_are_basic_authentication(tmp_path: Path, clock: Fak
     assert "Basic YWRtaW46eA==" == config.credentials.authorization()
 
 
+@pytest.mark.slow
 def test_an_exec_plugin_runs_when_its_credential_expires_or_is_rejected(tmp_path: Path, clock: FakeClock) -> None:
     expiry = (clock.wall() + timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
     user = plugin(tmp_path, {"token": "from-plugin", "expirationTimestamp": expiry})
@@ -272,6 +273,7 @@ def test_unusable_certificates_are_named(tls: Tls, message: str) -> None:
     assert SECRET not in str(error.value)
 
 
+@pytest.mark.slow
 def test_the_kubernetes_package_is_not_imported_where_it_is_not_needed() -> None:
     code = "import kube.connecting, sys; sys.exit('kubernetes' in sys.modules)"
 

@@ -69,6 +69,7 @@ def test_F5_a_member_or_store_that_pd_has_not_shown_does_not_leave_it() -> None:
     assert [] == transport.calls
 
 
+@pytest.mark.slow
 def test_F5_nothing_else_in_the_operator_deletes() -> None:
     found = {path for room in ("member", "meta", "controllers", "discovery") for path in _deleting(ROOT / room)}
     # the second deletes Jobs, seen live and by their UID, which hold nothing; the third old Backups, seen live as well;

@@ -276,6 +276,7 @@ def test_the_gc_life_time_is_raised_while_br_runs_and_put_back(basic: OperatorWo
 _LIFE_TIME = "SELECT variable_value FROM mysql.tidb WHERE variable_name = 'tikv_gc_life_time'"
 
 
+@pytest.mark.slow
 def test_a_job_may_speak_sql_and_its_log_tells_the_answer(basic: OperatorWorld) -> None:
     container = {"name": "sql", "image": "mysql:8", "command": ["mysql", "-h", "basic-tidb", "-P", "4000", "-e"]}
     container["args"] = ["SELECT * FROM shop.orders; SELECT COUNT(*) FROM shop.orders"]

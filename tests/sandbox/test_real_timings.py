@@ -70,6 +70,7 @@ def test_18_8_a_silent_store_is_disconnected_after_20_s_and_down_after_30_min(wo
     assert ("Down", 0) == (state(world), count(world, "region_count"))
 
 
+@pytest.mark.slow
 def test_a_leaving_store_drains_region_by_region_and_may_be_called_back(world: World) -> None:
     number = store(world, "basic-tikv-3")["store"]["id"]
     held = count(world, "region_count")
@@ -172,6 +173,7 @@ def test_a_node_is_lost_after_its_grace_and_unknown(world: World) -> None:
     assert not holds(pod(world, "basic-tikv-3"), "Ready")
 
 
+@pytest.mark.slow
 def test_a_node_that_is_deleted_loses_its_pods_and_comes_back_empty(world: World) -> None:
     node = pod(world, "basic-tikv-3")["spec"]["nodeName"]
     uid = pod(world, "basic-tikv-3")["metadata"]["uid"]
@@ -257,6 +259,7 @@ def test_a_claim_grows_with_what_it_asks_for(world: World) -> None:
     assert {"storage": "2Gi"} == claim["status"]["capacity"]
 
 
+@pytest.mark.slow
 def test_a_world_goes_on_in_a_forked_process_as_it_would_have_here(world: World) -> None:
     reader, writer = os.pipe()
     child = os.fork()

@@ -108,6 +108,7 @@ def test_8_who_resigns_is_followed_by_another_one(three: Captures) -> None:
     assert before != three.owner()
 
 
+@pytest.mark.slow
 def test_8_a_drained_capture_loses_its_tables_to_others_and_gets_none(three: Captures) -> None:
     leaving = (three.owner() + 1) % 3
     body = {"capture_id": three.id_of(leaving)}

@@ -74,6 +74,7 @@ def test_a_pd_stateful_set_becomes_one_cluster_of_healthy_members(world: World) 
     assert get(world.data_plane_transport(), f"{PD}/pd/api/v1/leader")["name"].startswith("basic-pd-")
 
 
+@pytest.mark.slow
 def test_tikv_registers_and_balances_its_stores(world: World) -> None:
     found = stores(world)
 

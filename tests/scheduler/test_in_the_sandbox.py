@@ -41,6 +41,7 @@ def test_2_6_the_pods_of_a_cluster_are_spread_and_the_turns_end(world: OperatorW
     assert [] == [each for each in claims if POD_SCHEDULING in each["metadata"].get("annotations", {})]
 
 
+@pytest.mark.slow
 def test_2_5_without_room_a_pod_waits_and_status_and_events_say_why(world: OperatorWorld) -> None:
     world.apply(cluster(replicas=4))
     why = "unable to schedule to topology: "

@@ -195,6 +195,7 @@ class Item:
     """Hashable, and observable by the garbage collector."""
 
 
+@pytest.mark.slow
 def test_WQ_15_a_done_item_can_be_collected(clock: FakeClock) -> None:
     queue: Queue[Item] = Queue(clock)
     item = Item()

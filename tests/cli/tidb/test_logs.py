@@ -46,6 +46,7 @@ def test_lines_end_where_they_end_whatever_pieces_they_come_in() -> None:
     assert ["one", "two", "", "th\N{REPLACEMENT CHARACTER}ree"] == list(lines(stream))
 
 
+@pytest.mark.slow
 def test_the_log_of_one_pod_is_printed_as_it_is(terminal: Terminal) -> None:
     shown = terminal.type("logs", "basic", "basic-pd-0")
     assert shown

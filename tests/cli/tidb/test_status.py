@@ -251,6 +251,7 @@ def test_ages_are_told_in_a_unit_of_which_there_are_two(span: tuple[int, str]) -
 # the command
 
 
+@pytest.mark.slow
 def test_a_cluster_at_a_glance(terminal: Terminal) -> None:
     shown = terminal.type("status", "basic")
     assert shown.startswith("TidbCluster default/basic  v8.5.2  Ready")

@@ -14,6 +14,7 @@ def records(backups: BackupsWorld) -> list[tuple[int, bool]]:
     return [(each["retryNum"], "realRetryAt" in each) for each in found]
 
 
+@pytest.mark.slow
 def test_a_job_that_failed_is_made_again_after_its_pause(backups: BackupsWorld) -> None:
     backups.add()
     first = backups.job()["metadata"]["uid"]

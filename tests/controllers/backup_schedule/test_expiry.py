@@ -20,6 +20,7 @@ def night(day: int) -> str:
     return f"nightly-2026-01-{day:02}t03-00-00"
 
 
+@pytest.mark.slow
 def test_5_3_by_number_old_ones_go_with_their_jobs(world: SchedulesWorld) -> None:
     world.schedule(maxBackups=2)
     world.nights(3)

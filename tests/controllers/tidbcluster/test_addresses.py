@@ -72,6 +72,7 @@ def test_4_1_nothing_is_scaled_in_or_restarted_while_an_address_is_not_understoo
     three.run_until_ready(within=180.0)
 
 
+@pytest.mark.slow
 def test_4_1_the_domain_of_a_running_cluster_is_not_changed(basic: OperatorWorld) -> None:
     generation = basic.get(STATEFUL_SETS, "basic-pd")["metadata"]["generation"]
     basic.change(clusterDomain="cluster.local")

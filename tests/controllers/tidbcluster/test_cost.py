@@ -2,6 +2,8 @@
 
 from collections import Counter
 
+import pytest
+
 from tests.operator_world import OPERATOR, OperatorWorld, sample
 
 _MOST = {
@@ -28,6 +30,7 @@ _MOST = {
 }
 
 
+@pytest.mark.slow
 def test_3_8_a_cluster_that_comes_up_costs_no_more_requests_than_needed() -> None:
     world = OperatorWorld()
     tree = sample("basic")

@@ -90,6 +90,7 @@ def test_R27_the_texts_of_a_component_are_put_back_without_a_restart(patch: Json
     assert pods == uids(basic)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "spec",
     [{"strategy": None}, {"template": {"metadata": {"labels": {"more": "label"}}}}, {"replicas": 3}],

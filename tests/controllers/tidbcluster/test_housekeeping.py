@@ -80,6 +80,7 @@ def test_F50_labels_that_somebody_changed_are_put_right_and_others_are_kept(basi
     assert CLUSTER_ID in found
 
 
+@pytest.mark.slow
 def test_F3_a_pod_that_changed_meanwhile_is_looked_at_and_decided_on_once_more(basic: OperatorWorld) -> None:
     basic.admin.patch(PODS, "basic-pd-0", operator_world.NAMESPACE, {"metadata": {"labels": {CLUSTER_ID: None}}})
     basic.operator.look()
@@ -92,6 +93,7 @@ def test_F3_a_pod_that_changed_meanwhile_is_looked_at_and_decided_on_once_more(b
     assert "Done" == basic.reason()
 
 
+@pytest.mark.slow
 def test_11_4_a_new_pod_is_labelled_like_the_one_before(basic: OperatorWorld) -> None:
     before = labels(basic, PODS, "basic-tikv-0")
     basic.admin.delete(PODS, "basic-tikv-0", operator_world.NAMESPACE)
@@ -110,6 +112,7 @@ def test_3_2_while_paused_nothing_but_labels_is_written(basic: OperatorWorld) ->
     }
 
 
+@pytest.mark.slow
 def test_11_3_volumes_get_the_reclaim_policy_of_the_spec(basic: OperatorWorld) -> None:
     assert "Retain" == volume_of(basic, CLAIM)["spec"]["persistentVolumeReclaimPolicy"]
     basic.change(pvReclaimPolicy="Delete")
@@ -297,6 +300,7 @@ def test_11_2_a_claim_whose_pod_left_before_both_were_labelled_goes_as_well(basi
     basic.run_until(lambda: not basic.exists(PERSISTENT_VOLUME_CLAIMS, claim), 35.0)
 
 
+@pytest.mark.slow
 def test_F5_a_claim_of_an_ordinal_that_the_stateful_set_has_again_is_kept(basic: OperatorWorld, away: Away) -> None:
     """Replicas were raised by hand, the cache does not show it yet, and the pod can't be made."""
     claim = leave_behind(basic)

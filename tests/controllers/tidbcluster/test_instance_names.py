@@ -84,6 +84,7 @@ def test_1_2_of_two_that_are_created_at_once_the_older_goes_on(world: OperatorWo
     assert ("InstanceTaken", {}) == (world.reason("a"), made_for(world, "a"))
 
 
+@pytest.mark.slow
 def test_1_2_of_two_of_one_second_the_name_decides(world: OperatorWorld) -> None:
     world.apply(cluster("b", "web"))
     world.apply(cluster("a", "web"))
@@ -91,6 +92,7 @@ def test_1_2_of_two_of_one_second_the_name_decides(world: OperatorWorld) -> None
     assert ("InstanceTaken", {}) == (world.reason("b"), made_for(world, "b"))
 
 
+@pytest.mark.slow
 def test_1_2_deleting_the_refused_one_deletes_nothing_of_the_other(world: OperatorWorld) -> None:
     world.apply(cluster("a", "web"))
     world.run_until_ready("a")
@@ -256,6 +258,7 @@ def test_1_2_clusters_of_other_namespaces_are_no_rivals(world: OperatorWorld) ->
     world.run_until(lambda: world.admin.find(STATEFUL_SETS, "b-pd", "elsewhere") is not None)
 
 
+@pytest.mark.slow
 def test_F1_a_running_cluster_that_the_cache_lacks_keeps_its_name(world: OperatorWorld) -> None:
     idle = cluster("idle")
     idle["spec"]["paused"] = True

@@ -185,6 +185,7 @@ def test_a_suspended_component_is_not_missed(bench: Bench) -> None:
     assert {"pd": 1.0, "tikv": 0.0, "tidb": 1.0} == bench.told("desired_replicas")
 
 
+@pytest.mark.slow
 def test_5_a_ready_cluster_in_numbers(basic: OperatorWorld) -> None:
     def told(name: str, of: str = "component") -> dict[str, float]:
         return series(basic.operator.registry, name, of)

@@ -259,6 +259,7 @@ def test_4_4_no_stateful_set_is_created_beside_an_advanced_one(world: OperatorWo
     world.run_until_ready(within=120.0)
 
 
+@pytest.mark.slow
 def test_4_4_pods_of_an_advanced_stateful_set_tell_of_it_without_a_request(world: OperatorWorld) -> None:
     there = advanced(world, "tidb")
     kind = {"apiVersion": "apps.pingcap.com/v1", "kind": "StatefulSet"}

@@ -50,6 +50,7 @@ def test_3_1_tidb_starts_when_a_node_is_online(world: OperatorWorld) -> None:
     world.run_until_ready(within=120.0)
 
 
+@pytest.mark.slow
 def test_5_7_the_status_lists_nodes_as_they_registered(binlog: OperatorWorld) -> None:
     members = binlog.cluster()["status"]["pump"]["members"]
     expected = {"nodeId": "basic-pump-0:8250", "host": "basic-pump-0.basic-pump:8250", "state": "online"}
@@ -225,6 +226,7 @@ def test_6_6_a_pump_that_is_given_up_needs_no_version(world: OperatorWorld) -> N
     world.run_until_ready(within=60.0)
 
 
+@pytest.mark.slow
 def test_F25_of_a_version_that_is_no_number_nobody_knows(world: OperatorWorld) -> None:
     cluster = sample("basic")
     cluster["spec"]["pump"] = PUMP

@@ -26,6 +26,7 @@ def written(world: OperatorWorld) -> list[str]:
 ORDERED = {"podManagementPolicy": "OrderedReady"}
 
 
+@pytest.mark.slow
 def test_a_change_that_would_replace_pods_is_refused_and_nothing_is_written(basic: OperatorWorld) -> None:
     before = pods(basic)
     basic.change(**ORDERED)

@@ -15,6 +15,7 @@ def written(world: OperatorWorld) -> list[str]:
     return [write for write in world.writes() if "tidbclusters" not in write and "events" not in write]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("component", ["pd", "tikv", "tidb"])
 def test_1_1_a_removed_component_runs_on_and_the_condition_names_the_way_out(
     basic: OperatorWorld, component: str
@@ -55,6 +56,7 @@ def test_1_1_others_are_kept_in_order_beside_a_removed_component(basic: Operator
     assert "ComponentRemoved" == basic.reason()
 
 
+@pytest.mark.slow
 def test_1_1_no_pod_is_restarted_for_what_comes_with_a_removal(basic: OperatorWorld) -> None:
     """Which of both was meant is the user's to say."""
     spec, before = basic.cluster()["spec"], pods(basic)
@@ -79,6 +81,7 @@ def test_F1_a_removed_component_that_the_cache_lacks_still_runs(basic: OperatorW
     assert (before, []) == (pods(basic), written(basic))
 
 
+@pytest.mark.slow
 def test_1_1_what_was_scaled_in_to_nothing_can_be_removed(basic: OperatorWorld) -> None:
     basic.change(tidb={"replicas": 0})
     basic.run_until_ready()

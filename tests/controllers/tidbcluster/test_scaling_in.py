@@ -516,6 +516,7 @@ def test_18_a_scale_in_goes_on_when_pd_lets_it(world: OperatorWorld, component: 
     assert 3 == four.replicas(component)
 
 
+@pytest.mark.slow
 def test_8_5_I3_a_tombstone_that_pd_has_forgotten_is_gone(wide_tikv: OperatorWorld) -> None:
     heal = wide_tikv.world.faults.api_fault(_REFUSED, OPERATOR, "patch", "statefulsets.apps")
     wide_tikv.change(tikv={"replicas": 4})

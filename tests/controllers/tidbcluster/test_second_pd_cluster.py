@@ -43,6 +43,7 @@ def test_F40_no_cluster_begins_over_volumes_that_carry_the_id_of_another_one(wit
     assert cluster_id(world) in world.condition("Progressing")["message"]
 
 
+@pytest.mark.slow
 def test_F40_the_annotation_gives_the_data_up(without_pd_data: OperatorWorld) -> None:
     world, before = without_pd_data, cluster_id(without_pd_data)
     world.run(10)

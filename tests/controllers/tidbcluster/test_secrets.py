@@ -30,6 +30,7 @@ def assert_silent(world: OperatorWorld, logs: Any) -> None:
     assert base64.b64encode(CANARY.encode()).decode() not in text
 
 
+@pytest.mark.slow
 def test_certificates_that_cannot_be_used_are_not_repeated(world: OperatorWorld) -> None:
     put_secret(world, "basic-cluster-client-secret", "ca.crt", "tls.crt", "tls.key")
     for part in ("pd", "tikv", "tidb"):

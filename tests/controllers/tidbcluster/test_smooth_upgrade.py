@@ -25,6 +25,7 @@ def is_paused(world: OperatorWorld) -> bool:
     return bool(cluster.etcd.range(b"/tidb/server/global_state", b"", world.clock.now()))
 
 
+@pytest.mark.slow
 def test_7_6_ddl_is_paused_for_the_roll_of_tidb_and_goes_on_after_it(basic: OperatorWorld) -> None:
     basic.change(tidb={"version": "v8.5.9"})
     basic.run_until(lambda: "started-at" in annotations(basic))
@@ -36,6 +37,7 @@ def test_7_6_ddl_is_paused_for_the_roll_of_tidb_and_goes_on_after_it(basic: Oper
     assert ({}, False, ["start", "finish"]) == (annotations(basic), is_paused(basic), told(basic))
 
 
+@pytest.mark.slow
 def test_7_6_a_change_that_is_no_upgrade_pauses_nothing(basic: OperatorWorld) -> None:
     basic.change(tidb={"annotations": {"a": "b"}})
     basic.run_until(lambda: basic.reason() == "RollingUpdate")

@@ -54,6 +54,7 @@ def test_12_a_suspended_cluster_keeps_all_but_its_pods_and_resumes_with_its_data
     assert ["Normal"] * 3 == [basic.cluster()["status"][name]["phase"] for name in ("pd", "tikv", "tidb")]
 
 
+@pytest.mark.slow
 def test_12_a_suspended_cluster_says_so_and_is_idle(basic: OperatorWorld) -> None:
     basic.change(suspendAction=SUSPEND)
     basic.run_until(lambda: is_suspended(basic))

@@ -87,6 +87,7 @@ def test_5_6_a_capture_that_does_not_answer_is_not_ready(basic: OperatorWorld) -
     assert not basic.cluster()["status"]["ticdc"].get("synced", False)
 
 
+@pytest.mark.slow
 def test_3_1_it_starts_when_pd_and_tikv_serve(world: OperatorWorld) -> None:
     world.apply(with_captures())
     world.run_until(lambda: world.exists(STATEFUL_SETS, "basic-pd"))
@@ -151,6 +152,7 @@ def test_7_7_after_the_time_out_the_pod_goes_anyway_and_that_is_told(world: Oper
     assert "has not given up its tables after 60 s" in world.messages("GracefulShutdownTimeout")[0]
 
 
+@pytest.mark.slow
 def test_7_7_a_version_that_cannot_give_up_tables_is_restarted_at_once(world: OperatorWorld) -> None:
     replicating(world, version="v6.2.0")
     world.change(ticdc={"version": "v6.5.0"})
@@ -158,6 +160,7 @@ def test_7_7_a_version_that_cannot_give_up_tables_is_restarted_at_once(world: Op
     assert [] == asked(world)
 
 
+@pytest.mark.slow
 def test_7_7_a_single_capture_is_restarted_as_it_is(world: OperatorWorld) -> None:
     replicating(world, replicas=1)
     world.change(ticdc={"version": "v8.5.3"})
@@ -165,6 +168,7 @@ def test_7_7_a_single_capture_is_restarted_as_it_is(world: OperatorWorld) -> Non
     assert [] == asked(world)
 
 
+@pytest.mark.slow
 def test_8_8_a_capture_gives_up_its_tables_before_it_is_removed(basic: OperatorWorld) -> None:
     basic.change(ticdc={"replicas": 1})
     basic.run_until(lambda: basic.reason() == "HandingOver")

@@ -45,6 +45,7 @@ def sent(world: OperatorWorld) -> list[bytes]:
     return [each.body or b"" for each in world.operator.dataplane.writes() if each.url.endswith("/api/admin/config/")]
 
 
+@pytest.mark.slow
 def test_5_7_members_say_that_they_serve_and_with_which_configuration(basic: OperatorWorld) -> None:
     found = members(basic)
     assert ["basic-tiproxy-0", "basic-tiproxy-1"] == list(found)
@@ -66,6 +67,7 @@ def test_5_7_one_that_is_closing_is_not_healthy(basic: OperatorWorld) -> None:
     basic.run_until(lambda: basic.condition("Ready")["reason"] == "TiProxyUnhealthy")
 
 
+@pytest.mark.slow
 def test_6_5_another_configuration_reaches_the_config_map_and_no_pod(basic: OperatorWorld) -> None:
     uids = {pod["metadata"]["uid"] for pod in basic.every(PODS)}
     basic.change(tiproxy={"config": "[log]\nlevel = 'warn'\n"}, configUpdateStrategy="RollingUpdate")

@@ -54,6 +54,7 @@ def test_9_1_a_certificate_for_other_names_is_named(
     assert said in world.condition("Progressing")["message"]
 
 
+@pytest.mark.slow
 def test_9_1_microservices_that_are_not_used_need_no_names(world: OperatorWorld) -> None:
     applied(world, pd=())
     world.change(pd={"mode": ""})

@@ -258,6 +258,7 @@ def test_4_7_phase_upgrade_lasts_until_the_last_pod_serves(basic: OperatorWorld)
     assert tidb != uids(basic, "tidb")
 
 
+@pytest.mark.slow
 def test_7_1_on_delete_leaves_the_restart_to_the_user(basic: OperatorWorld) -> None:
     basic.change(statefulSetUpdateStrategy="OnDelete")
     basic.run_until(lambda: {"type": "OnDelete"} == strategy(basic, "tidb"))
@@ -420,6 +421,7 @@ def test_F13_with_two_pds_the_user_decides(world: OperatorWorld) -> None:
     world.run_until_ready()
 
 
+@pytest.mark.slow
 def test_6_1_a_single_pd_that_does_not_answer_is_restarted_all_the_same(basic: OperatorWorld) -> None:
     before = uids(basic, "pd")
     basic.world.faults.pd_answers(f"{NAMESPACE}/basic", 500)
@@ -430,6 +432,7 @@ def test_6_1_a_single_pd_that_does_not_answer_is_restarted_all_the_same(basic: O
     basic.run_until_ready(within=120.0)
 
 
+@pytest.mark.slow
 def test_F11_1241_a_lone_pd_that_never_started_is_put_right(world: OperatorWorld) -> None:
     world.world.faults.image_missing("*:v0.0.0-missing")
     world.apply(sample("basic") | {"spec": sample("basic")["spec"] | {"version": "v0.0.0-missing"}})

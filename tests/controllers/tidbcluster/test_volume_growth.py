@@ -88,6 +88,7 @@ def test_R05_volumes_and_stateful_set_grow_and_no_pod_is_restarted(three: Operat
     assert [] == three.reads()
 
 
+@pytest.mark.slow
 def test_10_1_the_volumes_of_all_components_grow_at_once(world: OperatorWorld) -> None:
     volume = {"name": "log", "storageSize": "1Gi", "mountPath": "/log"}
     cluster = sample("basic")
@@ -136,6 +137,7 @@ def test_8_5_scaling_in_at_the_same_time_does_not_forget_a_store(three: Operator
     assert before.items() <= pods(three).items()
 
 
+@pytest.mark.slow
 def test_a_stateful_set_that_a_user_deleted_takes_its_pods_back_as_they_are(three: OperatorWorld) -> None:
     before = pods(three)
     three.admin.delete(STATEFUL_SETS, "basic-tikv", NAMESPACE, propagation="Orphan")
@@ -267,6 +269,7 @@ def test_10_3_another_attributes_class_is_asked_of_every_claim_and_no_pod_is_res
     assert [] == three.writes()
 
 
+@pytest.mark.slow
 def test_10_3_a_class_and_a_size_change_together(three: OperatorWorld) -> None:
     before = pods(three)
     three.change(tikv={"volumeAttributesClassName": "fast", "requests": {"storage": "2Gi"}})
@@ -290,6 +293,7 @@ def test_10_3_each_volume_and_each_component_has_a_class_of_its_own(world: Opera
     assert ({"slow"}, {"fast"}) == (classes(world, "pd"), classes(world, "tidb"))
 
 
+@pytest.mark.slow
 def test_10_3_what_the_driver_says_is_told(basic: OperatorWorld) -> None:
     claim = "tikv-basic-tikv-0"
     basic.change(tikv={"volumeAttributesClassName": "fast"})

@@ -51,6 +51,7 @@ def test_3_8_what_is_known_is_written_again_only_before_it_is_forgotten(beside_b
         assert None not in told(beside_basic)
 
 
+@pytest.mark.slow
 def test_3_8_a_pd_that_does_not_answer_keeps_no_monitor_from_being_ready(beside_basic: Monitors) -> None:
     heal = beside_basic.world.world.faults.pod_crash_loop(f"{NAMESPACE}/basic-pd-0")
     beside_basic.create(monitor())

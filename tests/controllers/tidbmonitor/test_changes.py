@@ -1,5 +1,7 @@
 """What becomes of a monitor that is changed or deleted (other-resources.md 3.2, 3.3, 3.4, 3.9)."""
 
+import pytest
+
 from kube.objects import Json
 from kube.resources import (
     CLUSTER_ROLE_BINDINGS,
@@ -73,6 +75,7 @@ def test_3_4_grafana_and_ingresses_go_with_their_spec(monitors: Monitors) -> Non
     ]
 
 
+@pytest.mark.slow
 def test_3_4_what_is_of_others_is_not_pruned(beside_basic: Monitors) -> None:
     monitors = beside_basic
     monitors.create(monitor())

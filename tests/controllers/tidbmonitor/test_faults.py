@@ -159,6 +159,7 @@ def test_F1_a_process_that_dies_after_each_of_its_writes_is_followed_by_others(
     assert deaths > 20
 
 
+@pytest.mark.slow
 def test_F1_writes_whose_answers_are_lost_are_not_made_twice(paused: OperatorWorld, undisturbed: list[Json]) -> None:
     replace_operator(paused, lose, 1000)
     left = [10]

@@ -201,6 +201,7 @@ _values = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.sampled_from([*_SPEC["properties"], "other"]), _values))
 def test_pruning_and_defaulting_a_second_time_changes_nothing(spec: dict[str, Any]) -> None:
     schema = {"type": "object", "properties": {"spec": _SPEC}}
