@@ -10,7 +10,6 @@ from kube.errors import Invalid, NotFound
 from simulate.hands import named, namespace_of
 
 if TYPE_CHECKING:
-    from simulate.calls import Call
     from simulate.engine import Engine
     from simulate.plan import Insists
 
@@ -49,7 +48,8 @@ class Rival:
 
     def wrong(self) -> Iterator[str]:
         """What is to be said of the operator's answer: written too often, or without a word."""
-        most = AT_ONCE + int(self._event.seconds / EVERY) + _ROOM
+        # what others take out of the cache is looked for by creating it
+        most = 2 * (AT_ONCE + int(self._event.seconds / EVERY)) + _ROOM
         if self._sent > most:
             yield f"{self._event.target} was written {self._sent} times in {self._event.seconds:g} s, to no end"
         if self._sent > AT_ONCE + _ROOM and self._name not in self._said:
@@ -71,8 +71,4 @@ class Rival:
         progressing = self._engine.condition("Progressing")
         self._said = f"{progressing.get('reason')}: {progressing.get('message')}"
         whose, calls = f"{self._resource} {self._name}", self._engine.calls[self._before :]
-        self._sent = sum(str(call.target) == whose and self._counts(call) for call in calls)
-
-    def _counts(self, call: Call) -> bool:
-        """Whether it undoes what others do; what they take out of the cache is looked for by creating it."""
-        return (call.method == "POST") is not bool(self._event.patch)
+        self._sent = sum(str(call.target) == whose for call in calls)
