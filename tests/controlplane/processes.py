@@ -26,6 +26,9 @@ _USERS = {
     "scheduler": ("system:kube-scheduler", ""),
 }
 
+_GARBAGE = {"GOGC": "400"}
+"""Less often collected: a fifth less CPU for 250 MB more."""
+
 _SCHEDULER_CONFIG = """\
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
@@ -189,7 +192,11 @@ class ControlPlane:
     def _start(self, name: str, *arguments: str) -> None:
         with (self._directory / f"{name}.log").open("ab") as log:
             self._processes[name] = subprocess.Popen(
-                [str(BINARIES / name), *arguments], stdout=log, stderr=log, stdin=subprocess.DEVNULL
+                [str(BINARIES / name), *arguments],
+                stdout=log,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+                env=os.environ | _GARBAGE,
             )
 
     def _end(self, name: str) -> None:
