@@ -36,6 +36,7 @@ _MOST = 16
 """Edits of one switch."""
 _AT_MOST = 200.0
 """Seconds in which users make up their minds."""
+_REPLICAS = 3
 _ONE_IN = 4
 """Of so many plans one has a fault, too."""
 
@@ -91,7 +92,8 @@ def _is_in(home: Home) -> bool:
 def _switches(home: Home) -> Iterator[Switch]:
     replicas = home.section["replicas"]
     for count in {1, replicas - 1, replicas + 1, replicas + 2} - {0, replicas}:
-        yield Switch(home.merge(0.0, {"replicas": count}).spec)
+        # PD keeps three replicas of each region
+        yield Switch(home.merge(0.0, {"replicas": count}).spec, stays=home.component != "tikv" or count >= _REPLICAS)
     for change in ({"config": profile(home.component).config("warn")}, {"labels": {"team": "a"}}):
         yield Switch(home.merge(0.0, change).spec)
     for mistake in MISTAKES.values():
