@@ -220,7 +220,9 @@ def i43(write: OperatorWrite) -> str | None:
     pods = write.before.pods(component)
     if not any(each in pods and is_ready(pods[each]) for each in ordinals):
         return None
-    for ordinal, pod in pods.items():
+    # what is scaled away serves no more
+    wanted = {ordinal: pod for ordinal, pod in pods.items() if ordinal < replicas(live)}
+    for ordinal, pod in wanted.items():
         restarted = ordinal not in ordinals and is_ready(pod) and not is_outdated(live, pod)
         if restarted and not write.before.serves(component, ordinal):
             return f"{write.call} restarts {component}-{ordinals[0]} while {component}-{ordinal} does not serve yet"
