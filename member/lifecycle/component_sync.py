@@ -41,7 +41,7 @@ from member.lifecycle import own_changes
 from member.lifecycle.advanced_stateful_set import advanced_stateful_set
 from member.lifecycle.claims_of_others import claim_of_others, read_claims
 from member.lifecycle.own_changes import OwnChange, own_change
-from member.lifecycle.recreation import RECREATING, previous_stateful_set, recreated, remade_while_empty
+from member.lifecycle.recreation import RECREATING, previous_stateful_set, recreated, remade_before_it_ran
 from member.lifecycle.restoring import restore
 from member.lifecycle.roll_events import tell_restart
 from member.lifecycle.rolling import PodDeletion, next_roll
@@ -224,7 +224,7 @@ def _create(ctx: ClusterContext, member: Workload, spec: Component) -> Outcome:
 def _update(ctx: ClusterContext, member: Workload, spec: Component, live: Object) -> Outcome:
     body = live.decode()
     choice, wanted, waiting = _wanted(ctx, member, spec, body)
-    if remade := remade_while_empty(ctx, member.name, live, body, wanted):
+    if remade := remade_before_it_ran(ctx, member.name, live, body, wanted):
         return remade
     if refused := _other_mounts(spec, body, wanted):
         return refused

@@ -15,6 +15,7 @@ from kube.deletion import Destroyer
 from kube.objects import Json, Object
 from kube.resources import CONTROLLER_REVISIONS, STATEFUL_SETS
 from member import labels
+from member.apply.claim_templates import unwanted_mounts
 from member.apply.last_applied import fixed_field_change, stamped, template_change, with_running_template
 from member.apply.stateful_set import Replicas, with_size
 from member.apply.writes import annotate_owner, record_deletion
@@ -23,6 +24,7 @@ from member.evidence import delete, pods_live, spec_confirmed
 from member.labels import CONTROLLER_REVISION_HASH, PVC_DEFER_DELETING, base_labels, config_map_before_delete
 from member.naming import member_name, ordinal_of
 from member.objects.config_map import in_use_config_map_name
+from member.observed.pods import Pod, pods_of
 from member.outcome import Waiting
 
 RECREATING = "Recreating"
@@ -125,15 +127,22 @@ def _is_unchanged(live: Object, cached: Object) -> bool:
     return (now.uid, now.generation) == (then.uid, then.generation) and now.deletion_timestamp is None
 
 
-def remade_while_empty(ctx: ClusterContext, component: str, cached: Object, body: Json, wanted: Json) -> Waiting | None:
-    """Make a StatefulSet without pods again where it can't be changed into what is wanted: nothing hangs on it.
+def remade_before_it_ran(
+    ctx: ClusterContext, component: str, cached: Object, body: Json, wanted: Json
+) -> Waiting | None:
+    """Make a StatefulSet again that can't be changed into what is wanted, if nothing has ever run in any of its pods.
 
-    Raises as `delete_keeping_pods`.
+    So a volume that nobody can provide may be taken back. Raises as `delete_keeping_pods`.
     """
-    is_empty = not body["spec"]["replicas"] and not (body.get("status") or {}).get("replicas")
-    if not is_empty or fixed_field_change(body, wanted) is None or pods_live(ctx, component).pods:
+    if fixed_field_change(body, wanted) is None and not unwanted_mounts(body, wanted):
+        return None
+    if _any_ran(pods_of(ctx, component)) or _any_ran(pods_live(ctx, component).pods):
         return None
     return delete_keeping_pods(ctx, component, cached)
+
+
+def _any_ran(pods: Iterable[Object]) -> bool:
+    return any(pod.decode_as(Pod).has_run for pod in pods)
 
 
 def delete_keeping_pods(ctx: ClusterContext, component: str, cached: Object) -> Waiting:

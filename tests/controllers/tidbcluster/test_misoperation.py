@@ -117,3 +117,17 @@ def test_R23_F11_4946_O6_a_mistake_heals_when_it_is_put_right(
     }
     status = world.get(STATEFUL_SETS, f"basic-{component}")["status"]
     assert {status["updateRevision"]} == {status["currentRevision"]} == revisions
+
+
+@pytest.mark.parametrize("component", REPLICAS)
+def test_R23_a_volume_that_nobody_provides_is_taken_back_before_a_pod_has_run(
+    world: OperatorWorld, component: str
+) -> None:
+    cluster = sample("basic")
+    cluster["spec"][component]["storageVolumes"] = [_VOLUME]
+    world.apply(cluster)
+    world.run_until(lambda: "no-such-class" in world.condition("Progressing").get("message", ""))
+    world.change(**{component: {"storageVolumes": None}})
+    world.run_until_ready(within=WITHIN)
+    made = world.get(STATEFUL_SETS, f"basic-{component}")["spec"].get("volumeClaimTemplates") or []
+    assert not [each for each in made if "more" in each["metadata"]["name"]]
