@@ -136,9 +136,12 @@ def remade_before_it_ran(
     """
     if fixed_field_change(body, wanted) is None and not unwanted_mounts(body, wanted):
         return None
-    if _any_ran(pods_of(ctx, component)) or _any_ran(pods_live(ctx, component).pods):
+    if _any_ran(pods_of(ctx, component)):
         return None
-    return delete_keeping_pods(ctx, component, cached)
+    pods = pods_live(ctx, component).pods
+    # one that is not seen may run
+    are_all = len(pods) >= max(body["spec"]["replicas"], (body.get("status") or {}).get("replicas") or 0)
+    return delete_keeping_pods(ctx, component, cached) if are_all and not _any_ran(pods) else None
 
 
 def _any_ran(pods: Iterable[Object]) -> bool:
