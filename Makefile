@@ -85,14 +85,14 @@ simulate-slice: .venv/.dev ## Run a part of it, beside what `make test` draws, a
 	@$(BIN)/python -m simulate seeds 1000 100
 	@$(BIN)/python -m simulate mixes --every 61
 
-simulate: .venv/.dev ## Run a fault at writes of all workloads, pairs of changes, mistakes, losses, what others do and insist on, 400 random plans, 10000 manifests [EVERY=60 EVERY_FIELD=2 EVERY_HAND=6]
+simulate: .venv/.dev ## Run a fault at writes of all workloads, pairs of changes, mistakes, losses, what others do and insist on, 400 random plans, 10000 manifests [EVERY=80 EVERY_FIELD=2 EVERY_HAND=8]
 	@$(BIN)/python -m simulate run tests/simulate/plans/*.yaml
-	@$(BIN)/python -m simulate sweep --every $(or $(EVERY),60)
+	@$(BIN)/python -m simulate sweep --every $(or $(EVERY),80)
 	@$(PYTEST) -q --dist loadfile -n $(CORES) -m planted tests/simulate
 	@$(BIN)/python -m simulate sweep loss order backup schedule beside joined
 	@$(BIN)/python -m simulate sweep mistake field same --every $(or $(EVERY_FIELD),2)
 	@$(BIN)/python -m simulate sweep pair flip --every 6
-	@$(BIN)/python -m simulate sweep foreign foreign-others insist --every $(or $(EVERY_HAND),6)
+	@$(BIN)/python -m simulate sweep foreign foreign-others insist --every $(or $(EVERY_HAND),8)
 	@$(BIN)/python -m simulate seeds 0 400
 	@$(BIN)/python -m simulate manifests 0 10000
 	@$(BIN)/python -m simulate mixes --every 8
