@@ -84,7 +84,7 @@ def broken_off(observed: Outcome | None) -> Failed | None:
 
 
 def _of_others(error: ForeignOwner | DeletedEachTime) -> Outcome:
-    """What has our name is left alone until it changes, which is an event, or nobody's cache shows."""
+    """What has our name is left alone until it changes, which is an event; what others delete, for a while."""
     if isinstance(error, DeletedEachTime):
         return Waiting(CONTESTED, str(error), error.look_again)
     if error.is_former:

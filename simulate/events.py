@@ -13,7 +13,7 @@ from kube.resources import TIDB_CLUSTERS
 from ports.transport import TransportError
 from simulate import plan
 from simulate.caches import Cache
-from simulate.hands import Hands, named, namespace_of
+from simulate.hands import Hands, key_of, named, namespace_of
 from simulate.rivals import Rival
 from simulate.state import State
 from simulate.worlds import CLUSTERS, KEY
@@ -42,9 +42,7 @@ class Sight:
 
     def is_seen(self) -> bool:
         """Whether it is there now; an object that has not changed is not looked at again."""
-        namespace = namespace_of(self._resource)
-        key = f"{namespace}/{self._name}" if namespace else self._name
-        stored = self._storage.get(str(self._resource), key)
+        stored = self._storage.get(str(self._resource), key_of(self._resource, self._name))
         if stored is None or stored.version == self._version:
             return False
         self._version = stored.version

@@ -76,6 +76,12 @@ def namespace_of(resource: Resource) -> str:
     return NAMESPACE if resource.namespaced else ""
 
 
+def key_of(resource: Resource, name: str) -> str:
+    """How the API server's storage knows an object of a plan."""
+    namespace = namespace_of(resource)
+    return f"{namespace}/{name}" if namespace else name
+
+
 class Hands:
     """Those of one plan."""
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kube.contests import AT_ONCE, EVERY
 from kube.errors import Invalid, NotFound
-from simulate.hands import named, namespace_of
+from simulate.hands import key_of, named, namespace_of
 
 if TYPE_CHECKING:
     from simulate.engine import Engine
@@ -29,7 +29,6 @@ class Rival:
         self._event = event
         self._resource, self._name = named(event.target)
         self._namespace = namespace_of(self._resource)
-        self._key = f"{self._namespace}/{self._name}" if self._namespace else self._name
         self._version = -1
         self._until = engine.elapsed + event.seconds
         self._before = len(engine.calls)
@@ -40,7 +39,7 @@ class Rival:
 
     def look(self) -> None:
         """Something may have changed."""
-        stored = self._engine.world.server.storage.get(str(self._resource), self._key)
+        stored = self._engine.world.server.storage.get(str(self._resource), key_of(self._resource, self._name))
         if stored is None or stored.version == self._version or self._engine.elapsed >= self._until:
             return
         self._version = stored.version
