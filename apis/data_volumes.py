@@ -12,16 +12,28 @@ DEFER_DELETING = "tidb.pingcap.com/pvc-defer-deleting"
 """Annotation of a claim whose data is not needed any more (8.9)."""
 
 
+def clusters_of_claim(name: str, labels: Mapping[str, str]) -> list[str]:
+    """The clusters that a claim may belong to, by the pod that it is labelled with, or else by its own name.
+
+    Its name does not tell where that of the volume ends: `pd-log-demo-pd-0` may be of `demo` and of `log-demo`.
+    """
+    labelled = labels.get(POD_NAME_LABEL)
+    stem, _, ordinal = (labelled or name).rpartition("-")
+    cluster = stem.removesuffix(f"-{labels.get(COMPONENT_LABEL, '')}")
+    if cluster == stem or not ordinal.isdecimal():
+        return []
+    if labelled:
+        return [cluster]
+    parts = cluster.split("-")
+    return ["-".join(parts[first:]) for first in range(1, len(parts))]
+
+
 def is_claim_of(cluster: str, name: str, labels: Mapping[str, str]) -> bool:
-    """Whether a claim is that of a pod of a cluster, by the pod that it is labelled with, or its own name.
+    """Whether a claim is that of a pod of a cluster.
 
     Its instance label alone does not tell: several clusters may have the same.
     """
-    workload = f"{cluster}-{labels.get(COMPONENT_LABEL, '')}"
-    labelled = labels.get(POD_NAME_LABEL)
-    stem, _, ordinal = (labelled or name).rpartition("-")
-    is_named = stem == workload if labelled else stem.endswith(f"-{workload}")
-    return is_named and ordinal.isdecimal()
+    return cluster in clusters_of_claim(name, labels)
 
 
 def cluster_id_of(labels: Mapping[str, str], annotations: Mapping[str, str]) -> str:

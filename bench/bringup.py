@@ -1,80 +1,141 @@
 """Thirty clusters from apply to Ready, a minute of idleness, seventy more, and the start beside the hundred.
 
-The control plane is real; nodes and data plane are the sandbox's, with times close to zero. The peer is v1.6.6,
-measured before on a like machine with instant pods and the same 1,000 requests per second.
+The control plane is real; nodes and data plane are the sandbox's, with times close to zero. The peer is v1.6.6: on the
+same machine in the same run where it was built (`make upstream`), else measured before on a like one.
 """
 
+import tempfile
 import time
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Protocol, TypeAlias
+
+import urllib3
 
 from bench.figures import note, show
-from bench.operator_process import OperatorProcess
-from bench.place import Place, awaited, cluster, on_a_place
+from bench.operator_process import Cost, requests_by_method
+from bench.place import QPS, Place, awaited, cluster, on_a_place
 from kube.resources import TIDB_CLUSTERS
+from tests.e2e import upstream
 
-PEER = "v1.6.6, measured before on a like machine"
+_STEPS = (30, 100)
+"""How many clusters there are after each step."""
+
+_MEASURED_BEFORE: Mapping[str, float] = MappingProxyType(
+    {
+        "bringup_30_wall": 25.6,
+        "bringup_30_cpu": 5.5,
+        "bringup_30_peak_memory": 125,
+        "bringup_30_requests": 3853,
+        "idle_60s_cpu": 0.96,
+        "idle_60s_get": 510,
+        "idle_60s_writes": 60,
+        "bringup_70_wall": 84.5,
+        "bringup_70_cpu": 15.4,
+        "bringup_70_peak_memory": 218,
+        "bringup_70_requests": 9160,
+    }
+)
+
+_UNITS = {"wall": "s", "cpu": "s", "peak_memory": "MB"}
 
 _SETTLE = 5.0
 """Seconds in which the last events and details of the status arrive."""
 
-
-@dataclass(frozen=True, slots=True)
-class _Peer:
-    """What so many clusters cost v1.6.6: seconds, seconds of CPU, MB at most, requests."""
-
-    wall: float
-    cpu: float
-    memory: float
-    requests: int
+_Figures: TypeAlias = Iterator[tuple[str, float]]
 
 
-_STEPS = {30: _Peer(25.6, 5.5, 125, 3853), 100: _Peer(84.5, 15.4, 218, 9160)}
-"""How many clusters there are after each step, and the cost of the step."""
+class _Operator(Protocol):
+    """A running process."""
+
+    cost: Cost
+
+    def requests(self) -> Counter[str]:
+        """Those to the API server so far, by HTTP method."""
 
 
 def main() -> int:
     """Run all of it. 1 where no control plane was built."""
-    return on_a_place(_measure)
+    peer, source = _MEASURED_BEFORE, "v1.6.6, measured before on a like machine"
+    if upstream.BINARY.exists():
+        found: dict[str, float] = {}
+        if on_a_place(lambda here: found.update(_of_theirs(here)), status_subresource=False):
+            return 1
+        peer, source = found, "v1.6.6 in this run"
+    return on_a_place(lambda here: _measure(here, peer, source))
 
 
-def _measure(here: Place) -> None:
+def _measure(here: Place, peer: Mapping[str, float], source: str) -> None:
     operator = here.operator()
     try:
         awaited(operator.leads, "the operator to lead")
-        present = 0
-        for count, peer in _STEPS.items():
-            _bring_up(here, operator, range(present, count), peer)
-            if present == 0:
-                _idle(operator)
-            present = count
+        for name, value in _figures(here, operator):
+            show(name, value, peer[name], _UNITS.get(name.split("_", 2)[2], "requests"), source)
     finally:
         operator.stop()
     _start_beside_many(here)
 
 
-def _bring_up(here: Place, operator: OperatorProcess, numbers: range, peer: _Peer) -> None:
+class _Theirs:
+    """v1.6, which serves its metrics at one port, whatever it is told."""
+
+    def __init__(self, pid: int) -> None:
+        self.cost = Cost(pid)
+
+    def requests(self) -> Counter[str]:
+        page = urllib3.request("GET", "http://127.0.0.1:6060/metrics", retries=3, timeout=10.0)
+        return requests_by_method(page.data.decode())
+
+
+def _of_theirs(here: Place) -> _Figures:
+    environment = {"KUBECONFIG": str(here.control_plane.kubeconfig()), "NAMESPACE": "default", "HTTP_PROXY": here.proxy}
+    clusters = [("default", f"c{number}") for number in range(_STEPS[-1])]
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        upstream.running(Path(directory), environment, clusters, *QPS) as v16,
+    ):
+        awaited(lambda: "became leader" in v16.said or "successfully acquired lease" in v16.said, "v1.6 to lead")
+        for name, value in _figures(here, _Theirs(v16.process.pid)):
+            note(f"v1.6.6: {name} {value:.2f}")
+            yield name, value
+
+
+def _figures(here: Place, operator: _Operator) -> _Figures:
+    """What each step takes."""
+    present = 0
+    for count in _STEPS:
+        yield from _bring_up(here, operator, range(present, count))
+        if present == 0:
+            yield from _idle(operator)
+        present = count
+
+
+def _bring_up(here: Place, operator: _Operator, numbers: range) -> _Figures:
     name = f"bringup_{len(numbers)}"
-    before, cpu = operator.requests(), operator.cpu_seconds()
+    before, cpu = operator.requests(), operator.cost.cpu_seconds()
     started = time.monotonic()  # noqa: TID251  (another process is timed)
     for number in numbers:
         here.client.create(TIDB_CLUSTERS, cluster(f"c{number}"), "default")
     awaited(lambda: here.ready() == numbers.stop, f"{numbers.stop} clusters to be Ready")
-    show(f"{name}_wall", time.monotonic() - started, peer.wall, "s", PEER)  # noqa: TID251
+    yield f"{name}_wall", time.monotonic() - started  # noqa: TID251
     time.sleep(_SETTLE)  # noqa: TID251
-    show(f"{name}_cpu", operator.cpu_seconds() - cpu, peer.cpu, "s", PEER)
-    show(f"{name}_peak_memory", operator.peak_memory(), peer.memory, "MB", PEER)
+    yield f"{name}_cpu", operator.cost.cpu_seconds() - cpu
+    yield f"{name}_peak_memory", operator.cost.peak_memory()
     spent = operator.requests() - before
-    show(f"{name}_requests", spent.total(), peer.requests, "requests", PEER)
+    yield f"{name}_requests", spent.total()
     note(f"requests by method: {dict(spent)}")
 
 
-def _idle(operator: OperatorProcess, seconds: float = 60.0) -> None:
-    before, cpu = operator.requests(), operator.cpu_seconds()
+def _idle(operator: _Operator, seconds: float = 60.0) -> _Figures:
+    """Lease renewals are not counted among the writes."""
+    before, cpu = operator.requests(), operator.cost.cpu_seconds()
     time.sleep(seconds)  # noqa: TID251
     spent = operator.requests() - before
-    show("idle_60s_cpu", operator.cpu_seconds() - cpu, 0.96, "s", PEER)
-    show("idle_60s_get", spent["GET"], 510, "requests", PEER)
-    show("idle_60s_writes", spent.total() - spent["GET"], 60, "requests, Lease renewals not counted", PEER)
+    yield "idle_60s_cpu", operator.cost.cpu_seconds() - cpu
+    yield "idle_60s_get", spent["GET"]
+    yield "idle_60s_writes", spent.total() - spent["GET"]
 
 
 def _start_beside_many(here: Place) -> None:
@@ -83,6 +144,6 @@ def _start_beside_many(here: Place) -> None:
     try:
         awaited(operator.leads, "the operator to lead")
         show("start_beside_100_wall", time.monotonic() - started, 2.0, "s", "aim")  # noqa: TID251
-        show("start_beside_100_peak_memory", operator.peak_memory(), 150, "MB", "aim")
+        show("start_beside_100_peak_memory", operator.cost.peak_memory(), 150, "MB", "aim")
     finally:
         operator.stop()

@@ -18,8 +18,40 @@ _SAMPLE = re.compile(
 )
 
 
+class Cost:
+    """What a running process costs."""
+
+    def __init__(self, pid: int) -> None:
+        self._proc = Path(f"/proc/{pid}")
+
+    def cpu_seconds(self) -> float:
+        """User and system time so far."""
+        fields = (self._proc / "stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / _TICKS
+
+    def peak_memory(self) -> float:
+        """The largest resident size so far, in MB (VmHWM)."""
+        return self._megabytes("VmHWM")
+
+    def memory(self) -> float:
+        """The resident size now, in MB (VmRSS)."""
+        return self._megabytes("VmRSS")
+
+    def _megabytes(self, field: str) -> float:
+        found = re.search(rf"^{field}:\s+(\d+) kB", (self._proc / "status").read_text(), re.MULTILINE)
+        return int(found[1]) / 1024 if found else 0.0
+
+
+def requests_by_method(metrics: str) -> Counter[str]:
+    """Requests to the API server by HTTP method, watches included, as a page of metrics tells."""
+    counts: Counter[str] = Counter()
+    for method, value in _SAMPLE.findall(metrics):
+        counts[method] += int(float(value))
+    return counts
+
+
 class OperatorProcess:
-    """Started at construction; its log is a temporary file."""
+    """Started at construction; its log is a temporary file. `cost` is what it costs."""
 
     def __init__(self, kubeconfig: Path, port: int, flags: list[str], environ: Mapping[str, str]) -> None:
         self._port = port
@@ -35,23 +67,7 @@ class OperatorProcess:
             stdout=self._log,
             stderr=self._log,
         )
-
-    def cpu_seconds(self) -> float:
-        """User and system time so far."""
-        fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / _TICKS
-
-    def peak_memory(self) -> float:
-        """The largest resident size so far, in MB (VmHWM)."""
-        status = Path(f"/proc/{self._process.pid}/status").read_text()
-        found = re.search(r"^VmHWM:\s+(\d+) kB", status, re.MULTILINE)
-        return int(found[1]) / 1024 if found else 0.0
-
-    def memory(self) -> float:
-        """The resident size now, in MB (VmRSS)."""
-        status = Path(f"/proc/{self._process.pid}/status").read_text()
-        found = re.search(r"^VmRSS:\s+(\d+) kB", status, re.MULTILINE)
-        return int(found[1]) / 1024 if found else 0.0
+        self.cost = Cost(self._process.pid)
 
     def sample(self, series: str) -> float:
         """The value of a series, as the page of metrics writes its name and labels; 0 where it has none."""
@@ -68,10 +84,7 @@ class OperatorProcess:
 
     def requests(self) -> Counter[str]:
         """Requests to the API server so far, by HTTP method, watches included."""
-        counts: Counter[str] = Counter()
-        for method, value in _SAMPLE.findall(self._page("/metrics")):
-            counts[method] += int(float(value))
-        return counts
+        return requests_by_method(self._page("/metrics"))
 
     def leads(self) -> bool:
         """Whether it is the leader and its caches are full."""

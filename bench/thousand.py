@@ -64,19 +64,19 @@ class _Suite:
         operator = self.here.operator()
         awaited(operator.leads, "the operator to lead", within=_PATIENCE)
         self.show("start", _now() - started, 15.0, "s")
-        self.show("start_cpu", operator.cpu_seconds(), None, "s")
+        self.show("start_cpu", operator.cost.cpu_seconds(), None, "s")
         self._await(lambda: operator.sample(_SYNCS) >= self.count, "a look at each")
         self.show("start_until_each_was_looked_at", _now() - started, None, "s")
-        self.show("start_until_each_was_looked_at_cpu", operator.cpu_seconds(), None, "s")
+        self.show("start_until_each_was_looked_at_cpu", operator.cost.cpu_seconds(), None, "s")
         return operator
 
     def idle(self, operator: OperatorProcess) -> None:
         """Nothing changes for a while."""
-        before, cpu = operator.requests(), operator.cpu_seconds()
+        before, cpu = operator.requests(), operator.cost.cpu_seconds()
         time.sleep(_IDLE)  # noqa: TID251  (another process is timed)
         spent = operator.requests() - before
         self.show("idle_60s_writes", spent.total() - spent["GET"], 0, "requests")
-        self.show("idle_60s_cpu", operator.cpu_seconds() - cpu, None, "s")
+        self.show("idle_60s_cpu", operator.cost.cpu_seconds() - cpu, None, "s")
 
     def change(self) -> None:
         """One change after another."""
@@ -139,7 +139,7 @@ def main() -> int:
 def _memory_beside(suite: _Suite) -> float:
     operator = suite.start()
     try:
-        return operator.memory()
+        return operator.cost.memory()
     finally:
         operator.stop()
 
@@ -148,8 +148,8 @@ def _measure(suite: _Suite, base: float) -> None:
     operator = suite.start()
     try:
         suite.idle(operator)
-        grown = (operator.memory() - base) / max(suite.count - 1, 1)
-        suite.show("memory", operator.memory(), None, "MB")
+        grown = (operator.cost.memory() - base) / max(suite.count - 1, 1)
+        suite.show("memory", operator.cost.memory(), None, "MB")
         suite.show("memory_per_cluster", grown, 1.0, "MB")
         suite.change()
     finally:
@@ -161,7 +161,7 @@ def _bring_up(here: Place) -> None:
     suite, operator = _Suite(here, _REAL, "real"), here.operator()
     try:
         awaited(operator.leads, "the operator to lead")
-        base, started = operator.memory(), _now()
+        base, started = operator.cost.memory(), _now()
         for number in range(_REAL):
             here.client.create(TIDB_CLUSTERS, cluster(name_of(number)), "default")
         awaited(lambda: here.ready() == _REAL, f"{_REAL} clusters to be Ready", within=_PATIENCE, every=1.0)

@@ -1,13 +1,11 @@
 """Finding cached objects by what they carry (informers-workqueue.md ST-3, ST-9, LST-6)."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import TypeAlias
 
 from kube.objects import Object
-
-IndexFunc: TypeAlias = Callable[[Object], Iterable[str]]
-"""The values an object is found under; duplicates and several are allowed."""
+from kube.reading import IndexFunc
 
 Indexers: TypeAlias = Mapping[str, IndexFunc]
 

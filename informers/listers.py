@@ -12,6 +12,7 @@ from informers.index import INSTANCE, INSTANCE_LABEL, NAMESPACE, OWNER_UID, inst
 from informers.selectors import EVERYTHING, Selector, equal_to
 from informers.store import IndexNotFoundError, Store
 from kube.objects import Object
+from kube.reading import IndexFunc
 from kube.resources import Resource
 
 log = structlog.get_logger(__name__)
@@ -39,6 +40,13 @@ class StoreLister:
     def owned_by(self, uid: str) -> list[Object]:
         """Objects whose controlling owner has this UID. Raises IndexNotFoundError."""
         return self._store.by_index(OWNER_UID, uid)
+
+    def by_index(self, function: IndexFunc, value: str) -> list[Object]:
+        """Objects that `function` finds under `value`; its index is made when it is first asked for (ST-7)."""
+        name = f"{function.__module__}.{function.__qualname__}"
+        store = self._store
+        store.ensure_indexer(name, function)
+        return store.by_index(name, value)
 
     def select(self, selector: Selector, namespace: str = "") -> list[Object]:
         """Objects of a namespace (empty: all) whose labels match, in no promised order (LST-1)."""

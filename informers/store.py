@@ -3,13 +3,15 @@
 Every read answers from one consistent state. Results are new lists of the stored, immutable objects.
 """
 
+import contextlib
 import threading
 from collections.abc import Callable, Iterable
 
 import structlog
 
-from informers.index import Index, Indexers, IndexFunc
+from informers.index import Index, Indexers
 from kube.objects import Object
+from kube.reading import IndexFunc
 from ports.failures import ANY_FAILURE
 
 log = structlog.get_logger(__name__)
@@ -134,6 +136,15 @@ class Store:
             with self._lock:
                 self._indexers |= indexers
                 self._indexes |= indexes
+
+    def ensure_indexer(self, name: str, function: IndexFunc) -> None:
+        """Add an index over what is stored and what will be, where there is none of that name yet."""
+        with self._lock:
+            if name in self._indexes:
+                return
+        # who loses the race finds the index of the one who was first
+        with contextlib.suppress(IndexConflictError):
+            self.add_indexers({name: function})
 
     @property
     def last_resource_version(self) -> str:

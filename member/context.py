@@ -116,6 +116,7 @@ class ClusterContext:
     `observations` holds what looking at each component gave, `outcomes` what the stages answered so far. `pods` are
     those of each component, as they were when first looked at. `owner_lives`: a live read of this reconcile has found
     the cluster. `removed` are the components that run although the spec has them no more; `tc` has them as they run.
+    `rolls_to_come` are those whose pods are to be restarted, or may be for all that is known, and that have not begun.
     While the cluster is `held`, `owner` and `tc` have its last valid spec. `memory` outlives the reconcile.
     """
 
@@ -126,6 +127,7 @@ class ClusterContext:
     outcomes: dict[str, Outcome] = field(default_factory=dict)
     owner_lives: bool = False
     removed: frozenset[str] = frozenset()
+    rolls_to_come: set[str] = field(default_factory=set)
     held: Held = Held.NO
     memory: ClusterMemory = field(default_factory=ClusterMemory)
     pods: dict[str, Sequence[Object]] = field(default_factory=dict)

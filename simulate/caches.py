@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from informers.handlers import ResourceEventHandler
 from informers.tombstones import DeletedFinalStateUnknown
 from kube.objects import Object
+from kube.reading import IndexFunc
 from kube.resources import Resource
 from ports.transport import Request
 from sandbox.apiserver import ApiServer
@@ -81,6 +82,10 @@ class Cache:
     def get(self, namespace: str, name: str) -> Object | None:
         """See `Lister`."""
         return self._objects.get(f"{namespace}/{name}" if namespace else name)
+
+    def by_index(self, function: IndexFunc, value: str) -> list[Object]:
+        """See `Lister`."""
+        return [item for item in self._objects.values() if value in function(item)]
 
     def list(self, namespace: str = "", labels: Mapping[str, str] | None = None) -> list[Object]:
         """See `Lister`."""

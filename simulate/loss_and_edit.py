@@ -247,6 +247,9 @@ def _asks_for(subject: str, lost: str, change: str) -> Iterator[str]:
     if not SUBJECTS[subject].is_replaced:
         # its data, or its place, may be on the machine: only a human knows that this is gone for good
         yield from ("NodeLost", "PodsNotReady") if lost == "node" else ("PodsNotReady", "RollingUpdate")
+    if subject == "pump-2" and change == "scale-in":
+        # only it has the binlogs that nobody has read
+        yield "PumpUnreachable"
     if change == "removed":
         yield "ComponentRemoved"
 

@@ -2,13 +2,15 @@
 
 An item is *waiting* until its due time, or *ready*, never both: unlike in the plain ladder, adding it now takes it out
 of the wait. It may be either while it is *processing*; a ready one then keeps its place and is passed over until its
-worker is done. With a `rest`, one that was just processed waits that long first: what happens meanwhile is one turn.
+worker is done. With a `rest`, one that was just processed waits first: what happens meanwhile is one turn.
 """
 
 import math
 import threading
 from collections.abc import Hashable
+from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import Generic, NamedTuple, TypeVar
 
 from workqueue.drain import Drain
@@ -36,6 +38,25 @@ class _Wait(NamedTuple):
     timer: Timer
 
 
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """How long an item waits after its turn: `times` as long as that took, at least and at most so many seconds.
+
+    No item takes more of a worker than one part in `times` plus one, except where its turns are short.
+    """
+
+    least: float = 0.0
+    most: float = 0.0
+    times: float = 0.0
+
+    def after(self, turn: float) -> float:
+        """Seconds after a turn of so many."""
+        return min(max(self.least, self.times * turn), self.most)
+
+
+NO_REST = Rest()
+
+
 class PriorityQueue(Generic[T]):
     """A `RateLimitingQueue` that hands out higher numbers first; 0 is what nothing else was said of."""
 
@@ -47,12 +68,12 @@ class PriorityQueue(Generic[T]):
         name: str = "",
         metrics: MetricsProvider | None = None,
         strict: bool = __debug__,
-        rest: float = 0.0,
+        rest: Rest = NO_REST,
     ) -> None:
         """`timers` as in DelayingQueue, `strict` as in Queue. Without a limiter: 5 ms, doubling to 1000 s (PQ-11).
 
-        `rest` in seconds is how long an item that is added while it is processed, or soon after, waits to be handed
-        out again; one that is added with a delay of its own keeps that.
+        `rest` is how long an item that is added while it is processed, or soon after, waits to be handed out again; one
+        that is added with a delay of its own keeps that.
         """
         self._timers = timers
         self._rest = rest
@@ -67,8 +88,10 @@ class PriorityQueue(Generic[T]):
         """Since when; the same items as in the order."""
         self._processing: dict[T, _Place] = {}
         """Since when, and with which priority handed out."""
+        self._again: dict[T, int] = {}
+        """What is to be processed once more when it has rested: the priority."""
         self._resting: dict[T, float] = {}
-        """Until when, the earliest first."""
+        """Until when."""
         self._getters = 0
         self._has_workers = False
         """Whether somebody has waited for an item: then there are threads, and one should run the timers."""
@@ -161,11 +184,13 @@ class PriorityQueue(Generic[T]):
                 return
             now = self._clock.now()
             self._work_durations.observe(now - started.time)
-            self._let_rest(item, now)
+            rests = self._let_rest(item, now, now - started.time)
             if item in self._ready:
                 self._wake_one()
             else:
                 self._drain.notice()
+        if rests and self._has_workers:
+            self._timers.require_attendance()
 
     def shut_down(self) -> None:
         """See `DelayingQueue.shut_down`: waiting items are dropped, ready ones are not (better than PQ-9)."""
@@ -217,6 +242,9 @@ class PriorityQueue(Generic[T]):
             if item in self._ready:
                 self._raise_priority(item, priority)
                 return
+            if delay <= 0 and self._rest.most and item in self._processing:
+                self._again[item] = max(priority, self._again.get(item, priority))
+                return
             wait = self._rest_of(item) if delay <= 0 else delay
             if wait <= 0:
                 self._make_ready(item, priority)
@@ -225,18 +253,22 @@ class PriorityQueue(Generic[T]):
         if self._has_workers:
             self._timers.require_attendance()
 
-    def _let_rest(self, item: T, now: float) -> None:
-        if not self._rest:
-            return
+    def _let_rest(self, item: T, now: float, turn: float) -> bool:
+        """Begin the rest of `item` after a turn of so many seconds; whether it is to be processed again then."""
+        if not self._rest.most:
+            return False
         self._resting.pop(item, None)
-        self._resting[item] = now + self._rest
-        while (first := next(iter(self._resting))) != item and self._resting[first] <= now:
-            del self._resting[first]
+        until = self._resting[item] = now + self._rest.after(turn)
+        for each in [each for each, end in islice(self._resting.items(), 2) if end <= now]:
+            del self._resting[each]
+        again = self._again.pop(item, None)
+        if again is None or self._shutting_down:
+            return False
+        self._wait(item, until, again)
+        return True
 
     def _rest_of(self, item: T) -> float:
         """Seconds for which `item` still rests."""
-        if item in self._processing:
-            return self._rest
         until = self._resting.get(item)
         return until - self._clock.now() if until is not None else 0.0
 
@@ -259,10 +291,10 @@ class PriorityQueue(Generic[T]):
             wait = self._waiting.get(item)
             if wait is None or wait.due != due:
                 return  # it came earlier, or the queue is shut down
-            if self._rest and item in self._processing:
-                # its turn takes longer than a rest, which begins at the end of it
+            if self._rest.most and item in self._processing:
+                # a rest begins at the end of its turn
                 del self._waiting[item]
-                self._wait(item, self._clock.now() + self._rest, wait.priority)
+                self._again[item] = max(wait.priority, self._again.get(item, wait.priority))
                 return
             self._make_ready(item, wait.priority)
 

@@ -17,7 +17,8 @@ from apis import predicates
 from apis.accessor import Component, find
 from apis.components import ComponentType, component_type
 from apis.ordinals import desired_ordinals, desired_replicas
-from kube.apply import require_ours
+from kube.apply import ForeignOwner, require_ours
+from kube.contests import DeletedEachTime
 from kube.deletion import Destroyer
 from kube.objects import Json, Object
 from kube.resources import CONFIG_MAPS, PODS, STATEFUL_SETS, Resource
@@ -33,7 +34,7 @@ from member.apply.last_applied import (
     with_template_of,
 )
 from member.apply.stateful_set import with_size, with_strategy
-from member.apply.writes import apply, apply_service
+from member.apply.writes import OwnerGone, apply, apply_service
 from member.context import ClusterContext, Held
 from member.evidence import delete
 from member.labels import WRITTEN_FOR, base_labels, object_meta, with_annotation
@@ -98,11 +99,23 @@ def act(ctx: ClusterContext, member: Workload) -> Outcome:
         return _removed(ctx, spec)
     if (why := member.unused(ctx.tc)) and ctx.stateful_set(member.name) is None:
         return Done(why)
-    outcome = _act(ctx, member, spec)
+    outcome = _told_if_broken_off(ctx, member, spec)
     if ctx.tc.spec.paused:
         return outcome
     other = member.housekeeping(ctx)
     return other if other and isinstance(outcome, Done) else outcome
+
+
+def _told_if_broken_off(ctx: ClusterContext, member: Workload, spec: Component) -> Outcome:
+    """Act; those whose pods are restarted after this one's learn that nobody knows what it would have done (7.2)."""
+    try:
+        return _act(ctx, member, spec)
+    except (ForeignOwner, DeletedEachTime, OwnerGone):
+        raise
+    except Exception:
+        if ctx.stateful_set(member.name):
+            ctx.rolls_to_come.add(member.name)
+        raise
 
 
 def _removed(ctx: ClusterContext, spec: Component) -> Refused:
@@ -242,6 +255,8 @@ def _update(ctx: ClusterContext, member: Workload, spec: Component, live: Object
     desired = with_size(desired, size.replicas)
     scaling = size.outcome is not None
     roll = next_roll(ctx, member.name, member.rolling, body, desired, changed=changed, scaling=scaling)
+    if changed and not roll.takes_template:
+        ctx.rolls_to_come.add(member.name)
     if not roll.takes_template or not changed:
         # one that is only written differently is not written, or Kubernetes would roll all pods for it
         desired = with_template_of(body, desired)
@@ -385,5 +400,8 @@ def _serving(ctx: ClusterContext, member: Workload) -> Outcome:
     observed = ctx.observations.get(member.name, Done())
     if not isinstance(observed, Done):
         return observed
-    at_risk = volume_being_deleted(ctx, member.name)
-    return at_risk or (member.serving(ctx) if member.serving else members_ready(ctx, member.name))
+    if at_risk := volume_being_deleted(ctx, member.name):
+        return at_risk
+    served = member.serving(ctx) if member.serving else members_ready(ctx, member.name)
+    # a server that is counted though its pod is about to go
+    return served if isinstance(served, Done) else kept_by_lost_nodes(ctx, member.name, served.message) or served

@@ -167,6 +167,9 @@ def _waits_for(ctx: ClusterContext, own: ComponentType) -> Waiting | None:
         if predicates.in_phase(ctx.tc, row.name, "Upgrade", "Scale"):
             what = f"waiting for {row.title} to finish upgrading or scaling before restarting {own.title}'s pods"
             return Waiting(f"WaitingFor{row.word}", what)
+        if row.name in ctx.rolls_to_come:
+            what = f"waiting for {row.title}, whose pods are restarted first, before restarting {own.title}'s pods"
+            return Waiting(f"WaitingFor{row.word}", what)
     return None
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from apis.data_volumes import cluster_id_of, is_claim_of
+from apis.data_volumes import cluster_id_of, clusters_of_claim, is_claim_of
 from kube.objects import Object
 from member import labels
 from member.context import ClusterContext
@@ -123,7 +123,13 @@ def labelled_ids(ctx: ClusterContext) -> frozenset[str]:
     """The same, whatever the status says."""
     # by name alone: they may be from before the cluster got another instance name
     any_instance = {labels.NAME: ctx.tc.LABELLED_NAME, labels.MANAGED_BY: labels.TIDB_OPERATOR}
-    seen = ctx.listers.persistent_volume_claims.list(ctx.namespace, any_instance)
-    own = (each.metadata for each in seen if is_claim_of(ctx.name, each.metadata.name, each.metadata.labels))
+    named = ctx.listers.persistent_volume_claims.by_index(_clusters, f"{ctx.namespace}/{ctx.name}")
+    own = (claim.metadata for claim in named if any_instance.items() <= claim.metadata.labels.items())
     found = (cluster_id_of(meta.labels, meta.annotations) for meta in own)
     return frozenset(found) - {""}
+
+
+def _clusters(claim: Object) -> list[str]:
+    """The clusters that a claim may belong to, as `namespace/name`."""
+    meta = claim.metadata
+    return [f"{meta.namespace}/{cluster}" for cluster in clusters_of_claim(meta.name, meta.labels)]

@@ -1,6 +1,6 @@
 """How Pump gives up a pod: its node takes no more binlogs, drainers read those it has, then it goes (8.8)."""
 
-from dataplane.errors import Conflict
+from dataplane.errors import Conflict, Unavailable
 from dataplane.pump import PUMP_CLOSING, PUMP_OFFLINE, PUMP_ONLINE, LivePumpNode
 from kube.objects import Object
 from member import api_clients
@@ -17,7 +17,9 @@ _REGISTRATION = 30.0
 """Seconds in which a Pump that runs should have registered its node; it writes it again every other second."""
 
 _ASK_AGAIN = 30.0
-"""Seconds until a Pump is asked again for what it refused."""
+"""Seconds until a Pump is asked again for what it refused, or when it was silent."""
+
+_GIVE_UP = "if it can never be online again, and its binlogs may be lost, set its state to offline with binlogctl"
 
 
 def _drain(removal: PodRemoval) -> Evidence | Waiting | Refused:
@@ -62,22 +64,29 @@ def _close(removal: PodRemoval, node: LivePumpNode) -> Waiting | Refused:
     wanted = spec_confirmed(ctx)
     if wanted is None:
         return Waiting("SpecChanged", "waiting for the cache to show the current TidbCluster", _soon(removal))
+    if removal.pod is None or not removal.pod.decode_as(Pod).is_ready:
+        return _out_of_reach(removal, node, "its pod is not Ready")
     removal.note()
     try:
         close_pump_node(api_clients.pump(ctx, removal.ordinal), node, wanted)
     except Conflict as refused:
         return Refused("FailedScaleIn", f"Pump node {node.id} of pod {removal.name}: {refused}", _ASK_AGAIN)
+    except Unavailable as silent:
+        return _out_of_reach(removal, node, str(silent))
     return Waiting("ScalingIn", f"Pump node {node.id} of pod {removal.name} was asked to close", _soon(removal))
+
+
+def _out_of_reach(removal: PodRemoval, node: LivePumpNode, why: str) -> Refused:
+    """Nobody else has the binlogs that drainers have yet to read."""
+    what = f"Pump node {node.id} of pod {removal.name} cannot be asked to close: {why}"
+    return Refused("PumpUnreachable", f"{what}; bring it back; {_GIVE_UP}", _ASK_AGAIN)
 
 
 def _waiting(removal: PodRemoval, node: LivePumpNode) -> Waiting:
     what = f"Pump node {node.id} of pod {removal.name} is {node.state}"
     if node.state == PUMP_CLOSING:
         return Waiting("ScalingIn", f"{what}; waiting until drainers have read all its binlogs", _soon(removal))
-    way_out = (
-        "waiting until it is online again before it is closed; if it can never be, and its binlogs may be lost, set "
-        "its state to offline with binlogctl"
-    )
+    way_out = f"waiting until it is online again before it is closed; {_GIVE_UP}"
     return Waiting("ScalingIn", f"{what}; {way_out}", _soon(removal))
 
 

@@ -396,6 +396,14 @@ _PD_AND_STORES: Mapping[str, Reason] = {
         "It leaves the number of Pump pods as it is until PD reports the nodes.",
         LOOK_AT_PD,
     ),
+    "PumpUnreachable": Reason(
+        "Pump is scaled in, but the pod that has to go does not answer. Drainers may not have read all its binlogs "
+        "yet, and nobody else has them.",
+        "It keeps the pod, its volume and its node in PD, and asks again when the pod is Ready.",
+        "Bring the pod back: `kubectl describe pod` and `kubectl logs --previous` tell why it does not run. If it is "
+        "lost for good, and its binlogs may be, too, set the state of its node to offline with `binlogctl`; then it is "
+        "removed.",
+    ),
     "StoresUnknown": Reason(
         "PD must report the TiKV stores before TiKV is restarted or scaled, and it does not, or its answer lacks "
         "stores that were there before.",

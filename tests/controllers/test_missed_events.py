@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from controllers.enqueueing import enqueue_owner
 from informers.consistency import digest
 from kube.objects import Json, Object
+from kube.reading import IndexFunc
 from kube.resources import PODS, SERVICES, TIDB_CLUSTERS
 from ports.clock import FakeClock
 from tests.informers.fake_source import FakeSource, pod
@@ -16,6 +17,9 @@ class _Owners:
 
     def get(self, namespace: str, name: str) -> Object | None:
         return as_object({"metadata": {"namespace": namespace, "name": name, "uid": name}})
+
+    def by_index(self, function: IndexFunc, value: str) -> list[Object]:
+        raise NotImplementedError
 
     def list(self, namespace: str = "", labels: Mapping[str, str] | None = None) -> list[Object]:
         raise NotImplementedError

@@ -6,17 +6,17 @@ there each server of a cluster has an address of 127.0.0.0/8, at which a relay p
 With PD's etcd it speaks gRPC, which the sandbox does not: it meets a real, empty one.
 """
 
+import asyncio
 import contextlib
 import fcntl
 import os
-import selectors
-import socket
 import subprocess
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from socketserver import BaseRequestHandler, ThreadingTCPServer
 from urllib.parse import urlsplit
 
 import pytest
@@ -54,7 +54,9 @@ class Upstream:
 
 
 @contextlib.contextmanager
-def running(directory: Path, environment: Mapping[str, str], clusters: Sequence[tuple[str, str]]) -> Iterator[Upstream]:
+def running(
+    directory: Path, environment: Mapping[str, str], clusters: Sequence[tuple[str, str]], *flags: str
+) -> Iterator[Upstream]:
     """v1.6 as it is deployed, for clusters `(namespace, name)`; `environment` as for an operator of ours.
 
     It has one port for its metrics, whatever it is told: another one on this machine is waited for.
@@ -67,16 +69,21 @@ def running(directory: Path, environment: Mapping[str, str], clusters: Sequence[
         assert proxy.port is not None
         fcntl.flock(stack.enter_context(BINARY.open("rb")), fcntl.LOCK_EX)
         etcd = stack.enter_context(_etcd(directory))
-        lines = []
+        servers = {}
         for at, (host, port) in enumerate(each for cluster in clusters for each in _servers(*cluster)):
-            address = f"127.16.{at // 250}.{at % 250 + 1}"
-            stack.enter_context(_relay((address, port), host, (proxy.hostname, proxy.port), etcd))
-            lines.append(f"{address} {host}\n")
-        (directory / "hosts").write_text("".join(lines))
-        flags = ["-cluster-scoped=true", "-tidb-discovery-image=pingcap/tidb-operator:v1.6.6", "-v=2"]
+            servers[f"127.16.{at // 250}.{at % 250 + 1}", port] = host
+        stack.enter_context(_relays(servers, (proxy.hostname, proxy.port), etcd))
+        (directory / "hosts").write_text("".join(f"{address} {host}\n" for (address, _), host in servers.items()))
+        command = [
+            str(BINARY),
+            "-cluster-scoped=true",
+            "-tidb-discovery-image=pingcap/tidb-operator:v1.6.6",
+            "-v=2",
+            *flags,
+        ]
         environ = {"PATH": os.environ["PATH"], **{key: environment[key] for key in ("KUBECONFIG", "NAMESPACE")}}
         output = stack.enter_context(log.open("wb"))
-        process = subprocess.Popen([BINARY, *flags], cwd=directory, env=environ, stdout=output, stderr=output)
+        process = subprocess.Popen(command, cwd=directory, env=environ, stdout=output, stderr=output)
         try:
             yield Upstream(process, log)
         finally:
@@ -108,49 +115,60 @@ def _etcd(directory: Path) -> Iterator[tuple[str, int]]:
 
 
 @contextlib.contextmanager
-def _relay(at: tuple[str, int], host: str, proxy: tuple[str, int], etcd: tuple[str, int]) -> Iterator[None]:
-    """Pass what is sent to an address on to a host, through the proxy, but for gRPC."""
+def _relays(servers: Mapping[tuple[str, int], str], proxy: tuple[str, int], etcd: tuple[str, int]) -> Iterator[None]:
+    """Pass what is sent to each address on to its host, through the proxy, but for gRPC."""
+    listening: Future[Callable[[], object]] = Future()
 
-    class Handler(BaseRequestHandler):
-        def handle(self) -> None:
-            is_grpc = self.request.recv(len(_HTTP2), socket.MSG_PEEK) == _HTTP2
-            with contextlib.suppress(ConnectionError), socket.create_connection(etcd if is_grpc else proxy) as through:
-                if is_grpc or _is_connected(through, f"{host}:{at[1]}"):
-                    _splice(self.request, through)
+    async def serve() -> None:
+        async with contextlib.AsyncExitStack() as stack:
+            for (address, port), host in servers.items():
+                relay = partial(_relay, f"{host}:{port}", proxy, etcd)
+                await stack.enter_async_context(await asyncio.start_server(relay, address, port))
+            ended = asyncio.Event()
+            listening.set_result(partial(asyncio.get_running_loop().call_soon_threadsafe, ended.set))
+            await ended.wait()
 
-    class Relay(ThreadingTCPServer):
-        allow_reuse_address = True
-
-    with Relay(at, Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.05,), name=f"relay {host}")
-        thread.start()
-        try:
-            yield
-        finally:
-            server.shutdown()
-            thread.join()
+    thread = threading.Thread(target=lambda: asyncio.run(serve()), name="relays")
+    thread.start()
+    end = listening.result(timeout=10.0)
+    try:
+        yield
+    finally:
+        end()
+        thread.join()
 
 
-def _is_connected(proxy: socket.socket, host: str) -> bool:
+async def _relay(
+    host: str,
+    proxy: tuple[str, int],
+    etcd: tuple[str, int],
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+) -> None:
+    """Serve one connection until one of its sides ends."""
+    with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError), contextlib.closing(writer):
+        beginning = await reader.readexactly(len(_HTTP2))
+        is_grpc = beginning == _HTTP2
+        answers, through = await asyncio.open_connection(*(etcd if is_grpc else proxy))
+        with contextlib.closing(through):
+            if not is_grpc and not await _is_connected(answers, through, host):
+                return
+            through.write(beginning)
+            both = [asyncio.ensure_future(each) for each in (_copy(reader, through), _copy(answers, writer))]
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+            for each in both:
+                each.cancel()
+
+
+async def _is_connected(answers: asyncio.StreamReader, proxy: asyncio.StreamWriter, host: str) -> bool:
     """Ask a proxy for a connection; whether there is one now."""
-    proxy.sendall(f"CONNECT {host} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
-    answer = b""
-    while not answer.endswith(b"\r\n\r\n"):
-        if not (byte := proxy.recv(1)):
-            return False
-        answer += byte
+    proxy.write(f"CONNECT {host} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+    answer = await answers.readuntil(b"\r\n\r\n")
     return b" 200 " in answer.partition(b"\r\n")[0]
 
 
-def _splice(one: socket.socket, other: socket.socket) -> None:
-    """Pass bytes on both ways until one side ends."""
-    with selectors.DefaultSelector() as ready:
-        ready.register(one, selectors.EVENT_READ, other)
-        ready.register(other, selectors.EVENT_READ, one)
-        while True:
-            for key, _ in ready.select():
-                assert isinstance(key.fileobj, socket.socket)
-                piece = key.fileobj.recv(_PIECE)
-                if not piece:
-                    return
-                key.data.sendall(piece)
+async def _copy(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+    with contextlib.suppress(ConnectionError):
+        while piece := await source.read(_PIECE):
+            target.write(piece)
+            await target.drain()

@@ -10,6 +10,7 @@ import pytest
 from controllers.tidbcluster import events
 from informers.tombstones import DeletedFinalStateUnknown
 from kube.objects import Json, Object
+from kube.reading import IndexFunc
 
 OWNER = {"apiVersion": "pingcap.com/v1alpha1", "kind": "TidbCluster", "name": "basic", "uid": "tc", "controller": True}
 LABELS = {"app.kubernetes.io/managed-by": "tidb-operator", "app.kubernetes.io/instance": "basic"}
@@ -30,6 +31,9 @@ class Clusters:
 
     def get(self, namespace: str, name: str) -> Object | None:
         return self.items.get(name) if namespace == "ns" else None
+
+    def by_index(self, function: IndexFunc, value: str) -> list[Object]:
+        raise NotImplementedError
 
     def list(self, namespace: str = "", labels: Mapping[str, str] | None = None) -> list[Object]:
         wanted = (labels or {}).items()

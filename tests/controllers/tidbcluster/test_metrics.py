@@ -10,6 +10,7 @@ from structlog.testing import capture_logs
 from apis.times import stamp
 from controllers.tidbcluster.metrics import ClusterMetrics
 from kube.objects import Json, Object
+from kube.reading import IndexFunc
 from member.outcome import Done, Failed, Refused, Waiting
 from ports.clock import FakeClock
 from ports.fencing import LeaseExpired, OpenFence
@@ -31,6 +32,9 @@ class Clusters:
 
     def get(self, namespace: str, name: str) -> Object | None:
         raise AssertionError("metrics read all of them")
+
+    def by_index(self, function: IndexFunc, value: str) -> list[Object]:
+        raise NotImplementedError
 
     def list(self, namespace: str = "", labels: Mapping[str, str] | None = None) -> list[Object]:
         return [as_object(tree) for tree in self.trees]
