@@ -7,13 +7,16 @@ from workqueue.priority_queue import NO_REST, PriorityQueue, Rest
 from workqueue.rate_limiters import RateLimiter, default_controller_rate_limiter
 from workqueue.timers import Timers
 
-REST = Rest(least=1.0, most=5.0, times=20.0)
-"""How long a key rests between two syncs in a process, however much happens to its object meanwhile.
 
-A cluster that comes up causes a hundred events, many of them by what the operator writes itself, and a sync costs as
-much as twenty writes. What happens first after a rest counts at once. Where syncs take long, since the API server or
-the machine has much to do, each cluster is looked at less often, so that they all get their turn.
-"""
+def rest_of_keys(workers: int) -> Rest:
+    """How long a key rests between two syncs in a process, however much happens to its object meanwhile.
+
+    A cluster that comes up causes a hundred events, many of them by what the operator writes itself, and a sync costs
+    as much as twenty writes. What happens first after a rest counts at once. Where many objects change and syncs take
+    long, since the API server or the machine has much to do, each is looked at less often: no more than half of the
+    time of so many workers goes to what was looked at before.
+    """
+    return Rest(least=1.0, most=10.0, share=workers / 2)
 
 
 def controller_queue(

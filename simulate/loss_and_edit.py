@@ -237,7 +237,7 @@ def _asks_for(subject: str, lost: str, change: str) -> Iterator[str]:
         yield "SubstituteLost"
     if change == "made-again" and lost in ("pod", "two"):
         # pods that were never members are nothing that could be replaced, nor does another one join beside them
-        yield from ("PodsNotReady", "PDUnhealthy")
+        yield from ("PodsNotReady", "PDUnhealthy", "DMMasterUnhealthy")
     if (subject, lost) == ("tikv-5", "zone") and change in ("image", "config", "hand-edited"):
         # two stores at once took the majority of some regions: to go on without them is nobody's decision but a human's
         yield "StoresNotUp"

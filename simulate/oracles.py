@@ -20,11 +20,13 @@ from simulate.worlds import CLUSTERS
 
 _SHOWN = 5
 
-_LEFT_BEHIND = frozenset({"replicas", "storage", "storageVolumes", "volumeAttributesClassName"})
-"""What is taken back in part: volumes stay when pods go, never get smaller, and keep the attributes they got."""
+_LEFT_BEHIND = frozenset({"createPassword", "replicas", "storage", "storageVolumes", "volumeAttributesClassName"})
+"""What is taken back in part: volumes stay when pods go, never get smaller, and keep the attributes they got; the
+password that was made for a user is that user's.
+"""
 
-_HISTORY = re.compile(r"^configmaps/basic-[a-z]+-\d+\.")
-"""What depends on the way only: texts that pods were started with once."""
+_HISTORY = re.compile(r"^configmaps/basic-[a-z]+-\d+\.|\.conditions\[CertificatesValid\]")
+"""What depends on the way only: texts that pods were started with once, and that certificates were used."""
 
 _MAKES_OR_ENDS = re.compile(r"(POST|DELETE) [a-z]+[.a-z0-9]* |DELETE .*/pd/api/v1/(store|members)/")
 """Creations and deletions of objects, of stores and of members; what else is posted to a component is idempotent."""

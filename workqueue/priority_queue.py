@@ -40,18 +40,19 @@ class _Wait(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """How long an item waits after its turn: `times` as long as that took, at least and at most so many seconds.
+    """How long an item waits after its turn, in seconds: at least, at most, and by how busy its worker is.
 
-    No item takes more of a worker than one part in `times` plus one, except where its turns are short.
+    With a `share`, so many workers at most are busy with items that come back, if all turns take as long as the one
+    that has just ended. That counts for those that are added with a delay of their own, too.
     """
 
     least: float = 0.0
     most: float = 0.0
-    times: float = 0.0
+    share: float = math.inf
 
-    def after(self, turn: float) -> float:
-        """Seconds after a turn of so many."""
-        return min(max(self.least, self.times * turn), self.most)
+    def among(self, resting: int, turn: float) -> float:
+        """Seconds after a turn of so many, for the sake of so many that rest, itself included."""
+        return min(turn * resting / self.share, self.most)
 
 
 NO_REST = Rest()
@@ -254,18 +255,25 @@ class PriorityQueue(Generic[T]):
             self._timers.require_attendance()
 
     def _let_rest(self, item: T, now: float, turn: float) -> bool:
-        """Begin the rest of `item` after a turn of so many seconds; whether it is to be processed again then."""
+        """Begin the rest of `item` after a turn of so many seconds; whether it waits for the end of that now."""
         if not self._rest.most:
             return False
         self._resting.pop(item, None)
-        until = self._resting[item] = now + self._rest.after(turn)
         for each in [each for each, end in islice(self._resting.items(), 2) if end <= now]:
             del self._resting[each]
+        earliest = now + self._rest.among(len(self._resting) + 1, turn)
+        self._resting[item] = max(earliest, now + self._rest.least)
         again = self._again.pop(item, None)
-        if again is None or self._shutting_down:
+        if self._shutting_down:
             return False
-        self._wait(item, until, again)
-        return True
+        delayed = self._waiting.get(item)
+        if delayed is not None and delayed.due < earliest:
+            del self._waiting[item]
+            delayed.timer.cancel()
+            self._wait(item, earliest, delayed.priority)
+        if again is not None:
+            self._wait(item, self._resting[item], again)
+        return delayed is not None or again is not None
 
     def _rest_of(self, item: T) -> float:
         """Seconds for which `item` still rests."""

@@ -13,7 +13,7 @@ class Resting:
     def __init__(self) -> None:
         self.clock = FakeClock()
         self.timers = Timers(self.clock)
-        self.queue: PriorityQueue[str] = PriorityQueue(self.timers, rest=Rest(least=1.0, most=5.0, times=2.0))
+        self.queue: PriorityQueue[str] = PriorityQueue(self.timers, rest=Rest(least=1.0, most=5.0, share=0.5))
 
     def turn(self, item: str) -> None:
         """Take the item and give it back."""
@@ -127,3 +127,32 @@ def test_who_has_rested_is_forgotten() -> None:
         resting.turn(str(number))
         resting.pass_time(2.0)
     assert 1 >= len(resting.queue._resting)
+
+
+def test_the_more_items_rest_the_longer() -> None:
+    resting = Resting()
+    for item in ("a", "b"):
+        resting.queue.add(item)
+        resting.queue.try_get()
+    resting.pass_time(1.0)
+    resting.queue.done("a")
+    resting.queue.done("b")
+    resting.queue.add_with_opts("a", "b")
+    resting.pass_time(2.0)
+    resting.turn("a")
+    assert resting.is_empty
+    resting.pass_time(2.0)
+    resting.turn("b")
+
+
+def test_a_delay_of_its_own_gives_way_to_others() -> None:
+    resting = Resting()
+    resting.queue.add("a")
+    resting.queue.try_get()
+    resting.pass_time(0.5)
+    resting.queue.add_after("a", 0.5)
+    resting.queue.done("a")
+    resting.pass_time(0.9)
+    assert resting.is_empty
+    resting.pass_time(0.1)
+    resting.turn("a")

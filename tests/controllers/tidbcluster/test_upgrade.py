@@ -713,3 +713,17 @@ def test_R19_what_is_owed_to_a_store_outlives_an_empty_answer(wide: OperatorWorl
     heal()
     assert ["basic-tikv-2", "basic-tikv-1", "basic-tikv-0"] == sorted({"basic-tikv-2", *finish(wide)}, reverse=True)
     assert (set(), []) == (evicting(wide), marks(wide))
+
+
+def test_I16_what_could_not_begin_its_own_restarts_holds_up_those_after_it(basic: OperatorWorld) -> None:
+    allow = basic.world.faults.creation_refused("configmaps", "basic-pd-*")
+    basic.change(version="v8.5.9", pd={"config": {"log": {"level": "warn"}}})
+    basic.run(60.0)
+    assert ("pingcap/tikv:v8.5.2", "pingcap/tidb:v8.5.2") == (image(basic, "tikv"), image(basic, "tidb"))
+    assert "exceeded quota" in message(basic)
+
+    allow()
+    basic.run_until(lambda: image(basic, "pd") == "pingcap/pd:v8.5.9")
+    assert "pingcap/tikv:v8.5.2" == image(basic, "tikv")
+    basic.run_until_ready()
+    assert "pingcap/tidb:v8.5.9" == image(basic, "tidb")
