@@ -32,7 +32,7 @@ from ports.transport import TransportError
 
 _log = structlog.get_logger(__name__)
 
-_STEP = 0.25
+_STEP = 0.1
 """Of the retry period: how much longer a process waits before it takes a free shard, for each that it holds."""
 
 _RESERVED = 2.0

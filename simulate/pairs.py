@@ -56,13 +56,18 @@ def _changes(component: str) -> Iterator[Change]:
     replicas = home.section["replicas"]
     trees: dict[str, Json] = {
         "scale-out": {"replicas": replicas + 1},
-        "scale-in": {"replicas": replicas - 1} if replicas > 1 else {},
+        "scale-in": {"replicas": fewer} if (fewer := _fewer(component, replicas)) else {},
         "upgrade": {"version": profile(component).versions[1]},
         "config": {"config": profile(component).config("warn")},
         "label": {"labels": {"team": "a"}},
         "resize": _larger(home),
     }
     return (Change(component, operation, tree) for operation, tree in trees.items() if tree)
+
+
+def _fewer(component: str, replicas: int) -> int:
+    """One less; of two masters none is restarted, since the other one would be no quorum."""
+    return replicas - 2 if (component, replicas) == ("dm-master", 3) else replicas - 1
 
 
 def _larger(home: Home) -> Json:

@@ -69,6 +69,27 @@ def test_LST_6_the_objects_of_an_owner_are_found_by_index(store: Store, lister: 
     assert ["d"] == names(lister.owned_by("uid-1"))
 
 
+def _letters(obj: Object) -> str:
+    """Each letter of the name."""
+    return obj.metadata.name
+
+
+def test_ST_7_what_no_index_was_made_for_is_indexed_when_it_is_first_asked_for(
+    store: Store, lister: StoreLister
+) -> None:
+    assert ["a"] == names(lister.by_index(_letters, "a"))
+    store.add(pod_object("ab"))
+    assert ["a", "ab"] == names(lister.by_index(_letters, "a"))
+    store.delete(pod_object("a"))
+    assert (["ab"], []) == (names(lister.by_index(_letters, "a")), lister.by_index(_letters, "z"))
+
+
+def test_ST_7_two_that_ask_first_at_once_share_an_index(store: Store) -> None:
+    for _ in range(2):
+        store.ensure_indexer("letters", _letters)
+    assert ["ns/a"] == store.index_keys("letters", "a")
+
+
 def test_LST_3_and_MUT_2_a_cached_object_cannot_be_changed(lister: StoreLister) -> None:
     cached: Lister = lister
     obj = cached.get("ns", "a")
