@@ -15,7 +15,7 @@ from kube.deletion import Destroyer
 from kube.objects import Json, Object
 from kube.resources import CONTROLLER_REVISIONS, STATEFUL_SETS
 from member import labels
-from member.apply.claim_templates import unwanted_mounts
+from member.apply.claim_templates import sizes_differ, unwanted_mounts
 from member.apply.last_applied import fixed_field_change, stamped, template_change, with_running_template
 from member.apply.stateful_set import Replicas, with_size
 from member.apply.writes import annotate_owner, record_deletion
@@ -134,7 +134,11 @@ def remade_before_it_ran(
 
     So a volume that nobody can provide may be taken back. Raises as `delete_keeping_pods`.
     """
-    if fixed_field_change(body, wanted) is None and not unwanted_mounts(body, wanted):
+    if (
+        fixed_field_change(body, wanted) is None
+        and not unwanted_mounts(body, wanted)
+        and not sizes_differ(body, wanted)
+    ):
         return None
     if _any_ran(pods_of(ctx, component)):
         return None

@@ -256,6 +256,10 @@ def next_roll(
     """
     view = _View(ctx, component, rolling, body, scaling, everything_changed=bool(changed))
     roll = _next_roll(view, desired, changed)
+    if (roll.restarts or roll.delete) and desired["spec"]["replicas"] != body["spec"]["replicas"]:
+        # pods come or go with this write: the restart is the next one's (I19)
+        no_restarts = _no_restarts(body, view.rolling_pods(view.cached))
+        roll = replace(roll, strategy=no_restarts, restarts="", delete=None)
     unresumed = _call_hook(view, lambda: rolling.resume(ctx, roll.selected))
     return replace(roll, outcome=roll.outcome or unresumed)
 

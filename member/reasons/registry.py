@@ -385,6 +385,12 @@ _PD_AND_STORES: Mapping[str, Reason] = {
         "Compare `pd-ctl member` and `pd-ctl store` with the pods. Correct the address that the server advertises, or "
         "remove a member or store that does not exist any more with `pd-ctl`.",
     ),
+    "RemakingClaims": Reason(
+        "Volume claims that have no volume yet ask for another storage class than the spec does now, or for more "
+        "storage.",
+        "It deletes these claims, which hold no data, and the StatefulSet makes them again for the pods that wait.",
+        "Nothing. If the new claims stay Pending, too, `kubectl describe pvc` tells why.",
+    ),
     "PumpNodesNotOnline": Reason(
         "Not every Pump pod has a node that is online in PD, though the pods are Ready.",
         "It waits, and restarts no other Pump pod meanwhile. TiDB goes on with the nodes that are online.",

@@ -25,7 +25,7 @@ from member.observed.claims import Claim
 from member.observed.volumes import desired_templates, desired_volumes
 from member.outcome import Done, Outcome, Refused, Wait, Waiting
 from member.polling import poll_since
-from member.volumes import attributes
+from member.volumes import attributes, unprovided
 from member.volumes import replacement as volume_replacement
 from member.volumes.attributes import ClaimClass
 from member.volumes.growth import Ask, Begin, Finish, Refuse, Settled, Step, VolumeClaim, Wanted, next_step
@@ -91,8 +91,9 @@ def _change(ctx: ClusterContext, spec: Component) -> Outcome:
     if sizes_differ(body, wanted):
         return _recreate(ctx, spec.name, live, body)
     annotate_owner(ctx, {labels.config_map_before_delete(spec.name): None})
-    if stale:
-        return volume_replacement.replace(ctx, spec, body, stale)
+    remaking = unprovided.remake(ctx, spec, body)
+    if remaking or stale:
+        return remaking or volume_replacement.replace(ctx, spec, body, stale)
     all_seen = len(seen) == body["spec"]["replicas"] * len(wanted["spec"]["volumeClaimTemplates"])
     unfinished = volume_replacement.finish(ctx, spec.name, all_seen=all_seen)
     steps = (unfinished, _growing(ctx, moves), classes)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kube.objects import Json
-from kube.resources import PODS, STATEFUL_SETS
+from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS
 from tests.operator_world import OperatorWorld, sample
 
 pytestmark = pytest.mark.slow
@@ -131,3 +131,46 @@ def test_R23_a_volume_that_nobody_provides_is_taken_back_before_a_pod_has_run(
     world.run_until_ready(within=WITHIN)
     made = world.get(STATEFUL_SETS, f"basic-{component}")["spec"].get("volumeClaimTemplates") or []
     assert not [each for each in made if "more" in each["metadata"]["name"]]
+
+
+@pytest.mark.parametrize(
+    ("component", "mistaken", "corrected"),
+    [
+        ("pd", {"storageClassName": "no-such-class"}, {"storageClassName": "standard"}),
+        ("pd", {"storageClassName": "no-such-class"}, {"storageClassName": None}),
+        ("tikv", {"storageClassName": "no-such-class"}, {"storageClassName": "standard"}),
+        (
+            "tikv",
+            {"storageClassName": "no-such-class", "requests": {"storage": "9Ti"}},
+            {"storageClassName": None, "requests": {"storage": "2Gi"}},
+        ),
+    ],
+)
+def test_R23_claims_that_nobody_provides_for_are_made_again_as_corrected(
+    world: OperatorWorld, component: str, mistaken: Json, corrected: Json
+) -> None:
+    cluster = sample("basic")
+    cluster["spec"][component] |= mistaken
+    world.apply(cluster)
+    world.run_until(lambda: 0 < len(_claims(world, component)), 120.0)
+    world.run(30.0)
+    before = _claims(world, component)
+    world.change(**{component: corrected})
+    world.run_until_ready(within=WITHIN)
+    after = _claims(world, component)
+    assert ({"standard"}, {"Bound"}) == tuple(
+        {each[group][field] for each in after.values()}
+        for group, field in (("spec", "storageClassName"), ("status", "phase"))
+    )
+    assert not {uid(each) for each in before.values()} & {uid(each) for each in after.values()}
+    assert any("PersistentVolumeClaim" in each["message"] for each in world.events("SuccessfulDelete"))
+
+
+def uid(tree: Json) -> str:
+    return str(tree["metadata"]["uid"])
+
+
+def _claims(world: OperatorWorld, component: str) -> dict[str, Json]:
+    found = world.every(PERSISTENT_VOLUME_CLAIMS)
+    own = (each for each in found if each["metadata"]["labels"]["app.kubernetes.io/component"] == component)
+    return {each["metadata"]["name"]: each for each in own}

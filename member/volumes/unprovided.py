@@ -1,0 +1,75 @@
+"""Claims without a volume that ask for one that the spec does not want any more (F47).
+
+Nothing can be changed in such a claim, and the pod that mounts it cannot start. It holds no data: no volume was ever
+bound to it. So it goes, and the StatefulSet makes another one for the pod that waits.
+"""
+
+from collections.abc import Iterator
+
+from apis.accessor import Component
+from apis.quantity import parse
+from kube.deletion import Destroyer, LiveObject
+from kube.objects import Json, Object
+from kube.resources import PERSISTENT_VOLUME_CLAIMS
+from member.apply.writes import record_deletion
+from member.context import ClusterContext
+from member.evidence import delete, shown_by, spec_confirmed
+from member.labels import base_labels
+from member.naming import pod_name, pvc_name
+from member.observed.claims import Claim, ClaimSpec
+from member.observed.volumes import DesiredVolume, desired_volumes
+from member.outcome import Waiting
+
+_RETRY = 0.5
+"""Seconds."""
+
+
+def remake(ctx: ClusterContext, spec: Component, body: Json) -> Waiting | None:
+    """Delete the claims of a StatefulSet that can only be made again; None when there are none.
+
+    Raises ApiError, TransportError.
+    """
+    outdated = list(_outdated(ctx, spec, body))
+    for cached in outdated:
+        _delete(ctx, cached)
+    if not outdated:
+        return None
+    names = ", ".join(each.metadata.name for each in outdated)
+    what = f"making {names} again, which had no volume yet, as {spec.field} wants it now"
+    return Waiting("RemakingClaims", what, _RETRY)
+
+
+def _outdated(ctx: ClusterContext, spec: Component, body: Json) -> Iterator[Object]:
+    carried = base_labels(ctx.tc, spec.name).items()
+    for ordinal in range(body["spec"]["replicas"]):
+        for wanted in desired_volumes(ctx.tc, spec.name):
+            name = pvc_name(wanted.name, pod_name(ctx.tc, spec.name, ordinal))
+            claim = ctx.listers.persistent_volume_claims.get(ctx.namespace, name)
+            if claim is None or claim.metadata.deletion_timestamp or not carried <= claim.metadata.labels.items():
+                continue
+            asked = claim.decode_as(Claim).spec
+            if not asked.volume_name and _is_unwanted(ctx, asked, wanted):
+                yield claim
+
+
+def _is_unwanted(ctx: ClusterContext, asked: ClaimSpec, wanted: DesiredVolume) -> bool:
+    """Whether a volume of another class would come, or a larger one; what is too small grows when it is there."""
+    if parse(asked.resources.requests.storage) > parse(wanted.size):
+        return True
+    if wanted.storage_class:
+        return asked.storage_class_name != wanted.storage_class
+    # which class is the default is nobody's business here, but one that does not exist is not
+    classes = ctx.listers.storage_classes
+    return bool(asked.storage_class_name) and classes is not None and classes.get("", asked.storage_class_name) is None
+
+
+def _delete(ctx: ClusterContext, cached: Object) -> None:
+    """Delete a claim, if it has no volume now, either."""
+    seen = Destroyer(ctx.deps.client).observe(PERSISTENT_VOLUME_CLAIMS, cached.metadata.name, ctx.namespace)
+    if not isinstance(seen, LiveObject) or seen.object.metadata.uid != cached.metadata.uid:
+        return
+    wanted = spec_confirmed(ctx)
+    if wanted is None or seen.object.decode_as(Claim).spec.volume_name or seen.object.metadata.deletion_timestamp:
+        return
+    delete(ctx, seen, wanted & shown_by(seen, "the claim has no volume"))
+    record_deletion(ctx, PERSISTENT_VOLUME_CLAIMS, cached.metadata.name)
