@@ -139,7 +139,7 @@ CAUSES = (
     Cause(
         "StorageClassMissing",
         "The storage class that a component names does not exist.",
-        "Create it, or correct `storageClassName`, then delete StatefulSet and claims: a claim keeps its class.",
+        "Create it, or correct `storageClassName`: claims that have no volume yet are made again then.",
         _without_class,
     ),
     Cause(
