@@ -22,14 +22,22 @@ class StoreMembership:
     """The store of one process, as far as PD is concerned."""
 
     def __init__(
-        self, launch: Launch, deps: Dependencies, disk: Disk, pd: str, make: Callable[[int, Heartbeat], Store]
+        self,
+        launch: Launch,
+        deps: Dependencies,
+        disk: Disk,
+        pd: str,
+        make: Callable[[int, Heartbeat], Store],
+        *,
+        bootstraps: bool,
     ) -> None:
-        """`pd` is where PD is, `make` the store of an id."""
+        """`pd` is where PD is, `make` the store of an id. Without `bootstraps` it waits for another store to do that."""
         self._launch = launch
         self._deps = deps
         self._disk = disk
         self._pd = pd
         self._make = make
+        self._bootstraps = bootstraps
         self._cluster: PdCluster | None = None
         self.refusal: Exit | None = None
         """Why it can't be a store: its process ends."""
@@ -65,7 +73,7 @@ class StoreMembership:
     def _register(self, now: float) -> float:
         timings = self._deps.timings
         cluster = find_pd(self._pd, self._launch, self._deps)
-        if cluster is None:
+        if cluster is None or not (self._bootstraps or cluster.stores.bootstrapped):
             return timings.dependency_retry
         data = self._disk.data
         if isinstance(data, StoreData) and data.cluster_id != cluster.id:

@@ -4,7 +4,6 @@ from ports.transport import Request
 from sandbox.dataplane.dependencies import Dependencies
 from sandbox.dataplane.listening import Setting, configuration, ports
 from sandbox.dataplane.membership import StoreMembership
-from sandbox.dataplane.pd.clients import find_pd
 from sandbox.dataplane.pd.stores import Heartbeat, Store
 from sandbox.dataplane.processes import Answer, Exit, Launch, not_found, text
 from sandbox.dataplane.server_process import ServerProcess
@@ -38,8 +37,9 @@ class TiflashProcess(ServerProcess):
             labels = {"engine": "tiflash"}
             return Store(store_id, address, launch.version, started, beat, labels=labels, status_address=status_address)
 
-        directory = _first(_DIRECTORIES.of(launch) or _PATH.of(launch))
-        self._member = StoreMembership(launch, deps, launch.disk(directory), _PD.of(launch), store)
+        disk = launch.disk(_first(_DIRECTORIES.of(launch) or _PATH.of(launch)))
+        # it does not bootstrap a cluster: that is TiKV's
+        self._member = StoreMembership(launch, deps, disk, _PD.of(launch), store, bootstraps=False)
 
     def step(self) -> float | None:
         """See `ServerProcess`: it also comes to itself a while after it has registered."""
@@ -67,10 +67,6 @@ class TiflashProcess(ServerProcess):
 
     def _work(self, now: float) -> float:
         """Wait for TiKV, register, then report every heartbeat."""
-        cluster = None if self._member.is_registered else find_pd(_PD.of(self._launch), self._launch, self._deps)
-        if cluster is not None and not cluster.stores.bootstrapped:
-            # it does not bootstrap a cluster: that is TiKV's
-            return self._deps.timings.dependency_retry
         pause = self._member.keep(now)
         if self._member.refusal is not None:
             self._end(self._member.refusal)

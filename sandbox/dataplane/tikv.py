@@ -30,7 +30,8 @@ class TikvProcess(ServerProcess):
         def store(store_id: int, beat: Heartbeat) -> Store:
             return Store(store_id, self.address, launch.version, started, beat)
 
-        self._member = StoreMembership(launch, deps, launch.disk(_DATA_DIR.of(launch)), _PD.of(launch), store)
+        disk = launch.disk(_DATA_DIR.of(launch))
+        self._member = StoreMembership(launch, deps, disk, _PD.of(launch), store, bootstraps=True)
 
     @property
     def address(self) -> str:
