@@ -31,7 +31,7 @@ class StoreMembership:
         *,
         bootstraps: bool,
     ) -> None:
-        """`pd` is where PD is, `make` the store of an id. Without `bootstraps` it waits for another store to do that."""
+        """`pd` is where PD is, `make` the store of an id. Without `bootstraps` it waits for one that does so."""
         self._launch = launch
         self._deps = deps
         self._disk = disk
