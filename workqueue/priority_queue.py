@@ -74,7 +74,7 @@ class PriorityQueue(Generic[T]):
         """`timers` as in DelayingQueue, `strict` as in Queue. Without a limiter: 5 ms, doubling to 1000 s (PQ-11).
 
         `rest` is how long an item that is added while it is processed, or soon after, waits to be handed out again; one
-        that is added with a delay of its own keeps that.
+        that is added with a delay of its own keeps that, as long as no others come back as well.
         """
         self._timers = timers
         self._rest = rest

@@ -126,6 +126,25 @@ def test_8_8_a_node_whose_pod_does_not_run_is_waited_for(binlog: OperatorWorld) 
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("crashes", [True, False])
+def test_8_8_a_pump_that_cannot_be_asked_to_close_is_kept_and_named(binlog: OperatorWorld, crashes: bool) -> None:
+    faults, pod = binlog.world.faults, f"{NAMESPACE}/basic-pump-1"
+    revive = faults.pod_crash_loop(pod) if crashes else faults.network_cut(pod)
+    binlog.run(60.0)
+    binlog.change(pump={"replicas": 1})
+    binlog.run_until(lambda: binlog.reason() == "PumpUnreachable", within=120.0)
+    binlog.forget()
+    binlog.run(300.0)
+    assert "set its state to offline with binlogctl" in message(binlog)
+    assert ([], True) == (binlog.writes(), binlog.exists(PODS, "basic-pump-1"))
+    assert not crashes or [] == binlog.operator.dataplane.writes()
+
+    revive()
+    binlog.run_until(lambda: not binlog.exists(PODS, "basic-pump-1"), within=300.0)
+    binlog.run_until_ready()
+
+
+@pytest.mark.slow
 def test_F7_while_pd_does_not_answer_no_node_is_known(binlog: OperatorWorld) -> None:
     binlog.world.data_plane.hang(NAMESPACE, "basic-pd-0")
     binlog.change(pump={"replicas": 1})
