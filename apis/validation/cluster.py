@@ -12,7 +12,7 @@ from apis.dmcluster import DMCluster
 from apis.problem import Problem
 from apis.shared import ScalePolicy
 from apis.tidbcluster import TidbCluster
-from apis.validation import annotations, configuration, containers, listening, pods, ranges, volumes
+from apis.validation import annotations, configuration, containers, listening, names, pods, ranges, volumes
 
 _FIRST_DM = (2, 0, 0)
 _TOO_OLD = "must be v2.0.0 or newer, whose masters keep a quorum"
@@ -42,6 +42,7 @@ def _check_dm_cluster(dc: DMCluster) -> Iterator[Problem]:
 
 
 def _check_tidb_cluster(tc: TidbCluster) -> Iterator[Problem]:
+    yield from _check_names(tc)
     for index, address in enumerate(tc.spec.pd_addresses):
         if not _is_http_url(address):
             yield Problem(f"spec.pdAddresses[{index}]", address, "must be a URL such as http://pd.example.com:2379")
@@ -49,10 +50,27 @@ def _check_tidb_cluster(tc: TidbCluster) -> Iterator[Problem]:
         if flag not in START_SCRIPT_FLAGS:
             message = f"must be one of {', '.join(START_SCRIPT_FLAGS)}"
             yield Problem(f"spec.startScriptV2FeatureFlags[{index}]", flag, message)
-    names = [entry.name for entry in tc.spec.pdms]
-    for index, name in enumerate(names):
-        if name in names[:index]:
+    services = [entry.name for entry in tc.spec.pdms]
+    for index, name in enumerate(services):
+        if name in services[:index]:
             yield Problem(f"spec.pdms[{index}].name", name, "is a duplicate; keep one entry per microservice")
+
+
+def _check_names(tc: TidbCluster) -> Iterator[Problem]:
+    """What becomes a part of addresses; nothing runs with what cannot."""
+    other, domain = tc.spec.cluster, "must be a domain, such as cluster.local"
+    named = {"spec.clusterDomain": (tc.spec.cluster_domain, names.DOMAIN, domain)}
+    if other is not None:
+        named["spec.cluster.name"] = other.name, names.OBJECT, "must be the name of a TidbCluster, such as basic"
+        named["spec.cluster.namespace"] = other.namespace, names.NAMESPACE, "must be the name of a namespace"
+        named["spec.cluster.clusterDomain"] = (
+            other.cluster_domain,
+            names.DOMAIN,
+            "must be a domain, such as cluster.local",
+        )
+    for field, (text, pattern, message) in named.items():
+        if text and not pattern.fullmatch(text):
+            yield Problem(field, text, message)
 
 
 def _is_http_url(address: str) -> bool:

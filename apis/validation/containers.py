@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from apis.accessor import Component
 from apis.problem import Problem
 from apis.shared import Json, WorkloadSpec
+from apis.validation import names
 
 _ENV_NAME = re.compile(r"(?!\.{1,2}$|\.\.)[-._a-zA-Z][-._a-zA-Z0-9]*")
 _DATA_KEY = re.compile(r"(?!\.{1,2}$|\.\.)[-._a-zA-Z0-9]{1,253}")
-_OBJECT_NAME = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _KEY_REFERENCES = ("configMapKeyRef", "secretKeyRef")
 
 
@@ -56,7 +56,7 @@ def _check_source(source: object, field: str) -> Iterator[Problem]:
         return
     reference = reference if isinstance(reference, dict) else {}
     name, key = str(reference.get("name") or ""), str(reference.get("key") or "")
-    if not _OBJECT_NAME.fullmatch(name):
+    if not names.OBJECT.fullmatch(name):
         yield Problem(
             f"{field}.{kind}.name", name, "must be the name of an object: lower-case letters, digits, `-`, `.`"
         )

@@ -49,6 +49,30 @@ def test_samples_are_valid_under_v1_6() -> None:
             assert all({*each} <= {"configMapKeyRef", "secretKeyRef"} for each in sources)
 
 
+@pytest.mark.parametrize("domain", ["[::1", "a b", "-a", "a..b", "a/b", "x" * 254, "a-"])
+def test_what_addresses_are_made_of_must_be_a_domain(domain: str) -> None:
+    spec = minimal() | {"clusterDomain": domain, "cluster": {"name": "basic", "clusterDomain": domain}}
+    assert ["spec.clusterDomain", "spec.cluster.clusterDomain"] == fields(spec)
+
+
+@pytest.mark.parametrize("domain", ["", "cluster.local", "Cluster.Local", "k8s_a.example.com.", "x"])
+def test_a_domain_may_be_what_resolvers_take(domain: str) -> None:
+    assert [] == fields(minimal() | {"clusterDomain": domain})
+
+
+@pytest.mark.parametrize(
+    ("other", "wrong"),
+    [
+        ({"name": "x" * 254}, ["name"]),
+        ({"name": "Basic"}, ["name"]),
+        ({"name": "basic", "namespace": "a.b"}, ["namespace"]),
+        ({"name": "basic", "namespace": "prod"}, []),
+    ],
+)
+def test_another_cluster_is_named_as_objects_are(other: Json, wrong: list[str]) -> None:
+    assert [f"spec.cluster.{field}" for field in wrong] == fields(minimal() | {"cluster": other})
+
+
 def test_all_problems_are_collected_with_field_value_and_way_out() -> None:
     spec = minimal(pd={"requests": {}, "dataSubDir": "/x"}, tikv={"evictLeaderTimeout": "soon"})
     assert [

@@ -1,0 +1,11 @@
+"""What names look like."""
+
+import re
+
+OBJECT = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+"""Of most objects."""
+
+NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+
+DOMAIN = re.compile(r"(?=.{1,253}$)[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*\.?", re.IGNORECASE)
+"""Wider than names of objects, since resolvers are."""
