@@ -42,14 +42,6 @@ class Cost:
         return int(found[1]) / 1024 if found else 0.0
 
 
-def requests_by_method(metrics: str) -> Counter[str]:
-    """Requests to the API server by HTTP method, watches included, as a page of metrics tells."""
-    counts: Counter[str] = Counter()
-    for method, value in _SAMPLE.findall(metrics):
-        counts[method] += int(float(value))
-    return counts
-
-
 class OperatorProcess:
     """Started at construction; its log is a temporary file. `cost` is what it costs."""
 
@@ -84,7 +76,10 @@ class OperatorProcess:
 
     def requests(self) -> Counter[str]:
         """Requests to the API server so far, by HTTP method, watches included."""
-        return requests_by_method(self._page("/metrics"))
+        counts: Counter[str] = Counter()
+        for method, value in _SAMPLE.findall(self._page("/metrics")):
+            counts[method] += int(float(value))
+        return counts
 
     def leads(self) -> bool:
         """Whether it is the leader and its caches are full."""

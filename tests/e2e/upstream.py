@@ -145,8 +145,9 @@ async def _relay(
     reader: asyncio.StreamReader,
     writer: asyncio.StreamWriter,
 ) -> None:
-    """Serve one connection until one of its sides ends."""
-    with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError), contextlib.closing(writer):
+    """Serve one connection until one of its sides ends, or the relays do, of which nobody need hear."""
+    over = (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError)
+    with contextlib.suppress(*over), contextlib.closing(writer):
         beginning = await reader.readexactly(len(_HTTP2))
         is_grpc = beginning == _HTTP2
         answers, through = await asyncio.open_connection(*(etcd if is_grpc else proxy))
