@@ -64,10 +64,7 @@ def main() -> int:
             return 1
         # its metrics tell of no requests
         measured = {name: value for name, value in found.items() if name.endswith(tuple(_UNITS))}
-        peer, source = (
-            {**_MEASURED_BEFORE, **measured},
-            "v1.6.6 in this run; requests measured before on a like machine",
-        )
+        peer, source = {**_MEASURED_BEFORE, **measured}, "v1.6.6 in this run, its requests measured before"
     return on_a_place(lambda here: _measure(here, peer, source))
 
 
