@@ -63,11 +63,7 @@ def _check_names(tc: TidbCluster) -> Iterator[Problem]:
     if other is not None:
         named["spec.cluster.name"] = other.name, names.OBJECT, "must be the name of a TidbCluster, such as basic"
         named["spec.cluster.namespace"] = other.namespace, names.NAMESPACE, "must be the name of a namespace"
-        named["spec.cluster.clusterDomain"] = (
-            other.cluster_domain,
-            names.DOMAIN,
-            "must be a domain, such as cluster.local",
-        )
+        named["spec.cluster.clusterDomain"] = other.cluster_domain, names.DOMAIN, domain
     for field, (text, pattern, message) in named.items():
         if text and not pattern.fullmatch(text):
             yield Problem(field, text, message)
