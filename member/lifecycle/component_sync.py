@@ -255,7 +255,7 @@ def _update(ctx: ClusterContext, member: Workload, spec: Component, live: Object
     desired = with_size(desired, size.replicas)
     scaling = size.outcome is not None
     roll = next_roll(ctx, member.name, member.rolling, body, desired, changed=changed, scaling=scaling)
-    if changed and not roll.takes_template:
+    if changed and not roll.takes_template and not isinstance(roll.outcome, Refused):
         ctx.rolls_to_come.add(member.name)
     if not roll.takes_template or not changed:
         # one that is only written differently is not written, or Kubernetes would roll all pods for it

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from member.memory.accepted_settings import AcceptedSettings
 from member.memory.complaints import Complaints
 from member.memory.failure_timers import FailureTimers
-from member.memory.recent import Recent
 from member.memory.rolls import Rolls
 from member.memory.settled import Settled
 from member.memory.stopwatches import Stopwatches
@@ -14,10 +13,7 @@ from member.memory.taken_names import TakenNames
 
 @dataclass(slots=True)
 class ClusterMemory:
-    """One for each cluster; a stage may change what is in it, and nobody else reads it.
-
-    `location_labels` are those of PD's configuration.
-    """
+    """One for each cluster; a stage may change what is in it, and nobody else reads it."""
 
     failure_timers: FailureTimers = field(default_factory=FailureTimers)
     accepted_settings: AcceptedSettings = field(default_factory=AcceptedSettings)
@@ -26,4 +22,3 @@ class ClusterMemory:
     complaints: Complaints = field(default_factory=Complaints)
     taken_names: TakenNames = field(default_factory=TakenNames)
     settled: Settled = field(default_factory=Settled)
-    location_labels: Recent[tuple[str, ...]] = field(default_factory=lambda: Recent(60.0))
