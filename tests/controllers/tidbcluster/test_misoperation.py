@@ -133,6 +133,7 @@ def test_R23_a_volume_that_nobody_provides_is_taken_back_before_a_pod_has_run(
     assert not [each for each in made if "more" in each["metadata"]["name"]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("component", "mistaken", "corrected"),
     [

@@ -715,6 +715,7 @@ def test_R19_what_is_owed_to_a_store_outlives_an_empty_answer(wide: OperatorWorl
     assert (set(), []) == (evicting(wide), marks(wide))
 
 
+@pytest.mark.slow
 def test_I16_what_could_not_begin_its_own_restarts_holds_up_those_after_it(basic: OperatorWorld) -> None:
     allow = basic.world.faults.creation_refused("configmaps", "basic-pd-*")
     basic.change(version="v8.5.9", pd={"config": {"log": {"level": "warn"}}})
