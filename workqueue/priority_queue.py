@@ -244,7 +244,7 @@ class PriorityQueue(Generic[T]):
                 self._raise_priority(item, priority)
                 return
             if delay <= 0 and self._rest.most and item in self._processing:
-                self._again[item] = max(priority, self._again.get(item, priority))
+                self._process_again(item, priority)
                 return
             wait = self._rest_of(item) if delay <= 0 else delay
             if wait <= 0:
@@ -253,6 +253,10 @@ class PriorityQueue(Generic[T]):
             self._wait(item, self._clock.now() + wait, priority)
         if self._has_workers:
             self._timers.require_attendance()
+
+    def _process_again(self, item: T, priority: int) -> None:
+        """Have `item`, which is being processed, rest and come back."""
+        self._again[item] = max(priority, self._again.get(item, priority))
 
     def _let_rest(self, item: T, now: float, turn: float) -> bool:
         """Begin the rest of `item` after a turn of so many seconds; whether it waits for the end of that now."""
@@ -302,7 +306,7 @@ class PriorityQueue(Generic[T]):
             if self._rest.most and item in self._processing:
                 # a rest begins at the end of its turn
                 del self._waiting[item]
-                self._again[item] = max(wait.priority, self._again.get(item, wait.priority))
+                self._process_again(item, wait.priority)
                 return
             self._make_ready(item, wait.priority)
 

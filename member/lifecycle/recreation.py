@@ -134,13 +134,9 @@ def remade_before_it_ran(
 
     So a volume that nobody can provide may be taken back. Raises as `delete_keeping_pods`.
     """
-    if (
-        fixed_field_change(body, wanted) is None
-        and not unwanted_mounts(body, wanted)
-        and not sizes_differ(body, wanted)
-    ):
-        return None
     if _any_ran(pods_of(ctx, component)):
+        return None
+    if not (fixed_field_change(body, wanted) or unwanted_mounts(body, wanted) or sizes_differ(body, wanted)):
         return None
     pods = pods_live(ctx, component).pods
     # one that is not seen may run

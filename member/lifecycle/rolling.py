@@ -168,7 +168,7 @@ def _waits_for(ctx: ClusterContext, own: ComponentType) -> Waiting | None:
             what = f"waiting for {row.title} to finish upgrading or scaling before restarting {own.title}'s pods"
             return Waiting(f"WaitingFor{row.word}", what)
         if row.name in ctx.rolls_to_come:
-            what = f"waiting for {row.title}, whose pods are restarted first, before restarting {own.title}'s pods"
+            what = f"waiting for {row.title}, whose turn comes first, before restarting {own.title}'s pods"
             return Waiting(f"WaitingFor{row.word}", what)
     return None
 

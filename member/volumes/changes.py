@@ -91,10 +91,10 @@ def _change(ctx: ClusterContext, spec: Component) -> Outcome:
     if sizes_differ(body, wanted):
         return _recreate(ctx, spec.name, live, body)
     annotate_owner(ctx, {labels.config_map_before_delete(spec.name): None})
-    remaking = unprovided.remake(ctx, spec, body)
+    all_seen = len(seen) == body["spec"]["replicas"] * len(wanted["spec"]["volumeClaimTemplates"])
+    remaking = None if all_seen else unprovided.remake(ctx, spec, body)
     if remaking or stale:
         return remaking or volume_replacement.replace(ctx, spec, body, stale)
-    all_seen = len(seen) == body["spec"]["replicas"] * len(wanted["spec"]["volumeClaimTemplates"])
     unfinished = volume_replacement.finish(ctx, spec.name, all_seen=all_seen)
     steps = (unfinished, _growing(ctx, moves), classes)
     return next((step for step in steps if not isinstance(step, Done)), Done())

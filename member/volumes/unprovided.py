@@ -8,12 +8,12 @@ from collections.abc import Iterator
 
 from apis.accessor import Component
 from apis.quantity import parse
-from kube.deletion import Destroyer, LiveObject
+from kube.deletion import Destroyer
 from kube.objects import Json, Object
 from kube.resources import PERSISTENT_VOLUME_CLAIMS
 from member.apply.writes import record_deletion
 from member.context import ClusterContext
-from member.evidence import delete, shown_by, spec_confirmed
+from member.evidence import Evidence, delete, shown_by, spec_confirmed
 from member.labels import base_labels
 from member.naming import pod_name, pvc_name
 from member.observed.claims import Claim, ClaimSpec
@@ -30,19 +30,20 @@ def remake(ctx: ClusterContext, spec: Component, body: Json) -> Waiting | None:
     Raises ApiError, TransportError.
     """
     outdated = list(_outdated(ctx, spec, body))
-    for cached in outdated:
-        _delete(ctx, cached)
     if not outdated:
         return None
+    if wanted := spec_confirmed(ctx):
+        for cached in outdated:
+            _delete(ctx, cached, wanted)
     names = ", ".join(each.metadata.name for each in outdated)
-    what = f"making {names} again, which had no volume yet, as {spec.field} wants it now"
+    what = f"replacing PersistentVolumeClaim {names}, which has no volume yet, to match {spec.field}"
     return Waiting("RemakingClaims", what, _RETRY)
 
 
 def _outdated(ctx: ClusterContext, spec: Component, body: Json) -> Iterator[Object]:
-    carried = base_labels(ctx.tc, spec.name).items()
+    carried, volumes = base_labels(ctx.tc, spec.name).items(), desired_volumes(ctx.tc, spec.name)
     for ordinal in range(body["spec"]["replicas"]):
-        for wanted in desired_volumes(ctx.tc, spec.name):
+        for wanted in volumes:
             name = pvc_name(wanted.name, pod_name(ctx.tc, spec.name, ordinal))
             claim = ctx.listers.persistent_volume_claims.get(ctx.namespace, name)
             if claim is None or claim.metadata.deletion_timestamp or not carried <= claim.metadata.labels.items():
@@ -63,13 +64,12 @@ def _is_unwanted(ctx: ClusterContext, asked: ClaimSpec, wanted: DesiredVolume) -
     return bool(asked.storage_class_name) and classes is not None and classes.get("", asked.storage_class_name) is None
 
 
-def _delete(ctx: ClusterContext, cached: Object) -> None:
+def _delete(ctx: ClusterContext, cached: Object, wanted: Evidence) -> None:
     """Delete a claim, if it has no volume now, either."""
     seen = Destroyer(ctx.deps.client).observe(PERSISTENT_VOLUME_CLAIMS, cached.metadata.name, ctx.namespace)
-    if not isinstance(seen, LiveObject) or seen.object.metadata.uid != cached.metadata.uid:
+    if seen is None or seen.object.metadata.uid != cached.metadata.uid:
         return
-    wanted = spec_confirmed(ctx)
-    if wanted is None or seen.object.decode_as(Claim).spec.volume_name or seen.object.metadata.deletion_timestamp:
+    if seen.object.decode_as(Claim).spec.volume_name or seen.object.metadata.deletion_timestamp:
         return
     delete(ctx, seen, wanted & shown_by(seen, "the claim has no volume"))
     record_deletion(ctx, PERSISTENT_VOLUME_CLAIMS, cached.metadata.name)
