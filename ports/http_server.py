@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from io import BufferedIOBase
 from pathlib import Path
 from typing import ClassVar
 
@@ -44,6 +45,14 @@ class ListenError(Exception):
 
 Answer = Callable[["Conversation", Request], None]
 """Answers one request by what the conversation offers."""
+
+
+def whole_body(reader: BufferedIOBase, length: int) -> bytes:
+    """A request's body of `length` bytes; a part of one must not pass for it. Raises ConnectionResetError."""
+    body = reader.read(length)
+    if len(body) < length:
+        raise ConnectionResetError(f"the client hung up after {len(body)} of {length} bytes")
+    return body
 
 
 class _Server(ThreadingHTTPServer):
@@ -124,7 +133,7 @@ class Conversation(BaseHTTPRequestHandler):
             self.close_connection = True
             self.send_response_of(Response(413, {"connection": "close"}, b"the request body is too large\n"))
             return
-        body = self.rfile.read(int(length)) or None
+        body = whole_body(self.rfile, int(length)) or None
         headers = {name.lower(): value for name, value in self.headers.items()}
         self.server.answer(self, Request(self.command, self.path, headers, body))
 

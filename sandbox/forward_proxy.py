@@ -14,6 +14,7 @@ from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from ports.http_server import whole_body
 from ports.transport import Request, Transport, TransportError
 from sandbox.dataplane.sql import SqlServer
 from sandbox.dataplane.tls import ServerSide, server_context
@@ -162,10 +163,10 @@ class _Connection(BaseHTTPRequestHandler):
     def _forward(self) -> None:
         scheme = "https" if self._secured else "http"
         url = f"{scheme}://{self._tunnel}{self.path}" if self._tunnel else self.path
-        request = Request(self.command, url, dict(self.headers.items()), self._body(), _TIMEOUT)
         try:
+            request = Request(self.command, url, dict(self.headers.items()), self._body(), _TIMEOUT)
             response = self.server.transport.request(request)
-        except TransportError:
+        except (TransportError, ConnectionResetError):
             self.close_connection = True
             return
         self.send_response_only(response.status)
@@ -181,7 +182,7 @@ class _Connection(BaseHTTPRequestHandler):
 
     def _body(self) -> bytes | None:
         length = int(self.headers.get("content-length", "0"))
-        return self.rfile.read(length) if length else None
+        return whole_body(self.rfile, length) or None
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
         """The network counts requests; nothing is logged."""

@@ -1,0 +1,64 @@
+"""What the servers of this project, and of its tests, make of a request that ends in the middle."""
+
+import contextlib
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+
+import pytest
+
+from ports.http_server import Server, answer_with
+from ports.transport import ByteStream, ConnectionLost, Request, Response
+from sandbox.forward_proxy import ForwardProxy
+from tests.e2e.gate import Gate
+
+_HERE = "127.0.0.1"
+_DEADLINE = 5.0
+
+
+class _Backend:
+    """Keeps the bodies that come through."""
+
+    def __init__(self) -> None:
+        self.bodies: list[bytes | None] = []
+
+    def request(self, request: Request) -> Response:
+        self.bodies.append(request.body)
+        return Response(200, {}, b"")
+
+    def stream(self, request: Request, idle_timeout: float) -> ByteStream:
+        self.bodies.append(request.body)
+        raise ConnectionLost("POST", request.url, f"no stream within {idle_timeout} s")
+
+
+@contextlib.contextmanager
+def _server(backend: _Backend) -> Iterator[int]:
+    server = Server("api", (_HERE, 0), answer_with(backend.request))
+    with server.serving():
+        yield server.port
+
+
+@contextlib.contextmanager
+def _proxy(backend: _Backend) -> Iterator[int]:
+    proxy = ForwardProxy(backend)
+    proxy.start()
+    try:
+        yield proxy.port
+    finally:
+        proxy.stop()
+
+
+@contextlib.contextmanager
+def _gate(backend: _Backend) -> Iterator[int]:
+    with Gate(backend) as gate:
+        yield int(gate.url.rpartition(":")[2])
+
+
+@pytest.mark.parametrize("serving", [_server, _proxy, _gate])
+def test_a_part_of_a_body_is_not_answered(serving: Callable[[_Backend], AbstractContextManager[int]]) -> None:
+    backend = _Backend()
+    with serving(backend) as port, socket.create_connection((_HERE, port), timeout=_DEADLINE) as client:
+        client.sendall(b"POST http://pd/x HTTP/1.1\r\nhost: pd\r\ncontent-length: 10\r\n\r\n12345")
+        client.shutdown(socket.SHUT_WR)
+        answer = client.recv(100)
+    assert (b"", []) == (answer, backend.bodies)
