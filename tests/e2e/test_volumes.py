@@ -47,6 +47,22 @@ def test_R05_12_volumes_grow_under_running_pods_and_survive_a_suspension(place: 
     assert [] == [event for event in operator.events if event["level"] in ("error", "critical")]
 
 
+def test_R23_F47_claims_that_nothing_provides_for_are_made_again_as_corrected(place: Place, namespace: str) -> None:
+    client = place.client
+    with operators.running(place.new_log(), place.environment()) as operator:
+        tree = sample("basic")
+        tree["spec"]["tikv"] |= {"storageClassName": "no-such-class", "requests": {"storage": "9Ti"}}
+        create_cluster(client, tree, namespace)
+
+        def told() -> object:
+            return _story(client, namespace), operator.said[-2000:]
+
+        eventually(lambda: any("no-such-class" in each for each in _story(client, namespace)), 60.0, told)
+        _change(client, namespace, tikv={"storageClassName": None, "requests": {"storage": "1Gi"}})
+        await_ready(place, operator, "basic", namespace, within=120.0)
+    assert {"1Gi"} == _capacities(client, namespace)
+
+
 def _change(client: Client, namespace: str, **spec: object) -> None:
     client.patch(TIDB_CLUSTERS, "basic", namespace, {"spec": spec})
 
