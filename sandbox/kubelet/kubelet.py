@@ -19,7 +19,7 @@ from sandbox.kubelet.faults import KubeletFaults, matches_any, slowness
 from sandbox.kubelet.images import FAILED, INVALID
 from sandbox.kubelet.mounts import Mounts, NotMountable
 from sandbox.kubelet.nodes import Nodes, NodeSpec
-from sandbox.kubelet.runs import ContainerRun, PodRun
+from sandbox.kubelet.runs import ContainerRun, PodRun, longer
 from sandbox.kubelet.statuses import pod_status
 from sandbox.owners import is_deleted
 from sandbox.stamps import stamp
@@ -165,12 +165,14 @@ class Kubelet:
         node = pod["spec"]["nodeName"]
         images = {each["image"] for each in (*pod["spec"].get("initContainers", ()), *pod["spec"]["containers"])}
         broken = {image: found for image in sorted(images) if (found := self.faults.image_trouble(image)) is not None}
+        if run.image in images and run.waiting in (FAILED, _PULL_BACK_OFF) and now < (run.pulled_at or 0.0):
+            return False
         run.image = next(iter(broken), "")
         for image, (reason, message) in broken.items():
             self._refuse_image(pod, run, image, reason, message)
             return False
         if run.waiting in (INVALID, FAILED, _PULL_BACK_OFF):
-            run.waiting, run.message, run.pulled_at = "ContainerCreating", "", None
+            run.waiting, run.message, run.pulled_at, run.pull_back_off = "ContainerCreating", "", None, 0.0
         if run.pulled_at is None:
             cached = all((node, image) in self._images for image in images)
             run.pulled_at = now if cached else now + self._timings.image_pull
@@ -180,20 +182,19 @@ class Kubelet:
         return True
 
     def _refuse_image(self, pod: Json, run: PodRun, image: str, reason: str, message: str) -> None:
-        """One attempt fails after the time it takes; then come pauses, as after crashes."""
+        """One attempt fails, for as long as it takes; then come pauses, as after crashes, and after each an attempt."""
         now = self._cluster.clock.now()
-        if run.waiting not in (reason, _PULL_BACK_OFF):
+        if run.waiting == FAILED == reason:
+            said = message.partition(": ")[2]
+            run.waiting, run.message = _PULL_BACK_OFF, f'Back-off pulling image "{image}": {FAILED}: {said}'
+            run.pull_back_off = longer(run.pull_back_off, self._timings)
+            run.pulled_at = now + run.pull_back_off
+            self._warn(pod, run, "BackOff", run.message)
+        elif run.waiting != reason or reason != INVALID:
             run.waiting, run.message = reason, message
             run.pulled_at = None if reason == INVALID else now + self._timings.image_pull
             self._warn(pod, run, "InspectFailed" if reason == INVALID else "Failed", run.message)
             self._miss_pull_secrets(pod, run)
-        elif reason == INVALID:
-            return
-        elif run.pulled_at is None or now >= run.pulled_at:
-            said = message.partition(": ")[2]
-            run.waiting, run.message = _PULL_BACK_OFF, f'Back-off pulling image "{image}": {FAILED}: {said}'
-            run.pulled_at = now + self._timings.crash_back_off
-            self._warn(pod, run, "BackOff", run.message)
 
     def _miss_pull_secrets(self, pod: Json, run: PodRun) -> None:
         names = [each["name"] for each in pod["spec"].get("imagePullSecrets") or ()]
@@ -215,7 +216,7 @@ class Kubelet:
             if not self._has_run(pod, run, container, mounts):
                 return False
             run.initialized[container["name"]] = stamp(self._cluster.clock.wall())
-            run.init_until = None
+            run.init_until, run.init_back_off = None, 0.0
         return True
 
     def _has_run(self, pod: Json, run: PodRun, container: Json, mounts: Mounts) -> bool:
@@ -237,7 +238,8 @@ class Kubelet:
         if how.code and pod["spec"].get("restartPolicy") == "Never":
             run.init_failed[container["name"]] = how
         elif how.code:
-            run.init_until = self._cluster.clock.now() + self._timings.crash_back_off
+            run.init_back_off = longer(run.init_back_off, self._timings)
+            run.init_until = self._cluster.clock.now() + run.init_back_off
             self._cluster.event(pod, "Warning", "BackOff", f"Back-off restarting failed container {container['name']}")
         return not how.code
 

@@ -9,6 +9,11 @@ from sandbox.dataplane.processes import Exit
 from sandbox.timings import Timings
 
 
+def longer(back_off: float, timings: Timings) -> float:
+    """The pause after one more failure, in seconds; `back_off` is the pause before it, 0 where there was none."""
+    return min(2 * back_off or timings.crash_back_off, timings.crash_back_off_cap)
+
+
 @dataclass(slots=True)
 class ContainerRun:
     """One container. Clock times are `*_at`; stamps are wall time as texts."""
@@ -44,8 +49,7 @@ class ContainerRun:
         """The process ended on its own: start it again, at once the first time, later and later after that."""
         if now - self.started_at > 2 * timings.crash_back_off_cap:
             self.crashes = 0
-        doubled = 2 * self.back_off or timings.crash_back_off
-        self.back_off = min(doubled, timings.crash_back_off_cap) if self.crashes else 0.0
+        self.back_off = longer(self.back_off, timings) if self.crashes else 0.0
         self.crashes += 1
         self.running, self.ready, self.turns_at = None, False, None
         self.ended, self.ended_stamp, self.ended_started_stamp = how, stamp, self.started_stamp
@@ -62,8 +66,11 @@ class PodRun:
     initialized: dict[str, str] = field(default_factory=dict)
     """Finished init containers and when."""
     pulled_at: float | None = None
+    """When this attempt to pull its images ends or, after one that failed, the next one may begin."""
+    pull_back_off: float = 0.0
     start_at: float | None = None
     init_until: float | None = None
+    init_back_off: float = 0.0
     init: Running | None = None
     """The init container that runs."""
     init_failed: dict[str, Exit] = field(default_factory=dict)
