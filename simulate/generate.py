@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from simulate import (
     backup_faults,
+    crossed_mistakes,
     fields,
     flips,
     foreign_hands,
@@ -51,6 +52,7 @@ KINDS: Mapping[str, Callable[[int], plans.Fault]] = {
 
 FAMILIES: Mapping[str, Callable[[str], Plan]] = {
     backup_faults.FAMILY: backup_faults.backup_fault,
+    crossed_mistakes.FAMILY: crossed_mistakes.crossed,
     fields.FAMILY: fields.field,
     flips.FAMILY: flips.flip,
     loss_and_edit.FAMILY: loss_and_edit.loss,
@@ -92,6 +94,7 @@ def sweep(workload: str, writes: int, kinds: tuple[str, ...]) -> Iterator[Plan]:
 
 _ALL: Mapping[str, Callable[[], Iterator[Plan]]] = {
     backup_faults.FAMILY: backup_faults.backup_faults,
+    crossed_mistakes.FAMILY: crossed_mistakes.crosses,
     fields.FAMILY: fields.fields,
     flips.FAMILY: flips.flips,
     loss_and_edit.FAMILY: loss_and_edit.losses,

@@ -3,11 +3,12 @@
 from apis import predicates
 from dataplane.dm import DMMasterClient, LiveMaster
 from kube.objects import Object
-from member import api_clients, labels
+from member import api_clients
 from member.context import DMContext
 from member.dm.failover import ignored_pods
 from member.dm.masters import MASTER
-from member.evidence import Evidence, unobservable
+from member.evidence import Evidence
+from member.lifecycle.forced_roll import forced
 from member.lifecycle.rolling import Rolling, next_roll_poll
 from member.outcome import NotDone, Refused, Waiting
 from member.polling import next_poll
@@ -67,15 +68,8 @@ def _hand_over(ctx: DMContext, masters: DMMasterClient, pod: str, found: tuple[L
 
 
 def _forced(ctx: DMContext) -> Evidence | None:
-    """Evidence that the masters do not report, when their pods are restarted all the same.
-
-    That is so where there is one alone, and where the user has said so by annotation.
-    """
-    if ctx.status.master.synced:
-        return None
     alone = predicates.actual_replicas(ctx.tc, MASTER) < 2
-    wanted = alone or ctx.tc.metadata.annotations.get(labels.FORCE_UPGRADE) == "true"
-    return unobservable(ctx, MASTER) if wanted else None
+    return None if ctx.status.master.synced else forced(ctx, MASTER, alone=alone)
 
 
 ROLLING = Rolling(_blocked, _unmet_condition, _prepare, ignored_pods, prepare_unready=_prepare_unready, forced=_forced)

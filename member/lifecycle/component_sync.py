@@ -402,6 +402,10 @@ def _serving(ctx: ClusterContext, member: Workload) -> Outcome:
         return observed
     if at_risk := volume_being_deleted(ctx, member.name):
         return at_risk
-    served = member.serving(ctx) if member.serving else members_ready(ctx, member.name)
+    counted = members_ready(ctx, member.name)
+    served = member.serving(ctx) if member.serving else counted
+    if isinstance(served, Done) and not isinstance(counted, Done):
+        # what Ready says
+        served = counted
     # a server that is counted though its pod is about to go
     return served if isinstance(served, Done) else kept_by_lost_nodes(ctx, member.name, served.message) or served

@@ -22,7 +22,8 @@ from member.apply.writes import annotate_owner, record_deletion
 from member.context import ClusterContext
 from member.evidence import delete, pods_live, spec_confirmed
 from member.labels import CONTROLLER_REVISION_HASH, PVC_DEFER_DELETING, base_labels, config_map_before_delete
-from member.naming import member_name, ordinal_of
+from member.lifecycle.claims_of_others import read_claims
+from member.naming import member_name, ordinal_of, pod_name
 from member.objects.config_map import in_use_config_map_name
 from member.observed.pods import Pod, pods_of
 from member.outcome import Waiting
@@ -139,9 +140,26 @@ def remade_before_it_ran(
     if not (fixed_field_change(body, wanted) or unwanted_mounts(body, wanted) or sizes_differ(body, wanted)):
         return None
     pods = pods_live(ctx, component).pods
-    # one that is not seen may run
-    are_all = len(pods) >= max(body["spec"]["replicas"], (body.get("status") or {}).get("replicas") or 0)
-    return delete_keeping_pods(ctx, component, cached) if are_all and not _any_ran(pods) else None
+    if _any_ran(pods) or not _are_all(ctx, component, body, pods):
+        return None
+    return delete_keeping_pods(ctx, component, cached)
+
+
+def _are_all(ctx: ClusterContext, component: str, body: Json, pods: Sequence[Object]) -> bool:
+    """Whether a StatefulSet has had no other pods than these: one that is not seen may run, or have left data.
+
+    One that makes its pods in order has made no claims for those to come.
+    """
+    if len(pods) < ((body.get("status") or {}).get("replicas") or 0):
+        return False
+    if len(pods) >= body["spec"]["replicas"]:
+        return True
+    if body["spec"].get("podManagementPolicy") == "Parallel" or not pods:
+        return False
+    seen = {pod.metadata.name for pod in pods}
+    names = (pod_name(ctx.tc, component, ordinal) for ordinal in range(body["spec"]["replicas"]))
+    unseen = tuple(f"-{name}" for name in names if name not in seen)
+    return not any(claim.metadata.name.endswith(unseen) for claim in read_claims(ctx))
 
 
 def _any_ran(pods: Iterable[Object]) -> bool:

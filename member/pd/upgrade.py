@@ -7,7 +7,8 @@ from dataplane.pd import Health, Member, PDClient
 from kube.objects import Object
 from member import api_clients, labels
 from member.context import ReconcileContext
-from member.evidence import Evidence, unobservable
+from member.evidence import Evidence
+from member.lifecycle.forced_roll import forced
 from member.lifecycle.rolling import Rolling, next_roll_poll
 from member.naming import ordinal_of
 from member.observed.status import UPGRADE
@@ -67,16 +68,9 @@ def _finish(ctx: ReconcileContext) -> Waiting | None:
 
 
 def _forced(ctx: ReconcileContext) -> Evidence | None:
-    """Evidence that PD does not report its members, when its pods are restarted all the same (6.1 step 11).
-
-    That is so where PD is alone, and where the user has said so by annotation.
-    """
     pd = ctx.status.pd
-    if pd.synced:
-        return None
     alone = predicates.actual_replicas(ctx.tc, "pd") < 2 and not pd.peer_members
-    wanted = alone or ctx.tc.metadata.annotations.get(labels.FORCE_UPGRADE) == "true"
-    return unobservable(ctx, "pd") if wanted else None
+    return None if pd.synced else forced(ctx, "pd", alone=alone)
 
 
 def _health(ctx: ReconcileContext, pd: PDClient) -> tuple[Health, ...]:

@@ -138,11 +138,21 @@ def o4(write: OperatorWrite) -> str | None:
         or not (write.creates(STATEFUL_SETS) or write.patches(STATEFUL_SETS))
     ):
         return None
-    pods = ((write.body.get("spec") or {}).get("template") or {}).get("spec") or {}
-    secrets = [(each.get("secret") or {}).get("secretName", "") for each in pods.get("volumes") or ()]
-    if "volumes" not in pods or any(each.endswith("-cluster-secret") for each in secrets):
+    template = (write.body.get("spec") or {}).get("template") or {}
+    if "volumes" not in (template.get("spec") or {}) or _has_certificates(template):
+        return None
+    running = write.before.pods(write.component).values()
+    if write.creates(STATEFUL_SETS) and running and not any(map(_has_certificates, running)):
+        # it takes back the pods that run; that they wait for certificates is said
         return None
     return f"{write.call} gives {write.component} no certificates though spec.tlsCluster is enabled"
+
+
+def _has_certificates(pod: Json) -> bool:
+    """Whether a pod, or a template of one, mounts those of its component."""
+    volumes = (pod.get("spec") or {}).get("volumes") or ()
+    names = ((each.get("secret") or {}).get("secretName", "") for each in volumes)
+    return any(name.endswith("-cluster-secret") for name in names)
 
 
 def o5(write: OperatorWrite) -> str | None:

@@ -21,7 +21,7 @@ def i1(write: OperatorWrite) -> str | None:
 
 
 def i2(write: OperatorWrite) -> str | None:
-    """A PVC is deleted only if it is deferred and out of use, in a failure record, or to be replaced."""
+    """A PVC is deleted only if it has no volume, is deferred and out of use, in a failure record, or to be replaced."""
     if not write.deletes(PERSISTENT_VOLUME_CLAIMS):
         return None
     claim = write.before.get(PERSISTENT_VOLUME_CLAIMS, write.call.target.name)
@@ -34,9 +34,9 @@ def i2(write: OperatorWrite) -> str | None:
     instance = (meta.get("labels") or {}).get(INSTANCE, "")
     whose = (write.before.get(kind, instance) for kind in (TIDB_CLUSTERS, DM_CLUSTERS))
     recorded = any(meta["uid"] in str((each or {}).get("status", {})) for each in whose)
-    if deferred or replaced or recorded:
+    if deferred or replaced or recorded or not claim["spec"].get("volumeName"):
         return None
-    return f"PVC {meta['name']} is neither deferred and unused, nor in a failure record, nor to be replaced"
+    return f"PVC {meta['name']} is neither empty, deferred and unused, in a failure record, nor to be replaced"
 
 
 def i3(write: OperatorWrite) -> str | None:

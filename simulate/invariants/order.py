@@ -110,9 +110,18 @@ def i19(write: OperatorWrite) -> str | None:
     return None
 
 
+def _stay(write: OperatorWrite) -> bool:
+    """Whether there are pods of the component that nobody has deleted."""
+    pods = write.before.pods(write.component).values()
+    return any(not pod["metadata"].get("deletionTimestamp") for pod in pods)
+
+
 def i20(write: OperatorWrite) -> str | None:
-    """A component is created only when what it needs serves; of a PD of others that is not asked (lifecycle.md 3.1)."""
-    if not write.creates(STATEFUL_SETS) or not write.component:
+    """A component is created only when what it needs serves; of a PD of others that is not asked (lifecycle.md 3.1).
+
+    One whose pods run and only lack their StatefulSet gets it back at any time.
+    """
+    if not write.creates(STATEFUL_SETS) or not write.component or _stay(write):
         return None
     row, members = component_type(write.component), write.before.members
     lacks_quorum = sum(each.healthy for each in members) <= len(members) // 2

@@ -135,23 +135,28 @@ def test_R23_a_volume_that_nobody_provides_is_taken_back_before_a_pod_has_run(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("component", "mistaken", "corrected"),
+    ("component", "mistaken", "corrected", "policy"),
     [
-        ("pd", {"storageClassName": "no-such-class"}, {"storageClassName": "standard"}),
-        ("pd", {"storageClassName": "no-such-class"}, {"storageClassName": None}),
-        ("tikv", {"storageClassName": "no-such-class"}, {"storageClassName": "standard"}),
+        ("pd", {"storageClassName": "no-such-class"}, {"storageClassName": "standard"}, ""),
+        ("pd", {"storageClassName": "no-such-class"}, {"storageClassName": None}, ""),
+        ("tikv", {"storageClassName": "no-such-class"}, {"storageClassName": "standard"}, ""),
         (
             "tikv",
             {"storageClassName": "no-such-class", "requests": {"storage": "9Ti"}},
             {"storageClassName": None, "requests": {"storage": "2Gi"}},
+            "",
         ),
+        ("tikv", {"storageClassName": "no-such-class", "replicas": 2}, {"storageClassName": None}, "OrderedReady"),
+        ("pump", {"storageClassName": "no-such-class"}, {"storageClassName": None}, ""),
     ],
 )
 def test_R23_claims_that_nobody_provides_for_are_made_again_as_corrected(
-    world: OperatorWorld, component: str, mistaken: Json, corrected: Json
+    world: OperatorWorld, component: str, mistaken: Json, corrected: Json, policy: str
 ) -> None:
     cluster = sample("basic")
+    cluster["spec"].setdefault(component, {"replicas": 2, "requests": {"storage": "1Gi"}})
     cluster["spec"][component] |= mistaken
+    cluster["spec"] |= {"podManagementPolicy": policy} if policy else {}
     world.apply(cluster)
     world.run_until(lambda: 0 < len(_claims(world, component)), 120.0)
     world.run(30.0)
@@ -165,6 +170,20 @@ def test_R23_claims_that_nobody_provides_for_are_made_again_as_corrected(
     )
     assert not {uid(each) for each in before.values()} & {uid(each) for each in after.values()}
     assert any("PersistentVolumeClaim" in each["message"] for each in world.events("SuccessfulDelete"))
+
+
+def test_R23_a_lone_pd_serves_on_while_the_certificates_that_it_should_get_are_missing(world: OperatorWorld) -> None:
+    world.apply(sample("basic"))
+    world.run_until_ready()
+    before = {uid(pod) for pod in world.every(PODS)}
+    world.change(tlsCluster={"enabled": True})
+    world.run_until(lambda: world.reason() == "BadCertificate")
+    world.run(30.0)
+    servers = [pod for pod in world.every(PODS) if "discovery" not in pod["metadata"]["name"]]
+    assert {uid(pod) for pod in servers} < before
+    world.change(tlsCluster=None)
+    world.run_until(lambda: world.is_ready() and world.reason() == "Done", WITHIN)
+    assert {uid(pod) for pod in servers} < {uid(pod) for pod in world.every(PODS)}
 
 
 def uid(tree: Json) -> str:

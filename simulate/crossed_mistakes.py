@@ -1,0 +1,140 @@
+"""A mistake in a spec, from its first moment or later, and something else that happens before it has healed (R22, R23).
+
+`crossed/17` is the plan of a seed: it ends as if neither had been, or says what only a human may do.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import TypeAlias
+
+from msgspec.structs import replace
+
+from apis.components import component_type
+from ports.randomness import Randomness, SeededRandomness
+from simulate.components import managed_components
+from simulate.draws import between, pick
+from simulate.homes import Home, home_of
+from simulate.mistakes import MISTAKES, NO_IMAGE, Mistake
+from simulate.plan import (
+    Crash,
+    Deleted,
+    Fault,
+    Hidden,
+    InvalidPlan,
+    Lost,
+    Plan,
+    Refused,
+    Second,
+    Stale,
+    TimeTravel,
+    Trouble,
+    World,
+)
+from simulate.users_data import of_all_components
+from simulate.worlds import KEY, NAME, NAMESPACE
+
+FAMILY = "crossed"
+
+_COUNT = 600
+_NO_CLASS = Mistake({"storageClassName": "no-such-class"}, {"storageClassName": None})
+"""Of the volume with the data; volumes that are there keep their class."""
+
+_UNNOTICED = (8.0, 15.0, 30.0, 60.0)
+"""Seconds until the user sees what is wrong."""
+_AFTERWARDS = 20.0
+"""Seconds after the correction in which something else may begin."""
+_HEALED = 700.0
+"""Seconds in which all must heal."""
+_WRITES = 12
+"""Of so many of the operator's writes one is hit; of three times as many while the cluster is made."""
+_PODS = 3
+
+_Moment: TypeAlias = tuple[float, float]
+"""The seconds between which something begins."""
+
+
+def crossed(rest: str) -> Plan:
+    """The plan called `crossed/<rest>`. Raises InvalidPlan."""
+    if not rest.isdigit():
+        raise InvalidPlan(f"{rest!r} is no seed of this family, such as `{FAMILY}/17`")
+    draw = SeededRandomness(f"{FAMILY} {rest}")
+    home = home_of(pick(draw, managed_components()))
+    mistakes = _mistakes(home)
+    kind = pick(draw, [*mistakes])
+    is_made = kind == "data-class" or draw.integer(1, 3) == 1
+    at = 0.0 if is_made else pick(draw, (1.0, 5.0))
+    right_at = at + pick(draw, _UNNOTICED)
+    roll = (home.merge(1.0, {"annotations": {"roll": "1"}}),) if not is_made and draw.integer(0, 1) else ()
+    writes = _WRITES * (3 if is_made else 1)
+    faults = tuple(_fault(draw, home, (at, right_at + _AFTERWARDS), writes) for _ in range(draw.integer(1, 2)))
+    return Plan(
+        name=f"{FAMILY}/{rest}",
+        world="empty" if is_made else "steady",
+        cluster=home.cluster,
+        seed=int(rest),
+        budget=right_at + _HEALED,
+        edits=(*roll, *mistakes[kind].edits(home, at, right_at)),
+        given=(NO_IMAGE, *(() if is_made else of_all_components(home.cluster))),
+        faults=faults,
+        reference=False,
+        ends=_ends(faults),
+    )
+
+
+def crosses() -> Iterator[Plan]:
+    """All of them."""
+    return (crossed(str(seed)) for seed in range(_COUNT))
+
+
+def _mistakes(home: Home) -> Mapping[str, Mistake]:
+    return {**MISTAKES, **({"data-class": _NO_CLASS} if component_type(home.component).data_volume else {})}
+
+
+def _fault(draw: Randomness, home: Home, when: _Moment, writes: int) -> Fault:
+    """One of what the operator, its requests, others or the machines do."""
+    return pick(draw, (_of_the_operator, _of_requests, _of_others, _of_pods))(draw, home, when, writes)
+
+
+def _of_the_operator(draw: Randomness, _: Home, when: _Moment, writes: int) -> Fault:
+    at, write = between(draw, *when), draw.integer(1, writes)
+    kinds: tuple[Fault, ...] = (
+        Crash(write=write, when=pick(draw, ("before", "after")), seconds=pick(draw, (1.0, 20.0))),
+        Stale(at=at, seconds=30.0),
+        Hidden(at=at, seconds=30.0),
+        TimeTravel(at=at, back=draw.integer(1, 3)),
+        Second(at=at),
+    )
+    return pick(draw, kinds)
+
+
+def _of_requests(draw: Randomness, _: Home, when: _Moment, writes: int) -> Fault:
+    at, write = between(draw, *when), draw.integer(1, writes)
+    kinds: tuple[Fault, ...] = (
+        Lost(write=write, when=pick(draw, ("before", "after"))),
+        Refused(write=write, code=pick(draw, (403, 409, 429, 500))),
+        Trouble(at=at, port=pick(draw, ("kubernetes", "data plane"))),
+        World(at=at, verb="pd_no_leader", arguments={"cluster": KEY}, seconds=30.0, if_there=True),
+        World(at=at, verb="api_down", seconds=20.0),
+    )
+    return pick(draw, kinds)
+
+
+def _of_others(draw: Randomness, home: Home, when: _Moment, _: int) -> Fault:
+    name = f"{NAME}-{home.component}"
+    pod = f"{name}-{draw.integer(0, _PODS - 1)}"
+    volume = component_type(home.component).data_volume or "data0"
+    targets = [f"pods/{pod}", f"statefulsets.apps/{name}", f"persistentvolumeclaims/{volume}-{pod}"]
+    deleted = Deleted(at=between(draw, *when), target=pick(draw, targets))
+    orphans = deleted.target.startswith("statefulsets") and draw.integer(0, 1)
+    return replace(deleted, propagation="Orphan") if orphans else deleted
+
+
+def _of_pods(draw: Randomness, home: Home, when: _Moment, _: int) -> Fault:
+    verb, seconds = pick(draw, (("pod_crash", 0.0), ("pod_unready", 30.0), ("pod_hang", 30.0), ("pod_pending", 40.0)))
+    pod = f"{NAMESPACE}/{NAME}-{home.component}-{draw.integer(0, _PODS - 1)}"
+    return World(at=between(draw, *when), verb=verb, arguments={"pod": pod}, seconds=seconds)
+
+
+def _ends(faults: tuple[Fault, ...]) -> str | tuple[str, ...]:
+    """Data that another hand deletes goes only when a human says so."""
+    claims = [each for each in faults if isinstance(each, Deleted) and each.target.startswith("persistentvolumeclaims")]
+    return ("Done", "VolumeBeingDeleted") if claims else "Done"

@@ -1,0 +1,31 @@
+"""Plans in which something else happens beside a mistake."""
+
+import pytest
+
+from simulate.crossed_mistakes import crossed, crosses
+from simulate.plan import InvalidPlan
+
+
+def test_each_seed_is_a_plan_of_its_own_and_always_the_same() -> None:
+    plans = list(crosses())
+    assert len(plans) == len({str((plan.edits, plan.faults)) for plan in plans})
+    assert plans[17] == crossed("17")
+
+
+def test_a_mistake_is_put_right_with_time_left_to_heal() -> None:
+    for plan in crosses():
+        *_, wrong, right = plan.edits
+        assert wrong.spec != right.spec
+        assert (wrong.at or 0.0) < (right.at or 0.0) < plan.budget - 600.0
+        assert plan.faults
+
+
+def test_some_clusters_are_made_with_the_mistake() -> None:
+    worlds = [plan.world for plan in crosses()]
+    assert 0.3 < worlds.count("empty") / len(worlds) < 0.6
+
+
+@pytest.mark.parametrize("name", ["", "x", "-1"])
+def test_what_is_no_seed_is_refused(name: str) -> None:
+    with pytest.raises(InvalidPlan, match="is no seed of this family"):
+        crossed(name)
