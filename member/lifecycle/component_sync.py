@@ -335,7 +335,7 @@ def _restarted(ctx: ClusterContext, member: Workload, pod: str) -> dict[str, str
 def _delete(ctx: ClusterContext, member: Workload, deletion: PodDeletion) -> None:
     """Delete the pod of a roll that is not Ready, if a live look still says so, or was prepared (F11, I10)."""
     seen = Destroyer(ctx.deps.client).observe(PODS, deletion.pod, ctx.namespace)
-    if seen is None or seen.object.metadata.deletion_timestamp:
+    if seen is None or seen.object.metadata.uid != deletion.uid or seen.object.metadata.deletion_timestamp:
         return
     if deletion.prepared or not seen.object.decode_as(Pod).is_ready:
         with bound_contextvars(**_restarted(ctx, member, deletion.pod)):

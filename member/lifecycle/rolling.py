@@ -141,8 +141,13 @@ class PodDeletion:
     """A pod to delete, which may be Ready only when it was `prepared`; `why` is the live look at all pods."""
 
     pod: str
-    why: Evidence
+    why: LivePods
     prepared: bool = False
+
+    @property
+    def uid(self) -> str:
+        """That of the pod in that look: another one of the name is none to delete."""
+        return next((each.metadata.uid for each in self.why.pods if each.metadata.name == self.pod), "")
 
 
 @dataclass(frozen=True, slots=True)
