@@ -32,6 +32,9 @@ from sandbox.scheduler import Scheduler
 _OVER_QUOTA = "exceeded quota: sandbox, requested: count=1, used: count=0, limited: count=0"
 
 
+_OUT_OF_ROOM = "The node was low on resource: ephemeral-storage. Threshold quantity: 10Gi, available: 1Gi."
+
+
 class _Named(msgspec.Struct):
     metadata: dict[str, Any] = msgspec.field(default_factory=dict)
 
@@ -127,6 +130,11 @@ class WorldFaults:
         healed = self._hold(self._kubelet.faults.crashing, pod)
         self.pod_crash(pod)
         return healed
+
+    def pod_evicted(self, pod: str) -> None:
+        """Nodes that run out of room end such pods for good: they have Failed, and others must take their place."""
+        for namespace, name in self._data_plane.pods(pod):
+            self._kubelet.evict(namespace, name, _OUT_OF_ROOM)
 
     def pod_hang(self, pod: str) -> Heal:
         """The processes of pods that run now stand still and answer nobody."""

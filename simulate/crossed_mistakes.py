@@ -129,9 +129,10 @@ def _of_others(draw: Randomness, home: Home, when: _Moment, _: int) -> Fault:
 
 
 def _of_pods(draw: Randomness, home: Home, when: _Moment, _: int) -> Fault:
-    verb, seconds = pick(draw, (("pod_crash", 0.0), ("pod_unready", 30.0), ("pod_hang", 30.0), ("pod_pending", 40.0)))
+    for_good, for_a_while = ("pod_crash", "pod_evicted"), {"pod_unready": 30.0, "pod_hang": 30.0, "pod_pending": 40.0}
+    verb = pick(draw, (*for_good, *for_a_while))
     pod = f"{NAMESPACE}/{NAME}-{home.component}-{draw.integer(0, _PODS - 1)}"
-    return World(at=between(draw, *when), verb=verb, arguments={"pod": pod}, seconds=seconds)
+    return World(at=between(draw, *when), verb=verb, arguments={"pod": pod}, seconds=for_a_while.get(verb, 0.0))
 
 
 def _ends(faults: tuple[Fault, ...]) -> str | tuple[str, ...]:

@@ -123,6 +123,7 @@ _FAULTS: tuple[_Make, ...] = (
     _foreign,
     _of_a_pod("pod_crash"),
     _of_a_pod("pod_crash_loop"),
+    _of_a_pod("pod_evicted"),
     _of_a_pod("pod_hang"),
     _of_a_pod("pod_unready"),
     _of_a_pod("pod_pending"),

@@ -114,9 +114,23 @@ class Kubelet:
         if pod.get("status", {}).get("phase") in ("Succeeded", "Failed"):
             return None
         run = self._runs.get(pod["metadata"]["uid"]) or self._accept(pod)
-        due = self._advance(pod, run)
+        due = None if run.evicted else self._advance(pod, run)
         self._report(pod, run)
         return due
+
+    def evict(self, namespace: str, name: str, why: str) -> None:
+        """Take back what a pod has of its node: its processes are killed, and none is started in it again."""
+        pod = self._cluster.get(PODS, namespace, name)
+        run = self._runs.get(pod["metadata"]["uid"]) if pod is not None else None
+        if pod is None or run is None:
+            return
+        run.evicted = why
+        for running in _running(run):
+            self._data_plane.kill(running)
+        for container in run.containers.values():
+            container.end(Exit(137), stamp(self._cluster.clock.wall()))
+        self._warn(pod, run, "Evicted", why)
+        self._data_plane.changed()
 
     def output(self, pod_uid: str, container: str, previous: bool) -> Output | None:
         """What a container has printed in its last run, or in the one before; None when there was none."""

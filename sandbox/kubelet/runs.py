@@ -80,6 +80,8 @@ class PodRun:
     image: str = ""
     """The image that can't be pulled, while that is so."""
     started_stamp: str = ""
+    evicted: str = ""
+    """Why its node has ended it for good."""
     stop_at: float | None = None
     """When the preStop hooks of a pod that is deleted have run."""
     kill_at: float | None = None

@@ -14,7 +14,9 @@ def pod_status(pod: Json, run: PodRun, node_address: str, now: str) -> Json:
     initialized = all(name in run.initialized for name in init)
     ready = run.started and all(container.ready for container in run.containers.values())
     waiting_for = [container.name for container in run.containers.values() if not container.ready]
-    finished = bool(run.init_failed) or (run.started and all(each.finished for each in run.containers.values()))
+    finished = bool(run.evicted or run.init_failed) or (
+        run.started and all(each.finished for each in run.containers.values())
+    )
     message = f"containers with unready status: [{' '.join(waiting_for)}]" if not ready else ""
     reason = "" if ready else "ContainersNotReady"
     if finished:
@@ -33,6 +35,8 @@ def pod_status(pod: Json, run: PodRun, node_address: str, now: str) -> Json:
         "startTime": run.started_stamp,
         "containerStatuses": [_container(container, run) for container in run.containers.values()],
     }
+    if run.evicted:
+        status |= {"reason": "Evicted", "message": run.evicted}
     if init:
         status["initContainerStatuses"] = [_init_container(each, run) for each in pod["spec"]["initContainers"]]
     if run.started:
@@ -42,7 +46,7 @@ def pod_status(pod: Json, run: PodRun, node_address: str, now: str) -> Json:
 
 def _phase(run: PodRun, finished: bool) -> str:
     if finished:
-        return "Succeeded" if run.succeeded else "Failed"
+        return "Succeeded" if run.succeeded and not run.evicted else "Failed"
     return "Running" if run.started else "Pending"
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from kube.errors import Expired
 from kube.objects import Json
-from kube.resources import NODES, PODS
+from kube.resources import EVENTS, NODES, PODS
 from ports.clock import FakeClock
 from ports.randomness import SeededRandomness
 from ports.transport import ConnectionLost, Request, RequestTimeout
@@ -147,6 +147,16 @@ def test_FP7_a_pod_may_hang_be_unready_or_never_end(world: World) -> None:
     world.faults.heal()
     ordinals = range(3)
     world.run_until(lambda: all(is_ready(world, f"basic-tikv-{each}") for each in ordinals), 60)
+
+
+def test_FP7_a_node_may_end_a_pod_for_good(world: World) -> None:
+    evicted = pod(world, "basic-tikv-1")["metadata"]["uid"]
+    world.faults.pod_evicted("*/basic-tikv-1")
+    world.run_until(replaced(world, "basic-tikv-1", evicted), 60)
+    world.run_until(lambda: is_ready(world, "basic-tikv-1"), 60)
+    (event,) = [each.decode() for each in world.client().list_page(EVENTS).items if b"Evicted" in each.raw]
+    assert ("Warning", "Evicted") == (event["type"], event["reason"])
+    assert event["message"].startswith("The node was low on resource: ephemeral-storage.")
 
 
 def test_FP7_an_image_may_be_missing(world: World) -> None:
