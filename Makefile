@@ -85,16 +85,16 @@ simulate-slice: .venv/.dev ## Run a part of it, beside what `make test` draws, a
 	@$(BIN)/python -m simulate seeds 1000 100
 	@$(BIN)/python -m simulate mixes --every 61
 
-simulate: .venv/.dev ## Run a fault at writes of all workloads, pairs of changes, mistakes, losses, what others do and insist on, 250 random plans, 10000 manifests [EVERY=120 EVERY_FIELD=3 EVERY_HAND=12]
+simulate: .venv/.dev ## Run a fault at writes of all workloads, pairs of changes, mistakes, losses, what others do and insist on, 200 random plans, 10000 manifests [EVERY=160 EVERY_FIELD=4 EVERY_HAND=12]
 	@$(BIN)/python -m simulate run tests/simulate/plans/*.yaml
-	@$(BIN)/python -m simulate sweep --every $(or $(EVERY),120)
+	@$(BIN)/python -m simulate sweep --every $(or $(EVERY),160)
 	@$(PYTEST) -q --dist loadfile -n $(CORES) -m planted tests/simulate
-	@$(BIN)/python -m simulate sweep loss
-	@$(BIN)/python -m simulate sweep order backup schedule beside joined crossed --every 3
-	@$(BIN)/python -m simulate sweep mistake field same --every $(or $(EVERY_FIELD),3)
-	@$(BIN)/python -m simulate sweep pair flip --every 10
+	@$(BIN)/python -m simulate sweep loss --every 2
+	@$(BIN)/python -m simulate sweep order backup schedule beside joined crossed --every 4
+	@$(BIN)/python -m simulate sweep mistake field same --every $(or $(EVERY_FIELD),4)
+	@$(BIN)/python -m simulate sweep pair flip --every 16
 	@$(BIN)/python -m simulate sweep foreign foreign-others insist --every $(or $(EVERY_HAND),12)
-	@$(BIN)/python -m simulate seeds 0 250
+	@$(BIN)/python -m simulate seeds 0 200
 	@$(BIN)/python -m simulate manifests 0 10000
 	@$(BIN)/python -m simulate mixes --every 12
 	@SCHEDULING_RUNS=200 $(BIN)/pytest -q tests/scheduler/test_real_scheduler.py
